@@ -1,0 +1,1 @@
+//! Seed derivation: every random draw of the engine is `derive(seed, domain, indices)`.

@@ -1,0 +1,300 @@
+//! The smaller sections: `data`, `run`, `training`, `attribution`, `policy`, `telemetry`.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FeedMode {
+    /// Every env has its own permutation of the training set per step.
+    PerEnv,
+    /// All envs share order and augmentation.
+    Common,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DataConfig {
+    pub feed: FeedMode,
+}
+
+impl Default for DataConfig {
+    fn default() -> Self {
+        Self {
+            feed: FeedMode::PerEnv,
+        }
+    }
+}
+
+/// Section `run` (spec 06 §2).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RunConfig {
+    pub rounds: u32,
+    /// `None`: the task's.
+    pub max_steps: Option<u32>,
+    pub n_envs: usize,
+    pub seed: u64,
+    /// `"cpu"`, `"cuda:0"`, `"mps"`.
+    pub devices: Vec<String>,
+    pub deterministic: bool,
+    pub matmul_precision: MatmulPrecision,
+    pub launch: Launch,
+}
+
+impl Default for RunConfig {
+    fn default() -> Self {
+        Self {
+            rounds: 100,
+            max_steps: None,
+            n_envs: 4,
+            seed: 42,
+            devices: vec!["cpu".into()],
+            deterministic: false,
+            matmul_precision: MatmulPrecision::High,
+            launch: Launch::Parallel,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MatmulPrecision {
+    Highest,
+    High,
+    Medium,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Launch {
+    Parallel,
+    Sequential,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AmpMode {
+    Off,
+    Auto,
+    Bf16,
+}
+
+/// Section `training` (spec 06 §2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TrainingConfig {
+    pub micro_batches: usize,
+    pub amp: AmpMode,
+    pub grad_stats_stride: usize,
+}
+
+impl Default for TrainingConfig {
+    fn default() -> Self {
+        Self {
+            micro_batches: 1,
+            amp: AmpMode::Off,
+            grad_stats_stride: 10,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AttributionStrategy {
+    Auto,
+    AblationOnly,
+    FullFactorial,
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cadence {
+    EveryStep,
+    EveryK(u32),
+    Terminal,
+    Off,
+}
+
+/// Section `attribution` (spec 05 §10).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AttributionConfig {
+    pub strategy: AttributionStrategy,
+    pub cadence: Cadence,
+    /// Up to this many players all 2^n configurations are evaluated.
+    pub full_factorial_max: usize,
+    /// Up to this many players all pairs are evaluated.
+    pub pairs_max: usize,
+    pub include_fossilized: bool,
+    /// Most rows of one fused forward.
+    pub max_fused_rows: usize,
+    pub velocity_decay: f64,
+}
+
+impl Default for AttributionConfig {
+    fn default() -> Self {
+        Self {
+            strategy: AttributionStrategy::Auto,
+            cadence: Cadence::EveryStep,
+            full_factorial_max: 4,
+            pairs_max: 8,
+            include_fossilized: false,
+            max_fused_rows: 8192,
+            velocity_decay: 0.7,
+        }
+    }
+}
+
+/// Section `policy`: who decides (spec 03 §9-10, §15).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PolicyConfig {
+    /// `heuristic`, `wait`, `random`, `schedule`.
+    pub controller: String,
+    pub masks: MaskConfig,
+    pub heuristic: HeuristicConfig,
+    pub schedule: ScheduleConfig,
+}
+
+impl Default for PolicyConfig {
+    fn default() -> Self {
+        Self {
+            controller: "heuristic".into(),
+            masks: MaskConfig::default(),
+            heuristic: HeuristicConfig::default(),
+            schedule: ScheduleConfig::default(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MaskConfig {
+    pub sequential_germination: bool,
+    pub mask_structural_gates: bool,
+}
+
+impl Default for MaskConfig {
+    fn default() -> Self {
+        Self {
+            sequential_germination: true,
+            mask_structural_gates: true,
+        }
+    }
+}
+
+/// Constants of the rule-based controller (spec 03 §9.1).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HeuristicConfig {
+    pub plateau_epochs_to_germinate: u32,
+    pub min_epochs_before_germinate: u32,
+    pub embargo_epochs_after_prune: u32,
+    pub prune_after_epochs_without_improvement: u32,
+    pub prune_if_accuracy_drops_by: f64,
+    pub min_improvement_to_fossilize: f64,
+    pub dependency_contribution_threshold: f64,
+    pub dependency_improvement_threshold: f64,
+    pub blueprint_penalty_on_prune: f64,
+    pub blueprint_penalty_decay: f64,
+    pub blueprint_penalty_threshold: f64,
+    pub rotation: Vec<String>,
+}
+
+impl Default for HeuristicConfig {
+    fn default() -> Self {
+        Self {
+            plateau_epochs_to_germinate: 3,
+            min_epochs_before_germinate: 5,
+            embargo_epochs_after_prune: 5,
+            prune_after_epochs_without_improvement: 5,
+            prune_if_accuracy_drops_by: 2.0,
+            min_improvement_to_fossilize: 0.5,
+            dependency_contribution_threshold: 0.1,
+            dependency_improvement_threshold: 0.0,
+            blueprint_penalty_on_prune: 2.0,
+            blueprint_penalty_decay: 0.93,
+            blueprint_penalty_threshold: 1.0,
+            rotation: ["conv_light", "conv_heavy", "attention", "norm", "depthwise"]
+                .map(String::from)
+                .to_vec(),
+        }
+    }
+}
+
+/// A fixed list of commands, or the name of a built-in one (spec 03 §10).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ScheduleConfig {
+    /// `germinate_first_slot` or `grow_one_seed`.
+    pub builtin: Option<String>,
+    pub entries: Vec<ScheduleEntry>,
+    /// Wait instead of failing when an entry is illegal at its step.
+    pub wait_on_illegal: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScheduleEntry {
+    pub step: u32,
+    pub command: ScheduledCommand,
+}
+
+/// A command as written in a scenario: slots and blueprints by name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ScheduledCommand {
+    Germinate {
+        slot: String,
+        blueprint: String,
+        style: String,
+        tempo: String,
+        target: String,
+    },
+    SetAlphaTarget {
+        slot: String,
+        style: String,
+        target: String,
+        speed: String,
+        curve: String,
+    },
+    Prune {
+        slot: String,
+        speed: String,
+        curve: String,
+    },
+    Fossilize {
+        slot: String,
+    },
+    Advance {
+        slot: String,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TelemetryLevel {
+    Off,
+    Lifecycle,
+    Full,
+    Debug,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TelemetryConfig {
+    pub level: TelemetryLevel,
+    pub require: bool,
+    pub step_stride: u32,
+}
+
+impl Default for TelemetryConfig {
+    fn default() -> Self {
+        Self {
+            level: TelemetryLevel::Full,
+            require: true,
+            step_stride: 1,
+        }
+    }
+}
