@@ -1,0 +1,33 @@
+# `make run` and `make test` set up everything that is missing; see README.md.
+
+LIBTORCH_VERSION := 2.11.0
+# An installed libtorch of the right version may be named in the environment: make LIBTORCH=/opt/libtorch run
+export LIBTORCH ?= $(CURDIR)/.libtorch/torch
+PYTHON ?= python3
+CARGO ?= cargo
+
+.PHONY: run test build bench setup setup-cuda clean
+
+run: setup
+	$(CARGO) run --release --locked --quiet -- run scenarios/quickstart.ron
+
+test: setup
+	$(CARGO) test --locked --all-targets
+	$(CARGO) test --locked --doc
+
+build: setup
+	$(CARGO) build --release --locked
+
+bench: setup
+	$(CARGO) bench --locked
+
+# libtorch for CPU, kept between runs: downloaded only when the wanted version is not there.
+setup:
+	@sh scripts/setup-libtorch.sh "$(LIBTORCH)" "$(LIBTORCH_VERSION)" "$(PYTHON)" cpu
+
+# The same, with NVIDIA's libraries (about 3 GB more).
+setup-cuda:
+	@sh scripts/setup-libtorch.sh "$(LIBTORCH)" "$(LIBTORCH_VERSION)" "$(PYTHON)" cuda
+
+clean:
+	$(CARGO) clean

@@ -1,0 +1,65 @@
+#!/bin/sh
+# Usage: setup-libtorch.sh LIBTORCH VERSION PYTHON cpu|cuda
+# Leaves libtorch VERSION at LIBTORCH, or says what is missing. Downloads with pip into the folder above LIBTORCH.
+set -eu
+libtorch=$1 version=$2 python=$3 kind=$4
+target=$(dirname "$libtorch")
+marker="$target/.simic-engine-$kind"
+
+fail() {
+    printf 'setup: %s\n' "$@" >&2
+    exit 1
+}
+
+installed() {
+    # The wheel keeps its version in version.py, libtorch archives in build-version.
+    for file in "$libtorch/version.py" "$libtorch/build-version"; do
+        if [ -f "$file" ]; then
+            sed -n "s/^\(__version__ = '\)\{0,1\}\([0-9][0-9.]*[0-9]\).*/\2/p" "$file" | head -n 1
+            return
+        fi
+    done
+}
+
+found=$(installed)
+if [ "$found" = "$version" ] && [ -f "$libtorch/lib/libtorch_cpu.so" ]; then
+    if [ "$kind" = cpu ] || [ -f "$marker" ]; then
+        exit 0
+    fi
+elif [ -n "$found" ]; then
+    case $target in
+        */.libtorch) rm -rf "$target" ;;
+        *) fail "LIBTORCH=$libtorch is version $found, but $version is needed." \
+            "Point LIBTORCH at version $version, or unset it to let the set-up download it." ;;
+    esac
+elif [ -e "$libtorch" ] && [ -n "$(ls -A "$libtorch" 2>/dev/null)" ]; then
+    case $target in
+        */.libtorch) rm -rf "$target" ;; # a download that was interrupted
+        *) fail "LIBTORCH=$libtorch holds no libtorch $version." ;;
+    esac
+fi
+
+command -v "$python" >/dev/null 2>&1 || fail "$python was not found." "Install it: sudo apt-get install python3 python3-pip"
+"$python" -m pip --version >/dev/null 2>&1 || fail "$python has no pip." "Install it: sudo apt-get install python3-pip"
+
+mkdir -p "$target" || fail "$target cannot be created."
+needed_kib=2500000
+[ "$kind" = cuda ] && needed_kib=9000000
+free_kib=$(df -Pk "$target" | awk 'NR == 2 { print $4 }')
+[ "$free_kib" -ge "$needed_kib" ] ||
+    fail "$((free_kib / 1024)) MiB are free at $target, but libtorch needs $((needed_kib / 1024)) MiB while it is unpacked."
+
+echo "setup: downloading libtorch $version into $target (about 540 MB, once)"
+if [ "$kind" = cuda ]; then
+    set -- "torch==$version"
+else
+    set -- --no-deps "torch==$version" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85
+fi
+if ! PIP_ROOT_USER_ACTION=ignore "$python" -m pip install --quiet --disable-pip-version-check --upgrade --target "$target" "$@"; then
+    rm -rf "$target"
+    fail "pip could not install libtorch $version (its message is above)." \
+        "The set-up needs the network once; behind a proxy or mirror, configure pip (pip config set global.index-url ...)."
+fi
+[ "$(installed)" = "$version" ] || fail "pip finished, but $libtorch does not hold libtorch $version."
+touch "$marker"
+echo "setup: libtorch $version is ready"

@@ -1,0 +1,221 @@
+//! The map of the engine: every schedule, every public system set and every piece of work, in order.
+//!
+//! The driver (`run::driver`) runs the schedules below; all behaviour is in systems that plugins put into them. Systems
+//! of a schedule run one after another in the order of its table; a system works on all envs at once, in parallel.
+//!
+//! ```text
+//! Startup
+//! for each round:  RoundStart
+//!   for each step: StepStart → TrainBatch × M → ValBatch × V → StepSync → Assess → Decide → Act → StepEnd
+//!                  RoundEnd
+//! Shutdown
+//! ```
+//!
+//! To add a system, put it into a public set and order it against the [`Work`] it depends on:
+//!
+//! ```
+//! # use bevy_app::App;
+//! # use bevy_ecs::prelude::*;
+//! use simic_engine::prelude::*;
+//!
+//! fn watch(envs: Query<(&EnvId, &ValMetrics)>) {
+//!     for (env, metrics) in &envs {
+//!         println!("env {}: {:.1} %", env.index, metrics.accuracy_percent);
+//!     }
+//! }
+//!
+//! # let mut app = App::new();
+//! # app.add_plugins(SchedulePlugin);
+//! app.add_systems(Assess, watch.in_set(EngineSet::Observe).after(Work::UpdateSignals).before(Work::ReportSlots));
+//! ```
+
+use bevy_app::{App, Plugin};
+use bevy_ecs::prelude::*;
+use bevy_ecs::schedule::{LogLevel, ScheduleBuildSettings, ScheduleLabel};
+
+use crate::health::running;
+
+/// Once: backend, data, controllers, envs.
+#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Startup;
+/// Every env starts an episode with a fresh host.
+#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RoundStart;
+/// One host epoch begins: data order, accumulators.
+#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct StepStart;
+/// One training batch of every env.
+#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TrainBatch;
+/// One validation batch of every env, all coalitions of its seeds at once.
+#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ValBatch;
+/// The step's only wait on devices.
+#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct StepSync;
+/// What the step's numbers mean.
+#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Assess;
+/// One decision per env.
+#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Decide;
+/// The decision takes effect; slots tick.
+#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Act;
+/// Episode ends, telemetry.
+#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct StepEnd;
+/// Outcomes of the episodes.
+#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RoundEnd;
+/// Always runs, also after an error or a stop.
+#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Shutdown;
+
+/// The public sets: the vocabulary of extensions.
+#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EngineSet {
+    /// `Startup` and `Shutdown`: what has to be there before the first round and be told after the last.
+    Prepare,
+    /// `RoundStart`: hosts, slots and trackers of a new episode.
+    Reset,
+    /// Batches reach their env's device.
+    FetchBatch,
+    /// Forward, backward, clip, guard, update.
+    TrainStep,
+    /// The fused validation and counterfactual pass.
+    Validate,
+    /// The packed read and the wait for it.
+    SyncStreams,
+    /// What the controller will see: metrics, contributions, seed records, signals, reports, masks.
+    Observe,
+    /// The controller's choice.
+    Decide,
+    /// The choice is executed.
+    Act,
+    /// The mechanical tick of every slot.
+    Lifecycle,
+    /// Statistics and telemetry.
+    Record,
+}
+
+/// Every engine system by name, each in its own set, so that others can be ordered against it.
+#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Work {
+    InitBackend,
+    OpenDevices,
+    LoadDatasets,
+    BuildController,
+    SpawnEnvs,
+    Announce,
+    BeginRound,
+    ResetEnvs,
+    BeginEpisodes,
+    BeginStep,
+    FetchTrainBatch,
+    ForwardBackward,
+    Optimize,
+    PlanVal,
+    CoalitionForward,
+    EnqueueReads,
+    WaitAll,
+    Unpack,
+    DeriveMetrics,
+    Attribute,
+    TrackSeeds,
+    UpdateSignals,
+    ReportSlots,
+    BuildMasks,
+    Decide,
+    ExecuteAction,
+    AdvanceLifecycle,
+    UpdateTracking,
+    EmitStep,
+    EndEpisodes,
+    FinishEpisodes,
+    RoundStats,
+    TeardownRound,
+    MeasureControl,
+    FinishRun,
+}
+
+type Table = &'static [(EngineSet, &'static [Work])];
+
+const STARTUP: Table = &[(
+    EngineSet::Prepare,
+    &[
+        Work::InitBackend,
+        Work::OpenDevices,
+        Work::LoadDatasets,
+        Work::BuildController,
+        Work::SpawnEnvs,
+        Work::Announce,
+    ],
+)];
+const ROUND_START: Table = &[(EngineSet::Reset, &[Work::BeginRound, Work::ResetEnvs, Work::BeginEpisodes])];
+const STEP_START: Table = &[(EngineSet::Reset, &[Work::BeginStep])];
+const TRAIN_BATCH: Table = &[
+    (EngineSet::FetchBatch, &[Work::FetchTrainBatch]),
+    (EngineSet::TrainStep, &[Work::ForwardBackward, Work::Optimize]),
+];
+const VAL_BATCH: Table = &[(EngineSet::Validate, &[Work::PlanVal, Work::CoalitionForward])];
+const STEP_SYNC: Table = &[(EngineSet::SyncStreams, &[Work::EnqueueReads, Work::WaitAll, Work::Unpack])];
+const ASSESS: Table = &[(
+    EngineSet::Observe,
+    &[Work::DeriveMetrics, Work::Attribute, Work::TrackSeeds, Work::UpdateSignals, Work::ReportSlots],
+)];
+const DECIDE: Table = &[(EngineSet::Observe, &[Work::BuildMasks]), (EngineSet::Decide, &[Work::Decide])];
+const ACT: Table = &[
+    (EngineSet::Act, &[Work::ExecuteAction]),
+    (EngineSet::Lifecycle, &[Work::AdvanceLifecycle]),
+    (EngineSet::Record, &[Work::UpdateTracking]),
+];
+const STEP_END: Table = &[(EngineSet::Record, &[Work::EmitStep, Work::EndEpisodes])];
+const ROUND_END: Table = &[(EngineSet::Record, &[Work::FinishEpisodes, Work::RoundStats, Work::TeardownRound])];
+const SHUTDOWN: Table = &[(EngineSet::Prepare, &[Work::MeasureControl, Work::FinishRun])];
+
+/// Lays out the schedules; every other plugin of the engine needs it.
+pub struct SchedulePlugin;
+
+impl Plugin for SchedulePlugin {
+    fn build(&self, app: &mut App) {
+        arrange(app, Startup, STARTUP, true);
+        arrange(app, RoundStart, ROUND_START, true);
+        arrange(app, StepStart, STEP_START, true);
+        arrange(app, TrainBatch, TRAIN_BATCH, true);
+        arrange(app, ValBatch, VAL_BATCH, true);
+        arrange(app, StepSync, STEP_SYNC, true);
+        arrange(app, Assess, ASSESS, true);
+        arrange(app, Decide, DECIDE, true);
+        arrange(app, Act, ACT, true);
+        arrange(app, StepEnd, STEP_END, true);
+        arrange(app, RoundEnd, ROUND_END, true);
+        arrange(app, Shutdown, SHUTDOWN, false);
+    }
+}
+
+/// Chains the sets of a schedule and the work inside each. After a failure nothing runs any more but `Shutdown`.
+fn arrange(app: &mut App, label: impl ScheduleLabel + Clone, table: Table, stops_on_failure: bool) {
+    app.init_schedule(label.clone());
+    app.edit_schedule(label, |schedule| {
+        schedule.set_build_settings(ScheduleBuildSettings {
+            ambiguity_detection: LogLevel::Error,
+            hierarchy_detection: LogLevel::Error,
+            ..Default::default()
+        });
+        for pair in table.windows(2) {
+            schedule.configure_sets(pair[1].0.after(pair[0].0));
+        }
+        for (set, works) in table {
+            for work in *works {
+                schedule.configure_sets(work.in_set(*set));
+                if stops_on_failure {
+                    schedule.configure_sets(work.run_if(running));
+                }
+            }
+            for pair in works.windows(2) {
+                schedule.configure_sets(pair[1].after(pair[0]));
+            }
+        }
+    });
+}
