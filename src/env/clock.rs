@@ -1,0 +1,115 @@
+//! Where the run stands: round, step, batch (spec 06 §1).
+
+use bevy_ecs::prelude::*;
+
+use crate::health::Position;
+
+/// How long a run is; fixed once the data is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunLength {
+    /// Rounds `first_round..end_round` are played.
+    pub first_round: u32,
+    pub end_round: u32,
+    /// Steps of an episode.
+    pub max_steps: u32,
+    /// Training batches of a step.
+    pub train_batches: usize,
+    /// Validation batches of a step.
+    pub val_batches: usize,
+}
+
+/// The run's position. Rounds and batches count from 0, steps from 1.
+#[derive(Resource, Clone, Debug)]
+pub struct RunClock {
+    length: RunLength,
+    round: Option<u32>,
+    step: u32,
+    batch: usize,
+}
+
+impl RunClock {
+    pub fn new(length: RunLength) -> Self {
+        Self { length, round: None, step: 0, batch: 0 }
+    }
+
+    pub fn length(&self) -> RunLength {
+        self.length
+    }
+
+    /// The round being played; before the first one, the first.
+    pub fn round(&self) -> u32 {
+        self.round.unwrap_or(self.length.first_round)
+    }
+
+    /// 1-based; 0 before the first step of a round.
+    pub fn step(&self) -> u32 {
+        self.step
+    }
+
+    pub fn batch(&self) -> usize {
+        self.batch
+    }
+
+    pub fn is_last_step(&self) -> bool {
+        self.step == self.length.max_steps
+    }
+
+    /// Training and validation batches of a step.
+    pub fn batches_per_step(&self) -> (usize, usize) {
+        (self.length.train_batches, self.length.val_batches)
+    }
+
+    /// Moves on to the next round, if there is one.
+    pub fn next_round(&mut self) -> bool {
+        let next = self.round.map_or(self.length.first_round, |round| round + 1);
+        let exists = next < self.length.end_round;
+        if exists {
+            (self.round, self.step, self.batch) = (Some(next), 0, 0);
+        }
+        exists
+    }
+
+    /// Moves on to the next step of the round, if there is one.
+    pub fn next_step(&mut self) -> bool {
+        let exists = self.step < self.length.max_steps;
+        if exists {
+            self.step += 1;
+            self.batch = 0;
+        }
+        exists
+    }
+
+    pub fn begin_batch(&mut self, batch: usize) {
+        self.batch = batch;
+    }
+
+    /// For error messages.
+    pub fn position(&self) -> Position {
+        Position {
+            round: self.round,
+            step: (self.step > 0).then_some(self.step),
+            batch: (self.step > 0).then_some(self.batch),
+            env: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_plays_every_step_of_every_round_once() {
+        let mut clock =
+            RunClock::new(RunLength { first_round: 2, end_round: 4, max_steps: 2, train_batches: 3, val_batches: 1 });
+
+        let mut played = Vec::new();
+        while clock.next_round() {
+            while clock.next_step() {
+                played.push((clock.round(), clock.step(), clock.is_last_step()));
+            }
+        }
+
+        assert_eq!(played, [(2, 1, false), (2, 2, true), (3, 1, false), (3, 2, true)]);
+    }
+}

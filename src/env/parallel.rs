@@ -1,0 +1,60 @@
+//! Envs side by side: one rayon pool, one intra-op thread per worker (spec 06 §5.3).
+//!
+//! An env's numbers depend on its own components only, so neither the number of workers nor their timing shows in them.
+
+use bevy_ecs::prelude::*;
+use rayon::prelude::*;
+
+use super::EnvId;
+use crate::health::{EngineError, Failure, Position};
+use crate::torch;
+
+/// The workers that run the envs of a system.
+#[derive(Resource)]
+pub struct EnvPool {
+    pool: rayon::ThreadPool,
+}
+
+impl EnvPool {
+    /// `threads` workers, at least one; each gives libtorch one thread inside an op.
+    pub fn new(threads: usize) -> Result<Self, Failure> {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads.max(1))
+            .thread_name(|index| format!("env-worker-{index}"))
+            .start_handler(|_| torch::set_intra_op_threads(1))
+            .build()
+            .map_err(|error| Failure::Invalid(format!("the {threads} env workers could not be started: {error}")))?;
+        Ok(Self { pool })
+    }
+
+    pub fn threads(&self) -> usize {
+        self.pool.current_num_threads()
+    }
+
+    /// Runs `work` for every env, in parallel. Panics of libtorch become errors that name phase and env; of several
+    /// failures the one of the lowest env index is reported.
+    pub fn for_each<T: Send>(
+        &self,
+        phase: &'static str,
+        clock: Position,
+        envs: impl IntoIterator<Item = (EnvId, T)>,
+        work: impl Fn(&EnvId, T) -> Result<(), Failure> + Sync,
+    ) -> Result<(), EngineError> {
+        let mut envs: Vec<_> = envs.into_iter().collect();
+        envs.sort_unstable_by_key(|(id, _)| id.index);
+        let failures: Vec<_> = self.pool.install(|| {
+            // One env at a time per worker: envs take about equally long, and the slow ones must not queue up.
+            envs.into_par_iter()
+                .with_max_len(1)
+                .filter_map(|(id, env)| {
+                    let result = torch::catch(|| work(&id, env)).map_err(Failure::from).flatten();
+                    result.err().map(|failure| (id.index, failure))
+                })
+                .collect()
+        });
+        match failures.into_iter().next() {
+            None => Ok(()),
+            Some((env, failure)) => Err(EngineError { phase, position: Position { env: Some(env), ..clock }, failure }),
+        }
+    }
+}

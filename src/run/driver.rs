@@ -1,0 +1,52 @@
+//! The loop: which schedule runs when. All behaviour is in systems (spec 06 §4).
+
+use bevy_app::App;
+use bevy_ecs::prelude::*;
+use bevy_ecs::schedule::ScheduleLabel;
+
+use crate::env::RunClock;
+use crate::health::{EngineError, RunHealth};
+use crate::schedule::*;
+
+/// Plays the run that `app` holds. `Shutdown` runs whatever happens before it; the first failure is returned.
+pub fn drive(app: &mut App) -> Result<(), EngineError> {
+    let world = app.world_mut();
+    world.run_schedule(Startup);
+    while is_running(world) && world.resource_mut::<RunClock>().next_round() {
+        play_round(world);
+    }
+    world.run_schedule(Shutdown);
+    world.resource_mut::<RunHealth>().failure.take().map_or(Ok(()), Err)
+}
+
+fn play_round(world: &mut World) {
+    world.run_schedule(RoundStart);
+    while is_running(world) && world.resource_mut::<RunClock>().next_step() {
+        play_step(world);
+    }
+    world.run_schedule(RoundEnd);
+}
+
+fn play_step(world: &mut World) {
+    let (train_batches, val_batches) = world.resource::<RunClock>().batches_per_step();
+    world.run_schedule(StepStart);
+    play_batches(world, TrainBatch, train_batches);
+    play_batches(world, ValBatch, val_batches);
+    world.run_schedule(StepSync);
+    world.run_schedule(Assess);
+    world.run_schedule(Decide);
+    world.run_schedule(Act);
+    world.run_schedule(StepEnd);
+}
+
+/// Batches outside, envs inside: every device always has work of several envs queued.
+fn play_batches(world: &mut World, schedule: impl ScheduleLabel + Clone, count: usize) {
+    for batch in 0..count {
+        world.resource_mut::<RunClock>().begin_batch(batch);
+        world.run_schedule(schedule.clone());
+    }
+}
+
+fn is_running(world: &World) -> bool {
+    world.resource::<RunHealth>().failure.is_none()
+}
