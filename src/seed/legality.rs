@@ -7,7 +7,7 @@ use super::{
     ALPHA_TOLERANCE, AlphaMode, FailureReason, GateLevel, LifecycleCommand, LifecycleOp,
     SeedRecord, SeedReport, SeedStage,
 };
-use crate::scenario::AutoForward;
+use crate::scenario::{AutoForward, LifecycleConfig, MaskConfig};
 
 /// What legality needs to know of a non-empty slot.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,6 +95,27 @@ pub struct Limits {
     pub sequential_germination: bool,
     /// Also refuse attempts at a gate whose structural preconditions are unmet.
     pub mask_structural_gates: bool,
+}
+
+impl Limits {
+    /// `max_seeds` is the task's or the scenario's, 0 = unlimited.
+    pub fn new(
+        config: &LifecycleConfig,
+        masks: &MaskConfig,
+        enabled: SlotSet,
+        germinable: SlotSet,
+        max_seeds: u32,
+    ) -> Self {
+        Self {
+            enabled,
+            germinable,
+            max_seeds,
+            min_prune_age: config.min_prune_age,
+            auto_forward: config.auto_forward,
+            sequential_germination: masks.sequential_germination,
+            mask_structural_gates: masks.mask_structural_gates,
+        }
+    }
 }
 
 /// May `command` be executed on `slots` (policy order, `None` = empty)?

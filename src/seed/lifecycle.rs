@@ -467,3 +467,6 @@ fn failed_checks(result: &GateResult) -> u8 {
         .filter(|(_, check)| !check.passed)
         .fold(0, |set, (index, _)| set | 1 << index)
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,8 @@
 
 mod alpha;
 mod change;
+#[cfg(test)]
+mod fixtures;
 mod gates;
 mod invariants;
 mod kinds;
