@@ -9,6 +9,8 @@ mod invariants;
 mod kinds;
 mod legality;
 mod lifecycle;
+#[cfg(test)]
+mod properties;
 mod record;
 mod report;
 mod stages;
