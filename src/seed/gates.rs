@@ -1,0 +1,326 @@
+//! Quality gates: the checks a seed passes before each stage (spec 01 §8).
+//!
+//! Permissive gates check structure and safety and leave quality to the controller's reward; strict ones also ask for
+//! results. Every comparison is inclusive, and what was never measured fails.
+
+use smallvec::smallvec;
+
+use super::{ALPHA_TOLERANCE, GateCheck, GateLevel, GateResult, SeedRecord, SeedStage};
+use crate::scenario::{GateConfig, GateMode};
+
+/// Improvement and contribution, in percentage points, that earn a full score.
+const FULL_SCORE_IMPROVEMENT: f64 = 5.0;
+const FULL_SCORE_CONTRIBUTION: f64 = 10.0;
+
+/// Tries `level` on a seed as it is now; changes nothing.
+pub fn evaluate(level: GateLevel, seed: &SeedRecord, config: &GateConfig) -> GateResult {
+    let strict = config.mode == GateMode::Strict;
+    let (checks, score) = match level {
+        GateLevel::G0 => germination(seed),
+        GateLevel::G1 => training(seed),
+        GateLevel::G2 if strict => strict_blending(seed, config),
+        GateLevel::G2 => permissive_blending(seed, config),
+        GateLevel::G3 => holding(seed, config, strict),
+        GateLevel::G5 => fossilization(seed, config, strict),
+    };
+    let passed = checks.iter().all(|check| check.passed);
+    GateResult {
+        level,
+        passed,
+        score: score.unwrap_or(f64::from(u8::from(passed))),
+        checks,
+    }
+}
+
+/// Checks of a gate, and its score where that is more than passed or not.
+type Verdict = (smallvec::SmallVec<[GateCheck; 4]>, Option<f64>);
+
+fn germination(seed: &SeedRecord) -> Verdict {
+    let checks = smallvec![
+        holds("seed_id_present", !seed.identity.seed_id.is_empty()),
+        holds("blueprint_present", !seed.identity.blueprint.is_empty()),
+    ];
+    (checks, None)
+}
+
+fn training(seed: &SeedRecord) -> Verdict {
+    (
+        smallvec![holds("is_germinated", seed.stage == SeedStage::Germinated)],
+        None,
+    )
+}
+
+fn permissive_blending(seed: &SeedRecord, config: &GateConfig) -> Verdict {
+    let checks = smallvec![
+        lasted(seed, config.min_training_epochs),
+        not_exploding(seed),
+        at_least(
+            "gradient_health",
+            seed.gradient.health,
+            config.min_gradient_health
+        ),
+    ];
+    (checks, Some(improvement_score(seed)))
+}
+
+fn strict_blending(seed: &SeedRecord, config: &GateConfig) -> Verdict {
+    let improvement = Some(seed.improvement_since_stage_start());
+    let checks = smallvec![
+        at_least("improvement", improvement, config.min_training_improvement),
+        lasted(seed, config.min_training_epochs),
+        not_exploding(seed),
+        at_least(
+            "gradient_ratio",
+            seed.gradient.ratio,
+            config.min_gradient_ratio
+        ),
+    ];
+    (checks, Some(improvement_score(seed)))
+}
+
+fn improvement_score(seed: &SeedRecord) -> f64 {
+    (seed.improvement_since_stage_start() / FULL_SCORE_IMPROVEMENT).clamp(0.0, 1.0)
+}
+
+fn holding(seed: &SeedRecord, config: &GateConfig, strict: bool) -> Verdict {
+    let alpha = &seed.alpha;
+    let distance = (alpha.alpha() - alpha.target()).abs();
+    let mut checks = smallvec![
+        at_least(
+            "target_is_full",
+            Some(alpha.target()),
+            1.0 - ALPHA_TOLERANCE
+        ),
+        GateCheck {
+            id: "target_reached",
+            value: Some(alpha.alpha()),
+            threshold: Some(alpha.target()),
+            passed: alpha.is_holding() && distance <= ALPHA_TOLERANCE,
+        },
+    ];
+    if strict {
+        checks.push(lasted(seed, config.min_blending_epochs));
+    }
+    (checks, Some(alpha.alpha()))
+}
+
+fn fossilization(seed: &SeedRecord, config: &GateConfig, strict: bool) -> Verdict {
+    let contribution = seed.contribution.value;
+    let age = seed.contribution.age;
+    let mut checks = smallvec![
+        GateCheck {
+            id: "contribution_age",
+            value: age.map(f64::from),
+            threshold: Some(f64::from(config.max_contribution_age)),
+            passed: contribution.is_some()
+                && age.is_some_and(|age| age <= config.max_contribution_age),
+        },
+        holds("healthy", seed.healthy()),
+    ];
+    if strict {
+        checks.push(at_least(
+            "contribution",
+            contribution,
+            config.min_contribution,
+        ));
+    }
+    let score = (contribution.unwrap_or(0.0) / FULL_SCORE_CONTRIBUTION).clamp(0.0, 1.0);
+    (checks, Some(score))
+}
+
+fn holds(id: &'static str, passed: bool) -> GateCheck {
+    GateCheck {
+        id,
+        value: None,
+        threshold: None,
+        passed,
+    }
+}
+
+fn at_least(id: &'static str, value: Option<f64>, threshold: f64) -> GateCheck {
+    GateCheck {
+        id,
+        value,
+        threshold: Some(threshold),
+        passed: value.is_some_and(|value| value >= threshold),
+    }
+}
+
+fn lasted(seed: &SeedRecord, epochs: u32) -> GateCheck {
+    at_least(
+        "epochs_in_stage",
+        Some(f64::from(seed.epochs_in_stage)),
+        f64::from(epochs),
+    )
+}
+
+fn not_exploding(seed: &SeedRecord) -> GateCheck {
+    GateCheck {
+        id: "not_exploding",
+        value: seed
+            .gradient
+            .has_exploding
+            .map(|explodes| f64::from(u8::from(explodes))),
+        threshold: Some(0.0),
+        passed: seed.gradient.has_exploding == Some(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::LifecycleConfig;
+    use crate::seed::fixtures::{germination, limits};
+    use crate::seed::{AlphaController, RampShape, Rules, germinate};
+
+    const PERMISSIVE: GateMode = GateMode::Permissive;
+    const STRICT: GateMode = GateMode::Strict;
+
+    fn seed() -> SeedRecord {
+        let config = LifecycleConfig::default();
+        let limits = limits(&config, 1);
+        let rules = Rules {
+            config: &config,
+            limits: &limits,
+            step: 1,
+        };
+        let plan = germinate(germination(), &rules).expect("germination is legal");
+        plan.next.expect("a record")
+    }
+
+    /// A seed that has trained long and well enough for either mode.
+    fn trained() -> SeedRecord {
+        let mut seed = seed();
+        seed.epochs_in_stage = 10;
+        seed.accuracy.current = seed.accuracy.at_stage_start + 0.5;
+        seed.gradient.health = Some(0.7);
+        seed.gradient.ratio = Some(0.10);
+        seed.gradient.has_exploding = Some(false);
+        seed
+    }
+
+    fn held(contribution: f64) -> SeedRecord {
+        let mut seed = trained();
+        seed.contribution.value = Some(contribution);
+        seed.contribution.age = Some(1);
+        seed
+    }
+
+    fn passes(level: GateLevel, seed: &SeedRecord, mode: GateMode) -> bool {
+        let config = GateConfig {
+            mode,
+            ..GateConfig::default()
+        };
+        evaluate(level, seed, &config).passed
+    }
+
+    /// Does `level` pass for `seed` after `change`?
+    fn passes_after(
+        level: GateLevel,
+        mode: GateMode,
+        mut seed: SeedRecord,
+        change: impl FnOnce(&mut SeedRecord),
+    ) -> bool {
+        change(&mut seed);
+        passes(level, &seed, mode)
+    }
+
+    #[test]
+    fn g1_asks_for_a_germinated_seed() {
+        assert!(passes(GateLevel::G1, &seed(), PERMISSIVE));
+        assert!(!passes_after(GateLevel::G1, PERMISSIVE, seed(), |seed| {
+            seed.stage = SeedStage::Training;
+        }));
+    }
+
+    #[test]
+    fn permissive_g2_asks_for_time_and_measured_healthy_gradients() {
+        let fails = |change: fn(&mut SeedRecord)| {
+            !passes_after(GateLevel::G2, PERMISSIVE, trained(), change)
+        };
+        assert!(passes(GateLevel::G2, &trained(), PERMISSIVE));
+        assert!(fails(|seed| seed.gradient.health = Some(0.69)));
+        assert!(fails(|seed| seed.gradient.has_exploding = Some(true)));
+        assert!(fails(|seed| seed.epochs_in_stage = 9));
+        assert!(fails(|seed| seed.gradient = Default::default()));
+        assert!(!fails(|seed| seed.accuracy.current = 0.0));
+    }
+
+    #[test]
+    fn strict_g2_also_asks_for_results() {
+        let fails =
+            |change: fn(&mut SeedRecord)| !passes_after(GateLevel::G2, STRICT, trained(), change);
+        assert!(passes(GateLevel::G2, &trained(), STRICT));
+        assert!(fails(|seed| seed.accuracy.current -= 0.01));
+        assert!(fails(|seed| seed.epochs_in_stage = 9));
+        assert!(fails(|seed| seed.gradient.ratio = Some(0.099)));
+        assert!(fails(|seed| seed.gradient.ratio = None));
+        assert!(fails(|seed| seed.gradient.has_exploding = Some(true)));
+    }
+
+    #[test]
+    fn g2_scores_improvement_up_to_five_points() {
+        let mut seed = trained();
+        for (improvement, score) in [(2.5, 0.5), (9.0, 1.0), (-1.0, 0.0)] {
+            seed.accuracy.current = seed.accuracy.at_stage_start + improvement;
+            let result = evaluate(GateLevel::G2, &seed, &GateConfig::default());
+            assert_eq!(result.score, score);
+        }
+    }
+
+    #[test]
+    fn g3_asks_for_full_alpha_reached_and_in_strict_mode_for_time() {
+        let blended = |target: f64| {
+            let mut seed = trained();
+            seed.stage = SeedStage::Blending;
+            seed.alpha = AlphaController::rising_to(target, 0, RampShape::default());
+            seed
+        };
+        assert!(passes(GateLevel::G3, &blended(1.0), PERMISSIVE));
+        assert!(!passes(GateLevel::G3, &blended(0.7), PERMISSIVE));
+        assert!(passes(GateLevel::G3, &blended(1.0), STRICT));
+        assert!(!passes_after(GateLevel::G3, STRICT, blended(1.0), |seed| {
+            seed.epochs_in_stage = 9
+        }));
+        assert!(!passes_after(
+            GateLevel::G3,
+            PERMISSIVE,
+            blended(1.0),
+            |seed| {
+                seed.alpha = AlphaController::rising_to(1.0, 3, RampShape::default());
+            }
+        ));
+    }
+
+    #[test]
+    fn g5_asks_for_a_fresh_contribution_and_health_and_in_strict_mode_for_worth() {
+        let level = GateLevel::G5;
+        assert!(passes(level, &held(-3.0), PERMISSIVE));
+        assert!(passes(level, &held(1.0), STRICT));
+        assert!(!passes(level, &held(0.999), STRICT));
+        assert!(!passes(level, &trained(), PERMISSIVE));
+        let fails =
+            |change: fn(&mut SeedRecord)| !passes_after(level, PERMISSIVE, held(2.0), change);
+        assert!(fails(|seed| seed.contribution.age = Some(2)));
+        assert!(fails(|seed| seed.gradient.has_exploding = Some(true)));
+        assert!(fails(|seed| seed.gradient.has_exploding = None));
+        assert!(fails(|seed| seed.has_nonfinite_params = true));
+    }
+
+    #[test]
+    fn a_failed_check_carries_value_and_threshold() {
+        let mut seed = trained();
+        seed.gradient.health = Some(0.69);
+        let result = evaluate(GateLevel::G2, &seed, &GateConfig::default());
+        let failed: Vec<_> = result.checks.iter().filter(|check| !check.passed).collect();
+        assert_eq!(
+            failed,
+            [&GateCheck {
+                id: "gradient_health",
+                value: Some(0.69),
+                threshold: Some(0.7),
+                passed: false
+            }]
+        );
+    }
+}

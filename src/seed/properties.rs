@@ -1,0 +1,395 @@
+//! Random lives: whatever is ordered and measured, in whatever rules, the laws of the lifecycle hold.
+
+use proptest::prelude::*;
+
+use super::fixtures::*;
+use super::*;
+use crate::scenario::{
+    AutoForward, GateConfig, GateMode, LifecycleConfig, MaskConfig, OnFossilize,
+};
+
+/// What one step brings to one env.
+#[derive(Clone, Debug)]
+struct Step {
+    accuracy: f64,
+    gradients: GradientSums,
+    gradient_is_finite: bool,
+    contribution: f64,
+    measured: bool,
+    command: LifecycleCommand,
+    /// The governor cuts this slot, if it holds a live seed.
+    cut: Option<usize>,
+}
+
+fn any_of<T: Copy + std::fmt::Debug + 'static>(
+    members: &'static [T],
+) -> impl Strategy<Value = T> + Clone {
+    prop::sample::select(members)
+}
+
+fn any_command() -> impl Strategy<Value = LifecycleCommand> {
+    let slot = 0usize..4;
+    let speed = any_of(AlphaSpeed::ALL);
+    let curve = any_of(AlphaCurveAction::ALL);
+    let style = any_of(GerminationStyle::ALL);
+    let target = any_of(AlphaTarget::ALL);
+    let germinate = (
+        slot.clone(),
+        style.clone(),
+        any_of(Tempo::ALL),
+        target.clone(),
+    )
+        .prop_map(|(slot, style, tempo, target)| LifecycleCommand::Germinate {
+            slot,
+            blueprint: 1,
+            style,
+            tempo,
+            target,
+        });
+    let set_alpha_target = (slot.clone(), style, target, speed.clone(), curve.clone()).prop_map(
+        |(slot, style, target, speed, curve)| LifecycleCommand::SetAlphaTarget {
+            slot,
+            style,
+            target,
+            speed,
+            curve,
+        },
+    );
+    let prune = (slot.clone(), speed, curve)
+        .prop_map(|(slot, speed, curve)| LifecycleCommand::Prune { slot, speed, curve });
+    let fossilize = slot
+        .clone()
+        .prop_map(|slot| LifecycleCommand::Fossilize { slot });
+    let advance = slot.prop_map(|slot| LifecycleCommand::Advance { slot });
+    prop_oneof![
+        1 => Just(LifecycleCommand::Wait),
+        1 => germinate,
+        1 => set_alpha_target,
+        1 => prune,
+        1 => fossilize,
+        3 => advance,
+    ]
+}
+
+fn any_gradients() -> impl Strategy<Value = GradientSums> {
+    let exploding = GradientSums {
+        sum_squares: f64::INFINITY,
+        exploding: 1,
+        ..healthy_sums()
+    };
+    prop_oneof![
+        8 => Just(healthy_sums()),
+        1 => Just(exploding),
+        1 => Just(GradientSums::default()),
+    ]
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    (
+        prop_oneof![9 => 0.0..100.0f64, 1 => Just(f64::NAN)],
+        any_gradients(),
+        prop::bool::weighted(0.9),
+        -5.0..5.0f64,
+        any::<bool>(),
+        any_command(),
+        prop::option::weighted(0.02, 0usize..4),
+    )
+        .prop_map(
+            |(accuracy, gradients, gradient_is_finite, contribution, measured, command, cut)| {
+                Step {
+                    accuracy,
+                    gradients,
+                    gradient_is_finite,
+                    contribution,
+                    measured,
+                    command,
+                    cut,
+                }
+            },
+        )
+}
+
+fn any_config() -> impl Strategy<Value = LifecycleConfig> {
+    let on_fossilize = &[
+        OnFossilize::ResetMomentum,
+        OnFossilize::Keep,
+        OnFossilize::Freeze,
+    ];
+    (
+        any::<(bool, bool, bool, bool, bool)>(),
+        (0u32..4, 0u32..4, 0u32..4, 0usize..5),
+        prop::option::of(0u32..6),
+        any_of(on_fossilize),
+    )
+        .prop_map(
+            |(
+                (g1, g2, g3, strict, allow_operator_switch),
+                (epochs, min_prune_age, embargo_epochs, history_len),
+                max_holding_epochs,
+                on_fossilize,
+            )| LifecycleConfig {
+                auto_forward: AutoForward { g1, g2, g3 },
+                gates: GateConfig {
+                    mode: if strict {
+                        GateMode::Strict
+                    } else {
+                        GateMode::Permissive
+                    },
+                    min_training_epochs: epochs,
+                    min_blending_epochs: epochs,
+                    ..GateConfig::default()
+                },
+                allow_operator_switch,
+                min_prune_age,
+                embargo_epochs,
+                max_holding_epochs,
+                on_fossilize,
+                history_len,
+                ..LifecycleConfig::default()
+            },
+        )
+}
+
+fn any_masks() -> impl Strategy<Value = MaskConfig> {
+    any::<(bool, bool)>().prop_map(
+        |(sequential_germination, mask_structural_gates)| MaskConfig {
+            sequential_germination,
+            mask_structural_gates,
+        },
+    )
+}
+
+/// What the owner of the tensors would hold: changed by effects alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tensors {
+    module: bool,
+    gate: bool,
+    optimizer: bool,
+}
+
+impl Tensors {
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::InsertSeed => assert!(!std::mem::replace(&mut self.module, true)),
+            Effect::AddGate => assert!(self.module && !std::mem::replace(&mut self.gate, true)),
+            Effect::RemoveGate => assert!(std::mem::replace(&mut self.gate, false)),
+            Effect::CreateOptimizer => {
+                assert!(self.module && !std::mem::replace(&mut self.optimizer, true));
+            }
+            Effect::ResetMomentum | Effect::StopWeightDecay | Effect::FreezeForever => {
+                assert!(self.optimizer);
+            }
+            Effect::DropSeed => {
+                assert!(self.module);
+                *self = Self::default();
+            }
+        }
+    }
+
+    fn belonging_to(slot: &Option<SeedRecord>) -> Self {
+        slot.as_ref().map_or(Self::default(), |seed| Self {
+            module: seed.stage.is_occupied(),
+            gate: seed.stage.is_occupied() && seed.algorithm == AlphaAlgorithm::Gate,
+            optimizer: has_optimizer(seed.stage, seed.identity.seed_params),
+        })
+    }
+}
+
+struct Env {
+    config: LifecycleConfig,
+    limits: Limits,
+    step: u32,
+    slots: Vec<Option<SeedRecord>>,
+    tensors: Vec<Tensors>,
+}
+
+impl Env {
+    fn rules(&self) -> Rules<'_> {
+        Rules {
+            config: &self.config,
+            limits: &self.limits,
+            step: self.step,
+        }
+    }
+
+    fn views(&self) -> Vec<Option<SlotView>> {
+        let view = |slot: &Option<SeedRecord>| slot.as_ref().map(SlotView::from);
+        self.slots.iter().map(view).collect()
+    }
+
+    fn commit(&mut self, slot: usize, plan: Plan) {
+        let change = plan.commit(&mut self.slots[slot]);
+        for &effect in &change.effects {
+            self.tensors[slot].carry_out(effect);
+        }
+        let to_pruned = change.transition.is_some_and(|t| t.to == SeedStage::Pruned);
+        assert_eq!(change.pruned.is_some(), to_pruned);
+        self.check_laws();
+    }
+
+    fn measure(&mut self, step: &Step) {
+        self.step += 1;
+        for seed in self.slots.iter_mut().flatten() {
+            seed.record_epoch(step.accuracy);
+            if seed.stage.is_live() {
+                seed.note_sampled_batch(step.gradient_is_finite);
+                seed.measure_gradients(&step.gradients, &healthy_sums(), &self.config);
+            }
+            if step.measured && seed.alpha.alpha() > 0.0 {
+                seed.measure_contribution(step.contribution, 0.1, 0.7);
+            }
+        }
+    }
+
+    /// Executes a command without asking `legal` first, as a careless caller would.
+    fn execute(&self, command: &LifecycleCommand) -> Option<Result<Plan, Refusal>> {
+        use LifecycleCommand::*;
+        let rules = self.rules();
+        let seed = self.slots.get(command.slot()?)?.as_ref();
+        Some(match *command {
+            Wait => return None,
+            Germinate {
+                style,
+                tempo,
+                target,
+                ..
+            } => {
+                let mut seed = germination();
+                seed.identity = SeedIdentity {
+                    tempo,
+                    target,
+                    ..identity(style)
+                };
+                germinate(seed, &rules)
+            }
+            SetAlphaTarget {
+                style,
+                target,
+                speed,
+                curve,
+                ..
+            } => {
+                let gate_params = 81;
+                set_alpha_target(
+                    seed?,
+                    &AlphaOrder {
+                        style,
+                        target,
+                        speed,
+                        curve,
+                        gate_params,
+                    },
+                    &rules,
+                )
+            }
+            Prune { speed, curve, .. } => prune(seed?, speed, curve, &rules),
+            Fossilize { .. } => fossilize(seed?, &rules),
+            Advance { .. } => advance(seed?, &rules),
+        })
+    }
+
+    /// The mask and the execution of an op must tell the same.
+    fn order(&mut self, command: &LifecycleCommand) {
+        let permission = command_legal(command, &self.views(), &self.limits);
+        let outcome = self.execute(command);
+        match (permission, outcome) {
+            (Ok(()), None) => assert_eq!(command.op(), LifecycleOp::Wait),
+            (Ok(()), Some(Ok(plan))) => {
+                let slot = command.slot().expect("only waiting has no slot");
+                self.commit(slot, plan);
+            }
+            (Ok(()), Some(Err(refusal))) => assert!(
+                refusal.gate.is_some() || refusal.reason == FailureReason::InvalidTarget,
+                "a legal {command:?} was refused: {refusal}"
+            ),
+            (Err(_), None) => {}
+            (Err(_), Some(_)) if command.op() == LifecycleOp::Germinate => {}
+            (Err(reason), Some(outcome)) => {
+                assert_eq!(outcome.map_err(|refusal| refusal.reason), Err(reason));
+            }
+        }
+    }
+
+    fn cut(&mut self, slot: usize) {
+        let order = PruneOrder {
+            reason: PruneReason::GovernorRollback,
+            initiator: Initiator::Governor,
+        };
+        let Some(seed) = self.slots.get(slot).and_then(Option::as_ref) else {
+            return;
+        };
+        match prune_now(seed, order, &self.rules()) {
+            Ok(plan) => self.commit(slot, plan),
+            Err(_) => assert!(!seed.stage.is_live()),
+        }
+    }
+
+    fn tick(&mut self) {
+        for slot in 0..self.slots.len() {
+            let before = self.slots[slot].clone();
+            self.commit(slot, tick(before.as_ref(), &self.rules()));
+            if let (Some(before), Some(after)) = (before, &mut self.slots[slot]) {
+                alpha_moves_its_way(&before, after);
+                after.age_measurements();
+            }
+        }
+    }
+
+    fn check_laws(&self) {
+        let occupied = self.views().into_iter().flatten();
+        let occupied = occupied.filter(|view| view.stage.is_occupied()).count();
+        assert!(self.limits.max_seeds == 0 || occupied <= self.limits.max_seeds as usize);
+        for (slot, tensors) in self.slots.iter().zip(&self.tensors) {
+            assert_eq!(*tensors, Tensors::belonging_to(slot));
+            let Some(seed) = slot else { continue };
+            assert_eq!(validate_invariants(seed), Ok(()));
+            assert!(seed.history.len() <= self.config.history_len);
+            assert_eq!(
+                SlotView::from(seed),
+                SlotView::from(&seed.report("conv_light"))
+            );
+            let text = ron::to_string(seed).expect("records can be written");
+            assert_eq!(&ron::from_str::<SeedRecord>(&text).expect("and read"), seed);
+        }
+    }
+}
+
+fn alpha_moves_its_way(before: &SeedRecord, after: &SeedRecord) {
+    let (old, new) = (before.alpha.alpha(), after.alpha.alpha());
+    assert!((0.0..=1.0).contains(&new));
+    match before.alpha.mode() {
+        _ if after.stage == SeedStage::Pruned => assert_eq!(new, 0.0),
+        AlphaMode::Hold => assert!(new == old || after.stage == SeedStage::Holding),
+        AlphaMode::Up => assert!(old <= new),
+        AlphaMode::Down => assert!(new <= old),
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_life_keeps_the_laws(
+        config in any_config(),
+        masks in any_masks(),
+        slots in 1usize..=4,
+        max_seeds in 0u32..4,
+        steps in prop::collection::vec(any_step(), 1..60),
+    ) {
+        let all = SlotSet::first(slots);
+        let limits = Limits::new(&config, &masks, all, all, max_seeds);
+        let mut env = Env {
+            config,
+            limits,
+            step: 0,
+            slots: vec![None; slots],
+            tensors: vec![Tensors::default(); slots],
+        };
+        for step in &steps {
+            env.measure(step);
+            env.order(&step.command);
+            if let Some(slot) = step.cut {
+                env.cut(slot);
+            }
+            env.tick();
+        }
+    }
+}
