@@ -1,0 +1,91 @@
+//! The env entity: one training, all of its state in components that live as long as the run (spec 06 §3).
+//!
+//! Tensors are `Send` but not `Sync`, components must be both: tensor-bearing ones hold them in a `SyncCell`.
+
+use bevy_ecs::prelude::*;
+use bevy_platform::cell::SyncCell;
+use tch::Device;
+
+use crate::host::Host;
+use crate::seed::{GradientSums, LifecycleOp};
+use crate::torch::{Optimizer, Stream};
+
+/// Which env an entity is. Systems that other plugins add find envs by this component.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EnvId {
+    /// Index in the run, from 0.
+    pub index: usize,
+    /// Index of the env's policy group.
+    pub group: usize,
+    pub index_in_group: usize,
+}
+
+/// Where the env's tensors are.
+#[derive(Component, Clone, Copy, Debug, PartialEq)]
+pub struct EnvDevice(pub Device);
+
+/// The queue of the env's device work; a no-op on CPU.
+#[derive(Component)]
+pub struct EnvStream(pub SyncCell<Stream>);
+
+/// The backbone. Its tensors keep their storage for the whole run; a new episode re-initialises them in place.
+#[derive(Component)]
+pub struct HostModel(pub SyncCell<Box<dyn Host>>);
+
+#[derive(Component)]
+pub struct HostOptimizer(pub SyncCell<Optimizer>);
+
+/// What the step's training batches came to.
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
+pub struct TrainMetrics {
+    /// Nats per sample over the batches with a finite loss; NaN without one.
+    pub loss: f64,
+    pub accuracy_percent: f64,
+    pub nonfinite_batches: u64,
+    /// Updates of the host that were suppressed because its gradient was not finite.
+    pub skipped_updates: u64,
+}
+
+/// What the whole network, all seeds as they are, does on the validation part.
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
+pub struct ValMetrics {
+    /// Nats per sample; not finite if the network is not.
+    pub loss: f64,
+    pub accuracy_percent: f64,
+}
+
+/// Gradients at the step's last sampled batch.
+#[derive(Component, Clone, Debug, Default, PartialEq)]
+pub struct GradReport {
+    pub host: GradientSums,
+    /// In slot order; `None` where the slot's seed was not sampled.
+    pub seeds: Vec<Option<GradientSums>>,
+}
+
+/// Tallies of the current episode.
+#[derive(Component, Clone, Debug, Default, PartialEq)]
+pub struct EpisodeStats {
+    pub germinated: u32,
+    pub fossilized: u32,
+    /// Fossilized seeds whose contribution reached the gate's minimum.
+    pub contributing: u32,
+    pub pruned: u32,
+    /// By op code.
+    pub attempted: [u32; LifecycleOp::ALL.len()],
+    pub succeeded: [u32; LifecycleOp::ALL.len()],
+    pub best_accuracy_percent: f64,
+    pub best_step: u32,
+}
+
+impl EpisodeStats {
+    pub fn note_accuracy(&mut self, step: u32, accuracy_percent: f64) {
+        if accuracy_percent > self.best_accuracy_percent || self.best_step == 0 {
+            (self.best_accuracy_percent, self.best_step) = (accuracy_percent, step);
+        }
+    }
+
+    pub fn note_op(&mut self, op: LifecycleOp, succeeded: bool) {
+        self.attempted[op.code()] += 1;
+        self.succeeded[op.code()] += u32::from(succeeded);
+    }
+}
