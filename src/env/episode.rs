@@ -1,0 +1,89 @@
+//! Birth of the envs and the start and end of their episodes.
+
+use bevy_ecs::prelude::*;
+use bevy_platform::cell::SyncCell;
+
+use super::*;
+use crate::health::{EngineError, Failure, Position};
+use crate::host::{CnnHost, Host};
+use crate::random::{Domain, RunRng};
+use crate::torch::{Optimizer, Stream};
+
+/// Gives every env its storage: from here on values change, tensors stay (spec 06 U6).
+pub fn spawn_envs(
+    mut commands: Commands,
+    experiment: Res<Experiment>,
+    devices: Res<Devices>,
+    backend: Res<Backend>,
+) -> Result<(), EngineError> {
+    for &index in &experiment.envs {
+        let device = devices.of_env(index);
+        let storage = || -> Result<_, Failure> {
+            let stream = Stream::from_pool(device)?;
+            let guard = stream.enter()?;
+            let mut rng = RunRng::new(experiment.scenario.run.seed, Domain::HostInit, &[0, index as u64]);
+            let host = CnnHost::new(&experiment.task.host, experiment.task.classes, &mut rng, device)?;
+            let params = host.params().trainable().iter().map(|param| param.tensor.shallow_clone()).collect();
+            let optimizer = Optimizer::new(&experiment.task.host_opt, params, backend.optimizer)?;
+            drop(guard);
+            Ok((stream, host, optimizer))
+        };
+        let (stream, host, optimizer) = storage().map_err(|failure| EngineError {
+            phase: "start-up",
+            position: Position { env: Some(index), ..Position::default() },
+            failure,
+        })?;
+        let slots = experiment.layout.slots();
+        commands.spawn((
+            EnvId { index, group: 0, index_in_group: index },
+            EnvDevice(device),
+            EnvStream(SyncCell::new(stream)),
+            HostModel(SyncCell::new(Box::new(host))),
+            HostOptimizer(SyncCell::new(optimizer)),
+            SeedSlots::new(slots),
+            SeedOptimizers::new(slots.len()),
+        ));
+    }
+    Ok(())
+}
+
+/// A fresh host in the old storage, empty slots, empty tallies (spec 06 R2).
+pub fn reset_envs(
+    mut envs: Query<(
+        &EnvId,
+        &mut EnvStream,
+        &mut HostModel,
+        &mut HostOptimizer,
+        &mut SeedSlots,
+        &mut SeedOptimizers,
+        &mut EpisodeStats,
+    )>,
+    clock: Res<RunClock>,
+    experiment: Res<Experiment>,
+    pool: Res<EnvPool>,
+) -> Result<(), EngineError> {
+    let (seed, round) = (experiment.scenario.run.seed, u64::from(clock.round()));
+    let envs = envs.iter_mut().map(|(id, stream, host, optimizer, slots, optimizers, stats)| {
+        (*id, (stream, host, optimizer, slots, optimizers, stats))
+    });
+    pool.for_each("round start", clock.position(), envs, |id, env| {
+        let (mut stream, mut host, mut optimizer, mut slots, mut optimizers, mut stats) = env;
+        let _guard = stream.0.get().enter()?;
+        let mut rng = RunRng::new(seed, Domain::HostInit, &[round, id.index_in_group as u64]);
+        host.0.get().reinitialise(&mut rng)?;
+        optimizer.0.get().zero_state()?;
+        optimizer.0.get().zero_grad()?;
+        slots.clear();
+        optimizers.clear();
+        *stats = EpisodeStats::default();
+        Ok(())
+    })
+}
+
+/// Seeds and their optimizers go; everything else waits for the next episode (spec 06 N8).
+pub fn teardown_round(mut envs: Query<(&mut SeedSlots, &mut SeedOptimizers)>) {
+    for (mut slots, mut optimizers) in &mut envs {
+        slots.clear();
+        optimizers.clear();
+    }
+}

@@ -1,0 +1,81 @@
+//! Envs: entities that each hold one training, spawned once and reset in place for every episode (spec 06 §3).
+
+mod clock;
+mod components;
+mod episode;
+mod parallel;
+mod slots;
+
+use std::path::PathBuf;
+
+use bevy_app::{App, Plugin};
+use bevy_ecs::prelude::*;
+use tch::Device;
+
+pub use clock::{RunClock, RunLength};
+pub use components::*;
+pub use parallel::EnvPool;
+pub use slots::{Nursery, SeedOptimizers, SeedSlots, Slot, carry_out};
+
+use crate::health::record_failure;
+use crate::host::SlotLayout;
+use crate::scenario::{Scenario, TaskSpec};
+use crate::schedule::{RoundEnd, RoundStart, Startup, Work};
+use crate::torch::Implementation;
+
+/// What is played, resolved and frozen before anything is allocated.
+#[derive(Resource, Clone, Debug)]
+pub struct Experiment {
+    pub scenario: Scenario,
+    /// The task with all overrides of the scenario in it.
+    pub task: TaskSpec,
+    /// The enabled slots, in policy order.
+    pub layout: SlotLayout,
+    /// Relative data paths start here.
+    pub folder: Option<PathBuf>,
+    /// Workers that run envs.
+    pub threads: usize,
+    /// The envs that are played, by their index in the run: all of them but for controls.
+    pub envs: Vec<usize>,
+    /// Rounds `rounds.start..rounds.end` are played.
+    pub rounds: std::ops::Range<u32>,
+}
+
+impl Experiment {
+    /// `round · E + env` (spec 06 §1).
+    pub fn episode(&self, round: u32, env: usize) -> u64 {
+        u64::from(round) * self.scenario.run.n_envs as u64 + env as u64
+    }
+}
+
+/// The devices of the run, opened at start-up; env k lives on entry `k mod len`.
+#[derive(Resource, Clone, Debug)]
+pub struct Devices(pub Vec<Device>);
+
+impl Devices {
+    pub fn of_env(&self, env: usize) -> Device {
+        self.0[env % self.0.len()]
+    }
+}
+
+/// What the start-up self-test chose, and what it refused.
+#[derive(Resource, Clone, Debug)]
+pub struct Backend {
+    pub optimizer: Implementation,
+    pub fallbacks: Vec<String>,
+}
+
+/// Spawns envs and resets them at every round.
+pub struct EnvPlugin;
+
+impl Plugin for EnvPlugin {
+    fn build(&self, app: &mut App) {
+        app.register_required_components::<EnvId, TrainMetrics>();
+        app.register_required_components::<EnvId, ValMetrics>();
+        app.register_required_components::<EnvId, GradReport>();
+        app.register_required_components::<EnvId, EpisodeStats>();
+        app.add_systems(Startup, episode::spawn_envs.pipe(record_failure).in_set(Work::SpawnEnvs))
+            .add_systems(RoundStart, episode::reset_envs.pipe(record_failure).in_set(Work::ResetEnvs))
+            .add_systems(RoundEnd, episode::teardown_round.in_set(Work::TeardownRound));
+    }
+}

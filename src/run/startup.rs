@@ -1,0 +1,96 @@
+//! From a frozen experiment to open devices and loaded data (spec 06 §4.1).
+
+use std::num::NonZero;
+
+use bevy_ecs::prelude::*;
+
+use crate::data::{self, DataSet, FeedArithmetic, ResidentData};
+use crate::env::{Backend, Devices, EnvPool, Experiment, RunClock, RunLength};
+use crate::health::{EngineError, Failure, Position};
+use crate::scenario::Launch;
+use crate::torch::{self, DeviceSpec, SelfTest};
+
+/// The data of the run: one resident copy per device, in the order of [`Devices`].
+#[derive(Resource)]
+pub struct LoadedData {
+    pub set: DataSet,
+    pub feed: FeedArithmetic,
+}
+
+fn at_start(failure: impl Into<Failure>) -> EngineError {
+    EngineError { phase: "start-up", position: Position::default(), failure: failure.into() }
+}
+
+/// Process-wide switches, set once before the first tensor (spec 06 U2).
+pub fn init_backend(mut commands: Commands, experiment: Res<Experiment>) -> Result<(), EngineError> {
+    let run = &experiment.scenario.run;
+    torch::keep_freed_blocks();
+    torch::set_intra_op_threads(NonZero::<u16>::MIN).map_err(at_start)?;
+    torch::set_matmul_precision(run.matmul_precision).map_err(at_start)?;
+    torch::set_deterministic(run.deterministic).map_err(at_start)?;
+    let threads = match run.launch {
+        Launch::Parallel => experiment.threads.min(experiment.envs.len()),
+        Launch::Sequential => 1,
+    };
+    commands.insert_resource(EnvPool::new(threads).map_err(at_start)?);
+    commands.insert_resource(torch::HostSyncCounter::default());
+    Ok(())
+}
+
+/// Opens what the scenario lists; CUDA is loaded here, and only if it is listed (spec 06 U3).
+pub fn open_devices(mut commands: Commands, experiment: Res<Experiment>) -> Result<(), EngineError> {
+    let run = &experiment.scenario.run;
+    let specs: Vec<DeviceSpec> = run
+        .devices
+        .iter()
+        .map(|text| text.parse().map_err(|error: torch::DeviceError| at_start(Failure::Invalid(error.to_string()))))
+        .collect::<Result<_, _>>()?;
+    let cuda: Vec<usize> = specs
+        .iter()
+        .filter_map(|spec| match spec {
+            DeviceSpec::Cuda(index) => Some(*index),
+            DeviceSpec::Cpu | DeviceSpec::Mps => None,
+        })
+        .collect();
+    if !cuda.is_empty() {
+        torch::load_cuda(&cuda, run.deterministic)
+            .map_err(|error| at_start(Failure::Invalid(error.to_string())))?;
+    }
+    let devices: Vec<_> = specs.into_iter().map(DeviceSpec::to_tch).collect();
+    let tests: Vec<SelfTest> = devices.iter().map(|&device| torch::self_test(device)).collect();
+    let refused = tests.iter().find(|test| test.refused.is_some()).unwrap_or(&tests[0]);
+    commands.insert_resource(Backend {
+        optimizer: refused.implementation,
+        fallbacks: tests.iter().filter_map(|test| test.refused.clone()).collect(),
+    });
+    commands.insert_resource(Devices(devices));
+    Ok(())
+}
+
+/// Loads, checks and uploads the data, and with it fixes the length of the run (spec 06 U4).
+pub fn load_datasets(
+    mut commands: Commands,
+    experiment: Res<Experiment>,
+    devices: Res<Devices>,
+) -> Result<(), EngineError> {
+    let set = data::load(&experiment.task, experiment.folder.as_deref()).map_err(at_start)?;
+    let scenario = &experiment.scenario;
+    let feed =
+        FeedArithmetic::new(&experiment.task, scenario.data.feed, &set, scenario.run.n_envs).map_err(at_start)?;
+    let resident = devices
+        .0
+        .iter()
+        .map(|&device| ResidentData::upload(&set, device))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(at_start)?;
+    commands.insert_resource(RunClock::new(RunLength {
+        first_round: experiment.rounds.start,
+        end_round: experiment.rounds.end,
+        max_steps: experiment.task.max_steps,
+        train_batches: feed.batches,
+        val_batches: feed.val_batches,
+    }));
+    commands.insert_resource(LoadedData { set, feed });
+    commands.insert_resource(resident);
+    Ok(())
+}
