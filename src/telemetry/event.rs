@@ -1,0 +1,427 @@
+//! The event: an envelope around one of a fixed set of payloads (spec 07 §4, §5), and the tables that say at which level
+//! and with which severity each is emitted.
+
+use serde::de::Error as _;
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::encoding::{ActionId, Timestamp};
+use super::health::TelemetryHealth;
+use super::payload::*;
+use crate::scenario::TelemetryLevel;
+use crate::seed::SlotId;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    Debug,
+    Info,
+    Warning,
+    Error,
+    Critical,
+}
+
+/// Declares the payload enum and ties each variant to its name in files.
+macro_rules! payloads {
+    ($($variant:ident => $kind:literal),+ $(,)?) => {
+        /// What happened. The variants are the whole catalogue: there is no free-form event.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Payload { $($variant($variant)),+ }
+
+        impl Payload {
+            /// The `type` of every event, in catalogue order.
+            pub const KINDS: &'static [&'static str] = &[$($kind),+];
+
+            /// The event's `type`.
+            pub const fn kind(&self) -> &'static str {
+                match self { $(Self::$variant(_) => $kind),+ }
+            }
+
+            fn serialize_data<S: SerializeStruct>(&self, line: &mut S) -> Result<(), S::Error> {
+                match self { $(Self::$variant(data) => line.serialize_field("data", data)),+ }
+            }
+
+            /// Reads the payload of an event of type `kind`; `None` for a type this version does not know.
+            pub fn from_data(
+                kind: &str,
+                data: serde_json::Value,
+            ) -> Option<Result<Self, serde_json::Error>> {
+                match kind {
+                    $($kind => Some(serde_json::from_value(data).map(Self::$variant)),)+
+                    _ => None,
+                }
+            }
+        }
+
+        $(impl From<$variant> for Payload {
+            fn from(data: $variant) -> Self {
+                Self::$variant(data)
+            }
+        })+
+    };
+}
+
+payloads! {
+    RunStarted => "run_started",
+    RunFinished => "run_finished",
+    BaselineMeasured => "baseline_measured",
+    Note => "note",
+    UserEvent => "user_event",
+    TelemetryHealth => "telemetry_health",
+    EnvStep => "env_step",
+    Decision => "decision",
+    HostStabilized => "host_stabilized",
+    EpisodeFinished => "episode_finished",
+    SeedGerminated => "seed_germinated",
+    SeedStageChanged => "seed_stage_changed",
+    SeedGateEvaluated => "seed_gate_evaluated",
+    SeedFossilized => "seed_fossilized",
+    SeedPruned => "seed_pruned",
+    SlotRecycled => "slot_recycled",
+    CounterfactualMatrix => "counterfactual_matrix",
+    Shapley => "shapley",
+    Interactions => "interactions",
+    RoundFinished => "round_finished",
+}
+
+impl Payload {
+    /// Rows that come every step and may be thinned or, by a live sink under pressure, dropped.
+    pub const fn is_step_row(&self) -> bool {
+        matches!(self, Self::EnvStep(_) | Self::Decision(_))
+    }
+}
+
+/// The lowest level that emits the event (spec 07 §5, column *lvl*).
+pub const fn level_of(payload: &Payload) -> TelemetryLevel {
+    match payload {
+        Payload::RunStarted(_) | Payload::RunFinished(_) => TelemetryLevel::Off,
+        Payload::BaselineMeasured(_)
+        | Payload::Note(_)
+        | Payload::TelemetryHealth(_)
+        | Payload::HostStabilized(_)
+        | Payload::EpisodeFinished(_)
+        | Payload::SeedGerminated(_)
+        | Payload::SeedStageChanged(_)
+        | Payload::SeedGateEvaluated(_)
+        | Payload::SeedFossilized(_)
+        | Payload::SeedPruned(_)
+        | Payload::SlotRecycled(_)
+        | Payload::RoundFinished(_) => TelemetryLevel::Lifecycle,
+        Payload::UserEvent(_)
+        | Payload::EnvStep(_)
+        | Payload::Decision(_)
+        | Payload::CounterfactualMatrix(_)
+        | Payload::Shapley(_)
+        | Payload::Interactions(_) => TelemetryLevel::Full,
+    }
+}
+
+/// The severity an event has unless its producer knows better ([`Event::severity`]).
+pub fn severity_of(payload: &Payload) -> Severity {
+    match payload {
+        Payload::RunFinished(run) if run.status == RunState::Failed => Severity::Error,
+        Payload::TelemetryHealth(health) if !health.is_clean() => Severity::Warning,
+        Payload::Decision(_) | Payload::SeedGateEvaluated(_) | Payload::SlotRecycled(_) => {
+            Severity::Debug
+        }
+        Payload::RunStarted(_)
+        | Payload::RunFinished(_)
+        | Payload::BaselineMeasured(_)
+        | Payload::Note(_)
+        | Payload::UserEvent(_)
+        | Payload::TelemetryHealth(_)
+        | Payload::EnvStep(_)
+        | Payload::HostStabilized(_)
+        | Payload::EpisodeFinished(_)
+        | Payload::SeedGerminated(_)
+        | Payload::SeedStageChanged(_)
+        | Payload::SeedFossilized(_)
+        | Payload::SeedPruned(_)
+        | Payload::CounterfactualMatrix(_)
+        | Payload::Shapley(_)
+        | Payload::Interactions(_)
+        | Payload::RoundFinished(_) => Severity::Info,
+    }
+}
+
+/// Where an env stands; without it no event of an env can be built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EnvContext {
+    pub env: u32,
+    /// `round * n_envs + env`.
+    pub episode: u32,
+    pub round: u32,
+    /// 1-based.
+    pub step: u32,
+}
+
+impl EnvContext {
+    /// The one action of this env and step.
+    pub const fn action_id(&self) -> ActionId {
+        ActionId {
+            episode: self.episode,
+            step: self.step,
+        }
+    }
+}
+
+/// One thing that happened. `seq` and `t` are set by the hub when it takes the event from the outbox.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    pub seq: u64,
+    pub t: Timestamp,
+    pub severity: Severity,
+    /// The policy group, unless it is the default one.
+    pub group: Option<String>,
+    pub round: Option<u32>,
+    pub env: Option<u32>,
+    pub episode: Option<u32>,
+    pub step: Option<u32>,
+    pub slot: Option<SlotId>,
+    pub seed_id: Option<String>,
+    pub message: Option<String>,
+    pub payload: Payload,
+}
+
+impl Event {
+    /// An event of the run as a whole.
+    pub fn run(payload: impl Into<Payload>) -> Self {
+        let payload = payload.into();
+        Self {
+            seq: 0,
+            t: Timestamp::EPOCH,
+            severity: severity_of(&payload),
+            group: None,
+            round: None,
+            env: None,
+            episode: None,
+            step: None,
+            slot: None,
+            seed_id: None,
+            message: None,
+            payload,
+        }
+    }
+
+    /// An event of one round over all envs.
+    pub fn round(round: u32, payload: impl Into<Payload>) -> Self {
+        Self {
+            round: Some(round),
+            ..Self::run(payload)
+        }
+    }
+
+    /// An event of one env.
+    pub fn env(context: EnvContext, payload: impl Into<Payload>) -> Self {
+        Self {
+            env: Some(context.env),
+            episode: Some(context.episode),
+            step: Some(context.step),
+            ..Self::round(context.round, payload)
+        }
+    }
+
+    /// An event of the seed in one slot of an env.
+    pub fn seed(
+        context: EnvContext,
+        slot: SlotId,
+        seed_id: impl Into<String>,
+        payload: impl Into<Payload>,
+    ) -> Self {
+        Self {
+            slot: Some(slot),
+            seed_id: Some(seed_id.into()),
+            ..Self::env(context, payload)
+        }
+    }
+
+    /// Adds a text for people; never the only carrier of a number.
+    pub fn message(mut self, text: impl Into<String>) -> Self {
+        self.message = Some(text.into());
+        self
+    }
+
+    /// Replaces the severity of the table, e.g. for a gate whose verdict flipped.
+    pub fn severity(mut self, severity: Severity) -> Self {
+        self.severity = severity;
+        self
+    }
+
+    /// Run before round before env index: the order of events within one flush (spec 07 P10).
+    pub(super) fn scope(&self) -> u64 {
+        match (self.round, self.env) {
+            (_, Some(env)) => 2 + u64::from(env),
+            (Some(_), None) => 1,
+            (None, None) => 0,
+        }
+    }
+}
+
+impl Serialize for Event {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        /// Writes what is there and leaves out what is not.
+        fn optional<S: SerializeStruct>(
+            line: &mut S,
+            key: &'static str,
+            value: &Option<impl Serialize>,
+        ) -> Result<(), S::Error> {
+            match value {
+                Some(value) => line.serialize_field(key, value),
+                None => line.skip_field(key),
+            }
+        }
+
+        let mut line = serializer.serialize_struct("Event", 13)?;
+        line.serialize_field("seq", &self.seq)?;
+        line.serialize_field("t", &self.t)?;
+        line.serialize_field("type", self.payload.kind())?;
+        line.serialize_field("sev", &self.severity)?;
+        optional(&mut line, "group", &self.group)?;
+        optional(&mut line, "round", &self.round)?;
+        optional(&mut line, "env", &self.env)?;
+        optional(&mut line, "episode", &self.episode)?;
+        optional(&mut line, "step", &self.step)?;
+        optional(&mut line, "slot", &self.slot)?;
+        optional(&mut line, "seed_id", &self.seed_id)?;
+        optional(&mut line, "msg", &self.message)?;
+        self.payload.serialize_data(&mut line)?;
+        line.end()
+    }
+}
+
+/// An event as it stands in a file, before its payload is known to be one of ours.
+#[derive(Deserialize)]
+struct Envelope {
+    seq: u64,
+    t: Timestamp,
+    #[serde(rename = "type")]
+    kind: String,
+    sev: Severity,
+    group: Option<String>,
+    round: Option<u32>,
+    env: Option<u32>,
+    episode: Option<u32>,
+    step: Option<u32>,
+    slot: Option<SlotId>,
+    seed_id: Option<String>,
+    msg: Option<String>,
+    data: serde_json::Value,
+}
+
+impl<'de> Deserialize<'de> for Event {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let envelope = Envelope::deserialize(deserializer)?;
+        let payload = Payload::from_data(&envelope.kind, envelope.data)
+            .ok_or_else(|| D::Error::unknown_variant(&envelope.kind, Payload::KINDS))?
+            .map_err(|error| D::Error::custom(format!("{}: {error}", envelope.kind)))?;
+        Ok(Self {
+            seq: envelope.seq,
+            t: envelope.t,
+            severity: envelope.sev,
+            group: envelope.group,
+            round: envelope.round,
+            env: envelope.env,
+            episode: envelope.episode,
+            step: envelope.step,
+            slot: envelope.slot,
+            seed_id: envelope.seed_id,
+            message: envelope.msg,
+            payload,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::telemetry::examples;
+
+    #[test]
+    fn every_kind_of_event_has_an_example() {
+        let shown: BTreeSet<_> = examples::events()
+            .iter()
+            .map(|event| event.payload.kind())
+            .collect();
+
+        assert_eq!(shown, Payload::KINDS.iter().copied().collect());
+    }
+
+    #[test]
+    fn every_kind_of_event_keeps_its_wire_format() {
+        let lines: Vec<_> = examples::events()
+            .iter()
+            .map(|event| serde_json::to_string(event).unwrap())
+            .collect();
+
+        insta::assert_snapshot!(lines.join("\n"));
+    }
+
+    #[test]
+    fn every_kind_of_event_reads_back_to_itself() {
+        for event in examples::events() {
+            let line = serde_json::to_string(&event).unwrap();
+
+            let read: Event = serde_json::from_str(&line).unwrap();
+
+            assert_eq!(read, event, "{line}");
+        }
+    }
+
+    #[test]
+    fn no_event_writes_null() {
+        for event in examples::events() {
+            let line = serde_json::to_string(&event).unwrap();
+
+            assert!(!line.contains("null"), "{line}");
+        }
+    }
+
+    #[test]
+    fn levels_form_the_spec_table() {
+        let at = |level| -> Vec<_> {
+            examples::events()
+                .iter()
+                .filter(|event| level_of(&event.payload) == level)
+                .map(|event| event.payload.kind())
+                .collect()
+        };
+
+        assert_eq!(at(TelemetryLevel::Off), ["run_started", "run_finished"]);
+        assert_eq!(
+            at(TelemetryLevel::Full),
+            [
+                "user_event",
+                "env_step",
+                "decision",
+                "counterfactual_matrix",
+                "shapley",
+                "interactions"
+            ]
+        );
+        assert!(at(TelemetryLevel::Debug).is_empty());
+    }
+
+    #[test]
+    fn a_failed_run_is_an_error_and_a_flipped_gate_is_worth_knowing() {
+        let mut finished = examples::run_finished();
+        assert_eq!(Event::run(finished.clone()).severity, Severity::Info);
+        finished.status = RunState::Failed;
+        assert_eq!(Event::run(finished).severity, Severity::Error);
+
+        let gate = Event::env(examples::context(), examples::gate_evaluated());
+        assert_eq!(gate.severity, Severity::Debug);
+        assert_eq!(gate.severity(Severity::Info).severity, Severity::Info);
+    }
+
+    #[test]
+    fn a_missing_field_is_named() {
+        let line = r#"{"seq":0,"t":"2026-01-01T00:00:00.000Z","type":"slot_recycled","sev":"info","data":{}}"#;
+
+        let error = serde_json::from_str::<Event>(line).unwrap_err();
+
+        assert!(error.to_string().contains("slot_recycled"), "{error}");
+        assert!(error.to_string().contains("idle_steps"), "{error}");
+    }
+}

@@ -1,0 +1,487 @@
+//! The live state: one pure fold over the event stream, from which the progress display, the final summary and every
+//! later view are drawn (spec 07 P8, §18). Folding a finished file gives the same state as watching the run.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::encoding::Timestamp;
+use super::event::{Event, Payload};
+use super::payload::{
+    BaselineMeasured, CounterfactualMatrix, EnvStep, EpisodeFinished, GrowthCounts, RoundFinished,
+    RunFinished, RunStarted, SeedFossilized, Shapley,
+};
+use super::statistics::{median, paired_standard_error};
+use crate::seed::SlotId;
+
+/// Flushes that the running throughput looks back over.
+const THROUGHPUT_WINDOW: usize = 32;
+/// Rounds that the remaining time is estimated from.
+const ETA_ROUNDS: usize = 10;
+
+/// Accuracy with a seed minus accuracy without it, in points, with its paired standard error where it is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Contribution {
+    pub points: f64,
+    pub standard_error: Option<f64>,
+}
+
+/// A fossilized seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommittedSeed {
+    pub seed_id: String,
+    pub slot: Option<SlotId>,
+    pub env: u32,
+    pub round: u32,
+    pub step: u32,
+    pub blueprint: String,
+    pub params: u64,
+    /// As last measured.
+    pub contribution: Option<Contribution>,
+    /// From the last `shapley` event of its episode, in points.
+    pub shapley: Option<f64>,
+}
+
+/// One finished round over all envs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RoundResult {
+    pub round: u32,
+    pub accuracy_mean: f64,
+    pub accuracy_best: f64,
+    pub rolling_accuracy: Option<f64>,
+    pub growth: GrowthCounts,
+    pub wall_s: f64,
+    pub env_steps_per_s: f64,
+    pub samples: u64,
+}
+
+/// One finished episode.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EpisodeResult {
+    pub episode: u32,
+    pub env: u32,
+    pub round: u32,
+    pub final_accuracy: f64,
+    pub best_accuracy: f64,
+    pub test_accuracy: Option<f64>,
+    pub param_ratio: f64,
+    pub fossilized: u32,
+}
+
+/// Where the running round stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StepProgress {
+    pub round: u32,
+    pub step: u32,
+    /// Mean validation accuracy over the envs that have reported, in percent.
+    pub accuracy_mean: Option<f64>,
+    pub env_steps_per_s: Option<f64>,
+}
+
+/// What is known of an env in its running episode.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct EnvLive {
+    step: u32,
+    accuracy: f64,
+    /// Latest measurement of each seed of the episode, by seed id.
+    contributions: BTreeMap<String, Contribution>,
+    shapley: BTreeMap<String, f64>,
+}
+
+/// Everything a view shows. Memory grows with rounds and committed seeds only.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LiveState {
+    started: Option<RunStarted>,
+    baseline: Option<BaselineMeasured>,
+    finished: Option<RunFinished>,
+    envs: BTreeMap<u32, EnvLive>,
+    round: u32,
+    growth_in_round: GrowthCounts,
+    /// Time and number of env-steps so far, at each of the latest flushes.
+    marks: VecDeque<(Timestamp, u64)>,
+    env_steps: u64,
+    rounds: Vec<RoundResult>,
+    episodes_done: u64,
+    best_episode: Option<EpisodeResult>,
+    committed: Vec<CommittedSeed>,
+}
+
+impl LiveState {
+    /// Takes the next event.
+    pub fn apply(&mut self, event: &Event) {
+        if let Some(round) = event.round {
+            self.enter_round(round);
+        }
+        match &event.payload {
+            Payload::RunStarted(run) => self.started = Some(run.clone()),
+            Payload::RunFinished(run) => self.finished = Some(run.clone()),
+            Payload::BaselineMeasured(baseline) => self.baseline = Some(*baseline),
+            Payload::EnvStep(step) => self.apply_step(event, step),
+            Payload::SeedGerminated(_) => self.growth_in_round.germinated += 1,
+            Payload::SeedPruned(_) => self.growth_in_round.pruned += 1,
+            Payload::SeedFossilized(seed) => self.apply_fossilized(event, seed),
+            Payload::CounterfactualMatrix(matrix) => self.apply_matrix(event, matrix),
+            Payload::Shapley(shapley) => self.apply_shapley(event, shapley),
+            Payload::EpisodeFinished(episode) => self.apply_episode(event, episode),
+            Payload::RoundFinished(round) => self.apply_round(event, round),
+            Payload::Note(_)
+            | Payload::UserEvent(_)
+            | Payload::TelemetryHealth(_)
+            | Payload::Decision(_)
+            | Payload::HostStabilized(_)
+            | Payload::SeedStageChanged(_)
+            | Payload::SeedGateEvaluated(_)
+            | Payload::SlotRecycled(_)
+            | Payload::Interactions(_) => {}
+        }
+    }
+
+    fn enter_round(&mut self, round: u32) {
+        if round != self.round {
+            self.round = round;
+            self.envs.clear();
+            self.growth_in_round = GrowthCounts::default();
+        }
+    }
+
+    fn apply_step(&mut self, event: &Event, row: &EnvStep) {
+        let (Some(env), Some(step)) = (event.env, event.step) else {
+            return;
+        };
+        let live = self.envs.entry(env).or_default();
+        self.env_steps += u64::from(step.saturating_sub(live.step));
+        live.step = step;
+        live.accuracy = row.val_accuracy.0;
+        match self.marks.back_mut() {
+            Some((t, env_steps)) if *t == event.t => *env_steps = self.env_steps,
+            _ => self.marks.push_back((event.t, self.env_steps)),
+        }
+        if self.marks.len() > THROUGHPUT_WINDOW {
+            self.marks.pop_front();
+        }
+    }
+
+    fn apply_fossilized(&mut self, event: &Event, seed: &SeedFossilized) {
+        self.growth_in_round.fossilized += 1;
+        let (Some(seed_id), Some(env)) = (&event.seed_id, event.env) else {
+            return;
+        };
+        let measured = self.envs.entry(env).or_default();
+        let contribution = measured.contributions.get(seed_id).copied();
+        self.committed.push(CommittedSeed {
+            seed_id: seed_id.clone(),
+            slot: event.slot,
+            env,
+            round: self.round,
+            step: event.step.unwrap_or_default(),
+            blueprint: seed.blueprint.clone(),
+            params: seed.params_added,
+            contribution: contribution.or(seed.contribution.map(|points| Contribution {
+                points: points.0,
+                standard_error: None,
+            })),
+            shapley: measured.shapley.get(seed_id).copied(),
+        });
+    }
+
+    /// A seed that is off while all others are on, against all on.
+    fn apply_matrix(&mut self, event: &Event, matrix: &CounterfactualMatrix) {
+        let Some(env) = event.env else { return };
+        let players = matrix.seed_ids.len().min(63);
+        let everyone = (1_u64 << players) - 1;
+        let row = |mask: u64| matrix.rows.iter().find(|row| row.mask.0 == mask);
+        let Some(all_on) = row(everyone) else { return };
+        for (index, seed_id) in matrix.seed_ids.iter().enumerate().take(players) {
+            let Some(without) = row(everyone & !(1 << index)) else {
+                continue;
+            };
+            let contribution = Contribution {
+                points: all_on.accuracy.0 - without.accuracy.0,
+                standard_error: without
+                    .discordant
+                    .map(|(lost, won)| paired_standard_error(lost, won, matrix.samples)),
+            };
+            let measured = self.envs.entry(env).or_default();
+            measured.contributions.insert(seed_id.clone(), contribution);
+            if let Some(seed) = committed_mut(&mut self.committed, seed_id) {
+                seed.contribution = Some(contribution);
+            }
+        }
+    }
+
+    fn apply_shapley(&mut self, event: &Event, shapley: &Shapley) {
+        let Some(env) = event.env else { return };
+        let measured = self.envs.entry(env).or_default();
+        for (seed_id, value) in shapley.seed_ids.iter().zip(&shapley.values) {
+            measured.shapley.insert(seed_id.clone(), value.mean.0);
+            if let Some(seed) = committed_mut(&mut self.committed, seed_id) {
+                seed.shapley = Some(value.mean.0);
+            }
+        }
+    }
+
+    /// The best episode is chosen by its final validation accuracy, never by the test split; the first wins a tie.
+    fn apply_episode(&mut self, event: &Event, episode: &EpisodeFinished) {
+        self.episodes_done += 1;
+        let is_best = self
+            .best_episode
+            .is_none_or(|best| episode.final_accuracy.0 > best.final_accuracy);
+        if is_best && !episode.final_accuracy.0.is_nan() {
+            self.best_episode = Some(EpisodeResult {
+                episode: event.episode.unwrap_or_default(),
+                env: event.env.unwrap_or_default(),
+                round: self.round,
+                final_accuracy: episode.final_accuracy.0,
+                best_accuracy: episode.best_accuracy.0,
+                test_accuracy: episode.test_accuracy.map(|accuracy| accuracy.0),
+                param_ratio: episode.param_ratio.0,
+                fossilized: episode.growth.fossilized,
+            });
+        }
+    }
+
+    fn apply_round(&mut self, event: &Event, round: &RoundFinished) {
+        self.rounds.push(RoundResult {
+            round: event.round.unwrap_or_default(),
+            accuracy_mean: round.accuracy_mean.0,
+            accuracy_best: round.accuracy_best.0,
+            rolling_accuracy: round.rolling_accuracy.map(|accuracy| accuracy.0),
+            growth: round.growth,
+            wall_s: round.perf.round_wall_s.0,
+            env_steps_per_s: round.perf.env_steps_per_s.0,
+            samples: round.perf.samples,
+        });
+    }
+
+    pub const fn started(&self) -> Option<&RunStarted> {
+        self.started.as_ref()
+    }
+
+    pub const fn baseline(&self) -> Option<&BaselineMeasured> {
+        self.baseline.as_ref()
+    }
+
+    pub const fn finished(&self) -> Option<&RunFinished> {
+        self.finished.as_ref()
+    }
+
+    /// In the order in which they finished.
+    pub fn rounds(&self) -> &[RoundResult] {
+        &self.rounds
+    }
+
+    /// In the order in which they were committed.
+    pub fn committed(&self) -> &[CommittedSeed] {
+        &self.committed
+    }
+
+    pub const fn episodes_done(&self) -> u64 {
+        self.episodes_done
+    }
+
+    pub const fn best_episode(&self) -> Option<&EpisodeResult> {
+        self.best_episode.as_ref()
+    }
+
+    /// Of the running round so far.
+    pub const fn growth_in_round(&self) -> &GrowthCounts {
+        &self.growth_in_round
+    }
+
+    pub fn progress(&self) -> StepProgress {
+        let reported = || self.envs.values().filter(|env| env.step > 0);
+        let count = reported().count();
+        let total: f64 = reported().map(|env| env.accuracy).sum();
+        StepProgress {
+            round: self.round,
+            step: reported().map(|env| env.step).max().unwrap_or_default(),
+            accuracy_mean: (count > 0).then(|| total / count as f64),
+            env_steps_per_s: self.running_throughput(),
+        }
+    }
+
+    fn running_throughput(&self) -> Option<f64> {
+        let (&(first, before), &(last, after)) = (self.marks.front()?, self.marks.back()?);
+        let elapsed_s = (last.milliseconds() - first.milliseconds()) as f64 / 1000.0;
+        (elapsed_s > 0.0).then(|| (after - before) as f64 / elapsed_s)
+    }
+
+    /// Of the last finished round; absent after the first.
+    pub fn rolling_accuracy(&self) -> Option<f64> {
+        self.rounds.last()?.rolling_accuracy
+    }
+
+    pub fn best_rolling_accuracy(&self) -> Option<f64> {
+        self.rounds
+            .iter()
+            .filter_map(|round| round.rolling_accuracy)
+            .max_by(f64::total_cmp)
+    }
+
+    /// Env-steps per second over all finished rounds.
+    pub fn env_steps_per_s(&self) -> Option<f64> {
+        self.per_second(|round| round.env_steps_per_s * round.wall_s)
+    }
+
+    /// Training samples per second over all finished rounds.
+    pub fn samples_per_s(&self) -> Option<f64> {
+        self.per_second(|round| round.samples as f64)
+    }
+
+    fn per_second(&self, amount: impl Fn(&RoundResult) -> f64) -> Option<f64> {
+        let wall_s: f64 = self.rounds.iter().map(|round| round.wall_s).sum();
+        (wall_s > 0.0).then(|| self.rounds.iter().map(amount).sum::<f64>() / wall_s)
+    }
+
+    /// Seconds until the last round ends: remaining rounds times the median of the last ten (spec 07 §16.1).
+    pub fn eta_s(&self) -> Option<f64> {
+        let total = self.started.as_ref()?.n_rounds;
+        let done = self.rounds.last()?.round + 1;
+        let recent = &self.rounds[self.rounds.len().saturating_sub(ETA_ROUNDS)..];
+        let walls: Vec<f64> = recent.iter().map(|round| round.wall_s).collect();
+        Some(f64::from(total.saturating_sub(done)) * median(&walls)?)
+    }
+}
+
+/// A seed can only be measured in its own episode, so it is among the latest.
+fn committed_mut<'a>(
+    committed: &'a mut [CommittedSeed],
+    seed_id: &str,
+) -> Option<&'a mut CommittedSeed> {
+    committed
+        .iter_mut()
+        .rev()
+        .find(|seed| seed.seed_id == seed_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::payload::CoalitionRow;
+    use crate::telemetry::{BigInteger, Num, examples};
+
+    fn fold(events: &[Event]) -> LiveState {
+        let mut live = LiveState::default();
+        for event in events {
+            live.apply(event);
+        }
+        live
+    }
+
+    fn at(t: i64, mut event: Event) -> Event {
+        event.t = Timestamp::from_milliseconds(t);
+        event
+    }
+
+    fn step_row(env: u32, step: u32, accuracy: f64) -> Event {
+        let mut row = examples::env_step();
+        row.val_accuracy = Num(accuracy);
+        Event::env(examples::context_at(env, 0, step), row)
+    }
+
+    #[test]
+    fn progress_is_the_mean_over_envs_and_its_speed_comes_from_event_times() {
+        let live = fold(&[
+            at(1000, step_row(0, 1, 40.0)),
+            at(1000, step_row(1, 1, 50.0)),
+            at(1500, step_row(0, 2, 60.0)),
+            at(1500, step_row(1, 2, 70.0)),
+        ]);
+
+        assert_eq!(
+            live.progress(),
+            StepProgress {
+                round: 0,
+                step: 2,
+                accuracy_mean: Some(65.0),
+                env_steps_per_s: Some(4.0),
+            }
+        );
+    }
+
+    #[test]
+    fn a_committed_seed_carries_its_last_measurement_and_its_shapley_value() {
+        let context = examples::context_at(0, 0, 9);
+        let slot = SlotId::new(0, 0);
+        let row = |mask, accuracy, discordant| CoalitionRow {
+            mask: BigInteger(mask),
+            accuracy: Num(accuracy),
+            loss: Num(1.0),
+            discordant,
+        };
+        let mut matrix = examples::matrix();
+        matrix.samples = 100;
+        matrix.rows = vec![
+            row(3, 60.0, None),
+            row(2, 52.0, Some((9, 1))),
+            row(0, 50.0, None),
+        ];
+        let mut shapley = examples::shapley();
+        shapley.values[0].mean = Num(6.5);
+
+        let live = fold(&[
+            Event::env(context, matrix),
+            Event::seed(context, slot, "e0.r0c0.0", examples::fossilized()),
+            Event::env(context, shapley),
+        ]);
+
+        let seed = &live.committed()[0];
+        let contribution = seed.contribution.unwrap();
+        assert_eq!(contribution.points, 8.0);
+        let standard_error = contribution.standard_error.unwrap();
+        assert!((standard_error - 3.059_411_708_155_671).abs() < 1e-12);
+        assert_eq!(seed.shapley, Some(6.5));
+        assert_eq!(seed.slot, Some(slot));
+    }
+
+    #[test]
+    fn without_a_matrix_the_contribution_is_that_of_the_commit() {
+        let seed = Event::seed(
+            examples::context(),
+            SlotId::new(0, 0),
+            "e0.r0c0.0",
+            examples::fossilized(),
+        );
+
+        let live = fold(&[seed]);
+
+        let contribution = live.committed()[0].contribution.unwrap();
+        assert_eq!(contribution.points, 2.25);
+        assert_eq!(contribution.standard_error, None);
+    }
+
+    #[test]
+    fn the_best_episode_is_chosen_by_validation_never_by_test() {
+        let finish = |env, validation, test| {
+            let mut episode = examples::episode_finished();
+            episode.final_accuracy = Num(validation);
+            episode.test_accuracy = Some(Num(test));
+            Event::env(examples::context_at(env, 0, 5), episode)
+        };
+
+        let live = fold(&[
+            finish(0, 70.0, 99.0),
+            finish(1, 80.0, 60.0),
+            finish(2, f64::NAN, 100.0),
+        ]);
+
+        let best = live.best_episode().unwrap();
+        assert_eq!((best.env, best.test_accuracy), (1, Some(60.0)));
+        assert_eq!(live.episodes_done(), 3);
+    }
+
+    #[test]
+    fn remaining_time_is_the_median_round_times_the_rounds_left() {
+        let round = |index, wall_s| {
+            let mut round = examples::round_finished();
+            round.perf.round_wall_s = Num(wall_s);
+            round.perf.env_steps_per_s = Num(16.0 / 2.5);
+            Event::round(index, round)
+        };
+        let mut started = examples::run_started();
+        started.n_rounds = 12;
+
+        let live = fold(&[Event::run(started), round(0, 9.0), round(1, 1.0), round(2, 2.0)]);
+
+        assert_eq!(live.eta_s(), Some(18.0));
+        assert!((live.env_steps_per_s().unwrap() - 6.4).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,240 @@
+//! The bounded queue between the schedule and one sink's thread (spec 07 §10.2).
+//!
+//! A durable queue makes the schedule wait when it is full. A live queue gives up the step rows of its oldest batch
+//! instead; whatever else that batch holds is kept and delivered first.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::event::{Event, Severity};
+use super::payload::RunFinished;
+use super::sink::SinkClass;
+
+pub(super) type Batch = Vec<Arc<Event>>;
+
+/// What the sink's thread finds.
+pub(super) enum Delivery {
+    Events(Batch),
+    /// Nothing came within the time given.
+    Idle,
+    /// All is delivered and no more will come.
+    End(Arc<RunFinished>),
+}
+
+/// What became of a batch that was sent.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Sent {
+    pub dropped: u64,
+    pub blocked: Duration,
+}
+
+#[derive(Default)]
+struct Waiting {
+    /// What is left of dropped batches: older than every batch.
+    kept: Batch,
+    batches: VecDeque<Batch>,
+    end: Option<Arc<RunFinished>>,
+    is_abandoned: bool,
+}
+
+pub(super) struct Queue {
+    class: SinkClass,
+    capacity: usize,
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+impl Queue {
+    pub fn new(class: SinkClass, capacity: usize) -> Self {
+        Self {
+            class,
+            capacity,
+            waiting: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    pub const fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    pub fn len(&self) -> usize {
+        let waiting = self.lock();
+        waiting.batches.len() + usize::from(!waiting.kept.is_empty())
+    }
+
+    /// Appends a batch; waits for room or makes it, by class.
+    pub fn send(&self, batch: Batch) -> Sent {
+        let mut sent = Sent::default();
+        let mut waiting = self.lock();
+        if waiting.batches.len() >= self.capacity {
+            match self.class {
+                SinkClass::Durable => {
+                    let started = Instant::now();
+                    waiting = self
+                        .changed
+                        .wait_while(waiting, |waiting| {
+                            waiting.batches.len() >= self.capacity && !waiting.is_abandoned
+                        })
+                        .unwrap_or_else(PoisonError::into_inner);
+                    sent.blocked = started.elapsed();
+                }
+                SinkClass::Live => sent.dropped = thin_oldest(&mut waiting),
+            }
+        }
+        if waiting.is_abandoned {
+            sent.dropped += batch.len() as u64;
+        } else {
+            waiting.batches.push_back(batch);
+        }
+        drop(waiting);
+        self.changed.notify_all();
+        sent
+    }
+
+    /// Takes the oldest batch, waiting up to `patience` for one.
+    pub fn receive(&self, patience: Duration) -> Delivery {
+        let (mut waiting, _) = self
+            .changed
+            .wait_timeout_while(self.lock(), patience, |waiting| {
+                waiting.kept.is_empty() && waiting.batches.is_empty() && waiting.end.is_none()
+            })
+            .unwrap_or_else(PoisonError::into_inner);
+        let batch = if waiting.kept.is_empty() {
+            waiting.batches.pop_front()
+        } else {
+            Some(std::mem::take(&mut waiting.kept))
+        };
+        let end = waiting.end.clone();
+        drop(waiting);
+        self.changed.notify_all();
+        match (batch, end) {
+            (Some(events), _) => Delivery::Events(events),
+            (None, Some(run)) => Delivery::End(run),
+            (None, None) => Delivery::Idle,
+        }
+    }
+
+    /// No more batches will be sent.
+    pub fn close(&self, run: Arc<RunFinished>) {
+        self.lock().end = Some(run);
+        self.changed.notify_all();
+    }
+
+    /// The sink has failed: nobody reads on, nobody may wait. Returns the number of events that were waiting.
+    pub fn abandon(&self) -> u64 {
+        let mut waiting = self.lock();
+        waiting.is_abandoned = true;
+        let lost = waiting.kept.len() + waiting.batches.iter().map(Vec::len).sum::<usize>();
+        waiting.kept.clear();
+        waiting.batches.clear();
+        drop(waiting);
+        self.changed.notify_all();
+        lost as u64
+    }
+
+    /// A panic in a sink cannot leave the lists half changed, so a poisoned lock is as good as any.
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Gives up the step rows of the oldest batch and keeps the rest.
+fn thin_oldest(waiting: &mut Waiting) -> u64 {
+    let oldest = waiting.batches.pop_front().unwrap_or_default();
+    let before = oldest.len();
+    let kept_before = waiting.kept.len();
+    waiting
+        .kept
+        .extend(oldest.into_iter().filter(|event| is_kept(event)));
+    (before - (waiting.kept.len() - kept_before)) as u64
+}
+
+fn is_kept(event: &Event) -> bool {
+    !event.payload.is_step_row() || event.severity >= Severity::Warning
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::examples;
+
+    fn batch(step: u32) -> Batch {
+        let context = examples::context_at(0, 0, step);
+        vec![
+            Arc::new(Event::env(context, examples::env_step())),
+            Arc::new(Event::env(context, examples::host_stabilized())),
+        ]
+    }
+
+    fn received(queue: &Queue) -> Vec<(&'static str, Option<u32>)> {
+        let mut events = Vec::new();
+        while let Delivery::Events(batch) = queue.receive(Duration::ZERO) {
+            events.extend(batch.iter().map(|event| (event.payload.kind(), event.step)));
+        }
+        events
+    }
+
+    #[test]
+    fn a_full_live_queue_drops_the_oldest_step_rows_only() {
+        let queue = Queue::new(SinkClass::Live, 2);
+
+        let dropped: u64 = (1..=4).map(|step| queue.send(batch(step)).dropped).sum();
+
+        assert_eq!(dropped, 2);
+        assert_eq!(
+            received(&queue),
+            [
+                ("host_stabilized", Some(1)),
+                ("host_stabilized", Some(2)),
+                ("env_step", Some(3)),
+                ("host_stabilized", Some(3)),
+                ("env_step", Some(4)),
+                ("host_stabilized", Some(4)),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_step_row_that_warns_is_kept() {
+        let queue = Queue::new(SinkClass::Live, 1);
+        let warning = Event::env(examples::context(), examples::env_step()).severity(Severity::Warning);
+        queue.send(vec![Arc::new(warning)]);
+
+        let sent = queue.send(batch(2));
+
+        assert_eq!(sent.dropped, 0);
+        assert_eq!(received(&queue).len(), 3);
+    }
+
+    #[test]
+    fn a_full_durable_queue_waits_for_its_reader() {
+        let queue = Queue::new(SinkClass::Durable, 1);
+        queue.send(batch(1));
+
+        let sent = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(20));
+                queue.receive(Duration::ZERO);
+            });
+            queue.send(batch(2))
+        });
+
+        assert_eq!(sent.dropped, 0);
+        assert!(sent.blocked > Duration::ZERO);
+        assert_eq!(received(&queue).len(), 2);
+    }
+
+    #[test]
+    fn nobody_waits_for_an_abandoned_queue() {
+        let queue = Queue::new(SinkClass::Durable, 1);
+        queue.send(batch(1));
+
+        assert_eq!(queue.abandon(), 2);
+        let sent = queue.send(batch(2));
+
+        assert_eq!(sent.dropped, 2);
+        assert_eq!(queue.len(), 0);
+    }
+}

@@ -1,0 +1,397 @@
+//! Progress on the terminal (spec 07 §11.2): two bars, one plain line a round, JSON lines, or nothing. It goes to standard
+//! error; results go to standard output and are not this sink's business.
+
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle as BarStyle};
+
+use crate::telemetry::event::{Event, Payload, Severity};
+use crate::telemetry::live::{LiveState, RoundResult};
+use crate::telemetry::payload::{RunFinished, RunStarted};
+use crate::telemetry::sink::{RunInfo, Sink, SinkClass, SinkError};
+
+/// `--progress`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum ProgressStyle {
+    /// A bar on a terminal, plain lines elsewhere.
+    #[default]
+    Auto,
+    Bar,
+    /// One line a round and one per event that is no step row.
+    Plain,
+    /// One JSON event a round.
+    Json,
+    None,
+}
+
+/// `--color`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum ColorChoice {
+    /// Colours on a terminal unless `NO_COLOR` is set.
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl ColorChoice {
+    fn is_colored(self, is_terminal: bool) -> bool {
+        let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        match self {
+            Self::Auto => is_terminal && !is_refused,
+            Self::Always => true,
+            Self::Never => false,
+        }
+    }
+}
+
+/// The progress display of a run.
+pub struct ConsoleSink {
+    live: LiveState,
+    view: View,
+}
+
+enum View {
+    Bars(Bars),
+    Plain(Box<dyn Write + Send>),
+    Json(Box<dyn Write + Send>),
+    Nothing,
+}
+
+impl ConsoleSink {
+    /// Shows progress on standard error.
+    pub fn new(style: ProgressStyle, color: ColorChoice) -> Self {
+        let is_terminal = std::io::stderr().is_terminal();
+        let view = match style {
+            ProgressStyle::Auto if is_terminal => View::Bars(Bars::new(color)),
+            ProgressStyle::Bar => View::Bars(Bars::new(color)),
+            ProgressStyle::Auto | ProgressStyle::Plain => View::Plain(Box::new(std::io::stderr())),
+            ProgressStyle::Json => View::Json(Box::new(std::io::stderr())),
+            ProgressStyle::None => View::Nothing,
+        };
+        Self {
+            live: LiveState::default(),
+            view,
+        }
+    }
+}
+
+impl Sink for ConsoleSink {
+    fn name(&self) -> &str {
+        "console"
+    }
+
+    fn class(&self) -> SinkClass {
+        SinkClass::Live
+    }
+
+    fn start(&mut self, _run: &RunInfo) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn write(&mut self, events: &[Arc<Event>]) -> Result<(), SinkError> {
+        for event in events {
+            self.live.apply(event);
+            match &mut self.view {
+                View::Plain(out) => write_plain(out, event, &self.live)?,
+                View::Json(out) => write_json(out, event)?,
+                View::Bars(bars) => bars.announce(event),
+                View::Nothing => {}
+            }
+        }
+        if let View::Bars(bars) = &self.view {
+            bars.draw(&self.live);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, _run: &RunFinished) -> Result<(), SinkError> {
+        match &mut self.view {
+            View::Bars(bars) => bars.clear(),
+            View::Plain(out) | View::Json(out) => out.flush()?,
+            View::Nothing => {}
+        }
+        Ok(())
+    }
+}
+
+fn write_plain(out: &mut dyn Write, event: &Event, live: &LiveState) -> Result<(), SinkError> {
+    if let (Payload::RoundFinished(_), Some(round)) = (&event.payload, live.rounds().last()) {
+        writeln!(out, "{}", round_line(round, live))?;
+    } else if event.severity >= Severity::Info
+        && let Some(line) = event_line(event)
+    {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+fn write_json(out: &mut dyn Write, event: &Event) -> Result<(), SinkError> {
+    if matches!(event.payload, Payload::RoundFinished(_)) {
+        writeln!(out, "{}", serde_json::to_string(event)?)?;
+    }
+    Ok(())
+}
+
+/// `round 12/200 acc 54.3% (roll 53.8) best 61.0% G3 F1 P2 6.4 env-steps/s eta 1h12m`
+fn round_line(round: &RoundResult, live: &LiveState) -> String {
+    let total = live
+        .started()
+        .map_or_else(|| "?".into(), |run| run.n_rounds.to_string());
+    let rolling = round
+        .rolling_accuracy
+        .map_or_else(|| "n/a".into(), |accuracy| format!("{accuracy:.1}"));
+    let eta = live
+        .eta_s()
+        .map_or_else(|| "n/a".into(), |seconds| short_duration(seconds));
+    format!(
+        "round {}/{total} acc {:.1}% (roll {rolling}) best {:.1}% G{} F{} P{} {:.1} env-steps/s eta {eta}",
+        round.round + 1,
+        round.accuracy_mean,
+        round.accuracy_best,
+        round.growth.germinated,
+        round.growth.fossilized,
+        round.growth.pruned,
+        round.env_steps_per_s,
+    )
+}
+
+/// What happened, behind env and seed; `None` for rows that come every step.
+fn event_line(event: &Event) -> Option<String> {
+    let what = match &event.payload {
+        Payload::SeedGerminated(seed) => format!("germinated {}", seed.blueprint),
+        Payload::SeedStageChanged(seed) => format!("{} -> {}", seed.from, seed.to),
+        Payload::SeedGateEvaluated(gate) => {
+            let verdict = if gate.passed { "passed" } else { "failed" };
+            format!("gate {} {verdict}", gate.gate)
+        }
+        Payload::SeedFossilized(seed) => {
+            let gain = seed.contribution.map_or_else(String::new, |points| {
+                format!(", contributes {:+.2} points", points.0)
+            });
+            format!("fossilized {}{gain}", seed.blueprint)
+        }
+        Payload::SeedPruned(seed) => format!("pruned by {} ({})", seed.initiator, seed.reason),
+        Payload::HostStabilized(_) => "host stabilized".into(),
+        Payload::EpisodeFinished(episode) => format!(
+            "episode finished: acc {:.1}%, {:.2}x params",
+            episode.final_accuracy.0, episode.param_ratio.0
+        ),
+        Payload::BaselineMeasured(baseline) => format!(
+            "host that never grew: acc {:.1}%",
+            baseline.val_accuracy.0
+        ),
+        Payload::RunStarted(run) => run_line(run),
+        Payload::Note(note) => format!("note: {}", note.text),
+        Payload::UserEvent(user) => user.name.clone(),
+        Payload::TelemetryHealth(health) if !health.is_clean() => {
+            "telemetry: a sink lost events or failed (see telemetry_health)".into()
+        }
+        Payload::TelemetryHealth(_)
+        | Payload::RunFinished(_)
+        | Payload::EnvStep(_)
+        | Payload::Decision(_)
+        | Payload::SlotRecycled(_)
+        | Payload::CounterfactualMatrix(_)
+        | Payload::Shapley(_)
+        | Payload::Interactions(_)
+        | Payload::RoundFinished(_) => return None,
+    };
+    let env = event.env.map_or_else(String::new, |env| format!("env {env} "));
+    let seed = event
+        .seed_id
+        .as_ref()
+        .map_or_else(String::new, |seed_id| format!("{seed_id} "));
+    let message = event
+        .message
+        .as_ref()
+        .map_or_else(String::new, |message| format!(" ({message})"));
+    Some(format!("{env}{seed}{what}{message}"))
+}
+
+fn run_line(run: &RunStarted) -> String {
+    format!(
+        "{}: {} envs, {} rounds of {} steps, controller {}, host with {} params",
+        run.task, run.n_envs, run.n_rounds, run.max_steps, run.controller, run.host_params
+    )
+}
+
+/// `42s`, `3m05s`, `1h12m`.
+fn short_duration(seconds: f64) -> String {
+    let whole = Duration::try_from_secs_f64(seconds.round())
+        .unwrap_or(Duration::MAX)
+        .as_secs();
+    match whole {
+        0..60 => format!("{whole}s"),
+        60..3600 => format!("{}m{:02}s", whole / 60, whole % 60),
+        _ => format!("{}h{:02}m", whole / 3600, whole / 60 % 60),
+    }
+}
+
+/// One bar over rounds, one over the steps of the round, and a status line.
+struct Bars {
+    all: MultiProgress,
+    rounds: ProgressBar,
+    steps: ProgressBar,
+    status: ProgressBar,
+}
+
+impl Bars {
+    fn new(color: ColorChoice) -> Self {
+        let is_colored = color.is_colored(std::io::stderr().is_terminal());
+        let (rounds, steps) = if is_colored {
+            ("{bar:32.green/dim}", "{bar:32.cyan/dim}")
+        } else {
+            ("{bar:32}", "{bar:32}")
+        };
+        let all = MultiProgress::new();
+        let add = |template: &str| {
+            let bar = all.add(ProgressBar::new(0));
+            // The templates are constants, so the default is never seen.
+            let style = BarStyle::with_template(template)
+                .unwrap_or_else(|_| BarStyle::default_bar())
+                .progress_chars("━━─");
+            bar.set_style(style);
+            bar
+        };
+        Self {
+            rounds: add(&format!("round {rounds} {{pos:>4}}/{{len}}")),
+            steps: add(&format!("step  {steps} {{pos:>4}}/{{len}}")),
+            status: add("{msg}"),
+            all,
+        }
+    }
+
+    /// Prints warnings above the bars.
+    fn announce(&self, event: &Event) {
+        if event.severity >= Severity::Warning
+            && let Some(line) = event_line(event)
+        {
+            // A terminal that is gone is no reason to stop.
+            let _ = self.all.println(line);
+        }
+    }
+
+    fn draw(&self, live: &LiveState) {
+        if let Some(run) = live.started() {
+            self.rounds.set_length(u64::from(run.n_rounds));
+            self.steps.set_length(u64::from(run.max_steps));
+        }
+        self.rounds.set_position(live.rounds().len() as u64);
+        self.steps.set_position(u64::from(live.progress().step));
+        self.status.set_message(status_line(live));
+    }
+
+    fn clear(&self) {
+        for bar in [&self.rounds, &self.steps, &self.status] {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// `accuracy 54.3%  best 81.0%  germinated 3 fossilized 1 pruned 2  6.4 env-steps/s  eta 20s`
+fn status_line(live: &LiveState) -> String {
+    let progress = live.progress();
+    let growth = live.growth_in_round();
+    let mut parts = Vec::new();
+    if let Some(accuracy) = progress.accuracy_mean {
+        parts.push(format!("accuracy {accuracy:.1}%"));
+    }
+    if let Some(best) = live.best_episode() {
+        parts.push(format!("best {:.1}%", best.final_accuracy));
+    }
+    parts.push(format!(
+        "germinated {} fossilized {} pruned {}",
+        growth.germinated, growth.fossilized, growth.pruned
+    ));
+    if let Some(speed) = progress.env_steps_per_s {
+        parts.push(format!("{speed:.1} env-steps/s"));
+    }
+    if let Some(seconds) = live.eta_s() {
+        parts.push(format!("eta {}", short_duration(seconds)));
+    }
+    parts.join("  ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::telemetry::examples;
+
+    #[derive(Clone, Default)]
+    struct Screen(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Screen {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn shown(view: impl Fn(Box<dyn Write + Send>) -> View, events: Vec<Event>) -> String {
+        let screen = Screen::default();
+        let mut sink = ConsoleSink {
+            live: LiveState::default(),
+            view: view(Box::new(screen.clone())),
+        };
+        let events: Vec<_> = events.into_iter().map(Arc::new).collect();
+        sink.write(&events).unwrap();
+        sink.finish(&examples::run_finished()).unwrap();
+        let bytes = screen.0.lock().unwrap();
+        String::from_utf8(bytes.clone()).unwrap()
+    }
+
+    #[test]
+    fn plain_progress_is_a_line_for_everything_but_step_rows() {
+        insta::assert_snapshot!(shown(View::Plain, examples::events()));
+    }
+
+    #[test]
+    fn a_first_round_has_no_rolling_accuracy() {
+        let mut round = examples::round_finished();
+        round.rolling_accuracy = None;
+
+        let text = shown(View::Plain, vec![Event::round(0, round)]);
+
+        assert_eq!(
+            text,
+            "round 1/? acc 54.3% (roll n/a) best 81.0% G3 F1 P2 6.4 env-steps/s eta n/a\n"
+        );
+    }
+
+    #[test]
+    fn json_progress_is_one_event_a_round() {
+        let text = shown(View::Json, examples::events());
+
+        assert_eq!(text.lines().count(), 1);
+        assert!(text.contains("\"type\":\"round_finished\""));
+    }
+
+    #[test]
+    fn the_status_line_shows_accuracy_and_speed() {
+        let mut live = LiveState::default();
+        for event in examples::events() {
+            live.apply(&event);
+        }
+
+        assert_eq!(
+            status_line(&live),
+            "accuracy 50.0%  best 80.5%  germinated 1 fossilized 1 pruned 1  eta 0s"
+        );
+    }
+
+    #[test]
+    fn durations_are_short() {
+        assert_eq!(short_duration(42.4), "42s");
+        assert_eq!(short_duration(185.0), "3m05s");
+        assert_eq!(short_duration(4320.0), "1h12m");
+    }
+}
