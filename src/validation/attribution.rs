@@ -364,23 +364,6 @@ pub fn paired_standard_error(lost: u32, gained: u32, samples: u64) -> f64 {
     100.0 / samples * (lost + gained - difference * difference / samples).sqrt()
 }
 
-/// Moving average of a contribution's change per step (spec 05 §10.7).
-///
-/// `previous`: the last measured contribution and the steps since; `None` at the first measurement, which leaves the
-/// velocity as it is.
-pub fn contribution_velocity(
-    velocity: f64,
-    contribution: f64,
-    previous: Option<(f64, u32)>,
-    decay: f64,
-) -> f64 {
-    let Some((before, gap)) = previous else {
-        return velocity;
-    };
-    let change = (contribution - before) / f64::from(gap.max(1));
-    decay * velocity + (1.0 - decay) * change
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::plan::{PlanMoment, find_players, plan_coalitions};
@@ -567,32 +550,5 @@ mod tests {
         assert_eq!(trend.measure(-1.0), InteractionRegime::Recovering);
         assert_close(trend.smoothed(), -1.7);
         assert_close(Some(trend.derivative()), 0.3);
-    }
-
-    #[test]
-    fn velocity_follows_the_contributions() {
-        let run = |contributions: &[f64]| -> Vec<f64> {
-            let (mut velocity, mut previous) = (0.0, None);
-            contributions
-                .iter()
-                .map(|&contribution| {
-                    velocity = contribution_velocity(velocity, contribution, previous, 0.7);
-                    previous = Some((contribution, 1));
-                    velocity
-                })
-                .collect()
-        };
-        for (contributions, expected) in [
-            ([1.0, 2.0, 1.5, 3.0], [0.0, 0.3, 0.06, 0.492]),
-            ([1.0, 3.0, 2.0, 2.0], [0.0, 0.6, 0.12, 0.084]),
-        ] {
-            for (actual, expected) in run(&contributions).into_iter().zip(expected) {
-                assert_close(Some(actual), expected);
-            }
-        }
-        assert_close(
-            Some(contribution_velocity(0.0, 3.0, Some((1.0, 4)), 0.7)),
-            0.15,
-        );
     }
 }
