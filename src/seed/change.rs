@@ -1,0 +1,168 @@
+//! What a lifecycle operation amounts to, as data: the record to be, the tensors to touch, the events to tell.
+//!
+//! An operation reads the old record and returns a [`Plan`]; nothing has happened until whoever owns the module and
+//! the optimizer has carried out the effects and stored the new record. A refused operation therefore cannot have
+//! changed anything.
+
+use serde::Serialize;
+use smallvec::SmallVec;
+
+use super::{
+    AlphaAlgorithm, AlphaError, AlphaSpeed, FailureReason, GateLevel, GateResult, Initiator,
+    PruneOrder, RampShape, SeedRecord, SeedStage,
+};
+
+/// The record as it will be (`None` = slot empty), and what changes with it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    pub next: Option<SeedRecord>,
+    pub change: Change,
+}
+
+impl Plan {
+    /// Stores the new record, once the effects have been carried out.
+    pub fn commit(self, slot: &mut Option<SeedRecord>) -> Change {
+        *slot = self.next;
+        self.change
+    }
+}
+
+/// Everything that one operation or tick does to a slot; each part is one event of spec 07 §5.3.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Change {
+    pub transition: Option<Transition>,
+    pub retarget: Option<Retarget>,
+    /// A gate result worth telling.
+    pub gate: Option<GateReport>,
+    /// Set with the transition to Pruned.
+    pub pruned: Option<PruneOrder>,
+    /// Set when the slot became empty.
+    pub recycled: Option<Recycled>,
+    /// What to do to module, gate and optimizer, in this order.
+    pub effects: SmallVec<[Effect; 2]>,
+}
+
+/// Who or what moved a seed to another stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// An order of the controller.
+    Policy,
+    /// A gate that is tried without being asked.
+    Gate,
+    /// The engine itself: cool-down, automatic prune.
+    Auto,
+    Governor,
+    /// The ramp down that a prune ordered.
+    ScheduledPrune,
+}
+
+impl From<Initiator> for Cause {
+    fn from(initiator: Initiator) -> Self {
+        match initiator {
+            Initiator::Policy => Self::Policy,
+            Initiator::Governor => Self::Governor,
+            Initiator::Auto => Self::Auto,
+        }
+    }
+}
+
+/// A change of stage.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Transition {
+    pub from: SeedStage,
+    pub to: SeedStage,
+    pub cause: Cause,
+    pub step: u32,
+    /// Alpha before the change.
+    pub alpha: f64,
+    /// Steps spent in `from`.
+    pub epochs_in_stage: u32,
+    /// Percentage points gained in `from`; 0 where alpha could not be positive.
+    pub accuracy_delta: f64,
+}
+
+/// An ordered ramp, possibly with another blend operator.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Retarget {
+    pub from: f64,
+    pub to: f64,
+    pub speed: AlphaSpeed,
+    pub shape: RampShape,
+    pub operator_from: AlphaAlgorithm,
+    pub operator_to: AlphaAlgorithm,
+    pub initiator: Initiator,
+}
+
+impl Retarget {
+    /// A switch of operators at positive alpha is a jump of the network's function.
+    pub fn jumps(&self) -> bool {
+        self.operator_from != self.operator_to && self.from > 0.0
+    }
+}
+
+/// A gate's result, and whether it differs from the last attempt's in this stage.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GateReport {
+    pub result: GateResult,
+    pub flipped: bool,
+}
+
+/// A slot that is free again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Recycled {
+    /// The seed that was there.
+    pub seed_id: String,
+    /// Ticks since its prune.
+    pub idle_steps: u32,
+}
+
+/// A change of tensors, to be carried out by whoever owns them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Put the module, built beforehand, into the slot.
+    InsertSeed,
+    /// Create the gate; its parameters join the seed's optimizer, if there is one, with empty state.
+    AddGate,
+    /// Drop the gate and its entries in the optimizer; the seed's momentum stays.
+    RemoveGate,
+    CreateOptimizer,
+    /// Zero the optimizer's state.
+    ResetMomentum,
+    /// A committed seed that goes on training does so without weight decay.
+    StopWeightDecay,
+    /// The optimizer stays but is never stepped again.
+    FreezeForever,
+    /// Drop module, gate and optimizer, before any event is told.
+    DropSeed,
+}
+
+/// Why an operation was declined; `gate` holds the checks where a gate was tried.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Refusal {
+    pub reason: FailureReason,
+    pub gate: Option<GateResult>,
+}
+
+impl Refusal {
+    pub(super) fn at_gate(result: GateResult) -> Self {
+        let gate: GateLevel = result.level;
+        Self {
+            reason: FailureReason::GateFailed { gate },
+            gate: Some(result),
+        }
+    }
+}
+
+impl From<FailureReason> for Refusal {
+    fn from(reason: FailureReason) -> Self {
+        Self { reason, gate: None }
+    }
+}
+
+impl From<AlphaError> for Refusal {
+    fn from(AlphaError::NotHolding(mode): AlphaError) -> Self {
+        FailureReason::AlphaBusy { mode }.into()
+    }
+}

@@ -1,0 +1,167 @@
+//! Quality gates: the checks a seed passes before each stage (spec 01 §8).
+//!
+//! Permissive gates check structure and safety and leave quality to the controller's reward; strict ones also ask for
+//! results. Every comparison is inclusive, and what was never measured fails.
+
+use smallvec::smallvec;
+
+use super::{ALPHA_TOLERANCE, GateCheck, GateLevel, GateResult, SeedRecord, SeedStage};
+use crate::scenario::{GateConfig, GateMode};
+
+/// Improvement and contribution, in percentage points, that earn a full score.
+const FULL_SCORE_IMPROVEMENT: f64 = 5.0;
+const FULL_SCORE_CONTRIBUTION: f64 = 10.0;
+
+/// Tries `level` on a seed as it is now; changes nothing.
+pub fn evaluate(level: GateLevel, seed: &SeedRecord, config: &GateConfig) -> GateResult {
+    let strict = config.mode == GateMode::Strict;
+    let (checks, score) = match level {
+        GateLevel::G0 => germination(seed),
+        GateLevel::G1 => training(seed),
+        GateLevel::G2 if strict => strict_blending(seed, config),
+        GateLevel::G2 => permissive_blending(seed, config),
+        GateLevel::G3 => holding(seed, config, strict),
+        GateLevel::G5 => fossilization(seed, config, strict),
+    };
+    let passed = checks.iter().all(|check| check.passed);
+    GateResult {
+        level,
+        passed,
+        score: score.unwrap_or(f64::from(u8::from(passed))),
+        checks,
+    }
+}
+
+/// Checks of a gate, and its score where that is more than passed or not.
+type Verdict = (smallvec::SmallVec<[GateCheck; 4]>, Option<f64>);
+
+fn germination(seed: &SeedRecord) -> Verdict {
+    let checks = smallvec![
+        holds("seed_id_present", !seed.identity.seed_id.is_empty()),
+        holds("blueprint_present", !seed.identity.blueprint.is_empty()),
+    ];
+    (checks, None)
+}
+
+fn training(seed: &SeedRecord) -> Verdict {
+    (
+        smallvec![holds("is_germinated", seed.stage == SeedStage::Germinated)],
+        None,
+    )
+}
+
+fn permissive_blending(seed: &SeedRecord, config: &GateConfig) -> Verdict {
+    let checks = smallvec![
+        lasted(seed, config.min_training_epochs),
+        not_exploding(seed),
+        at_least(
+            "gradient_health",
+            seed.gradient.health,
+            config.min_gradient_health
+        ),
+    ];
+    (checks, Some(improvement_score(seed)))
+}
+
+fn strict_blending(seed: &SeedRecord, config: &GateConfig) -> Verdict {
+    let improvement = Some(seed.improvement_since_stage_start());
+    let checks = smallvec![
+        at_least("improvement", improvement, config.min_training_improvement),
+        lasted(seed, config.min_training_epochs),
+        not_exploding(seed),
+        at_least(
+            "gradient_ratio",
+            seed.gradient.ratio,
+            config.min_gradient_ratio
+        ),
+    ];
+    (checks, Some(improvement_score(seed)))
+}
+
+fn improvement_score(seed: &SeedRecord) -> f64 {
+    (seed.improvement_since_stage_start() / FULL_SCORE_IMPROVEMENT).clamp(0.0, 1.0)
+}
+
+fn holding(seed: &SeedRecord, config: &GateConfig, strict: bool) -> Verdict {
+    let alpha = &seed.alpha;
+    let distance = (alpha.alpha() - alpha.target()).abs();
+    let mut checks = smallvec![
+        at_least(
+            "target_is_full",
+            Some(alpha.target()),
+            1.0 - ALPHA_TOLERANCE
+        ),
+        GateCheck {
+            id: "target_reached",
+            value: Some(alpha.alpha()),
+            threshold: Some(alpha.target()),
+            passed: alpha.is_holding() && distance <= ALPHA_TOLERANCE,
+        },
+    ];
+    if strict {
+        checks.push(lasted(seed, config.min_blending_epochs));
+    }
+    (checks, Some(alpha.alpha()))
+}
+
+fn fossilization(seed: &SeedRecord, config: &GateConfig, strict: bool) -> Verdict {
+    let contribution = seed.contribution.value;
+    let age = seed.contribution.age;
+    let mut checks = smallvec![
+        GateCheck {
+            id: "contribution_age",
+            value: age.map(f64::from),
+            threshold: Some(f64::from(config.max_contribution_age)),
+            passed: contribution.is_some()
+                && age.is_some_and(|age| age <= config.max_contribution_age),
+        },
+        holds("healthy", seed.healthy()),
+    ];
+    if strict {
+        checks.push(at_least(
+            "contribution",
+            contribution,
+            config.min_contribution,
+        ));
+    }
+    let score = (contribution.unwrap_or(0.0) / FULL_SCORE_CONTRIBUTION).clamp(0.0, 1.0);
+    (checks, Some(score))
+}
+
+fn holds(id: &'static str, passed: bool) -> GateCheck {
+    GateCheck {
+        id,
+        value: None,
+        threshold: None,
+        passed,
+    }
+}
+
+fn at_least(id: &'static str, value: Option<f64>, threshold: f64) -> GateCheck {
+    GateCheck {
+        id,
+        value,
+        threshold: Some(threshold),
+        passed: value.is_some_and(|value| value >= threshold),
+    }
+}
+
+fn lasted(seed: &SeedRecord, epochs: u32) -> GateCheck {
+    at_least(
+        "epochs_in_stage",
+        Some(f64::from(seed.epochs_in_stage)),
+        f64::from(epochs),
+    )
+}
+
+fn not_exploding(seed: &SeedRecord) -> GateCheck {
+    GateCheck {
+        id: "not_exploding",
+        value: seed
+            .gradient
+            .has_exploding
+            .map(|explodes| f64::from(u8::from(explodes))),
+        threshold: Some(0.0),
+        passed: seed.gradient.has_exploding == Some(false),
+    }
+}

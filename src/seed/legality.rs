@@ -1,0 +1,264 @@
+//! What may be ordered: one pure predicate for action masks and for execution, so that the two cannot disagree
+//! (spec 03 §3.2, 06 §10.1).
+//!
+//! It refuses what the stage machine would certainly refuse, never what is merely unwise.
+
+use super::{
+    ALPHA_TOLERANCE, AlphaMode, FailureReason, GateLevel, LifecycleCommand, LifecycleOp,
+    SeedRecord, SeedReport, SeedStage,
+};
+use crate::scenario::{AutoForward, LifecycleConfig, MaskConfig};
+
+/// What legality needs to know of a non-empty slot.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SlotView {
+    pub stage: SeedStage,
+    /// Steps since germination.
+    pub age: u32,
+    pub alpha_mode: AlphaMode,
+    pub alpha: f64,
+    pub alpha_target: f64,
+    pub contribution_known: bool,
+    pub cooldown_left: u32,
+}
+
+impl From<&SeedRecord> for SlotView {
+    fn from(seed: &SeedRecord) -> Self {
+        Self {
+            stage: seed.stage,
+            age: seed.age_epochs,
+            alpha_mode: seed.alpha.mode(),
+            alpha: seed.alpha.alpha(),
+            alpha_target: seed.alpha.target(),
+            contribution_known: seed.contribution.value.is_some(),
+            cooldown_left: seed.cooldown_left,
+        }
+    }
+}
+
+impl From<&SeedReport> for SlotView {
+    fn from(report: &SeedReport) -> Self {
+        Self {
+            stage: report.stage,
+            age: report.age_epochs,
+            alpha_mode: report.alpha_mode,
+            alpha: report.alpha,
+            alpha_target: report.alpha_target,
+            contribution_known: report.contribution.is_some(),
+            cooldown_left: report.cooldown_left,
+        }
+    }
+}
+
+/// A set of policy slot indices, at most 64.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlotSet(u64);
+
+impl SlotSet {
+    pub const CAPACITY: usize = u64::BITS as usize;
+
+    /// The slots `0..count`.
+    pub fn first(count: usize) -> Self {
+        (0..count).collect()
+    }
+
+    pub const fn contains(self, slot: usize) -> bool {
+        slot < Self::CAPACITY && self.0 >> slot & 1 == 1
+    }
+}
+
+impl FromIterator<usize> for SlotSet {
+    /// Panics on an index of 64 or more: slot counts are checked when a scenario is loaded.
+    fn from_iter<I: IntoIterator<Item = usize>>(slots: I) -> Self {
+        Self(slots.into_iter().fold(0, |set, slot| {
+            assert!(
+                slot < Self::CAPACITY,
+                "slot index {slot} is beyond {}",
+                Self::CAPACITY
+            );
+            set | 1 << slot
+        }))
+    }
+}
+
+/// The rules of an env that bear on what may be ordered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    pub enabled: SlotSet,
+    /// Slots in which at least one blueprint may grow.
+    pub germinable: SlotSet,
+    /// Most live and committed seeds; 0 = unlimited.
+    pub max_seeds: u32,
+    pub min_prune_age: u32,
+    pub auto_forward: AutoForward,
+    /// Develop one seed at a time.
+    pub sequential_germination: bool,
+    /// Also refuse attempts at a gate whose structural preconditions are unmet.
+    pub mask_structural_gates: bool,
+}
+
+impl Limits {
+    /// `max_seeds` is the task's or the scenario's, 0 = unlimited.
+    pub fn new(
+        config: &LifecycleConfig,
+        masks: &MaskConfig,
+        enabled: SlotSet,
+        germinable: SlotSet,
+        max_seeds: u32,
+    ) -> Self {
+        Self {
+            enabled,
+            germinable,
+            max_seeds,
+            min_prune_age: config.min_prune_age,
+            auto_forward: config.auto_forward,
+            sequential_germination: masks.sequential_germination,
+            mask_structural_gates: masks.mask_structural_gates,
+        }
+    }
+}
+
+/// May `command` be executed on `slots` (policy order, `None` = empty)?
+pub fn command_legal(
+    command: &LifecycleCommand,
+    slots: &[Option<SlotView>],
+    limits: &Limits,
+) -> Result<(), FailureReason> {
+    match command.slot() {
+        Some(slot) => legal(command.op(), slot, slots, limits),
+        None => Ok(()),
+    }
+}
+
+/// May `op` be ordered for `slot`? The reason of a refusal is the same in masks, execution and telemetry.
+/// A slot index outside `slots` is not enabled.
+pub fn legal(
+    op: LifecycleOp,
+    slot: usize,
+    slots: &[Option<SlotView>],
+    limits: &Limits,
+) -> Result<(), FailureReason> {
+    let seed = slots
+        .get(slot)
+        .filter(|_| limits.enabled.contains(slot))
+        .ok_or(FailureReason::SlotDisabled)?;
+    match op {
+        LifecycleOp::Wait => Ok(()),
+        LifecycleOp::Germinate => {
+            slot_is_empty(seed.as_ref())?;
+            if !limits.germinable.contains(slot) {
+                return Err(FailureReason::BlueprintUnavailable);
+            }
+            another_seed_may_grow(slots, limits)
+        }
+        _ => seed_admits(op, seed.as_ref().ok_or(FailureReason::SlotEmpty)?, limits),
+    }
+}
+
+fn slot_is_empty(seed: Option<&SlotView>) -> Result<(), FailureReason> {
+    match seed {
+        None => Ok(()),
+        Some(seed) if seed.stage.is_cooling() => Err(cooldown(seed)),
+        Some(_) => Err(FailureReason::SlotOccupied),
+    }
+}
+
+/// The rules across slots: seeds are limited in number, and developed one after the other. The second closes the loop
+/// of germinating and pruning for a bonus; seeds that already blend do not block.
+fn another_seed_may_grow(slots: &[Option<SlotView>], limits: &Limits) -> Result<(), FailureReason> {
+    let seeds = slots.iter().flatten();
+    let total = seeds.filter(|seed| seed.stage.is_occupied()).count();
+    if limits.max_seeds > 0 && total >= limits.max_seeds as usize {
+        return Err(FailureReason::SeedLimit);
+    }
+    let develops = |(slot, seed): (usize, &Option<SlotView>)| {
+        limits.enabled.contains(slot) && seed.is_some_and(|seed| is_developing(seed.stage))
+    };
+    if limits.sequential_germination && slots.iter().enumerate().any(develops) {
+        return Err(FailureReason::DevelopingSeed);
+    }
+    Ok(())
+}
+
+const fn is_developing(stage: SeedStage) -> bool {
+    matches!(stage, SeedStage::Germinated | SeedStage::Training) || stage.is_cooling()
+}
+
+/// The rules on one seed, for the ops that need one.
+pub(super) fn seed_admits(
+    op: LifecycleOp,
+    seed: &SlotView,
+    limits: &Limits,
+) -> Result<(), FailureReason> {
+    if seed.stage.is_cooling() {
+        return Err(cooldown(seed));
+    }
+    let wrong_stage = Err(FailureReason::WrongStage { stage: seed.stage });
+    match (op, seed.stage) {
+        (LifecycleOp::Wait, _) => Ok(()),
+        (LifecycleOp::Germinate, _) => Err(FailureReason::SlotOccupied),
+        (LifecycleOp::SetAlphaTarget, SeedStage::Blending | SeedStage::Holding) => {
+            alpha_rests(seed)
+        }
+        (LifecycleOp::Prune, stage) if stage.is_live() => {
+            old_enough(seed, limits.min_prune_age)?;
+            alpha_rests(seed)
+        }
+        (LifecycleOp::Fossilize, SeedStage::Holding) => {
+            let hopeless = limits.mask_structural_gates && !seed.contribution_known;
+            gate_is_reachable(GateLevel::G5, !hopeless)
+        }
+        (LifecycleOp::Advance, SeedStage::Germinated) => not_automatic(limits.auto_forward.g1),
+        (LifecycleOp::Advance, SeedStage::Training) => not_automatic(limits.auto_forward.g2),
+        (LifecycleOp::Advance, SeedStage::Blending) => {
+            not_automatic(limits.auto_forward.g3)?;
+            let hopeless = limits.mask_structural_gates && !is_fully_blended(seed);
+            gate_is_reachable(GateLevel::G3, !hopeless)
+        }
+        _ => wrong_stage,
+    }
+}
+
+fn is_fully_blended(seed: &SlotView) -> bool {
+    seed.alpha_mode == AlphaMode::Hold
+        && seed.alpha_target >= 1.0 - ALPHA_TOLERANCE
+        && (seed.alpha - seed.alpha_target).abs() <= ALPHA_TOLERANCE
+}
+
+fn alpha_rests(seed: &SlotView) -> Result<(), FailureReason> {
+    match seed.alpha_mode {
+        AlphaMode::Hold => Ok(()),
+        mode => Err(FailureReason::AlphaBusy { mode }),
+    }
+}
+
+fn old_enough(seed: &SlotView, min: u32) -> Result<(), FailureReason> {
+    if seed.age >= min {
+        Ok(())
+    } else {
+        Err(FailureReason::TooYoung { age: seed.age, min })
+    }
+}
+
+fn gate_is_reachable(gate: GateLevel, reachable: bool) -> Result<(), FailureReason> {
+    if reachable {
+        Ok(())
+    } else {
+        Err(FailureReason::GateFailed { gate })
+    }
+}
+
+fn not_automatic(automatic: bool) -> Result<(), FailureReason> {
+    if automatic {
+        Err(FailureReason::AdvanceDisabled)
+    } else {
+        Ok(())
+    }
+}
+
+fn cooldown(seed: &SlotView) -> FailureReason {
+    FailureReason::Cooldown {
+        stage: seed.stage,
+        left: seed.cooldown_left,
+    }
+}

@@ -1,0 +1,472 @@
+//! The life of a seed: the operations a controller orders and the tick at the end of each step (spec 01 §7, §9, §13-14).
+//!
+//! Every function reads a record and returns a [`Plan`]; see `change` for what becomes of it. The rules across slots
+//! are `legality`'s and are checked before an operation arrives here; the rules on the seed itself are checked again.
+
+use std::collections::VecDeque;
+
+use super::legality::{SlotView, seed_admits};
+use super::{
+    ALPHA_TOLERANCE, AccuracyTrack, AlphaAlgorithm, AlphaController, AlphaCurveAction, AlphaSpeed,
+    AlphaTarget, Cause, Change, ContributionTrack, DEFAULT_STEEPNESS, Effect, FailureReason,
+    GateLevel, GateMemory, GateReport, GateResult, GerminationStyle, GradientTrack, Initiator,
+    Interactions, LifecycleOp, Limits, Plan, PruneOrder, PruneReason, RampShape, Recycled, Refusal,
+    Retarget, SeedIdentity, SeedRecord, SeedStage, Transition, evaluate, may_follow, next_stage,
+};
+use crate::scenario::{GateMode, LifecycleConfig, OnFossilize};
+
+/// Batches in a row with a non-finite gradient after which a seed is given up.
+const MAX_NONFINITE_STREAK: u32 = 3;
+/// Ticks that a slot stays Pruned.
+const PRUNED_TICKS: u32 = 1;
+
+/// What an operation is judged by: the scenario, the env's limits, and the step it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'a> {
+    pub config: &'a LifecycleConfig,
+    pub limits: &'a Limits,
+    pub step: u32,
+}
+
+/// A seed about to be planted. Its module has been built, so the parameter counts are exact.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Germination {
+    pub identity: SeedIdentity,
+    /// Elements of the slot's gate, counted if the style's operator is Gate.
+    pub gate_params: u64,
+    /// The env's validation accuracy now, percent.
+    pub accuracy: f64,
+}
+
+/// Plants a seed in an empty slot.
+pub fn germinate(germination: Germination, rules: &Rules) -> Result<Plan, Refusal> {
+    let Germination {
+        identity,
+        gate_params,
+        accuracy,
+    } = germination;
+    if identity.seed_params == 0 && !rules.config.allow_parameterless_seeds {
+        return Err(FailureReason::NoTrainableParams.into());
+    }
+    let algorithm = identity.style.algorithm();
+    let gated = algorithm == AlphaAlgorithm::Gate;
+    let mut draft = Draft::of(&SeedRecord {
+        identity,
+        algorithm,
+        gate_params: if gated { gate_params } else { 0 },
+        stage: SeedStage::Dormant,
+        previous_stage: SeedStage::Unknown,
+        previous_epochs_in_stage: 0,
+        stage_entered_step: rules.step,
+        age_epochs: 0,
+        epochs_in_stage: 0,
+        cooldown_left: 0,
+        history: VecDeque::new(),
+        last_gate: None,
+        alpha: AlphaController::default(),
+        pending_prune: None,
+        prune_reason: None,
+        auto_pruned: false,
+        accuracy: AccuracyTrack {
+            initial: accuracy,
+            current: accuracy,
+            best: accuracy,
+            at_stage_start: accuracy,
+            at_blending_start: None,
+        },
+        contribution: ContributionTrack::default(),
+        interactions: Interactions::default(),
+        gradient: GradientTrack::default(),
+        has_nonfinite_params: false,
+    });
+    draft.pass_gate(GateLevel::G0, rules)?;
+    draft.enter(SeedStage::Germinated, Cause::Policy, rules);
+    draft.seed.previous_stage = SeedStage::Unknown;
+    draft.change.effects.push(Effect::InsertSeed);
+    if gated {
+        draft.change.effects.push(Effect::AddGate);
+    }
+    Ok(draft.finish())
+}
+
+/// Tries the gate of the next stage and enters it.
+pub fn advance(seed: &SeedRecord, rules: &Rules) -> Result<Plan, Refusal> {
+    seed_admits(LifecycleOp::Advance, &SlotView::from(seed), rules.limits)?;
+    let (gate, stage) =
+        next_stage(seed.stage).ok_or(FailureReason::WrongStage { stage: seed.stage })?;
+    let mut draft = Draft::of(seed);
+    draft.pass_gate(gate, rules)?;
+    draft.grow_into(stage, Cause::Policy, rules);
+    Ok(draft.finish())
+}
+
+/// A new amplitude for a blending or held seed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AlphaOrder {
+    /// Only its operator counts.
+    pub style: GerminationStyle,
+    pub target: AlphaTarget,
+    pub speed: AlphaSpeed,
+    pub curve: AlphaCurveAction,
+    /// Elements of the slot's gate, counted if the operator becomes Gate.
+    pub gate_params: u64,
+}
+
+/// Orders a ramp, with another operator where the style says so. A held seed sent below 1 blends again.
+pub fn set_alpha_target(
+    seed: &SeedRecord,
+    order: &AlphaOrder,
+    rules: &Rules,
+) -> Result<Plan, Refusal> {
+    seed_admits(
+        LifecycleOp::SetAlphaTarget,
+        &SlotView::from(seed),
+        rules.limits,
+    )?;
+    let operator = order.style.algorithm();
+    if operator != seed.algorithm && !rules.config.allow_operator_switch {
+        return Err(FailureReason::InvalidTarget.into());
+    }
+    let mut draft = Draft::of(seed);
+    if seed.stage == SeedStage::Holding && order.target.value() < 1.0 - ALPHA_TOLERANCE {
+        draft.enter(SeedStage::Blending, Cause::Policy, rules);
+    }
+    draft.ramp(order.target.value(), order.speed, order.curve)?;
+    draft.switch_operator(operator, order.gate_params);
+    Ok(draft.finish())
+}
+
+/// Removes a seed on the controller's order: at once, or, if it has an amplitude and the speed is not instant,
+/// by a ramp to 0 that the ticks carry out.
+pub fn prune(
+    seed: &SeedRecord,
+    speed: AlphaSpeed,
+    curve: AlphaCurveAction,
+    rules: &Rules,
+) -> Result<Plan, Refusal> {
+    seed_admits(LifecycleOp::Prune, &SlotView::from(seed), rules.limits)?;
+    let order = PruneOrder {
+        reason: PruneReason::Policy,
+        initiator: Initiator::Policy,
+    };
+    let mut draft = Draft::of(seed);
+    if speed == AlphaSpeed::Instant || seed.alpha.alpha() == 0.0 {
+        draft.remove(order, Cause::Policy, rules);
+        return Ok(draft.finish());
+    }
+    if seed.stage == SeedStage::Holding {
+        draft.enter(SeedStage::Blending, Cause::ScheduledPrune, rules);
+    }
+    draft.ramp(0.0, speed, curve)?;
+    draft.seed.pending_prune = Some(order);
+    Ok(draft.finish())
+}
+
+/// Removes a live seed at once, whatever its age and alpha: for the governor and the engine itself. A pending prune
+/// is cut short.
+pub fn prune_now(seed: &SeedRecord, order: PruneOrder, rules: &Rules) -> Result<Plan, Refusal> {
+    if !seed.stage.is_live() {
+        return Err(FailureReason::WrongStage { stage: seed.stage }.into());
+    }
+    let mut draft = Draft::of(seed);
+    draft.remove(order, order.initiator.into(), rules);
+    Ok(draft.finish())
+}
+
+/// Commits a held seed for the rest of the episode.
+pub fn fossilize(seed: &SeedRecord, rules: &Rules) -> Result<Plan, Refusal> {
+    seed_admits(LifecycleOp::Fossilize, &SlotView::from(seed), rules.limits)?;
+    let mut draft = Draft::of(seed);
+    draft.pass_gate(GateLevel::G5, rules)?;
+    draft.enter(SeedStage::Fossilized, Cause::Policy, rules);
+    if seed.identity.seed_params > 0 {
+        let effects: &[Effect] = match rules.config.on_fossilize {
+            OnFossilize::ResetMomentum => &[Effect::ResetMomentum, Effect::StopWeightDecay],
+            OnFossilize::Keep => &[Effect::StopWeightDecay],
+            OnFossilize::Freeze => &[Effect::FreezeForever],
+        };
+        draft.change.effects.extend_from_slice(effects);
+    }
+    Ok(draft.finish())
+}
+
+/// The mechanical update of a slot at the end of every step, after the operation: at most one change of stage.
+pub fn tick(slot: Option<&SeedRecord>, rules: &Rules) -> Plan {
+    let Some(seed) = slot else {
+        return Plan {
+            next: None,
+            change: Change::default(),
+        };
+    };
+    let mut draft = Draft::of(seed);
+    if let Some(reason) = automatic_prune(seed, rules.config) {
+        let initiator = Initiator::Auto;
+        draft.remove(PruneOrder { reason, initiator }, Cause::Auto, rules);
+        return draft.finish();
+    }
+    match seed.stage {
+        SeedStage::Germinated | SeedStage::Training => draft.auto_forward(rules),
+        SeedStage::Blending => {
+            draft.seed.alpha.step();
+            match draft.seed.pending_prune {
+                Some(order) if draft.seed.alpha.is_holding() => {
+                    draft.remove(order, Cause::ScheduledPrune, rules);
+                }
+                Some(_) => {}
+                None => draft.auto_forward(rules),
+            }
+        }
+        SeedStage::Pruned | SeedStage::Embargoed | SeedStage::Resetting => {
+            return draft.cool_down(rules);
+        }
+        SeedStage::Holding | SeedStage::Fossilized | SeedStage::Dormant | SeedStage::Unknown => {}
+    }
+    draft.finish()
+}
+
+/// Why the engine itself gives up a seed, if it does.
+fn automatic_prune(seed: &SeedRecord, config: &LifecycleConfig) -> Option<PruneReason> {
+    let is_held = seed.stage == SeedStage::Holding;
+    if seed.stage.is_live() && seed.gradient.nonfinite_streak >= MAX_NONFINITE_STREAK {
+        Some(PruneReason::SeedNonfinite)
+    } else if is_held
+        && config
+            .max_holding_epochs
+            .is_some_and(|max| seed.epochs_in_stage > max)
+    {
+        Some(PruneReason::HoldingTimeout)
+    } else {
+        None
+    }
+}
+
+/// Is the gate of the seed's stage tried in this tick without an order?
+fn is_tried_automatically(seed: &SeedRecord, config: &LifecycleConfig) -> bool {
+    let gates = &config.gates;
+    match seed.stage {
+        SeedStage::Germinated => config.auto_forward.g1,
+        SeedStage::Training => {
+            config.auto_forward.g2 && seed.epochs_in_stage >= gates.min_training_epochs
+        }
+        SeedStage::Blending => {
+            let has_lasted = gates.mode == GateMode::Permissive
+                || seed.epochs_in_stage >= gates.min_blending_epochs;
+            config.auto_forward.g3 && seed.alpha.is_holding() && has_lasted
+        }
+        _ => false,
+    }
+}
+
+/// A record in the making, and what has been done to it so far.
+struct Draft {
+    seed: SeedRecord,
+    change: Change,
+}
+
+impl Draft {
+    fn of(seed: &SeedRecord) -> Self {
+        Self {
+            seed: seed.clone(),
+            change: Change::default(),
+        }
+    }
+
+    fn finish(self) -> Plan {
+        Plan {
+            next: Some(self.seed),
+            change: self.change,
+        }
+    }
+
+    /// The bookkeeping that every change of stage has in common.
+    fn enter(&mut self, to: SeedStage, cause: Cause, rules: &Rules) {
+        let seed = &mut self.seed;
+        debug_assert!(
+            may_follow(seed.stage, to),
+            "{} cannot become {to}",
+            seed.stage
+        );
+        self.change.transition = Some(Transition {
+            from: seed.stage,
+            to,
+            cause,
+            step: rules.step,
+            alpha: seed.alpha.alpha(),
+            epochs_in_stage: seed.epochs_in_stage,
+            accuracy_delta: seed.accuracy_delta(),
+        });
+        seed.previous_stage = seed.stage;
+        seed.previous_epochs_in_stage = seed.epochs_in_stage;
+        seed.stage = to;
+        seed.epochs_in_stage = 0;
+        seed.stage_entered_step = rules.step;
+        seed.accuracy.at_stage_start = seed.accuracy.current;
+        seed.last_gate = None;
+        seed.history.push_back((to, rules.step));
+        while seed.history.len() > rules.config.history_len {
+            seed.history.pop_front();
+        }
+    }
+
+    /// Enters the next growing stage, with what belongs to it.
+    fn grow_into(&mut self, stage: SeedStage, cause: Cause, rules: &Rules) {
+        self.enter(stage, cause, rules);
+        let seed = &mut self.seed;
+        match stage {
+            SeedStage::Training if seed.identity.seed_params > 0 => {
+                self.change.effects.push(Effect::CreateOptimizer);
+            }
+            SeedStage::Blending => {
+                let SeedIdentity {
+                    style,
+                    tempo,
+                    target,
+                    ..
+                } = seed.identity;
+                seed.accuracy.at_blending_start = Some(seed.accuracy.current);
+                let shape = RampShape::new(style.curve(), DEFAULT_STEEPNESS);
+                seed.alpha = AlphaController::rising_to(target.value(), tempo.ticks(), shape);
+            }
+            SeedStage::Holding => seed.alpha.saturate(),
+            _ => {}
+        }
+    }
+
+    /// Evaluates a gate that was asked for; refuses if it fails, reports it if it passes.
+    fn pass_gate(&mut self, level: GateLevel, rules: &Rules) -> Result<(), Refusal> {
+        let result = evaluate(level, &self.seed, &rules.config.gates);
+        if !result.passed {
+            return Err(Refusal::at_gate(result));
+        }
+        let flipped = self
+            .seed
+            .last_gate
+            .is_some_and(|memory| memory.level == level);
+        self.change.gate = Some(GateReport { result, flipped });
+        Ok(())
+    }
+
+    /// Tries the next gate if the scenario leaves it to the engine. A failure that is no news is not reported.
+    fn auto_forward(&mut self, rules: &Rules) {
+        let Some((level, stage)) = next_stage(self.seed.stage) else {
+            return;
+        };
+        if !is_tried_automatically(&self.seed, rules.config) {
+            return;
+        }
+        match self.pass_gate(level, rules) {
+            Ok(()) => self.grow_into(stage, Cause::Gate, rules),
+            Err(Refusal { gate, .. }) => self.remember_failure(gate),
+        }
+    }
+
+    fn remember_failure(&mut self, gate: Option<GateResult>) {
+        let Some(result) = gate else { return };
+        let memory = GateMemory {
+            level: result.level,
+            failed_checks: failed_checks(&result),
+        };
+        if self.seed.last_gate.replace(memory) != Some(memory) {
+            self.change.gate = Some(GateReport {
+                result,
+                flipped: false,
+            });
+        }
+    }
+
+    /// Orders a ramp of alpha from where it rests.
+    fn ramp(
+        &mut self,
+        target: f64,
+        speed: AlphaSpeed,
+        curve: AlphaCurveAction,
+    ) -> Result<(), Refusal> {
+        let seed = &mut self.seed;
+        let shape = RampShape::new(curve.curve(), curve.steepness());
+        self.change.retarget = Some(Retarget {
+            from: seed.alpha.alpha(),
+            to: target,
+            speed,
+            shape,
+            operator_from: seed.algorithm,
+            operator_to: seed.algorithm,
+            initiator: Initiator::Policy,
+        });
+        Ok(seed.alpha.retarget(target, speed.ticks(), shape)?)
+    }
+
+    /// Switches the blend operator that goes with a ramp just ordered.
+    fn switch_operator(&mut self, to: AlphaAlgorithm, gate_params: u64) {
+        let from = std::mem::replace(&mut self.seed.algorithm, to);
+        if let Some(retarget) = &mut self.change.retarget {
+            retarget.operator_to = to;
+        }
+        if from == to {
+            return;
+        }
+        if to == AlphaAlgorithm::Gate {
+            self.seed.gate_params = gate_params;
+            self.change.effects.push(Effect::AddGate);
+        } else if from == AlphaAlgorithm::Gate {
+            self.seed.gate_params = 0;
+            self.change.effects.push(Effect::RemoveGate);
+        }
+    }
+
+    /// Takes the seed out of the slot; its metrics stay readable until the slot is free.
+    fn remove(&mut self, order: PruneOrder, cause: Cause, rules: &Rules) {
+        self.enter(SeedStage::Pruned, cause, rules);
+        let seed = &mut self.seed;
+        seed.alpha.reset();
+        seed.pending_prune = None;
+        seed.prune_reason = Some(order.reason);
+        seed.auto_pruned = order.reason != PruneReason::Policy;
+        self.change.pruned = Some(order);
+        self.change.effects.push(Effect::DropSeed);
+    }
+
+    /// Pruned, then Embargoed, then Resetting, then empty; counted by ticks alone.
+    fn cool_down(mut self, rules: &Rules) -> Plan {
+        self.seed.epochs_in_stage += 1;
+        match self.seed.stage {
+            SeedStage::Pruned => {
+                self.enter(SeedStage::Embargoed, Cause::Auto, rules);
+                self.seed.cooldown_left = rules.config.embargo_epochs;
+                self.finish()
+            }
+            SeedStage::Embargoed => {
+                self.seed.cooldown_left = self.seed.cooldown_left.saturating_sub(1);
+                if self.seed.cooldown_left == 0 {
+                    self.enter(SeedStage::Resetting, Cause::Auto, rules);
+                }
+                self.finish()
+            }
+            _ => {
+                let embargoed_ticks = self.seed.previous_epochs_in_stage;
+                let idle_steps = PRUNED_TICKS + embargoed_ticks + self.seed.epochs_in_stage;
+                self.enter(SeedStage::Dormant, Cause::Auto, rules);
+                self.change.recycled = Some(Recycled {
+                    seed_id: self.seed.identity.seed_id,
+                    idle_steps,
+                });
+                Plan {
+                    next: None,
+                    change: self.change,
+                }
+            }
+        }
+    }
+}
+
+/// The failed checks of a gate as a bit set.
+fn failed_checks(result: &GateResult) -> u8 {
+    result
+        .checks
+        .iter()
+        .enumerate()
+        .filter(|(_, check)| !check.passed)
+        .fold(0, |set, (index, _)| set | 1 << index)
+}
+
+#[cfg(test)]
+mod tests;

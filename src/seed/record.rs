@@ -1,0 +1,345 @@
+//! What a slot knows of its seed: plain data without tensors, from germination until the slot is free again.
+//!
+//! Measurements flow in once per step (accuracy, contributions, interactions, gradients), the stage machine
+//! (`lifecycle`) writes the stage, and everyone else reads a [`SeedReport`].
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::{
+    AlphaAlgorithm, AlphaController, AlphaTarget, GateLevel, GerminationStyle, GradientSums,
+    Initiator, PruneReason, SeedReport, SeedStage, SlotId, Tempo,
+};
+use crate::scenario::LifecycleConfig;
+
+/// What is fixed when a seed germinates.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeedIdentity {
+    /// `e{episode}.{slot}.{n}` (spec 07 §3).
+    pub seed_id: String,
+    pub slot: SlotId,
+    pub blueprint: String,
+    pub blueprint_index: usize,
+    pub style: GerminationStyle,
+    pub tempo: Tempo,
+    pub target: AlphaTarget,
+    /// Trainable elements of the module, without a gate.
+    pub seed_params: u64,
+    pub host_params: u64,
+}
+
+/// Validation accuracy of the env in percent, as seen over a seed's life.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AccuracyTrack {
+    pub initial: f64,
+    pub current: f64,
+    pub best: f64,
+    pub at_stage_start: f64,
+    #[serde(deserialize_with = "required")]
+    pub at_blending_start: Option<f64>,
+}
+
+/// What the seed is worth by ablation, in percentage points (spec 05 §10).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ContributionTrack {
+    #[serde(deserialize_with = "required")]
+    pub value: Option<f64>,
+    /// Loss without the seed minus loss with it.
+    #[serde(deserialize_with = "required")]
+    pub loss: Option<f64>,
+    /// Steps since the measurement, 0 in its own step.
+    #[serde(deserialize_with = "required")]
+    pub age: Option<u32>,
+    /// Smoothed change per step.
+    pub velocity: f64,
+}
+
+/// How the seed stands to the other players of its env; zero when nothing was measured in this step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Interactions {
+    /// Sum of the pairwise interactions, percentage points.
+    pub sum: f64,
+    /// The largest positive one.
+    pub boost_received: f64,
+    /// Alphas of the players before and behind the seed in execution order.
+    pub upstream_alpha_sum: f64,
+    pub downstream_alpha_sum: f64,
+}
+
+/// The last gradient measurement (spec 01 §12.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GradientTrack {
+    /// Infinite where it has no number.
+    #[serde(deserialize_with = "required")]
+    pub norm: Option<f64>,
+    /// Moving average of the ratio to the host's gradient.
+    #[serde(deserialize_with = "required")]
+    pub ratio: Option<f64>,
+    #[serde(deserialize_with = "required")]
+    pub health: Option<f64>,
+    /// Health at the previous decision.
+    #[serde(deserialize_with = "required")]
+    pub previous_health: Option<f64>,
+    #[serde(deserialize_with = "required")]
+    pub has_vanishing: Option<bool>,
+    #[serde(deserialize_with = "required")]
+    pub has_exploding: Option<bool>,
+    /// Sampled batches in a row whose gradient was not finite.
+    pub nonfinite_streak: u32,
+}
+
+/// Why and by whose order a seed is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PruneOrder {
+    pub reason: PruneReason,
+    pub initiator: Initiator,
+}
+
+/// The last automatic attempt at a gate, kept so that only news is reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GateMemory {
+    pub level: GateLevel,
+    /// Bit i: check i failed.
+    pub failed_checks: u8,
+}
+
+/// The full plain-data state of a non-empty slot.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeedRecord {
+    pub identity: SeedIdentity,
+    /// Blend operator; starts as the style's, `SetAlphaTarget` may switch it.
+    pub algorithm: AlphaAlgorithm,
+    /// Trainable elements of the gate, 0 without one.
+    pub gate_params: u64,
+
+    pub stage: SeedStage,
+    pub previous_stage: SeedStage,
+    pub previous_epochs_in_stage: u32,
+    pub stage_entered_step: u32,
+    /// Steps recorded since germination.
+    pub age_epochs: u32,
+    /// Steps recorded in this stage; ticks spent in it while cooling down.
+    pub epochs_in_stage: u32,
+    /// Ticks of embargo left.
+    pub cooldown_left: u32,
+    /// Stages entered and when, oldest first.
+    pub history: VecDeque<(SeedStage, u32)>,
+    #[serde(deserialize_with = "required")]
+    pub last_gate: Option<GateMemory>,
+
+    pub alpha: AlphaController,
+    /// The order that a ramp down to 0 carries out.
+    #[serde(deserialize_with = "required")]
+    pub pending_prune: Option<PruneOrder>,
+    #[serde(deserialize_with = "required")]
+    pub prune_reason: Option<PruneReason>,
+    /// Something other than the controller pruned the seed, and nobody has charged for it yet.
+    pub auto_pruned: bool,
+
+    pub accuracy: AccuracyTrack,
+    pub contribution: ContributionTrack,
+    pub interactions: Interactions,
+    pub gradient: GradientTrack,
+    /// The last snapshot found a parameter that is not finite.
+    pub has_nonfinite_params: bool,
+}
+
+/// Reads an option that must be present: serde otherwise takes a missing field for `None`.
+fn required<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    Option::deserialize(deserializer)
+}
+
+impl SeedRecord {
+    /// Counts a finished step of an occupied slot. `val_accuracy` in percent; one that is not finite is no
+    /// measurement. Cooling slots keep their metrics as at the prune.
+    pub fn record_epoch(&mut self, val_accuracy: f64) {
+        if !self.stage.is_occupied() {
+            return;
+        }
+        self.age_epochs += 1;
+        self.epochs_in_stage += 1;
+        if val_accuracy.is_finite() {
+            self.accuracy.current = val_accuracy;
+            self.accuracy.best = self.accuracy.best.max(val_accuracy);
+        }
+    }
+
+    /// Takes this step's ablation result: `points` of accuracy, `loss` saved. Velocity is the moving average of the
+    /// change per step, weight `decay` on the old value (spec 05 §10.7). Numbers that are not finite measure nothing.
+    pub fn measure_contribution(&mut self, points: f64, loss: f64, decay: f64) {
+        if !points.is_finite() {
+            return;
+        }
+        let track = &mut self.contribution;
+        if let (Some(before), Some(age)) = (track.value, track.age) {
+            let change_per_step = (points - before) / f64::from(age.max(1));
+            track.velocity = decay * track.velocity + (1.0 - decay) * change_per_step;
+        }
+        track.value = Some(points);
+        track.loss = loss.is_finite().then_some(loss);
+        track.age = Some(0);
+    }
+
+    /// Takes this step's interactions; pass the default at the start of each validation.
+    pub fn set_interactions(&mut self, interactions: Interactions) {
+        self.interactions = interactions;
+    }
+
+    /// Notes whether the gradient of one sampled batch was finite, in the order of the batches.
+    pub fn note_sampled_batch(&mut self, gradient_is_finite: bool) {
+        self.gradient.nonfinite_streak = if gradient_is_finite {
+            0
+        } else {
+            self.gradient.nonfinite_streak + 1
+        };
+    }
+
+    /// Takes the sums of the step's last sampled batch, of the seed (with its gate) and of its host.
+    pub fn measure_gradients(
+        &mut self,
+        seed: &GradientSums,
+        host: &GradientSums,
+        config: &LifecycleConfig,
+    ) {
+        let measured = seed.tensors > 0;
+        let track = &mut self.gradient;
+        track.norm = seed.norm();
+        track.health = seed.health();
+        track.has_vanishing = measured.then_some(seed.vanishing > 0);
+        track.has_exploding = seed
+            .norm()
+            .map(|norm| seed.exploding > 0 || norm.is_infinite());
+        track.ratio = match (track.ratio, seed.ratio_to(host, config.ratio_max)) {
+            (Some(old), Some(new)) => Some(config.ratio_ema * old + (1.0 - config.ratio_ema) * new),
+            (_, Some(first)) => Some(first),
+            (old, None) if measured => old,
+            (_, None) => None,
+        };
+    }
+
+    /// Closes a step for the observation: measurements grow older, health becomes the previous health
+    /// (spec 03 §6.6). For every slot that was occupied when the step was reported.
+    pub fn age_measurements(&mut self) {
+        if self.gradient.health.is_some() {
+            self.gradient.previous_health = self.gradient.health;
+        }
+        self.contribution.age = self.contribution.age.map(|age| age + 1);
+    }
+
+    /// Reads and clears the mark of an automatic prune, so that it is charged once.
+    pub fn take_auto_pruned(&mut self) -> bool {
+        std::mem::take(&mut self.auto_pruned)
+    }
+
+    /// The last gradient was finite and did not explode, and so were the parameters. Never measured is not healthy.
+    pub fn healthy(&self) -> bool {
+        self.gradient.has_exploding == Some(false) && !self.has_nonfinite_params
+    }
+
+    /// Ramping down to be pruned.
+    pub fn is_withering(&self) -> bool {
+        self.pending_prune.is_some()
+    }
+
+    /// Trainable elements of seed and gate.
+    pub fn params(&self) -> u64 {
+        self.identity.seed_params + self.gate_params
+    }
+
+    pub fn total_improvement(&self) -> f64 {
+        self.accuracy.current - self.accuracy.initial
+    }
+
+    pub fn improvement_since_stage_start(&self) -> f64 {
+        self.accuracy.current - self.accuracy.at_stage_start
+    }
+
+    /// Includes what the host gained meanwhile: to be looked at, never to decide by.
+    pub fn blending_delta(&self) -> Option<f64> {
+        self.accuracy
+            .at_blending_start
+            .map(|start| self.accuracy.current - start)
+    }
+
+    /// Improvement that the seed can have caused: none before alpha can be positive.
+    pub fn accuracy_delta(&self) -> f64 {
+        match self.stage {
+            SeedStage::Germinated | SeedStage::Training => 0.0,
+            _ => self.improvement_since_stage_start(),
+        }
+    }
+
+    /// The row that everyone outside the lifecycle reads. `blueprint` is the registry's name of the record's
+    /// `blueprint_index`: a record may come from a checkpoint and owns its copy.
+    pub fn report(&self, blueprint: &'static str) -> SeedReport {
+        SeedReport {
+            seed_id: self.identity.seed_id.clone(),
+            slot: self.identity.slot,
+            blueprint,
+            blueprint_index: self.identity.blueprint_index,
+            stage: self.stage,
+            previous_stage: self.previous_stage,
+            previous_epochs_in_stage: self.previous_epochs_in_stage,
+            stage_entered_step: self.stage_entered_step,
+            age_epochs: self.age_epochs,
+            epochs_in_stage: self.epochs_in_stage,
+            cooldown_left: self.cooldown_left,
+
+            alpha: self.alpha.alpha(),
+            alpha_target: self.alpha.target(),
+            alpha_mode: self.alpha.mode(),
+            alpha_curve: self.alpha.shape().curve,
+            alpha_steps_total: self.alpha.steps_total(),
+            alpha_steps_done: self.alpha.steps_done(),
+            time_to_target: self.alpha.time_to_target(),
+            alpha_velocity: self.alpha.velocity(),
+            algorithm: self.algorithm,
+            style: self.identity.style,
+            tempo: self.identity.tempo,
+            germination_target: self.identity.target,
+
+            initial_accuracy: self.accuracy.initial,
+            current_accuracy: self.accuracy.current,
+            best_accuracy: self.accuracy.best,
+            accuracy_at_stage_start: self.accuracy.at_stage_start,
+            accuracy_at_blending_start: self.accuracy.at_blending_start,
+            total_improvement: self.total_improvement(),
+            improvement_since_stage_start: self.improvement_since_stage_start(),
+            blending_delta: self.blending_delta(),
+
+            contribution: self.contribution.value,
+            contribution_loss: self.contribution.loss,
+            contribution_age: self.contribution.age,
+            contribution_velocity: self.contribution.velocity,
+            interaction_sum: self.interactions.sum,
+            boost_received: self.interactions.boost_received,
+            upstream_alpha_sum: self.interactions.upstream_alpha_sum,
+            downstream_alpha_sum: self.interactions.downstream_alpha_sum,
+
+            gradient_norm: self.gradient.norm,
+            gradient_ratio: self.gradient.ratio,
+            gradient_health: self.gradient.health,
+            previous_gradient_health: self.gradient.previous_health,
+            has_vanishing: self.gradient.has_vanishing,
+            has_exploding: self.gradient.has_exploding,
+            nonfinite_streak: self.gradient.nonfinite_streak,
+            healthy: self.healthy(),
+
+            seed_params: self.identity.seed_params,
+            gate_params: self.gate_params,
+            auto_pruned: self.auto_pruned,
+            prune_reason: self.prune_reason,
+        }
+    }
+}
