@@ -126,6 +126,8 @@ pub struct AttributionConfig {
     pub full_factorial_max: usize,
     /// Up to this many players all pairs are evaluated.
     pub pairs_max: usize,
+    /// Sampled orders of players for the final step's Shapley values, rounded up to pairs.
+    pub shapley_permutations: usize,
     pub include_fossilized: bool,
     /// Most rows of one fused forward.
     pub max_fused_rows: usize,
@@ -139,6 +141,7 @@ impl Default for AttributionConfig {
             cadence: Cadence::EveryStep,
             full_factorial_max: 4,
             pairs_max: 8,
+            shapley_permutations: 20,
             include_fossilized: false,
             max_fused_rows: 8192,
             velocity_decay: 0.7,

@@ -1,0 +1,139 @@
+//! What a change in a slot is told as (spec 07 §5.3).
+
+use crate::seed::{AlphaMode, Cause, Change, Effect, SeedRecord, SeedStage, SlotId, next_stage};
+use crate::telemetry::{
+    ActionId, EnvContext, Event, Num, SeedFossilized, SeedGateEvaluated, SeedGerminated, SeedPruned, SeedStageChanged,
+    SlotRecycled, StageCause,
+};
+
+/// One operation or tick of a slot, as seen from outside.
+pub struct SlotChange<'a> {
+    pub context: EnvContext,
+    pub slot: SlotId,
+    /// The seed before the change, `None` if the slot was empty.
+    pub before: Option<&'a SeedRecord>,
+    /// The seed after it.
+    pub after: Option<&'a SeedRecord>,
+    pub change: &'a Change,
+    pub blueprint: &'static str,
+    /// The order behind it, `None` for ticks.
+    pub action: Option<ActionId>,
+    /// Contribution in percentage points from which a committed seed counts as contributing.
+    pub min_contribution: f64,
+    /// Key of the new seed's random stream.
+    pub stream: u64,
+}
+
+impl SlotChange<'_> {
+    /// The events of the change, in the order in which it happened.
+    pub fn events(&self) -> Vec<Event> {
+        let mut events = Vec::new();
+        let Some(seed) = self.after.or(self.before) else {
+            return events;
+        };
+        let mut push = |payload: crate::telemetry::Payload| {
+            events.push(Event::seed(self.context, self.slot, &seed.identity.seed_id, payload));
+        };
+        if self.change.effects.contains(&Effect::InsertSeed) {
+            push(self.germinated(seed).into());
+        }
+        if let Some(gate) = &self.change.gate {
+            let stage = self.before.map_or(SeedStage::Dormant, |seed| seed.stage);
+            let target = next_stage(stage).map_or(SeedStage::Fossilized, |(_, target)| target);
+            let target = if self.before.is_none() { SeedStage::Germinated } else { target };
+            push(SeedGateEvaluated::new(&gate.result, target).into());
+        }
+        if let Some(changed) = self.stage_changed(seed) {
+            push(changed.into());
+        }
+        if self.stage_entered() == Some(SeedStage::Fossilized) {
+            push(self.fossilized(seed).into());
+        }
+        if let Some(pruned) = self.pruned(seed) {
+            push(pruned.into());
+        }
+        if let Some(recycled) = &self.change.recycled {
+            push(SlotRecycled { idle_steps: recycled.idle_steps }.into());
+        }
+        events
+    }
+
+    fn stage_entered(&self) -> Option<SeedStage> {
+        self.change.transition.map(|transition| transition.to)
+    }
+
+    fn germinated(&self, seed: &SeedRecord) -> SeedGerminated {
+        let identity = &seed.identity;
+        SeedGerminated {
+            blueprint: self.blueprint.into(),
+            params: identity.seed_params,
+            gate_params: seed.gate_params,
+            style: identity.style,
+            tempo: identity.tempo,
+            tempo_epochs: identity.tempo.ticks(),
+            alpha_target: Num(identity.target.value()),
+            alpha_curve: identity.style.curve(),
+            accuracy: Num(seed.accuracy.initial),
+            rng_seed: self.stream.to_string(),
+            action_id: self.context.action_id(),
+        }
+    }
+
+    fn stage_changed(&self, seed: &SeedRecord) -> Option<SeedStageChanged> {
+        let transition = self.change.transition?;
+        let is_ramping = seed.alpha.mode() != AlphaMode::Hold;
+        Some(SeedStageChanged {
+            from: transition.from,
+            to: transition.to,
+            alpha: Num(transition.alpha),
+            epochs_in_stage: transition.epochs_in_stage,
+            accuracy_delta: Num(transition.accuracy_delta),
+            curve: is_ramping.then(|| seed.alpha.shape().curve()),
+            gradient_ratio: seed.gradient.ratio.map(Num),
+            vanishing: seed.gradient.has_vanishing,
+            exploding: seed.gradient.has_exploding,
+            cause: match transition.cause {
+                Cause::Policy => StageCause::Policy,
+                Cause::Gate => StageCause::Gate,
+                Cause::Auto => StageCause::Auto,
+                Cause::Governor => StageCause::Governor,
+                Cause::ScheduledPrune => StageCause::ScheduledPrune,
+            },
+            action_id: self.action,
+        })
+    }
+
+    fn fossilized(&self, seed: &SeedRecord) -> SeedFossilized {
+        SeedFossilized {
+            blueprint: self.blueprint.into(),
+            params_added: seed.params(),
+            alpha: Num(seed.alpha.alpha()),
+            age_epochs: seed.age_epochs,
+            total_improvement: Num(seed.total_improvement()),
+            blending_delta: seed.blending_delta().map(Num),
+            contribution: seed.contribution.value.map(Num),
+            contributing: is_contributing(seed, self.min_contribution),
+            action_id: self.context.action_id(),
+        }
+    }
+
+    fn pruned(&self, seed: &SeedRecord) -> Option<SeedPruned> {
+        let order = self.change.pruned?;
+        Some(SeedPruned {
+            blueprint: Some(self.blueprint.into()),
+            reason: order.reason,
+            initiator: order.initiator,
+            stage: self.before.map_or(SeedStage::Unknown, |seed| seed.stage),
+            age_epochs: seed.age_epochs,
+            total_improvement: Num(seed.total_improvement()),
+            blending_delta: seed.blending_delta().map(Num),
+            contribution: seed.contribution.value.map(Num),
+            action_id: self.action,
+        })
+    }
+}
+
+/// Whether a seed is worth its place: `min` percentage points or more (spec 01 §14).
+pub fn is_contributing(seed: &SeedRecord, min: f64) -> bool {
+    seed.contribution.value.is_some_and(|points| points >= min)
+}

@@ -1,0 +1,402 @@
+//! Which configurations of seeds the fused validation pass evaluates (spec 05 §10.1, §10.4).
+//!
+//! In: the slots' stages and amplitudes before validation, the attribution settings, the step. Out: a [`CoalitionPlan`]
+//! for the forward pass, with what the attribution needs to read the results. Planned once per env and step, before
+//! the first validation batch.
+
+use std::collections::HashSet;
+
+use smallvec::SmallVec;
+
+use crate::random::{Draw, RunRng};
+use crate::scenario::{AttributionConfig, AttributionStrategy, Cadence};
+use crate::seed::SeedStage;
+
+/// Most players whose 2^n configurations may all be asked for.
+pub const FULL_FACTORIAL_LIMIT: usize = 12;
+
+/// Settings that would ask for more configurations than anyone can evaluate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`attribution` asks for all configurations of up to {players} seeds, that is 2^{players} forward passes; \
+     use `strategy: auto` with `full_factorial_max` of at most {FULL_FACTORIAL_LIMIT}"
+)]
+pub struct TooManyConfigurations {
+    pub players: usize,
+}
+
+/// Refuses settings whose plan for `slots` enabled slots could explode (spec 05 §10.1).
+pub fn check_plan_size(
+    config: &AttributionConfig,
+    slots: usize,
+) -> Result<(), TooManyConfigurations> {
+    let players = match config.strategy {
+        AttributionStrategy::FullFactorial => slots,
+        AttributionStrategy::Auto => slots.min(config.full_factorial_max),
+        AttributionStrategy::AblationOnly | AttributionStrategy::Off => 0,
+    };
+    if players > FULL_FACTORIAL_LIMIT {
+        Err(TooManyConfigurations { players })
+    } else {
+        Ok(())
+    }
+}
+
+/// A slot whose seed is on the output path and can be switched off in a coalition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Player {
+    /// Index into the slot order.
+    pub slot: usize,
+    pub stage: SeedStage,
+}
+
+/// At most four seeds are usual; more spill to the heap.
+pub type Players = SmallVec<[Player; 4]>;
+
+/// The players among `(stage, alpha)` of each slot in slot order; `None` is an empty slot (spec 05 §10.1).
+///
+/// A training seed is never a player: its straight-through path leaves the output as it is.
+pub fn find_players(
+    slots: impl IntoIterator<Item = Option<(SeedStage, f64)>>,
+    include_fossilized: bool,
+) -> Players {
+    let plays = |stage, alpha| {
+        alpha > 0.0
+            && match stage {
+                SeedStage::Blending | SeedStage::Holding => true,
+                SeedStage::Fossilized => include_fossilized,
+                _ => false,
+            }
+    };
+    slots
+        .into_iter()
+        .enumerate()
+        .filter_map(|(slot, seed)| {
+            let (stage, alpha) = seed?;
+            plays(stage, alpha).then_some(Player { slot, stage })
+        })
+        .collect()
+}
+
+/// What the coalition pass evaluates: bit `i` of a mask set = player `i` as it is now, clear = amplitude 0.
+///
+/// Masks are distinct; the first one has all players on, and its result is the validation result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CoalitionPlan {
+    /// Slot indices of the players, ascending.
+    pub players: SmallVec<[usize; 4]>,
+    pub masks: Vec<u64>,
+}
+
+/// A coalition plan with what is needed to read its results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttributionPlan {
+    pub coalitions: CoalitionPlan,
+    /// The players that are committed: the mask of `committed_accuracy`.
+    pub fossilized: u64,
+    /// Sampled orders of players in antithetic pairs (an order, then its reverse); empty if Shapley values are exact
+    /// or not asked for.
+    pub permutations: Vec<Vec<usize>>,
+}
+
+/// Where in the run a plan is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanMoment {
+    /// 1-based.
+    pub step: u32,
+    /// The episode's last step: Shapley values and the accuracy of a last-step commit are measured.
+    pub is_final: bool,
+    /// `derive(seed, AttributionPermutations, [round, env, step])`.
+    pub permutation_seed: u64,
+}
+
+/// Plans one env's validation pass.
+pub fn plan_coalitions(
+    players: &[Player],
+    config: &AttributionConfig,
+    moment: PlanMoment,
+) -> AttributionPlan {
+    let count = players.len();
+    let all = all_on(count);
+    let members = |is_member: fn(SeedStage) -> bool| {
+        (0..count)
+            .filter(move |&i| is_member(players[i].stage))
+            .map(|i| 1u64 << i)
+    };
+    let fossilized = members(|stage| stage == SeedStage::Fossilized).sum();
+    let strategy = if is_due(config.cadence, moment) {
+        config.strategy
+    } else {
+        AttributionStrategy::Off
+    };
+
+    let mut masks = MaskList::default();
+    let mut permutations = Vec::new();
+    masks.add([all]);
+    if strategy != AttributionStrategy::Off {
+        masks.add((0..count).map(|i| all & !(1 << i)));
+        masks.add([0, fossilized]);
+        if moment.is_final {
+            masks.add(members(|stage| stage == SeedStage::Holding).map(|held| fossilized | held));
+        }
+    }
+    match strategy {
+        AttributionStrategy::FullFactorial => masks.add(0..=all),
+        AttributionStrategy::Auto if count <= config.full_factorial_max => masks.add(0..=all),
+        AttributionStrategy::Auto => {
+            masks.add((0..count).map(|i| 1 << i));
+            if count <= config.pairs_max {
+                masks.add(pairs(count).map(|(i, j)| 1 << i | 1 << j));
+            }
+            if moment.is_final {
+                if exact_is_cheaper(count, config.shapley_permutations) {
+                    masks.add(0..=all);
+                } else {
+                    permutations = antithetic_permutations(
+                        count,
+                        config.shapley_permutations,
+                        moment.permutation_seed,
+                    );
+                    masks.add(permutations.iter().flat_map(|order| prefixes(order)));
+                }
+            }
+        }
+        AttributionStrategy::AblationOnly | AttributionStrategy::Off => {}
+    }
+
+    AttributionPlan {
+        coalitions: CoalitionPlan {
+            players: players.iter().map(|player| player.slot).collect(),
+            masks: masks.ordered,
+        },
+        fossilized,
+        permutations,
+    }
+}
+
+/// The mask with the lowest `count` players on.
+pub(super) fn all_on(count: usize) -> u64 {
+    debug_assert!(count <= 64, "a coalition mask has 64 bits");
+    u64::MAX.checked_shr(64 - count as u32).unwrap_or(0)
+}
+
+/// All `(i, j)` with `i < j < count`, in order.
+pub(super) fn pairs(count: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..count).flat_map(move |i| (i + 1..count).map(move |j| (i, j)))
+}
+
+/// The coalitions that form as an order's players join one by one.
+fn prefixes(order: &[usize]) -> impl Iterator<Item = u64> + '_ {
+    order.iter().scan(0u64, |coalition, &player| {
+        *coalition |= 1 << player;
+        Some(*coalition)
+    })
+}
+
+fn is_due(cadence: Cadence, moment: PlanMoment) -> bool {
+    match cadence {
+        Cadence::EveryStep => true,
+        Cadence::EveryK(steps) => moment.is_final || moment.step.is_multiple_of(steps),
+        Cadence::Terminal => moment.is_final,
+        Cadence::Off => false,
+    }
+}
+
+/// All 2^n masks cost no more than the distinct prefixes of `permutations` sampled orders can.
+fn exact_is_cheaper(count: usize, permutations: usize) -> bool {
+    count <= FULL_FACTORIAL_LIMIT && (1usize << count) <= 2 + permutations * (count - 1)
+}
+
+/// At least `wanted` orders, rounded up to whole pairs of an order and its reverse.
+fn antithetic_permutations(count: usize, wanted: usize, seed: u64) -> Vec<Vec<usize>> {
+    let mut rng = RunRng::from_seed(seed);
+    (0..wanted.div_ceil(2))
+        .flat_map(|_| {
+            let mut order: Vec<usize> = (0..count).collect();
+            rng.shuffle(&mut order);
+            let reverse = order.iter().rev().copied().collect();
+            [order, reverse]
+        })
+        .collect()
+}
+
+/// Masks in order of first mention.
+#[derive(Default)]
+struct MaskList {
+    ordered: Vec<u64>,
+    seen: HashSet<u64>,
+}
+
+impl MaskList {
+    fn add(&mut self, masks: impl IntoIterator<Item = u64>) {
+        for mask in masks {
+            if self.seen.insert(mask) {
+                self.ordered.push(mask);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEP: PlanMoment = PlanMoment {
+        step: 7,
+        is_final: false,
+        permutation_seed: 1,
+    };
+    const LAST: PlanMoment = PlanMoment {
+        is_final: true,
+        ..STEP
+    };
+
+    fn blending(count: usize) -> Players {
+        find_players(vec![Some((SeedStage::Blending, 0.5)); count], false)
+    }
+
+    fn plan(count: usize, moment: PlanMoment) -> AttributionPlan {
+        plan_coalitions(&blending(count), &AttributionConfig::default(), moment)
+    }
+
+    #[test]
+    fn auto_evaluates_all_configurations_up_to_four_players_and_pairs_beyond() {
+        let sizes: Vec<usize> = (0..=8)
+            .map(|n| plan(n, STEP).coalitions.masks.len())
+            .collect();
+        assert_eq!(sizes, [1, 2, 4, 8, 16, 22, 29, 37, 46]);
+    }
+
+    #[test]
+    fn every_plan_starts_with_all_on_and_repeats_nothing() {
+        for count in 0..=9 {
+            for moment in [STEP, LAST] {
+                let masks = plan(count, moment).coalitions.masks;
+                let distinct: HashSet<u64> = masks.iter().copied().collect();
+                assert_eq!(masks[0], (1 << count) - 1);
+                assert_eq!(distinct.len(), masks.len());
+            }
+        }
+    }
+
+    #[test]
+    fn the_final_plan_is_exact_up_to_six_players_and_sampled_from_seven() {
+        let six = plan(6, LAST);
+        assert_eq!(six.coalitions.masks.len(), 64);
+        assert!(six.permutations.is_empty());
+
+        let seven = plan(7, LAST);
+        assert!(seven.coalitions.masks.len() < 128);
+        assert_eq!(seven.permutations.len(), 20);
+    }
+
+    #[test]
+    fn sampled_orders_come_in_antithetic_pairs_and_follow_the_seed() {
+        let first = plan(7, LAST);
+        assert_eq!(first, plan(7, LAST));
+        let other = PlanMoment {
+            permutation_seed: 2,
+            ..LAST
+        };
+        assert_ne!(first.permutations, plan(7, other).permutations);
+        for pair in first.permutations.chunks(2) {
+            let reversed: Vec<usize> = pair[1].iter().rev().copied().collect();
+            assert_eq!(pair[0], reversed);
+            for coalition in prefixes(&pair[0]).chain(prefixes(&pair[1])) {
+                assert!(first.coalitions.masks.contains(&coalition));
+            }
+        }
+    }
+
+    #[test]
+    fn ablation_only_evaluates_all_each_off_and_none() {
+        let config = AttributionConfig {
+            strategy: AttributionStrategy::AblationOnly,
+            ..Default::default()
+        };
+        let masks = plan_coalitions(&blending(3), &config, STEP)
+            .coalitions
+            .masks;
+        assert_eq!(masks, [0b111, 0b110, 0b101, 0b011, 0b000]);
+    }
+
+    #[test]
+    fn cadence_off_and_steps_between_measurements_evaluate_only_the_network_as_it_is() {
+        let masks = |cadence, moment| {
+            let config = AttributionConfig {
+                cadence,
+                ..Default::default()
+            };
+            plan_coalitions(&blending(2), &config, moment)
+                .coalitions
+                .masks
+                .len()
+        };
+        let at = |step| PlanMoment { step, ..STEP };
+        assert_eq!(masks(Cadence::Off, LAST), 1);
+        assert_eq!(masks(Cadence::Terminal, STEP), 1);
+        assert_eq!(masks(Cadence::Terminal, LAST), 4);
+        assert_eq!(masks(Cadence::EveryK(3), at(6)), 4);
+        assert_eq!(masks(Cadence::EveryK(3), at(7)), 1);
+        assert_eq!(masks(Cadence::EveryK(3), LAST), 4);
+    }
+
+    #[test]
+    fn only_seeds_on_the_output_path_play() {
+        let slots = [
+            Some((SeedStage::Training, 0.0)),
+            Some((SeedStage::Blending, 0.0)),
+            None,
+            Some((SeedStage::Blending, 0.2)),
+            Some((SeedStage::Holding, 1.0)),
+            Some((SeedStage::Fossilized, 1.0)),
+            Some((SeedStage::Embargoed, 0.0)),
+        ];
+        let played = |include| -> Vec<usize> {
+            find_players(slots, include)
+                .iter()
+                .map(|player| player.slot)
+                .collect()
+        };
+        assert_eq!(played(false), [3, 4]);
+        assert_eq!(played(true), [3, 4, 5]);
+    }
+
+    #[test]
+    fn the_final_plan_holds_what_a_last_step_commit_would_be_worth() {
+        let players = find_players(
+            [
+                Some((SeedStage::Fossilized, 1.0)),
+                Some((SeedStage::Holding, 1.0)),
+                Some((SeedStage::Blending, 0.5)),
+            ],
+            true,
+        );
+        let config = AttributionConfig {
+            strategy: AttributionStrategy::AblationOnly,
+            ..Default::default()
+        };
+        let plan = plan_coalitions(&players, &config, LAST);
+        assert_eq!(plan.fossilized, 0b001);
+        assert_eq!(
+            plan.coalitions.masks,
+            [0b111, 0b110, 0b101, 0b011, 0b000, 0b001]
+        );
+        let without_commit = plan_coalitions(&players[..2], &config, STEP);
+        assert_eq!(without_commit.coalitions.masks, [0b11, 0b10, 0b01, 0b00]);
+    }
+
+    #[test]
+    fn settings_that_would_explode_are_refused() {
+        let config = AttributionConfig {
+            strategy: AttributionStrategy::FullFactorial,
+            ..Default::default()
+        };
+        assert_eq!(check_plan_size(&config, 12), Ok(()));
+        assert_eq!(
+            check_plan_size(&config, 13),
+            Err(TooManyConfigurations { players: 13 })
+        );
+        assert_eq!(check_plan_size(&AttributionConfig::default(), 40), Ok(()));
+    }
+}
