@@ -24,3 +24,124 @@ pub struct InjectionSpec {
     /// Relative depth in [0, 1], for display only.
     pub position: f32,
 }
+
+/// Why a list of slots does not fit a host.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutError {
+    #[error("no slot is enabled; enable at least one of {}", list(.available))]
+    Empty { available: Vec<SlotId> },
+    #[error("slot `{0}` is enabled twice; name it once")]
+    Duplicate(SlotId),
+    #[error("slot `{slot}` is enabled, but the host lacks it; it has {}", list(.available))]
+    Unknown {
+        slot: SlotId,
+        available: Vec<SlotId>,
+    },
+    #[error(
+        "slots `{0}` and `{1}` have the same order or boundary; give each injection point its own"
+    )]
+    Clash(SlotId, SlotId),
+}
+
+fn list(slots: &[SlotId]) -> String {
+    let names: Vec<String> = slots.iter().map(|slot| format!("`{slot}`")).collect();
+    names.join(", ")
+}
+
+/// The enabled slots in the policy's order: the position in this list is the *policy slot index* (spec 01 §2.2).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SlotLayout {
+    slots: Vec<InjectionSpec>,
+}
+
+impl SlotLayout {
+    /// Picks the enabled slots out of a host's injection points.
+    ///
+    /// # Errors
+    /// [`LayoutError`] if none is enabled, one is enabled twice or unknown, or two points clash.
+    pub fn new(injections: &[InjectionSpec], enabled: &[SlotId]) -> Result<Self, LayoutError> {
+        let available = || injections.iter().map(|spec| spec.slot).collect();
+        if enabled.is_empty() {
+            return Err(LayoutError::Empty {
+                available: available(),
+            });
+        }
+        for (position, slot) in enabled.iter().enumerate() {
+            if enabled[..position].contains(slot) {
+                return Err(LayoutError::Duplicate(*slot));
+            }
+        }
+        let mut slots = enabled
+            .iter()
+            .map(|&slot| {
+                let spec = injections.iter().find(|spec| spec.slot == slot);
+                spec.copied().ok_or_else(|| LayoutError::Unknown {
+                    slot,
+                    available: available(),
+                })
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        slots.sort_by_key(|spec| spec.order);
+        for (position, spec) in slots.iter().enumerate() {
+            let clash = |other: &&InjectionSpec| {
+                other.order == spec.order || other.boundary == spec.boundary
+            };
+            if let Some(other) = slots[..position].iter().find(clash) {
+                return Err(LayoutError::Clash(other.slot, spec.slot));
+            }
+        }
+        Ok(Self { slots })
+    }
+
+    /// A full grid without a host, row-major, one channel a slot: for code that only needs slot indices.
+    ///
+    /// # Errors
+    /// [`LayoutError::Empty`] if the grid has no cell.
+    pub fn grid(rows: u16, cols: u16) -> Result<Self, LayoutError> {
+        let cells = (0..rows).flat_map(|row| (0..cols).map(move |col| SlotId::new(row, col)));
+        let count = f32::from(rows) * f32::from(cols);
+        let injections: Vec<InjectionSpec> = cells
+            .enumerate()
+            .map(|(index, slot)| InjectionSpec {
+                slot,
+                channels: 1,
+                boundary: index + 1,
+                surface: Surface::PrePool,
+                order: index as u32,
+                position: (index as f32 + 0.5) / count,
+            })
+            .collect();
+        let enabled: Vec<SlotId> = injections.iter().map(|spec| spec.slot).collect();
+        Self::new(&injections, &enabled)
+    }
+
+    /// In policy order.
+    pub fn slots(&self) -> &[InjectionSpec] {
+        &self.slots
+    }
+
+    /// At least 1.
+    #[expect(clippy::len_without_is_empty, reason = "a layout is never empty")]
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub fn index_of(&self, slot: SlotId) -> Option<usize> {
+        self.slots.iter().position(|spec| spec.slot == slot)
+    }
+
+    pub fn id_at(&self, index: usize) -> Option<SlotId> {
+        self.slots.get(index).map(|spec| spec.slot)
+    }
+
+    pub fn channels_of(&self, slot: SlotId) -> Option<i64> {
+        self.index_of(slot).map(|index| self.slots[index].channels)
+    }
+
+    /// Policy slot indices in the order in which a forward pass meets them.
+    pub fn execution_order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.slots.len()).collect();
+        order.sort_by_key(|&index| self.slots[index].boundary);
+        order
+    }
+}

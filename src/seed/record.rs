@@ -19,6 +19,8 @@ use crate::scenario::LifecycleConfig;
 pub struct SeedIdentity {
     /// `e{episode}.{slot}.{n}` (spec 07 §3).
     pub seed_id: String,
+    /// Germinations of the env in this episode before this one: names the seed's random stream.
+    pub germination: u32,
     pub slot: SlotId,
     pub blueprint: String,
     pub blueprint_index: usize,

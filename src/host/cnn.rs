@@ -1,0 +1,339 @@
+//! The convolutional host: blocks of convolution, batch norm and ReLU, max pools between them, a linear head
+//! (spec 01 §1.2). Features are channels-last throughout.
+
+use std::ops::Range;
+
+use tch::{Device, TchError, Tensor};
+
+use super::{
+    Host, HostError, Init, InjectionSpec, Mode, OpCost, ParamSet, Surface, Topology, check_range,
+};
+use crate::random::RunRng;
+use crate::scenario::CnnSpec;
+use crate::seed::SlotId;
+
+/// Epsilon of every normalisation.
+pub const NORM_EPS: f64 = 1e-5;
+
+/// Weight of a batch's statistics in the running ones.
+const BATCH_NORM_MOMENTUM: f64 = 0.1;
+
+/// One step of a CNN's line of ops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CnnOp {
+    Block(usize),
+    Pool,
+    Head,
+}
+
+/// The ops of a CNN, e.g. `block0, pool, block1, pool, block2, head`.
+pub fn cnn_ops(spec: &CnnSpec) -> Vec<CnnOp> {
+    (0..spec.n_blocks)
+        .flat_map(|block| {
+            let pool = (block < spec.pool_layers).then_some(CnnOp::Pool);
+            std::iter::once(CnnOp::Block(block)).chain(pool)
+        })
+        .chain(std::iter::once(CnnOp::Head))
+        .collect()
+}
+
+/// Checks the shape of a CNN.
+///
+/// # Errors
+/// [`HostError::BadSpec`] names the first field that makes it impossible.
+pub fn check_cnn(spec: &CnnSpec) -> Result<(), HostError> {
+    /// Deepest host; beyond it the doubling channels leave any memory.
+    const MAX_BLOCKS: usize = 16;
+    let bad = |field, value, requirement| {
+        Err(HostError::BadSpec {
+            field,
+            value,
+            requirement,
+        })
+    };
+    if spec.in_channels < 1 {
+        return bad("in_channels", spec.in_channels, "at least 1 is needed");
+    }
+    if !(1..=1 << 16).contains(&spec.base_channels) {
+        return bad(
+            "base_channels",
+            spec.base_channels,
+            "it must lie in 1..=65536",
+        );
+    }
+    if !(2..=MAX_BLOCKS).contains(&spec.n_blocks) {
+        return bad("n_blocks", spec.n_blocks as i64, "it must lie in 2..=16");
+    }
+    if spec.kernel_size < 1 || spec.kernel_size % 2 == 0 {
+        return bad(
+            "kernel_size",
+            spec.kernel_size,
+            "it must be odd and positive",
+        );
+    }
+    let pools = spec.pool_layers.min(spec.n_blocks);
+    if spec.input_hw < 1 || spec.input_hw >> pools == 0 {
+        return bad(
+            "input_hw",
+            spec.input_hw,
+            "the pools halve it below 1; use fewer `pool_layers`",
+        );
+    }
+    Ok(())
+}
+
+/// Output channels of block `i`.
+fn channels(spec: &CnnSpec, block: usize) -> i64 {
+    spec.base_channels << block
+}
+
+/// Where a CNN can grow, from its shape alone: row 0 right after each block, row 1 right after each pool
+/// (spec 01 §1.2). Sorted by `order`.
+///
+/// # Errors
+/// As [`check_cnn`].
+pub fn injection_specs(spec: &CnnSpec) -> Result<Vec<InjectionSpec>, HostError> {
+    check_cnn(spec)?;
+    let mut block = 0;
+    let mut specs: Vec<InjectionSpec> = Vec::new();
+    for (op, kind) in cnn_ops(spec).into_iter().enumerate() {
+        let (surface, row) = match kind {
+            CnnOp::Block(index) => {
+                block = index;
+                (Surface::PrePool, 0)
+            }
+            CnnOp::Pool => (Surface::PostPool, 1),
+            CnnOp::Head => break,
+        };
+        specs.push(InjectionSpec {
+            slot: SlotId::new(row, block as u16),
+            channels: channels(spec, block),
+            boundary: op + 1,
+            surface,
+            order: (usize::from(row) * spec.n_blocks + block) as u32,
+            position: (2 * block + 1 + usize::from(row)) as f32 / (2 * spec.n_blocks) as f32,
+        });
+    }
+    specs.sort_by_key(|spec| spec.order);
+    Ok(specs)
+}
+
+/// Multiply-accumulates and output positions of each op, for one sample.
+fn op_costs(spec: &CnnSpec, classes: i64) -> Vec<OpCost> {
+    let (mut width, mut side) = (spec.in_channels, spec.input_hw);
+    cnn_ops(spec)
+        .into_iter()
+        .map(|op| {
+            let macs = match op {
+                CnnOp::Block(block) => {
+                    let inputs = std::mem::replace(&mut width, channels(spec, block));
+                    inputs * width * spec.kernel_size.pow(2) * side * side
+                }
+                CnnOp::Pool => {
+                    side /= 2;
+                    0
+                }
+                CnnOp::Head => {
+                    side = 1;
+                    width * classes
+                }
+            };
+            OpCost {
+                macs: macs as u64,
+                positions: (side * side) as u64,
+            }
+        })
+        .collect()
+}
+
+/// Handles of one block's tensors; the convolution has no bias, the norm brings one.
+#[derive(Debug)]
+pub struct ConvBlock {
+    pub conv: Tensor,
+    pub scale: Tensor,
+    pub shift: Tensor,
+    pub running_mean: Tensor,
+    pub running_var: Tensor,
+}
+
+impl ConvBlock {
+    fn new(
+        params: &mut ParamSet,
+        index: usize,
+        inputs: i64,
+        outputs: i64,
+        kernel: i64,
+    ) -> Result<Self, TchError> {
+        let name = |part: &str| format!("block{index}.{part}");
+        Ok(Self {
+            conv: params.add(
+                name("conv.weight"),
+                &[outputs, inputs, kernel, kernel],
+                Init::FanIn(inputs * kernel * kernel),
+            )?,
+            scale: params.add(name("norm.weight"), &[outputs], Init::Constant(1.0))?,
+            shift: params.add(name("norm.bias"), &[outputs], Init::Constant(0.0))?,
+            running_mean: params.add_buffer(name("norm.running_mean"), &[outputs], 0.0)?,
+            running_var: params.add_buffer(name("norm.running_var"), &[outputs], 1.0)?,
+        })
+    }
+
+    fn forward(&self, x: &Tensor, padding: i64, mode: Mode) -> Result<Tensor, TchError> {
+        x.f_conv2d(&self.conv, None::<&Tensor>, 1, padding, 1, 1)?
+            .f_batch_norm(
+                Some(&self.scale),
+                Some(&self.shift),
+                Some(&self.running_mean),
+                Some(&self.running_var),
+                mode == Mode::Train,
+                BATCH_NORM_MOMENTUM,
+                NORM_EPS,
+                true,
+            )?
+            // In place: batch norm's backward needs its input, not its output.
+            .f_relu_()
+    }
+}
+
+/// Halves height and width.
+pub(crate) fn pool(x: &Tensor) -> Result<Tensor, TchError> {
+    x.f_max_pool2d(2, 2, 0, 1, false)
+}
+
+/// Spatial mean, `[B, C, H, W]` to `[B, C]`; a view where there is but one position.
+pub(crate) fn spatial_mean(x: &Tensor) -> Result<Tensor, TchError> {
+    let (batch, channels, height, width) = x.size4()?;
+    if height * width == 1 {
+        return x.f_view([batch, channels]);
+    }
+    x.f_mean_dim([2_i64, 3].as_slice(), false, None)
+}
+
+/// The convolutional host with its weights.
+#[derive(Debug)]
+pub struct CnnHost {
+    spec: CnnSpec,
+    ops: Vec<CnnOp>,
+    costs: Vec<OpCost>,
+    injections: Vec<InjectionSpec>,
+    params: ParamSet,
+    blocks: Vec<ConvBlock>,
+    head_weight: Tensor,
+    head_bias: Tensor,
+}
+
+impl CnnHost {
+    /// Allocates the host on `device` and draws its weights.
+    ///
+    /// # Errors
+    /// [`HostError::BadSpec`] for an impossible shape, [`HostError::Torch`] if the device refuses.
+    pub fn new(
+        spec: &CnnSpec,
+        classes: i64,
+        rng: &mut RunRng,
+        device: Device,
+    ) -> Result<Self, HostError> {
+        let injections = injection_specs(spec)?;
+        if classes < 1 {
+            return Err(HostError::BadSpec {
+                field: "classes",
+                value: classes,
+                requirement: "at least 1 is needed",
+            });
+        }
+        let mut params = ParamSet::new(device);
+        let mut inputs = spec.in_channels;
+        let mut blocks = Vec::with_capacity(spec.n_blocks);
+        for index in 0..spec.n_blocks {
+            let outputs = channels(spec, index);
+            blocks.push(ConvBlock::new(
+                &mut params,
+                index,
+                inputs,
+                outputs,
+                spec.kernel_size,
+            )?);
+            inputs = outputs;
+        }
+        let head_weight = params.add("head.weight", &[classes, inputs], Init::FanIn(inputs))?;
+        let head_bias = params.add("head.bias", &[classes], Init::FanIn(inputs))?;
+        params.initialise(rng)?;
+        Ok(Self {
+            ops: cnn_ops(spec),
+            costs: op_costs(spec, classes),
+            spec: spec.clone(),
+            injections,
+            params,
+            blocks,
+            head_weight,
+            head_bias,
+        })
+    }
+
+    pub fn ops(&self) -> &[CnnOp] {
+        &self.ops
+    }
+
+    pub fn blocks(&self) -> &[ConvBlock] {
+        &self.blocks
+    }
+
+    /// Padding that keeps height and width.
+    pub fn padding(&self) -> i64 {
+        self.spec.kernel_size / 2
+    }
+
+    /// Features to logits.
+    pub(crate) fn head(&self, x: &Tensor) -> Result<Tensor, TchError> {
+        spatial_mean(x)?.f_linear(&self.head_weight, Some(&self.head_bias))
+    }
+
+    /// A second handle on the head's tensors, for hosts that share them.
+    pub(crate) fn head_handles(&self) -> (Tensor, Tensor) {
+        (
+            self.head_weight.shallow_clone(),
+            self.head_bias.shallow_clone(),
+        )
+    }
+}
+
+impl Host for CnnHost {
+    fn topology(&self) -> Topology {
+        Topology::Cnn
+    }
+
+    fn num_ops(&self) -> usize {
+        self.ops.len()
+    }
+
+    fn injection_specs(&self) -> &[InjectionSpec] {
+        &self.injections
+    }
+
+    fn op_costs(&self) -> &[OpCost] {
+        &self.costs
+    }
+
+    fn run(&self, ops: Range<usize>, x: &Tensor, mode: Mode) -> Result<Tensor, HostError> {
+        check_range(&ops, self.ops.len())?;
+        let mut features = x.shallow_clone();
+        for op in &self.ops[ops] {
+            features = match *op {
+                CnnOp::Block(block) => {
+                    self.blocks[block].forward(&features, self.padding(), mode)?
+                }
+                CnnOp::Pool => pool(&features)?,
+                CnnOp::Head => self.head(&features)?,
+            };
+        }
+        Ok(features)
+    }
+
+    fn params(&self) -> &ParamSet {
+        &self.params
+    }
+
+    fn reinitialise(&mut self, rng: &mut RunRng) -> Result<(), HostError> {
+        Ok(self.params.initialise(rng)?)
+    }
+}

@@ -1,0 +1,147 @@
+//! Parameters of a network in a fixed order, allocated once and from then on only written in place.
+//!
+//! Optimizers, snapshots and streams hold handles to these tensors for the whole run, so a fresh episode draws new
+//! values into the old storage (spec 01 §1.1, §1.4). Convolution weights are channels-last.
+
+use smallvec::SmallVec;
+use tch::{Device, Kind, TchError, Tensor};
+
+use crate::random::Draw;
+
+/// How a tensor starts (spec 01 §1.4).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Init {
+    /// U(−1/√fan_in, +1/√fan_in).
+    FanIn(i64),
+    Constant(f32),
+}
+
+/// A tensor with its name and its initial law.
+#[derive(Debug)]
+pub struct Param {
+    pub name: String,
+    pub tensor: Tensor,
+    init: Init,
+}
+
+/// Trainable tensors and buffers, each list in construction order; tied tensors appear once.
+#[derive(Debug)]
+pub struct ParamSet {
+    trainable: Vec<Param>,
+    buffers: Vec<Param>,
+    device: Device,
+}
+
+impl ParamSet {
+    pub fn new(device: Device) -> Self {
+        Self {
+            trainable: Vec::new(),
+            buffers: Vec::new(),
+            device,
+        }
+    }
+
+    /// Adds a trainable tensor and returns a second handle to it. Its values are undefined until
+    /// [`initialise`](Self::initialise).
+    pub fn add(
+        &mut self,
+        name: impl Into<String>,
+        shape: &[i64],
+        init: Init,
+    ) -> Result<Tensor, TchError> {
+        let tensor = allocate(shape, self.device)?.f_set_requires_grad(true)?;
+        let handle = tensor.shallow_clone();
+        self.trainable.push(Param {
+            name: name.into(),
+            tensor,
+            init,
+        });
+        Ok(handle)
+    }
+
+    /// Adds a tensor that training does not optimise and returns a second handle to it.
+    pub fn add_buffer(
+        &mut self,
+        name: impl Into<String>,
+        shape: &[i64],
+        value: f32,
+    ) -> Result<Tensor, TchError> {
+        let tensor = allocate(shape, self.device)?;
+        let handle = tensor.shallow_clone();
+        self.buffers.push(Param {
+            name: name.into(),
+            tensor,
+            init: Init::Constant(value),
+        });
+        Ok(handle)
+    }
+
+    /// Draws all values anew, in place: on the CPU, in order, row-major f32, whatever the device (spec 01 §1.4).
+    pub fn initialise(&mut self, rng: &mut impl Draw) -> Result<(), TchError> {
+        let _no_grad = tch::no_grad_guard();
+        for param in self.trainable.iter_mut().chain(&mut self.buffers) {
+            match param.init {
+                Init::Constant(value) => {
+                    param.tensor.f_fill_(f64::from(value))?;
+                }
+                Init::FanIn(fan_in) => {
+                    let mut values = vec![0.0_f32; param.tensor.numel()];
+                    rng.fill_uniform(&mut values, 1.0 / (fan_in as f64).sqrt());
+                    let drawn =
+                        Tensor::f_from_slice(&values)?.f_view(param.tensor.size().as_slice())?;
+                    param.tensor.f_copy_(&drawn)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub fn trainable(&self) -> &[Param] {
+        &self.trainable
+    }
+
+    pub fn buffers(&self) -> &[Param] {
+        &self.buffers
+    }
+
+    /// Trainable tensors, then buffers: everything that a snapshot must hold.
+    pub fn all(&self) -> impl Iterator<Item = &Param> {
+        self.trainable.iter().chain(&self.buffers)
+    }
+
+    /// Number of trainable values.
+    pub fn count(&self) -> u64 {
+        self.trainable
+            .iter()
+            .map(|param| param.tensor.numel() as u64)
+            .sum()
+    }
+
+    pub fn device(&self) -> Device {
+        self.device
+    }
+}
+
+/// Uninitialised f32 storage; four dimensions are laid out channels-last.
+fn allocate(shape: &[i64], device: Device) -> Result<Tensor, TchError> {
+    match *shape {
+        [n, c, h, w] => Tensor::f_empty_strided(
+            [n, c, h, w],
+            [h * w * c, 1, w * c, c],
+            (Kind::Float, device),
+        ),
+        _ => Tensor::f_empty(shape, (Kind::Float, device)),
+    }
+}
+
+/// Whether the tensor's strides are those of NHWC; dimensions of size 1 fit any layout.
+pub fn is_channels_last(tensor: &Tensor) -> bool {
+    let (size, stride) = (tensor.size(), tensor.stride());
+    let mut expected = 1;
+    size.len() == 4
+        && SmallVec::from([1, 3, 2, 0]).into_iter().all(|dim: usize| {
+            let fits = size[dim] == 1 || stride[dim] == expected;
+            expected *= size[dim];
+            fits
+        })
+}

@@ -1,0 +1,131 @@
+//! How a seed's residual δ enters the features h: blend operators and straight-through incubation
+//! (spec 01 §5.1, §6.2). Functions on tensors; they know no seed.
+//!
+//! Every operator is one fused `h + u·v`, so each feature is read and written once:
+//!
+//! | operator | u | v | y |
+//! |---|---|---|---|
+//! | Add | δ | a | h + a·δ |
+//! | Multiply | h | a·tanh δ | h·(1 + a·tanh δ) |
+//! | Gate | δ | a·g | h + a·g·δ |
+
+use tch::{TchError, Tensor};
+
+use super::AlphaAlgorithm;
+
+/// Why a residual could not enter the host.
+#[derive(Debug, thiserror::Error)]
+pub enum BlendError {
+    #[error("the Gate operator was asked of a seed without a gate network; add one first")]
+    NoGate,
+    #[error(
+        "a seed turned features of shape {features:?} into a residual of shape {delta:?}; the shape must stay"
+    )]
+    ShapeMismatch { features: Vec<i64>, delta: Vec<i64> },
+    #[error(transparent)]
+    Torch(#[from] TchError),
+}
+
+/// What is added to `h`: the product of two terms.
+pub enum Residual {
+    /// δ and the amplitude, `[1]`.
+    Add { delta: Tensor, amplitude: Tensor },
+    /// a·tanh δ; the other term is `h`.
+    Multiply { factor: Tensor },
+    /// δ and the gate's value times the amplitude, one a sample.
+    Gate { delta: Tensor, gate: Tensor },
+}
+
+impl Residual {
+    /// Prepares δ for amplitude `alpha` in (0, 1]; `gate` is the gate network's value.
+    ///
+    /// # Errors
+    /// [`BlendError::NoGate`] if the operator is Gate and there is none.
+    pub fn new(
+        delta: Tensor,
+        alpha: f64,
+        algorithm: AlphaAlgorithm,
+        gate: Option<&Tensor>,
+    ) -> Result<Self, BlendError> {
+        Ok(match algorithm {
+            AlphaAlgorithm::Add => Self::Add {
+                amplitude: Tensor::f_full([1], alpha, (delta.kind(), delta.device()))?,
+                delta,
+            },
+            AlphaAlgorithm::Multiply => Self::Multiply {
+                factor: delta.f_tanh()?.f_mul_scalar(alpha)?,
+            },
+            AlphaAlgorithm::Gate => Self::Gate {
+                gate: gate.ok_or(BlendError::NoGate)?.f_mul_scalar(alpha)?,
+                delta,
+            },
+        })
+    }
+
+    fn terms<'a>(&'a self, h: &'a Tensor) -> (&'a Tensor, &'a Tensor) {
+        match self {
+            Self::Add { delta, amplitude } => (delta, amplitude),
+            Self::Multiply { factor } => (h, factor),
+            Self::Gate { delta, gate } => (delta, gate),
+        }
+    }
+
+    /// The part of the residual that belongs to `count` samples from `start`.
+    pub fn rows(&self, start: i64, count: i64) -> Result<Self, TchError> {
+        let part = |tensor: &Tensor| tensor.f_narrow(0, start, count);
+        Ok(match self {
+            Self::Add { delta, amplitude } => Self::Add {
+                delta: part(delta)?,
+                amplitude: amplitude.shallow_clone(),
+            },
+            Self::Multiply { factor } => Self::Multiply {
+                factor: part(factor)?,
+            },
+            Self::Gate { delta, gate } => Self::Gate {
+                delta: part(delta)?,
+                gate: part(gate)?,
+            },
+        })
+    }
+
+    /// The blended features.
+    pub fn apply(&self, h: &Tensor) -> Result<Tensor, TchError> {
+        let (u, v) = self.terms(h);
+        h.f_addcmul(u, v)
+    }
+
+    /// Writes the blended features to `out`; for evaluation, it takes no gradient.
+    pub fn apply_into(&self, out: &Tensor, h: &Tensor) -> Result<(), TchError> {
+        let (u, v) = self.terms(h);
+        h.f_addcmul_out(out, u, v)?;
+        Ok(())
+    }
+}
+
+/// δ in the dtype of the features that it will be added to.
+///
+/// # Errors
+/// [`BlendError::ShapeMismatch`] if it does not have their shape.
+pub fn fit_residual(delta: Tensor, h: &Tensor) -> Result<Tensor, BlendError> {
+    if delta.size() != h.size() {
+        return Err(BlendError::ShapeMismatch {
+            features: h.size(),
+            delta: delta.size(),
+        });
+    }
+    if delta.kind() == h.kind() {
+        return Ok(delta);
+    }
+    Ok(delta.f_to_kind(h.kind())?)
+}
+
+/// Exactly `h`, with δ in its graph: ∂y/∂h = ∂y/∂δ = 1 (spec 01 §6.2).
+///
+/// The sum records both gradients; its value is then replaced by that of `h`, which is bit-exact and cannot be spoiled
+/// by a non-finite δ. The formula `h + finite(δ − sg(δ))` has the same value and, where δ is finite, the same gradient,
+/// but passes over the features eight times more.
+pub fn straight_through(h: &Tensor, delta: &Tensor) -> Result<Tensor, TchError> {
+    let mut y = h.f_add(delta)?;
+    y.f_set_data(&h.f_detach()?)?;
+    Ok(y)
+}

@@ -1,0 +1,64 @@
+//! The gate of the Gate operator: one value in (0, 1) per sample, learned with the seed (spec 01 §5.3).
+
+use tch::{Device, TchError, Tensor};
+
+use crate::host::{Init, ParamSet, spatial_mean};
+use crate::random::RunRng;
+
+/// g = sigmoid(W₂·relu(W₁·mean(x) + b₁) + b₂); W₂ and b₂ start at 0, so g is exactly 0.5 at birth.
+pub struct GateNetwork {
+    hidden_weight: Tensor,
+    hidden_bias: Tensor,
+    output_weight: Tensor,
+    output_bias: Tensor,
+    params: ParamSet,
+}
+
+impl GateNetwork {
+    const fn hidden(dim: i64) -> i64 {
+        let reduced = dim / 4;
+        if reduced < 8 { 8 } else { reduced }
+    }
+
+    /// Trainable values of a gate over `dim` channels.
+    pub const fn param_count(dim: i64) -> u64 {
+        let hidden = Self::hidden(dim);
+        (dim * hidden + 2 * hidden + 1) as u64
+    }
+
+    pub fn new(dim: i64, rng: &mut RunRng, device: Device) -> Result<Self, TchError> {
+        let hidden = Self::hidden(dim);
+        let mut params = ParamSet::new(device);
+        let hidden_weight = params.add("gate.hidden.weight", &[hidden, dim], Init::FanIn(dim))?;
+        let hidden_bias = params.add("gate.hidden.bias", &[hidden], Init::FanIn(dim))?;
+        let output_weight = params.add("gate.output.weight", &[1, hidden], Init::Constant(0.0))?;
+        let output_bias = params.add("gate.output.bias", &[1], Init::Constant(0.0))?;
+        params.initialise(rng)?;
+        Ok(Self {
+            hidden_weight,
+            hidden_bias,
+            output_weight,
+            output_bias,
+            params,
+        })
+    }
+
+    /// `[B, C, H, W]` to `[B, 1, 1, 1]`.
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor, TchError> {
+        spatial_mean(x)?
+            .f_linear(&self.hidden_weight, Some(&self.hidden_bias))?
+            .f_relu()?
+            .f_linear(&self.output_weight, Some(&self.output_bias))?
+            .f_sigmoid()?
+            .f_view([-1, 1, 1, 1])
+    }
+
+    pub fn params(&self) -> &ParamSet {
+        &self.params
+    }
+
+    /// Multiply-accumulates per sample.
+    pub fn macs(&self) -> u64 {
+        (self.hidden_weight.numel() + self.output_weight.numel()) as u64
+    }
+}

@@ -1,0 +1,121 @@
+//! What stands in an occupied slot: a module and, for the Gate operator, its gate network.
+
+use tch::{Device, TchError, Tensor};
+
+use super::{
+    AlphaAlgorithm, BlendError, BlueprintError, BlueprintRegistry, GateNetwork, Residual,
+    SeedModule, fit_residual, straight_through,
+};
+use crate::host::{Mode, Param};
+use crate::random::RunRng;
+
+/// The tensors of one seed.
+pub struct SeedInstance {
+    pub module: Box<dyn SeedModule>,
+    /// Present exactly while the seed's operator is Gate.
+    pub gate: Option<GateNetwork>,
+}
+
+impl SeedInstance {
+    /// Builds blueprint `index` for `dim` channels, with a gate if the operator needs one. `rng` is the stream of this
+    /// germination; the gate draws after the module (spec 01 §4.5).
+    ///
+    /// # Errors
+    /// [`BlueprintError`]; nothing is left behind.
+    pub fn germinate(
+        registry: &BlueprintRegistry,
+        index: usize,
+        dim: i64,
+        algorithm: AlphaAlgorithm,
+        rng: &mut RunRng,
+        device: Device,
+    ) -> Result<Self, BlueprintError> {
+        let module = registry.build(index, dim, rng, device)?;
+        let gate = match algorithm {
+            AlphaAlgorithm::Gate => Some(GateNetwork::new(dim, rng, device)?),
+            AlphaAlgorithm::Add | AlphaAlgorithm::Multiply => None,
+        };
+        Ok(Self { module, gate })
+    }
+
+    /// Trainable parameters: the module's, then the gate's.
+    pub fn params(&self) -> impl Iterator<Item = &Param> {
+        let gate = self.gate.iter().flat_map(|gate| gate.params().trainable());
+        self.module.params().trainable().iter().chain(gate)
+    }
+
+    /// Multiply-accumulates per sample over `positions` spatial positions, with the gate's.
+    pub fn macs(&self, positions: u64) -> u64 {
+        self.module.macs(positions) + self.gate.as_ref().map_or(0, GateNetwork::macs)
+    }
+
+    /// What the seed adds at amplitude `alpha`, clamped to [0, 1], to features of which it sees `x`. `None` if that is
+    /// nothing: at amplitude 0 the seed is not even run, so whatever it holds cannot leak.
+    ///
+    /// # Errors
+    /// [`BlendError`] if the operator lacks its gate or the module breaks its contract.
+    pub fn residual(
+        &self,
+        x: &Tensor,
+        alpha: f64,
+        algorithm: AlphaAlgorithm,
+        mode: Mode,
+    ) -> Result<Option<Residual>, BlendError> {
+        let alpha = alpha.clamp(0.0, 1.0);
+        if alpha == 0.0 {
+            return Ok(None);
+        }
+        let Some(delta) = self.module.delta(x, mode)? else {
+            return Ok(None);
+        };
+        let delta = fit_residual(delta, x)?;
+        let gate = match (algorithm, &self.gate) {
+            (AlphaAlgorithm::Gate, Some(gate)) => Some(fit_gate(gate.forward(x)?, x)?),
+            _ => None,
+        };
+        Residual::new(delta, alpha, algorithm, gate.as_ref()).map(Some)
+    }
+
+    /// The slot's output at amplitude `alpha`; `isolated` keeps the seed's gradient from the host (spec 01 §10).
+    ///
+    /// # Errors
+    /// As [`residual`](Self::residual).
+    pub fn blend(
+        &self,
+        h: &Tensor,
+        alpha: f64,
+        algorithm: AlphaAlgorithm,
+        isolated: bool,
+        mode: Mode,
+    ) -> Result<Tensor, BlendError> {
+        let x = if isolated {
+            h.f_detach()?
+        } else {
+            h.shallow_clone()
+        };
+        match self.residual(&x, alpha, algorithm, mode)? {
+            Some(residual) => Ok(residual.apply(h)?),
+            None => Ok(h.shallow_clone()),
+        }
+    }
+
+    /// The slot's output while the seed incubates: exactly `h`, from which the seed learns as if it were added.
+    ///
+    /// # Errors
+    /// [`BlendError`] if the module breaks its contract.
+    pub fn incubate(&self, h: &Tensor, mode: Mode) -> Result<Tensor, BlendError> {
+        match self.module.delta(&h.f_detach()?, mode)? {
+            Some(delta) => Ok(straight_through(h, &fit_residual(delta, h)?)?),
+            None => Ok(h.shallow_clone()),
+        }
+    }
+}
+
+/// The gate's value in the dtype of the features.
+fn fit_gate(gate: Tensor, x: &Tensor) -> Result<Tensor, TchError> {
+    if gate.kind() == x.kind() {
+        Ok(gate)
+    } else {
+        gate.f_to_kind(x.kind())
+    }
+}

@@ -1,0 +1,149 @@
+//! Seeds that are plain stacks of convolutions, described by a list of layers.
+
+use tch::{Device, TchError, Tensor};
+
+use super::norm::GroupNorm;
+use crate::host::{Init, Mode, ParamSet};
+use crate::random::RunRng;
+use crate::seed::SeedModule;
+
+/// A layer as a blueprint describes it. Convolutions keep height and width and have no bias.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Layer {
+    Conv {
+        inputs: i64,
+        outputs: i64,
+        kernel: i64,
+    },
+    /// One filter a channel.
+    Depthwise {
+        channels: i64,
+        kernel: i64,
+    },
+    Silu,
+    /// GroupNorm whose weight starts at `weight`.
+    Norm {
+        channels: i64,
+        weight: f32,
+    },
+}
+
+impl Layer {
+    pub(super) const fn param_count(self) -> u64 {
+        let count = match self {
+            Self::Conv {
+                inputs,
+                outputs,
+                kernel,
+            } => inputs * outputs * kernel * kernel,
+            Self::Depthwise { channels, kernel } => channels * kernel * kernel,
+            Self::Silu => 0,
+            Self::Norm { channels, .. } => 2 * channels,
+        };
+        count as u64
+    }
+}
+
+enum BuiltLayer {
+    Conv {
+        weight: Tensor,
+        padding: i64,
+        groups: i64,
+    },
+    Silu,
+    Norm(GroupNorm),
+}
+
+impl BuiltLayer {
+    fn new(layer: Layer, position: usize, params: &mut ParamSet) -> Result<Self, TchError> {
+        let conv = |params: &mut ParamSet, outputs, inputs, kernel: i64, groups| {
+            let shape = [outputs, inputs, kernel, kernel];
+            let fan_in = Init::FanIn(inputs * kernel * kernel);
+            Ok(Self::Conv {
+                weight: params.add(format!("{position}.weight"), &shape, fan_in)?,
+                padding: kernel / 2,
+                groups,
+            })
+        };
+        match layer {
+            Layer::Conv {
+                inputs,
+                outputs,
+                kernel,
+            } => conv(params, outputs, inputs, kernel, 1),
+            Layer::Depthwise { channels, kernel } => conv(params, channels, 1, kernel, channels),
+            Layer::Silu => Ok(Self::Silu),
+            Layer::Norm { channels, weight } => {
+                let norm = GroupNorm::new(params, &position.to_string(), channels, weight)?;
+                Ok(Self::Norm(norm))
+            }
+        }
+    }
+
+    fn forward(&self, x: &Tensor) -> Result<Tensor, TchError> {
+        match self {
+            Self::Conv {
+                weight,
+                padding,
+                groups,
+            } => x.f_conv2d(weight, None::<&Tensor>, 1, *padding, 1, *groups),
+            Self::Silu => x.f_silu(),
+            Self::Norm(norm) => norm.forward(x),
+        }
+    }
+
+    /// Multiply-accumulates at one position.
+    fn macs(&self) -> u64 {
+        match self {
+            Self::Conv { weight, .. } => weight.numel() as u64,
+            Self::Silu | Self::Norm(_) => 0,
+        }
+    }
+}
+
+/// Layers in order.
+pub(super) struct ConvStack {
+    layers: Vec<BuiltLayer>,
+    params: ParamSet,
+}
+
+impl ConvStack {
+    pub(super) fn new(
+        layers: &[Layer],
+        rng: &mut RunRng,
+        device: Device,
+    ) -> Result<Self, TchError> {
+        let mut params = ParamSet::new(device);
+        let built = layers
+            .iter()
+            .enumerate()
+            .map(|(position, &layer)| BuiltLayer::new(layer, position, &mut params))
+            .collect::<Result<_, _>>()?;
+        params.initialise(rng)?;
+        Ok(Self {
+            layers: built,
+            params,
+        })
+    }
+}
+
+impl SeedModule for ConvStack {
+    fn delta(&self, x: &Tensor, _: Mode) -> Result<Option<Tensor>, TchError> {
+        let mut features = x.shallow_clone();
+        for layer in &self.layers {
+            features = layer.forward(&features)?;
+        }
+        Ok(Some(features))
+    }
+
+    fn params(&self) -> &ParamSet {
+        &self.params
+    }
+
+    fn macs(&self, positions: u64) -> u64 {
+        self.layers
+            .iter()
+            .map(|layer| layer.macs() * positions)
+            .sum()
+    }
+}

@@ -1,0 +1,175 @@
+//! The built-in seed modules for convolutional hosts (spec 01 §4.3).
+//!
+//! All are SiLU networks with GroupNorm; each ends in a factor or norm that starts at zero, so δ is exactly 0 at birth
+//! while the gradient already reaches that factor.
+
+mod conv_stack;
+mod norm;
+mod squeeze_excite;
+
+use tch::{Device, TchError, Tensor};
+
+use self::conv_stack::{ConvStack, Layer};
+use self::norm::NormModule;
+use self::squeeze_excite::SqueezeExcite;
+use super::{Blueprint, BlueprintError, SeedModule};
+use crate::host::{Mode, ParamSet, Topology};
+use crate::random::RunRng;
+
+/// The built-in kinds; the discriminant is the blueprint index (spec 01 §4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CnnBlueprint {
+    Noop = 0,
+    ConvLight = 1,
+    Attention = 2,
+    Norm = 3,
+    Depthwise = 4,
+    Bottleneck = 5,
+    ConvSmall = 6,
+    ConvHeavy = 7,
+}
+
+impl CnnBlueprint {
+    /// In index order.
+    pub const BY_INDEX: [Self; 8] = [
+        Self::Noop,
+        Self::ConvLight,
+        Self::Attention,
+        Self::Norm,
+        Self::Depthwise,
+        Self::Bottleneck,
+        Self::ConvSmall,
+        Self::ConvHeavy,
+    ];
+
+    /// The layers of the kinds that are plain stacks.
+    fn layers(self, dim: i64) -> Vec<Layer> {
+        use Layer::{Conv, Depthwise, Norm, Silu};
+        /// Narrowest waist of a bottleneck.
+        const MIN_WAIST: i64 = 8;
+        const REDUCTION: i64 = 4;
+        let conv = |kernel| Conv {
+            inputs: dim,
+            outputs: dim,
+            kernel,
+        };
+        let birth_norm = Norm {
+            channels: dim,
+            weight: 0.0,
+        };
+        match self {
+            Self::Noop | Self::Attention | Self::Norm => Vec::new(),
+            Self::Depthwise => vec![
+                Depthwise {
+                    channels: dim,
+                    kernel: 3,
+                },
+                conv(1),
+                Silu,
+                birth_norm,
+            ],
+            Self::Bottleneck => {
+                let waist = MIN_WAIST.max(dim / REDUCTION);
+                vec![
+                    Conv {
+                        inputs: dim,
+                        outputs: waist,
+                        kernel: 1,
+                    },
+                    Silu,
+                    Conv {
+                        inputs: waist,
+                        outputs: waist,
+                        kernel: 3,
+                    },
+                    Silu,
+                    Conv {
+                        inputs: waist,
+                        outputs: dim,
+                        kernel: 1,
+                    },
+                    birth_norm,
+                ]
+            }
+            Self::ConvSmall => vec![conv(1), Silu, birth_norm],
+            Self::ConvLight => vec![conv(3), Silu, birth_norm],
+            Self::ConvHeavy => {
+                let inner_norm = Norm {
+                    channels: dim,
+                    weight: 1.0,
+                };
+                vec![conv(3), inner_norm, Silu, conv(3), Silu, birth_norm]
+            }
+        }
+    }
+}
+
+impl Blueprint for CnnBlueprint {
+    fn id(&self) -> &'static str {
+        match self {
+            Self::Noop => "noop",
+            Self::ConvLight => "conv_light",
+            Self::Attention => "attention",
+            Self::Norm => "norm",
+            Self::Depthwise => "depthwise",
+            Self::Bottleneck => "bottleneck",
+            Self::ConvSmall => "conv_small",
+            Self::ConvHeavy => "conv_heavy",
+        }
+    }
+
+    fn topology(&self) -> Topology {
+        Topology::Cnn
+    }
+
+    fn param_count(&self, dim: i64) -> u64 {
+        match self {
+            Self::Noop => 0,
+            Self::Norm => NormModule::param_count(dim),
+            Self::Attention => SqueezeExcite::param_count(dim),
+            _ => self
+                .layers(dim)
+                .iter()
+                .map(|layer| layer.param_count())
+                .sum(),
+        }
+    }
+
+    fn build(
+        &self,
+        dim: i64,
+        rng: &mut RunRng,
+        device: Device,
+    ) -> Result<Box<dyn SeedModule>, BlueprintError> {
+        Ok(match self {
+            Self::Noop => Box::new(Noop {
+                params: ParamSet::new(device),
+            }),
+            Self::Norm => Box::new(NormModule::new(dim, rng, device)?),
+            Self::Attention => Box::new(SqueezeExcite::new(dim, rng, device)?),
+            _ => Box::new(ConvStack::new(&self.layers(dim), rng, device)?),
+        })
+    }
+}
+
+/// A placebo: no residual, no parameters.
+struct Noop {
+    params: ParamSet,
+}
+
+impl SeedModule for Noop {
+    fn delta(&self, _: &Tensor, _: Mode) -> Result<Option<Tensor>, TchError> {
+        Ok(None)
+    }
+
+    fn params(&self) -> &ParamSet {
+        &self.params
+    }
+
+    fn macs(&self, _: u64) -> u64 {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! GroupNorm as every seed uses it, and the seed that is nothing but a norm.
+
+use tch::{Device, TchError, Tensor};
+
+use crate::host::{Init, Mode, NORM_EPS, ParamSet};
+use crate::random::RunRng;
+use crate::seed::SeedModule;
+
+/// Number of groups for `channels`: as many as leave at least 16 channels in each (spec 01 §4.3).
+pub(super) fn groups(channels: i64) -> i64 {
+    [32, 16, 8, 4, 2]
+        .into_iter()
+        .find(|groups| channels % groups == 0 && channels / groups >= 16)
+        .unwrap_or(1)
+}
+
+/// A GroupNorm layer; a weight of 0 at birth silences what it normalises.
+pub(super) struct GroupNorm {
+    groups: i64,
+    weight: Tensor,
+    bias: Tensor,
+}
+
+impl GroupNorm {
+    pub(super) fn new(
+        params: &mut ParamSet,
+        name: &str,
+        channels: i64,
+        weight: f32,
+    ) -> Result<Self, TchError> {
+        Ok(Self {
+            groups: groups(channels),
+            weight: params.add(
+                format!("{name}.weight"),
+                &[channels],
+                Init::Constant(weight),
+            )?,
+            bias: params.add(format!("{name}.bias"), &[channels], Init::Constant(0.0))?,
+        })
+    }
+
+    pub(super) fn forward(&self, x: &Tensor) -> Result<Tensor, TchError> {
+        x.f_group_norm(
+            self.groups,
+            Some(&self.weight),
+            Some(&self.bias),
+            NORM_EPS,
+            true,
+        )
+    }
+}
+
+/// `norm`: δ(x) = tanh(s)·(GN(x) − x), the scalar s starting at 0.
+pub(super) struct NormModule {
+    strength: Tensor,
+    norm: GroupNorm,
+    params: ParamSet,
+}
+
+impl NormModule {
+    pub(super) const fn param_count(dim: i64) -> u64 {
+        (2 * dim + 1) as u64
+    }
+
+    pub(super) fn new(dim: i64, rng: &mut RunRng, device: Device) -> Result<Self, TchError> {
+        let mut params = ParamSet::new(device);
+        let strength = params.add("strength", &[1], Init::Constant(0.0))?;
+        let norm = GroupNorm::new(&mut params, "norm", dim, 1.0)?;
+        params.initialise(rng)?;
+        Ok(Self {
+            strength,
+            norm,
+            params,
+        })
+    }
+}
+
+impl SeedModule for NormModule {
+    fn delta(&self, x: &Tensor, _: Mode) -> Result<Option<Tensor>, TchError> {
+        let change = self.norm.forward(x)?.f_sub(x)?;
+        Ok(Some(change.f_mul(&self.strength.f_tanh()?)?))
+    }
+
+    fn params(&self) -> &ParamSet {
+        &self.params
+    }
+
+    fn macs(&self, _: u64) -> u64 {
+        0
+    }
+}
