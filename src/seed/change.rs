@@ -137,12 +137,12 @@ pub enum Effect {
     DropSeed,
 }
 
-/// Why an operation was declined; `gate` holds the checks where a gate was tried.
+/// Why an operation was declined; `gate` holds the checks where a gate was tried (boxed: most refusals have none).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Refusal {
     pub reason: FailureReason,
-    pub gate: Option<GateResult>,
+    pub gate: Option<Box<GateResult>>,
 }
 
 impl Refusal {
@@ -150,7 +150,7 @@ impl Refusal {
         let gate: GateLevel = result.level;
         Self {
             reason: FailureReason::GateFailed { gate },
-            gate: Some(result),
+            gate: Some(Box::new(result)),
         }
     }
 }

@@ -13,7 +13,7 @@ const FULL_SCORE_IMPROVEMENT: f64 = 5.0;
 const FULL_SCORE_CONTRIBUTION: f64 = 10.0;
 
 /// Tries `level` on a seed as it is now; changes nothing.
-pub fn evaluate(level: GateLevel, seed: &SeedRecord, config: &GateConfig) -> GateResult {
+pub fn evaluate_gate(level: GateLevel, seed: &SeedRecord, config: &GateConfig) -> GateResult {
     let strict = config.mode == GateMode::Strict;
     let (checks, score) = match level {
         GateLevel::G0 => germination(seed),
@@ -211,7 +211,7 @@ mod tests {
             mode,
             ..GateConfig::default()
         };
-        evaluate(level, seed, &config).passed
+        evaluate_gate(level, seed, &config).passed
     }
 
     /// Does `level` pass for `seed` after `change`?
@@ -263,7 +263,7 @@ mod tests {
         let mut seed = trained();
         for (improvement, score) in [(2.5, 0.5), (9.0, 1.0), (-1.0, 0.0)] {
             seed.accuracy.current = seed.accuracy.at_stage_start + improvement;
-            let result = evaluate(GateLevel::G2, &seed, &GateConfig::default());
+            let result = evaluate_gate(GateLevel::G2, &seed, &GateConfig::default());
             assert_eq!(result.score, score);
         }
     }
@@ -311,7 +311,7 @@ mod tests {
     fn a_failed_check_carries_value_and_threshold() {
         let mut seed = trained();
         seed.gradient.health = Some(0.69);
-        let result = evaluate(GateLevel::G2, &seed, &GateConfig::default());
+        let result = evaluate_gate(GateLevel::G2, &seed, &GateConfig::default());
         let failed: Vec<_> = result.checks.iter().filter(|check| !check.passed).collect();
         assert_eq!(
             failed,

@@ -11,7 +11,8 @@ use super::{
     AlphaTarget, Cause, Change, ContributionTrack, DEFAULT_STEEPNESS, Effect, FailureReason,
     GateLevel, GateMemory, GateReport, GateResult, GerminationStyle, GradientTrack, Initiator,
     Interactions, LifecycleOp, Limits, Plan, PruneOrder, PruneReason, RampShape, Recycled, Refusal,
-    Retarget, SeedIdentity, SeedRecord, SeedStage, Transition, evaluate, may_follow, next_stage,
+    Retarget, SeedIdentity, SeedRecord, SeedStage, Transition, evaluate_gate, may_follow,
+    next_stage,
 };
 use crate::scenario::{GateMode, LifecycleConfig, OnFossilize};
 
@@ -334,7 +335,7 @@ impl Draft {
 
     /// Evaluates a gate that was asked for; refuses if it fails, reports it if it passes.
     fn pass_gate(&mut self, level: GateLevel, rules: &Rules) -> Result<(), Refusal> {
-        let result = evaluate(level, &self.seed, &rules.config.gates);
+        let result = evaluate_gate(level, &self.seed, &rules.config.gates);
         if !result.passed {
             return Err(Refusal::at_gate(result));
         }
@@ -356,12 +357,15 @@ impl Draft {
         }
         match self.pass_gate(level, rules) {
             Ok(()) => self.grow_into(stage, Cause::Gate, rules),
-            Err(Refusal { gate, .. }) => self.remember_failure(gate),
+            Err(Refusal { gate, .. }) => {
+                if let Some(result) = gate {
+                    self.remember_failure(*result);
+                }
+            }
         }
     }
 
-    fn remember_failure(&mut self, gate: Option<GateResult>) {
-        let Some(result) = gate else { return };
+    fn remember_failure(&mut self, result: GateResult) {
         let memory = GateMemory {
             level: result.level,
             failed_checks: failed_checks(&result),

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::report::attributable;
 use super::{
     AlphaAlgorithm, AlphaController, AlphaTarget, GateLevel, GerminationStyle, GradientSums,
     Initiator, PruneReason, SeedReport, SeedStage, SlotId, Tempo,
@@ -60,7 +61,7 @@ pub struct ContributionTrack {
     pub velocity: f64,
 }
 
-/// How the seed stands to the other players of its env; zero when nothing was measured in this step.
+/// How the seed stands to the other players of its env; set to the default at the start of each validation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Interactions {
@@ -193,11 +194,6 @@ impl SeedRecord {
         track.age = Some(0);
     }
 
-    /// Takes this step's interactions; pass the default at the start of each validation.
-    pub fn set_interactions(&mut self, interactions: Interactions) {
-        self.interactions = interactions;
-    }
-
     /// Notes whether the gradient of one sampled batch was finite, in the order of the batches.
     pub fn note_sampled_batch(&mut self, gradient_is_finite: bool) {
         self.gradient.nonfinite_streak = if gradient_is_finite {
@@ -274,12 +270,9 @@ impl SeedRecord {
             .map(|start| self.accuracy.current - start)
     }
 
-    /// Improvement that the seed can have caused: none before alpha can be positive.
+    /// Improvement in this stage that the seed can have caused.
     pub fn accuracy_delta(&self) -> f64 {
-        match self.stage {
-            SeedStage::Germinated | SeedStage::Training => 0.0,
-            _ => self.improvement_since_stage_start(),
-        }
+        attributable(self.stage, self.improvement_since_stage_start())
     }
 
     /// The row that everyone outside the lifecycle reads. `blueprint` is the registry's name of the record's

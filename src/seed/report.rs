@@ -68,3 +68,27 @@ pub struct SeedReport {
     pub auto_pruned: bool,
     pub prune_reason: Option<PruneReason>,
 }
+
+impl SeedReport {
+    /// Improvement in this stage that the seed can have caused, percentage points.
+    pub fn accuracy_delta(&self) -> f64 {
+        attributable(self.stage, self.improvement_since_stage_start)
+    }
+
+    /// Mean rise of alpha per step of blending, 0 in any other stage and in its first step.
+    pub fn blending_velocity(&self) -> f64 {
+        if self.stage == SeedStage::Blending && self.epochs_in_stage > 0 {
+            self.alpha / f64::from(self.epochs_in_stage)
+        } else {
+            0.0
+        }
+    }
+}
+
+/// Before blending alpha is 0, so that no improvement can be the seed's.
+pub(super) fn attributable(stage: SeedStage, improvement: f64) -> f64 {
+    match stage {
+        SeedStage::Germinated | SeedStage::Training => 0.0,
+        _ => improvement,
+    }
+}
