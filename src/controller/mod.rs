@@ -10,6 +10,8 @@ mod error;
 #[cfg(test)]
 mod fixtures;
 mod heuristic;
+#[cfg(test)]
+mod mask_properties;
 mod masks;
 mod random;
 mod registry;

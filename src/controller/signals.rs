@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn the_first_step_has_no_deltas_and_the_second_counts_gains_as_positive() {
-        let signals = run(&[2.3, 1.8], &[30.0, 40.0]);
+        let signals = run(&[2.5, 2.0], &[30.0, 40.0]);
         assert_eq!(
             (signals[0].loss_delta, signals[0].accuracy_delta),
             (0.0, 0.0)
