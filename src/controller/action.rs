@@ -136,8 +136,7 @@ pub fn available(op_mask: Choices, head: Head) -> bool {
 
 /// The head indices of a command, placeholders filled in.
 ///
-/// # Panics
-/// On a slot or blueprint index of 256 or more: heads hold at most 64 members.
+/// A slot or blueprint that no head can hold becomes 255, which no mask allows.
 pub fn indices_of(command: &LifecycleCommand, lowest_slot: usize) -> HeadIndices {
     let mut chosen = Head::ALL.map(|head| head.placeholder(lowest_slot));
     chosen[Head::Op as usize] = command.op().code();
@@ -177,7 +176,7 @@ pub fn indices_of(command: &LifecycleCommand, lowest_slot: usize) -> HeadIndices
         | LifecycleCommand::Fossilize { .. }
         | LifecycleCommand::Advance { .. } => {}
     }
-    chosen.map(|index| u8::try_from(index).expect("heads hold at most 64 members"))
+    chosen.map(|index| u8::try_from(index).unwrap_or(u8::MAX))
 }
 
 /// The command that head indices stand for; irrelevant heads are not read.

@@ -43,6 +43,10 @@ impl Choices {
         Self(1 << member)
     }
 
+    pub const fn without(self, member: usize) -> Self {
+        Self(self.0 & !Self::only(member).0)
+    }
+
     pub const fn contains(self, member: usize) -> bool {
         member < Self::CAPACITY && self.0 >> member & 1 == 1
     }

@@ -138,7 +138,11 @@ impl SignalTracker {
         let mut nonfinite = false;
         let mut or_else = |value: f64, replacement: f64| {
             nonfinite |= !value.is_finite();
-            if value.is_finite() { value } else { replacement }
+            if value.is_finite() {
+                value
+            } else {
+                replacement
+            }
         };
         let train_loss = or_else(metrics.train_loss, NONFINITE_LOSS);
         let val_loss = or_else(metrics.val_loss, NONFINITE_LOSS);
@@ -151,11 +155,9 @@ impl SignalTracker {
             }
         }
 
-        let (loss_delta, accuracy_delta) = self
-            .previous
-            .map_or((0.0, 0.0), |(loss, accuracy)| {
-                (loss - val_loss, val_accuracy - accuracy)
-            });
+        let (loss_delta, accuracy_delta) = self.previous.map_or((0.0, 0.0), |(loss, accuracy)| {
+            (loss - val_loss, val_accuracy - accuracy)
+        });
         self.track_plateau(accuracy_delta);
         let just_stabilized = self.track_stabilisation(loss_delta, nonfinite);
         let best_loss = self.best_loss.map_or(val_loss, |best| best.min(val_loss));
@@ -325,7 +327,7 @@ mod tests {
 
     #[test]
     fn the_first_step_has_no_deltas_and_the_second_counts_gains_as_positive() {
-        let signals = run(&[2.3, 1.8], &[30.0, 40.0]);
+        let signals = run(&[2.5, 2.0], &[30.0, 40.0]);
         assert_eq!(
             (signals[0].loss_delta, signals[0].accuracy_delta),
             (0.0, 0.0)

@@ -1,0 +1,276 @@
+//! Reports, limits and masks for the tests of this folder.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::scenario::{AutoForward, LifecycleConfig, MaskConfig, PolicyConfig};
+use crate::seed::{
+    AlphaAlgorithm, AlphaCurve, AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget,
+    GerminationStyle, Limits, SeedStage, SlotId, SlotSet, Tempo,
+};
+
+pub const AT: DecisionPoint = DecisionPoint {
+    env: 3,
+    episode: 11,
+    step: 7,
+};
+
+/// Names in index order, as a registry of convolutional blueprints has them.
+pub const BLUEPRINT_NAMES: [&str; 8] = [
+    "noop",
+    "conv_light",
+    "attention",
+    "norm",
+    "depthwise",
+    "bottleneck",
+    "conv_small",
+    "conv_heavy",
+];
+
+/// All blueprints but the one without parameters, for each of up to eight slots.
+pub const CNN_BLUEPRINTS: [Choices; 8] = [Choices::first_n(8).without(0); 8];
+
+pub fn empty(slots: usize) -> Vec<Option<SeedReport>> {
+    vec![None; slots]
+}
+
+/// A seed that has just entered a stage, its amplitude at rest, nothing measured.
+pub fn report(slot: usize, stage: SeedStage) -> SeedReport {
+    let alpha = match stage {
+        SeedStage::Blending | SeedStage::Holding | SeedStage::Fossilized => 1.0,
+        _ => 0.0,
+    };
+    SeedReport {
+        seed_id: format!("e11.r0c{slot}.0"),
+        slot: SlotId::new(0, slot as u16),
+        blueprint: "conv_light",
+        blueprint_index: 1,
+        stage,
+        previous_stage: SeedStage::Unknown,
+        previous_epochs_in_stage: 0,
+        stage_entered_step: 1,
+        age_epochs: 1,
+        epochs_in_stage: 1,
+        cooldown_left: 0,
+        alpha,
+        alpha_target: alpha,
+        alpha_mode: AlphaMode::Hold,
+        alpha_curve: AlphaCurve::Linear,
+        alpha_steps_total: 0,
+        alpha_steps_done: 0,
+        time_to_target: 0,
+        alpha_velocity: 0.0,
+        algorithm: AlphaAlgorithm::Add,
+        style: GerminationStyle::SigmoidAdd,
+        tempo: Tempo::Standard,
+        germination_target: AlphaTarget::Full,
+        initial_accuracy: 50.0,
+        current_accuracy: 50.0,
+        best_accuracy: 50.0,
+        accuracy_at_stage_start: 50.0,
+        accuracy_at_blending_start: None,
+        total_improvement: 0.0,
+        improvement_since_stage_start: 0.0,
+        blending_delta: None,
+        contribution: None,
+        contribution_loss: None,
+        contribution_age: None,
+        contribution_velocity: 0.0,
+        interaction_sum: 0.0,
+        boost_received: 0.0,
+        upstream_alpha_sum: 0.0,
+        downstream_alpha_sum: 0.0,
+        gradient_norm: None,
+        gradient_ratio: None,
+        gradient_health: None,
+        previous_gradient_health: None,
+        has_vanishing: None,
+        has_exploding: None,
+        nonfinite_streak: 0,
+        healthy: true,
+        seed_params: 592,
+        gate_params: 0,
+        auto_pruned: false,
+        prune_reason: None,
+    }
+}
+
+/// The default rules on a host whose slots are all enabled.
+pub fn limits(slots: usize) -> Limits {
+    let all = SlotSet::first(slots);
+    Limits::new(
+        &LifecycleConfig::default(),
+        &MaskConfig::default(),
+        all,
+        all,
+        0,
+    )
+}
+
+pub fn masks(reports: &[Option<SeedReport>], limits: &Limits) -> MaskSet {
+    MaskSet::build(AT, reports, &CNN_BLUEPRINTS[..reports.len()], limits).unwrap()
+}
+
+/// One command of each op and slot.
+pub fn commands(slots: usize) -> Vec<LifecycleCommand> {
+    let (style, target) = (GerminationStyle::SigmoidAdd, AlphaTarget::Full);
+    let (speed, curve) = (AlphaSpeed::Fast, AlphaCurveAction::Cosine);
+    let mut commands = vec![LifecycleCommand::Wait];
+    for slot in 0..slots {
+        commands.extend([
+            LifecycleCommand::Germinate {
+                slot,
+                blueprint: 3,
+                style,
+                tempo: Tempo::Fast,
+                target,
+            },
+            LifecycleCommand::SetAlphaTarget {
+                slot,
+                style,
+                target,
+                speed,
+                curve,
+            },
+            LifecycleCommand::Prune { slot, speed, curve },
+            LifecycleCommand::Fossilize { slot },
+            LifecycleCommand::Advance { slot },
+        ]);
+    }
+    commands
+}
+
+/// Slots in any state, the impossible ones included.
+pub fn any_reports(slots: usize) -> impl Strategy<Value = Vec<Option<SeedReport>>> {
+    let seed = (
+        0..SeedStage::ALL.len(),
+        0u32..9,
+        0..AlphaMode::ALL.len(),
+        prop::option::of(-3.0..3.0f64),
+        any::<bool>(),
+    );
+    prop::collection::vec(prop::option::of(seed), slots).prop_map(|seeds| {
+        seeds
+            .into_iter()
+            .enumerate()
+            .map(|(slot, seed)| {
+                let (stage, age_epochs, mode, contribution, half) = seed?;
+                let mut report = report(slot, SeedStage::ALL[stage]);
+                report.age_epochs = age_epochs;
+                report.alpha_mode = AlphaMode::ALL[mode];
+                report.contribution = contribution;
+                report.alpha *= if half { 0.5 } else { 1.0 };
+                Some(report)
+            })
+            .collect()
+    })
+}
+
+/// Any rules that leave at least one slot enabled.
+pub fn any_limits(slots: usize) -> impl Strategy<Value = Limits> {
+    (
+        1u64..1 << slots,
+        0u32..4,
+        0u32..7,
+        any::<(bool, bool, bool)>(),
+        any::<(bool, bool)>(),
+    )
+        .prop_map(
+            move |(enabled, max_seeds, min_prune_age, (g1, g2, g3), (sequential, structural))| {
+                Limits {
+                    enabled: (0..slots).filter(|slot| enabled >> slot & 1 == 1).collect(),
+                    germinable: SlotSet::first(slots),
+                    max_seeds,
+                    min_prune_age,
+                    auto_forward: AutoForward { g1, g2, g3 },
+                    sequential_germination: sequential,
+                    mask_structural_gates: structural,
+                }
+            },
+        )
+}
+
+/// What controllers are built from: a host with three slots, an episode of 150 steps.
+pub struct Ground {
+    pub policy: PolicyConfig,
+    pub lifecycle: LifecycleConfig,
+    pub slots: Vec<SlotId>,
+    pub max_steps: u32,
+}
+
+impl Default for Ground {
+    fn default() -> Self {
+        Self {
+            policy: PolicyConfig::default(),
+            lifecycle: LifecycleConfig::default(),
+            slots: (0..3).map(|col| SlotId::new(0, col)).collect(),
+            max_steps: 150,
+        }
+    }
+}
+
+impl Ground {
+    pub fn context(&self) -> BuildContext<'_> {
+        BuildContext {
+            policy: &self.policy,
+            lifecycle: &self.lifecycle,
+            slots: &self.slots,
+            blueprints: &BLUEPRINT_NAMES,
+            selectable: CNN_BLUEPRINTS[0],
+            max_steps: self.max_steps,
+            seed: 42,
+            group: 0,
+        }
+    }
+}
+
+/// One env at one step, under the default rules.
+pub struct Scene {
+    pub step: u32,
+    pub reports: Vec<Option<SeedReport>>,
+    pub signals: TrainingSignals,
+}
+
+impl Scene {
+    pub fn new(step: u32, reports: Vec<Option<SeedReport>>) -> Self {
+        Self {
+            step,
+            reports,
+            signals: TrainingSignals {
+                step,
+                ..Default::default()
+            },
+        }
+    }
+
+    pub fn env_view(&self, env: usize) -> EnvView<'_> {
+        EnvView {
+            row: EnvRow {
+                env,
+                index_in_group: env,
+                episode: env as u64,
+            },
+            reports: &self.reports,
+            signals: &self.signals,
+        }
+    }
+
+    pub fn try_decide(&self, controller: &mut impl Controller) -> Result<Decision, PolicyError> {
+        let masks = masks(&self.reports, &limits(self.reports.len()));
+        let envs = [self.env_view(0)];
+        let decisions = controller.decide(&view_of(self.step, &envs), &[masks])?;
+        Ok(decisions.into_iter().next().unwrap())
+    }
+
+    pub fn decide(&self, controller: &mut impl Controller) -> Decision {
+        self.try_decide(controller).unwrap()
+    }
+}
+
+pub fn view_of<'a>(step: u32, envs: &'a [EnvView<'a>]) -> DecisionView<'a> {
+    DecisionView {
+        round: 0,
+        step,
+        envs,
+    }
+}

@@ -1,0 +1,201 @@
+//! Controllers by name.
+
+use std::collections::BTreeMap;
+
+use bevy_ecs::resource::Resource;
+
+use super::choices::Choices;
+use super::error::PolicyError;
+use super::{
+    Controller, HeuristicController, RandomController, ScheduleController, WaitController,
+};
+use crate::scenario::{LifecycleConfig, PolicyConfig};
+use crate::seed::SlotId;
+
+/// What a controller may be built from.
+#[derive(Clone, Copy, Debug)]
+pub struct BuildContext<'a> {
+    pub policy: &'a PolicyConfig,
+    pub lifecycle: &'a LifecycleConfig,
+    /// In the policy's slot order.
+    pub slots: &'a [SlotId],
+    /// Blueprint names by index.
+    pub blueprints: &'a [&'a str],
+    /// The blueprints that may grow in at least one slot.
+    pub selectable: Choices,
+    /// Steps of an episode.
+    pub max_steps: u32,
+    /// `run.seed`.
+    pub seed: u64,
+    /// The policy group's number in random streams; 0 under common random numbers.
+    pub group: u64,
+}
+
+impl BuildContext<'_> {
+    /// Index of a selectable blueprint.
+    ///
+    /// # Errors
+    /// No blueprint of that name, or one that no slot can grow; `path` says where it was asked for.
+    pub fn blueprint(&self, path: &str, name: &str) -> Result<usize, PolicyError> {
+        let index = self.blueprints.iter().position(|known| *known == name);
+        index
+            .filter(|&index| self.selectable.contains(index))
+            .ok_or_else(|| {
+                let names: Vec<&str> = self
+                    .selectable
+                    .iter()
+                    .filter_map(|index| self.blueprints.get(index).copied())
+                    .collect();
+                PolicyError::config(
+                    path,
+                    format!(
+                        "no slot of this host can grow `{name}`; choose one of {}",
+                        names.join(", ")
+                    ),
+                )
+            })
+    }
+
+    /// Policy index of a slot.
+    ///
+    /// # Errors
+    /// The text is no slot id, or the slot is not enabled.
+    pub fn slot(&self, path: &str, id: &str) -> Result<usize, PolicyError> {
+        let slot: SlotId = id
+            .parse()
+            .map_err(|error| PolicyError::config(path, format!("{error}")))?;
+        self.slots
+            .iter()
+            .position(|&known| known == slot)
+            .ok_or_else(|| {
+                let names: Vec<String> = self.slots.iter().map(SlotId::to_string).collect();
+                PolicyError::config(
+                    path,
+                    format!(
+                        "slot `{id}` is not enabled; enabled are {}",
+                        names.join(", ")
+                    ),
+                )
+            })
+    }
+}
+
+/// Builds a controller for one policy group.
+pub type ControllerFactory = fn(&BuildContext) -> Result<Box<dyn Controller>, PolicyError>;
+
+/// All controllers that `policy.controller` may name.
+#[derive(Resource, Clone, Debug)]
+pub struct ControllerRegistry {
+    factories: BTreeMap<String, ControllerFactory>,
+}
+
+impl Default for ControllerRegistry {
+    /// With the built-in controllers.
+    fn default() -> Self {
+        let builtin: [(&str, ControllerFactory); 4] = [
+            ("heuristic", |context| {
+                Ok(Box::new(HeuristicController::new(context)?))
+            }),
+            ("random", |context| {
+                Ok(Box::new(RandomController::new(context.seed, context.group)))
+            }),
+            ("schedule", |context| {
+                Ok(Box::new(ScheduleController::new(context)?))
+            }),
+            ("wait", |_| Ok(Box::new(WaitController))),
+        ];
+        Self {
+            factories: builtin
+                .into_iter()
+                .map(|(name, factory)| (name.to_owned(), factory))
+                .collect(),
+        }
+    }
+}
+
+impl ControllerRegistry {
+    /// Adds a controller.
+    ///
+    /// # Errors
+    /// The name is taken.
+    pub fn register(
+        &mut self,
+        name: impl Into<String>,
+        factory: ControllerFactory,
+    ) -> Result<(), PolicyError> {
+        let name = name.into();
+        if self.factories.contains_key(&name) {
+            return Err(PolicyError::DuplicateRegistration { name });
+        }
+        self.factories.insert(name, factory);
+        Ok(())
+    }
+
+    /// All names, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.factories.keys().map(String::as_str)
+    }
+
+    /// Builds the controller that `policy.controller` names.
+    ///
+    /// # Errors
+    /// The name is unknown, or the factory refuses its configuration.
+    pub fn build(&self, context: &BuildContext) -> Result<Box<dyn Controller>, PolicyError> {
+        let name = &context.policy.controller;
+        let factory = self
+            .factories
+            .get(name)
+            .ok_or_else(|| PolicyError::UnknownController {
+                name: name.clone(),
+                available: self.names().map(String::from).collect(),
+            })?;
+        factory(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::fixtures::Ground;
+
+    fn wait(_: &BuildContext) -> Result<Box<dyn Controller>, PolicyError> {
+        Ok(Box::new(WaitController))
+    }
+
+    #[test]
+    fn every_builtin_builds_under_its_own_name() {
+        let registry = ControllerRegistry::default();
+        let mut ground = Ground::default();
+        ground.policy.schedule.builtin = Some("germinate_first_slot".into());
+        for name in ["heuristic", "random", "schedule", "wait"] {
+            ground.policy.controller = name.into();
+            assert_eq!(registry.build(&ground.context()).unwrap().name(), name);
+        }
+    }
+
+    #[test]
+    fn a_name_is_taken_once() {
+        let mut registry = ControllerRegistry::default();
+        assert_eq!(registry.register("mine", wait), Ok(()));
+        assert_eq!(
+            registry.register("mine", wait),
+            Err(PolicyError::DuplicateRegistration {
+                name: "mine".into()
+            })
+        );
+    }
+
+    #[test]
+    fn an_unknown_name_lists_what_there_is() {
+        let mut ground = Ground::default();
+        ground.policy.controller = "oracle".into();
+        let error = ControllerRegistry::default()
+            .build(&ground.context())
+            .err()
+            .unwrap();
+        assert_eq!(
+            error.to_string(),
+            "no controller is called `oracle`; there are: heuristic, random, schedule, wait"
+        );
+    }
+}

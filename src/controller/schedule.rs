@@ -1,0 +1,361 @@
+//! The controller that plays a fixed list of commands (spec 03 §10).
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use sha2::{Digest, Sha256};
+
+use super::{BuildContext, Controller, Decision, DecisionView, MaskSet, PolicyError, indices_of};
+use crate::scenario::ScheduledCommand;
+use crate::seed::{
+    AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, Tempo,
+};
+
+/// Names of the built-in schedules.
+pub const BUILTIN_SCHEDULES: [&str; 2] = ["germinate_first_slot", "grow_one_seed"];
+
+/// Orders each command of the list at its step, and waits otherwise.
+#[derive(Clone, Debug)]
+pub struct ScheduleController {
+    commands: BTreeMap<u32, LifecycleCommand>,
+    wait_on_illegal: bool,
+    hash: String,
+}
+
+impl ScheduleController {
+    /// Reads `policy.schedule`.
+    ///
+    /// # Errors
+    /// An unknown built-in, both or neither of a built-in and entries, steps that do not increase or lie outside the
+    /// episode, or a name that the host lacks.
+    pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
+        let config = &context.policy.schedule;
+        let path = "policy.schedule";
+        let commands = match (&config.builtin, config.entries.is_empty()) {
+            (Some(name), true) => builtin(name, context)?,
+            (None, false) => config
+                .entries
+                .iter()
+                .enumerate()
+                .map(|(index, entry)| {
+                    let path = format!("{path}.entries[{index}].command");
+                    Ok((entry.step, resolve(&entry.command, &path, context)?))
+                })
+                .collect::<Result<_, PolicyError>>()?,
+            (Some(_), false) => {
+                return Err(PolicyError::config(
+                    path,
+                    "names a built-in schedule and lists entries; give one of the two",
+                ));
+            }
+            (None, true) => {
+                return Err(PolicyError::config(
+                    path,
+                    format!(
+                        "is empty; list entries or name one of {}",
+                        BUILTIN_SCHEDULES.join(", ")
+                    ),
+                ));
+            }
+        };
+        check_steps(&commands, context.max_steps)?;
+        Ok(Self {
+            hash: schedule_hash(&commands),
+            commands: commands.into_iter().collect(),
+            wait_on_illegal: config.wait_on_illegal,
+        })
+    }
+}
+
+impl Controller for ScheduleController {
+    fn name(&self) -> &str {
+        "schedule"
+    }
+
+    fn fingerprint(&self) -> Option<&str> {
+        Some(&self.hash)
+    }
+
+    fn decide(
+        &mut self,
+        view: &DecisionView,
+        masks: &[MaskSet],
+    ) -> Result<Vec<Decision>, PolicyError> {
+        let Some(&command) = self.commands.get(&view.step) else {
+            let wait = |masks| Decision::new(LifecycleCommand::Wait, masks, "nothing scheduled");
+            return Ok(masks.iter().map(wait).collect());
+        };
+        view.envs
+            .iter()
+            .zip(masks)
+            .map(|(env, masks)| match masks.objection(&command) {
+                None => Ok(Decision::new(command, masks, "scheduled")),
+                Some(why) if self.wait_on_illegal => Ok(Decision::new(
+                    LifecycleCommand::Wait,
+                    masks,
+                    format!("scheduled {} is not legal: {why}", command.op()),
+                )),
+                Some(why) => Err(PolicyError::ScheduleIllegal {
+                    at: view.point(env.row),
+                    op: command.op(),
+                    why,
+                }),
+            })
+            .collect()
+    }
+}
+
+/// SHA-256 of the schedule as compact JSON, in hexadecimal; its key names are frozen.
+pub fn schedule_hash(commands: &[(u32, LifecycleCommand)]) -> String {
+    let entries: Vec<String> = commands
+        .iter()
+        .map(|(step, command)| {
+            let indices = indices_of(command, 0).map(|index| index.to_string());
+            format!(r#"{{"action":[{}],"epoch":{step}}}"#, indices.join(","))
+        })
+        .collect();
+    let json = format!("[{}]", entries.join(","));
+    Sha256::digest(json.as_bytes())
+        .iter()
+        .fold(String::with_capacity(64), |mut hex, byte| {
+            // Writing into a string cannot fail.
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+}
+
+fn builtin(
+    name: &str,
+    context: &BuildContext,
+) -> Result<Vec<(u32, LifecycleCommand)>, PolicyError> {
+    let path = "policy.schedule.builtin";
+    if !BUILTIN_SCHEDULES.contains(&name) {
+        return Err(PolicyError::config(
+            path,
+            format!(
+                "no schedule is called `{name}`; there are {}",
+                BUILTIN_SCHEDULES.join(", ")
+            ),
+        ));
+    }
+    let germinate = LifecycleCommand::Germinate {
+        slot: 0,
+        blueprint: context.blueprint(path, "norm")?,
+        style: GerminationStyle::SigmoidAdd,
+        tempo: Tempo::Standard,
+        target: AlphaTarget::Full,
+    };
+    let mut commands = vec![(1, germinate)];
+    if name == "grow_one_seed" {
+        commands.extend([2, 12, 17].map(|step| (step, LifecycleCommand::Advance { slot: 0 })));
+        commands.push((18, LifecycleCommand::Fossilize { slot: 0 }));
+    }
+    Ok(commands)
+}
+
+fn check_steps(commands: &[(u32, LifecycleCommand)], max_steps: u32) -> Result<(), PolicyError> {
+    let path = "policy.schedule";
+    if !commands.is_sorted_by(|before, after| before.0 < after.0) {
+        return Err(PolicyError::config(path, "steps have to increase strictly"));
+    }
+    match commands
+        .iter()
+        .find(|(step, _)| !(1..=max_steps).contains(step))
+    {
+        Some((step, _)) => Err(PolicyError::config(
+            path,
+            format!("orders something at step {step}; an episode has steps 1 to {max_steps}"),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Turns names into a command.
+fn resolve(
+    command: &ScheduledCommand,
+    path: &str,
+    context: &BuildContext,
+) -> Result<LifecycleCommand, PolicyError> {
+    use ScheduledCommand as Named;
+    let at = |key: &str| format!("{path}.{key}");
+    let slot = |id: &str| context.slot(&at("slot"), id);
+    let style = |name: &str| member(at("style"), name, GerminationStyle::from_name);
+    let target = |name: &str| member(at("target"), name, AlphaTarget::from_name);
+    let speed = |name: &str| member(at("speed"), name, AlphaSpeed::from_name);
+    let curve = |name: &str| member(at("curve"), name, AlphaCurveAction::from_name);
+    Ok(match command {
+        Named::Germinate {
+            slot: id,
+            blueprint,
+            style: style_name,
+            tempo,
+            target: target_name,
+        } => LifecycleCommand::Germinate {
+            slot: slot(id)?,
+            blueprint: context.blueprint(&at("blueprint"), blueprint)?,
+            style: style(style_name)?,
+            tempo: member(at("tempo"), tempo, Tempo::from_name)?,
+            target: target(target_name)?,
+        },
+        Named::SetAlphaTarget {
+            slot: id,
+            style: style_name,
+            target: target_name,
+            speed: speed_name,
+            curve: curve_name,
+        } => LifecycleCommand::SetAlphaTarget {
+            slot: slot(id)?,
+            style: style(style_name)?,
+            target: target(target_name)?,
+            speed: speed(speed_name)?,
+            curve: curve(curve_name)?,
+        },
+        Named::Prune {
+            slot: id,
+            speed: speed_name,
+            curve: curve_name,
+        } => LifecycleCommand::Prune {
+            slot: slot(id)?,
+            speed: speed(speed_name)?,
+            curve: curve(curve_name)?,
+        },
+        Named::Fossilize { slot: id } => LifecycleCommand::Fossilize { slot: slot(id)? },
+        Named::Advance { slot: id } => LifecycleCommand::Advance { slot: slot(id)? },
+    })
+}
+
+fn member<T>(
+    path: String,
+    name: &str,
+    from_name: impl Fn(&str) -> Option<T>,
+) -> Result<T, PolicyError> {
+    from_name(name).ok_or_else(|| PolicyError::config(path, format!("`{name}` is no choice here")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::fixtures::{Ground, Scene, empty, report};
+    use crate::scenario::ScheduleEntry;
+    use crate::seed::{LifecycleOp, SeedStage};
+
+    fn builtin_named(name: &str) -> Ground {
+        let mut ground = Ground::default();
+        ground.policy.schedule.builtin = Some(name.into());
+        ground
+    }
+
+    fn listed(entries: &[(u32, ScheduledCommand)]) -> Ground {
+        let mut ground = Ground::default();
+        ground.policy.schedule.entries = entries
+            .iter()
+            .cloned()
+            .map(|(step, command)| ScheduleEntry { step, command })
+            .collect();
+        ground
+    }
+
+    fn advance(slot: &str) -> ScheduledCommand {
+        ScheduledCommand::Advance { slot: slot.into() }
+    }
+
+    fn complaint(ground: &Ground) -> String {
+        ScheduleController::new(&ground.context())
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn the_hashes_of_the_built_in_schedules_are_pinned() {
+        for (name, hash) in [
+            (
+                "germinate_first_slot",
+                "e816388d3566fb7fd2a213cd4e44610aecb791e3e3afe498048920f49a03e797",
+            ),
+            (
+                "grow_one_seed",
+                "ec5bbce4686177b486454a3a87b43a45c0724e790028ea66eda9c2078f838f3c",
+            ),
+        ] {
+            let schedule = ScheduleController::new(&builtin_named(name).context()).unwrap();
+            assert_eq!(schedule.fingerprint(), Some(hash));
+        }
+    }
+
+    #[test]
+    fn growing_one_seed_is_legal_at_each_of_its_steps() {
+        let ground = builtin_named("grow_one_seed");
+        let mut schedule = ScheduleController::new(&ground.context()).unwrap();
+        let mut order = |step, seed| Scene::new(step, vec![seed, None]).decide(&mut schedule);
+        assert_eq!(
+            order(1, None).command,
+            LifecycleCommand::Germinate {
+                slot: 0,
+                blueprint: 3,
+                style: GerminationStyle::SigmoidAdd,
+                tempo: Tempo::Standard,
+                target: AlphaTarget::Full,
+            }
+        );
+        for (step, stage) in [
+            (2, SeedStage::Germinated),
+            (12, SeedStage::Training),
+            (17, SeedStage::Blending),
+        ] {
+            let command = order(step, Some(report(0, stage))).command;
+            assert_eq!(command, LifecycleCommand::Advance { slot: 0 });
+        }
+        let mut held = report(0, SeedStage::Holding);
+        held.contribution = Some(0.4);
+        assert_eq!(
+            order(18, Some(held.clone())).command,
+            LifecycleCommand::Fossilize { slot: 0 }
+        );
+        assert_eq!(order(19, Some(held)).command, LifecycleCommand::Wait);
+    }
+
+    #[test]
+    fn an_illegal_entry_is_an_error_or_a_wait() {
+        let mut ground = listed(&[(5, advance("r0c1"))]);
+        let scene = Scene::new(5, empty(3));
+        let mut strict = ScheduleController::new(&ground.context()).unwrap();
+        assert_eq!(
+            scene.try_decide(&mut strict).unwrap_err().to_string(),
+            "env 0, episode 0, step 5: the schedule orders ADVANCE, which is not legal: the slot is empty"
+        );
+        ground.policy.schedule.wait_on_illegal = true;
+        let mut lenient = ScheduleController::new(&ground.context()).unwrap();
+        let decision = scene.decide(&mut lenient);
+        assert_eq!(decision.command.op(), LifecycleOp::Wait);
+        assert_eq!(
+            decision.reason,
+            "scheduled ADVANCE is not legal: the slot is empty"
+        );
+    }
+
+    #[test]
+    fn mistakes_are_found_before_the_run() {
+        assert_eq!(
+            complaint(&Ground::default()),
+            "`policy.schedule`: is empty; list entries or name one of germinate_first_slot, grow_one_seed"
+        );
+        assert_eq!(
+            complaint(&listed(&[(4, advance("r0c0")), (4, advance("r0c0"))])),
+            "`policy.schedule`: steps have to increase strictly"
+        );
+        assert_eq!(
+            complaint(&listed(&[(151, advance("r0c0"))])),
+            "`policy.schedule`: orders something at step 151; an episode has steps 1 to 150"
+        );
+        assert_eq!(
+            complaint(&listed(&[(1, advance("r9c9"))])),
+            "`policy.schedule.entries[0].command.slot`: slot `r9c9` is not enabled; enabled are r0c0, r0c1, r0c2"
+        );
+        let mut short = builtin_named("grow_one_seed");
+        short.max_steps = 17;
+        assert_eq!(
+            complaint(&short),
+            "`policy.schedule`: orders something at step 18; an episode has steps 1 to 17"
+        );
+    }
+}
