@@ -17,6 +17,7 @@ pub fn limits(config: &LifecycleConfig, slots: usize) -> Limits {
 pub fn identity(style: GerminationStyle) -> SeedIdentity {
     SeedIdentity {
         seed_id: "e0.r0c0.0".into(),
+        germination: 0,
         slot: SlotId::new(0, 0),
         blueprint: "conv_light".into(),
         blueprint_index: 1,
