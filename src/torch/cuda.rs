@@ -58,7 +58,11 @@ fn open_libtorch_cuda() -> Result<(), String> {
     // SAFETY: the initialisers of libtorch_cuda register kernels and expect nothing but a loaded libtorch_cpu, which
     // this binary is linked with.
     let library = unsafe { Library::open(Some("libtorch_cuda.so"), RTLD_NOW | RTLD_GLOBAL) }
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| match std::error::Error::source(&error) {
+            // libloading's own text says only that it failed; the loader's names the file that is missing.
+            Some(cause) => cause.to_string(),
+            None => error.to_string(),
+        })?;
     std::mem::forget(library);
     Ok(())
 }

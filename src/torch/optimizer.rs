@@ -380,3 +380,7 @@ fn trial_steps(
     }
     Ok(param.detach())
 }
+
+#[cfg(test)]
+#[path = "optimizer_tests.rs"]
+mod tests;

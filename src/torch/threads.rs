@@ -6,11 +6,15 @@ use super::{TorchError, catch};
 
 /// Sets how many threads one operation may use when it is called from **this** thread.
 ///
-/// OpenMP keeps the number per thread, and libtorch gives a new thread the number that was set last anywhere. So each
-/// worker of a pool calls this itself, in its start handler, and the thread that made the pool calls it again for
-/// itself afterwards if it wants more.
+/// OpenMP keeps the number per thread; a thread that never set it gets the number that was set last anywhere. So each
+/// worker of a pool calls this itself, in its start handler, and the thread that made the pool calls it for itself.
 pub fn set_intra_op_threads(threads: NonZero<u16>) -> Result<(), TorchError> {
-    catch(|| tch::set_num_threads(i32::from(threads.get())))
+    catch(|| {
+        // Asking makes libtorch initialise this thread now. Otherwise it would do so at the thread's first parallel
+        // operation and replace the number set here by the one that some other thread set meanwhile.
+        tch::get_num_threads();
+        tch::set_num_threads(i32::from(threads.get()));
+    })
 }
 
 #[cfg(test)]
@@ -18,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_worker_s_setting_does_not_touch_other_threads() {
+    fn threads_keep_their_own_numbers_whatever_others_set_later() {
         let of_two = NonZero::new(2).expect("two");
         std::thread::spawn(move || {
             set_intra_op_threads(of_two).expect("set");
