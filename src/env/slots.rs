@@ -9,7 +9,7 @@ use tch::Device;
 
 use crate::health::Failure;
 use crate::host::InjectionSpec;
-use crate::random::{Domain, RunRng};
+use crate::random::{Domain, RunRng, derive};
 use crate::scenario::OptimizerConfig;
 use crate::seed::{
     BlueprintRegistry, Change, Effect, GateNetwork, Plan, SeedIdentity, SeedInstance, SeedRecord, SeedReport,
@@ -48,7 +48,7 @@ impl SeedSlots {
 
     /// What everyone outside the lifecycle sees, in policy order.
     pub fn reports(&self, blueprints: &BlueprintRegistry) -> SmallVec<[Option<SeedReport>; 4]> {
-        self.records().map(|record| record.map(|seed| seed.report(blueprints.id_of(seed)))).collect()
+        self.records().map(|record| record.map(|seed| seed.report(blueprints.name(seed.identity.blueprint_index)))).collect()
     }
 
     /// Empties every slot for a new episode.
@@ -79,18 +79,21 @@ pub struct Nursery<'a> {
     pub round: u32,
     /// Index of the env within its group.
     pub env: usize,
-    /// Germinations of the env in this episode, this one not counted.
-    pub germination: u32,
 }
 
 impl Nursery<'_> {
-    /// Indices of a seed's stream (spec 00 §5, domain 5).
-    pub fn seed_indices(&self) -> [u64; 3] {
-        [u64::from(self.round), self.env as u64, u64::from(self.germination)]
+    /// Indices of a seed's stream; `germination` counts the env's germinations before it (spec 00 §5, domain 5).
+    fn indices(&self, germination: u32) -> [u64; 3] {
+        [u64::from(self.round), self.env as u64, u64::from(germination)]
+    }
+
+    /// Key of a seed's stream.
+    pub fn stream_key(&self, germination: u32) -> u64 {
+        derive(self.run_seed, Domain::SeedInit, &self.indices(germination))
     }
 
     fn build_seed(&self, identity: &SeedIdentity, spec: &InjectionSpec) -> Result<SeedInstance, Failure> {
-        let mut rng = RunRng::new(self.run_seed, Domain::SeedModule, &self.seed_indices());
+        let mut rng = RunRng::from_seed(self.stream_key(identity.germination));
         let algorithm = identity.style.algorithm();
         let index = identity.blueprint_index;
         Ok(SeedInstance::germinate(self.blueprints, index, spec.channels, algorithm, &mut rng, self.device)?)
@@ -98,9 +101,8 @@ impl Nursery<'_> {
 
     /// A gate that comes after its seed has a stream of its own, so that its weights do not depend on the seed's.
     fn build_gate(&self, seed: &SeedRecord, spec: &InjectionSpec) -> Result<GateNetwork, Failure> {
-        let [round, env, _] = self.seed_indices();
-        let ordinal = u64::from(seed.identity.germination);
-        let mut rng = RunRng::new(self.run_seed, Domain::SeedModule, &[round, env, ordinal, 1]);
+        let [round, env, germination] = self.indices(seed.identity.germination);
+        let mut rng = RunRng::new(self.run_seed, Domain::SeedInit, &[round, env, germination, 1]);
         Ok(GateNetwork::new(spec.channels, &mut rng, self.device).map_err(TorchError::from)?)
     }
 }

@@ -1,0 +1,88 @@
+//! From a controller's command to a changed slot, or to a reason why not (spec 06 §10).
+
+use bevy_ecs::prelude::*;
+
+use super::systems::{Chosen, CommandStatus, Outcome};
+use crate::env::{Experiment, Garden, GrowingEnv, GrowingEnvItem, SeedSlots, ValMetrics};
+use crate::health::{EngineError, Failure};
+use crate::seed::{
+    AlphaOrder, BlueprintError, BlueprintRegistry, FailureReason, GateNetwork, Germination, LifecycleCommand,
+    LifecycleOp, Plan, Refusal, Rules, SeedIdentity, SlotView, advance, command_legal, fossilize, germinate, prune,
+    set_alpha_target,
+};
+use crate::torch::TorchError;
+
+/// Carries every env's command out. A refused or failed command leaves its env as it was.
+pub fn execute_action(
+    mut envs: Query<(GrowingEnv, &Chosen, &ValMetrics, &mut Outcome)>,
+    mut garden: Garden,
+) -> Result<(), EngineError> {
+    let mut envs: Vec<_> = envs.iter_mut().collect();
+    envs.sort_unstable_by_key(|(env, ..)| env.id.index);
+    for (env, chosen, val, outcome) in &mut envs {
+        let Some(decision) = &chosen.0 else { continue };
+        let command = decision.command;
+        let result = execute(&command, val.accuracy_percent, env, &mut garden)
+            .map_err(|failure| garden.error("action", env.id.index, failure))?;
+        env.stats.note_op(command.op(), result.is_ok());
+        **outcome = match result {
+            Ok(()) => Outcome { effective_op: command.op(), slot: command.slot(), ..Outcome::default() },
+            Err(refusal) => Outcome {
+                effective_op: LifecycleOp::Wait,
+                slot: command.slot(),
+                status: CommandStatus::Rejected(refusal.reason),
+                gate: refusal.gate.map(|gate| *gate),
+            },
+        };
+    }
+    Ok(())
+}
+
+/// Validates, plans and applies. The outer error ends the run; the inner one is the env's failed command.
+fn execute(
+    command: &LifecycleCommand,
+    accuracy: f64,
+    env: &mut GrowingEnvItem,
+    garden: &mut Garden,
+) -> Result<Result<(), Refusal>, Failure> {
+    let Some(index) = command.slot() else { return Ok(Ok(())) };
+    let limits = garden.experiment.limits();
+    let views: Vec<_> = env.slots.records().map(|record| record.map(SlotView::from)).collect();
+    if let Err(reason) = command_legal(command, &views, &limits) {
+        return Ok(Err(reason.into()));
+    }
+    let planned = plan(command, accuracy, env, garden, &garden.rules(&limits));
+    let applied = match planned {
+        Ok(plan) => garden.apply(plan, index, env, true),
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    match applied {
+        Ok(()) => Ok(Ok(())),
+        Err(failure) => recoverable(failure).map(|reason| Err(reason.into())),
+    }
+}
+
+fn plan(
+    command: &LifecycleCommand,
+    accuracy: f64,
+    env: &GrowingEnvItem,
+    garden: &Garden,
+    rules: &Rules,
+) -> Result<Plan, Refusal> {
+    let seed = |slot: usize| env.slots.0[slot].record.as_ref().ok_or(FailureReason::SlotEmpty);
+    let gate_params = |slot: usize| GateNetwork::param_count(env.slots.0[slot].spec.channels);
+    match *command {
+        LifecycleCommand::Wait => Err(FailureReason::SlotDisabled.into()),
+        LifecycleCommand::Germinate { slot, .. } => {
+            let identity = identity(command, env, garden)?;
+            germinate(Germination { identity, gate_params: gate_params(slot), accuracy }, rules)
+        }
+        LifecycleCommand::SetAlphaTarget { slot, style, target, speed, curve } => {
+            let order = AlphaOrder { style, target, speed, curve, gate_params: gate_params(slot) };
+            set_alpha_target(seed(slot)?, &order, rules)
+        }
+        LifecycleCommand::Prune { slot, speed, curve } => prune(seed(slot)?, speed, curve, rules),
+        LifecycleCommand::Fossilize { slot } => fossilize(seed(slot)?, rules),
+        LifecycleCommand::Advance { slot } => advance(seed(slot)?, rules),
+    }
+}

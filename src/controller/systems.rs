@@ -1,0 +1,291 @@
+//! The controller's part of the schedule: signals and reports, masks, the decision, its execution (spec 06 §4.7-4.9).
+
+use bevy_app::{App, Plugin};
+use bevy_ecs::prelude::*;
+use smallvec::SmallVec;
+
+use super::*;
+use super::execute::execute_action;
+use crate::env::{EnvId, Experiment, RunClock, SeedSlots, TrainMetrics, ValMetrics};
+use crate::health::{EngineError, Failure, Position, record_failure};
+use crate::host::Topology;
+use crate::schedule::{Act, Assess, Decide, RoundEnd, RoundStart, Startup, Work};
+use crate::seed::{BlueprintRegistry, FailureReason, GateResult, LifecycleOp, SeedReport};
+use crate::telemetry::{Event, HostStabilized, Num, TelemetryOutbox};
+
+/// The run's controller.
+#[derive(Resource)]
+pub struct ActiveController(pub Box<dyn Controller>);
+
+/// The memory behind an env's [`TrainingSignals`].
+#[derive(Component)]
+pub struct Tracker(pub SignalTracker);
+
+/// What the env's numbers tell a controller.
+#[derive(Component, Default)]
+pub struct Signals(pub TrainingSignals);
+
+/// The env's slots after the step's measurements, in policy order; `None` is an empty slot.
+#[derive(Component, Default)]
+pub struct SlotReports(pub SmallVec<[Option<SeedReport>; 4]>);
+
+/// What may be chosen in this step; `None` before the first.
+#[derive(Component, Default)]
+pub struct Masks(pub Option<MaskSet>);
+
+/// What was chosen in this step; `None` before the first.
+#[derive(Component, Default)]
+pub struct Chosen(pub Option<Decision>);
+
+/// What became of the command (spec 06 §10.1).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum CommandStatus {
+    #[default]
+    Executed,
+    Rejected(FailureReason),
+}
+
+/// The step's command and its effect.
+#[derive(Component, Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The ordered op if it took effect, else `Wait`.
+    pub effective_op: LifecycleOp,
+    pub slot: Option<usize>,
+    pub status: CommandStatus,
+    /// The gate that was tried and failed.
+    pub gate: Option<GateResult>,
+}
+
+impl Default for Outcome {
+    fn default() -> Self {
+        Self { effective_op: LifecycleOp::Wait, slot: None, status: CommandStatus::Executed, gate: None }
+    }
+}
+
+/// What the controller is told of its last command.
+#[derive(Component, Default)]
+pub struct Feedback(pub ActionFeedback);
+
+/// Signals, masks, decisions and their execution.
+pub struct ControllerPlugin;
+
+impl Plugin for ControllerPlugin {
+    fn build(&self, app: &mut App) {
+        app.init_resource::<ControllerRegistry>();
+        app.register_required_components::<EnvId, Signals>();
+        app.register_required_components::<EnvId, SlotReports>();
+        app.register_required_components::<EnvId, Masks>();
+        app.register_required_components::<EnvId, Chosen>();
+        app.register_required_components::<EnvId, Outcome>();
+        app.register_required_components::<EnvId, Feedback>();
+        app.register_required_components_with::<EnvId, Tracker>(|| {
+            Tracker(SignalTracker::new(TrackerConfig::default()))
+        });
+        app.add_systems(Startup, build_controller.pipe(record_failure).in_set(Work::BuildController))
+            .add_systems(RoundStart, begin_episodes.in_set(Work::BeginEpisodes))
+            .add_systems(Assess, update_signals.pipe(record_failure).in_set(Work::UpdateSignals))
+            .add_systems(Assess, report_slots.in_set(Work::ReportSlots))
+            .add_systems(Decide, build_masks.pipe(record_failure).in_set(Work::BuildMasks))
+            .add_systems(Decide, decide.pipe(record_failure).in_set(Work::Decide))
+            .add_systems(Act, execute_action.pipe(record_failure).in_set(Work::ExecuteAction))
+            .add_systems(Act, update_tracking.in_set(Work::UpdateTracking))
+            .add_systems(RoundEnd, end_controller_episodes.in_set(Work::EndControllerEpisodes));
+    }
+}
+
+/// The blueprints that may grow in every slot of the experiment.
+fn selectable(blueprints: &BlueprintRegistry, allow_parameterless: bool) -> Choices {
+    blueprints
+        .iter()
+        .filter(|(_, blueprint)| blueprint.topology() == Topology::Cnn)
+        .filter(|(_, blueprint)| allow_parameterless || blueprint.param_count(1) > 0)
+        .map(|(index, _)| index)
+        .collect()
+}
+
+fn build_controller(
+    mut commands: Commands,
+    experiment: Res<Experiment>,
+    registry: Res<ControllerRegistry>,
+    blueprints: Res<BlueprintRegistry>,
+) -> Result<(), EngineError> {
+    let scenario = &experiment.scenario;
+    let slots: Vec<_> = experiment.layout.slots().iter().map(|spec| spec.slot).collect();
+    let names = blueprints.names();
+    let context = BuildContext {
+        policy: &scenario.policy,
+        lifecycle: &scenario.lifecycle,
+        slots: &slots,
+        blueprints: &names,
+        selectable: selectable(&blueprints, scenario.lifecycle.allow_parameterless_seeds),
+        max_steps: experiment.task.max_steps,
+        seed: scenario.run.seed,
+        group: 0,
+    };
+    let controller = registry.build(&scenario.policy.controller, &context).map_err(|error| EngineError {
+        phase: "start-up",
+        position: Position::default(),
+        failure: error.into(),
+    })?;
+    commands.insert_resource(ActiveController(controller));
+    Ok(())
+}
+
+fn row(id: &EnvId, round: u32, experiment: &Experiment) -> EnvRow {
+    EnvRow { env: id.index, index_in_group: id.index_in_group, episode: experiment.episode(round, id.index) }
+}
+
+/// All envs as rows, in index order.
+fn rows(envs: impl Iterator<Item = EnvId>, round: u32, experiment: &Experiment) -> Vec<EnvRow> {
+    let mut rows: Vec<_> = envs.map(|id| row(&id, round, experiment)).collect();
+    rows.sort_unstable_by_key(|row| row.env);
+    rows
+}
+
+fn begin_episodes(
+    mut controller: ResMut<ActiveController>,
+    mut envs: Query<(&EnvId, &mut Tracker, &mut Feedback, &mut Outcome)>,
+    clock: Res<RunClock>,
+    experiment: Res<Experiment>,
+) {
+    for (_, mut tracker, mut feedback, mut outcome) in &mut envs {
+        tracker.0.reset();
+        feedback.0 = ActionFeedback::default();
+        *outcome = Outcome::default();
+    }
+    controller.0.begin_episode(&rows(envs.iter().map(|(id, ..)| *id), clock.round(), &experiment));
+}
+
+fn end_controller_episodes(
+    mut controller: ResMut<ActiveController>,
+    envs: Query<&EnvId>,
+    clock: Res<RunClock>,
+    experiment: Res<Experiment>,
+) {
+    controller.0.end_episode(&rows(envs.iter().copied(), clock.round(), &experiment));
+}
+
+fn update_signals(
+    mut envs: Query<(&EnvId, &TrainMetrics, &ValMetrics, &mut Tracker, &mut Signals)>,
+    clock: Res<RunClock>,
+    experiment: Res<Experiment>,
+    mut outbox: ResMut<TelemetryOutbox>,
+) -> Result<(), EngineError> {
+    for (id, train, val, mut tracker, mut signals) in &mut envs {
+        let metrics = StepMetrics {
+            step: clock.step(),
+            train_loss: train.loss,
+            train_accuracy: train.accuracy_percent,
+            val_loss: val.loss,
+            val_accuracy: val.accuracy_percent,
+        };
+        signals.0 = tracker.0.update(metrics).map_err(|error| EngineError {
+            phase: "signals",
+            position: Position { env: Some(id.index), ..clock.position() },
+            failure: Failure::Invalid(error.to_string()),
+        })?;
+        if signals.0.just_stabilized {
+            outbox.push(Event::env(
+                experiment.context(id, &clock),
+                HostStabilized {
+                    stable_count: signals.0.stable_count,
+                    required: TrackerConfig::default().stabilization_epochs,
+                    val_loss: Num(val.loss),
+                },
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn report_slots(mut envs: Query<(&SeedSlots, &mut SlotReports)>, blueprints: Res<BlueprintRegistry>) {
+    for (slots, mut reports) in &mut envs {
+        reports.0 = slots.reports(&blueprints);
+    }
+}
+
+fn build_masks(
+    mut envs: Query<(&EnvId, &SlotReports, &mut Masks)>,
+    clock: Res<RunClock>,
+    experiment: Res<Experiment>,
+    blueprints: Res<BlueprintRegistry>,
+) -> Result<(), EngineError> {
+    let choices = selectable(&blueprints, experiment.scenario.lifecycle.allow_parameterless_seeds);
+    let per_slot = vec![choices; experiment.layout.len()];
+    let limits = experiment.limits();
+    for (id, reports, mut masks) in &mut envs {
+        let point = DecisionPoint {
+            env: id.index,
+            episode: experiment.episode(clock.round(), id.index),
+            step: clock.step(),
+        };
+        let set = MaskSet::build(point, &reports.0, &per_slot, &limits);
+        masks.0 = Some(set.map_err(|error| decision_error(error, &clock, Some(id.index)))?);
+    }
+    Ok(())
+}
+
+fn decision_error(error: PolicyError, clock: &RunClock, env: Option<usize>) -> EngineError {
+    EngineError { phase: "decision", position: Position { env, ..clock.position() }, failure: error.into() }
+}
+
+/// One call for all envs, in index order; the controller may narrow the masks first (spec 06 D3-D6).
+fn decide(
+    mut controller: ResMut<ActiveController>,
+    mut envs: Query<(&EnvId, &SlotReports, &Signals, &mut Masks, &mut Chosen)>,
+    clock: Res<RunClock>,
+    experiment: Res<Experiment>,
+) -> Result<(), EngineError> {
+    let mut envs: Vec<_> = envs.iter_mut().collect();
+    envs.sort_unstable_by_key(|(id, ..)| id.index);
+    let mut masks: Vec<_> = envs.iter_mut().filter_map(|(_, _, _, masks, _)| masks.0.take()).collect();
+    let views: Vec<_> = envs
+        .iter()
+        .map(|(id, reports, signals, ..)| EnvView {
+            row: row(id, clock.round(), &experiment),
+            reports: &reports.0,
+            signals: &signals.0,
+        })
+        .collect();
+    let view = DecisionView { round: clock.round(), step: clock.step(), envs: &views };
+    controller.0.restrict(&view, &mut masks).map_err(|error| decision_error(error, &clock, None))?;
+    for (env, masks) in views.iter().zip(&masks) {
+        let point = view.point(env.row);
+        masks.check(point, env.reports).map_err(|error| decision_error(error, &clock, Some(env.row.env)))?;
+    }
+    let decisions = controller.0.decide(&view, &masks).map_err(|error| decision_error(error, &clock, None))?;
+    if decisions.len() != views.len() {
+        return Err(EngineError {
+            phase: "decision",
+            position: clock.position(),
+            failure: Failure::Invalid(format!(
+                "controller `{}` returned {} decisions for {} envs",
+                controller.0.name(),
+                decisions.len(),
+                views.len()
+            )),
+        });
+    }
+    for (((.., slot, chosen), masks), decision) in envs.iter_mut().zip(masks).zip(decisions) {
+        (slot.0, chosen.0) = (Some(masks), Some(decision));
+    }
+    Ok(())
+}
+
+/// Closes the step for the next observation (spec 06 X6).
+fn update_tracking(mut envs: Query<(&Chosen, &Outcome, &SlotReports, &mut Feedback, &mut SeedSlots)>) {
+    for (chosen, outcome, reports, mut feedback, mut slots) in &mut envs {
+        if let Some(decision) = &chosen.0 {
+            feedback.0 = ActionFeedback {
+                last_op: decision.command.op(),
+                last_ok: outcome.status == CommandStatus::Executed,
+            };
+        }
+        for (slot, report) in slots.0.iter_mut().zip(&reports.0) {
+            let was_occupied = report.as_ref().is_some_and(|report| report.stage.is_occupied());
+            if let (true, Some(record)) = (was_occupied, &mut slot.record) {
+                record.age_measurements();
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! How an env grows: plans are carried out, counted and told, whoever made them; and the mechanical tick of every slot.
+
+use bevy_ecs::prelude::*;
+use bevy_ecs::query::QueryData;
+use bevy_ecs::system::SystemParam;
+
+use super::events::{SlotChange, is_contributing};
+use super::slots::{Nursery, carry_out};
+use super::*;
+use crate::health::{EngineError, Failure, Position};
+use crate::seed::{BlueprintRegistry, Limits, Plan, Rules, SeedStage, tick};
+use crate::telemetry::{Event, TelemetryOutbox};
+
+/// Everything of an env that growth changes.
+#[derive(QueryData)]
+#[query_data(mutable)]
+pub struct GrowingEnv {
+    pub id: &'static EnvId,
+    pub device: &'static EnvDevice,
+    pub stream: &'static mut EnvStream,
+    pub slots: &'static mut SeedSlots,
+    pub optimizers: &'static mut SeedOptimizers,
+    pub stats: &'static mut EpisodeStats,
+}
+
+/// Everything outside an env that growth depends on.
+#[derive(SystemParam)]
+pub struct Garden<'w> {
+    pub clock: Res<'w, RunClock>,
+    pub experiment: Res<'w, Experiment>,
+    pub blueprints: Res<'w, BlueprintRegistry>,
+    backend: Res<'w, Backend>,
+    outbox: ResMut<'w, TelemetryOutbox>,
+}
+
+impl Garden<'_> {
+    /// What operations and ticks of this step are judged by.
+    pub fn rules<'a>(&'a self, limits: &'a Limits) -> Rules<'a> {
+        Rules { config: &self.experiment.scenario.lifecycle, limits, step: self.clock.step() }
+    }
+
+    pub fn error(&self, phase: &'static str, env: usize, failure: Failure) -> EngineError {
+        EngineError { phase, position: Position { env: Some(env), ..self.clock.position() }, failure }
+    }
+
+    /// Carries out a plan for slot `index` of `env`, inside the env's stream, and tells and counts what it changed.
+    /// `by_order`: the controller's command of this step is behind it.
+    ///
+    /// # Errors
+    /// As [`carry_out`]; nothing has changed then.
+    pub fn apply(
+        &mut self,
+        plan: Plan,
+        index: usize,
+        env: &mut GrowingEnvItem,
+        by_order: bool,
+    ) -> Result<(), Failure> {
+        let experiment = &*self.experiment;
+        let nursery = Nursery {
+            blueprints: &self.blueprints,
+            optimizer: experiment.task.seed_opt,
+            implementation: self.backend.optimizer,
+            device: env.device.0,
+            run_seed: experiment.scenario.run.seed,
+            round: self.clock.round(),
+            env: env.id.index_in_group,
+        };
+        let slot = &mut env.slots.0[index];
+        let before = slot.record.clone();
+        let guard = env.stream.0.get().enter()?;
+        let change = carry_out(plan, slot, &mut env.optimizers.0[index], &nursery)?;
+        drop(guard);
+
+        let context = experiment.context(env.id, &self.clock);
+        let min_contribution = experiment.scenario.lifecycle.gates.min_contribution;
+        let change = SlotChange {
+            context,
+            slot: slot.spec.slot,
+            before: before.as_ref(),
+            after: slot.record.as_ref(),
+            change: &change,
+            action: by_order.then(|| context.action_id()),
+            min_contribution,
+            stream_key: nursery.stream_key(env.stats.germinated),
+        };
+        self.outbox.extend(change.events());
+        count(&mut env.stats, &change, min_contribution);
+        Ok(())
+    }
+
+    pub fn tell(&mut self, event: Event) {
+        self.outbox.push(event);
+    }
+}
+
+fn count(stats: &mut EpisodeStats, change: &SlotChange, min_contribution: f64) {
+    match (change.stage_entered(), change.after) {
+        (Some(SeedStage::Germinated), _) => stats.germinated += 1,
+        (Some(SeedStage::Pruned), _) => stats.pruned += 1,
+        (Some(SeedStage::Fossilized), Some(seed)) => {
+            stats.fossilized += 1;
+            stats.contributing += u32::from(is_contributing(seed, min_contribution));
+        }
+        _ => {}
+    }
+}
+
+/// The tick of every slot, once per step, after the command (spec 06 X3).
+pub fn advance_lifecycle(mut envs: Query<GrowingEnv>, mut garden: Garden) -> Result<(), EngineError> {
+    let limits = garden.experiment.limits();
+    let mut envs: Vec<_> = envs.iter_mut().collect();
+    envs.sort_unstable_by_key(|env| env.id.index);
+    for env in &mut envs {
+        for index in 0..env.slots.0.len() {
+            let plan = tick(env.slots.0[index].record.as_ref(), &garden.rules(&limits));
+            let id = env.id.index;
+            garden.apply(plan, index, env, false).map_err(|failure| garden.error("lifecycle", id, failure))?;
+        }
+    }
+    Ok(())
+}
