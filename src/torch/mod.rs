@@ -1,1 +1,37 @@
-//! torch
+//! What tch lacks, safely: guards, streams, fused optimizers, multi-tensor gradients, the door for reads, CUDA at run time.
+//!
+//! Everything unsafe of the engine lives in this folder, over one small C++ file (`shim.cpp`) that uses libtorch's
+//! device-generic headers only: the engine compiles against a CPU-only libtorch and finds CUDA at run time
+//! (spec 06 §5.4). C++ exceptions arrive as [`TorchError`].
+
+mod cuda;
+mod device;
+mod error;
+mod ffi;
+mod gradients;
+mod guards;
+mod memory;
+mod optimizer;
+mod plain;
+mod precision;
+mod read;
+mod scaler;
+mod stream;
+mod tensors;
+mod threads;
+mod trace;
+
+pub use cuda::{CudaError, load_cuda};
+pub use device::{DeviceError, DeviceSpec};
+pub use error::{TorchError, catch};
+pub use gradients::{GroupNorm, clip_group, grad_stats, zero_grads};
+pub use guards::{Autocast, Inference, NoGrad};
+pub use memory::{AllocatorStats, allocator_stats, keep_freed_blocks};
+pub use optimizer::{Implementation, Optimizer, SelfTest, self_test};
+pub use precision::{cpu_has_bf16, set_deterministic, set_matmul_precision};
+pub use read::{HostSyncCounter, read_f32, read_f64, read_i64};
+pub use scaler::LossScaler;
+pub use stream::{Event, Stream, StreamGuard};
+pub use tensors::{channels_last, copy_all, copy_into, is_channels_last, zero_all};
+pub use threads::set_intra_op_threads;
+pub use trace::{StreamTrace, TraceEntry, TraceOperation};

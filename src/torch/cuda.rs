@@ -1,0 +1,95 @@
+//! CUDA at run time: one binary serves machines with and without it.
+//!
+//! The engine links libtorch's CPU part only. Where a scenario asks for a CUDA device, the CUDA part is opened before
+//! libtorch is used for anything else; it registers itself with the CPU part. CPU runs never come here.
+
+use tch::Cuda;
+
+/// Why CUDA devices cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CudaError {
+    #[error(
+        "the run asks for `cuda:{index}`, but libtorch's CUDA part cannot be opened ({reason}); run `make setup-cuda`, or choose `cpu`"
+    )]
+    Missing { index: usize, reason: String },
+    #[error(
+        "the run asks for `cuda:{index}`, but libtorch finds no usable GPU or driver on this machine; choose `cpu`"
+    )]
+    NoDevice { index: usize },
+    #[error(
+        "the run asks for `cuda:{index}`, but this machine has only {count} CUDA device(s), counted from 0"
+    )]
+    OutOfRange { index: usize, count: usize },
+}
+
+/// Opens libtorch's CUDA part and checks that a device of each of `indices` exists.
+///
+/// Call this before anything else touches libtorch (it looks for CUDA once), and before other threads exist. With
+/// `deterministic` cuBLAS gets the fixed workspace that reproducible products need, unless the user chose one.
+pub fn load_cuda(indices: &[usize], deterministic: bool) -> Result<(), CudaError> {
+    let Some(&first) = indices.first() else {
+        return Ok(());
+    };
+    if deterministic && std::env::var_os(WORKSPACE_VARIABLE).is_none() {
+        // SAFETY: by this function's contract no other thread exists that could read the environment meanwhile.
+        unsafe { std::env::set_var(WORKSPACE_VARIABLE, ":4096:8") };
+    }
+    open_libtorch_cuda().map_err(|reason| CudaError::Missing {
+        index: first,
+        reason,
+    })?;
+    if !Cuda::is_available() {
+        return Err(CudaError::NoDevice { index: first });
+    }
+    let count = usize::try_from(Cuda::device_count()).unwrap_or(0);
+    match indices.iter().find(|&&index| index >= count) {
+        Some(&index) => Err(CudaError::OutOfRange { index, count }),
+        None => Ok(()),
+    }
+}
+
+const WORKSPACE_VARIABLE: &str = "CUBLAS_WORKSPACE_CONFIG";
+
+/// Opens the library for the rest of the process: libtorch keeps pointers into it.
+#[cfg(unix)]
+fn open_libtorch_cuda() -> Result<(), String> {
+    use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
+
+    // SAFETY: the initialisers of libtorch_cuda register kernels and expect nothing but a loaded libtorch_cpu, which
+    // this binary is linked with.
+    let library = unsafe { Library::open(Some("libtorch_cuda.so"), RTLD_NOW | RTLD_GLOBAL) }
+        .map_err(|error| match std::error::Error::source(&error) {
+            // libloading's own text says only that it failed; the loader's names the file that is missing.
+            Some(cause) => cause.to_string(),
+            None => error.to_string(),
+        })?;
+    std::mem::forget(library);
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn open_libtorch_cuda() -> Result<(), String> {
+    Err("CUDA devices are supported on Linux only".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_without_cuda_devices_opens_nothing() {
+        assert_eq!(load_cuda(&[], false), Ok(()));
+    }
+
+    #[test]
+    fn messages_name_the_device_and_the_way_out() {
+        let missing = CudaError::Missing {
+            index: 1,
+            reason: "no such file".into(),
+        };
+        assert!(missing.to_string().contains("cuda:1"));
+        assert!(missing.to_string().contains("make setup-cuda"));
+        let beyond = CudaError::OutOfRange { index: 4, count: 2 };
+        assert!(beyond.to_string().contains("only 2 CUDA device(s)"));
+    }
+}

@@ -1,0 +1,192 @@
+//! The declarations of `shim.cpp` and the conversion of its errors. Nothing leaves this folder.
+
+use std::ffi::{CStr, c_char};
+use std::marker::{PhantomData, PhantomPinned};
+
+use smallvec::SmallVec;
+use tch::{Device, Tensor};
+use torch_sys::C_tensor;
+
+use super::TorchError;
+
+/// Lists up to this long are passed without touching the heap.
+pub(super) type TensorPointers = SmallVec<[*mut C_tensor; 64]>;
+
+/// The pointers of `tensors`, valid as long as the slice is borrowed.
+pub(super) fn pointers(tensors: &[Tensor]) -> TensorPointers {
+    tensors.iter().map(pointer).collect()
+}
+
+/// The pointer of one tensor. libtorch's tensors are shared handles with interior mutability, which is why the C++
+/// side may write through a handle that Rust borrows immutably; tch's own in-place operators do the same.
+pub(super) fn pointer(tensor: &Tensor) -> *mut C_tensor {
+    tensor.as_ptr().cast_mut()
+}
+
+/// The pointer of an optional tensor, null for `None`.
+pub(super) fn optional_pointer(tensor: Option<&Tensor>) -> *const C_tensor {
+    tensor.map_or(std::ptr::null(), Tensor::as_ptr)
+}
+
+/// Takes over the error text of a shim call.
+///
+/// # Safety
+/// `error` is null or was returned by a function of the shim and is passed here once.
+pub(super) unsafe fn check(error: *mut c_char) -> Result<(), TorchError> {
+    if error.is_null() {
+        return Ok(());
+    }
+    // SAFETY: the shim returns a NUL-terminated string of its own; it is freed once, after the copy.
+    let message = unsafe {
+        let message = CStr::from_ptr(error).to_string_lossy().into_owned();
+        simic_free_error(error);
+        message
+    };
+    Err(TorchError::classify(message))
+}
+
+/// libtorch's number of a device's type.
+pub(super) fn device_type(device: Device) -> i64 {
+    match device {
+        Device::Cpu => 0,
+        Device::Cuda(_) => 1,
+        Device::Mps => 13,
+        Device::Vulkan => 10,
+    }
+}
+
+/// A stream as plain numbers, the inverse of `c10::Stream::pack3`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RawStream {
+    pub id: i64,
+    pub index: i64,
+    pub device_type: i64,
+}
+
+/// The autocast modes of one device type on this thread.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RawAutocast {
+    pub device_type: i64,
+    pub dtype: i64,
+    pub enabled: bool,
+    pub cache_enabled: bool,
+}
+
+/// A C++ object that Rust only ever holds by pointer.
+#[repr(C)]
+pub(super) struct Opaque {
+    _bytes: [u8; 0],
+    _marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+unsafe extern "C" {
+    fn simic_free_error(error: *mut c_char);
+
+    pub(super) fn simic_zero_grads(params: *const *mut C_tensor, n: usize) -> *mut c_char;
+    pub(super) fn simic_clip_grads(
+        params: *const *mut C_tensor,
+        n: usize,
+        max_norm: f64,
+        norm: *mut C_tensor,
+        bad: *mut C_tensor,
+    ) -> *mut c_char;
+    pub(super) fn simic_grad_stats(
+        params: *const *mut C_tensor,
+        n: usize,
+        vanishing: f64,
+        exploding: f64,
+        out: *mut C_tensor,
+    ) -> *mut c_char;
+    pub(super) fn simic_unscale_grads(
+        params: *const *mut C_tensor,
+        n: usize,
+        inverse_scale: *const C_tensor,
+        found_inf: *mut C_tensor,
+    ) -> *mut c_char;
+    pub(super) fn simic_zero_all(tensors: *const *mut C_tensor, n: usize) -> *mut c_char;
+    pub(super) fn simic_copy_all(
+        to: *const *mut C_tensor,
+        from: *const *mut C_tensor,
+        n: usize,
+        non_blocking: bool,
+    ) -> *mut c_char;
+
+    pub(super) fn simic_fused_sgd(
+        params: *const *mut C_tensor,
+        momenta: *const *mut C_tensor,
+        n: usize,
+        lr: f64,
+        momentum: f64,
+        weight_decay: f64,
+        found_inf: *const C_tensor,
+    ) -> *mut c_char;
+    pub(super) fn simic_fused_adamw(
+        params: *const *mut C_tensor,
+        exp_avgs: *const *mut C_tensor,
+        exp_avg_sqs: *const *mut C_tensor,
+        steps: *const *mut C_tensor,
+        n: usize,
+        lr: f64,
+        beta1: f64,
+        beta2: f64,
+        eps: f64,
+        weight_decay: f64,
+        found_inf: *const C_tensor,
+    ) -> *mut c_char;
+
+    pub(super) fn simic_copy_into(
+        to: *mut C_tensor,
+        from: *const C_tensor,
+        non_blocking: bool,
+    ) -> *mut c_char;
+    pub(super) fn simic_channels_last(
+        tensor: *const C_tensor,
+        out: *mut *mut C_tensor,
+    ) -> *mut c_char;
+    pub(super) fn simic_is_channels_last(tensor: *const C_tensor, out: *mut bool) -> *mut c_char;
+
+    pub(super) safe fn simic_grad_enabled() -> bool;
+    pub(super) safe fn simic_set_grad_enabled(enabled: bool);
+    pub(super) fn simic_inference_begin(out: *mut *mut Opaque) -> *mut c_char;
+    pub(super) fn simic_inference_end(mode: *mut Opaque);
+    pub(super) fn simic_autocast_set(
+        mode: *const RawAutocast,
+        previous: *mut RawAutocast,
+    ) -> *mut c_char;
+
+    pub(super) fn simic_stream_from_pool(
+        device_type: i64,
+        index: i64,
+        out: *mut RawStream,
+    ) -> *mut c_char;
+    pub(super) fn simic_stream_exchange(
+        stream: *const RawStream,
+        previous: *mut RawStream,
+        previous_device: *mut i64,
+    ) -> *mut c_char;
+    pub(super) fn simic_stream_restore(
+        previous: *const RawStream,
+        previous_device: i64,
+    ) -> *mut c_char;
+    pub(super) fn simic_stream_synchronize(stream: *const RawStream) -> *mut c_char;
+    pub(super) fn simic_record_stream(
+        tensor: *mut C_tensor,
+        stream: *const RawStream,
+    ) -> *mut c_char;
+    pub(super) fn simic_event_new(device_type: i64, out: *mut *mut Opaque) -> *mut c_char;
+    pub(super) fn simic_event_free(event: *mut Opaque);
+    pub(super) fn simic_event_record(event: *mut Opaque, stream: *const RawStream) -> *mut c_char;
+    pub(super) fn simic_event_wait(event: *const Opaque, stream: *const RawStream) -> *mut c_char;
+    pub(super) fn simic_event_synchronize(event: *const Opaque) -> *mut c_char;
+
+    pub(super) fn simic_set_matmul_precision(precision: *const c_char) -> *mut c_char;
+    pub(super) fn simic_set_deterministic(on: bool) -> *mut c_char;
+    pub(super) fn simic_allocator_stats(
+        device_type: i64,
+        index: i64,
+        allocated: *mut i64,
+        reserved: *mut i64,
+    ) -> *mut c_char;
+}

@@ -1,0 +1,386 @@
+//! The engine's optimizers: fused SGD and fused AdamW over plain state tensors (spec 01 §11, 04 §8, 06 §7.2).
+//!
+//! tch's optimizers can neither export nor reset their state nor drop a parameter; checkpoints, rollback and gates need
+//! all three. One optimizer owns one group: a host, or one seed with its gate. Parameters are leaves that require
+//! gradients; state tensors have the parameter's layout and exist, zeroed, from birth, so nothing is allocated later.
+
+use tch::{Device, Kind, Tensor};
+
+use super::ffi::{self, optional_pointer, pointers};
+use super::guards::NoGrad;
+use super::plain::{self, AdamW, Moments, Sgd};
+use super::read::copy_to_host;
+use super::{TorchError, catch, zero_all};
+use crate::scenario::OptimizerConfig;
+
+/// How steps are computed; the numbers agree within 1e-6 relative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Implementation {
+    /// One libtorch kernel for the whole group.
+    Fused,
+    /// Tensor by tensor, for devices that refuse the kernels.
+    Plain,
+}
+
+/// An optimizer over one parameter group.
+#[derive(Debug)]
+pub struct Optimizer {
+    implementation: Implementation,
+    params: Vec<Tensor>,
+    rule: Rule,
+}
+
+/// An update rule with its state: of each kind one tensor per parameter, in the parameters' order.
+#[derive(Debug)]
+enum Rule {
+    Sgd {
+        hyper: Sgd,
+        /// Empty without momentum.
+        velocity: Vec<Tensor>,
+    },
+    AdamW {
+        hyper: AdamW,
+        exp_avg: Vec<Tensor>,
+        exp_avg_sq: Vec<Tensor>,
+        /// f32 scalars: updates made so far, per parameter.
+        step: Vec<Tensor>,
+    },
+}
+
+impl Rule {
+    fn new(config: &OptimizerConfig) -> Self {
+        match *config {
+            OptimizerConfig::Sgd {
+                lr,
+                momentum,
+                weight_decay,
+            } => Self::Sgd {
+                hyper: Sgd {
+                    lr,
+                    momentum,
+                    weight_decay,
+                },
+                velocity: Vec::new(),
+            },
+            OptimizerConfig::AdamW {
+                lr,
+                beta1,
+                beta2,
+                eps,
+                weight_decay,
+            } => Self::AdamW {
+                hyper: AdamW {
+                    lr,
+                    beta1,
+                    beta2,
+                    eps,
+                    weight_decay,
+                },
+                exp_avg: Vec::new(),
+                exp_avg_sq: Vec::new(),
+                step: Vec::new(),
+            },
+        }
+    }
+
+    /// The state lists with their names.
+    fn lists(&self) -> Vec<(&'static str, &[Tensor])> {
+        match self {
+            Self::Sgd { velocity, .. } => vec![("velocity", velocity)],
+            Self::AdamW {
+                exp_avg,
+                exp_avg_sq,
+                step,
+                ..
+            } => vec![
+                ("exp_avg", exp_avg),
+                ("exp_avg_sq", exp_avg_sq),
+                ("step", step),
+            ],
+        }
+    }
+}
+
+impl Optimizer {
+    /// An optimizer over `params` (shallow clones of leaves that require gradients), with zeroed state.
+    ///
+    /// # Errors
+    /// `Other` if a parameter is no leaf that requires a gradient.
+    pub fn new(
+        config: &OptimizerConfig,
+        params: Vec<Tensor>,
+        implementation: Implementation,
+    ) -> Result<Self, TorchError> {
+        let mut optimizer = Self {
+            implementation,
+            params: Vec::with_capacity(params.len()),
+            rule: Rule::new(config),
+        };
+        optimizer.append(params)?;
+        Ok(optimizer)
+    }
+
+    /// The parameters, in the order in which they were given.
+    pub fn params(&self) -> &[Tensor] {
+        &self.params
+    }
+
+    /// Adds parameters with zeroed state, e.g. of a gate that a seed grew later.
+    ///
+    /// # Errors
+    /// `Other` if a parameter is no leaf that requires a gradient; the optimizer is then unchanged.
+    pub fn append(&mut self, params: Vec<Tensor>) -> Result<(), TorchError> {
+        if let Some(stray) = params.iter().find(|p| !p.is_leaf() || !p.requires_grad()) {
+            return Err(TorchError::Other(format!(
+                "a tensor of size {:?} cannot be trained: it is no leaf that requires a gradient",
+                stray.size()
+            )));
+        }
+        match &mut self.rule {
+            Rule::Sgd { hyper, velocity } => {
+                if hyper.momentum != 0.0 {
+                    velocity.extend(zeros_like(&params)?);
+                }
+            }
+            Rule::AdamW {
+                exp_avg,
+                exp_avg_sq,
+                step,
+                ..
+            } => {
+                let (first, second) = (zeros_like(&params)?, zeros_like(&params)?);
+                let counts = params
+                    .iter()
+                    .map(|p| Ok(Tensor::f_zeros([0i64; 0], (Kind::Float, p.device()))?))
+                    .collect::<Result<Vec<_>, TorchError>>()?;
+                exp_avg.extend(first);
+                exp_avg_sq.extend(second);
+                step.extend(counts);
+            }
+        }
+        self.params.extend(params);
+        Ok(())
+    }
+
+    /// Drops the parameters from index `len` on, with their state.
+    pub fn truncate(&mut self, len: usize) {
+        self.params.truncate(len);
+        match &mut self.rule {
+            Rule::Sgd { velocity, .. } => velocity.truncate(len),
+            Rule::AdamW {
+                exp_avg,
+                exp_avg_sq,
+                step,
+                ..
+            } => {
+                exp_avg.truncate(len);
+                exp_avg_sq.truncate(len);
+                step.truncate(len);
+            }
+        }
+    }
+
+    /// Zeroes the state in place: the next step is a first step.
+    pub fn zero_state(&mut self) -> Result<(), TorchError> {
+        self.rule
+            .lists()
+            .into_iter()
+            .try_for_each(|(_, list)| zero_all(list))
+    }
+
+    /// Zeroes the defined gradients in place; undefined ones stay undefined.
+    pub fn zero_grad(&mut self) -> Result<(), TorchError> {
+        super::zero_grads(&self.params)
+    }
+
+    /// Changes the weight decay, e.g. to 0 when a seed is committed.
+    pub fn set_weight_decay(&mut self, weight_decay: f64) {
+        match &mut self.rule {
+            Rule::Sgd { hyper, .. } => hyper.weight_decay = weight_decay,
+            Rule::AdamW { hyper, .. } => hyper.weight_decay = weight_decay,
+        }
+    }
+
+    /// The state by name, one tensor per parameter (velocities only where there is momentum). The tensors are the live
+    /// ones: copying into them restores a state.
+    pub fn state_tensors(&self) -> Vec<(&'static str, &[Tensor])> {
+        self.rule.lists()
+    }
+
+    /// Updates the parameters from their gradients.
+    ///
+    /// Parameters without a gradient are skipped: neither momentum decay nor weight decay nor step count. `found_inf`
+    /// is an f32 scalar on the parameters' device; where it is 1 nothing changes at all.
+    pub fn step(&mut self, found_inf: Option<&Tensor>) -> Result<(), TorchError> {
+        match self.implementation {
+            Implementation::Fused => self.fused_step(found_inf),
+            Implementation::Plain => catch(|| self.plain_step(found_inf)),
+        }
+    }
+
+    fn fused_step(&self, found_inf: Option<&Tensor>) -> Result<(), TorchError> {
+        let params = pointers(&self.params);
+        let found_inf = optional_pointer(found_inf);
+        match &self.rule {
+            Rule::Sgd { hyper, velocity } => {
+                let velocity = pointers(velocity);
+                // SAFETY: `velocity` holds one tensor per parameter, or none where momentum is 0 and the shim reads
+                // none; all tensors are borrowed from `self` through the call.
+                unsafe {
+                    ffi::check(ffi::simic_fused_sgd(
+                        params.as_ptr(),
+                        velocity.as_ptr(),
+                        params.len(),
+                        hyper.lr,
+                        hyper.momentum,
+                        hyper.weight_decay,
+                        found_inf,
+                    ))
+                }
+            }
+            Rule::AdamW {
+                hyper,
+                exp_avg,
+                exp_avg_sq,
+                step,
+            } => {
+                let (first, second, counts) =
+                    (pointers(exp_avg), pointers(exp_avg_sq), pointers(step));
+                // SAFETY: the four lists hold one tensor per parameter; all are borrowed from `self` through the call.
+                unsafe {
+                    ffi::check(ffi::simic_fused_adamw(
+                        params.as_ptr(),
+                        first.as_ptr(),
+                        second.as_ptr(),
+                        counts.as_ptr(),
+                        params.len(),
+                        hyper.lr,
+                        hyper.beta1,
+                        hyper.beta2,
+                        hyper.eps,
+                        hyper.weight_decay,
+                        found_inf,
+                    ))
+                }
+            }
+        }
+    }
+
+    fn plain_step(&mut self, found_inf: Option<&Tensor>) {
+        let _no_grad = NoGrad::new();
+        for (index, param) in self.params.iter_mut().enumerate() {
+            let grad = param.grad();
+            if !grad.defined() {
+                continue;
+            }
+            match &mut self.rule {
+                Rule::Sgd { hyper, velocity } => {
+                    plain::sgd_step(param, &grad, velocity.get_mut(index), *hyper, found_inf);
+                }
+                Rule::AdamW {
+                    hyper,
+                    exp_avg,
+                    exp_avg_sq,
+                    step,
+                } => {
+                    let moments = Moments {
+                        exp_avg: &mut exp_avg[index],
+                        exp_avg_sq: &mut exp_avg_sq[index],
+                        step: &mut step[index],
+                    };
+                    plain::adamw_step(param, &grad, moments, *hyper, found_inf);
+                }
+            }
+        }
+    }
+}
+
+fn zeros_like(params: &[Tensor]) -> Result<Vec<Tensor>, TorchError> {
+    params.iter().map(|p| Ok(p.f_zeros_like()?)).collect()
+}
+
+/// Outcome of [`self_test`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SelfTest {
+    pub implementation: Implementation,
+    /// Why the fused kernels were refused; the caller announces it once.
+    pub refused: Option<String>,
+}
+
+/// Tries the fused kernels on a tiny tensor of `device` and compares them with the plain formulas (spec 06 §7.6).
+///
+/// Run once at start per device; this reads the device, so never inside a step.
+pub fn self_test(device: Device) -> SelfTest {
+    let rules = [
+        (
+            "SGD",
+            OptimizerConfig::Sgd {
+                lr: 0.1,
+                momentum: 0.9,
+                weight_decay: 0.01,
+            },
+        ),
+        (
+            "AdamW",
+            OptimizerConfig::AdamW {
+                lr: 0.1,
+                beta1: 0.9,
+                beta2: 0.999,
+                eps: 1e-8,
+                weight_decay: 0.01,
+            },
+        ),
+    ];
+    let refused = rules
+        .iter()
+        .find_map(|(name, rule)| match disagreement(rule, device) {
+            Ok(difference) if difference <= 1e-6 => None,
+            Ok(difference) => Some(format!(
+                "fused {name} differs from its formula by {difference:e} on {device:?}"
+            )),
+            Err(error) => Some(format!("fused {name} fails on {device:?}: {error}")),
+        });
+    SelfTest {
+        implementation: match refused {
+            None => Implementation::Fused,
+            Some(_) => Implementation::Plain,
+        },
+        refused,
+    }
+}
+
+/// Largest difference of the parameters between both implementations over a good, a suppressed and a good step.
+fn disagreement(rule: &OptimizerConfig, device: Device) -> Result<f64, TorchError> {
+    let results = [Implementation::Fused, Implementation::Plain]
+        .map(|implementation| trial_steps(rule, implementation, device));
+    let [fused, plain] = results;
+    let (fused, plain) = (fused?, plain?);
+    let difference = catch(|| (fused - plain).abs().max())?;
+    Ok(copy_to_host(&difference, Kind::Double)?[0])
+}
+
+fn trial_steps(
+    rule: &OptimizerConfig,
+    implementation: Implementation,
+    device: Device,
+) -> Result<Tensor, TorchError> {
+    let param = catch(|| {
+        Tensor::from_slice(&[1.0f32, -0.5, 0.25])
+            .to_device(device)
+            .set_requires_grad(true)
+    })?;
+    let mut optimizer = Optimizer::new(rule, vec![param.shallow_clone()], implementation)?;
+    for suppressed in [0.0, 1.0, 0.0] {
+        let found_inf = catch(|| {
+            (&param * &param).sum(Kind::Float).backward();
+            Tensor::full([0i64; 0], suppressed, (Kind::Float, device))
+        })?;
+        optimizer.step(Some(&found_inf))?;
+        optimizer.zero_grad()?;
+    }
+    Ok(param.detach())
+}
+
+#[cfg(test)]
+#[path = "optimizer_tests.rs"]
+mod tests;

@@ -1,0 +1,50 @@
+//! Process-wide arithmetic switches, set once at start, and what the processor can do.
+
+use super::TorchError;
+use super::ffi;
+use crate::scenario::MatmulPrecision;
+
+/// Sets the precision of f32 matrix products and, below `highest`, lets cuDNN use TF32 (spec 06 §2).
+///
+/// Process-wide. It is meant for CUDA: on CPU libtorch's default, `highest`, stays unless this is called.
+pub fn set_matmul_precision(precision: MatmulPrecision) -> Result<(), TorchError> {
+    let name = match precision {
+        MatmulPrecision::Highest => c"highest",
+        MatmulPrecision::High => c"high",
+        MatmulPrecision::Medium => c"medium",
+    };
+    // SAFETY: `name` is a NUL-terminated constant.
+    unsafe { ffi::check(ffi::simic_set_matmul_precision(name.as_ptr())) }
+}
+
+/// Restricts libtorch to deterministic kernels and turns cuDNN's autotuning off (spec 06 §2). Process-wide.
+///
+/// cuBLAS needs a fixed workspace besides, which [`load_cuda`](super::load_cuda) sees to.
+pub fn set_deterministic(on: bool) -> Result<(), TorchError> {
+    // SAFETY: no pointers are passed.
+    unsafe { ffi::check(ffi::simic_set_deterministic(on)) }
+}
+
+/// Whether the processor multiplies bf16 in hardware (AVX512-BF16), so that `amp` is worth its casts on CPU.
+pub fn cpu_has_bf16() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        std::is_x86_feature_detected!("avx512bf16")
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    fn bf16_is_reported_where_the_kernel_lists_it() {
+        let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").expect("cpuinfo");
+        let listed = cpuinfo.split_whitespace().any(|flag| flag == "avx512_bf16");
+
+        assert_eq!(super::cpu_has_bf16(), listed);
+    }
+}

@@ -1,0 +1,129 @@
+//! The one door from device to host: every read goes through here, is counted, and is refused inside a step.
+//!
+//! A read waits for the device. Between the start of a step and its one sync the engine may not wait (spec 06 §5.1 S5);
+//! in debug builds a read there panics. clippy's disallowed methods keep the direct calls out of the rest of the crate.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use bevy_ecs::resource::Resource;
+use tch::{Kind, Tensor, kind};
+
+use super::trace::{StreamTrace, TraceOperation};
+use super::{TorchError, catch};
+
+/// Counts device-to-host reads and knows whether one is allowed now.
+#[derive(Debug, Default, Resource)]
+pub struct HostSyncCounter {
+    reads: AtomicU64,
+    forbidden: AtomicBool,
+    trace: Option<StreamTrace>,
+}
+
+impl HostSyncCounter {
+    /// A counter that also records every read in `trace`.
+    pub fn traced(trace: StreamTrace) -> Self {
+        Self {
+            trace: Some(trace),
+            ..Self::default()
+        }
+    }
+
+    /// Reads so far.
+    pub fn count(&self) -> u64 {
+        self.reads.load(Ordering::Relaxed)
+    }
+
+    /// From here to [`allow`](Self::allow) a read is a mistake of the engine.
+    pub fn forbid(&self) {
+        self.forbidden.store(true, Ordering::Relaxed);
+    }
+
+    /// Reads are in order again.
+    pub fn allow(&self) {
+        self.forbidden.store(false, Ordering::Relaxed);
+    }
+
+    fn record(&self, tensor: &Tensor) {
+        debug_assert!(
+            !self.forbidden.load(Ordering::Relaxed),
+            "a device tensor is read where the engine may not wait (spec 06 §5.1 S5)"
+        );
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        if let Some(trace) = &self.trace {
+            trace.record(None, TraceOperation::Read, Some(tensor));
+        }
+    }
+}
+
+/// All elements of `tensor` as f64, row by row. Waits for the device.
+pub fn read_f64(tensor: &Tensor, counter: &HostSyncCounter) -> Result<Vec<f64>, TorchError> {
+    read(tensor, Kind::Double, counter)
+}
+
+/// All elements of `tensor` as f32, row by row. Waits for the device.
+pub fn read_f32(tensor: &Tensor, counter: &HostSyncCounter) -> Result<Vec<f32>, TorchError> {
+    read(tensor, Kind::Float, counter)
+}
+
+/// All elements of `tensor` as i64, row by row; fractions are cut off. Waits for the device.
+pub fn read_i64(tensor: &Tensor, counter: &HostSyncCounter) -> Result<Vec<i64>, TorchError> {
+    read(tensor, Kind::Int64, counter)
+}
+
+fn read<T: kind::Element + Copy + Default>(
+    tensor: &Tensor,
+    kind: Kind,
+    counter: &HostSyncCounter,
+) -> Result<Vec<T>, TorchError> {
+    counter.record(tensor);
+    copy_to_host(tensor, kind)
+}
+
+/// The uncounted copy, for self-tests before a run begins.
+pub(super) fn copy_to_host<T: kind::Element + Copy + Default>(
+    tensor: &Tensor,
+    kind: Kind,
+) -> Result<Vec<T>, TorchError> {
+    let flat = catch(|| tensor.detach().to_kind(kind).contiguous())?;
+    let mut values = vec![T::default(); flat.numel()];
+    let n = values.len();
+    #[expect(clippy::disallowed_methods, reason = "this is the door")]
+    flat.f_copy_data(&mut values, n)?;
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use tch::Device;
+
+    use super::*;
+
+    #[test]
+    fn elements_arrive_in_row_order_whatever_the_layout_and_each_read_counts_once() {
+        let counter = HostSyncCounter::default();
+        let table = Tensor::arange(6, (Kind::Int64, Device::Cpu)).reshape([2, 3]);
+
+        let turned = read_f64(&table.transpose(0, 1), &counter).expect("read");
+        let rows = read_i64(&table, &counter).expect("read");
+        let empty = read_f32(&table.narrow(0, 0, 0), &counter).expect("read");
+
+        assert_eq!(turned, [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
+        assert_eq!(rows, [0, 1, 2, 3, 4, 5]);
+        assert!(empty.is_empty());
+        assert_eq!(counter.count(), 3);
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    fn a_read_in_a_forbidden_phase_panics_and_afterwards_reads_are_free_again() {
+        let counter = HostSyncCounter::default();
+        let tensor = Tensor::ones([1], (Kind::Float, Device::Cpu));
+
+        counter.forbid();
+        assert!(catch(|| read_f64(&tensor, &counter)).is_err());
+        counter.allow();
+
+        assert_eq!(read_f64(&tensor, &counter), Ok(vec![1.0]));
+        assert_eq!(counter.count(), 1);
+    }
+}

@@ -1,0 +1,446 @@
+// What tch lacks, as plain C functions over libtorch's device-generic headers (spec 06 §5.4).
+//
+// Conventions: tensors come as `at::Tensor*`, the pointers that tch holds; every function returns null or an error text
+// that the caller frees with simic_free_error; nothing here reads a CUDA tensor's value. Lists of parameters go through
+// one call each, because on small networks the dispatch of many small operators costs more than their arithmetic.
+
+#include <ATen/Context.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_foreach_copy.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/_foreach_norm.h>
+#include <ATen/ops/_foreach_zero.h>
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/_fused_sgd.h>
+#include <ATen/ops/clamp.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/Event.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/SmallVector.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+
+namespace {
+
+using at::Tensor;
+// Hosts and seeds of the image tasks have fewer parameters than this: their lists live on the stack.
+using Tensors = c10::SmallVector<Tensor, 64>;
+
+template <typename F>
+char* guarded(F&& body) {
+  try {
+    body();
+    return nullptr;
+  } catch (const std::exception& error) {
+    return strdup(error.what());
+  } catch (...) {
+    return strdup("unknown C++ exception");
+  }
+}
+
+bool same_layout(const Tensor& a, const Tensor& b) {
+  const auto sizes = a.sizes();
+  if (sizes != b.sizes()) return false;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] != 1 && a.stride(i) != b.stride(i)) return false;
+  }
+  return true;
+}
+
+// True where the elements can be walked as one flat array of f32.
+bool is_flat_cpu_f32(const Tensor& t) {
+  return t.device().is_cpu() && t.scalar_type() == at::kFloat && t.is_non_overlapping_and_dense();
+}
+
+Tensors defined_grads(Tensor* const* params, size_t n) {
+  Tensors grads;
+  for (size_t i = 0; i < n; ++i) {
+    const Tensor& grad = params[i]->grad();
+    if (grad.defined()) grads.push_back(grad);
+  }
+  return grads;
+}
+
+bool all_flat_cpu_f32(const Tensors& tensors) {
+  for (const Tensor& t : tensors) {
+    if (!is_flat_cpu_f32(t)) return false;
+  }
+  return true;
+}
+
+// Σ x² in f64, in eight interleaved partial sums: a fixed order, so the result does not depend on threads.
+double sum_of_squares(const Tensor& t) {
+  const float* x = t.const_data_ptr<float>();
+  const int64_t n = t.numel();
+  double sums[8] = {};
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    for (int lane = 0; lane < 8; ++lane) {
+      const double value = x[i + lane];
+      sums[lane] += value * value;
+    }
+  }
+  for (; i < n; ++i) sums[i % 8] += static_cast<double>(x[i]) * x[i];
+  return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
+}
+
+void scale_in_place(const Tensor& t, float factor) {
+  float* x = t.data_ptr<float>();
+  const int64_t n = t.numel();
+  for (int64_t i = 0; i < n; ++i) x[i] *= factor;
+  t.unsafeGetTensorImpl()->bump_version();
+}
+
+// One f64 vector of the tensors' L2 norms, on their device.
+Tensor norms_of(const Tensors& tensors) {
+  return at::stack(at::_foreach_norm(tensors, 2, at::kDouble));
+}
+
+void zero_tensors(const Tensors& tensors) {
+  Tensors others;
+  for (const Tensor& t : tensors) {
+    if (t.device().is_cpu() && t.is_non_overlapping_and_dense()) {
+      std::memset(t.data_ptr(), 0, t.nbytes());
+      t.unsafeGetTensorImpl()->bump_version();
+    } else {
+      others.push_back(t);
+    }
+  }
+  if (!others.empty()) at::_foreach_zero_(others);
+}
+
+std::optional<Tensor> optional(const Tensor* tensor) {
+  return tensor == nullptr ? std::optional<Tensor>() : std::optional<Tensor>(*tensor);
+}
+
+// The gradient with the parameter's strides, which the fused kernels take for granted.
+Tensor grad_in_layout_of(const Tensor& param, const Tensor& grad) {
+  if (same_layout(param, grad)) return grad;
+  return at::empty_like(param, grad.options()).copy_(grad);
+}
+
+c10::Stream unpack(int64_t id, int64_t index, int64_t type) {
+  return c10::Stream::unpack3(id, static_cast<c10::DeviceIndex>(index), static_cast<c10::DeviceType>(type));
+}
+
+c10::impl::VirtualGuardImpl backend(int64_t type) {
+  return c10::impl::VirtualGuardImpl(static_cast<c10::DeviceType>(type));
+}
+
+}  // namespace
+
+extern "C" {
+
+struct SimicStream {
+  int64_t id;
+  int64_t index;
+  int64_t type;
+};
+
+void simic_free_error(char* error) { std::free(error); }
+
+// ---- gradients of a parameter list
+
+char* simic_zero_grads(Tensor* const* params, size_t n) {
+  return guarded([&] {
+    at::NoGradGuard no_grad;
+    zero_tensors(defined_grads(params, n));
+  });
+}
+
+// norm: f64 scalar, the L2 norm before clipping; bad: f32 scalar, 1 where that norm is not finite.
+// max_norm < 0: measure without clipping. Gradients of a bad group are left in an unspecified state.
+char* simic_clip_grads(Tensor* const* params, size_t n, double max_norm, Tensor* norm, Tensor* bad) {
+  return guarded([&] {
+    at::NoGradGuard no_grad;
+    const Tensors grads = defined_grads(params, n);
+    if (grads.empty()) {
+      norm->zero_();
+      bad->zero_();
+      return;
+    }
+    if (norm->device().is_cpu() && bad->device().is_cpu() && all_flat_cpu_f32(grads)) {
+      double squares = 0;
+      for (const Tensor& grad : grads) squares += sum_of_squares(grad);
+      const double total = std::sqrt(squares);
+      *norm->data_ptr<double>() = total;
+      *bad->data_ptr<float>() = std::isfinite(total) ? 0.f : 1.f;
+      const double coefficient = max_norm / (total + 1e-6);
+      if (max_norm >= 0 && coefficient < 1) {
+        for (const Tensor& grad : grads) scale_in_place(grad, static_cast<float>(coefficient));
+      }
+      return;
+    }
+    norm->copy_(at::linalg_vector_norm(norms_of(grads), 2));
+    bad->copy_(at::isfinite(*norm).logical_not());
+    if (max_norm >= 0) {
+      const Tensor coefficient = norm->add(1e-6).reciprocal().mul(max_norm).clamp_max(1).to(grads[0].scalar_type());
+      at::_foreach_mul_(grads, coefficient);
+    }
+  });
+}
+
+// out: f64 [5] = Σ‖g‖², tensors with norm < vanishing, tensors with norm > exploding or not finite, tensors with a
+// gradient, their elements.
+char* simic_grad_stats(Tensor* const* params, size_t n, double vanishing, double exploding, Tensor* out) {
+  return guarded([&] {
+    at::NoGradGuard no_grad;
+    const Tensors grads = defined_grads(params, n);
+    if (grads.empty()) {
+      out->zero_();
+      return;
+    }
+    double elements = 0;
+    for (const Tensor& grad : grads) elements += static_cast<double>(grad.numel());
+    if (out->device().is_cpu() && all_flat_cpu_f32(grads)) {
+      double squares = 0, vanish = 0, explode = 0;
+      for (const Tensor& grad : grads) {
+        const double square = sum_of_squares(grad);
+        const double norm = std::sqrt(square);
+        squares += square;
+        vanish += norm < vanishing;
+        explode += norm > exploding || !std::isfinite(norm);
+      }
+      const double values[5] = {squares, vanish, explode, static_cast<double>(grads.size()), elements};
+      std::memcpy(out->data_ptr<double>(), values, sizeof values);
+      return;
+    }
+    const Tensor norms = norms_of(grads);
+    out->select(0, 0).copy_(norms.square().sum());
+    out->select(0, 1).copy_(norms.lt(vanishing).sum());
+    out->select(0, 2).copy_(norms.gt(exploding).logical_or(at::isfinite(norms).logical_not()).sum());
+    out->select(0, 3).fill_(static_cast<double>(grads.size()));
+    out->select(0, 4).fill_(elements);
+  });
+}
+
+// Multiplies every gradient by inverse_scale and sets found_inf to 1 where one is not finite.
+char* simic_unscale_grads(Tensor* const* params, size_t n, const Tensor* inverse_scale, Tensor* found_inf) {
+  return guarded([&] {
+    at::NoGradGuard no_grad;
+    const Tensors grads = defined_grads(params, n);
+    if (!grads.empty()) at::_amp_foreach_non_finite_check_and_unscale_(grads, *found_inf, *inverse_scale);
+  });
+}
+
+// ---- lists of tensors
+
+char* simic_zero_all(Tensor* const* tensors, size_t n) {
+  return guarded([&] {
+    at::NoGradGuard no_grad;
+    Tensors list;
+    for (size_t i = 0; i < n; ++i) list.push_back(*tensors[i]);
+    zero_tensors(list);
+  });
+}
+
+char* simic_copy_all(Tensor* const* to, Tensor* const* from, size_t n, bool non_blocking) {
+  return guarded([&] {
+    at::NoGradGuard no_grad;
+    Tensors destinations, sources;
+    for (size_t i = 0; i < n; ++i) {
+      destinations.push_back(*to[i]);
+      sources.push_back(*from[i]);
+    }
+    if (n > 0) at::_foreach_copy_(destinations, sources, non_blocking);
+  });
+}
+
+// ---- optimizer steps; parameters without a gradient are skipped
+
+char* simic_fused_sgd(Tensor* const* params, Tensor* const* momenta, size_t n, double lr, double momentum,
+                      double weight_decay, const Tensor* found_inf) {
+  return guarded([&] {
+    at::NoGradGuard no_grad;
+    Tensors weights, grads, buffers;
+    for (size_t i = 0; i < n; ++i) {
+      const Tensor& grad = params[i]->grad();
+      if (!grad.defined()) continue;
+      weights.push_back(*params[i]);
+      grads.push_back(grad_in_layout_of(*params[i], grad));
+      if (momentum != 0) buffers.push_back(*momenta[i]);
+    }
+    if (weights.empty()) return;
+    at::_fused_sgd_(weights, grads, buffers, weight_decay, momentum, lr, /*dampening=*/0, /*nesterov=*/false,
+                    /*maximize=*/false, /*is_first_step=*/false, {}, optional(found_inf));
+  });
+}
+
+char* simic_fused_adamw(Tensor* const* params, Tensor* const* exp_avgs, Tensor* const* exp_avg_sqs,
+                        Tensor* const* steps, size_t n, double lr, double beta1, double beta2, double eps,
+                        double weight_decay, const Tensor* found_inf) {
+  return guarded([&] {
+    at::NoGradGuard no_grad;
+    Tensors weights, grads, first, second, counts;
+    for (size_t i = 0; i < n; ++i) {
+      const Tensor& grad = params[i]->grad();
+      if (!grad.defined()) continue;
+      weights.push_back(*params[i]);
+      grads.push_back(grad_in_layout_of(*params[i], grad));
+      first.push_back(*exp_avgs[i]);
+      second.push_back(*exp_avg_sqs[i]);
+      counts.push_back(*steps[i]);
+    }
+    if (weights.empty()) return;
+    // The kernel expects the count of the step it makes; a suppressed step does not count.
+    if (found_inf == nullptr) {
+      at::_foreach_add_(counts, 1);
+    } else {
+      at::_foreach_add_(counts, found_inf->neg().add(1));
+    }
+    at::_fused_adamw_(weights, grads, first, second, {}, counts, lr, beta1, beta2, weight_decay, eps,
+                      /*amsgrad=*/false, /*maximize=*/false, {}, optional(found_inf));
+  });
+}
+
+// ---- single tensors
+
+char* simic_copy_into(Tensor* to, const Tensor* from, bool non_blocking) {
+  return guarded([&] {
+    at::NoGradGuard no_grad;
+    to->copy_(*from, non_blocking);
+  });
+}
+
+char* simic_channels_last(const Tensor* tensor, Tensor** out) {
+  return guarded([&] { *out = new Tensor(tensor->contiguous(at::MemoryFormat::ChannelsLast)); });
+}
+
+char* simic_is_channels_last(const Tensor* tensor, bool* out) {
+  return guarded([&] { *out = tensor->is_contiguous(at::MemoryFormat::ChannelsLast); });
+}
+
+// ---- thread-local modes
+
+bool simic_grad_enabled() { return c10::GradMode::is_enabled(); }
+
+void simic_set_grad_enabled(bool enabled) { c10::GradMode::set_enabled(enabled); }
+
+char* simic_inference_begin(c10::InferenceMode** out) {
+  return guarded([&] { *out = new c10::InferenceMode(true); });
+}
+
+void simic_inference_end(c10::InferenceMode* mode) { delete mode; }
+
+struct SimicAutocast {
+  int64_t type;
+  int64_t dtype;
+  bool enabled;
+  bool cache_enabled;
+};
+
+// Writes the modes that were in force to `previous` and sets the new ones.
+char* simic_autocast_set(const SimicAutocast* mode, SimicAutocast* previous) {
+  return guarded([&] {
+    const auto type = static_cast<c10::DeviceType>(mode->type);
+    previous->type = mode->type;
+    previous->dtype = static_cast<int64_t>(at::autocast::get_autocast_dtype(type));
+    previous->enabled = at::autocast::is_autocast_enabled(type);
+    previous->cache_enabled = at::autocast::is_autocast_cache_enabled();
+    at::autocast::set_autocast_dtype(type, static_cast<at::ScalarType>(mode->dtype));
+    at::autocast::set_autocast_enabled(type, mode->enabled);
+    at::autocast::set_autocast_cache_enabled(mode->cache_enabled);
+  });
+}
+
+// ---- streams and events
+
+char* simic_stream_from_pool(int64_t type, int64_t index, SimicStream* out) {
+  return guarded([&] {
+    const auto device = c10::Device(static_cast<c10::DeviceType>(type), static_cast<c10::DeviceIndex>(index));
+    const auto packed = backend(type).getStreamFromGlobalPool(device).pack3();
+    *out = {packed.stream_id, packed.device_index, static_cast<int64_t>(packed.device_type)};
+  });
+}
+
+// Makes `stream` and its device current and writes what was current before.
+char* simic_stream_exchange(const SimicStream* stream, SimicStream* previous, int64_t* previous_device) {
+  return guarded([&] {
+    const auto guard = backend(stream->type);
+    const auto target = unpack(stream->id, stream->index, stream->type);
+    *previous_device = guard.exchangeDevice(target.device()).index();
+    const auto packed = guard.exchangeStream(target).pack3();
+    *previous = {packed.stream_id, packed.device_index, static_cast<int64_t>(packed.device_type)};
+  });
+}
+
+char* simic_stream_restore(const SimicStream* previous, int64_t previous_device) {
+  return guarded([&] {
+    const auto guard = backend(previous->type);
+    guard.exchangeStream(unpack(previous->id, previous->index, previous->type));
+    guard.setDevice(c10::Device(static_cast<c10::DeviceType>(previous->type),
+                                static_cast<c10::DeviceIndex>(previous_device)));
+  });
+}
+
+char* simic_stream_synchronize(const SimicStream* stream) {
+  return guarded([&] { unpack(stream->id, stream->index, stream->type).synchronize(); });
+}
+
+char* simic_record_stream(Tensor* tensor, const SimicStream* stream) {
+  return guarded([&] { tensor->record_stream(unpack(stream->id, stream->index, stream->type)); });
+}
+
+char* simic_event_new(int64_t type, c10::Event** out) {
+  return guarded([&] { *out = new c10::Event(static_cast<c10::DeviceType>(type)); });
+}
+
+void simic_event_free(c10::Event* event) { delete event; }
+
+char* simic_event_record(c10::Event* event, const SimicStream* stream) {
+  return guarded([&] { event->record(unpack(stream->id, stream->index, stream->type)); });
+}
+
+char* simic_event_wait(const c10::Event* event, const SimicStream* stream) {
+  return guarded([&] { event->block(unpack(stream->id, stream->index, stream->type)); });
+}
+
+char* simic_event_synchronize(const c10::Event* event) {
+  return guarded([&] { event->synchronize(); });
+}
+
+// ---- process-wide switches and statistics
+
+char* simic_set_matmul_precision(const char* precision) {
+  return guarded([&] {
+    auto& context = at::globalContext();
+    context.setFloat32MatmulPrecision(precision);
+    context.setAllowTF32CuDNN(std::strcmp(precision, "highest") != 0);
+  });
+}
+
+char* simic_set_deterministic(bool on) {
+  return guarded([&] {
+    auto& context = at::globalContext();
+    context.setDeterministicAlgorithms(on, /*warn_only=*/false);
+    // Filling every fresh buffer would cost time and hide nothing: buffers are written before they are read.
+    context.setDeterministicFillUninitializedMemory(false);
+    context.setDeterministicCuDNN(on);
+    context.setBenchmarkCuDNN(!on);
+  });
+}
+
+char* simic_allocator_stats(int64_t type, int64_t index, int64_t* allocated, int64_t* reserved) {
+  return guarded([&] {
+    const auto stats = at::getDeviceAllocator(static_cast<c10::DeviceType>(type))
+                           ->getDeviceStats(static_cast<c10::DeviceIndex>(index));
+    const auto aggregate = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+    *allocated = stats.allocated_bytes[aggregate].current;
+    *reserved = stats.reserved_bytes[aggregate].current;
+  });
+}
+
+}  // extern "C"

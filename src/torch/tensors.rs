@@ -1,0 +1,130 @@
+//! Copies in place and memory formats, which tch does not offer.
+
+use tch::Tensor;
+
+use super::TorchError;
+use super::ffi::{self, pointer, pointers};
+
+/// Zeroes every tensor in place, in one call.
+pub fn zero_all(tensors: &[Tensor]) -> Result<(), TorchError> {
+    let list = pointers(tensors);
+    // SAFETY: the pointers belong to `tensors`, which outlives the call.
+    unsafe { ffi::check(ffi::simic_zero_all(list.as_ptr(), list.len())) }
+}
+
+/// Copies each of `from` into the tensor of `to` at its place, in one call and without recording gradients.
+///
+/// # Errors
+/// `Shape` if the lists differ in length or a pair differs in size.
+pub fn copy_all(to: &[Tensor], from: &[Tensor], non_blocking: bool) -> Result<(), TorchError> {
+    if to.len() != from.len() {
+        return Err(TorchError::Shape(format!(
+            "{} tensors cannot be copied into {}",
+            from.len(),
+            to.len()
+        )));
+    }
+    let (targets, sources) = (pointers(to), pointers(from));
+    // SAFETY: both lists have the length passed, and their tensors outlive the call.
+    unsafe {
+        ffi::check(ffi::simic_copy_all(
+            targets.as_ptr(),
+            sources.as_ptr(),
+            targets.len(),
+            non_blocking,
+        ))
+    }
+}
+
+/// Copies `from` into `to`'s storage (broadcasting and casting) without recording gradients. With `non_blocking` a copy
+/// between pinned host memory and a device returns before it is done.
+pub fn copy_into(to: &Tensor, from: &Tensor, non_blocking: bool) -> Result<(), TorchError> {
+    // SAFETY: both tensors outlive the call.
+    unsafe {
+        ffi::check(ffi::simic_copy_into(
+            pointer(to),
+            from.as_ptr(),
+            non_blocking,
+        ))
+    }
+}
+
+/// A 4-dimensional tensor with its channels innermost in memory; `tensor` itself where that is so already.
+///
+/// # Errors
+/// `Shape` for any other number of dimensions.
+pub fn channels_last(tensor: &Tensor) -> Result<Tensor, TorchError> {
+    let mut out = std::ptr::null_mut();
+    // SAFETY: `tensor` outlives the call, and on success `out` is a tensor of its own that tch takes over.
+    unsafe {
+        ffi::check(ffi::simic_channels_last(tensor.as_ptr(), &mut out))?;
+        Ok(Tensor::from_ptr(out))
+    }
+}
+
+/// Whether the channels of a 4-dimensional tensor are innermost in memory.
+pub fn is_channels_last(tensor: &Tensor) -> bool {
+    let mut answer = false;
+    // SAFETY: `tensor` and `answer` outlive the call.
+    let asked = unsafe { ffi::check(ffi::simic_is_channels_last(tensor.as_ptr(), &mut answer)) };
+    asked.is_ok() && answer
+}
+
+#[cfg(test)]
+mod tests {
+    use tch::{Device, Kind, Tensor};
+
+    use super::*;
+
+    const CPU: (Kind, Device) = (Kind::Float, Device::Cpu);
+
+    #[test]
+    fn channels_last_moves_memory_and_keeps_values() {
+        let image = Tensor::arange(24, CPU).reshape([1, 2, 3, 4]);
+
+        let moved = channels_last(&image).expect("four dimensions");
+
+        assert!(!is_channels_last(&image));
+        assert!(is_channels_last(&moved));
+        assert_eq!(moved.stride(), [24, 1, 8, 2]);
+        assert!(moved.equal(&image));
+        assert_eq!(
+            channels_last(&moved).expect("again").data_ptr(),
+            moved.data_ptr()
+        );
+    }
+
+    #[test]
+    fn channels_last_of_a_matrix_is_an_error() {
+        assert!(channels_last(&Tensor::zeros([2, 2], CPU)).is_err());
+        assert!(!is_channels_last(&Tensor::zeros([2, 2], CPU)));
+    }
+
+    #[test]
+    fn copies_keep_the_storage_of_a_trained_parameter_and_record_nothing() {
+        let param = Tensor::zeros([3], CPU).set_requires_grad(true);
+        let storage = param.data_ptr();
+
+        copy_into(&param, &Tensor::from_slice(&[1i64, 2, 3]), false).expect("copy");
+
+        assert_eq!(param.data_ptr(), storage);
+        assert!(param.is_leaf() && param.requires_grad());
+        assert!(param.equal(&Tensor::from_slice(&[1.0f32, 2.0, 3.0])));
+    }
+
+    #[test]
+    fn lists_are_copied_and_zeroed_in_place() {
+        let from = [Tensor::ones([2], CPU), Tensor::full([2, 2], 3.0, CPU)];
+        // One dense tensor and one view with gaps: both ways of zeroing.
+        let wide = Tensor::ones([2, 4], CPU);
+        let to = [Tensor::zeros([2], CPU), wide.narrow(1, 0, 2)];
+
+        copy_all(&to, &from, false).expect("copy");
+        assert!(to[1].equal(&from[1]));
+        assert!(copy_all(&to, &from[..1], false).is_err());
+
+        zero_all(&to).expect("zero");
+        assert!(to[0].equal(&Tensor::zeros([2], CPU)));
+        assert!(wide.equal(&Tensor::from_slice2(&[[0.0f32, 0.0, 1.0, 1.0]; 2])));
+    }
+}

@@ -1,0 +1,80 @@
+//! Settings of the whole process: in a binary of their own, because they would change other tests' arithmetic.
+
+use simic_engine::scenario::MatmulPrecision;
+use simic_engine::torch::{
+    HostSyncCounter, catch, keep_freed_blocks, read_f64, set_deterministic, set_matmul_precision,
+};
+use tch::{Device, Kind, Tensor};
+
+/// Largest error of a f32 product against the same product in f64, relative to its largest element.
+fn product_error() -> f64 {
+    let x = (Tensor::arange(64 * 64, (Kind::Double, Device::Cpu)) * 0.37)
+        .sin()
+        .reshape([64, 64]);
+    let exact = x.matmul(&x);
+    let rounded = x.to_kind(Kind::Float);
+    let product = rounded.matmul(&rounded).to_kind(Kind::Double);
+    let error = (product - &exact).abs().max() / exact.abs().max();
+    read_f64(&error, &HostSyncCounter::default()).expect("read")[0]
+}
+
+#[test]
+fn every_matmul_precision_multiplies_within_its_rounding_and_highest_restores_f32() {
+    set_matmul_precision(MatmulPrecision::Medium).expect("medium");
+    // bf16 keeps 8 bits; where the processor has none, medium is f32.
+    assert!(product_error() < 2e-2);
+    set_matmul_precision(MatmulPrecision::High).expect("high");
+    assert!(product_error() < 2e-3);
+    set_matmul_precision(MatmulPrecision::Highest).expect("highest");
+    assert!(product_error() < 1e-5);
+}
+
+#[test]
+fn deterministic_mode_refuses_an_operation_whose_result_depends_on_order() {
+    let put = || {
+        let index = Tensor::from_slice(&[0i64, 0]);
+        let source = Tensor::from_slice(&[1.0f32, 2.0]);
+        catch(|| Tensor::zeros([2], (Kind::Float, Device::Cpu)).put(&index, &source, false))
+    };
+
+    set_deterministic(true).expect("on");
+    let refused = put();
+    set_deterministic(false).expect("off");
+
+    let error = refused.expect_err("put without accumulation depends on order");
+    assert!(error.to_string().contains("deterministic"), "{error}");
+    assert!(put().is_ok());
+}
+
+/// DESIGN §7: a block that was touched once is neither unmapped nor faulted in again.
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn large_blocks_stay_in_the_process_when_freed() {
+    assert!(keep_freed_blocks());
+    let touch_16_mib = || drop(Tensor::ones([4 << 20], (Kind::Float, Device::Cpu)));
+    let faults = || -> u64 {
+        let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("proc");
+        // Field 10, minflt; the name in field 2 may hold blanks and ends with the last parenthesis.
+        let after_name = stat.rsplit_once(')').expect("name").1;
+        after_name
+            .split_whitespace()
+            .nth(7)
+            .expect("minflt")
+            .parse()
+            .expect("number")
+    };
+
+    // glibc's aligned allocation sets small remainders aside until its per-thread cache is full of them; until then each
+    // block lands a little further on.
+    for _ in 0..32 {
+        touch_16_mib();
+    }
+    let before = faults();
+    for _ in 0..8 {
+        touch_16_mib();
+    }
+
+    // 16 MiB are 4096 pages; eight fresh mappings would fault 32768 times, or 64 times with huge pages.
+    let count = faults() - before;
+    assert!(count < 32, "{count} page faults");
+}
