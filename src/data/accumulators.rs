@@ -87,9 +87,8 @@ impl Accumulators {
         let rows = logits.size()[0];
         let start = (batch * self.batch_size + first_row) as i64;
         // An `out` operation refuses tensors that carry a graph.
-        logits
-            .f_detach()?
-            .f_argmax_out(&self.predictions.f_narrow(0, start, rows)?, 1, false)?;
+        let rows_of_batch = self.predictions.f_narrow(0, start, rows)?;
+        let _ = logits.f_detach()?.f_argmax_out(&rows_of_batch, 1, false)?;
         let batch_loss = &mut self.batch_losses[batch];
         if rows as usize == self.batch_size {
             batch_loss.f_copy_(mean_loss)

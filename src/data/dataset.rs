@@ -387,10 +387,10 @@ pub(crate) mod tests {
                 .map(|(mean, &pixel)| (mean - f64::from(pixel)).powi(2))
                 .sum()
         };
-        let is_hit = |(image, &label): &(&[u8], &i64)| {
+        let is_hit = |(image, label): &(&[u8], &i64)| {
             let nearest = (0..means.len())
                 .min_by(|&i, &j| distance(&means[i], image).total_cmp(&distance(&means[j], image)));
-            nearest == Some(label as usize)
+            nearest == Some(**label as usize)
         };
         part.images
             .chunks_exact(size)

@@ -126,8 +126,9 @@ impl StepFeed {
         let upload = |feed: &mut Self| -> Result<(), TchError> {
             let host = Tensor::f_from_slice(&positions)?.f_view_as(&feed.positions)?;
             feed.positions.f_copy_(&host)?;
-            feed.train_labels
-                .f_index_select_out(&feed.labels, 0, &feed.sample_positions)?;
+            let _ =
+                feed.train_labels
+                    .f_index_select_out(&feed.labels, 0, &feed.sample_positions)?;
             Ok(())
         };
         let result = upload(self);
@@ -168,13 +169,13 @@ impl StepFeed {
         let positions = &self.window_positions[batch];
         match (&self.conversion, &self.pixels) {
             (Conversion::Affine { a, b }, Some(pixels)) => {
-                self.windows.f_index_select_out(pixels, 0, positions)?;
+                let _ = self.windows.f_index_select_out(pixels, 0, positions)?;
                 self.rows.f_copy_(pixels)?;
                 let _ = self.rows.f_mul_(a)?;
                 let _ = self.rows.f_add_(b)?;
             }
             _ => {
-                self.windows.f_index_select_out(&self.rows, 0, positions)?;
+                let _ = self.windows.f_index_select_out(&self.rows, 0, positions)?;
             }
         }
         Ok(())
@@ -305,5 +306,280 @@ fn draw_crop(rng: &mut impl Draw, augment: AugmentSpec) -> Crop {
         top,
         left,
         is_flipped: rng.uniform_f64() < augment.flip_p,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tch::Device;
+
+    use super::*;
+    use crate::data::dataset::tests::{digits_task, small_colour_task};
+    use crate::data::{DataSet, load};
+    use crate::scenario::{BatchesPerStep, FeedMode, TaskSpec};
+
+    const FIRST_STEP: StepKey = StepKey {
+        seed: 42,
+        round: 0,
+        step: 1,
+    };
+
+    fn resident(data: &DataSet, augment: Option<AugmentSpec>, limit: usize) -> ResidentData {
+        ResidentData::upload_within(data, augment, Device::Cpu, limit).unwrap()
+    }
+
+    /// Feed plans of all envs of a task, without augmentation.
+    fn plans(task: &TaskSpec, mode: FeedMode, n_envs: usize) -> Vec<FeedPlan> {
+        let data = load(task, None).unwrap();
+        let resident = resident(&data, None, usize::MAX);
+        let arithmetic = FeedArithmetic::new(task, mode, &data, n_envs).unwrap();
+        (0..n_envs as u64)
+            .map(|env| FeedPlan::new(&resident, arithmetic, env))
+            .collect()
+    }
+
+    fn order(plan: &mut FeedPlan, key: StepKey) -> Vec<i64> {
+        let mut samples = vec![0; plan.arithmetic.train_samples()];
+        plan.draw_order(key, &mut samples);
+        samples
+    }
+
+    #[test]
+    fn crops_are_the_published_ones() {
+        let crops = |pad: u32| {
+            let augment = AugmentSpec { pad, flip_p: 0.5 };
+            let mut rng = RunRng::new(42, Domain::Augmentation, &[0, 0, 1, 0]);
+            [(); 4].map(|()| {
+                let crop = draw_crop(&mut rng, augment);
+                (crop.top, crop.left, crop.is_flipped)
+            })
+        };
+
+        assert_eq!(
+            crops(4),
+            [(3, 5, true), (1, 4, false), (0, 8, true), (0, 7, true)]
+        );
+        assert_eq!(
+            crops(1),
+            [(1, 1, true), (0, 1, false), (0, 2, true), (0, 2, true)]
+        );
+    }
+
+    #[test]
+    fn the_order_of_an_env_is_the_published_permutation() {
+        let mut task = small_colour_task();
+        if let crate::scenario::DataSource::SynthImages(params) = &mut task.data {
+            params.train = 8;
+        }
+        task.batch_size = 4;
+        let mut envs = plans(&task, FeedMode::PerEnv, 2);
+
+        assert_eq!(order(&mut envs[0], FIRST_STEP), [5, 1, 6, 4, 3, 2, 7, 0]);
+        assert_eq!(order(&mut envs[1], FIRST_STEP), [4, 5, 7, 3, 0, 1, 6, 2]);
+        let second = StepKey {
+            step: 2,
+            ..FIRST_STEP
+        };
+        assert_eq!(order(&mut envs[0], second), [3, 0, 6, 7, 5, 2, 1, 4]);
+    }
+
+    #[test]
+    fn forty_steps_of_digits_leave_no_sample_out() {
+        let mut envs = plans(&digits_task(), FeedMode::PerEnv, 1);
+        let mut is_used = vec![false; 1266];
+
+        for step in 1..=40 {
+            for sample in order(&mut envs[0], StepKey { step, ..FIRST_STEP }) {
+                is_used[sample as usize] = true;
+            }
+        }
+
+        assert!(is_used.into_iter().all(|is_used| is_used));
+    }
+
+    #[test]
+    fn batches_beyond_one_pass_come_from_a_new_permutation() {
+        let full = order(
+            &mut plans(&digits_task(), FeedMode::PerEnv, 1)[0],
+            FIRST_STEP,
+        );
+        let long_task = TaskSpec {
+            batches_per_step: BatchesPerStep::Count(30),
+            ..digits_task()
+        };
+
+        let long = order(&mut plans(&long_task, FeedMode::PerEnv, 1)[0], FIRST_STEP);
+
+        // Batches 0..19 are pass 0, batches 19..30 begin pass 1.
+        let second = RunRng::new(42, Domain::DataOrder, &[0, 0, 1, 1]).permutation(1266);
+        assert_eq!(long[..19 * 64], full);
+        assert!(
+            long[19 * 64..]
+                .iter()
+                .zip(second)
+                .all(|(&sample, expected)| sample == i64::from(expected))
+        );
+        assert_eq!(long.len(), 30 * 64);
+    }
+
+    #[test]
+    fn only_shards_depend_on_the_number_of_envs() {
+        let shard_task = TaskSpec {
+            batches_per_step: BatchesPerStep::Shard,
+            ..digits_task()
+        };
+        let orders = |task: &TaskSpec, mode: FeedMode, n_envs: usize| -> Vec<Vec<i64>> {
+            let mut envs = plans(task, mode, n_envs);
+            envs.iter_mut()
+                .map(|plan| order(plan, FIRST_STEP))
+                .collect()
+        };
+
+        let per_env = orders(&digits_task(), FeedMode::PerEnv, 4);
+        assert_eq!(per_env[2], orders(&digits_task(), FeedMode::PerEnv, 8)[2]);
+
+        let shards = orders(&shard_task, FeedMode::PerEnv, 4);
+        assert_ne!(shards[2], orders(&shard_task, FeedMode::PerEnv, 8)[2]);
+        let mut all = shards.concat();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 4 * 4 * 64, "shards overlap");
+
+        let common = orders(&digits_task(), FeedMode::Common, 3);
+        assert!(common.iter().all(|order| *order == common[0]));
+        assert_ne!(common[0], per_env[0]);
+    }
+
+    /// The definition of spec 02 §4.3 and §4.2, pixel by pixel.
+    fn augmented(data: &DataSet, sample: usize, pad: usize, crop: Crop) -> Vec<f32> {
+        let (h, w, c) = (data.height, data.width, data.channels);
+        let image = &data.train.images[sample * h * w * c..][..h * w * c];
+        let mut pixels = Vec::new();
+        for channel in 0..c {
+            for (y, x) in (0..h).flat_map(|y| (0..w).map(move |x| (y, x))) {
+                let column = if crop.is_flipped { w - 1 - x } else { x };
+                let source_y = (y + crop.top).checked_sub(pad).filter(|&y| y < h);
+                let source_x = (column + crop.left).checked_sub(pad).filter(|&x| x < w);
+                let pixel = match (source_y, source_x) {
+                    (Some(y), Some(x)) => image[(y * w + x) * c + channel],
+                    _ => 0,
+                };
+                pixels.push(f32::from(pixel) * data.a[channel] + data.b[channel]);
+            }
+        }
+        pixels
+    }
+
+    fn assert_batches_follow_the_definition(augment: Option<AugmentSpec>, limit: usize) {
+        let task = small_colour_task();
+        let data = load(&task, None).unwrap();
+        let arithmetic = FeedArithmetic::new(&task, FeedMode::PerEnv, &data, 1).unwrap();
+        let mut feed = StepFeed::new(&resident(&data, augment, limit), arithmetic, 5).unwrap();
+        let samples = RunRng::new(42, Domain::DataOrder, &[0, 5, 1]).permutation(6);
+
+        feed.begin_step(FIRST_STEP).unwrap();
+
+        for batch in 0..2 {
+            let fetched = feed.fetch(batch).unwrap();
+            let mut rng = RunRng::new(42, Domain::Augmentation, &[0, 5, 1, batch as u64]);
+            for row in 0..3 {
+                let sample = samples[batch * 3 + row] as usize;
+                let (pad, crop) = match augment {
+                    None => (0, Crop::default()),
+                    Some(augment) => (augment.pad as usize, draw_crop(&mut rng, augment)),
+                };
+                let found = fetched.x.get(row as i64).contiguous().view(-1);
+                assert_eq!(
+                    Vec::<f32>::try_from(found).unwrap(),
+                    augmented(&data, sample, pad, crop)
+                );
+                assert_eq!(
+                    fetched.y.int64_value(&[row as i64]),
+                    data.train.labels[sample]
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn batches_equal_the_definition_bit_by_bit_in_either_storage() {
+        let augmentations = [
+            None,
+            Some(AugmentSpec {
+                pad: 4,
+                flip_p: 0.5,
+            }),
+            Some(AugmentSpec {
+                pad: 1,
+                flip_p: 0.0,
+            }),
+            Some(AugmentSpec {
+                pad: 0,
+                flip_p: 0.5,
+            }),
+        ];
+        for augment in augmentations {
+            for limit in [0, usize::MAX] {
+                assert_batches_follow_the_definition(augment, limit);
+            }
+        }
+    }
+
+    #[test]
+    fn batches_lie_in_one_kept_channels_last_buffer() {
+        let task = small_colour_task();
+        let data = load(&task, None).unwrap();
+        let arithmetic = FeedArithmetic::new(&task, FeedMode::PerEnv, &data, 1).unwrap();
+        let mut feed = StepFeed::new(&resident(&data, None, usize::MAX), arithmetic, 0).unwrap();
+        feed.begin_step(FIRST_STEP).unwrap();
+
+        let first = feed.fetch(0).unwrap();
+        let second = feed.fetch(1).unwrap();
+
+        assert_eq!(first.x.data_ptr(), second.x.data_ptr());
+        assert_eq!(second.x.size(), [3, 3, 8, 8]);
+        assert_eq!(second.x.stride(), [192, 1, 24, 3]);
+        assert_eq!(feed.step_labels().size(), [6]);
+    }
+
+    #[test]
+    fn batches_out_of_turn_are_refused() {
+        let task = small_colour_task();
+        let data = load(&task, None).unwrap();
+        let arithmetic = FeedArithmetic::new(&task, FeedMode::PerEnv, &data, 1).unwrap();
+        let mut feed = StepFeed::new(&resident(&data, None, usize::MAX), arithmetic, 3).unwrap();
+
+        assert!(feed.fetch(0).is_err(), "no step has begun");
+        feed.begin_step(FIRST_STEP).unwrap();
+        assert!(matches!(
+            feed.fetch(1),
+            Err(DataError::FeedContract {
+                env: 3,
+                expected: 0,
+                got: 1,
+                ..
+            })
+        ));
+        feed.fetch(0).unwrap();
+        feed.fetch(1).unwrap();
+        assert!(feed.fetch(2).is_err(), "the step has two batches");
+    }
+
+    #[test]
+    fn validation_is_the_data_in_order_with_a_short_last_batch() {
+        let data = load(&digits_task(), None).unwrap();
+        let val = resident(&data, None, usize::MAX).val;
+
+        let batches = val.batches(256, 2);
+
+        assert_eq!(batches.iter().map(|b| b.n).collect::<Vec<_>>(), [256, 99]);
+        assert_eq!(batches[1].x.size(), [99, 1, 8, 8]);
+        assert_eq!(
+            Vec::<i64>::try_from(&batches[1].y).unwrap(),
+            data.val.labels[256..]
+        );
+        // A black corner pixel is -mean/std.
+        let corner = batches[0].x.double_value(&[0, 0, 0, 0]);
+        assert!((corner + 0.811_17).abs() < 1e-5, "{corner}");
     }
 }

@@ -23,7 +23,6 @@ const NORMALISED_LIMIT: usize = 256 << 20;
 /// `EvalSet::batches`), which share its storage.
 #[derive(Debug)]
 pub struct ResidentData {
-    pub(super) name: String,
     pub(super) device: Device,
     pub(super) augment: Option<AugmentSpec>,
     pub(super) geometry: Geometry,
@@ -74,7 +73,6 @@ impl ResidentData {
         let (windows, conversion) =
             store(data, &geometry, &stored, device, normalised_limit).map_err(on_device)?;
         Ok(Self {
-            name: data.name.clone(),
             device,
             augment,
             windows,
