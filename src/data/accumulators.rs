@@ -14,7 +14,7 @@ use super::PackLayout;
 pub struct Accumulators {
     layout: PackLayout,
     batch_size: usize,
-    /// `f64 [layout.len()]`.
+    /// `f64 [layout.columns()]`.
     pack: Tensor,
     /// `f64 [M]`: mean loss of each training batch.
     losses: Tensor,
@@ -38,7 +38,7 @@ impl Accumulators {
         Ok(Self {
             layout,
             batch_size,
-            pack: Tensor::f_zeros([layout.len() as i64], (Kind::Double, device))?,
+            pack: Tensor::f_zeros([layout.columns() as i64], (Kind::Double, device))?,
             batch_losses: (0..batches as i64)
                 .map(|batch| losses.f_get(batch))
                 .collect::<Result<_, _>>()?,

@@ -11,7 +11,7 @@ use tch::{Kind, TchError, Tensor};
 use crate::random::{Domain, Draw, RunRng};
 use crate::scenario::AugmentSpec;
 
-use super::resident::{Conversion, Crop, Geometry};
+use super::resident::{Crop, Geometry};
 use super::{DataError, FeedArithmetic, ResidentData, Sharing};
 
 /// Samples on the env's device.
@@ -40,7 +40,8 @@ pub struct StepKey {
 pub struct StepFeed {
     plan: FeedPlan,
     windows: Tensor,
-    conversion: Conversion,
+    a: Tensor,
+    b: Tensor,
     train_labels: Tensor,
     /// `i64 [2, M·B]`: window and sample of each position of the step.
     positions: Tensor,
@@ -51,8 +52,8 @@ pub struct StepFeed {
     labels: Tensor,
     /// Views of `labels`, one a batch.
     batch_labels: Vec<Tensor>,
-    /// `u8 [B, height, width·channels]` where the resident data is bytes.
-    pixels: Option<Tensor>,
+    /// `u8 [B, height, width·channels]`.
+    pixels: Tensor,
     /// `f32 [B, height, width·channels]` and the network's view of the same storage.
     rows: Tensor,
     x: Tensor,
@@ -94,19 +95,15 @@ impl StepFeed {
         };
         Ok(Self {
             windows: resident.windows.shallow_clone(),
-            conversion: resident.conversion.share(),
+            a: resident.a.shallow_clone(),
+            b: resident.b.shallow_clone(),
             train_labels: resident.train_labels.shallow_clone(),
             sample_positions: positions.f_get(1)?,
             window_positions: per_batch(&positions.f_get(0)?)?,
             positions,
             batch_labels: per_batch(&labels)?,
             labels,
-            pixels: match resident.conversion {
-                Conversion::None => None,
-                Conversion::Affine { .. } => {
-                    Some(Tensor::f_zeros(row_shape, (Kind::Uint8, device))?)
-                }
-            },
+            pixels: Tensor::f_zeros(row_shape, (Kind::Uint8, device))?,
             x: rows
                 .f_view([batch_size, height, width, channels])?
                 .f_permute([0, 3, 1, 2])?,
@@ -167,17 +164,12 @@ impl StepFeed {
 
     fn gather(&mut self, batch: usize) -> Result<(), TchError> {
         let positions = &self.window_positions[batch];
-        match (&self.conversion, &self.pixels) {
-            (Conversion::Affine { a, b }, Some(pixels)) => {
-                let _ = self.windows.f_index_select_out(pixels, 0, positions)?;
-                self.rows.f_copy_(pixels)?;
-                let _ = self.rows.f_mul_(a)?;
-                let _ = self.rows.f_add_(b)?;
-            }
-            _ => {
-                let _ = self.windows.f_index_select_out(&self.rows, 0, positions)?;
-            }
-        }
+        let _ = self
+            .windows
+            .f_index_select_out(&self.pixels, 0, positions)?;
+        self.rows.f_copy_(&self.pixels)?;
+        let _ = self.rows.f_mul_(&self.a)?;
+        let _ = self.rows.f_add_(&self.b)?;
         Ok(())
     }
 
@@ -185,18 +177,6 @@ impl StepFeed {
         DataError::FeedDevice {
             env: self.plan.env,
             cause,
-        }
-    }
-}
-
-impl Conversion {
-    fn share(&self) -> Self {
-        match self {
-            Self::None => Self::None,
-            Self::Affine { a, b } => Self::Affine {
-                a: a.shallow_clone(),
-                b: b.shallow_clone(),
-            },
         }
     }
 }
@@ -324,14 +304,14 @@ mod tests {
         step: 1,
     };
 
-    fn resident(data: &DataSet, augment: Option<AugmentSpec>, limit: usize) -> ResidentData {
-        ResidentData::upload_within(data, augment, Device::Cpu, limit).unwrap()
+    fn resident(data: &DataSet, augment: Option<AugmentSpec>) -> ResidentData {
+        ResidentData::upload(data, augment, Device::Cpu).unwrap()
     }
 
     /// Feed plans of all envs of a task, without augmentation.
     fn plans(task: &TaskSpec, mode: FeedMode, n_envs: usize) -> Vec<FeedPlan> {
         let data = load(task, None).unwrap();
-        let resident = resident(&data, None, usize::MAX);
+        let resident = resident(&data, None);
         let arithmetic = FeedArithmetic::new(task, mode, &data, n_envs).unwrap();
         (0..n_envs as u64)
             .map(|env| FeedPlan::new(&resident, arithmetic, env))
@@ -470,17 +450,18 @@ mod tests {
         pixels
     }
 
-    fn assert_batches_follow_the_definition(augment: Option<AugmentSpec>, limit: usize) {
+    fn assert_batches_follow_the_definition(augment: Option<AugmentSpec>) {
         let task = small_colour_task();
         let data = load(&task, None).unwrap();
         let arithmetic = FeedArithmetic::new(&task, FeedMode::PerEnv, &data, 1).unwrap();
-        let mut feed = StepFeed::new(&resident(&data, augment, limit), arithmetic, 5).unwrap();
+        let mut feed = StepFeed::new(&resident(&data, augment), arithmetic, 5).unwrap();
         let samples = RunRng::new(42, Domain::DataOrder, &[0, 5, 1]).permutation(6);
 
         feed.begin_step(FIRST_STEP).unwrap();
 
         for batch in 0..2 {
             let fetched = feed.fetch(batch).unwrap();
+            let labels = Vec::<i64>::try_from(&fetched.y).unwrap();
             let mut rng = RunRng::new(42, Domain::Augmentation, &[0, 5, 1, batch as u64]);
             for row in 0..3 {
                 let sample = samples[batch * 3 + row] as usize;
@@ -493,16 +474,13 @@ mod tests {
                     Vec::<f32>::try_from(found).unwrap(),
                     augmented(&data, sample, pad, crop)
                 );
-                assert_eq!(
-                    fetched.y.int64_value(&[row as i64]),
-                    data.train.labels[sample]
-                );
+                assert_eq!(labels[row], data.train.labels[sample]);
             }
         }
     }
 
     #[test]
-    fn batches_equal_the_definition_bit_by_bit_in_either_storage() {
+    fn batches_equal_the_definition_bit_by_bit() {
         let augmentations = [
             None,
             Some(AugmentSpec {
@@ -519,9 +497,7 @@ mod tests {
             }),
         ];
         for augment in augmentations {
-            for limit in [0, usize::MAX] {
-                assert_batches_follow_the_definition(augment, limit);
-            }
+            assert_batches_follow_the_definition(augment);
         }
     }
 
@@ -530,7 +506,7 @@ mod tests {
         let task = small_colour_task();
         let data = load(&task, None).unwrap();
         let arithmetic = FeedArithmetic::new(&task, FeedMode::PerEnv, &data, 1).unwrap();
-        let mut feed = StepFeed::new(&resident(&data, None, usize::MAX), arithmetic, 0).unwrap();
+        let mut feed = StepFeed::new(&resident(&data, None), arithmetic, 0).unwrap();
         feed.begin_step(FIRST_STEP).unwrap();
 
         let first = feed.fetch(0).unwrap();
@@ -547,7 +523,7 @@ mod tests {
         let task = small_colour_task();
         let data = load(&task, None).unwrap();
         let arithmetic = FeedArithmetic::new(&task, FeedMode::PerEnv, &data, 1).unwrap();
-        let mut feed = StepFeed::new(&resident(&data, None, usize::MAX), arithmetic, 3).unwrap();
+        let mut feed = StepFeed::new(&resident(&data, None), arithmetic, 3).unwrap();
 
         assert!(feed.fetch(0).is_err(), "no step has begun");
         feed.begin_step(FIRST_STEP).unwrap();
@@ -568,7 +544,7 @@ mod tests {
     #[test]
     fn validation_is_the_data_in_order_with_a_short_last_batch() {
         let data = load(&digits_task(), None).unwrap();
-        let val = resident(&data, None, usize::MAX).val;
+        let val = resident(&data, None).val;
 
         let batches = val.batches(256, 2);
 
@@ -579,7 +555,7 @@ mod tests {
             data.val.labels[256..]
         );
         // A black corner pixel is -mean/std.
-        let corner = batches[0].x.double_value(&[0, 0, 0, 0]);
+        let corner = f32::try_from(batches[0].x.get(0).view(-1).get(0)).unwrap();
         assert!((corner + 0.811_17).abs() < 1e-5, "{corner}");
     }
 }

@@ -72,7 +72,7 @@ mod tests {
     }
 
     fn close(tensor: &Tensor, expected: f64) {
-        let found = tensor.double_value(&[]);
+        let found = f64::try_from(tensor).unwrap();
         assert!((found - expected).abs() < 1e-6, "{found} is not {expected}");
     }
 

@@ -34,7 +34,7 @@ impl PackLayout {
     const SLOT_COLUMNS: usize = 5;
 
     /// Number of columns.
-    pub const fn len(&self) -> usize {
+    pub const fn columns(&self) -> usize {
         self.host_start() + Self::HOST_COLUMNS + Self::SLOT_COLUMNS * self.slots
     }
 
@@ -88,7 +88,11 @@ impl PackLayout {
     /// # Panics
     /// If `pack` has another length than the layout, or `main` is not below `configs ≤ self.configs`.
     pub fn unpack(&self, pack: &[f64], configs: usize, main: usize) -> StepNumbers {
-        assert_eq!(pack.len(), self.len(), "the pack belongs to another layout");
+        assert_eq!(
+            pack.len(),
+            self.columns(),
+            "the pack belongs to another layout"
+        );
         assert!(main < configs && configs <= self.configs);
         let count = |column: usize| pack[column] as u64;
         let main_correct = count(self.val_correct().start + main);
@@ -203,7 +207,7 @@ mod tests {
             slots: 3,
         };
 
-        assert_eq!(layout.len(), 47);
+        assert_eq!(layout.columns(), 47);
         assert_eq!(layout.val_both_correct(), 22..30);
         assert_eq!(layout.host_gradients(), 30..32);
         assert_eq!(layout.slot_gradients(2), 42..46);
@@ -217,7 +221,7 @@ mod tests {
             configs: 4,
             slots: 0,
         };
-        let mut pack = vec![0.0; layout.len()];
+        let mut pack = vec![0.0; layout.columns()];
         pack[layout.val_correct()].copy_from_slice(&[9400.0, 9280.0, 0.0, 0.0]);
         pack[layout.val_both_correct()].copy_from_slice(&[9400.0, 9080.0, 0.0, 0.0]);
 
