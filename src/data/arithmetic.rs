@@ -1,0 +1,217 @@
+//! How many batches a step has, and of what (spec 02 §5.2, 06 §2): decided once, before anything is allocated.
+
+use crate::scenario::{BatchesPerStep, FeedMode, TaskSpec, ValBatches};
+
+use super::{DataError, DataSet};
+
+/// Validation batches are this many training batches long unless the task says otherwise.
+const VAL_BATCH_FACTOR: usize = 4;
+
+/// Which envs see the same samples in a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Every env has an order and augmentation of its own.
+    PerEnv,
+    /// All envs have one order and one augmentation.
+    Common,
+    /// One order, of which every env takes its own consecutive part.
+    Shard,
+}
+
+/// Batch counts and sizes of every env and step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedArithmetic {
+    pub sharing: Sharing,
+    pub n_train: usize,
+    pub n_val: usize,
+    /// Training samples a batch (B); the incomplete tail of a pass is dropped.
+    pub batch_size: usize,
+    /// Training batches per env and step (M).
+    pub batches: usize,
+    /// Training batches of one pass over the training part.
+    pub batches_per_pass: usize,
+    /// Validation samples a batch; the last batch may be short.
+    pub val_batch_size: usize,
+    /// Validation batches a step (V): always the first ones, in data order.
+    pub val_batches: usize,
+}
+
+impl FeedArithmetic {
+    /// # Errors
+    /// `TooSmall` with the largest legal batch size, `BatchCount`, `ShardInCommonFeed`.
+    pub fn new(
+        task: &TaskSpec,
+        feed: FeedMode,
+        data: &DataSet,
+        n_envs: usize,
+    ) -> Result<Self, DataError> {
+        Self::from_counts(task, feed, (data.train.len(), data.val.len()), n_envs)
+    }
+
+    fn from_counts(
+        task: &TaskSpec,
+        feed: FeedMode,
+        (n_train, n_val): (usize, usize),
+        n_envs: usize,
+    ) -> Result<Self, DataError> {
+        let batch_size = task.batch_size;
+        let shards = match (task.batches_per_step, feed) {
+            (BatchesPerStep::Shard, FeedMode::Common) => return Err(DataError::ShardInCommonFeed),
+            (BatchesPerStep::Shard, FeedMode::PerEnv) => n_envs.max(1),
+            _ => 1,
+        };
+        let max_batch = n_train / shards;
+        if batch_size == 0 || batch_size > max_batch {
+            return Err(DataError::TooSmall {
+                n_train,
+                batch: batch_size,
+                envs: n_envs,
+                mode: match task.batches_per_step {
+                    BatchesPerStep::Full => "full",
+                    BatchesPerStep::Count(_) => "count",
+                    BatchesPerStep::Shard => "shard",
+                },
+                max_batch,
+            });
+        }
+        let batches = match task.batches_per_step {
+            BatchesPerStep::Full => n_train / batch_size,
+            BatchesPerStep::Count(count) => in_range("batches_per_step", count, usize::MAX)?,
+            BatchesPerStep::Shard => n_train / (batch_size * shards),
+        };
+        let val_batch_size = in_range(
+            "val_batch_size",
+            task.val_batch_size.unwrap_or(VAL_BATCH_FACTOR * batch_size),
+            usize::MAX,
+        )?;
+        let all_val_batches = n_val.div_ceil(val_batch_size);
+        Ok(Self {
+            sharing: match (task.batches_per_step, feed) {
+                (_, FeedMode::Common) => Sharing::Common,
+                (BatchesPerStep::Shard, FeedMode::PerEnv) => Sharing::Shard,
+                (_, FeedMode::PerEnv) => Sharing::PerEnv,
+            },
+            n_train,
+            n_val,
+            batch_size,
+            batches,
+            batches_per_pass: n_train / batch_size,
+            val_batch_size,
+            val_batches: match task.val_batches_per_step {
+                ValBatches::Full => all_val_batches,
+                ValBatches::Count(count) => {
+                    in_range("val_batches_per_step", count, all_val_batches)?
+                }
+            },
+        })
+    }
+
+    /// Training samples per env and step.
+    pub fn train_samples(&self) -> usize {
+        self.batches * self.batch_size
+    }
+
+    /// Validation samples per env and step.
+    pub fn val_samples(&self) -> usize {
+        self.n_val.min(self.val_batches * self.val_batch_size)
+    }
+}
+
+fn in_range(key: &'static str, asked: usize, available: usize) -> Result<usize, DataError> {
+    if (1..=available).contains(&asked) {
+        Ok(asked)
+    } else {
+        Err(DataError::BatchCount {
+            key,
+            asked,
+            available,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::dataset::tests::digits_task;
+
+    fn arithmetic(
+        batch_size: usize,
+        batches_per_step: BatchesPerStep,
+        n_train: usize,
+        n_envs: usize,
+    ) -> Result<FeedArithmetic, DataError> {
+        let task = TaskSpec {
+            batch_size,
+            batches_per_step,
+            ..digits_task()
+        };
+        FeedArithmetic::from_counts(&task, FeedMode::PerEnv, (n_train, 355), n_envs)
+    }
+
+    #[test]
+    fn a_full_step_of_digits_is_19_batches_and_leaves_50_samples() {
+        let feed = arithmetic(64, BatchesPerStep::Full, 1266, 8).unwrap();
+
+        assert_eq!(feed.batches, 19);
+        assert_eq!(feed.n_train - feed.train_samples(), 50);
+        assert_eq!(
+            (feed.val_batch_size, feed.val_batches, feed.val_samples()),
+            (256, 2, 355)
+        );
+    }
+
+    #[test]
+    fn shards_divide_the_training_part_by_the_envs() {
+        let four = arithmetic(512, BatchesPerStep::Shard, 47_500, 4).unwrap();
+        assert_eq!((four.batches, four.sharing), (23, Sharing::Shard));
+
+        let many = arithmetic(512, BatchesPerStep::Shard, 47_500, 128).unwrap_err();
+        assert!(matches!(many, DataError::TooSmall { max_batch: 371, .. }));
+    }
+
+    #[test]
+    fn a_count_may_exceed_one_pass() {
+        let feed = arithmetic(64, BatchesPerStep::Count(30), 1266, 8).unwrap();
+
+        assert_eq!((feed.batches, feed.batches_per_pass), (30, 19));
+    }
+
+    #[test]
+    fn impossible_counts_are_refused() {
+        assert!(matches!(
+            arithmetic(2000, BatchesPerStep::Count(1), 1266, 1),
+            Err(DataError::TooSmall {
+                max_batch: 1266,
+                mode: "count",
+                ..
+            })
+        ));
+        assert!(matches!(
+            arithmetic(64, BatchesPerStep::Count(0), 1266, 1),
+            Err(DataError::BatchCount {
+                key: "batches_per_step",
+                ..
+            })
+        ));
+        let task = TaskSpec {
+            val_batches_per_step: ValBatches::Count(3),
+            ..digits_task()
+        };
+        assert!(matches!(
+            FeedArithmetic::from_counts(&task, FeedMode::PerEnv, (1266, 355), 1),
+            Err(DataError::BatchCount {
+                asked: 3,
+                available: 2,
+                ..
+            })
+        ));
+        let sharded = TaskSpec {
+            batches_per_step: BatchesPerStep::Shard,
+            ..digits_task()
+        };
+        assert!(matches!(
+            FeedArithmetic::from_counts(&sharded, FeedMode::Common, (1266, 355), 1),
+            Err(DataError::ShardInCommonFeed)
+        ));
+    }
+}

@@ -1,0 +1,177 @@
+//! What can go wrong with data (spec 02 §9). Every message says what was asked, what is wrong, and what to do.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Start-up errors of loading and planning, and the run-time contract of the feed.
+#[derive(Debug, Error)]
+pub enum DataError {
+    #[error(
+        "data file '{name}' was not found; looked at {}. \
+         Place the file there, or choose a task that needs none (digits_*, synth_*)",
+        .looked_at.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+    )]
+    MissingFile {
+        name: String,
+        looked_at: Vec<PathBuf>,
+    },
+
+    #[error("data file {}: reading failed ({cause}); check that it is a readable file", .path.display())]
+    Io {
+        path: PathBuf,
+        cause: std::io::Error,
+    },
+
+    #[error(
+        "data file {name} is gzip-compressed; unpack it with gunzip and name the unpacked file"
+    )]
+    Compressed { name: String },
+
+    #[error(
+        "data file {name} is not an IDX file of unsigned bytes: it starts with {found:02x?}, expected 00 00 08 and the \
+         number of dimensions; convert it to IDX type 0x08"
+    )]
+    BadMagic { name: String, found: Vec<u8> },
+
+    #[error(
+        "data file {name} has {found} dimensions, {what} need {expected}; check that images and labels are not swapped"
+    )]
+    Dimensions {
+        name: String,
+        what: &'static str,
+        expected: &'static str,
+        found: usize,
+    },
+
+    #[error(
+        "data file {name} has {found} bytes, its header implies {expected}; \
+         the file is cut short, or its sizes are not big-endian: fetch or convert it again"
+    )]
+    SizeMismatch {
+        name: String,
+        expected: u128,
+        found: u64,
+    },
+
+    #[error(
+        "data '{name}' has {images} images but {labels} labels; give the pair that belongs together"
+    )]
+    LengthMismatch {
+        name: String,
+        images: usize,
+        labels: usize,
+    },
+
+    #[error(
+        "data '{name}': label {label} at index {index} is outside 0..{classes}; correct task.classes or the labels"
+    )]
+    LabelOutOfRange {
+        name: String,
+        index: usize,
+        label: u64,
+        classes: i64,
+    },
+
+    #[error(
+        "data '{name}': class {class} has no sample in the {part} part; give more samples or a smaller split share"
+    )]
+    EmptyClass {
+        name: String,
+        class: i64,
+        part: &'static str,
+    },
+
+    #[error("data '{name}': the {part} part is empty; give more samples or change task.split")]
+    EmptyPart { name: String, part: &'static str },
+
+    #[error(
+        "task.split asks for {val_permille} + {test_permille} permille outside the training part; \
+         their sum must be below 1000"
+    )]
+    Split {
+        val_permille: u64,
+        test_permille: u64,
+    },
+
+    #[error("data '{name}': {rule}; change {key}")]
+    OutOfRange {
+        name: String,
+        key: &'static str,
+        rule: String,
+    },
+
+    #[error(
+        "task.normalise: {what} has {found} values, the data '{name}' has {channels} channels; give one value a channel"
+    )]
+    NormaliseChannels {
+        name: String,
+        what: &'static str,
+        found: usize,
+        channels: usize,
+    },
+
+    #[error(
+        "task.normalise: the standard deviation of channel {channel} of '{name}' is {std}; \
+         it must be finite and at least 1e-6: drop the constant channel or give constants"
+    )]
+    FlatChannel {
+        name: String,
+        channel: usize,
+        std: f64,
+    },
+
+    #[error(
+        "task.host expects {host} but the data '{name}' has {data}; make task.host.{key} agree with the data"
+    )]
+    ShapeMismatch {
+        name: String,
+        key: &'static str,
+        host: String,
+        data: String,
+    },
+
+    #[error(
+        "task.batch_size {batch} with batches_per_step {mode} and {envs} envs leaves no training batch of \
+         {n_train} samples; the largest legal batch_size is {max_batch}"
+    )]
+    TooSmall {
+        n_train: usize,
+        batch: usize,
+        envs: usize,
+        mode: &'static str,
+        max_batch: usize,
+    },
+
+    #[error("task.{key} is {asked}; it must lie in 1..={available}")]
+    BatchCount {
+        key: &'static str,
+        asked: usize,
+        available: usize,
+    },
+
+    #[error(
+        "batches_per_step: shard gives every env its own part, data.feed: common gives all envs the same; choose one"
+    )]
+    ShardInCommonFeed,
+
+    #[error(
+        "the batch feed of env {env} was asked for {what} {got}, but {expected} is due; fetch batches in order"
+    )]
+    FeedContract {
+        env: u64,
+        what: &'static str,
+        expected: usize,
+        got: usize,
+    },
+
+    #[error(
+        "data '{name}': placing it on the device failed ({cause}); free device memory or use fewer samples"
+    )]
+    Device { name: String, cause: tch::TchError },
+
+    #[error(
+        "the batch feed of env {env}: a device operation failed ({cause}); see the device's own message"
+    )]
+    FeedDevice { env: u64, cause: tch::TchError },
+}

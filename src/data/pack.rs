@@ -1,0 +1,239 @@
+//! The read pack (spec 07 §9.1): everything that the host needs to know of an env's step, in one f64 vector, copied
+//! once. Counts are f64 too — exact to 2^53, where f32 would stop at 2^24 — so that one copy carries everything.
+
+use std::ops::Range;
+
+/// Column numbers of a pack for at most `configs` counterfactual configurations and `slots` slots.
+///
+/// | columns | content |
+/// | --- | --- |
+/// | 6 | `loss_sum, correct, finite_units, nonfinite_batches, skipped_updates, param_nonfinite` |
+/// | configs × 3 | `val_loss_sum`, then `val_correct`, then `val_both_correct` of all configurations |
+/// | 2 | `host_grad_sq, host_grad_bad` |
+/// | slots × 5 | per slot `grad_sq, vanish, explode, bad, skipped` |
+///
+/// The quantities of all configurations lie side by side so that one operation adds to all of them.
+/// `val_both_correct[k]`, samples that both the main configuration and k get right, yields the discordant counts of
+/// spec 05 §10.3 by subtraction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PackLayout {
+    pub configs: usize,
+    pub slots: usize,
+}
+
+impl PackLayout {
+    pub const LOSS_SUM: usize = 0;
+    pub const CORRECT: usize = 1;
+    pub const FINITE_UNITS: usize = 2;
+    pub const NONFINITE_BATCHES: usize = 3;
+    pub const SKIPPED_UPDATES: usize = 4;
+    pub const PARAM_NONFINITE: usize = 5;
+    const TRAIN_COLUMNS: usize = 6;
+    const CONFIG_QUANTITIES: usize = 3;
+    const HOST_COLUMNS: usize = 2;
+    const SLOT_COLUMNS: usize = 5;
+
+    /// Number of columns.
+    pub const fn columns(&self) -> usize {
+        self.host_start() + Self::HOST_COLUMNS + Self::SLOT_COLUMNS * self.slots
+    }
+
+    /// Σℓ per configuration.
+    pub const fn val_loss_sum(&self) -> Range<usize> {
+        self.config_block(0)
+    }
+
+    /// Correct samples per configuration.
+    pub const fn val_correct(&self) -> Range<usize> {
+        self.config_block(1)
+    }
+
+    /// Samples that the main configuration gets right as well, per configuration.
+    pub const fn val_both_correct(&self) -> Range<usize> {
+        self.config_block(2)
+    }
+
+    /// `host_grad_sq, host_grad_bad`.
+    pub const fn host_gradients(&self) -> Range<usize> {
+        self.host_start()..self.host_start() + Self::HOST_COLUMNS
+    }
+
+    /// `grad_sq, vanish, explode, bad` of a slot.
+    pub const fn slot_gradients(&self, slot: usize) -> Range<usize> {
+        let start = self.slot_start(slot);
+        start..start + Self::SLOT_COLUMNS - 1
+    }
+
+    /// Suppressed updates of a slot's seed.
+    pub const fn slot_skipped(&self, slot: usize) -> usize {
+        self.slot_start(slot) + Self::SLOT_COLUMNS - 1
+    }
+
+    const fn config_block(&self, quantity: usize) -> Range<usize> {
+        let start = Self::TRAIN_COLUMNS + quantity * self.configs;
+        start..start + self.configs
+    }
+
+    const fn host_start(&self) -> usize {
+        Self::TRAIN_COLUMNS + Self::CONFIG_QUANTITIES * self.configs
+    }
+
+    const fn slot_start(&self, slot: usize) -> usize {
+        self.host_start() + Self::HOST_COLUMNS + Self::SLOT_COLUMNS * slot
+    }
+
+    /// Names the numbers of a pack read from the device. `configs` configurations were evaluated, `main` is the index
+    /// of the one that is the validation result.
+    ///
+    /// # Panics
+    /// If `pack` has another length than the layout, or `main` is not below `configs ≤ self.configs`.
+    pub fn unpack(&self, pack: &[f64], configs: usize, main: usize) -> StepNumbers {
+        assert_eq!(
+            pack.len(),
+            self.columns(),
+            "the pack belongs to another layout"
+        );
+        assert!(main < configs && configs <= self.configs);
+        let count = |column: usize| pack[column] as u64;
+        let main_correct = count(self.val_correct().start + main);
+        let config = |index: usize| {
+            let correct = count(self.val_correct().start + index);
+            let both_correct = match index == main {
+                true => correct,
+                false => count(self.val_both_correct().start + index),
+            };
+            ConfigNumbers {
+                loss_sum: pack[self.val_loss_sum().start + index],
+                correct,
+                only_main_correct: main_correct - both_correct,
+                only_this_correct: correct - both_correct,
+            }
+        };
+        let slot = |index: usize| {
+            let start = self.slot_start(index);
+            SlotNumbers {
+                gradient_square_sum: pack[start],
+                vanishing: count(start + 1),
+                exploding: count(start + 2),
+                nonfinite: count(start + 3),
+                skipped_updates: count(self.slot_skipped(index)),
+            }
+        };
+        StepNumbers {
+            loss_sum: pack[Self::LOSS_SUM],
+            correct: count(Self::CORRECT),
+            finite_units: count(Self::FINITE_UNITS),
+            nonfinite_batches: count(Self::NONFINITE_BATCHES),
+            skipped_updates: count(Self::SKIPPED_UPDATES),
+            param_nonfinite: count(Self::PARAM_NONFINITE),
+            configs: (0..configs).map(config).collect(),
+            host_gradient_square_sum: pack[self.host_start()],
+            host_gradient_nonfinite: count(self.host_start() + 1),
+            slots: (0..self.slots).map(slot).collect(),
+        }
+    }
+}
+
+/// An env's step in numbers. Losses in nats, summed over samples.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepNumbers {
+    /// Over training batches with a finite loss.
+    pub loss_sum: f64,
+    /// Training samples that were classified correctly, over all batches.
+    pub correct: u64,
+    /// Training samples of batches with a finite loss.
+    pub finite_units: u64,
+    pub nonfinite_batches: u64,
+    /// Suppressed updates of the host.
+    pub skipped_updates: u64,
+    /// Non-finite parameters found by the last snapshot capture.
+    pub param_nonfinite: u64,
+    pub configs: Vec<ConfigNumbers>,
+    pub host_gradient_square_sum: f64,
+    pub host_gradient_nonfinite: u64,
+    pub slots: Vec<SlotNumbers>,
+}
+
+impl StepNumbers {
+    /// Mean training loss over the samples of finite batches; NaN without any.
+    pub fn train_loss(&self) -> f64 {
+        self.loss_sum / self.finite_units as f64
+    }
+}
+
+/// One counterfactual configuration over the step's validation samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ConfigNumbers {
+    /// Not masked: the main configuration's NaN must reach the governor.
+    pub loss_sum: f64,
+    pub correct: u64,
+    /// n10: the main configuration is right, this one is wrong.
+    pub only_main_correct: u64,
+    /// n01: this one is right, the main configuration is wrong.
+    pub only_this_correct: u64,
+}
+
+impl ConfigNumbers {
+    /// Mean loss over `samples`.
+    pub fn loss(&self, samples: usize) -> f64 {
+        self.loss_sum / samples as f64
+    }
+
+    /// Accuracy in percent of `samples`.
+    pub fn accuracy_percent(&self, samples: usize) -> f64 {
+        100.0 * self.correct as f64 / samples as f64
+    }
+}
+
+/// One slot's gradients at the last statistics batch, and its suppressed updates of the step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SlotNumbers {
+    pub gradient_square_sum: f64,
+    pub vanishing: u64,
+    pub exploding: u64,
+    pub nonfinite: u64,
+    pub skipped_updates: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_slots_and_eight_configurations_take_47_columns() {
+        // Spec 07 §9.1 counts 39; a third number per configuration is 8 more.
+        let layout = PackLayout {
+            configs: 8,
+            slots: 3,
+        };
+
+        assert_eq!(layout.columns(), 47);
+        assert_eq!(layout.val_both_correct(), 22..30);
+        assert_eq!(layout.host_gradients(), 30..32);
+        assert_eq!(layout.slot_gradients(2), 42..46);
+        assert_eq!(layout.slot_skipped(2), 46);
+    }
+
+    #[test]
+    fn discordant_counts_follow_from_agreement() {
+        // Given a main configuration with 9400 of 10 000 right and one without a seed with 9280, agreeing on 9080.
+        let layout = PackLayout {
+            configs: 4,
+            slots: 0,
+        };
+        let mut pack = vec![0.0; layout.columns()];
+        pack[layout.val_correct()].copy_from_slice(&[9400.0, 9280.0, 0.0, 0.0]);
+        pack[layout.val_both_correct()].copy_from_slice(&[9400.0, 9080.0, 0.0, 0.0]);
+
+        let numbers = layout.unpack(&pack, 2, 0);
+
+        let (main, without) = (numbers.configs[0], numbers.configs[1]);
+        assert_eq!((main.only_main_correct, main.only_this_correct), (0, 0));
+        // The counts of spec 05 C15.
+        assert_eq!(
+            (without.only_main_correct, without.only_this_correct),
+            (320, 200)
+        );
+        assert_eq!(without.accuracy_percent(10_000), 92.8);
+    }
+}

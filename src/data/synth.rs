@@ -1,0 +1,317 @@
+//! Procedural images (spec 02 §7.1): oriented gratings in soft windows, among distractor gratings of other classes and
+//! noise. The class is (orientation, spatial frequency): mean images carry no class information, 1×1 kernels cannot see
+//! it, 3×3 kernels with depth can.
+//!
+//! Every image is a pure integer function of `(parameters, part, index)`: random access, any number of threads, the same
+//! bytes on every platform.
+
+use rayon::prelude::*;
+
+use crate::random::{ContentRng, Domain, Draw};
+use crate::scenario::SynthImages;
+
+use super::DataError;
+
+/// Pixel value that means 1.0.
+pub const SCALE: f64 = 255.0;
+
+/// `floor(127·sin(2πi/256) + 0.5)` for a quarter turn; the rest follows by symmetry, since no value lies near a rounding
+/// boundary.
+const QUARTER_SINE: [i64; 65] = [
+    0, 3, 6, 9, 12, 16, 19, 22, 25, 28, 31, 34, 37, 40, 43, 46, 49, 51, 54, 57, 60, 63, 65, 68, 71,
+    73, 76, 78, 81, 83, 85, 88, 90, 92, 94, 96, 98, 100, 102, 104, 106, 107, 109, 111, 112, 113,
+    115, 116, 117, 118, 120, 121, 122, 122, 123, 124, 125, 125, 126, 126, 126, 127, 127, 127, 127,
+];
+
+/// One turn of the sine in 256 steps, amplitude 127.
+const SINE: [i64; 256] = full_turn();
+
+const fn full_turn() -> [i64; 256] {
+    let mut table = [0; 256];
+    let mut i = 0;
+    while i < 128 {
+        table[i] = QUARTER_SINE[if i <= 64 { i } else { 128 - i }];
+        table[i + 128] = -table[i];
+        i += 1;
+    }
+    table
+}
+
+/// Phases are 16 bit: 65536 is a full turn.
+const TURN: i64 = 65536;
+const PHASE_MASK: i64 = TURN - 1;
+/// Sine amplitude × window maximum × unit gain.
+const PATCH_SCALE: i64 = 127 * 256 * 256;
+/// Mean of the sum of four random bytes, and their standard deviation rounded up, which `noise` is measured in.
+const NOISE_MEAN: i64 = 510;
+const NOISE_STD: i64 = 148;
+
+/// Which independent stream of images an index belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SynthPart {
+    Train = 0,
+    Val = 1,
+    Test = 2,
+}
+
+/// The label of image `index` in any part.
+pub fn label(params: &SynthImages, index: usize) -> i64 {
+    (index as u64 % params.classes) as i64
+}
+
+/// All images of a part, `u8 [n, H, W, C]`, generated in parallel.
+pub fn generate(params: &SynthImages, part: SynthPart, count: usize) -> Vec<u8> {
+    let size = params.channels * params.height * params.width;
+    let mut pixels = vec![0; count * size];
+    pixels
+        .par_chunks_exact_mut(size)
+        .enumerate()
+        .for_each(|(index, out)| draw_image(params, part, index, out));
+    pixels
+}
+
+/// Checks the limits of the generator.
+///
+/// # Errors
+/// `OutOfRange` naming the first parameter outside its range.
+pub fn check(params: &SynthImages) -> Result<(), DataError> {
+    let side = |size: usize| size >= 8 && size.is_multiple_of(8);
+    let rules = [
+        ("classes", (2..=64).contains(&params.classes), "2..=64"),
+        ("channels", (1..=4).contains(&params.channels), "1..=4"),
+        ("height", side(params.height), "multiples of 8 from 8"),
+        ("width", side(params.width), "multiples of 8 from 8"),
+        ("noise", (0..=255).contains(&params.noise), "0..=255"),
+        ("distractors", params.distractors <= 8, "0..=8"),
+        (
+            "periods",
+            params.periods.0.min(params.periods.1) >= 2,
+            "2 and above",
+        ),
+    ];
+    match rules.iter().find(|(_, holds, _)| !holds) {
+        None => Ok(()),
+        Some((key, _, range)) => Err(DataError::OutOfRange {
+            name: "synth_images".into(),
+            key,
+            rule: format!("{key} must lie in {range}"),
+        }),
+    }
+}
+
+/// Phase advance per column and row, in 1/65536 turns.
+fn wave_vector(params: &SynthImages, class: u64) -> (i64, i64) {
+    let n_frequencies = if params.classes >= 4 { 2 } else { 1 };
+    let n_orientations = params.classes.div_ceil(n_frequencies) as i64;
+    let class = class as i64;
+    let orientation = class % n_orientations;
+    let period = if class < n_orientations {
+        params.periods.0
+    } else {
+        params.periods.1
+    };
+    let cycle = TURN / period;
+    let angle = (128 * orientation + n_orientations / 2) / n_orientations;
+    (cycle * sine(angle + 64) / 127, cycle * sine(angle) / 127)
+}
+
+fn sine(angle: i64) -> i64 {
+    SINE[(angle & 255) as usize]
+}
+
+/// One grating in its window: the wave times window times amplitude per pixel (zero outside), and its colour.
+struct Patch {
+    wave: Vec<i64>,
+    gains: Vec<i64>,
+}
+
+fn draw_patch(params: &SynthImages, rng: &mut ContentRng, class: u64, amplitude: i64) -> Patch {
+    let mut draw = |n: usize| rng.below(n as u64) as i64;
+    let (height, width) = (params.height, params.width);
+    let centre_x = (width / 4) as i64 + draw(width / 2);
+    let centre_y = (height / 4) as i64 + draw(height / 2);
+    let radius = (height / 4) as i64 + draw(height / 8);
+    let phase = draw(TURN as usize);
+    let amplitude = amplitude + draw(amplitude as usize);
+    let gains = (0..params.channels).map(|_| 64 + draw(192)).collect();
+
+    let (fx, fy) = wave_vector(params, class);
+    let radius_squared = radius * radius;
+    let mut wave = vec![0; height * width];
+    for (position, value) in wave.iter_mut().enumerate() {
+        let (x, y) = ((position % width) as i64, (position / width) as i64);
+        let distance = (x - centre_x).pow(2) + (y - centre_y).pow(2);
+        if distance < radius_squared {
+            let window = (radius_squared - distance) * 256 / radius_squared;
+            let turn = (fx * x + fy * y + phase) & PHASE_MASK;
+            *value = amplitude * window * sine(turn >> 8);
+        }
+    }
+    Patch { wave, gains }
+}
+
+/// Writes image `index` of `part` into `out`, channels last.
+fn draw_image(params: &SynthImages, part: SynthPart, index: usize, out: &mut [u8]) {
+    let stream = [part as u64, index as u64];
+    let mut rng = ContentRng::new(params.seed, Domain::ProceduralImage, &stream);
+    let target = label(params, index) as u64;
+    let backgrounds: Vec<i64> = (0..params.channels)
+        .map(|_| 96 + rng.below(64) as i64)
+        .collect();
+    let mut patches = Vec::with_capacity(1 + params.distractors);
+    patches.push(draw_patch(params, &mut rng, target, 48));
+    for _ in 0..params.distractors {
+        let other = rng.below(params.classes - 1);
+        let class = other + u64::from(other >= target);
+        patches.push(draw_patch(params, &mut rng, class, 16));
+    }
+
+    let mut noise = NoiseHalves::default();
+    for (channel, background) in backgrounds.into_iter().enumerate() {
+        for position in 0..params.height * params.width {
+            let mut value = background;
+            for patch in &patches {
+                value += patch.gains[channel] * patch.wave[position] / PATCH_SCALE;
+            }
+            value += (noise.next(&mut rng) - NOISE_MEAN) * params.noise / NOISE_STD;
+            out[position * params.channels + channel] = value.clamp(0, 255) as u8;
+        }
+    }
+}
+
+/// Sums of four random bytes, two of them to a draw: the low half first.
+#[derive(Default)]
+struct NoiseHalves {
+    high: Option<u32>,
+}
+
+impl NoiseHalves {
+    fn next(&mut self, rng: &mut ContentRng) -> i64 {
+        let half = self.high.take().unwrap_or_else(|| {
+            let word = rng.next_u64();
+            self.high = Some((word >> 32) as u32);
+            word as u32
+        });
+        half.to_le_bytes().into_iter().map(i64::from).sum()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
+        bytes.iter().fold(0xCBF2_9CE4_8422_2325, |hash, &byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
+        })
+    }
+
+    /// The checks of the spec are over planes.
+    fn planes(params: &SynthImages, part: SynthPart, index: usize) -> Vec<u8> {
+        let plane = params.height * params.width;
+        let mut pixels = vec![0; params.channels * plane];
+        draw_image(params, part, index, &mut pixels);
+        (0..params.channels * plane)
+            .map(|i| pixels[(i % plane) * params.channels + i / plane])
+            .collect()
+    }
+
+    fn byte_sum(bytes: &[u8]) -> u64 {
+        bytes.iter().map(|&byte| u64::from(byte)).sum()
+    }
+
+    #[test]
+    fn the_sine_table_is_the_published_one() {
+        assert_eq!(SINE[..10], [0, 3, 6, 9, 12, 16, 19, 22, 25, 28]);
+        assert_eq!((SINE[64], SINE[192]), (127, -127));
+        let bytes = SINE.map(|value| value as i8 as u8);
+        assert_eq!(fnv1a(&bytes), 0xBEFE_DE64_F98C_6923);
+    }
+
+    #[test]
+    fn wave_vectors_are_the_published_ones() {
+        let params = SynthImages::default();
+        for (class, expected) in [
+            (0, (8192, 0)),
+            (1, (6579, 4902)),
+            (2, (2580, 7804)),
+            (3, (-2580, 7804)),
+            (5, (16384, 0)),
+        ] {
+            assert_eq!(wave_vector(&params, class), expected, "class {class}");
+        }
+    }
+
+    #[test]
+    fn images_are_the_published_ones() {
+        let params = SynthImages::default();
+
+        let first = planes(&params, SynthPart::Train, 0);
+        assert_eq!(label(&params, 0), 0);
+        assert_eq!(first[..8], [57, 110, 90, 255, 0, 232, 79, 181]);
+        assert_eq!(byte_sum(&first), 412_010);
+        assert_eq!(fnv1a(&first), 0x5586_C9BB_D683_5B65);
+
+        let second = planes(&params, SynthPart::Train, 1);
+        assert_eq!(byte_sum(&second), 406_825);
+        assert_eq!(fnv1a(&second), 0xF216_36B9_7983_39B4);
+        assert_eq!(
+            fnv1a(&planes(&params, SynthPart::Train, 9)),
+            0x6C73_9266_06E4_0A60
+        );
+        assert_eq!(
+            fnv1a(&planes(&params, SynthPart::Val, 0)),
+            0x66AA_B60F_3A1A_446F
+        );
+    }
+
+    #[test]
+    fn a_small_grey_image_is_the_published_one() {
+        let params = SynthImages {
+            classes: 4,
+            channels: 1,
+            height: 16,
+            width: 16,
+            noise: 16,
+            distractors: 0,
+            ..SynthImages::default()
+        };
+
+        let image = planes(&params, SynthPart::Train, 0);
+
+        assert_eq!(byte_sum(&image), 39_767);
+        assert_eq!(fnv1a(&image), 0x209D_37CE_DF6C_1F68);
+    }
+
+    #[test]
+    fn generation_does_not_depend_on_threads_or_on_how_many_images_are_asked_for() {
+        let params = SynthImages {
+            height: 8,
+            width: 16,
+            ..SynthImages::default()
+        };
+        let on_threads = |threads: usize, count: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+            let pool = pool.build().unwrap();
+            pool.install(|| generate(&params, SynthPart::Val, count))
+        };
+
+        let few = on_threads(1, 5);
+        let many = on_threads(3, 12);
+
+        assert_eq!(few[..], many[..few.len()]);
+    }
+
+    #[test]
+    fn parameters_outside_their_range_are_named() {
+        let tall = SynthImages {
+            height: 12,
+            ..SynthImages::default()
+        };
+
+        let error = check(&tall).unwrap_err();
+
+        assert!(matches!(error, DataError::OutOfRange { key: "height", .. }));
+        assert!(check(&SynthImages::default()).is_ok());
+    }
+}
