@@ -158,7 +158,7 @@ impl Rules {
         let config = &self.config;
         let in_embargo = state
             .last_prune_step
-            .is_some_and(|pruned| step - pruned < config.embargo_epochs_after_prune);
+            .is_some_and(|pruned| step.saturating_sub(pruned) < config.embargo_epochs_after_prune);
         if in_embargo {
             return wait("embargo");
         }
@@ -247,7 +247,9 @@ impl HeuristicState {
     }
 
     fn decay_penalties(&mut self, step: u32, decay: f64) {
-        let elapsed = self.last_decay_step.map_or(0, |last| step - last);
+        let elapsed = self
+            .last_decay_step
+            .map_or(0, |last| step.saturating_sub(last));
         self.last_decay_step = Some(step);
         for _ in 0..elapsed {
             self.penalties.retain(|_, penalty| {
