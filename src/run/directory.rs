@@ -214,7 +214,11 @@ mod tests {
     fn runs_of_one_second_get_directories_of_their_own() {
         let root = tempfile::tempdir().unwrap();
 
-        let runs = [create(root.path()), create(root.path()), create(root.path())];
+        let runs = [
+            create(root.path()),
+            create(root.path()),
+            create(root.path()),
+        ];
 
         assert_eq!(runs[1].run_id(), format!("{}-2", runs[0].run_id()));
         assert_eq!(runs[2].run_id(), format!("{}-3", runs[0].run_id()));

@@ -173,7 +173,10 @@ impl Manifest {
             env_devices: Vec::new(),
             resolved,
             environment: recorded_environment(std::env::vars_os().filter_map(|(key, value)| {
-                Some((key.into_string().ok()?, value.to_string_lossy().into_owned()))
+                Some((
+                    key.into_string().ok()?,
+                    value.to_string_lossy().into_owned(),
+                ))
             })),
             dataset,
             plugins: Vec::new(),

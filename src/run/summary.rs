@@ -63,7 +63,9 @@ fn rounds_table(rounds: &[RoundResult]) -> Option<String> {
             format!("{:.1}", round.env_steps_per_s),
         ]
     };
-    rounds[..head].iter().for_each(|round| table.push(row(round)));
+    rounds[..head]
+        .iter()
+        .for_each(|round| table.push(row(round)));
     if skipped > 0 {
         table.push(vec!["…".into()]);
     }
@@ -164,7 +166,11 @@ fn comparison(best: Option<&EpisodeResult>, baseline: Option<&BaselineMeasured>)
     ]);
     if let Some(best) = best {
         table.push(vec![
-            format!("best grown host (env {}, round {})", best.env, best.round + 1),
+            format!(
+                "best grown host (env {}, round {})",
+                best.env,
+                best.round + 1
+            ),
             accuracy(best.test_accuracy),
             accuracy(Some(best.final_accuracy)),
             format!("{:.2}x", best.param_ratio),
@@ -314,7 +320,10 @@ mod tests {
 
     #[test]
     fn a_finished_run_is_summed_up_in_aligned_columns() {
-        let text = summary(&finished_run(2), Path::new("runs/20260101-000000-test-abcd"));
+        let text = summary(
+            &finished_run(2),
+            Path::new("runs/20260101-000000-test-abcd"),
+        );
 
         insta::assert_snapshot!(text);
         assert!(widest(&text) <= 100);
