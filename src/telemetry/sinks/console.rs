@@ -143,9 +143,7 @@ fn round_line(round: &RoundResult, live: &LiveState) -> String {
     let rolling = round
         .rolling_accuracy
         .map_or_else(|| "n/a".into(), |accuracy| format!("{accuracy:.1}"));
-    let eta = live
-        .eta_s()
-        .map_or_else(|| "n/a".into(), |seconds| short_duration(seconds));
+    let eta = live.eta_s().map_or_else(|| "n/a".into(), short_duration);
     format!(
         "round {}/{total} acc {:.1}% (roll {rolling}) best {:.1}% G{} F{} P{} {:.1} env-steps/s eta {eta}",
         round.round + 1,
