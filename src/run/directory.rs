@@ -99,7 +99,6 @@ impl RunDirectory {
         RunInfo {
             run_id: self.run_id.clone(),
             directory: self.path.clone(),
-            resumed: false,
         }
     }
 

@@ -190,7 +190,6 @@ mod tests {
         sink.start(&RunInfo {
             run_id: "test".into(),
             directory: directory.into(),
-            resumed: false,
         })
         .unwrap();
         sink

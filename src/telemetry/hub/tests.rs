@@ -65,7 +65,6 @@ fn run_info() -> RunInfo {
     RunInfo {
         run_id: "test".into(),
         directory: PathBuf::new(),
-        resumed: false,
     }
 }
 
