@@ -4,6 +4,7 @@ pub mod controller;
 pub mod data;
 pub mod host;
 pub mod random;
+pub mod run;
 pub mod scenario;
 pub mod seed;
 pub mod telemetry;

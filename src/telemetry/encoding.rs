@@ -263,10 +263,7 @@ named!(
 pub mod by_name {
     use super::*;
 
-    pub fn serialize<T: Named, S: Serializer>(
-        value: &T,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
+    pub fn serialize<T: Named, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(value.telemetry_name())
     }
 

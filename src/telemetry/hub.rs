@@ -334,8 +334,10 @@ impl Lane {
         let done = self.done.get_mut().unwrap_or_else(PoisonError::into_inner);
         match (done.recv_timeout(patience), self.thread.take()) {
             (Err(mpsc::RecvTimeoutError::Timeout), _) => {
-                self.state
-                    .fail(format!("did not finish within {} s", patience.as_secs_f64()));
+                self.state.fail(format!(
+                    "did not finish within {} s",
+                    patience.as_secs_f64()
+                ));
                 let lost = self.queue.abandon();
                 self.state.dropped.fetch_add(lost, Ordering::Relaxed);
             }

@@ -201,7 +201,7 @@ impl LiveState {
             };
             let measured = self.envs.entry(env).or_default();
             measured.contributions.insert(seed_id.clone(), contribution);
-            if let Some(seed) = committed_mut(&mut self.committed, seed_id) {
+            if let Some(seed) = committed_mut(&mut self.committed, self.round, seed_id) {
                 seed.contribution = Some(contribution);
             }
         }
@@ -212,7 +212,7 @@ impl LiveState {
         let measured = self.envs.entry(env).or_default();
         for (seed_id, value) in shapley.seed_ids.iter().zip(&shapley.values) {
             measured.shapley.insert(seed_id.clone(), value.mean.0);
-            if let Some(seed) = committed_mut(&mut self.committed, seed_id) {
+            if let Some(seed) = committed_mut(&mut self.committed, self.round, seed_id) {
                 seed.shapley = Some(value.mean.0);
             }
         }
@@ -341,14 +341,16 @@ impl LiveState {
     }
 }
 
-/// A seed can only be measured in its own episode, so it is among the latest.
+/// A seed can only be measured in its own episode, so only the seeds of the running round are searched.
 fn committed_mut<'a>(
     committed: &'a mut [CommittedSeed],
+    round: u32,
     seed_id: &str,
 ) -> Option<&'a mut CommittedSeed> {
     committed
         .iter_mut()
         .rev()
+        .take_while(|seed| seed.round == round)
         .find(|seed| seed.seed_id == seed_id)
 }
 
@@ -479,7 +481,12 @@ mod tests {
         let mut started = examples::run_started();
         started.n_rounds = 12;
 
-        let live = fold(&[Event::run(started), round(0, 9.0), round(1, 1.0), round(2, 2.0)]);
+        let live = fold(&[
+            Event::run(started),
+            round(0, 9.0),
+            round(1, 1.0),
+            round(2, 2.0),
+        ]);
 
         assert_eq!(live.eta_s(), Some(18.0));
         assert!((live.env_steps_per_s().unwrap() - 6.4).abs() < 1e-12);

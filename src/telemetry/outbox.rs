@@ -52,8 +52,8 @@ impl TelemetryOutbox {
     }
 
     fn includes(&self, event: &Event) -> bool {
-        let is_thinned = event.payload.is_step_row()
-            && event.step.is_some_and(|step| !self.wants_rows_of(step));
+        let is_thinned =
+            event.payload.is_step_row() && event.step.is_some_and(|step| !self.wants_rows_of(step));
         self.wants(&event.payload) && !is_thinned
     }
 
@@ -99,8 +99,9 @@ mod tests {
             outbox.push(Event::env(context, examples::host_stabilized()));
         }
 
-        let (rows, others): (Vec<_>, Vec<_>) =
-            outbox.drain().partition(|event| event.payload.is_step_row());
+        let (rows, others): (Vec<_>, Vec<_>) = outbox
+            .drain()
+            .partition(|event| event.payload.is_step_row());
         let steps: Vec<_> = rows.iter().filter_map(|event| event.step).collect();
         assert_eq!(steps, [1, 4, 7]);
         assert_eq!(others.len(), 7);

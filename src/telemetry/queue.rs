@@ -199,7 +199,8 @@ mod tests {
     #[test]
     fn a_step_row_that_warns_is_kept() {
         let queue = Queue::new(SinkClass::Live, 1);
-        let warning = Event::env(examples::context(), examples::env_step()).severity(Severity::Warning);
+        let warning =
+            Event::env(examples::context(), examples::env_step()).severity(Severity::Warning);
         queue.send(vec![Arc::new(warning)]);
 
         let sent = queue.send(batch(2));

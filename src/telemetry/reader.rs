@@ -84,8 +84,7 @@ pub fn read_events(path: &Path) -> Result<EventFile, ReadError> {
                 None => return Err(problem("the header has no field `major`".into())),
             }
         } else if Payload::KINDS.contains(&kind.name.as_str()) {
-            let event =
-                serde_json::from_str(line).map_err(|error| problem(error.to_string()))?;
+            let event = serde_json::from_str(line).map_err(|error| problem(error.to_string()))?;
             file.events.push(event);
         } else {
             *file.unknown.entry(kind.name).or_default() += 1;
@@ -121,7 +120,9 @@ mod tests {
     fn a_missing_field_is_named_with_its_line() {
         let note = NOTE.replace("\"text\":\"hi\",", "");
 
-        let error = read(&format!("{HEADER}\n{note}\n")).unwrap_err().to_string();
+        let error = read(&format!("{HEADER}\n{note}\n"))
+            .unwrap_err()
+            .to_string();
 
         assert!(error.contains("events.jsonl:2"), "{error}");
         assert!(error.contains("`text`"), "{error}");
@@ -131,7 +132,9 @@ mod tests {
     fn another_major_version_is_refused() {
         let header = HEADER.replace("\"major\":1", "\"major\":2");
 
-        let error = read(&format!("{header}\n{NOTE}\n")).unwrap_err().to_string();
+        let error = read(&format!("{header}\n{NOTE}\n"))
+            .unwrap_err()
+            .to_string();
 
         assert!(error.contains("schema 2"), "{error}");
         assert!(error.contains("reads schema 1.x"), "{error}");

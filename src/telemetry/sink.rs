@@ -24,8 +24,6 @@ pub enum SinkClass {
 pub struct RunInfo {
     pub run_id: String,
     pub directory: PathBuf,
-    /// The file continues that of an earlier session of the same run.
-    pub resumed: bool,
 }
 
 /// Why a sink could not do its work.

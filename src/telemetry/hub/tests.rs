@@ -65,7 +65,6 @@ fn run_info() -> RunInfo {
     RunInfo {
         run_id: "test".into(),
         directory: PathBuf::new(),
-        resumed: false,
     }
 }
 
@@ -226,7 +225,13 @@ fn a_stuck_sink_does_not_hold_up_the_end_for_ever() {
     let report = hub.finish(completed());
 
     assert_eq!(report.failed_durable, ["probe"]);
-    assert!(report.health.sinks[0].last_error.as_deref().unwrap().contains("did not finish"));
+    assert!(
+        report.health.sinks[0]
+            .last_error
+            .as_deref()
+            .unwrap()
+            .contains("did not finish")
+    );
 }
 
 #[test]
@@ -234,7 +239,9 @@ fn a_sink_that_cannot_start_stops_the_run_by_name() {
     let (mut sink, _) = probe(SinkClass::Durable);
     sink.fails_to_start = true;
 
-    let error = TelemetryHub::start(&run_info(), vec![Box::new(sink)]).err().unwrap();
+    let error = TelemetryHub::start(&run_info(), vec![Box::new(sink)])
+        .err()
+        .unwrap();
 
     assert_eq!(
         error.to_string(),

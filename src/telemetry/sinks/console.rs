@@ -143,9 +143,7 @@ fn round_line(round: &RoundResult, live: &LiveState) -> String {
     let rolling = round
         .rolling_accuracy
         .map_or_else(|| "n/a".into(), |accuracy| format!("{accuracy:.1}"));
-    let eta = live
-        .eta_s()
-        .map_or_else(|| "n/a".into(), |seconds| short_duration(seconds));
+    let eta = live.eta_s().map_or_else(|| "n/a".into(), short_duration);
     format!(
         "round {}/{total} acc {:.1}% (roll {rolling}) best {:.1}% G{} F{} P{} {:.1} env-steps/s eta {eta}",
         round.round + 1,
@@ -179,10 +177,9 @@ fn event_line(event: &Event) -> Option<String> {
             "episode finished: acc {:.1}%, {:.2}x params",
             episode.final_accuracy.0, episode.param_ratio.0
         ),
-        Payload::BaselineMeasured(baseline) => format!(
-            "host that never grew: acc {:.1}%",
-            baseline.val_accuracy.0
-        ),
+        Payload::BaselineMeasured(baseline) => {
+            format!("host that never grew: acc {:.1}%", baseline.val_accuracy.0)
+        }
         Payload::RunStarted(run) => run_line(run),
         Payload::Note(note) => format!("note: {}", note.text),
         Payload::UserEvent(user) => user.name.clone(),
@@ -199,7 +196,9 @@ fn event_line(event: &Event) -> Option<String> {
         | Payload::Interactions(_)
         | Payload::RoundFinished(_) => return None,
     };
-    let env = event.env.map_or_else(String::new, |env| format!("env {env} "));
+    let env = event
+        .env
+        .map_or_else(String::new, |env| format!("env {env} "));
     let seed = event
         .seed_id
         .as_ref()

@@ -27,8 +27,6 @@ struct Header<'a> {
     minor: u32,
     run_id: &'a str,
     engine: &'static str,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    resumed: bool,
 }
 
 /// Writes every event to `events.jsonl` in the run directory. Durable: the run waits rather than lose a line.
@@ -103,10 +101,7 @@ impl Sink for JsonLinesSink {
     fn start(&mut self, run: &RunInfo) -> Result<(), SinkError> {
         let path = run.directory.join(Self::FILE_NAME);
         let mut options = OpenOptions::new();
-        options.append(true);
-        if !run.resumed {
-            options.create_new(true);
-        }
+        options.append(true).create_new(true);
         let file = options.open(&path).map_err(|source| SinkError::File {
             path: path.clone(),
             source,
@@ -119,7 +114,6 @@ impl Sink for JsonLinesSink {
             minor: SCHEMA_MINOR,
             run_id: &run.run_id,
             engine: env!("CARGO_PKG_VERSION"),
-            resumed: run.resumed,
         })?;
         self.write_out()
     }
@@ -162,7 +156,6 @@ mod tests {
         RunInfo {
             run_id: "20260101-000000-test-abcd".into(),
             directory: directory.into(),
-            resumed: false,
         }
     }
 

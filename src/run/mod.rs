@@ -1,0 +1,25 @@
+//! A run on disk and its last word: the run directory, its manifest and status file, and the summary table.
+
+mod directory;
+mod manifest;
+mod status;
+mod summary;
+
+pub use directory::{RunDirectory, RunDirectoryError, runs_root};
+pub use manifest::{Build, DeviceInfo, Libraries, Machine, Manifest, Resolved, Threads};
+pub use status::{RunStatus, StatusSink, is_legal_transition};
+pub use summary::summary;
+
+use std::io::Write;
+use std::path::Path;
+
+/// Replaces `path` in one step: a reader sees the old content or the new, never half of either.
+fn write_atomically(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".tmp");
+    let temporary = path.with_file_name(name);
+    let mut file = std::fs::File::create(&temporary)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    std::fs::rename(&temporary, path)
+}

@@ -1,0 +1,136 @@
+//! What a controller ordered and what came of it (spec 07 §5.2).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::seed::{
+    AlphaCurveAction, AlphaSpeed, FailureReason, GerminationStyle, LifecycleCommand, LifecycleOp,
+    SlotId, Tempo,
+};
+use crate::telemetry::encoding::{ActionId, Num, by_name, by_name_if_any};
+
+/// The heads that matter to an operation; the others are left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Choice {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blueprint: Option<String>,
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "by_name_if_any"
+    )]
+    pub style: Option<GerminationStyle>,
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "by_name_if_any"
+    )]
+    pub tempo: Option<Tempo>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alpha_target: Option<Num>,
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "by_name_if_any"
+    )]
+    pub alpha_speed: Option<AlphaSpeed>,
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "by_name_if_any"
+    )]
+    pub alpha_curve: Option<AlphaCurveAction>,
+}
+
+impl Choice {
+    /// What `command` chose; `blueprint_name` turns its blueprint index into an id.
+    pub fn of(command: &LifecycleCommand, blueprint_name: impl Fn(usize) -> String) -> Self {
+        match *command {
+            LifecycleCommand::Germinate {
+                blueprint,
+                style,
+                tempo,
+                target,
+                ..
+            } => Self {
+                blueprint: Some(blueprint_name(blueprint)),
+                style: Some(style),
+                tempo: Some(tempo),
+                alpha_target: Some(Num(target.value())),
+                ..Self::default()
+            },
+            LifecycleCommand::SetAlphaTarget {
+                style,
+                target,
+                speed,
+                curve,
+                ..
+            } => Self {
+                style: Some(style),
+                alpha_target: Some(Num(target.value())),
+                alpha_speed: Some(speed),
+                alpha_curve: Some(curve),
+                ..Self::default()
+            },
+            LifecycleCommand::Prune { speed, curve, .. } => Self {
+                alpha_speed: Some(speed),
+                alpha_curve: Some(curve),
+                ..Self::default()
+            },
+            LifecycleCommand::Wait
+            | LifecycleCommand::Fossilize { .. }
+            | LifecycleCommand::Advance { .. } => Self::default(),
+        }
+    }
+}
+
+/// What the controller of one env ordered in one step and what came of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    #[serde(with = "by_name")]
+    pub op: LifecycleOp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<SlotId>,
+    pub success: bool,
+    /// [`refusal_code`] of the reason why it did not execute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<String>,
+    #[serde(with = "by_name")]
+    pub effective_op: LifecycleOp,
+    /// Heads with at most one valid option.
+    pub forced: BTreeMap<String, bool>,
+    pub scripted: bool,
+    pub choice: Choice,
+    /// In operation code order.
+    pub op_mask: Vec<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Steps since the counterfactual in use was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contribution_age: Option<u32>,
+    pub action_id: ActionId,
+}
+
+/// The fixed code of a refusal, without its numbers; its `Display` text belongs into [`Event::message`](crate::telemetry::Event::message).
+pub const fn refusal_code(reason: &FailureReason) -> &'static str {
+    match reason {
+        FailureReason::SlotDisabled => "slot_disabled",
+        FailureReason::SlotOccupied => "slot_occupied",
+        FailureReason::SlotEmpty => "slot_empty",
+        FailureReason::Cooldown { .. } => "cooldown",
+        FailureReason::SeedLimit => "seed_limit",
+        FailureReason::DevelopingSeed => "developing_seed",
+        FailureReason::WrongStage { .. } => "wrong_stage",
+        FailureReason::TooYoung { .. } => "too_young",
+        FailureReason::AlphaBusy { .. } => "alpha_busy",
+        FailureReason::AdvanceDisabled => "advance_disabled",
+        FailureReason::GateFailed { .. } => "gate_failed",
+        FailureReason::InvalidTarget => "invalid_target",
+        FailureReason::BlueprintUnavailable => "blueprint_unavailable",
+        FailureReason::NoTrainableParams => "no_trainable_params",
+        FailureReason::ShapeMismatch => "shape_mismatch",
+        FailureReason::OutOfMemory => "out_of_memory",
+        FailureReason::GovernorVeto { .. } => "governor_veto",
+    }
+}

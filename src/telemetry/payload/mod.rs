@@ -1,0 +1,13 @@
+//! What each event carries (spec 07 §5): one struct an event, plain data, absent values left out.
+
+mod attribution;
+mod decision;
+mod env;
+mod lifecycle;
+mod run;
+
+pub use attribution::*;
+pub use decision::*;
+pub use env::*;
+pub use lifecycle::*;
+pub use run::*;
