@@ -6,7 +6,7 @@ use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 use tch::Device;
 
-use crate::host::Host;
+use crate::host::CnnHost;
 use crate::seed::{GradientSums, LifecycleOp};
 use crate::torch::{Optimizer, Stream};
 
@@ -30,7 +30,7 @@ pub struct EnvStream(pub SyncCell<Stream>);
 
 /// The backbone. Its tensors keep their storage for the whole run; a new episode re-initialises them in place.
 #[derive(Component)]
-pub struct HostModel(pub SyncCell<Box<dyn Host>>);
+pub struct HostModel(pub SyncCell<CnnHost>);
 
 #[derive(Component)]
 pub struct HostOptimizer(pub SyncCell<Optimizer>);

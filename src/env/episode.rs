@@ -38,7 +38,7 @@ pub fn spawn_envs(
             EnvId { index, group: 0, index_in_group: index },
             EnvDevice(device),
             EnvStream(SyncCell::new(stream)),
-            HostModel(SyncCell::new(Box::new(host))),
+            HostModel(SyncCell::new(host)),
             HostOptimizer(SyncCell::new(optimizer)),
             SeedSlots::new(slots),
             SeedOptimizers::new(slots.len()),

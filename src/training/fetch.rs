@@ -1,0 +1,95 @@
+//! Batches on their way to an env: planned once per step, gathered once per batch into buffers that stay (spec 02 §5).
+
+use bevy_ecs::prelude::*;
+use bevy_platform::cell::SyncCell;
+
+use crate::data::{Accumulators, Batch, PackLayout, StepFeed, StepKey};
+use crate::env::{Devices, EnvDevice, EnvId, EnvPool, EnvStream, Experiment, RunClock};
+use crate::health::{EngineError, Failure, Position};
+use crate::run::LoadedData;
+use crate::torch::{HostSyncCounter, TorchError};
+use crate::validation::max_configurations;
+
+/// The env's order of samples and its batch buffers.
+#[derive(Component)]
+pub struct EnvFeed(pub SyncCell<StepFeed>);
+
+/// What the env adds up on its device over a step.
+#[derive(Component)]
+pub struct EnvAccumulators(pub SyncCell<Accumulators>);
+
+/// The batch in hand.
+#[derive(Component)]
+pub struct BatchSlot(pub SyncCell<Option<Batch>>);
+
+/// Gives every env its feed and accumulators.
+pub fn equip_envs(
+    mut commands: Commands,
+    mut envs: Query<(Entity, &EnvId, &EnvDevice, &mut EnvStream)>,
+    experiment: Res<Experiment>,
+    devices: Res<Devices>,
+    mut data: ResMut<LoadedData>,
+) -> Result<(), EngineError> {
+    let layout = PackLayout {
+        configs: max_configurations(&experiment.scenario.attribution, experiment.layout.len()),
+        slots: experiment.layout.len(),
+    };
+    let feed = data.feed;
+    for (entity, id, device, mut stream) in &mut envs {
+        let mut equip = || -> Result<(), Failure> {
+            let _guard = stream.0.get().enter()?;
+            let resident = data.resident.get();
+            let feed_of_env = StepFeed::new(&resident[devices.index_of_env(id.index)], feed, id.index_in_group as u64)?;
+            let sums = Accumulators::new(device.0, layout, feed.batches, feed.batch_size).map_err(TorchError::from)?;
+            commands.entity(entity).insert((
+                EnvFeed(SyncCell::new(feed_of_env)),
+                EnvAccumulators(SyncCell::new(sums)),
+                BatchSlot(SyncCell::new(None)),
+            ));
+            Ok(())
+        };
+        equip().map_err(|failure| EngineError {
+            phase: "start-up",
+            position: Position { env: Some(id.index), ..Position::default() },
+            failure,
+        })?;
+    }
+    Ok(())
+}
+
+/// Order and augmentation of the whole step, one upload per env; sums back to zero (spec 06 S1). From here to
+/// `StepSync` nothing may wait for a device.
+pub fn begin_step(
+    mut envs: Query<(&EnvId, &mut EnvStream, &mut EnvFeed, &mut EnvAccumulators)>,
+    clock: Res<RunClock>,
+    experiment: Res<Experiment>,
+    pool: Res<EnvPool>,
+    syncs: Res<HostSyncCounter>,
+) -> Result<(), EngineError> {
+    syncs.forbid();
+    let key = StepKey {
+        seed: experiment.scenario.run.seed,
+        round: u64::from(clock.round()),
+        step: u64::from(clock.step()),
+    };
+    let envs = envs.iter_mut().map(|(id, stream, feed, sums)| (*id, (stream, feed, sums)));
+    pool.for_each("data order", clock.position(), envs, |_, (mut stream, mut feed, mut sums)| {
+        let _guard = stream.0.get().enter()?;
+        sums.0.get().zero().map_err(TorchError::from)?;
+        Ok(feed.0.get().begin_step(key)?)
+    })
+}
+
+/// Gathers, crops and normalises the batch of every env on its device (spec 06 T1-T2).
+pub fn fetch_train_batch(
+    mut envs: Query<(&EnvId, &mut EnvStream, &mut EnvFeed, &mut BatchSlot)>,
+    clock: Res<RunClock>,
+    pool: Res<EnvPool>,
+) -> Result<(), EngineError> {
+    let envs = envs.iter_mut().map(|(id, stream, feed, batch)| (*id, (stream, feed, batch)));
+    pool.for_each("fetch", clock.position(), envs, |_, (mut stream, mut feed, mut batch)| {
+        let _guard = stream.0.get().enter()?;
+        *batch.0.get() = Some(feed.0.get().fetch(clock.batch())?);
+        Ok(())
+    })
+}

@@ -1,0 +1,28 @@
+//! In which precision hosts train (spec 06 §7.3): decided once, announced if it is not what was asked for.
+
+use bevy_ecs::prelude::*;
+use tch::Kind;
+
+use crate::env::Experiment;
+use crate::scenario::AmpMode;
+use crate::torch;
+
+/// `None`: f32 throughout; else the type that autocast computes in.
+#[derive(Resource, Clone, Copy, Debug, Default, PartialEq)]
+pub struct TrainingPrecision(pub Option<Kind>);
+
+/// bf16 needs no loss scaling and is what autocast uses here; `auto` falls back to f32 where the device has no bf16.
+pub fn choose_precision(mut commands: Commands, experiment: Res<Experiment>) {
+    let on_cpu = experiment.scenario.run.devices.iter().any(|device| device == "cpu");
+    let has_bf16 = !on_cpu || torch::cpu_has_bf16();
+    let chosen = match experiment.scenario.training.amp {
+        AmpMode::Off => None,
+        AmpMode::Bf16 => Some(Kind::BFloat16),
+        AmpMode::Auto if has_bf16 => Some(Kind::BFloat16),
+        AmpMode::Auto => {
+            tracing::warn!("training.amp: auto, but this CPU computes no bf16 (AVX512-BF16); training in f32");
+            None
+        }
+    };
+    commands.insert_resource(TrainingPrecision(chosen));
+}

@@ -1,0 +1,203 @@
+//! One training batch of one env: forward, backward, statistics, clip, guard, update (spec 06 §7).
+//!
+//! Host and seeds learn in one backward pass but are never mixed: each is a group with its own norm, clip, guard and
+//! optimizer, so a diverged seed stalls nobody but itself.
+
+use bevy_ecs::prelude::*;
+use bevy_ecs::query::QueryData;
+use bevy_platform::cell::SyncCell;
+use smallvec::SmallVec;
+use tch::Tensor;
+
+use super::{BatchSlot, EnvAccumulators, TrainingPrecision};
+use crate::data::{Accumulators, PackLayout, train_loss};
+use crate::env::{
+    EnvDevice, EnvId, EnvPool, EnvStream, Experiment, HostModel, HostOptimizer, RunClock, SeedOptimizers, SeedSlots,
+    Slot,
+};
+use crate::health::{EngineError, Failure};
+use crate::host::{self, Mode, SlotUse, contribution};
+use crate::scenario::LifecycleConfig;
+use crate::seed::{GradientThresholds, SeedInstance, SeedRecord, SeedStage, trains};
+use crate::torch::{Autocast, GroupNorm, Optimizer, TorchError, clip_group, grad_stats};
+
+/// Norm and finiteness of each group's gradient, kept and overwritten: the host's, then one per slot.
+#[derive(Component)]
+pub struct GroupNorms {
+    pub host: SyncCell<GroupNorm>,
+    pub seeds: SmallVec<[SyncCell<GroupNorm>; 4]>,
+}
+
+/// Everything of an env that a training batch touches.
+#[derive(QueryData)]
+#[query_data(mutable)]
+pub struct TrainingEnv {
+    id: &'static EnvId,
+    device: &'static EnvDevice,
+    stream: &'static mut EnvStream,
+    host: &'static mut HostModel,
+    optimizer: &'static mut HostOptimizer,
+    slots: &'static mut SeedSlots,
+    seed_optimizers: &'static mut SeedOptimizers,
+    batch: &'static mut BatchSlot,
+    sums: &'static mut EnvAccumulators,
+    norms: &'static mut GroupNorms,
+}
+
+/// Forward and backward; gradients of the whole batch are left in the parameters (spec 06 T3).
+pub fn forward_backward(
+    mut envs: Query<TrainingEnv>,
+    clock: Res<RunClock>,
+    experiment: Res<Experiment>,
+    precision: Res<TrainingPrecision>,
+    pool: Res<EnvPool>,
+) -> Result<(), EngineError> {
+    let envs = envs.iter_mut().map(|env| (*env.id, env));
+    pool.for_each("train", clock.position(), envs, |_, mut env| {
+        let _guard = env.stream.0.get().enter()?;
+        env.optimizer.0.get().zero_grad()?;
+        for optimizer in env.seed_optimizers.0.iter_mut().flatten() {
+            optimizer.get().zero_grad()?;
+        }
+        let Some(batch) = env.batch.0.get().take() else {
+            return Err(Failure::Invalid("no batch was fetched".into()));
+        };
+        let host = env.host.0.get();
+        let uses = training_slots(&mut env.slots.0, &experiment.scenario.lifecycle);
+        let mut first_row = 0;
+        for rows in micro_batches(batch.n, experiment.scenario.training.micro_batches) {
+            let x = part(&batch.x, first_row, rows, batch.n)?;
+            let y = part(&batch.y, first_row, rows, batch.n)?;
+            let logits = {
+                let _autocast = precision.0.map(|kind| Autocast::new(env.device.0, kind)).transpose()?;
+                host::forward(host, &uses, &x, Mode::Train)?
+            };
+            let loss = train_loss(&logits, &y, experiment.task.label_smoothing).map_err(TorchError::from)?;
+            let objective = if rows == batch.n {
+                loss.objective
+            } else {
+                loss.objective.f_mul_scalar(rows as f64 / batch.n as f64).map_err(TorchError::from)?
+            };
+            objective.f_backward().map_err(TorchError::from)?;
+            let sums = env.sums.0.get();
+            sums.record_train(clock.batch(), first_row, &logits, &loss.mean).map_err(TorchError::from)?;
+            first_row += rows;
+        }
+        Ok(())
+    })
+}
+
+/// Sizes of the parts of a batch of `n`: as even as can be, larger ones first (spec 06 §7.1).
+fn micro_batches(n: usize, parts: usize) -> impl Iterator<Item = usize> {
+    let parts = parts.clamp(1, n.max(1));
+    (0..parts).map(move |part| n / parts + usize::from(part < n % parts))
+}
+
+/// Rows `first..first + count` of `whole`, itself if that is all.
+fn part(whole: &Tensor, first: usize, count: usize, n: usize) -> Result<Tensor, TorchError> {
+    if count == n { Ok(whole.shallow_clone()) } else { Ok(whole.f_narrow(0, first as i64, count as i64)?) }
+}
+
+/// The slots that take part in training, in execution order.
+fn training_slots<'a>(slots: &'a mut [Slot], lifecycle: &LifecycleConfig) -> SmallVec<[SlotUse<'a>; 4]> {
+    let mut uses: SmallVec<[SlotUse; 4]> = slots
+        .iter_mut()
+        .filter_map(|slot| {
+            let (seed, module) = (slot.record.as_ref()?, slot.module.as_mut()?);
+            let isolation = &lifecycle.isolation.cnn;
+            let contribution =
+                contribution(seed.stage, seed.alpha.alpha(), seed.algorithm, isolation, Mode::Train)?;
+            Some(SlotUse { boundary: slot.spec.boundary, instance: module.get() as &SeedInstance, contribution })
+        })
+        .collect();
+    uses.sort_unstable_by_key(|slot| slot.boundary);
+    uses
+}
+
+/// Statistics, clip, guard and update of each group, host first (spec 06 T4, the order of §7.2).
+pub fn optimize(
+    mut envs: Query<TrainingEnv>,
+    clock: Res<RunClock>,
+    experiment: Res<Experiment>,
+    pool: Res<EnvPool>,
+) -> Result<(), EngineError> {
+    let lifecycle = &experiment.scenario.lifecycle;
+    let max_norm = experiment.task.max_grad_norm;
+    let thresholds = GradientThresholds::new(lifecycle.vanishing, lifecycle.exploding_factor, max_norm);
+    let is_sampled = clock.batch().is_multiple_of(experiment.scenario.training.grad_stats_stride);
+    let envs = envs.iter_mut().map(|env| (*env.id, env));
+    pool.for_each("optimize", clock.position(), envs, |_, mut env| {
+        let _guard = env.stream.0.get().enter()?;
+        let sums = env.sums.0.get();
+        let layout = sums.layout();
+        let group = Group { max_norm, thresholds: is_sampled.then_some(&thresholds) };
+
+        let norm = env.norms.host.get();
+        let columns = layout.host_gradients();
+        group.update(env.optimizer.0.get(), norm, sums, columns, PackLayout::SKIPPED_UPDATES)?;
+        for (index, optimizer) in env.seed_optimizers.0.iter_mut().enumerate() {
+            let Some(optimizer) = optimizer else { continue };
+            let seed = env.slots.0[index].record.as_ref();
+            if !seed.is_some_and(|seed| trains(seed.stage, seed.alpha.mode(), lifecycle.on_fossilize)) {
+                continue;
+            }
+            let sampled = seed.is_some_and(is_watched);
+            let group = Group { thresholds: group.thresholds.filter(|_| sampled), ..group };
+            let norm = env.norms.seeds[index].get();
+            group.update(optimizer.get(), norm, sums, layout.slot_gradients(index), layout.slot_skipped(index))?;
+        }
+        Ok(())
+    })
+}
+
+/// Whose gradients gates and controllers look at (spec 06 §7.5).
+pub fn is_watched(seed: &SeedRecord) -> bool {
+    matches!(seed.stage, SeedStage::Training | SeedStage::Blending)
+}
+
+/// How one group's gradients are treated.
+#[derive(Clone, Copy)]
+struct Group<'a> {
+    max_norm: Option<f64>,
+    /// Set where this batch's statistics are taken.
+    thresholds: Option<&'a GradientThresholds>,
+}
+
+impl Group<'_> {
+    /// The normative order: statistics, clip, guard, step. `gradients` are the group's columns in the read pack,
+    /// `[square sum, (vanishing, exploding,) streak of non-finite samples]`; `skipped` counts its suppressed updates.
+    fn update(
+        &self,
+        optimizer: &mut Optimizer,
+        found: &mut GroupNorm,
+        sums: &mut Accumulators,
+        gradients: std::ops::Range<usize>,
+        skipped: usize,
+    ) -> Result<(), TorchError> {
+        if let Some(thresholds) = self.thresholds {
+            let measured = grad_stats(optimizer.params(), thresholds.vanishing, thresholds.exploding)?;
+            let count = gradients.len() - 1;
+            sums.columns(gradients.start..gradients.end - 1).f_copy_(&measured.f_narrow(0, 0, count as i64)?)?;
+        }
+        clip_group(optimizer.params(), self.max_norm, found)?;
+        if self.thresholds.is_some() {
+            // How many of the step's last samples in a row were not finite.
+            let mut streak = sums.columns(gradients.end - 1..gradients.end);
+            let _ = streak.f_add_scalar_(1.0)?.f_mul_(&found.bad)?;
+        }
+        let _ = sums.columns(skipped..skipped + 1).f_add_(&found.bad)?;
+        optimizer.step(Some(&found.bad))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn micro_batches_are_even_and_larger_ones_come_first() {
+        assert_eq!(micro_batches(10, 4).collect::<Vec<_>>(), [3, 3, 2, 2]);
+        assert_eq!(micro_batches(8, 1).collect::<Vec<_>>(), [8]);
+        assert_eq!(micro_batches(2, 5).collect::<Vec<_>>(), [1, 1]);
+    }
+}
