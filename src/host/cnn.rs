@@ -6,7 +6,8 @@ use std::ops::Range;
 use tch::{Device, TchError, Tensor};
 
 use super::{
-    Host, HostError, Init, InjectionSpec, Mode, OpCost, ParamSet, Surface, Topology, check_range,
+    Conv2d, Host, HostError, Init, InjectionSpec, Mode, OpCost, ParamSet, Surface, Topology,
+    check_range,
 };
 use crate::random::RunRng;
 use crate::scenario::CnnSpec;
@@ -149,7 +150,7 @@ fn op_costs(spec: &CnnSpec, classes: i64) -> Vec<OpCost> {
 /// Handles of one block's tensors; the convolution has no bias, the norm brings one.
 #[derive(Debug)]
 pub struct ConvBlock {
-    pub conv: Tensor,
+    pub conv: Conv2d,
     pub scale: Tensor,
     pub shift: Tensor,
     pub running_mean: Tensor,
@@ -166,11 +167,7 @@ impl ConvBlock {
     ) -> Result<Self, TchError> {
         let name = |part: &str| format!("block{index}.{part}");
         Ok(Self {
-            conv: params.add(
-                name("conv.weight"),
-                &[outputs, inputs, kernel, kernel],
-                Init::FanIn(inputs * kernel * kernel),
-            )?,
+            conv: Conv2d::new(params, name("conv.weight"), inputs, outputs, kernel, 1)?,
             scale: params.add(name("norm.weight"), &[outputs], Init::Constant(1.0))?,
             shift: params.add(name("norm.bias"), &[outputs], Init::Constant(0.0))?,
             running_mean: params.add_buffer(name("norm.running_mean"), &[outputs], 0.0)?,
@@ -178,8 +175,9 @@ impl ConvBlock {
         })
     }
 
-    fn forward(&self, x: &Tensor, padding: i64, mode: Mode) -> Result<Tensor, TchError> {
-        x.f_conv2d(&self.conv, None::<&Tensor>, 1, padding, 1, 1)?
+    fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor, TchError> {
+        self.conv
+            .forward(x, None)?
             .f_batch_norm(
                 Some(&self.scale),
                 Some(&self.shift),
@@ -278,11 +276,6 @@ impl CnnHost {
         &self.blocks
     }
 
-    /// Padding that keeps height and width.
-    pub fn padding(&self) -> i64 {
-        self.spec.kernel_size / 2
-    }
-
     /// Features to logits.
     pub(crate) fn head(&self, x: &Tensor) -> Result<Tensor, TchError> {
         spatial_mean(x)?.f_linear(&self.head_weight, Some(&self.head_bias))
@@ -319,9 +312,7 @@ impl Host for CnnHost {
         let mut features = x.shallow_clone();
         for op in &self.ops[ops] {
             features = match *op {
-                CnnOp::Block(block) => {
-                    self.blocks[block].forward(&features, self.padding(), mode)?
-                }
+                CnnOp::Block(block) => self.blocks[block].forward(&features, mode)?,
                 CnnOp::Pool => pool(&features)?,
                 CnnOp::Head => self.head(&features)?,
             };

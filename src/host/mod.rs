@@ -7,6 +7,7 @@
 mod cnn;
 #[cfg(test)]
 mod cnn_tests;
+mod conv;
 pub mod graft;
 mod layout;
 mod params;
@@ -18,6 +19,7 @@ use tch::{TchError, Tensor};
 use crate::random::RunRng;
 
 pub use cnn::*;
+pub use conv::Conv2d;
 pub use layout::*;
 pub use params::*;
 

@@ -82,7 +82,7 @@ impl ParamSet {
         for param in self.trainable.iter_mut().chain(&mut self.buffers) {
             match param.init {
                 Init::Constant(value) => {
-                    param.tensor.f_fill_(f64::from(value))?;
+                    let _ = param.tensor.f_fill_(f64::from(value))?;
                 }
                 Init::FanIn(fan_in) => {
                     let mut values = vec![0.0_f32; param.tensor.numel()];

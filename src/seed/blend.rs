@@ -97,7 +97,7 @@ impl Residual {
     /// Writes the blended features to `out`; for evaluation, it takes no gradient.
     pub fn apply_into(&self, out: &Tensor, h: &Tensor) -> Result<(), TchError> {
         let (u, v) = self.terms(h);
-        h.f_addcmul_out(out, u, v)?;
+        let _ = h.f_addcmul_out(out, u, v)?;
         Ok(())
     }
 }
