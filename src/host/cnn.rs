@@ -175,6 +175,17 @@ impl ConvBlock {
         })
     }
 
+    /// Further handles of the same tensors.
+    pub fn share(&self) -> Self {
+        Self {
+            conv: self.conv.with_weight(self.conv.weight.shallow_clone()),
+            scale: self.scale.shallow_clone(),
+            shift: self.shift.shallow_clone(),
+            running_mean: self.running_mean.shallow_clone(),
+            running_var: self.running_var.shallow_clone(),
+        }
+    }
+
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor, TchError> {
         self.conv
             .forward(x, None)?
@@ -194,7 +205,7 @@ impl ConvBlock {
 }
 
 /// Halves height and width.
-pub(crate) fn pool(x: &Tensor) -> Result<Tensor, TchError> {
+pub(crate) fn max_pool(x: &Tensor) -> Result<Tensor, TchError> {
     x.f_max_pool2d(2, 2, 0, 1, false)
 }
 
@@ -207,17 +218,36 @@ pub(crate) fn spatial_mean(x: &Tensor) -> Result<Tensor, TchError> {
     x.f_mean_dim([2_i64, 3].as_slice(), false, None)
 }
 
+/// Handles of the head's tensors: spatial mean, then a linear map to logits.
+#[derive(Debug)]
+pub struct Head {
+    weight: Tensor,
+    bias: Tensor,
+}
+
+impl Head {
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor, TchError> {
+        spatial_mean(x)?.f_linear(&self.weight, Some(&self.bias))
+    }
+
+    /// Further handles of the same tensors.
+    pub fn share(&self) -> Self {
+        Self {
+            weight: self.weight.shallow_clone(),
+            bias: self.bias.shallow_clone(),
+        }
+    }
+}
+
 /// The convolutional host with its weights.
 #[derive(Debug)]
 pub struct CnnHost {
-    spec: CnnSpec,
     ops: Vec<CnnOp>,
     costs: Vec<OpCost>,
     injections: Vec<InjectionSpec>,
     params: ParamSet,
     blocks: Vec<ConvBlock>,
-    head_weight: Tensor,
-    head_bias: Tensor,
+    head: Head,
 }
 
 impl CnnHost {
@@ -253,18 +283,18 @@ impl CnnHost {
             )?);
             inputs = outputs;
         }
-        let head_weight = params.add("head.weight", &[classes, inputs], Init::FanIn(inputs))?;
-        let head_bias = params.add("head.bias", &[classes], Init::FanIn(inputs))?;
+        let head = Head {
+            weight: params.add("head.weight", &[classes, inputs], Init::FanIn(inputs))?,
+            bias: params.add("head.bias", &[classes], Init::FanIn(inputs))?,
+        };
         params.initialise(rng)?;
         Ok(Self {
             ops: cnn_ops(spec),
             costs: op_costs(spec, classes),
-            spec: spec.clone(),
             injections,
             params,
             blocks,
-            head_weight,
-            head_bias,
+            head,
         })
     }
 
@@ -276,17 +306,8 @@ impl CnnHost {
         &self.blocks
     }
 
-    /// Features to logits.
-    pub(crate) fn head(&self, x: &Tensor) -> Result<Tensor, TchError> {
-        spatial_mean(x)?.f_linear(&self.head_weight, Some(&self.head_bias))
-    }
-
-    /// A second handle on the head's tensors, for hosts that share them.
-    pub(crate) fn head_handles(&self) -> (Tensor, Tensor) {
-        (
-            self.head_weight.shallow_clone(),
-            self.head_bias.shallow_clone(),
-        )
+    pub fn head(&self) -> &Head {
+        &self.head
     }
 }
 
@@ -313,8 +334,8 @@ impl Host for CnnHost {
         for op in &self.ops[ops] {
             features = match *op {
                 CnnOp::Block(block) => self.blocks[block].forward(&features, mode)?,
-                CnnOp::Pool => pool(&features)?,
-                CnnOp::Head => self.head(&features)?,
+                CnnOp::Pool => max_pool(&features)?,
+                CnnOp::Head => self.head.forward(&features)?,
             };
         }
         Ok(features)

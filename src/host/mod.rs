@@ -17,6 +17,7 @@ use std::ops::Range;
 use tch::{TchError, Tensor};
 
 use crate::random::RunRng;
+use crate::torch::TorchError;
 
 pub use cnn::*;
 pub use conv::Conv2d;
@@ -62,7 +63,13 @@ pub enum HostError {
         requirement: &'static str,
     },
     #[error(transparent)]
-    Torch(#[from] TchError),
+    Torch(#[from] TorchError),
+}
+
+impl From<TchError> for HostError {
+    fn from(error: TchError) -> Self {
+        Self::Torch(error.into())
+    }
 }
 
 /// A backbone as a line of ops `0..num_ops()`, the last of which turns features into logits (spec 01 §1.1).
