@@ -9,6 +9,8 @@ mod cnn;
 mod cnn_tests;
 mod conv;
 pub mod graft;
+#[cfg(test)]
+mod graft_tests;
 mod layout;
 mod params;
 

@@ -4,6 +4,8 @@ mod blend;
 mod blueprint;
 mod gate_network;
 mod instance;
+#[cfg(test)]
+mod instance_tests;
 mod kinds;
 mod modules;
 mod report;
