@@ -9,14 +9,12 @@ fn main() {
     let Some(folder) = env::var_os("DEP_TCH_LIBTORCH_LIB") else {
         panic!("torch-sys named no libtorch folder; run `make setup` or set LIBTORCH");
     };
-    let lib = PathBuf::from(&folder)
-        .canonicalize()
-        .unwrap_or_else(|error| {
-            panic!(
-                "libtorch's folder {} cannot be opened ({error}); run `make setup` or set LIBTORCH",
-                folder.display()
-            )
-        });
+    let lib = PathBuf::from(&folder).canonicalize().unwrap_or_else(|error| {
+        panic!(
+            "libtorch's folder {} cannot be opened ({error}); run `make setup` or set LIBTORCH",
+            folder.display()
+        )
+    });
     let include = lib.with_file_name("include");
 
     cc::Build::new()

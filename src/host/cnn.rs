@@ -6,7 +6,8 @@ use std::ops::Range;
 use tch::{Device, TchError, Tensor};
 
 use super::{
-    Host, HostError, Init, InjectionSpec, Mode, OpCost, ParamSet, Surface, Topology, check_range,
+    Conv2d, Host, HostError, Init, InjectionSpec, Mode, OpCost, ParamSet, Surface, Topology,
+    check_range,
 };
 use crate::random::RunRng;
 use crate::scenario::CnnSpec;
@@ -149,7 +150,7 @@ fn op_costs(spec: &CnnSpec, classes: i64) -> Vec<OpCost> {
 /// Handles of one block's tensors; the convolution has no bias, the norm brings one.
 #[derive(Debug)]
 pub struct ConvBlock {
-    pub conv: Tensor,
+    pub conv: Conv2d,
     pub scale: Tensor,
     pub shift: Tensor,
     pub running_mean: Tensor,
@@ -166,11 +167,7 @@ impl ConvBlock {
     ) -> Result<Self, TchError> {
         let name = |part: &str| format!("block{index}.{part}");
         Ok(Self {
-            conv: params.add(
-                name("conv.weight"),
-                &[outputs, inputs, kernel, kernel],
-                Init::FanIn(inputs * kernel * kernel),
-            )?,
+            conv: Conv2d::new(params, name("conv.weight"), inputs, outputs, kernel, 1)?,
             scale: params.add(name("norm.weight"), &[outputs], Init::Constant(1.0))?,
             shift: params.add(name("norm.bias"), &[outputs], Init::Constant(0.0))?,
             running_mean: params.add_buffer(name("norm.running_mean"), &[outputs], 0.0)?,
@@ -178,8 +175,20 @@ impl ConvBlock {
         })
     }
 
-    fn forward(&self, x: &Tensor, padding: i64, mode: Mode) -> Result<Tensor, TchError> {
-        x.f_conv2d(&self.conv, None::<&Tensor>, 1, padding, 1, 1)?
+    /// Further handles of the same tensors.
+    pub fn share(&self) -> Self {
+        Self {
+            conv: self.conv.with_weight(self.conv.weight.shallow_clone()),
+            scale: self.scale.shallow_clone(),
+            shift: self.shift.shallow_clone(),
+            running_mean: self.running_mean.shallow_clone(),
+            running_var: self.running_var.shallow_clone(),
+        }
+    }
+
+    fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor, TchError> {
+        self.conv
+            .forward(x, None)?
             .f_batch_norm(
                 Some(&self.scale),
                 Some(&self.shift),
@@ -196,7 +205,7 @@ impl ConvBlock {
 }
 
 /// Halves height and width.
-pub(crate) fn pool(x: &Tensor) -> Result<Tensor, TchError> {
+pub(crate) fn max_pool(x: &Tensor) -> Result<Tensor, TchError> {
     x.f_max_pool2d(2, 2, 0, 1, false)
 }
 
@@ -209,17 +218,36 @@ pub(crate) fn spatial_mean(x: &Tensor) -> Result<Tensor, TchError> {
     x.f_mean_dim([2_i64, 3].as_slice(), false, None)
 }
 
+/// Handles of the head's tensors: spatial mean, then a linear map to logits.
+#[derive(Debug)]
+pub struct Head {
+    weight: Tensor,
+    bias: Tensor,
+}
+
+impl Head {
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor, TchError> {
+        spatial_mean(x)?.f_linear(&self.weight, Some(&self.bias))
+    }
+
+    /// Further handles of the same tensors.
+    pub fn share(&self) -> Self {
+        Self {
+            weight: self.weight.shallow_clone(),
+            bias: self.bias.shallow_clone(),
+        }
+    }
+}
+
 /// The convolutional host with its weights.
 #[derive(Debug)]
 pub struct CnnHost {
-    spec: CnnSpec,
     ops: Vec<CnnOp>,
     costs: Vec<OpCost>,
     injections: Vec<InjectionSpec>,
     params: ParamSet,
     blocks: Vec<ConvBlock>,
-    head_weight: Tensor,
-    head_bias: Tensor,
+    head: Head,
 }
 
 impl CnnHost {
@@ -255,18 +283,18 @@ impl CnnHost {
             )?);
             inputs = outputs;
         }
-        let head_weight = params.add("head.weight", &[classes, inputs], Init::FanIn(inputs))?;
-        let head_bias = params.add("head.bias", &[classes], Init::FanIn(inputs))?;
+        let head = Head {
+            weight: params.add("head.weight", &[classes, inputs], Init::FanIn(inputs))?,
+            bias: params.add("head.bias", &[classes], Init::FanIn(inputs))?,
+        };
         params.initialise(rng)?;
         Ok(Self {
             ops: cnn_ops(spec),
             costs: op_costs(spec, classes),
-            spec: spec.clone(),
             injections,
             params,
             blocks,
-            head_weight,
-            head_bias,
+            head,
         })
     }
 
@@ -278,22 +306,8 @@ impl CnnHost {
         &self.blocks
     }
 
-    /// Padding that keeps height and width.
-    pub fn padding(&self) -> i64 {
-        self.spec.kernel_size / 2
-    }
-
-    /// Features to logits.
-    pub(crate) fn head(&self, x: &Tensor) -> Result<Tensor, TchError> {
-        spatial_mean(x)?.f_linear(&self.head_weight, Some(&self.head_bias))
-    }
-
-    /// A second handle on the head's tensors, for hosts that share them.
-    pub(crate) fn head_handles(&self) -> (Tensor, Tensor) {
-        (
-            self.head_weight.shallow_clone(),
-            self.head_bias.shallow_clone(),
-        )
+    pub fn head(&self) -> &Head {
+        &self.head
     }
 }
 
@@ -319,11 +333,9 @@ impl Host for CnnHost {
         let mut features = x.shallow_clone();
         for op in &self.ops[ops] {
             features = match *op {
-                CnnOp::Block(block) => {
-                    self.blocks[block].forward(&features, self.padding(), mode)?
-                }
-                CnnOp::Pool => pool(&features)?,
-                CnnOp::Head => self.head(&features)?,
+                CnnOp::Block(block) => self.blocks[block].forward(&features, mode)?,
+                CnnOp::Pool => max_pool(&features)?,
+                CnnOp::Head => self.head.forward(&features)?,
             };
         }
         Ok(features)

@@ -1,9 +1,10 @@
 use tch::{Device, Kind, Tensor};
 
-use super::{CnnHost, Host, HostError, Mode, check_cnn, injection_specs, is_channels_last};
+use super::{CnnHost, Host, HostError, Mode, check_cnn, injection_specs};
 use crate::random::{Domain, RunRng};
 use crate::scenario::CnnSpec;
 use crate::seed::SlotId;
+use crate::torch::is_channels_last;
 
 fn spec(base_channels: i64, n_blocks: usize, kernel_size: i64, pool_layers: usize) -> CnnSpec {
     CnnSpec {
@@ -222,7 +223,7 @@ fn reinitialising_writes_fresh_values_into_the_old_storage() {
     let fresh = host
         .run(0..7, &images(4, &spec).zeros_like(), Mode::Eval)
         .unwrap();
-    host.run(0..7, &images(4, &spec), Mode::Train).unwrap();
+    let _ = host.run(0..7, &images(4, &spec), Mode::Train).unwrap();
     let mean = host.blocks()[0].running_mean.shallow_clone();
     assert!(mean.abs().max().double_value(&[]) > 0.0);
 
@@ -248,7 +249,7 @@ fn reinitialising_writes_fresh_values_into_the_old_storage() {
 #[test]
 fn weights_are_uniform_within_the_fan_in_bound() {
     let host = build(&spec(32, 3, 3, 3));
-    let weight = &host.blocks()[2].conv;
+    let weight = &host.blocks()[2].conv.weight;
 
     let bound = 1.0 / (64.0_f64 * 9.0).sqrt();
     let largest = weight.abs().max().double_value(&[]);

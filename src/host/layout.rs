@@ -145,3 +145,65 @@ impl SlotLayout {
         order
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slots(names: &[&str]) -> Vec<SlotId> {
+        names.iter().map(|name| name.parse().unwrap()).collect()
+    }
+
+    fn injections() -> Vec<InjectionSpec> {
+        let spec = crate::scenario::CnnSpec {
+            in_channels: 3,
+            base_channels: 8,
+            n_blocks: 3,
+            kernel_size: 3,
+            pool_layers: 3,
+            input_hw: 32,
+        };
+        crate::host::injection_specs(&spec).unwrap()
+    }
+
+    #[test]
+    fn policy_order_is_row_major_whatever_the_order_of_enabling() {
+        let layout = SlotLayout::new(&injections(), &slots(&["r1c0", "r0c2", "r0c0"])).unwrap();
+
+        let order: Vec<SlotId> = layout.slots().iter().map(|spec| spec.slot).collect();
+        assert_eq!(order, slots(&["r0c0", "r0c2", "r1c0"]));
+        assert_eq!(layout.execution_order(), [0, 2, 1]);
+        assert_eq!(layout.index_of(SlotId::new(1, 0)), Some(2));
+        assert_eq!(layout.id_at(1), Some(SlotId::new(0, 2)));
+        assert_eq!(layout.channels_of(SlotId::new(0, 2)), Some(32));
+        assert_eq!(layout.channels_of(SlotId::new(0, 1)), None);
+        assert_eq!(layout.id_at(3), None);
+    }
+
+    #[test]
+    fn mistakes_name_the_slot_and_what_there_is() {
+        let error = |names: &[&str]| {
+            SlotLayout::new(&injections(), &slots(names))
+                .unwrap_err()
+                .to_string()
+        };
+
+        assert_eq!(
+            error(&["r0c0", "r0c0"]),
+            "slot `r0c0` is enabled twice; name it once"
+        );
+        assert_eq!(
+            error(&["r2c0"]),
+            "slot `r2c0` is enabled, but the host lacks it; it has `r0c0`, `r0c1`, `r0c2`, `r1c0`, `r1c1`, `r1c2`"
+        );
+        assert!(error(&[]).starts_with("no slot is enabled"));
+    }
+
+    #[test]
+    fn a_grid_numbers_its_cells_row_by_row() {
+        let grid = SlotLayout::grid(2, 11).unwrap();
+
+        assert_eq!((grid.len(), grid.id_at(10)), (22, Some(SlotId::new(0, 10))));
+        assert_eq!(grid.index_of(SlotId::new(1, 0)), Some(11));
+    }
+}

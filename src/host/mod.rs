@@ -7,7 +7,10 @@
 mod cnn;
 #[cfg(test)]
 mod cnn_tests;
+mod conv;
 pub mod graft;
+#[cfg(test)]
+mod graft_tests;
 mod layout;
 mod params;
 
@@ -16,8 +19,10 @@ use std::ops::Range;
 use tch::{TchError, Tensor};
 
 use crate::random::RunRng;
+use crate::torch::TorchError;
 
 pub use cnn::*;
+pub use conv::Conv2d;
 pub use layout::*;
 pub use params::*;
 
@@ -60,7 +65,13 @@ pub enum HostError {
         requirement: &'static str,
     },
     #[error(transparent)]
-    Torch(#[from] TchError),
+    Torch(#[from] TorchError),
+}
+
+impl From<TchError> for HostError {
+    fn from(error: TchError) -> Self {
+        Self::Torch(error.into())
+    }
 }
 
 /// A backbone as a line of ops `0..num_ops()`, the last of which turns features into logits (spec 01 §1.1).

@@ -3,10 +3,10 @@
 //! Optimizers, snapshots and streams hold handles to these tensors for the whole run, so a fresh episode draws new
 //! values into the old storage (spec 01 §1.1, §1.4). Convolution weights are channels-last.
 
-use smallvec::SmallVec;
 use tch::{Device, Kind, TchError, Tensor};
 
 use crate::random::Draw;
+use crate::torch::NoGrad;
 
 /// How a tensor starts (spec 01 §1.4).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -78,11 +78,11 @@ impl ParamSet {
 
     /// Draws all values anew, in place: on the CPU, in order, row-major f32, whatever the device (spec 01 §1.4).
     pub fn initialise(&mut self, rng: &mut impl Draw) -> Result<(), TchError> {
-        let _no_grad = tch::no_grad_guard();
+        let _no_grad = NoGrad::new();
         for param in self.trainable.iter_mut().chain(&mut self.buffers) {
             match param.init {
                 Init::Constant(value) => {
-                    param.tensor.f_fill_(f64::from(value))?;
+                    let _ = param.tensor.f_fill_(f64::from(value))?;
                 }
                 Init::FanIn(fan_in) => {
                     let mut values = vec![0.0_f32; param.tensor.numel()];
@@ -132,16 +132,4 @@ fn allocate(shape: &[i64], device: Device) -> Result<Tensor, TchError> {
         ),
         _ => Tensor::f_empty(shape, (Kind::Float, device)),
     }
-}
-
-/// Whether the tensor's strides are those of NHWC; dimensions of size 1 fit any layout.
-pub fn is_channels_last(tensor: &Tensor) -> bool {
-    let (size, stride) = (tensor.size(), tensor.stride());
-    let mut expected = 1;
-    size.len() == 4
-        && SmallVec::from([1, 3, 2, 0]).into_iter().all(|dim: usize| {
-            let fits = size[dim] == 1 || stride[dim] == expected;
-            expected *= size[dim];
-            fits
-        })
 }

@@ -12,6 +12,7 @@
 use tch::{TchError, Tensor};
 
 use super::AlphaAlgorithm;
+use crate::torch::TorchError;
 
 /// Why a residual could not enter the host.
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +24,13 @@ pub enum BlendError {
     )]
     ShapeMismatch { features: Vec<i64>, delta: Vec<i64> },
     #[error(transparent)]
-    Torch(#[from] TchError),
+    Torch(#[from] TorchError),
+}
+
+impl From<TchError> for BlendError {
+    fn from(error: TchError) -> Self {
+        Self::Torch(error.into())
+    }
 }
 
 /// What is added to `h`: the product of two terms.
@@ -97,7 +104,7 @@ impl Residual {
     /// Writes the blended features to `out`; for evaluation, it takes no gradient.
     pub fn apply_into(&self, out: &Tensor, h: &Tensor) -> Result<(), TchError> {
         let (u, v) = self.terms(h);
-        h.f_addcmul_out(out, u, v)?;
+        let _ = h.f_addcmul_out(out, u, v)?;
         Ok(())
     }
 }

@@ -9,6 +9,7 @@ use tch::{Device, Kind, TchError, Tensor};
 use super::modules::CnnBlueprint;
 use crate::host::{Mode, ParamSet, Topology};
 use crate::random::{Domain, RunRng};
+use crate::torch::{NoGrad, TorchError};
 
 /// A module that grows in a slot, defined by its residual: the slot's full output is `x + δ(x)` (spec 01 §4.1).
 ///
@@ -99,7 +100,13 @@ pub enum BlueprintError {
         actual: Vec<i64>,
     },
     #[error(transparent)]
-    Torch(#[from] TchError),
+    Torch(#[from] TorchError),
+}
+
+impl From<TchError> for BlueprintError {
+    fn from(error: TchError) -> Self {
+        Self::Torch(error.into())
+    }
 }
 
 /// First index of blueprints that plugins register; the ones below are fixed (spec 01 §4.2).
@@ -209,7 +216,7 @@ impl BlueprintRegistry {
     /// # Errors
     /// [`BlueprintError::ShapeMismatch`] for the first blueprint that does not keep the shape.
     pub fn check_shapes(&self, dims: &[i64], device: Device) -> Result<(), BlueprintError> {
-        let _no_grad = tch::no_grad_guard();
+        let _no_grad = NoGrad::new();
         for &dim in dims {
             let probe = Tensor::f_zeros([1, dim, 32, 32], (Kind::Float, device))?;
             for (index, blueprint) in self.iter() {

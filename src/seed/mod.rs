@@ -12,6 +12,8 @@ mod fixtures;
 mod gate_network;
 mod gates;
 mod instance;
+#[cfg(test)]
+mod instance_tests;
 mod invariants;
 mod kinds;
 mod legality;

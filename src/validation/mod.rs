@@ -1,9 +1,23 @@
 //! Validation: one pass that measures the network and every configuration of its seeds, and what follows from it.
+//!
+//! Pure parts: `plan` (which configurations), `attribution` and `shapley` (what they say). Tensors: `folding`,
+//! `coalition_tree` and `coalition` (one forward for all configurations). `pass`, `sync` and `assess` are the systems.
 
+mod assess;
 mod attribution;
+mod coalition;
+#[cfg(test)]
+mod coalition_tests;
+mod coalition_tree;
+mod folding;
+mod pass;
 mod plan;
 mod shapley;
+mod sync;
 
 pub use attribution::*;
+pub use coalition::*;
+pub use coalition_tree::*;
+pub use folding::*;
 pub use plan::*;
 pub use shapley::*;

@@ -3,7 +3,7 @@
 use tch::{Device, TchError, Tensor};
 
 use super::norm::GroupNorm;
-use crate::host::{Init, Mode, ParamSet};
+use crate::host::{Conv2d, Mode, ParamSet};
 use crate::random::RunRng;
 use crate::seed::SeedModule;
 
@@ -45,48 +45,36 @@ impl Layer {
 }
 
 enum BuiltLayer {
-    Conv {
-        weight: Tensor,
-        padding: i64,
-        groups: i64,
-    },
+    Conv(Conv2d),
     Silu,
     Norm(GroupNorm),
 }
 
 impl BuiltLayer {
     fn new(layer: Layer, position: usize, params: &mut ParamSet) -> Result<Self, TchError> {
-        let conv = |params: &mut ParamSet, outputs, inputs, kernel: i64, groups| {
-            let shape = [outputs, inputs, kernel, kernel];
-            let fan_in = Init::FanIn(inputs * kernel * kernel);
-            Ok(Self::Conv {
-                weight: params.add(format!("{position}.weight"), &shape, fan_in)?,
-                padding: kernel / 2,
-                groups,
-            })
-        };
-        match layer {
+        let name = format!("{position}.weight");
+        Ok(match layer {
             Layer::Conv {
                 inputs,
                 outputs,
                 kernel,
-            } => conv(params, outputs, inputs, kernel, 1),
-            Layer::Depthwise { channels, kernel } => conv(params, channels, 1, kernel, channels),
-            Layer::Silu => Ok(Self::Silu),
-            Layer::Norm { channels, weight } => {
-                let norm = GroupNorm::new(params, &position.to_string(), channels, weight)?;
-                Ok(Self::Norm(norm))
-            }
-        }
+            } => Self::Conv(Conv2d::new(params, name, inputs, outputs, kernel, 1)?),
+            Layer::Depthwise { channels, kernel } => Self::Conv(Conv2d::new(
+                params, name, channels, channels, kernel, channels,
+            )?),
+            Layer::Silu => Self::Silu,
+            Layer::Norm { channels, weight } => Self::Norm(GroupNorm::new(
+                params,
+                &position.to_string(),
+                channels,
+                weight,
+            )?),
+        })
     }
 
     fn forward(&self, x: &Tensor) -> Result<Tensor, TchError> {
         match self {
-            Self::Conv {
-                weight,
-                padding,
-                groups,
-            } => x.f_conv2d(weight, None::<&Tensor>, 1, *padding, 1, *groups),
+            Self::Conv(conv) => conv.forward(x, None),
             Self::Silu => x.f_silu(),
             Self::Norm(norm) => norm.forward(x),
         }
@@ -95,7 +83,7 @@ impl BuiltLayer {
     /// Multiply-accumulates at one position.
     fn macs(&self) -> u64 {
         match self {
-            Self::Conv { weight, .. } => weight.numel() as u64,
+            Self::Conv(conv) => conv.weight.numel() as u64,
             Self::Silu | Self::Norm(_) => 0,
         }
     }

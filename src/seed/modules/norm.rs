@@ -50,6 +50,17 @@ impl GroupNorm {
     }
 }
 
+impl GroupNorm {
+    /// [`forward`](Self::forward) for a module's own input, which is often detached. libtorch 2.11's channels-last
+    /// backward of a GroupNorm with weights crashes on an input that needs no gradient, so the affine part is applied
+    /// outside.
+    fn forward_on_input(&self, x: &Tensor) -> Result<Tensor, TchError> {
+        let normalised = x.f_group_norm(self.groups, None::<&Tensor>, None, NORM_EPS, true)?;
+        let per_channel = |tensor: &Tensor| tensor.f_view([-1, 1, 1]);
+        per_channel(&self.bias)?.f_addcmul(&normalised, &per_channel(&self.weight)?)
+    }
+}
+
 /// `norm`: δ(x) = tanh(s)·(GN(x) − x), the scalar s starting at 0.
 pub(super) struct NormModule {
     strength: Tensor,
@@ -77,7 +88,7 @@ impl NormModule {
 
 impl SeedModule for NormModule {
     fn delta(&self, x: &Tensor, _: Mode) -> Result<Option<Tensor>, TchError> {
-        let change = self.norm.forward(x)?.f_sub(x)?;
+        let change = self.norm.forward_on_input(x)?.f_sub(x)?;
         Ok(Some(change.f_mul(&self.strength.f_tanh()?)?))
     }
 

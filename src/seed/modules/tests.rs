@@ -1,9 +1,10 @@
 use tch::{Device, Kind, Tensor};
 
 use super::norm::groups;
-use crate::host::{Mode, is_channels_last};
+use crate::host::Mode;
 use crate::random::{Domain, RunRng};
 use crate::seed::{BlueprintRegistry, GateNetwork, SeedModule, straight_through};
+use crate::torch::{NoGrad, is_channels_last};
 
 const WIDTHS: [i64; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 
@@ -152,7 +153,7 @@ fn assert_born_alive(module: &dyn SeedModule, width: i64, side: i64, id: &str) {
             .square()
             .mean(Kind::Float);
         loss.backward();
-        let _no_grad = tch::no_grad_guard();
+        let _no_grad = NoGrad::new();
         for param in module.params().trainable() {
             let mut gradient = param.tensor.grad();
             if gradient.defined() {

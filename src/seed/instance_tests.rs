@@ -1,0 +1,214 @@
+use tch::{Device, Kind, TchError, Tensor};
+
+use super::{
+    AlphaAlgorithm, BlendError, BlueprintRegistry, GateNetwork, Residual, SeedInstance, SeedModule,
+    straight_through,
+};
+use crate::host::{Mode, ParamSet};
+use crate::random::{Domain, RunRng};
+
+/// δ is what the function makes of the input.
+struct Formula {
+    delta: fn(&Tensor) -> Tensor,
+    params: ParamSet,
+}
+
+impl SeedModule for Formula {
+    fn delta(&self, x: &Tensor, _: Mode) -> Result<Option<Tensor>, TchError> {
+        Ok(Some((self.delta)(x)))
+    }
+
+    fn params(&self) -> &ParamSet {
+        &self.params
+    }
+
+    fn macs(&self, _: u64) -> u64 {
+        0
+    }
+}
+
+fn seed(delta: fn(&Tensor) -> Tensor) -> SeedInstance {
+    let params = ParamSet::new(Device::Cpu);
+    SeedInstance {
+        module: Box::new(Formula { delta, params }),
+        gate: None,
+    }
+}
+
+fn values(tensor: &Tensor) -> Vec<f32> {
+    Vec::try_from(tensor).unwrap()
+}
+
+fn assert_close(tensor: &Tensor, expected: &[f32]) {
+    for (value, expected) in values(tensor).into_iter().zip(expected) {
+        assert!((value - expected).abs() < 1e-6, "{value} is not {expected}");
+    }
+}
+
+/// Check 7 of spec 01.
+#[test]
+fn operators_blend_by_their_formulas() {
+    let h = Tensor::from_slice(&[1.0_f32, 2.0]);
+    let delta = || Tensor::from_slice(&[0.5_f32, -1.0]);
+    let half = Tensor::from_slice(&[0.5_f32]);
+    let blended = |algorithm, gate| {
+        Residual::new(delta(), 0.4, algorithm, gate)
+            .unwrap()
+            .apply(&h)
+            .unwrap()
+    };
+
+    assert_close(&blended(AlphaAlgorithm::Add, None), &[1.2, 1.6]);
+    assert_close(
+        &blended(AlphaAlgorithm::Multiply, None),
+        &[1.184_846_9, 1.390_724_7],
+    );
+    assert_close(&blended(AlphaAlgorithm::Gate, Some(&half)), &[1.1, 1.8]);
+    let gateless = Residual::new(delta(), 0.4, AlphaAlgorithm::Gate, None);
+    assert!(matches!(gateless, Err(BlendError::NoGate)));
+}
+
+#[test]
+fn amplitude_zero_leaves_the_features_whatever_the_seed_holds() {
+    let broken = seed(|_| Tensor::from_slice(&[f32::INFINITY, f32::NAN]));
+    let h = Tensor::from_slice(&[1.0_f32, 2.0]);
+
+    for algorithm in [
+        AlphaAlgorithm::Add,
+        AlphaAlgorithm::Multiply,
+        AlphaAlgorithm::Gate,
+    ] {
+        let y = broken.blend(&h, 0.0, algorithm, false, Mode::Eval).unwrap();
+        assert_eq!(values(&y), [1.0, 2.0]);
+    }
+}
+
+/// Check 8 of spec 01: the direct path keeps its full gradient at any amplitude.
+#[test]
+fn isolation_cuts_only_the_path_through_the_seed() {
+    let halver = seed(|x| x * 0.5);
+    let run = |alpha: f64, isolated: bool| {
+        let w = Tensor::from_slice(&[2.0_f32]).set_requires_grad(true);
+        let h = &w * 3.0;
+        let y = halver
+            .blend(&h, alpha, AlphaAlgorithm::Add, isolated, Mode::Train)
+            .unwrap();
+        y.backward();
+        (y.double_value(&[0]), w.grad().double_value(&[0]))
+    };
+
+    assert_eq!(run(1.0, true), (9.0, 3.0));
+    let (y, gradient) = run(0.3, true);
+    assert!((y - 6.9).abs() < 1e-6 && gradient == 3.0);
+    assert_eq!(run(1.0, false), (9.0, 4.5));
+}
+
+/// Check 9 of spec 01.
+#[test]
+fn straight_through_shows_the_host_and_trains_the_seed() {
+    let h = Tensor::from_slice(&[1.0_f32, -0.1, 3.0]).set_requires_grad(true);
+    let delta = Tensor::from_slice(&[2.0_f32, f32::INFINITY, 4.0]).set_requires_grad(true);
+
+    let y = straight_through(&h, &delta).unwrap();
+    assert_eq!(values(&y), [1.0, -0.1, 3.0]);
+
+    (y * Tensor::from_slice(&[0.5_f32, 7.0, -2.0]))
+        .sum(Kind::Float)
+        .backward();
+    assert_eq!(values(&h.grad()), [0.5, 7.0, -2.0]);
+    let to_delta = values(&delta.grad());
+    assert_eq!((to_delta[0], to_delta[2]), (0.5, -2.0));
+}
+
+#[test]
+fn a_module_that_changes_the_shape_is_named() {
+    let stretcher = seed(|x| Tensor::cat(&[x, x], 0));
+    let h = Tensor::from_slice(&[1.0_f32, 2.0]);
+
+    let result = stretcher.blend(&h, 1.0, AlphaAlgorithm::Add, true, Mode::Train);
+    assert!(matches!(result, Err(BlendError::ShapeMismatch { .. })));
+}
+
+/// Check 17 of spec 01, for convolutional hosts.
+#[test]
+fn a_gate_starts_at_half_and_learns_from_the_first_blended_step() {
+    let registry = BlueprintRegistry::default();
+    let mut rng = RunRng::new(5, Domain::SeedInit, &[0]);
+    let light = registry.index_of("conv_light").unwrap();
+    let seed = SeedInstance::germinate(
+        &registry,
+        light,
+        8,
+        AlphaAlgorithm::Gate,
+        &mut rng,
+        Device::Cpu,
+    )
+    .unwrap();
+    perturb(&seed);
+    let h = Tensor::randn([4, 8, 6, 6], (Kind::Float, Device::Cpu));
+    let gate: &GateNetwork = seed.gate.as_ref().unwrap();
+    assert_eq!(values(&gate.forward(&h).unwrap().view([-1])), [0.5; 4]);
+
+    let y = seed
+        .blend(&h, 0.2, AlphaAlgorithm::Gate, true, Mode::Train)
+        .unwrap();
+    y.square().sum(Kind::Float).backward();
+    let gradient = |name: &str| {
+        let param = seed.params().find(|param| param.name == name).unwrap();
+        param.tensor.grad().abs().max().double_value(&[])
+    };
+    assert!(gradient("gate.output.weight") > 0.0 && gradient("gate.output.bias") > 0.0);
+}
+
+/// Moves a fresh module away from the identity, its gate excepted.
+fn perturb(seed: &SeedInstance) {
+    let _no_grad = tch::no_grad_guard();
+    for param in seed.module.params().trainable() {
+        let _ = param
+            .tensor
+            .shallow_clone()
+            .g_add_(&(param.tensor.randn_like() * 0.3));
+    }
+}
+
+#[test]
+fn gate_parameters_follow_the_modules_and_leave_with_the_gate() {
+    let registry = BlueprintRegistry::default();
+    let mut rng = RunRng::new(5, Domain::SeedInit, &[0]);
+    let mut seed =
+        SeedInstance::germinate(&registry, 3, 8, AlphaAlgorithm::Add, &mut rng, Device::Cpu)
+            .unwrap();
+    let names = |seed: &SeedInstance| {
+        seed.params()
+            .map(|param| param.name.clone())
+            .collect::<Vec<_>>()
+    };
+    let storage = |seed: &SeedInstance| {
+        seed.params()
+            .map(|param| param.tensor.data_ptr() as usize)
+            .collect::<Vec<_>>()
+    };
+    let before = storage(&seed);
+    assert_eq!(names(&seed), ["strength", "norm.weight", "norm.bias"]);
+
+    seed.gate = Some(GateNetwork::new(8, &mut rng, Device::Cpu).unwrap());
+    assert_eq!(names(&seed).len(), 7);
+    assert_eq!(names(&seed)[..3], ["strength", "norm.weight", "norm.bias"]);
+
+    seed.gate = None;
+    assert_eq!(storage(&seed), before);
+}
+
+#[test]
+fn unknown_blueprints_list_what_there_is_by_size() {
+    let registry = BlueprintRegistry::default();
+
+    let message = registry.index_of("conv_lite").unwrap_err().to_string();
+    assert_eq!(
+        message,
+        "there is no blueprint `conv_lite`; available are `noop`, `norm`, `attention`, `conv_small`, `bottleneck`, \
+         `depthwise`, `conv_light`, `conv_heavy`"
+    );
+    assert!(registry.get(8).is_err() && registry.get(13).is_err());
+    assert_eq!(registry.len(), 13);
+}

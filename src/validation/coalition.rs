@@ -1,0 +1,126 @@
+//! All configurations of the live seeds in one forward pass: the walk over the coalition tree (spec 01 §3.2).
+//!
+//! Per chunk of a validation batch: the host runs from slot to slot on all blocks at once, each seed runs once on the
+//! blocks that have it on in some configuration, and its result is written straight into the next stack. Nothing of
+//! the model is changed; a seed that is off is not even multiplied by 0, so what it holds cannot leak.
+
+use tch::Tensor;
+
+use super::coalition_tree::Stop;
+use super::{CoalitionTree, EvalHost};
+use crate::host::{HostError, Mode};
+use crate::seed::{AlphaAlgorithm, BlendError, Residual, SeedInstance};
+use crate::torch::{NoGrad, TorchError};
+
+/// A seed on the output path.
+pub struct LiveSlot<'a> {
+    /// Policy index of the slot.
+    pub slot: usize,
+    /// Host ops before the slot.
+    pub boundary: usize,
+    pub instance: &'a SeedInstance,
+    /// In [0, 1].
+    pub alpha: f64,
+    pub algorithm: AlphaAlgorithm,
+}
+
+/// Why the configurations could not be evaluated.
+#[derive(Debug, thiserror::Error)]
+pub enum CoalitionError {
+    #[error("the plan evaluates no configuration; the one with all players on is always needed")]
+    NoConfiguration,
+    #[error("slot #{slot} is a player of the plan, but no seed is on the output path there")]
+    UnknownPlayer { slot: usize },
+    #[error("configuration {mask:#b} names a player beyond the plan's {players}")]
+    BadMask { mask: u64, players: u32 },
+    #[error("the seed in slot #{slot} has amplitude {alpha}; it must lie in [0, 1]")]
+    BadAlpha { slot: usize, alpha: f64 },
+    #[error("the seeds are not those for which the plan was compiled; compile it again")]
+    SlotsChanged,
+    #[error(transparent)]
+    Host(#[from] HostError),
+    #[error(transparent)]
+    Blend(#[from] BlendError),
+    #[error(transparent)]
+    Torch(#[from] TorchError),
+}
+
+impl From<tch::TchError> for CoalitionError {
+    fn from(error: tch::TchError) -> Self {
+        Self::Torch(error.into())
+    }
+}
+
+/// Logits `[K·b, classes]` of the `b` samples of `x`: rows `k·b..(k+1)·b` belong to the plan's configuration `k`.
+///
+/// `slots` are those for which `tree` was compiled. The caller bounds `b` by [`CoalitionTree::chunk_samples`].
+///
+/// # Errors
+/// [`CoalitionError`]; nothing was changed.
+pub fn coalition_forward<H: EvalHost + ?Sized>(
+    host: &H,
+    slots: &[LiveSlot],
+    tree: &CoalitionTree,
+    x: &Tensor,
+) -> Result<Tensor, CoalitionError> {
+    let same = |(stop, slot): (&Stop, &LiveSlot)| stop.slot == slot.slot;
+    if tree.stops.len() != slots.len() || !tree.stops.iter().zip(slots).all(same) {
+        return Err(CoalitionError::SlotsChanged);
+    }
+    let _no_grad = NoGrad::new();
+    let samples = x.size().first().copied().unwrap_or(0);
+    let mut features = x.shallow_clone();
+    let mut done = 0;
+    for (stop, slot) in tree.stops.iter().zip(slots) {
+        features = host.evaluate(done..slot.boundary, &features)?;
+        features = pass(stop, slot, &features, samples)?;
+        done = slot.boundary;
+    }
+    let logits = host.evaluate(done..host.num_ops(), &features)?;
+    let Some(gather) = &tree.gather else {
+        return Ok(logits);
+    };
+    let classes = logits.size2()?.1;
+    Ok(logits
+        .f_view([-1, samples, classes])?
+        .f_index_select(0, gather)?
+        .f_view([-1, classes])?)
+}
+
+/// Features behind a slot, for blocks of `samples` rows.
+fn pass(stop: &Stop, slot: &LiveSlot, h: &Tensor, samples: i64) -> Result<Tensor, CoalitionError> {
+    let rows = |blocks: usize| blocks as i64 * samples;
+    let residual = match stop.seed_blocks {
+        0 => None,
+        blocks => slot.instance.residual(
+            &h.f_narrow(0, 0, rows(blocks))?,
+            slot.alpha,
+            slot.algorithm,
+            Mode::Eval,
+        )?,
+    };
+    if stop.is_uniform() {
+        return match residual {
+            Some(residual) => Ok(residual.apply(h)?),
+            None => Ok(h.shallow_clone()),
+        };
+    }
+    // With the strides of `h`, so that the stack keeps its layout whatever the topology.
+    let mut size = h.size();
+    size[0] = rows(stop.leaving);
+    let stack = h.f_new_empty_strided(size, h.stride(), (h.kind(), h.device()))?;
+    for run in &stop.runs {
+        let mut target = stack.f_narrow(0, rows(run.to), rows(run.count))?;
+        let source = h.f_narrow(0, rows(run.from), rows(run.count))?;
+        let blended: Option<&Residual> = residual.as_ref().filter(|_| run.blended);
+        match blended {
+            Some(residual) => {
+                residual
+                    .rows(rows(run.from), rows(run.count))?
+                    .apply_into(&target, &source)?;
+            }
+            None => target.f_copy_(&source)?,
+        }
+    }
+    Ok(stack)
+}

@@ -1,0 +1,413 @@
+use smallvec::SmallVec;
+use tch::{Device, Kind, Tensor};
+
+use super::coalition_tree::{BlockRun, Stop};
+use super::{
+    CoalitionError, CoalitionPlan, CoalitionTree, EvalHost, FoldedHost, LiveSlot, coalition_forward,
+};
+use crate::host::graft::{SlotUse, UseKind, forward};
+use crate::host::{CnnHost, Host, InjectionSpec, Mode};
+use crate::random::{Domain, RunRng};
+use crate::scenario::CnnSpec;
+use crate::seed::{AlphaAlgorithm, BlueprintRegistry, SeedInstance};
+use crate::torch::NoGrad;
+
+const CPU: (Kind, Device) = (Kind::Float, Device::Cpu);
+const KINDS: [(&str, AlphaAlgorithm, f64); 5] = [
+    ("conv_light", AlphaAlgorithm::Add, 0.4),
+    ("attention", AlphaAlgorithm::Multiply, 0.7),
+    ("bottleneck", AlphaAlgorithm::Gate, 1.0),
+    ("norm", AlphaAlgorithm::Add, 0.5),
+    ("depthwise", AlphaAlgorithm::Multiply, 0.9),
+];
+
+/// A host with settled batch-norm statistics and a trained-looking seed in each slot of row 0.
+struct Grown {
+    host: CnnHost,
+    places: Vec<InjectionSpec>,
+    seeds: Vec<SeedInstance>,
+}
+
+impl Grown {
+    fn new(n_blocks: usize, seeds: usize) -> Self {
+        let spec = CnnSpec {
+            in_channels: 3,
+            base_channels: 4,
+            n_blocks,
+            kernel_size: 3,
+            pool_layers: n_blocks,
+            input_hw: 32,
+        };
+        let host = CnnHost::new(
+            &spec,
+            10,
+            &mut RunRng::new(1, Domain::HostInit, &[0]),
+            Device::Cpu,
+        )
+        .unwrap();
+        tch::manual_seed(3);
+        let _no_grad = NoGrad::new();
+        for _ in 0..3 {
+            let _ = host
+                .run(0..Host::num_ops(&host), &images(32), Mode::Train)
+                .unwrap();
+        }
+        let places: Vec<InjectionSpec> = host.injection_specs()[..seeds].to_vec();
+        let registry = BlueprintRegistry::default();
+        let seeds = places
+            .iter()
+            .zip(KINDS)
+            .map(|(place, (id, algorithm, _))| {
+                let index = registry.index_of(id).unwrap();
+                let mut rng = RunRng::new(2, Domain::SeedInit, &[index as u64]);
+                let seed = SeedInstance::germinate(
+                    &registry,
+                    index,
+                    place.channels,
+                    algorithm,
+                    &mut rng,
+                    Device::Cpu,
+                )
+                .unwrap();
+                for param in seed.params() {
+                    let _ = param
+                        .tensor
+                        .shallow_clone()
+                        .g_add_(&(param.tensor.randn_like() * 0.3));
+                }
+                seed
+            })
+            .collect();
+        Self {
+            host,
+            places,
+            seeds,
+        }
+    }
+
+    fn live(&self) -> Vec<LiveSlot<'_>> {
+        let seeds = self.places.iter().zip(&self.seeds).zip(KINDS).enumerate();
+        seeds
+            .map(
+                |(slot, ((place, instance), (_, algorithm, alpha)))| LiveSlot {
+                    slot,
+                    boundary: place.boundary,
+                    instance,
+                    alpha,
+                    algorithm,
+                },
+            )
+            .collect()
+    }
+
+    /// The reference: a separate, unfused forward with the slots of `on`.
+    fn separate(&self, on: impl Fn(usize) -> bool, x: &Tensor) -> Tensor {
+        let live = self.live();
+        let slots: Vec<SlotUse> = live
+            .iter()
+            .filter(|slot| on(slot.slot))
+            .map(|slot| SlotUse {
+                boundary: slot.boundary,
+                instance: slot.instance,
+                kind: UseKind::Blend {
+                    alpha: slot.alpha,
+                    algorithm: slot.algorithm,
+                    isolated: true,
+                },
+            })
+            .collect();
+        let _no_grad = NoGrad::new();
+        forward(&self.host, &slots, x, Mode::Eval).unwrap()
+    }
+
+    fn assert_equals_separate(&self, host: &impl EvalHost, plan: &CoalitionPlan, tolerance: f64) {
+        let x = images(6);
+        let live = self.live();
+        let tree = CoalitionTree::new(plan, &live, Device::Cpu).unwrap();
+        let logits = coalition_forward(host, &live, &tree, &x).unwrap();
+        assert_eq!(logits.size(), [6 * plan.masks.len() as i64, 10]);
+        for (k, mask) in plan.masks.iter().enumerate() {
+            let is_on = |slot: usize| match plan.players.iter().position(|&player| player == slot) {
+                Some(bit) => mask >> bit & 1 == 1,
+                None => true,
+            };
+            let block = logits.narrow(0, 6 * k as i64, 6);
+            let difference = (block - self.separate(is_on, &x))
+                .abs()
+                .max()
+                .double_value(&[]);
+            assert!(
+                difference <= tolerance,
+                "mask {mask:#b} of {plan:?} is off by {difference}"
+            );
+        }
+    }
+}
+
+fn images(batch: i64) -> Tensor {
+    Tensor::randn([batch, 32, 32, 3], CPU).permute([0, 3, 1, 2])
+}
+
+fn plan(players: &[usize], masks: &[u64]) -> CoalitionPlan {
+    CoalitionPlan {
+        players: SmallVec::from_slice(players),
+        masks: masks.to_vec(),
+    }
+}
+
+fn full_factorial(players: &[usize]) -> CoalitionPlan {
+    let masks: Vec<u64> = (0..1 << players.len()).rev().collect();
+    plan(players, &masks)
+}
+
+/// All on, leave-one-out, solo, none, and all pairs of five players.
+fn partial_plan_of_five() -> CoalitionPlan {
+    let all = 0b11111_u64;
+    let mut masks = vec![all];
+    masks.extend((0..5).map(|i| all ^ 1 << i));
+    masks.extend((0..5).map(|i| 1 << i));
+    masks.push(0);
+    masks.extend((0..5).flat_map(|i| (0..i).map(move |j| 1 << i | 1 << j)));
+    plan(&[0, 1, 2, 3, 4], &masks)
+}
+
+/// Check 19 of spec 01 and 13 of spec 06.
+#[test]
+fn every_configuration_equals_its_separate_evaluation() {
+    for players in 0..=3 {
+        let grown = Grown::new(3, players);
+        let slots: Vec<usize> = (0..players).collect();
+        let folded = FoldedHost::new(&grown.host).unwrap();
+
+        grown.assert_equals_separate(&grown.host, &full_factorial(&slots), 1e-6);
+        grown.assert_equals_separate(&folded, &full_factorial(&slots), 1e-5);
+    }
+}
+
+#[test]
+fn a_partial_plan_of_five_seeds_equals_separate_evaluations() {
+    let grown = Grown::new(5, 5);
+
+    grown.assert_equals_separate(&grown.host, &partial_plan_of_five(), 1e-6);
+}
+
+#[test]
+fn slots_that_are_no_players_stay_as_they_are() {
+    let grown = Grown::new(3, 3);
+
+    grown.assert_equals_separate(&grown.host, &full_factorial(&[1]), 1e-6);
+    grown.assert_equals_separate(&grown.host, &full_factorial(&[0, 2]), 1e-6);
+}
+
+#[test]
+fn chunks_do_not_change_the_logits() {
+    let grown = Grown::new(3, 3);
+    let (live, x) = (grown.live(), images(10));
+    let tree = CoalitionTree::new(&full_factorial(&[0, 1, 2]), &live, Device::Cpu).unwrap();
+    let whole = coalition_forward(&grown.host, &live, &tree, &x)
+        .unwrap()
+        .view([8, 10, 10]);
+
+    for (start, samples) in [(0, 4), (4, 4), (8, 2)] {
+        let chunk =
+            coalition_forward(&grown.host, &live, &tree, &x.narrow(0, start, samples)).unwrap();
+        let expected = whole.narrow(1, start, samples);
+        assert!(
+            (chunk.view([8, samples, 10]) - expected)
+                .abs()
+                .max()
+                .double_value(&[])
+                <= 1e-5
+        );
+    }
+}
+
+#[test]
+fn a_diverged_seed_spoils_only_the_configurations_that_have_it_on() {
+    let grown = Grown::new(3, 2);
+    for param in grown.seeds[0].module.params().trainable() {
+        let _no_grad = NoGrad::new();
+        let _ = param.tensor.shallow_clone().fill_(f64::NAN);
+    }
+    let (live, x) = (grown.live(), images(4));
+    let tree = CoalitionTree::new(&full_factorial(&[0, 1]), &live, Device::Cpu).unwrap();
+
+    let logits = coalition_forward(&grown.host, &live, &tree, &x)
+        .unwrap()
+        .view([4, -1]);
+    let has_nan: Vec<bool> = Vec::try_from(logits.isnan().any_dim(1, false)).unwrap();
+    assert_eq!(has_nan, [true, false, true, false]);
+}
+
+#[test]
+fn the_pass_changes_no_state() {
+    let grown = Grown::new(3, 3);
+    let state = || -> Vec<Tensor> {
+        let seeds = grown.seeds.iter().flat_map(|seed| seed.params());
+        grown
+            .host
+            .params()
+            .all()
+            .chain(seeds)
+            .map(|param| param.tensor.detach().copy())
+            .collect()
+    };
+    let (before, live, x) = (state(), grown.live(), images(4));
+    let input = x.copy();
+    let tree = CoalitionTree::new(&full_factorial(&[0, 1, 2]), &live, Device::Cpu).unwrap();
+
+    let _ = coalition_forward(&grown.host, &live, &tree, &x).unwrap();
+    assert!(
+        state()
+            .iter()
+            .zip(&before)
+            .all(|(now, then)| now.equal(then))
+    );
+    assert!(x.equal(&input));
+}
+
+#[test]
+fn a_full_factorial_doubles_the_blocks_at_each_player() {
+    let grown = Grown::new(3, 3);
+    let tree = CoalitionTree::new(&full_factorial(&[0, 1, 2]), &grown.live(), Device::Cpu).unwrap();
+
+    let doubling = |slot: usize| {
+        let arriving = 1 << slot;
+        let run = |to, blended| BlockRun {
+            from: 0,
+            to,
+            count: arriving,
+            blended,
+        };
+        let runs = vec![run(0, false), run(arriving, true)];
+        Stop {
+            slot,
+            arriving,
+            seed_blocks: arriving,
+            leaving: 2 * arriving,
+            runs,
+        }
+    };
+    assert_eq!(tree.stops, [doubling(0), doubling(1), doubling(2)]);
+    assert_eq!(tree.widest(), 8);
+    assert_eq!(tree.chunk_samples(Device::Cpu, 8192), 128);
+    assert_eq!(tree.chunk_samples(Device::Cpu, 100), 8);
+    assert_eq!(tree.chunk_samples(Device::Cuda(0), 8192), 1024);
+}
+
+#[test]
+fn a_partial_plan_runs_each_seed_only_where_it_is_on() {
+    let grown = Grown::new(3, 2);
+    let live = grown.live();
+    // On together and alone first: where the first seed is off, the second is, too.
+    let tree = CoalitionTree::new(&plan(&[0, 1], &[0b11, 0b01, 0b00]), &live, Device::Cpu).unwrap();
+
+    let blocks: Vec<_> = tree
+        .stops
+        .iter()
+        .map(|stop| (stop.arriving, stop.seed_blocks, stop.leaving))
+        .collect();
+    assert_eq!(blocks, [(1, 1, 2), (2, 1, 3)]);
+    grown.assert_equals_separate(&grown.host, &plan(&[0, 1], &[0b11, 0b01, 0b00]), 1e-6);
+}
+
+/// Host 8-16-32 on 32×32: 3·8·9·1024 + 8·16·9·256 + 16·32·9·64 + 320 MACs; conv_light at r0c1 (C 16, 16×16).
+#[test]
+fn work_is_counted_per_distinct_prefix() {
+    let spec = CnnSpec {
+        in_channels: 3,
+        base_channels: 8,
+        n_blocks: 3,
+        kernel_size: 3,
+        pool_layers: 3,
+        input_hw: 32,
+    };
+    let host = CnnHost::new(
+        &spec,
+        10,
+        &mut RunRng::new(1, Domain::HostInit, &[0]),
+        Device::Cpu,
+    )
+    .unwrap();
+    let registry = BlueprintRegistry::default();
+    let mut rng = RunRng::new(2, Domain::SeedInit, &[0]);
+    let instance =
+        SeedInstance::germinate(&registry, 1, 16, AlphaAlgorithm::Add, &mut rng, Device::Cpu)
+            .unwrap();
+    let live = [LiveSlot {
+        slot: 1,
+        boundary: 3,
+        instance: &instance,
+        alpha: 1.0,
+        algorithm: AlphaAlgorithm::Add,
+    }];
+    let tree = CoalitionTree::new(&full_factorial(&[1]), &live, Device::Cpu).unwrap();
+
+    let flops = tree.flops(EvalHost::op_costs(&host), &live);
+    let (before, after, seed) = (221_184 + 294_912, 294_912 + 320, 589_824);
+    assert_eq!(flops.tree, 2 * (before + seed + 2 * after));
+    assert_eq!(flops.naive, 2 * 2 * (before + seed + after));
+}
+
+#[test]
+fn plans_that_do_not_fit_are_refused() {
+    let grown = Grown::new(3, 2);
+    let compile = |plan: &CoalitionPlan, live: &[LiveSlot]| {
+        CoalitionTree::new(plan, live, Device::Cpu).unwrap_err()
+    };
+
+    let unknown = compile(&full_factorial(&[0, 2]), &grown.live());
+    assert!(matches!(unknown, CoalitionError::UnknownPlayer { slot: 2 }));
+    assert!(matches!(
+        compile(&plan(&[0], &[]), &grown.live()),
+        CoalitionError::NoConfiguration
+    ));
+    assert!(matches!(
+        compile(&plan(&[0], &[0b11]), &grown.live()),
+        CoalitionError::BadMask {
+            mask: 0b11,
+            players: 1
+        }
+    ));
+    for alpha in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
+        let mut live = grown.live();
+        live[1].alpha = alpha;
+        assert!(matches!(
+            compile(&full_factorial(&[0]), &live),
+            CoalitionError::BadAlpha { slot: 1, .. }
+        ));
+    }
+
+    let (live, x) = (grown.live(), images(2));
+    let tree = CoalitionTree::new(&full_factorial(&[0, 1]), &live, Device::Cpu).unwrap();
+    let stale = coalition_forward(&grown.host, &live[..1], &tree, &x);
+    assert!(matches!(stale, Err(CoalitionError::SlotsChanged)));
+}
+
+#[test]
+fn folding_equals_the_unfolded_host_and_follows_it_in_place() {
+    let grown = Grown::new(3, 0);
+    let mut folded = FoldedHost::new(&grown.host).unwrap();
+    let x = images(8);
+    let _no_grad = NoGrad::new();
+    let difference = |folded: &FoldedHost| {
+        let expected = grown.host.run(0..7, &x, Mode::Eval).unwrap();
+        let logits = folded.evaluate(0..7, &x).unwrap();
+        assert!(matches!(
+            folded.evaluate(0..8, &x),
+            Err(crate::host::HostError::BadRange { .. })
+        ));
+        (logits - expected).abs().max().double_value(&[])
+    };
+    assert!(difference(&folded) <= 1e-5);
+
+    for _ in 0..5 {
+        let _ = grown
+            .host
+            .run(0..7, &(images(32) * 3.0), Mode::Train)
+            .unwrap();
+    }
+    assert!(difference(&folded) > 1e-3);
+    folded.refill().unwrap();
+    assert!(difference(&folded) <= 1e-5);
+}

@@ -1,0 +1,251 @@
+//! The shape of the coalition tree: who splits where, known from the plan before any tensor exists (spec 01 §3.2).
+//!
+//! A *block* is the batch once more, for a set of configurations that agree on all slots passed so far; blocks are
+//! stacked along the batch dimension. At a player's slot a block turns into one for the configurations with the seed
+//! off, one for those with it on, or both. Every distinct prefix of a configuration is thus computed once.
+
+use tch::{Device, TchError, Tensor};
+
+use super::{CoalitionError, CoalitionPlan, LiveSlot};
+use crate::host::OpCost;
+
+/// Rows that are run at a time on a CPU, so that a segment's features stay in its caches.
+const CPU_ROWS: usize = 1024;
+
+/// Consecutive blocks that are made from consecutive blocks in the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BlockRun {
+    pub from: usize,
+    pub to: usize,
+    pub count: usize,
+    /// With the seed on; otherwise the features as they are.
+    pub blended: bool,
+}
+
+/// What happens at one slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stop {
+    /// Policy index of the slot.
+    pub slot: usize,
+    /// Blocks that arrive.
+    pub arriving: usize,
+    /// Leading blocks on which the seed runs: those with a configuration that has it on.
+    pub seed_blocks: usize,
+    /// Blocks that leave.
+    pub leaving: usize,
+    pub runs: Vec<BlockRun>,
+}
+
+impl Stop {
+    /// All blocks are blended where they are.
+    pub fn is_uniform(&self) -> bool {
+        let all = BlockRun {
+            from: 0,
+            to: 0,
+            count: self.arriving,
+            blended: true,
+        };
+        self.runs == [all]
+    }
+}
+
+/// Work of one validation sample, in floating-point operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValidationFlops {
+    pub tree: u64,
+    /// The whole network, once for every configuration.
+    pub naive: u64,
+}
+
+/// A compiled plan. It depends on which seeds stand where, so it is made anew when the plan is.
+#[derive(Debug)]
+pub struct CoalitionTree {
+    pub(super) stops: Vec<Stop>,
+    /// Block of each configuration in plan order; `None` if that is the order in which they leave the head.
+    pub(super) gather: Option<Tensor>,
+    configurations: usize,
+}
+
+impl CoalitionTree {
+    /// Compiles `plan` for the seeds on the output path, in execution order; those that are no players stay on in
+    /// every configuration.
+    ///
+    /// # Errors
+    /// [`CoalitionError`] if a player is not among `slots`, an amplitude lies outside [0, 1], a mask names a player
+    /// that the plan lacks, or there is no mask.
+    pub fn new(
+        plan: &CoalitionPlan,
+        slots: &[LiveSlot],
+        device: Device,
+    ) -> Result<Self, CoalitionError> {
+        check(plan, slots)?;
+        let players: Vec<Option<usize>> = slots
+            .iter()
+            .map(|slot| plan.players.iter().position(|&player| player == slot.slot))
+            .collect();
+        let is_on =
+            |configuration: usize, player: usize| plan.masks[configuration] >> player & 1 == 1;
+        let mut blocks: Vec<Vec<usize>> = vec![(0..plan.masks.len()).collect()];
+        let mut stops = Vec::with_capacity(slots.len());
+        for (position, (slot, player)) in slots.iter().zip(&players).enumerate() {
+            let next = players[position + 1..].iter().flatten().next().copied();
+            let needs_next =
+                |block: &[usize]| next.is_none_or(|next| block.iter().any(|&k| is_on(k, next)));
+            let (stop, leaving) = match *player {
+                Some(player) => split(slot.slot, &blocks, |k| is_on(k, player), needs_next),
+                None => split(slot.slot, &blocks, |_| true, needs_next),
+            };
+            stops.push(stop);
+            blocks = leaving;
+        }
+        Ok(Self {
+            stops,
+            gather: gather_index(&blocks, plan.masks.len(), device)?,
+            configurations: plan.masks.len(),
+        })
+    }
+
+    /// Number of configurations.
+    pub fn configurations(&self) -> usize {
+        self.configurations
+    }
+
+    /// Largest number of blocks that are stacked at a time.
+    pub fn widest(&self) -> usize {
+        self.stops
+            .iter()
+            .map(|stop| stop.leaving)
+            .max()
+            .unwrap_or(1)
+    }
+
+    /// Samples to evaluate at a time: the largest power of two whose stacked rows stay within the caches of a CPU and
+    /// within `max_fused_rows` anywhere; at least 1.
+    pub fn chunk_samples(&self, device: Device, max_fused_rows: usize) -> i64 {
+        let rows = if device.is_cuda() {
+            max_fused_rows
+        } else {
+            max_fused_rows.min(CPU_ROWS)
+        };
+        let samples = (rows / self.widest()).max(1);
+        1 << samples.ilog2()
+    }
+
+    /// Work per sample, from the costs of the host's ops and of the seeds for which the tree was compiled.
+    pub fn flops(&self, ops: &[OpCost], slots: &[LiveSlot]) -> ValidationFlops {
+        let host_macs =
+            |range: std::ops::Range<usize>| ops[range].iter().map(|op| op.macs).sum::<u64>();
+        let (mut tree, mut seeds, mut done, mut blocks) = (0, 0, 0, 1);
+        for (stop, slot) in self.stops.iter().zip(slots) {
+            let seed = slot.instance.macs(ops[slot.boundary - 1].positions);
+            tree += blocks * host_macs(done..slot.boundary) + stop.seed_blocks as u64 * seed;
+            seeds += seed;
+            done = slot.boundary;
+            blocks = stop.leaving as u64;
+        }
+        tree += blocks * host_macs(done..ops.len());
+        let naive = self.configurations as u64 * (host_macs(0..ops.len()) + seeds);
+        ValidationFlops {
+            tree: 2 * tree,
+            naive: 2 * naive,
+        }
+    }
+}
+
+/// Refuses plans that do not fit the slots.
+fn check(plan: &CoalitionPlan, slots: &[LiveSlot]) -> Result<(), CoalitionError> {
+    if plan.masks.is_empty() {
+        return Err(CoalitionError::NoConfiguration);
+    }
+    if let Some(&player) = plan
+        .players
+        .iter()
+        .find(|&&player| slots.iter().all(|slot| slot.slot != player))
+    {
+        return Err(CoalitionError::UnknownPlayer { slot: player });
+    }
+    let players = plan.players.len() as u32;
+    if let Some(&mask) = plan
+        .masks
+        .iter()
+        .find(|mask| mask.checked_shr(players).unwrap_or(0) != 0)
+    {
+        return Err(CoalitionError::BadMask { mask, players });
+    }
+    match slots.iter().find(|slot| !(0.0..=1.0).contains(&slot.alpha)) {
+        Some(slot) => Err(CoalitionError::BadAlpha {
+            slot: slot.slot,
+            alpha: slot.alpha,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Splits blocks by whether their configurations have the seed on. Blocks on which the next player's seed must run
+/// come first, so that it can be run on them alone; otherwise all off blocks precede all on blocks, which makes the
+/// fewest runs.
+fn split(
+    slot: usize,
+    blocks: &[Vec<usize>],
+    is_on: impl Fn(usize) -> bool,
+    needs_next: impl Fn(&[usize]) -> bool,
+) -> (Stop, Vec<Vec<usize>>) {
+    let mut leaving: Vec<(usize, bool, Vec<usize>)> = Vec::new();
+    for blended in [false, true] {
+        for (from, block) in blocks.iter().enumerate() {
+            let part: Vec<usize> = block
+                .iter()
+                .copied()
+                .filter(|&k| is_on(k) == blended)
+                .collect();
+            if !part.is_empty() {
+                leaving.push((from, blended, part));
+            }
+        }
+    }
+    leaving.sort_by_key(|(_, _, block)| !needs_next(block));
+    let mut runs: Vec<BlockRun> = Vec::new();
+    for (to, &(from, blended, _)) in leaving.iter().enumerate() {
+        match runs.last_mut() {
+            Some(run) if run.blended == blended && run.from + run.count == from => run.count += 1,
+            _ => runs.push(BlockRun {
+                from,
+                to,
+                count: 1,
+                blended,
+            }),
+        }
+    }
+    let stop = Stop {
+        slot,
+        arriving: blocks.len(),
+        seed_blocks: blocks
+            .iter()
+            .filter(|block| block.iter().any(|&k| is_on(k)))
+            .count(),
+        leaving: leaving.len(),
+        runs,
+    };
+    (
+        stop,
+        leaving.into_iter().map(|(_, _, block)| block).collect(),
+    )
+}
+
+/// Where each configuration's block stands.
+fn gather_index(
+    blocks: &[Vec<usize>],
+    configurations: usize,
+    device: Device,
+) -> Result<Option<Tensor>, TchError> {
+    let mut index = vec![0_i64; configurations];
+    for (position, block) in blocks.iter().enumerate() {
+        for &configuration in block {
+            index[configuration] = position as i64;
+        }
+    }
+    if index.iter().copied().eq(0..blocks.len() as i64) {
+        return Ok(None);
+    }
+    Tensor::f_from_slice(&index)?.f_to_device(device).map(Some)
+}
