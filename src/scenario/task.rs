@@ -177,6 +177,7 @@ pub enum OptimizerConfig {
         momentum: f64,
         weight_decay: f64,
     },
+    #[serde(rename = "adamw")]
     AdamW {
         lr: f64,
         beta1: f64,
