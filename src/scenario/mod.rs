@@ -19,6 +19,8 @@ mod resolve;
 mod schema;
 mod sections;
 mod task;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod validate;
 
