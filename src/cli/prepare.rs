@@ -60,6 +60,8 @@ impl Rejection {
 /// An unreadable file, a malformed `--set`, or a scenario with problems.
 pub fn prepare(options: &RunOptions, catalog: &Catalog) -> Result<Prepared, Rejection> {
     let mut overrides: Vec<Override> = std::env::var("SIMIC_ENGINE_AMP")
+        .ok()
+        .filter(|value| !value.is_empty())
         .map(|value| Override::environment("SIMIC_ENGINE_AMP", "training.amp", value))
         .into_iter()
         .collect();

@@ -164,6 +164,9 @@ impl Checker<'_> {
     ) -> Option<Node> {
         match node.value {
             Value::Integer(value) if range.contains(&value) => Some(node.clone()),
+            Value::Integer(value) if value > *range.end() => {
+                self.out_of_range(format!("at most {}", range.end()), node, path)
+            }
             Value::Integer(_) => self.out_of_range(schema::integer_range(range), node, path),
             _ => self.wrong_type(kind, node, path),
         }
@@ -250,13 +253,11 @@ impl Checker<'_> {
 
     fn unknown_key(&mut self, key: &Name, fields: &'static [Field], path: &str) {
         let names: Vec<_> = fields.iter().map(|field| field.name).collect();
-        let elsewhere = || {
-            schema::paths(&super::fields::SCENARIO)
-                .into_iter()
-                .find(|known| known.rsplit('.').next() == Some(&key.text))
-                .map(|known| format!("`{}` stands in `{known}`", key.text))
+        let elsewhere = schema::path_ending_in(&super::fields::SCENARIO, &key.text);
+        let help = match elsewhere {
+            Some(known) => Some(format!("`{}` belongs to `{known}`", key.text)),
+            None => did_you_mean(&key.text, names.iter().copied()),
         };
-        let help = did_you_mean(&key.text, names.iter().copied()).or_else(elsewhere);
         let message = format!("unknown key; valid: {}", names.join(", "));
         self.problem(key.span, &join(path, &key.text), message, help);
     }

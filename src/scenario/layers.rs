@@ -194,8 +194,12 @@ fn descend_into_field(
     let placeholder = Value::Tuple(None, Vec::new());
     let (name, mut fields) = match std::mem::replace(&mut node.value, placeholder.clone()) {
         Value::Record(name, fields) => (name, fields),
-        Value::Tuple(name, _) => (name, Vec::new()),
-        _ => (None, Vec::new()),
+        Value::Tuple(name, items) if items.is_empty() => (name, Vec::new()),
+        wrong => {
+            // The check reports what stands here instead of a section.
+            node.value = wrong;
+            return Ok(());
+        }
     };
     let result = match fields.iter_mut().find(|(key, _)| key.text == field.name) {
         Some((_, child)) => descend(&field.kind, child, rest, value),

@@ -140,12 +140,7 @@ impl Names {
                 .collect(),
             Self::Task => catalog.tasks.iter().map(|t| t.spec.name.clone()).collect(),
             Self::Controller => catalog.controllers.iter().map(|c| c.name.clone()).collect(),
-            Self::Blueprint => catalog
-                .blueprints
-                .iter()
-                .filter(|blueprint| blueprint.selectable)
-                .map(|blueprint| blueprint.name.clone())
-                .collect(),
+            Self::Blueprint => catalog.blueprints.iter().map(|b| b.name.clone()).collect(),
             Self::Schedule => super::presets::BUILTIN_SCHEDULES.map(String::from).to_vec(),
             Self::Style => lower(GerminationStyle::ALL),
             Self::Tempo => lower(Tempo::ALL),
@@ -356,19 +351,24 @@ pub fn lookup(root: &'static Kind, path: &str) -> Result<Found, UnknownPath> {
     Ok(found)
 }
 
-/// A sibling that is spelled alike, else a field of that very name elsewhere.
+/// A field of that very name elsewhere, else a sibling that is spelled alike.
 fn suggest(
     root: &'static Kind,
     below: &[&str],
     segment: &str,
     siblings: &[&'static str],
 ) -> Option<String> {
-    if let Some(near) = nearest(segment, siblings.iter().copied()) {
-        return Some([below, &[near]].concat().join("."));
-    }
+    path_ending_in(root, segment).or_else(|| {
+        let near = nearest(segment, siblings.iter().copied())?;
+        Some([below, &[near]].concat().join("."))
+    })
+}
+
+/// The first path whose last segment is `name`.
+pub fn path_ending_in(root: &'static Kind, name: &str) -> Option<String> {
     paths(root)
         .into_iter()
-        .find(|path| path.rsplit('.').next() == Some(segment))
+        .find(|path| path.rsplit('.').next() == Some(name))
 }
 
 /// Every path of the schema, indices of lists left out, sections before their fields.

@@ -89,7 +89,10 @@ fn check_data(task: &TaskSpec, findings: &mut Findings) {
         let channels = usize::try_from(task.host.in_channels).unwrap_or_default();
         for (name, list) in [("mean", mean), ("std", std)] {
             if list.len() != channels {
-                let message = format!("{} values for {channels} channels", list.len());
+                let message = format!(
+                    "expected one value per channel ({channels}), found {}",
+                    list.len()
+                );
                 findings.error(
                     [
                         &format!("task.normalise.{name}"),
@@ -199,7 +202,7 @@ fn check_batches(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) 
         ValBatches::Count(count) if count > all => {
             let rows = task.val_rows();
             let message = format!(
-                "{} validation samples make only {all} batches of {rows}",
+                "{} validation samples do not fill {count} batches of {rows}; at most {all}",
                 sizes.val
             );
             findings.error(
@@ -276,7 +279,7 @@ fn check_devices(run: &RunConfig, findings: &mut Findings) {
     }
     if run.n_envs < run.devices.len() {
         let message = format!(
-            "{} envs for {} devices; every listed device runs at least one env",
+            "too few envs ({}) for the devices listed ({}); each runs at least one",
             run.n_envs,
             run.devices.len()
         );
@@ -292,16 +295,29 @@ fn check_controller(
 ) {
     let policy = &scenario.policy;
     if policy.controller == "heuristic" && policy.heuristic.rotation.is_empty() {
-        let first = catalog
-            .blueprints
-            .iter()
-            .find(|blueprint| blueprint.selectable);
         findings.error(
             ["policy.heuristic.rotation"],
             "no blueprint to germinate".into(),
         );
-        if let Some(first) = first {
-            findings.help(format!("write e.g. [\"{}\"]", first.name));
+    }
+    let is_placebo = |name: &str| {
+        let mut blueprints = catalog.blueprints.iter();
+        blueprints.any(|blueprint| blueprint.name == name && !blueprint.selectable)
+    };
+    for (index, name) in policy.heuristic.rotation.iter().enumerate() {
+        if is_placebo(name) {
+            let message = format!("\"{name}\" grows nothing; controllers may not choose it");
+            findings.error([format!("policy.heuristic.rotation[{index}]")], message);
+        }
+    }
+    for (index, entry) in policy.schedule.entries.iter().enumerate() {
+        if let ScheduledCommand::Germinate { blueprint, .. } = &entry.command
+            && is_placebo(blueprint)
+            && !scenario.lifecycle.allow_parameterless_seeds
+        {
+            let path = format!("policy.schedule.entries[{index}].command.blueprint");
+            findings.error([path], format!("\"{blueprint}\" has no parameters"));
+            findings.help("as a placebo it needs lifecycle.allow_parameterless_seeds: true");
         }
     }
     let schedule = &policy.schedule;
