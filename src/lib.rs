@@ -1,5 +1,6 @@
 //! An ECS simulation engine for morphogenetic training: neural networks that grow while they train.
 
+pub mod cli;
 pub mod controller;
 pub mod data;
 pub mod host;

@@ -1,10 +1,38 @@
-//! The experiment as a user writes it: plain data with defaults, one file a section.
+//! The experiment as a user writes it: plain data with defaults, and the way from text to it.
+//!
+//! The sections are serde types (`lifecycle`, `sections`, `task`). A scenario file is read with positions (`reader` →
+//! `tree`), laid over defaults and presets and under overrides (`layers`), compared with one table of all fields
+//! (`fields`, in the language of `schema`) by `check`, and judged as a whole by `validate`; `load` is the way through.
 
+mod catalog;
+mod check;
+mod derived;
+mod explain;
+mod fields;
+mod layers;
 mod lifecycle;
+mod load;
+mod presets;
+mod problem;
+mod reader;
+mod resolve;
+mod schema;
 mod sections;
 mod task;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod validate;
 
+pub use catalog::{BlueprintEntry, Catalog, Entry};
+pub use derived::{ImageShape, PartSizes};
+pub use explain::{UnknownField, explain, field_paths};
+pub use layers::Override;
 pub use lifecycle::*;
+pub use load::{Input, Loaded, load};
+pub use presets::{BUILTIN_SCHEDULES, TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
+pub use problem::{Problem, Report, Severity, Source, SourceKind, nearest};
+pub use resolve::{UnknownTask, resolved_ron};
 pub use sections::*;
 pub use task::*;
 

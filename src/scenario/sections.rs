@@ -275,6 +275,18 @@ pub enum ScheduledCommand {
     },
 }
 
+impl ScheduledCommand {
+    pub fn slot(&self) -> &str {
+        match self {
+            Self::Germinate { slot, .. }
+            | Self::SetAlphaTarget { slot, .. }
+            | Self::Prune { slot, .. }
+            | Self::Fossilize { slot }
+            | Self::Advance { slot } => slot,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TelemetryLevel {

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskChoice {
-    Preset(String, TaskOverrides),
+    Preset(String, Box<TaskOverrides>),
     Custom(Box<TaskSpec>),
 }
 
 impl Default for TaskChoice {
     fn default() -> Self {
-        Self::Preset("digits_impaired".into(), TaskOverrides::default())
+        Self::Preset("digits_impaired".into(), Box::default())
     }
 }
 
@@ -177,6 +177,7 @@ pub enum OptimizerConfig {
         momentum: f64,
         weight_decay: f64,
     },
+    #[serde(rename = "adamw")]
     AdamW {
         lr: f64,
         beta1: f64,

@@ -1,0 +1,392 @@
+//! Compares a tree with the schema: every wrong key, type, choice, range and name becomes a problem, and what remains
+//! is a tree that deserialises.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use super::catalog::Catalog;
+use super::problem::{Problem, did_you_mean};
+use super::schema::{self, Content, Field, Item, Kind, Names, Variant};
+use super::tree::{Name, Node, Span, Value};
+use crate::seed::SlotId;
+
+/// Outcome of a check.
+pub struct Checked {
+    /// The tree without what is wrong, in the form that serde reads. `None` if nothing usable is left.
+    pub clean: Option<Node>,
+    pub problems: Vec<Problem>,
+    /// Where the value of each path stands.
+    pub places: BTreeMap<String, Span>,
+}
+
+/// Checks `node` against `kind`. `texts` are the sources that spans point into; `bare` says of a source whether
+/// text may stand in it without quotes, as on a command line.
+pub fn check(
+    kind: &'static Kind,
+    node: &Node,
+    catalog: &Catalog,
+    texts: &[&str],
+    bare: &dyn Fn(usize) -> bool,
+) -> Checked {
+    let mut checker = Checker {
+        catalog,
+        texts,
+        bare,
+        problems: Vec::new(),
+        places: BTreeMap::new(),
+    };
+    let clean = checker.value(kind, node, "");
+    Checked {
+        clean,
+        problems: checker.problems,
+        places: checker.places,
+    }
+}
+
+struct Checker<'a> {
+    catalog: &'a Catalog,
+    texts: &'a [&'a str],
+    bare: &'a dyn Fn(usize) -> bool,
+    problems: Vec<Problem>,
+    places: BTreeMap<String, Span>,
+}
+
+impl Checker<'_> {
+    fn problem(&mut self, span: Span, path: &str, message: String, help: Option<String>) {
+        self.problems
+            .push(Problem::error(span, path, message).with_help(help));
+    }
+
+    /// The text of a value, shortened to fit a message.
+    fn found(&self, node: &Node) -> String {
+        let span = node.span;
+        let text = self.texts[span.source]
+            .get(span.start..span.end)
+            .unwrap_or_default();
+        let line = text.lines().next().unwrap_or_default();
+        if line.chars().count() > 40 || line.len() < text.len() {
+            let start: String = line.chars().take(40).collect();
+            format!("`{start}…`")
+        } else {
+            format!("`{line}`")
+        }
+    }
+
+    fn mismatch(&mut self, kind: &Kind, node: &Node, path: &str, help: Option<String>) {
+        let found = self.found(node);
+        let valid = match kind.valid(self.catalog) {
+            Some(valid) => format!("; valid: {valid}"),
+            None => String::new(),
+        };
+        let message = format!("expected {}, found {found}{valid}", kind.noun());
+        self.problem(node.span, path, message, help);
+    }
+
+    fn value(&mut self, kind: &'static Kind, node: &Node, path: &str) -> Option<Node> {
+        self.places.insert(path.into(), node.span);
+        match kind {
+            Kind::Optional(_) if node.is_none() => Some(node.clone()),
+            Kind::Optional(inner) => {
+                let value = self.value(inner, node, path)?;
+                let some = Name {
+                    text: "Some".into(),
+                    span: node.span,
+                };
+                Some(Node::new(Value::Tuple(Some(some), vec![value]), node.span))
+            }
+            Kind::Bool => match node.value {
+                Value::Bool(_) => Some(node.clone()),
+                _ => self.wrong_type(kind, node, path),
+            },
+            Kind::Integer(range) => self.integer(kind, range, node, path),
+            Kind::Float(range) => {
+                let value = match node.value {
+                    Value::Float(value) => value,
+                    Value::Integer(value) => value as f64,
+                    _ => return self.wrong_type(kind, node, path),
+                };
+                if range.contains(value) {
+                    Some(Node::new(Value::Float(value), node.span))
+                } else {
+                    self.out_of_range(range.to_string(), node, path)
+                }
+            }
+            Kind::Text(names) => self.text(kind, *names, node, path),
+            Kind::List(inner) => {
+                let Value::List(items) = &node.value else {
+                    return self.wrong_type(kind, node, path);
+                };
+                let clean = items.iter().enumerate();
+                let clean: Vec<_> = clean
+                    .filter_map(|(i, item)| self.value(inner, item, &format!("{path}[{i}]")))
+                    .collect();
+                Some(Node::new(Value::List(clean), node.span))
+            }
+            Kind::Pair(inner) => match &node.value {
+                Value::Tuple(None, items) if items.len() == 2 => {
+                    let clean = items.iter().enumerate();
+                    let clean: Vec<_> = clean
+                        .filter_map(|(i, item)| self.value(inner, item, &format!("{path}[{i}]")))
+                        .collect();
+                    (clean.len() == 2).then(|| Node::new(Value::Tuple(None, clean), node.span))
+                }
+                _ => self.wrong_type(kind, node, path),
+            },
+            Kind::Record(fields) => match &node.value {
+                Value::Record(None, given) => self.record(None, fields, given, node.span, path),
+                Value::Tuple(None, items) if items.is_empty() => {
+                    self.record(None, fields, &[], node.span, path)
+                }
+                _ => self.wrong_type(kind, node, path),
+            },
+            Kind::Choice(variants) => self.choice(kind, variants, node, path),
+        }
+    }
+
+    fn wrong_type(&mut self, kind: &Kind, node: &Node, path: &str) -> Option<Node> {
+        self.mismatch(kind, node, path, None);
+        None
+    }
+
+    fn out_of_range(&mut self, valid: String, node: &Node, path: &str) -> Option<Node> {
+        let text = self.found(node);
+        let message = format!("{} is out of range; valid: {valid}", text.trim_matches('`'));
+        self.problem(node.span, path, message, None);
+        None
+    }
+
+    fn integer(
+        &mut self,
+        kind: &Kind,
+        range: &RangeInclusive<i128>,
+        node: &Node,
+        path: &str,
+    ) -> Option<Node> {
+        match node.value {
+            Value::Integer(value) if range.contains(&value) => Some(node.clone()),
+            Value::Integer(value) if value > *range.end() => {
+                self.out_of_range(format!("at most {}", range.end()), node, path)
+            }
+            Value::Integer(_) => self.out_of_range(schema::integer_range(range), node, path),
+            _ => self.wrong_type(kind, node, path),
+        }
+    }
+
+    fn text(&mut self, kind: &Kind, names: Names, node: &Node, path: &str) -> Option<Node> {
+        let text = match &node.value {
+            Value::Text(text) => text,
+            Value::Word(word) if (self.bare)(node.span.source) => word,
+            Value::Word(word) => {
+                self.mismatch(
+                    kind,
+                    node,
+                    path,
+                    Some(format!("write it in quotes: \"{word}\"")),
+                );
+                return None;
+            }
+            _ => return self.wrong_type(kind, node, path),
+        };
+        let valid = match names.choices(self.catalog) {
+            Some(choices) => match choices.iter().find(|name| name.eq_ignore_ascii_case(text)) {
+                Some(name) => Ok(name.clone()),
+                None => Err((
+                    choices.join(", "),
+                    did_you_mean(text, choices.iter().map(String::as_str)),
+                )),
+            },
+            None if is_well_formed(names, text) => Ok(text.clone()),
+            None => Err((names.form().into(), None)),
+        };
+        match valid {
+            Ok(name) => Some(Node::new(Value::Text(name), node.span)),
+            Err((valid, help)) => {
+                let noun = names.noun();
+                let unknown = if help.is_some() || names.choices(self.catalog).is_some() {
+                    format!("unknown {noun} \"{text}\"")
+                } else {
+                    format!("\"{text}\" is no {noun}")
+                };
+                self.problem(node.span, path, format!("{unknown}; valid: {valid}"), help);
+                None
+            }
+        }
+    }
+
+    /// Checks given fields; `None` if a field without default is missing or wrong.
+    fn record(
+        &mut self,
+        name: Option<&Name>,
+        fields: &'static [Field],
+        given: &[(Name, Node)],
+        span: Span,
+        path: &str,
+    ) -> Option<Node> {
+        let mut clean = Vec::new();
+        for (key, value) in given {
+            let below = join(path, &key.text);
+            match fields.iter().find(|field| field.name == key.text) {
+                Some(field) => {
+                    if let Some(value) = self.value(&field.kind, value, &below) {
+                        clean.push((key.clone(), value));
+                    }
+                }
+                None => self.unknown_key(key, fields, path),
+            }
+        }
+        let is_given = |field: &Field| given.iter().any(|(key, _)| key.text == field.name);
+        let missing: Vec<_> = fields
+            .iter()
+            .filter(|field| field.must_be_written() && !is_given(field))
+            .map(|field| field.name)
+            .collect();
+        if !missing.is_empty() {
+            let message = format!("missing: {}", missing.join(", "));
+            self.problem(span, path, message, None);
+        }
+        let has = |field: &Field| clean.iter().any(|(key, _)| key.text == field.name);
+        let complete = fields
+            .iter()
+            .all(|field| !field.must_be_written() || has(field));
+        complete.then(|| Node::new(Value::Record(name.cloned(), clean), span))
+    }
+
+    fn unknown_key(&mut self, key: &Name, fields: &'static [Field], path: &str) {
+        let names: Vec<_> = fields.iter().map(|field| field.name).collect();
+        let elsewhere = schema::path_ending_in(&super::fields::SCENARIO, &key.text);
+        let help = match elsewhere {
+            Some(known) => Some(format!("`{}` belongs to `{known}`", key.text)),
+            None => did_you_mean(&key.text, names.iter().copied()),
+        };
+        let message = format!("unknown key; valid: {}", names.join(", "));
+        self.problem(key.span, &join(path, &key.text), message, help);
+    }
+
+    fn choice(
+        &mut self,
+        kind: &'static Kind,
+        variants: &'static [Variant],
+        node: &Node,
+        path: &str,
+    ) -> Option<Node> {
+        let Some(word) = node.choice() else {
+            let help = match &node.value {
+                Value::Text(text) if variants.iter().any(|variant| variant.name == text) => {
+                    Some(format!("write it without quotes: {text}"))
+                }
+                _ => None,
+            };
+            self.mismatch(kind, node, path, help);
+            return None;
+        };
+        let Some(variant) = variants.iter().find(|variant| variant.name == word) else {
+            let help = did_you_mean(word, variants.iter().map(|variant| variant.name));
+            let valid = schema::variant_list(variants);
+            let message = format!("unknown choice `{word}`; valid: {valid}");
+            self.problem(node.span, path, message, help);
+            return None;
+        };
+        match (&variant.content, &node.value) {
+            (Content::Nothing, Value::Word(_)) => Some(node.clone()),
+            (Content::Items(items), Value::Tuple(Some(name), given)) => {
+                self.items(name, items, given, node.span, path)
+            }
+            (Content::Fields(fields), Value::Record(Some(name), given)) => {
+                self.record(Some(name), fields, given, node.span, path)
+            }
+            (Content::Fields(fields), Value::Tuple(Some(name), given)) if given.is_empty() => {
+                self.record(Some(name), fields, &[], node.span, path)
+            }
+            (content, _) => {
+                let found = self.found(node);
+                let message = format!("expected {}, found {found}", form(variant.name, content));
+                self.problem(node.span, path, message, None);
+                None
+            }
+        }
+    }
+
+    fn items(
+        &mut self,
+        name: &Name,
+        items: &'static [Item],
+        given: &[Node],
+        span: Span,
+        path: &str,
+    ) -> Option<Node> {
+        let required = items.iter().filter(|item| !item.optional).count();
+        if !(required..=items.len()).contains(&given.len()) {
+            let form = form(&name.text, &Content::Items(items));
+            let message = format!("expected {form}, found {} values", given.len());
+            self.problem(span, path, message, None);
+            return None;
+        }
+        let clean: Vec<_> = items
+            .iter()
+            .enumerate()
+            .filter_map(|(index, item)| match given.get(index) {
+                Some(node) if item.name.is_empty() => self.value(&item.kind, node, path),
+                Some(node) => self.value(&item.kind, node, &join(path, item.name)),
+                None => Some(Node::new(Value::Tuple(None, Vec::new()), span)),
+            })
+            .collect();
+        self.places.insert(path.into(), span);
+        (clean.len() == items.len())
+            .then(|| Node::new(Value::Tuple(Some(name.clone()), clean), span))
+    }
+}
+
+fn join(path: &str, segment: &str) -> String {
+    if path.is_empty() {
+        segment.into()
+    } else {
+        format!("{path}.{segment}")
+    }
+}
+
+/// How a choice is written, e.g. `sgd(lr: .., momentum: .., weight_decay: ..)`.
+fn form(name: &str, content: &Content) -> String {
+    match content {
+        Content::Nothing => format!("`{name}` alone"),
+        Content::Items(items) => {
+            let items: Vec<_> = items
+                .iter()
+                .map(|item| match (item.optional, &item.kind) {
+                    (false, Kind::Text(_)) => "\"..\"",
+                    (false, Kind::Record(_)) => "(..)",
+                    (false, _) => "..",
+                    (true, _) => "(..) or nothing",
+                })
+                .collect();
+            format!("`{name}({})`", items.join(", "))
+        }
+        Content::Fields(fields) => {
+            let fields: Vec<_> = fields.iter().map(|f| format!("{}: ..", f.name)).collect();
+            format!("`{name}({})`", fields.join(", "))
+        }
+    }
+}
+
+/// Whether text has the form of names that cannot be listed.
+fn is_well_formed(names: Names, text: &str) -> bool {
+    match names {
+        Names::Run => {
+            let part = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+            text.len() <= 64
+                && text.chars().all(part)
+                && text
+                    .chars()
+                    .next()
+                    .is_none_or(|c| c.is_ascii_alphanumeric())
+        }
+        Names::Slot => text.parse::<SlotId>().is_ok(),
+        Names::Device => {
+            let index = text.strip_prefix("cuda:");
+            let is_index = |index: &str| {
+                index.bytes().all(|b| b.is_ascii_digit()) && index.parse::<u16>().is_ok()
+            };
+            text == "cpu" || text == "mps" || index.is_some_and(is_index)
+        }
+        _ => true,
+    }
+}

@@ -1,0 +1,181 @@
+//! What follows from a task: sizes of its parts, slots of its host, batches per step. Pure arithmetic.
+
+use super::task::*;
+use crate::seed::{SlotId, SlotIdError};
+
+/// Images of each class in the embedded digits (spec 02 §3.5).
+const DIGITS_PER_CLASS: [u64; 10] = [178, 182, 177, 183, 181, 182, 181, 179, 174, 180];
+
+/// Samples in each part of a data set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartSizes {
+    pub train: usize,
+    pub val: usize,
+    pub test: usize,
+}
+
+/// What a sample looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageShape {
+    pub classes: i64,
+    pub channels: i64,
+    pub height: i64,
+    pub width: i64,
+}
+
+impl DataSource {
+    /// `None` where only the files can tell.
+    pub fn shape(&self) -> Option<ImageShape> {
+        let signed = |size: usize| i64::try_from(size).unwrap_or(i64::MAX);
+        match self {
+            Self::Digits => Some(ImageShape {
+                classes: 10,
+                channels: 1,
+                height: 8,
+                width: 8,
+            }),
+            Self::SynthImages(synth) => Some(ImageShape {
+                classes: i64::try_from(synth.classes).unwrap_or(i64::MAX),
+                channels: signed(synth.channels),
+                height: signed(synth.height),
+                width: signed(synth.width),
+            }),
+            Self::Idx { .. } => None,
+        }
+    }
+
+    /// Part sizes under `split`, `None` where only the files can tell (spec 02 §4.1).
+    pub fn part_sizes(&self, split: &SplitSpec) -> Option<PartSizes> {
+        match self {
+            Self::Digits => {
+                let total: u64 = DIGITS_PER_CLASS.iter().sum();
+                let share = |permille: u64| -> u64 {
+                    DIGITS_PER_CLASS.iter().map(|n| n * permille / 1000).sum()
+                };
+                let (val, test) = (share(split.val_permille), share(split.test_permille));
+                Some(PartSizes {
+                    train: total.saturating_sub(val + test) as usize,
+                    val: val as usize,
+                    test: test as usize,
+                })
+            }
+            Self::SynthImages(synth) => Some(PartSizes {
+                train: synth.train,
+                val: synth.val,
+                test: synth.test,
+            }),
+            Self::Idx { .. } => None,
+        }
+    }
+}
+
+impl CnnSpec {
+    /// Slots in the policy's order: row 0 before each pool, row 1 after each pool (spec 01 §1.2).
+    pub fn slots(&self) -> Vec<SlotId> {
+        let row = |row: u16, count: usize| (0..count).map(move |col| SlotId::new(row, col as u16));
+        row(0, self.n_blocks)
+            .chain(row(1, self.pool_layers.min(self.n_blocks)))
+            .collect()
+    }
+
+    /// Output channels of each block.
+    pub fn channels(&self) -> impl Iterator<Item = i64> + '_ {
+        (0..self.n_blocks as u32).map(|block| self.base_channels.saturating_mul(1 << block.min(62)))
+    }
+
+    /// Trainable parameters of the host.
+    pub fn parameters(&self, classes: i64) -> i64 {
+        let mut input = self.in_channels;
+        let mut count = 0i64;
+        for output in self.channels() {
+            let kernel = self.kernel_size.saturating_mul(self.kernel_size);
+            count = count
+                .saturating_add(input.saturating_mul(output).saturating_mul(kernel))
+                .saturating_add(output.saturating_mul(2));
+            input = output;
+        }
+        count.saturating_add(input.saturating_add(1).saturating_mul(classes))
+    }
+}
+
+impl TaskSpec {
+    /// Enabled slots in the policy's order.
+    ///
+    /// # Errors
+    /// A name that is no slot id; a loaded scenario has none.
+    pub fn slot_ids(&self) -> Result<Vec<SlotId>, SlotIdError> {
+        let mut slots = self
+            .slots
+            .iter()
+            .map(|slot| slot.parse())
+            .collect::<Result<Vec<SlotId>, _>>()?;
+        slots.sort_unstable();
+        Ok(slots)
+    }
+
+    /// Rows of a validation batch.
+    pub fn val_rows(&self) -> usize {
+        self.val_batch_size
+            .unwrap_or_else(|| self.batch_size.saturating_mul(4))
+    }
+
+    /// Training batches per env and step, M (spec 06 §2); 0 where the training part is too small.
+    pub fn train_batches(&self, train_samples: usize, n_envs: usize) -> usize {
+        let rows = self.batch_size.max(1);
+        match self.batches_per_step {
+            BatchesPerStep::Full => train_samples / rows,
+            BatchesPerStep::Count(_) if rows > train_samples => 0,
+            BatchesPerStep::Count(count) => count,
+            BatchesPerStep::Shard => train_samples / rows.saturating_mul(n_envs.max(1)),
+        }
+    }
+
+    /// Validation batches per step, V.
+    pub fn val_batches(&self, val_samples: usize) -> usize {
+        let all = val_samples.div_ceil(self.val_rows().max(1));
+        match self.val_batches_per_step {
+            ValBatches::Full => all,
+            ValBatches::Count(count) => count.min(all),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Catalog;
+
+    fn task(name: &str) -> TaskSpec {
+        let tasks = Catalog::default().tasks;
+        let found = tasks.into_iter().find(|task| task.spec.name == name);
+        found.expect("a preset").spec
+    }
+
+    /// Spec 02 §11, checks 3 and 9.
+    #[test]
+    fn digits_split_into_1266_355_176_and_give_19_batches_of_64() {
+        let digits = task("digits_baseline");
+        let sizes = digits.data.part_sizes(&digits.split).expect("known");
+        assert_eq!((sizes.train, sizes.val, sizes.test), (1266, 355, 176));
+        assert_eq!(digits.train_batches(sizes.train, 8), 19);
+        assert_eq!(digits.val_batches(sizes.val), 2);
+    }
+
+    /// Spec 02 §11, check 9: 47 500 samples, batch 512.
+    #[test]
+    fn shard_divides_the_training_part_by_the_number_of_envs() {
+        let mut spec = task("synth_baseline");
+        spec.batch_size = 512;
+        spec.batches_per_step = BatchesPerStep::Shard;
+        assert_eq!(spec.train_batches(47_500, 4), 23);
+        assert_eq!(spec.train_batches(47_500, 128), 0);
+    }
+
+    #[test]
+    fn slots_lie_before_every_pool_and_after_each_that_exists() {
+        let mut host = task("digits_baseline").host;
+        host.pool_layers = 2;
+        let names: Vec<_> = host.slots().iter().map(SlotId::to_string).collect();
+        assert_eq!(names, ["r0c0", "r0c1", "r0c2", "r1c0", "r1c1"]);
+    }
+}

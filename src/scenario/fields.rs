@@ -1,0 +1,385 @@
+//! Every scenario field: what it means, what it may be (spec 00 §3, 01 §16.4, 02 §1, 03 §9, 05 §13, 06 §2).
+
+use super::schema::{Content, Field, FloatRange, Item, Kind, Names, Variant};
+
+/// `name: kind => doc;`, fields with a default.
+macro_rules! fields {
+    ($($name:ident: $kind:expr => $doc:literal;)*) => {
+        &[$(Field { name: stringify!($name), doc: $doc, kind: $kind, has_default: true }),*]
+    };
+}
+
+/// The same for fields that must be written, unless they may be `None`.
+macro_rules! required {
+    ($($name:ident: $kind:expr => $doc:literal;)*) => {
+        &[$(Field { name: stringify!($name), doc: $doc, kind: $kind, has_default: false }),*]
+    };
+}
+
+/// `name content => doc;`
+macro_rules! variants {
+    ($($name:ident $(($($items:expr),+))? $({$fields:expr})? => $doc:literal;)*) => {
+        Kind::Choice(&[$(Variant {
+            name: stringify!($name),
+            doc: $doc,
+            content: variants!(@content $(($($items),+))? $({$fields})?),
+        }),*])
+    };
+    (@content) => { Content::Nothing };
+    (@content ($($items:expr),+)) => { Content::Items(&[$($items),+]) };
+    (@content {$fields:expr}) => { Content::Fields($fields) };
+}
+
+const fn integer(min: i128, max: i128) -> Kind {
+    Kind::Integer(min..=max)
+}
+
+const fn float(min: f64, max: f64) -> FloatRange {
+    FloatRange {
+        min,
+        max,
+        min_excluded: false,
+        max_excluded: false,
+    }
+}
+
+const fn unnamed(kind: Kind) -> Item {
+    Item {
+        name: "",
+        doc: "",
+        kind,
+        optional: false,
+    }
+}
+
+/// Any count of at least `min`.
+const fn at_least(min: i128) -> Kind {
+    integer(min, u32::MAX as i128)
+}
+
+const NOT_NEGATIVE: Kind = Kind::Float(float(0.0, f64::INFINITY));
+const ANY_NUMBER: Kind = Kind::Float(float(f64::NEG_INFINITY, f64::INFINITY));
+const FRACTION: Kind = Kind::Float(float(0.0, 1.0));
+const PERCENT: Kind = Kind::Float(float(0.0, 100.0));
+const BELOW_ONE: Kind = Kind::Float(FloatRange {
+    max_excluded: true,
+    ..float(0.0, 1.0)
+});
+const POSITIVE: Kind = Kind::Float(FloatRange {
+    min_excluded: true,
+    ..float(0.0, f64::INFINITY)
+});
+const SEED: Kind = integer(0, u64::MAX as i128);
+const SLOT: Kind = Kind::Text(Names::Slot);
+const PERMILLE: Kind = integer(0, 999);
+
+/// The whole scenario.
+pub static SCENARIO: Kind = Kind::Record(fields! {
+    name: Kind::Text(Names::Run) => "Name of the run; the scenario file's name if left out.";
+    preset: Kind::Optional(&Kind::Text(Names::TrainingPreset)) =>
+        "Training preset; its values lie between the defaults and this file's.";
+    task: TASK => "What every env trains on: data, host network, optimizers, episode length.";
+    data: Kind::Record(fields! { feed: FEED => "How training batches reach the envs."; }) =>
+        "How data is fed.";
+    run: Kind::Record(RUN) => "Size and placement of the run.";
+    training: Kind::Record(TRAINING) => "How a training batch is computed.";
+    lifecycle: Kind::Record(LIFECYCLE) => "Slots, quality gates and the rules of growing and pruning.";
+    attribution: Kind::Record(ATTRIBUTION) => "How each seed's contribution is measured.";
+    policy: Kind::Record(POLICY) => "Who decides what to grow, and within which limits.";
+    telemetry: Kind::Record(TELEMETRY) => "What the run writes down.";
+});
+
+const FEED: Kind = variants! {
+    per_env => "every env draws its own order of the training set each step";
+    common => "all envs see the same samples in the same order";
+};
+
+const RUN: &[Field] = fields! {
+    rounds: at_least(1) => "Rounds; in each, every env plays one episode from a fresh host.";
+    max_steps: Kind::Optional(&at_least(1)) =>
+        "Steps of an episode: host epochs, one decision each. None: the task's.";
+    n_envs: integer(1, 4096) => "Envs that train side by side.";
+    seed: SEED => "Seed of every random draw of the run.";
+    devices: Kind::List(&Kind::Text(Names::Device)) => "Devices over which envs are spread; each runs at least one env.";
+    deterministic: Kind::Bool => "Use only kernels that give the same bits every time.";
+    matmul_precision: variants! {
+        highest => "full float32";
+        high => "TensorFloat-32 on CUDA";
+        medium => "bfloat16 products where the device has them";
+    } => "Precision of float32 matrix products.";
+    launch: variants! {
+        parallel => "envs of a system run side by side";
+        sequential => "envs run one after another";
+    } => "Whether envs run side by side.";
+};
+
+const TRAINING: &[Field] = fields! {
+    micro_batches: at_least(1) => "Parts into which a batch is split, gradients added up; at most the batch size.";
+    amp: variants! {
+        off => "float32";
+        auto => "bfloat16 where the device supports it";
+        bf16 => "bfloat16";
+    } => "Mixed precision of the training batch.";
+    grad_stats_stride: at_least(1) => "Gradient statistics are taken at every so-manieth batch of a step.";
+};
+
+const LIFECYCLE: &[Field] = fields! {
+    slots: Kind::Optional(&Kind::List(&SLOT)) =>
+        "Slots that may grow, e.g. [\"r0c0\"]; r0cX lies before the pool of block X, r1cX after it. None: the task's.";
+    max_seeds: Kind::Optional(&at_least(0)) => "Most seeds, live and committed, at a time; 0: no limit. None: the task's.";
+    min_prune_age: at_least(0) => "Steps that a seed must have lived before it may be pruned.";
+    embargo_epochs: at_least(0) => "Steps for which a slot rests after a prune.";
+    max_holding_epochs: Kind::Optional(&at_least(1)) => "Steps after which a seed still in holding is pruned. None: never.";
+    auto_forward: Kind::Record(fields! {
+        g1: Kind::Bool => "Gate G1, germinated to training.";
+        g2: Kind::Bool => "Gate G2, training to blending.";
+        g3: Kind::Bool => "Gate G3, blending to holding.";
+    }) => "Gates that are tried every step without the controller asking.";
+    on_fossilize: variants! {
+        reset_momentum => "the committed seed keeps training with fresh momentum";
+        keep => "the committed seed keeps training as before";
+        freeze => "the committed seed stops training";
+    } => "What happens to a seed's optimizer when the seed is committed.";
+    gates: Kind::Record(GATES) => "Thresholds of the quality gates.";
+    isolation: Kind::Record(fields! {
+        cnn: Kind::Record(required! {
+            blending: ISOLATION => "While the seed is blended in.";
+            holding: ISOLATION => "While the seed is held at full amplitude.";
+            fossilized: ISOLATION => "After the seed is committed.";
+        }) => "Convolutional hosts.";
+    }) => "Whether a seed's gradient reaches the host; a training seed is always isolated.";
+    vanishing: NOT_NEGATIVE => "A seed gradient norm below this counts as vanishing.";
+    exploding_factor: POSITIVE => "A seed gradient norm above this multiple of the clip norm counts as exploding.";
+    ratio_ema: BELOW_ONE => "Weight of the old value in the moving average of the seed/host gradient ratio.";
+    ratio_max: POSITIVE => "Upper clamp of the seed/host gradient ratio.";
+    allow_parameterless_seeds: Kind::Bool => "Let blueprints without parameters germinate: a placebo control.";
+    allow_operator_switch: Kind::Bool => "Let a later alpha command change a seed's blend operator.";
+    history_len: at_least(1) => "Stage changes that a seed's record remembers.";
+};
+
+const ISOLATION: Kind = variants! {
+    isolated => "the host does not feel the seed's gradient";
+    co_adapt => "host and seed train together";
+};
+
+const GATES: &[Field] = fields! {
+    mode: variants! {
+        permissive => "structure and age decide; measured quality is reported only";
+        strict => "measured quality must reach the thresholds";
+    } => "How strict the gates are.";
+    min_training_epochs: at_least(0) => "Steps of training before blending.";
+    min_blending_epochs: at_least(0) => "Steps of blending before holding.";
+    min_training_improvement: ANY_NUMBER => "Accuracy gained in training before blending, percentage points.";
+    min_gradient_ratio: NOT_NEGATIVE => "Least seed/host gradient ratio.";
+    min_gradient_health: FRACTION => "Least share of healthy gradients, 0 to 1.";
+    min_contribution: ANY_NUMBER => "Least measured contribution to be committed, percentage points.";
+    max_contribution_age: at_least(0) => "Oldest contribution that a commit may rest on, steps.";
+};
+
+const ATTRIBUTION: &[Field] = fields! {
+    strategy: variants! {
+        auto => "all configurations for few seeds, selected ones for many";
+        ablation_only => "each seed off once";
+        full_factorial => "all configurations, always";
+        off => "none: contributions stay unknown";
+    } => "Which on/off configurations of the live seeds are evaluated.";
+    cadence: variants! {
+        every_step => "at every step";
+        every_k(unnamed(at_least(1))) => "at every k-th step";
+        terminal => "at the last step of an episode";
+        off => "never";
+    } => "When contributions are measured.";
+    full_factorial_max: integer(0, 12) => "Up to this many seeds `auto` evaluates all 2^n configurations.";
+    pairs_max: integer(0, 64) => "Up to this many seeds `auto` evaluates all pairs.";
+    include_fossilized: Kind::Bool => "Measure committed seeds as well.";
+    max_fused_rows: at_least(1) => "Most rows of one fused evaluation.";
+    velocity_decay: BELOW_ONE => "Weight of the old value in the smoothed change of a contribution.";
+};
+
+const POLICY: &[Field] = fields! {
+    controller: Kind::Text(Names::Controller) => "Who decides.";
+    masks: Kind::Record(fields! {
+        sequential_germination: Kind::Bool => "Allow germination only while no other seed develops.";
+        mask_structural_gates: Kind::Bool => "Hide commands that a gate would refuse for age or structure.";
+    }) => "Which legal commands the controller is not offered.";
+    heuristic: Kind::Record(HEURISTIC) => "Constants of the rule-based controller.";
+    schedule: Kind::Record(fields! {
+        builtin: Kind::Optional(&Kind::Text(Names::Schedule)) => "A built-in schedule instead of entries.";
+        entries: Kind::List(&Kind::Record(SCHEDULE_ENTRY)) => "Commands at given steps, in the order of their steps.";
+        wait_on_illegal: Kind::Bool => "Wait instead of failing when an entry is illegal at its step.";
+    }) => "The list that the `schedule` controller plays.";
+};
+
+const HEURISTIC: &[Field] = fields! {
+    plateau_epochs_to_germinate: at_least(0) => "Steps without progress before a seed is germinated.";
+    min_epochs_before_germinate: at_least(0) => "First step at which a seed may be germinated.";
+    embargo_epochs_after_prune: at_least(0) => "Steps of rest after a prune.";
+    prune_after_epochs_without_improvement: at_least(0) => "Steps in a stage before a failing seed is pruned.";
+    prune_if_accuracy_drops_by: NOT_NEGATIVE => "Accuracy loss in a stage that counts as failing, percentage points.";
+    min_improvement_to_fossilize: ANY_NUMBER => "Contribution above which a held seed is committed, percentage points.";
+    dependency_contribution_threshold: ANY_NUMBER =>
+        "Contribution above which a host without overall gain counts as merely dependent on the seed.";
+    dependency_improvement_threshold: ANY_NUMBER => "Accuracy gain since germination below which there is no overall gain.";
+    blueprint_penalty_on_prune: NOT_NEGATIVE => "Penalty that a prune puts on the seed's blueprint.";
+    blueprint_penalty_decay: FRACTION => "Factor on all penalties per step.";
+    blueprint_penalty_threshold: POSITIVE => "Penalty from which a blueprint is skipped.";
+    rotation: Kind::List(&Kind::Text(Names::Blueprint)) => "Blueprints in the order in which they are tried.";
+};
+
+const SCHEDULE_ENTRY: &[Field] = required! {
+    step: at_least(1) => "Step at which the command is given, from 1.";
+    command: variants! {
+        germinate { required! {
+            slot: SLOT => "Slot to grow in.";
+            blueprint: Kind::Text(Names::Blueprint) => "Recipe of the seed.";
+            style: Kind::Text(Names::Style) => "Curve and operator of the first blend.";
+            tempo: Kind::Text(Names::Tempo) => "Length of the first blend.";
+            target: Kind::Text(Names::Target) => "Amplitude to blend to.";
+        } } => "plant a seed";
+        set_alpha_target { required! {
+            slot: SLOT => "Slot of the seed.";
+            style: Kind::Text(Names::Style) => "Blend operator from now on.";
+            target: Kind::Text(Names::Target) => "New amplitude.";
+            speed: Kind::Text(Names::Speed) => "Length of the ramp.";
+            curve: Kind::Text(Names::Curve) => "Curve of the ramp.";
+        } } => "ramp a seed's amplitude";
+        prune { required! {
+            slot: SLOT => "Slot of the seed.";
+            speed: Kind::Text(Names::Speed) => "Length of the ramp down.";
+            curve: Kind::Text(Names::Curve) => "Curve of the ramp down.";
+        } } => "remove a seed";
+        fossilize { required! { slot: SLOT => "Slot of the seed."; } } => "commit a seed";
+        advance { required! { slot: SLOT => "Slot of the seed."; } } => "try the seed's next gate";
+    } => "The command.";
+};
+
+const TELEMETRY: &[Field] = fields! {
+    level: variants! {
+        off => "only the start and the end of the run";
+        lifecycle => "stage changes, episodes and rounds";
+        full => "every step as well";
+        debug => "everything";
+    } => "How much is recorded.";
+    require: Kind::Bool => "Fail the run if a durable record cannot be written.";
+    step_stride: at_least(1) => "Record every so-manieth step.";
+};
+
+const TASK: Kind = variants! {
+    preset(
+        Item { name: "preset", doc: "Name of a task; `simic-engine list tasks` shows all.", kind: Kind::Text(Names::Task), optional: false },
+        Item { name: "", doc: "", kind: Kind::Record(TASK_OVERRIDES), optional: true }
+    ) => "a known task, single fields changed";
+    custom(unnamed(Kind::Record(TASK_SPEC))) => "a task written out in full";
+};
+
+const BATCHES: Kind = variants! {
+    full => "one pass over the training part";
+    count(unnamed(at_least(1))) => "this many batches";
+    shard => "one pass shared by all envs";
+};
+const VAL_BATCHES: Kind = variants! {
+    full => "the whole validation part";
+    count(unnamed(at_least(1))) => "its first batches, this many";
+};
+const CLIP: Kind = Kind::Optional(&POSITIVE);
+
+const TASK_OVERRIDES: &[Field] = fields! {
+    batch_size: Kind::Optional(&at_least(1)) => "Samples per training batch, at most the training part.";
+    batches_per_step: Kind::Optional(&BATCHES) => "Training batches per env and step.";
+    val_batch_size: Kind::Optional(&at_least(1)) => "Samples per validation batch. None: the task's.";
+    val_batches_per_step: Kind::Optional(&VAL_BATCHES) => "Validation batches per step.";
+    max_steps: Kind::Optional(&at_least(1)) => "Steps of an episode, unless run.max_steps says otherwise.";
+    host_opt: Kind::Optional(&OPTIMIZER) => "Optimizer of the host.";
+    seed_opt: Kind::Optional(&OPTIMIZER) => "Optimizer of each seed.";
+    max_grad_norm: CLIP => "L2 norm to which host and each seed are clipped separately. None: the task's.";
+    label_smoothing: Kind::Optional(&BELOW_ONE) => "Label smoothing of the training loss.";
+    data: Kind::Optional(&DATA_SOURCE) => "Where samples come from.";
+    host: Kind::Optional(&Kind::Record(CNN)) => "Shape of the host network.";
+};
+
+const TASK_SPEC: &[Field] = required! {
+    name: Kind::Text(Names::Run) => "Name of the task in reports.";
+    classes: integer(2, 65536) => "Classes; must agree with the data.";
+    data: DATA_SOURCE => "Where samples come from.";
+    split: Kind::Record(required! {
+        seed: SEED => "Seed of the split.";
+        val_permille: PERMILLE => "Share of each class for validation, in thousandths.";
+        test_permille: PERMILLE => "Share of each class for the final test, in thousandths.";
+    }) => "Stratified split into training, validation and test parts; procedural data brings its own.";
+    normalise: variants! {
+        constants { required! {
+            mean: Kind::List(&ANY_NUMBER) => "Mean per channel, of pixels scaled to 0..1.";
+            std: Kind::List(&POSITIVE) => "Standard deviation per channel.";
+        } } => "given constants";
+        auto => "measured on the training part";
+        none => "none";
+    } => "Normalisation (pixel/scale - mean)/std per channel.";
+    augment: Kind::Optional(&Kind::Record(required! {
+        pad: integer(0, 64) => "Pixels of padding before the random crop.";
+        flip_p: FRACTION => "Probability of a horizontal flip.";
+    })) => "Random crop and flip of training samples.";
+    host: Kind::Record(CNN) => "Shape of the host network.";
+    slots: Kind::List(&SLOT) => "Slots that may grow, unless lifecycle.slots says otherwise.";
+    max_seeds: at_least(0) => "Most seeds at a time, unless lifecycle.max_seeds says otherwise; 0: no limit.";
+    batch_size: at_least(1) => "Samples per training batch, at most the training part.";
+    batches_per_step: BATCHES => "Training batches per env and step.";
+    val_batch_size: Kind::Optional(&at_least(1)) => "Samples per validation batch. None: four training batches.";
+    val_batches_per_step: VAL_BATCHES => "Validation batches per step.";
+    max_steps: at_least(1) => "Steps of an episode, unless run.max_steps says otherwise.";
+    host_opt: OPTIMIZER => "Optimizer of the host.";
+    seed_opt: OPTIMIZER => "Optimizer of each seed.";
+    max_grad_norm: CLIP => "L2 norm to which host and each seed are clipped separately. None: no clipping.";
+    label_smoothing: BELOW_ONE => "Label smoothing of the training loss.";
+    baseline_loss: POSITIVE => "Loss of guessing; must exceed target_loss.";
+    target_loss: NOT_NEGATIVE => "Loss of a solved task.";
+    typical_loss_delta_std: POSITIVE => "Typical spread of the loss between steps.";
+    success_accuracy: PERCENT => "Accuracy from which an episode counts as a success, percent.";
+};
+
+const OPTIMIZER: Kind = variants! {
+    sgd { required! {
+        lr: POSITIVE => "Learning rate.";
+        momentum: BELOW_ONE => "Momentum.";
+        weight_decay: NOT_NEGATIVE => "Weight decay.";
+    } } => "stochastic gradient descent with momentum";
+    adamw { required! {
+        lr: POSITIVE => "Learning rate.";
+        beta1: BELOW_ONE => "Decay of the first moment.";
+        beta2: BELOW_ONE => "Decay of the second moment.";
+        eps: POSITIVE => "Added to the denominator.";
+        weight_decay: NOT_NEGATIVE => "Decoupled weight decay.";
+    } } => "AdamW";
+};
+
+const DATA_SOURCE: Kind = variants! {
+    digits => "1797 handwritten digits, 8x8, embedded in the program";
+    synth_images(unnamed(Kind::Record(SYNTH_IMAGES))) => "procedural gratings among distractors";
+    idx { required! {
+        images: Kind::Text(Names::Free) => "Path of the IDX image file.";
+        labels: Kind::Text(Names::Free) => "Path of the IDX label file.";
+        scale: POSITIVE => "Pixel value that means 1.0.";
+    } } => "a pair of IDX files";
+};
+
+const SYNTH_IMAGES: &[Field] = fields! {
+    seed: SEED => "Seed of the generator.";
+    classes: integer(2, 64) => "Classes: orientations and frequencies of the grating.";
+    channels: integer(1, 4) => "Colour channels.";
+    height: integer(8, 1024) => "Height in pixels, a multiple of 8.";
+    width: integer(8, 1024) => "Width in pixels, a multiple of 8.";
+    noise: integer(0, 255) => "Amplitude of the pixel noise.";
+    distractors: integer(0, 8) => "Gratings of other classes in each image.";
+    periods: Kind::Pair(&integer(2, 1024)) => "Periods of the two frequencies in pixels.";
+    train: at_least(1) => "Training samples.";
+    val: at_least(1) => "Validation samples.";
+    test: at_least(1) => "Test samples.";
+};
+
+const CNN: &[Field] = required! {
+    in_channels: integer(1, 1024) => "Channels of the input; must agree with the data.";
+    base_channels: integer(1, 4096) => "Channels of the first block; each further block doubles them.";
+    n_blocks: integer(2, 12) => "Blocks of convolution, batch norm and ReLU.";
+    kernel_size: integer(1, 31) => "Kernel of every convolution; odd.";
+    pool_layers: integer(0, 12) => "First blocks that a 2x2 max pool follows; at most n_blocks.";
+    input_hw: integer(1, 4096) => "Height and width of the input; must agree with the data.";
+};

@@ -1,0 +1,219 @@
+//! Lays the sources of a scenario over each other: defaults < preset < file < environment < command line.
+
+use super::problem::{Problem, SourceKind};
+use super::schema::{self, Content, Field, Kind, UnknownPath};
+use super::tree::{Name, Node, Span, Value};
+
+/// One field set from outside the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Override {
+    /// Dotted path, e.g. `run.rounds`.
+    pub path: String,
+    /// RON; text may stand without quotes.
+    pub value: String,
+    /// As the user typed it, e.g. `--rounds 3`: error messages begin with it.
+    pub shown: String,
+    pub kind: SourceKind,
+}
+
+impl Override {
+    /// `--set path=value`.
+    pub fn parse(assignment: &str) -> Result<Self, String> {
+        let (path, value) = assignment
+            .split_once('=')
+            .filter(|(path, _)| !path.trim().is_empty())
+            .ok_or_else(|| format!("--set {assignment}: expected path=value, e.g. run.rounds=3"))?;
+        Ok(Self {
+            path: path.trim().into(),
+            value: value.trim().into(),
+            shown: format!("--set {assignment}"),
+            kind: SourceKind::Argument,
+        })
+    }
+
+    /// The value of a flag of its own.
+    pub fn flag(flag: &str, path: &str, value: impl ToString) -> Self {
+        let value = value.to_string();
+        Self {
+            path: path.into(),
+            shown: format!("{flag} {value}"),
+            value,
+            kind: SourceKind::Argument,
+        }
+    }
+
+    /// An environment variable that sets a field.
+    pub fn environment(variable: &str, path: &str, value: String) -> Self {
+        Self {
+            path: path.into(),
+            shown: format!("{variable}={value}"),
+            value,
+            kind: SourceKind::Environment,
+        }
+    }
+
+    /// Whether both set the same field, or one a part of the other's.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let (mine, theirs) = (schema::segments(&self.path), schema::segments(&other.path));
+        let shared = mine.len().min(theirs.len());
+        mine[..shared] == theirs[..shared]
+    }
+
+    /// Whether the value is text as it stands: what a text field takes without quotes.
+    pub fn is_plain_text(&self, root: &'static Kind) -> bool {
+        let kind = match schema::lookup(root, &self.path) {
+            Ok(found) => found.kind,
+            Err(_) => return false,
+        };
+        let text = match kind {
+            Kind::Optional(Kind::Text(_)) => self.value != "None",
+            kind => matches!(kind, Kind::Text(_)),
+        };
+        text && !self.value.starts_with('"')
+    }
+}
+
+/// Puts `value` at `path` of `root`, a tree of all defaults.
+pub fn put(kind: &'static Kind, root: &mut Node, path: &str, value: Node) -> Result<(), Problem> {
+    let span = value.span;
+    if let Err(unknown) = schema::lookup(kind, path) {
+        return Err(unknown_path(path, unknown, span));
+    }
+    let segments = schema::segments(path);
+    descend(kind, root, &segments, value).map_err(|message| Problem::error(span, path, message))
+}
+
+/// The problem that a path of nobody's makes.
+pub fn unknown_path(path: &str, unknown: UnknownPath, span: Span) -> Problem {
+    let place = if unknown.below.is_empty() {
+        "the scenario".into()
+    } else {
+        format!("`{}`", unknown.below)
+    };
+    let message = if unknown.available.is_empty() {
+        format!("{place} has no fields")
+    } else {
+        format!(
+            "{place} has no `{}`; valid: {}",
+            unknown.segment,
+            unknown.available.join(", ")
+        )
+    };
+    let help = unknown
+        .suggestion
+        .map(|suggestion| format!("did you mean `{suggestion}`?"));
+    Problem::error(span, path, message).with_help(help)
+}
+
+fn descend(
+    kind: &'static Kind,
+    node: &mut Node,
+    segments: &[&str],
+    value: Node,
+) -> Result<(), String> {
+    let Some((&segment, rest)) = segments.split_first() else {
+        node.overlay(value);
+        return Ok(());
+    };
+    match kind {
+        Kind::Optional(inner) => {
+            if node.is_none() {
+                *node = Node::new(Value::Tuple(None, Vec::new()), value.span);
+            }
+            descend(inner, node, segments, value)
+        }
+        Kind::List(inner) => {
+            let index = segment.parse::<usize>();
+            let Value::List(items) = &mut node.value else {
+                return Err(format!(
+                    "there is no list yet that `{segment}` could be an entry of"
+                ));
+            };
+            let count = items.len();
+            match index.ok().and_then(|index| items.get_mut(index)) {
+                Some(item) => descend(inner, item, rest, value),
+                None => Err(format!(
+                    "the list has {count} entries, counted from 0; `{segment}` is none"
+                )),
+            }
+        }
+        Kind::Record(fields) => match fields.iter().find(|field| field.name == segment) {
+            Some(field) => descend_into_field(field, node, rest, value),
+            None => Err(format!(
+                "`{segment}` does not belong to the choice made here"
+            )),
+        },
+        Kind::Choice(variants) => {
+            let chosen = node.choice().unwrap_or_default().to_string();
+            let variant = variants.iter().find(|variant| variant.name == chosen);
+            match variant.map(|variant| &variant.content) {
+                Some(Content::Fields(fields)) => {
+                    let field = fields.iter().find(|field| field.name == segment);
+                    let field = field.ok_or_else(|| format!("`{chosen}` has no `{segment}`"))?;
+                    descend_into_field(field, node, rest, value)
+                }
+                Some(Content::Items(items)) => {
+                    let position = items.iter().position(|item| item.name == segment);
+                    let (index, rest) = match position {
+                        Some(index) => (index, rest),
+                        None => {
+                            let unnamed = items.iter().position(|item| item.name.is_empty());
+                            let index =
+                                unnamed.ok_or_else(|| format!("`{chosen}` has no `{segment}`"))?;
+                            (index, segments)
+                        }
+                    };
+                    let span = value.span;
+                    let Value::Tuple(_, given) = &mut node.value else {
+                        return Err(format!(
+                            "`{chosen}` has no content yet; set the whole value"
+                        ));
+                    };
+                    while given.len() <= index {
+                        given.push(Node::new(Value::Tuple(None, Vec::new()), span));
+                    }
+                    descend(&items[index].kind, &mut given[index], rest, value)
+                }
+                _ => Err(format!(
+                    "no choice is made here yet that has `{segment}`; set the whole value"
+                )),
+            }
+        }
+        _ => Err("this value has no fields".into()),
+    }
+}
+
+/// Goes on in `field` of a record, which is made if it is not there.
+fn descend_into_field(
+    field: &'static Field,
+    node: &mut Node,
+    rest: &[&str],
+    value: Node,
+) -> Result<(), String> {
+    let span = value.span;
+    let placeholder = Value::Tuple(None, Vec::new());
+    let (name, mut fields) = match std::mem::replace(&mut node.value, placeholder.clone()) {
+        Value::Record(name, fields) => (name, fields),
+        Value::Tuple(name, items) if items.is_empty() => (name, Vec::new()),
+        wrong => {
+            // The check reports what stands here instead of a section.
+            node.value = wrong;
+            return Ok(());
+        }
+    };
+    let result = match fields.iter_mut().find(|(key, _)| key.text == field.name) {
+        Some((_, child)) => descend(&field.kind, child, rest, value),
+        None => {
+            let key = Name {
+                text: field.name.into(),
+                span,
+            };
+            let mut child = Node::new(placeholder, span);
+            let result = descend(&field.kind, &mut child, rest, value);
+            fields.push((key, child));
+            result
+        }
+    };
+    node.value = Value::Record(name, fields);
+    result
+}

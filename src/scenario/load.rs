@@ -1,0 +1,320 @@
+//! From text to a scenario that can run, or to the list of everything that is wrong with it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::catalog::Catalog;
+use super::check::{Checked, check};
+use super::fields::SCENARIO;
+use super::layers::{self, Override};
+use super::presets::training_preset;
+use super::problem::{Problem, Report, Source, SourceKind};
+use super::reader::{self, Document};
+use super::resolve::{resolved_ron, ron_options};
+use super::tree::{Node, Span, Value};
+use super::validate::{Finding, validate};
+use super::{Scenario, TaskSpec};
+use crate::seed::SlotId;
+
+/// What a scenario is made from.
+#[derive(Clone, Debug)]
+pub struct Input<'a> {
+    /// File name as the user gave it.
+    pub label: &'a str,
+    pub text: &'a str,
+    /// Later ones win: environment first, then the command line.
+    pub overrides: &'a [Override],
+}
+
+/// A scenario without errors.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    pub scenario: Scenario,
+    /// All overrides applied: see [`Scenario::task_spec`].
+    pub task: TaskSpec,
+    /// Enabled slots in the policy's order.
+    pub slots: Vec<SlotId>,
+    /// Where each value that is no default comes from, by path.
+    pub origins: BTreeMap<String, String>,
+    /// Advice that does not stop the run.
+    pub warnings: Report,
+}
+
+/// Sources by their fixed numbers; overrides and the training preset follow.
+const DEFAULTS: usize = 0;
+const FILE: usize = 1;
+
+/// Reads, layers and checks a scenario.
+///
+/// # Errors
+/// Every problem found, with its position.
+pub fn load(input: &Input<'_>, catalog: &Catalog) -> Result<Loaded, Report> {
+    let mut layering = Layering::new(input);
+    let Some(root) = layering.merge(input) else {
+        return Err(Report::new(layering.sources, layering.problems));
+    };
+    let texts: Vec<&str> = layering
+        .sources
+        .iter()
+        .map(|source| source.text.as_str())
+        .collect();
+    let kinds: Vec<SourceKind> = layering.sources.iter().map(|source| source.kind).collect();
+    let bare = |source: usize| {
+        matches!(
+            kinds[source],
+            SourceKind::Argument | SourceKind::Environment
+        )
+    };
+    let checked = check(&SCENARIO, &root, catalog, &texts, &bare);
+    let Checked {
+        clean,
+        problems,
+        places,
+    } = checked;
+    layering.problems.extend(problems);
+
+    let whole = Span {
+        source: FILE,
+        start: 0,
+        end: 0,
+    };
+    let read = clean.map(|node| ron_options().from_str::<Scenario>(&node.to_string()));
+    let mut resolved = None;
+    match read {
+        Some(Ok(mut scenario)) => {
+            if scenario.name.is_empty() {
+                scenario.name = run_name(input.label);
+            }
+            if let Ok(task) = scenario.task_spec(catalog) {
+                let findings = validate(&scenario, &task, catalog);
+                layering.add_findings(findings, &places);
+                resolved = task.slot_ids().ok().map(|slots| (scenario, task, slots));
+            }
+        }
+        Some(Err(error)) if layering.problems.is_empty() => {
+            let message = format!("this cannot be read as a scenario: {error}");
+            layering.problems.push(Problem::error(whole, "", message));
+        }
+        _ => {}
+    }
+    let origins = layering.origins(&places);
+    let report = Report::new(layering.sources, layering.problems);
+    match resolved {
+        Some((scenario, task, slots)) if !report.has_errors() => Ok(Loaded {
+            scenario,
+            task,
+            slots,
+            origins,
+            warnings: report,
+        }),
+        _ => Err(report),
+    }
+}
+
+struct Layering {
+    sources: Vec<Source>,
+    problems: Vec<Problem>,
+}
+
+impl Layering {
+    fn new(input: &Input<'_>) -> Self {
+        let defaults = resolved_ron(&Scenario::default()).unwrap_or_default();
+        let source = |label: &str, text: &str, kind| Source {
+            label: label.into(),
+            text: text.into(),
+            kind,
+        };
+        Self {
+            sources: vec![
+                source("defaults", &defaults, SourceKind::Defaults),
+                source(input.label, input.text, SourceKind::File),
+            ],
+            problems: Vec::new(),
+        }
+    }
+
+    fn add_source(&mut self, label: &str, text: &str, kind: SourceKind) -> usize {
+        self.sources.push(Source {
+            label: label.into(),
+            text: text.into(),
+            kind,
+        });
+        self.sources.len() - 1
+    }
+
+    /// Reads one source; its syntax error or its repeated keys become problems.
+    fn read(&mut self, source: usize) -> Option<Node> {
+        match reader::read(&self.sources[source].text, source) {
+            Ok(Document { root, duplicates }) => {
+                let twice = duplicates.into_iter();
+                self.problems
+                    .extend(twice.map(|error| Problem::error(error.span, "", error.message)));
+                Some(root)
+            }
+            Err(error) => {
+                self.problems
+                    .push(Problem::error(error.span, "", error.message));
+                None
+            }
+        }
+    }
+
+    /// All layers in one tree; `None` where a file cannot be read at all.
+    fn merge(&mut self, input: &Input<'_>) -> Option<Node> {
+        let mut root = self.read(DEFAULTS)?;
+        let file = self.read(FILE);
+        let overrides: Vec<_> = input
+            .overrides
+            .iter()
+            .map(|over| (over, self.override_node(over)))
+            .collect();
+        self.report_conflicts(input.overrides, &overrides);
+        let file = file?;
+
+        let chosen = overrides
+            .iter()
+            .rev()
+            .find(|(over, _)| over.path == "preset")
+            .map_or(file.field("preset"), |(_, node)| node.as_ref());
+        if let Some(Value::Text(name) | Value::Word(name)) = chosen.map(|node| &node.value)
+            && let Some(preset) = training_preset(name)
+        {
+            let label = format!("preset {}", preset.name);
+            let source = self.add_source(&label, preset.ron, SourceKind::Preset);
+            root.overlay(self.read(source)?);
+        }
+        root.overlay(file);
+        for (over, node) in overrides {
+            if let Some(node) = node
+                && let Err(problem) = layers::put(&SCENARIO, &mut root, &over.path, node)
+            {
+                self.problems.push(problem);
+            }
+        }
+        Some(root)
+    }
+
+    fn override_node(&mut self, over: &Override) -> Option<Node> {
+        let source = self.add_source(&over.shown, &over.value, over.kind);
+        if over.is_plain_text(&SCENARIO) {
+            let span = Span {
+                source,
+                start: 0,
+                end: over.value.len(),
+            };
+            return Some(Node::new(Value::Text(over.value.clone()), span));
+        }
+        self.read(source)
+    }
+
+    /// A field that two arguments set is an error (spec 07 §22).
+    fn report_conflicts(&mut self, overrides: &[Override], nodes: &[(&Override, Option<Node>)]) {
+        let arguments = |over: &&Override| over.kind == SourceKind::Argument;
+        for (index, later) in overrides.iter().enumerate() {
+            let earlier = overrides[..index].iter().filter(arguments);
+            let clash = earlier
+                .filter(|_| arguments(&later))
+                .find(|earlier| later.overlaps(earlier));
+            if let Some(earlier) = clash {
+                let span = nodes[index].1.as_ref().map_or(
+                    Span {
+                        source: FILE,
+                        start: 0,
+                        end: 0,
+                    },
+                    |node| node.span,
+                );
+                let message = format!("already given by {}; give it once", earlier.shown);
+                self.problems
+                    .push(Problem::error(span, &later.path, message));
+            }
+        }
+    }
+
+    /// Findings about values that are sound in themselves, at the first of their fields that the user wrote.
+    fn add_findings(&mut self, findings: Vec<Finding>, places: &BTreeMap<String, Span>) {
+        let known: Vec<String> = self
+            .problems
+            .iter()
+            .map(|problem| problem.path.clone())
+            .collect();
+        let within = |inner: &str, outer: &str| {
+            inner
+                .strip_prefix(outer)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        for finding in findings {
+            let follows_from_another = finding.paths.iter().any(|path| {
+                known
+                    .iter()
+                    .any(|known| !known.is_empty() && (within(path, known) || within(known, path)))
+            });
+            if follows_from_another {
+                continue;
+            }
+            let written = finding.paths.iter().find_map(|path| {
+                let span = *places.get(path)?;
+                (self.sources[span.source].kind != SourceKind::Defaults).then_some((path, span))
+            });
+            let whole = Span {
+                source: FILE,
+                start: 0,
+                end: 0,
+            };
+            let fallback = finding
+                .paths
+                .first()
+                .map(String::as_str)
+                .unwrap_or_default();
+            let (path, span) =
+                written.map_or((fallback, whole), |(path, span)| (path.as_str(), span));
+            self.problems.push(Problem {
+                severity: finding.severity,
+                span,
+                path: path.into(),
+                message: finding.message,
+                help: finding.help,
+            });
+        }
+    }
+
+    fn origins(&self, places: &BTreeMap<String, Span>) -> BTreeMap<String, String> {
+        let is_leaf = |path: &str| {
+            places
+                .range(format!("{path}.")..)
+                .next()
+                .is_none_or(|(next, _)| !next.starts_with(&format!("{path}.")))
+        };
+        places
+            .iter()
+            .filter(|(path, span)| {
+                !path.is_empty()
+                    && self.sources[span.source].kind != SourceKind::Defaults
+                    && is_leaf(path)
+            })
+            .map(|(path, span)| (path.clone(), self.sources[span.source].place(*span)))
+            .collect()
+    }
+}
+
+/// A run name from a file name: its stem, odd characters replaced.
+fn run_name(label: &str) -> String {
+    let stem = Path::new(label)
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy();
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || "._-".contains(c) {
+            c
+        } else {
+            '-'
+        }
+    };
+    let name: String = stem.chars().map(plain).take(64).collect();
+    let name = name.trim_start_matches(['.', '_', '-']);
+    if name.is_empty() {
+        "run".into()
+    } else {
+        name.into()
+    }
+}

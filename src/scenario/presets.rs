@@ -1,0 +1,192 @@
+//! Named tasks and training presets (spec 02 §1.2, §1.4, §1.5).
+
+use super::task::*;
+
+/// A task and the question that it asks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskPreset {
+    pub spec: TaskSpec,
+    pub question: String,
+}
+
+/// Run-level values between the defaults and a scenario's own, as RON.
+pub struct TrainingPreset {
+    pub name: &'static str,
+    pub ron: &'static str,
+}
+
+pub static TRAINING_PRESETS: [TrainingPreset; 1] = [TrainingPreset {
+    name: "digits",
+    ron: "(run: (rounds: 40, n_envs: 8, max_steps: 60))",
+}];
+
+/// The training preset of that name, in either case.
+pub fn training_preset(name: &str) -> Option<&'static TrainingPreset> {
+    TRAINING_PRESETS
+        .iter()
+        .find(|preset| preset.name.eq_ignore_ascii_case(name))
+}
+
+/// Schedules that the `schedule` controller knows (spec 03 §10).
+pub const BUILTIN_SCHEDULES: [&str; 2] = ["germinate_first_slot", "grow_one_seed"];
+
+/// All built-in image tasks, in the order in which they are listed.
+pub fn task_presets() -> Vec<TaskPreset> {
+    let synth = |mut spec: TaskSpec, success| {
+        spec.success_accuracy = success;
+        spec
+    };
+    let presets = [
+        (
+            "augment a capable host: little headroom",
+            TaskSpec {
+                augment: Some(AugmentSpec {
+                    pad: 1,
+                    flip_p: 0.0,
+                }),
+                success_accuracy: 96.0,
+                ..digits("digits_baseline", cnn(1, 4, 3, 3, 3, 8))
+            },
+        ),
+        (
+            "rescue a host with 1x1 kernels and a one-channel bottleneck",
+            digits("digits_impaired", cnn(1, 1, 3, 1, 3, 8)),
+        ),
+        (
+            "seeds carry everything: 1x1 kernels, no pooling",
+            digits("digits_minimal", cnn(1, 2, 3, 1, 0, 8)),
+        ),
+        (
+            "augment a capable host, any amount of data",
+            synth_images("synth_baseline", cnn(3, 8, 3, 3, 3, 32)),
+        ),
+        (
+            "rescue a host that is provably at chance",
+            synth(synth_images("synth_impaired", cnn(3, 2, 3, 1, 3, 32)), 45.0),
+        ),
+        (
+            "scaling and benchmarks: five blocks, five slots",
+            synth_images("synth_scale", cnn(3, 8, 5, 3, 5, 32)),
+        ),
+    ];
+    presets
+        .map(|(question, spec)| TaskPreset {
+            spec,
+            question: question.into(),
+        })
+        .to_vec()
+}
+
+const fn cnn(
+    in_channels: i64,
+    base_channels: i64,
+    n_blocks: usize,
+    kernel_size: i64,
+    pool_layers: usize,
+    input_hw: i64,
+) -> CnnSpec {
+    CnnSpec {
+        in_channels,
+        base_channels,
+        n_blocks,
+        kernel_size,
+        pool_layers,
+        input_hw,
+    }
+}
+
+const fn sgd(weight_decay: f64) -> OptimizerConfig {
+    OptimizerConfig::Sgd {
+        lr: 0.01,
+        momentum: 0.9,
+        weight_decay,
+    }
+}
+
+/// What all image tasks share; slots are those before the pools, one per block.
+fn image_task(name: &str, data: DataSource, host: CnnSpec) -> TaskSpec {
+    let channels = usize::try_from(host.in_channels).unwrap_or_default();
+    TaskSpec {
+        name: name.into(),
+        classes: 10,
+        data,
+        split: SplitSpec {
+            seed: 0,
+            val_permille: 200,
+            test_permille: 100,
+        },
+        normalise: Normalise::Constants {
+            mean: vec![0.5; channels],
+            std: vec![0.25; channels],
+        },
+        augment: None,
+        slots: (0..host.n_blocks)
+            .map(|block| format!("r0c{block}"))
+            .collect(),
+        host,
+        max_seeds: 3,
+        batch_size: 128,
+        batches_per_step: BatchesPerStep::Count(24),
+        val_batch_size: None,
+        val_batches_per_step: ValBatches::Full,
+        max_steps: 60,
+        host_opt: sgd(5e-4),
+        seed_opt: sgd(0.0),
+        max_grad_norm: Some(1.0),
+        label_smoothing: 0.0,
+        baseline_loss: 2.3,
+        target_loss: 0.4,
+        typical_loss_delta_std: 0.05,
+        success_accuracy: 85.0,
+    }
+}
+
+fn synth_images(name: &str, host: CnnSpec) -> TaskSpec {
+    image_task(name, DataSource::SynthImages(SynthImages::default()), host)
+}
+
+fn digits(name: &str, host: CnnSpec) -> TaskSpec {
+    TaskSpec {
+        normalise: Normalise::Constants {
+            mean: vec![0.305],
+            std: vec![0.376],
+        },
+        batch_size: 64,
+        batches_per_step: BatchesPerStep::Full,
+        max_steps: 100,
+        target_loss: 0.1,
+        success_accuracy: 80.0,
+        ..image_task(name, DataSource::Digits, host)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Spec 02 §1.2, column "params".
+    #[test]
+    fn hosts_have_the_parameter_counts_of_the_specification() {
+        let counts: Vec<_> = task_presets()
+            .iter()
+            .map(|task| {
+                (
+                    task.spec.name.clone(),
+                    task.spec.host.parameters(task.spec.classes),
+                )
+            })
+            .collect();
+        let expected = [
+            ("digits_baseline", 1_702),
+            ("digits_impaired", 75),
+            ("digits_minimal", 160),
+            ("synth_baseline", 6_418),
+            ("synth_impaired", 164),
+            ("synth_scale", 99_922),
+        ];
+        assert_eq!(
+            counts,
+            expected.map(|(name, count)| (name.to_string(), count))
+        );
+    }
+}

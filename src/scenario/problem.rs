@@ -1,0 +1,252 @@
+//! What is wrong with a scenario, said so that its author can mend it.
+
+use std::fmt;
+
+use super::tree::Span;
+
+/// Text that values come from: a scenario file, a command-line argument, a preset.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Source {
+    /// File name as the user gave it, or the argument as typed (`--set run.rounds=abc`).
+    pub label: String,
+    pub text: String,
+    pub kind: SourceKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceKind {
+    Defaults,
+    Preset,
+    File,
+    Environment,
+    Argument,
+}
+
+impl Source {
+    /// 1-based line and column (in characters) of a byte offset.
+    pub fn line_column(&self, offset: usize) -> (usize, usize) {
+        let before = &self.text[..offset.min(self.text.len())];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = before.matches('\n').count() + 1;
+        (line, before[line_start..].chars().count() + 1)
+    }
+
+    /// Where `span` stands: `file:line:column`, or the argument itself.
+    pub fn place(&self, span: Span) -> String {
+        if self.kind == SourceKind::File {
+            let (line, column) = self.line_column(span.start);
+            format!("{}:{line}:{column}", self.label)
+        } else {
+            self.label.clone()
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    Error,
+    Warning,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Problem {
+    pub severity: Severity,
+    pub span: Span,
+    /// Dotted path of the field; empty for syntax errors.
+    pub path: String,
+    /// What was found and what would be valid.
+    pub message: String,
+    /// The nearest name, or what to write instead.
+    pub help: Option<String>,
+}
+
+impl Problem {
+    pub fn error(span: Span, path: &str, message: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Error,
+            span,
+            path: path.into(),
+            message: message.into(),
+            help: None,
+        }
+    }
+
+    pub fn with_help(mut self, help: Option<String>) -> Self {
+        self.help = help;
+        self
+    }
+}
+
+/// All problems of one scenario with the texts that they point into. Printed, it is what the user reads.
+#[derive(Clone, Debug, Default, PartialEq, thiserror::Error)]
+pub struct Report {
+    pub sources: Vec<Source>,
+    pub problems: Vec<Problem>,
+}
+
+impl Report {
+    /// Errors before warnings, each in the order of the text.
+    pub fn new(sources: Vec<Source>, mut problems: Vec<Problem>) -> Self {
+        problems.sort_by_key(|problem| (problem.span.source, problem.span.start));
+        problems.dedup();
+        Self { sources, problems }
+    }
+
+    pub fn has_errors(&self) -> bool {
+        self.problems
+            .iter()
+            .any(|problem| problem.severity == Severity::Error)
+    }
+
+    /// The report with terminal colours.
+    pub fn coloured(&self) -> impl fmt::Display + '_ {
+        fmt::from_fn(|f| self.write(f, &COLOURS))
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, paint: &Paint) -> fmt::Result {
+        for problem in &self.problems {
+            self.write_problem(f, problem, paint)?;
+        }
+        let count = |severity, singular: &str| {
+            let n = self
+                .problems
+                .iter()
+                .filter(|p| p.severity == severity)
+                .count();
+            let plural = if n == 1 { "" } else { "s" };
+            (n > 0).then(|| format!("{n} {singular}{plural}"))
+        };
+        let counts = [
+            count(Severity::Error, "problem"),
+            count(Severity::Warning, "warning"),
+        ];
+        let counts: Vec<String> = counts.into_iter().flatten().collect();
+        f.write_str(&counts.join(", "))
+    }
+
+    fn write_problem(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        problem: &Problem,
+        paint: &Paint,
+    ) -> fmt::Result {
+        let source = &self.sources[problem.span.source];
+        let place = source.place(problem.span);
+        let (kind, hue) = match problem.severity {
+            Severity::Error => ("", paint.error),
+            Severity::Warning => ("warning: ", paint.warning),
+        };
+        let path = if problem.path.is_empty() {
+            String::new()
+        } else {
+            format!("{}: ", problem.path)
+        };
+        let Paint {
+            strong, dim, off, ..
+        } = paint;
+        writeln!(
+            f,
+            "{strong}{place}{off}: {hue}{kind}{path}{off}{}",
+            problem.message
+        )?;
+        if source.kind == SourceKind::File {
+            let (line, column) = source.line_column(problem.span.start);
+            let text = source.text.lines().nth(line - 1).unwrap_or_default();
+            let room = text.chars().count().saturating_sub(column - 1);
+            let length = source
+                .text
+                .get(problem.span.start..problem.span.end)
+                .map_or(1, |marked| marked.chars().count());
+            let carets = "^".repeat(length.min(room).max(1));
+            let indent: String = text
+                .chars()
+                .take(column - 1)
+                .map(|c| if c == '\t' { '\t' } else { ' ' })
+                .collect();
+            writeln!(f, "{dim}{line:>5} |{off} {text}")?;
+            writeln!(f, "{dim}      |{off} {indent}{hue}{carets}{off}")?;
+        }
+        if let Some(help) = &problem.help {
+            writeln!(f, "{strong}help{off}: {help}")?;
+        }
+        writeln!(f)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, &PLAIN)
+    }
+}
+
+/// Terminal codes around the parts of a problem.
+struct Paint {
+    error: &'static str,
+    warning: &'static str,
+    strong: &'static str,
+    dim: &'static str,
+    off: &'static str,
+}
+
+const PLAIN: Paint = Paint {
+    error: "",
+    warning: "",
+    strong: "",
+    dim: "",
+    off: "",
+};
+
+const COLOURS: Paint = Paint {
+    error: "\x1b[1;31m",
+    warning: "\x1b[1;33m",
+    strong: "\x1b[1m",
+    dim: "\x1b[34m",
+    off: "\x1b[0m",
+};
+
+/// The candidate that looks most like `word`, if any is near enough to be a slip of it.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = word.to_ascii_lowercase();
+    candidates
+        .into_iter()
+        .map(|candidate| {
+            let distance = strsim::osa_distance(&lower, &candidate.to_ascii_lowercase());
+            (distance, candidate)
+        })
+        .filter(|(distance, candidate)| *distance <= candidate.len().max(word.len()) / 3 + 1)
+        .filter(|(distance, candidate)| *distance < candidate.len().max(word.len()))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// `did you mean …?` for [`nearest`].
+pub fn did_you_mean<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
+    nearest(word, candidates).map(|candidate| format!("did you mean `{candidate}`?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_a_plausible_slip_or_nothing() {
+        let tasks = ["digits_baseline", "digits_impaired", "synth_scale"];
+        assert_eq!(nearest("digits_impared", tasks), Some("digits_impaired"));
+        assert_eq!(nearest("Digits-Baseline", tasks), Some("digits_baseline"));
+        assert_eq!(nearest("imagenet", tasks), None);
+    }
+
+    #[test]
+    fn columns_count_characters_not_bytes() {
+        let source = Source {
+            label: "x.ron".into(),
+            text: "(\n  näme: 3)".into(),
+            kind: SourceKind::File,
+        };
+        assert_eq!(source.line_column(10), (2, 8));
+    }
+}

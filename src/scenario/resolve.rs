@@ -1,0 +1,85 @@
+//! From a scenario to the task that every env runs, and to its full text.
+
+use ron::extensions::Extensions;
+use ron::ser::PrettyConfig;
+
+use super::catalog::Catalog;
+use super::{Scenario, TaskChoice, TaskOverrides, TaskSpec};
+
+/// A task name that the catalog lacks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown task \"{name}\"; valid: {}", valid.join(", "))]
+pub struct UnknownTask {
+    pub name: String,
+    pub valid: Vec<String>,
+}
+
+impl Scenario {
+    /// The task with all overrides in it: the preset's fields, `run.max_steps`, `lifecycle.slots` and
+    /// `lifecycle.max_seeds`, and the validation batch size resolved.
+    ///
+    /// # Errors
+    /// A task name that the catalog lacks; a loaded scenario has none.
+    pub fn task_spec(&self, catalog: &Catalog) -> Result<TaskSpec, UnknownTask> {
+        let mut spec = match &self.task {
+            TaskChoice::Custom(spec) => (**spec).clone(),
+            TaskChoice::Preset(name, overrides) => {
+                let mut tasks = catalog.tasks.iter().map(|task| &task.spec);
+                match tasks.find(|spec| spec.name.eq_ignore_ascii_case(name)) {
+                    Some(spec) => with_overrides(spec.clone(), overrides),
+                    None => {
+                        let tasks = catalog.tasks.iter();
+                        return Err(UnknownTask {
+                            name: name.clone(),
+                            valid: tasks.map(|task| task.spec.name.clone()).collect(),
+                        });
+                    }
+                }
+            }
+        };
+        if let Some(slots) = &self.lifecycle.slots {
+            spec.slots.clone_from(slots);
+        }
+        spec.max_seeds = self.lifecycle.max_seeds.unwrap_or(spec.max_seeds);
+        spec.max_steps = self.run.max_steps.unwrap_or(spec.max_steps);
+        spec.val_batch_size = Some(spec.val_rows());
+        Ok(spec)
+    }
+}
+
+fn with_overrides(mut spec: TaskSpec, overrides: &TaskOverrides) -> TaskSpec {
+    fn replace<T: Clone>(value: &mut T, with: &Option<T>) {
+        if let Some(with) = with {
+            value.clone_from(with);
+        }
+    }
+    replace(&mut spec.batch_size, &overrides.batch_size);
+    replace(&mut spec.batches_per_step, &overrides.batches_per_step);
+    replace(
+        &mut spec.val_batches_per_step,
+        &overrides.val_batches_per_step,
+    );
+    replace(&mut spec.max_steps, &overrides.max_steps);
+    replace(&mut spec.host_opt, &overrides.host_opt);
+    replace(&mut spec.seed_opt, &overrides.seed_opt);
+    replace(&mut spec.label_smoothing, &overrides.label_smoothing);
+    replace(&mut spec.data, &overrides.data);
+    replace(&mut spec.host, &overrides.host);
+    spec.val_batch_size = overrides.val_batch_size.or(spec.val_batch_size);
+    spec.max_grad_norm = overrides.max_grad_norm.or(spec.max_grad_norm);
+    spec
+}
+
+/// RON with every default written out and options without `Some`.
+///
+/// # Errors
+/// None for values that a scenario can hold; RON refuses nothing that serde passes on here.
+pub fn resolved_ron(scenario: &Scenario) -> Result<String, ron::Error> {
+    let layout = PrettyConfig::new().struct_names(false).depth_limit(3);
+    ron_options().to_string_pretty(scenario, layout)
+}
+
+/// The dialect of scenario files (spec 00 §1).
+pub(super) fn ron_options() -> ron::Options {
+    ron::Options::default().with_default_extension(Extensions::IMPLICIT_SOME)
+}

@@ -1,0 +1,218 @@
+//! The table of fields, the serde types, the reader and the printer agree with each other.
+
+use proptest::prelude::*;
+
+use super::check::check;
+use super::fields::SCENARIO;
+use super::resolve::ron_options;
+use super::schema::{Content, Field, Kind, Names};
+use super::*;
+
+/// Draws choices for random scenarios.
+struct Draw(u64);
+
+impl Draw {
+    /// SplitMix64.
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % n
+    }
+}
+
+/// A random valid value of `kind` as RON.
+fn random_ron(kind: &'static Kind, catalog: &Catalog, draw: &mut Draw) -> String {
+    match kind {
+        Kind::Bool => (draw.below(2) == 0).to_string(),
+        Kind::Integer(range) => {
+            let span = (range.end() - range.start()).min(1000) as u64;
+            (range.start() + i128::from(draw.below(span + 1))).to_string()
+        }
+        Kind::Float(range) => {
+            let low = range.min.max(-3.0);
+            let high = range.max.min(low + 7.0);
+            let share = (1 + draw.below(998)) as f64 / 1000.0;
+            format!("{:?}", low + (high - low) * share)
+        }
+        Kind::Text(names) => match names.choices(catalog) {
+            Some(choices) => format!("{:?}", choices[draw.below(choices.len() as u64) as usize]),
+            None => match names {
+                Names::Slot => "\"r1c2\"".into(),
+                Names::Device => "\"cuda:1\"".into(),
+                Names::Run => "\"a.b-c_1\"".into(),
+                _ => "\"a \\\"quoted\\\" \\\\ path\\n\"".into(),
+            },
+        },
+        Kind::Optional(_) if draw.below(3) == 0 => "None".into(),
+        Kind::Optional(inner) if draw.below(2) == 0 => {
+            format!("Some({})", random_ron(inner, catalog, draw))
+        }
+        Kind::Optional(inner) => random_ron(inner, catalog, draw),
+        Kind::List(inner) => {
+            let items: Vec<_> = (0..draw.below(3))
+                .map(|_| random_ron(inner, catalog, draw))
+                .collect();
+            format!("[{}]", items.join(", "))
+        }
+        Kind::Pair(inner) => {
+            let first = random_ron(inner, catalog, draw);
+            format!("({first}, {})", random_ron(inner, catalog, draw))
+        }
+        Kind::Record(fields) => random_record(fields, catalog, draw),
+        Kind::Choice(variants) => {
+            let variant = &variants[draw.below(variants.len() as u64) as usize];
+            match variant.content {
+                Content::Nothing => variant.name.into(),
+                Content::Fields(fields) => {
+                    format!("{}{}", variant.name, random_record(fields, catalog, draw))
+                }
+                Content::Items(items) => {
+                    let items: Vec<_> = items
+                        .iter()
+                        .map(|item| random_ron(&item.kind, catalog, draw))
+                        .collect();
+                    format!("{}({})", variant.name, items.join(", "))
+                }
+            }
+        }
+    }
+}
+
+fn random_record(fields: &'static [Field], catalog: &Catalog, draw: &mut Draw) -> String {
+    let mut written = Vec::new();
+    for field in fields {
+        if field.must_be_written() || draw.below(2) == 0 {
+            let value = random_ron(&field.kind, catalog, draw);
+            written.push(format!("{}: {value}", field.name));
+        }
+    }
+    format!("({})", written.join(", "))
+}
+
+fn scenario_of(text: &str, catalog: &Catalog) -> Scenario {
+    let root = reader::read(text, 0).expect("reads").root;
+    let checked = check(&SCENARIO, &root, catalog, &[text], &|_| false);
+    assert_eq!(checked.problems, [], "in {text}");
+    let clean = checked.clean.expect("nothing was removed").to_string();
+    ron_options()
+        .from_str(&clean)
+        .unwrap_or_else(|error| panic!("{error} in {clean}"))
+}
+
+proptest! {
+    /// Whatever the table of fields allows, the serde types read; printing and reading it again changes nothing.
+    #[test]
+    fn a_random_scenario_is_read_and_survives_printing(seed: u64) {
+        let catalog = Catalog::default();
+        let text = random_ron(&SCENARIO, &catalog, &mut Draw(seed));
+        let scenario = scenario_of(&text, &catalog);
+        let printed = resolved_ron(&scenario).expect("prints");
+        prop_assert_eq!(scenario_of(&printed, &catalog), scenario);
+    }
+
+    #[test]
+    fn no_text_makes_the_reader_panic(text in "\\PC*") {
+        let _ = reader::read(&text, 0);
+    }
+
+    #[test]
+    fn no_text_of_ron_tokens_makes_loading_panic(text in r#"(\(|\)|\[|\]|,|:|run|task|preset|Some|"|'|0x|-|1e5|\.| |//|/\*|\n|r#|é|None|rounds: |custom)*"#) {
+        let input = Input { label: "x.ron", text: &text, overrides: &[] };
+        if let Err(report) = load(&input, &Catalog::default()) {
+            prop_assert!(!report.to_string().is_empty());
+        }
+    }
+
+    #[test]
+    fn no_override_makes_loading_panic(field in 0usize..150, value in "\\PC{0,12}") {
+        let paths = field_paths();
+        let over = Override::flag("--set", &paths[field % paths.len()], value);
+        let input = Input { label: "x.ron", text: "()", overrides: &[over] };
+        if let Err(report) = load(&input, &Catalog::default()) {
+            prop_assert!(!report.to_string().is_empty());
+        }
+    }
+}
+
+/// Paths of all fields that serde writes, for a value whose choices have the given content.
+fn written_fields(node: &tree::Node) -> Vec<String> {
+    match &node.value {
+        tree::Value::Record(_, fields) => fields.iter().map(|(key, _)| key.text.clone()).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The other direction: a field of a serde type that the table lacks would be unsettable and undocumented.
+#[test]
+fn every_field_of_the_default_scenario_stands_in_the_table() {
+    fn compare(kind: &Kind, node: &tree::Node, path: &str) {
+        if let Kind::Record(fields) = kind {
+            let names: Vec<_> = fields.iter().map(|field| field.name).collect();
+            assert_eq!(written_fields(node), names, "at `{path}`");
+            for field in fields.iter() {
+                let below = node.field(field.name).expect("compared above");
+                compare(&field.kind, below, &format!("{path}.{}", field.name));
+            }
+        }
+    }
+    let text = resolved_ron(&Scenario::default()).expect("prints");
+    compare(&SCENARIO, &reader::read(&text, 0).expect("reads").root, "");
+}
+
+#[test]
+fn every_field_is_explained() {
+    let catalog = Catalog::default();
+    for path in field_paths() {
+        let found = schema::lookup(&SCENARIO, &path).expect("a path of the table");
+        assert!(found.doc.ends_with('.'), "`{path}` has no proper doc");
+        assert!(
+            explain(&path, &catalog)
+                .expect("explains")
+                .contains(found.doc)
+        );
+    }
+}
+
+#[test]
+fn overrides_win_over_the_file_the_file_over_the_preset_the_preset_over_the_defaults() {
+    let overrides = [Override::flag("--envs", "run.n_envs", "5")];
+    let input = Input {
+        label: "dir/my run.ron",
+        text: "(preset: \"digits\", run: (rounds: 7))",
+        overrides: &overrides,
+    };
+    let loaded = load(&input, &Catalog::default()).expect("sound");
+    let run = &loaded.scenario.run;
+    assert_eq!(
+        (run.rounds, run.n_envs, run.max_steps, run.seed),
+        (7, 5, Some(60), 42)
+    );
+    assert_eq!(loaded.scenario.name, "my-run");
+    let origin = |path: &str| loaded.origins.get(path).map(String::as_str);
+    assert_eq!(origin("run.rounds"), Some("dir/my run.ron:1:34"));
+    assert_eq!(origin("run.n_envs"), Some("--envs 5"));
+    assert_eq!(origin("run.max_steps"), Some("preset digits"));
+    assert_eq!(origin("run.seed"), None);
+}
+
+#[test]
+fn a_task_takes_its_preset_s_values_unless_the_scenario_says_otherwise() {
+    let overrides = [
+        Override::parse("task.batch_size=32").expect("an assignment"),
+        Override::parse("task.preset=Digits_Minimal").expect("an assignment"),
+    ];
+    let input = Input {
+        label: "x.ron",
+        text: "(lifecycle: (slots: [\"r0c2\", \"r0c0\"], max_seeds: 1))",
+        overrides: &overrides,
+    };
+    let loaded = load(&input, &Catalog::default()).expect("sound");
+    let task = &loaded.task;
+    assert_eq!(task.name, "digits_minimal");
+    assert_eq!((task.batch_size, task.val_batch_size), (32, Some(128)));
+    assert_eq!((task.max_steps, task.max_seeds), (100, 1));
+    let slots: Vec<_> = loaded.slots.iter().map(|slot| slot.to_string()).collect();
+    assert_eq!(slots, ["r0c0", "r0c2"]);
+}

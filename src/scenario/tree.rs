@@ -1,0 +1,148 @@
+//! A scenario as written: a tree of values that know where they stand in their source.
+//!
+//! The reader makes it, layers are laid over each other in it, the checker compares it with the schema.
+
+use std::fmt;
+
+/// Bytes `start..end` of source number `source` (see [`super::problem::Source`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    pub source: usize,
+    pub start: usize,
+    pub end: usize,
+}
+
+/// A key, or the name before a parenthesis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Name {
+    pub text: String,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    pub value: Value,
+    pub span: Span,
+}
+
+/// The shapes of RON that scenarios use. `Some(x)` is read as `x`: options are written either way.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    Bool(bool),
+    Integer(i128),
+    Float(f64),
+    Text(String),
+    List(Vec<Node>),
+    /// `(a, b)`, `name(a, b)`; `()` is also the empty record.
+    Tuple(Option<Name>, Vec<Node>),
+    /// `(key: a)`, `name(key: a)`.
+    Record(Option<Name>, Vec<(Name, Node)>),
+    /// A bare name: a choice without content, or `None`.
+    Word(String),
+}
+
+impl Node {
+    pub fn new(value: Value, span: Span) -> Self {
+        Self { value, span }
+    }
+
+    pub fn is_none(&self) -> bool {
+        matches!(&self.value, Value::Word(word) if word == "None")
+    }
+
+    /// The choice that this value names, e.g. `count` of `count(24)`.
+    pub fn choice(&self) -> Option<&str> {
+        match &self.value {
+            Value::Word(word) => Some(word),
+            Value::Tuple(Some(name), _) | Value::Record(Some(name), _) => Some(&name.text),
+            _ => None,
+        }
+    }
+
+    /// Value of `key` in a record.
+    pub fn field(&self, key: &str) -> Option<&Node> {
+        match &self.value {
+            Value::Record(_, fields) => fields
+                .iter()
+                .find(|(name, _)| name.text == key)
+                .map(|(_, node)| node),
+            _ => None,
+        }
+    }
+
+    /// Lays `upper` over this value: records and the content of equal choices merge field by field, all else is
+    /// replaced.
+    pub fn overlay(&mut self, upper: Node) {
+        match (&mut self.value, upper.value) {
+            (Value::Record(mine, lower), Value::Record(theirs, fields))
+                if same_name(mine.as_ref(), theirs.as_ref()) =>
+            {
+                for (name, node) in fields {
+                    match lower.iter_mut().find(|(known, _)| known.text == name.text) {
+                        Some((known, value)) => {
+                            *known = name;
+                            value.overlay(node);
+                        }
+                        None => lower.push((name, node)),
+                    }
+                }
+                self.span = upper.span;
+            }
+            (Value::Record(None, _), Value::Tuple(None, items)) if items.is_empty() => {}
+            (Value::Tuple(Some(mine), lower), Value::Tuple(Some(theirs), items))
+                if mine.text == theirs.text && items.len() <= lower.len() =>
+            {
+                *mine = theirs;
+                for (value, node) in lower.iter_mut().zip(items) {
+                    value.overlay(node);
+                }
+                self.span = upper.span;
+            }
+            (_, value) => *self = Node::new(value, upper.span),
+        }
+    }
+}
+
+fn same_name(a: Option<&Name>, b: Option<&Name>) -> bool {
+    a.map(|name| &name.text) == b.map(|name| &name.text)
+}
+
+/// One line of RON.
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let prefix = |name: &Option<Name>| name.as_ref().map_or(String::new(), |n| n.text.clone());
+        match &self.value {
+            Value::Bool(value) => write!(f, "{value}"),
+            Value::Integer(value) => write!(f, "{value}"),
+            Value::Float(value) => write!(f, "{value:?}"),
+            Value::Text(text) => write!(f, "{text:?}"),
+            Value::Word(word) => f.write_str(word),
+            Value::List(items) => {
+                f.write_str("[")?;
+                write_separated(f, items)?;
+                f.write_str("]")
+            }
+            Value::Tuple(name, items) => {
+                write!(f, "{}(", prefix(name))?;
+                write_separated(f, items)?;
+                f.write_str(")")
+            }
+            Value::Record(name, fields) => {
+                write!(f, "{}(", prefix(name))?;
+                for (index, (key, value)) in fields.iter().enumerate() {
+                    let separator = if index == 0 { "" } else { ", " };
+                    write!(f, "{separator}{}: {value}", key.text)?;
+                }
+                f.write_str(")")
+            }
+        }
+    }
+}
+
+fn write_separated(f: &mut fmt::Formatter<'_>, items: &[Node]) -> fmt::Result {
+    for (index, item) in items.iter().enumerate() {
+        let separator = if index == 0 { "" } else { ", " };
+        write!(f, "{separator}{item}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,373 @@
+//! What single values cannot tell: whether task, host, data, slots, devices and schedule fit together (spec 02 §1.6,
+//! 03 §9-10, 06 §2). Every finding names the fields that it is about.
+
+use super::catalog::Catalog;
+use super::problem::Severity;
+use super::*;
+use crate::seed::SlotId;
+
+/// Values that do not fit together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    pub severity: Severity,
+    /// Fields that take part, the likeliest culprit first.
+    pub paths: Vec<String>,
+    pub message: String,
+    pub help: Option<String>,
+}
+
+/// All that is wrong with `scenario` as a whole, given its resolved task.
+pub fn validate(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog) -> Vec<Finding> {
+    let mut findings = Findings(Vec::new());
+    check_data(task, &mut findings);
+    check_host(task, &mut findings);
+    check_batches(scenario, task, &mut findings);
+    check_losses(task, &mut findings);
+    check_slots(scenario, task, &mut findings);
+    check_devices(&scenario.run, &mut findings);
+    check_controller(scenario, task, catalog, &mut findings);
+    findings.0
+}
+
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn error<S: Into<String>>(&mut self, paths: impl IntoIterator<Item = S>, message: String) {
+        self.0.push(Finding {
+            severity: Severity::Error,
+            paths: paths.into_iter().map(Into::into).collect(),
+            message,
+            help: None,
+        });
+    }
+
+    fn help(&mut self, help: impl Into<String>) {
+        if let Some(last) = self.0.last_mut() {
+            last.help = Some(help.into());
+        }
+    }
+}
+
+fn check_data(task: &TaskSpec, findings: &mut Findings) {
+    if let DataSource::SynthImages(synth) = &task.data {
+        for (name, size) in [("height", synth.height), ("width", synth.width)] {
+            if !size.is_multiple_of(8) {
+                let message = format!("{size} is no multiple of 8");
+                findings.error([format!("task.data.{name}")], message);
+            }
+        }
+        let fewest = synth.train.min(synth.val);
+        if (fewest as u64) < synth.classes {
+            let message = format!(
+                "{} classes need as many samples in each of train ({}) and val ({})",
+                synth.classes, synth.train, synth.val
+            );
+            findings.error(
+                ["task.data.classes", "task.data.train", "task.data.val"],
+                message,
+            );
+        }
+    }
+    let split = &task.split;
+    if split.val_permille + split.test_permille >= 1000 {
+        let message = format!(
+            "validation ({} ‰) and test ({} ‰) leave nothing to train on",
+            split.val_permille, split.test_permille
+        );
+        findings.error(["task.split.val_permille", "task.split"], message);
+    }
+    if task.data == DataSource::Digits && task.augment.is_some_and(|augment| augment.flip_p > 0.0) {
+        findings.error(
+            ["task.augment.flip_p", "task.augment"],
+            "mirrored digits are other digits, or none; 0.0 is advised".into(),
+        );
+        if let Some(last) = findings.0.last_mut() {
+            last.severity = Severity::Warning;
+        }
+    }
+    if let Normalise::Constants { mean, std } = &task.normalise {
+        let channels = usize::try_from(task.host.in_channels).unwrap_or_default();
+        for (name, list) in [("mean", mean), ("std", std)] {
+            if list.len() != channels {
+                let message = format!(
+                    "expected one value per channel ({channels}), found {}",
+                    list.len()
+                );
+                findings.error(
+                    [
+                        &format!("task.normalise.{name}"),
+                        "task.host.in_channels",
+                        "task.host",
+                        "task.data",
+                    ],
+                    message,
+                );
+            }
+        }
+    }
+}
+
+fn check_host(task: &TaskSpec, findings: &mut Findings) {
+    let host = &task.host;
+    if let Some(shape) = task.data.shape() {
+        let pairs = [
+            ("in_channels", host.in_channels, "channels", shape.channels),
+            ("input_hw", host.input_hw, "height", shape.height),
+            ("input_hw", host.input_hw, "width", shape.width),
+        ];
+        for (field, expected, what, found) in pairs {
+            if expected != found {
+                let paths = [
+                    format!("task.host.{field}"),
+                    format!("task.data.{what}"),
+                    "task.host".into(),
+                    "task.data".into(),
+                ];
+                let message =
+                    format!("the host takes {what} {expected}, the data has {what} {found}");
+                findings.error(paths, message);
+            }
+        }
+        if task.classes != shape.classes {
+            let message = format!(
+                "{} classes, but the data has {}",
+                task.classes, shape.classes
+            );
+            findings.error(["task.classes", "task.data.classes", "task.data"], message);
+        }
+    }
+    if host.kernel_size % 2 == 0 {
+        let message = format!("{} is even; valid: odd kernels", host.kernel_size);
+        findings.error(["task.host.kernel_size"], message);
+    }
+    if host.pool_layers > host.n_blocks {
+        let message = format!("{} pools for {} blocks", host.pool_layers, host.n_blocks);
+        findings.error(["task.host.pool_layers"], message);
+    }
+    let pools = u32::try_from(host.pool_layers).unwrap_or(u32::MAX);
+    if host.input_hw.checked_shr(pools).unwrap_or(0) == 0 {
+        let most = host.input_hw.checked_ilog2().unwrap_or(0);
+        let message = format!(
+            "{pools} pools shrink {0}x{0} pixels to nothing; at most {most} fit",
+            host.input_hw
+        );
+        findings.error(
+            ["task.host.pool_layers", "task.host.input_hw", "task.host"],
+            message,
+        );
+    }
+}
+
+fn check_batches(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
+    if scenario.training.micro_batches > task.batch_size {
+        let message = format!(
+            "{} micro-batches of a batch of {}",
+            scenario.training.micro_batches, task.batch_size
+        );
+        findings.error(["training.micro_batches", "task.batch_size"], message);
+    }
+    let Some(sizes) = task.data.part_sizes(&task.split) else {
+        return;
+    };
+    let n_envs = scenario.run.n_envs;
+    if task.train_batches(sizes.train, n_envs) == 0 {
+        let (largest, mode) = match task.batches_per_step {
+            BatchesPerStep::Shard => (
+                sizes.train / n_envs.max(1),
+                format!(" shared by {n_envs} envs"),
+            ),
+            _ => (sizes.train, String::new()),
+        };
+        let message = format!(
+            "a batch of {} does not fit into {} training samples{mode}; the largest that does is {largest}",
+            task.batch_size, sizes.train
+        );
+        let paths = [
+            "task.batch_size",
+            "task.batches_per_step",
+            "run.n_envs",
+            "task.data",
+            "task.preset",
+        ];
+        findings.error(paths, message);
+    }
+    let all = sizes.val.div_ceil(task.val_rows().max(1));
+    match task.val_batches_per_step {
+        _ if sizes.val == 0 => {
+            findings.error(
+                ["task.split.val_permille", "task.split"],
+                "no validation samples are left".into(),
+            );
+        }
+        ValBatches::Count(count) if count > all => {
+            let rows = task.val_rows();
+            let message = format!(
+                "{} validation samples do not fill {count} batches of {rows}; at most {all}",
+                sizes.val
+            );
+            findings.error(
+                ["task.val_batches_per_step", "task.val_batch_size"],
+                message,
+            );
+        }
+        _ => {}
+    }
+}
+
+fn check_losses(task: &TaskSpec, findings: &mut Findings) {
+    if task.baseline_loss <= task.target_loss {
+        let message = format!(
+            "baseline_loss {} must exceed target_loss {}",
+            task.baseline_loss, task.target_loss
+        );
+        findings.error(["task.baseline_loss", "task.target_loss"], message);
+    }
+}
+
+fn check_slots(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
+    let list = match scenario.lifecycle.slots {
+        Some(_) => "lifecycle.slots",
+        None => "task.slots",
+    };
+    if task.slots.is_empty() {
+        findings.error([list], "no slot is enabled: nothing could grow".into());
+    }
+    let available = task.host.slots();
+    let mut seen: Vec<SlotId> = Vec::new();
+    for (index, name) in task.slots.iter().enumerate() {
+        let Ok(slot) = name.parse::<SlotId>() else {
+            continue;
+        };
+        let path = format!("{list}[{index}]");
+        if seen.contains(&slot) {
+            findings.error([path], format!("slot {slot} is listed twice"));
+        } else if !available.contains(&slot) {
+            let message = format!(
+                "the host has no slot {slot}; valid: {}",
+                available
+                    .iter()
+                    .map(SlotId::to_string)
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            );
+            findings.error([path.as_str(), "task.host", "task.preset"], message);
+            let near = available
+                .iter()
+                .min_by_key(|s| s.row.abs_diff(slot.row) + s.col.abs_diff(slot.col));
+            if let Some(near) = near {
+                findings.help(format!("did you mean `{near}`?"));
+            }
+        }
+        seen.push(slot);
+    }
+}
+
+fn check_devices(run: &RunConfig, findings: &mut Findings) {
+    if run.devices.is_empty() {
+        findings.error(
+            ["run.devices"],
+            "no device is listed; write [\"cpu\"]".into(),
+        );
+    }
+    for (index, device) in run.devices.iter().enumerate() {
+        if run.devices[..index].contains(device) {
+            findings.error(
+                [format!("run.devices[{index}]")],
+                format!("\"{device}\" is listed twice"),
+            );
+        }
+    }
+    if run.n_envs < run.devices.len() {
+        let message = format!(
+            "too few envs ({}) for the devices listed ({}); each runs at least one",
+            run.n_envs,
+            run.devices.len()
+        );
+        findings.error(["run.n_envs", "run.devices"], message);
+    }
+}
+
+fn check_controller(
+    scenario: &Scenario,
+    task: &TaskSpec,
+    catalog: &Catalog,
+    findings: &mut Findings,
+) {
+    let policy = &scenario.policy;
+    if policy.controller == "heuristic" && policy.heuristic.rotation.is_empty() {
+        findings.error(
+            ["policy.heuristic.rotation"],
+            "no blueprint to germinate".into(),
+        );
+    }
+    let is_placebo = |name: &str| {
+        let mut blueprints = catalog.blueprints.iter();
+        blueprints.any(|blueprint| blueprint.name == name && !blueprint.selectable)
+    };
+    for (index, name) in policy.heuristic.rotation.iter().enumerate() {
+        if is_placebo(name) {
+            let message = format!("\"{name}\" grows nothing; controllers may not choose it");
+            findings.error([format!("policy.heuristic.rotation[{index}]")], message);
+        }
+    }
+    for (index, entry) in policy.schedule.entries.iter().enumerate() {
+        if let ScheduledCommand::Germinate { blueprint, .. } = &entry.command
+            && is_placebo(blueprint)
+            && !scenario.lifecycle.allow_parameterless_seeds
+        {
+            let path = format!("policy.schedule.entries[{index}].command.blueprint");
+            findings.error([path], format!("\"{blueprint}\" has no parameters"));
+            findings.help("as a placebo it needs lifecycle.allow_parameterless_seeds: true");
+        }
+    }
+    let schedule = &policy.schedule;
+    match (&schedule.builtin, schedule.entries.is_empty()) {
+        (Some(_), false) => findings.error(
+            ["policy.schedule.builtin"],
+            "a built-in schedule and entries exclude each other".into(),
+        ),
+        (None, true) if policy.controller == "schedule" => findings.error(
+            ["policy.schedule", "policy.controller"],
+            "the schedule controller needs policy.schedule.entries or policy.schedule.builtin"
+                .into(),
+        ),
+        (Some(builtin), true) if builtin == "grow_one_seed" && task.max_steps < 18 => {
+            let message = format!(
+                "grow_one_seed needs 18 steps, an episode has {}",
+                task.max_steps
+            );
+            findings.error(
+                ["policy.schedule.builtin", "run.max_steps", "task.max_steps"],
+                message,
+            );
+        }
+        _ => check_entries(&schedule.entries, task, findings),
+    }
+}
+
+fn check_entries(entries: &[ScheduleEntry], task: &TaskSpec, findings: &mut Findings) {
+    let mut previous = 0;
+    for (index, entry) in entries.iter().enumerate() {
+        let path = format!("policy.schedule.entries[{index}]");
+        if entry.step <= previous {
+            let message = format!("step {} does not come after step {previous}", entry.step);
+            findings.error([format!("{path}.step")], message);
+        } else if entry.step > task.max_steps {
+            let message = format!(
+                "step {} lies beyond the episode's {} steps",
+                entry.step, task.max_steps
+            );
+            findings.error([format!("{path}.step")], message);
+        }
+        previous = entry.step;
+        let slot = entry.command.slot();
+        let is_enabled = task.slots.iter().any(|name| name == slot);
+        if !is_enabled && slot.parse::<SlotId>().is_ok() {
+            let message = format!(
+                "slot {slot} is not enabled; valid: {}",
+                task.slots.join(", ")
+            );
+            findings.error([format!("{path}.command.slot")], message);
+        }
+    }
+}

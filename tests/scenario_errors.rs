@@ -1,0 +1,152 @@
+//! What a user reads who made mistakes in a scenario: every problem at once, with its place and what would be right.
+
+use simic_engine::scenario::{Catalog, Input, Override, load};
+
+fn problems_of(text: &str, sets: &[&str]) -> String {
+    let overrides: Vec<Override> = sets
+        .iter()
+        .map(|set| Override::parse(set).expect("an assignment"))
+        .collect();
+    let input = Input {
+        label: "scenarios/mine.ron",
+        text,
+        overrides: &overrides,
+    };
+    match load(&input, &Catalog::default()) {
+        Ok(loaded) => loaded.warnings.to_string(),
+        Err(report) => report.to_string(),
+    }
+}
+
+#[test]
+fn several_mistakes_of_all_kinds_are_reported_together() {
+    insta::assert_snapshot!(problems_of(
+        r#"(
+    task: preset("digits_impared", (batchsize: 32)),
+    run: (
+        n_envs: 0,
+        rounds: "ten",
+        deterministic: 1,
+    ),
+    trainng: (amp: off),
+    training: (amp: fp8, grad_stats_stride: 2.5),
+    lifecycle: (slots: ["r0c0", "early"], gates: (mode: "strict")),
+    policy: (
+        controller: heuristic,
+        heuristic: (rotation: ["conv_lite", "noop"]),
+        schedule: (entries: [(step: 0, command: germinate(slot: "r0c0", blueprint: "norm"))]),
+    ),
+    rounds: 3,
+)"#,
+        &[]
+    ));
+}
+
+#[test]
+fn values_that_do_not_fit_together_are_reported_where_the_user_wrote_them() {
+    insta::assert_snapshot!(problems_of(
+        r#"(
+    task: preset("digits_impaired", (batch_size: 2000, val_batches_per_step: count(9))),
+    run: (n_envs: 1, devices: ["cuda:0", "cuda:1", "cuda:0"]),
+    training: (micro_batches: 3000),
+    lifecycle: (slots: ["r0c0", "r0c3", "r0c0"]),
+    policy: (
+        controller: "schedule",
+        schedule: (entries: [
+            (step: 5, command: advance(slot: "r0c0")),
+            (step: 5, command: fossilize(slot: "r0c1")),
+            (step: 500, command: prune(slot: "r0c0", speed: "fast", curve: "linear")),
+        ]),
+    ),
+)"#,
+        &[]
+    ));
+}
+
+#[test]
+fn a_custom_task_is_checked_against_its_data_and_host() {
+    insta::assert_snapshot!(problems_of(
+        r#"(
+    task: custom((
+        name: "mine",
+        classes: 9,
+        data: digits,
+        split: (seed: 0, val_permille: 200, test_permille: 800),
+        normalise: constants(mean: [0.3, 0.3], std: [0.4]),
+        augment: (pad: 1, flip_p: 0.5),
+        host: (in_channels: 3, base_channels: 4, n_blocks: 5, kernel_size: 2, pool_layers: 4, input_hw: 8),
+        slots: [],
+        max_seeds: 3,
+        batch_size: 64,
+        batches_per_step: full,
+        val_batches_per_step: full,
+        max_steps: 10,
+        host_opt: sgd(lr: 0.01, momentum: 0.9, weight_decay: 0.0),
+        seed_opt: adam(lr: 0.01),
+        label_smoothing: 0.0,
+        baseline_loss: 0.1,
+        target_loss: 2.3,
+        typical_loss_delta_std: 0.05,
+    )),
+)"#,
+        &[]
+    ));
+}
+
+/// Everything sound in itself, so that the rules between fields are reached.
+#[test]
+fn a_custom_task_that_is_complete_but_contradictory() {
+    insta::assert_snapshot!(problems_of(
+        r#"(
+    task: custom((
+        name: "mine", classes: 9, data: digits,
+        split: (seed: 0, val_permille: 200, test_permille: 800),
+        normalise: constants(mean: [0.3, 0.3], std: [0.4]),
+        augment: (pad: 1, flip_p: 0.5),
+        host: (in_channels: 3, base_channels: 4, n_blocks: 5, kernel_size: 2, pool_layers: 4, input_hw: 8),
+        slots: [], max_seeds: 3, batch_size: 64, batches_per_step: full, val_batches_per_step: full, max_steps: 10,
+        host_opt: sgd(lr: 0.01, momentum: 0.9, weight_decay: 0.0),
+        seed_opt: sgd(lr: 0.01, momentum: 0.9, weight_decay: 0.0),
+        label_smoothing: 0.0, baseline_loss: 0.1, target_loss: 2.3, typical_loss_delta_std: 0.05, success_accuracy: 80.0,
+    )),
+)"#,
+        &[]
+    ));
+}
+
+#[test]
+fn a_syntax_error_is_reported_where_it_stands() {
+    insta::assert_snapshot!(problems_of("(\n    run: (rounds: 3 n_envs: 4),\n)", &[]));
+}
+
+#[test]
+fn overrides_are_typed_and_their_paths_checked() {
+    insta::assert_snapshot!(problems_of(
+        "(run: (seed: 1))",
+        &[
+            "run.rounds=abc",
+            "run.n_env=4",
+            "rounds=3",
+            "run.devices.3=cpu",
+            "policy.controller=heuristics",
+            "lifecycle.slots=[r0c0,",
+            "run.seed=5",
+            "run.seed=6",
+            "task.max_grad_norm=-1",
+        ]
+    ));
+}
+
+#[test]
+fn a_warning_does_not_stop_a_scenario() {
+    let text = r#"(task: custom((
+        name: "mine", classes: 10, data: digits, split: (seed: 0, val_permille: 200, test_permille: 100),
+        normalise: auto, augment: (pad: 1, flip_p: 0.5),
+        host: (in_channels: 1, base_channels: 4, n_blocks: 3, kernel_size: 3, pool_layers: 3, input_hw: 8),
+        slots: ["r0c0"], max_seeds: 1, batch_size: 64, batches_per_step: full, val_batches_per_step: full, max_steps: 10,
+        host_opt: sgd(lr: 0.01, momentum: 0.9, weight_decay: 0.0),
+        seed_opt: sgd(lr: 0.01, momentum: 0.9, weight_decay: 0.0),
+        label_smoothing: 0.0, baseline_loss: 2.3, target_loss: 0.1, typical_loss_delta_std: 0.05, success_accuracy: 80.0,
+    )))"#;
+    insta::assert_snapshot!(problems_of(text, &[]));
+}
