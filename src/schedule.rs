@@ -103,10 +103,13 @@ pub enum EngineSet {
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Work {
     InitBackend,
+    ChoosePrecision,
     OpenDevices,
     LoadDatasets,
     BuildController,
     SpawnEnvs,
+    EquipTraining,
+    EquipValidation,
     Announce,
     BeginRound,
     ResetEnvs,
@@ -133,6 +136,7 @@ pub enum Work {
     EmitStep,
     EndEpisodes,
     FinishEpisodes,
+    EndControllerEpisodes,
     RoundStats,
     TeardownRound,
     MeasureControl,
@@ -145,10 +149,13 @@ const STARTUP: Table = &[(
     EngineSet::Prepare,
     &[
         Work::InitBackend,
+        Work::ChoosePrecision,
         Work::OpenDevices,
         Work::LoadDatasets,
         Work::BuildController,
         Work::SpawnEnvs,
+        Work::EquipTraining,
+        Work::EquipValidation,
         Work::Announce,
     ],
 )];
@@ -171,7 +178,7 @@ const ACT: Table = &[
     (EngineSet::Record, &[Work::UpdateTracking]),
 ];
 const STEP_END: Table = &[(EngineSet::Record, &[Work::EmitStep, Work::EndEpisodes])];
-const ROUND_END: Table = &[(EngineSet::Record, &[Work::FinishEpisodes, Work::RoundStats, Work::TeardownRound])];
+const ROUND_END: Table = &[(EngineSet::Record, &[Work::FinishEpisodes, Work::EndControllerEpisodes, Work::RoundStats, Work::TeardownRound])];
 const SHUTDOWN: Table = &[(EngineSet::Prepare, &[Work::MeasureControl, Work::FinishRun])];
 
 /// Lays out the schedules; every other plugin of the engine needs it.

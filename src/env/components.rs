@@ -4,6 +4,7 @@
 
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
+use smallvec::SmallVec;
 use tch::Device;
 
 use crate::host::CnnHost;
@@ -59,7 +60,9 @@ pub struct ValMetrics {
 pub struct GradReport {
     pub host: GradientSums,
     /// In slot order; `None` where the slot's seed was not sampled.
-    pub seeds: Vec<Option<GradientSums>>,
+    pub seeds: SmallVec<[Option<GradientSums>; 4]>,
+    /// In slot order: how many of the step's last samples in a row were not finite.
+    pub nonfinite_streaks: SmallVec<[u32; 4]>,
 }
 
 /// Tallies of the current episode.

@@ -9,7 +9,7 @@ use bevy_ecs::prelude::*;
 
 pub use fetch::{BatchSlot, EnvAccumulators, EnvFeed};
 pub use precision::TrainingPrecision;
-pub use step::GroupNorms;
+pub use step::{GroupNorms, is_watched};
 
 use crate::health::record_failure;
 use crate::schedule::{StepStart, Startup, TrainBatch, Work};
@@ -19,8 +19,8 @@ pub struct TrainingPlugin;
 
 impl Plugin for TrainingPlugin {
     fn build(&self, app: &mut App) {
-        app.add_systems(Startup, precision::choose_precision.in_set(Work::InitBackend))
-            .add_systems(Startup, fetch::equip_envs.pipe(record_failure).in_set(Work::EquipEnvs))
+        app.add_systems(Startup, precision::choose_precision.in_set(Work::ChoosePrecision))
+            .add_systems(Startup, fetch::equip_envs.pipe(record_failure).in_set(Work::EquipTraining))
             .add_systems(StepStart, fetch::begin_step.pipe(record_failure).in_set(Work::BeginStep))
             .add_systems(TrainBatch, fetch::fetch_train_batch.pipe(record_failure).in_set(Work::FetchTrainBatch))
             .add_systems(TrainBatch, step::forward_backward.pipe(record_failure).in_set(Work::ForwardBackward))

@@ -15,9 +15,12 @@ mod plan;
 mod shapley;
 mod sync;
 
+pub use assess::{Counterfactual, ValidationPlugin};
 pub use attribution::*;
 pub use coalition::*;
 pub use coalition_tree::*;
 pub use folding::*;
+pub use pass::{FoldedModel, MAIN, ValBatches, ValPlan, ValidatingEnv, live_slots, max_configurations};
 pub use plan::*;
 pub use shapley::*;
+pub use sync::StepResult;

@@ -1,0 +1,188 @@
+//! The fused validation pass as systems: plan and fold once per step, evaluate batch by batch (spec 06 V0-V2, §8).
+
+use bevy_ecs::prelude::*;
+use bevy_ecs::query::QueryData;
+use bevy_platform::cell::SyncCell;
+use smallvec::SmallVec;
+
+use super::*;
+use crate::data::{Batch, evaluate_rows};
+use crate::env::{
+    Devices, EnvDevice, EnvId, EnvPool, EnvStream, Experiment, HostModel, LoadedData, RunClock, SeedSlots, Slot,
+};
+use crate::health::{EngineError, Failure, Position};
+use crate::host::{Contribution, Mode, contribution};
+use crate::random::{Domain, derive};
+use crate::scenario::{AttributionConfig, AttributionStrategy, LifecycleConfig};
+use crate::torch::{Inference, TorchError};
+use crate::training::EnvAccumulators;
+
+/// The host as validation runs it, refilled in place once per step.
+#[derive(Component)]
+pub struct FoldedModel(pub SyncCell<FoldedHost>);
+
+/// The validation batches, the same views of the same samples for every env of a device.
+#[derive(Component)]
+pub struct ValBatches(pub SyncCell<Vec<Batch>>);
+
+/// What the step's pass evaluates.
+#[derive(Component, Default)]
+pub struct ValPlan {
+    /// `None` before the first step.
+    pub plan: Option<AttributionPlan>,
+    tree: Option<SyncCell<CoalitionTree>>,
+    /// Forward cost of a sample, for telemetry.
+    pub flops: ValidationFlops,
+}
+
+/// Most configurations that a plan over `slots` slots can have: the size of an env's read pack.
+pub fn max_configurations(config: &AttributionConfig, slots: usize) -> usize {
+    let permutations = config.shapley_permutations;
+    let bound = |players: usize| {
+        let factorial = 1_usize << players.min(FULL_FACTORIAL_LIMIT);
+        let sampled = permutations * players.saturating_sub(1);
+        let is_full = match config.strategy {
+            AttributionStrategy::FullFactorial => true,
+            AttributionStrategy::Auto => players <= config.full_factorial_max || factorial <= 2 + sampled,
+            AttributionStrategy::AblationOnly | AttributionStrategy::Off => false,
+        };
+        // All, none, leave-one-out, solo, pairs, committed with and without each held one, prefixes of permutations.
+        let listed = 3 + 3 * players + players * players.saturating_sub(1) / 2 + sampled;
+        if is_full { factorial.max(listed.min(factorial)) } else { listed.min(factorial) }
+    };
+    (0..=slots).map(bound).max().unwrap_or(1)
+}
+
+/// Gives every env its folded host and its handles on the validation data.
+pub fn equip_envs(
+    mut commands: Commands,
+    mut envs: Query<(Entity, &EnvId, &mut EnvStream, &mut HostModel)>,
+    devices: Res<Devices>,
+    mut data: ResMut<LoadedData>,
+) -> Result<(), EngineError> {
+    let feed = data.feed;
+    for (entity, id, mut stream, mut host) in &mut envs {
+        let mut equip = || -> Result<(), Failure> {
+            let _guard = stream.0.get().enter()?;
+            let folded = FoldedHost::new(host.0.get())?;
+            let resident = &data.resident.get()[devices.index_of_env(id.index)];
+            let batches = resident.val.batches(feed.val_batch_size, feed.val_batches);
+            commands.entity(entity).insert((FoldedModel(SyncCell::new(folded)), ValBatches(SyncCell::new(batches))));
+            Ok(())
+        };
+        equip().map_err(|failure| EngineError {
+            phase: "start-up",
+            position: Position { env: Some(id.index), ..Position::default() },
+            failure,
+        })?;
+    }
+    Ok(())
+}
+
+/// The seeds on the output path, in execution order.
+pub fn live_slots<'a>(slots: &'a mut [Slot], lifecycle: &LifecycleConfig) -> SmallVec<[LiveSlot<'a>; 4]> {
+    let mut live: SmallVec<[LiveSlot; 4]> = slots
+        .iter_mut()
+        .enumerate()
+        .filter_map(|(index, slot)| {
+            let (seed, module) = (slot.record.as_ref()?, slot.module.as_mut()?);
+            let (alpha, algorithm) = (seed.alpha.alpha(), seed.algorithm);
+            match contribution(seed.stage, alpha, algorithm, &lifecycle.isolation.cnn, Mode::Eval)? {
+                Contribution::Blend { .. } => Some(LiveSlot {
+                    slot: index,
+                    boundary: slot.spec.boundary,
+                    instance: module.get(),
+                    alpha,
+                    algorithm,
+                }),
+                Contribution::StraightThrough => None,
+            }
+        })
+        .collect();
+    live.sort_unstable_by_key(|slot| slot.boundary);
+    live
+}
+
+/// Everything of an env that the pass touches.
+#[derive(QueryData)]
+#[query_data(mutable)]
+pub struct ValidatingEnv {
+    id: &'static EnvId,
+    device: &'static EnvDevice,
+    stream: &'static mut EnvStream,
+    folded: &'static mut FoldedModel,
+    slots: &'static mut SeedSlots,
+    batches: &'static mut ValBatches,
+    plan: &'static mut ValPlan,
+    sums: &'static mut EnvAccumulators,
+}
+
+/// Before the step's first validation batch: which configurations, over which tree, with which folded weights.
+pub fn plan_val(
+    mut envs: Query<ValidatingEnv>,
+    clock: Res<RunClock>,
+    experiment: Res<Experiment>,
+    pool: Res<EnvPool>,
+) -> Result<(), EngineError> {
+    if clock.batch() > 0 {
+        return Ok(());
+    }
+    let scenario = &experiment.scenario;
+    let envs = envs.iter_mut().map(|env| (*env.id, env));
+    pool.for_each("validation plan", clock.position(), envs, |id, mut env| {
+        let _guard = env.stream.0.get().enter()?;
+        env.folded.0.get().refill()?;
+        let stages = env.slots.records().map(|record| record.map(|seed| (seed.stage, seed.alpha.alpha())));
+        let players = find_players(stages, scenario.attribution.include_fossilized);
+        let indices = [u64::from(clock.round()), id.index_in_group as u64, u64::from(clock.step())];
+        let moment = PlanMoment {
+            step: clock.step(),
+            is_final: clock.is_last_step(),
+            permutation_seed: derive(scenario.run.seed, Domain::AttributionPermutations, &indices),
+        };
+        let plan = plan_coalitions(&players, &scenario.attribution, moment);
+        let live = live_slots(&mut env.slots.0, &scenario.lifecycle);
+        let tree = CoalitionTree::new(&plan.coalitions, &live, env.device.0)?;
+        env.plan.flops = tree.flops(env.folded.0.get().op_costs(), &live);
+        drop(live);
+        env.plan.tree = Some(SyncCell::new(tree));
+        env.plan.plan = Some(plan);
+        Ok(())
+    })
+}
+
+/// One validation batch under all configurations, in chunks that fit the caches; sums stay on the device.
+pub fn evaluate_batch(
+    mut envs: Query<ValidatingEnv>,
+    clock: Res<RunClock>,
+    experiment: Res<Experiment>,
+    pool: Res<EnvPool>,
+) -> Result<(), EngineError> {
+    let scenario = &experiment.scenario;
+    let envs = envs.iter_mut().map(|env| (*env.id, env));
+    pool.for_each("validation", clock.position(), envs, |_, mut env| {
+        let _guard = env.stream.0.get().enter()?;
+        let Some(tree) = &mut env.plan.tree else {
+            return Err(Failure::Invalid("validation was not planned".into()));
+        };
+        let (tree, batch) = (tree.get(), &env.batches.0.get()[clock.batch()]);
+        let live = live_slots(&mut env.slots.0, &scenario.lifecycle);
+        let chunk = tree.chunk_samples(env.device.0, scenario.attribution.max_fused_rows);
+        let _inference = Inference::new()?;
+        let samples = batch.n as i64;
+        let mut first = 0;
+        while first < samples {
+            let count = chunk.min(samples - first);
+            let x = batch.x.f_narrow(0, first, count).map_err(TorchError::from)?;
+            let y = batch.y.f_narrow(0, first, count).map_err(TorchError::from)?;
+            let logits = coalition_forward(&*env.folded.0.get(), &live, tree, &x)?;
+            let (losses, correct) = evaluate_rows(&logits, &y).map_err(TorchError::from)?;
+            env.sums.0.get().add_val(&losses, &correct, MAIN).map_err(TorchError::from)?;
+            first += count;
+        }
+        Ok(())
+    })
+}
+
+/// Index of the configuration that is the validation result: all players as they are.
+pub const MAIN: usize = 0;
