@@ -37,7 +37,11 @@ pub enum Failure {
     #[error(transparent)]
     Blueprint(#[from] crate::seed::BlueprintError),
     #[error(transparent)]
-    Controller(#[from] crate::controller::ControllerError),
+    Graft(#[from] crate::host::GraftError),
+    #[error(transparent)]
+    Coalition(#[from] crate::validation::CoalitionError),
+    #[error(transparent)]
+    Policy(#[from] crate::controller::PolicyError),
     #[error(transparent)]
     Telemetry(#[from] crate::telemetry::TelemetryError),
     #[error("{0}")]

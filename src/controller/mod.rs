@@ -7,6 +7,7 @@
 mod action;
 mod choices;
 mod error;
+mod execute;
 #[cfg(test)]
 mod fixtures;
 mod heuristic;
@@ -17,6 +18,7 @@ mod random;
 mod registry;
 mod schedule;
 mod signals;
+mod systems;
 mod wait;
 
 pub use action::*;
@@ -28,6 +30,7 @@ pub use random::*;
 pub use registry::*;
 pub use schedule::*;
 pub use signals::*;
+pub use systems::*;
 pub use wait::*;
 
 use std::borrow::Cow;

@@ -2,6 +2,7 @@
 
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
+use bevy_platform::cell::SyncCell;
 use smallvec::SmallVec;
 
 use super::*;
@@ -15,7 +16,7 @@ use crate::telemetry::{Event, HostStabilized, Num, TelemetryOutbox};
 
 /// The run's controller.
 #[derive(Resource)]
-pub struct ActiveController(pub Box<dyn Controller>);
+pub struct ActiveController(pub SyncCell<Box<dyn Controller>>);
 
 /// The memory behind an env's [`TrainingSignals`].
 #[derive(Component)]
@@ -111,23 +112,24 @@ fn build_controller(
 ) -> Result<(), EngineError> {
     let scenario = &experiment.scenario;
     let slots: Vec<_> = experiment.layout.slots().iter().map(|spec| spec.slot).collect();
-    let names = blueprints.names();
+    let names: Vec<&str> = blueprints.names();
+    let selectable = selectable(&blueprints, scenario.lifecycle.allow_parameterless_seeds);
     let context = BuildContext {
         policy: &scenario.policy,
         lifecycle: &scenario.lifecycle,
         slots: &slots,
         blueprints: &names,
-        selectable: selectable(&blueprints, scenario.lifecycle.allow_parameterless_seeds),
+        selectable,
         max_steps: experiment.task.max_steps,
         seed: scenario.run.seed,
         group: 0,
     };
-    let controller = registry.build(&scenario.policy.controller, &context).map_err(|error| EngineError {
+    let controller = registry.build(&context).map_err(|error| EngineError {
         phase: "start-up",
         position: Position::default(),
         failure: error.into(),
     })?;
-    commands.insert_resource(ActiveController(controller));
+    commands.insert_resource(ActiveController(SyncCell::new(controller)));
     Ok(())
 }
 
@@ -153,7 +155,7 @@ fn begin_episodes(
         feedback.0 = ActionFeedback::default();
         *outcome = Outcome::default();
     }
-    controller.0.begin_episode(&rows(envs.iter().map(|(id, ..)| *id), clock.round(), &experiment));
+    controller.0.get().begin_episode(&rows(envs.iter().map(|(id, ..)| *id), clock.round(), &experiment));
 }
 
 fn end_controller_episodes(
@@ -162,7 +164,7 @@ fn end_controller_episodes(
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
 ) {
-    controller.0.end_episode(&rows(envs.iter().copied(), clock.round(), &experiment));
+    controller.0.get().end_episode(&rows(envs.iter().copied(), clock.round(), &experiment));
 }
 
 fn update_signals(
@@ -236,6 +238,7 @@ fn decide(
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
 ) -> Result<(), EngineError> {
+    let controller = controller.0.get();
     let mut envs: Vec<_> = envs.iter_mut().collect();
     envs.sort_unstable_by_key(|(id, ..)| id.index);
     let mut masks: Vec<_> = envs.iter_mut().filter_map(|(_, _, _, masks, _)| masks.0.take()).collect();
@@ -248,19 +251,19 @@ fn decide(
         })
         .collect();
     let view = DecisionView { round: clock.round(), step: clock.step(), envs: &views };
-    controller.0.restrict(&view, &mut masks).map_err(|error| decision_error(error, &clock, None))?;
+    controller.restrict(&view, &mut masks).map_err(|error| decision_error(error, &clock, None))?;
     for (env, masks) in views.iter().zip(&masks) {
         let point = view.point(env.row);
         masks.check(point, env.reports).map_err(|error| decision_error(error, &clock, Some(env.row.env)))?;
     }
-    let decisions = controller.0.decide(&view, &masks).map_err(|error| decision_error(error, &clock, None))?;
+    let decisions = controller.decide(&view, &masks).map_err(|error| decision_error(error, &clock, None))?;
     if decisions.len() != views.len() {
         return Err(EngineError {
             phase: "decision",
             position: clock.position(),
             failure: Failure::Invalid(format!(
                 "controller `{}` returned {} decisions for {} envs",
-                controller.0.name(),
+                controller.name(),
                 decisions.len(),
                 views.len()
             )),

@@ -80,6 +80,30 @@ pub fn reset_envs(
     })
 }
 
+/// Writes the step's accuracy and gradients into every seed's record (spec 06 A6).
+pub fn track_seeds(
+    mut envs: Query<(&ValMetrics, &GradReport, &mut SeedSlots, &mut EpisodeStats)>,
+    clock: Res<RunClock>,
+    experiment: Res<Experiment>,
+) {
+    let (batches, _) = clock.batches_per_step();
+    let samples = batches.div_ceil(experiment.scenario.training.grad_stats_stride) as u32;
+    for (val, gradients, mut slots, mut stats) in &mut envs {
+        stats.note_accuracy(clock.step(), val.accuracy_percent);
+        for (index, slot) in slots.0.iter_mut().enumerate() {
+            let Some(seed) = &mut slot.record else { continue };
+            seed.record_epoch(val.accuracy_percent);
+            if let Some(Some(sums)) = gradients.seeds.get(index) {
+                let streak = gradients.nonfinite_streaks[index];
+                for sample in 0..samples {
+                    seed.note_sampled_batch(sample + streak < samples);
+                }
+                seed.measure_gradients(sums, &gradients.host, &experiment.scenario.lifecycle);
+            }
+        }
+    }
+}
+
 /// Seeds and their optimizers go; everything else waits for the next episode (spec 06 N8).
 pub fn teardown_round(mut envs: Query<(&mut SeedSlots, &mut SeedOptimizers)>) {
     for (mut slots, mut optimizers) in &mut envs {

@@ -15,13 +15,12 @@ pub struct SlotChange<'a> {
     /// The seed after it.
     pub after: Option<&'a SeedRecord>,
     pub change: &'a Change,
-    pub blueprint: &'static str,
     /// The order behind it, `None` for ticks.
     pub action: Option<ActionId>,
     /// Contribution in percentage points from which a committed seed counts as contributing.
     pub min_contribution: f64,
-    /// Key of the new seed's random stream.
-    pub stream: u64,
+    /// Key of a new seed's random stream.
+    pub stream_key: u64,
 }
 
 impl SlotChange<'_> {
@@ -58,14 +57,15 @@ impl SlotChange<'_> {
         events
     }
 
-    fn stage_entered(&self) -> Option<SeedStage> {
+    /// The stage that the change led to.
+    pub fn stage_entered(&self) -> Option<SeedStage> {
         self.change.transition.map(|transition| transition.to)
     }
 
     fn germinated(&self, seed: &SeedRecord) -> SeedGerminated {
         let identity = &seed.identity;
         SeedGerminated {
-            blueprint: self.blueprint.into(),
+            blueprint: seed.identity.blueprint.clone(),
             params: identity.seed_params,
             gate_params: seed.gate_params,
             style: identity.style,
@@ -74,7 +74,7 @@ impl SlotChange<'_> {
             alpha_target: Num(identity.target.value()),
             alpha_curve: identity.style.curve(),
             accuracy: Num(seed.accuracy.initial),
-            rng_seed: self.stream.to_string(),
+            rng_seed: self.stream_key.to_string(),
             action_id: self.context.action_id(),
         }
     }
@@ -105,7 +105,7 @@ impl SlotChange<'_> {
 
     fn fossilized(&self, seed: &SeedRecord) -> SeedFossilized {
         SeedFossilized {
-            blueprint: self.blueprint.into(),
+            blueprint: seed.identity.blueprint.clone(),
             params_added: seed.params(),
             alpha: Num(seed.alpha.alpha()),
             age_epochs: seed.age_epochs,
@@ -120,7 +120,7 @@ impl SlotChange<'_> {
     fn pruned(&self, seed: &SeedRecord) -> Option<SeedPruned> {
         let order = self.change.pruned?;
         Some(SeedPruned {
-            blueprint: Some(self.blueprint.into()),
+            blueprint: Some(seed.identity.blueprint.clone()),
             reason: order.reason,
             initiator: order.initiator,
             stage: self.before.map_or(SeedStage::Unknown, |seed| seed.stage),

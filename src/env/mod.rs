@@ -3,24 +3,32 @@
 mod clock;
 mod components;
 mod episode;
+mod events;
+mod growth;
 mod parallel;
 mod slots;
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
+use bevy_platform::cell::SyncCell;
 use tch::Device;
 
 pub use clock::{RunClock, RunLength};
 pub use components::*;
+pub use growth::{Garden, GrowingEnv, GrowingEnvItem};
 pub use parallel::EnvPool;
 pub use slots::{Nursery, SeedOptimizers, SeedSlots, Slot, carry_out};
 
+use crate::data::{DataSet, EvalSet, FeedArithmetic, ResidentData};
 use crate::health::record_failure;
 use crate::host::SlotLayout;
 use crate::scenario::{Scenario, TaskSpec};
-use crate::schedule::{RoundEnd, RoundStart, Startup, Work};
+use crate::schedule::{Act, Assess, RoundEnd, RoundStart, Startup, Work};
+use crate::seed::{Limits, SlotSet};
+use crate::telemetry::EnvContext;
 use crate::torch::Implementation;
 
 /// What is played, resolved and frozen before anything is allocated.
@@ -38,13 +46,32 @@ pub struct Experiment {
     /// The envs that are played, by their index in the run: all of them but for controls.
     pub envs: Vec<usize>,
     /// Rounds `rounds.start..rounds.end` are played.
-    pub rounds: std::ops::Range<u32>,
+    pub rounds: Range<u32>,
+    /// Most configurations of an env's seeds that a step evaluates.
+    pub max_configurations: usize,
 }
 
 impl Experiment {
     /// `round · E + env` (spec 06 §1).
     pub fn episode(&self, round: u32, env: usize) -> u64 {
         u64::from(round) * self.scenario.run.n_envs as u64 + env as u64
+    }
+
+    /// What may be ordered in an env: all of its slots are enabled, and every blueprint fits every slot.
+    pub fn limits(&self) -> Limits {
+        let slots = SlotSet::first(self.layout.len());
+        let Scenario { lifecycle, policy, .. } = &self.scenario;
+        Limits::new(lifecycle, &policy.masks, slots, slots, self.task.max_seeds)
+    }
+
+    /// Where an env stands, for its events.
+    pub fn context(&self, id: &EnvId, clock: &RunClock) -> EnvContext {
+        EnvContext {
+            env: id.index as u32,
+            episode: self.episode(clock.round(), id.index) as u32,
+            round: clock.round(),
+            step: clock.step(),
+        }
     }
 }
 
@@ -54,8 +81,23 @@ pub struct Devices(pub Vec<Device>);
 
 impl Devices {
     pub fn of_env(&self, env: usize) -> Device {
-        self.0[env % self.0.len()]
+        self.0[self.index_of_env(env)]
     }
+
+    /// Entry of the device list on which an env lives.
+    pub fn index_of_env(&self, env: usize) -> usize {
+        env % self.0.len()
+    }
+}
+
+/// The data of the run: one resident copy per entry of [`Devices`].
+#[derive(Resource)]
+pub struct LoadedData {
+    pub set: DataSet,
+    pub feed: FeedArithmetic,
+    pub resident: SyncCell<Vec<ResidentData>>,
+    /// The part that only the final evaluation of an episode reads.
+    pub test: SyncCell<Vec<EvalSet>>,
 }
 
 /// What the start-up self-test chose, and what it refused.
@@ -76,6 +118,8 @@ impl Plugin for EnvPlugin {
         app.register_required_components::<EnvId, EpisodeStats>();
         app.add_systems(Startup, episode::spawn_envs.pipe(record_failure).in_set(Work::SpawnEnvs))
             .add_systems(RoundStart, episode::reset_envs.pipe(record_failure).in_set(Work::ResetEnvs))
+            .add_systems(Assess, episode::track_seeds.in_set(Work::TrackSeeds))
+            .add_systems(Act, growth::advance_lifecycle.pipe(record_failure).in_set(Work::AdvanceLifecycle))
             .add_systems(RoundEnd, episode::teardown_round.in_set(Work::TeardownRound));
     }
 }

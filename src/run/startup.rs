@@ -2,31 +2,27 @@
 
 use std::num::NonZero;
 
+use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
+use bevy_platform::cell::SyncCell;
 
-use crate::data::{self, DataSet, FeedArithmetic, ResidentData};
-use crate::env::{Backend, Devices, EnvPool, Experiment, RunClock, RunLength};
-use crate::health::{EngineError, Failure, Position};
-use crate::scenario::Launch;
+use crate::data::{self, DataError, EvalSet, FeedArithmetic, ResidentData};
+use crate::env::{Backend, Devices, EnvPool, Experiment, LoadedData, RunClock, RunLength};
+use crate::health::{EngineError, Failure, Position, record_failure};
+use crate::scenario::{Launch, MatmulPrecision};
+use crate::schedule::{Startup, Work};
+use crate::seed::BlueprintRegistry;
 use crate::torch::{self, DeviceSpec, SelfTest};
-
-/// The data of the run: one resident copy per device, in the order of [`Devices`].
-#[derive(Resource)]
-pub struct LoadedData {
-    pub set: DataSet,
-    pub feed: FeedArithmetic,
-}
 
 fn at_start(failure: impl Into<Failure>) -> EngineError {
     EngineError { phase: "start-up", position: Position::default(), failure: failure.into() }
 }
 
 /// Process-wide switches, set once before the first tensor (spec 06 U2).
-pub fn init_backend(mut commands: Commands, experiment: Res<Experiment>) -> Result<(), EngineError> {
+fn init_backend(mut commands: Commands, experiment: Res<Experiment>) -> Result<(), EngineError> {
     let run = &experiment.scenario.run;
     torch::keep_freed_blocks();
     torch::set_intra_op_threads(NonZero::<u16>::MIN).map_err(at_start)?;
-    torch::set_matmul_precision(run.matmul_precision).map_err(at_start)?;
     torch::set_deterministic(run.deterministic).map_err(at_start)?;
     let threads = match run.launch {
         Launch::Parallel => experiment.threads.min(experiment.envs.len()),
@@ -38,7 +34,7 @@ pub fn init_backend(mut commands: Commands, experiment: Res<Experiment>) -> Resu
 }
 
 /// Opens what the scenario lists; CUDA is loaded here, and only if it is listed (spec 06 U3).
-pub fn open_devices(mut commands: Commands, experiment: Res<Experiment>) -> Result<(), EngineError> {
+fn open_devices(mut commands: Commands, experiment: Res<Experiment>) -> Result<(), EngineError> {
     let run = &experiment.scenario.run;
     let specs: Vec<DeviceSpec> = run
         .devices
@@ -55,6 +51,9 @@ pub fn open_devices(mut commands: Commands, experiment: Res<Experiment>) -> Resu
     if !cuda.is_empty() {
         torch::load_cuda(&cuda, run.deterministic)
             .map_err(|error| at_start(Failure::Invalid(error.to_string())))?;
+        // On a CPU the lower precisions may mean bf16 arithmetic; they are meant for tensor cores.
+        let precision = if run.deterministic { MatmulPrecision::Highest } else { run.matmul_precision };
+        torch::set_matmul_precision(precision).map_err(at_start)?;
     }
     let devices: Vec<_> = specs.into_iter().map(DeviceSpec::to_tch).collect();
     let tests: Vec<SelfTest> = devices.iter().map(|&device| torch::self_test(device)).collect();
@@ -68,7 +67,7 @@ pub fn open_devices(mut commands: Commands, experiment: Res<Experiment>) -> Resu
 }
 
 /// Loads, checks and uploads the data, and with it fixes the length of the run (spec 06 U4).
-pub fn load_datasets(
+fn load_datasets(
     mut commands: Commands,
     experiment: Res<Experiment>,
     devices: Res<Devices>,
@@ -77,12 +76,14 @@ pub fn load_datasets(
     let scenario = &experiment.scenario;
     let feed =
         FeedArithmetic::new(&experiment.task, scenario.data.feed, &set, scenario.run.n_envs).map_err(at_start)?;
-    let resident = devices
-        .0
-        .iter()
-        .map(|&device| ResidentData::upload(&set, device))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(at_start)?;
+    let upload = |&device| -> Result<_, DataError> {
+        Ok((
+            ResidentData::upload(&set, experiment.task.augment, device)?,
+            EvalSet::upload(&set, &set.test, device)?,
+        ))
+    };
+    let (resident, test) =
+        devices.0.iter().map(upload).collect::<Result<(Vec<_>, Vec<_>), _>>().map_err(at_start)?;
     commands.insert_resource(RunClock::new(RunLength {
         first_round: experiment.rounds.start,
         end_round: experiment.rounds.end,
@@ -90,7 +91,23 @@ pub fn load_datasets(
         train_batches: feed.batches,
         val_batches: feed.val_batches,
     }));
-    commands.insert_resource(LoadedData { set, feed });
-    commands.insert_resource(resident);
+    commands.insert_resource(LoadedData {
+        set,
+        feed,
+        resident: SyncCell::new(resident),
+        test: SyncCell::new(test),
+    });
     Ok(())
+}
+
+/// Opens the backend, the devices and the data.
+pub struct StartupPlugin;
+
+impl Plugin for StartupPlugin {
+    fn build(&self, app: &mut App) {
+        app.init_resource::<BlueprintRegistry>()
+            .add_systems(Startup, init_backend.pipe(record_failure).in_set(Work::InitBackend))
+            .add_systems(Startup, open_devices.pipe(record_failure).in_set(Work::OpenDevices))
+            .add_systems(Startup, load_datasets.pipe(record_failure).in_set(Work::LoadDatasets));
+    }
 }

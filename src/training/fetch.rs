@@ -3,12 +3,11 @@
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 
+use super::GroupNorms;
 use crate::data::{Accumulators, Batch, PackLayout, StepFeed, StepKey};
-use crate::env::{Devices, EnvDevice, EnvId, EnvPool, EnvStream, Experiment, RunClock};
+use crate::env::{Devices, EnvDevice, EnvId, EnvPool, EnvStream, Experiment, LoadedData, RunClock};
 use crate::health::{EngineError, Failure, Position};
-use crate::run::LoadedData;
 use crate::torch::{HostSyncCounter, TorchError};
-use crate::validation::max_configurations;
 
 /// The env's order of samples and its batch buffers.
 #[derive(Component)]
@@ -31,7 +30,7 @@ pub fn equip_envs(
     mut data: ResMut<LoadedData>,
 ) -> Result<(), EngineError> {
     let layout = PackLayout {
-        configs: max_configurations(&experiment.scenario.attribution, experiment.layout.len()),
+        configs: experiment.max_configurations,
         slots: experiment.layout.len(),
     };
     let feed = data.feed;
@@ -45,6 +44,7 @@ pub fn equip_envs(
                 EnvFeed(SyncCell::new(feed_of_env)),
                 EnvAccumulators(SyncCell::new(sums)),
                 BatchSlot(SyncCell::new(None)),
+                GroupNorms::new(device.0, experiment.layout.len()),
             ));
             Ok(())
         };

@@ -7,7 +7,7 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use bevy_platform::cell::SyncCell;
 use smallvec::SmallVec;
-use tch::Tensor;
+use tch::{Device, Tensor};
 
 use super::{BatchSlot, EnvAccumulators, TrainingPrecision};
 use crate::data::{Accumulators, PackLayout, train_loss};
@@ -26,6 +26,13 @@ use crate::torch::{Autocast, GroupNorm, Optimizer, TorchError, clip_group, grad_
 pub struct GroupNorms {
     pub host: SyncCell<GroupNorm>,
     pub seeds: SmallVec<[SyncCell<GroupNorm>; 4]>,
+}
+
+impl GroupNorms {
+    pub fn new(device: Device, slots: usize) -> Self {
+        let norm = || SyncCell::new(GroupNorm::new(device));
+        Self { host: norm(), seeds: (0..slots).map(|_| norm()).collect() }
+    }
 }
 
 /// Everything of an env that a training batch touches.
