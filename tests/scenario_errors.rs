@@ -150,3 +150,14 @@ fn a_warning_does_not_stop_a_scenario() {
     )))"#;
     insta::assert_snapshot!(problems_of(text, &[]));
 }
+
+#[test]
+fn a_wrong_entry_of_a_list_does_not_hide_or_move_the_others() {
+    insta::assert_snapshot!(problems_of(
+        r#"(
+    lifecycle: (slots: [7, "r0c0", "r0c9"]),
+    policy: (heuristic: (rotation: ["conv_lite", "norm", "noop"])),
+)"#,
+        &[]
+    ));
+}

@@ -17,6 +17,29 @@ pub struct Checked {
     pub problems: Vec<Problem>,
     /// Where the value of each path stands.
     pub places: BTreeMap<String, Span>,
+    /// For lists that lost entries: the indices, as written, of those that remain.
+    pub kept: BTreeMap<String, Vec<usize>>,
+}
+
+impl Checked {
+    /// The path, as written, of a path into the clean tree.
+    pub fn written_path(&self, path: &str) -> String {
+        let mut written = String::new();
+        for (position, part) in path.split('[').enumerate() {
+            if position == 0 {
+                written.push_str(part);
+                continue;
+            }
+            let (index, rest) = part.split_once(']').unwrap_or((part, ""));
+            let kept = self.kept.get(&written);
+            let original = kept
+                .zip(index.parse::<usize>().ok())
+                .and_then(|(kept, index)| kept.get(index).map(usize::to_string));
+            let index = original.as_deref().unwrap_or(index);
+            written = format!("{written}[{index}]{rest}");
+        }
+        written
+    }
 }
 
 /// Checks `node` against `kind`. `texts` are the sources that spans point into; `bare` says of a source whether
@@ -34,12 +57,14 @@ pub fn check(
         bare,
         problems: Vec::new(),
         places: BTreeMap::new(),
+        kept: BTreeMap::new(),
     };
     let clean = checker.value(kind, node, "");
     Checked {
         clean,
         problems: checker.problems,
         places: checker.places,
+        kept: checker.kept,
     }
 }
 
@@ -49,6 +74,7 @@ struct Checker<'a> {
     bare: &'a dyn Fn(usize) -> bool,
     problems: Vec<Problem>,
     places: BTreeMap<String, Span>,
+    kept: BTreeMap<String, Vec<usize>>,
 }
 
 impl Checker<'_> {
@@ -116,10 +142,15 @@ impl Checker<'_> {
                 let Value::List(items) = &node.value else {
                     return self.wrong_type(kind, node, path);
                 };
-                let clean = items.iter().enumerate();
-                let clean: Vec<_> = clean
-                    .filter_map(|(i, item)| self.value(inner, item, &format!("{path}[{i}]")))
-                    .collect();
+                let indexed = items.iter().enumerate();
+                let (kept, clean): (Vec<_>, Vec<_>) = indexed
+                    .filter_map(|(i, item)| {
+                        Some((i, self.value(inner, item, &format!("{path}[{i}]"))?))
+                    })
+                    .unzip();
+                if kept.len() < items.len() {
+                    self.kept.insert(path.into(), kept);
+                }
                 Some(Node::new(Value::List(clean), node.span))
             }
             Kind::Pair(inner) => match &node.value {

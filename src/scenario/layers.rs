@@ -53,14 +53,14 @@ impl Override {
     }
 
     /// Whether both set the same field, or one a part of the other's.
-    pub fn overlaps(&self, other: &Self) -> bool {
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
         let (mine, theirs) = (schema::segments(&self.path), schema::segments(&other.path));
         let shared = mine.len().min(theirs.len());
         mine[..shared] == theirs[..shared]
     }
 
     /// Whether the value is text as it stands: what a text field takes without quotes.
-    pub fn is_plain_text(&self, root: &'static Kind) -> bool {
+    pub(super) fn is_plain_text(&self, root: &'static Kind) -> bool {
         let kind = match schema::lookup(root, &self.path) {
             Ok(found) => found.kind,
             Err(_) => return false,

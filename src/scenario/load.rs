@@ -66,19 +66,17 @@ pub fn load(input: &Input<'_>, catalog: &Catalog) -> Result<Loaded, Report> {
         )
     };
     let checked = check(&SCENARIO, &root, catalog, &texts, &bare);
-    let Checked {
-        clean,
-        problems,
-        places,
-    } = checked;
-    layering.problems.extend(problems);
+    layering.problems.extend(checked.problems.iter().cloned());
 
     let whole = Span {
         source: FILE,
         start: 0,
         end: 0,
     };
-    let read = clean.map(|node| ron_options().from_str::<Scenario>(&node.to_string()));
+    let read = checked
+        .clean
+        .as_ref()
+        .map(|node| ron_options().from_str::<Scenario>(&node.to_string()));
     let mut resolved = None;
     match read {
         Some(Ok(mut scenario)) => {
@@ -87,7 +85,7 @@ pub fn load(input: &Input<'_>, catalog: &Catalog) -> Result<Loaded, Report> {
             }
             if let Ok(task) = scenario.task_spec(catalog) {
                 let findings = validate(&scenario, &task, catalog);
-                layering.add_findings(findings, &places);
+                layering.add_findings(findings, &checked);
                 resolved = task.slot_ids().ok().map(|slots| (scenario, task, slots));
             }
         }
@@ -97,7 +95,7 @@ pub fn load(input: &Input<'_>, catalog: &Catalog) -> Result<Loaded, Report> {
         }
         _ => {}
     }
-    let origins = layering.origins(&places);
+    let origins = layering.origins(&checked.places);
     let report = Report::new(layering.sources, layering.problems);
     match resolved {
         Some((scenario, task, slots)) if !report.has_errors() => Ok(Loaded {
@@ -232,7 +230,7 @@ impl Layering {
     }
 
     /// Findings about values that are sound in themselves, at the first of their fields that the user wrote.
-    fn add_findings(&mut self, findings: Vec<Finding>, places: &BTreeMap<String, Span>) {
+    fn add_findings(&mut self, findings: Vec<Finding>, checked: &Checked) {
         let known: Vec<String> = self
             .problems
             .iter()
@@ -243,7 +241,10 @@ impl Layering {
                 .strip_prefix(outer)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
-        for finding in findings {
+        for mut finding in findings {
+            for path in &mut finding.paths {
+                *path = checked.written_path(path);
+            }
             let follows_from_another = finding.paths.iter().any(|path| {
                 known
                     .iter()
@@ -253,7 +254,7 @@ impl Layering {
                 continue;
             }
             let written = finding.paths.iter().find_map(|path| {
-                let span = *places.get(path)?;
+                let span = *checked.places.get(path)?;
                 (self.sources[span.source].kind != SourceKind::Defaults).then_some((path, span))
             });
             let whole = Span {

@@ -348,16 +348,18 @@ fn check_controller(
 fn check_entries(entries: &[ScheduleEntry], task: &TaskSpec, findings: &mut Findings) {
     let mut previous = 0;
     for (index, entry) in entries.iter().enumerate() {
-        let path = format!("policy.schedule.entries[{index}]");
+        let step_path = format!("policy.schedule.entries[{index}].step");
+        let slot_path = format!("policy.schedule.entries[{index}].command.slot");
         if entry.step <= previous {
             let message = format!("step {} does not come after step {previous}", entry.step);
-            findings.error([format!("{path}.step")], message);
+            findings.error([step_path.as_str()], message);
         } else if entry.step > task.max_steps {
             let message = format!(
                 "step {} lies beyond the episode's {} steps",
                 entry.step, task.max_steps
             );
-            findings.error([format!("{path}.step")], message);
+            let paths = [step_path.as_str(), "run.max_steps", "task.max_steps"];
+            findings.error(paths, message);
         }
         previous = entry.step;
         let slot = entry.command.slot();
@@ -367,7 +369,8 @@ fn check_entries(entries: &[ScheduleEntry], task: &TaskSpec, findings: &mut Find
                 "slot {slot} is not enabled; valid: {}",
                 task.slots.join(", ")
             );
-            findings.error([format!("{path}.command.slot")], message);
+            let paths = [slot_path.as_str(), "lifecycle.slots", "task.slots"];
+            findings.error(paths, message);
         }
     }
 }
