@@ -1,11 +1,12 @@
 use tch::{Device, Kind, Tensor};
 
+use super::fixtures::{largest, perturb};
 use super::graft::{SlotUse, UseKind, forward, use_kind};
 use super::{CnnHost, Host, Mode};
 use crate::random::{Domain, RunRng};
 use crate::scenario::{CnnSpec, IsolationConfig};
 use crate::seed::{AlphaAlgorithm, BlueprintRegistry, SeedInstance, SeedStage};
-use crate::torch::{NoGrad, is_channels_last};
+use crate::torch::is_channels_last;
 
 fn host() -> CnnHost {
     let spec = CnnSpec {
@@ -38,13 +39,7 @@ fn seed(id: &str, dim: i64) -> SeedInstance {
         Device::Cpu,
     )
     .unwrap();
-    let _no_grad = NoGrad::new();
-    for param in seed.params() {
-        let _ = param
-            .tensor
-            .shallow_clone()
-            .g_add_(&(param.tensor.randn_like() * 0.3));
-    }
+    perturb(seed.params());
     seed
 }
 
@@ -121,11 +116,7 @@ fn incubation_leaves_the_host_bit_for_bit_alone() {
         assert!(gradient.equal(&expected));
     }
     for param in seed.module.params().trainable() {
-        assert!(
-            param.tensor.grad().abs().max().double_value(&[]) > 0.0,
-            "{}",
-            param.name
-        );
+        assert!(largest(&param.tensor.grad()) > 0.0, "{}", param.name);
     }
 }
 

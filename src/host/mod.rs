@@ -8,6 +8,8 @@ mod cnn;
 #[cfg(test)]
 mod cnn_tests;
 mod conv;
+#[cfg(test)]
+pub(crate) mod fixtures;
 pub mod graft;
 #[cfg(test)]
 mod graft_tests;

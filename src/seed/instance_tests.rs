@@ -4,6 +4,7 @@ use super::{
     AlphaAlgorithm, BlendError, BlueprintRegistry, GateNetwork, Residual, SeedInstance, SeedModule,
     straight_through,
 };
+use crate::host::fixtures::{largest, perturb};
 use crate::host::{Mode, ParamSet};
 use crate::random::{Domain, RunRng};
 
@@ -94,12 +95,12 @@ fn isolation_cuts_only_the_path_through_the_seed() {
             .blend(&h, alpha, AlphaAlgorithm::Add, isolated, Mode::Train)
             .unwrap();
         y.backward();
-        (y.double_value(&[0]), w.grad().double_value(&[0]))
+        (values(&y)[0], values(&w.grad())[0])
     };
 
     assert_eq!(run(1.0, true), (9.0, 3.0));
     let (y, gradient) = run(0.3, true);
-    assert!((y - 6.9).abs() < 1e-6 && gradient == 3.0);
+    assert!((y - 6.9_f32).abs() < 1e-6 && gradient == 3.0);
     assert_eq!(run(1.0, false), (9.0, 4.5));
 }
 
@@ -144,7 +145,7 @@ fn a_gate_starts_at_half_and_learns_from_the_first_blended_step() {
         Device::Cpu,
     )
     .unwrap();
-    perturb(&seed);
+    perturb(seed.module.params().trainable());
     let h = Tensor::randn([4, 8, 6, 6], (Kind::Float, Device::Cpu));
     let gate: &GateNetwork = seed.gate.as_ref().unwrap();
     assert_eq!(values(&gate.forward(&h).unwrap().view([-1])), [0.5; 4]);
@@ -155,20 +156,9 @@ fn a_gate_starts_at_half_and_learns_from_the_first_blended_step() {
     y.square().sum(Kind::Float).backward();
     let gradient = |name: &str| {
         let param = seed.params().find(|param| param.name == name).unwrap();
-        param.tensor.grad().abs().max().double_value(&[])
+        largest(&param.tensor.grad())
     };
     assert!(gradient("gate.output.weight") > 0.0 && gradient("gate.output.bias") > 0.0);
-}
-
-/// Moves a fresh module away from the identity, its gate excepted.
-fn perturb(seed: &SeedInstance) {
-    let _no_grad = tch::no_grad_guard();
-    for param in seed.module.params().trainable() {
-        let _ = param
-            .tensor
-            .shallow_clone()
-            .g_add_(&(param.tensor.randn_like() * 0.3));
-    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::coalition_tree::{BlockRun, Stop};
 use super::{
     CoalitionError, CoalitionPlan, CoalitionTree, EvalHost, FoldedHost, LiveSlot, coalition_forward,
 };
+use crate::host::fixtures::{largest, perturb};
 use crate::host::graft::{SlotUse, UseKind, forward};
 use crate::host::{CnnHost, Host, InjectionSpec, Mode};
 use crate::random::{Domain, RunRng};
@@ -69,12 +70,7 @@ impl Grown {
                     Device::Cpu,
                 )
                 .unwrap();
-                for param in seed.params() {
-                    let _ = param
-                        .tensor
-                        .shallow_clone()
-                        .g_add_(&(param.tensor.randn_like() * 0.3));
-                }
+                perturb(seed.params());
                 seed
             })
             .collect();
@@ -132,10 +128,7 @@ impl Grown {
                 None => true,
             };
             let block = logits.narrow(0, 6 * k as i64, 6);
-            let difference = (block - self.separate(is_on, &x))
-                .abs()
-                .max()
-                .double_value(&[]);
+            let difference = largest(&(block - self.separate(is_on, &x)));
             assert!(
                 difference <= tolerance,
                 "mask {mask:#b} of {plan:?} is off by {difference}"
@@ -212,13 +205,7 @@ fn chunks_do_not_change_the_logits() {
         let chunk =
             coalition_forward(&grown.host, &live, &tree, &x.narrow(0, start, samples)).unwrap();
         let expected = whole.narrow(1, start, samples);
-        assert!(
-            (chunk.view([8, samples, 10]) - expected)
-                .abs()
-                .max()
-                .double_value(&[])
-                <= 1e-5
-        );
+        assert!(largest(&(chunk.view([8, samples, 10]) - expected)) <= 1e-5);
     }
 }
 
@@ -397,7 +384,7 @@ fn folding_equals_the_unfolded_host_and_follows_it_in_place() {
             folded.evaluate(0..8, &x),
             Err(crate::host::HostError::BadRange { .. })
         ));
-        (logits - expected).abs().max().double_value(&[])
+        largest(&(logits - expected))
     };
     assert!(difference(&folded) <= 1e-5);
 
