@@ -37,7 +37,7 @@ pub enum Failure {
     #[error(transparent)]
     Blueprint(#[from] crate::seed::BlueprintError),
     #[error(transparent)]
-    Graft(#[from] crate::host::GraftError),
+    Graft(#[from] crate::host::graft::GraftError),
     #[error(transparent)]
     Coalition(#[from] crate::validation::CoalitionError),
     #[error(transparent)]

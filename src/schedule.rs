@@ -133,8 +133,8 @@ pub enum Work {
     ExecuteAction,
     AdvanceLifecycle,
     UpdateTracking,
+    EvaluateTest,
     EmitStep,
-    EndEpisodes,
     FinishEpisodes,
     EndControllerEpisodes,
     RoundStats,
@@ -177,7 +177,7 @@ const ACT: Table = &[
     (EngineSet::Lifecycle, &[Work::AdvanceLifecycle]),
     (EngineSet::Record, &[Work::UpdateTracking]),
 ];
-const STEP_END: Table = &[(EngineSet::Record, &[Work::EmitStep, Work::EndEpisodes])];
+const STEP_END: Table = &[(EngineSet::Record, &[Work::EvaluateTest, Work::EmitStep])];
 const ROUND_END: Table = &[(EngineSet::Record, &[Work::FinishEpisodes, Work::EndControllerEpisodes, Work::RoundStats, Work::TeardownRound])];
 const SHUTDOWN: Table = &[(EngineSet::Prepare, &[Work::MeasureControl, Work::FinishRun])];
 

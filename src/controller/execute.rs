@@ -3,10 +3,10 @@
 use bevy_ecs::prelude::*;
 
 use super::systems::{Chosen, CommandStatus, Outcome};
-use crate::env::{Experiment, Garden, GrowingEnv, GrowingEnvItem, SeedSlots, ValMetrics};
+use crate::env::{Garden, GrowingEnv, GrowingEnvItem, ValMetrics};
 use crate::health::{EngineError, Failure};
 use crate::seed::{
-    AlphaOrder, BlueprintError, BlueprintRegistry, FailureReason, GateNetwork, Germination, LifecycleCommand,
+    AlphaOrder, BlueprintError, FailureReason, GateNetwork, Germination, LifecycleCommand,
     LifecycleOp, Plan, Refusal, Rules, SeedIdentity, SlotView, advance, command_legal, fossilize, germinate, prune,
     set_alpha_target,
 };
@@ -84,5 +84,40 @@ fn plan(
         LifecycleCommand::Prune { slot, speed, curve } => prune(seed(slot)?, speed, curve, rules),
         LifecycleCommand::Fossilize { slot } => fossilize(seed(slot)?, rules),
         LifecycleCommand::Advance { slot } => advance(seed(slot)?, rules),
+    }
+}
+
+/// Who a new seed is. Its parameter count comes from the blueprint, so nothing is built for a refusal.
+fn identity(command: &LifecycleCommand, env: &GrowingEnvItem, garden: &Garden) -> Result<SeedIdentity, Refusal> {
+    let LifecycleCommand::Germinate { slot, blueprint, style, tempo, target } = *command else {
+        return Err(FailureReason::BlueprintUnavailable.into());
+    };
+    let recipe = garden.blueprints.get(blueprint).map_err(|_| FailureReason::BlueprintUnavailable)?;
+    let slot = &env.slots.0[slot];
+    let episode = garden.experiment.episode(garden.clock.round(), env.id.index);
+    Ok(SeedIdentity {
+        seed_id: format!("e{episode}.{}.{}", slot.spec.slot, slot.germinations),
+        germination: env.stats.germinated,
+        slot: slot.spec.slot,
+        blueprint: recipe.id().into(),
+        blueprint_index: blueprint,
+        style,
+        tempo,
+        target,
+        seed_params: recipe.param_count(slot.spec.channels),
+        host_params: env.host_params.0,
+    })
+}
+
+/// Growth that the device has no memory for is a failed command; anything else ends the run.
+fn recoverable(failure: Failure) -> Result<FailureReason, Failure> {
+    let torch = match &failure {
+        Failure::Torch(error) => error.clone(),
+        Failure::Blueprint(BlueprintError::Torch(error)) => TorchError::classify(error.to_string()),
+        _ => return Err(failure),
+    };
+    match torch {
+        TorchError::OutOfMemory(_) => Ok(FailureReason::OutOfMemory),
+        _ => Err(failure),
     }
 }

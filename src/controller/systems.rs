@@ -112,7 +112,7 @@ fn build_controller(
 ) -> Result<(), EngineError> {
     let scenario = &experiment.scenario;
     let slots: Vec<_> = experiment.layout.slots().iter().map(|spec| spec.slot).collect();
-    let names: Vec<&str> = blueprints.names();
+    let names: Vec<&str> = blueprints.names().collect();
     let selectable = selectable(&blueprints, scenario.lifecycle.allow_parameterless_seeds);
     let context = BuildContext {
         policy: &scenario.policy,

@@ -33,6 +33,10 @@ pub struct EnvStream(pub SyncCell<Stream>);
 #[derive(Component)]
 pub struct HostModel(pub SyncCell<CnnHost>);
 
+/// Trainable values of the host; fixed for the run.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostParams(pub u64);
+
 #[derive(Component)]
 pub struct HostOptimizer(pub SyncCell<Optimizer>);
 

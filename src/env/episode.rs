@@ -38,6 +38,7 @@ pub fn spawn_envs(
             EnvId { index, group: 0, index_in_group: index },
             EnvDevice(device),
             EnvStream(SyncCell::new(stream)),
+            HostParams(host.params().count()),
             HostModel(SyncCell::new(host)),
             HostOptimizer(SyncCell::new(optimizer)),
             SeedSlots::new(slots),

@@ -88,7 +88,7 @@ impl SlotChange<'_> {
             alpha: Num(transition.alpha),
             epochs_in_stage: transition.epochs_in_stage,
             accuracy_delta: Num(transition.accuracy_delta),
-            curve: is_ramping.then(|| seed.alpha.shape().curve()),
+            curve: is_ramping.then(|| seed.alpha.shape().curve),
             gradient_ratio: seed.gradient.ratio.map(Num),
             vanishing: seed.gradient.has_vanishing,
             exploding: seed.gradient.has_exploding,

@@ -9,7 +9,7 @@ use super::slots::{Nursery, carry_out};
 use super::*;
 use crate::health::{EngineError, Failure, Position};
 use crate::seed::{BlueprintRegistry, Limits, Plan, Rules, SeedStage, tick};
-use crate::telemetry::{Event, TelemetryOutbox};
+use crate::telemetry::TelemetryOutbox;
 
 /// Everything of an env that growth changes.
 #[derive(QueryData)]
@@ -21,6 +21,7 @@ pub struct GrowingEnv {
     pub slots: &'static mut SeedSlots,
     pub optimizers: &'static mut SeedOptimizers,
     pub stats: &'static mut EpisodeStats,
+    pub host_params: &'static HostParams,
 }
 
 /// Everything outside an env that growth depends on.
@@ -86,10 +87,6 @@ impl Garden<'_> {
         self.outbox.extend(change.events());
         count(&mut env.stats, &change, min_contribution);
         Ok(())
-    }
-
-    pub fn tell(&mut self, event: Event) {
-        self.outbox.push(event);
     }
 }
 

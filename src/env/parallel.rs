@@ -2,6 +2,8 @@
 //!
 //! An env's numbers depend on its own components only, so neither the number of workers nor their timing shows in them.
 
+use std::num::NonZero;
+
 use bevy_ecs::prelude::*;
 use rayon::prelude::*;
 
@@ -21,7 +23,12 @@ impl EnvPool {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads.max(1))
             .thread_name(|index| format!("env-worker-{index}"))
-            .start_handler(|_| torch::set_intra_op_threads(1))
+            .start_handler(|_| {
+                // Envs run side by side; a worker whose setting fails is slower, not wrong.
+                if let Err(error) = torch::set_intra_op_threads(NonZero::<u16>::MIN) {
+                    tracing::warn!("an env worker keeps libtorch's own number of threads: {error}");
+                }
+            })
             .build()
             .map_err(|error| Failure::Invalid(format!("the {threads} env workers could not be started: {error}")))?;
         Ok(Self { pool })

@@ -48,7 +48,7 @@ impl SeedSlots {
 
     /// What everyone outside the lifecycle sees, in policy order.
     pub fn reports(&self, blueprints: &BlueprintRegistry) -> SmallVec<[Option<SeedReport>; 4]> {
-        self.records().map(|record| record.map(|seed| seed.report(blueprints.name(seed.identity.blueprint_index)))).collect()
+        self.records().map(|record| record.map(|seed| seed.report(blueprints.name_of(seed.identity.blueprint_index)))).collect()
     }
 
     /// Empties every slot for a new episode.

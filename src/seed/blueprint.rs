@@ -165,6 +165,16 @@ impl BlueprintRegistry {
         entries.filter_map(|(index, entry)| Some((index, entry.as_deref()?)))
     }
 
+    /// Ids by index; empty where this build has no blueprint.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        (0..self.entries.len()).map(|index| self.name_of(index))
+    }
+
+    /// Id of blueprint `index`, empty if there is none.
+    pub fn name_of(&self, index: usize) -> &'static str {
+        self.get(index).map_or("", |blueprint| blueprint.id())
+    }
+
     /// # Errors
     /// [`BlueprintError::UnknownIndex`] lists what there is.
     pub fn get(&self, index: usize) -> Result<&dyn Blueprint, BlueprintError> {

@@ -16,7 +16,8 @@ use crate::env::{
     Slot,
 };
 use crate::health::{EngineError, Failure};
-use crate::host::{self, Mode, SlotUse, contribution};
+use crate::host::Mode;
+use crate::host::graft::{self, SlotUse, use_kind};
 use crate::scenario::LifecycleConfig;
 use crate::seed::{GradientThresholds, SeedInstance, SeedRecord, SeedStage, trains};
 use crate::torch::{Autocast, GroupNorm, Optimizer, TorchError, clip_group, grad_stats};
@@ -77,7 +78,7 @@ pub fn forward_backward(
             let y = part(&batch.y, first_row, rows, batch.n)?;
             let logits = {
                 let _autocast = precision.0.map(|kind| Autocast::new(env.device.0, kind)).transpose()?;
-                host::forward(host, &uses, &x, Mode::Train)?
+                graft::forward(host, &uses, &x, Mode::Train)?
             };
             let loss = train_loss(&logits, &y, experiment.task.label_smoothing).map_err(TorchError::from)?;
             let objective = if rows == batch.n {
@@ -112,9 +113,9 @@ fn training_slots<'a>(slots: &'a mut [Slot], lifecycle: &LifecycleConfig) -> Sma
         .filter_map(|slot| {
             let (seed, module) = (slot.record.as_ref()?, slot.module.as_mut()?);
             let isolation = &lifecycle.isolation.cnn;
-            let contribution =
-                contribution(seed.stage, seed.alpha.alpha(), seed.algorithm, isolation, Mode::Train)?;
-            Some(SlotUse { boundary: slot.spec.boundary, instance: module.get() as &SeedInstance, contribution })
+            let kind =
+                use_kind(seed.stage, seed.alpha.alpha(), seed.algorithm, isolation, Mode::Train)?;
+            Some(SlotUse { boundary: slot.spec.boundary, instance: module.get() as &SeedInstance, kind })
         })
         .collect();
     uses.sort_unstable_by_key(|slot| slot.boundary);

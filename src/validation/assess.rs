@@ -9,7 +9,7 @@ use super::sync::StepResult;
 use super::*;
 use crate::env::{EnvId, Experiment, LoadedData, RunClock, SeedSlots};
 use crate::health::{EngineError, Failure, Position, record_failure};
-use crate::schedule::{Assess, Startup, StepSync, ValBatch, Work};
+use crate::schedule::{Assess, Startup, StepEnd, StepSync, ValBatch, Work};
 use crate::seed::Interactions;
 
 /// The step's measured configurations; `None` where only the network as it is was evaluated.
@@ -27,12 +27,14 @@ impl Plugin for ValidationPlugin {
         app.register_required_components::<EnvId, ValPlan>();
         app.register_required_components::<EnvId, StepResult>();
         app.register_required_components::<EnvId, Counterfactual>();
+        app.register_required_components::<EnvId, TestResult>();
         app.add_systems(Startup, pass::equip_envs.pipe(record_failure).in_set(Work::EquipValidation))
             .add_systems(ValBatch, pass::plan_val.pipe(record_failure).in_set(Work::PlanVal))
             .add_systems(ValBatch, pass::evaluate_batch.pipe(record_failure).in_set(Work::CoalitionForward))
             .add_systems(StepSync, sync::enqueue_reads.pipe(record_failure).in_set(Work::EnqueueReads))
             .add_systems(StepSync, sync::wait_all.pipe(record_failure).in_set(Work::WaitAll))
             .add_systems(StepSync, sync::unpack.pipe(record_failure).in_set(Work::Unpack))
+            .add_systems(StepEnd, final_test::evaluate_test.pipe(record_failure).in_set(Work::EvaluateTest))
             .add_systems(Assess, sync::derive_metrics.in_set(Work::DeriveMetrics))
             .add_systems(Assess, attribute.pipe(record_failure).in_set(Work::Attribute));
     }

@@ -50,7 +50,7 @@ impl Stop {
 }
 
 /// Work of one validation sample, in floating-point operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ValidationFlops {
     pub tree: u64,
     /// The whole network, once for every configuration.

@@ -9,6 +9,7 @@ mod coalition;
 #[cfg(test)]
 mod coalition_tests;
 mod coalition_tree;
+mod final_test;
 mod folding;
 mod pass;
 mod plan;
@@ -19,6 +20,7 @@ pub use assess::{Counterfactual, ValidationPlugin};
 pub use attribution::*;
 pub use coalition::*;
 pub use coalition_tree::*;
+pub use final_test::TestResult;
 pub use folding::*;
 pub use pass::{FoldedModel, MAIN, ValBatches, ValPlan, ValidatingEnv, live_slots, max_configurations};
 pub use plan::*;

@@ -11,7 +11,8 @@ use crate::env::{
     Devices, EnvDevice, EnvId, EnvPool, EnvStream, Experiment, HostModel, LoadedData, RunClock, SeedSlots, Slot,
 };
 use crate::health::{EngineError, Failure, Position};
-use crate::host::{Contribution, Mode, contribution};
+use crate::host::Mode;
+use crate::host::graft::{UseKind, use_kind};
 use crate::random::{Domain, derive};
 use crate::scenario::{AttributionConfig, AttributionStrategy, LifecycleConfig};
 use crate::torch::{Inference, TorchError};
@@ -87,15 +88,15 @@ pub fn live_slots<'a>(slots: &'a mut [Slot], lifecycle: &LifecycleConfig) -> Sma
         .filter_map(|(index, slot)| {
             let (seed, module) = (slot.record.as_ref()?, slot.module.as_mut()?);
             let (alpha, algorithm) = (seed.alpha.alpha(), seed.algorithm);
-            match contribution(seed.stage, alpha, algorithm, &lifecycle.isolation.cnn, Mode::Eval)? {
-                Contribution::Blend { .. } => Some(LiveSlot {
+            match use_kind(seed.stage, alpha, algorithm, &lifecycle.isolation.cnn, Mode::Eval)? {
+                UseKind::Blend { .. } => Some(LiveSlot {
                     slot: index,
                     boundary: slot.spec.boundary,
                     instance: module.get(),
                     alpha,
                     algorithm,
                 }),
-                Contribution::StraightThrough => None,
+                UseKind::StraightThrough => None,
             }
         })
         .collect();

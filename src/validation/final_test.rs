@@ -1,0 +1,85 @@
+//! The last word on an episode: its committed network on the test part, which nothing else reads (spec 02 §4.1).
+
+use bevy_ecs::prelude::*;
+use bevy_ecs::query::QueryData;
+use smallvec::SmallVec;
+
+use super::pass::{FoldedModel, live_slots};
+use super::{CoalitionPlan, CoalitionTree, coalition_forward};
+use crate::data::evaluate_rows;
+use crate::env::{Devices, EnvDevice, EnvId, EnvStream, Experiment, LoadedData, RunClock, SeedSlots};
+use crate::health::{EngineError, Failure, Position};
+use crate::seed::SeedStage;
+use crate::torch::{HostSyncCounter, Inference, TorchError, read_f64};
+
+/// Accuracy (percent) and loss (nats) of the host with its fossilized seeds alone; `None` until the episode ends.
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
+pub struct TestResult(pub Option<(f64, f64)>);
+
+#[derive(QueryData)]
+#[query_data(mutable)]
+pub struct TestedEnv {
+    id: &'static EnvId,
+    device: &'static EnvDevice,
+    stream: &'static mut EnvStream,
+    folded: &'static mut FoldedModel,
+    slots: &'static mut SeedSlots,
+    result: &'static mut TestResult,
+}
+
+/// Evaluates every env at its last step; one read per env and episode.
+pub fn evaluate_test(
+    mut envs: Query<TestedEnv>,
+    clock: Res<RunClock>,
+    experiment: Res<Experiment>,
+    devices: Res<Devices>,
+    mut data: ResMut<LoadedData>,
+    syncs: Res<HostSyncCounter>,
+) -> Result<(), EngineError> {
+    for mut env in &mut envs {
+        env.result.0 = None;
+        if !clock.is_last_step() {
+            continue;
+        }
+        let set = &data.test.get()[devices.index_of_env(env.id.index)];
+        let batches = set.batches(experiment.task.batch_size, usize::MAX);
+        env.result.0 = Some(test(&mut env, &batches, &experiment, &syncs).map_err(|failure| EngineError {
+            phase: "final test",
+            position: Position { env: Some(env.id.index), ..clock.position() },
+            failure,
+        })?);
+    }
+    Ok(())
+}
+
+fn test(
+    env: &mut TestedEnvItem,
+    batches: &[crate::data::Batch],
+    experiment: &Experiment,
+    syncs: &HostSyncCounter,
+) -> Result<(f64, f64), Failure> {
+    let _guard = env.stream.0.get().enter()?;
+    let is_committed: SmallVec<[bool; 4]> = env
+        .slots
+        .records()
+        .map(|record| record.is_some_and(|seed| seed.stage == SeedStage::Fossilized))
+        .collect();
+    let mut live = live_slots(&mut env.slots.0, &experiment.scenario.lifecycle);
+    live.retain(|slot| is_committed[slot.slot]);
+    let plan = CoalitionPlan { players: SmallVec::new(), masks: vec![0] };
+    let tree = CoalitionTree::new(&plan, &live, env.device.0)?;
+    let _inference = Inference::new()?;
+    let (mut correct, mut loss, mut samples) = (0.0, 0.0, 0);
+    for batch in batches {
+        let logits = coalition_forward(&*env.folded.0.get(), &live, &tree, &batch.x)?;
+        let (losses, is_correct) = evaluate_rows(&logits, &batch.y).map_err(TorchError::from)?;
+        correct += sum(&is_correct, syncs)?;
+        loss += sum(&losses, syncs)?;
+        samples += batch.n;
+    }
+    Ok((100.0 * correct / samples as f64, loss / samples as f64))
+}
+
+fn sum(values: &tch::Tensor, syncs: &HostSyncCounter) -> Result<f64, TorchError> {
+    Ok(read_f64(&values.f_sum(tch::Kind::Double)?, syncs)?.into_iter().sum())
+}
