@@ -1,8 +1,9 @@
 //! How a run fares: the first failure of any system stops the schedules, with its place attached.
 
-use bevy_ecs::prelude::*;
+use std::error::Error;
+use std::fmt;
 
-use crate::torch::TorchError;
+use bevy_ecs::prelude::*;
 
 /// Where in a run something happened; `None` where it does not apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,8 +14,8 @@ pub struct Position {
     pub env: Option<usize>,
 }
 
-impl std::fmt::Display for Position {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [
             self.round.map(|round| format!("round {round}")),
             self.step.map(|step| format!("step {step}")),
@@ -25,27 +26,33 @@ impl std::fmt::Display for Position {
     }
 }
 
-/// What went wrong, by subject.
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    #[error(transparent)]
-    Torch(#[from] TorchError),
-    #[error(transparent)]
-    Data(#[from] crate::data::DataError),
-    #[error(transparent)]
-    Host(#[from] crate::host::HostError),
-    #[error(transparent)]
-    Blueprint(#[from] crate::seed::BlueprintError),
-    #[error(transparent)]
-    Graft(#[from] crate::host::graft::GraftError),
-    #[error(transparent)]
-    Coalition(#[from] crate::validation::CoalitionError),
-    #[error(transparent)]
-    Policy(#[from] crate::controller::PolicyError),
-    #[error(transparent)]
-    Telemetry(#[from] crate::telemetry::TelemetryError),
-    #[error("{0}")]
-    Invalid(String),
+/// The cause of a failure: an error of whatever subject it arose in. This module knows none of them, so that all can
+/// use it.
+#[derive(Debug)]
+pub struct Failure(Box<dyn Error + Send + Sync>);
+
+impl Failure {
+    /// A cause that has no error type of its own.
+    pub fn message(text: impl Into<String>) -> Self {
+        Self(text.into().into())
+    }
+
+    /// The cause, if it is an `E`.
+    pub fn cause<E: Error + 'static>(&self) -> Option<&E> {
+        self.0.downcast_ref()
+    }
+}
+
+impl<E: Error + Send + Sync + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self(Box::new(error))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
 /// A failure of the run and where it happened (spec 06 §14).
@@ -54,7 +61,6 @@ pub enum Failure {
 pub struct EngineError {
     pub phase: &'static str,
     pub position: Position,
-    #[source]
     pub failure: Failure,
 }
 

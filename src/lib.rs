@@ -17,3 +17,55 @@ pub mod telemetry;
 pub mod torch;
 pub mod training;
 pub mod validation;
+
+pub mod prelude;
+
+use bevy_app::{PluginGroup, PluginGroupBuilder};
+
+use scenario::TelemetryConfig;
+
+/// The engine: every subject's plugin. Any of them can be disabled or replaced, as an application's own.
+pub struct SimicPlugins {
+    telemetry: TelemetryConfig,
+    is_recorded: bool,
+}
+
+impl SimicPlugins {
+    /// With a run directory, sinks and a summary; needs a [`run::RunRequest`] beside the [`env::Experiment`].
+    pub fn recorded(telemetry: &TelemetryConfig) -> Self {
+        Self {
+            telemetry: *telemetry,
+            is_recorded: true,
+        }
+    }
+
+    /// In memory alone: nothing is written or printed.
+    pub fn unrecorded() -> Self {
+        let telemetry = TelemetryConfig {
+            level: scenario::TelemetryLevel::Off,
+            ..TelemetryConfig::default()
+        };
+        Self {
+            telemetry,
+            is_recorded: false,
+        }
+    }
+}
+
+impl PluginGroup for SimicPlugins {
+    fn build(self) -> PluginGroupBuilder {
+        let group = PluginGroupBuilder::start::<Self>()
+            .add(schedule::SchedulePlugin)
+            .add(telemetry::TelemetryPlugin { config: self.telemetry })
+            .add(run::StartupPlugin)
+            .add(env::EnvPlugin)
+            .add(training::TrainingPlugin)
+            .add(validation::ValidationPlugin)
+            .add(controller::ControllerPlugin);
+        if self.is_recorded {
+            group.add(run::RecordPlugin)
+        } else {
+            group
+        }
+    }
+}

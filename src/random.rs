@@ -72,9 +72,7 @@ pub const fn mix(x: u64) -> u64 {
 /// The seed of one stream: `seed` and `domain` name the family, `indices` the member (spec 06 §6.4).
 pub fn derive(seed: u64, domain: Domain, indices: &[u64]) -> u64 {
     let family = mix(mix(seed) ^ domain as u64);
-    indices
-        .iter()
-        .fold(family, |state, &index| mix(state ^ index))
+    indices.iter().fold(family, |state, &index| mix(state ^ index))
 }
 
 /// The seed for libtorch's generator, which takes a non-negative `i64`: the upper 63 bits of [`derive`].
@@ -211,10 +209,7 @@ mod tests {
         assert_eq!(derive(42, Domain::HostInit, &[0, 0]), 0x3E4A_12D7_0B0A_F178);
         assert_eq!(derive(42, Domain::HostInit, &[0, 1]), 0x7181_8AD8_3CBA_8F05);
         assert_eq!(derive(42, Domain::HostInit, &[1, 0]), 0xDFE0_5ACD_AF69_D627);
-        assert_eq!(
-            derive(42, Domain::DataOrder, &[0, 0, 1]),
-            0xBA21_2407_AD4D_7B53
-        );
+        assert_eq!(derive(42, Domain::DataOrder, &[0, 0, 1]), 0xBA21_2407_AD4D_7B53);
         assert_eq!(
             derive_for_libtorch(42, Domain::HostInit, &[0, 0]),
             2_244_210_346_720_327_868
@@ -288,11 +283,7 @@ mod tests {
     fn moments(values: &[f32]) -> (f64, f64) {
         let n = values.len() as f64;
         let mean = values.iter().map(|&v| f64::from(v)).sum::<f64>() / n;
-        let variance = values
-            .iter()
-            .map(|&v| (f64::from(v) - mean).powi(2))
-            .sum::<f64>()
-            / n;
+        let variance = values.iter().map(|&v| (f64::from(v) - mean).powi(2)).sum::<f64>() / n;
         (mean, variance)
     }
 }

@@ -33,7 +33,7 @@ use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::{LogLevel, ScheduleBuildSettings, ScheduleLabel};
 
-use crate::health::running;
+use crate::health::{RunHealth, running};
 
 /// Once: backend, data, controllers, envs.
 #[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
@@ -159,26 +159,49 @@ const STARTUP: Table = &[(
         Work::Announce,
     ],
 )];
-const ROUND_START: Table = &[(EngineSet::Reset, &[Work::BeginRound, Work::ResetEnvs, Work::BeginEpisodes])];
+const ROUND_START: Table = &[(
+    EngineSet::Reset,
+    &[Work::BeginRound, Work::ResetEnvs, Work::BeginEpisodes],
+)];
 const STEP_START: Table = &[(EngineSet::Reset, &[Work::BeginStep])];
 const TRAIN_BATCH: Table = &[
     (EngineSet::FetchBatch, &[Work::FetchTrainBatch]),
     (EngineSet::TrainStep, &[Work::ForwardBackward, Work::Optimize]),
 ];
 const VAL_BATCH: Table = &[(EngineSet::Validate, &[Work::PlanVal, Work::CoalitionForward])];
-const STEP_SYNC: Table = &[(EngineSet::SyncStreams, &[Work::EnqueueReads, Work::WaitAll, Work::Unpack])];
+const STEP_SYNC: Table = &[(
+    EngineSet::SyncStreams,
+    &[Work::EnqueueReads, Work::WaitAll, Work::Unpack],
+)];
 const ASSESS: Table = &[(
     EngineSet::Observe,
-    &[Work::DeriveMetrics, Work::Attribute, Work::TrackSeeds, Work::UpdateSignals, Work::ReportSlots],
+    &[
+        Work::DeriveMetrics,
+        Work::Attribute,
+        Work::TrackSeeds,
+        Work::UpdateSignals,
+        Work::ReportSlots,
+    ],
 )];
-const DECIDE: Table = &[(EngineSet::Observe, &[Work::BuildMasks]), (EngineSet::Decide, &[Work::Decide])];
+const DECIDE: Table = &[
+    (EngineSet::Observe, &[Work::BuildMasks]),
+    (EngineSet::Decide, &[Work::Decide]),
+];
 const ACT: Table = &[
     (EngineSet::Act, &[Work::ExecuteAction]),
     (EngineSet::Lifecycle, &[Work::AdvanceLifecycle]),
     (EngineSet::Record, &[Work::UpdateTracking]),
 ];
 const STEP_END: Table = &[(EngineSet::Record, &[Work::EvaluateTest, Work::EmitStep])];
-const ROUND_END: Table = &[(EngineSet::Record, &[Work::FinishEpisodes, Work::EndControllerEpisodes, Work::RoundStats, Work::TeardownRound])];
+const ROUND_END: Table = &[(
+    EngineSet::Record,
+    &[
+        Work::FinishEpisodes,
+        Work::EndControllerEpisodes,
+        Work::RoundStats,
+        Work::TeardownRound,
+    ],
+)];
 const SHUTDOWN: Table = &[(EngineSet::Prepare, &[Work::MeasureControl, Work::FinishRun])];
 
 /// Lays out the schedules; every other plugin of the engine needs it.
@@ -186,6 +209,7 @@ pub struct SchedulePlugin;
 
 impl Plugin for SchedulePlugin {
     fn build(&self, app: &mut App) {
+        app.init_resource::<RunHealth>();
         arrange(app, Startup, STARTUP, true);
         arrange(app, RoundStart, ROUND_START, true);
         arrange(app, StepStart, STEP_START, true);

@@ -5,9 +5,7 @@ use std::process::{Command, Output};
 
 fn engine(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_simic-engine"));
-    command
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args(arguments);
+    command.current_dir(env!("CARGO_MANIFEST_DIR")).args(arguments);
     for variable in ["SIMIC_ENGINE_AMP", "SIMIC_ENGINE_RUNS"] {
         command.env_remove(variable);
     }
@@ -62,10 +60,7 @@ fn explain_shows_a_field_a_choice_a_section_and_all_sections() {
         "task.preset",
         "task.host_opt",
     ];
-    let texts: Vec<_> = paths
-        .iter()
-        .map(|path| stdout(&["explain", path]))
-        .collect();
+    let texts: Vec<_> = paths.iter().map(|path| stdout(&["explain", path])).collect();
     insta::assert_snapshot!(texts.join("\n"));
     insta::assert_snapshot!(stdout(&["explain"]));
 }
@@ -84,14 +79,7 @@ fn a_dry_run_of_the_built_in_quickstart_shows_its_digits_task() {
 
 #[test]
 fn a_field_given_by_flag_and_by_set_is_refused() {
-    insta::assert_snapshot!(refused(&[
-        "run",
-        "--dry-run",
-        "--rounds",
-        "2",
-        "--set",
-        "run.rounds=3"
-    ]));
+    insta::assert_snapshot!(refused(&["run", "--dry-run", "--rounds", "2", "--set", "run.rounds=3"]));
 }
 
 #[test]
@@ -119,12 +107,6 @@ fn wrong_usage_is_refused() {
 fn a_refused_run_touches_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("runs");
-    refused(&[
-        "run",
-        "--out",
-        &out.to_string_lossy(),
-        "--set",
-        "run.rounds=0",
-    ]);
+    refused(&["run", "--out", &out.to_string_lossy(), "--set", "run.rounds=0"]);
     assert!(!out.exists());
 }

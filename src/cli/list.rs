@@ -11,11 +11,7 @@ pub fn list(what: ListWhat, catalog: &Catalog) -> Outcome {
             .blueprints
             .iter()
             .map(|blueprint| {
-                let note = if blueprint.selectable {
-                    ""
-                } else {
-                    " (not selectable)"
-                };
+                let note = if blueprint.selectable { "" } else { " (not selectable)" };
                 vec![
                     blueprint.index.to_string(),
                     blueprint.name.clone(),

@@ -4,13 +4,14 @@ mod explain;
 mod list;
 mod options;
 mod prepare;
+mod run;
 mod validate;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
-pub use options::{Arguments, Command, GlobalOptions, ListWhat, ProgressStyle, RunOptions};
+pub use options::{Arguments, ColourChoice, Command, GlobalOptions, ListWhat, ProgressStyle, RunOptions};
 pub use prepare::{Prepared, prepare};
 
 use crate::scenario::{Catalog, Report};
@@ -41,11 +42,8 @@ impl From<Outcome> for ExitCode {
     }
 }
 
-/// Runs a prepared scenario, or says what it would do where `dry_run` is asked for.
-pub type Runner = fn(&Prepared, &RunOptions, &GlobalOptions) -> Outcome;
-
-/// Parses the process's arguments and does what they ask; `run` and `dry_run` carry out the `run` subcommand.
-pub fn main(catalog: &Catalog, run: Runner, dry_run: Runner) -> ExitCode {
+/// Parses the process's arguments and does what they ask.
+pub fn main(catalog: &Catalog) -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -65,8 +63,8 @@ pub fn main(catalog: &Catalog, run: Runner, dry_run: Runner) -> ExitCode {
                 if !global.quiet && !prepared.warnings.problems.is_empty() {
                     print_report(&prepared.warnings, global);
                 }
-                let runner = if options.dry_run { dry_run } else { run };
-                runner(&prepared, options, global)
+                let run = if options.dry_run { run::dry_run } else { run::play };
+                run(&prepared, options, global)
             }
             Err(rejection) => {
                 rejection.print(global);

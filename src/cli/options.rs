@@ -47,9 +47,7 @@ impl GlobalOptions {
         match self.color {
             ColourChoice::Always => true,
             ColourChoice::Never => false,
-            ColourChoice::Auto => {
-                std::env::var_os("NO_COLOR").is_none() && std::io::stderr().is_terminal()
-            }
+            ColourChoice::Auto => std::env::var_os("NO_COLOR").is_none() && std::io::stderr().is_terminal(),
         }
     }
 }
@@ -150,11 +148,7 @@ impl RunOptions {
             Some(Ok(Override::flag(flag, path, value)))
         });
         flags
-            .chain(
-                self.sets
-                    .iter()
-                    .map(|assignment| Override::parse(assignment)),
-            )
+            .chain(self.sets.iter().map(|assignment| Override::parse(assignment)))
             .collect()
     }
 

@@ -34,10 +34,7 @@ pub enum Rejection {
     #[error("{0}")]
     Scenario(Report),
     #[error("cannot read the scenario {}: {error}", path.display())]
-    Unreadable {
-        path: PathBuf,
-        error: std::io::Error,
-    },
+    Unreadable { path: PathBuf, error: std::io::Error },
     #[error("{0}")]
     Usage(String),
 }

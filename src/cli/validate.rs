@@ -21,11 +21,7 @@ pub fn validate(files: &[PathBuf], catalog: &Catalog, global: &GlobalOptions) ->
     outcome
 }
 
-fn validate_file(
-    path: &PathBuf,
-    catalog: &Catalog,
-    global: &GlobalOptions,
-) -> Result<(), Rejection> {
+fn validate_file(path: &PathBuf, catalog: &Catalog, global: &GlobalOptions) -> Result<(), Rejection> {
     let text = read(path)?;
     let label = path.display().to_string();
     let input = Input {

@@ -9,10 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::choices::Choices;
 use super::error::PolicyError;
-use crate::seed::{
-    AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, LifecycleOp,
-    Tempo,
-};
+use crate::seed::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, LifecycleOp, Tempo};
 
 /// Number of heads.
 pub const HEADS: usize = 8;
@@ -172,9 +169,7 @@ pub fn indices_of(command: &LifecycleCommand, lowest_slot: usize) -> HeadIndices
             chosen[Head::AlphaSpeed as usize] = speed.code();
             chosen[Head::AlphaCurve as usize] = curve.code();
         }
-        LifecycleCommand::Wait
-        | LifecycleCommand::Fossilize { .. }
-        | LifecycleCommand::Advance { .. } => {}
+        LifecycleCommand::Wait | LifecycleCommand::Fossilize { .. } | LifecycleCommand::Advance { .. } => {}
     }
     chosen.map(|index| u8::try_from(index).unwrap_or(u8::MAX))
 }
@@ -188,60 +183,36 @@ pub fn command_of(indices: &HeadIndices) -> Result<LifecycleCommand, PolicyError
     let slot = index(Head::Slot);
     let style = || member(Head::Style, GerminationStyle::from_code, index(Head::Style));
     let tempo = || member(Head::Tempo, Tempo::from_code, index(Head::Tempo));
-    let target = || {
-        member(
-            Head::AlphaTarget,
-            AlphaTarget::from_code,
-            index(Head::AlphaTarget),
-        )
-    };
-    let speed = || {
-        member(
-            Head::AlphaSpeed,
-            AlphaSpeed::from_code,
-            index(Head::AlphaSpeed),
-        )
-    };
-    let curve = || {
-        member(
-            Head::AlphaCurve,
-            AlphaCurveAction::from_code,
-            index(Head::AlphaCurve),
-        )
-    };
-    Ok(
-        match member(Head::Op, LifecycleOp::from_code, index(Head::Op))? {
-            LifecycleOp::Wait => LifecycleCommand::Wait,
-            LifecycleOp::Germinate => LifecycleCommand::Germinate {
-                slot,
-                blueprint: index(Head::Blueprint),
-                style: style()?,
-                tempo: tempo()?,
-                target: target()?,
-            },
-            LifecycleOp::SetAlphaTarget => LifecycleCommand::SetAlphaTarget {
-                slot,
-                style: style()?,
-                target: target()?,
-                speed: speed()?,
-                curve: curve()?,
-            },
-            LifecycleOp::Prune => LifecycleCommand::Prune {
-                slot,
-                speed: speed()?,
-                curve: curve()?,
-            },
-            LifecycleOp::Fossilize => LifecycleCommand::Fossilize { slot },
-            LifecycleOp::Advance => LifecycleCommand::Advance { slot },
+    let target = || member(Head::AlphaTarget, AlphaTarget::from_code, index(Head::AlphaTarget));
+    let speed = || member(Head::AlphaSpeed, AlphaSpeed::from_code, index(Head::AlphaSpeed));
+    let curve = || member(Head::AlphaCurve, AlphaCurveAction::from_code, index(Head::AlphaCurve));
+    Ok(match member(Head::Op, LifecycleOp::from_code, index(Head::Op))? {
+        LifecycleOp::Wait => LifecycleCommand::Wait,
+        LifecycleOp::Germinate => LifecycleCommand::Germinate {
+            slot,
+            blueprint: index(Head::Blueprint),
+            style: style()?,
+            tempo: tempo()?,
+            target: target()?,
         },
-    )
+        LifecycleOp::SetAlphaTarget => LifecycleCommand::SetAlphaTarget {
+            slot,
+            style: style()?,
+            target: target()?,
+            speed: speed()?,
+            curve: curve()?,
+        },
+        LifecycleOp::Prune => LifecycleCommand::Prune {
+            slot,
+            speed: speed()?,
+            curve: curve()?,
+        },
+        LifecycleOp::Fossilize => LifecycleCommand::Fossilize { slot },
+        LifecycleOp::Advance => LifecycleCommand::Advance { slot },
+    })
 }
 
-fn member<T>(
-    head: Head,
-    from_code: impl Fn(usize) -> Option<T>,
-    index: usize,
-) -> Result<T, PolicyError> {
+fn member<T>(head: Head, from_code: impl Fn(usize) -> Option<T>, index: usize) -> Result<T, PolicyError> {
     from_code(index).ok_or(PolicyError::NoSuchMember { head, index })
 }
 
@@ -292,14 +263,8 @@ mod tests {
 
     #[test]
     fn a_wait_stores_placeholders() {
-        assert_eq!(
-            indices_of(&LifecycleCommand::Wait, 0),
-            [0, 0, 2, 1, 2, 0, 0, 0]
-        );
-        assert_eq!(
-            indices_of(&LifecycleCommand::Wait, 2),
-            [2, 0, 2, 1, 2, 0, 0, 0]
-        );
+        assert_eq!(indices_of(&LifecycleCommand::Wait, 0), [0, 0, 2, 1, 2, 0, 0, 0]);
+        assert_eq!(indices_of(&LifecycleCommand::Wait, 2), [2, 0, 2, 1, 2, 0, 0, 0]);
     }
 
     #[test]
@@ -344,10 +309,7 @@ mod tests {
     fn heads_are_available_where_a_valid_op_needs_them() {
         let available_heads = |ops: &[LifecycleOp]| -> Vec<Head> {
             let mask = ops.iter().map(|op| op.code()).collect();
-            Head::ALL
-                .into_iter()
-                .filter(|&head| available(mask, head))
-                .collect()
+            Head::ALL.into_iter().filter(|&head| available(mask, head)).collect()
         };
         use LifecycleOp::*;
         assert_eq!(available_heads(&[Wait]), [Head::Op]);

@@ -20,10 +20,7 @@ impl Choices {
     /// # Panics
     /// If `count` is over 64.
     pub const fn first_n(count: usize) -> Self {
-        assert!(
-            count <= Self::CAPACITY,
-            "an action head has at most 64 members"
-        );
+        assert!(count <= Self::CAPACITY, "an action head has at most 64 members");
         if count == Self::CAPACITY {
             Self(u64::MAX)
         } else {
@@ -36,10 +33,7 @@ impl Choices {
     /// # Panics
     /// If `member` is 64 or more.
     pub const fn only(member: usize) -> Self {
-        assert!(
-            member < Self::CAPACITY,
-            "an action head has at most 64 members"
-        );
+        assert!(member < Self::CAPACITY, "an action head has at most 64 members");
         Self(1 << member)
     }
 

@@ -15,11 +15,7 @@ pub struct DecisionPoint {
 
 impl fmt::Display for DecisionPoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "env {}, episode {}, step {}",
-            self.env, self.episode, self.step
-        )
+        write!(f, "env {}, episode {}, step {}", self.env, self.episode, self.step)
     }
 }
 
@@ -50,10 +46,7 @@ pub enum PolicyError {
         why: String,
     },
     #[error("no controller is called `{name}`; there are: {}", .available.join(", "))]
-    UnknownController {
-        name: String,
-        available: Vec<String>,
-    },
+    UnknownController { name: String, available: Vec<String> },
     #[error("a controller called `{name}` is already registered")]
     DuplicateRegistration { name: String },
     #[error("`{path}`: {why}")]

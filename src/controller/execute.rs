@@ -6,9 +6,8 @@ use super::systems::{Chosen, CommandStatus, Outcome};
 use crate::env::{Garden, GrowingEnv, GrowingEnvItem, ValMetrics};
 use crate::health::{EngineError, Failure};
 use crate::seed::{
-    AlphaOrder, BlueprintError, FailureReason, GateNetwork, Germination, LifecycleCommand,
-    LifecycleOp, Plan, Refusal, Rules, SeedIdentity, SlotView, advance, command_legal, fossilize, germinate, prune,
-    set_alpha_target,
+    AlphaOrder, BlueprintError, FailureReason, GateNetwork, Germination, LifecycleCommand, LifecycleOp, Plan, Refusal,
+    Rules, SeedIdentity, SlotView, advance, command_legal, fossilize, germinate, prune, set_alpha_target,
 };
 use crate::torch::TorchError;
 
@@ -26,7 +25,11 @@ pub fn execute_action(
             .map_err(|failure| garden.error("action", env.id.index, failure))?;
         env.stats.note_op(command.op(), result.is_ok());
         **outcome = match result {
-            Ok(()) => Outcome { effective_op: command.op(), slot: command.slot(), ..Outcome::default() },
+            Ok(()) => Outcome {
+                effective_op: command.op(),
+                slot: command.slot(),
+                ..Outcome::default()
+            },
             Err(refusal) => Outcome {
                 effective_op: LifecycleOp::Wait,
                 slot: command.slot(),
@@ -75,10 +78,29 @@ fn plan(
         LifecycleCommand::Wait => Err(FailureReason::SlotDisabled.into()),
         LifecycleCommand::Germinate { slot, .. } => {
             let identity = identity(command, env, garden)?;
-            germinate(Germination { identity, gate_params: gate_params(slot), accuracy }, rules)
+            germinate(
+                Germination {
+                    identity,
+                    gate_params: gate_params(slot),
+                    accuracy,
+                },
+                rules,
+            )
         }
-        LifecycleCommand::SetAlphaTarget { slot, style, target, speed, curve } => {
-            let order = AlphaOrder { style, target, speed, curve, gate_params: gate_params(slot) };
+        LifecycleCommand::SetAlphaTarget {
+            slot,
+            style,
+            target,
+            speed,
+            curve,
+        } => {
+            let order = AlphaOrder {
+                style,
+                target,
+                speed,
+                curve,
+                gate_params: gate_params(slot),
+            };
             set_alpha_target(seed(slot)?, &order, rules)
         }
         LifecycleCommand::Prune { slot, speed, curve } => prune(seed(slot)?, speed, curve, rules),
@@ -89,10 +111,20 @@ fn plan(
 
 /// Who a new seed is. Its parameter count comes from the blueprint, so nothing is built for a refusal.
 fn identity(command: &LifecycleCommand, env: &GrowingEnvItem, garden: &Garden) -> Result<SeedIdentity, Refusal> {
-    let LifecycleCommand::Germinate { slot, blueprint, style, tempo, target } = *command else {
+    let LifecycleCommand::Germinate {
+        slot,
+        blueprint,
+        style,
+        tempo,
+        target,
+    } = *command
+    else {
         return Err(FailureReason::BlueprintUnavailable.into());
     };
-    let recipe = garden.blueprints.get(blueprint).map_err(|_| FailureReason::BlueprintUnavailable)?;
+    let recipe = garden
+        .blueprints
+        .get(blueprint)
+        .map_err(|_| FailureReason::BlueprintUnavailable)?;
     let slot = &env.slots.0[slot];
     let episode = garden.experiment.episode(garden.clock.round(), env.id.index);
     Ok(SeedIdentity {
@@ -111,13 +143,16 @@ fn identity(command: &LifecycleCommand, env: &GrowingEnvItem, garden: &Garden) -
 
 /// Growth that the device has no memory for is a failed command; anything else ends the run.
 fn recoverable(failure: Failure) -> Result<FailureReason, Failure> {
-    let torch = match &failure {
-        Failure::Torch(error) => error.clone(),
-        Failure::Blueprint(BlueprintError::Torch(error)) => TorchError::classify(error.to_string()),
-        _ => return Err(failure),
+    let is_out_of_memory = match (failure.cause::<TorchError>(), failure.cause::<BlueprintError>()) {
+        (Some(error), _) => matches!(error, TorchError::OutOfMemory(_)),
+        (_, Some(BlueprintError::Torch(error))) => {
+            matches!(TorchError::classify(error.to_string()), TorchError::OutOfMemory(_))
+        }
+        _ => false,
     };
-    match torch {
-        TorchError::OutOfMemory(_) => Ok(FailureReason::OutOfMemory),
-        _ => Err(failure),
+    if is_out_of_memory {
+        Ok(FailureReason::OutOfMemory)
+    } else {
+        Err(failure)
     }
 }

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::scenario::{AutoForward, LifecycleConfig, MaskConfig, PolicyConfig};
 use crate::seed::{
-    AlphaAlgorithm, AlphaCurve, AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget,
-    GerminationStyle, Limits, SeedStage, SlotId, SlotSet, Tempo,
+    AlphaAlgorithm, AlphaCurve, AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GerminationStyle, Limits,
+    SeedStage, SlotId, SlotSet, Tempo,
 };
 
 pub const AT: DecisionPoint = DecisionPoint {
@@ -98,13 +98,7 @@ pub fn report(slot: usize, stage: SeedStage) -> SeedReport {
 /// The default rules on a host whose slots are all enabled.
 pub fn limits(slots: usize) -> Limits {
     let all = SlotSet::first(slots);
-    Limits::new(
-        &LifecycleConfig::default(),
-        &MaskConfig::default(),
-        all,
-        all,
-        0,
-    )
+    Limits::new(&LifecycleConfig::default(), &MaskConfig::default(), all, all, 0)
 }
 
 pub fn masks(reports: &[Option<SeedReport>], limits: &Limits) -> MaskSet {
@@ -176,16 +170,14 @@ pub fn any_limits(slots: usize) -> impl Strategy<Value = Limits> {
         any::<(bool, bool)>(),
     )
         .prop_map(
-            move |(enabled, max_seeds, min_prune_age, (g1, g2, g3), (sequential, structural))| {
-                Limits {
-                    enabled: (0..slots).filter(|slot| enabled >> slot & 1 == 1).collect(),
-                    germinable: SlotSet::first(slots),
-                    max_seeds,
-                    min_prune_age,
-                    auto_forward: AutoForward { g1, g2, g3 },
-                    sequential_germination: sequential,
-                    mask_structural_gates: structural,
-                }
+            move |(enabled, max_seeds, min_prune_age, (g1, g2, g3), (sequential, structural))| Limits {
+                enabled: (0..slots).filter(|slot| enabled >> slot & 1 == 1).collect(),
+                germinable: SlotSet::first(slots),
+                max_seeds,
+                min_prune_age,
+                auto_forward: AutoForward { g1, g2, g3 },
+                sequential_germination: sequential,
+                mask_structural_gates: structural,
             },
         )
 }
@@ -268,9 +260,5 @@ impl Scene {
 }
 
 pub fn view_of<'a>(step: u32, envs: &'a [EnvView<'a>]) -> DecisionView<'a> {
-    DecisionView {
-        round: 0,
-        step,
-        envs,
-    }
+    DecisionView { round: 0, step, envs }
 }

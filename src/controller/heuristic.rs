@@ -6,13 +6,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::{
-    BuildContext, Controller, Decision, DecisionView, EnvRow, EnvView, MaskSet, PolicyError,
-};
+use super::{BuildContext, Controller, Decision, DecisionView, EnvRow, EnvView, MaskSet, PolicyError};
 use crate::scenario::{GateMode, HeuristicConfig};
 use crate::seed::{
-    ALPHA_TOLERANCE, AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GerminationStyle,
-    LifecycleCommand, LifecycleOp, SeedReport, SeedStage, Tempo,
+    ALPHA_TOLERANCE, AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand,
+    LifecycleOp, SeedReport, SeedStage, Tempo,
 };
 
 /// A penalty below this is forgotten.
@@ -94,11 +92,7 @@ impl Controller for HeuristicController {
         }
     }
 
-    fn decide(
-        &mut self,
-        view: &DecisionView,
-        masks: &[MaskSet],
-    ) -> Result<Vec<Decision>, PolicyError> {
+    fn decide(&mut self, view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError> {
         Ok(view
             .envs
             .iter()
@@ -112,13 +106,7 @@ impl Controller for HeuristicController {
 }
 
 impl Rules {
-    fn decide(
-        &self,
-        state: &mut HeuristicState,
-        step: u32,
-        env: &EnvView,
-        masks: &MaskSet,
-    ) -> Decision {
+    fn decide(&self, state: &mut HeuristicState, step: u32, env: &EnvView, masks: &MaskSet) -> Decision {
         state.decay_penalties(step, self.config.blueprint_penalty_decay);
         let live = || {
             let slots = env.reports.iter().enumerate();
@@ -148,13 +136,7 @@ impl Rules {
     }
 
     /// What to do while nothing grows.
-    fn germinate(
-        &self,
-        state: &mut HeuristicState,
-        step: u32,
-        env: &EnvView,
-        masks: &MaskSet,
-    ) -> Proposal {
+    fn germinate(&self, state: &mut HeuristicState, step: u32, env: &EnvView, masks: &MaskSet) -> Proposal {
         let config = &self.config;
         let in_embargo = state
             .last_prune_step
@@ -200,9 +182,7 @@ impl Rules {
         by_penalty.sort_by(|&a, &b| {
             let penalty = |position: usize| state.penalty(self.rotation[position]);
             let name = |position: usize| &self.config.rotation[position];
-            penalty(a)
-                .total_cmp(&penalty(b))
-                .then_with(|| name(a).cmp(name(b)))
+            penalty(a).total_cmp(&penalty(b)).then_with(|| name(a).cmp(name(b)))
         });
         self.rotation[by_penalty[start % count]]
     }
@@ -214,9 +194,7 @@ impl Rules {
         match seed.stage {
             SeedStage::Germinated => advance(slot, "start training"),
             SeedStage::Training | SeedStage::Blending if is_failing => prune(slot, "failing"),
-            SeedStage::Training if seed.epochs_in_stage >= self.min_training_epochs => {
-                advance(slot, "trained")
-            }
+            SeedStage::Training if seed.epochs_in_stage >= self.min_training_epochs => advance(slot, "trained"),
             SeedStage::Training => wait("training"),
             SeedStage::Blending => blend(slot, seed),
             SeedStage::Holding => self.judge(slot, seed),
@@ -247,9 +225,7 @@ impl HeuristicState {
     }
 
     fn decay_penalties(&mut self, step: u32, decay: f64) {
-        let elapsed = self
-            .last_decay_step
-            .map_or(0, |last| step.saturating_sub(last));
+        let elapsed = self.last_decay_step.map_or(0, |last| step.saturating_sub(last));
         self.last_decay_step = Some(step);
         for _ in 0..elapsed {
             self.penalties.retain(|_, penalty| {
@@ -394,10 +370,7 @@ mod tests {
     fn says_why_it_does_not_germinate() {
         let mut unstable = plateau(10, 3);
         unstable.signals.host_stabilized = false;
-        assert_eq!(
-            unstable.decide(&mut heuristic()).reason,
-            "host not stabilised"
-        );
+        assert_eq!(unstable.decide(&mut heuristic()).reason, "host not stabilised");
         assert_eq!(plateau(4, 3).decide(&mut heuristic()).reason, "too early");
         let cooling = with_seed(10, 0, report(0, SeedStage::Embargoed));
         assert_eq!(cooling.decide(&mut heuristic()).reason, "no slot");
@@ -417,10 +390,7 @@ mod tests {
         }
         let next = plateau(17, 3).decide(&mut controller);
         // The pruned blueprint sits out: conv_heavy follows conv_light.
-        assert!(matches!(
-            next.command,
-            LifecycleCommand::Germinate { blueprint: 7, .. }
-        ));
+        assert!(matches!(next.command, LifecycleCommand::Germinate { blueprint: 7, .. }));
     }
 
     #[test]
@@ -516,10 +486,7 @@ mod tests {
     fn the_rotation_skips_penalised_blueprints() {
         let rules = heuristic().rules;
         let mut state = penalised(&[("conv_light", 1.5), ("conv_heavy", 1.2)], 0);
-        assert_eq!(
-            BLUEPRINT_NAMES[rules.next_blueprint(&mut state)],
-            "attention"
-        );
+        assert_eq!(BLUEPRINT_NAMES[rules.next_blueprint(&mut state)], "attention");
         assert_eq!(state.rotation_index, 3);
     }
 
@@ -564,10 +531,6 @@ mod tests {
         let mut ground = Ground::default();
         ground.policy.heuristic.rotation = vec!["conv_light".into(), "lora".into()];
         let error = HeuristicController::new(&ground.context()).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .contains("no slot of this host can grow `lora`")
-        );
+        assert!(error.to_string().contains("no slot of this host can grow `lora`"));
     }
 }

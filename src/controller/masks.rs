@@ -9,9 +9,7 @@ use smallvec::SmallVec;
 use super::action::{HEADS, Head, HeadIndices, OPS, indices_of, relevant};
 use super::choices::Choices;
 use super::error::{DecisionPoint, PolicyError};
-use crate::seed::{
-    FailureReason, LifecycleCommand, LifecycleOp, Limits, SeedReport, SlotSet, SlotView, legal,
-};
+use crate::seed::{FailureReason, LifecycleCommand, LifecycleOp, Limits, SeedReport, SlotSet, SlotView, legal};
 
 /// A row of a [`MaskSet`] that a modifier may narrow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,14 +86,10 @@ impl MaskSet {
             .map(|report| report.as_ref().map(SlotView::from))
             .collect();
         let refusals: SmallVec<[[Option<FailureReason>; OPS]; 4]> = (0..views.len())
-            .map(|slot| {
-                std::array::from_fn(|op| legal(LifecycleOp::ALL[op], slot, &views, limits).err())
-            })
+            .map(|slot| std::array::from_fn(|op| legal(LifecycleOp::ALL[op], slot, &views, limits).err()))
             .collect();
         let masks = Self {
-            enabled: (0..views.len())
-                .filter(|&slot| limits.enabled.contains(slot))
-                .collect(),
+            enabled: (0..views.len()).filter(|&slot| limits.enabled.contains(slot)).collect(),
             slot_by_op: std::array::from_fn(|op| {
                 (0..refusals.len())
                     .filter(|&slot| refusals[slot][op].is_none())
@@ -121,9 +115,7 @@ impl MaskSet {
 
     /// The ops that are valid for at least one slot.
     pub fn ops(&self) -> Choices {
-        (0..OPS)
-            .filter(|&op| !self.slot_by_op[op].is_empty())
-            .collect()
+        (0..OPS).filter(|&op| !self.slot_by_op[op].is_empty()).collect()
     }
 
     pub fn allows_op(&self, op: LifecycleOp) -> bool {
@@ -137,19 +129,14 @@ impl MaskSet {
 
     /// The blueprints that are valid in a slot; none for a slot that does not exist.
     pub fn blueprints_for(&self, slot: usize) -> Choices {
-        self.blueprint_by_slot
-            .get(slot)
-            .copied()
-            .unwrap_or(Choices::NONE)
+        self.blueprint_by_slot.get(slot).copied().unwrap_or(Choices::NONE)
     }
 
     /// Why the lifecycle refuses an op in a slot. `None` if it does not; a modifier may have hidden it nevertheless.
     pub fn refusal(&self, op: LifecycleOp, slot: usize) -> Option<&FailureReason> {
         self.refusals
             .get(slot)
-            .map_or(Some(&FailureReason::SlotDisabled), |by_op| {
-                by_op[op.code()].as_ref()
-            })
+            .map_or(Some(&FailureReason::SlotDisabled), |by_op| by_op[op.code()].as_ref())
     }
 
     /// All of a command's relevant choices are valid.
@@ -157,10 +144,9 @@ impl MaskSet {
         let op = command.op();
         let slot = command.slot().unwrap_or(self.lowest_slot());
         let indices = indices_of(command, self.lowest_slot());
-        Head::ALL.into_iter().all(|head| {
-            self.effective(head, op, slot)
-                .contains(indices[head as usize].into())
-        })
+        Head::ALL
+            .into_iter()
+            .all(|head| self.effective(head, op, slot).contains(indices[head as usize].into()))
     }
 
     /// What a command may not do, in words; `None` if it is allowed.
@@ -168,9 +154,7 @@ impl MaskSet {
         if self.allows(command) {
             return None;
         }
-        let refusal = command
-            .slot()
-            .and_then(|slot| self.refusal(command.op(), slot));
+        let refusal = command.slot().and_then(|slot| self.refusal(command.op(), slot));
         Some(refusal.map_or_else(|| "a choice is masked".into(), |reason| reason.to_string()))
     }
 
@@ -208,9 +192,7 @@ impl MaskSet {
     pub fn forced_heads(&self, indices: &HeadIndices) -> [bool; HEADS] {
         let slot = indices[Head::Slot as usize].into();
         let op = LifecycleOp::from_code(indices[Head::Op as usize].into());
-        Head::ALL.map(|head| {
-            op.is_some_and(|op| relevant(op, head) && self.effective(head, op, slot).len() == 1)
-        })
+        Head::ALL.map(|head| op.is_some_and(|op| relevant(op, head) && self.effective(head, op, slot).len() == 1))
     }
 
     /// Clears members of a row; the row may become empty, and with it an op invalid.
@@ -251,11 +233,7 @@ impl MaskSet {
     /// # Errors
     /// `EmptyMask` with the state of all slots: an empty mask must never reach a sampler, where it would turn into a
     /// choice among illegal actions.
-    pub fn check(
-        &self,
-        at: DecisionPoint,
-        reports: &[Option<SeedReport>],
-    ) -> Result<(), PolicyError> {
+    pub fn check(&self, at: DecisionPoint, reports: &[Option<SeedReport>]) -> Result<(), PolicyError> {
         match self.empty_head() {
             None => Ok(()),
             Some((head, op)) => Err(PolicyError::EmptyMask {
@@ -323,11 +301,7 @@ mod tests {
     type Reports = Vec<Option<SeedReport>>;
 
     fn ops(masks: &MaskSet) -> Vec<LifecycleOp> {
-        masks
-            .ops()
-            .iter()
-            .filter_map(LifecycleOp::from_code)
-            .collect()
+        masks.ops().iter().filter_map(LifecycleOp::from_code).collect()
     }
 
     fn slots(masks: &MaskSet, op: LifecycleOp) -> Vec<usize> {
@@ -365,10 +339,7 @@ mod tests {
             young.refusal(Prune, 0),
             Some(&FailureReason::TooYoung { age: 4, min: 5 })
         );
-        assert_eq!(
-            young.refusal(Germinate, 1),
-            Some(&FailureReason::DevelopingSeed)
-        );
+        assert_eq!(young.refusal(Germinate, 1), Some(&FailureReason::DevelopingSeed));
         let old = masks(&with(0, aged(0, SeedStage::Training, 5)), &limits(3));
         assert_eq!(ops(&old), [Wait, Prune, Advance]);
     }
@@ -386,10 +357,7 @@ mod tests {
 
         let mut classic = limits(3);
         classic.mask_structural_gates = false;
-        assert_eq!(
-            ops(&masks(&with(0, blending), &classic)),
-            [Wait, Germinate, Advance]
-        );
+        assert_eq!(ops(&masks(&with(0, blending), &classic)), [Wait, Germinate, Advance]);
     }
 
     #[test]
@@ -435,9 +403,7 @@ mod tests {
 
         let only = Choices::only;
         masks.keep(MaskRow::Slots(Germinate), only(2)).unwrap();
-        masks
-            .keep(MaskRow::Blueprints { slot: 2 }, only(3))
-            .unwrap();
+        masks.keep(MaskRow::Blueprints { slot: 2 }, only(3)).unwrap();
         masks.keep(MaskRow::Style, only(2)).unwrap();
         masks.keep(MaskRow::Tempo, only(1)).unwrap();
         assert!(!masks.is_forced());
@@ -455,10 +421,7 @@ mod tests {
         automatic.auto_forward.g1 = true;
         let germinated = masks(&with(0, report(0, SeedStage::Germinated)), &automatic);
         assert!(!germinated.allows_op(Advance));
-        assert_eq!(
-            germinated.refusal(Advance, 0),
-            Some(&FailureReason::AdvanceDisabled)
-        );
+        assert_eq!(germinated.refusal(Advance, 0), Some(&FailureReason::AdvanceDisabled));
         let training = masks(&with(0, report(0, SeedStage::Training)), &automatic);
         assert!(training.allows_op(Advance));
     }
@@ -512,10 +475,7 @@ mod tests {
         let mut none = limits(3);
         none.enabled = SlotSet::default();
         let built = MaskSet::build(AT, &empty(3), &CNN_BLUEPRINTS[..3], &none);
-        assert!(matches!(
-            built,
-            Err(PolicyError::EmptyMask { head: Head::Op, .. })
-        ));
+        assert!(matches!(built, Err(PolicyError::EmptyMask { head: Head::Op, .. })));
         let short = MaskSet::build(AT, &empty(2), &CNN_BLUEPRINTS[..3], &limits(3));
         assert!(matches!(short, Err(PolicyError::WrongSlotCount { .. })));
     }
@@ -527,15 +487,9 @@ mod tests {
         let masks = masks(&empty(3), &two);
         assert_eq!(slots(&masks, Wait), [1, 2]);
         assert_eq!(masks.lowest_slot(), 1);
-        assert_eq!(
-            masks.refusal(Germinate, 0),
-            Some(&FailureReason::SlotDisabled)
-        );
+        assert_eq!(masks.refusal(Germinate, 0), Some(&FailureReason::SlotDisabled));
         assert_eq!(masks.refusal(Wait, 9), Some(&FailureReason::SlotDisabled));
         let command = LifecycleCommand::Fossilize { slot: 300 };
-        assert_eq!(
-            masks.objection(&command).as_deref(),
-            Some("the slot is disabled")
-        );
+        assert_eq!(masks.objection(&command).as_deref(), Some("the slot is disabled"));
     }
 }

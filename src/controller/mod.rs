@@ -90,11 +90,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    pub fn new(
-        command: LifecycleCommand,
-        masks: &MaskSet,
-        reason: impl Into<Cow<'static, str>>,
-    ) -> Self {
+    pub fn new(command: LifecycleCommand, masks: &MaskSet, reason: impl Into<Cow<'static, str>>) -> Self {
         Self {
             command,
             indices: indices_of(&command, masks.lowest_slot()),
@@ -169,11 +165,7 @@ pub trait Controller: Send {
     ///
     /// # Errors
     /// Whatever keeps the controller from deciding; the run stops.
-    fn decide(
-        &mut self,
-        view: &DecisionView,
-        masks: &[MaskSet],
-    ) -> Result<Vec<Decision>, PolicyError>;
+    fn decide(&mut self, view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError>;
 
     /// The envs' episodes are over.
     fn end_episode(&mut self, _rows: &[EnvRow]) {}

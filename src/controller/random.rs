@@ -36,11 +36,7 @@ impl Controller for RandomController {
         "random"
     }
 
-    fn decide(
-        &mut self,
-        view: &DecisionView,
-        masks: &[MaskSet],
-    ) -> Result<Vec<Decision>, PolicyError> {
+    fn decide(&mut self, view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError> {
         view.envs
             .iter()
             .zip(masks)
@@ -89,9 +85,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::controller::fixtures::{
-        Scene, any_limits, any_reports, empty, limits, masks, view_of,
-    };
+    use crate::controller::fixtures::{Scene, any_limits, any_reports, empty, limits, masks, view_of};
 
     #[test]
     fn an_env_draws_the_same_among_two_and_among_eight() {

@@ -6,9 +6,7 @@ use bevy_ecs::resource::Resource;
 
 use super::choices::Choices;
 use super::error::PolicyError;
-use super::{
-    Controller, HeuristicController, RandomController, ScheduleController, WaitController,
-};
+use super::{Controller, HeuristicController, RandomController, ScheduleController, WaitController};
 use crate::scenario::{LifecycleConfig, PolicyConfig};
 use crate::seed::SlotId;
 
@@ -38,22 +36,20 @@ impl BuildContext<'_> {
     /// No blueprint of that name, or one that no slot can grow; `path` says where it was asked for.
     pub fn blueprint(&self, path: &str, name: &str) -> Result<usize, PolicyError> {
         let index = self.blueprints.iter().position(|known| *known == name);
-        index
-            .filter(|&index| self.selectable.contains(index))
-            .ok_or_else(|| {
-                let names: Vec<&str> = self
-                    .selectable
-                    .iter()
-                    .filter_map(|index| self.blueprints.get(index).copied())
-                    .collect();
-                PolicyError::config(
-                    path,
-                    format!(
-                        "no slot of this host can grow `{name}`; choose one of {}",
-                        names.join(", ")
-                    ),
-                )
-            })
+        index.filter(|&index| self.selectable.contains(index)).ok_or_else(|| {
+            let names: Vec<&str> = self
+                .selectable
+                .iter()
+                .filter_map(|index| self.blueprints.get(index).copied())
+                .collect();
+            PolicyError::config(
+                path,
+                format!(
+                    "no slot of this host can grow `{name}`; choose one of {}",
+                    names.join(", ")
+                ),
+            )
+        })
     }
 
     /// Policy index of a slot.
@@ -64,19 +60,13 @@ impl BuildContext<'_> {
         let slot: SlotId = id
             .parse()
             .map_err(|error| PolicyError::config(path, format!("{error}")))?;
-        self.slots
-            .iter()
-            .position(|&known| known == slot)
-            .ok_or_else(|| {
-                let names: Vec<String> = self.slots.iter().map(SlotId::to_string).collect();
-                PolicyError::config(
-                    path,
-                    format!(
-                        "slot `{id}` is not enabled; enabled are {}",
-                        names.join(", ")
-                    ),
-                )
-            })
+        self.slots.iter().position(|&known| known == slot).ok_or_else(|| {
+            let names: Vec<String> = self.slots.iter().map(SlotId::to_string).collect();
+            PolicyError::config(
+                path,
+                format!("slot `{id}` is not enabled; enabled are {}", names.join(", ")),
+            )
+        })
     }
 }
 
@@ -93,15 +83,11 @@ impl Default for ControllerRegistry {
     /// With the built-in controllers.
     fn default() -> Self {
         let builtin: [(&str, ControllerFactory); 4] = [
-            ("heuristic", |context| {
-                Ok(Box::new(HeuristicController::new(context)?))
-            }),
+            ("heuristic", |context| Ok(Box::new(HeuristicController::new(context)?))),
             ("random", |context| {
                 Ok(Box::new(RandomController::new(context.seed, context.group)))
             }),
-            ("schedule", |context| {
-                Ok(Box::new(ScheduleController::new(context)?))
-            }),
+            ("schedule", |context| Ok(Box::new(ScheduleController::new(context)?))),
             ("wait", |_| Ok(Box::new(WaitController))),
         ];
         Self {
@@ -118,11 +104,7 @@ impl ControllerRegistry {
     ///
     /// # Errors
     /// The name is taken.
-    pub fn register(
-        &mut self,
-        name: impl Into<String>,
-        factory: ControllerFactory,
-    ) -> Result<(), PolicyError> {
+    pub fn register(&mut self, name: impl Into<String>, factory: ControllerFactory) -> Result<(), PolicyError> {
         let name = name.into();
         if self.factories.contains_key(&name) {
             return Err(PolicyError::DuplicateRegistration { name });
@@ -142,13 +124,10 @@ impl ControllerRegistry {
     /// The name is unknown, or the factory refuses its configuration.
     pub fn build(&self, context: &BuildContext) -> Result<Box<dyn Controller>, PolicyError> {
         let name = &context.policy.controller;
-        let factory = self
-            .factories
-            .get(name)
-            .ok_or_else(|| PolicyError::UnknownController {
-                name: name.clone(),
-                available: self.names().map(String::from).collect(),
-            })?;
+        let factory = self.factories.get(name).ok_or_else(|| PolicyError::UnknownController {
+            name: name.clone(),
+            available: self.names().map(String::from).collect(),
+        })?;
         factory(context)
     }
 }
@@ -179,9 +158,7 @@ mod tests {
         assert_eq!(registry.register("mine", wait), Ok(()));
         assert_eq!(
             registry.register("mine", wait),
-            Err(PolicyError::DuplicateRegistration {
-                name: "mine".into()
-            })
+            Err(PolicyError::DuplicateRegistration { name: "mine".into() })
         );
     }
 
@@ -189,10 +166,7 @@ mod tests {
     fn an_unknown_name_lists_what_there_is() {
         let mut ground = Ground::default();
         ground.policy.controller = "oracle".into();
-        let error = ControllerRegistry::default()
-            .build(&ground.context())
-            .err()
-            .unwrap();
+        let error = ControllerRegistry::default().build(&ground.context()).err().unwrap();
         assert_eq!(
             error.to_string(),
             "no controller is called `oracle`; there are: heuristic, random, schedule, wait"

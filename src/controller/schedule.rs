@@ -7,9 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::{BuildContext, Controller, Decision, DecisionView, MaskSet, PolicyError, indices_of};
 use crate::scenario::ScheduledCommand;
-use crate::seed::{
-    AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, Tempo,
-};
+use crate::seed::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, Tempo};
 
 /// Names of the built-in schedules.
 pub const BUILTIN_SCHEDULES: [&str; 2] = ["germinate_first_slot", "grow_one_seed"];
@@ -51,10 +49,7 @@ impl ScheduleController {
             (None, true) => {
                 return Err(PolicyError::config(
                     path,
-                    format!(
-                        "is empty; list entries or name one of {}",
-                        BUILTIN_SCHEDULES.join(", ")
-                    ),
+                    format!("is empty; list entries or name one of {}", BUILTIN_SCHEDULES.join(", ")),
                 ));
             }
         };
@@ -76,11 +71,7 @@ impl Controller for ScheduleController {
         Some(&self.hash)
     }
 
-    fn decide(
-        &mut self,
-        view: &DecisionView,
-        masks: &[MaskSet],
-    ) -> Result<Vec<Decision>, PolicyError> {
+    fn decide(&mut self, view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError> {
         let Some(&command) = self.commands.get(&view.step) else {
             let wait = |masks| Decision::new(LifecycleCommand::Wait, masks, "nothing scheduled");
             return Ok(masks.iter().map(wait).collect());
@@ -124,10 +115,7 @@ pub fn schedule_hash(commands: &[(u32, LifecycleCommand)]) -> String {
         })
 }
 
-fn builtin(
-    name: &str,
-    context: &BuildContext,
-) -> Result<Vec<(u32, LifecycleCommand)>, PolicyError> {
+fn builtin(name: &str, context: &BuildContext) -> Result<Vec<(u32, LifecycleCommand)>, PolicyError> {
     let path = "policy.schedule.builtin";
     if !BUILTIN_SCHEDULES.contains(&name) {
         return Err(PolicyError::config(
@@ -158,10 +146,7 @@ fn check_steps(commands: &[(u32, LifecycleCommand)], max_steps: u32) -> Result<(
     if !commands.is_sorted_by(|before, after| before.0 < after.0) {
         return Err(PolicyError::config(path, "steps have to increase strictly"));
     }
-    match commands
-        .iter()
-        .find(|(step, _)| !(1..=max_steps).contains(step))
-    {
+    match commands.iter().find(|(step, _)| !(1..=max_steps).contains(step)) {
         Some((step, _)) => Err(PolicyError::config(
             path,
             format!("orders something at step {step}; an episode has steps 1 to {max_steps}"),
@@ -171,11 +156,7 @@ fn check_steps(commands: &[(u32, LifecycleCommand)], max_steps: u32) -> Result<(
 }
 
 /// Turns names into a command.
-fn resolve(
-    command: &ScheduledCommand,
-    path: &str,
-    context: &BuildContext,
-) -> Result<LifecycleCommand, PolicyError> {
+fn resolve(command: &ScheduledCommand, path: &str, context: &BuildContext) -> Result<LifecycleCommand, PolicyError> {
     use ScheduledCommand as Named;
     let at = |key: &str| format!("{path}.{key}");
     let slot = |id: &str| context.slot(&at("slot"), id);
@@ -224,11 +205,7 @@ fn resolve(
     })
 }
 
-fn member<T>(
-    path: String,
-    name: &str,
-    from_name: impl Fn(&str) -> Option<T>,
-) -> Result<T, PolicyError> {
+fn member<T>(path: String, name: &str, from_name: impl Fn(&str) -> Option<T>) -> Result<T, PolicyError> {
     from_name(name).ok_or_else(|| PolicyError::config(path, format!("`{name}` is no choice here")))
 }
 
@@ -260,9 +237,7 @@ mod tests {
     }
 
     fn complaint(ground: &Ground) -> String {
-        ScheduleController::new(&ground.context())
-            .unwrap_err()
-            .to_string()
+        ScheduleController::new(&ground.context()).unwrap_err().to_string()
     }
 
     #[test]
@@ -327,10 +302,7 @@ mod tests {
         let mut lenient = ScheduleController::new(&ground.context()).unwrap();
         let decision = scene.decide(&mut lenient);
         assert_eq!(decision.command.op(), LifecycleOp::Wait);
-        assert_eq!(
-            decision.reason,
-            "scheduled ADVANCE is not legal: the slot is empty"
-        );
+        assert_eq!(decision.reason, "scheduled ADVANCE is not legal: the slot is empty");
     }
 
     #[test]

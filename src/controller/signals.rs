@@ -138,11 +138,7 @@ impl SignalTracker {
         let mut nonfinite = false;
         let mut or_else = |value: f64, replacement: f64| {
             nonfinite |= !value.is_finite();
-            if value.is_finite() {
-                value
-            } else {
-                replacement
-            }
+            if value.is_finite() { value } else { replacement }
         };
         let train_loss = or_else(metrics.train_loss, NONFINITE_LOSS);
         let val_loss = or_else(metrics.val_loss, NONFINITE_LOSS);
@@ -233,10 +229,7 @@ impl SignalTracker {
 
 /// The last `count` values, oldest first.
 fn newest(history: &VecDeque<f64>, count: usize) -> impl Iterator<Item = f64> + '_ {
-    history
-        .iter()
-        .skip(history.len().saturating_sub(count))
-        .copied()
+    history.iter().skip(history.len().saturating_sub(count)).copied()
 }
 
 #[cfg(test)]
@@ -257,22 +250,14 @@ mod tests {
         let mut tracker = SignalTracker::new(TrackerConfig::default());
         (1..)
             .zip(losses.iter().zip(accuracies))
-            .map(|(step, (&loss, &accuracy))| {
-                tracker.update(metrics(step, loss, accuracy)).unwrap()
-            })
+            .map(|(step, (&loss, &accuracy))| tracker.update(metrics(step, loss, accuracy)).unwrap())
             .collect()
     }
 
     fn latches(signals: &[TrainingSignals]) -> Vec<(u32, bool, u32)> {
         signals
             .iter()
-            .map(|signals| {
-                (
-                    signals.stable_count,
-                    signals.host_stabilized,
-                    signals.plateau_epochs,
-                )
-            })
+            .map(|signals| (signals.stable_count, signals.host_stabilized, signals.plateau_epochs))
             .collect()
     }
 
@@ -299,10 +284,7 @@ mod tests {
 
     #[test]
     fn regressions_and_recoveries_restart_the_count() {
-        let signals = run(
-            &[2.0, 2.0, 2.11, 2.0, 2.0, 2.0],
-            &[30.0, 30.0, 30.0, 30.5, 30.6, 30.7],
-        );
+        let signals = run(&[2.0, 2.0, 2.11, 2.0, 2.0, 2.0], &[30.0, 30.0, 30.0, 30.5, 30.6, 30.7]);
         assert_eq!(
             latches(&signals),
             [
@@ -328,10 +310,7 @@ mod tests {
     #[test]
     fn the_first_step_has_no_deltas_and_the_second_counts_gains_as_positive() {
         let signals = run(&[2.5, 2.0], &[30.0, 40.0]);
-        assert_eq!(
-            (signals[0].loss_delta, signals[0].accuracy_delta),
-            (0.0, 0.0)
-        );
+        assert_eq!((signals[0].loss_delta, signals[0].accuracy_delta), (0.0, 0.0));
         assert_eq!(signals[1].loss_delta, 0.5);
         assert_eq!(signals[1].accuracy_delta, 10.0);
     }
@@ -343,10 +322,7 @@ mod tests {
         let signals = run(&losses, &accuracies);
         let last = &signals[11];
         assert_eq!(last.loss_history.as_slice(), [8.0, 9.0, 10.0, 11.0, 12.0]);
-        assert_eq!(
-            last.accuracy_history.as_slice(),
-            [43.0, 42.0, 41.0, 40.0, 39.0]
-        );
+        assert_eq!(last.accuracy_history.as_slice(), [43.0, 42.0, 41.0, 40.0, 39.0]);
         assert_eq!(last.best_val_accuracy, 50.0);
         assert_eq!(last.best_val_loss, 1.0);
         assert_eq!(last.best_val_loss_window, 3.0);
@@ -381,11 +357,6 @@ mod tests {
             stabilization_epochs: 0,
             ..Default::default()
         });
-        assert!(
-            tracker
-                .update(metrics(1, 2.0, 30.0))
-                .unwrap()
-                .host_stabilized
-        );
+        assert!(tracker.update(metrics(1, 2.0, 30.0)).unwrap().host_stabilized);
     }
 }

@@ -5,8 +5,8 @@ use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 use smallvec::SmallVec;
 
-use super::*;
 use super::execute::execute_action;
+use super::*;
 use crate::env::{EnvId, Experiment, RunClock, SeedSlots, TrainMetrics, ValMetrics};
 use crate::health::{EngineError, Failure, Position, record_failure};
 use crate::host::Topology;
@@ -59,7 +59,12 @@ pub struct Outcome {
 
 impl Default for Outcome {
     fn default() -> Self {
-        Self { effective_op: LifecycleOp::Wait, slot: None, status: CommandStatus::Executed, gate: None }
+        Self {
+            effective_op: LifecycleOp::Wait,
+            slot: None,
+            status: CommandStatus::Executed,
+            gate: None,
+        }
     }
 }
 
@@ -82,15 +87,18 @@ impl Plugin for ControllerPlugin {
         app.register_required_components_with::<EnvId, Tracker>(|| {
             Tracker(SignalTracker::new(TrackerConfig::default()))
         });
-        app.add_systems(Startup, build_controller.pipe(record_failure).in_set(Work::BuildController))
-            .add_systems(RoundStart, begin_episodes.in_set(Work::BeginEpisodes))
-            .add_systems(Assess, update_signals.pipe(record_failure).in_set(Work::UpdateSignals))
-            .add_systems(Assess, report_slots.in_set(Work::ReportSlots))
-            .add_systems(Decide, build_masks.pipe(record_failure).in_set(Work::BuildMasks))
-            .add_systems(Decide, decide.pipe(record_failure).in_set(Work::Decide))
-            .add_systems(Act, execute_action.pipe(record_failure).in_set(Work::ExecuteAction))
-            .add_systems(Act, update_tracking.in_set(Work::UpdateTracking))
-            .add_systems(RoundEnd, end_controller_episodes.in_set(Work::EndControllerEpisodes));
+        app.add_systems(
+            Startup,
+            build_controller.pipe(record_failure).in_set(Work::BuildController),
+        )
+        .add_systems(RoundStart, begin_episodes.in_set(Work::BeginEpisodes))
+        .add_systems(Assess, update_signals.pipe(record_failure).in_set(Work::UpdateSignals))
+        .add_systems(Assess, report_slots.in_set(Work::ReportSlots))
+        .add_systems(Decide, build_masks.pipe(record_failure).in_set(Work::BuildMasks))
+        .add_systems(Decide, decide.pipe(record_failure).in_set(Work::Decide))
+        .add_systems(Act, execute_action.pipe(record_failure).in_set(Work::ExecuteAction))
+        .add_systems(Act, update_tracking.in_set(Work::UpdateTracking))
+        .add_systems(RoundEnd, end_controller_episodes.in_set(Work::EndControllerEpisodes));
     }
 }
 
@@ -134,7 +142,11 @@ fn build_controller(
 }
 
 fn row(id: &EnvId, round: u32, experiment: &Experiment) -> EnvRow {
-    EnvRow { env: id.index, index_in_group: id.index_in_group, episode: experiment.episode(round, id.index) }
+    EnvRow {
+        env: id.index,
+        index_in_group: id.index_in_group,
+        episode: experiment.episode(round, id.index),
+    }
 }
 
 /// All envs as rows, in index order.
@@ -155,7 +167,10 @@ fn begin_episodes(
         feedback.0 = ActionFeedback::default();
         *outcome = Outcome::default();
     }
-    controller.0.get().begin_episode(&rows(envs.iter().map(|(id, ..)| *id), clock.round(), &experiment));
+    controller
+        .0
+        .get()
+        .begin_episode(&rows(envs.iter().map(|(id, ..)| *id), clock.round(), &experiment));
 }
 
 fn end_controller_episodes(
@@ -164,7 +179,10 @@ fn end_controller_episodes(
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
 ) {
-    controller.0.get().end_episode(&rows(envs.iter().copied(), clock.round(), &experiment));
+    controller
+        .0
+        .get()
+        .end_episode(&rows(envs.iter().copied(), clock.round(), &experiment));
 }
 
 fn update_signals(
@@ -183,8 +201,11 @@ fn update_signals(
         };
         signals.0 = tracker.0.update(metrics).map_err(|error| EngineError {
             phase: "signals",
-            position: Position { env: Some(id.index), ..clock.position() },
-            failure: Failure::Invalid(error.to_string()),
+            position: Position {
+                env: Some(id.index),
+                ..clock.position()
+            },
+            failure: Failure::message(error.to_string()),
         })?;
         if signals.0.just_stabilized {
             outbox.push(Event::env(
@@ -228,7 +249,14 @@ fn build_masks(
 }
 
 fn decision_error(error: PolicyError, clock: &RunClock, env: Option<usize>) -> EngineError {
-    EngineError { phase: "decision", position: Position { env, ..clock.position() }, failure: error.into() }
+    EngineError {
+        phase: "decision",
+        position: Position {
+            env,
+            ..clock.position()
+        },
+        failure: error.into(),
+    }
 }
 
 /// One call for all envs, in index order; the controller may narrow the masks first (spec 06 D3-D6).
@@ -241,7 +269,10 @@ fn decide(
     let controller = controller.0.get();
     let mut envs: Vec<_> = envs.iter_mut().collect();
     envs.sort_unstable_by_key(|(id, ..)| id.index);
-    let mut masks: Vec<_> = envs.iter_mut().filter_map(|(_, _, _, masks, _)| masks.0.take()).collect();
+    let mut masks: Vec<_> = envs
+        .iter_mut()
+        .filter_map(|(_, _, _, masks, _)| masks.0.take())
+        .collect();
     let views: Vec<_> = envs
         .iter()
         .map(|(id, reports, signals, ..)| EnvView {
@@ -250,18 +281,28 @@ fn decide(
             signals: &signals.0,
         })
         .collect();
-    let view = DecisionView { round: clock.round(), step: clock.step(), envs: &views };
-    controller.restrict(&view, &mut masks).map_err(|error| decision_error(error, &clock, None))?;
+    let view = DecisionView {
+        round: clock.round(),
+        step: clock.step(),
+        envs: &views,
+    };
+    controller
+        .restrict(&view, &mut masks)
+        .map_err(|error| decision_error(error, &clock, None))?;
     for (env, masks) in views.iter().zip(&masks) {
         let point = view.point(env.row);
-        masks.check(point, env.reports).map_err(|error| decision_error(error, &clock, Some(env.row.env)))?;
+        masks
+            .check(point, env.reports)
+            .map_err(|error| decision_error(error, &clock, Some(env.row.env)))?;
     }
-    let decisions = controller.decide(&view, &masks).map_err(|error| decision_error(error, &clock, None))?;
+    let decisions = controller
+        .decide(&view, &masks)
+        .map_err(|error| decision_error(error, &clock, None))?;
     if decisions.len() != views.len() {
         return Err(EngineError {
             phase: "decision",
             position: clock.position(),
-            failure: Failure::Invalid(format!(
+            failure: Failure::message(format!(
                 "controller `{}` returned {} decisions for {} envs",
                 controller.name(),
                 decisions.len(),

@@ -11,11 +11,7 @@ impl Controller for WaitController {
         "wait"
     }
 
-    fn decide(
-        &mut self,
-        _view: &DecisionView,
-        masks: &[MaskSet],
-    ) -> Result<Vec<Decision>, PolicyError> {
+    fn decide(&mut self, _view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError> {
         Ok(masks
             .iter()
             .map(|masks| Decision::new(LifecycleCommand::Wait, masks, "always waits"))

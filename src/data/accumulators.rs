@@ -28,12 +28,7 @@ impl Accumulators {
     ///
     /// # Errors
     /// libtorch's, when the device cannot hold them.
-    pub fn new(
-        device: Device,
-        layout: PackLayout,
-        batches: usize,
-        batch_size: usize,
-    ) -> Result<Self, TchError> {
+    pub fn new(device: Device, layout: PackLayout, batches: usize, batch_size: usize) -> Result<Self, TchError> {
         let losses = Tensor::f_zeros([batches as i64], (Kind::Double, device))?;
         Ok(Self {
             layout,
@@ -58,8 +53,7 @@ impl Accumulators {
 
     /// A view of columns, into which gradient statistics and skip flags are written in place.
     pub fn columns(&self, columns: Range<usize>) -> Tensor {
-        self.pack
-            .narrow(0, columns.start as i64, columns.len() as i64)
+        self.pack.narrow(0, columns.start as i64, columns.len() as i64)
     }
 
     /// Starts a step.
@@ -118,10 +112,7 @@ impl Accumulators {
         for (column, value) in [
             (PackLayout::LOSS_SUM, &loss_sum),
             (PackLayout::CORRECT, &correct),
-            (
-                PackLayout::FINITE_UNITS,
-                &finite_batches.f_mul_scalar(units)?,
-            ),
+            (PackLayout::FINITE_UNITS, &finite_batches.f_mul_scalar(units)?),
             (
                 PackLayout::NONFINITE_BATCHES,
                 &finite_batches.f_neg()?.f_add_scalar(batches)?,
@@ -137,12 +128,7 @@ impl Accumulators {
     ///
     /// # Errors
     /// libtorch's; more configurations than the layout has are an error.
-    pub fn add_val(
-        &mut self,
-        losses: &Tensor,
-        is_correct: &Tensor,
-        main: usize,
-    ) -> Result<(), TchError> {
+    pub fn add_val(&mut self, losses: &Tensor, is_correct: &Tensor, main: usize) -> Result<(), TchError> {
         let configs = losses.size()[0];
         let add = |pack: &Tensor, block: Range<usize>, rows: &Tensor| -> Result<(), TchError> {
             let sums = rows.f_sum_dim_intlist(1i64, false, Kind::Double)?;
@@ -167,10 +153,7 @@ mod tests {
     use super::*;
     use crate::data::StepNumbers;
 
-    const LAYOUT: PackLayout = PackLayout {
-        configs: 2,
-        slots: 1,
-    };
+    const LAYOUT: PackLayout = PackLayout { configs: 2, slots: 1 };
 
     fn accumulators(batches: usize, batch_size: usize) -> Accumulators {
         Accumulators::new(Device::Cpu, LAYOUT, batches, batch_size).unwrap()
@@ -219,12 +202,10 @@ mod tests {
         let mut sums = accumulators(3, 2);
         let logits = Tensor::from_slice2(&[[0.0f32, 1.0], [0.0, 1.0]]).set_requires_grad(true);
         for (batch, loss) in [1.0, f32::NAN, 4.0].into_iter().enumerate() {
-            sums.record_train(batch, 0, &logits, &mean_loss(loss))
-                .unwrap();
+            sums.record_train(batch, 0, &logits, &mean_loss(loss)).unwrap();
         }
 
-        sums.finish_train(&Tensor::from_slice(&[1i64, 1, 1, 0, 0, 0]))
-            .unwrap();
+        sums.finish_train(&Tensor::from_slice(&[1i64, 1, 1, 0, 0, 0])).unwrap();
 
         let numbers = read(&sums, 1);
         assert_eq!((numbers.loss_sum, numbers.finite_units), (10.0, 4));
@@ -241,8 +222,7 @@ mod tests {
         sums.record_train(0, 3, &logits.narrow(0, 0, 1), &mean_loss(6.0))
             .unwrap();
 
-        sums.finish_train(&Tensor::from_slice(&[0i64, 0, 1, 1]))
-            .unwrap();
+        sums.finish_train(&Tensor::from_slice(&[0i64, 0, 1, 1])).unwrap();
 
         let numbers = read(&sums, 1);
         assert_eq!(numbers.train_loss(), 3.0);
@@ -274,9 +254,6 @@ mod tests {
         sums.add_val(&losses, &is_correct, 0).unwrap();
 
         let without = read(&sums, 2).configs[1];
-        assert_eq!(
-            (without.only_main_correct, without.only_this_correct),
-            (2, 1)
-        );
+        assert_eq!((without.only_main_correct, without.only_this_correct), (2, 1));
     }
 }

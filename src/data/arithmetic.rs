@@ -39,12 +39,7 @@ pub struct FeedArithmetic {
 impl FeedArithmetic {
     /// # Errors
     /// `TooSmall` with the largest legal batch size, `BatchCount`, `ShardInCommonFeed`.
-    pub fn new(
-        task: &TaskSpec,
-        feed: FeedMode,
-        data: &DataSet,
-        n_envs: usize,
-    ) -> Result<Self, DataError> {
+    pub fn new(task: &TaskSpec, feed: FeedMode, data: &DataSet, n_envs: usize) -> Result<Self, DataError> {
         Self::from_counts(task, feed, (data.train.len(), data.val.len()), n_envs)
     }
 
@@ -99,9 +94,7 @@ impl FeedArithmetic {
             val_batch_size,
             val_batches: match task.val_batches_per_step {
                 ValBatches::Full => all_val_batches,
-                ValBatches::Count(count) => {
-                    in_range("val_batches_per_step", count, all_val_batches)?
-                }
+                ValBatches::Count(count) => in_range("val_batches_per_step", count, all_val_batches)?,
             },
         })
     }
@@ -121,11 +114,7 @@ fn in_range(key: &'static str, asked: usize, available: usize) -> Result<usize, 
     if (1..=available).contains(&asked) {
         Ok(asked)
     } else {
-        Err(DataError::BatchCount {
-            key,
-            asked,
-            available,
-        })
+        Err(DataError::BatchCount { key, asked, available })
     }
 }
 

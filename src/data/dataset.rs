@@ -67,24 +67,14 @@ pub fn load(task: &TaskSpec, scenario_dir: Option<&Path>) -> Result<DataSet, Dat
             Raw::from_pool(task, "digits", images, labels, digits::SCALE)?
         }
         DataSource::SynthImages(params) => Raw::from_generator(params)?,
-        DataSource::Idx {
-            images,
-            labels,
-            scale,
-        } => {
+        DataSource::Idx { images, labels, scale } => {
             let pixels = idx::parse_images(images, &read(images, scenario_dir)?)?;
             let targets = idx::parse_labels(labels, &read(labels, scenario_dir)?)?;
             Raw::from_pool(task, "idx", pixels, targets, *scale)?
         }
     };
     raw.check(task)?;
-    let affine = normalise::resolve(
-        raw.name,
-        &task.normalise,
-        &raw.train.images,
-        raw.channels,
-        raw.scale,
-    )?;
+    let affine = normalise::resolve(raw.name, &task.normalise, &raw.train.images, raw.channels, raw.scale)?;
     Ok(DataSet {
         hash: raw.content_hash(),
         name: raw.name.into(),
@@ -186,9 +176,7 @@ impl Raw {
         synth::check(params)?;
         let part = |part: SynthPart, count: usize| Part {
             images: synth::generate(params, part, count),
-            labels: (0..count)
-                .map(|index| synth::label(params, index))
-                .collect(),
+            labels: (0..count).map(|index| synth::label(params, index)).collect(),
         };
         Ok(Self {
             name: "synth_images",
@@ -276,10 +264,7 @@ fn check_labels(name: &str, labels: &[i64], classes: i64) -> Result<(), DataErro
             rule: format!("{classes} classes cannot be told apart, at least 2 are needed"),
         });
     }
-    match labels
-        .iter()
-        .position(|label| !(0..classes).contains(label))
-    {
+    match labels.iter().position(|label| !(0..classes).contains(label)) {
         None => Ok(()),
         Some(index) => Err(DataError::LabelOutOfRange {
             name: name.into(),
@@ -388,15 +373,11 @@ pub(crate) mod tests {
                 .sum()
         };
         let is_hit = |(image, label): &(&[u8], &i64)| {
-            let nearest = (0..means.len())
-                .min_by(|&i, &j| distance(&means[i], image).total_cmp(&distance(&means[j], image)));
+            let nearest =
+                (0..means.len()).min_by(|&i, &j| distance(&means[i], image).total_cmp(&distance(&means[j], image)));
             nearest == Some(**label as usize)
         };
-        part.images
-            .chunks_exact(size)
-            .zip(&part.labels)
-            .filter(is_hit)
-            .count()
+        part.images.chunks_exact(size).zip(&part.labels).filter(is_hit).count()
     }
 
     #[test]

@@ -24,10 +24,7 @@ mod tests {
     use crate::data::synth::tests::fnv1a;
 
     fn sha256(bytes: &[u8]) -> String {
-        Sha256::digest(bytes)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     #[test]
@@ -50,10 +47,7 @@ mod tests {
         let labels = idx::parse_labels("digits", LABELS).unwrap();
 
         assert_eq!((images.count, images.height, images.width), (1797, 8, 8));
-        assert_eq!(
-            images.pixels.iter().map(|&p| u64::from(p)).sum::<u64>(),
-            561_718
-        );
+        assert_eq!(images.pixels.iter().map(|&p| u64::from(p)).sum::<u64>(), 561_718);
         let counts: Vec<usize> = (0..10)
             .map(|class| labels.iter().filter(|&&label| label == class).count())
             .collect();

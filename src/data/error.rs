@@ -12,20 +12,12 @@ pub enum DataError {
          Place the file there, or choose a task that needs none (digits_*, synth_*)",
         .looked_at.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
     )]
-    MissingFile {
-        name: String,
-        looked_at: Vec<PathBuf>,
-    },
+    MissingFile { name: String, looked_at: Vec<PathBuf> },
 
     #[error("data file {}: reading failed ({cause}); check that it is a readable file", .path.display())]
-    Io {
-        path: PathBuf,
-        cause: std::io::Error,
-    },
+    Io { path: PathBuf, cause: std::io::Error },
 
-    #[error(
-        "data file {name} is gzip-compressed; unpack it with gunzip and name the unpacked file"
-    )]
+    #[error("data file {name} is gzip-compressed; unpack it with gunzip and name the unpacked file")]
     Compressed { name: String },
 
     #[error(
@@ -48,20 +40,10 @@ pub enum DataError {
         "data file {name} has {found} bytes, its header implies {expected}; \
          the file is cut short, or its sizes are not big-endian: fetch or convert it again"
     )]
-    SizeMismatch {
-        name: String,
-        expected: u128,
-        found: u64,
-    },
+    SizeMismatch { name: String, expected: u128, found: u64 },
 
-    #[error(
-        "data '{name}' has {images} images but {labels} labels; give the pair that belongs together"
-    )]
-    LengthMismatch {
-        name: String,
-        images: usize,
-        labels: usize,
-    },
+    #[error("data '{name}' has {images} images but {labels} labels; give the pair that belongs together")]
+    LengthMismatch { name: String, images: usize, labels: usize },
 
     #[error(
         "data '{name}': label {label} at index {index} is outside 0..{classes}; correct task.classes or the labels"
@@ -89,10 +71,7 @@ pub enum DataError {
         "task.split asks for {val_permille} + {test_permille} permille outside the training part; \
          their sum must be below 1000"
     )]
-    Split {
-        val_permille: u64,
-        test_permille: u64,
-    },
+    Split { val_permille: u64, test_permille: u64 },
 
     #[error("data '{name}': {rule}; change {key}")]
     OutOfRange {
@@ -115,15 +94,9 @@ pub enum DataError {
         "task.normalise: the standard deviation of channel {channel} of '{name}' is {std}; \
          it must be finite and at least 1e-6: drop the constant channel or give constants"
     )]
-    FlatChannel {
-        name: String,
-        channel: usize,
-        std: f64,
-    },
+    FlatChannel { name: String, channel: usize, std: f64 },
 
-    #[error(
-        "task.host expects {host} but the data '{name}' has {data}; make task.host.{key} agree with the data"
-    )]
+    #[error("task.host expects {host} but the data '{name}' has {data}; make task.host.{key} agree with the data")]
     ShapeMismatch {
         name: String,
         key: &'static str,
@@ -155,9 +128,7 @@ pub enum DataError {
     )]
     ShardInCommonFeed,
 
-    #[error(
-        "the batch feed of env {env} was asked for {what} {got}, but {expected} is due; fetch batches in order"
-    )]
+    #[error("the batch feed of env {env} was asked for {what} {got}, but {expected} is due; fetch batches in order")]
     FeedContract {
         env: u64,
         what: &'static str,
@@ -165,13 +136,9 @@ pub enum DataError {
         got: usize,
     },
 
-    #[error(
-        "data '{name}': placing it on the device failed ({cause}); free device memory or use fewer samples"
-    )]
+    #[error("data '{name}': placing it on the device failed ({cause}); free device memory or use fewer samples")]
     Device { name: String, cause: tch::TchError },
 
-    #[error(
-        "the batch feed of env {env}: a device operation failed ({cause}); see the device's own message"
-    )]
+    #[error("the batch feed of env {env}: a device operation failed ({cause}); see the device's own message")]
     FeedDevice { env: u64, cause: tch::TchError },
 }

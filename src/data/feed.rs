@@ -51,22 +51,14 @@ impl StepFeed {
     ///
     /// # Errors
     /// `FeedDevice` when the device cannot hold the buffers.
-    pub fn new(
-        resident: &ResidentData,
-        arithmetic: FeedArithmetic,
-        env: u64,
-    ) -> Result<Self, DataError> {
+    pub fn new(resident: &ResidentData, arithmetic: FeedArithmetic, env: u64) -> Result<Self, DataError> {
         let plan = FeedPlan::new(resident, arithmetic, env);
         Self::allocate(resident, plan).map_err(|cause| DataError::FeedDevice { env, cause })
     }
 
     fn allocate(resident: &ResidentData, plan: FeedPlan) -> Result<Self, TchError> {
         let (device, geometry) = (resident.device, resident.geometry);
-        let (height, width, channels) = (
-            geometry.height as i64,
-            geometry.width as i64,
-            geometry.channels as i64,
-        );
+        let (height, width, channels) = (geometry.height as i64, geometry.width as i64, geometry.channels as i64);
         let batch_size = plan.arithmetic.batch_size as i64;
         let batches = plan.arithmetic.batches as i64;
         let row_shape = [batch_size, height, width * channels];
@@ -109,9 +101,9 @@ impl StepFeed {
         let upload = |feed: &mut Self| -> Result<(), TchError> {
             let host = Tensor::f_from_slice(&positions)?.f_view_as(&feed.positions)?;
             feed.positions.f_copy_(&host)?;
-            let _ =
-                feed.train_labels
-                    .f_index_select_out(&feed.labels, 0, &feed.sample_positions)?;
+            let _ = feed
+                .train_labels
+                .f_index_select_out(&feed.labels, 0, &feed.sample_positions)?;
             Ok(())
         };
         let result = upload(self);
@@ -134,8 +126,7 @@ impl StepFeed {
             });
         }
         self.next_batch += 1;
-        self.gather(batch)
-            .map_err(|cause| self.device_error(cause))?;
+        self.gather(batch).map_err(|cause| self.device_error(cause))?;
         Ok(Batch {
             x: self.x.shallow_clone(),
             y: self.batch_labels[batch].shallow_clone(),
@@ -150,9 +141,7 @@ impl StepFeed {
 
     fn gather(&mut self, batch: usize) -> Result<(), TchError> {
         let positions = &self.window_positions[batch];
-        let _ = self
-            .windows
-            .f_index_select_out(&self.pixels, 0, positions)?;
+        let _ = self.windows.f_index_select_out(&self.pixels, 0, positions)?;
         self.rows.f_copy_(&self.pixels)?;
         let _ = self.rows.f_mul_(&self.a)?;
         let _ = self.rows.f_add_(&self.b)?;
@@ -242,18 +231,9 @@ mod tests {
     fn batches_equal_the_definition_bit_by_bit() {
         let augmentations = [
             None,
-            Some(AugmentSpec {
-                pad: 4,
-                flip_p: 0.5,
-            }),
-            Some(AugmentSpec {
-                pad: 1,
-                flip_p: 0.0,
-            }),
-            Some(AugmentSpec {
-                pad: 0,
-                flip_p: 0.5,
-            }),
+            Some(AugmentSpec { pad: 4, flip_p: 0.5 }),
+            Some(AugmentSpec { pad: 1, flip_p: 0.0 }),
+            Some(AugmentSpec { pad: 0, flip_p: 0.5 }),
         ];
         for augment in augmentations {
             assert_batches_follow_the_definition(augment);
@@ -309,10 +289,7 @@ mod tests {
 
         assert_eq!(batches.iter().map(|b| b.n).collect::<Vec<_>>(), [256, 99]);
         assert_eq!(batches[1].x.size(), [99, 1, 8, 8]);
-        assert_eq!(
-            Vec::<i64>::try_from(&batches[1].y).unwrap(),
-            data.val.labels[256..]
-        );
+        assert_eq!(Vec::<i64>::try_from(&batches[1].y).unwrap(), data.val.labels[256..]);
         // A black corner pixel is -mean/std.
         let corner = f32::try_from(batches[0].x.get(0).view(-1).get(0)).unwrap();
         assert!((corner + 0.811_17).abs() < 1e-5, "{corner}");

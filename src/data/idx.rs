@@ -152,10 +152,7 @@ mod tests {
         let error = parse_images("little", &bytes).unwrap_err();
 
         // 84 344 832 images of 134 217 728 squared: beyond u64, reported all the same.
-        let DataError::SizeMismatch {
-            expected, found, ..
-        } = error
-        else {
+        let DataError::SizeMismatch { expected, found, .. } = error else {
             panic!("{error}");
         };
         assert_eq!(expected, 1_519_421_415_863_308_347_506_704);
@@ -201,10 +198,7 @@ mod tests {
             Err(DataError::Compressed { .. })
         ));
         assert!(matches!(
-            parse_labels(
-                "images as labels",
-                &file(&[[0, 0, 0, 1], [0, 0, 0, 1]], &[0])
-            ),
+            parse_labels("images as labels", &file(&[[0, 0, 0, 1], [0, 0, 0, 1]], &[0])),
             Err(DataError::Dimensions { found: 2, .. })
         ));
     }

@@ -21,14 +21,9 @@ pub struct TrainLoss {
 ///
 /// # Errors
 /// libtorch's, when shapes or devices disagree.
-pub fn train_loss(
-    logits: &Tensor,
-    targets: &Tensor,
-    label_smoothing: f64,
-) -> Result<TrainLoss, TchError> {
+pub fn train_loss(logits: &Tensor, targets: &Tensor, label_smoothing: f64) -> Result<TrainLoss, TchError> {
     let log_probabilities = logits.f_log_softmax(-1, Kind::Float)?;
-    let plain =
-        log_probabilities.f_nll_loss::<Tensor>(targets, None, Reduction::Mean, IGNORE_NOTHING)?;
+    let plain = log_probabilities.f_nll_loss::<Tensor>(targets, None, Reduction::Mean, IGNORE_NOTHING)?;
     let mean = plain.f_detach()?;
     let objective = if label_smoothing == 0.0 {
         plain
@@ -122,9 +117,6 @@ mod tests {
             [true, true, true, true]
         );
         let (_, is_correct) = evaluate_rows(&both, &Tensor::from_slice(&[2i64, 1])).unwrap();
-        assert_eq!(
-            Vec::<bool>::try_from(is_correct.view(-1)).unwrap(),
-            [false; 4]
-        );
+        assert_eq!(Vec::<bool>::try_from(is_correct.view(-1)).unwrap(), [false; 4]);
     }
 }

@@ -66,11 +66,7 @@ pub fn resolve(
         });
     }
     Ok(Affine {
-        a: moments
-            .std
-            .iter()
-            .map(|std| (1.0 / (scale * std)) as f32)
-            .collect(),
+        a: moments.std.iter().map(|std| (1.0 / (scale * std)) as f32).collect(),
         b: moments
             .mean
             .iter()
@@ -113,11 +109,7 @@ mod tests {
 
         let affine = resolve("cifar", &cifar, &[], 3, 255.0).unwrap();
 
-        for (found, expected) in affine
-            .b
-            .iter()
-            .zip([-1.989_473_7, -1.980_287_5, -1.706_804_3])
-        {
+        for (found, expected) in affine.b.iter().zip([-1.989_473_7, -1.980_287_5, -1.706_804_3]) {
             assert!((found - expected).abs() < 1e-6, "{found}");
         }
         assert!((affine.a[0] - 0.015_876_8).abs() < 1e-7, "{}", affine.a[0]);
@@ -134,10 +126,7 @@ mod tests {
     fn a_constant_channel_and_a_wrong_count_are_refused() {
         // Channel 1 is constant.
         let flat = resolve("flat", &Normalise::Auto, &[0, 7, 9, 7], 2, 255.0);
-        assert!(matches!(
-            flat,
-            Err(DataError::FlatChannel { channel: 1, .. })
-        ));
+        assert!(matches!(flat, Err(DataError::FlatChannel { channel: 1, .. })));
 
         let constants = Normalise::Constants {
             mean: vec![0.5],

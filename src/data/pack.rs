@@ -88,11 +88,7 @@ impl PackLayout {
     /// # Panics
     /// If `pack` has another length than the layout, or `main` is not below `configs ≤ self.configs`.
     pub fn unpack(&self, pack: &[f64], configs: usize, main: usize) -> StepNumbers {
-        assert_eq!(
-            pack.len(),
-            self.columns(),
-            "the pack belongs to another layout"
-        );
+        assert_eq!(pack.len(), self.columns(), "the pack belongs to another layout");
         assert!(main < configs && configs <= self.configs);
         let count = |column: usize| pack[column] as u64;
         let main_correct = count(self.val_correct().start + main);
@@ -202,10 +198,7 @@ mod tests {
     #[test]
     fn three_slots_and_eight_configurations_take_47_columns() {
         // Spec 07 §9.1 counts 39; a third number per configuration is 8 more.
-        let layout = PackLayout {
-            configs: 8,
-            slots: 3,
-        };
+        let layout = PackLayout { configs: 8, slots: 3 };
 
         assert_eq!(layout.columns(), 47);
         assert_eq!(layout.val_both_correct(), 22..30);
@@ -217,10 +210,7 @@ mod tests {
     #[test]
     fn discordant_counts_follow_from_agreement() {
         // Given a main configuration with 9400 of 10 000 right and one without a seed with 9280, agreeing on 9080.
-        let layout = PackLayout {
-            configs: 4,
-            slots: 0,
-        };
+        let layout = PackLayout { configs: 4, slots: 0 };
         let mut pack = vec![0.0; layout.columns()];
         pack[layout.val_correct()].copy_from_slice(&[9400.0, 9280.0, 0.0, 0.0]);
         pack[layout.val_both_correct()].copy_from_slice(&[9400.0, 9080.0, 0.0, 0.0]);
@@ -230,10 +220,7 @@ mod tests {
         let (main, without) = (numbers.configs[0], numbers.configs[1]);
         assert_eq!((main.only_main_correct, main.only_this_correct), (0, 0));
         // The counts of spec 05 C15.
-        assert_eq!(
-            (without.only_main_correct, without.only_this_correct),
-            (320, 200)
-        );
+        assert_eq!((without.only_main_correct, without.only_this_correct), (320, 200));
         assert_eq!(without.accuracy_percent(10_000), 92.8);
     }
 }

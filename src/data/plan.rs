@@ -174,14 +174,8 @@ mod tests {
             })
         };
 
-        assert_eq!(
-            crops(4),
-            [(3, 5, true), (1, 4, false), (0, 8, true), (0, 7, true)]
-        );
-        assert_eq!(
-            crops(1),
-            [(1, 1, true), (0, 1, false), (0, 2, true), (0, 2, true)]
-        );
+        assert_eq!(crops(4), [(3, 5, true), (1, 4, false), (0, 8, true), (0, 7, true)]);
+        assert_eq!(crops(1), [(1, 1, true), (0, 1, false), (0, 2, true), (0, 2, true)]);
     }
 
     #[test]
@@ -195,10 +189,7 @@ mod tests {
 
         assert_eq!(order(&mut envs[0], FIRST_STEP), [5, 1, 6, 4, 3, 2, 7, 0]);
         assert_eq!(order(&mut envs[1], FIRST_STEP), [4, 5, 7, 3, 0, 1, 6, 2]);
-        let second = StepKey {
-            step: 2,
-            ..FIRST_STEP
-        };
+        let second = StepKey { step: 2, ..FIRST_STEP };
         assert_eq!(order(&mut envs[0], second), [3, 0, 6, 7, 5, 2, 1, 4]);
     }
 
@@ -218,10 +209,7 @@ mod tests {
 
     #[test]
     fn batches_beyond_one_pass_come_from_a_new_permutation() {
-        let full = order(
-            &mut plans(&digits_task(), FeedMode::PerEnv, 1)[0],
-            FIRST_STEP,
-        );
+        let full = order(&mut plans(&digits_task(), FeedMode::PerEnv, 1)[0], FIRST_STEP);
         let long_task = TaskSpec {
             batches_per_step: BatchesPerStep::Count(30),
             ..digits_task()
@@ -249,9 +237,7 @@ mod tests {
         };
         let orders = |task: &TaskSpec, mode: FeedMode, n_envs: usize| -> Vec<Vec<i64>> {
             let mut envs = plans(task, mode, n_envs);
-            envs.iter_mut()
-                .map(|plan| order(plan, FIRST_STEP))
-                .collect()
+            envs.iter_mut().map(|plan| order(plan, FIRST_STEP)).collect()
         };
 
         let per_env = orders(&digits_task(), FeedMode::PerEnv, 4);

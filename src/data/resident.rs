@@ -38,11 +38,7 @@ impl ResidentData {
     ///
     /// # Errors
     /// `Device` when the device cannot hold the data.
-    pub fn upload(
-        data: &DataSet,
-        augment: Option<AugmentSpec>,
-        device: Device,
-    ) -> Result<Self, DataError> {
+    pub fn upload(data: &DataSet, augment: Option<AugmentSpec>, device: Device) -> Result<Self, DataError> {
         let geometry = Geometry::new(data, augment);
         let train = || -> Result<[Tensor; 4], TchError> {
             let stored = upload_bytes(&geometry.lay_out(&data.train.images), device)?;
@@ -99,11 +95,7 @@ impl EvalSet {
             name: data.name.clone(),
             cause,
         })?;
-        Ok(Self {
-            x,
-            y,
-            len: part.len(),
-        })
+        Ok(Self { x, y, len: part.len() })
     }
 
     /// Number of samples.
@@ -196,17 +188,13 @@ impl Geometry {
         if self.pad == 0 && !self.is_mirrored {
             return images.to_vec();
         }
-        let (row, padded_row) = (
-            self.width * self.channels,
-            self.padded_width() * self.channels,
-        );
+        let (row, padded_row) = (self.width * self.channels, self.padded_width() * self.channels);
         let image_size = self.area() * self.channels;
         let mut stored = vec![0; self.stored_images() * image_size];
         let (upright, mirrored) = stored.split_at_mut(self.count * image_size);
         for (sample, image) in images.chunks_exact(self.height * row).enumerate() {
             for (y, pixels) in image.chunks_exact(row).enumerate() {
-                let start =
-                    sample * image_size + (y + self.pad) * padded_row + self.pad * self.channels;
+                let start = sample * image_size + (y + self.pad) * padded_row + self.pad * self.channels;
                 upright[start..start + row].copy_from_slice(pixels);
                 if self.is_mirrored {
                     let reversed = pixels.rchunks_exact(self.channels).flatten();
@@ -225,11 +213,7 @@ impl Geometry {
         let count = self.stored_images() * self.area() - last_window + 1;
         let channels = self.channels as i64;
         stored.f_as_strided(
-            [
-                count as i64,
-                self.height as i64,
-                (self.width * self.channels) as i64,
-            ],
+            [count as i64, self.height as i64, (self.width * self.channels) as i64],
             [channels, self.padded_width() as i64 * channels, 1],
             0,
         )

@@ -34,9 +34,7 @@ pub fn stratified(labels: &[i64], classes: i64, spec: SplitSpec) -> Result<Split
         test: Vec::new(),
     };
     for class in 0..classes {
-        let mut members: Vec<usize> = (0..labels.len())
-            .filter(|&index| labels[index] == class)
-            .collect();
+        let mut members: Vec<usize> = (0..labels.len()).filter(|&index| labels[index] == class).collect();
         ContentRng::new(spec.seed, Domain::StratifiedSplit, &[class as u64]).shuffle(&mut members);
         let share = |permille: u64| (members.len() as u64 * permille / 1000) as usize;
         let (n_test, n_val) = (share(spec.test_permille), share(spec.val_permille));
@@ -67,10 +65,7 @@ mod tests {
 
         let split = stratified(&labels, 10, DIGITS).unwrap();
 
-        assert_eq!(
-            (split.train.len(), split.val.len(), split.test.len()),
-            (1266, 355, 176)
-        );
+        assert_eq!((split.train.len(), split.val.len(), split.test.len()), (1266, 355, 176));
         assert_eq!(split.train[..8], [1, 2, 3, 4, 5, 7, 8, 9]);
         assert_eq!(split.val[..8], [23, 41, 42, 49, 65, 70, 76, 83]);
         assert_eq!(split.test[..8], [0, 6, 10, 13, 18, 24, 36, 43]);
@@ -91,9 +86,6 @@ mod tests {
             ..DIGITS
         };
 
-        assert!(matches!(
-            stratified(&[0, 1], 2, greedy),
-            Err(DataError::Split { .. })
-        ));
+        assert!(matches!(stratified(&[0, 1], 2, greedy), Err(DataError::Split { .. })));
     }
 }

@@ -18,9 +18,9 @@ pub const SCALE: f64 = 255.0;
 /// `floor(127·sin(2πi/256) + 0.5)` for a quarter turn; the rest follows by symmetry, since no value lies near a rounding
 /// boundary.
 const QUARTER_SINE: [i64; 65] = [
-    0, 3, 6, 9, 12, 16, 19, 22, 25, 28, 31, 34, 37, 40, 43, 46, 49, 51, 54, 57, 60, 63, 65, 68, 71,
-    73, 76, 78, 81, 83, 85, 88, 90, 92, 94, 96, 98, 100, 102, 104, 106, 107, 109, 111, 112, 113,
-    115, 116, 117, 118, 120, 121, 122, 122, 123, 124, 125, 125, 126, 126, 126, 127, 127, 127, 127,
+    0, 3, 6, 9, 12, 16, 19, 22, 25, 28, 31, 34, 37, 40, 43, 46, 49, 51, 54, 57, 60, 63, 65, 68, 71, 73, 76, 78, 81, 83,
+    85, 88, 90, 92, 94, 96, 98, 100, 102, 104, 106, 107, 109, 111, 112, 113, 115, 116, 117, 118, 120, 121, 122, 122,
+    123, 124, 125, 125, 126, 126, 126, 127, 127, 127, 127,
 ];
 
 /// One turn of the sine in 256 steps, amplitude 127.
@@ -83,11 +83,7 @@ pub fn check(params: &SynthImages) -> Result<(), DataError> {
         ("width", side(params.width), "multiples of 8 from 8"),
         ("noise", (0..=255).contains(&params.noise), "0..=255"),
         ("distractors", params.distractors <= 8, "0..=8"),
-        (
-            "periods",
-            params.periods.0.min(params.periods.1) >= 2,
-            "2 and above",
-        ),
+        ("periods", params.periods.0.min(params.periods.1) >= 2, "2 and above"),
     ];
     match rules.iter().find(|(_, holds, _)| !holds) {
         None => Ok(()),
@@ -155,9 +151,7 @@ fn draw_image(params: &SynthImages, part: SynthPart, index: usize, out: &mut [u8
     let stream = [part as u64, index as u64];
     let mut rng = ContentRng::new(params.seed, Domain::ProceduralImage, &stream);
     let target = label(params, index) as u64;
-    let backgrounds: Vec<i64> = (0..params.channels)
-        .map(|_| 96 + rng.below(64) as i64)
-        .collect();
+    let backgrounds: Vec<i64> = (0..params.channels).map(|_| 96 + rng.below(64) as i64).collect();
     let mut patches = Vec::with_capacity(1 + params.distractors);
     patches.push(draw_patch(params, &mut rng, target, 48));
     for _ in 0..params.distractors {
@@ -255,14 +249,8 @@ pub(crate) mod tests {
         let second = planes(&params, SynthPart::Train, 1);
         assert_eq!(byte_sum(&second), 406_825);
         assert_eq!(fnv1a(&second), 0xF216_36B9_7983_39B4);
-        assert_eq!(
-            fnv1a(&planes(&params, SynthPart::Train, 9)),
-            0x6C73_9266_06E4_0A60
-        );
-        assert_eq!(
-            fnv1a(&planes(&params, SynthPart::Val, 0)),
-            0x66AA_B60F_3A1A_446F
-        );
+        assert_eq!(fnv1a(&planes(&params, SynthPart::Train, 9)), 0x6C73_9266_06E4_0A60);
+        assert_eq!(fnv1a(&planes(&params, SynthPart::Val, 0)), 0x66AA_B60F_3A1A_446F);
     }
 
     #[test]

@@ -29,7 +29,12 @@ pub struct RunClock {
 
 impl RunClock {
     pub fn new(length: RunLength) -> Self {
-        Self { length, round: None, step: 0, batch: 0 }
+        Self {
+            length,
+            round: None,
+            step: 0,
+            batch: 0,
+        }
     }
 
     pub fn length(&self) -> RunLength {
@@ -100,8 +105,13 @@ mod tests {
 
     #[test]
     fn a_clock_plays_every_step_of_every_round_once() {
-        let mut clock =
-            RunClock::new(RunLength { first_round: 2, end_round: 4, max_steps: 2, train_batches: 3, val_batches: 1 });
+        let mut clock = RunClock::new(RunLength {
+            first_round: 2,
+            end_round: 4,
+            max_steps: 2,
+            train_batches: 3,
+            val_batches: 1,
+        });
 
         let mut played = Vec::new();
         while clock.next_round() {

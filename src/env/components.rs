@@ -2,6 +2,8 @@
 //!
 //! Tensors are `Send` but not `Sync`, components must be both: tensor-bearing ones hold them in a `SyncCell`.
 
+use std::collections::BTreeMap;
+
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 use smallvec::SmallVec;
@@ -9,6 +11,7 @@ use tch::Device;
 
 use crate::host::CnnHost;
 use crate::seed::{GradientSums, LifecycleOp};
+use crate::telemetry::BlueprintCounts;
 use crate::torch::{Optimizer, Stream};
 
 /// Which env an entity is. Systems that other plugins add find envs by this component.
@@ -82,6 +85,8 @@ pub struct EpisodeStats {
     pub succeeded: [u32; LifecycleOp::ALL.len()],
     pub best_accuracy_percent: f64,
     pub best_step: u32,
+    /// By blueprint id.
+    pub blueprints: BTreeMap<String, BlueprintCounts>,
 }
 
 impl EpisodeStats {

@@ -23,19 +23,31 @@ pub fn spawn_envs(
             let guard = stream.enter()?;
             let mut rng = RunRng::new(experiment.scenario.run.seed, Domain::HostInit, &[0, index as u64]);
             let host = CnnHost::new(&experiment.task.host, experiment.task.classes, &mut rng, device)?;
-            let params = host.params().trainable().iter().map(|param| param.tensor.shallow_clone()).collect();
+            let params = host
+                .params()
+                .trainable()
+                .iter()
+                .map(|param| param.tensor.shallow_clone())
+                .collect();
             let optimizer = Optimizer::new(&experiment.task.host_opt, params, backend.optimizer)?;
             drop(guard);
             Ok((stream, host, optimizer))
         };
         let (stream, host, optimizer) = storage().map_err(|failure| EngineError {
             phase: "start-up",
-            position: Position { env: Some(index), ..Position::default() },
+            position: Position {
+                env: Some(index),
+                ..Position::default()
+            },
             failure,
         })?;
         let slots = experiment.layout.slots();
         commands.spawn((
-            EnvId { index, group: 0, index_in_group: index },
+            EnvId {
+                index,
+                group: 0,
+                index_in_group: index,
+            },
             EnvDevice(device),
             EnvStream(SyncCell::new(stream)),
             HostParams(host.params().count()),
@@ -64,9 +76,11 @@ pub fn reset_envs(
     pool: Res<EnvPool>,
 ) -> Result<(), EngineError> {
     let (seed, round) = (experiment.scenario.run.seed, u64::from(clock.round()));
-    let envs = envs.iter_mut().map(|(id, stream, host, optimizer, slots, optimizers, stats)| {
-        (*id, (stream, host, optimizer, slots, optimizers, stats))
-    });
+    let envs = envs
+        .iter_mut()
+        .map(|(id, stream, host, optimizer, slots, optimizers, stats)| {
+            (*id, (stream, host, optimizer, slots, optimizers, stats))
+        });
     pool.for_each("round start", clock.position(), envs, |id, env| {
         let (mut stream, mut host, mut optimizer, mut slots, mut optimizers, mut stats) = env;
         let _guard = stream.0.get().enter()?;

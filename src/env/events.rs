@@ -39,7 +39,11 @@ impl SlotChange<'_> {
         if let Some(gate) = &self.change.gate {
             let stage = self.before.map_or(SeedStage::Dormant, |seed| seed.stage);
             let target = next_stage(stage).map_or(SeedStage::Fossilized, |(_, target)| target);
-            let target = if self.before.is_none() { SeedStage::Germinated } else { target };
+            let target = if self.before.is_none() {
+                SeedStage::Germinated
+            } else {
+                target
+            };
             push(SeedGateEvaluated::new(&gate.result, target).into());
         }
         if let Some(changed) = self.stage_changed(seed) {
@@ -52,7 +56,12 @@ impl SlotChange<'_> {
             push(pruned.into());
         }
         if let Some(recycled) = &self.change.recycled {
-            push(SlotRecycled { idle_steps: recycled.idle_steps }.into());
+            push(
+                SlotRecycled {
+                    idle_steps: recycled.idle_steps,
+                }
+                .into(),
+            );
         }
         events
     }

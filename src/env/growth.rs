@@ -37,11 +37,22 @@ pub struct Garden<'w> {
 impl Garden<'_> {
     /// What operations and ticks of this step are judged by.
     pub fn rules<'a>(&'a self, limits: &'a Limits) -> Rules<'a> {
-        Rules { config: &self.experiment.scenario.lifecycle, limits, step: self.clock.step() }
+        Rules {
+            config: &self.experiment.scenario.lifecycle,
+            limits,
+            step: self.clock.step(),
+        }
     }
 
     pub fn error(&self, phase: &'static str, env: usize, failure: Failure) -> EngineError {
-        EngineError { phase, position: Position { env: Some(env), ..self.clock.position() }, failure }
+        EngineError {
+            phase,
+            position: Position {
+                env: Some(env),
+                ..self.clock.position()
+            },
+            failure,
+        }
     }
 
     /// Carries out a plan for slot `index` of `env`, inside the env's stream, and tells and counts what it changed.
@@ -49,13 +60,7 @@ impl Garden<'_> {
     ///
     /// # Errors
     /// As [`carry_out`]; nothing has changed then.
-    pub fn apply(
-        &mut self,
-        plan: Plan,
-        index: usize,
-        env: &mut GrowingEnvItem,
-        by_order: bool,
-    ) -> Result<(), Failure> {
+    pub fn apply(&mut self, plan: Plan, index: usize, env: &mut GrowingEnvItem, by_order: bool) -> Result<(), Failure> {
         let experiment = &*self.experiment;
         let nursery = Nursery {
             blueprints: &self.blueprints,
@@ -91,11 +96,22 @@ impl Garden<'_> {
 }
 
 fn count(stats: &mut EpisodeStats, change: &SlotChange, min_contribution: f64) {
-    match (change.stage_entered(), change.after) {
-        (Some(SeedStage::Germinated), _) => stats.germinated += 1,
-        (Some(SeedStage::Pruned), _) => stats.pruned += 1,
-        (Some(SeedStage::Fossilized), Some(seed)) => {
+    let (Some(stage), Some(seed)) = (change.stage_entered(), change.after) else {
+        return;
+    };
+    let blueprint = stats.blueprints.entry(seed.identity.blueprint.clone()).or_default();
+    match stage {
+        SeedStage::Germinated => {
+            stats.germinated += 1;
+            blueprint.germinated += 1;
+        }
+        SeedStage::Pruned => {
+            stats.pruned += 1;
+            blueprint.pruned += 1;
+        }
+        SeedStage::Fossilized => {
             stats.fossilized += 1;
+            blueprint.fossilized += 1;
             stats.contributing += u32::from(is_contributing(seed, min_contribution));
         }
         _ => {}
@@ -111,7 +127,9 @@ pub fn advance_lifecycle(mut envs: Query<GrowingEnv>, mut garden: Garden) -> Res
         for index in 0..env.slots.0.len() {
             let plan = tick(env.slots.0[index].record.as_ref(), &garden.rules(&limits));
             let id = env.id.index;
-            garden.apply(plan, index, env, false).map_err(|failure| garden.error("lifecycle", id, failure))?;
+            garden
+                .apply(plan, index, env, false)
+                .map_err(|failure| garden.error("lifecycle", id, failure))?;
         }
     }
     Ok(())

@@ -116,10 +116,21 @@ impl Plugin for EnvPlugin {
         app.register_required_components::<EnvId, ValMetrics>();
         app.register_required_components::<EnvId, GradReport>();
         app.register_required_components::<EnvId, EpisodeStats>();
-        app.add_systems(Startup, episode::spawn_envs.pipe(record_failure).in_set(Work::SpawnEnvs))
-            .add_systems(RoundStart, episode::reset_envs.pipe(record_failure).in_set(Work::ResetEnvs))
-            .add_systems(Assess, episode::track_seeds.in_set(Work::TrackSeeds))
-            .add_systems(Act, growth::advance_lifecycle.pipe(record_failure).in_set(Work::AdvanceLifecycle))
-            .add_systems(RoundEnd, episode::teardown_round.in_set(Work::TeardownRound));
+        app.add_systems(
+            Startup,
+            episode::spawn_envs.pipe(record_failure).in_set(Work::SpawnEnvs),
+        )
+        .add_systems(
+            RoundStart,
+            episode::reset_envs.pipe(record_failure).in_set(Work::ResetEnvs),
+        )
+        .add_systems(Assess, episode::track_seeds.in_set(Work::TrackSeeds))
+        .add_systems(
+            Act,
+            growth::advance_lifecycle
+                .pipe(record_failure)
+                .in_set(Work::AdvanceLifecycle),
+        )
+        .add_systems(RoundEnd, episode::teardown_round.in_set(Work::TeardownRound));
     }
 }

@@ -30,7 +30,7 @@ impl EnvPool {
                 }
             })
             .build()
-            .map_err(|error| Failure::Invalid(format!("the {threads} env workers could not be started: {error}")))?;
+            .map_err(|error| Failure::message(format!("the {threads} env workers could not be started: {error}")))?;
         Ok(Self { pool })
     }
 
@@ -61,7 +61,14 @@ impl EnvPool {
         });
         match failures.into_iter().next() {
             None => Ok(()),
-            Some((env, failure)) => Err(EngineError { phase, position: Position { env: Some(env), ..clock }, failure }),
+            Some((env, failure)) => Err(EngineError {
+                phase,
+                position: Position {
+                    env: Some(env),
+                    ..clock
+                },
+                failure,
+            }),
         }
     }
 }

@@ -37,7 +37,12 @@ pub struct SeedOptimizers(pub SmallVec<[Option<SyncCell<Optimizer>>; 4]>);
 
 impl SeedSlots {
     pub fn new(specs: &[InjectionSpec]) -> Self {
-        let empty = |&spec| Slot { spec, record: None, module: None, germinations: 0 };
+        let empty = |&spec| Slot {
+            spec,
+            record: None,
+            module: None,
+            germinations: 0,
+        };
         Self(specs.iter().map(empty).collect())
     }
 
@@ -48,7 +53,9 @@ impl SeedSlots {
 
     /// What everyone outside the lifecycle sees, in policy order.
     pub fn reports(&self, blueprints: &BlueprintRegistry) -> SmallVec<[Option<SeedReport>; 4]> {
-        self.records().map(|record| record.map(|seed| seed.report(blueprints.name_of(seed.identity.blueprint_index)))).collect()
+        self.records()
+            .map(|record| record.map(|seed| seed.report(blueprints.name_of(seed.identity.blueprint_index))))
+            .collect()
     }
 
     /// Empties every slot for a new episode.
@@ -96,7 +103,14 @@ impl Nursery<'_> {
         let mut rng = RunRng::from_seed(self.stream_key(identity.germination));
         let algorithm = identity.style.algorithm();
         let index = identity.blueprint_index;
-        Ok(SeedInstance::germinate(self.blueprints, index, spec.channels, algorithm, &mut rng, self.device)?)
+        Ok(SeedInstance::germinate(
+            self.blueprints,
+            index,
+            spec.channels,
+            algorithm,
+            &mut rng,
+            self.device,
+        )?)
     }
 
     /// A gate that comes after its seed has a stream of its own, so that its weights do not depend on the seed's.
@@ -129,13 +143,21 @@ pub fn carry_out(
     };
     let new_optimizer = match &mut slot.module {
         Some(module) if does(Effect::CreateOptimizer) => {
-            let params = module.get().params().map(|param| param.tensor.shallow_clone()).collect();
+            let params = module
+                .get()
+                .params()
+                .map(|param| param.tensor.shallow_clone())
+                .collect();
             Some(Optimizer::new(&nursery.optimizer, params, nursery.implementation)?)
         }
         _ => None,
     };
     if let (Some(gate), Some(optimizer)) = (&gate, optimizer.as_mut()) {
-        let params = gate.params().trainable().iter().map(|param| param.tensor.shallow_clone());
+        let params = gate
+            .params()
+            .trainable()
+            .iter()
+            .map(|param| param.tensor.shallow_clone());
         optimizer.get().append(params.collect())?;
     }
 

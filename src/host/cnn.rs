@@ -5,10 +5,7 @@ use std::ops::Range;
 
 use tch::{Device, TchError, Tensor};
 
-use super::{
-    Conv2d, Host, HostError, Init, InjectionSpec, Mode, OpCost, ParamSet, Surface, Topology,
-    check_range,
-};
+use super::{Conv2d, Host, HostError, Init, InjectionSpec, Mode, OpCost, ParamSet, Surface, Topology, check_range};
 use crate::random::RunRng;
 use crate::scenario::CnnSpec;
 use crate::seed::SlotId;
@@ -56,21 +53,13 @@ pub fn check_cnn(spec: &CnnSpec) -> Result<(), HostError> {
         return bad("in_channels", spec.in_channels, "at least 1 is needed");
     }
     if !(1..=1 << 16).contains(&spec.base_channels) {
-        return bad(
-            "base_channels",
-            spec.base_channels,
-            "it must lie in 1..=65536",
-        );
+        return bad("base_channels", spec.base_channels, "it must lie in 1..=65536");
     }
     if !(2..=MAX_BLOCKS).contains(&spec.n_blocks) {
         return bad("n_blocks", spec.n_blocks as i64, "it must lie in 2..=16");
     }
     if spec.kernel_size < 1 || spec.kernel_size % 2 == 0 {
-        return bad(
-            "kernel_size",
-            spec.kernel_size,
-            "it must be odd and positive",
-        );
+        return bad("kernel_size", spec.kernel_size, "it must be odd and positive");
     }
     let pools = spec.pool_layers.min(spec.n_blocks);
     if spec.input_hw < 1 || spec.input_hw >> pools == 0 {
@@ -158,13 +147,7 @@ pub struct ConvBlock {
 }
 
 impl ConvBlock {
-    fn new(
-        params: &mut ParamSet,
-        index: usize,
-        inputs: i64,
-        outputs: i64,
-        kernel: i64,
-    ) -> Result<Self, TchError> {
+    fn new(params: &mut ParamSet, index: usize, inputs: i64, outputs: i64, kernel: i64) -> Result<Self, TchError> {
         let name = |part: &str| format!("block{index}.{part}");
         Ok(Self {
             conv: Conv2d::new(params, name("conv.weight"), inputs, outputs, kernel, 1)?,
@@ -255,12 +238,7 @@ impl CnnHost {
     ///
     /// # Errors
     /// [`HostError::BadSpec`] for an impossible shape, [`HostError::Torch`] if the device refuses.
-    pub fn new(
-        spec: &CnnSpec,
-        classes: i64,
-        rng: &mut RunRng,
-        device: Device,
-    ) -> Result<Self, HostError> {
+    pub fn new(spec: &CnnSpec, classes: i64, rng: &mut RunRng, device: Device) -> Result<Self, HostError> {
         let injections = injection_specs(spec)?;
         if classes < 1 {
             return Err(HostError::BadSpec {
@@ -274,13 +252,7 @@ impl CnnHost {
         let mut blocks = Vec::with_capacity(spec.n_blocks);
         for index in 0..spec.n_blocks {
             let outputs = channels(spec, index);
-            blocks.push(ConvBlock::new(
-                &mut params,
-                index,
-                inputs,
-                outputs,
-                spec.kernel_size,
-            )?);
+            blocks.push(ConvBlock::new(&mut params, index, inputs, outputs, spec.kernel_size)?);
             inputs = outputs;
         }
         let head = Head {

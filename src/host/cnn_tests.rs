@@ -19,21 +19,12 @@ fn spec(base_channels: i64, n_blocks: usize, kernel_size: i64, pool_layers: usiz
 }
 
 fn build(spec: &CnnSpec) -> CnnHost {
-    CnnHost::new(
-        spec,
-        10,
-        &mut RunRng::new(1, Domain::HostInit, &[0, 0]),
-        Device::Cpu,
-    )
-    .unwrap()
+    CnnHost::new(spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0, 0]), Device::Cpu).unwrap()
 }
 
 fn images(batch: i64, spec: &CnnSpec) -> Tensor {
     let side = spec.input_hw;
-    let nhwc = Tensor::randn(
-        [batch, side, side, spec.in_channels],
-        (Kind::Float, Device::Cpu),
-    );
+    let nhwc = Tensor::randn([batch, side, side, spec.in_channels], (Kind::Float, Device::Cpu));
     nhwc.permute([0, 3, 1, 2])
 }
 
@@ -78,9 +69,7 @@ fn evaluation_can_be_split_anywhere_without_changing_a_bit() {
     for split in 0..=7 {
         let features = host.run(0..split, &x, Mode::Eval).unwrap();
         assert!(
-            host.run(split..7, &features, Mode::Eval)
-                .unwrap()
-                .equal(&whole),
+            host.run(split..7, &features, Mode::Eval).unwrap().equal(&whole),
             "split at {split}"
         );
     }
@@ -128,14 +117,8 @@ fn a_host_without_pools_has_only_the_first_row_of_slots() {
     let specs = injection_specs(&spec(2, 3, 1, 0)).unwrap();
 
     let slots: Vec<SlotId> = specs.iter().map(|spec| spec.slot).collect();
-    assert_eq!(
-        slots,
-        [SlotId::new(0, 0), SlotId::new(0, 1), SlotId::new(0, 2)]
-    );
-    assert_eq!(
-        specs.iter().map(|spec| spec.boundary).collect::<Vec<_>>(),
-        [1, 2, 3]
-    );
+    assert_eq!(slots, [SlotId::new(0, 0), SlotId::new(0, 1), SlotId::new(0, 2)]);
+    assert_eq!(specs.iter().map(|spec| spec.boundary).collect::<Vec<_>>(), [1, 2, 3]);
 }
 
 #[test]
@@ -186,21 +169,11 @@ fn no_op_falls_back_from_channels_last() {
         let mut features = images(16, &spec);
         for op in 0..host.num_ops() - 1 {
             features = host.run(op..op + 1, &features, mode).unwrap();
-            assert!(
-                is_channels_last(&features),
-                "op {op} of {spec:?} in {mode:?}"
-            );
+            assert!(is_channels_last(&features), "op {op} of {spec:?} in {mode:?}");
         }
-        let logits = host
-            .run(host.num_ops() - 1..host.num_ops(), &features, mode)
-            .unwrap();
+        let logits = host.run(host.num_ops() - 1..host.num_ops(), &features, mode).unwrap();
         logits.square().sum(Kind::Float).backward();
-        for param in host
-            .params()
-            .trainable()
-            .iter()
-            .filter(|param| param.tensor.dim() == 4)
-        {
+        for param in host.params().trainable().iter().filter(|param| param.tensor.dim() == 4) {
             assert!(
                 is_channels_last(&param.tensor) && is_channels_last(&param.tensor.grad()),
                 "{}",
@@ -221,9 +194,7 @@ fn reinitialising_writes_fresh_values_into_the_old_storage() {
             .collect::<Vec<_>>()
     };
     let before = storages(&host);
-    let fresh = host
-        .run(0..7, &images(4, &spec).zeros_like(), Mode::Eval)
-        .unwrap();
+    let fresh = host.run(0..7, &images(4, &spec).zeros_like(), Mode::Eval).unwrap();
     let _ = host.run(0..7, &images(4, &spec), Mode::Train).unwrap();
     let mean = host.blocks()[0].running_mean.shallow_clone();
     assert!(largest(&mean) > 0.0);
@@ -232,9 +203,7 @@ fn reinitialising_writes_fresh_values_into_the_old_storage() {
         .unwrap();
     assert_eq!(storages(&host), before);
     assert_eq!(largest(&mean), 0.0);
-    let other = host
-        .run(0..7, &images(4, &spec).zeros_like(), Mode::Eval)
-        .unwrap();
+    let other = host.run(0..7, &images(4, &spec).zeros_like(), Mode::Eval).unwrap();
     assert!(!other.equal(&fresh));
 
     host.reinitialise(&mut RunRng::new(1, Domain::HostInit, &[0, 0]))

@@ -45,9 +45,6 @@ impl Conv2d {
             return convolve(x);
         }
         let (batch, _, height, width) = x.size4()?;
-        convolve(
-            &x.f_view([batch, height, width, 1])?
-                .f_permute([0, 3, 1, 2])?,
-        )
+        convolve(&x.f_view([batch, height, width, 1])?.f_permute([0, 3, 1, 2])?)
     }
 }

@@ -14,9 +14,6 @@ pub fn largest(tensor: &Tensor) -> f64 {
 pub fn perturb<'a>(params: impl IntoIterator<Item = &'a Param>) {
     let _no_grad = NoGrad::new();
     for param in params {
-        let _ = param
-            .tensor
-            .shallow_clone()
-            .g_add_(&(param.tensor.randn_like() * 0.3));
+        let _ = param.tensor.shallow_clone().g_add_(&(param.tensor.randn_like() * 0.3));
     }
 }

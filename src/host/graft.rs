@@ -73,12 +73,7 @@ pub enum GraftError {
 ///
 /// # Errors
 /// [`GraftError`]; boundaries out of order are [`HostError::BadRange`].
-pub fn forward(
-    host: &dyn Host,
-    slots: &[SlotUse],
-    x: &Tensor,
-    mode: Mode,
-) -> Result<Tensor, GraftError> {
+pub fn forward(host: &dyn Host, slots: &[SlotUse], x: &Tensor, mode: Mode) -> Result<Tensor, GraftError> {
     let mut features = x.shallow_clone();
     let mut done = 0;
     for slot in slots {
@@ -89,9 +84,7 @@ pub fn forward(
                 alpha,
                 algorithm,
                 isolated,
-            } => slot
-                .instance
-                .blend(&features, alpha, algorithm, isolated, mode)?,
+            } => slot.instance.blend(&features, alpha, algorithm, isolated, mode)?,
         };
         done = slot.boundary;
     }

@@ -17,28 +17,14 @@ fn host() -> CnnHost {
         pool_layers: 3,
         input_hw: 8,
     };
-    CnnHost::new(
-        &spec,
-        10,
-        &mut RunRng::new(1, Domain::HostInit, &[0]),
-        Device::Cpu,
-    )
-    .unwrap()
+    CnnHost::new(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0]), Device::Cpu).unwrap()
 }
 
 fn seed(id: &str, dim: i64) -> SeedInstance {
     let registry = BlueprintRegistry::default();
     let index = registry.index_of(id).unwrap();
     let mut rng = RunRng::new(2, Domain::SeedInit, &[0]);
-    let seed = SeedInstance::germinate(
-        &registry,
-        index,
-        dim,
-        AlphaAlgorithm::Gate,
-        &mut rng,
-        Device::Cpu,
-    )
-    .unwrap();
+    let seed = SeedInstance::germinate(&registry, index, dim, AlphaAlgorithm::Gate, &mut rng, Device::Cpu).unwrap();
     perturb(seed.params());
     seed
 }
@@ -68,15 +54,9 @@ fn the_table_of_contributions_is_that_of_the_spec() {
         assert_eq!(kind(stage, 0.5, Mode::Train), None);
         assert_eq!(kind(stage, 0.5, Mode::Eval), None);
     }
-    assert_eq!(
-        kind(Training, 0.0, Mode::Train),
-        Some(UseKind::StraightThrough)
-    );
+    assert_eq!(kind(Training, 0.0, Mode::Train), Some(UseKind::StraightThrough));
     assert_eq!(kind(Training, 0.0, Mode::Eval), None);
-    assert_eq!(
-        kind(Blending, 0.0, Mode::Train),
-        Some(UseKind::StraightThrough)
-    );
+    assert_eq!(kind(Blending, 0.0, Mode::Train), Some(UseKind::StraightThrough));
     assert_eq!(kind(Blending, 0.0, Mode::Eval), None);
     for mode in [Mode::Train, Mode::Eval] {
         assert_eq!(kind(Blending, 0.3, mode), blend(0.3, true));
@@ -140,9 +120,7 @@ fn no_blend_falls_back_from_channels_last() {
             assert!(is_channels_last(&incubated), "{id} incubating in {mode:?}");
             for algorithm in AlphaAlgorithm::ALL {
                 for isolated in [true, false] {
-                    let y = seed
-                        .blend(&features(), 0.5, *algorithm, isolated, mode)
-                        .unwrap();
+                    let y = seed.blend(&features(), 0.5, *algorithm, isolated, mode).unwrap();
                     assert!(is_channels_last(&y), "{id} {algorithm} in {mode:?}");
                     let logits = host.run(1..host.num_ops(), &y, mode).unwrap();
                     logits.square().sum(Kind::Float).backward();

@@ -33,13 +33,8 @@ pub enum LayoutError {
     #[error("slot `{0}` is enabled twice; name it once")]
     Duplicate(SlotId),
     #[error("slot `{slot}` is enabled, but the host lacks it; it has {}", list(.available))]
-    Unknown {
-        slot: SlotId,
-        available: Vec<SlotId>,
-    },
-    #[error(
-        "slots `{0}` and `{1}` have the same order or boundary; give each injection point its own"
-    )]
+    Unknown { slot: SlotId, available: Vec<SlotId> },
+    #[error("slots `{0}` and `{1}` have the same order or boundary; give each injection point its own")]
     Clash(SlotId, SlotId),
 }
 
@@ -62,9 +57,7 @@ impl SlotLayout {
     pub fn new(injections: &[InjectionSpec], enabled: &[SlotId]) -> Result<Self, LayoutError> {
         let available = || injections.iter().map(|spec| spec.slot).collect();
         if enabled.is_empty() {
-            return Err(LayoutError::Empty {
-                available: available(),
-            });
+            return Err(LayoutError::Empty { available: available() });
         }
         for (position, slot) in enabled.iter().enumerate() {
             if enabled[..position].contains(slot) {
@@ -83,9 +76,7 @@ impl SlotLayout {
             .collect::<Result<Vec<_>, _>>()?;
         slots.sort_by_key(|spec| spec.order);
         for (position, spec) in slots.iter().enumerate() {
-            let clash = |other: &&InjectionSpec| {
-                other.order == spec.order || other.boundary == spec.boundary
-            };
+            let clash = |other: &&InjectionSpec| other.order == spec.order || other.boundary == spec.boundary;
             if let Some(other) = slots[..position].iter().find(clash) {
                 return Err(LayoutError::Clash(other.slot, spec.slot));
             }
@@ -182,16 +173,9 @@ mod tests {
 
     #[test]
     fn mistakes_name_the_slot_and_what_there_is() {
-        let error = |names: &[&str]| {
-            SlotLayout::new(&injections(), &slots(names))
-                .unwrap_err()
-                .to_string()
-        };
+        let error = |names: &[&str]| SlotLayout::new(&injections(), &slots(names)).unwrap_err().to_string();
 
-        assert_eq!(
-            error(&["r0c0", "r0c0"]),
-            "slot `r0c0` is enabled twice; name it once"
-        );
+        assert_eq!(error(&["r0c0", "r0c0"]), "slot `r0c0` is enabled twice; name it once");
         assert_eq!(
             error(&["r2c0"]),
             "slot `r2c0` is enabled, but the host lacks it; it has `r0c0`, `r0c1`, `r0c2`, `r1c0`, `r1c1`, `r1c2`"

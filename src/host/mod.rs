@@ -55,11 +55,7 @@ pub struct OpCost {
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     #[error("ops {start}..{end} were asked of a host with {ops} ops")]
-    BadRange {
-        start: usize,
-        end: usize,
-        ops: usize,
-    },
+    BadRange { start: usize, end: usize, ops: usize },
     #[error("the host's `{field}` is {value}: {requirement}")]
     BadSpec {
         field: &'static str,

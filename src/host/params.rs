@@ -43,12 +43,7 @@ impl ParamSet {
 
     /// Adds a trainable tensor and returns a second handle to it. Its values are undefined until
     /// [`initialise`](Self::initialise).
-    pub fn add(
-        &mut self,
-        name: impl Into<String>,
-        shape: &[i64],
-        init: Init,
-    ) -> Result<Tensor, TchError> {
+    pub fn add(&mut self, name: impl Into<String>, shape: &[i64], init: Init) -> Result<Tensor, TchError> {
         let tensor = allocate(shape, self.device)?.f_set_requires_grad(true)?;
         let handle = tensor.shallow_clone();
         self.trainable.push(Param {
@@ -60,12 +55,7 @@ impl ParamSet {
     }
 
     /// Adds a tensor that training does not optimise and returns a second handle to it.
-    pub fn add_buffer(
-        &mut self,
-        name: impl Into<String>,
-        shape: &[i64],
-        value: f32,
-    ) -> Result<Tensor, TchError> {
+    pub fn add_buffer(&mut self, name: impl Into<String>, shape: &[i64], value: f32) -> Result<Tensor, TchError> {
         let tensor = allocate(shape, self.device)?;
         let handle = tensor.shallow_clone();
         self.buffers.push(Param {
@@ -87,8 +77,7 @@ impl ParamSet {
                 Init::FanIn(fan_in) => {
                     let mut values = vec![0.0_f32; param.tensor.numel()];
                     rng.fill_uniform(&mut values, 1.0 / (fan_in as f64).sqrt());
-                    let drawn =
-                        Tensor::f_from_slice(&values)?.f_view(param.tensor.size().as_slice())?;
+                    let drawn = Tensor::f_from_slice(&values)?.f_view(param.tensor.size().as_slice())?;
                     param.tensor.f_copy_(&drawn)?;
                 }
             }
@@ -111,10 +100,7 @@ impl ParamSet {
 
     /// Number of trainable values.
     pub fn count(&self) -> u64 {
-        self.trainable
-            .iter()
-            .map(|param| param.tensor.numel() as u64)
-            .sum()
+        self.trainable.iter().map(|param| param.tensor.numel() as u64).sum()
     }
 
     pub fn device(&self) -> Device {
@@ -125,11 +111,7 @@ impl ParamSet {
 /// Uninitialised f32 storage; four dimensions are laid out channels-last.
 fn allocate(shape: &[i64], device: Device) -> Result<Tensor, TchError> {
     match *shape {
-        [n, c, h, w] => Tensor::f_empty_strided(
-            [n, c, h, w],
-            [h * w * c, 1, w * c, c],
-            (Kind::Float, device),
-        ),
+        [n, c, h, w] => Tensor::f_empty_strided([n, c, h, w], [h * w * c, 1, w * c, c], (Kind::Float, device)),
         _ => Tensor::f_empty(shape, (Kind::Float, device)),
     }
 }

@@ -48,12 +48,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If a folder or file cannot be created.
-    pub fn create(
-        root: &Path,
-        name: &str,
-        source: &[u8],
-        resolved: &str,
-    ) -> Result<Self, RunDirectoryError> {
+    pub fn create(root: &Path, name: &str, source: &[u8], resolved: &str) -> Result<Self, RunDirectoryError> {
         Self::create_at(root, name, source, resolved, Timestamp::now())
     }
 
@@ -155,15 +150,12 @@ fn slug(name: &str) -> String {
 #[cfg(unix)]
 fn point_latest_at(root: &Path, run_id: &str) {
     let link = root.join("latest");
-    let is_in_the_way = link
-        .symlink_metadata()
-        .is_ok_and(|metadata| !metadata.is_symlink());
+    let is_in_the_way = link.symlink_metadata().is_ok_and(|metadata| !metadata.is_symlink());
     let replaced = if is_in_the_way {
         Err(std::io::ErrorKind::AlreadyExists.into())
     } else {
         let temporary = root.join(format!(".latest-{run_id}"));
-        std::os::unix::fs::symlink(run_id, &temporary)
-            .and_then(|()| std::fs::rename(&temporary, &link))
+        std::os::unix::fs::symlink(run_id, &temporary).and_then(|()| std::fs::rename(&temporary, &link))
     };
     if let Err(error) = replaced {
         tracing::warn!(link = %link.display(), %error, "the link to the latest run was not set");
@@ -190,10 +182,7 @@ mod tests {
         let run = create(root.path());
 
         let hash = blake3::hash(b"(seed: 42)").to_hex();
-        assert_eq!(
-            run.run_id(),
-            format!("20231114-221320-quick-start-{}", &hash[..4])
-        );
+        assert_eq!(run.run_id(), format!("20231114-221320-quick-start-{}", &hash[..4]));
         assert_eq!(run.scenario_hash(), hash.as_str());
     }
 
@@ -213,11 +202,7 @@ mod tests {
     fn runs_of_one_second_get_directories_of_their_own() {
         let root = tempfile::tempdir().unwrap();
 
-        let runs = [
-            create(root.path()),
-            create(root.path()),
-            create(root.path()),
-        ];
+        let runs = [create(root.path()), create(root.path()), create(root.path())];
 
         assert_eq!(runs[1].run_id(), format!("{}-2", runs[0].run_id()));
         assert_eq!(runs[2].run_id(), format!("{}-3", runs[0].run_id()));
@@ -251,10 +236,7 @@ mod tests {
         let flag = Path::new("flag");
 
         assert_eq!(root_from(Some(flag), Some("variable".into())), flag);
-        assert_eq!(
-            root_from(None, Some("variable".into())),
-            Path::new("variable")
-        );
+        assert_eq!(root_from(None, Some("variable".into())), Path::new("variable"));
         assert_eq!(root_from(None, None), Path::new("runs"));
     }
 

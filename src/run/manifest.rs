@@ -40,11 +40,7 @@ impl Build {
                 || format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
                 String::from,
             ),
-            profile: if cfg!(debug_assertions) {
-                "debug"
-            } else {
-                "release"
-            },
+            profile: if cfg!(debug_assertions) { "debug" } else { "release" },
         }
     }
 }
@@ -172,12 +168,10 @@ impl Manifest {
             devices: Vec::new(),
             env_devices: Vec::new(),
             resolved,
-            environment: recorded_environment(std::env::vars_os().filter_map(|(key, value)| {
-                Some((
-                    key.into_string().ok()?,
-                    value.to_string_lossy().into_owned(),
-                ))
-            })),
+            environment: recorded_environment(
+                std::env::vars_os()
+                    .filter_map(|(key, value)| Some((key.into_string().ok()?, value.to_string_lossy().into_owned()))),
+            ),
             dataset,
             plugins: Vec::new(),
             telemetry_schema: format!("{SCHEMA_MAJOR}.{SCHEMA_MINOR}"),
@@ -203,13 +197,9 @@ impl Manifest {
     }
 }
 
-fn recorded_environment(
-    variables: impl Iterator<Item = (String, String)>,
-) -> BTreeMap<String, String> {
+fn recorded_environment(variables: impl Iterator<Item = (String, String)>) -> BTreeMap<String, String> {
     variables
-        .filter(|(key, _)| {
-            RECORDED_VARIABLES.contains(&key.as_str()) || key.starts_with(RECORDED_PREFIX)
-        })
+        .filter(|(key, _)| RECORDED_VARIABLES.contains(&key.as_str()) || key.starts_with(RECORDED_PREFIX))
         .collect()
 }
 
@@ -276,11 +266,7 @@ mod tests {
             ("TOKEN", "secret"),
         ];
 
-        let recorded = recorded_environment(
-            variables
-                .into_iter()
-                .map(|(key, value)| (key.into(), value.into())),
-        );
+        let recorded = recorded_environment(variables.into_iter().map(|(key, value)| (key.into(), value.into())));
 
         let keys: Vec<_> = recorded.keys().map(String::as_str).collect();
         assert_eq!(keys, ["RUST_LOG", "SIMIC_ENGINE_RUNS"]);
@@ -290,10 +276,7 @@ mod tests {
     fn values_are_read_from_the_system_s_lists() {
         let text = "processor\t: 0\nmodel name\t: Fast CPU 3000\nmodel name\t: Other\n";
 
-        assert_eq!(
-            value_of(text, "model name", ':').as_deref(),
-            Some("Fast CPU 3000")
-        );
+        assert_eq!(value_of(text, "model name", ':').as_deref(), Some("Fast CPU 3000"));
         assert_eq!(value_of(text, "bogomips", ':'), None);
     }
 }

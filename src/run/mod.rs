@@ -1,9 +1,20 @@
-//! A run on disk and its last word: the run directory, its manifest and status file, and the summary table.
+//! A run: start-up, the driver, and its record on disk (directory, manifest, status, events, summary).
 
+mod announce;
 mod directory;
+mod driver;
 mod manifest;
+mod record;
+mod session;
+mod startup;
 mod status;
 mod summary;
+
+pub use announce::{RunFolder, RunRequest};
+pub use driver::drive;
+pub use record::RecordPlugin;
+pub use session::{RunPlan, RunReport, experiment, run};
+pub use startup::StartupPlugin;
 
 pub use directory::{RunDirectory, RunDirectoryError, runs_root};
 pub use manifest::{Build, DeviceInfo, Libraries, Machine, Manifest, Resolved, Threads};

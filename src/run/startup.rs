@@ -15,7 +15,11 @@ use crate::seed::BlueprintRegistry;
 use crate::torch::{self, DeviceSpec, SelfTest};
 
 fn at_start(failure: impl Into<Failure>) -> EngineError {
-    EngineError { phase: "start-up", position: Position::default(), failure: failure.into() }
+    EngineError {
+        phase: "start-up",
+        position: Position::default(),
+        failure: failure.into(),
+    }
 }
 
 /// Process-wide switches, set once before the first tensor (spec 06 U2).
@@ -39,7 +43,10 @@ fn open_devices(mut commands: Commands, experiment: Res<Experiment>) -> Result<(
     let specs: Vec<DeviceSpec> = run
         .devices
         .iter()
-        .map(|text| text.parse().map_err(|error: torch::DeviceError| at_start(Failure::Invalid(error.to_string()))))
+        .map(|text| {
+            text.parse()
+                .map_err(|error: torch::DeviceError| at_start(Failure::message(error.to_string())))
+        })
         .collect::<Result<_, _>>()?;
     let cuda: Vec<usize> = specs
         .iter()
@@ -49,10 +56,13 @@ fn open_devices(mut commands: Commands, experiment: Res<Experiment>) -> Result<(
         })
         .collect();
     if !cuda.is_empty() {
-        torch::load_cuda(&cuda, run.deterministic)
-            .map_err(|error| at_start(Failure::Invalid(error.to_string())))?;
+        torch::load_cuda(&cuda, run.deterministic).map_err(|error| at_start(Failure::message(error.to_string())))?;
         // On a CPU the lower precisions may mean bf16 arithmetic; they are meant for tensor cores.
-        let precision = if run.deterministic { MatmulPrecision::Highest } else { run.matmul_precision };
+        let precision = if run.deterministic {
+            MatmulPrecision::Highest
+        } else {
+            run.matmul_precision
+        };
         torch::set_matmul_precision(precision).map_err(at_start)?;
     }
     let devices: Vec<_> = specs.into_iter().map(DeviceSpec::to_tch).collect();
@@ -82,8 +92,12 @@ fn load_datasets(
             EvalSet::upload(&set, &set.test, device)?,
         ))
     };
-    let (resident, test) =
-        devices.0.iter().map(upload).collect::<Result<(Vec<_>, Vec<_>), _>>().map_err(at_start)?;
+    let (resident, test) = devices
+        .0
+        .iter()
+        .map(upload)
+        .collect::<Result<(Vec<_>, Vec<_>), _>>()
+        .map_err(at_start)?;
     commands.insert_resource(RunClock::new(RunLength {
         first_round: experiment.rounds.start,
         end_round: experiment.rounds.end,

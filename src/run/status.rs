@@ -10,8 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::write_atomically;
 use crate::telemetry::{
-    Event, LiveState, Num, Payload, RunFinished, RunInfo, RunState, Sink, SinkClass, SinkError,
-    Timestamp,
+    Event, LiveState, Num, Payload, RunFinished, RunInfo, RunState, Sink, SinkClass, SinkError, Timestamp,
 };
 
 const FILE_NAME: &str = "status.json";
@@ -112,18 +111,14 @@ impl StatusSink {
         self.status.rolling_accuracy = self.live.rolling_accuracy().map(Num);
         self.status.eta_s = self.live.eta_s().map(Num);
         self.written_at = Some(Instant::now());
-        self.status
-            .write(&self.directory)
-            .map_err(|source| SinkError::File {
-                path: self.directory.join(FILE_NAME),
-                source,
-            })
+        self.status.write(&self.directory).map_err(|source| SinkError::File {
+            path: self.directory.join(FILE_NAME),
+            source,
+        })
     }
 
     fn write_if_due(&mut self) -> Result<(), SinkError> {
-        let is_due = self
-            .written_at
-            .is_none_or(|at| at.elapsed() >= HEARTBEAT_INTERVAL);
+        let is_due = self.written_at.is_none_or(|at| at.elapsed() >= HEARTBEAT_INTERVAL);
         if is_due { self.write_now() } else { Ok(()) }
     }
 }
@@ -234,15 +229,7 @@ mod tests {
     #[test]
     fn transitions_are_those_of_the_spec() {
         use RunState::*;
-        let all = [
-            Starting,
-            Running,
-            Paused,
-            Stopping,
-            Completed,
-            Interrupted,
-            Failed,
-        ];
+        let all = [Starting, Running, Paused, Stopping, Completed, Interrupted, Failed];
         let legal = [
             (Starting, Running),
             (Starting, Failed),

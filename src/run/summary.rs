@@ -63,15 +63,11 @@ fn rounds_table(rounds: &[RoundResult]) -> Option<String> {
             format!("{:.1}", round.env_steps_per_s),
         ]
     };
-    rounds[..head]
-        .iter()
-        .for_each(|round| table.push(row(round)));
+    rounds[..head].iter().for_each(|round| table.push(row(round)));
     if skipped > 0 {
         table.push(vec!["…".into()]);
     }
-    rounds[head + skipped..]
-        .iter()
-        .for_each(|round| table.push(row(round)));
+    rounds[head + skipped..].iter().for_each(|round| table.push(row(round)));
     Some(table.render())
 }
 
@@ -109,9 +105,7 @@ fn seeds_table(seeds: &[CommittedSeed]) -> Option<String> {
         let hidden = seeds.len() - SEEDS_SHOWN;
         _ = writeln!(text, "  … and {hidden} more (see events.jsonl)");
     }
-    text.push_str(
-        "  contributes: points of validation accuracy lost without the seed, ± standard error\n",
-    );
+    text.push_str("  contributes: points of validation accuracy lost without the seed, ± standard error\n");
     Some(text)
 }
 
@@ -156,8 +150,7 @@ fn comparison(best: Option<&EpisodeResult>, baseline: Option<&BaselineMeasured>)
     if best.is_none() && baseline.is_none() {
         return None;
     }
-    let accuracy =
-        |value: Option<f64>| value.map_or_else(|| ABSENT.into(), |percent| format!("{percent:.2}"));
+    let accuracy = |value: Option<f64>| value.map_or_else(|| ABSENT.into(), |percent| format!("{percent:.2}"));
     let mut table = Table::new(&[
         ("", Align::Left),
         ("test acc %", Align::Right),
@@ -166,11 +159,7 @@ fn comparison(best: Option<&EpisodeResult>, baseline: Option<&BaselineMeasured>)
     ]);
     if let Some(best) = best {
         table.push(vec![
-            format!(
-                "best grown host (env {}, round {})",
-                best.env,
-                best.round + 1
-            ),
+            format!("best grown host (env {}, round {})", best.env, best.round + 1),
             accuracy(best.test_accuracy),
             accuracy(Some(best.final_accuracy)),
             format!("{:.2}x", best.param_ratio),
@@ -191,10 +180,7 @@ fn comparison(best: Option<&EpisodeResult>, baseline: Option<&BaselineMeasured>)
         };
         table.push(vec![
             "growth gains".into(),
-            gain(
-                best.test_accuracy,
-                baseline.test_accuracy.map(|value| value.0),
-            ),
+            gain(best.test_accuracy, baseline.test_accuracy.map(|value| value.0)),
             gain(Some(best.final_accuracy), Some(baseline.val_accuracy.0)),
             String::new(),
         ]);
@@ -312,18 +298,12 @@ mod tests {
     }
 
     fn widest(text: &str) -> usize {
-        text.lines()
-            .map(|line| line.chars().count())
-            .max()
-            .unwrap_or_default()
+        text.lines().map(|line| line.chars().count()).max().unwrap_or_default()
     }
 
     #[test]
     fn a_finished_run_is_summed_up_in_aligned_columns() {
-        let text = summary(
-            &finished_run(2),
-            Path::new("runs/20260101-000000-test-abcd"),
-        );
+        let text = summary(&finished_run(2), Path::new("runs/20260101-000000-test-abcd"));
 
         insta::assert_snapshot!(text);
         assert!(widest(&text) <= 100);

@@ -52,10 +52,7 @@ impl Default for Catalog {
                     "heuristic",
                     "rules: germinate on a plateau, commit what contributes, prune what fails",
                 ),
-                (
-                    "wait",
-                    "never does anything: the host alone, or a fixed topology",
-                ),
+                ("wait", "never does anything: the host alone, or a fixed topology"),
                 ("random", "a uniformly random legal command per step"),
                 ("schedule", "the commands listed in policy.schedule"),
             ]),
@@ -74,18 +71,12 @@ fn entries(list: &[(&str, &str)]) -> Vec<Entry> {
 
 /// In action-index order.
 const CNN_BLUEPRINTS: [(&str, &str); 8] = [
-    (
-        "noop",
-        "no change, no parameters; a placebo for experiments",
-    ),
+    ("noop", "no change, no parameters; a placebo for experiments"),
     ("conv_light", "one 3x3 convolution, group norm, SiLU"),
     ("attention", "squeeze-and-excite channel gates"),
     ("norm", "group norm, blended in by one learned scale"),
     ("depthwise", "depthwise 3x3, then pointwise convolution"),
-    (
-        "bottleneck",
-        "1x1, 3x3, 1x1 convolutions through fewer channels",
-    ),
+    ("bottleneck", "1x1, 3x3, 1x1 convolutions through fewer channels"),
     ("conv_small", "one 1x1 convolution, group norm, SiLU"),
     ("conv_heavy", "two 3x3 convolutions, group norm, SiLU"),
 ];

@@ -79,16 +79,13 @@ struct Checker<'a> {
 
 impl Checker<'_> {
     fn problem(&mut self, span: Span, path: &str, message: String, help: Option<String>) {
-        self.problems
-            .push(Problem::error(span, path, message).with_help(help));
+        self.problems.push(Problem::error(span, path, message).with_help(help));
     }
 
     /// The text of a value, shortened to fit a message.
     fn found(&self, node: &Node) -> String {
         let span = node.span;
-        let text = self.texts[span.source]
-            .get(span.start..span.end)
-            .unwrap_or_default();
+        let text = self.texts[span.source].get(span.start..span.end).unwrap_or_default();
         let line = text.lines().next().unwrap_or_default();
         if line.chars().count() > 40 || line.len() < text.len() {
             let start: String = line.chars().take(40).collect();
@@ -144,9 +141,7 @@ impl Checker<'_> {
                 };
                 let indexed = items.iter().enumerate();
                 let (kept, clean): (Vec<_>, Vec<_>) = indexed
-                    .filter_map(|(i, item)| {
-                        Some((i, self.value(inner, item, &format!("{path}[{i}]"))?))
-                    })
+                    .filter_map(|(i, item)| Some((i, self.value(inner, item, &format!("{path}[{i}]"))?)))
                     .unzip();
                 if kept.len() < items.len() {
                     self.kept.insert(path.into(), kept);
@@ -165,9 +160,7 @@ impl Checker<'_> {
             },
             Kind::Record(fields) => match &node.value {
                 Value::Record(None, given) => self.record(None, fields, given, node.span, path),
-                Value::Tuple(None, items) if items.is_empty() => {
-                    self.record(None, fields, &[], node.span, path)
-                }
+                Value::Tuple(None, items) if items.is_empty() => self.record(None, fields, &[], node.span, path),
                 _ => self.wrong_type(kind, node, path),
             },
             Kind::Choice(variants) => self.choice(kind, variants, node, path),
@@ -186,13 +179,7 @@ impl Checker<'_> {
         None
     }
 
-    fn integer(
-        &mut self,
-        kind: &Kind,
-        range: &RangeInclusive<i128>,
-        node: &Node,
-        path: &str,
-    ) -> Option<Node> {
+    fn integer(&mut self, kind: &Kind, range: &RangeInclusive<i128>, node: &Node, path: &str) -> Option<Node> {
         match node.value {
             Value::Integer(value) if range.contains(&value) => Some(node.clone()),
             Value::Integer(value) if value > *range.end() => {
@@ -208,12 +195,7 @@ impl Checker<'_> {
             Value::Text(text) => text,
             Value::Word(word) if (self.bare)(node.span.source) => word,
             Value::Word(word) => {
-                self.mismatch(
-                    kind,
-                    node,
-                    path,
-                    Some(format!("write it in quotes: \"{word}\"")),
-                );
+                self.mismatch(kind, node, path, Some(format!("write it in quotes: \"{word}\"")));
                 return None;
             }
             _ => return self.wrong_type(kind, node, path),
@@ -276,9 +258,7 @@ impl Checker<'_> {
             self.problem(span, path, message, None);
         }
         let has = |field: &Field| clean.iter().any(|(key, _)| key.text == field.name);
-        let complete = fields
-            .iter()
-            .all(|field| !field.must_be_written() || has(field));
+        let complete = fields.iter().all(|field| !field.must_be_written() || has(field));
         complete.then(|| Node::new(Value::Record(name.cloned(), clean), span))
     }
 
@@ -293,13 +273,7 @@ impl Checker<'_> {
         self.problem(key.span, &join(path, &key.text), message, help);
     }
 
-    fn choice(
-        &mut self,
-        kind: &'static Kind,
-        variants: &'static [Variant],
-        node: &Node,
-        path: &str,
-    ) -> Option<Node> {
+    fn choice(&mut self, kind: &'static Kind, variants: &'static [Variant], node: &Node, path: &str) -> Option<Node> {
         let Some(word) = node.choice() else {
             let help = match &node.value {
                 Value::Text(text) if variants.iter().any(|variant| variant.name == text) => {
@@ -319,9 +293,7 @@ impl Checker<'_> {
         };
         match (&variant.content, &node.value) {
             (Content::Nothing, Value::Word(_)) => Some(node.clone()),
-            (Content::Items(items), Value::Tuple(Some(name), given)) => {
-                self.items(name, items, given, node.span, path)
-            }
+            (Content::Items(items), Value::Tuple(Some(name), given)) => self.items(name, items, given, node.span, path),
             (Content::Fields(fields), Value::Record(Some(name), given)) => {
                 self.record(Some(name), fields, given, node.span, path)
             }
@@ -337,14 +309,7 @@ impl Checker<'_> {
         }
     }
 
-    fn items(
-        &mut self,
-        name: &Name,
-        items: &'static [Item],
-        given: &[Node],
-        span: Span,
-        path: &str,
-    ) -> Option<Node> {
+    fn items(&mut self, name: &Name, items: &'static [Item], given: &[Node], span: Span, path: &str) -> Option<Node> {
         let required = items.iter().filter(|item| !item.optional).count();
         if !(required..=items.len()).contains(&given.len()) {
             let form = form(&name.text, &Content::Items(items));
@@ -362,8 +327,7 @@ impl Checker<'_> {
             })
             .collect();
         self.places.insert(path.into(), span);
-        (clean.len() == items.len())
-            .then(|| Node::new(Value::Tuple(Some(name.clone()), clean), span))
+        (clean.len() == items.len()).then(|| Node::new(Value::Tuple(Some(name.clone()), clean), span))
     }
 }
 
@@ -403,19 +367,12 @@ fn is_well_formed(names: Names, text: &str) -> bool {
     match names {
         Names::Run => {
             let part = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-            text.len() <= 64
-                && text.chars().all(part)
-                && text
-                    .chars()
-                    .next()
-                    .is_none_or(|c| c.is_ascii_alphanumeric())
+            text.len() <= 64 && text.chars().all(part) && text.chars().next().is_none_or(|c| c.is_ascii_alphanumeric())
         }
         Names::Slot => text.parse::<SlotId>().is_ok(),
         Names::Device => {
             let index = text.strip_prefix("cuda:");
-            let is_index = |index: &str| {
-                index.bytes().all(|b| b.is_ascii_digit()) && index.parse::<u16>().is_ok()
-            };
+            let is_index = |index: &str| index.bytes().all(|b| b.is_ascii_digit()) && index.parse::<u16>().is_ok();
             text == "cpu" || text == "mps" || index.is_some_and(is_index)
         }
         _ => true,

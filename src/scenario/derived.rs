@@ -49,9 +49,7 @@ impl DataSource {
         match self {
             Self::Digits => {
                 let total: u64 = DIGITS_PER_CLASS.iter().sum();
-                let share = |permille: u64| -> u64 {
-                    DIGITS_PER_CLASS.iter().map(|n| n * permille / 1000).sum()
-                };
+                let share = |permille: u64| -> u64 { DIGITS_PER_CLASS.iter().map(|n| n * permille / 1000).sum() };
                 let (val, test) = (share(split.val_permille), share(split.test_permille));
                 Some(PartSizes {
                     train: total.saturating_sub(val + test) as usize,
@@ -115,8 +113,7 @@ impl TaskSpec {
 
     /// Rows of a validation batch.
     pub fn val_rows(&self) -> usize {
-        self.val_batch_size
-            .unwrap_or_else(|| self.batch_size.saturating_mul(4))
+        self.val_batch_size.unwrap_or_else(|| self.batch_size.saturating_mul(4))
     }
 
     /// Training batches per env and step, M (spec 06 §2); 0 where the training part is too small.

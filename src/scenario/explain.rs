@@ -42,9 +42,7 @@ pub fn explain(path: &str, catalog: &Catalog) -> Result<String, UnknownField> {
         };
         UnknownField {
             message: fields,
-            help: unknown
-                .suggestion
-                .map(|path| format!("did you mean `{path}`?")),
+            help: unknown.suggestion.map(|path| format!("did you mean `{path}`?")),
         }
     })?;
     let title = if path.is_empty() { "scenario" } else { path };
@@ -87,11 +85,7 @@ fn write_fields(text: &mut String, path: &str, fields: &[&'static Field], catalo
     if fields.is_empty() {
         return;
     }
-    let width = fields
-        .iter()
-        .map(|field| field.name.len())
-        .max()
-        .unwrap_or(0);
+    let width = fields.iter().map(|field| field.name.len()).max().unwrap_or(0);
     text.push_str("\n    fields\n");
     for field in fields {
         let below = if path.is_empty() {

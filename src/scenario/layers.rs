@@ -105,12 +105,7 @@ pub fn unknown_path(path: &str, unknown: UnknownPath, span: Span) -> Problem {
     Problem::error(span, path, message).with_help(help)
 }
 
-fn descend(
-    kind: &'static Kind,
-    node: &mut Node,
-    segments: &[&str],
-    value: Node,
-) -> Result<(), String> {
+fn descend(kind: &'static Kind, node: &mut Node, segments: &[&str], value: Node) -> Result<(), String> {
     let Some((&segment, rest)) = segments.split_first() else {
         node.overlay(value);
         return Ok(());
@@ -125,9 +120,7 @@ fn descend(
         Kind::List(inner) => {
             let index = segment.parse::<usize>();
             let Value::List(items) = &mut node.value else {
-                return Err(format!(
-                    "there is no list yet that `{segment}` could be an entry of"
-                ));
+                return Err(format!("there is no list yet that `{segment}` could be an entry of"));
             };
             let count = items.len();
             match index.ok().and_then(|index| items.get_mut(index)) {
@@ -139,9 +132,7 @@ fn descend(
         }
         Kind::Record(fields) => match fields.iter().find(|field| field.name == segment) {
             Some(field) => descend_into_field(field, node, rest, value),
-            None => Err(format!(
-                "`{segment}` does not belong to the choice made here"
-            )),
+            None => Err(format!("`{segment}` does not belong to the choice made here")),
         },
         Kind::Choice(variants) => {
             let chosen = node.choice().unwrap_or_default().to_string();
@@ -158,16 +149,13 @@ fn descend(
                         Some(index) => (index, rest),
                         None => {
                             let unnamed = items.iter().position(|item| item.name.is_empty());
-                            let index =
-                                unnamed.ok_or_else(|| format!("`{chosen}` has no `{segment}`"))?;
+                            let index = unnamed.ok_or_else(|| format!("`{chosen}` has no `{segment}`"))?;
                             (index, segments)
                         }
                     };
                     let span = value.span;
                     let Value::Tuple(_, given) = &mut node.value else {
-                        return Err(format!(
-                            "`{chosen}` has no content yet; set the whole value"
-                        ));
+                        return Err(format!("`{chosen}` has no content yet; set the whole value"));
                     };
                     while given.len() <= index {
                         given.push(Node::new(Value::Tuple(None, Vec::new()), span));
@@ -184,12 +172,7 @@ fn descend(
 }
 
 /// Goes on in `field` of a record, which is made if it is not there.
-fn descend_into_field(
-    field: &'static Field,
-    node: &mut Node,
-    rest: &[&str],
-    value: Node,
-) -> Result<(), String> {
+fn descend_into_field(field: &'static Field, node: &mut Node, rest: &[&str], value: Node) -> Result<(), String> {
     let span = value.span;
     let placeholder = Value::Tuple(None, Vec::new());
     let (name, mut fields) = match std::mem::replace(&mut node.value, placeholder.clone()) {

@@ -53,18 +53,9 @@ pub fn load(input: &Input<'_>, catalog: &Catalog) -> Result<Loaded, Report> {
     let Some(root) = layering.merge(input) else {
         return Err(Report::new(layering.sources, layering.problems));
     };
-    let texts: Vec<&str> = layering
-        .sources
-        .iter()
-        .map(|source| source.text.as_str())
-        .collect();
+    let texts: Vec<&str> = layering.sources.iter().map(|source| source.text.as_str()).collect();
     let kinds: Vec<SourceKind> = layering.sources.iter().map(|source| source.kind).collect();
-    let bare = |source: usize| {
-        matches!(
-            kinds[source],
-            SourceKind::Argument | SourceKind::Environment
-        )
-    };
+    let bare = |source: usize| matches!(kinds[source], SourceKind::Argument | SourceKind::Environment);
     let checked = check(&SCENARIO, &root, catalog, &texts, &bare);
     layering.problems.extend(checked.problems.iter().cloned());
 
@@ -150,8 +141,7 @@ impl Layering {
                 Some(root)
             }
             Err(error) => {
-                self.problems
-                    .push(Problem::error(error.span, "", error.message));
+                self.problems.push(Problem::error(error.span, "", error.message));
                 None
             }
         }
@@ -223,19 +213,14 @@ impl Layering {
                     |node| node.span,
                 );
                 let message = format!("already given by {}; give it once", earlier.shown);
-                self.problems
-                    .push(Problem::error(span, &later.path, message));
+                self.problems.push(Problem::error(span, &later.path, message));
             }
         }
     }
 
     /// Findings about values that are sound in themselves, at the first of their fields that the user wrote.
     fn add_findings(&mut self, findings: Vec<Finding>, checked: &Checked) {
-        let known: Vec<String> = self
-            .problems
-            .iter()
-            .map(|problem| problem.path.clone())
-            .collect();
+        let known: Vec<String> = self.problems.iter().map(|problem| problem.path.clone()).collect();
         let within = |inner: &str, outer: &str| {
             inner
                 .strip_prefix(outer)
@@ -262,13 +247,8 @@ impl Layering {
                 start: 0,
                 end: 0,
             };
-            let fallback = finding
-                .paths
-                .first()
-                .map(String::as_str)
-                .unwrap_or_default();
-            let (path, span) =
-                written.map_or((fallback, whole), |(path, span)| (path.as_str(), span));
+            let fallback = finding.paths.first().map(String::as_str).unwrap_or_default();
+            let (path, span) = written.map_or((fallback, whole), |(path, span)| (path.as_str(), span));
             self.problems.push(Problem {
                 severity: finding.severity,
                 span,
@@ -289,9 +269,7 @@ impl Layering {
         places
             .iter()
             .filter(|(path, span)| {
-                !path.is_empty()
-                    && self.sources[span.source].kind != SourceKind::Defaults
-                    && is_leaf(path)
+                !path.is_empty() && self.sources[span.source].kind != SourceKind::Defaults && is_leaf(path)
             })
             .map(|(path, span)| (path.clone(), self.sources[span.source].place(*span)))
             .collect()
@@ -300,10 +278,7 @@ impl Layering {
 
 /// A run name from a file name: its stem, odd characters replaced.
 fn run_name(label: &str) -> String {
-    let stem = Path::new(label)
-        .file_stem()
-        .unwrap_or_default()
-        .to_string_lossy();
+    let stem = Path::new(label).file_stem().unwrap_or_default().to_string_lossy();
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || "._-".contains(c) {
             c
@@ -313,9 +288,5 @@ fn run_name(label: &str) -> String {
     };
     let name: String = stem.chars().map(plain).take(64).collect();
     let name = name.trim_start_matches(['.', '_', '-']);
-    if name.is_empty() {
-        "run".into()
-    } else {
-        name.into()
-    }
+    if name.is_empty() { "run".into() } else { name.into() }
 }

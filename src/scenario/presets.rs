@@ -40,10 +40,7 @@ pub fn task_presets() -> Vec<TaskPreset> {
         (
             "augment a capable host: little headroom",
             TaskSpec {
-                augment: Some(AugmentSpec {
-                    pad: 1,
-                    flip_p: 0.0,
-                }),
+                augment: Some(AugmentSpec { pad: 1, flip_p: 0.0 }),
                 success_accuracy: 96.0,
                 ..digits("digits_baseline", cnn(1, 4, 3, 3, 3, 8))
             },
@@ -120,9 +117,7 @@ fn image_task(name: &str, data: DataSource, host: CnnSpec) -> TaskSpec {
             std: vec![0.25; channels],
         },
         augment: None,
-        slots: (0..host.n_blocks)
-            .map(|block| format!("r0c{block}"))
-            .collect(),
+        slots: (0..host.n_blocks).map(|block| format!("r0c{block}")).collect(),
         host,
         max_seeds: 3,
         batch_size: 128,
@@ -169,12 +164,7 @@ mod tests {
     fn hosts_have_the_parameter_counts_of_the_specification() {
         let counts: Vec<_> = task_presets()
             .iter()
-            .map(|task| {
-                (
-                    task.spec.name.clone(),
-                    task.spec.host.parameters(task.spec.classes),
-                )
-            })
+            .map(|task| (task.spec.name.clone(), task.spec.host.parameters(task.spec.classes)))
             .collect();
         let expected = [
             ("digits_baseline", 1_702),
@@ -184,9 +174,6 @@ mod tests {
             ("synth_impaired", 164),
             ("synth_scale", 99_922),
         ];
-        assert_eq!(
-            counts,
-            expected.map(|(name, count)| (name.to_string(), count))
-        );
+        assert_eq!(counts, expected.map(|(name, count)| (name.to_string(), count)));
     }
 }

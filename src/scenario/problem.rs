@@ -94,9 +94,7 @@ impl Report {
     }
 
     pub fn has_errors(&self) -> bool {
-        self.problems
-            .iter()
-            .any(|problem| problem.severity == Severity::Error)
+        self.problems.iter().any(|problem| problem.severity == Severity::Error)
     }
 
     /// The report with terminal colours.
@@ -109,28 +107,16 @@ impl Report {
             self.write_problem(f, problem, paint)?;
         }
         let count = |severity, singular: &str| {
-            let n = self
-                .problems
-                .iter()
-                .filter(|p| p.severity == severity)
-                .count();
+            let n = self.problems.iter().filter(|p| p.severity == severity).count();
             let plural = if n == 1 { "" } else { "s" };
             (n > 0).then(|| format!("{n} {singular}{plural}"))
         };
-        let counts = [
-            count(Severity::Error, "problem"),
-            count(Severity::Warning, "warning"),
-        ];
+        let counts = [count(Severity::Error, "problem"), count(Severity::Warning, "warning")];
         let counts: Vec<String> = counts.into_iter().flatten().collect();
         f.write_str(&counts.join(", "))
     }
 
-    fn write_problem(
-        &self,
-        f: &mut fmt::Formatter<'_>,
-        problem: &Problem,
-        paint: &Paint,
-    ) -> fmt::Result {
+    fn write_problem(&self, f: &mut fmt::Formatter<'_>, problem: &Problem, paint: &Paint) -> fmt::Result {
         let source = &self.sources[problem.span.source];
         let place = source.place(problem.span);
         let (kind, hue) = match problem.severity {
@@ -142,14 +128,8 @@ impl Report {
         } else {
             format!("{}: ", problem.path)
         };
-        let Paint {
-            strong, dim, off, ..
-        } = paint;
-        writeln!(
-            f,
-            "{strong}{place}{off}: {hue}{kind}{path}{off}{}",
-            problem.message
-        )?;
+        let Paint { strong, dim, off, .. } = paint;
+        writeln!(f, "{strong}{place}{off}: {hue}{kind}{path}{off}{}", problem.message)?;
         if source.kind == SourceKind::File {
             let (line, column) = source.line_column(problem.span.start);
             let text = source.text.lines().nth(line - 1).unwrap_or_default();
@@ -221,10 +201,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 }
 
 /// `did you mean …?` for [`nearest`].
-pub fn did_you_mean<'a>(
-    word: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<String> {
+pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(word, candidates).map(|candidate| format!("did you mean `{candidate}`?"))
 }
 

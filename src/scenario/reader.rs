@@ -155,9 +155,7 @@ impl<'a> Reader<'a> {
             Some('(') => return self.group(None, start, depth),
             Some('[') => return self.list(start, depth),
             Some('"') => self.quoted()?,
-            Some('r') if self.rest().starts_with("r\"") || self.rest().starts_with("r#\"") => {
-                self.raw_string()?
-            }
+            Some('r') if self.rest().starts_with("r\"") || self.rest().starts_with("r#\"") => self.raw_string()?,
             Some('+' | '-' | '.' | '0'..='9') => self.number()?,
             Some(c) if is_name_start(c) => return self.named(depth),
             _ => return Err(self.error_here("expected a value")),
@@ -272,10 +270,7 @@ impl<'a> Reader<'a> {
         let length = rest
             .find(|c: char| {
                 let in_exponent = matches!(previous, 'e' | 'E') && matches!(c, '+' | '-');
-                let part = is_name_part(c)
-                    || c == '.'
-                    || in_exponent
-                    || (previous == ' ' && "+-".contains(c));
+                let part = is_name_part(c) || c == '.' || in_exponent || (previous == ' ' && "+-".contains(c));
                 previous = c;
                 !part
             })
@@ -319,11 +314,7 @@ impl<'a> Reader<'a> {
                     .strip_prefix('{')
                     .and_then(|rest| rest.split_once('}'))
                     .map_or("", |(digits, _)| digits);
-                self.at += if digits.is_empty() {
-                    0
-                } else {
-                    digits.len() + 2
-                };
+                self.at += if digits.is_empty() { 0 } else { digits.len() + 2 };
                 digits
             }
             _ => "",
@@ -351,9 +342,7 @@ impl<'a> Reader<'a> {
 
 fn unwrap_some(node: Node) -> Node {
     match node.value {
-        Value::Tuple(Some(name), mut items) if name.text == "Some" && items.len() == 1 => {
-            items.remove(0)
-        }
+        Value::Tuple(Some(name), mut items) if name.text == "Some" && items.len() == 1 => items.remove(0),
         value => Node::new(value, node.span),
     }
 }
@@ -372,16 +361,10 @@ fn parse_number(text: &str) -> Option<Value> {
         }
     }
     match digits {
-        "inf" => Some(Value::Float(if negative {
-            f64::NEG_INFINITY
-        } else {
-            f64::INFINITY
-        })),
+        "inf" => Some(Value::Float(if negative { f64::NEG_INFINITY } else { f64::INFINITY })),
         _ if digits.starts_with(['+', '-']) => None,
         _ => digits.parse().ok().map(signed).or_else(|| {
-            let plain = digits
-                .bytes()
-                .all(|b| b.is_ascii_digit() || b".eE+-".contains(&b));
+            let plain = digits.bytes().all(|b| b.is_ascii_digit() || b".eE+-".contains(&b));
             let value: f64 = plain.then(|| digits.parse().ok())??;
             Some(Value::Float(if negative { -value } else { value }))
         }),
@@ -419,18 +402,12 @@ mod tests {
 
     #[test]
     fn a_syntax_error_says_where_and_what() {
-        assert_eq!(
-            shown("(a: 1 b: 2)"),
-            "6: expected `,` or `)`, but found `b`"
-        );
+        assert_eq!(shown("(a: 1 b: 2)"), "6: expected `,` or `)`, but found `b`");
         assert_eq!(shown("(a: [1, 2)"), "9: expected `,` or `]`, but found `)`");
         assert_eq!(shown("(a: "), "4: expected a value, but the text ends");
         assert_eq!(shown("(a: 1.2.3)"), "4: `1.2.3` is no number");
         assert_eq!(shown("(a: \"x)"), "4: this text is not closed with `\"`");
-        assert_eq!(
-            shown("(a: 1) 2"),
-            "7: expected the end of the text, but found `2`"
-        );
+        assert_eq!(shown("(a: 1) 2"), "7: expected the end of the text, but found `2`");
         assert_eq!(shown("/* x"), "0: this comment is not closed with `*/`");
     }
 
@@ -443,9 +420,6 @@ mod tests {
 
     #[test]
     fn deep_nesting_is_refused_instead_of_overflowing_the_stack() {
-        assert_eq!(
-            shown(&"[".repeat(100_000)),
-            "65: nested deeper than 64 levels"
-        );
+        assert_eq!(shown(&"[".repeat(100_000)), "65: nested deeper than 64 levels");
     }
 }

@@ -55,10 +55,7 @@ fn with_overrides(mut spec: TaskSpec, overrides: &TaskOverrides) -> TaskSpec {
     }
     replace(&mut spec.batch_size, &overrides.batch_size);
     replace(&mut spec.batches_per_step, &overrides.batches_per_step);
-    replace(
-        &mut spec.val_batches_per_step,
-        &overrides.val_batches_per_step,
-    );
+    replace(&mut spec.val_batches_per_step, &overrides.val_batches_per_step);
     replace(&mut spec.max_steps, &overrides.max_steps);
     replace(&mut spec.host_opt, &overrides.host_opt);
     replace(&mut spec.seed_opt, &overrides.seed_opt);

@@ -82,16 +82,8 @@ impl FloatRange {
 
 impl fmt::Display for FloatRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let more = if self.min_excluded {
-            "more than"
-        } else {
-            "at least"
-        };
-        let less = if self.max_excluded {
-            "less than"
-        } else {
-            "at most"
-        };
+        let more = if self.min_excluded { "more than" } else { "at least" };
+        let less = if self.max_excluded { "less than" } else { "at most" };
         match (self.min.is_finite(), self.max.is_finite()) {
             (true, true) => write!(f, "{more} {}, {less} {}", self.min, self.max),
             (true, false) => write!(f, "{more} {}", self.min),
@@ -174,9 +166,7 @@ impl Names {
     /// What an unlisted name looks like.
     pub const fn form(self) -> &'static str {
         match self {
-            Self::Run => {
-                "1 to 64 letters, digits, `.`, `_` or `-`, starting with a letter or digit"
-            }
+            Self::Run => "1 to 64 letters, digits, `.`, `_` or `-`, starting with a letter or digit",
             Self::Slot => "r<row>c<column>, e.g. \"r0c1\"",
             Self::Device => "\"cpu\", \"cuda:<index>\" or \"mps\"",
             _ => "any text",
@@ -213,9 +203,7 @@ impl Kind {
                 None => names.form().into(),
             }),
             Self::Optional(inner) => inner.valid(catalog).map(|valid| format!("None; {valid}")),
-            Self::List(inner) | Self::Pair(inner) => {
-                inner.valid(catalog).map(|valid| format!("each {valid}"))
-            }
+            Self::List(inner) | Self::Pair(inner) => inner.valid(catalog).map(|valid| format!("each {valid}")),
             Self::Choice(variants) => Some(variant_list(variants)),
         }
     }
@@ -352,12 +340,7 @@ pub fn lookup(root: &'static Kind, path: &str) -> Result<Found, UnknownPath> {
 }
 
 /// A field of that very name elsewhere, else a sibling that is spelled alike.
-fn suggest(
-    root: &'static Kind,
-    below: &[&str],
-    segment: &str,
-    siblings: &[&'static str],
-) -> Option<String> {
+fn suggest(root: &'static Kind, below: &[&str], segment: &str, siblings: &[&'static str]) -> Option<String> {
     path_ending_in(root, segment).or_else(|| {
         let near = nearest(segment, siblings.iter().copied())?;
         Some([below, &[near]].concat().join("."))

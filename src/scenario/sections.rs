@@ -19,9 +19,7 @@ pub struct DataConfig {
 
 impl Default for DataConfig {
     fn default() -> Self {
-        Self {
-            feed: FeedMode::PerEnv,
-        }
+        Self { feed: FeedMode::PerEnv }
     }
 }
 

@@ -51,9 +51,7 @@ fn random_ron(kind: &'static Kind, catalog: &Catalog, draw: &mut Draw) -> String
         }
         Kind::Optional(inner) => random_ron(inner, catalog, draw),
         Kind::List(inner) => {
-            let items: Vec<_> = (0..draw.below(3))
-                .map(|_| random_ron(inner, catalog, draw))
-                .collect();
+            let items: Vec<_> = (0..draw.below(3)).map(|_| random_ron(inner, catalog, draw)).collect();
             format!("[{}]", items.join(", "))
         }
         Kind::Pair(inner) => {
@@ -69,10 +67,7 @@ fn random_ron(kind: &'static Kind, catalog: &Catalog, draw: &mut Draw) -> String
                     format!("{}{}", variant.name, random_record(fields, catalog, draw))
                 }
                 Content::Items(items) => {
-                    let items: Vec<_> = items
-                        .iter()
-                        .map(|item| random_ron(&item.kind, catalog, draw))
-                        .collect();
+                    let items: Vec<_> = items.iter().map(|item| random_ron(&item.kind, catalog, draw)).collect();
                     format!("{}({})", variant.name, items.join(", "))
                 }
             }
@@ -167,11 +162,7 @@ fn every_field_is_explained() {
     for path in field_paths() {
         let found = schema::lookup(&SCENARIO, &path).expect("a path of the table");
         assert!(found.doc.ends_with('.'), "`{path}` has no proper doc");
-        assert!(
-            explain(&path, &catalog)
-                .expect("explains")
-                .contains(found.doc)
-        );
+        assert!(explain(&path, &catalog).expect("explains").contains(found.doc));
     }
 }
 
@@ -185,10 +176,7 @@ fn overrides_win_over_the_file_the_file_over_the_preset_the_preset_over_the_defa
     };
     let loaded = load(&input, &Catalog::default()).expect("sound");
     let run = &loaded.scenario.run;
-    assert_eq!(
-        (run.rounds, run.n_envs, run.max_steps, run.seed),
-        (7, 5, Some(60), 42)
-    );
+    assert_eq!((run.rounds, run.n_envs, run.max_steps, run.seed), (7, 5, Some(60), 42));
     assert_eq!(loaded.scenario.name, "my-run");
     let origin = |path: &str| loaded.origins.get(path).map(String::as_str);
     assert_eq!(origin("run.rounds"), Some("dir/my run.ron:1:34"));

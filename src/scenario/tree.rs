@@ -62,10 +62,7 @@ impl Node {
     /// Value of `key` in a record.
     pub fn field(&self, key: &str) -> Option<&Node> {
         match &self.value {
-            Value::Record(_, fields) => fields
-                .iter()
-                .find(|(name, _)| name.text == key)
-                .map(|(_, node)| node),
+            Value::Record(_, fields) => fields.iter().find(|(name, _)| name.text == key).map(|(_, node)| node),
             _ => None,
         }
     }

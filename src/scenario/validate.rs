@@ -62,10 +62,7 @@ fn check_data(task: &TaskSpec, findings: &mut Findings) {
                 "{} classes need as many samples in each of train ({}) and val ({})",
                 synth.classes, synth.train, synth.val
             );
-            findings.error(
-                ["task.data.classes", "task.data.train", "task.data.val"],
-                message,
-            );
+            findings.error(["task.data.classes", "task.data.train", "task.data.val"], message);
         }
     }
     let split = &task.split;
@@ -89,10 +86,7 @@ fn check_data(task: &TaskSpec, findings: &mut Findings) {
         let channels = usize::try_from(task.host.in_channels).unwrap_or_default();
         for (name, list) in [("mean", mean), ("std", std)] {
             if list.len() != channels {
-                let message = format!(
-                    "expected one value per channel ({channels}), found {}",
-                    list.len()
-                );
+                let message = format!("expected one value per channel ({channels}), found {}", list.len());
                 findings.error(
                     [
                         &format!("task.normalise.{name}"),
@@ -123,16 +117,12 @@ fn check_host(task: &TaskSpec, findings: &mut Findings) {
                     "task.host".into(),
                     "task.data".into(),
                 ];
-                let message =
-                    format!("the host takes {what} {expected}, the data has {what} {found}");
+                let message = format!("the host takes {what} {expected}, the data has {what} {found}");
                 findings.error(paths, message);
             }
         }
         if task.classes != shape.classes {
-            let message = format!(
-                "{} classes, but the data has {}",
-                task.classes, shape.classes
-            );
+            let message = format!("{} classes, but the data has {}", task.classes, shape.classes);
             findings.error(["task.classes", "task.data.classes", "task.data"], message);
         }
     }
@@ -151,10 +141,7 @@ fn check_host(task: &TaskSpec, findings: &mut Findings) {
             "{pools} pools shrink {0}x{0} pixels to nothing; at most {most} fit",
             host.input_hw
         );
-        findings.error(
-            ["task.host.pool_layers", "task.host.input_hw", "task.host"],
-            message,
-        );
+        findings.error(["task.host.pool_layers", "task.host.input_hw", "task.host"], message);
     }
 }
 
@@ -172,10 +159,7 @@ fn check_batches(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) 
     let n_envs = scenario.run.n_envs;
     if task.train_batches(sizes.train, n_envs) == 0 {
         let (largest, mode) = match task.batches_per_step {
-            BatchesPerStep::Shard => (
-                sizes.train / n_envs.max(1),
-                format!(" shared by {n_envs} envs"),
-            ),
+            BatchesPerStep::Shard => (sizes.train / n_envs.max(1), format!(" shared by {n_envs} envs")),
             _ => (sizes.train, String::new()),
         };
         let message = format!(
@@ -205,10 +189,7 @@ fn check_batches(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) 
                 "{} validation samples do not fill {count} batches of {rows}; at most {all}",
                 sizes.val
             );
-            findings.error(
-                ["task.val_batches_per_step", "task.val_batch_size"],
-                message,
-            );
+            findings.error(["task.val_batches_per_step", "task.val_batch_size"], message);
         }
         _ => {}
     }
@@ -244,11 +225,7 @@ fn check_slots(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
         } else if !available.contains(&slot) {
             let message = format!(
                 "the host has no slot {slot}; valid: {}",
-                available
-                    .iter()
-                    .map(SlotId::to_string)
-                    .collect::<Vec<_>>()
-                    .join(", ")
+                available.iter().map(SlotId::to_string).collect::<Vec<_>>().join(", ")
             );
             findings.error([path.as_str(), "task.host", "task.preset"], message);
             let near = available
@@ -264,10 +241,7 @@ fn check_slots(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
 
 fn check_devices(run: &RunConfig, findings: &mut Findings) {
     if run.devices.is_empty() {
-        findings.error(
-            ["run.devices"],
-            "no device is listed; write [\"cpu\"]".into(),
-        );
+        findings.error(["run.devices"], "no device is listed; write [\"cpu\"]".into());
     }
     for (index, device) in run.devices.iter().enumerate() {
         if run.devices[..index].contains(device) {
@@ -287,18 +261,10 @@ fn check_devices(run: &RunConfig, findings: &mut Findings) {
     }
 }
 
-fn check_controller(
-    scenario: &Scenario,
-    task: &TaskSpec,
-    catalog: &Catalog,
-    findings: &mut Findings,
-) {
+fn check_controller(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog, findings: &mut Findings) {
     let policy = &scenario.policy;
     if policy.controller == "heuristic" && policy.heuristic.rotation.is_empty() {
-        findings.error(
-            ["policy.heuristic.rotation"],
-            "no blueprint to germinate".into(),
-        );
+        findings.error(["policy.heuristic.rotation"], "no blueprint to germinate".into());
     }
     let is_placebo = |name: &str| {
         let mut blueprints = catalog.blueprints.iter();
@@ -328,18 +294,11 @@ fn check_controller(
         ),
         (None, true) if policy.controller == "schedule" => findings.error(
             ["policy.schedule", "policy.controller"],
-            "the schedule controller needs policy.schedule.entries or policy.schedule.builtin"
-                .into(),
+            "the schedule controller needs policy.schedule.entries or policy.schedule.builtin".into(),
         ),
         (Some(builtin), true) if builtin == "grow_one_seed" && task.max_steps < 18 => {
-            let message = format!(
-                "grow_one_seed needs 18 steps, an episode has {}",
-                task.max_steps
-            );
-            findings.error(
-                ["policy.schedule.builtin", "run.max_steps", "task.max_steps"],
-                message,
-            );
+            let message = format!("grow_one_seed needs 18 steps, an episode has {}", task.max_steps);
+            findings.error(["policy.schedule.builtin", "run.max_steps", "task.max_steps"], message);
         }
         _ => check_entries(&schedule.entries, task, findings),
     }
@@ -354,10 +313,7 @@ fn check_entries(entries: &[ScheduleEntry], task: &TaskSpec, findings: &mut Find
             let message = format!("step {} does not come after step {previous}", entry.step);
             findings.error([step_path.as_str()], message);
         } else if entry.step > task.max_steps {
-            let message = format!(
-                "step {} lies beyond the episode's {} steps",
-                entry.step, task.max_steps
-            );
+            let message = format!("step {} lies beyond the episode's {} steps", entry.step, task.max_steps);
             let paths = [step_path.as_str(), "run.max_steps", "task.max_steps"];
             findings.error(paths, message);
         }
@@ -365,10 +321,7 @@ fn check_entries(entries: &[ScheduleEntry], task: &TaskSpec, findings: &mut Find
         let slot = entry.command.slot();
         let is_enabled = task.slots.iter().any(|name| name == slot);
         if !is_enabled && slot.parse::<SlotId>().is_ok() {
-            let message = format!(
-                "slot {slot} is not enabled; valid: {}",
-                task.slots.join(", ")
-            );
+            let message = format!("slot {slot} is not enabled; valid: {}", task.slots.join(", "));
             let paths = [slot_path.as_str(), "lifecycle.slots", "task.slots"];
             findings.error(paths, message);
         }

@@ -103,12 +103,7 @@ impl AlphaController {
 
     /// Orders a ramp from here to `target` (clamped to [0, 1]) over `steps` ticks. No ticks, or no distance, and
     /// alpha is there at once. Refused while another ramp runs, so that no controller can dither.
-    pub fn retarget(
-        &mut self,
-        target: f64,
-        steps: u32,
-        shape: RampShape,
-    ) -> Result<(), AlphaError> {
+    pub fn retarget(&mut self, target: f64, steps: u32, shape: RampShape) -> Result<(), AlphaError> {
         if self.mode != AlphaMode::Hold {
             return Err(AlphaError::NotHolding(self.mode));
         }
@@ -229,9 +224,7 @@ impl AlphaController {
             && self.steps_done <= self.steps_total
             && match self.mode {
                 AlphaMode::Hold => self.alpha == self.target,
-                mode => {
-                    mode == direction(self.start, self.target) && self.steps_done < self.steps_total
-                }
+                mode => mode == direction(self.start, self.target) && self.steps_done < self.steps_total,
             }
     }
 }
@@ -280,37 +273,15 @@ mod tests {
             (3, Linear, 12.0, &[0.333333, 0.666667, 1.0]),
             (3, Cosine, 12.0, &[0.25, 0.75, 1.0]),
             (5, Linear, 12.0, &[0.2, 0.4, 0.6, 0.8, 1.0]),
-            (
-                5,
-                Cosine,
-                12.0,
-                &[0.095492, 0.345492, 0.654508, 0.904508, 1.0],
-            ),
-            (
-                5,
-                Sigmoid,
-                6.0,
-                &[0.104320, 0.339080, 0.660920, 0.895680, 1.0],
-            ),
-            (
-                5,
-                Sigmoid,
-                12.0,
-                &[0.024244, 0.230141, 0.769859, 0.975756, 1.0],
-            ),
-            (
-                5,
-                Sigmoid,
-                24.0,
-                &[0.000740, 0.083168, 0.916832, 0.999260, 1.0],
-            ),
+            (5, Cosine, 12.0, &[0.095492, 0.345492, 0.654508, 0.904508, 1.0]),
+            (5, Sigmoid, 6.0, &[0.104320, 0.339080, 0.660920, 0.895680, 1.0]),
+            (5, Sigmoid, 12.0, &[0.024244, 0.230141, 0.769859, 0.975756, 1.0]),
+            (5, Sigmoid, 24.0, &[0.000740, 0.083168, 0.916832, 0.999260, 1.0]),
             (
                 8,
                 Sigmoid,
                 12.0,
-                &[
-                    0.008557, 0.045177, 0.180847, 0.5, 0.819153, 0.954823, 0.991443, 1.0,
-                ],
+                &[0.008557, 0.045177, 0.180847, 0.5, 0.819153, 0.954823, 0.991443, 1.0],
             ),
         ];
         for (ticks, curve, steepness, expected) in table {
@@ -352,30 +323,18 @@ mod tests {
     fn an_equal_target_rests_and_an_outlying_one_is_clamped() {
         let mut controller = AlphaController::default();
         controller.retarget(-3.0, 5, RampShape::default()).unwrap();
-        assert_eq!(
-            (controller.mode(), controller.target()),
-            (AlphaMode::Hold, 0.0)
-        );
+        assert_eq!((controller.mode(), controller.target()), (AlphaMode::Hold, 0.0));
         controller.retarget(7.0, 5, RampShape::default()).unwrap();
-        assert_eq!(
-            (controller.mode(), controller.target()),
-            (AlphaMode::Up, 1.0)
-        );
+        assert_eq!((controller.mode(), controller.target()), (AlphaMode::Up, 1.0));
     }
 
     #[test]
     fn time_and_velocity_describe_the_ramp_and_vanish_at_rest() {
         let mut controller = AlphaController::default();
-        assert_eq!(
-            (controller.time_to_target(), controller.velocity()),
-            (0, 0.0)
-        );
+        assert_eq!((controller.time_to_target(), controller.velocity()), (0, 0.0));
         controller.retarget(1.0, 4, RampShape::default()).unwrap();
         controller.step();
-        assert_eq!(
-            (controller.time_to_target(), controller.velocity()),
-            (3, 0.25)
-        );
+        assert_eq!((controller.time_to_target(), controller.velocity()), (3, 0.25));
     }
 
     #[test]

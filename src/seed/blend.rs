@@ -19,9 +19,7 @@ use crate::torch::TorchError;
 pub enum BlendError {
     #[error("the Gate operator was asked of a seed without a gate network; add one first")]
     NoGate,
-    #[error(
-        "a seed turned features of shape {features:?} into a residual of shape {delta:?}; the shape must stay"
-    )]
+    #[error("a seed turned features of shape {features:?} into a residual of shape {delta:?}; the shape must stay")]
     ShapeMismatch { features: Vec<i64>, delta: Vec<i64> },
     #[error(transparent)]
     Torch(#[from] TorchError),
@@ -85,9 +83,7 @@ impl Residual {
                 delta: part(delta)?,
                 amplitude: amplitude.shallow_clone(),
             },
-            Self::Multiply { factor } => Self::Multiply {
-                factor: part(factor)?,
-            },
+            Self::Multiply { factor } => Self::Multiply { factor: part(factor)? },
             Self::Gate { delta, gate } => Self::Gate {
                 delta: part(delta)?,
                 gate: part(gate)?,

@@ -72,12 +72,7 @@ pub trait Blueprint: Send + Sync {
     fn param_count(&self, dim: i64) -> u64;
 
     /// Builds a module for `dim` channels, its weights drawn from `rng` in parameter order.
-    fn build(
-        &self,
-        dim: i64,
-        rng: &mut RunRng,
-        device: Device,
-    ) -> Result<Box<dyn SeedModule>, BlueprintError>;
+    fn build(&self, dim: i64, rng: &mut RunRng, device: Device) -> Result<Box<dyn SeedModule>, BlueprintError>;
 }
 
 /// Why a blueprint could not be found, registered or built.
@@ -91,9 +86,7 @@ pub enum BlueprintError {
     Duplicate(&'static str),
     #[error("blueprint `{id}` was asked for {dim} channels; at least 1 is needed")]
     BadWidth { id: &'static str, dim: i64 },
-    #[error(
-        "blueprint `{id}` turns {expected:?} into {actual:?}; a seed must keep its input's shape"
-    )]
+    #[error("blueprint `{id}` turns {expected:?} into {actual:?}; a seed must keep its input's shape")]
     ShapeMismatch {
         id: &'static str,
         expected: Vec<i64>,
@@ -140,9 +133,7 @@ impl BlueprintRegistry {
     /// # Errors
     /// [`BlueprintError::Duplicate`] if its topology has a blueprint of this id.
     pub fn register(&mut self, blueprint: Box<dyn Blueprint>) -> Result<usize, BlueprintError> {
-        let same = |other: &dyn Blueprint| {
-            other.id() == blueprint.id() && other.topology() == blueprint.topology()
-        };
+        let same = |other: &dyn Blueprint| other.id() == blueprint.id() && other.topology() == blueprint.topology();
         if self.iter().any(|(_, other)| same(other)) {
             return Err(BlueprintError::Duplicate(blueprint.id()));
         }
@@ -151,10 +142,7 @@ impl BlueprintRegistry {
     }
 
     /// Size of the policy's blueprint head: one more than the highest index.
-    #[expect(
-        clippy::len_without_is_empty,
-        reason = "the built-in blueprints are always there"
-    )]
+    #[expect(clippy::len_without_is_empty, reason = "the built-in blueprints are always there")]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -230,12 +218,7 @@ impl BlueprintRegistry {
         for &dim in dims {
             let probe = Tensor::f_zeros([1, dim, 32, 32], (Kind::Float, device))?;
             for (index, blueprint) in self.iter() {
-                let module = self.build(
-                    index,
-                    dim,
-                    &mut RunRng::new(0, Domain::SeedInit, &[]),
-                    device,
-                )?;
+                let module = self.build(index, dim, &mut RunRng::new(0, Domain::SeedInit, &[]), device)?;
                 let actual = module.delta(&probe, Mode::Eval)?.map(|delta| delta.size());
                 if let Some(actual) = actual.filter(|actual| *actual != probe.size()) {
                     return Err(BlueprintError::ShapeMismatch {

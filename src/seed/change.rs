@@ -8,8 +8,8 @@ use serde::Serialize;
 use smallvec::SmallVec;
 
 use super::{
-    AlphaAlgorithm, AlphaError, AlphaSpeed, FailureReason, GateLevel, GateResult, Initiator,
-    PruneOrder, RampShape, SeedRecord, SeedStage,
+    AlphaAlgorithm, AlphaError, AlphaSpeed, FailureReason, GateLevel, GateResult, Initiator, PruneOrder, RampShape,
+    SeedRecord, SeedStage,
 };
 
 /// The record as it will be (`None` = slot empty), and what changes with it.

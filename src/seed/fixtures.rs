@@ -84,9 +84,7 @@ impl Life {
     }
 
     pub fn stage(&self) -> SeedStage {
-        self.slot
-            .as_ref()
-            .map_or(SeedStage::Dormant, |seed| seed.stage)
+        self.slot.as_ref().map_or(SeedStage::Dormant, |seed| seed.stage)
     }
 
     pub fn alpha(&self) -> f64 {

@@ -54,11 +54,7 @@ fn permissive_blending(seed: &SeedRecord, config: &GateConfig) -> Verdict {
     let checks = smallvec![
         lasted(seed, config.min_training_epochs),
         not_exploding(seed),
-        at_least(
-            "gradient_health",
-            seed.gradient.health,
-            config.min_gradient_health
-        ),
+        at_least("gradient_health", seed.gradient.health, config.min_gradient_health),
     ];
     (checks, Some(improvement_score(seed)))
 }
@@ -69,11 +65,7 @@ fn strict_blending(seed: &SeedRecord, config: &GateConfig) -> Verdict {
         at_least("improvement", improvement, config.min_training_improvement),
         lasted(seed, config.min_training_epochs),
         not_exploding(seed),
-        at_least(
-            "gradient_ratio",
-            seed.gradient.ratio,
-            config.min_gradient_ratio
-        ),
+        at_least("gradient_ratio", seed.gradient.ratio, config.min_gradient_ratio),
     ];
     (checks, Some(improvement_score(seed)))
 }
@@ -86,11 +78,7 @@ fn holding(seed: &SeedRecord, config: &GateConfig, strict: bool) -> Verdict {
     let alpha = &seed.alpha;
     let distance = (alpha.alpha() - alpha.target()).abs();
     let mut checks = smallvec![
-        at_least(
-            "target_is_full",
-            Some(alpha.target()),
-            1.0 - ALPHA_TOLERANCE
-        ),
+        at_least("target_is_full", Some(alpha.target()), 1.0 - ALPHA_TOLERANCE),
         GateCheck {
             id: "target_reached",
             value: Some(alpha.alpha()),
@@ -112,17 +100,12 @@ fn fossilization(seed: &SeedRecord, config: &GateConfig, strict: bool) -> Verdic
             id: "contribution_age",
             value: age.map(f64::from),
             threshold: Some(f64::from(config.max_contribution_age)),
-            passed: contribution.is_some()
-                && age.is_some_and(|age| age <= config.max_contribution_age),
+            passed: contribution.is_some() && age.is_some_and(|age| age <= config.max_contribution_age),
         },
         holds("healthy", seed.healthy()),
     ];
     if strict {
-        checks.push(at_least(
-            "contribution",
-            contribution,
-            config.min_contribution,
-        ));
+        checks.push(at_least("contribution", contribution, config.min_contribution));
     }
     let score = (contribution.unwrap_or(0.0) / FULL_SCORE_CONTRIBUTION).clamp(0.0, 1.0);
     (checks, Some(score))
@@ -235,9 +218,7 @@ mod tests {
 
     #[test]
     fn permissive_g2_asks_for_time_and_measured_healthy_gradients() {
-        let fails = |change: fn(&mut SeedRecord)| {
-            !passes_after(GateLevel::G2, PERMISSIVE, trained(), change)
-        };
+        let fails = |change: fn(&mut SeedRecord)| !passes_after(GateLevel::G2, PERMISSIVE, trained(), change);
         assert!(passes(GateLevel::G2, &trained(), PERMISSIVE));
         assert!(fails(|seed| seed.gradient.health = Some(0.69)));
         assert!(fails(|seed| seed.gradient.has_exploding = Some(true)));
@@ -248,8 +229,7 @@ mod tests {
 
     #[test]
     fn strict_g2_also_asks_for_results() {
-        let fails =
-            |change: fn(&mut SeedRecord)| !passes_after(GateLevel::G2, STRICT, trained(), change);
+        let fails = |change: fn(&mut SeedRecord)| !passes_after(GateLevel::G2, STRICT, trained(), change);
         assert!(passes(GateLevel::G2, &trained(), STRICT));
         assert!(fails(|seed| seed.accuracy.current -= 0.01));
         assert!(fails(|seed| seed.epochs_in_stage = 9));
@@ -282,14 +262,9 @@ mod tests {
         assert!(!passes_after(GateLevel::G3, STRICT, blended(1.0), |seed| {
             seed.epochs_in_stage = 9
         }));
-        assert!(!passes_after(
-            GateLevel::G3,
-            PERMISSIVE,
-            blended(1.0),
-            |seed| {
-                seed.alpha = AlphaController::rising_to(1.0, 3, RampShape::default());
-            }
-        ));
+        assert!(!passes_after(GateLevel::G3, PERMISSIVE, blended(1.0), |seed| {
+            seed.alpha = AlphaController::rising_to(1.0, 3, RampShape::default());
+        }));
     }
 
     #[test]
@@ -299,8 +274,7 @@ mod tests {
         assert!(passes(level, &held(1.0), STRICT));
         assert!(!passes(level, &held(0.999), STRICT));
         assert!(!passes(level, &trained(), PERMISSIVE));
-        let fails =
-            |change: fn(&mut SeedRecord)| !passes_after(level, PERMISSIVE, held(2.0), change);
+        let fails = |change: fn(&mut SeedRecord)| !passes_after(level, PERMISSIVE, held(2.0), change);
         assert!(fails(|seed| seed.contribution.age = Some(2)));
         assert!(fails(|seed| seed.gradient.has_exploding = Some(true)));
         assert!(fails(|seed| seed.gradient.has_exploding = None));

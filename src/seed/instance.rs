@@ -3,8 +3,8 @@
 use tch::{Device, TchError, Tensor};
 
 use super::{
-    AlphaAlgorithm, BlendError, BlueprintError, BlueprintRegistry, GateNetwork, Residual,
-    SeedModule, fit_residual, straight_through,
+    AlphaAlgorithm, BlendError, BlueprintError, BlueprintRegistry, GateNetwork, Residual, SeedModule, fit_residual,
+    straight_through,
 };
 use crate::host::{Mode, Param};
 use crate::random::RunRng;
@@ -88,11 +88,7 @@ impl SeedInstance {
         isolated: bool,
         mode: Mode,
     ) -> Result<Tensor, BlendError> {
-        let x = if isolated {
-            h.f_detach()?
-        } else {
-            h.shallow_clone()
-        };
+        let x = if isolated { h.f_detach()? } else { h.shallow_clone() };
         match self.residual(&x, alpha, algorithm, mode)? {
             Some(residual) => Ok(residual.apply(h)?),
             None => Ok(h.shallow_clone()),

@@ -1,8 +1,7 @@
 use tch::{Device, Kind, TchError, Tensor};
 
 use super::{
-    AlphaAlgorithm, BlendError, BlueprintRegistry, GateNetwork, Residual, SeedInstance, SeedModule,
-    straight_through,
+    AlphaAlgorithm, BlendError, BlueprintRegistry, GateNetwork, Residual, SeedInstance, SeedModule, straight_through,
 };
 use crate::host::fixtures::{largest, perturb};
 use crate::host::{Mode, ParamSet};
@@ -52,18 +51,10 @@ fn operators_blend_by_their_formulas() {
     let h = Tensor::from_slice(&[1.0_f32, 2.0]);
     let delta = || Tensor::from_slice(&[0.5_f32, -1.0]);
     let half = Tensor::from_slice(&[0.5_f32]);
-    let blended = |algorithm, gate| {
-        Residual::new(delta(), 0.4, algorithm, gate)
-            .unwrap()
-            .apply(&h)
-            .unwrap()
-    };
+    let blended = |algorithm, gate| Residual::new(delta(), 0.4, algorithm, gate).unwrap().apply(&h).unwrap();
 
     assert_close(&blended(AlphaAlgorithm::Add, None), &[1.2, 1.6]);
-    assert_close(
-        &blended(AlphaAlgorithm::Multiply, None),
-        &[1.184_846_9, 1.390_724_7],
-    );
+    assert_close(&blended(AlphaAlgorithm::Multiply, None), &[1.184_846_9, 1.390_724_7]);
     assert_close(&blended(AlphaAlgorithm::Gate, Some(&half)), &[1.1, 1.8]);
     let gateless = Residual::new(delta(), 0.4, AlphaAlgorithm::Gate, None);
     assert!(matches!(gateless, Err(BlendError::NoGate)));
@@ -74,11 +65,7 @@ fn amplitude_zero_leaves_the_features_whatever_the_seed_holds() {
     let broken = seed(|_| Tensor::from_slice(&[f32::INFINITY, f32::NAN]));
     let h = Tensor::from_slice(&[1.0_f32, 2.0]);
 
-    for algorithm in [
-        AlphaAlgorithm::Add,
-        AlphaAlgorithm::Multiply,
-        AlphaAlgorithm::Gate,
-    ] {
+    for algorithm in [AlphaAlgorithm::Add, AlphaAlgorithm::Multiply, AlphaAlgorithm::Gate] {
         let y = broken.blend(&h, 0.0, algorithm, false, Mode::Eval).unwrap();
         assert_eq!(values(&y), [1.0, 2.0]);
     }
@@ -136,23 +123,13 @@ fn a_gate_starts_at_half_and_learns_from_the_first_blended_step() {
     let registry = BlueprintRegistry::default();
     let mut rng = RunRng::new(5, Domain::SeedInit, &[0]);
     let light = registry.index_of("conv_light").unwrap();
-    let seed = SeedInstance::germinate(
-        &registry,
-        light,
-        8,
-        AlphaAlgorithm::Gate,
-        &mut rng,
-        Device::Cpu,
-    )
-    .unwrap();
+    let seed = SeedInstance::germinate(&registry, light, 8, AlphaAlgorithm::Gate, &mut rng, Device::Cpu).unwrap();
     perturb(seed.module.params().trainable());
     let h = Tensor::randn([4, 8, 6, 6], (Kind::Float, Device::Cpu));
     let gate: &GateNetwork = seed.gate.as_ref().unwrap();
     assert_eq!(values(&gate.forward(&h).unwrap().view([-1])), [0.5; 4]);
 
-    let y = seed
-        .blend(&h, 0.2, AlphaAlgorithm::Gate, true, Mode::Train)
-        .unwrap();
+    let y = seed.blend(&h, 0.2, AlphaAlgorithm::Gate, true, Mode::Train).unwrap();
     y.square().sum(Kind::Float).backward();
     let gradient = |name: &str| {
         let param = seed.params().find(|param| param.name == name).unwrap();
@@ -165,14 +142,8 @@ fn a_gate_starts_at_half_and_learns_from_the_first_blended_step() {
 fn gate_parameters_follow_the_modules_and_leave_with_the_gate() {
     let registry = BlueprintRegistry::default();
     let mut rng = RunRng::new(5, Domain::SeedInit, &[0]);
-    let mut seed =
-        SeedInstance::germinate(&registry, 3, 8, AlphaAlgorithm::Add, &mut rng, Device::Cpu)
-            .unwrap();
-    let names = |seed: &SeedInstance| {
-        seed.params()
-            .map(|param| param.name.clone())
-            .collect::<Vec<_>>()
-    };
+    let mut seed = SeedInstance::germinate(&registry, 3, 8, AlphaAlgorithm::Add, &mut rng, Device::Cpu).unwrap();
+    let names = |seed: &SeedInstance| seed.params().map(|param| param.name.clone()).collect::<Vec<_>>();
     let storage = |seed: &SeedInstance| {
         seed.params()
             .map(|param| param.tensor.data_ptr() as usize)

@@ -148,9 +148,6 @@ mod tests {
         let mut document = serde_json::to_value(&seed).expect("records can be written");
         document["alpha"]["alpha"] = 1.5.into();
         let read: SeedRecord = serde_json::from_value(document).expect("the form is right");
-        assert_eq!(
-            validate_invariants(&read),
-            Err(InvariantError::InconsistentAlpha)
-        );
+        assert_eq!(validate_invariants(&read), Err(InvariantError::InconsistentAlpha));
     }
 }

@@ -36,8 +36,7 @@ impl FromStr for SlotId {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let number = |digits: &str| -> Option<u16> {
-            (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
-                .then(|| digits.parse().ok())?
+            (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then(|| digits.parse().ok())?
         };
         text.strip_prefix('r')
             .and_then(|rest| rest.split_once('c'))
@@ -125,10 +124,7 @@ impl SeedStage {
 
     /// Growing, neither committed nor pruned.
     pub const fn is_live(self) -> bool {
-        matches!(
-            self,
-            Self::Germinated | Self::Training | Self::Blending | Self::Holding
-        )
+        matches!(self, Self::Germinated | Self::Training | Self::Blending | Self::Holding)
     }
 
     /// The module is gone, the slot not yet free.
@@ -392,9 +388,7 @@ mod tests {
 
     #[test]
     fn slots_are_ordered_by_row_then_column_as_numbers() {
-        let mut slots: Vec<SlotId> = ["r1c0", "r0c10", "r0c2"]
-            .map(|text| text.parse().unwrap())
-            .to_vec();
+        let mut slots: Vec<SlotId> = ["r1c0", "r0c10", "r0c2"].map(|text| text.parse().unwrap()).to_vec();
         slots.sort();
         assert_eq!(
             slots.iter().map(SlotId::to_string).collect::<Vec<_>>(),
@@ -404,9 +398,7 @@ mod tests {
 
     #[test]
     fn only_the_written_form_is_a_slot_id() {
-        for text in [
-            "early", "r-1c0", "r0", "R0C0", "r0c0 ", "r0c1c2", "rc", "r0c70000", "",
-        ] {
+        for text in ["early", "r-1c0", "r0", "R0C0", "r0c0 ", "r0c1c2", "rc", "r0c70000", ""] {
             let error = text.parse::<SlotId>().unwrap_err();
             assert!(error.to_string().contains("r<row>c<column>"));
         }
@@ -443,12 +435,7 @@ mod tests {
             .collect();
         assert_eq!(
             pairs,
-            [
-                (Linear, Add),
-                (Linear, Multiply),
-                (Sigmoid, Add),
-                (Linear, Gate)
-            ]
+            [(Linear, Add), (Linear, Multiply), (Sigmoid, Add), (Linear, Gate)]
         );
     }
 

@@ -4,8 +4,8 @@
 //! It refuses what the stage machine would certainly refuse, never what is merely unwise.
 
 use super::{
-    ALPHA_TOLERANCE, AlphaMode, FailureReason, GateLevel, LifecycleCommand, LifecycleOp,
-    SeedRecord, SeedReport, SeedStage,
+    ALPHA_TOLERANCE, AlphaMode, FailureReason, GateLevel, LifecycleCommand, LifecycleOp, SeedRecord, SeedReport,
+    SeedStage,
 };
 use crate::scenario::{AutoForward, LifecycleConfig, MaskConfig};
 
@@ -71,11 +71,7 @@ impl FromIterator<usize> for SlotSet {
     /// Panics on an index of 64 or more: slot counts are checked when a scenario is loaded.
     fn from_iter<I: IntoIterator<Item = usize>>(slots: I) -> Self {
         Self(slots.into_iter().fold(0, |set, slot| {
-            assert!(
-                slot < Self::CAPACITY,
-                "slot index {slot} is beyond {}",
-                Self::CAPACITY
-            );
+            assert!(slot < Self::CAPACITY, "slot index {slot} is beyond {}", Self::CAPACITY);
             set | 1 << slot
         }))
     }
@@ -132,12 +128,7 @@ pub fn command_legal(
 
 /// May `op` be ordered for `slot`? The reason of a refusal is the same in masks, execution and telemetry.
 /// A slot index outside `slots` is not enabled.
-pub fn legal(
-    op: LifecycleOp,
-    slot: usize,
-    slots: &[Option<SlotView>],
-    limits: &Limits,
-) -> Result<(), FailureReason> {
+pub fn legal(op: LifecycleOp, slot: usize, slots: &[Option<SlotView>], limits: &Limits) -> Result<(), FailureReason> {
     let seed = slots
         .get(slot)
         .filter(|_| limits.enabled.contains(slot))
@@ -185,11 +176,7 @@ const fn is_developing(stage: SeedStage) -> bool {
 }
 
 /// The rules on one seed, for the ops that need one.
-pub(super) fn seed_admits(
-    op: LifecycleOp,
-    seed: &SlotView,
-    limits: &Limits,
-) -> Result<(), FailureReason> {
+pub(super) fn seed_admits(op: LifecycleOp, seed: &SlotView, limits: &Limits) -> Result<(), FailureReason> {
     if seed.stage.is_cooling() {
         return Err(cooldown(seed));
     }
@@ -197,9 +184,7 @@ pub(super) fn seed_admits(
     match (op, seed.stage) {
         (LifecycleOp::Wait, _) => Ok(()),
         (LifecycleOp::Germinate, _) => Err(FailureReason::SlotOccupied),
-        (LifecycleOp::SetAlphaTarget, SeedStage::Blending | SeedStage::Holding) => {
-            alpha_rests(seed)
-        }
+        (LifecycleOp::SetAlphaTarget, SeedStage::Blending | SeedStage::Holding) => alpha_rests(seed),
         (LifecycleOp::Prune, stage) if stage.is_live() => {
             old_enough(seed, limits.min_prune_age)?;
             alpha_rests(seed)
@@ -339,21 +324,13 @@ mod tests {
             ..at(SeedStage::Blending)
         };
         let mut limits = strict_limits(1);
-        let fossilize =
-            |limits: &Limits| legal(LifecycleOp::Fossilize, 0, &[Some(unmeasured)], limits);
+        let fossilize = |limits: &Limits| legal(LifecycleOp::Fossilize, 0, &[Some(unmeasured)], limits);
         let advance = |limits: &Limits| legal(LifecycleOp::Advance, 0, &[Some(half)], limits);
         assert_eq!(
             fossilize(&limits),
-            Err(FailureReason::GateFailed {
-                gate: GateLevel::G5
-            })
+            Err(FailureReason::GateFailed { gate: GateLevel::G5 })
         );
-        assert_eq!(
-            advance(&limits),
-            Err(FailureReason::GateFailed {
-                gate: GateLevel::G3
-            })
-        );
+        assert_eq!(advance(&limits), Err(FailureReason::GateFailed { gate: GateLevel::G3 }));
         limits.mask_structural_gates = false;
         assert_eq!((fossilize(&limits), advance(&limits)), (Ok(()), Ok(())));
     }
@@ -366,18 +343,13 @@ mod tests {
             alpha_mode: AlphaMode::Up,
             ..at(SeedStage::Blending)
         };
-        let busy = FailureReason::AlphaBusy {
-            mode: AlphaMode::Up,
-        };
+        let busy = FailureReason::AlphaBusy { mode: AlphaMode::Up };
         assert_eq!(prune(moving), Err(busy));
         let young = SlotView {
             age: 4,
             ..at(SeedStage::Training)
         };
-        assert_eq!(
-            prune(young),
-            Err(FailureReason::TooYoung { age: 4, min: 5 })
-        );
+        assert_eq!(prune(young), Err(FailureReason::TooYoung { age: 4, min: 5 }));
         assert_eq!(prune(SlotView { age: 5, ..young }), Ok(()));
     }
 
@@ -385,15 +357,9 @@ mod tests {
     fn germination_waits_for_developing_neighbours_but_not_for_blended_ones() {
         use SeedStage::*;
         let mut limits = strict_limits(2);
-        let beside = |stage, limits: &Limits| {
-            legal(LifecycleOp::Germinate, 1, &[Some(at(stage)), None], limits)
-        };
+        let beside = |stage, limits: &Limits| legal(LifecycleOp::Germinate, 1, &[Some(at(stage)), None], limits);
         for stage in [Germinated, Training, Pruned, Embargoed, Resetting] {
-            assert_eq!(
-                beside(stage, &limits),
-                Err(FailureReason::DevelopingSeed),
-                "{stage}"
-            );
+            assert_eq!(beside(stage, &limits), Err(FailureReason::DevelopingSeed), "{stage}");
         }
         for stage in [Blending, Holding, Fossilized] {
             assert_eq!(beside(stage, &limits), Ok(()), "{stage}");
@@ -405,9 +371,8 @@ mod tests {
     #[test]
     fn a_germination_is_refused_by_name() {
         let mut limits = strict_limits(2);
-        let germinate = |slot, slots: &[Option<SlotView>], limits: &Limits| {
-            legal(LifecycleOp::Germinate, slot, slots, limits)
-        };
+        let germinate =
+            |slot, slots: &[Option<SlotView>], limits: &Limits| legal(LifecycleOp::Germinate, slot, slots, limits);
         let held = Some(at(SeedStage::Holding));
         let cooling = Some(SlotView {
             cooldown_left: 3,
@@ -417,16 +382,10 @@ mod tests {
             stage: SeedStage::Embargoed,
             left: 3,
         };
-        assert_eq!(
-            germinate(0, &[held, None], &limits),
-            Err(FailureReason::SlotOccupied)
-        );
+        assert_eq!(germinate(0, &[held, None], &limits), Err(FailureReason::SlotOccupied));
         assert_eq!(germinate(0, &[cooling, None], &limits), Err(cooldown));
         limits.max_seeds = 1;
-        assert_eq!(
-            germinate(1, &[held, None], &limits),
-            Err(FailureReason::SeedLimit)
-        );
+        assert_eq!(germinate(1, &[held, None], &limits), Err(FailureReason::SeedLimit));
         assert_eq!(
             germinate(1, &[cooling, None], &limits),
             Err(FailureReason::DevelopingSeed)
@@ -437,10 +396,7 @@ mod tests {
             Err(FailureReason::BlueprintUnavailable)
         );
         limits.enabled = SlotSet::first(1);
-        assert_eq!(
-            germinate(1, &[None, None], &limits),
-            Err(FailureReason::SlotDisabled)
-        );
+        assert_eq!(germinate(1, &[None, None], &limits), Err(FailureReason::SlotDisabled));
     }
 
     #[test]

@@ -7,11 +7,10 @@ use std::collections::VecDeque;
 
 use super::legality::{SlotView, seed_admits};
 use super::{
-    ALPHA_TOLERANCE, AccuracyTrack, AlphaAlgorithm, AlphaController, AlphaCurveAction, AlphaSpeed,
-    AlphaTarget, Cause, Change, ContributionTrack, DEFAULT_STEEPNESS, Effect, FailureReason,
-    GateLevel, GateMemory, GateReport, GateResult, GerminationStyle, GradientTrack, Initiator,
-    Interactions, LifecycleOp, Limits, Plan, PruneOrder, PruneReason, RampShape, Recycled, Refusal,
-    Retarget, SeedIdentity, SeedRecord, SeedStage, Transition, evaluate_gate, may_follow,
+    ALPHA_TOLERANCE, AccuracyTrack, AlphaAlgorithm, AlphaController, AlphaCurveAction, AlphaSpeed, AlphaTarget, Cause,
+    Change, ContributionTrack, DEFAULT_STEEPNESS, Effect, FailureReason, GateLevel, GateMemory, GateReport, GateResult,
+    GerminationStyle, GradientTrack, Initiator, Interactions, LifecycleOp, Limits, Plan, PruneOrder, PruneReason,
+    RampShape, Recycled, Refusal, Retarget, SeedIdentity, SeedRecord, SeedStage, Transition, evaluate_gate, may_follow,
     next_stage,
 };
 use crate::scenario::{GateMode, LifecycleConfig, OnFossilize};
@@ -93,8 +92,7 @@ pub fn germinate(germination: Germination, rules: &Rules) -> Result<Plan, Refusa
 /// Tries the gate of the next stage and enters it.
 pub fn advance(seed: &SeedRecord, rules: &Rules) -> Result<Plan, Refusal> {
     seed_admits(LifecycleOp::Advance, &SlotView::from(seed), rules.limits)?;
-    let (gate, stage) =
-        next_stage(seed.stage).ok_or(FailureReason::WrongStage { stage: seed.stage })?;
+    let (gate, stage) = next_stage(seed.stage).ok_or(FailureReason::WrongStage { stage: seed.stage })?;
     let mut draft = Draft::of(seed);
     draft.pass_gate(gate, rules)?;
     draft.grow_into(stage, Cause::Policy, rules);
@@ -114,16 +112,8 @@ pub struct AlphaOrder {
 }
 
 /// Orders a ramp, with another operator where the style says so. A held seed sent below 1 blends again.
-pub fn set_alpha_target(
-    seed: &SeedRecord,
-    order: &AlphaOrder,
-    rules: &Rules,
-) -> Result<Plan, Refusal> {
-    seed_admits(
-        LifecycleOp::SetAlphaTarget,
-        &SlotView::from(seed),
-        rules.limits,
-    )?;
+pub fn set_alpha_target(seed: &SeedRecord, order: &AlphaOrder, rules: &Rules) -> Result<Plan, Refusal> {
+    seed_admits(LifecycleOp::SetAlphaTarget, &SlotView::from(seed), rules.limits)?;
     let operator = order.style.algorithm();
     if operator != seed.algorithm && !rules.config.allow_operator_switch {
         return Err(FailureReason::InvalidTarget.into());
@@ -139,12 +129,7 @@ pub fn set_alpha_target(
 
 /// Removes a seed on the controller's order: at once, or, if it has an amplitude and the speed is not instant,
 /// by a ramp to 0 that the ticks carry out.
-pub fn prune(
-    seed: &SeedRecord,
-    speed: AlphaSpeed,
-    curve: AlphaCurveAction,
-    rules: &Rules,
-) -> Result<Plan, Refusal> {
+pub fn prune(seed: &SeedRecord, speed: AlphaSpeed, curve: AlphaCurveAction, rules: &Rules) -> Result<Plan, Refusal> {
     seed_admits(LifecycleOp::Prune, &SlotView::from(seed), rules.limits)?;
     let order = PruneOrder {
         reason: PruneReason::Policy,
@@ -230,11 +215,7 @@ fn automatic_prune(seed: &SeedRecord, config: &LifecycleConfig) -> Option<PruneR
     let is_held = seed.stage == SeedStage::Holding;
     if seed.stage.is_live() && seed.gradient.nonfinite_streak >= MAX_NONFINITE_STREAK {
         Some(PruneReason::SeedNonfinite)
-    } else if is_held
-        && config
-            .max_holding_epochs
-            .is_some_and(|max| seed.epochs_in_stage > max)
-    {
+    } else if is_held && config.max_holding_epochs.is_some_and(|max| seed.epochs_in_stage > max) {
         Some(PruneReason::HoldingTimeout)
     } else {
         None
@@ -246,12 +227,9 @@ fn is_tried_automatically(seed: &SeedRecord, config: &LifecycleConfig) -> bool {
     let gates = &config.gates;
     match seed.stage {
         SeedStage::Germinated => config.auto_forward.g1,
-        SeedStage::Training => {
-            config.auto_forward.g2 && seed.epochs_in_stage >= gates.min_training_epochs
-        }
+        SeedStage::Training => config.auto_forward.g2 && seed.epochs_in_stage >= gates.min_training_epochs,
         SeedStage::Blending => {
-            let has_lasted = gates.mode == GateMode::Permissive
-                || seed.epochs_in_stage >= gates.min_blending_epochs;
+            let has_lasted = gates.mode == GateMode::Permissive || seed.epochs_in_stage >= gates.min_blending_epochs;
             config.auto_forward.g3 && seed.alpha.is_holding() && has_lasted
         }
         _ => false,
@@ -282,11 +260,7 @@ impl Draft {
     /// The bookkeeping that every change of stage has in common.
     fn enter(&mut self, to: SeedStage, cause: Cause, rules: &Rules) {
         let seed = &mut self.seed;
-        debug_assert!(
-            may_follow(seed.stage, to),
-            "{} cannot become {to}",
-            seed.stage
-        );
+        debug_assert!(may_follow(seed.stage, to), "{} cannot become {to}", seed.stage);
         self.change.transition = Some(Transition {
             from: seed.stage,
             to,
@@ -319,10 +293,7 @@ impl Draft {
             }
             SeedStage::Blending => {
                 let SeedIdentity {
-                    style,
-                    tempo,
-                    target,
-                    ..
+                    style, tempo, target, ..
                 } = seed.identity;
                 seed.accuracy.at_blending_start = Some(seed.accuracy.current);
                 let shape = RampShape::new(style.curve(), DEFAULT_STEEPNESS);
@@ -339,10 +310,7 @@ impl Draft {
         if !result.passed {
             return Err(Refusal::at_gate(result));
         }
-        let flipped = self
-            .seed
-            .last_gate
-            .is_some_and(|memory| memory.level == level);
+        let flipped = self.seed.last_gate.is_some_and(|memory| memory.level == level);
         self.change.gate = Some(GateReport { result, flipped });
         Ok(())
     }
@@ -371,20 +339,12 @@ impl Draft {
             failed_checks: failed_checks(&result),
         };
         if self.seed.last_gate.replace(memory) != Some(memory) {
-            self.change.gate = Some(GateReport {
-                result,
-                flipped: false,
-            });
+            self.change.gate = Some(GateReport { result, flipped: false });
         }
     }
 
     /// Orders a ramp of alpha from where it rests.
-    fn ramp(
-        &mut self,
-        target: f64,
-        speed: AlphaSpeed,
-        curve: AlphaCurveAction,
-    ) -> Result<(), Refusal> {
+    fn ramp(&mut self, target: f64, speed: AlphaSpeed, curve: AlphaCurveAction) -> Result<(), Refusal> {
         let seed = &mut self.seed;
         let shape = RampShape::new(curve.curve(), curve.steepness());
         self.change.retarget = Some(Retarget {

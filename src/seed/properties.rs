@@ -4,9 +4,7 @@ use proptest::prelude::*;
 
 use super::fixtures::*;
 use super::*;
-use crate::scenario::{
-    AutoForward, GateConfig, GateMode, LifecycleConfig, MaskConfig, OnFossilize,
-};
+use crate::scenario::{AutoForward, GateConfig, GateMode, LifecycleConfig, MaskConfig, OnFossilize};
 
 /// What one step brings to one env.
 #[derive(Clone, Debug)]
@@ -21,9 +19,7 @@ struct Step {
     cut: Option<usize>,
 }
 
-fn any_of<T: Copy + std::fmt::Debug + 'static>(
-    members: &'static [T],
-) -> impl Strategy<Value = T> + Clone {
+fn any_of<T: Copy + std::fmt::Debug + 'static>(members: &'static [T]) -> impl Strategy<Value = T> + Clone {
     prop::sample::select(members)
 }
 
@@ -34,33 +30,29 @@ fn any_command() -> impl Strategy<Value = LifecycleCommand> {
     let curve = any_of(AlphaCurveAction::ALL);
     let style = any_of(GerminationStyle::ALL);
     let target = any_of(AlphaTarget::ALL);
-    let germinate = (
-        slot.clone(),
-        style.clone(),
-        any_of(Tempo::ALL),
-        target.clone(),
-    )
-        .prop_map(|(slot, style, tempo, target)| LifecycleCommand::Germinate {
-            slot,
-            blueprint: 1,
-            style,
-            tempo,
-            target,
+    let germinate =
+        (slot.clone(), style.clone(), any_of(Tempo::ALL), target.clone()).prop_map(|(slot, style, tempo, target)| {
+            LifecycleCommand::Germinate {
+                slot,
+                blueprint: 1,
+                style,
+                tempo,
+                target,
+            }
         });
-    let set_alpha_target = (slot.clone(), style, target, speed.clone(), curve.clone()).prop_map(
-        |(slot, style, target, speed, curve)| LifecycleCommand::SetAlphaTarget {
-            slot,
-            style,
-            target,
-            speed,
-            curve,
-        },
-    );
-    let prune = (slot.clone(), speed, curve)
-        .prop_map(|(slot, speed, curve)| LifecycleCommand::Prune { slot, speed, curve });
-    let fossilize = slot
-        .clone()
-        .prop_map(|slot| LifecycleCommand::Fossilize { slot });
+    let set_alpha_target =
+        (slot.clone(), style, target, speed.clone(), curve.clone()).prop_map(|(slot, style, target, speed, curve)| {
+            LifecycleCommand::SetAlphaTarget {
+                slot,
+                style,
+                target,
+                speed,
+                curve,
+            }
+        });
+    let prune =
+        (slot.clone(), speed, curve).prop_map(|(slot, speed, curve)| LifecycleCommand::Prune { slot, speed, curve });
+    let fossilize = slot.clone().prop_map(|slot| LifecycleCommand::Fossilize { slot });
     let advance = slot.prop_map(|slot| LifecycleCommand::Advance { slot });
     prop_oneof![
         1 => Just(LifecycleCommand::Wait),
@@ -96,26 +88,20 @@ fn any_step() -> impl Strategy<Value = Step> {
         prop::option::weighted(0.02, 0usize..4),
     )
         .prop_map(
-            |(accuracy, gradients, gradient_is_finite, contribution, measured, command, cut)| {
-                Step {
-                    accuracy,
-                    gradients,
-                    gradient_is_finite,
-                    contribution,
-                    measured,
-                    command,
-                    cut,
-                }
+            |(accuracy, gradients, gradient_is_finite, contribution, measured, command, cut)| Step {
+                accuracy,
+                gradients,
+                gradient_is_finite,
+                contribution,
+                measured,
+                command,
+                cut,
             },
         )
 }
 
 fn any_config() -> impl Strategy<Value = LifecycleConfig> {
-    let on_fossilize = &[
-        OnFossilize::ResetMomentum,
-        OnFossilize::Keep,
-        OnFossilize::Freeze,
-    ];
+    let on_fossilize = &[OnFossilize::ResetMomentum, OnFossilize::Keep, OnFossilize::Freeze];
     (
         any::<(bool, bool, bool, bool, bool)>(),
         (0u32..4, 0u32..4, 0u32..4, 0usize..5),
@@ -131,11 +117,7 @@ fn any_config() -> impl Strategy<Value = LifecycleConfig> {
             )| LifecycleConfig {
                 auto_forward: AutoForward { g1, g2, g3 },
                 gates: GateConfig {
-                    mode: if strict {
-                        GateMode::Strict
-                    } else {
-                        GateMode::Permissive
-                    },
+                    mode: if strict { GateMode::Strict } else { GateMode::Permissive },
                     min_training_epochs: epochs,
                     min_blending_epochs: epochs,
                     ..GateConfig::default()
@@ -152,12 +134,10 @@ fn any_config() -> impl Strategy<Value = LifecycleConfig> {
 }
 
 fn any_masks() -> impl Strategy<Value = MaskConfig> {
-    any::<(bool, bool)>().prop_map(
-        |(sequential_germination, mask_structural_gates)| MaskConfig {
-            sequential_germination,
-            mask_structural_gates,
-        },
-    )
+    any::<(bool, bool)>().prop_map(|(sequential_germination, mask_structural_gates)| MaskConfig {
+        sequential_germination,
+        mask_structural_gates,
+    })
 }
 
 /// What the owner of the tensors would hold: changed by effects alone.
@@ -250,10 +230,7 @@ impl Env {
         Some(match *command {
             Wait => return None,
             Germinate {
-                style,
-                tempo,
-                target,
-                ..
+                style, tempo, target, ..
             } => {
                 let mut seed = germination();
                 seed.identity = SeedIdentity {
@@ -345,10 +322,7 @@ impl Env {
             let Some(seed) = slot else { continue };
             assert_eq!(validate_invariants(seed), Ok(()));
             assert!(seed.history.len() <= self.config.history_len);
-            assert_eq!(
-                SlotView::from(seed),
-                SlotView::from(&seed.report("conv_light"))
-            );
+            assert_eq!(SlotView::from(seed), SlotView::from(&seed.report("conv_light")));
             let text = ron::to_string(seed).expect("records can be written");
             assert_eq!(&ron::from_str::<SeedRecord>(&text).expect("and read"), seed);
         }

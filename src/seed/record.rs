@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::report::attributable;
 use super::{
-    AlphaAlgorithm, AlphaController, AlphaTarget, GateLevel, GerminationStyle, GradientSums,
-    Initiator, PruneReason, SeedReport, SeedStage, SlotId, Tempo,
+    AlphaAlgorithm, AlphaController, AlphaTarget, GateLevel, GerminationStyle, GradientSums, Initiator, PruneReason,
+    SeedReport, SeedStage, SlotId, Tempo,
 };
 use crate::scenario::LifecycleConfig;
 
@@ -157,9 +157,7 @@ pub struct SeedRecord {
 }
 
 /// Reads an option that must be present: serde otherwise takes a missing field for `None`.
-fn required<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<Option<T>, D::Error> {
+fn required<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     Option::deserialize(deserializer)
 }
 
@@ -204,20 +202,13 @@ impl SeedRecord {
     }
 
     /// Takes the sums of the step's last sampled batch, of the seed (with its gate) and of its host.
-    pub fn measure_gradients(
-        &mut self,
-        seed: &GradientSums,
-        host: &GradientSums,
-        config: &LifecycleConfig,
-    ) {
+    pub fn measure_gradients(&mut self, seed: &GradientSums, host: &GradientSums, config: &LifecycleConfig) {
         let measured = seed.tensors > 0;
         let track = &mut self.gradient;
         track.norm = seed.norm();
         track.health = seed.health();
         track.has_vanishing = measured.then_some(seed.vanishing > 0);
-        track.has_exploding = seed
-            .norm()
-            .map(|norm| seed.exploding > 0 || norm.is_infinite());
+        track.has_exploding = seed.norm().map(|norm| seed.exploding > 0 || norm.is_infinite());
         track.ratio = match (track.ratio, seed.ratio_to(host, config.ratio_max)) {
             (Some(old), Some(new)) => Some(config.ratio_ema * old + (1.0 - config.ratio_ema) * new),
             (_, Some(first)) => Some(first),
@@ -508,10 +499,7 @@ mod tests {
         for _ in 0..3 {
             life.tick();
         }
-        assert_eq!(
-            (life.stage(), life.seed().cooldown_left),
-            (SeedStage::Embargoed, 3)
-        );
+        assert_eq!((life.stage(), life.seed().cooldown_left), (SeedStage::Embargoed, 3));
         assert_same_future(&mut life);
         assert_eq!(life.slot, None);
     }

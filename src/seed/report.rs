@@ -3,8 +3,7 @@
 use serde::Serialize;
 
 use super::{
-    AlphaAlgorithm, AlphaCurve, AlphaMode, AlphaTarget, GerminationStyle, PruneReason, SeedStage,
-    SlotId, Tempo,
+    AlphaAlgorithm, AlphaCurve, AlphaMode, AlphaTarget, GerminationStyle, PruneReason, SeedStage, SlotId, Tempo,
 };
 
 /// One non-empty slot at one step (spec 01 §12.3). Accuracies in percent, contributions in percentage points;

@@ -88,11 +88,7 @@ mod tests {
         ];
         for &from in SeedStage::ALL {
             for &to in SeedStage::ALL {
-                assert_eq!(
-                    may_follow(from, to),
-                    table.contains(&(from, to)),
-                    "{from} → {to}"
-                );
+                assert_eq!(may_follow(from, to), table.contains(&(from, to)), "{from} → {to}");
             }
         }
     }

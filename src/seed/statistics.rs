@@ -40,17 +40,13 @@ pub struct GradientSums {
 
 impl GradientSums {
     /// Folds `(norm, elements)` of each tensor.
-    pub fn from_tensors(
-        tensors: impl IntoIterator<Item = (f64, u64)>,
-        thresholds: GradientThresholds,
-    ) -> Self {
+    pub fn from_tensors(tensors: impl IntoIterator<Item = (f64, u64)>, thresholds: GradientThresholds) -> Self {
         tensors
             .into_iter()
             .fold(Self::default(), |sums, (norm, elements)| Self {
                 sum_squares: sums.sum_squares + norm * norm,
                 vanishing: sums.vanishing + u32::from(norm < thresholds.vanishing),
-                exploding: sums.exploding
-                    + u32::from(norm > thresholds.exploding || !norm.is_finite()),
+                exploding: sums.exploding + u32::from(norm > thresholds.exploding || !norm.is_finite()),
                 tensors: sums.tensors + 1,
                 elements: sums.elements + elements,
             })
@@ -59,25 +55,15 @@ impl GradientSums {
     /// Global L2 norm; infinite where it has no number. `None` without any gradient.
     pub fn norm(&self) -> Option<f64> {
         let norm = self.sum_squares.sqrt();
-        (self.tensors > 0).then_some(if norm.is_finite() {
-            norm
-        } else {
-            f64::INFINITY
-        })
+        (self.tensors > 0).then_some(if norm.is_finite() { norm } else { f64::INFINITY })
     }
 
     /// 1 is perfect, 0 is useless; `None` without any gradient.
     pub fn health(&self) -> Option<f64> {
         let norm = self.norm()?;
         let share = |count: u32| f64::from(count) / f64::from(self.tensors);
-        let health = 1.0
-            - VANISHING_WEIGHT * share(self.vanishing)
-            - EXPLODING_WEIGHT * share(self.exploding);
-        Some(if norm.is_finite() {
-            health.clamp(0.0, 1.0)
-        } else {
-            0.0
-        })
+        let health = 1.0 - VANISHING_WEIGHT * share(self.vanishing) - EXPLODING_WEIGHT * share(self.exploding);
+        Some(if norm.is_finite() { health.clamp(0.0, 1.0) } else { 0.0 })
     }
 
     /// Root-mean-square gradient of this group over that of `host`, at most `max`; 0 where either is negligible,
@@ -85,11 +71,7 @@ impl GradientSums {
     pub fn ratio_to(&self, host: &Self, max: f64) -> Option<f64> {
         let norm = self.norm().filter(|norm| norm.is_finite())?;
         let host_norm = host.norm().unwrap_or(0.0);
-        if norm < NEGLIGIBLE_NORM
-            || host_norm < NEGLIGIBLE_NORM
-            || self.elements == 0
-            || host.elements == 0
-        {
+        if norm < NEGLIGIBLE_NORM || host_norm < NEGLIGIBLE_NORM || self.elements == 0 || host.elements == 0 {
             return Some(0.0);
         }
         let rms = |norm: f64, elements: u64| norm / (elements as f64).sqrt();
@@ -154,10 +136,7 @@ mod tests {
     #[track_caller]
     fn assert_close(actual: Option<f64>, expected: f64) {
         let actual = actual.expect("measured");
-        assert!(
-            (actual - expected).abs() < 1e-6,
-            "{actual} is not {expected}"
-        );
+        assert!((actual - expected).abs() < 1e-6, "{actual} is not {expected}");
     }
 
     fn counted(tensors: u32, vanishing: u32, exploding: u32) -> GradientSums {
@@ -197,8 +176,7 @@ mod tests {
     #[test]
     fn tensor_norms_fold_into_one_global_norm() {
         let thresholds = GradientThresholds::new(1e-7, 10.0, Some(1.0));
-        let sums =
-            GradientSums::from_tensors([3.0, 4.0, 1e-8, 12.0].map(|norm| (norm, 10)), thresholds);
+        let sums = GradientSums::from_tensors([3.0, 4.0, 1e-8, 12.0].map(|norm| (norm, 10)), thresholds);
         assert_close(sums.norm(), 13.0);
         assert_eq!((sums.vanishing, sums.exploding), (1, 1));
         assert_close(sums.health(), 0.675);
@@ -218,23 +196,11 @@ mod tests {
 
     #[test]
     fn the_ratio_compares_mean_squares_and_is_capped() {
-        assert_close(
-            with_norm(0.3, 688).ratio_to(&with_norm(2.0, 6418), 10.0),
-            0.458139,
-        );
-        assert_close(
-            with_norm(0.5, 1000).ratio_to(&with_norm(2.0, 100_000), 10.0),
-            2.499996,
-        );
-        assert_close(
-            with_norm(3.0, 10).ratio_to(&with_norm(0.1, 100_000), 10.0),
-            10.0,
-        );
+        assert_close(with_norm(0.3, 688).ratio_to(&with_norm(2.0, 6418), 10.0), 0.458139);
+        assert_close(with_norm(0.5, 1000).ratio_to(&with_norm(2.0, 100_000), 10.0), 2.499996);
+        assert_close(with_norm(3.0, 10).ratio_to(&with_norm(0.1, 100_000), 10.0), 10.0);
         assert_close(with_norm(1e-9, 10).ratio_to(&with_norm(0.1, 10), 10.0), 0.0);
-        assert_close(
-            with_norm(1.0, 10).ratio_to(&GradientSums::default(), 10.0),
-            0.0,
-        );
+        assert_close(with_norm(1.0, 10).ratio_to(&GradientSums::default(), 10.0), 0.0);
     }
 
     #[test]
@@ -250,11 +216,7 @@ mod tests {
         assert!((growth.growth_ratio() - 1.107199).abs() < 1e-6);
         assert!((growth.parameter_ratio() - 1.149735).abs() < 1e-6);
         assert_eq!(
-            (
-                growth.live_seeds,
-                growth.fossilized_seeds,
-                growth.total_seeds()
-            ),
+            (growth.live_seeds, growth.fossilized_seeds, growth.total_seeds()),
             (1, 1, 2)
         );
     }

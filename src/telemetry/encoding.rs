@@ -10,8 +10,8 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::seed::{
-    AlphaCurve, AlphaCurveAction, AlphaMode, AlphaSpeed, GateLevel, GerminationStyle, Initiator,
-    LifecycleOp, PruneReason, SeedStage, Tempo,
+    AlphaCurve, AlphaCurveAction, AlphaMode, AlphaSpeed, GateLevel, GerminationStyle, Initiator, LifecycleOp,
+    PruneReason, SeedStage, Tempo,
 };
 
 /// A measured number. JSON knows no NaN, so non-finite values are the strings `"nan"`, `"inf"`, `"-inf"`; a value that
@@ -267,12 +267,9 @@ pub mod by_name {
         serializer.serialize_str(value.telemetry_name())
     }
 
-    pub fn deserialize<'de, T: Named, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<T, D::Error> {
+    pub fn deserialize<'de, T: Named, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
         let name = String::deserialize(deserializer)?;
-        T::from_telemetry_name(&name)
-            .ok_or_else(|| D::Error::invalid_value(Unexpected::Str(&name), &"a known name"))
+        T::from_telemetry_name(&name).ok_or_else(|| D::Error::invalid_value(Unexpected::Str(&name), &"a known name"))
     }
 }
 
@@ -280,19 +277,14 @@ pub mod by_name {
 pub mod by_name_if_any {
     use super::*;
 
-    pub fn serialize<T: Named, S: Serializer>(
-        value: &Option<T>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
+    pub fn serialize<T: Named, S: Serializer>(value: &Option<T>, serializer: S) -> Result<S::Ok, S::Error> {
         match value {
             Some(value) => by_name::serialize(value, serializer),
             None => serializer.serialize_none(),
         }
     }
 
-    pub fn deserialize<'de, T: Named, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<T>, D::Error> {
+    pub fn deserialize<'de, T: Named, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
         by_name::deserialize(deserializer).map(Some)
     }
 }
@@ -318,9 +310,7 @@ mod tests {
             (Some(0.1 + 0.2), r#"{"value":0.30000000000000004}"#),
             (None, "{}"),
         ] {
-            let original = Optional {
-                value: value.map(Num),
-            };
+            let original = Optional { value: value.map(Num) };
 
             let text = serde_json::to_string(&original).unwrap();
 
@@ -354,10 +344,7 @@ mod tests {
             let text = serde_json::to_string(&BigInteger(value)).unwrap();
 
             assert_eq!(text, expected);
-            assert_eq!(
-                serde_json::from_str::<BigInteger>(&text).unwrap(),
-                BigInteger(value)
-            );
+            assert_eq!(serde_json::from_str::<BigInteger>(&text).unwrap(), BigInteger(value));
         }
     }
 
@@ -375,16 +362,10 @@ mod tests {
     /// Check C21.
     #[test]
     fn the_action_of_episode_3_step_7_is_e3_t7() {
-        let action = ActionId {
-            episode: 3,
-            step: 7,
-        };
+        let action = ActionId { episode: 3, step: 7 };
 
         assert_eq!(action.code(), 12_884_901_895);
         assert_eq!(action.to_string(), "e3.t7");
-        assert_eq!(
-            serde_json::from_str::<ActionId>("\"e3.t7\"").unwrap(),
-            action
-        );
+        assert_eq!(serde_json::from_str::<ActionId>("\"e3.t7\"").unwrap(), action);
     }
 }

@@ -121,9 +121,7 @@ pub fn severity_of(payload: &Payload) -> Severity {
     match payload {
         Payload::RunFinished(run) if run.status == RunState::Failed => Severity::Error,
         Payload::TelemetryHealth(health) if !health.is_clean() => Severity::Warning,
-        Payload::Decision(_) | Payload::SeedGateEvaluated(_) | Payload::SlotRecycled(_) => {
-            Severity::Debug
-        }
+        Payload::Decision(_) | Payload::SeedGateEvaluated(_) | Payload::SlotRecycled(_) => Severity::Debug,
         Payload::RunStarted(_)
         | Payload::RunFinished(_)
         | Payload::BaselineMeasured(_)
@@ -222,12 +220,7 @@ impl Event {
     }
 
     /// An event of the seed in one slot of an env.
-    pub fn seed(
-        context: EnvContext,
-        slot: SlotId,
-        seed_id: impl Into<String>,
-        payload: impl Into<Payload>,
-    ) -> Self {
+    pub fn seed(context: EnvContext, slot: SlotId, seed_id: impl Into<String>, payload: impl Into<Payload>) -> Self {
         Self {
             slot: Some(slot),
             seed_id: Some(seed_id.into()),
@@ -340,10 +333,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_event_has_an_example() {
-        let shown: BTreeSet<_> = examples::events()
-            .iter()
-            .map(|event| event.payload.kind())
-            .collect();
+        let shown: BTreeSet<_> = examples::events().iter().map(|event| event.payload.kind()).collect();
 
         assert_eq!(shown, Payload::KINDS.iter().copied().collect());
     }

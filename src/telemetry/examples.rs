@@ -359,7 +359,8 @@ pub fn matrix() -> CounterfactualMatrix {
         coverage: Coverage::Full,
         dropped: vec![],
         total_ms: Num(12.5),
-        extra_ms: Num(4.5),
+        val_flops: 3_000_000,
+        val_flops_naive: 8_000_000,
     }
 }
 

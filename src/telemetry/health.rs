@@ -30,9 +30,7 @@ pub struct TelemetryHealth {
 impl TelemetryHealth {
     /// Nothing was lost and nothing failed.
     pub fn is_clean(&self) -> bool {
-        self.sinks
-            .iter()
-            .all(|sink| sink.errors == 0 && sink.dropped == 0)
+        self.sinks.iter().all(|sink| sink.errors == 0 && sink.dropped == 0)
     }
 
     pub fn dropped(&self) -> u64 {

@@ -116,8 +116,7 @@ impl TelemetryHub {
             .any(|event| matches!(event.payload, Payload::RoundFinished(_)));
         self.send(events);
         let loss = self.loss();
-        if outbox.level() >= TelemetryLevel::Lifecycle && (ends_round || loss > self.reported_loss)
-        {
+        if outbox.level() >= TelemetryLevel::Lifecycle && (ends_round || loss > self.reported_loss) {
             self.reported_loss = loss;
             self.send(vec![Event::run(self.health())]);
         }
@@ -212,10 +211,7 @@ impl TelemetryHub {
     fn loss(&self) -> u64 {
         self.lanes
             .iter()
-            .map(|lane| {
-                lane.state.dropped.load(Ordering::Relaxed)
-                    + lane.state.errors.load(Ordering::Relaxed)
-            })
+            .map(|lane| lane.state.dropped.load(Ordering::Relaxed) + lane.state.errors.load(Ordering::Relaxed))
             .sum()
     }
 
@@ -267,10 +263,7 @@ impl LaneState {
     }
 
     fn failure(&self) -> Option<String> {
-        self.failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn has_failed(&self) -> bool {
@@ -334,10 +327,8 @@ impl Lane {
         let done = self.done.get_mut().unwrap_or_else(PoisonError::into_inner);
         match (done.recv_timeout(patience), self.thread.take()) {
             (Err(mpsc::RecvTimeoutError::Timeout), _) => {
-                self.state.fail(format!(
-                    "did not finish within {} s",
-                    patience.as_secs_f64()
-                ));
+                self.state
+                    .fail(format!("did not finish within {} s", patience.as_secs_f64()));
                 let lost = self.queue.abandon();
                 self.state.dropped.fetch_add(lost, Ordering::Relaxed);
             }
@@ -370,13 +361,9 @@ fn serve(mut sink: Box<dyn Sink>, queue: &Queue, state: &LaneState) -> Result<()
         match queue.receive(IDLE_FLUSH) {
             Delivery::Events(events) => {
                 attempt_twice(state, || sink.write(&events)).inspect_err(|_| {
-                    state
-                        .dropped
-                        .fetch_add(events.len() as u64, Ordering::Relaxed);
+                    state.dropped.fetch_add(events.len() as u64, Ordering::Relaxed);
                 })?;
-                state
-                    .written
-                    .fetch_add(events.len() as u64, Ordering::Relaxed);
+                state.written.fetch_add(events.len() as u64, Ordering::Relaxed);
             }
             Delivery::Idle => attempt_twice(state, || sink.flush())?,
             Delivery::End(run) => return attempt_twice(state, || sink.finish(&run)),
@@ -384,10 +371,7 @@ fn serve(mut sink: Box<dyn Sink>, queue: &Queue, state: &LaneState) -> Result<()
     }
 }
 
-fn attempt_twice(
-    state: &LaneState,
-    mut call: impl FnMut() -> Result<(), SinkError>,
-) -> Result<(), SinkError> {
+fn attempt_twice(state: &LaneState, mut call: impl FnMut() -> Result<(), SinkError>) -> Result<(), SinkError> {
     call().or_else(|error| {
         tracing::warn!(%error, "a telemetry sink reported an error; trying once more");
         state.errors.fetch_add(1, Ordering::Relaxed);

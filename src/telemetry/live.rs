@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use super::encoding::Timestamp;
 use super::event::{Event, Payload};
 use super::payload::{
-    BaselineMeasured, CounterfactualMatrix, EnvStep, EpisodeFinished, GrowthCounts, RoundFinished,
-    RunFinished, RunStarted, SeedFossilized, Shapley,
+    BaselineMeasured, CounterfactualMatrix, EnvStep, EpisodeFinished, GrowthCounts, RoundFinished, RunFinished,
+    RunStarted, SeedFossilized, Shapley,
 };
 use super::statistics::{median, paired_standard_error};
 use crate::seed::SlotId;
@@ -342,11 +342,7 @@ impl LiveState {
 }
 
 /// A seed can only be measured in its own episode, so only the seeds of the running round are searched.
-fn committed_mut<'a>(
-    committed: &'a mut [CommittedSeed],
-    round: u32,
-    seed_id: &str,
-) -> Option<&'a mut CommittedSeed> {
+fn committed_mut<'a>(committed: &'a mut [CommittedSeed], round: u32, seed_id: &str) -> Option<&'a mut CommittedSeed> {
     committed
         .iter_mut()
         .rev()
@@ -411,11 +407,7 @@ mod tests {
         };
         let mut matrix = examples::matrix();
         matrix.samples = 100;
-        matrix.rows = vec![
-            row(3, 60.0, None),
-            row(2, 52.0, Some((9, 1))),
-            row(0, 50.0, None),
-        ];
+        matrix.rows = vec![row(3, 60.0, None), row(2, 52.0, Some((9, 1))), row(0, 50.0, None)];
         let mut shapley = examples::shapley();
         shapley.values[0].mean = Num(6.5);
 
@@ -459,11 +451,7 @@ mod tests {
             Event::env(examples::context_at(env, 0, 5), episode)
         };
 
-        let live = fold(&[
-            finish(0, 70.0, 99.0),
-            finish(1, 80.0, 60.0),
-            finish(2, f64::NAN, 100.0),
-        ]);
+        let live = fold(&[finish(0, 70.0, 99.0), finish(1, 80.0, 60.0), finish(2, f64::NAN, 100.0)]);
 
         let best = live.best_episode().unwrap();
         assert_eq!((best.env, best.test_accuracy), (1, Some(60.0)));
@@ -481,12 +469,7 @@ mod tests {
         let mut started = examples::run_started();
         started.n_rounds = 12;
 
-        let live = fold(&[
-            Event::run(started),
-            round(0, 9.0),
-            round(1, 1.0),
-            round(2, 2.0),
-        ]);
+        let live = fold(&[Event::run(started), round(0, 9.0), round(1, 1.0), round(2, 2.0)]);
 
         assert_eq!(live.eta_s(), Some(18.0));
         assert!((live.env_steps_per_s().unwrap() - 6.4).abs() < 1e-12);

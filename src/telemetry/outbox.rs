@@ -29,8 +29,7 @@ impl TelemetryOutbox {
 
     /// Whether rows of `step` are kept: producers ask before they build them.
     pub const fn wants_rows_of(&self, step: u32) -> bool {
-        self.level as u8 >= TelemetryLevel::Full as u8
-            && step.saturating_sub(1).is_multiple_of(self.step_stride)
+        self.level as u8 >= TelemetryLevel::Full as u8 && step.saturating_sub(1).is_multiple_of(self.step_stride)
     }
 
     /// Keeps `event` if the level includes it and it is no step row of a skipped step.
@@ -52,8 +51,7 @@ impl TelemetryOutbox {
     }
 
     fn includes(&self, event: &Event) -> bool {
-        let is_thinned =
-            event.payload.is_step_row() && event.step.is_some_and(|step| !self.wants_rows_of(step));
+        let is_thinned = event.payload.is_step_row() && event.step.is_some_and(|step| !self.wants_rows_of(step));
         self.wants(&event.payload) && !is_thinned
     }
 
@@ -99,9 +97,7 @@ mod tests {
             outbox.push(Event::env(context, examples::host_stabilized()));
         }
 
-        let (rows, others): (Vec<_>, Vec<_>) = outbox
-            .drain()
-            .partition(|event| event.payload.is_step_row());
+        let (rows, others): (Vec<_>, Vec<_>) = outbox.drain().partition(|event| event.payload.is_step_row());
         let steps: Vec<_> = rows.iter().filter_map(|event| event.step).collect();
         assert_eq!(steps, [1, 4, 7]);
         assert_eq!(others.len(), 7);

@@ -145,9 +145,7 @@ fn thin_oldest(waiting: &mut Waiting) -> u64 {
     let oldest = waiting.batches.pop_front().unwrap_or_default();
     let before = oldest.len();
     let kept_before = waiting.kept.len();
-    waiting
-        .kept
-        .extend(oldest.into_iter().filter(|event| is_kept(event)));
+    waiting.kept.extend(oldest.into_iter().filter(|event| is_kept(event)));
     (before - (waiting.kept.len() - kept_before)) as u64
 }
 
@@ -199,8 +197,7 @@ mod tests {
     #[test]
     fn a_step_row_that_warns_is_kept() {
         let queue = Queue::new(SinkClass::Live, 1);
-        let warning =
-            Event::env(examples::context(), examples::env_step()).severity(Severity::Warning);
+        let warning = Event::env(examples::context(), examples::env_step()).severity(Severity::Warning);
         queue.send(vec![Arc::new(warning)]);
 
         let sent = queue.send(batch(2));

@@ -22,19 +22,14 @@ pub struct EventFile {
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     #[error("{path}: {source}")]
-    File {
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    File { path: PathBuf, source: std::io::Error },
     #[error("{path}:{line}: {problem}")]
     Line {
         path: PathBuf,
         line: usize,
         problem: String,
     },
-    #[error(
-        "{path}: written with telemetry schema {found}; this version reads schema {SCHEMA_MAJOR}.x"
-    )]
+    #[error("{path}: written with telemetry schema {found}; this version reads schema {SCHEMA_MAJOR}.x")]
     Major { path: PathBuf, found: u32 },
 }
 
@@ -98,7 +93,8 @@ mod tests {
     use super::*;
 
     const HEADER: &str = r#"{"type":"header","schema":"simic.telemetry","major":1,"minor":7}"#;
-    const NOTE: &str = r#"{"seq":0,"t":"2026-01-01T00:00:00.000Z","type":"note","sev":"info","data":{"text":"hi","new":1}}"#;
+    const NOTE: &str =
+        r#"{"seq":0,"t":"2026-01-01T00:00:00.000Z","type":"note","sev":"info","data":{"text":"hi","new":1}}"#;
 
     fn read(text: &str) -> Result<EventFile, ReadError> {
         let folder = tempfile::tempdir().unwrap();
@@ -120,9 +116,7 @@ mod tests {
     fn a_missing_field_is_named_with_its_line() {
         let note = NOTE.replace("\"text\":\"hi\",", "");
 
-        let error = read(&format!("{HEADER}\n{note}\n"))
-            .unwrap_err()
-            .to_string();
+        let error = read(&format!("{HEADER}\n{note}\n")).unwrap_err().to_string();
 
         assert!(error.contains("events.jsonl:2"), "{error}");
         assert!(error.contains("`text`"), "{error}");
@@ -132,9 +126,7 @@ mod tests {
     fn another_major_version_is_refused() {
         let header = HEADER.replace("\"major\":1", "\"major\":2");
 
-        let error = read(&format!("{header}\n{NOTE}\n"))
-            .unwrap_err()
-            .to_string();
+        let error = read(&format!("{header}\n{NOTE}\n")).unwrap_err().to_string();
 
         assert!(error.contains("schema 2"), "{error}");
         assert!(error.contains("reads schema 1.x"), "{error}");

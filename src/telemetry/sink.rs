@@ -30,10 +30,7 @@ pub struct RunInfo {
 #[derive(Debug, thiserror::Error)]
 pub enum SinkError {
     #[error("{path}: {source}")]
-    File {
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    File { path: PathBuf, source: std::io::Error },
     #[error("output stream: {0}")]
     Stream(#[from] std::io::Error),
     #[error("an event could not be encoded: {0}")]
@@ -49,10 +46,7 @@ pub enum TelemetryError {
     #[error("telemetry sink `{name}` could not start: {source}")]
     Start { name: String, source: SinkError },
     #[error("no thread for telemetry sink `{name}`: {source}")]
-    Thread {
-        name: String,
-        source: std::io::Error,
-    },
+    Thread { name: String, source: std::io::Error },
 }
 
 /// A consumer of events. It runs on a thread of its own; nothing it does can disturb the training.

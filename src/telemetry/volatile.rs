@@ -7,12 +7,7 @@ const FIELDS: [&str; 3] = ["t", "seq", "run_id"];
 /// Endings that mark a field as measured in time or memory.
 const SUFFIXES: [&str; 5] = ["_ms", "_s", "_per_s", "_per_hour", "_bytes"];
 /// Events that are about the machine, not about the experiment.
-const EVENTS: [&str; 4] = [
-    "system_sample",
-    "phase_profile",
-    "device_memory",
-    "telemetry_health",
-];
+const EVENTS: [&str; 4] = ["system_sample", "phase_profile", "device_memory", "telemetry_health"];
 
 /// What of one event (or header) line must reproduce under a fixed seed; `None` if the whole event is volatile.
 ///

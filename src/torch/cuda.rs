@@ -16,9 +16,7 @@ pub enum CudaError {
         "the run asks for `cuda:{index}`, but libtorch finds no usable GPU or driver on this machine; choose `cpu`"
     )]
     NoDevice { index: usize },
-    #[error(
-        "the run asks for `cuda:{index}`, but this machine has only {count} CUDA device(s), counted from 0"
-    )]
+    #[error("the run asks for `cuda:{index}`, but this machine has only {count} CUDA device(s), counted from 0")]
     OutOfRange { index: usize, count: usize },
 }
 
@@ -34,10 +32,7 @@ pub fn load_cuda(indices: &[usize], deterministic: bool) -> Result<(), CudaError
         // SAFETY: by this function's contract no other thread exists that could read the environment meanwhile.
         unsafe { std::env::set_var(WORKSPACE_VARIABLE, ":4096:8") };
     }
-    open_libtorch_cuda().map_err(|reason| CudaError::Missing {
-        index: first,
-        reason,
-    })?;
+    open_libtorch_cuda().map_err(|reason| CudaError::Missing { index: first, reason })?;
     if !Cuda::is_available() {
         return Err(CudaError::NoDevice { index: first });
     }
@@ -57,12 +52,13 @@ fn open_libtorch_cuda() -> Result<(), String> {
 
     // SAFETY: the initialisers of libtorch_cuda register kernels and expect nothing but a loaded libtorch_cpu, which
     // this binary is linked with.
-    let library = unsafe { Library::open(Some("libtorch_cuda.so"), RTLD_NOW | RTLD_GLOBAL) }
-        .map_err(|error| match std::error::Error::source(&error) {
+    let library = unsafe { Library::open(Some("libtorch_cuda.so"), RTLD_NOW | RTLD_GLOBAL) }.map_err(|error| {
+        match std::error::Error::source(&error) {
             // libloading's own text says only that it failed; the loader's names the file that is missing.
             Some(cause) => cause.to_string(),
             None => error.to_string(),
-        })?;
+        }
+    })?;
     std::mem::forget(library);
     Ok(())
 }

@@ -78,9 +78,7 @@ mod tests {
 
     #[test]
     fn a_device_without_index_or_of_unknown_type_is_refused_with_the_valid_forms() {
-        for text in [
-            "cuda", "cuda:", "cuda:-1", "cuda:+1", "cuda:999", "CPU", "gpu", "",
-        ] {
+        for text in ["cuda", "cuda:", "cuda:-1", "cuda:+1", "cuda:999", "CPU", "gpu", ""] {
             let error = text.parse::<DeviceSpec>().expect_err(text);
             assert!(error.to_string().contains("`cuda:<index>`"), "{error}");
         }

@@ -104,9 +104,7 @@ fn text_of(payload: &(dyn Any + Send)) -> String {
 /// The message without libtorch's C++ backtrace. Panics carry errors in debug form, where line ends are escaped.
 fn first_lines(message: &str) -> String {
     let unescaped = message.replace("\\n", "\n");
-    let end = unescaped
-        .find("\nException raised from")
-        .unwrap_or(unescaped.len());
+    let end = unescaped.find("\nException raised from").unwrap_or(unescaped.len());
     unescaped[..end].trim_end().to_string()
 }
 
@@ -132,10 +130,7 @@ mod tests {
     #[test]
     fn messages_are_sorted_by_what_can_be_done_about_them() {
         let class = |message: &str| TorchError::classify(message);
-        assert!(matches!(
-            class("CUDA error: out of memory"),
-            TorchError::OutOfMemory(_)
-        ));
+        assert!(matches!(class("CUDA error: out of memory"), TorchError::OutOfMemory(_)));
         assert!(matches!(
             class("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
             TorchError::OutOfMemory(_)

@@ -136,45 +136,25 @@ unsafe extern "C" {
         found_inf: *const C_tensor,
     ) -> *mut c_char;
 
-    pub(super) fn simic_copy_into(
-        to: *mut C_tensor,
-        from: *const C_tensor,
-        non_blocking: bool,
-    ) -> *mut c_char;
-    pub(super) fn simic_channels_last(
-        tensor: *const C_tensor,
-        out: *mut *mut C_tensor,
-    ) -> *mut c_char;
+    pub(super) fn simic_copy_into(to: *mut C_tensor, from: *const C_tensor, non_blocking: bool) -> *mut c_char;
+    pub(super) fn simic_channels_last(tensor: *const C_tensor, out: *mut *mut C_tensor) -> *mut c_char;
     pub(super) fn simic_is_channels_last(tensor: *const C_tensor, out: *mut bool) -> *mut c_char;
 
     pub(super) safe fn simic_grad_enabled() -> bool;
     pub(super) safe fn simic_set_grad_enabled(enabled: bool);
     pub(super) fn simic_inference_begin(out: *mut *mut Opaque) -> *mut c_char;
     pub(super) fn simic_inference_end(mode: *mut Opaque);
-    pub(super) fn simic_autocast_set(
-        mode: *const RawAutocast,
-        previous: *mut RawAutocast,
-    ) -> *mut c_char;
+    pub(super) fn simic_autocast_set(mode: *const RawAutocast, previous: *mut RawAutocast) -> *mut c_char;
 
-    pub(super) fn simic_stream_from_pool(
-        device_type: i64,
-        index: i64,
-        out: *mut RawStream,
-    ) -> *mut c_char;
+    pub(super) fn simic_stream_from_pool(device_type: i64, index: i64, out: *mut RawStream) -> *mut c_char;
     pub(super) fn simic_stream_exchange(
         stream: *const RawStream,
         previous: *mut RawStream,
         previous_device: *mut i64,
     ) -> *mut c_char;
-    pub(super) fn simic_stream_restore(
-        previous: *const RawStream,
-        previous_device: i64,
-    ) -> *mut c_char;
+    pub(super) fn simic_stream_restore(previous: *const RawStream, previous_device: i64) -> *mut c_char;
     pub(super) fn simic_stream_synchronize(stream: *const RawStream) -> *mut c_char;
-    pub(super) fn simic_record_stream(
-        tensor: *mut C_tensor,
-        stream: *const RawStream,
-    ) -> *mut c_char;
+    pub(super) fn simic_record_stream(tensor: *mut C_tensor, stream: *const RawStream) -> *mut c_char;
     pub(super) fn simic_event_new(device_type: i64, out: *mut *mut Opaque) -> *mut c_char;
     pub(super) fn simic_event_free(event: *mut Opaque);
     pub(super) fn simic_event_record(event: *mut Opaque, stream: *const RawStream) -> *mut c_char;

@@ -39,11 +39,7 @@ impl GroupNorm {
 ///
 /// The norm is accumulated in f64, so that it is finite wherever all gradients are. Of a group with non-finite
 /// gradients the gradients are left as they may be: `bad` suppresses its update.
-pub fn clip_group(
-    params: &[Tensor],
-    max_norm: Option<f64>,
-    found: &mut GroupNorm,
-) -> Result<(), TorchError> {
+pub fn clip_group(params: &[Tensor], max_norm: Option<f64>, found: &mut GroupNorm) -> Result<(), TorchError> {
     let list = pointers(params);
     // SAFETY: all pointers belong to tensors that are borrowed for the call; `norm` and `bad` have the kinds that the
     // shim writes because only GroupNorm::new makes them.
@@ -89,8 +85,7 @@ mod tests {
         grads
             .iter()
             .map(|grad| {
-                let param =
-                    Tensor::zeros([grad.len() as i64], (kind, Device::Cpu)).set_requires_grad(true);
+                let param = Tensor::zeros([grad.len() as i64], (kind, Device::Cpu)).set_requires_grad(true);
                 let slope = Tensor::from_slice(grad).to_kind(kind);
                 (&param * slope).sum(kind).backward();
                 param
@@ -191,10 +186,7 @@ mod tests {
         clip_group(&bad, None, &mut found).expect("clip");
         clip_group(&[without_gradient()], Some(1.0), &mut found).expect("clip");
 
-        assert_eq!(
-            (read(&found.norm), read(&found.bad)),
-            (vec![0.0], vec![0.0])
-        );
+        assert_eq!((read(&found.norm), read(&found.bad)), (vec![0.0], vec![0.0]));
     }
 
     /// Spec 06 Check 4: norms 3, 4, 1e-8 and 12 with clip 1, so that more than 10 explodes.
@@ -210,10 +202,7 @@ mod tests {
                 panic!("five numbers");
             };
             assert_close(&[squares.sqrt()], &[13.0], 1e-9);
-            assert_eq!(
-                [vanishing, exploding, tensors, elements],
-                [1.0, 1.0, 4.0, 5.0]
-            );
+            assert_eq!([vanishing, exploding, tensors, elements], [1.0, 1.0, 4.0, 5.0]);
         }
     }
 

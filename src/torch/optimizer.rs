@@ -92,11 +92,7 @@ impl Rule {
                 exp_avg_sq,
                 step,
                 ..
-            } => vec![
-                ("exp_avg", exp_avg),
-                ("exp_avg_sq", exp_avg_sq),
-                ("step", step),
-            ],
+            } => vec![("exp_avg", exp_avg), ("exp_avg_sq", exp_avg_sq), ("step", step)],
         }
     }
 }
@@ -182,10 +178,7 @@ impl Optimizer {
 
     /// Zeroes the state in place: the next step is a first step.
     pub fn zero_state(&mut self) -> Result<(), TorchError> {
-        self.rule
-            .lists()
-            .into_iter()
-            .try_for_each(|(_, list)| zero_all(list))
+        self.rule.lists().into_iter().try_for_each(|(_, list)| zero_all(list))
     }
 
     /// Zeroes the defined gradients in place; undefined ones stay undefined.
@@ -244,8 +237,7 @@ impl Optimizer {
                 exp_avg_sq,
                 step,
             } => {
-                let (first, second, counts) =
-                    (pointers(exp_avg), pointers(exp_avg_sq), pointers(step));
+                let (first, second, counts) = (pointers(exp_avg), pointers(exp_avg_sq), pointers(step));
                 // SAFETY: the four lists hold one tensor per parameter; all are borrowed from `self` through the call.
                 unsafe {
                     ffi::check(ffi::simic_fused_adamw(
@@ -331,15 +323,13 @@ pub fn self_test(device: Device) -> SelfTest {
             },
         ),
     ];
-    let refused = rules
-        .iter()
-        .find_map(|(name, rule)| match disagreement(rule, device) {
-            Ok(difference) if difference <= 1e-6 => None,
-            Ok(difference) => Some(format!(
-                "fused {name} differs from its formula by {difference:e} on {device:?}"
-            )),
-            Err(error) => Some(format!("fused {name} fails on {device:?}: {error}")),
-        });
+    let refused = rules.iter().find_map(|(name, rule)| match disagreement(rule, device) {
+        Ok(difference) if difference <= 1e-6 => None,
+        Ok(difference) => Some(format!(
+            "fused {name} differs from its formula by {difference:e} on {device:?}"
+        )),
+        Err(error) => Some(format!("fused {name} fails on {device:?}: {error}")),
+    });
     SelfTest {
         implementation: match refused {
             None => Implementation::Fused,
@@ -351,19 +341,15 @@ pub fn self_test(device: Device) -> SelfTest {
 
 /// Largest difference of the parameters between both implementations over a good, a suppressed and a good step.
 fn disagreement(rule: &OptimizerConfig, device: Device) -> Result<f64, TorchError> {
-    let results = [Implementation::Fused, Implementation::Plain]
-        .map(|implementation| trial_steps(rule, implementation, device));
+    let results =
+        [Implementation::Fused, Implementation::Plain].map(|implementation| trial_steps(rule, implementation, device));
     let [fused, plain] = results;
     let (fused, plain) = (fused?, plain?);
     let difference = catch(|| (fused - plain).abs().max())?;
     Ok(copy_to_host(&difference, Kind::Double)?[0])
 }
 
-fn trial_steps(
-    rule: &OptimizerConfig,
-    implementation: Implementation,
-    device: Device,
-) -> Result<Tensor, TorchError> {
+fn trial_steps(rule: &OptimizerConfig, implementation: Implementation, device: Device) -> Result<Tensor, TorchError> {
     let param = catch(|| {
         Tensor::from_slice(&[1.0f32, -0.5, 0.25])
             .to_device(device)

@@ -54,12 +54,8 @@ fn assert_close(actual: f64, expected: f64) {
 fn sgd_follows_its_rule_and_a_bad_step_changes_nothing() {
     for implementation in BOTH {
         let p = param(1.0);
-        let mut optimizer = Optimizer::new(
-            &sgd(0.01, 0.9, 5e-4),
-            vec![p.shallow_clone()],
-            implementation,
-        )
-        .expect("optimizer");
+        let mut optimizer =
+            Optimizer::new(&sgd(0.01, 0.9, 5e-4), vec![p.shallow_clone()], implementation).expect("optimizer");
 
         // A suppressed first step: the next good one equals a first step.
         set_grad(&p, f64::NAN);
@@ -124,8 +120,7 @@ fn sgd_without_momentum_has_no_state_and_follows_the_gradient() {
     for implementation in BOTH {
         let p = param(1.0);
         let mut optimizer =
-            Optimizer::new(&sgd(0.1, 0.0, 0.0), vec![p.shallow_clone()], implementation)
-                .expect("optimizer");
+            Optimizer::new(&sgd(0.1, 0.0, 0.0), vec![p.shallow_clone()], implementation).expect("optimizer");
         for expected in [0.95, 0.9] {
             set_grad(&p, 0.5);
             optimizer.step(None).expect("step");
@@ -160,12 +155,8 @@ impl ScalarAdamW {
 fn adamw_follows_its_rule_and_a_bad_step_does_not_count() {
     for implementation in BOTH {
         let p = param(0.8);
-        let mut optimizer = Optimizer::new(
-            &adamw(0.05, 1e-5, 0.1),
-            vec![p.shallow_clone()],
-            implementation,
-        )
-        .expect("optimizer");
+        let mut optimizer =
+            Optimizer::new(&adamw(0.05, 1e-5, 0.1), vec![p.shallow_clone()], implementation).expect("optimizer");
         let mut reference = ScalarAdamW {
             p: 0.8,
             m: 0.0,
@@ -195,12 +186,8 @@ fn a_diverged_group_suppresses_its_own_update_only() {
     let groups = [(&host, 0.5, 0.95), (&seed, f64::NAN, 1.0)];
 
     for (p, grad, expected) in groups {
-        let mut optimizer = Optimizer::new(
-            &sgd(0.1, 0.9, 0.0),
-            vec![p.shallow_clone()],
-            Implementation::Fused,
-        )
-        .expect("optimizer");
+        let mut optimizer =
+            Optimizer::new(&sgd(0.1, 0.9, 0.0), vec![p.shallow_clone()], Implementation::Fused).expect("optimizer");
         let mut found = GroupNorm::new(Device::Cpu);
         set_grad(p, grad);
         clip_group(optimizer.params(), Some(1.0), &mut found).expect("clip");
@@ -212,18 +199,12 @@ fn a_diverged_group_suppresses_its_own_update_only() {
 #[test]
 fn parameters_come_and_go_with_their_state_and_the_others_keep_theirs() {
     let (seed, gate) = (param(1.0), param(1.0));
-    let mut optimizer = Optimizer::new(
-        &sgd(0.1, 0.9, 0.0),
-        vec![seed.shallow_clone()],
-        Implementation::Fused,
-    )
-    .expect("optimizer");
+    let mut optimizer =
+        Optimizer::new(&sgd(0.1, 0.9, 0.0), vec![seed.shallow_clone()], Implementation::Fused).expect("optimizer");
     set_grad(&seed, 0.5);
     optimizer.step(None).expect("step");
 
-    optimizer
-        .append(vec![gate.shallow_clone()])
-        .expect("append");
+    optimizer.append(vec![gate.shallow_clone()]).expect("append");
     assert_eq!(state(&optimizer, "velocity", 1), 0.0);
     set_grad(&seed, 0.5);
     set_grad(&gate, 0.5);
@@ -245,8 +226,7 @@ fn after_zeroing_the_state_in_place_the_next_step_is_a_first_step() {
     for config in [sgd(0.1, 0.9, 0.0), adamw(0.1, 1e-8, 0.0)] {
         let (fresh, used) = (param(1.0), param(1.0));
         let mut optimizer =
-            Optimizer::new(&config, vec![used.shallow_clone()], Implementation::Fused)
-                .expect("optimizer");
+            Optimizer::new(&config, vec![used.shallow_clone()], Implementation::Fused).expect("optimizer");
         let storage = optimizer.state_tensors()[0].1[0].data_ptr();
         set_grad(&used, 3.0);
         optimizer.step(None).expect("step");
@@ -254,8 +234,7 @@ fn after_zeroing_the_state_in_place_the_next_step_is_a_first_step() {
         optimizer.zero_state().expect("zero");
         let mut target = used.detach();
         target.copy_(&fresh.detach());
-        let mut first = Optimizer::new(&config, vec![fresh.shallow_clone()], Implementation::Fused)
-            .expect("optimizer");
+        let mut first = Optimizer::new(&config, vec![fresh.shallow_clone()], Implementation::Fused).expect("optimizer");
         for (p, optimizer) in [(&used, &mut optimizer), (&fresh, &mut first)] {
             set_grad(p, 0.5);
             optimizer.step(None).expect("step");
@@ -271,8 +250,7 @@ fn a_committed_seed_is_no_longer_decayed() {
     for implementation in BOTH {
         let p = param(1.0);
         let mut optimizer =
-            Optimizer::new(&sgd(0.1, 0.0, 1.0), vec![p.shallow_clone()], implementation)
-                .expect("optimizer");
+            Optimizer::new(&sgd(0.1, 0.0, 1.0), vec![p.shallow_clone()], implementation).expect("optimizer");
         set_grad(&p, 0.0);
         optimizer.step(None).expect("step");
         assert_close(read(&p), 0.9);
@@ -291,21 +269,14 @@ fn channels_last_weights_follow_the_same_rule_whatever_the_gradient_s_layout() {
     let contiguous_slope = slope.contiguous();
     let expected = &values - &slope * 0.1 - (&slope * 1.9) * 0.1;
 
-    let weight = channels_last(&values)
-        .expect("weight")
-        .copy()
-        .set_requires_grad(true);
+    let weight = channels_last(&values).expect("weight").copy().set_requires_grad(true);
     for given in [&contiguous_slope, &channels_last(&slope).expect("slope")] {
         let p = channels_last(&weight.detach())
             .expect("weight")
             .copy()
             .set_requires_grad(true);
-        let mut optimizer = Optimizer::new(
-            &sgd(0.1, 0.9, 0.0),
-            vec![p.shallow_clone()],
-            Implementation::Fused,
-        )
-        .expect("optimizer");
+        let mut optimizer =
+            Optimizer::new(&sgd(0.1, 0.9, 0.0), vec![p.shallow_clone()], Implementation::Fused).expect("optimizer");
         for _ in 0..2 {
             optimizer.zero_grad().expect("zero");
             (&p * given).sum(Kind::Float).backward();
@@ -318,8 +289,7 @@ fn channels_last_weights_follow_the_same_rule_whatever_the_gradient_s_layout() {
 #[test]
 fn a_tensor_that_cannot_be_trained_is_refused_and_leaves_the_optimizer_unchanged() {
     let mut optimizer =
-        Optimizer::new(&sgd(0.1, 0.9, 0.0), vec![param(1.0)], Implementation::Fused)
-            .expect("optimizer");
+        Optimizer::new(&sgd(0.1, 0.9, 0.0), vec![param(1.0)], Implementation::Fused).expect("optimizer");
 
     let constant = Tensor::ones([2, 3], (Kind::Float, Device::Cpu));
     let product = param(1.0) * 2.0;

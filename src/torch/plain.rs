@@ -57,13 +57,7 @@ pub(super) struct Moments<'a> {
 }
 
 /// Decoupled weight decay, then Adam with bias correction (spec 04 §8).
-pub(super) fn adamw_step(
-    param: &mut Tensor,
-    grad: &Tensor,
-    state: Moments,
-    rule: AdamW,
-    found_inf: Option<&Tensor>,
-) {
+pub(super) fn adamw_step(param: &mut Tensor, grad: &Tensor, state: Moments, rule: AdamW, found_inf: Option<&Tensor>) {
     let AdamW {
         lr,
         beta1,

@@ -154,9 +154,7 @@ impl Event {
         let mut raw = ptr::null_mut();
         // SAFETY: `raw` is a valid place for the pointer that the shim writes.
         unsafe { ffi::check(ffi::simic_event_new(ffi::device_type(device), &mut raw)) }?;
-        Ok(Self {
-            raw: NonNull::new(raw),
-        })
+        Ok(Self { raw: NonNull::new(raw) })
     }
 
     /// Marks the work queued on `stream` so far; an earlier mark is forgotten.
@@ -164,9 +162,7 @@ impl Event {
         stream.note(TraceOperation::RecordEvent, None);
         match (self.raw, &stream.raw) {
             // SAFETY: the event is ours until it is dropped, and the stream came from the pool.
-            (Some(event), Some(stream)) => unsafe {
-                ffi::check(ffi::simic_event_record(event.as_ptr(), stream))
-            },
+            (Some(event), Some(stream)) => unsafe { ffi::check(ffi::simic_event_record(event.as_ptr(), stream)) },
             _ => Ok(()),
         }
     }
@@ -176,9 +172,7 @@ impl Event {
         stream.note(TraceOperation::WaitEvent, None);
         match (self.raw, &stream.raw) {
             // SAFETY: as in `record`.
-            (Some(event), Some(stream)) => unsafe {
-                ffi::check(ffi::simic_event_wait(event.as_ptr(), stream))
-            },
+            (Some(event), Some(stream)) => unsafe { ffi::check(ffi::simic_event_wait(event.as_ptr(), stream)) },
             _ => Ok(()),
         }
     }
@@ -232,9 +226,7 @@ mod tests {
     #[test]
     fn a_trace_shows_writes_inside_their_env_s_guard_also_when_it_is_left_by_a_panic() {
         let trace = StreamTrace::default();
-        let stream = Stream::from_pool(Device::Cpu)
-            .expect("stream")
-            .traced(3, trace.clone());
+        let stream = Stream::from_pool(Device::Cpu).expect("stream").traced(3, trace.clone());
         let x = Tensor::ones([1], (Kind::Float, Device::Cpu));
 
         let result = catch(|| {

@@ -40,13 +40,7 @@ pub fn copy_all(to: &[Tensor], from: &[Tensor], non_blocking: bool) -> Result<()
 /// between pinned host memory and a device returns before it is done.
 pub fn copy_into(to: &Tensor, from: &Tensor, non_blocking: bool) -> Result<(), TorchError> {
     // SAFETY: both tensors outlive the call.
-    unsafe {
-        ffi::check(ffi::simic_copy_into(
-            pointer(to),
-            from.as_ptr(),
-            non_blocking,
-        ))
-    }
+    unsafe { ffi::check(ffi::simic_copy_into(pointer(to), from.as_ptr(), non_blocking)) }
 }
 
 /// A 4-dimensional tensor with its channels innermost in memory; `tensor` itself where that is so already.
@@ -88,10 +82,7 @@ mod tests {
         assert!(is_channels_last(&moved));
         assert_eq!(moved.stride(), [24, 1, 8, 2]);
         assert!(moved.equal(&image));
-        assert_eq!(
-            channels_last(&moved).expect("again").data_ptr(),
-            moved.data_ptr()
-        );
+        assert_eq!(channels_last(&moved).expect("again").data_ptr(), moved.data_ptr());
     }
 
     #[test]

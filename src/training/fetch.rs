@@ -38,7 +38,11 @@ pub fn equip_envs(
         let mut equip = || -> Result<(), Failure> {
             let _guard = stream.0.get().enter()?;
             let resident = data.resident.get();
-            let feed_of_env = StepFeed::new(&resident[devices.index_of_env(id.index)], feed, id.index_in_group as u64)?;
+            let feed_of_env = StepFeed::new(
+                &resident[devices.index_of_env(id.index)],
+                feed,
+                id.index_in_group as u64,
+            )?;
             let sums = Accumulators::new(device.0, layout, feed.batches, feed.batch_size).map_err(TorchError::from)?;
             commands.entity(entity).insert((
                 EnvFeed(SyncCell::new(feed_of_env)),
@@ -50,7 +54,10 @@ pub fn equip_envs(
         };
         equip().map_err(|failure| EngineError {
             phase: "start-up",
-            position: Position { env: Some(id.index), ..Position::default() },
+            position: Position {
+                env: Some(id.index),
+                ..Position::default()
+            },
             failure,
         })?;
     }
@@ -72,12 +79,19 @@ pub fn begin_step(
         round: u64::from(clock.round()),
         step: u64::from(clock.step()),
     };
-    let envs = envs.iter_mut().map(|(id, stream, feed, sums)| (*id, (stream, feed, sums)));
-    pool.for_each("data order", clock.position(), envs, |_, (mut stream, mut feed, mut sums)| {
-        let _guard = stream.0.get().enter()?;
-        sums.0.get().zero().map_err(TorchError::from)?;
-        Ok(feed.0.get().begin_step(key)?)
-    })
+    let envs = envs
+        .iter_mut()
+        .map(|(id, stream, feed, sums)| (*id, (stream, feed, sums)));
+    pool.for_each(
+        "data order",
+        clock.position(),
+        envs,
+        |_, (mut stream, mut feed, mut sums)| {
+            let _guard = stream.0.get().enter()?;
+            sums.0.get().zero().map_err(TorchError::from)?;
+            Ok(feed.0.get().begin_step(key)?)
+        },
+    )
 }
 
 /// Gathers, crops and normalises the batch of every env on its device (spec 06 T1-T2).
@@ -86,10 +100,17 @@ pub fn fetch_train_batch(
     clock: Res<RunClock>,
     pool: Res<EnvPool>,
 ) -> Result<(), EngineError> {
-    let envs = envs.iter_mut().map(|(id, stream, feed, batch)| (*id, (stream, feed, batch)));
-    pool.for_each("fetch", clock.position(), envs, |_, (mut stream, mut feed, mut batch)| {
-        let _guard = stream.0.get().enter()?;
-        *batch.0.get() = Some(feed.0.get().fetch(clock.batch())?);
-        Ok(())
-    })
+    let envs = envs
+        .iter_mut()
+        .map(|(id, stream, feed, batch)| (*id, (stream, feed, batch)));
+    pool.for_each(
+        "fetch",
+        clock.position(),
+        envs,
+        |_, (mut stream, mut feed, mut batch)| {
+            let _guard = stream.0.get().enter()?;
+            *batch.0.get() = Some(feed.0.get().fetch(clock.batch())?);
+            Ok(())
+        },
+    )
 }

@@ -32,7 +32,10 @@ pub struct GroupNorms {
 impl GroupNorms {
     pub fn new(device: Device, slots: usize) -> Self {
         let norm = || SyncCell::new(GroupNorm::new(device));
-        Self { host: norm(), seeds: (0..slots).map(|_| norm()).collect() }
+        Self {
+            host: norm(),
+            seeds: (0..slots).map(|_| norm()).collect(),
+        }
     }
 }
 
@@ -68,7 +71,7 @@ pub fn forward_backward(
             optimizer.get().zero_grad()?;
         }
         let Some(batch) = env.batch.0.get().take() else {
-            return Err(Failure::Invalid("no batch was fetched".into()));
+            return Err(Failure::message("no batch was fetched"));
         };
         let host = env.host.0.get();
         let uses = training_slots(&mut env.slots.0, &experiment.scenario.lifecycle);
@@ -84,11 +87,14 @@ pub fn forward_backward(
             let objective = if rows == batch.n {
                 loss.objective
             } else {
-                loss.objective.f_mul_scalar(rows as f64 / batch.n as f64).map_err(TorchError::from)?
+                loss.objective
+                    .f_mul_scalar(rows as f64 / batch.n as f64)
+                    .map_err(TorchError::from)?
             };
             objective.f_backward().map_err(TorchError::from)?;
             let sums = env.sums.0.get();
-            sums.record_train(clock.batch(), first_row, &logits, &loss.mean).map_err(TorchError::from)?;
+            sums.record_train(clock.batch(), first_row, &logits, &loss.mean)
+                .map_err(TorchError::from)?;
             first_row += rows;
         }
         Ok(())
@@ -103,7 +109,11 @@ fn micro_batches(n: usize, parts: usize) -> impl Iterator<Item = usize> {
 
 /// Rows `first..first + count` of `whole`, itself if that is all.
 fn part(whole: &Tensor, first: usize, count: usize, n: usize) -> Result<Tensor, TorchError> {
-    if count == n { Ok(whole.shallow_clone()) } else { Ok(whole.f_narrow(0, first as i64, count as i64)?) }
+    if count == n {
+        Ok(whole.shallow_clone())
+    } else {
+        Ok(whole.f_narrow(0, first as i64, count as i64)?)
+    }
 }
 
 /// The slots that take part in training, in execution order.
@@ -113,9 +123,12 @@ fn training_slots<'a>(slots: &'a mut [Slot], lifecycle: &LifecycleConfig) -> Sma
         .filter_map(|slot| {
             let (seed, module) = (slot.record.as_ref()?, slot.module.as_mut()?);
             let isolation = &lifecycle.isolation.cnn;
-            let kind =
-                use_kind(seed.stage, seed.alpha.alpha(), seed.algorithm, isolation, Mode::Train)?;
-            Some(SlotUse { boundary: slot.spec.boundary, instance: module.get() as &SeedInstance, kind })
+            let kind = use_kind(seed.stage, seed.alpha.alpha(), seed.algorithm, isolation, Mode::Train)?;
+            Some(SlotUse {
+                boundary: slot.spec.boundary,
+                instance: module.get() as &SeedInstance,
+                kind,
+            })
         })
         .collect();
     uses.sort_unstable_by_key(|slot| slot.boundary);
@@ -132,13 +145,18 @@ pub fn optimize(
     let lifecycle = &experiment.scenario.lifecycle;
     let max_norm = experiment.task.max_grad_norm;
     let thresholds = GradientThresholds::new(lifecycle.vanishing, lifecycle.exploding_factor, max_norm);
-    let is_sampled = clock.batch().is_multiple_of(experiment.scenario.training.grad_stats_stride);
+    let is_sampled = clock
+        .batch()
+        .is_multiple_of(experiment.scenario.training.grad_stats_stride);
     let envs = envs.iter_mut().map(|env| (*env.id, env));
     pool.for_each("optimize", clock.position(), envs, |_, mut env| {
         let _guard = env.stream.0.get().enter()?;
         let sums = env.sums.0.get();
         let layout = sums.layout();
-        let group = Group { max_norm, thresholds: is_sampled.then_some(&thresholds) };
+        let group = Group {
+            max_norm,
+            thresholds: is_sampled.then_some(&thresholds),
+        };
 
         let norm = env.norms.host.get();
         let columns = layout.host_gradients();
@@ -150,9 +168,18 @@ pub fn optimize(
                 continue;
             }
             let sampled = seed.is_some_and(is_watched);
-            let group = Group { thresholds: group.thresholds.filter(|_| sampled), ..group };
+            let group = Group {
+                thresholds: group.thresholds.filter(|_| sampled),
+                ..group
+            };
             let norm = env.norms.seeds[index].get();
-            group.update(optimizer.get(), norm, sums, layout.slot_gradients(index), layout.slot_skipped(index))?;
+            group.update(
+                optimizer.get(),
+                norm,
+                sums,
+                layout.slot_gradients(index),
+                layout.slot_skipped(index),
+            )?;
         }
         Ok(())
     })
@@ -185,7 +212,8 @@ impl Group<'_> {
         if let Some(thresholds) = self.thresholds {
             let measured = grad_stats(optimizer.params(), thresholds.vanishing, thresholds.exploding)?;
             let count = gradients.len() - 1;
-            sums.columns(gradients.start..gradients.end - 1).f_copy_(&measured.f_narrow(0, 0, count as i64)?)?;
+            sums.columns(gradients.start..gradients.end - 1)
+                .f_copy_(&measured.f_narrow(0, 0, count as i64)?)?;
         }
         clip_group(optimizer.params(), self.max_norm, found)?;
         if self.thresholds.is_some() {

@@ -28,15 +28,29 @@ impl Plugin for ValidationPlugin {
         app.register_required_components::<EnvId, StepResult>();
         app.register_required_components::<EnvId, Counterfactual>();
         app.register_required_components::<EnvId, TestResult>();
-        app.add_systems(Startup, pass::equip_envs.pipe(record_failure).in_set(Work::EquipValidation))
-            .add_systems(ValBatch, pass::plan_val.pipe(record_failure).in_set(Work::PlanVal))
-            .add_systems(ValBatch, pass::evaluate_batch.pipe(record_failure).in_set(Work::CoalitionForward))
-            .add_systems(StepSync, sync::enqueue_reads.pipe(record_failure).in_set(Work::EnqueueReads))
-            .add_systems(StepSync, sync::wait_all.pipe(record_failure).in_set(Work::WaitAll))
-            .add_systems(StepSync, sync::unpack.pipe(record_failure).in_set(Work::Unpack))
-            .add_systems(StepEnd, final_test::evaluate_test.pipe(record_failure).in_set(Work::EvaluateTest))
-            .add_systems(Assess, sync::derive_metrics.in_set(Work::DeriveMetrics))
-            .add_systems(Assess, attribute.pipe(record_failure).in_set(Work::Attribute));
+        app.add_systems(
+            Startup,
+            pass::equip_envs.pipe(record_failure).in_set(Work::EquipValidation),
+        )
+        .add_systems(ValBatch, pass::plan_val.pipe(record_failure).in_set(Work::PlanVal))
+        .add_systems(
+            ValBatch,
+            pass::evaluate_batch.pipe(record_failure).in_set(Work::CoalitionForward),
+        )
+        .add_systems(
+            StepSync,
+            sync::enqueue_reads.pipe(record_failure).in_set(Work::EnqueueReads),
+        )
+        .add_systems(StepSync, sync::wait_all.pipe(record_failure).in_set(Work::WaitAll))
+        .add_systems(StepSync, sync::unpack.pipe(record_failure).in_set(Work::Unpack))
+        .add_systems(
+            StepEnd,
+            final_test::evaluate_test
+                .pipe(record_failure)
+                .in_set(Work::EvaluateTest),
+        )
+        .add_systems(Assess, sync::derive_metrics.in_set(Work::DeriveMetrics))
+        .add_systems(Assess, attribute.pipe(record_failure).in_set(Work::Attribute));
     }
 }
 
@@ -48,7 +62,9 @@ fn attribute(
     data: Res<LoadedData>,
 ) -> Result<(), EngineError> {
     for (id, result, plan, mut slots, mut counterfactual) in &mut envs {
-        let (Some(numbers), Some(plan)) = (&result.0, &plan.plan) else { continue };
+        let (Some(numbers), Some(plan)) = (&result.0, &plan.plan) else {
+            continue;
+        };
         for record in slots.0.iter_mut().filter_map(|slot| slot.record.as_mut()) {
             record.interactions = Interactions::default();
         }
@@ -74,16 +90,21 @@ fn attribute(
             })
             .collect();
         let samples = data.feed.val_samples() as u64;
-        let matrix =
-            CounterfactualMatrix::new(identity, plan, samples, &tallies).map_err(|error| EngineError {
-                phase: "attribution",
-                position: Position { env: Some(id.index), ..clock.position() },
-                failure: Failure::Invalid(error.to_string()),
-            })?;
+        let matrix = CounterfactualMatrix::new(identity, plan, samples, &tallies).map_err(|error| EngineError {
+            phase: "attribution",
+            position: Position {
+                env: Some(id.index),
+                ..clock.position()
+            },
+            failure: Failure::message(error.to_string()),
+        })?;
         let attribution = matrix.attribute();
         let decay = experiment.scenario.attribution.velocity_decay;
         write_records(&mut slots, &plan.coalitions.players, &attribution, decay);
-        *counterfactual = Counterfactual { matrix: Some(matrix), attribution: Some(attribution) };
+        *counterfactual = Counterfactual {
+            matrix: Some(matrix),
+            attribution: Some(attribution),
+        };
     }
     Ok(())
 }
@@ -92,7 +113,11 @@ fn matrix_players(players: &[usize], slots: &SeedSlots) -> SmallVec<[MatrixPlaye
     let player = |&slot: &usize| {
         let seed = slots.0[slot].record.as_ref()?;
         let seed_id = seed.identity.seed_id.clone();
-        Some(MatrixPlayer { slot: slots.0[slot].spec.slot, seed_id, alpha: seed.alpha.alpha() })
+        Some(MatrixPlayer {
+            slot: slots.0[slot].spec.slot,
+            seed_id,
+            alpha: seed.alpha.alpha(),
+        })
     };
     players.iter().filter_map(player).collect()
 }
@@ -107,13 +132,19 @@ fn write_records(slots: &mut SeedSlots, players: &[usize], attribution: &Attribu
         .collect();
     for (player, &slot) in players.iter().enumerate() {
         let boundary = slots.0[slot].spec.boundary;
-        let Some(record) = &mut slots.0[slot].record else { continue };
+        let Some(record) = &mut slots.0[slot].record else {
+            continue;
+        };
         let measured = &attribution.players[player];
         if let (Some(points), Some(loss)) = (measured.contribution, measured.contribution_loss) {
             record.measure_contribution(points, loss, decay);
         }
         let alphas = |keep: fn(usize, usize) -> bool| -> f64 {
-            neighbours.iter().filter(|(other, _)| keep(*other, boundary)).map(|(_, alpha)| alpha).sum()
+            neighbours
+                .iter()
+                .filter(|(other, _)| keep(*other, boundary))
+                .map(|(_, alpha)| alpha)
+                .sum()
         };
         let summary = measured.interactions.unwrap_or_default();
         record.interactions = Interactions {

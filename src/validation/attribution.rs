@@ -25,9 +25,7 @@ pub const INTERACTION_DECAY: f64 = 0.7;
 pub enum AttributionError {
     #[error("the validation pass of env {env}, step {step} saw no samples")]
     NoSamples { env: usize, step: u32 },
-    #[error(
-        "the validation pass of env {env}, step {step} measured {measured} configurations, {planned} were planned"
-    )]
+    #[error("the validation pass of env {env}, step {step} measured {measured} configurations, {planned} were planned")]
     WrongCount {
         env: usize,
         step: u32,
@@ -127,10 +125,7 @@ impl CounterfactualMatrix {
                 .map(|tally| 100.0 * tally.correct as f64 / count)
                 .collect(),
             loss: tallies.iter().map(|tally| tally.loss_sum / count).collect(),
-            discordant: tallies
-                .iter()
-                .map(|tally| (tally.lost, tally.gained))
-                .collect(),
+            discordant: tallies.iter().map(|tally| (tally.lost, tally.gained)).collect(),
             samples,
             fossilized: plan.fossilized,
         })
@@ -191,9 +186,7 @@ impl CounterfactualMatrix {
     pub fn interaction_in_context(&self, i: usize, j: usize) -> Option<f64> {
         let neither = self.without(i) & self.without(j);
         Some(
-            self.accuracy(self.all())?
-                - self.accuracy(self.without(i))?
-                - self.accuracy(self.without(j))?
+            self.accuracy(self.all())? - self.accuracy(self.without(i))? - self.accuracy(self.without(j))?
                 + self.accuracy(neither)?,
         )
     }
@@ -201,8 +194,7 @@ impl CounterfactualMatrix {
     /// Shares of `v(all) − v(∅)`: exact if all 2^n masks are there, else from the plan's sampled orders, else `None`.
     pub fn shapley(&self, permutations: &[Vec<usize>]) -> Option<Vec<ShapleyValue>> {
         let value = |mask| self.accuracy(mask);
-        exact_shapley(self.players(), value)
-            .or_else(|| sampled_shapley(self.players(), permutations, value))
+        exact_shapley(self.players(), value).or_else(|| sampled_shapley(self.players(), permutations, value))
     }
 
     /// All derived numbers at once.
@@ -421,10 +413,7 @@ mod tests {
 
     fn assert_close(actual: Option<f64>, expected: f64) {
         let actual = actual.expect("the masks were measured");
-        assert!(
-            (actual - expected).abs() < 1e-9,
-            "{actual} is not {expected}"
-        );
+        assert!((actual - expected).abs() < 1e-9, "{actual} is not {expected}");
     }
 
     #[test]

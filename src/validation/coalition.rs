@@ -92,12 +92,9 @@ fn pass(stop: &Stop, slot: &LiveSlot, h: &Tensor, samples: i64) -> Result<Tensor
     let rows = |blocks: usize| blocks as i64 * samples;
     let residual = match stop.seed_blocks {
         0 => None,
-        blocks => slot.instance.residual(
-            &h.f_narrow(0, 0, rows(blocks))?,
-            slot.alpha,
-            slot.algorithm,
-            Mode::Eval,
-        )?,
+        blocks => slot
+            .instance
+            .residual(&h.f_narrow(0, 0, rows(blocks))?, slot.alpha, slot.algorithm, Mode::Eval)?,
     };
     if stop.is_uniform() {
         return match residual {

@@ -2,9 +2,7 @@ use smallvec::SmallVec;
 use tch::{Device, Kind, Tensor};
 
 use super::coalition_tree::{BlockRun, Stop};
-use super::{
-    CoalitionError, CoalitionPlan, CoalitionTree, EvalHost, FoldedHost, LiveSlot, coalition_forward,
-};
+use super::{CoalitionError, CoalitionPlan, CoalitionTree, EvalHost, FoldedHost, LiveSlot, coalition_forward};
 use crate::host::fixtures::{largest, perturb};
 use crate::host::graft::{SlotUse, UseKind, forward};
 use crate::host::{CnnHost, Host, InjectionSpec, Mode};
@@ -39,19 +37,11 @@ impl Grown {
             pool_layers: n_blocks,
             input_hw: 32,
         };
-        let host = CnnHost::new(
-            &spec,
-            10,
-            &mut RunRng::new(1, Domain::HostInit, &[0]),
-            Device::Cpu,
-        )
-        .unwrap();
+        let host = CnnHost::new(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0]), Device::Cpu).unwrap();
         tch::manual_seed(3);
         let _no_grad = NoGrad::new();
         for _ in 0..3 {
-            let _ = host
-                .run(0..Host::num_ops(&host), &images(32), Mode::Train)
-                .unwrap();
+            let _ = host.run(0..Host::num_ops(&host), &images(32), Mode::Train).unwrap();
         }
         let places: Vec<InjectionSpec> = host.injection_specs()[..seeds].to_vec();
         let registry = BlueprintRegistry::default();
@@ -61,38 +51,25 @@ impl Grown {
             .map(|(place, (id, algorithm, _))| {
                 let index = registry.index_of(id).unwrap();
                 let mut rng = RunRng::new(2, Domain::SeedInit, &[index as u64]);
-                let seed = SeedInstance::germinate(
-                    &registry,
-                    index,
-                    place.channels,
-                    algorithm,
-                    &mut rng,
-                    Device::Cpu,
-                )
-                .unwrap();
+                let seed = SeedInstance::germinate(&registry, index, place.channels, algorithm, &mut rng, Device::Cpu)
+                    .unwrap();
                 perturb(seed.params());
                 seed
             })
             .collect();
-        Self {
-            host,
-            places,
-            seeds,
-        }
+        Self { host, places, seeds }
     }
 
     fn live(&self) -> Vec<LiveSlot<'_>> {
         let seeds = self.places.iter().zip(&self.seeds).zip(KINDS).enumerate();
         seeds
-            .map(
-                |(slot, ((place, instance), (_, algorithm, alpha)))| LiveSlot {
-                    slot,
-                    boundary: place.boundary,
-                    instance,
-                    alpha,
-                    algorithm,
-                },
-            )
+            .map(|(slot, ((place, instance), (_, algorithm, alpha)))| LiveSlot {
+                slot,
+                boundary: place.boundary,
+                instance,
+                alpha,
+                algorithm,
+            })
             .collect()
     }
 
@@ -202,8 +179,7 @@ fn chunks_do_not_change_the_logits() {
         .view([8, 10, 10]);
 
     for (start, samples) in [(0, 4), (4, 4), (8, 2)] {
-        let chunk =
-            coalition_forward(&grown.host, &live, &tree, &x.narrow(0, start, samples)).unwrap();
+        let chunk = coalition_forward(&grown.host, &live, &tree, &x.narrow(0, start, samples)).unwrap();
         let expected = whole.narrow(1, start, samples);
         assert!(largest(&(chunk.view([8, samples, 10]) - expected)) <= 1e-5);
     }
@@ -219,9 +195,7 @@ fn a_diverged_seed_spoils_only_the_configurations_that_have_it_on() {
     let (live, x) = (grown.live(), images(4));
     let tree = CoalitionTree::new(&full_factorial(&[0, 1]), &live, Device::Cpu).unwrap();
 
-    let logits = coalition_forward(&grown.host, &live, &tree, &x)
-        .unwrap()
-        .view([4, -1]);
+    let logits = coalition_forward(&grown.host, &live, &tree, &x).unwrap().view([4, -1]);
     let has_nan: Vec<bool> = Vec::try_from(logits.isnan().any_dim(1, false)).unwrap();
     assert_eq!(has_nan, [true, false, true, false]);
 }
@@ -244,12 +218,7 @@ fn the_pass_changes_no_state() {
     let tree = CoalitionTree::new(&full_factorial(&[0, 1, 2]), &live, Device::Cpu).unwrap();
 
     let _ = coalition_forward(&grown.host, &live, &tree, &x).unwrap();
-    assert!(
-        state()
-            .iter()
-            .zip(&before)
-            .all(|(now, then)| now.equal(then))
-    );
+    assert!(state().iter().zip(&before).all(|(now, then)| now.equal(then)));
     assert!(x.equal(&input));
 }
 
@@ -309,18 +278,10 @@ fn work_is_counted_per_distinct_prefix() {
         pool_layers: 3,
         input_hw: 32,
     };
-    let host = CnnHost::new(
-        &spec,
-        10,
-        &mut RunRng::new(1, Domain::HostInit, &[0]),
-        Device::Cpu,
-    )
-    .unwrap();
+    let host = CnnHost::new(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0]), Device::Cpu).unwrap();
     let registry = BlueprintRegistry::default();
     let mut rng = RunRng::new(2, Domain::SeedInit, &[0]);
-    let instance =
-        SeedInstance::germinate(&registry, 1, 16, AlphaAlgorithm::Add, &mut rng, Device::Cpu)
-            .unwrap();
+    let instance = SeedInstance::germinate(&registry, 1, 16, AlphaAlgorithm::Add, &mut rng, Device::Cpu).unwrap();
     let live = [LiveSlot {
         slot: 1,
         boundary: 3,
@@ -339,9 +300,7 @@ fn work_is_counted_per_distinct_prefix() {
 #[test]
 fn plans_that_do_not_fit_are_refused() {
     let grown = Grown::new(3, 2);
-    let compile = |plan: &CoalitionPlan, live: &[LiveSlot]| {
-        CoalitionTree::new(plan, live, Device::Cpu).unwrap_err()
-    };
+    let compile = |plan: &CoalitionPlan, live: &[LiveSlot]| CoalitionTree::new(plan, live, Device::Cpu).unwrap_err();
 
     let unknown = compile(&full_factorial(&[0, 2]), &grown.live());
     assert!(matches!(unknown, CoalitionError::UnknownPlayer { slot: 2 }));
@@ -351,10 +310,7 @@ fn plans_that_do_not_fit_are_refused() {
     ));
     assert!(matches!(
         compile(&plan(&[0], &[0b11]), &grown.live()),
-        CoalitionError::BadMask {
-            mask: 0b11,
-            players: 1
-        }
+        CoalitionError::BadMask { mask: 0b11, players: 1 }
     ));
     for alpha in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
         let mut live = grown.live();
@@ -389,10 +345,7 @@ fn folding_equals_the_unfolded_host_and_follows_it_in_place() {
     assert!(difference(&folded) <= 1e-5);
 
     for _ in 0..5 {
-        let _ = grown
-            .host
-            .run(0..7, &(images(32) * 3.0), Mode::Train)
-            .unwrap();
+        let _ = grown.host.run(0..7, &(images(32) * 3.0), Mode::Train).unwrap();
     }
     assert!(difference(&folded) > 1e-3);
     folded.refill().unwrap();

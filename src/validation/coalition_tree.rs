@@ -73,24 +73,18 @@ impl CoalitionTree {
     /// # Errors
     /// [`CoalitionError`] if a player is not among `slots`, an amplitude lies outside [0, 1], a mask names a player
     /// that the plan lacks, or there is no mask.
-    pub fn new(
-        plan: &CoalitionPlan,
-        slots: &[LiveSlot],
-        device: Device,
-    ) -> Result<Self, CoalitionError> {
+    pub fn new(plan: &CoalitionPlan, slots: &[LiveSlot], device: Device) -> Result<Self, CoalitionError> {
         check(plan, slots)?;
         let players: Vec<Option<usize>> = slots
             .iter()
             .map(|slot| plan.players.iter().position(|&player| player == slot.slot))
             .collect();
-        let is_on =
-            |configuration: usize, player: usize| plan.masks[configuration] >> player & 1 == 1;
+        let is_on = |configuration: usize, player: usize| plan.masks[configuration] >> player & 1 == 1;
         let mut blocks: Vec<Vec<usize>> = vec![(0..plan.masks.len()).collect()];
         let mut stops = Vec::with_capacity(slots.len());
         for (position, (slot, player)) in slots.iter().zip(&players).enumerate() {
             let next = players[position + 1..].iter().flatten().next().copied();
-            let needs_next =
-                |block: &[usize]| next.is_none_or(|next| block.iter().any(|&k| is_on(k, next)));
+            let needs_next = |block: &[usize]| next.is_none_or(|next| block.iter().any(|&k| is_on(k, next)));
             let (stop, leaving) = match *player {
                 Some(player) => split(slot.slot, &blocks, |k| is_on(k, player), needs_next),
                 None => split(slot.slot, &blocks, |_| true, needs_next),
@@ -112,11 +106,7 @@ impl CoalitionTree {
 
     /// Largest number of blocks that are stacked at a time.
     pub fn widest(&self) -> usize {
-        self.stops
-            .iter()
-            .map(|stop| stop.leaving)
-            .max()
-            .unwrap_or(1)
+        self.stops.iter().map(|stop| stop.leaving).max().unwrap_or(1)
     }
 
     /// Samples to evaluate at a time: the largest power of two whose stacked rows stay within the caches of a CPU and
@@ -133,8 +123,7 @@ impl CoalitionTree {
 
     /// Work per sample, from the costs of the host's ops and of the seeds for which the tree was compiled.
     pub fn flops(&self, ops: &[OpCost], slots: &[LiveSlot]) -> ValidationFlops {
-        let host_macs =
-            |range: std::ops::Range<usize>| ops[range].iter().map(|op| op.macs).sum::<u64>();
+        let host_macs = |range: std::ops::Range<usize>| ops[range].iter().map(|op| op.macs).sum::<u64>();
         let (mut tree, mut seeds, mut done, mut blocks) = (0, 0, 0, 1);
         for (stop, slot) in self.stops.iter().zip(slots) {
             let seed = slot.instance.macs(ops[slot.boundary - 1].positions);
@@ -193,11 +182,7 @@ fn split(
     let mut leaving: Vec<(usize, bool, Vec<usize>)> = Vec::new();
     for blended in [false, true] {
         for (from, block) in blocks.iter().enumerate() {
-            let part: Vec<usize> = block
-                .iter()
-                .copied()
-                .filter(|&k| is_on(k) == blended)
-                .collect();
+            let part: Vec<usize> = block.iter().copied().filter(|&k| is_on(k) == blended).collect();
             if !part.is_empty() {
                 leaving.push((from, blended, part));
             }
@@ -219,25 +204,15 @@ fn split(
     let stop = Stop {
         slot,
         arriving: blocks.len(),
-        seed_blocks: blocks
-            .iter()
-            .filter(|block| block.iter().any(|&k| is_on(k)))
-            .count(),
+        seed_blocks: blocks.iter().filter(|block| block.iter().any(|&k| is_on(k))).count(),
         leaving: leaving.len(),
         runs,
     };
-    (
-        stop,
-        leaving.into_iter().map(|(_, _, block)| block).collect(),
-    )
+    (stop, leaving.into_iter().map(|(_, _, block)| block).collect())
 }
 
 /// Where each configuration's block stands.
-fn gather_index(
-    blocks: &[Vec<usize>],
-    configurations: usize,
-    device: Device,
-) -> Result<Option<Tensor>, TchError> {
+fn gather_index(blocks: &[Vec<usize>], configurations: usize, device: Device) -> Result<Option<Tensor>, TchError> {
     let mut index = vec![0_i64; configurations];
     for (position, block) in blocks.iter().enumerate() {
         for &configuration in block {

@@ -43,11 +43,16 @@ pub fn evaluate_test(
         }
         let set = &data.test.get()[devices.index_of_env(env.id.index)];
         let batches = set.batches(experiment.task.batch_size, usize::MAX);
-        env.result.0 = Some(test(&mut env, &batches, &experiment, &syncs).map_err(|failure| EngineError {
-            phase: "final test",
-            position: Position { env: Some(env.id.index), ..clock.position() },
-            failure,
-        })?);
+        env.result.0 = Some(
+            test(&mut env, &batches, &experiment, &syncs).map_err(|failure| EngineError {
+                phase: "final test",
+                position: Position {
+                    env: Some(env.id.index),
+                    ..clock.position()
+                },
+                failure,
+            })?,
+        );
     }
     Ok(())
 }
@@ -66,7 +71,10 @@ fn test(
         .collect();
     let mut live = live_slots(&mut env.slots.0, &experiment.scenario.lifecycle);
     live.retain(|slot| is_committed[slot.slot]);
-    let plan = CoalitionPlan { players: SmallVec::new(), masks: vec![0] };
+    let plan = CoalitionPlan {
+        players: SmallVec::new(),
+        masks: vec![0],
+    };
     let tree = CoalitionTree::new(&plan, &live, env.device.0)?;
     let _inference = Inference::new()?;
     let (mut correct, mut loss, mut samples) = (0.0, 0.0, 0);

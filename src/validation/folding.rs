@@ -8,8 +8,7 @@ use std::ops::Range;
 use tch::{Kind, TchError, Tensor};
 
 use crate::host::{
-    CnnHost, CnnOp, Conv2d, ConvBlock, Head, Host, HostError, Mode, NORM_EPS, OpCost, check_range,
-    max_pool,
+    CnnHost, CnnOp, Conv2d, ConvBlock, Head, Host, HostError, Mode, NORM_EPS, OpCost, check_range, max_pool,
 };
 use crate::torch::NoGrad;
 
@@ -49,11 +48,7 @@ struct FoldedBlock {
 impl FoldedBlock {
     fn new(source: ConvBlock) -> Result<Self, TchError> {
         let weight = &source.conv.weight;
-        let folded = weight.f_new_empty_strided(
-            weight.size(),
-            weight.stride(),
-            (Kind::Float, weight.device()),
-        )?;
+        let folded = weight.f_new_empty_strided(weight.size(), weight.stride(), (Kind::Float, weight.device()))?;
         let bias = source.shift.f_zeros_like()?.f_detach()?;
         Ok(Self {
             conv: source.conv.with_weight(folded),

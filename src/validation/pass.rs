@@ -1,5 +1,7 @@
 //! The fused validation pass as systems: plan and fold once per step, evaluate batch by batch (spec 06 V0-V2, §8).
 
+use std::time::{Duration, Instant};
+
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use bevy_platform::cell::SyncCell;
@@ -34,6 +36,8 @@ pub struct ValPlan {
     tree: Option<SyncCell<CoalitionTree>>,
     /// Forward cost of a sample, for telemetry.
     pub flops: ValidationFlops,
+    /// Host time spent in the step's pass; on CUDA, to launch it.
+    pub elapsed: Duration,
 }
 
 /// Most configurations that a plan over `slots` slots can have: the size of an env's read pack.
@@ -49,7 +53,11 @@ pub fn max_configurations(config: &AttributionConfig, slots: usize) -> usize {
         };
         // All, none, leave-one-out, solo, pairs, committed with and without each held one, prefixes of permutations.
         let listed = 3 + 3 * players + players * players.saturating_sub(1) / 2 + sampled;
-        if is_full { factorial.max(listed.min(factorial)) } else { listed.min(factorial) }
+        if is_full {
+            factorial.max(listed.min(factorial))
+        } else {
+            listed.min(factorial)
+        }
     };
     (0..=slots).map(bound).max().unwrap_or(1)
 }
@@ -68,12 +76,17 @@ pub fn equip_envs(
             let folded = FoldedHost::new(host.0.get())?;
             let resident = &data.resident.get()[devices.index_of_env(id.index)];
             let batches = resident.val.batches(feed.val_batch_size, feed.val_batches);
-            commands.entity(entity).insert((FoldedModel(SyncCell::new(folded)), ValBatches(SyncCell::new(batches))));
+            commands
+                .entity(entity)
+                .insert((FoldedModel(SyncCell::new(folded)), ValBatches(SyncCell::new(batches))));
             Ok(())
         };
         equip().map_err(|failure| EngineError {
             phase: "start-up",
-            position: Position { env: Some(id.index), ..Position::default() },
+            position: Position {
+                env: Some(id.index),
+                ..Position::default()
+            },
             failure,
         })?;
     }
@@ -133,9 +146,16 @@ pub fn plan_val(
     pool.for_each("validation plan", clock.position(), envs, |id, mut env| {
         let _guard = env.stream.0.get().enter()?;
         env.folded.0.get().refill()?;
-        let stages = env.slots.records().map(|record| record.map(|seed| (seed.stage, seed.alpha.alpha())));
+        let stages = env
+            .slots
+            .records()
+            .map(|record| record.map(|seed| (seed.stage, seed.alpha.alpha())));
         let players = find_players(stages, scenario.attribution.include_fossilized);
-        let indices = [u64::from(clock.round()), id.index_in_group as u64, u64::from(clock.step())];
+        let indices = [
+            u64::from(clock.round()),
+            id.index_in_group as u64,
+            u64::from(clock.step()),
+        ];
         let moment = PlanMoment {
             step: clock.step(),
             is_final: clock.is_last_step(),
@@ -148,6 +168,7 @@ pub fn plan_val(
         drop(live);
         env.plan.tree = Some(SyncCell::new(tree));
         env.plan.plan = Some(plan);
+        env.plan.elapsed = Duration::ZERO;
         Ok(())
     })
 }
@@ -163,8 +184,9 @@ pub fn evaluate_batch(
     let envs = envs.iter_mut().map(|env| (*env.id, env));
     pool.for_each("validation", clock.position(), envs, |_, mut env| {
         let _guard = env.stream.0.get().enter()?;
+        let began = Instant::now();
         let Some(tree) = &mut env.plan.tree else {
-            return Err(Failure::Invalid("validation was not planned".into()));
+            return Err(Failure::message("validation was not planned"));
         };
         let (tree, batch) = (tree.get(), &env.batches.0.get()[clock.batch()]);
         let live = live_slots(&mut env.slots.0, &scenario.lifecycle);
@@ -178,9 +200,14 @@ pub fn evaluate_batch(
             let y = batch.y.f_narrow(0, first, count).map_err(TorchError::from)?;
             let logits = coalition_forward(&*env.folded.0.get(), &live, tree, &x)?;
             let (losses, correct) = evaluate_rows(&logits, &y).map_err(TorchError::from)?;
-            env.sums.0.get().add_val(&losses, &correct, MAIN).map_err(TorchError::from)?;
+            env.sums
+                .0
+                .get()
+                .add_val(&losses, &correct, MAIN)
+                .map_err(TorchError::from)?;
             first += count;
         }
+        env.plan.elapsed += began.elapsed();
         Ok(())
     })
 }

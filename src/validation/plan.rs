@@ -26,10 +26,7 @@ pub struct TooManyConfigurations {
 }
 
 /// Refuses settings whose plan for `slots` enabled slots could explode (spec 05 §10.1).
-pub fn check_plan_size(
-    config: &AttributionConfig,
-    slots: usize,
-) -> Result<(), TooManyConfigurations> {
+pub fn check_plan_size(config: &AttributionConfig, slots: usize) -> Result<(), TooManyConfigurations> {
     let players = match config.strategy {
         AttributionStrategy::FullFactorial => slots,
         AttributionStrategy::Auto => slots.min(config.full_factorial_max),
@@ -56,10 +53,7 @@ pub type Players = SmallVec<[Player; 4]>;
 /// The players among `(stage, alpha)` of each slot in slot order; `None` is an empty slot (spec 05 §10.1).
 ///
 /// A training seed is never a player: its straight-through path leaves the output as it is.
-pub fn find_players(
-    slots: impl IntoIterator<Item = Option<(SeedStage, f64)>>,
-    include_fossilized: bool,
-) -> Players {
+pub fn find_players(slots: impl IntoIterator<Item = Option<(SeedStage, f64)>>, include_fossilized: bool) -> Players {
     let plays = |stage, alpha| {
         alpha > 0.0
             && match stage {
@@ -111,11 +105,7 @@ pub struct PlanMoment {
 }
 
 /// Plans one env's validation pass.
-pub fn plan_coalitions(
-    players: &[Player],
-    config: &AttributionConfig,
-    moment: PlanMoment,
-) -> AttributionPlan {
+pub fn plan_coalitions(players: &[Player], config: &AttributionConfig, moment: PlanMoment) -> AttributionPlan {
     let count = players.len();
     let all = all_on(count);
     let members = |is_member: fn(SeedStage) -> bool| {
@@ -152,11 +142,7 @@ pub fn plan_coalitions(
                 if exact_is_cheaper(count, config.shapley_permutations) {
                     masks.add(0..=all);
                 } else {
-                    permutations = antithetic_permutations(
-                        count,
-                        config.shapley_permutations,
-                        moment.permutation_seed,
-                    );
+                    permutations = antithetic_permutations(count, config.shapley_permutations, moment.permutation_seed);
                     masks.add(permutations.iter().flat_map(|order| prefixes(order)));
                 }
             }
@@ -246,10 +232,7 @@ mod tests {
         is_final: false,
         permutation_seed: 1,
     };
-    const LAST: PlanMoment = PlanMoment {
-        is_final: true,
-        ..STEP
-    };
+    const LAST: PlanMoment = PlanMoment { is_final: true, ..STEP };
 
     fn blending(count: usize) -> Players {
         find_players(vec![Some((SeedStage::Blending, 0.5)); count], false)
@@ -261,9 +244,7 @@ mod tests {
 
     #[test]
     fn auto_evaluates_all_configurations_up_to_four_players_and_pairs_beyond() {
-        let sizes: Vec<usize> = (0..=8)
-            .map(|n| plan(n, STEP).coalitions.masks.len())
-            .collect();
+        let sizes: Vec<usize> = (0..=8).map(|n| plan(n, STEP).coalitions.masks.len()).collect();
         assert_eq!(sizes, [1, 2, 4, 8, 16, 22, 29, 37, 46]);
     }
 
@@ -314,9 +295,7 @@ mod tests {
             strategy: AttributionStrategy::AblationOnly,
             ..Default::default()
         };
-        let masks = plan_coalitions(&blending(3), &config, STEP)
-            .coalitions
-            .masks;
+        let masks = plan_coalitions(&blending(3), &config, STEP).coalitions.masks;
         assert_eq!(masks, [0b111, 0b110, 0b101, 0b011, 0b000]);
     }
 
@@ -327,10 +306,7 @@ mod tests {
                 cadence,
                 ..Default::default()
             };
-            plan_coalitions(&blending(2), &config, moment)
-                .coalitions
-                .masks
-                .len()
+            plan_coalitions(&blending(2), &config, moment).coalitions.masks.len()
         };
         let at = |step| PlanMoment { step, ..STEP };
         assert_eq!(masks(Cadence::Off, LAST), 1);
@@ -352,12 +328,8 @@ mod tests {
             Some((SeedStage::Fossilized, 1.0)),
             Some((SeedStage::Embargoed, 0.0)),
         ];
-        let played = |include| -> Vec<usize> {
-            find_players(slots, include)
-                .iter()
-                .map(|player| player.slot)
-                .collect()
-        };
+        let played =
+            |include| -> Vec<usize> { find_players(slots, include).iter().map(|player| player.slot).collect() };
         assert_eq!(played(false), [3, 4]);
         assert_eq!(played(true), [3, 4, 5]);
     }
@@ -378,10 +350,7 @@ mod tests {
         };
         let plan = plan_coalitions(&players, &config, LAST);
         assert_eq!(plan.fossilized, 0b001);
-        assert_eq!(
-            plan.coalitions.masks,
-            [0b111, 0b110, 0b101, 0b011, 0b000, 0b001]
-        );
+        assert_eq!(plan.coalitions.masks, [0b111, 0b110, 0b101, 0b011, 0b000, 0b001]);
         let without_commit = plan_coalitions(&players[..2], &config, STEP);
         assert_eq!(without_commit.coalitions.masks, [0b11, 0b10, 0b01, 0b00]);
     }
@@ -393,10 +362,7 @@ mod tests {
             ..Default::default()
         };
         assert_eq!(check_plan_size(&config, 12), Ok(()));
-        assert_eq!(
-            check_plan_size(&config, 13),
-            Err(TooManyConfigurations { players: 13 })
-        );
+        assert_eq!(check_plan_size(&config, 13), Err(TooManyConfigurations { players: 13 }));
         assert_eq!(check_plan_size(&AttributionConfig::default(), 40), Ok(()));
     }
 }

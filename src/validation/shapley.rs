@@ -28,21 +28,14 @@ impl ShapleyValue {
 }
 
 /// Exact values of `players` players; `None` if any of the 2^n coalitions is missing.
-pub fn exact_shapley(
-    players: usize,
-    value: impl Fn(u64) -> Option<f64>,
-) -> Option<Vec<ShapleyValue>> {
+pub fn exact_shapley(players: usize, value: impl Fn(u64) -> Option<f64>) -> Option<Vec<ShapleyValue>> {
     let table = full_table(players, value)?;
     // |S|! (n−|S|−1)! / n!, by |S|.
     let mut weights = vec![1.0 / players.max(1) as f64; players];
     for size in 1..players {
         weights[size] = weights[size - 1] * size as f64 / (players - size) as f64;
     }
-    let share = |player: usize| -> f64 {
-        marginals(&table, player)
-            .map(|(size, gain)| weights[size] * gain)
-            .sum()
-    };
+    let share = |player: usize| -> f64 { marginals(&table, player).map(|(size, gain)| weights[size] * gain).sum() };
     Some(
         (0..players)
             .map(|player| ShapleyValue {
@@ -153,11 +146,7 @@ mod tests {
         let shares = exact_shapley(3, lookup(&C14)).unwrap();
         assert_close(
             &values(&shares),
-            &[
-                2.916_666_666_666_667,
-                4.416_666_666_666_667,
-                0.666_666_666_666_667,
-            ],
+            &[2.916_666_666_666_667, 4.416_666_666_666_667, 0.666_666_666_666_667],
         );
         assert!(shares.iter().all(|share| share.exact));
         assert_eq!(shares[0].standard_error, Some(0.0));
@@ -166,10 +155,7 @@ mod tests {
     #[test]
     fn a_coalition_ransom_gives_both_players_a_negative_share() {
         let table = [70.0, 60.0, 60.0, 68.0];
-        assert_close(
-            &values(&exact_shapley(2, lookup(&table)).unwrap()),
-            &[-1.0, -1.0],
-        );
+        assert_close(&values(&exact_shapley(2, lookup(&table)).unwrap()), &[-1.0, -1.0]);
     }
 
     #[test]
@@ -182,10 +168,7 @@ mod tests {
         let orders = [[0, 1, 2], [2, 1, 0], [1, 0, 2], [2, 0, 1]].map(Vec::from);
         let shares = sampled_shapley(3, &orders, lookup(&C14)).unwrap();
         assert_close(&values(&shares), &[2.875, 4.375, 0.75]);
-        let errors: Vec<f64> = shares
-            .iter()
-            .filter_map(|share| share.standard_error)
-            .collect();
+        let errors: Vec<f64> = shares.iter().filter_map(|share| share.standard_error).collect();
         assert_close(&errors, &[0.125, 0.125, 0.0]);
         assert_eq!(values(&shares).iter().sum::<f64>(), 8.0);
         assert_eq!(shares[0].pairs, 2);
@@ -203,10 +186,7 @@ mod tests {
         let all_but_one = |mask| (mask != 5).then_some(1.0);
         assert_eq!(exact_shapley(3, all_but_one), None);
         assert_eq!(banzhaf(3, all_but_one), None);
-        assert_eq!(
-            sampled_shapley(3, &[vec![0, 2, 1], vec![1, 2, 0]], all_but_one),
-            None
-        );
+        assert_eq!(sampled_shapley(3, &[vec![0, 2, 1], vec![1, 2, 0]], all_but_one), None);
     }
 
     #[test]

@@ -23,10 +23,16 @@ pub fn enqueue_reads(
     clock: Res<RunClock>,
     pool: Res<EnvPool>,
 ) -> Result<(), EngineError> {
-    let envs = envs.iter_mut().map(|(id, stream, feed, sums)| (*id, (stream, feed, sums)));
+    let envs = envs
+        .iter_mut()
+        .map(|(id, stream, feed, sums)| (*id, (stream, feed, sums)));
     pool.for_each("read", clock.position(), envs, |_, (mut stream, mut feed, mut sums)| {
         let _guard = stream.0.get().enter()?;
-        Ok(sums.0.get().finish_train(feed.0.get().step_labels()).map_err(TorchError::from)?)
+        Ok(sums
+            .0
+            .get()
+            .finish_train(feed.0.get().step_labels())
+            .map_err(TorchError::from)?)
     })
 }
 
@@ -40,7 +46,10 @@ pub fn wait_all(
     for (id, mut stream) in &mut envs {
         stream.0.get().synchronize().map_err(|error| EngineError {
             phase: "wait",
-            position: Position { env: Some(id.index), ..clock.position() },
+            position: Position {
+                env: Some(id.index),
+                ..clock.position()
+            },
             failure: error.into(),
         })?;
     }
@@ -57,7 +66,10 @@ pub fn unpack(
         let sums = sums.0.get();
         let pack = read_f64(sums.pack(), &syncs).map_err(|error| EngineError {
             phase: "read",
-            position: Position { env: Some(id.index), ..clock.position() },
+            position: Position {
+                env: Some(id.index),
+                ..clock.position()
+            },
             failure: Failure::from(error),
         })?;
         let configurations = plan.plan.as_ref().map_or(1, |plan| plan.coalitions.masks.len());
@@ -90,7 +102,10 @@ pub fn derive_metrics(
             skipped_updates: numbers.skipped_updates,
         };
         let main = numbers.configs[MAIN];
-        *val = ValMetrics { loss: main.loss(val_samples), accuracy_percent: main.accuracy_percent(val_samples) };
+        *val = ValMetrics {
+            loss: main.loss(val_samples),
+            accuracy_percent: main.accuracy_percent(val_samples),
+        };
         let params = host.0.get().params();
         gradients.host = GradientSums {
             sum_squares: numbers.host_gradient_square_sum,
@@ -106,13 +121,15 @@ pub fn derive_metrics(
                 .as_ref()
                 .filter(|seed| is_watched(seed) && trains(seed.stage, seed.alpha.mode(), on_fossilize));
             gradients.nonfinite_streaks.push(sums.nonfinite as u32);
-            gradients.seeds.push(watched.zip(slot.module.as_mut()).map(|(seed, module)| GradientSums {
-                sum_squares: sums.gradient_square_sum,
-                vanishing: sums.vanishing as u32,
-                exploding: sums.exploding as u32,
-                tensors: module.get().params().count() as u32,
-                elements: seed.params(),
-            }));
+            gradients
+                .seeds
+                .push(watched.zip(slot.module.as_mut()).map(|(seed, module)| GradientSums {
+                    sum_squares: sums.gradient_square_sum,
+                    vanishing: sums.vanishing as u32,
+                    exploding: sums.exploding as u32,
+                    tensors: module.get().params().count() as u32,
+                    elements: seed.params(),
+                }));
         }
     }
 }

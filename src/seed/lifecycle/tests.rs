@@ -14,10 +14,7 @@ fn config(auto_forward: bool) -> LifecycleConfig {
 #[track_caller]
 fn assert_alpha(life: &Life, expected: f64) {
     let alpha = life.alpha();
-    assert!(
-        (alpha - expected).abs() < 1e-4,
-        "alpha {alpha} is not {expected}"
-    );
+    assert!((alpha - expected).abs() < 1e-4, "alpha {alpha} is not {expected}");
 }
 
 fn cut(order: PruneOrder) -> impl Fn(&SeedRecord, &Rules) -> Result<Plan, Refusal> {
@@ -106,13 +103,7 @@ fn a_life_ordered_as_early_as_possible_keeps_the_timetable() {
     life.measure();
     life.order(advance).expect("trained");
     life.tick();
-    for (step, alpha) in [
-        (12, 0.0242),
-        (13, 0.2301),
-        (14, 0.7699),
-        (15, 0.9758),
-        (16, 1.0),
-    ] {
+    for (step, alpha) in [(12, 0.0242), (13, 0.2301), (14, 0.7699), (15, 0.9758), (16, 1.0)] {
         life.wait_until(step);
         assert_alpha(&life, alpha);
         assert_eq!(life.stage(), SeedStage::Blending);
@@ -150,9 +141,7 @@ fn an_instant_prune_frees_the_slot_in_the_seventh_tick() {
     let mut life = held(config(true));
     life.measure();
     let pruned_at = life.step;
-    let change = life
-        .order(prune_instantly)
-        .expect("held seeds may be pruned");
+    let change = life.order(prune_instantly).expect("held seeds may be pruned");
     assert_eq!(change.effects.as_slice(), [Effect::DropSeed]);
     assert_eq!(life.stage(), SeedStage::Pruned);
     let accuracy = life.seed().accuracy.current;
@@ -177,10 +166,7 @@ fn an_instant_prune_frees_the_slot_in_the_seventh_tick() {
     assert_eq!(life.step, pruned_at + 6);
     assert_eq!(life.slot, None);
     let recycled = last.recycled.expect("the slot is free");
-    assert_eq!(
-        (recycled.seed_id.as_str(), recycled.idle_steps),
-        ("e0.r0c0.0", 7)
-    );
+    assert_eq!((recycled.seed_id.as_str(), recycled.idle_steps), ("e0.r0c0.0", 7));
 }
 
 #[test]
@@ -216,14 +202,8 @@ fn a_scheduled_prune_ramps_down_and_cannot_be_called_off() {
 
     let change = life.wait();
     assert_eq!(life.stage(), SeedStage::Pruned);
-    assert_eq!(
-        change.pruned.map(|order| order.reason),
-        Some(PruneReason::Policy)
-    );
-    assert_eq!(
-        change.transition.map(|t| t.cause),
-        Some(Cause::ScheduledPrune)
-    );
+    assert_eq!(change.pruned.map(|order| order.reason), Some(PruneReason::Policy));
+    assert_eq!(change.transition.map(|t| t.cause), Some(Cause::ScheduledPrune));
     assert!(!life.seed().auto_pruned);
     assert_eq!(life.alpha(), 0.0);
 }
@@ -287,18 +267,9 @@ fn committing_is_for_ever() {
     let wrong_stage = FailureReason::WrongStage {
         stage: SeedStage::Fossilized,
     };
-    assert_eq!(
-        life.order(prune_instantly).expect_err("terminal").reason,
-        wrong_stage
-    );
-    assert_eq!(
-        life.order(cut(GOVERNOR)).expect_err("terminal").reason,
-        wrong_stage
-    );
-    assert_eq!(
-        life.order(advance).expect_err("terminal").reason,
-        wrong_stage
-    );
+    assert_eq!(life.order(prune_instantly).expect_err("terminal").reason, wrong_stage);
+    assert_eq!(life.order(cut(GOVERNOR)).expect_err("terminal").reason, wrong_stage);
+    assert_eq!(life.order(advance).expect_err("terminal").reason, wrong_stage);
 }
 
 #[test]
@@ -306,19 +277,9 @@ fn a_failed_gate_hands_its_checks_over() {
     let mut life = held(config(true));
     life.seed_mut().contribution.age = Some(2);
     let before = life.slot.clone();
-    let refusal = life
-        .order(fossilize)
-        .expect_err("the contribution is stale");
-    assert_eq!(
-        refusal.reason,
-        FailureReason::GateFailed {
-            gate: GateLevel::G5
-        }
-    );
-    assert_eq!(
-        refusal.gate.map(|gate| gate.checks[0].id),
-        Some("contribution_age")
-    );
+    let refusal = life.order(fossilize).expect_err("the contribution is stale");
+    assert_eq!(refusal.reason, FailureReason::GateFailed { gate: GateLevel::G5 });
+    assert_eq!(refusal.gate.map(|gate| gate.checks[0].id), Some("contribution_age"));
     assert_eq!(life.slot, before);
 }
 
@@ -372,10 +333,7 @@ fn operators_stay_where_the_scenario_forbids_switching() {
     });
     let order = retarget(GerminationStyle::LinearMultiply, AlphaTarget::Half);
     let refusal = life.order(|seed, rules| set_alpha_target(seed, &order, rules));
-    assert_eq!(
-        refusal.expect_err("forbidden").reason,
-        FailureReason::InvalidTarget
-    );
+    assert_eq!(refusal.expect_err("forbidden").reason, FailureReason::InvalidTarget);
     let order = retarget(GerminationStyle::SigmoidAdd, AlphaTarget::Half);
     life.order(|seed, rules| set_alpha_target(seed, &order, rules))
         .expect("same operator");
@@ -388,10 +346,7 @@ fn germination_brings_the_gate_with_a_gated_style_and_an_optimizer_with_training
     let mut gated = germination();
     gated.identity = identity(GerminationStyle::GatedGate);
     let change = life.germinate(gated);
-    assert_eq!(
-        change.effects.as_slice(),
-        [Effect::InsertSeed, Effect::AddGate]
-    );
+    assert_eq!(change.effects.as_slice(), [Effect::InsertSeed, Effect::AddGate]);
     assert_eq!(life.seed().previous_stage, SeedStage::Unknown);
     assert_eq!(life.seed().params(), 592 + 81);
     let change = life.tick();
@@ -422,12 +377,7 @@ fn a_seed_without_a_name_fails_the_first_gate() {
     let mut nameless = germination();
     nameless.identity.seed_id.clear();
     let refusal = germinate(nameless, &Life::new(config(true)).rules()).expect_err("nameless");
-    assert_eq!(
-        refusal.reason,
-        FailureReason::GateFailed {
-            gate: GateLevel::G0
-        }
-    );
+    assert_eq!(refusal.reason, FailureReason::GateFailed { gate: GateLevel::G0 });
 }
 
 #[test]

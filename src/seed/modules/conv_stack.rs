@@ -59,16 +59,13 @@ impl BuiltLayer {
                 outputs,
                 kernel,
             } => Self::Conv(Conv2d::new(params, name, inputs, outputs, kernel, 1)?),
-            Layer::Depthwise { channels, kernel } => Self::Conv(Conv2d::new(
-                params, name, channels, channels, kernel, channels,
-            )?),
+            Layer::Depthwise { channels, kernel } => {
+                Self::Conv(Conv2d::new(params, name, channels, channels, kernel, channels)?)
+            }
             Layer::Silu => Self::Silu,
-            Layer::Norm { channels, weight } => Self::Norm(GroupNorm::new(
-                params,
-                &position.to_string(),
-                channels,
-                weight,
-            )?),
+            Layer::Norm { channels, weight } => {
+                Self::Norm(GroupNorm::new(params, &position.to_string(), channels, weight)?)
+            }
         })
     }
 
@@ -96,11 +93,7 @@ pub(super) struct ConvStack {
 }
 
 impl ConvStack {
-    pub(super) fn new(
-        layers: &[Layer],
-        rng: &mut RunRng,
-        device: Device,
-    ) -> Result<Self, TchError> {
+    pub(super) fn new(layers: &[Layer], rng: &mut RunRng, device: Device) -> Result<Self, TchError> {
         let mut params = ParamSet::new(device);
         let built = layers
             .iter()
@@ -108,10 +101,7 @@ impl ConvStack {
             .map(|(position, &layer)| BuiltLayer::new(layer, position, &mut params))
             .collect::<Result<_, _>>()?;
         params.initialise(rng)?;
-        Ok(Self {
-            layers: built,
-            params,
-        })
+        Ok(Self { layers: built, params })
     }
 }
 
@@ -129,9 +119,6 @@ impl SeedModule for ConvStack {
     }
 
     fn macs(&self, positions: u64) -> u64 {
-        self.layers
-            .iter()
-            .map(|layer| layer.macs() * positions)
-            .sum()
+        self.layers.iter().map(|layer| layer.macs() * positions).sum()
     }
 }

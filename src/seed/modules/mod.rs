@@ -127,20 +127,11 @@ impl Blueprint for CnnBlueprint {
             Self::Noop => 0,
             Self::Norm => NormModule::param_count(dim),
             Self::Attention => SqueezeExcite::param_count(dim),
-            _ => self
-                .layers(dim)
-                .iter()
-                .map(|layer| layer.param_count())
-                .sum(),
+            _ => self.layers(dim).iter().map(|layer| layer.param_count()).sum(),
         }
     }
 
-    fn build(
-        &self,
-        dim: i64,
-        rng: &mut RunRng,
-        device: Device,
-    ) -> Result<Box<dyn SeedModule>, BlueprintError> {
+    fn build(&self, dim: i64, rng: &mut RunRng, device: Device) -> Result<Box<dyn SeedModule>, BlueprintError> {
         Ok(match self {
             Self::Noop => Box::new(Noop {
                 params: ParamSet::new(device),

@@ -22,31 +22,16 @@ pub(super) struct GroupNorm {
 }
 
 impl GroupNorm {
-    pub(super) fn new(
-        params: &mut ParamSet,
-        name: &str,
-        channels: i64,
-        weight: f32,
-    ) -> Result<Self, TchError> {
+    pub(super) fn new(params: &mut ParamSet, name: &str, channels: i64, weight: f32) -> Result<Self, TchError> {
         Ok(Self {
             groups: groups(channels),
-            weight: params.add(
-                format!("{name}.weight"),
-                &[channels],
-                Init::Constant(weight),
-            )?,
+            weight: params.add(format!("{name}.weight"), &[channels], Init::Constant(weight))?,
             bias: params.add(format!("{name}.bias"), &[channels], Init::Constant(0.0))?,
         })
     }
 
     pub(super) fn forward(&self, x: &Tensor) -> Result<Tensor, TchError> {
-        x.f_group_norm(
-            self.groups,
-            Some(&self.weight),
-            Some(&self.bias),
-            NORM_EPS,
-            true,
-        )
+        x.f_group_norm(self.groups, Some(&self.weight), Some(&self.bias), NORM_EPS, true)
     }
 }
 
@@ -78,11 +63,7 @@ impl NormModule {
         let strength = params.add("strength", &[1], Init::Constant(0.0))?;
         let norm = GroupNorm::new(&mut params, "norm", dim, 1.0)?;
         params.initialise(rng)?;
-        Ok(Self {
-            strength,
-            norm,
-            params,
-        })
+        Ok(Self { strength, norm, params })
     }
 }
 

@@ -27,19 +27,10 @@ fn parameter_counts_are_those_of_the_table() {
         ("norm", [3, 5, 9, 17, 33, 65, 129, 257]),
         ("attention", [3, 6, 12, 40, 144, 544, 2_112, 8_320]),
         ("depthwise", [12, 26, 60, 152, 432, 1_376, 4_800, 17_792]),
-        (
-            "bottleneck",
-            [594, 612, 648, 720, 864, 1_152, 4_480, 17_664],
-        ),
+        ("bottleneck", [594, 612, 648, 720, 864, 1_152, 4_480, 17_664]),
         ("conv_small", [3, 8, 24, 80, 288, 1_088, 4_224, 16_640]),
-        (
-            "conv_light",
-            [11, 40, 152, 592, 2_336, 9_280, 36_992, 147_712],
-        ),
-        (
-            "conv_heavy",
-            [22, 80, 304, 1_184, 4_672, 18_560, 73_984, 295_424],
-        ),
+        ("conv_light", [11, 40, 152, 592, 2_336, 9_280, 36_992, 147_712]),
+        ("conv_heavy", [22, 80, 304, 1_184, 4_672, 18_560, 73_984, 295_424]),
     ];
     let registry = BlueprintRegistry::default();
 
@@ -47,11 +38,7 @@ fn parameter_counts_are_those_of_the_table() {
         let blueprint = registry.get(registry.index_of(id).unwrap()).unwrap();
         for (width, count) in WIDTHS.into_iter().zip(counts) {
             assert_eq!(blueprint.param_count(width), count, "{id} at {width}");
-            assert_eq!(
-                build(id, width, 0).params().count(),
-                count,
-                "{id} built at {width}"
-            );
+            assert_eq!(build(id, width, 0).params().count(), count, "{id} built at {width}");
         }
     }
 }
@@ -63,10 +50,7 @@ fn gate_parameter_counts_are_those_of_the_table() {
     for (width, count) in WIDTHS.into_iter().zip(counts) {
         let mut rng = RunRng::new(0, Domain::SeedInit, &[]);
         let gate = GateNetwork::new(width, &mut rng, Device::Cpu).unwrap();
-        assert_eq!(
-            (GateNetwork::param_count(width), gate.params().count()),
-            (count, count)
-        );
+        assert_eq!((GateNetwork::param_count(width), gate.params().count()), (count, count));
     }
 }
 
@@ -98,11 +82,7 @@ fn groups_leave_at_least_sixteen_channels_each() {
 fn noop_has_no_residual_and_no_parameters() {
     let noop = build("noop", 8, 0);
 
-    assert!(
-        noop.delta(&random_features(2, 8, 4), Mode::Train)
-            .unwrap()
-            .is_none()
-    );
+    assert!(noop.delta(&random_features(2, 8, 4), Mode::Train).unwrap().is_none());
     assert_eq!(noop.params().count(), 0);
 }
 
@@ -111,10 +91,7 @@ fn noop_has_no_residual_and_no_parameters() {
 fn every_seed_is_born_as_identity_and_alive() {
     tch::manual_seed(7);
     let registry = BlueprintRegistry::default();
-    for (_, blueprint) in registry
-        .iter()
-        .filter(|(_, blueprint)| blueprint.param_count(8) > 0)
-    {
+    for (_, blueprint) in registry.iter().filter(|(_, blueprint)| blueprint.param_count(8) > 0) {
         for width in WIDTHS {
             let sides: &[i64] = if width >= 32 { &[8, 1] } else { &[8] };
             for &side in sides {
@@ -138,10 +115,7 @@ fn assert_born_alive(module: &dyn SeedModule, width: i64, side: i64, id: &str) {
         let h = random_features(4, width, side);
         let delta = module.delta(&h, Mode::Train).unwrap().unwrap();
         assert_eq!(delta.size(), h.size());
-        assert!(
-            is_channels_last(&delta),
-            "{id} at width {width}, side {side}"
-        );
+        assert!(is_channels_last(&delta), "{id} at width {width}, side {side}");
         if step == 0 {
             assert_eq!(largest(&delta), 0.0, "{id} at width {width}");
         }

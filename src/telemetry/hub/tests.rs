@@ -54,10 +54,7 @@ impl Sink for Probe {
 }
 
 fn hub_with(sinks: Vec<Probe>) -> TelemetryHub {
-    let sinks = sinks
-        .into_iter()
-        .map(|sink| Box::new(sink) as Box<dyn Sink>)
-        .collect();
+    let sinks = sinks.into_iter().map(|sink| Box::new(sink) as Box<dyn Sink>).collect();
     TelemetryHub::start(&run_info(), sinks).unwrap()
 }
 
@@ -98,18 +95,9 @@ fn a_flush_orders_by_scope_then_production_and_numbers_without_gaps() {
     let (sink, seen) = probe(SinkClass::Durable);
     let (mut hub, mut outbox) = (hub_with(vec![sink]), outbox());
 
-    outbox.push(Event::env(
-        examples::context_at(1, 0, 1),
-        examples::env_step(),
-    ));
-    outbox.push(Event::env(
-        examples::context_at(0, 0, 1),
-        examples::env_step(),
-    ));
-    outbox.push(Event::env(
-        examples::context_at(0, 0, 1),
-        examples::decision(),
-    ));
+    outbox.push(Event::env(examples::context_at(1, 0, 1), examples::env_step()));
+    outbox.push(Event::env(examples::context_at(0, 0, 1), examples::env_step()));
+    outbox.push(Event::env(examples::context_at(0, 0, 1), examples::decision()));
     outbox.push(Event::run(examples::note()));
     hub.flush(&mut outbox);
     hub.finish(completed());
@@ -141,10 +129,7 @@ fn the_health_of_the_sinks_follows_every_round() {
     hub.flush(&mut outbox);
     hub.finish(completed());
 
-    assert_eq!(
-        kinds(&seen),
-        ["round_finished", "telemetry_health", "run_finished"]
-    );
+    assert_eq!(kinds(&seen), ["round_finished", "telemetry_health", "run_finished"]);
 }
 
 /// Check C16, first half.
@@ -239,14 +224,9 @@ fn a_sink_that_cannot_start_stops_the_run_by_name() {
     let (mut sink, _) = probe(SinkClass::Durable);
     sink.fails_to_start = true;
 
-    let error = TelemetryHub::start(&run_info(), vec![Box::new(sink)])
-        .err()
-        .unwrap();
+    let error = TelemetryHub::start(&run_info(), vec![Box::new(sink)]).err().unwrap();
 
-    assert_eq!(
-        error.to_string(),
-        "telemetry sink `probe` could not start: no room"
-    );
+    assert_eq!(error.to_string(), "telemetry sink `probe` could not start: no room");
 }
 
 #[test]

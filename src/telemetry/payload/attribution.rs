@@ -36,7 +36,9 @@ pub struct CounterfactualMatrix {
     pub coverage: Coverage,
     pub dropped: Vec<BigInteger>,
     pub total_ms: Num,
-    pub extra_ms: Num,
+    /// Forward cost of the pass as it ran, and of one whole forward per configuration, in floating-point operations.
+    pub val_flops: u64,
+    pub val_flops_naive: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

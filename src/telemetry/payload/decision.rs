@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::seed::{
-    AlphaCurveAction, AlphaSpeed, FailureReason, GerminationStyle, LifecycleCommand, LifecycleOp,
-    SlotId, Tempo,
+    AlphaCurveAction, AlphaSpeed, FailureReason, GerminationStyle, LifecycleCommand, LifecycleOp, SlotId, Tempo,
 };
 use crate::telemetry::encoding::{ActionId, Num, by_name, by_name_if_any};
 
@@ -15,31 +14,15 @@ use crate::telemetry::encoding::{ActionId, Num, by_name, by_name_if_any};
 pub struct Choice {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blueprint: Option<String>,
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        with = "by_name_if_any"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "by_name_if_any")]
     pub style: Option<GerminationStyle>,
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        with = "by_name_if_any"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "by_name_if_any")]
     pub tempo: Option<Tempo>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alpha_target: Option<Num>,
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        with = "by_name_if_any"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "by_name_if_any")]
     pub alpha_speed: Option<AlphaSpeed>,
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        with = "by_name_if_any"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "by_name_if_any")]
     pub alpha_curve: Option<AlphaCurveAction>,
 }
 
@@ -78,9 +61,9 @@ impl Choice {
                 alpha_curve: Some(curve),
                 ..Self::default()
             },
-            LifecycleCommand::Wait
-            | LifecycleCommand::Fossilize { .. }
-            | LifecycleCommand::Advance { .. } => Self::default(),
+            LifecycleCommand::Wait | LifecycleCommand::Fossilize { .. } | LifecycleCommand::Advance { .. } => {
+                Self::default()
+            }
         }
     }
 }

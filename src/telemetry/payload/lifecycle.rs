@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::seed::{
-    AlphaCurve, GateLevel, GateResult, GerminationStyle, Initiator, PruneReason, SeedStage, Tempo,
-};
+use crate::seed::{AlphaCurve, GateLevel, GateResult, GerminationStyle, Initiator, PruneReason, SeedStage, Tempo};
 use crate::telemetry::encoding::{ActionId, Num, by_name, by_name_if_any};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,11 +44,7 @@ pub struct SeedStageChanged {
     /// Spent in `from`.
     pub epochs_in_stage: u32,
     pub accuracy_delta: Num,
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        with = "by_name_if_any"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "by_name_if_any")]
     pub curve: Option<AlphaCurve>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gradient_ratio: Option<Num>,

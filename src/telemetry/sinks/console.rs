@@ -166,9 +166,9 @@ fn event_line(event: &Event) -> Option<String> {
             format!("gate {} {verdict}", gate.gate)
         }
         Payload::SeedFossilized(seed) => {
-            let gain = seed.contribution.map_or_else(String::new, |points| {
-                format!(", contributes {:+.2} points", points.0)
-            });
+            let gain = seed
+                .contribution
+                .map_or_else(String::new, |points| format!(", contributes {:+.2} points", points.0));
             format!("fossilized {}{gain}", seed.blueprint)
         }
         Payload::SeedPruned(seed) => format!("pruned by {} ({})", seed.initiator, seed.reason),
@@ -196,9 +196,7 @@ fn event_line(event: &Event) -> Option<String> {
         | Payload::Interactions(_)
         | Payload::RoundFinished(_) => return None,
     };
-    let env = event
-        .env
-        .map_or_else(String::new, |env| format!("env {env} "));
+    let env = event.env.map_or_else(String::new, |env| format!("env {env} "));
     let seed = event
         .seed_id
         .as_ref()

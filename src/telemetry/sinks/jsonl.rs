@@ -79,13 +79,10 @@ impl JsonLinesSink {
 
     fn is_due(&self, events: &[Arc<Event>]) -> bool {
         self.pending.len() >= BUFFER_BYTES
-            || self
-                .written_at
-                .is_none_or(|at| at.elapsed() >= FLUSH_INTERVAL)
-            || events.iter().any(|event| {
-                event.severity >= Severity::Error
-                    || matches!(event.payload, Payload::RoundFinished(_))
-            })
+            || self.written_at.is_none_or(|at| at.elapsed() >= FLUSH_INTERVAL)
+            || events
+                .iter()
+                .any(|event| event.severity >= Severity::Error || matches!(event.payload, Payload::RoundFinished(_)))
     }
 }
 
@@ -243,9 +240,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("events.jsonl"), "precious").unwrap();
 
-        let error = JsonLinesSink::default()
-            .start(&run_info(folder.path()))
-            .unwrap_err();
+        let error = JsonLinesSink::default().start(&run_info(folder.path())).unwrap_err();
 
         assert!(error.to_string().contains("events.jsonl"), "{error}");
     }

@@ -1,0 +1,6 @@
+//! What a program that extends the engine usually names.
+
+pub use crate::SimicPlugins;
+pub use crate::env::{EnvId, EpisodeStats, Experiment, RunClock, SeedSlots, TrainMetrics, ValMetrics};
+pub use crate::run::drive;
+pub use crate::schedule::*;

@@ -1,0 +1,184 @@
+//! The beginning and the end of a run's record: its directory and manifest, and the host that never grew.
+
+use std::path::PathBuf;
+
+use bevy_app::App;
+use bevy_ecs::prelude::*;
+
+use super::{Libraries, Manifest, Resolved, RunDirectory, drive};
+use crate::SimicPlugins;
+use crate::env::{Backend, EnvId, EnvPool, EpisodeStats, Experiment, HostParams, LoadedData, RunClock, ValMetrics};
+use crate::health::{EngineError, Failure, Position, RunHealth};
+use crate::scenario::{MatmulPrecision, OptimizerConfig, TelemetryLevel};
+use crate::telemetry::{
+    BaselineMeasured, BigInteger, DatasetInfo, Event, Num, RunStarted, Sinks, TaskKind, TelemetryHub, TelemetryOutbox,
+};
+use crate::training::TrainingPrecision;
+use crate::validation::TestResult;
+
+/// What the run directory records of how the run was asked for.
+#[derive(Resource, Clone, Debug)]
+pub struct RunRequest {
+    /// Folder in which the run's own is made.
+    pub root: PathBuf,
+    pub scenario_path: Option<PathBuf>,
+    /// The scenario file, verbatim.
+    pub source: String,
+    /// The scenario with every default and override.
+    pub resolved: String,
+}
+
+/// Where the run is recorded, once it has begun.
+#[derive(Resource, Clone, Debug)]
+pub struct RunFolder(pub RunDirectory);
+
+/// Creates the run directory, starts the sinks and tells what is about to be played (spec 06 U8). The first thing that
+/// a run writes: everything that can be wrong with a scenario has been found by now.
+pub fn announce(world: &mut World) -> Result<(), EngineError> {
+    begin(world).map_err(|failure| EngineError {
+        phase: "start-up",
+        position: Position::default(),
+        failure,
+    })
+}
+
+fn begin(world: &mut World) -> Result<(), Failure> {
+    let request = world.resource::<RunRequest>().clone();
+    let scenario = world.resource::<Experiment>().scenario.clone();
+    let directory = RunDirectory::create(
+        &request.root,
+        &scenario.name,
+        request.source.as_bytes(),
+        &request.resolved,
+    )?;
+    let started = run_started(world, directory.scenario_hash());
+    manifest(world, &request, &directory, &started).write(directory.path())?;
+    let sinks = world.resource_mut::<Sinks>().take();
+    let hub = TelemetryHub::start(&directory.info(), sinks)?;
+    world.insert_resource(hub);
+    world.insert_resource(RunFolder(directory));
+    world.resource_scope(|world, mut hub: Mut<TelemetryHub>| {
+        let mut outbox = world.resource_mut::<TelemetryOutbox>();
+        outbox.push(Event::run(started));
+        hub.flush(&mut outbox);
+    });
+    Ok(())
+}
+
+fn manifest(world: &World, request: &RunRequest, directory: &RunDirectory, started: &RunStarted) -> Manifest {
+    let experiment = world.resource::<Experiment>();
+    let resolved = Resolved {
+        amp_dtype: started.amp_dtype.clone(),
+        matmul_precision: started.matmul_precision.clone(),
+        deterministic: started.deterministic,
+    };
+    let libraries = Libraries {
+        tch: TCH_VERSION.into(),
+        libtorch: LIBTORCH_VERSION.into(),
+    };
+    let dataset = started.dataset.clone();
+    let mut manifest = Manifest::new(directory, experiment.scenario.run.seed, libraries, resolved, dataset);
+    manifest.scenario_path.clone_from(&request.scenario_path);
+    manifest.threads.env_workers = world.resource::<EnvPool>().threads();
+    manifest.threads.intra_op = 1;
+    manifest
+}
+
+/// The versions that this build links (Cargo.toml pins tch, and tch its libtorch).
+const TCH_VERSION: &str = "0.24";
+const LIBTORCH_VERSION: &str = "2.11.0";
+
+fn run_started(world: &mut World, scenario_hash: &str) -> RunStarted {
+    let host_params = world
+        .query::<&HostParams>()
+        .iter(world)
+        .next()
+        .map_or(0, |params| params.0);
+    let (experiment, data) = (world.resource::<Experiment>(), world.resource::<LoadedData>());
+    let (scenario, task) = (&experiment.scenario, &experiment.task);
+    let precision = world.resource::<TrainingPrecision>().0;
+    RunStarted {
+        scenario: scenario.name.clone(),
+        scenario_hash: scenario_hash.into(),
+        task: task.name.clone(),
+        task_kind: TaskKind::Classification,
+        controller: scenario.policy.controller.clone(),
+        n_envs: scenario.run.n_envs as u32,
+        n_rounds: scenario.run.rounds,
+        max_steps: task.max_steps,
+        n_episodes: u64::from(scenario.run.rounds) * scenario.run.n_envs as u64,
+        slots: experiment.layout.slots().iter().map(|spec| spec.slot).collect(),
+        max_seeds: (task.max_seeds > 0).then_some(task.max_seeds),
+        host_params,
+        lr: Num(match task.host_opt {
+            OptimizerConfig::Sgd { lr, .. } | OptimizerConfig::AdamW { lr, .. } => lr,
+        }),
+        max_grad_norm_host: task.max_grad_norm.map(Num),
+        seed: BigInteger(scenario.run.seed),
+        env_devices: scenario.run.devices.clone(),
+        amp_enabled: precision.is_some(),
+        amp_dtype: precision.map(|_| "bf16".into()),
+        matmul_precision: match scenario.run.matmul_precision {
+            MatmulPrecision::Highest => "highest".into(),
+            MatmulPrecision::High => "high".into(),
+            MatmulPrecision::Medium => "medium".into(),
+        },
+        deterministic: scenario.run.deterministic,
+        dataset: DatasetInfo {
+            name: data.set.name.clone(),
+            train_n: data.set.train.len() as u64,
+            val_n: data.set.val.len() as u64,
+            test_n: Some(data.set.test.len() as u64),
+            hash: data.set.hash.clone(),
+        },
+        start_round: experiment.rounds.start,
+        fallbacks: world.resource::<Backend>().fallbacks.clone(),
+    }
+}
+
+/// Plays the best env's best episode again with a controller that only waits: the same host, data and order, never
+/// grown. A configuration of the same loop, without a record of its own.
+pub fn measure_control(world: &mut World) {
+    if world.resource::<RunHealth>().failure.is_some() || !world.contains_resource::<TelemetryHub>() {
+        return;
+    }
+    let Some(best) = world.resource::<TelemetryHub>().live().best_episode().copied() else {
+        return;
+    };
+    let mut experiment = world.resource::<Experiment>().clone();
+    experiment.scenario.policy.controller = "wait".into();
+    experiment.scenario.telemetry.level = TelemetryLevel::Off;
+    experiment.envs = vec![best.env as usize];
+    experiment.rounds = best.round..best.round + 1;
+    match play_control(experiment) {
+        Ok(baseline) => world.resource_scope(|world, mut hub: Mut<TelemetryHub>| {
+            let mut outbox = world.resource_mut::<TelemetryOutbox>();
+            outbox.push(Event::run(baseline));
+            hub.flush(&mut outbox);
+        }),
+        Err(error) => tracing::warn!("the host that never grew could not be measured: {error}"),
+    }
+}
+
+fn play_control(experiment: Experiment) -> Result<BaselineMeasured, EngineError> {
+    let mut app = App::new();
+    app.add_plugins(SimicPlugins::unrecorded()).insert_resource(experiment);
+    drive(&mut app)?;
+    let world = app.world_mut();
+    let steps = world.resource::<RunClock>().length().max_steps;
+    let mut envs = world.query_filtered::<(&ValMetrics, &EpisodeStats, &TestResult, &HostParams), With<EnvId>>();
+    let (val, stats, test, params) = envs.single(world).map_err(|error| EngineError {
+        phase: "control",
+        position: Position::default(),
+        failure: error.into(),
+    })?;
+    Ok(BaselineMeasured {
+        val_accuracy: Num(val.accuracy_percent),
+        val_loss: Num(val.loss),
+        best_val_accuracy: Num(stats.best_accuracy_percent),
+        test_accuracy: test.0.map(|(accuracy, _)| Num(accuracy)),
+        test_loss: test.0.map(|(_, loss)| Num(loss)),
+        steps,
+        params: params.0,
+    })
+}

@@ -1,0 +1,392 @@
+//! What a run tells: systems that turn the envs' plain numbers into events and hand them to the hub (spec 06 E3, N1, N5).
+
+use std::time::Instant;
+
+use bevy_app::{App, Plugin};
+use bevy_ecs::prelude::*;
+use bevy_ecs::query::QueryData;
+use bevy_ecs::system::SystemParam;
+
+use super::announce::{announce, measure_control};
+use crate::controller::{Chosen, CommandStatus, Head, Masks, OPS, Outcome, SlotReports};
+use crate::env::{
+    EnvId, EpisodeStats, Experiment, GradReport, HostParams, LoadedData, RunClock, SeedSlots, TrainMetrics, ValMetrics,
+};
+use crate::health::record_failure;
+use crate::scenario::AttributionStrategy;
+use crate::schedule::{RoundEnd, RoundStart, Shutdown, Startup, StepEnd, Work};
+use crate::seed::{BlueprintRegistry, Growth, LifecycleOp};
+use crate::telemetry::{
+    self as events, BigInteger, Choice, CoalitionRow, Coverage, EnvContext, EnvStatusTracker, EpisodeEnd,
+    EpisodeFinished, Event, GrowthCounts, Num, OpCounts, PairInteraction, PerfRound, RoundFinished, SeedRow,
+    ShapleyMethod, ShapleyValue, TelemetryHub, TelemetryOutbox, refusal_code, statistics,
+};
+use crate::torch::HostSyncCounter;
+use crate::validation::{Counterfactual, CounterfactualMatrix, TestResult, ValPlan};
+
+/// Follows each env's accuracy for the one word that people read.
+#[derive(Component, Default)]
+pub struct StatusTracker(EnvStatusTracker);
+
+/// When the round began, and what had been read from devices by then.
+#[derive(Resource)]
+pub struct RoundStarted {
+    at: Instant,
+    reads: u64,
+}
+
+/// Mean final accuracy of each round so far, percent.
+#[derive(Resource, Default)]
+pub struct RoundHistory(Vec<f64>);
+
+/// Records a run in its own directory.
+pub struct RecordPlugin;
+
+impl Plugin for RecordPlugin {
+    fn build(&self, app: &mut App) {
+        app.register_required_components::<EnvId, StatusTracker>();
+        app.init_resource::<RoundHistory>()
+            .insert_resource(RoundStarted {
+                at: Instant::now(),
+                reads: 0,
+            })
+            .add_systems(Startup, announce.pipe(record_failure).in_set(Work::Announce))
+            .add_systems(RoundStart, begin_record.in_set(Work::BeginRound))
+            .add_systems(StepEnd, emit_step.in_set(Work::EmitStep))
+            .add_systems(RoundEnd, finish_episodes.in_set(Work::FinishEpisodes))
+            .add_systems(RoundEnd, round_stats.in_set(Work::RoundStats))
+            .add_systems(Shutdown, measure_control.in_set(Work::MeasureControl));
+    }
+}
+
+fn begin_record(
+    mut started: ResMut<RoundStarted>,
+    mut trackers: Query<&mut StatusTracker>,
+    syncs: Res<HostSyncCounter>,
+) {
+    *started = RoundStarted {
+        at: Instant::now(),
+        reads: syncs.count(),
+    };
+    for mut tracker in &mut trackers {
+        tracker.0 = EnvStatusTracker::default();
+    }
+}
+
+/// What every record of an env needs around it.
+#[derive(SystemParam)]
+pub struct Desk<'w> {
+    clock: Res<'w, RunClock>,
+    experiment: Res<'w, Experiment>,
+    data: Res<'w, LoadedData>,
+    blueprints: Res<'w, BlueprintRegistry>,
+    outbox: ResMut<'w, TelemetryOutbox>,
+    hub: ResMut<'w, TelemetryHub>,
+}
+
+impl Desk<'_> {
+    fn context(&self, id: &EnvId) -> EnvContext {
+        self.experiment.context(id, &self.clock)
+    }
+
+    fn flush(&mut self) {
+        self.hub.flush(&mut self.outbox);
+    }
+}
+
+/// The plain data of an env that its records are made of.
+#[derive(QueryData)]
+#[query_data(mutable)]
+pub struct RecordedEnv {
+    id: &'static EnvId,
+    train: &'static TrainMetrics,
+    val: &'static ValMetrics,
+    gradients: &'static GradReport,
+    stats: &'static EpisodeStats,
+    slots: &'static SeedSlots,
+    host: &'static HostParams,
+    reports: &'static SlotReports,
+    masks: &'static Masks,
+    chosen: &'static Chosen,
+    outcome: &'static Outcome,
+    plan: &'static ValPlan,
+    counterfactual: &'static Counterfactual,
+    test: &'static TestResult,
+    status: &'static mut StatusTracker,
+}
+
+fn emit_step(mut envs: Query<RecordedEnv>, mut desk: Desk) {
+    for mut env in &mut envs {
+        let success = desk.experiment.task.success_accuracy;
+        let status = env.status.0.update(env.val.accuracy_percent, Some(success));
+        let context = desk.context(env.id);
+        if desk.outbox.wants_rows_of(context.step) {
+            let row = env_step(&env, status, context.step);
+            desk.outbox.push(Event::env(context, row));
+            if let Some(decision) = decision(&env, &desk, context) {
+                desk.outbox.push(decision);
+            }
+        }
+        if let Some(matrix) = &env.counterfactual.matrix {
+            desk.outbox.push(Event::env(context, matrix_event(matrix, env.plan)));
+            if let Some(pairs) = interactions(&env, matrix) {
+                desk.outbox.push(Event::env(context, pairs));
+            }
+            if let Some(shapley) = shapley(&env, matrix, desk.clock.is_last_step()) {
+                desk.outbox.push(Event::env(context, shapley));
+            }
+        }
+    }
+    desk.flush();
+}
+
+fn growth(env: &RecordedEnvItem) -> Growth {
+    Growth::of(
+        env.host.0,
+        env.slots.records().flatten().map(|seed| (seed.stage, seed.params())),
+    )
+}
+
+fn env_step(env: &RecordedEnvItem, status: events::EnvStatus, step: u32) -> events::EnvStep {
+    let growth = growth(env);
+    events::EnvStep {
+        train_loss: Num(env.train.loss),
+        train_accuracy: Num(env.train.accuracy_percent),
+        val_loss: Num(env.val.loss),
+        val_accuracy: Num(env.val.accuracy_percent),
+        host_grad_norm: env.gradients.host.norm().map(Num),
+        params_total: growth.total_params(),
+        params_seeds_active: growth.live_params,
+        params_fossilized: growth.fossil_params,
+        growth_ratio: Num(growth.growth_ratio()),
+        best_accuracy: Num(env.stats.best_accuracy_percent),
+        steps_since_best: step - env.stats.best_step,
+        status,
+        seeds: env.reports.0.iter().flatten().map(SeedRow::from).collect(),
+    }
+}
+
+fn decision(env: &RecordedEnvItem, desk: &Desk, context: EnvContext) -> Option<Event> {
+    let (chosen, masks) = (env.chosen.0.as_ref()?, env.masks.0.as_ref()?);
+    let command = &chosen.command;
+    let reason = match &env.outcome.status {
+        CommandStatus::Executed => None,
+        CommandStatus::Rejected(reason) => Some(reason),
+    };
+    let forced = masks.forced_heads(&chosen.indices);
+    let slot = command.slot().and_then(|slot| desk.experiment.layout.id_at(slot));
+    let age = command
+        .slot()
+        .and_then(|slot| env.reports.0.get(slot)?.as_ref()?.contribution_age);
+    let payload = events::Decision {
+        op: command.op(),
+        slot,
+        success: reason.is_none(),
+        blocked: reason.map(|reason| refusal_code(reason).into()),
+        effective_op: env.outcome.effective_op,
+        forced: Head::ALL
+            .iter()
+            .zip(forced)
+            .filter(|(_, forced)| *forced)
+            .map(|(head, _)| (head.to_string(), true))
+            .collect(),
+        scripted: false,
+        choice: Choice::of(command, |index| desk.blueprints.name_of(index).into()),
+        op_mask: (0..OPS).map(|op| masks.ops().contains(op)).collect(),
+        reason: Some(chosen.reason.to_string()),
+        contribution_age: age,
+        action_id: context.action_id(),
+    };
+    let event = Event::env(context, payload);
+    Some(match reason {
+        Some(reason) => event.message(reason.to_string()),
+        None => event,
+    })
+}
+
+fn matrix_event(matrix: &CounterfactualMatrix, plan: &ValPlan) -> events::CounterfactualMatrix {
+    let players = &matrix.identity.players;
+    let is_full = matrix.masks.len() == 1 << players.len();
+    let row = |index: usize| CoalitionRow {
+        mask: BigInteger(matrix.masks[index]),
+        accuracy: Num(matrix.accuracy[index]),
+        loss: Num(matrix.loss[index]),
+        discordant: Some((matrix.discordant[index].0.into(), matrix.discordant[index].1.into())),
+    };
+    events::CounterfactualMatrix {
+        slots: players.iter().map(|player| player.slot).collect(),
+        seed_ids: players.iter().map(|player| player.seed_id.clone()).collect(),
+        alphas: players.iter().map(|player| Num(player.alpha)).collect(),
+        rows: (0..matrix.masks.len()).map(row).collect(),
+        samples: matrix.samples,
+        coverage: match matrix.identity.strategy {
+            _ if is_full => Coverage::Full,
+            AttributionStrategy::AblationOnly => Coverage::Ablation,
+            _ => Coverage::Sampled,
+        },
+        dropped: Vec::new(),
+        total_ms: Num(plan.elapsed.as_secs_f64() * 1e3),
+        val_flops: plan.flops.tree * matrix.samples,
+        val_flops_naive: plan.flops.naive * matrix.samples,
+    }
+}
+
+fn interactions(env: &RecordedEnvItem, matrix: &CounterfactualMatrix) -> Option<events::Interactions> {
+    let slot = |player: usize| matrix.identity.players[player].slot;
+    let attribution = env.counterfactual.attribution.as_ref()?;
+    let pairs: Vec<_> = attribution
+        .interactions
+        .iter()
+        .filter_map(|pair| {
+            let (a, b) = pair.players;
+            Some(PairInteraction {
+                a: slot(a),
+                b: slot(b),
+                value: Num(pair.solo?),
+            })
+        })
+        .collect();
+    (!pairs.is_empty()).then_some(events::Interactions { pairs })
+}
+
+/// At the end of an episode: how the players share what they add together.
+fn shapley(env: &RecordedEnvItem, matrix: &CounterfactualMatrix, is_last_step: bool) -> Option<events::Shapley> {
+    let plan = env.plan.plan.as_ref().filter(|_| is_last_step)?;
+    let values = matrix.shapley(&plan.permutations)?;
+    let players = &matrix.identity.players;
+    let all = matrix.masks.first().and_then(|&mask| matrix.get(mask))?.accuracy;
+    let none = matrix.get(0)?.accuracy;
+    let is_exact = values.iter().all(|value| value.exact);
+    Some(events::Shapley {
+        slots: players.iter().map(|player| player.slot).collect(),
+        seed_ids: players.iter().map(|player| player.seed_id.clone()).collect(),
+        efficiency_gap: Num(values.iter().map(|value| value.value).sum::<f64>() - (all - none)),
+        method: if is_exact {
+            ShapleyMethod::Exact
+        } else {
+            ShapleyMethod::Permutation
+        },
+        values: values
+            .iter()
+            .map(|value| ShapleyValue {
+                mean: Num(value.value),
+                std: Num(value.standard_error.unwrap_or(f64::NAN)),
+                n: value.pairs as u32,
+            })
+            .collect(),
+    })
+}
+
+fn counts(by_op: &[u32; LifecycleOp::ALL.len()]) -> OpCounts {
+    let of = |op: LifecycleOp| by_op[op.code()];
+    OpCounts {
+        wait: of(LifecycleOp::Wait),
+        germinate: of(LifecycleOp::Germinate),
+        set_alpha_target: of(LifecycleOp::SetAlphaTarget),
+        prune: of(LifecycleOp::Prune),
+        fossilize: of(LifecycleOp::Fossilize),
+        advance: of(LifecycleOp::Advance),
+    }
+}
+
+fn growth_counts(stats: &EpisodeStats) -> GrowthCounts {
+    GrowthCounts {
+        germinated: stats.germinated,
+        fossilized: stats.fossilized,
+        pruned: stats.pruned,
+        ops: counts(&stats.attempted),
+        ops_ok: counts(&stats.succeeded),
+    }
+}
+
+fn finish_episodes(envs: Query<RecordedEnvReadOnly>, mut desk: Desk) {
+    let success = desk.experiment.task.success_accuracy;
+    for env in &envs {
+        let growth = Growth::of(
+            env.host.0,
+            env.slots.records().flatten().map(|seed| (seed.stage, seed.params())),
+        );
+        let final_accuracy = env.val.accuracy_percent;
+        let attribution = env.counterfactual.attribution.as_ref();
+        let payload = EpisodeFinished {
+            final_accuracy: Num(final_accuracy),
+            committed_accuracy: attribution
+                .and_then(|attribution| attribution.committed_accuracy)
+                .map(Num),
+            final_loss: Num(env.val.loss),
+            best_accuracy: Num(env.stats.best_accuracy_percent),
+            best_step: env.stats.best_step,
+            test_accuracy: env.test.0.map(|(accuracy, _)| Num(accuracy)),
+            test_loss: env.test.0.map(|(_, loss)| Num(loss)),
+            length: desk.clock.step(),
+            end: EpisodeEnd::Horizon,
+            outcome: if final_accuracy >= success {
+                events::Outcome::Success
+            } else {
+                events::Outcome::Timeout
+            },
+            param_ratio: Num(growth.parameter_ratio()),
+            contributing: env.stats.contributing,
+            growth: growth_counts(env.stats),
+            blueprints: env.stats.blueprints.clone(),
+        };
+        let context = desk.context(env.id);
+        desk.outbox.push(Event::env(context, payload));
+    }
+    desk.flush();
+}
+
+fn round_stats(
+    envs: Query<(&EnvId, &ValMetrics, &EpisodeStats)>,
+    mut history: ResMut<RoundHistory>,
+    started: Res<RoundStarted>,
+    syncs: Res<HostSyncCounter>,
+    mut desk: Desk,
+) {
+    let mut envs: Vec<_> = envs.iter().collect();
+    envs.sort_unstable_by_key(|(id, ..)| id.index);
+    let accuracies: Vec<f64> = envs.iter().map(|(_, val, _)| val.accuracy_percent).collect();
+    let Some((mean, std)) = statistics::mean_and_std(&accuracies) else {
+        return;
+    };
+    history.0.push(mean);
+    let recent = &history.0[history.0.len().saturating_sub(ROLLING_ROUNDS)..];
+    let mut growth = GrowthCounts::default();
+    for (_, _, stats) in &envs {
+        growth += growth_counts(stats);
+    }
+    let (wall, steps) = (started.at.elapsed().as_secs_f64(), u64::from(desk.clock.step()));
+    let env_steps = steps * envs.len() as u64;
+    let samples = env_steps * desk.data.feed.train_samples() as u64;
+    let cost = desk.hub.take_cost();
+    let rounds_left = desk.experiment.rounds.end - desk.clock.round() - 1;
+    let payload = RoundFinished {
+        accuracy_mean: Num(mean),
+        accuracy_std: Num(std),
+        accuracy_best: Num(envs
+            .iter()
+            .map(|(.., stats)| stats.best_accuracy_percent)
+            .fold(0.0, f64::max)),
+        accuracy_env: accuracies.into_iter().map(Num).collect(),
+        rolling_accuracy: statistics::rolling_mean(recent).map(Num),
+        growth,
+        eta_s: Some(Num(wall * f64::from(rounds_left))),
+        perf: PerfRound {
+            round_wall_s: Num(wall),
+            env_steps_per_s: Num(env_steps as f64 / wall),
+            samples_per_s: Num(samples as f64 / wall),
+            samples,
+            rounds_per_hour: Num(3600.0 / wall),
+            telemetry_ms: Num(cost.telemetry.as_secs_f64() * 1e3),
+            blocked_ms: Num(cost.blocked.as_secs_f64() * 1e3),
+            host_reads: syncs.count() - started.reads,
+            waits: env_steps,
+        },
+    };
+    let round = desk.clock.round();
+    desk.outbox.push(Event::round(round, payload));
+    desk.flush();
+}
+
+/// Rounds that a rolling mean looks back over (spec 06 §2).
+const ROLLING_ROUNDS: usize = 10;
