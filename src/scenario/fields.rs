@@ -191,6 +191,7 @@ const ATTRIBUTION: &[Field] = fields! {
     } => "When contributions are measured.";
     full_factorial_max: integer(0, 12) => "Up to this many seeds `auto` evaluates all 2^n configurations.";
     pairs_max: integer(0, 64) => "Up to this many seeds `auto` evaluates all pairs.";
+    shapley_permutations: integer(0, 1000) => "Sampled orders (an even number) for Shapley values where not all configurations are evaluated.";
     include_fossilized: Kind::Bool => "Measure committed seeds as well.";
     max_fused_rows: at_least(1) => "Most rows of one fused evaluation.";
     velocity_decay: BELOW_ONE => "Weight of the old value in the smoothed change of a contribution.";
