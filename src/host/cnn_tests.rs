@@ -227,3 +227,30 @@ fn weights_are_uniform_within_the_fan_in_bound() {
     let deviation = f64::try_from(weight.std(true)).unwrap();
     assert!((deviation / (bound / 3.0_f64.sqrt()) - 1.0).abs() < 0.01);
 }
+
+/// Blocks of few channels and 1×1 kernels on small batches take other kernels; the values must not show it.
+#[test]
+fn blocks_equal_the_plain_formula_whatever_their_shape() {
+    for (spec, batch) in [
+        (spec(4, 3, 3, 3), 8),
+        (spec(8, 3, 1, 3), 4),
+        (spec(4, 3, 1, 3), 8),
+        (spec(1, 3, 1, 3), 8),
+    ] {
+        let host = build(&spec);
+        let x = images(batch, &spec);
+        let block = &host.blocks()[0];
+        let padding = spec.kernel_size / 2;
+        let plain = x
+            .contiguous()
+            .conv2d(&block.conv.weight.contiguous(), None::<&Tensor>, 1, padding, 1, 1);
+        let mean = plain.mean_dim([0_i64, 2, 3].as_slice(), true, Kind::Float);
+        let variance = (&plain - &mean)
+            .square()
+            .mean_dim([0_i64, 2, 3].as_slice(), true, Kind::Float);
+        let expected = ((&plain - mean) / (variance + 1e-5).sqrt()).relu();
+
+        let features = host.run(0..1, &x, Mode::Train).unwrap();
+        assert!(largest(&(features - expected)) < 1e-4, "{spec:?}");
+    }
+}

@@ -31,18 +31,39 @@ impl GroupNorm {
     }
 
     pub(super) fn forward(&self, x: &Tensor) -> Result<Tensor, TchError> {
+        // libtorch's channels-last kernel vectorises over channels and is many times slower with fewer than this.
+        const FEW_CHANNELS: i64 = 8;
+        if self.weight.size1()? < FEW_CHANNELS {
+            return self.over_whole_sample(x);
+        }
         x.f_group_norm(self.groups, Some(&self.weight), Some(&self.bias), NORM_EPS, true)
     }
-}
 
-impl GroupNorm {
-    /// [`forward`](Self::forward) for a module's own input, which is often detached. libtorch 2.11's channels-last
-    /// backward of a GroupNorm with weights crashes on an input that needs no gradient, so the affine part is applied
-    /// outside.
+    /// [`forward`](Self::forward) for a module's own input, which is often detached: libtorch 2.11's channels-last
+    /// backward of a GroupNorm with weights crashes on an input that needs no gradient.
     fn forward_on_input(&self, x: &Tensor) -> Result<Tensor, TchError> {
+        if self.groups == 1 {
+            return self.over_whole_sample(x);
+        }
         let normalised = x.f_group_norm(self.groups, None::<&Tensor>, None, NORM_EPS, true)?;
         let per_channel = |tensor: &Tensor| tensor.f_view([-1, 1, 1]);
         per_channel(&self.bias)?.f_addcmul(&normalised, &per_channel(&self.weight)?)
+    }
+
+    /// One group is a layer norm over the sample as it lies in memory, with the weights repeated at each position.
+    fn over_whole_sample(&self, x: &Tensor) -> Result<Tensor, TchError> {
+        let (_, channels, height, width) = x.size4()?;
+        let sample = [height, width, channels];
+        let repeat = |tensor: &Tensor| tensor.f_expand(sample, false)?.f_reshape(sample);
+        x.f_permute([0, 2, 3, 1])?
+            .f_layer_norm(
+                sample,
+                Some(&repeat(&self.weight)?),
+                Some(&repeat(&self.bias)?),
+                NORM_EPS,
+                true,
+            )?
+            .f_permute([0, 3, 1, 2])
     }
 }
 

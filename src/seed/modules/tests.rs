@@ -1,8 +1,8 @@
 use tch::{Device, Kind, Tensor};
 
-use super::norm::groups;
-use crate::host::Mode;
-use crate::host::fixtures::largest;
+use super::norm::{GroupNorm, groups};
+use crate::host::fixtures::{largest, perturb};
+use crate::host::{Mode, ParamSet};
 use crate::random::{Domain, RunRng};
 use crate::seed::{BlueprintRegistry, GateNetwork, SeedModule, straight_through};
 use crate::torch::{NoGrad, is_channels_last};
@@ -153,4 +153,25 @@ fn one_key_always_draws_the_same_weights() {
     let weights = |module: &dyn SeedModule| module.params().trainable()[0].tensor.shallow_clone();
     assert!(weights(&*first).equal(&weights(&*second)));
     assert!(!weights(&*first).equal(&weights(&*other)));
+}
+
+/// Few channels take another kernel; the values must not show it.
+#[test]
+fn group_norm_is_the_same_with_few_and_many_channels() {
+    for channels in [1, 4, 8, 32] {
+        let mut params = ParamSet::new(Device::Cpu);
+        let norm = GroupNorm::new(&mut params, "norm", channels, 1.0).unwrap();
+        params.initialise(&mut RunRng::new(0, Domain::SeedInit, &[])).unwrap();
+        perturb(params.trainable());
+        let x = random_features(3, channels, 5);
+
+        let [weight, bias] = [0, 1].map(|index| &params.trainable()[index].tensor);
+        let expected = x
+            .contiguous()
+            .group_norm(groups(channels), Some(weight), Some(bias), 1e-5, true);
+        assert!(
+            largest(&(norm.forward(&x).unwrap() - expected)) < 1e-5,
+            "{channels} channels"
+        );
+    }
 }
