@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::payload::Interactions;
 use super::*;
 use crate::seed::*;
 
