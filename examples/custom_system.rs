@@ -1,0 +1,81 @@
+//! A system of one's own: tells, every tenth step, which env leads and what grows in it.
+//!
+//! Run it with `cargo run --release --example custom_system`.
+
+use bevy_app::{App, Plugin};
+use bevy_ecs::prelude::*;
+use simic_engine::prelude::*;
+use simic_engine::run::{RunPlan, experiment};
+use simic_engine::scenario::{self, Catalog, Input};
+use simic_engine::telemetry::sinks::{ColorChoice, ProgressStyle};
+
+/// Everything that an extension is: a plugin that puts systems into the engine's sets.
+struct LeaderPlugin;
+
+impl Plugin for LeaderPlugin {
+    fn build(&self, app: &mut App) {
+        // After the engine has measured the step and before the controller decides.
+        app.add_systems(Assess, tell_leader.in_set(EngineSet::Observe).after(Work::ReportSlots));
+    }
+}
+
+fn tell_leader(envs: Query<(&EnvId, &ValMetrics, &SeedSlots)>, clock: Res<RunClock>) {
+    if !clock.step().is_multiple_of(10) {
+        return;
+    }
+    let best = envs
+        .iter()
+        .max_by(|a, b| a.1.accuracy_percent.total_cmp(&b.1.accuracy_percent));
+    if let Some((env, metrics, slots)) = best {
+        let seeds: Vec<String> = slots
+            .records()
+            .flatten()
+            .map(|seed| format!("{} {} in {}", seed.stage, seed.identity.blueprint, seed.identity.slot))
+            .collect();
+        println!(
+            "step {:3}: env {} leads with {:.1} % - {}",
+            clock.step(),
+            env.index,
+            metrics.accuracy_percent,
+            if seeds.is_empty() {
+                "nothing grows".into()
+            } else {
+                seeds.join(", ")
+            }
+        );
+    }
+}
+
+const SCENARIO: &str = r#"(
+    name: "custom-system",
+    task: preset("digits_impaired"),
+    run: (rounds: 1, n_envs: 4, max_steps: 40),
+)"#;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let loaded = scenario::load(
+        &Input {
+            label: "custom-system",
+            text: SCENARIO,
+            overrides: &[],
+        },
+        &Catalog::default(),
+    )?;
+    let plan = RunPlan {
+        scenario: loaded.scenario,
+        task: loaded.task,
+        slots: loaded.slots,
+        source: SCENARIO.into(),
+        path: None,
+        out: None,
+        threads: std::thread::available_parallelism()?.get(),
+        progress: ProgressStyle::None,
+        color: ColorChoice::Never,
+    };
+
+    let mut app = App::new();
+    app.add_plugins((SimicPlugins::unrecorded(), LeaderPlugin))
+        .insert_resource(experiment(&plan)?);
+    drive(&mut app)?;
+    Ok(())
+}
