@@ -1,0 +1,212 @@
+//! What an env costs: a training batch, a validation batch of all coalitions, a whole step, at 0 to 3 live seeds.
+//!
+//! Two settings: `digits` (8 envs of `digits_baseline`, batch 64) and `cifar_shaped` (4 envs, 32x32x3 images, blocks of
+//! 8-16-32 channels, batch 512). All envs run on all cores; times are per env.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use bevy_app::App;
+use bevy_ecs::prelude::*;
+use bevy_ecs::schedule::ScheduleLabel;
+use criterion::{BenchmarkGroup, Criterion, criterion_group, criterion_main, measurement::WallTime};
+use simic_engine::env::{Garden, GrowingEnv, RunClock};
+use simic_engine::prelude::*;
+use simic_engine::run::{RunPlan, experiment};
+use simic_engine::scenario::{self, Catalog, Input};
+use simic_engine::seed::{
+    AlphaCurve, AlphaTarget, Change, Effect, GateNetwork, Germination, GerminationStyle, Plan, RampShape, Rules,
+    SeedIdentity, SeedStage, Tempo, germinate,
+};
+use simic_engine::telemetry::sinks::{ColorChoice, ProgressStyle};
+
+const DIGITS: &str = r#"(
+    name: "bench", task: preset("digits_baseline"),
+    run: (rounds: 1, n_envs: 8, max_steps: 100000), policy: (controller: "wait"),
+)"#;
+const CIFAR_SHAPED: &str = r#"(
+    name: "bench",
+    task: preset("synth_baseline", (
+        batch_size: 512, batches_per_step: count(4), val_batch_size: 512, val_batches_per_step: count(2),
+        data: synth_images((train: 2048, val: 1024, test: 512)),
+    )),
+    run: (rounds: 1, n_envs: 4, max_steps: 100000), policy: (controller: "wait"),
+)"#;
+
+/// Envs in the middle of an episode, with `seeds` held at full amplitude in each.
+fn envs(text: &str, blueprint: &'static str, seeds: usize) -> App {
+    let input = Input {
+        label: "bench",
+        text,
+        overrides: &[],
+    };
+    let loaded = scenario::load(&input, &Catalog::default()).expect("the scenario is valid");
+    let plan = RunPlan {
+        scenario: loaded.scenario,
+        task: loaded.task,
+        slots: loaded.slots,
+        source: text.into(),
+        path: None,
+        out: None,
+        threads: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        progress: ProgressStyle::None,
+        color: ColorChoice::Never,
+    };
+    let mut app = App::new();
+    app.add_plugins(SimicPlugins::unrecorded())
+        .insert_resource(experiment(&plan).expect("the slots exist"));
+    let world = app.world_mut();
+    world.run_schedule(Startup);
+    world.resource_mut::<RunClock>().next_round();
+    world.run_schedule(RoundStart);
+    world
+        .run_system_cached_with(grow, (blueprint, seeds))
+        .expect("growth is a system");
+    app
+}
+
+/// Germinates the first `seeds` slots of every env and holds them, past the stages in between.
+fn grow(In((blueprint, seeds)): In<(&'static str, usize)>, mut envs: Query<GrowingEnv>, mut garden: Garden) {
+    let limits = garden.experiment.limits();
+    let index = garden.blueprints.index_of(blueprint).expect("the blueprint exists");
+    for mut env in &mut envs {
+        for slot in 0..seeds {
+            let spec = env.slots.0[slot].spec;
+            let identity = SeedIdentity {
+                seed_id: format!("e0.{}.0", spec.slot),
+                germination: slot as u32,
+                slot: spec.slot,
+                blueprint: blueprint.into(),
+                blueprint_index: index,
+                style: GerminationStyle::SigmoidAdd,
+                tempo: Tempo::Standard,
+                target: AlphaTarget::Full,
+                seed_params: garden
+                    .blueprints
+                    .get(index)
+                    .expect("it exists")
+                    .param_count(spec.channels),
+                host_params: env.host_params.0,
+            };
+            let gate_params = GateNetwork::param_count(spec.channels);
+            let rules: Rules = garden.rules(&limits);
+            let plan = germinate(
+                Germination {
+                    identity,
+                    gate_params,
+                    accuracy: 0.0,
+                },
+                &rules,
+            )
+            .expect("slots are empty");
+            garden.apply(plan, slot, &mut env, false).expect("a seed can be built");
+            let mut held = env.slots.0[slot].record.clone();
+            if let Some(seed) = &mut held {
+                seed.stage = SeedStage::Holding;
+                seed.alpha
+                    .retarget(1.0, 0, RampShape::new(AlphaCurve::Linear, 1.0))
+                    .expect("alpha holds");
+            }
+            let change = Change {
+                effects: [Effect::CreateOptimizer].into_iter().collect(),
+                ..Change::default()
+            };
+            garden
+                .apply(Plan { next: held, change }, slot, &mut env, false)
+                .expect("an optimizer can be built");
+        }
+    }
+}
+
+/// Time that `iterations` steps spend in the part of a step that `part` names.
+fn time_steps(app: &mut App, iterations: u64, part: Part) -> Duration {
+    let world = app.world_mut();
+    let mut spent = Duration::ZERO;
+    for _ in 0..iterations {
+        world.resource_mut::<RunClock>().next_step();
+        let (train, val) = world.resource::<RunClock>().batches_per_step();
+        let began = Instant::now();
+        world.run_schedule(StepStart);
+        let training = Instant::now();
+        batches(world, TrainBatch, train);
+        let validation = Instant::now();
+        batches(world, ValBatch, val);
+        let rest = Instant::now();
+        for schedule in [
+            StepSync.intern(),
+            Assess.intern(),
+            Decide.intern(),
+            Act.intern(),
+            StepEnd.intern(),
+        ] {
+            world.run_schedule(schedule);
+        }
+        spent += match part {
+            Part::Training => validation - training,
+            Part::Validation => rest - validation,
+            Part::Step => began.elapsed(),
+        };
+    }
+    black_box(spent)
+}
+
+fn batches(world: &mut World, schedule: impl ScheduleLabel + Clone, count: usize) {
+    for batch in 0..count {
+        world.resource_mut::<RunClock>().begin_batch(batch);
+        world.run_schedule(schedule.clone());
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Part {
+    Training,
+    Validation,
+    Step,
+}
+
+/// Times per env: of a batch for the parts of a step, of a step for the whole.
+fn measure(group: &mut BenchmarkGroup<WallTime>, text: &str, blueprint: &'static str, seeds: usize) {
+    let mut app = envs(text, blueprint, seeds);
+    // Lets the allocator settle.
+    time_steps(&mut app, 8, Part::Step);
+    let envs = app.world().resource::<Experiment>().envs.len() as u32;
+    let (train, val) = app.world().resource::<RunClock>().batches_per_step();
+    for (name, part, batches) in [
+        ("train_batch", Part::Training, train as u32),
+        ("val_batch", Part::Validation, val as u32),
+        ("step", Part::Step, 1),
+    ] {
+        group.bench_function(format!("{name}/{blueprint}x{seeds}"), |bencher| {
+            bencher.iter_custom(|iterations| time_steps(&mut app, iterations, part) / (envs * batches));
+        });
+    }
+}
+
+fn digits(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("digits");
+    group.sample_size(10);
+    for (blueprint, seeds) in [
+        ("conv_light", 0),
+        ("conv_light", 3),
+        ("conv_small", 3),
+        ("attention", 3),
+    ] {
+        measure(&mut group, DIGITS, blueprint, seeds);
+    }
+}
+
+fn cifar_shaped(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("cifar_shaped");
+    group.sample_size(10);
+    for (blueprint, seeds) in [
+        ("conv_light", 0),
+        ("conv_light", 1),
+        ("conv_light", 3),
+        ("conv_small", 3),
+    ] {
+        measure(&mut group, CIFAR_SHAPED, blueprint, seeds);
+    }
+}
+
+criterion_group!(benches, digits, cifar_shaped);
+criterion_main!(benches);
