@@ -259,6 +259,34 @@ impl MaskSet {
         })
     }
 
+    /// Bools that [`write_row`](Self::write_row) writes for a host with `slots` slots and `blueprints` blueprints.
+    pub const fn row_width(slots: usize, blueprints: usize) -> usize {
+        let mut width = OPS * slots + slots * blueprints;
+        let mut head = 0;
+        while head < Head::PARAMETERS.len() {
+            width += Head::PARAMETERS[head].size(slots, blueprints);
+            head += 1;
+        }
+        width
+    }
+
+    /// The whole set as bools (spec 04 §3.1): slots by op, blueprints by slot, then the parameter heads. `row` has
+    /// [`row_width`](Self::row_width) elements.
+    pub fn write_row(&self, blueprints: usize, row: &mut [bool]) {
+        let slots = self.slots();
+        let by_op = self.slot_by_op.iter().map(|&valid| (valid, slots));
+        let by_slot = self.blueprint_by_slot.iter().map(|&valid| (valid, blueprints));
+        let parameters = Head::PARAMETERS.iter().map(|head| head.size(slots, blueprints));
+        let parameters = self.parameters.iter().copied().zip(parameters);
+        let members = by_op
+            .chain(by_slot)
+            .chain(parameters)
+            .flat_map(|(valid, size)| (0..size).map(move |member| valid.contains(member)));
+        for (cell, is_valid) in row.iter_mut().zip(members) {
+            *cell = is_valid;
+        }
+    }
+
     fn row(&self, row: MaskRow) -> Choices {
         match row {
             MaskRow::Slots(op) => self.slots_for(op),

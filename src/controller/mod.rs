@@ -14,11 +14,13 @@ mod heuristic;
 #[cfg(test)]
 mod mask_properties;
 mod masks;
+mod moments;
 mod random;
 mod registry;
 mod schedule;
 mod signals;
 mod systems;
+mod trainable;
 mod wait;
 
 pub use action::*;
@@ -26,11 +28,13 @@ pub use choices::*;
 pub use error::*;
 pub use heuristic::*;
 pub use masks::*;
+pub use moments::*;
 pub use random::*;
 pub use registry::*;
 pub use schedule::*;
 pub use signals::*;
 pub use systems::*;
+pub use trainable::*;
 pub use wait::*;
 
 use std::borrow::Cow;
