@@ -3,8 +3,12 @@
 use std::env;
 use std::path::PathBuf;
 
+const SOURCES: [&str; 2] = ["src/torch/shim.cpp", "src/torch/narrow_conv.cpp"];
+
 fn main() {
-    println!("cargo:rerun-if-changed=src/torch/shim.cpp");
+    for source in SOURCES {
+        println!("cargo:rerun-if-changed={source}");
+    }
     // Set by torch-sys (`links = "tch"`): the folder in which it found libtorch's libraries.
     let Some(folder) = env::var_os("DEP_TCH_LIBTORCH_LIB") else {
         panic!("torch-sys named no libtorch folder; run `make setup` or set LIBTORCH");
@@ -27,7 +31,7 @@ fn main() {
         // Norms and clipping run here on CPU: vectorised whatever the Rust profile is.
         .opt_level(3)
         .define("_GLIBCXX_USE_CXX11_ABI", "1")
-        .file("src/torch/shim.cpp")
+        .files(SOURCES)
         .compile("simic_shim");
 
     println!("cargo:rustc-link-search=native={}", lib.display());

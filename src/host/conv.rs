@@ -3,6 +3,7 @@
 use tch::{Device, TchError, Tensor};
 
 use super::{Init, ParamSet};
+use crate::torch::{is_narrow_conv, narrow_conv};
 
 /// Up to this many positions of a batch, a matrix product beats oneDNN's 1×1 convolution on CPU, whose fixed cost is
 /// some 40 µs forward and 100 µs backward; far beyond, it is several times slower.
@@ -65,6 +66,9 @@ impl Conv2d {
     }
 
     fn convolve(&self, x: &Tensor, bias: Option<&Tensor>) -> Result<Tensor, TchError> {
+        if self.groups == 1 && is_narrow_conv(x, &self.weight) {
+            return narrow_conv(x, &self.weight, bias);
+        }
         x.f_conv2d(&self.weight, bias, 1, self.padding, 1, self.groups)
     }
 }

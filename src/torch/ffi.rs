@@ -1,10 +1,10 @@
-//! The declarations of `shim.cpp` and the conversion of its errors. Nothing leaves this folder.
+//! The declarations of `shim.cpp` and `narrow_conv.cpp` and the conversion of its errors. Nothing leaves this folder.
 
 use std::ffi::{CStr, c_char};
 use std::marker::{PhantomData, PhantomPinned};
 
 use smallvec::SmallVec;
-use tch::{Device, Tensor};
+use tch::{Device, TchError, Tensor};
 use torch_sys::C_tensor;
 
 use super::TorchError;
@@ -33,16 +33,31 @@ pub(super) fn optional_pointer(tensor: Option<&Tensor>) -> *const C_tensor {
 /// # Safety
 /// `error` is null or was returned by a function of the shim and is passed here once.
 pub(super) unsafe fn check(error: *mut c_char) -> Result<(), TorchError> {
+    // SAFETY: the caller's promise.
+    unsafe { take_error(error) }.map_err(TorchError::classify)
+}
+
+/// [`check`] for what behaves like an operator of tch.
+///
+/// # Safety
+/// As for [`check`].
+pub(super) unsafe fn check_operator(error: *mut c_char) -> Result<(), TchError> {
+    // SAFETY: the caller's promise.
+    unsafe { take_error(error) }.map_err(TchError::Torch)
+}
+
+/// # Safety
+/// As for [`check`].
+unsafe fn take_error(error: *mut c_char) -> Result<(), String> {
     if error.is_null() {
         return Ok(());
     }
     // SAFETY: the shim returns a NUL-terminated string of its own; it is freed once, after the copy.
-    let message = unsafe {
+    unsafe {
         let message = CStr::from_ptr(error).to_string_lossy().into_owned();
         simic_free_error(error);
-        message
-    };
-    Err(TorchError::classify(message))
+        Err(message)
+    }
 }
 
 /// libtorch's number of a device's type.
@@ -139,6 +154,14 @@ unsafe extern "C" {
     pub(super) fn simic_copy_into(to: *mut C_tensor, from: *const C_tensor, non_blocking: bool) -> *mut c_char;
     pub(super) fn simic_channels_last(tensor: *const C_tensor, out: *mut *mut C_tensor) -> *mut c_char;
     pub(super) fn simic_is_channels_last(tensor: *const C_tensor, out: *mut bool) -> *mut c_char;
+
+    pub(super) fn simic_is_narrow_conv(x: *const C_tensor, weight: *const C_tensor) -> bool;
+    pub(super) fn simic_narrow_conv(
+        x: *const C_tensor,
+        weight: *const C_tensor,
+        bias: *const C_tensor,
+        out: *mut *mut C_tensor,
+    ) -> *mut c_char;
 
     pub(super) safe fn simic_grad_enabled() -> bool;
     pub(super) safe fn simic_set_grad_enabled(enabled: bool);
