@@ -237,7 +237,7 @@ proptest! {
             .iter()
             .map(|&mask| {
                 let (_, is_correct) = evaluate_rows(&grown.separate(&plan, mask), &grown.labels).unwrap();
-                is_correct.sum(tch::Kind::Int64).int64_value(&[])
+                i64::try_from(is_correct.sum(tch::Kind::Int64)).unwrap()
             })
             .collect();
         for chunk in [1, 3, SAMPLES] {

@@ -122,7 +122,7 @@ impl Plot {
         if let Some(seed) = &mut self.slot.record {
             (seed.gradient.health, seed.gradient.has_exploding) = (Some(1.0), Some(false));
         }
-        self.carry_out(|seed, rules| tick(seed, rules)).expect("ticks succeed");
+        self.carry_out(tick).expect("ticks succeed");
     }
 
     fn hold(&mut self) {
