@@ -10,7 +10,7 @@ use bevy_app::App;
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::ScheduleLabel;
 use criterion::{BenchmarkGroup, Criterion, criterion_group, criterion_main, measurement::WallTime};
-use simic_engine::env::{GrowingEnv, GrowthContext, RunClock};
+use simic_engine::env::{Garden, GrowingEnv, RunClock};
 use simic_engine::prelude::*;
 use simic_engine::run::{RunPlan, experiment};
 use simic_engine::scenario::{self, Catalog, Input};
@@ -66,9 +66,9 @@ fn envs(text: &str, blueprint: &'static str, seeds: usize) -> App {
 }
 
 /// Germinates the first `seeds` slots of every env and holds them, past the stages in between.
-fn grow(In((blueprint, seeds)): In<(&'static str, usize)>, mut envs: Query<GrowingEnv>, mut growth: GrowthContext) {
-    let limits = growth.experiment.limits();
-    let index = growth.blueprints.index_of(blueprint).expect("the blueprint exists");
+fn grow(In((blueprint, seeds)): In<(&'static str, usize)>, mut envs: Query<GrowingEnv>, mut garden: Garden) {
+    let limits = garden.experiment.limits();
+    let index = garden.blueprints.index_of(blueprint).expect("the blueprint exists");
     for mut env in &mut envs {
         for slot in 0..seeds {
             let spec = env.slots.0[slot].spec;
@@ -81,7 +81,7 @@ fn grow(In((blueprint, seeds)): In<(&'static str, usize)>, mut envs: Query<Growi
                 style: GerminationStyle::SigmoidAdd,
                 tempo: Tempo::Standard,
                 target: AlphaTarget::Full,
-                seed_params: growth
+                seed_params: garden
                     .blueprints
                     .get(index)
                     .expect("it exists")
@@ -89,7 +89,7 @@ fn grow(In((blueprint, seeds)): In<(&'static str, usize)>, mut envs: Query<Growi
                 host_params: env.host_params.0,
             };
             let gate_params = GateNetwork::param_count(spec.channels);
-            let rules: Rules = growth.rules(&limits);
+            let rules: Rules = garden.rules(&limits);
             let plan = germinate(
                 Germination {
                     identity,
@@ -99,7 +99,7 @@ fn grow(In((blueprint, seeds)): In<(&'static str, usize)>, mut envs: Query<Growi
                 &rules,
             )
             .expect("slots are empty");
-            growth.apply(plan, slot, &mut env, false).expect("a seed can be built");
+            garden.apply(plan, slot, &mut env, false).expect("a seed can be built");
             let mut held = env.slots.0[slot].record.clone();
             if let Some(seed) = &mut held {
                 seed.stage = SeedStage::Holding;
@@ -111,7 +111,7 @@ fn grow(In((blueprint, seeds)): In<(&'static str, usize)>, mut envs: Query<Growi
                 effects: [Effect::CreateOptimizer].into_iter().collect(),
                 ..Change::default()
             };
-            growth
+            garden
                 .apply(Plan { next: held, change }, slot, &mut env, false)
                 .expect("an optimizer can be built");
         }

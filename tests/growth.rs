@@ -1,6 +1,6 @@
 //! What growth does to the tensors of a running engine, and what it leaves alone.
 
-mod support;
+mod in_memory;
 
 use bevy_ecs::prelude::*;
 use simic_engine::controller::{
@@ -119,7 +119,7 @@ fn remember(
 }
 
 fn play(factory: simic_engine::controller::ControllerFactory) -> Vec<Snapshot> {
-    let mut app = support::engine(SCENARIO, Some("script"));
+    let mut app = in_memory::engine(SCENARIO, Some("script"));
     app.init_resource::<Log>()
         .add_systems(StepEnd, remember.in_set(EngineSet::Record).after(Work::EmitStep));
     let mut controllers = app.world_mut().resource_mut::<ControllerRegistry>();

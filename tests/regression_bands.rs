@@ -1,6 +1,6 @@
 //! The tasks ask what they are meant to ask: how far a host comes alone, and with seeds (spec 02 §1.2, Check 20).
 
-mod support;
+mod in_memory;
 
 use bevy_ecs::prelude::*;
 use simic_engine::prelude::*;
@@ -16,7 +16,7 @@ fn remember(envs: Query<&ValMetrics>, mut last: ResMut<Last>) {
 
 /// Validation accuracy of one env after its last step, percent.
 fn accuracy_after(scenario: &str) -> f64 {
-    let mut app = support::engine(scenario, None);
+    let mut app = in_memory::engine(scenario, None);
     app.init_resource::<Last>()
         .add_systems(StepEnd, remember.in_set(EngineSet::Record).after(Work::EmitStep));
     drive(&mut app).expect("the run succeeds");

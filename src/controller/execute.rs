@@ -3,7 +3,7 @@
 use bevy_ecs::prelude::*;
 
 use super::systems::{Chosen, CommandStatus, Outcome};
-use crate::env::{GrowingEnv, GrowingEnvItem, GrowthContext, ValMetrics};
+use crate::env::{Garden, GrowingEnv, GrowingEnvItem, ValMetrics};
 use crate::health::{EngineError, Failure};
 use crate::seed::{
     AlphaOrder, BlueprintError, FailureReason, GateNetwork, Germination, LifecycleCommand, LifecycleOp, Plan, Refusal,
@@ -14,15 +14,15 @@ use crate::torch::TorchError;
 /// Carries every env's command out. A refused or failed command leaves its env as it was.
 pub fn execute_action(
     mut envs: Query<(GrowingEnv, &Chosen, &ValMetrics, &mut Outcome)>,
-    mut growth: GrowthContext,
+    mut garden: Garden,
 ) -> Result<(), EngineError> {
     let mut envs: Vec<_> = envs.iter_mut().collect();
     envs.sort_unstable_by_key(|(env, ..)| env.id.index);
     for (env, chosen, val, outcome) in &mut envs {
         let Some(decision) = &chosen.0 else { continue };
         let command = decision.command;
-        let result = execute(&command, val.accuracy_percent, env, &mut growth)
-            .map_err(|failure| growth.error("action", env.id.index, failure))?;
+        let result = execute(&command, val.accuracy_percent, env, &mut garden)
+            .map_err(|failure| garden.error("action", env.id.index, failure))?;
         env.stats.note_op(command.op(), result.is_ok());
         **outcome = match result {
             Ok(()) => Outcome {
@@ -46,17 +46,17 @@ fn execute(
     command: &LifecycleCommand,
     accuracy: f64,
     env: &mut GrowingEnvItem,
-    growth: &mut GrowthContext,
+    garden: &mut Garden,
 ) -> Result<Result<(), Refusal>, Failure> {
     let Some(index) = command.slot() else { return Ok(Ok(())) };
-    let limits = growth.experiment.limits();
+    let limits = garden.experiment.limits();
     let views: Vec<_> = env.slots.records().map(|record| record.map(SlotView::from)).collect();
     if let Err(reason) = command_legal(command, &views, &limits) {
         return Ok(Err(reason.into()));
     }
-    let planned = plan(command, accuracy, env, growth, &growth.rules(&limits));
+    let planned = plan(command, accuracy, env, garden, &garden.rules(&limits));
     let applied = match planned {
-        Ok(plan) => growth.apply(plan, index, env, true),
+        Ok(plan) => garden.apply(plan, index, env, true),
         Err(refusal) => return Ok(Err(refusal)),
     };
     match applied {
@@ -69,7 +69,7 @@ fn plan(
     command: &LifecycleCommand,
     accuracy: f64,
     env: &GrowingEnvItem,
-    growth: &GrowthContext,
+    garden: &Garden,
     rules: &Rules,
 ) -> Result<Plan, Refusal> {
     let seed = |slot: usize| env.slots.0[slot].record.as_ref().ok_or(FailureReason::SlotEmpty);
@@ -77,7 +77,7 @@ fn plan(
     match *command {
         LifecycleCommand::Wait => Err(FailureReason::SlotDisabled.into()),
         LifecycleCommand::Germinate { slot, .. } => {
-            let identity = identity(command, env, growth)?;
+            let identity = identity(command, env, garden)?;
             germinate(
                 Germination {
                     identity,
@@ -110,7 +110,7 @@ fn plan(
 }
 
 /// Who a new seed is. Its parameter count comes from the blueprint, so nothing is built for a refusal.
-fn identity(command: &LifecycleCommand, env: &GrowingEnvItem, growth: &GrowthContext) -> Result<SeedIdentity, Refusal> {
+fn identity(command: &LifecycleCommand, env: &GrowingEnvItem, garden: &Garden) -> Result<SeedIdentity, Refusal> {
     let LifecycleCommand::Germinate {
         slot,
         blueprint,
@@ -121,12 +121,12 @@ fn identity(command: &LifecycleCommand, env: &GrowingEnvItem, growth: &GrowthCon
     else {
         return Err(FailureReason::BlueprintUnavailable.into());
     };
-    let recipe = growth
+    let recipe = garden
         .blueprints
         .get(blueprint)
         .map_err(|_| FailureReason::BlueprintUnavailable)?;
     let slot = &env.slots.0[slot];
-    let episode = growth.experiment.episode(growth.clock.round(), env.id.index);
+    let episode = garden.experiment.episode(garden.clock.round(), env.id.index);
     Ok(SeedIdentity {
         seed_id: format!("e{episode}.{}.{}", slot.spec.slot, slot.germinations),
         germination: env.stats.germinated,

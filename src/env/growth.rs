@@ -5,7 +5,7 @@ use bevy_ecs::query::QueryData;
 use bevy_ecs::system::SystemParam;
 
 use super::events::{SlotChange, is_contributing};
-use super::slots::{SeedFactory, carry_out};
+use super::slots::{Nursery, carry_out};
 use super::*;
 use crate::health::{EngineError, Failure, Position};
 use crate::seed::{BlueprintRegistry, Limits, Plan, Rules, SeedStage, tick};
@@ -26,7 +26,7 @@ pub struct GrowingEnv {
 
 /// Everything outside an env that growth depends on.
 #[derive(SystemParam)]
-pub struct GrowthContext<'w> {
+pub struct Garden<'w> {
     pub clock: Res<'w, RunClock>,
     pub experiment: Res<'w, Experiment>,
     pub blueprints: Res<'w, BlueprintRegistry>,
@@ -34,7 +34,7 @@ pub struct GrowthContext<'w> {
     outbox: ResMut<'w, TelemetryOutbox>,
 }
 
-impl GrowthContext<'_> {
+impl Garden<'_> {
     /// What operations and ticks of this step are judged by.
     pub fn rules<'a>(&'a self, limits: &'a Limits) -> Rules<'a> {
         Rules {
@@ -62,7 +62,7 @@ impl GrowthContext<'_> {
     /// As [`carry_out`]; nothing has changed then.
     pub fn apply(&mut self, plan: Plan, index: usize, env: &mut GrowingEnvItem, by_order: bool) -> Result<(), Failure> {
         let experiment = &*self.experiment;
-        let factory = SeedFactory {
+        let nursery = Nursery {
             blueprints: &self.blueprints,
             optimizer: experiment.task.seed_opt,
             implementation: self.backend.optimizer,
@@ -74,7 +74,7 @@ impl GrowthContext<'_> {
         let slot = &mut env.slots.0[index];
         let before = slot.record.clone();
         let guard = env.stream.0.get().enter()?;
-        let change = carry_out(plan, slot, &mut env.optimizers.0[index], &factory)?;
+        let change = carry_out(plan, slot, &mut env.optimizers.0[index], &nursery)?;
         drop(guard);
 
         let context = experiment.context(env.id, &self.clock);
@@ -87,7 +87,7 @@ impl GrowthContext<'_> {
             change: &change,
             action: by_order.then(|| context.action_id()),
             min_contribution,
-            stream_key: factory.stream_key(env.stats.germinated),
+            stream_key: nursery.stream_key(env.stats.germinated),
         };
         self.outbox.extend(change.events());
         count(&mut env.stats, &change, min_contribution);
@@ -119,17 +119,17 @@ fn count(stats: &mut EpisodeStats, change: &SlotChange, min_contribution: f64) {
 }
 
 /// The tick of every slot, once per step, after the command (spec 06 X3).
-pub fn advance_lifecycle(mut envs: Query<GrowingEnv>, mut growth: GrowthContext) -> Result<(), EngineError> {
-    let limits = growth.experiment.limits();
+pub fn advance_lifecycle(mut envs: Query<GrowingEnv>, mut garden: Garden) -> Result<(), EngineError> {
+    let limits = garden.experiment.limits();
     let mut envs: Vec<_> = envs.iter_mut().collect();
     envs.sort_unstable_by_key(|env| env.id.index);
     for env in &mut envs {
         for index in 0..env.slots.0.len() {
-            let plan = tick(env.slots.0[index].record.as_ref(), &growth.rules(&limits));
+            let plan = tick(env.slots.0[index].record.as_ref(), &garden.rules(&limits));
             let id = env.id.index;
-            growth
+            garden
                 .apply(plan, index, env, false)
-                .map_err(|failure| growth.error("lifecycle", id, failure))?;
+                .map_err(|failure| garden.error("lifecycle", id, failure))?;
         }
     }
     Ok(())

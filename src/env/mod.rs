@@ -18,9 +18,9 @@ use tch::Device;
 
 pub use clock::{RunClock, RunLength};
 pub use components::*;
-pub use growth::{GrowingEnv, GrowingEnvItem, GrowthContext};
+pub use growth::{Garden, GrowingEnv, GrowingEnvItem};
 pub use parallel::EnvPool;
-pub use slots::{SeedFactory, SeedOptimizers, SeedSlots, Slot, SlotError, carry_out, check_slot};
+pub use slots::{Nursery, SeedOptimizers, SeedSlots, Slot, SlotError, carry_out, check_slot};
 
 use crate::data::{DataSet, EvalSet, FeedArithmetic, ResidentData};
 use crate::health::record_failure;

@@ -78,7 +78,7 @@ impl SeedOptimizers {
 }
 
 /// Makes what a plan asks for: modules, gates and optimizers, each from its own stream of random numbers.
-pub struct SeedFactory<'a> {
+pub struct Nursery<'a> {
     pub blueprints: &'a BlueprintRegistry,
     pub optimizer: OptimizerConfig,
     pub implementation: Implementation,
@@ -89,7 +89,7 @@ pub struct SeedFactory<'a> {
     pub env: usize,
 }
 
-impl SeedFactory<'_> {
+impl Nursery<'_> {
     /// Indices of a seed's stream; `germination` counts the env's germinations before it (spec 00 §5, domain 5).
     fn indices(&self, germination: u32) -> [u64; 3] {
         [u64::from(self.round), self.env as u64, u64::from(germination)]
@@ -131,19 +131,19 @@ struct Parts {
 }
 
 impl Parts {
-    fn build(plan: &Plan, slot: &mut Slot, factory: &SeedFactory) -> Result<Self, Failure> {
+    fn build(plan: &Plan, slot: &mut Slot, nursery: &Nursery) -> Result<Self, Failure> {
         let mut parts = Self::default();
         let Some(next) = &plan.next else { return Ok(parts) };
         let does = |effect| plan.change.effects.contains(&effect);
         if does(Effect::InsertSeed) {
             // With its gate, if the style has one.
-            parts.seed = Some(factory.build_seed(&next.identity, &slot.spec)?);
+            parts.seed = Some(nursery.build_seed(&next.identity, &slot.spec)?);
         } else if does(Effect::AddGate) {
-            parts.gate = Some(factory.build_gate(next, &slot.spec)?);
+            parts.gate = Some(nursery.build_gate(next, &slot.spec)?);
         }
         if let (Some(module), true) = (&mut slot.module, does(Effect::CreateOptimizer)) {
             let params = handles(module.get().params());
-            parts.optimizer = Some(Optimizer::new(&factory.optimizer, params, factory.implementation)?);
+            parts.optimizer = Some(Optimizer::new(&nursery.optimizer, params, nursery.implementation)?);
         }
         Ok(parts)
     }
@@ -161,9 +161,9 @@ pub fn carry_out(
     plan: Plan,
     slot: &mut Slot,
     optimizer: &mut Option<SyncCell<Optimizer>>,
-    factory: &SeedFactory,
+    nursery: &Nursery,
 ) -> Result<Change, Failure> {
-    let mut parts = Parts::build(&plan, slot, factory)?;
+    let mut parts = Parts::build(&plan, slot, nursery)?;
     for effect in &plan.change.effects {
         match effect {
             Effect::InsertSeed => {

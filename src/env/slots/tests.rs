@@ -64,7 +64,7 @@ impl Plot {
             step: self.step,
         };
         let plan = plan(self.slot.record.as_ref(), &rules);
-        let factory = SeedFactory {
+        let nursery = Nursery {
             blueprints: &self.registry,
             optimizer: OptimizerConfig::Sgd {
                 lr: 0.01,
@@ -77,7 +77,7 @@ impl Plot {
             round: 0,
             env: self.env,
         };
-        carry_out(plan, &mut self.slot, &mut self.optimizer, &factory)
+        carry_out(plan, &mut self.slot, &mut self.optimizer, &nursery)
     }
 
     fn germinate(&mut self, blueprint: usize, style: GerminationStyle) -> Result<Change, Failure> {
