@@ -24,7 +24,7 @@ pub enum Domain {
     Augmentation = 3,
     /// `group, r, t, e`
     DecisionSampling = 4,
-    /// `r, e, n`; a gate that is added later draws from `n + 1`
+    /// `r, e, n`; a gate that is added later has the further index `1`
     SeedInit = 5,
     /// `group, r`
     LearnerShuffle = 6,

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::fixtures::{AT, CNN_BLUEPRINTS, any_limits, any_reports, commands, masks};
+use super::fixtures::{AT, any_limits, any_reports, commands, masks};
 use super::*;
 use crate::seed::{LifecycleOp, SlotView, command_legal, legal};
 
@@ -65,11 +65,4 @@ proptest! {
         let is_empty = after.ops().is_empty() || has_empty_blueprints;
         prop_assert_eq!(after.check(AT, &reports).is_err(), is_empty);
     }
-}
-
-#[test]
-fn slots_without_a_blueprint_are_not_germinable() {
-    let rows = [CNN_BLUEPRINTS[0], Choices::NONE];
-    let germinable = germinable_slots(&rows);
-    assert!(germinable.contains(0) && !germinable.contains(1));
 }

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::action::{HEADS, Head, HeadIndices, OPS, indices_of, relevant};
 use super::choices::Choices;
 use super::error::{DecisionPoint, PolicyError};
-use crate::seed::{FailureReason, LifecycleCommand, LifecycleOp, Limits, SeedReport, SlotSet, SlotView, legal};
+use crate::seed::{FailureReason, LifecycleCommand, LifecycleOp, Limits, SeedReport, SlotView, legal};
 
 /// A row of a [`MaskSet`] that a modifier may narrow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,13 +54,6 @@ pub struct MaskSet {
     parameters: [Choices; Head::PARAMETERS.len()],
     /// By slot, then op: why the lifecycle refuses; `None` = legal.
     refusals: SmallVec<[[Option<FailureReason>; OPS]; 4]>,
-}
-
-/// The slots in which at least one blueprint may grow: what [`Limits::germinable`] has to be for masks and execution.
-pub fn germinable_slots(blueprints: &[Choices]) -> SlotSet {
-    (0..blueprints.len())
-        .filter(|&slot| !blueprints[slot].is_empty())
-        .collect()
 }
 
 impl MaskSet {
@@ -323,7 +316,7 @@ fn describe_slots(reports: &[Option<SeedReport>]) -> String {
 mod tests {
     use super::*;
     use crate::controller::fixtures::{AT, CNN_BLUEPRINTS, empty, limits, masks, report};
-    use crate::seed::{AlphaMode, SeedStage};
+    use crate::seed::{AlphaMode, SeedStage, SlotSet};
     use LifecycleOp::*;
 
     type Reports = Vec<Option<SeedReport>>;

@@ -1,6 +1,6 @@
 //! What an env's training looks like to a controller: deltas, plateau, stabilisation (spec 03 §5).
 //!
-//! In: one step's losses and accuracies. Out: [`TrainingSignals`]. One tracker per env, reset at episode start,
+//! In: one step's losses and accuracies. Out: [`TrainingSignals`]. One tracker per env, new for every episode,
 //! updated once per step before masks are built.
 
 use std::collections::VecDeque;
@@ -8,39 +8,14 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+use crate::scenario::TrackerConfig;
+
 /// Losses and accuracies that an observation shows.
 pub const SHOWN_HISTORY: usize = 5;
 /// What a loss that is not finite is counted as.
 pub const NONFINITE_LOSS: f64 = 1.0e6;
 /// A previous loss at or below this says nothing about relative improvement.
 const SMALLEST_LOSS: f64 = 1e-8;
-
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TrackerConfig {
-    /// A step that gains less than this many percentage points extends the plateau.
-    pub plateau_threshold_pct: f64,
-    /// Steps remembered, at least [`SHOWN_HISTORY`].
-    pub history_window: usize,
-    /// A relative improvement of the loss below this counts as stable.
-    pub stabilization_threshold: f64,
-    /// Stable steps in a row until the host counts as stabilised.
-    pub stabilization_epochs: u32,
-    /// A relative worsening of the loss of this or more does not count as stable.
-    pub regression_threshold: f64,
-}
-
-impl Default for TrackerConfig {
-    fn default() -> Self {
-        Self {
-            plateau_threshold_pct: 0.5,
-            history_window: 10,
-            stabilization_threshold: 0.03,
-            stabilization_epochs: 3,
-            regression_threshold: 0.05,
-        }
-    }
-}
 
 /// What one step measured: losses in nats, accuracies in percent.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -123,11 +98,6 @@ impl SignalTracker {
             losses: VecDeque::with_capacity(config.history_window),
             accuracies: VecDeque::with_capacity(config.history_window),
         }
-    }
-
-    /// Forgets everything, as at the start of an episode.
-    pub fn reset(&mut self) {
-        *self = Self::new(self.config);
     }
 
     /// Takes in one step.

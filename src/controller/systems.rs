@@ -10,6 +10,7 @@ use super::*;
 use crate::env::{EnvId, Experiment, RunClock, SeedSlots, TrainMetrics, ValMetrics};
 use crate::health::{EngineError, Failure, Position, record_failure};
 use crate::host::Topology;
+use crate::scenario::TrackerConfig;
 use crate::schedule::{Act, Assess, Decide, RoundEnd, RoundStart, Startup, Work};
 use crate::seed::{BlueprintRegistry, FailureReason, GateResult, LifecycleOp, SeedReport};
 use crate::telemetry::{Event, HostStabilized, Num, TelemetryOutbox};
@@ -163,7 +164,7 @@ fn begin_episodes(
     experiment: Res<Experiment>,
 ) {
     for (_, mut tracker, mut feedback, mut outcome) in &mut envs {
-        tracker.0.reset();
+        tracker.0 = SignalTracker::new(experiment.scenario.policy.tracker);
         feedback.0 = ActionFeedback::default();
         *outcome = Outcome::default();
     }
@@ -190,6 +191,7 @@ fn update_signals(
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     mut outbox: ResMut<TelemetryOutbox>,
+    mut is_warned: Local<bool>,
 ) -> Result<(), EngineError> {
     for (id, train, val, mut tracker, mut signals) in &mut envs {
         let metrics = StepMetrics {
@@ -207,12 +209,20 @@ fn update_signals(
             },
             failure: Failure::message(error.to_string()),
         })?;
+        if signals.0.looks_like_fraction && !std::mem::replace(&mut *is_warned, true) {
+            tracing::warn!(
+                "the validation accuracy of env {} at step {} is {}: it looks like a fraction, percent is expected",
+                id.index,
+                clock.step(),
+                val.accuracy_percent
+            );
+        }
         if signals.0.just_stabilized {
             outbox.push(Event::env(
                 experiment.context(id, &clock),
                 HostStabilized {
                     stable_count: signals.0.stable_count,
-                    required: TrackerConfig::default().stabilization_epochs,
+                    required: experiment.scenario.policy.tracker.stabilization_epochs,
                     val_loss: Num(val.loss),
                 },
             ));

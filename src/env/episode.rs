@@ -60,7 +60,8 @@ pub fn spawn_envs(
     Ok(())
 }
 
-/// A fresh host in the old storage, empty slots, empty tallies (spec 06 R2).
+/// A fresh host in the old storage, empty slots, empty tallies (spec 06 R2). A seed left from the last episode is an
+/// error.
 pub fn reset_envs(
     mut envs: Query<(
         &EnvId,
@@ -88,6 +89,12 @@ pub fn reset_envs(
         host.0.get().reinitialise(&mut rng)?;
         optimizer.0.get().zero_state()?;
         optimizer.0.get().zero_grad()?;
+        if let Some(seed) = slots.records().flatten().next() {
+            return Err(Failure::message(format!(
+                "slot {} still holds seed {}; the last episode was not torn down",
+                seed.identity.slot, seed.identity.seed_id
+            )));
+        }
         slots.clear();
         optimizers.clear();
         *stats = EpisodeStats::default();

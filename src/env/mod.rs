@@ -20,7 +20,7 @@ pub use clock::{RunClock, RunLength};
 pub use components::*;
 pub use growth::{Garden, GrowingEnv, GrowingEnvItem};
 pub use parallel::EnvPool;
-pub use slots::{Nursery, SeedOptimizers, SeedSlots, Slot, carry_out};
+pub use slots::{Nursery, SeedOptimizers, SeedSlots, Slot, SlotError, carry_out, check_slot};
 
 use crate::data::{DataSet, EvalSet, FeedArithmetic, ResidentData};
 use crate::health::record_failure;

@@ -5,14 +5,15 @@
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 use smallvec::SmallVec;
-use tch::Device;
+use tch::{Device, Tensor};
 
 use crate::health::Failure;
-use crate::host::InjectionSpec;
+use crate::host::{InjectionSpec, Param};
 use crate::random::{Domain, RunRng, derive};
 use crate::scenario::OptimizerConfig;
 use crate::seed::{
-    BlueprintRegistry, Change, Effect, GateNetwork, Plan, SeedIdentity, SeedInstance, SeedRecord, SeedReport,
+    AlphaAlgorithm, BlueprintRegistry, Change, Effect, GateNetwork, InvariantError, Plan, SeedIdentity, SeedInstance,
+    SeedRecord, SeedReport, SlotId, has_optimizer, validate_invariants,
 };
 use crate::torch::{Implementation, Optimizer, TorchError};
 
@@ -76,7 +77,7 @@ impl SeedOptimizers {
     }
 }
 
-/// What growing takes besides a plan: where modules and their random numbers come from.
+/// Makes what a plan asks for: modules, gates and optimizers, each from its own stream of random numbers.
 pub struct Nursery<'a> {
     pub blueprints: &'a BlueprintRegistry,
     pub optimizer: OptimizerConfig,
@@ -121,6 +122,37 @@ impl Nursery<'_> {
     }
 }
 
+/// What an effect needs and what can fail to be made.
+#[derive(Default)]
+struct Parts {
+    seed: Option<SeedInstance>,
+    gate: Option<GateNetwork>,
+    optimizer: Option<Optimizer>,
+}
+
+impl Parts {
+    fn build(plan: &Plan, slot: &mut Slot, nursery: &Nursery) -> Result<Self, Failure> {
+        let mut parts = Self::default();
+        let Some(next) = &plan.next else { return Ok(parts) };
+        let does = |effect| plan.change.effects.contains(&effect);
+        if does(Effect::InsertSeed) {
+            // With its gate, if the style has one.
+            parts.seed = Some(nursery.build_seed(&next.identity, &slot.spec)?);
+        } else if does(Effect::AddGate) {
+            parts.gate = Some(nursery.build_gate(next, &slot.spec)?);
+        }
+        if let (Some(module), true) = (&mut slot.module, does(Effect::CreateOptimizer)) {
+            let params = handles(module.get().params());
+            parts.optimizer = Some(Optimizer::new(&nursery.optimizer, params, nursery.implementation)?);
+        }
+        Ok(parts)
+    }
+}
+
+fn handles<'a>(params: impl Iterator<Item = &'a Param>) -> Vec<Tensor> {
+    params.map(|param| param.tensor.shallow_clone()).collect()
+}
+
 /// Carries out `plan` on a slot and its optimizer. Whatever can fail is built before anything is changed.
 ///
 /// # Errors
@@ -131,38 +163,16 @@ pub fn carry_out(
     optimizer: &mut Option<SyncCell<Optimizer>>,
     nursery: &Nursery,
 ) -> Result<Change, Failure> {
-    let does = |effect| plan.change.effects.contains(&effect);
-    let germinates = does(Effect::InsertSeed);
-    let seedling = match &plan.next {
-        Some(seed) if germinates => Some(nursery.build_seed(&seed.identity, &slot.spec)?),
-        _ => None,
-    };
-    let gate = match &plan.next {
-        Some(seed) if does(Effect::AddGate) && !germinates => Some(nursery.build_gate(seed, &slot.spec)?),
-        _ => None,
-    };
-    let new_optimizer = match &mut slot.module {
-        Some(module) if does(Effect::CreateOptimizer) => {
-            let params = module
-                .get()
-                .params()
-                .map(|param| param.tensor.shallow_clone())
-                .collect();
-            Some(Optimizer::new(&nursery.optimizer, params, nursery.implementation)?)
-        }
-        _ => None,
-    };
-    if let (Some(gate), Some(optimizer)) = (&gate, optimizer.as_mut()) {
-        let params = gate
-            .params()
-            .trainable()
-            .iter()
-            .map(|param| param.tensor.shallow_clone());
-        optimizer.get().append(params.collect())?;
-    }
-
+    let mut parts = Parts::build(&plan, slot, nursery)?;
     for effect in &plan.change.effects {
         match effect {
+            Effect::InsertSeed => {
+                slot.module = parts.seed.take().map(SyncCell::new);
+                slot.germinations += 1;
+            }
+            Effect::AddGate => add_gate(parts.gate.take(), slot, optimizer)?,
+            Effect::RemoveGate => remove_gate(slot, optimizer),
+            Effect::CreateOptimizer => *optimizer = parts.optimizer.take().map(SyncCell::new),
             Effect::ResetMomentum => {
                 if let Some(optimizer) = optimizer {
                     optimizer.get().zero_state()?;
@@ -173,31 +183,83 @@ pub fn carry_out(
                     optimizer.get().set_weight_decay(0.0);
                 }
             }
-            Effect::RemoveGate => {
-                if let Some(module) = &mut slot.module {
-                    module.get().gate = None;
-                    if let Some(optimizer) = optimizer {
-                        optimizer.get().truncate(module.get().params().count());
-                    }
-                }
-            }
-            Effect::DropSeed => {
-                slot.module = None;
-                *optimizer = None;
-            }
-            // Built above, put into place below; a frozen seed is left out of the step by `SeedRecord::trains`.
-            Effect::InsertSeed | Effect::AddGate | Effect::CreateOptimizer | Effect::FreezeForever => {}
+            Effect::DropSeed => (slot.module, *optimizer) = (None, None),
         }
     }
-    if let Some(seedling) = seedling {
-        slot.module = Some(SyncCell::new(seedling));
-        slot.germinations += 1;
-    }
-    if let (Some(gate), Some(module)) = (gate, &mut slot.module) {
-        module.get().gate = Some(gate);
-    }
-    if let Some(new) = new_optimizer {
-        *optimizer = Some(SyncCell::new(new));
-    }
-    Ok(plan.commit(&mut slot.record))
+    let change = plan.commit(&mut slot.record);
+    debug_assert_eq!(check_slot(slot, optimizer), Ok(()));
+    Ok(change)
 }
+
+/// Gives the module a gate that came after it, and the optimizer the gate's parameters. Nothing to do for a gate that
+/// was built with its seed.
+fn add_gate(
+    gate: Option<GateNetwork>,
+    slot: &mut Slot,
+    optimizer: &mut Option<SyncCell<Optimizer>>,
+) -> Result<(), TorchError> {
+    let (Some(gate), Some(module)) = (gate, &mut slot.module) else {
+        return Ok(());
+    };
+    if let Some(optimizer) = optimizer {
+        optimizer.get().append(handles(gate.params().trainable().iter()))?;
+    }
+    module.get().gate = Some(gate);
+    Ok(())
+}
+
+/// Drops the gate and its entries in the optimizer, which stand behind the module's.
+fn remove_gate(slot: &mut Slot, optimizer: &mut Option<SyncCell<Optimizer>>) {
+    let Some(module) = &mut slot.module else { return };
+    module.get().gate = None;
+    if let Some(optimizer) = optimizer {
+        optimizer.get().truncate(module.get().params().count());
+    }
+}
+
+/// A slot whose tensors do not fit its record.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SlotError {
+    #[error(transparent)]
+    Record(#[from] InvariantError),
+    #[error("slot {slot}: {what} present: {found}, but its seed calls for: {expected}")]
+    Tensors {
+        slot: SlotId,
+        what: &'static str,
+        found: bool,
+        expected: bool,
+    },
+}
+
+/// Checks that record, module, gate and optimizer belong together (spec 01 §2.3, §7).
+///
+/// # Errors
+/// The first law that does not hold.
+pub fn check_slot(slot: &mut Slot, optimizer: &Option<SyncCell<Optimizer>>) -> Result<(), SlotError> {
+    let (mut is_occupied, mut is_gated, mut is_optimized) = (false, false, false);
+    if let Some(seed) = &slot.record {
+        validate_invariants(seed)?;
+        is_occupied = seed.stage.is_occupied();
+        is_gated = is_occupied && seed.algorithm == AlphaAlgorithm::Gate;
+        is_optimized = has_optimizer(seed.stage, seed.identity.seed_params);
+    }
+    let has_gate = slot.module.as_mut().is_some_and(|module| module.get().gate.is_some());
+    for (what, found, expected) in [
+        ("module", slot.module.is_some(), is_occupied),
+        ("gate", has_gate, is_gated),
+        ("optimizer", optimizer.is_some(), is_optimized),
+    ] {
+        if found != expected {
+            return Err(SlotError::Tensors {
+                slot: slot.spec.slot,
+                what,
+                found,
+                expected,
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -190,4 +190,23 @@ mod tests {
         assert_eq!((grid.len(), grid.id_at(10)), (22, Some(SlotId::new(0, 10))));
         assert_eq!(grid.index_of(SlotId::new(1, 0)), Some(11));
     }
+
+    /// The scenario names the slots of a host before there is one; both lists are the same.
+    #[test]
+    fn a_host_has_the_slots_that_its_scenario_promises() {
+        for preset in crate::scenario::task_presets() {
+            let spec = preset.spec.host;
+            let built: Vec<SlotId> = crate::host::injection_specs(&spec)
+                .unwrap()
+                .iter()
+                .map(|injection| injection.slot)
+                .collect();
+            assert_eq!(built, spec.slots(), "{}", preset.spec.name);
+            let channels: Vec<i64> = spec.channels().collect();
+            let layout = SlotLayout::new(&crate::host::injection_specs(&spec).unwrap(), &built).unwrap();
+            for injection in layout.slots() {
+                assert_eq!(injection.channels, channels[usize::from(injection.slot.col)]);
+            }
+        }
+    }
 }

@@ -209,6 +209,13 @@ const POLICY: &[Field] = fields! {
         entries: Kind::List(&Kind::Record(SCHEDULE_ENTRY)) => "Commands at given steps, in the order of their steps.";
         wait_on_illegal: Kind::Bool => "Wait instead of failing when an entry is illegal at its step.";
     }) => "The list that the `schedule` controller plays.";
+    tracker: Kind::Record(fields! {
+        plateau_threshold_pct: NOT_NEGATIVE => "A step that gains fewer percentage points extends the plateau.";
+        history_window: at_least(5) => "Steps remembered.";
+        stabilization_threshold: POSITIVE => "A relative improvement of the loss below this counts as stable.";
+        stabilization_epochs: at_least(0) => "Stable steps in a row until the host counts as stabilised.";
+        regression_threshold: NOT_NEGATIVE => "A relative worsening of the loss from this on does not count as stable.";
+    }) => "When a host counts as stabilised or as standing still.";
 };
 
 const HEURISTIC: &[Field] = fields! {

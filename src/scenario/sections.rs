@@ -114,6 +114,9 @@ pub enum Cadence {
     Off,
 }
 
+/// Most players whose 2^n configurations may all be asked for.
+pub const FULL_FACTORIAL_LIMIT: usize = 12;
+
 /// Section `attribution` (spec 05 §10).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -124,7 +127,7 @@ pub struct AttributionConfig {
     pub full_factorial_max: usize,
     /// Up to this many players all pairs are evaluated.
     pub pairs_max: usize,
-    /// Sampled orders of players for the final step's Shapley values, rounded up to pairs.
+    /// Sampled orders of players for the final step's Shapley values, an even number: each comes with its reverse.
     pub shapley_permutations: usize,
     pub include_fossilized: bool,
     /// Most rows of one fused forward.
@@ -156,6 +159,7 @@ pub struct PolicyConfig {
     pub masks: MaskConfig,
     pub heuristic: HeuristicConfig,
     pub schedule: ScheduleConfig,
+    pub tracker: TrackerConfig,
 }
 
 impl Default for PolicyConfig {
@@ -165,6 +169,7 @@ impl Default for PolicyConfig {
             masks: MaskConfig::default(),
             heuristic: HeuristicConfig::default(),
             schedule: ScheduleConfig::default(),
+            tracker: TrackerConfig::default(),
         }
     }
 }
@@ -181,6 +186,34 @@ impl Default for MaskConfig {
         Self {
             sequential_germination: true,
             mask_structural_gates: true,
+        }
+    }
+}
+
+/// When a host counts as stabilised or as standing still (spec 03 §5).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TrackerConfig {
+    /// A step that gains less than this many percentage points extends the plateau.
+    pub plateau_threshold_pct: f64,
+    /// Steps remembered, at least the 5 that an observation shows.
+    pub history_window: usize,
+    /// A relative improvement of the loss below this counts as stable.
+    pub stabilization_threshold: f64,
+    /// Stable steps in a row until the host counts as stabilised.
+    pub stabilization_epochs: u32,
+    /// A relative worsening of the loss of this or more does not count as stable.
+    pub regression_threshold: f64,
+}
+
+impl Default for TrackerConfig {
+    fn default() -> Self {
+        Self {
+            plateau_threshold_pct: 0.5,
+            history_window: 10,
+            stabilization_threshold: 0.03,
+            stabilization_epochs: 3,
+            regression_threshold: 0.05,
         }
     }
 }

@@ -204,3 +204,36 @@ fn a_task_takes_its_preset_s_values_unless_the_scenario_says_otherwise() {
     let slots: Vec<_> = loaded.slots.iter().map(|slot| slot.to_string()).collect();
     assert_eq!(slots, ["r0c0", "r0c2"]);
 }
+
+#[test]
+fn attribution_that_nobody_could_evaluate_is_refused() {
+    let report = |text: &str| {
+        let input = Input {
+            label: "x.ron",
+            text,
+            overrides: &[],
+        };
+        load(&input, &Catalog::default()).err().map(|report| report.to_string())
+    };
+    let everything = "(task: preset(\"digits_baseline\", (host: (in_channels: 1, base_channels: 1, n_blocks: 13, \
+        kernel_size: 3, pool_layers: 0, input_hw: 8))), \
+        lifecycle: (slots: [\"r0c0\", \"r0c1\", \"r0c2\", \"r0c3\", \"r0c4\", \"r0c5\", \"r0c6\", \"r0c7\", \"r0c8\", \
+        \"r0c9\", \"r0c10\", \"r0c11\", \"r0c12\"]), attribution: (strategy: full_factorial))";
+    let message = report(everything).expect("refused");
+    assert!(message.contains("2^13 forward passes"), "{message}");
+
+    let message = report("(attribution: (shapley_permutations: 7))").expect("refused");
+    assert!(message.contains("7 is odd"), "{message}");
+    assert_eq!(report("(attribution: (strategy: full_factorial))"), None);
+}
+
+#[test]
+fn a_slot_far_off_still_has_a_nearest_one() {
+    let input = Input {
+        label: "x.ron",
+        text: "(lifecycle: (slots: [\"r65535c65535\"]))",
+        overrides: &[],
+    };
+    let report = load(&input, &Catalog::default()).expect_err("the host has no such slot");
+    assert!(report.to_string().contains("did you mean"), "{report}");
+}

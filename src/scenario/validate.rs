@@ -24,6 +24,7 @@ pub fn validate(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog) -> Vec<
     check_batches(scenario, task, &mut findings);
     check_losses(task, &mut findings);
     check_slots(scenario, task, &mut findings);
+    check_attribution(&scenario.attribution, task, &mut findings);
     check_devices(&scenario.run, &mut findings);
     check_controller(scenario, task, catalog, &mut findings);
     findings.0
@@ -230,12 +231,30 @@ fn check_slots(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
             findings.error([path.as_str(), "task.host", "task.preset"], message);
             let near = available
                 .iter()
-                .min_by_key(|s| s.row.abs_diff(slot.row) + s.col.abs_diff(slot.col));
+                .min_by_key(|s| u32::from(s.row.abs_diff(slot.row)) + u32::from(s.col.abs_diff(slot.col)));
             if let Some(near) = near {
                 findings.help(format!("did you mean `{near}`?"));
             }
         }
         seen.push(slot);
+    }
+}
+
+fn check_attribution(attribution: &AttributionConfig, task: &TaskSpec, findings: &mut Findings) {
+    let slots = task.slots.len();
+    if attribution.strategy == AttributionStrategy::FullFactorial && slots > FULL_FACTORIAL_LIMIT {
+        let message = format!("all configurations of {slots} slots are 2^{slots} forward passes");
+        findings.error(["attribution.strategy"], message);
+        findings.help(format!(
+            "at most {FULL_FACTORIAL_LIMIT} slots can be evaluated so; use auto"
+        ));
+    }
+    if !attribution.shapley_permutations.is_multiple_of(2) {
+        let message = format!(
+            "{} is odd; every sampled order comes with its reverse",
+            attribution.shapley_permutations
+        );
+        findings.error(["attribution.shapley_permutations"], message);
     }
 }
 

@@ -84,6 +84,8 @@ pub enum BlueprintError {
     UnknownIndex { index: usize, available: String },
     #[error("a blueprint `{0}` is registered already; choose another id")]
     Duplicate(&'static str),
+    #[error("blueprint `{0}` is one too many: an action mask holds {MAX_BLUEPRINTS}; register fewer")]
+    TooMany(&'static str),
     #[error("blueprint `{id}` was asked for {dim} channels; at least 1 is needed")]
     BadWidth { id: &'static str, dim: i64 },
     #[error("blueprint `{id}` turns {expected:?} into {actual:?}; a seed must keep its input's shape")]
@@ -104,6 +106,9 @@ impl From<TchError> for BlueprintError {
 
 /// First index of blueprints that plugins register; the ones below are fixed (spec 01 §4.2).
 pub const FIRST_PLUGIN_INDEX: usize = 13;
+
+/// Most indices that there can be: the bits of one word of an action mask.
+pub const MAX_BLUEPRINTS: usize = u64::BITS as usize;
 
 /// Width at which error messages order the available blueprints by size.
 const LISTING_WIDTH: i64 = 32;
@@ -131,11 +136,15 @@ impl BlueprintRegistry {
     /// Adds a plugin's blueprint and returns its index.
     ///
     /// # Errors
-    /// [`BlueprintError::Duplicate`] if its topology has a blueprint of this id.
+    /// [`BlueprintError::Duplicate`] if its topology has a blueprint of this id, [`BlueprintError::TooMany`] if no index
+    /// is left.
     pub fn register(&mut self, blueprint: Box<dyn Blueprint>) -> Result<usize, BlueprintError> {
         let same = |other: &dyn Blueprint| other.id() == blueprint.id() && other.topology() == blueprint.topology();
         if self.iter().any(|(_, other)| same(other)) {
             return Err(BlueprintError::Duplicate(blueprint.id()));
+        }
+        if self.entries.len() == MAX_BLUEPRINTS {
+            return Err(BlueprintError::TooMany(blueprint.id()));
         }
         self.entries.push(Some(blueprint));
         Ok(self.entries.len() - 1)

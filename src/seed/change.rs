@@ -131,8 +131,6 @@ pub enum Effect {
     ResetMomentum,
     /// A committed seed that goes on training does so without weight decay.
     StopWeightDecay,
-    /// The optimizer stays but is never stepped again.
-    FreezeForever,
     /// Drop module, gate and optimizer, before any event is told.
     DropSeed,
 }

@@ -1,10 +1,11 @@
 use tch::{Device, Kind, TchError, Tensor};
 
 use super::{
-    AlphaAlgorithm, BlendError, BlueprintRegistry, GateNetwork, Residual, SeedInstance, SeedModule, straight_through,
+    AlphaAlgorithm, BlendError, Blueprint, BlueprintError, BlueprintRegistry, FIRST_PLUGIN_INDEX, GateNetwork,
+    Residual, SeedInstance, SeedModule, straight_through,
 };
 use crate::host::fixtures::{largest, perturb};
-use crate::host::{Mode, ParamSet};
+use crate::host::{Mode, ParamSet, Topology};
 use crate::random::{Domain, RunRng};
 
 /// δ is what the function makes of the input.
@@ -172,4 +173,61 @@ fn unknown_blueprints_list_what_there_is_by_size() {
     );
     assert!(registry.get(8).is_err() && registry.get(13).is_err());
     assert_eq!(registry.len(), 13);
+}
+
+/// Scenarios are checked against a catalog that knows no tensors.
+#[test]
+fn the_catalog_of_scenarios_lists_the_registered_blueprints() {
+    let registry = BlueprintRegistry::default();
+    let built: Vec<(&str, bool)> = registry
+        .iter()
+        .map(|(_, blueprint)| (blueprint.id(), blueprint.param_count(8) > 0))
+        .collect();
+
+    let catalog = crate::scenario::Catalog::default();
+    let listed: Vec<(&str, bool)> = catalog
+        .blueprints
+        .iter()
+        .map(|entry| (entry.name.as_str(), entry.selectable))
+        .collect();
+    assert_eq!(listed, built);
+}
+
+/// Adds nothing; there may be any number of it.
+struct Idle(&'static str);
+
+impl Blueprint for Idle {
+    fn id(&self) -> &'static str {
+        self.0
+    }
+
+    fn topology(&self) -> Topology {
+        Topology::Cnn
+    }
+
+    fn param_count(&self, _: i64) -> u64 {
+        0
+    }
+
+    fn build(&self, _: i64, _: &mut RunRng, device: Device) -> Result<Box<dyn SeedModule>, BlueprintError> {
+        Ok(Box::new(Formula {
+            delta: Tensor::zeros_like,
+            params: ParamSet::new(device),
+        }))
+    }
+}
+
+#[test]
+fn plugins_take_the_free_indices_each_id_once_and_no_more_than_a_mask_holds() {
+    let mut registry = BlueprintRegistry::default();
+    let taken = registry.register(Box::new(Idle("norm")));
+    assert!(matches!(taken, Err(BlueprintError::Duplicate("norm"))));
+
+    for index in FIRST_PLUGIN_INDEX..64 {
+        let id: &'static str = format!("idle{index}").leak();
+        assert_eq!(registry.register(Box::new(Idle(id))).unwrap(), index);
+    }
+    let surplus = registry.register(Box::new(Idle("surplus")));
+    assert!(matches!(surplus, Err(BlueprintError::TooMany("surplus"))));
+    assert_eq!(registry.len(), 64);
 }

@@ -169,7 +169,8 @@ pub fn fossilize(seed: &SeedRecord, rules: &Rules) -> Result<Plan, Refusal> {
         let effects: &[Effect] = match rules.config.on_fossilize {
             OnFossilize::ResetMomentum => &[Effect::ResetMomentum, Effect::StopWeightDecay],
             OnFossilize::Keep => &[Effect::StopWeightDecay],
-            OnFossilize::Freeze => &[Effect::FreezeForever],
+            // The optimizer stays; `trains` says that it is never stepped again.
+            OnFossilize::Freeze => &[],
         };
         draft.change.effects.extend_from_slice(effects);
     }

@@ -157,7 +157,7 @@ impl Tensors {
             Effect::CreateOptimizer => {
                 assert!(self.module && !std::mem::replace(&mut self.optimizer, true));
             }
-            Effect::ResetMomentum | Effect::StopWeightDecay | Effect::FreezeForever => {
+            Effect::ResetMomentum | Effect::StopWeightDecay => {
                 assert!(self.optimizer);
             }
             Effect::DropSeed => {

@@ -1,14 +1,18 @@
 //! From configurations to what each seed is worth, written into its record (spec 06 A5, 05 §10).
 
+use std::cmp::Ordering;
+
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
+use bevy_ecs::query::QueryData;
 use smallvec::SmallVec;
 
 use super::pass::ValPlan;
 use super::sync::StepResult;
 use super::*;
+use crate::data::ConfigNumbers;
 use crate::env::{EnvId, Experiment, LoadedData, RunClock, SeedSlots};
-use crate::health::{EngineError, Failure, Position, record_failure};
+use crate::health::{EngineError, Position, record_failure};
 use crate::schedule::{Assess, Startup, StepEnd, StepSync, ValBatch, Work};
 use crate::seed::Interactions;
 
@@ -27,6 +31,7 @@ impl Plugin for ValidationPlugin {
         app.register_required_components::<EnvId, ValPlan>();
         app.register_required_components::<EnvId, StepResult>();
         app.register_required_components::<EnvId, Counterfactual>();
+        app.register_required_components::<EnvId, InteractionRegimes>();
         app.register_required_components::<EnvId, TestResult>();
         app.add_systems(
             Startup,
@@ -54,59 +59,75 @@ impl Plugin for ValidationPlugin {
     }
 }
 
+/// What `attribute` reads and writes of an env.
+#[derive(QueryData)]
+#[query_data(mutable)]
+struct AttributedEnv {
+    id: &'static EnvId,
+    result: &'static StepResult,
+    plan: &'static ValPlan,
+    slots: &'static mut SeedSlots,
+    counterfactual: &'static mut Counterfactual,
+    regimes: &'static mut InteractionRegimes,
+}
+
 /// Contributions, interactions and neighbours of every player; other seeds are left unmeasured.
 fn attribute(
-    mut envs: Query<(&EnvId, &StepResult, &ValPlan, &mut SeedSlots, &mut Counterfactual)>,
+    mut envs: Query<AttributedEnv>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     data: Res<LoadedData>,
 ) -> Result<(), EngineError> {
-    for (id, result, plan, mut slots, mut counterfactual) in &mut envs {
-        let (Some(numbers), Some(plan)) = (&result.0, &plan.plan) else {
+    let samples = data.feed.val_samples() as u64;
+    for mut env in &mut envs {
+        *env.counterfactual = Counterfactual::default();
+        let (Some(numbers), Some(plan)) = (&env.result.0, &env.plan.plan) else {
             continue;
         };
-        for record in slots.0.iter_mut().filter_map(|slot| slot.record.as_mut()) {
-            record.interactions = Interactions::default();
-        }
-        *counterfactual = Counterfactual::default();
+        let players = &plan.coalitions.players;
+        meet_neighbours(&mut env.slots, players);
         if plan.coalitions.masks.len() == 1 {
             continue;
         }
         let identity = MatrixIdentity {
-            env: id.index,
-            episode: experiment.episode(clock.round(), id.index),
+            env: env.id.index,
+            episode: experiment.episode(clock.round(), env.id.index),
             step: clock.step(),
-            players: matrix_players(&plan.coalitions.players, &slots),
+            players: matrix_players(players, &env.slots),
             strategy: experiment.scenario.attribution.strategy,
         };
-        let tallies: Vec<_> = numbers
-            .configs
-            .iter()
-            .map(|config| MaskTally {
-                correct: config.correct,
-                loss_sum: config.loss_sum,
-                lost: config.only_main_correct as u32,
-                gained: config.only_this_correct as u32,
-            })
-            .collect();
-        let samples = data.feed.val_samples() as u64;
+        let tallies: Vec<MaskTally> = numbers.configs.iter().map(tally).collect();
         let matrix = CounterfactualMatrix::new(identity, plan, samples, &tallies).map_err(|error| EngineError {
             phase: "attribution",
             position: Position {
-                env: Some(id.index),
+                env: Some(env.id.index),
                 ..clock.position()
             },
-            failure: Failure::message(error.to_string()),
+            failure: error.into(),
         })?;
         let attribution = matrix.attribute();
-        let decay = experiment.scenario.attribution.velocity_decay;
-        write_records(&mut slots, &plan.coalitions.players, &attribution, decay);
-        *counterfactual = Counterfactual {
+        write_records(
+            &mut env.slots,
+            players,
+            &attribution,
+            experiment.scenario.attribution.velocity_decay,
+        );
+        env.regimes.measure(&matrix.identity, &attribution);
+        *env.counterfactual = Counterfactual {
             matrix: Some(matrix),
             attribution: Some(attribution),
         };
     }
     Ok(())
+}
+
+fn tally(config: &ConfigNumbers) -> MaskTally {
+    MaskTally {
+        correct: config.correct,
+        loss_sum: config.loss_sum,
+        lost: config.only_main_correct as u32,
+        gained: config.only_this_correct as u32,
+    }
 }
 
 fn matrix_players(players: &[usize], slots: &SeedSlots) -> SmallVec<[MatrixPlayer; 4]> {
@@ -122,36 +143,43 @@ fn matrix_players(players: &[usize], slots: &SeedSlots) -> SmallVec<[MatrixPlaye
     players.iter().filter_map(player).collect()
 }
 
-fn write_records(slots: &mut SeedSlots, players: &[usize], attribution: &Attribution, decay: f64) {
+/// Forgets the interactions of the last pass and tells every player of the alphas before and behind it, in execution
+/// order; these are known whether or not this step measures contributions.
+fn meet_neighbours(slots: &mut SeedSlots, players: &[usize]) {
     let neighbours: SmallVec<[(usize, f64); 4]> = players
         .iter()
-        .map(|&slot| {
-            let alpha = slots.0[slot].record.as_ref().map_or(0.0, |seed| seed.alpha.alpha());
-            (slots.0[slot].spec.boundary, alpha)
+        .filter_map(|&slot| {
+            let seed = slots.0[slot].record.as_ref()?;
+            Some((slots.0[slot].spec.boundary, seed.alpha.alpha()))
         })
         .collect();
-    for (player, &slot) in players.iter().enumerate() {
-        let boundary = slots.0[slot].spec.boundary;
-        let Some(record) = &mut slots.0[slot].record else {
+    for (index, slot) in slots.0.iter_mut().enumerate() {
+        let Some(seed) = &mut slot.record else { continue };
+        seed.interactions = Interactions::default();
+        if !players.contains(&index) {
+            continue;
+        }
+        for &(boundary, alpha) in &neighbours {
+            match boundary.cmp(&slot.spec.boundary) {
+                Ordering::Less => seed.interactions.upstream_alpha_sum += alpha,
+                Ordering::Greater => seed.interactions.downstream_alpha_sum += alpha,
+                Ordering::Equal => {}
+            }
+        }
+    }
+}
+
+fn write_records(slots: &mut SeedSlots, players: &[usize], attribution: &Attribution, decay: f64) {
+    for (measured, &slot) in attribution.players.iter().zip(players) {
+        let Some(seed) = &mut slots.0[slot].record else {
             continue;
         };
-        let measured = &attribution.players[player];
         if let (Some(points), Some(loss)) = (measured.contribution, measured.contribution_loss) {
-            record.measure_contribution(points, loss, decay);
+            seed.measure_contribution(points, loss, decay);
         }
-        let alphas = |keep: fn(usize, usize) -> bool| -> f64 {
-            neighbours
-                .iter()
-                .filter(|(other, _)| keep(*other, boundary))
-                .map(|(_, alpha)| alpha)
-                .sum()
-        };
-        let summary = measured.interactions.unwrap_or_default();
-        record.interactions = Interactions {
-            sum: summary.sum,
-            boost_received: summary.boost,
-            upstream_alpha_sum: alphas(|other, own| other < own),
-            downstream_alpha_sum: alphas(|other, own| other > own),
-        };
+        if let Some(summary) = measured.interactions {
+            seed.interactions.sum = summary.sum;
+            seed.interactions.boost_received = summary.boost;
+        }
     }
 }

@@ -1,16 +1,19 @@
 //! Validation: one pass that measures the network and every configuration of its seeds, and what follows from it.
 //!
-//! Pure parts: `plan` (which configurations), `attribution` and `shapley` (what they say). Tensors: `folding`,
+//! Pure parts: `plan` (which configurations), `attribution`, `interaction` and `shapley` (what they say). Tensors: `folding`,
 //! `coalition_tree` and `coalition` (one forward for all configurations). `pass`, `sync` and `assess` are the systems.
 
 mod assess;
 mod attribution;
 mod coalition;
 #[cfg(test)]
+mod coalition_properties;
+#[cfg(test)]
 mod coalition_tests;
 mod coalition_tree;
 mod final_test;
 mod folding;
+mod interaction;
 mod pass;
 mod plan;
 mod shapley;
@@ -22,6 +25,7 @@ pub use coalition::*;
 pub use coalition_tree::*;
 pub use final_test::TestResult;
 pub use folding::*;
+pub use interaction::*;
 pub use pass::{FoldedModel, MAIN, ValBatches, ValPlan, ValidatingEnv, live_slots, max_configurations};
 pub use plan::*;
 pub use shapley::*;

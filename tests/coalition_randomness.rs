@@ -1,0 +1,52 @@
+//! The counterfactual pass draws nothing. In a process of its own, because libtorch has one generator for all threads.
+
+use simic_engine::host::{CnnHost, Host};
+use simic_engine::random::{Domain, RunRng};
+use simic_engine::scenario::CnnSpec;
+use simic_engine::seed::{AlphaAlgorithm, BlueprintRegistry, SeedInstance};
+use simic_engine::validation::{CoalitionPlan, CoalitionTree, FoldedHost, LiveSlot, coalition_forward};
+use tch::{Device, Kind, Tensor};
+
+/// Spec 05 C16: the state of the generator is the same before and after.
+#[test]
+fn the_pass_leaves_the_random_generator_alone() {
+    let spec = CnnSpec {
+        in_channels: 1,
+        base_channels: 4,
+        n_blocks: 3,
+        kernel_size: 3,
+        pool_layers: 3,
+        input_hw: 8,
+    };
+    let mut rng = RunRng::new(1, Domain::HostInit, &[]);
+    let host = CnnHost::new(&spec, 10, &mut rng, Device::Cpu).expect("the host is sound");
+    let folded = FoldedHost::new(&host).expect("it can be folded");
+    let seed = SeedInstance::germinate(
+        &BlueprintRegistry::default(),
+        1,
+        4,
+        AlphaAlgorithm::Gate,
+        &mut rng,
+        Device::Cpu,
+    )
+    .expect("the blueprint exists");
+    let live = [LiveSlot {
+        slot: 0,
+        boundary: host.injection_specs()[0].boundary,
+        instance: &seed,
+        alpha: 0.5,
+        algorithm: AlphaAlgorithm::Gate,
+    }];
+    let plan = CoalitionPlan {
+        players: [0].into_iter().collect(),
+        masks: vec![1, 0],
+    };
+    let tree = CoalitionTree::new(&plan, &live, Device::Cpu).expect("the plan fits");
+    let x = Tensor::ones([2, 1, 8, 8], (Kind::Float, Device::Cpu));
+
+    tch::manual_seed(5);
+    let expected = Tensor::rand([4], (Kind::Float, Device::Cpu));
+    tch::manual_seed(5);
+    let _ = coalition_forward(&folded, &live, &tree, &x).expect("the pass succeeds");
+    assert!(Tensor::rand([4], (Kind::Float, Device::Cpu)).equal(&expected));
+}
