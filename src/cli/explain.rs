@@ -15,7 +15,7 @@ pub fn explain(path: &str, catalog: &Catalog, global: &GlobalOptions) -> Outcome
             Outcome::Done
         }
         Err(unknown) => {
-            eprintln!("{unknown}");
+            eprintln!("error: {unknown}");
             Outcome::Rejected
         }
     }

@@ -20,6 +20,7 @@ pub struct Arguments {
 }
 
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Of every command")]
 pub struct GlobalOptions {
     /// Print only errors and results.
     #[arg(short, long, global = true, conflicts_with = "verbose")]
