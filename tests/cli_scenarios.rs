@@ -45,6 +45,16 @@ fn all_shipped_scenarios_are_valid() {
 }
 
 #[test]
+fn the_scenario_of_the_readme_is_valid() {
+    let readme = include_str!("../README.md");
+    let (_, rest) = readme.split_once("```ron\n").expect("an example scenario");
+    let (scenario, _) = rest.split_once("```").expect("its end");
+    let (_folder, file) = written("my-experiment.ron", scenario.as_bytes());
+
+    assert!(stdout(&["validate", &file]).contains("ok, digits_impaired with 8 envs, 3 rounds of 60 steps"));
+}
+
+#[test]
 fn list_shows_what_the_build_knows() {
     let lists = ["tasks", "hosts", "blueprints", "controllers"];
     insta::assert_snapshot!(lists.map(|what| stdout(&["list", what])).join("\n"));
