@@ -30,8 +30,7 @@ pub fn start(global: &GlobalOptions, terminal: &Terminal) -> Result<LogFile, Str
         if directives.is_empty() {
             return Ok(EnvFilter::new(default));
         }
-        EnvFilter::try_new(&directives)
-            .map_err(|error| format!("RUST_LOG={directives} is no log filter: {error}"))
+        EnvFilter::try_new(&directives).map_err(|error| format!("RUST_LOG={directives} is no log filter: {error}"))
     };
     let (terminal, lines) = (terminal.clone(), file.clone());
     tracing_subscriber::registry()
