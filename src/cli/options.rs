@@ -51,7 +51,7 @@ impl GlobalOptions {
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
     /// Train what a scenario describes.
-    Run(RunOptions),
+    Run(Box<RunOptions>),
     /// Check scenarios and print every problem, without running anything.
     Validate {
         #[arg(required = true, value_name = "FILE")]
