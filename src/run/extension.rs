@@ -14,7 +14,7 @@ use crate::seed::BlueprintRegistry;
 /// Called for every app that the engine builds: for the names that a scenario may use, for the run, and for the host that
 /// never grew. So it only adds; whatever it does once belongs into a system.
 ///
-/// ```
+/// ```no_run
 /// use std::process::ExitCode;
 ///
 /// use bevy_app::App;
