@@ -1,7 +1,9 @@
-//! Compiles the C++ shim against libtorch's headers and writes libtorch's folder into every binary of this package.
+//! Compiles the C++ shim against libtorch's headers, writes libtorch's folder into every binary of this package, and
+//! tells the engine what it was built from, for the manifests of its runs.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const SOURCES: [&str; 2] = ["src/torch/shim.cpp", "src/torch/narrow_conv.cpp"];
 
@@ -39,4 +41,45 @@ fn main() {
     println!("cargo:rustc-link-lib=c10");
     // Absolute, so that binaries, tests, benches and examples start without LD_LIBRARY_PATH from any folder.
     println!("cargo:rustc-link-arg=-Wl,-rpath,{}", lib.display());
+
+    tell_provenance();
+}
+
+/// Commit, compiler and target. What cannot be found out is left out.
+fn tell_provenance() {
+    let tell = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            println!("cargo:rustc-env=SIMIC_ENGINE_{name}={value}");
+        }
+    };
+    let compiler = env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
+    tell("RUSTC", output_of(&compiler, &["--version"]));
+    tell("TARGET", env::var("TARGET").ok());
+
+    let Some(package) = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from) else {
+        return;
+    };
+    // A copy of the sources inside somebody else's repository has no commit of its own.
+    let root = output_of("git", &["rev-parse", "--show-toplevel"]).map(PathBuf::from);
+    if root.and_then(|root| root.canonicalize().ok()) != package.canonicalize().ok() {
+        return;
+    }
+    tell("GIT_COMMIT", output_of("git", &["rev-parse", "HEAD"]));
+    // The reflog grows with every commit and checkout; HEAD itself changes only with the branch.
+    let watched = ["logs/HEAD", "HEAD"].iter().find_map(|file| {
+        let path = output_of("git", &["rev-parse", "--git-path", file])?;
+        Path::new(&path).exists().then_some(path)
+    });
+    if let Some(path) = watched {
+        println!("cargo:rerun-if-changed={path}");
+    }
+}
+
+/// The first line that a program prints; `None` if it is missing or fails.
+fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout)
+        .ok()
+        .filter(|_| output.status.success())?;
+    text.lines().next().map(str::to_owned)
 }

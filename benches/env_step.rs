@@ -18,7 +18,6 @@ use simic_engine::seed::{
     AlphaCurve, AlphaTarget, Change, Effect, GateNetwork, Germination, GerminationStyle, Plan, RampShape, Rules,
     SeedIdentity, SeedStage, Tempo, germinate,
 };
-use simic_engine::telemetry::sinks::{ColorChoice, ProgressStyle};
 
 const DIGITS: &str = r#"(
     name: "bench", task: preset("digits_baseline"),
@@ -41,17 +40,7 @@ fn envs(text: &str, blueprint: &'static str, seeds: usize) -> App {
         overrides: &[],
     };
     let loaded = scenario::load(&input, &Catalog::default()).expect("the scenario is valid");
-    let plan = RunPlan {
-        scenario: loaded.scenario,
-        task: loaded.task,
-        slots: loaded.slots,
-        source: text.into(),
-        path: None,
-        out: None,
-        threads: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-        progress: ProgressStyle::None,
-        color: ColorChoice::Never,
-    };
+    let plan = RunPlan::new(loaded, text);
     let mut app = App::new();
     app.add_plugins(SimicPlugins::unrecorded())
         .insert_resource(experiment(&plan).expect("the slots exist"));

@@ -7,7 +7,6 @@ use bevy_ecs::prelude::*;
 use simic_engine::prelude::*;
 use simic_engine::run::{RunPlan, experiment};
 use simic_engine::scenario::{self, Catalog, Input};
-use simic_engine::telemetry::sinks::{ColorChoice, ProgressStyle};
 
 /// Everything that an extension is: a plugin that puts systems into the engine's sets.
 struct LeaderPlugin;
@@ -61,17 +60,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         },
         &Catalog::default(),
     )?;
-    let plan = RunPlan {
-        scenario: loaded.scenario,
-        task: loaded.task,
-        slots: loaded.slots,
-        source: SCENARIO.into(),
-        path: None,
-        out: None,
-        threads: std::thread::available_parallelism()?.get(),
-        progress: ProgressStyle::None,
-        color: ColorChoice::Never,
-    };
+    let plan = RunPlan::new(loaded, SCENARIO);
 
     let mut app = App::new();
     app.add_plugins((SimicPlugins::unrecorded(), LeaderPlugin))

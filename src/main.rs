@@ -1,8 +1,8 @@
 use std::process::ExitCode;
 
 use simic_engine::cli;
-use simic_engine::scenario::Catalog;
+use simic_engine::run::NO_EXTENSION;
 
 fn main() -> ExitCode {
-    cli::main(&Catalog::default())
+    cli::main(NO_EXTENSION)
 }

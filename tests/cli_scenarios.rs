@@ -45,6 +45,16 @@ fn all_shipped_scenarios_are_valid() {
 }
 
 #[test]
+fn the_scenario_of_the_readme_is_valid() {
+    let readme = include_str!("../README.md");
+    let (_, rest) = readme.split_once("```ron\n").expect("an example scenario");
+    let (scenario, _) = rest.split_once("```").expect("its end");
+    let (_folder, file) = written("my-experiment.ron", scenario.as_bytes());
+
+    assert!(stdout(&["validate", &file]).contains("ok, digits_impaired with 8 envs, 3 rounds of 60 steps"));
+}
+
+#[test]
 fn list_shows_what_the_build_knows() {
     let lists = ["tasks", "hosts", "blueprints", "controllers"];
     insta::assert_snapshot!(lists.map(|what| stdout(&["list", what])).join("\n"));
@@ -63,6 +73,81 @@ fn explain_shows_a_field_a_choice_a_section_and_all_sections() {
     let texts: Vec<_> = paths.iter().map(|path| stdout(&["explain", path])).collect();
     insta::assert_snapshot!(texts.join("\n"));
     insta::assert_snapshot!(stdout(&["explain"]));
+}
+
+#[test]
+fn explain_tells_a_number_s_range_and_default() {
+    insta::assert_snapshot!(stdout(&["explain", "run.rounds"]));
+}
+
+#[test]
+fn help_names_commands_and_flags() {
+    insta::assert_snapshot!(stdout(&["--help"]));
+    insta::assert_snapshot!(stdout(&["run", "-h"]));
+}
+
+#[test]
+fn programs_read_lists_explanations_and_verdicts_as_json() {
+    let parsed = |arguments: &[&str]| -> serde_json::Value {
+        serde_json::from_str(&stdout(arguments)).expect("one JSON document")
+    };
+    assert_eq!(parsed(&["list", "tasks", "--json"])[1]["name"], "digits_impaired");
+    assert_eq!(parsed(&["list", "hosts", "--json"])[0]["name"], "cnn");
+    assert_eq!(parsed(&["list", "blueprints", "--json"])[0]["selectable"], false);
+    assert_eq!(parsed(&["list", "controllers", "--json"])[0]["name"], "heuristic");
+    assert_eq!(parsed(&["explain", "run.rounds", "--json"])["default"], "100");
+    assert_eq!(
+        parsed(&["validate", "--json", "scenarios/quickstart.ron"])[0]["is_valid"],
+        true
+    );
+}
+
+/// Files as a user might have written them.
+fn written(name: &str, content: &[u8]) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join(name);
+    std::fs::write(&path, content).expect("a file");
+    (folder, path.display().to_string())
+}
+
+const SEVERAL_MISTAKES: &str = r#"(
+    task: preset("digits_impared"),
+    run: (n_envs: 0, rounds: "ten", devices: ["gpu"]),
+    trainng: (amp: off),
+    lifecycle: (slots: ["r0c9"]),
+)"#;
+
+#[test]
+fn validate_reports_every_mistake_and_the_other_files_too() {
+    let (folder, bad) = written("mine.ron", SEVERAL_MISTAKES.as_bytes());
+
+    let output = engine(&["validate", &bad, "scenarios/quickstart.ron"]);
+
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stdout).starts_with("scenarios/quickstart.ron: ok"));
+    let report = text(&output.stderr).replace(&format!("{}/", folder.path().display()), "");
+    insta::assert_snapshot!(report);
+}
+
+#[test]
+fn validate_tells_programs_where_each_mistake_is() {
+    let (folder, bad) = written("mine.ron", SEVERAL_MISTAKES.as_bytes());
+
+    let output = engine(&["validate", "--json", &bad]);
+
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stderr.is_empty());
+    insta::assert_snapshot!(text(&output.stdout).replace(&format!("{}/", folder.path().display()), ""));
+}
+
+#[test]
+fn a_file_that_is_no_text_is_refused_where_the_text_ends() {
+    let (_folder, bad) = written("mine.ron", b"(\n  name: \"\xff\",\n)");
+
+    for command in ["validate", "run"] {
+        let message = refused(&[command, &bad]);
+        assert!(message.contains(&format!("{bad}:2:10 is not UTF-8 text")), "{message}");
+    }
 }
 
 #[test]

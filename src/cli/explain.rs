@@ -1,16 +1,21 @@
 //! `simic-engine explain PATH`.
 
-use super::Outcome;
+use super::output::{show, show_json};
+use super::{GlobalOptions, Outcome};
 use crate::scenario::{self, Catalog};
 
-pub fn explain(path: &str, catalog: &Catalog) -> Outcome {
+pub fn explain(path: &str, catalog: &Catalog, global: &GlobalOptions) -> Outcome {
     match scenario::explain(path, catalog) {
-        Ok(text) => {
-            print!("{text}");
+        Ok(explanation) => {
+            if global.json {
+                show_json(&explanation);
+            } else {
+                show(explanation);
+            }
             Outcome::Done
         }
         Err(unknown) => {
-            eprintln!("{unknown}");
+            eprintln!("error: {unknown}");
             Outcome::Rejected
         }
     }

@@ -1,10 +1,25 @@
 //! `simic-engine list tasks|hosts|blueprints|controllers`.
 
-use super::{ListWhat, Outcome};
+use super::output::{show, show_json};
+use super::{GlobalOptions, ListWhat, Outcome};
 use crate::scenario::{Catalog, CnnSpec, TaskPreset, TaskSpec};
 
-pub fn list(what: ListWhat, catalog: &Catalog) -> Outcome {
-    let rows: Vec<Vec<String>> = match what {
+pub fn list(what: ListWhat, catalog: &Catalog, global: &GlobalOptions) -> Outcome {
+    if global.json {
+        match what {
+            ListWhat::Tasks => show_json(&catalog.tasks),
+            ListWhat::Hosts => show_json(&catalog.hosts),
+            ListWhat::Blueprints => show_json(&catalog.blueprints),
+            ListWhat::Controllers => show_json(&catalog.controllers),
+        }
+    } else {
+        show(table(&rows(what, catalog)));
+    }
+    Outcome::Done
+}
+
+fn rows(what: ListWhat, catalog: &Catalog) -> Vec<Vec<String>> {
+    match what {
         ListWhat::Tasks => catalog.tasks.iter().map(task_row).collect(),
         ListWhat::Hosts => host_rows(catalog),
         ListWhat::Blueprints => catalog
@@ -24,9 +39,7 @@ pub fn list(what: ListWhat, catalog: &Catalog) -> Outcome {
             .iter()
             .map(|controller| vec![controller.name.clone(), controller.summary.clone()])
             .collect(),
-    };
-    print!("{}", table(&rows));
-    Outcome::Done
+    }
 }
 
 fn task_row(task: &TaskPreset) -> Vec<String> {

@@ -2,7 +2,9 @@
 
 mod explain;
 mod list;
+mod log;
 mod options;
+mod output;
 mod prepare;
 mod run;
 mod validate;
@@ -11,10 +13,12 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-pub use options::{Arguments, ColourChoice, Command, GlobalOptions, ListWhat, ProgressStyle, RunOptions};
+pub use options::{Arguments, Command, GlobalOptions, ListWhat, RunOptions};
 pub use prepare::{Prepared, prepare};
 
-use crate::scenario::{Catalog, Report};
+use crate::run::{Extension, catalog};
+use crate::scenario::Report;
+use crate::telemetry::sinks::Terminal;
 
 /// What a command ended with (spec 07 §22).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +46,8 @@ impl From<Outcome> for ExitCode {
     }
 }
 
-/// Parses the process's arguments and does what they ask.
-pub fn main(catalog: &Catalog) -> ExitCode {
+/// Parses the process's arguments and does what they ask, with an engine that `extend` may add to.
+pub fn main(extend: Extension) -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -56,32 +60,51 @@ pub fn main(catalog: &Catalog) -> ExitCode {
             };
         }
     };
+    execute(&arguments, extend)
+        .unwrap_or_else(|message| {
+            eprintln!("error: {message}");
+            Outcome::Rejected
+        })
+        .into()
+}
+
+/// The outcome of a command, or why it could not even start.
+fn execute(arguments: &Arguments, extend: Extension) -> Result<Outcome, String> {
     let global = &arguments.global;
-    let outcome = match &arguments.command {
-        Command::Run(options) => match prepare(options, catalog) {
+    let terminal = Terminal::default();
+    let log = log::start(global, &terminal)?;
+    let catalog = catalog(extend).map_err(|error| error.to_string())?;
+    Ok(match &arguments.command {
+        Command::Run(options) => match prepare(options, &catalog) {
             Ok(prepared) => {
-                if !global.quiet && !prepared.warnings.problems.is_empty() {
-                    print_report(&prepared.warnings, global);
+                let warnings = &prepared.loaded.warnings;
+                if !global.quiet && !warnings.problems.is_empty() {
+                    eprintln!("{}", report_text(warnings, global));
                 }
-                let run = if options.dry_run { run::dry_run } else { run::play };
-                run(&prepared, options, global)
+                if options.dry_run {
+                    run::dry_run(&prepared, global)
+                } else {
+                    let around = run::Surroundings { terminal, log, extend };
+                    run::play(&prepared, options, global, &around)
+                }
             }
             Err(rejection) => {
                 rejection.print(global);
+                eprintln!("nothing was run");
                 Outcome::Rejected
             }
         },
-        Command::Validate { scenarios } => validate::validate(scenarios, catalog, global),
-        Command::List { what } => list::list(*what, catalog),
-        Command::Explain { path } => explain::explain(path.as_deref().unwrap_or(""), catalog),
-    };
-    outcome.into()
+        Command::Validate { scenarios } => validate::validate(scenarios, &catalog, global),
+        Command::List { what } => list::list(*what, &catalog, global),
+        Command::Explain { path } => explain::explain(path.as_deref().unwrap_or(""), &catalog, global),
+    })
 }
 
-fn print_report(report: &Report, global: &GlobalOptions) {
+/// A report as people read it, coloured where standard error shows colours.
+fn report_text(report: &Report, global: &GlobalOptions) -> String {
     if global.colour_stderr() {
-        eprintln!("{}", report.coloured());
+        report.coloured().to_string()
     } else {
-        eprintln!("{report}");
+        report.to_string()
     }
 }

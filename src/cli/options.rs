@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::scenario::Override;
+use crate::scenario::{Override, SourceKind};
+use crate::telemetry::sinks::{ColorChoice, ProgressStyle};
+use crate::torch;
 
 /// Trains networks that grow while they train.
 #[derive(Clone, Debug, Parser)]
@@ -18,6 +20,7 @@ pub struct Arguments {
 }
 
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Of every command")]
 pub struct GlobalOptions {
     /// Print only errors and results.
     #[arg(short, long, global = true, conflicts_with = "verbose")]
@@ -27,35 +30,28 @@ pub struct GlobalOptions {
     pub verbose: u8,
     /// Colours in the output.
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
-    pub color: ColourChoice,
+    pub color: ColorChoice,
+    /// Print results as one JSON document on standard output.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Append the log to this file instead of log.txt in the run's folder.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub log_file: Option<PathBuf>,
     /// Worker threads; all cores if left out.
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum ColourChoice {
-    /// On a terminal, unless NO_COLOR is set.
-    #[default]
-    Auto,
-    Always,
-    Never,
-}
-
 impl GlobalOptions {
     pub fn colour_stderr(&self) -> bool {
-        match self.color {
-            ColourChoice::Always => true,
-            ColourChoice::Never => false,
-            ColourChoice::Auto => std::env::var_os("NO_COLOR").is_none() && std::io::stderr().is_terminal(),
-        }
+        self.color.is_colored(std::io::stderr().is_terminal())
     }
 }
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
     /// Train what a scenario describes.
-    Run(RunOptions),
+    Run(Box<RunOptions>),
     /// Check scenarios and print every problem, without running anything.
     Validate {
         #[arg(required = true, value_name = "FILE")]
@@ -79,17 +75,6 @@ pub enum ListWhat {
     Hosts,
     Blueprints,
     Controllers,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum ProgressStyle {
-    /// A bar on a terminal, plain lines otherwise.
-    #[default]
-    Auto,
-    Bar,
-    Plain,
-    Json,
-    None,
 }
 
 #[derive(Clone, Debug, Default, Args)]
@@ -117,6 +102,15 @@ pub struct RunOptions {
     /// Same as --set run.max_steps=…
     #[arg(long, value_name = "N")]
     pub steps: Option<String>,
+    /// Same as --set run.devices=[…]; auto: the first CUDA device, or cpu where there is none.
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Option<String>,
+    /// Several devices, over which the envs are spread.
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub devices: Vec<String>,
+    /// Same as --set training.amp=…
+    #[arg(long, value_name = "MODE")]
+    pub amp: Option<String>,
     /// Same as --set telemetry.level=…
     #[arg(long)]
     pub level: Option<String>,
@@ -126,6 +120,12 @@ pub struct RunOptions {
     /// Say what would be run, and stop.
     #[arg(long)]
     pub dry_run: bool,
+    /// A word to find the run by, kept in its manifest; may be given often.
+    #[arg(long = "tag", value_name = "WORD")]
+    pub tags: Vec<String>,
+    /// Keep the names of computer and user in the manifest.
+    #[arg(long)]
+    pub identify: bool,
 }
 
 impl RunOptions {
@@ -141,22 +141,42 @@ impl RunOptions {
             ("--rounds", "run.rounds", &self.rounds),
             ("--envs", "run.n_envs", &self.envs),
             ("--steps", "run.max_steps", &self.steps),
+            ("--amp", "training.amp", &self.amp),
             ("--level", "telemetry.level", &self.level),
         ];
         let flags = flags.into_iter().filter_map(|(flag, path, value)| {
             let value = value.as_ref()?;
             Some(Ok(Override::flag(flag, path, value)))
         });
+        let device = self.device.as_ref().map(|device| {
+            let name = if device == "auto" { automatic_device() } else { device };
+            devices(format!("--device {device}"), &[name])
+        });
+        let several = (!self.devices.is_empty()).then(|| {
+            let names: Vec<&str> = self.devices.iter().map(String::as_str).collect();
+            devices(format!("--devices {}", self.devices.join(",")), &names)
+        });
         flags
+            .chain(device.into_iter().chain(several).map(Ok))
             .chain(self.sets.iter().map(|assignment| Override::parse(assignment)))
             .collect()
     }
+}
 
-    /// Folder of all runs: `--out`, else `SIMIC_ENGINE_RUNS`, else `runs` (spec 07 §12.1).
-    pub fn runs_folder(&self) -> PathBuf {
-        self.out
-            .clone()
-            .or_else(|| std::env::var_os("SIMIC_ENGINE_RUNS").map(PathBuf::from))
-            .unwrap_or_else(|| "runs".into())
+/// Sets `run.devices`; `shown` is what the user typed.
+fn devices(shown: String, names: &[&str]) -> Override {
+    Override {
+        path: "run.devices".into(),
+        value: format!("{names:?}"),
+        shown,
+        kind: SourceKind::Argument,
+    }
+}
+
+/// The first CUDA device, where libtorch can use one.
+fn automatic_device() -> &'static str {
+    match torch::load_cuda(&[0], false) {
+        Ok(()) => "cuda:0",
+        Err(_) => "cpu",
     }
 }

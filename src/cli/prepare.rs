@@ -1,31 +1,22 @@
 //! From the arguments of `run` to a scenario that can run, before anything is touched.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::{GlobalOptions, RunOptions, print_report};
-use crate::scenario::{self, Catalog, Input, Override, Report, Scenario, TaskSpec};
-use crate::seed::SlotId;
+use super::output::show_json;
+use super::{GlobalOptions, RunOptions, report_text};
+use crate::scenario::{self, Catalog, Input, Loaded, Override, Report};
 
 /// What `run` plays without a scenario argument.
 const QUICKSTART: &str = include_str!("../../scenarios/quickstart.ron");
 
-/// A checked scenario with all that a run directory records about it.
+/// A checked scenario with the text it came from.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    pub scenario: Scenario,
-    /// The task with every override in it.
-    pub task: TaskSpec,
-    /// Enabled slots in the policy's order.
-    pub slots: Vec<SlotId>,
+    pub loaded: Loaded,
     /// The scenario file's text, verbatim.
     pub text: String,
     /// The scenario file; `None` for the built-in quickstart.
     pub path: Option<PathBuf>,
-    /// Where each value that is no default comes from, by dotted path.
-    pub origins: BTreeMap<String, String>,
-    /// Advice that does not stop the run.
-    pub warnings: Report,
 }
 
 /// Why a run cannot begin.
@@ -35,6 +26,8 @@ pub enum Rejection {
     Scenario(Report),
     #[error("cannot read the scenario {}: {error}", path.display())]
     Unreadable { path: PathBuf, error: std::io::Error },
+    #[error("the scenario {}:{line}:{column} is not UTF-8 text; save it as UTF-8", path.display())]
+    NotText { path: PathBuf, line: usize, column: usize },
     #[error("{0}")]
     Usage(String),
 }
@@ -42,10 +35,8 @@ pub enum Rejection {
 impl Rejection {
     pub fn print(&self, global: &GlobalOptions) {
         match self {
-            Self::Scenario(report) => {
-                print_report(report, global);
-                eprintln!("nothing was run");
-            }
+            Self::Scenario(report) if global.json => show_json(&report.rows()),
+            Self::Scenario(report) => eprintln!("{}", report_text(report, global)),
             other => eprintln!("error: {other}"),
         }
     }
@@ -74,19 +65,27 @@ pub fn prepare(options: &RunOptions, catalog: &Catalog) -> Result<Prepared, Reje
     };
     let loaded = scenario::load(&input, catalog).map_err(Rejection::Scenario)?;
     Ok(Prepared {
-        scenario: loaded.scenario,
-        task: loaded.task,
-        slots: loaded.slots,
+        loaded,
         text,
         path: options.scenario.clone(),
-        origins: loaded.origins,
-        warnings: loaded.warnings,
     })
 }
 
-pub(super) fn read(path: &PathBuf) -> Result<String, Rejection> {
-    std::fs::read_to_string(path).map_err(|error| Rejection::Unreadable {
-        path: path.clone(),
+pub(super) fn read(path: &Path) -> Result<String, Rejection> {
+    let bytes = std::fs::read(path).map_err(|error| Rejection::Unreadable {
+        path: path.into(),
         error,
+    })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let sound = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line_start = sound
+            .iter()
+            .rposition(|&byte| byte == b'\n')
+            .map_or(0, |newline| newline + 1);
+        Rejection::NotText {
+            path: path.into(),
+            line: sound.iter().filter(|&&byte| byte == b'\n').count() + 1,
+            column: String::from_utf8_lossy(&sound[line_start..]).chars().count() + 1,
+        }
     })
 }

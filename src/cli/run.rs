@@ -1,92 +1,125 @@
 //! `run`: play a scenario, or say what would be played.
 
-use std::num::NonZero;
-use std::thread::available_parallelism;
+use std::collections::BTreeMap;
 
-use tracing_subscriber::EnvFilter;
+use serde::Serialize;
 
-use super::{ColourChoice, GlobalOptions, Outcome, Prepared, ProgressStyle, RunOptions};
-use crate::run::{RunPlan, run};
-use crate::scenario::{TaskSpec, resolved_ron};
-use crate::telemetry::sinks::{self, ColorChoice};
+use super::output::{show, show_json};
+use super::{GlobalOptions, Outcome, Prepared, RunOptions};
+use crate::run::{Extension, Labels, LogFile, RunPlan, RunReport, run};
+use crate::scenario::{Loaded, Scenario, TaskSpec, resolved_ron};
+use crate::telemetry::RunFinished;
+use crate::telemetry::sinks::{Console, ProgressStyle, Terminal};
+
+/// What every run of this process shares.
+pub struct Surroundings {
+    pub terminal: Terminal,
+    pub log: LogFile,
+    pub extend: Extension,
+}
 
 /// Plays the prepared scenario; the summary goes to stdout.
-pub fn play(prepared: &Prepared, options: &RunOptions, global: &GlobalOptions) -> Outcome {
-    start_log(global);
-    let report = match run(&plan(prepared, options, global)) {
+pub fn play(prepared: &Prepared, options: &RunOptions, global: &GlobalOptions, around: &Surroundings) -> Outcome {
+    let plan = plan(prepared, options, global, around);
+    let report = match run(&plan) {
         Ok(report) => report,
         Err(error) => {
             eprintln!("error: {error}");
             return Outcome::Rejected;
         }
     };
-    if let Some(summary) = &report.summary {
-        print!("{summary}");
-    }
-    for sink in &report.failed_durable {
-        eprintln!("error: the record of `{sink}` is incomplete");
-    }
+    print(&report, &prepared.loaded, global);
     match &report.failure {
-        Some(failure) => {
-            eprintln!("error: {failure}");
-            if report.began {
-                Outcome::Failed
-            } else {
-                Outcome::Rejected
-            }
-        }
-        None if !report.failed_durable.is_empty() && prepared.scenario.telemetry.require => Outcome::RecordIncomplete,
+        Some(_) if report.record.is_some() => Outcome::Failed,
+        Some(_) => Outcome::Rejected,
+        None if !report.failed_durable.is_empty() && plan.scenario.telemetry.require => Outcome::RecordIncomplete,
         None => Outcome::Done,
     }
 }
 
-fn plan(prepared: &Prepared, options: &RunOptions, global: &GlobalOptions) -> RunPlan {
-    let cores = available_parallelism().map_or(1, NonZero::get);
-    RunPlan {
-        scenario: prepared.scenario.clone(),
-        task: prepared.task.clone(),
-        slots: prepared.slots.clone(),
-        source: prepared.text.clone(),
-        path: prepared.path.clone(),
-        out: options.out.clone(),
-        threads: global.threads.map_or(cores, usize::from),
-        progress: match options.progress {
-            _ if global.quiet => sinks::ProgressStyle::None,
-            ProgressStyle::Auto => sinks::ProgressStyle::Auto,
-            ProgressStyle::Bar => sinks::ProgressStyle::Bar,
-            ProgressStyle::Plain => sinks::ProgressStyle::Plain,
-            ProgressStyle::Json => sinks::ProgressStyle::Json,
-            ProgressStyle::None => sinks::ProgressStyle::None,
+fn plan(prepared: &Prepared, options: &RunOptions, global: &GlobalOptions, around: &Surroundings) -> RunPlan {
+    let mut plan = RunPlan::new(prepared.loaded.clone(), &prepared.text);
+    plan.path.clone_from(&prepared.path);
+    plan.out.clone_from(&options.out);
+    if let Some(threads) = global.threads {
+        plan.threads = threads.into();
+    }
+    plan.console = Console {
+        style: if global.quiet {
+            ProgressStyle::None
+        } else {
+            options.progress
         },
-        color: match global.color {
-            ColourChoice::Auto => ColorChoice::Auto,
-            ColourChoice::Always => ColorChoice::Always,
-            ColourChoice::Never => ColorChoice::Never,
-        },
+        color: global.color,
+        terminal: around.terminal.clone(),
+    };
+    plan.log = around.log.clone();
+    plan.labels.tags.clone_from(&options.tags);
+    if options.identify {
+        plan.labels = Labels::identified(plan.labels);
+    }
+    plan.extend = around.extend;
+    plan
+}
+
+/// The end of a run, for programs to read.
+#[derive(Serialize)]
+struct End<'a> {
+    run_id: &'a str,
+    directory: String,
+    #[serde(flatten)]
+    finished: Option<&'a RunFinished>,
+    failed_sinks: &'a [String],
+    /// Where each value that is no default comes from, by path.
+    origins: &'a BTreeMap<String, String>,
+}
+
+fn print(report: &RunReport, loaded: &Loaded, global: &GlobalOptions) {
+    match &report.record {
+        Some(record) if global.json => show_json(&End {
+            run_id: &record.run_id,
+            directory: record.directory.display().to_string(),
+            finished: record.finished.as_ref(),
+            failed_sinks: &report.failed_durable,
+            origins: &loaded.origins,
+        }),
+        Some(record) => show(&record.summary),
+        None => {}
+    }
+    for sink in &report.failed_durable {
+        eprintln!("error: the record of `{sink}` is incomplete");
+    }
+    if let Some(failure) = &report.failure {
+        eprintln!("error: {failure}");
     }
 }
 
-/// Logs go to stderr; `RUST_LOG` wins over `-q` and `-v`.
-fn start_log(global: &GlobalOptions) {
-    let default = match (global.quiet, global.verbose) {
-        (true, _) => "error",
-        (false, 0) => "warn",
-        (false, 1) => "info",
-        (false, _) => "debug",
-    };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .without_time()
-        .init();
+/// What would be played, for programs to read.
+#[derive(Serialize)]
+struct Preview<'a> {
+    scenario: &'a Scenario,
+    task: &'a TaskSpec,
+    /// Per round, where the data's size is known beforehand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    samples_per_round: Option<usize>,
+    origins: &'a BTreeMap<String, String>,
 }
 
 /// Prints what would be played: the amount of work, then the scenario with everything resolved.
-pub fn dry_run(prepared: &Prepared, _: &RunOptions, _: &GlobalOptions) -> Outcome {
-    match resolved_ron(&prepared.scenario) {
+pub fn dry_run(prepared: &Prepared, global: &GlobalOptions) -> Outcome {
+    let loaded = &prepared.loaded;
+    if global.json {
+        show_json(&Preview {
+            scenario: &loaded.scenario,
+            task: &loaded.task,
+            samples_per_round: Work::of(loaded).map(|work| work.samples),
+            origins: &loaded.origins,
+        });
+        return Outcome::Done;
+    }
+    match resolved_ron(&loaded.scenario) {
         Ok(text) => {
-            println!("{}\n{text}", work(prepared, &prepared.task));
+            show(format_args!("{}\n{text}\n", headline(loaded)));
             Outcome::Done
         }
         Err(error) => {
@@ -96,20 +129,39 @@ pub fn dry_run(prepared: &Prepared, _: &RunOptions, _: &GlobalOptions) -> Outcom
     }
 }
 
-/// One line, as a RON comment, on the samples that a round costs (spec 06 §2).
-fn work(prepared: &Prepared, task: &TaskSpec) -> String {
-    let run = &prepared.scenario.run;
-    let Some(sizes) = task.data.part_sizes(&task.split) else {
-        return format!(
-            "// {}: {} rounds of {} envs x {} steps",
-            task.name, run.rounds, run.n_envs, task.max_steps
-        );
-    };
-    let (train, val) = (task.train_batches(sizes.train, run.n_envs) * task.batch_size, sizes.val);
-    let samples = run.n_envs * task.max_steps as usize * (train + val);
+/// The samples that a round costs (spec 06 §2).
+struct Work {
+    /// Per env and step.
+    train: usize,
+    val: usize,
+    /// Of all envs and steps.
+    samples: usize,
+}
+
+impl Work {
+    /// `None` where the data's size is not known beforehand.
+    fn of(loaded: &Loaded) -> Option<Self> {
+        let (run, task) = (&loaded.scenario.run, &loaded.task);
+        let sizes = task.data.part_sizes(&task.split)?;
+        let train = task.train_batches(sizes.train, run.n_envs) * task.batch_size;
+        let val = sizes.val;
+        Some(Self {
+            train,
+            val,
+            samples: run.n_envs * task.max_steps as usize * (train + val),
+        })
+    }
+}
+
+/// One line, as a RON comment.
+fn headline(loaded: &Loaded) -> String {
+    let (run, task) = (&loaded.scenario.run, &loaded.task);
+    let work = Work::of(loaded).map_or_else(String::new, |work| {
+        let Work { train, val, samples } = work;
+        format!(", {samples} samples a round ({train} to train and {val} to validate, per env and step)")
+    });
     format!(
-        "// {}: {} rounds of {} envs x {} steps, {samples} samples a round ({train} to train and {val} to validate, \
-         per env and step)",
+        "// {}: {} rounds of {} envs x {} steps{work}",
         task.name, run.rounds, run.n_envs, task.max_steps
     )
 }

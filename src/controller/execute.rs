@@ -48,44 +48,42 @@ fn execute(
     env: &mut GrowingEnvItem,
     garden: &mut Garden,
 ) -> Result<Result<(), Refusal>, Failure> {
-    let Some(index) = command.slot() else { return Ok(Ok(())) };
     let limits = garden.experiment.limits();
     let views: Vec<_> = env.slots.records().map(|record| record.map(SlotView::from)).collect();
     if let Err(reason) = command_legal(command, &views, &limits) {
         return Ok(Err(reason.into()));
     }
-    let planned = plan(command, accuracy, env, garden, &garden.rules(&limits));
-    let applied = match planned {
-        Ok(plan) => garden.apply(plan, index, env, true),
+    let (slot, plan) = match plan(command, accuracy, env, garden, &garden.rules(&limits)) {
+        Ok(Some(planned)) => planned,
+        Ok(None) => return Ok(Ok(())),
         Err(refusal) => return Ok(Err(refusal)),
     };
-    match applied {
+    match garden.apply(plan, slot, env, true) {
         Ok(()) => Ok(Ok(())),
         Err(failure) => recoverable(failure).map(|reason| Err(reason.into())),
     }
 }
 
+/// The slot that a command is for and what it amounts to there; `None` for a wait.
 fn plan(
     command: &LifecycleCommand,
     accuracy: f64,
     env: &GrowingEnvItem,
     garden: &Garden,
     rules: &Rules,
-) -> Result<Plan, Refusal> {
+) -> Result<Option<(usize, Plan)>, Refusal> {
     let seed = |slot: usize| env.slots.0[slot].record.as_ref().ok_or(FailureReason::SlotEmpty);
     let gate_params = |slot: usize| GateNetwork::param_count(env.slots.0[slot].spec.channels);
-    match *command {
-        LifecycleCommand::Wait => Err(FailureReason::SlotDisabled.into()),
+    let planned = match *command {
+        LifecycleCommand::Wait => return Ok(None),
         LifecycleCommand::Germinate { slot, .. } => {
             let identity = identity(command, env, garden)?;
-            germinate(
-                Germination {
-                    identity,
-                    gate_params: gate_params(slot),
-                    accuracy,
-                },
-                rules,
-            )
+            let germination = Germination {
+                identity,
+                gate_params: gate_params(slot),
+                accuracy,
+            };
+            (slot, germinate(germination, rules)?)
         }
         LifecycleCommand::SetAlphaTarget {
             slot,
@@ -101,12 +99,13 @@ fn plan(
                 curve,
                 gate_params: gate_params(slot),
             };
-            set_alpha_target(seed(slot)?, &order, rules)
+            (slot, set_alpha_target(seed(slot)?, &order, rules)?)
         }
-        LifecycleCommand::Prune { slot, speed, curve } => prune(seed(slot)?, speed, curve, rules),
-        LifecycleCommand::Fossilize { slot } => fossilize(seed(slot)?, rules),
-        LifecycleCommand::Advance { slot } => advance(seed(slot)?, rules),
-    }
+        LifecycleCommand::Prune { slot, speed, curve } => (slot, prune(seed(slot)?, speed, curve, rules)?),
+        LifecycleCommand::Fossilize { slot } => (slot, fossilize(seed(slot)?, rules)?),
+        LifecycleCommand::Advance { slot } => (slot, advance(seed(slot)?, rules)?),
+    };
+    Ok(Some(planned))
 }
 
 /// Who a new seed is. Its parameter count comes from the blueprint, so nothing is built for a refusal.

@@ -141,7 +141,7 @@ impl Decision {
 /// }
 ///
 /// let mut registry = ControllerRegistry::default();
-/// registry.register("eager", build)?;
+/// registry.register("eager", "advances whatever it can", build)?;
 /// assert!(registry.names().any(|name| name == "eager"));
 /// # Ok::<(), PolicyError>(())
 /// ```

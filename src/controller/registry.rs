@@ -73,49 +73,79 @@ impl BuildContext<'_> {
 /// Builds a controller for one policy group.
 pub type ControllerFactory = fn(&BuildContext) -> Result<Box<dyn Controller>, PolicyError>;
 
+#[derive(Clone, Debug)]
+struct Registered {
+    summary: String,
+    build: ControllerFactory,
+}
+
 /// All controllers that `policy.controller` may name.
 #[derive(Resource, Clone, Debug)]
 pub struct ControllerRegistry {
-    factories: BTreeMap<String, ControllerFactory>,
+    controllers: BTreeMap<String, Registered>,
 }
 
 impl Default for ControllerRegistry {
     /// With the built-in controllers.
     fn default() -> Self {
-        let builtin: [(&str, ControllerFactory); 4] = [
-            ("heuristic", |context| Ok(Box::new(HeuristicController::new(context)?))),
-            ("random", |context| {
+        let builtin: [(&str, &str, ControllerFactory); 4] = [
+            (
+                "heuristic",
+                "rules: germinate on a plateau, commit what contributes, prune what fails",
+                |context| Ok(Box::new(HeuristicController::new(context)?)),
+            ),
+            ("random", "a uniformly random legal command per step", |context| {
                 Ok(Box::new(RandomController::new(context.seed, context.group)))
             }),
-            ("schedule", |context| Ok(Box::new(ScheduleController::new(context)?))),
-            ("wait", |_| Ok(Box::new(WaitController))),
+            ("schedule", "the commands listed in policy.schedule", |context| {
+                Ok(Box::new(ScheduleController::new(context)?))
+            }),
+            (
+                "wait",
+                "never does anything: the host alone, or a fixed topology",
+                |_| Ok(Box::new(WaitController)),
+            ),
         ];
+        let registered = |(name, summary, build): (&str, &str, ControllerFactory)| {
+            let summary = summary.to_owned();
+            (name.to_owned(), Registered { summary, build })
+        };
         Self {
-            factories: builtin
-                .into_iter()
-                .map(|(name, factory)| (name.to_owned(), factory))
-                .collect(),
+            controllers: builtin.into_iter().map(registered).collect(),
         }
     }
 }
 
 impl ControllerRegistry {
-    /// Adds a controller.
+    /// Adds a controller; `summary` is its line in `simic-engine list controllers`.
     ///
     /// # Errors
     /// The name is taken.
-    pub fn register(&mut self, name: impl Into<String>, factory: ControllerFactory) -> Result<(), PolicyError> {
+    pub fn register(
+        &mut self,
+        name: impl Into<String>,
+        summary: impl Into<String>,
+        build: ControllerFactory,
+    ) -> Result<(), PolicyError> {
         let name = name.into();
-        if self.factories.contains_key(&name) {
+        if self.controllers.contains_key(&name) {
             return Err(PolicyError::DuplicateRegistration { name });
         }
-        self.factories.insert(name, factory);
+        let summary = summary.into();
+        self.controllers.insert(name, Registered { summary, build });
         Ok(())
+    }
+
+    /// Names with their summaries, sorted.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.controllers
+            .iter()
+            .map(|(name, controller)| (name.as_str(), controller.summary.as_str()))
     }
 
     /// All names, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.factories.keys().map(String::as_str)
+        self.controllers.keys().map(String::as_str)
     }
 
     /// Builds the controller that `policy.controller` names.
@@ -124,11 +154,14 @@ impl ControllerRegistry {
     /// The name is unknown, or the factory refuses its configuration.
     pub fn build(&self, context: &BuildContext) -> Result<Box<dyn Controller>, PolicyError> {
         let name = &context.policy.controller;
-        let factory = self.factories.get(name).ok_or_else(|| PolicyError::UnknownController {
-            name: name.clone(),
-            available: self.names().map(String::from).collect(),
-        })?;
-        factory(context)
+        let controller = self
+            .controllers
+            .get(name)
+            .ok_or_else(|| PolicyError::UnknownController {
+                name: name.clone(),
+                available: self.names().map(String::from).collect(),
+            })?;
+        (controller.build)(context)
     }
 }
 
@@ -155,9 +188,9 @@ mod tests {
     #[test]
     fn a_name_is_taken_once() {
         let mut registry = ControllerRegistry::default();
-        assert_eq!(registry.register("mine", wait), Ok(()));
+        assert_eq!(registry.register("mine", "my own", wait), Ok(()));
         assert_eq!(
-            registry.register("mine", wait),
+            registry.register("mine", "another", wait),
             Err(PolicyError::DuplicateRegistration { name: "mine".into() })
         );
     }

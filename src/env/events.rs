@@ -1,9 +1,9 @@
 //! What a change in a slot is told as (spec 07 §5.3).
 
-use crate::seed::{AlphaMode, Cause, Change, Effect, SeedRecord, SeedStage, SlotId, next_stage};
+use crate::seed::{AlphaCurve, AlphaMode, Cause, Change, Effect, SeedRecord, SeedStage, SlotId, next_stage};
 use crate::telemetry::{
-    ActionId, EnvContext, Event, Num, SeedFossilized, SeedGateEvaluated, SeedGerminated, SeedPruned, SeedStageChanged,
-    SlotRecycled, StageCause,
+    ActionId, EnvContext, Event, Num, Payload, SeedAlphaRetargeted, SeedFossilized, SeedGateEvaluated, SeedGerminated,
+    SeedPruned, SeedStageChanged, Severity, SlotRecycled, StageCause,
 };
 
 /// One operation or tick of a slot, as seen from outside.
@@ -30,11 +30,15 @@ impl SlotChange<'_> {
         let Some(seed) = self.after.or(self.before) else {
             return events;
         };
-        let mut push = |payload: crate::telemetry::Payload| {
-            events.push(Event::seed(self.context, self.slot, &seed.identity.seed_id, payload));
+        let mut push = |payload: Payload, severity: Option<Severity>| {
+            let event = Event::seed(self.context, self.slot, &seed.identity.seed_id, payload);
+            events.push(match severity {
+                Some(severity) => event.severity(severity),
+                None => event,
+            });
         };
         if self.change.effects.contains(&Effect::InsertSeed) {
-            push(self.germinated(seed).into());
+            push(self.germinated(seed).into(), None);
         }
         if let Some(gate) = &self.change.gate {
             let stage = self.before.map_or(SeedStage::Dormant, |seed| seed.stage);
@@ -44,24 +48,24 @@ impl SlotChange<'_> {
             } else {
                 target
             };
-            push(SeedGateEvaluated::new(&gate.result, target).into());
+            let severity = gate.flipped.then_some(Severity::Info);
+            push(SeedGateEvaluated::new(&gate.result, target).into(), severity);
         }
         if let Some(changed) = self.stage_changed(seed) {
-            push(changed.into());
+            push(changed.into(), None);
+        }
+        if let Some(retargeted) = self.alpha_retargeted() {
+            push(retargeted.into(), None);
         }
         if self.stage_entered() == Some(SeedStage::Fossilized) {
-            push(self.fossilized(seed).into());
+            push(self.fossilized(seed).into(), None);
         }
         if let Some(pruned) = self.pruned(seed) {
-            push(pruned.into());
+            push(pruned.into(), None);
         }
         if let Some(recycled) = &self.change.recycled {
-            push(
-                SlotRecycled {
-                    idle_steps: recycled.idle_steps,
-                }
-                .into(),
-            );
+            let idle_steps = recycled.idle_steps;
+            push(SlotRecycled { idle_steps }.into(), None);
         }
         events
     }
@@ -86,6 +90,22 @@ impl SlotChange<'_> {
             rng_seed: self.stream_key.to_string(),
             action_id: self.context.action_id(),
         }
+    }
+
+    fn alpha_retargeted(&self) -> Option<SeedAlphaRetargeted> {
+        let ramp = self.change.retarget?;
+        Some(SeedAlphaRetargeted {
+            from: Num(ramp.from),
+            to: Num(ramp.to),
+            steps: ramp.speed.ticks(),
+            speed: ramp.speed,
+            curve: ramp.shape.curve,
+            steepness: (ramp.shape.curve == AlphaCurve::Sigmoid).then_some(Num(ramp.shape.steepness)),
+            operator_from: ramp.operator_from,
+            operator_to: ramp.operator_to,
+            initiator: ramp.initiator,
+            action_id: self.action,
+        })
     }
 
     fn stage_changed(&self, seed: &SeedRecord) -> Option<SeedStageChanged> {

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 
-use super::{Libraries, Manifest, Resolved, RunDirectory, drive};
+use super::{DeviceInfo, Extension, Labels, Libraries, LogFile, Manifest, Resolved, RunDirectory, drive};
 use crate::SimicPlugins;
-use crate::env::{Backend, EnvId, EnvPool, EpisodeStats, Experiment, HostParams, LoadedData, RunClock, ValMetrics};
+use crate::env::{
+    Backend, Devices, EnvId, EnvPool, EpisodeStats, Experiment, HostParams, LoadedData, RunClock, ValMetrics,
+};
 use crate::health::{EngineError, Failure, Position, RunHealth};
 use crate::scenario::{MatmulPrecision, OptimizerConfig, TelemetryLevel};
 use crate::telemetry::{
@@ -26,6 +28,10 @@ pub struct RunRequest {
     pub source: String,
     /// The scenario with every default and override.
     pub resolved: String,
+    /// What the application adds to the engine.
+    pub extend: Extension,
+    pub labels: Labels,
+    pub log: LogFile,
 }
 
 /// Where the run is recorded, once it has begun.
@@ -53,6 +59,8 @@ fn begin(world: &mut World) -> Result<(), Failure> {
     )?;
     let started = run_started(world, directory.scenario_hash());
     manifest(world, &request, &directory, &started).write(directory.path())?;
+    request.log.settle_in(directory.path())?;
+    tracing::info!(run = directory.run_id(), directory = %directory.path().display(), "a run begins");
     let sinks = world.resource_mut::<Sinks>().take();
     let hub = TelemetryHub::start(&directory.info(), sinks)?;
     world.insert_resource(hub);
@@ -79,6 +87,10 @@ fn manifest(world: &World, request: &RunRequest, directory: &RunDirectory, start
     let dataset = started.dataset.clone();
     let mut manifest = Manifest::new(directory, experiment.scenario.run.seed, libraries, resolved, dataset);
     manifest.scenario_path.clone_from(&request.scenario_path);
+    manifest.labels = request.labels.clone();
+    manifest.devices = experiment.scenario.run.devices.iter().map(DeviceInfo::new).collect();
+    let devices = world.resource::<Devices>();
+    manifest.env_devices = experiment.envs.iter().map(|&env| devices.index_of_env(env)).collect();
     manifest.threads.env_workers = world.resource::<EnvPool>().threads();
     manifest.threads.intra_op = 1;
     manifest
@@ -150,7 +162,7 @@ pub fn measure_control(world: &mut World) {
     experiment.scenario.telemetry.level = TelemetryLevel::Off;
     experiment.envs = vec![best.env as usize];
     experiment.rounds = best.round..best.round + 1;
-    match play_control(experiment) {
+    match play_control(experiment, world.resource::<RunRequest>().extend) {
         Ok(baseline) => world.resource_scope(|world, mut hub: Mut<TelemetryHub>| {
             let mut outbox = world.resource_mut::<TelemetryOutbox>();
             outbox.push(Event::run(baseline));
@@ -160,18 +172,20 @@ pub fn measure_control(world: &mut World) {
     }
 }
 
-fn play_control(experiment: Experiment) -> Result<BaselineMeasured, EngineError> {
+fn play_control(experiment: Experiment, extend: Extension) -> Result<BaselineMeasured, EngineError> {
+    let failed = |failure| EngineError {
+        phase: "control",
+        position: Position::default(),
+        failure,
+    };
     let mut app = App::new();
     app.add_plugins(SimicPlugins::unrecorded()).insert_resource(experiment);
+    extend(&mut app).map_err(|error| failed(Failure::message(error.to_string())))?;
     drive(&mut app)?;
     let world = app.world_mut();
     let steps = world.resource::<RunClock>().length().max_steps;
     let mut envs = world.query_filtered::<(&ValMetrics, &EpisodeStats, &TestResult, &HostParams), With<EnvId>>();
-    let (val, stats, test, params) = envs.single(world).map_err(|error| EngineError {
-        phase: "control",
-        position: Position::default(),
-        failure: error.into(),
-    })?;
+    let (val, stats, test, params) = envs.single(world).map_err(|error| failed(error.into()))?;
     Ok(BaselineMeasured {
         val_accuracy: Num(val.accuracy_percent),
         val_loss: Num(val.loss),

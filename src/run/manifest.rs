@@ -18,7 +18,7 @@ const RECORDED_VARIABLES: [&str; 4] = [
 ];
 const RECORDED_PREFIX: &str = "SIMIC_ENGINE_";
 
-/// How this binary was built. What a build script does not tell is absent.
+/// How this binary was built. What the build script could not find out is absent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Build {
     pub engine: &'static str,
@@ -52,11 +52,45 @@ pub struct Libraries {
     pub libtorch: String,
 }
 
+/// A device as the scenario names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DeviceInfo {
     pub name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
+}
+
+impl DeviceInfo {
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            memory_bytes: None,
+        }
+    }
+}
+
+/// What the user says about a run, beyond its scenario.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Labels {
+    pub tags: Vec<String>,
+    /// Only where the user asked to be named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_name: Option<String>,
+}
+
+impl Labels {
+    /// Adds the names of this computer and of its user, as far as the system tells them.
+    pub fn identified(self) -> Self {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+        let user = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
+        Self {
+            host_name: host.map(|name| name.trim().to_owned()),
+            user_name: user,
+            ..self
+        }
+    }
 }
 
 /// The computer; neither host nor user is named.
@@ -121,6 +155,8 @@ pub struct Manifest {
     /// As given; absent for a built-in scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scenario_path: Option<PathBuf>,
+    #[serde(flatten)]
+    pub labels: Labels,
     /// blake3 of `resolved.ron`.
     pub scenario_hash: String,
     pub seed: BigInteger,
@@ -156,6 +192,7 @@ impl Manifest {
                 .map(|argument| argument.to_string_lossy().into_owned())
                 .collect(),
             scenario_path: None,
+            labels: Labels::default(),
             scenario_hash: directory.scenario_hash().into(),
             seed: BigInteger(seed),
             build: Build::current(),

@@ -3,6 +3,8 @@
 mod announce;
 mod directory;
 mod driver;
+mod extension;
+mod log;
 mod manifest;
 mod record;
 mod session;
@@ -12,12 +14,14 @@ mod summary;
 
 pub use announce::{RunFolder, RunRequest};
 pub use driver::drive;
+pub use extension::{Extension, ExtensionError, NO_EXTENSION, catalog};
+pub use log::LogFile;
 pub use record::RecordPlugin;
-pub use session::{RunPlan, RunReport, experiment, run};
+pub use session::{RunPlan, RunRecord, RunReport, experiment, run};
 pub use startup::StartupPlugin;
 
 pub use directory::{RunDirectory, RunDirectoryError, runs_root};
-pub use manifest::{Build, DeviceInfo, Libraries, Machine, Manifest, Resolved, Threads};
+pub use manifest::{Build, DeviceInfo, Labels, Libraries, Machine, Manifest, Resolved, Threads};
 pub use status::{RunStatus, StatusSink, is_legal_transition};
 pub use summary::summary;
 

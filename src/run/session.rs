@@ -1,19 +1,21 @@
 //! One run from the command line to its last word: plugins, driver, summary, exit (spec 07 §22).
 
+use std::num::NonZero;
 use std::path::PathBuf;
+use std::thread::available_parallelism;
 
 use bevy_app::App;
 
 use super::announce::{RunFolder, RunRequest};
-use super::{StatusSink, drive, runs_root, summary};
+use super::{Extension, ExtensionError, Labels, LogFile, NO_EXTENSION, StatusSink, drive, runs_root, summary};
 use crate::SimicPlugins;
 use crate::env::Experiment;
 use crate::health::EngineError;
 use crate::host::{LayoutError, SlotLayout, injection_specs};
-use crate::scenario::{Scenario, TaskSpec, resolved_ron};
+use crate::scenario::{Loaded, Scenario, TaskSpec, resolved_ron};
 use crate::seed::SlotId;
-use crate::telemetry::sinks::{ColorChoice, ConsoleSink, JsonLinesSink, ProgressStyle};
-use crate::telemetry::{RunEnd, RunState, ShutdownReport, Sinks, TelemetryHub};
+use crate::telemetry::sinks::{Console, ConsoleSink, JsonLinesSink};
+use crate::telemetry::{RunEnd, RunFinished, RunState, ShutdownReport, Sinks, TelemetryHub};
 use crate::validation::max_configurations;
 
 /// Everything that a run is made from.
@@ -27,20 +29,50 @@ pub struct RunPlan {
     pub path: Option<PathBuf>,
     pub out: Option<PathBuf>,
     pub threads: usize,
-    pub progress: ProgressStyle,
-    pub color: ColorChoice,
+    pub console: Console,
+    pub log: LogFile,
+    pub labels: Labels,
+    /// What the application adds to the engine.
+    pub extend: Extension,
+}
+
+impl RunPlan {
+    /// A silent run of the engine as it is, on all cores, in the default folder.
+    pub fn new(loaded: Loaded, source: impl Into<String>) -> Self {
+        Self {
+            scenario: loaded.scenario,
+            task: loaded.task,
+            slots: loaded.slots,
+            source: source.into(),
+            path: None,
+            out: None,
+            threads: available_parallelism().map_or(1, NonZero::get),
+            console: Console::silent(),
+            log: LogFile::default(),
+            labels: Labels::default(),
+            extend: NO_EXTENSION,
+        }
+    }
 }
 
 /// How a run ended.
 #[derive(Debug)]
 pub struct RunReport {
-    /// What to print at the end; `None` if the run never began.
-    pub summary: Option<String>,
+    /// `None` if the run never began: nothing was written.
+    pub record: Option<RunRecord>,
     pub failure: Option<EngineError>,
     /// Durable sinks that lost something.
     pub failed_durable: Vec<String>,
-    /// Whether the failure came before anything was written.
-    pub began: bool,
+}
+
+/// What a run left behind.
+#[derive(Clone, Debug)]
+pub struct RunRecord {
+    pub run_id: String,
+    pub directory: PathBuf,
+    pub finished: Option<RunFinished>,
+    /// What to print at the end.
+    pub summary: String,
 }
 
 /// Resolves a plan into what the engine plays.
@@ -65,8 +97,8 @@ pub fn experiment(plan: &RunPlan) -> Result<Experiment, LayoutError> {
 /// Plays `plan` and records it.
 ///
 /// # Errors
-/// A plan that cannot be resolved; everything later is in the report.
-pub fn run(plan: &RunPlan) -> Result<RunReport, Box<dyn std::error::Error>> {
+/// A plan that cannot be resolved, or an extension that cannot be added; everything later is in the report.
+pub fn run(plan: &RunPlan) -> Result<RunReport, ExtensionError> {
     let mut app = App::new();
     app.add_plugins(SimicPlugins::recorded(&plan.scenario.telemetry));
     app.insert_resource(experiment(plan)?);
@@ -75,11 +107,15 @@ pub fn run(plan: &RunPlan) -> Result<RunReport, Box<dyn std::error::Error>> {
         scenario_path: plan.path.clone(),
         source: plan.source.clone(),
         resolved: resolved_ron(&plan.scenario)?,
+        extend: plan.extend,
+        labels: plan.labels.clone(),
+        log: plan.log.clone(),
     });
+    (plan.extend)(&mut app)?;
     let mut sinks = app.world_mut().resource_mut::<Sinks>();
     sinks.add(JsonLinesSink::default());
     sinks.add(StatusSink::default());
-    sinks.add(ConsoleSink::new(plan.progress, plan.color));
+    sinks.add(ConsoleSink::new(plan.console.clone()));
     let failure = drive(&mut app).err();
     Ok(finish(&mut app, failure))
 }
@@ -87,15 +123,12 @@ pub fn run(plan: &RunPlan) -> Result<RunReport, Box<dyn std::error::Error>> {
 /// Closes the record and says what there is to say.
 fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
     let world = app.world_mut();
-    let folder = world
-        .get_resource::<RunFolder>()
-        .map(|folder| folder.0.path().to_path_buf());
-    let (Some(folder), Some(mut hub)) = (folder, world.get_resource_mut::<TelemetryHub>()) else {
+    let directory = world.get_resource::<RunFolder>().map(|folder| folder.0.clone());
+    let (Some(directory), Some(mut hub)) = (directory, world.get_resource_mut::<TelemetryHub>()) else {
         return RunReport {
-            summary: None,
+            record: None,
             failure,
             failed_durable: Vec::new(),
-            began: false,
         };
     };
     let status = if failure.is_some() {
@@ -108,9 +141,13 @@ fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
         error: failure.as_ref().map(ToString::to_string),
     });
     RunReport {
-        summary: Some(summary(hub.live(), &folder)),
+        record: Some(RunRecord {
+            run_id: directory.run_id().into(),
+            directory: directory.path().to_path_buf(),
+            finished: hub.live().finished().cloned(),
+            summary: summary(hub.live(), directory.path()),
+        }),
         failure,
         failed_durable,
-        began: true,
     }
 }

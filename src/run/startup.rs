@@ -9,6 +9,7 @@ use bevy_platform::cell::SyncCell;
 use crate::data::{self, DataError, EvalSet, FeedArithmetic, ResidentData};
 use crate::env::{Backend, Devices, EnvPool, Experiment, LoadedData, RunClock, RunLength};
 use crate::health::{EngineError, Failure, Position, record_failure};
+use crate::host::Topology;
 use crate::scenario::{Launch, MatmulPrecision};
 use crate::schedule::{Startup, Work};
 use crate::seed::BlueprintRegistry;
@@ -114,7 +115,22 @@ fn load_datasets(
     Ok(())
 }
 
-/// Opens the backend, the devices and the data.
+/// Tries every seed module at the widths of the run's slots, so that a bad one is named before anything grows.
+fn check_blueprints(
+    experiment: Res<Experiment>,
+    devices: Res<Devices>,
+    blueprints: Res<BlueprintRegistry>,
+    syncs: Res<torch::HostSyncCounter>,
+) -> Result<(), EngineError> {
+    let mut widths: Vec<i64> = experiment.layout.slots().iter().map(|slot| slot.channels).collect();
+    widths.sort_unstable();
+    widths.dedup();
+    blueprints
+        .check(Topology::Cnn, &widths, devices.of_env(0), &syncs)
+        .map_err(at_start)
+}
+
+/// Opens the backend, the devices and the data, and tries the seed modules.
 pub struct StartupPlugin;
 
 impl Plugin for StartupPlugin {
@@ -122,6 +138,10 @@ impl Plugin for StartupPlugin {
         app.init_resource::<BlueprintRegistry>()
             .add_systems(Startup, init_backend.pipe(record_failure).in_set(Work::InitBackend))
             .add_systems(Startup, open_devices.pipe(record_failure).in_set(Work::OpenDevices))
-            .add_systems(Startup, load_datasets.pipe(record_failure).in_set(Work::LoadDatasets));
+            .add_systems(Startup, load_datasets.pipe(record_failure).in_set(Work::LoadDatasets))
+            .add_systems(
+                Startup,
+                check_blueprints.pipe(record_failure).in_set(Work::CheckBlueprints),
+            );
     }
 }

@@ -1,6 +1,8 @@
 //! What one field of a scenario means: the text of `simic-engine explain`.
 
-use std::fmt::Write;
+use std::fmt;
+
+use serde::Serialize;
 
 use super::Scenario;
 use super::catalog::Catalog;
@@ -8,7 +10,7 @@ use super::check::check;
 use super::fields::SCENARIO;
 use super::reader;
 use super::resolve::resolved_ron;
-use super::schema::{self, Content, Field, Kind};
+use super::schema::{self, Content, Field, Kind, UnknownPath, Variant};
 
 /// A path that no scenario has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,82 +25,151 @@ pub fn field_paths() -> Vec<String> {
     schema::paths(&SCENARIO)
 }
 
+/// What there is to know of a field or section. Printed, it is what the user reads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Explanation {
+    /// Empty for the scenario as a whole.
+    pub path: String,
+    pub doc: String,
+    /// In words, e.g. `a whole number`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What is valid, in words, where the type does not say it all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid: Option<String>,
+    /// The members of a choice.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<Member>,
+    /// As RON; absent for sections.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<ExplainedField>,
+}
+
+/// One member of a choice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Member {
+    /// `name`, or `name(..)` where it takes more.
+    pub form: String,
+    pub doc: String,
+}
+
+/// A field of a section.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ExplainedField {
+    pub name: String,
+    pub doc: String,
+    /// As RON; absent for sections and for what must be written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+}
+
 /// Doc, type, valid values, default and, for a section, its fields. An empty path lists the sections.
 ///
 /// # Errors
 /// An unknown path, with the nearest one.
-pub fn explain(path: &str, catalog: &Catalog) -> Result<String, UnknownField> {
-    let found = schema::lookup(&SCENARIO, path).map_err(|unknown| {
-        let place = if unknown.below.is_empty() {
-            "a scenario".into()
-        } else {
-            format!("`{}`", unknown.below)
-        };
-        let fields = if unknown.available.is_empty() {
-            format!("{place} has no fields")
-        } else {
-            let names = unknown.available.join(", ");
-            format!("{place} has no field `{}`; valid: {names}", unknown.segment)
-        };
-        UnknownField {
-            message: fields,
-            help: unknown.suggestion.map(|path| format!("did you mean `{path}`?")),
-        }
-    })?;
-    let title = if path.is_empty() { "scenario" } else { path };
-    let mut text = format!("{title}\n    {}\n\n", found.doc);
-    line(&mut text, "type", &found.kind.noun());
+pub fn explain(path: &str, catalog: &Catalog) -> Result<Explanation, UnknownField> {
+    let found = schema::lookup(&SCENARIO, path).map_err(unknown_field)?;
     let variants = match found.kind {
-        Kind::Optional(Kind::Choice(variants)) | Kind::Choice(variants) => Some(variants),
+        Kind::Optional(Kind::Choice(variants)) | Kind::Choice(variants) => Some(*variants),
         _ => None,
     };
-    if let Some(variants) = variants {
-        for (index, variant) in variants.iter().enumerate() {
-            let label = if index == 0 { "valid" } else { "" };
-            let form = match variant.content {
-                Content::Nothing => variant.name.into(),
-                _ => format!("{}(..)", variant.name),
-            };
-            line(&mut text, label, &format!("{form:<16} {}", variant.doc));
-        }
-    } else if let Some(valid) = found.kind.valid(catalog) {
-        line(&mut text, "valid", &valid);
-    }
+    let children = found.kind.children();
     let default = match default_of(path, catalog) {
         Some(default) => default,
         None if found.required => "none: it must be written".into(),
         None => "None".into(),
     };
-    if found.kind.children().is_empty() || variants.is_some() {
-        line(&mut text, "default", &default);
-    }
-    write_fields(&mut text, path, &found.kind.children(), catalog);
-    Ok(text)
+    let is_section = !children.is_empty() && variants.is_none();
+    Ok(Explanation {
+        path: path.into(),
+        doc: found.doc.into(),
+        kind: found.kind.noun(),
+        valid: match variants {
+            Some(_) => None,
+            None => found.kind.valid(catalog),
+        },
+        members: variants.unwrap_or_default().iter().map(member).collect(),
+        default: (!is_section).then_some(default),
+        fields: children.iter().map(|field| explained(path, field, catalog)).collect(),
+    })
 }
 
-fn line(text: &mut String, label: &str, value: &str) {
-    // Writing to a string cannot fail.
-    let _ = writeln!(text, "    {label:<8} {value}");
+fn unknown_field(unknown: UnknownPath) -> UnknownField {
+    let place = if unknown.below.is_empty() {
+        "a scenario".into()
+    } else {
+        format!("`{}`", unknown.below)
+    };
+    let message = if unknown.available.is_empty() {
+        format!("{place} has no fields")
+    } else {
+        let names = unknown.available.join(", ");
+        format!("{place} has no field `{}`; valid: {names}", unknown.segment)
+    };
+    UnknownField {
+        message,
+        help: unknown.suggestion.map(|path| format!("did you mean `{path}`?")),
+    }
 }
 
-fn write_fields(text: &mut String, path: &str, fields: &[&'static Field], catalog: &Catalog) {
-    if fields.is_empty() {
-        return;
+fn member(variant: &Variant) -> Member {
+    Member {
+        form: match variant.content {
+            Content::Nothing => variant.name.into(),
+            _ => format!("{}(..)", variant.name),
+        },
+        doc: variant.doc.into(),
     }
-    let width = fields.iter().map(|field| field.name.len()).max().unwrap_or(0);
-    text.push_str("\n    fields\n");
-    for field in fields {
-        let below = if path.is_empty() {
-            field.name.to_string()
-        } else {
-            format!("{path}.{}", field.name)
-        };
-        let default = match default_of(&below, catalog) {
-            Some(default) if field.kind.children().is_empty() => format!(" [{default}]"),
-            _ => String::new(),
-        };
-        let _ = writeln!(text, "      {:<width$}  {}{default}", field.name, field.doc);
+}
+
+fn explained(path: &str, field: &Field, catalog: &Catalog) -> ExplainedField {
+    let below = if path.is_empty() {
+        field.name.to_string()
+    } else {
+        format!("{path}.{}", field.name)
+    };
+    let is_leaf = field.kind.children().is_empty();
+    ExplainedField {
+        name: field.name.into(),
+        doc: field.doc.into(),
+        default: is_leaf.then(|| default_of(&below, catalog)).flatten(),
     }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let title = if self.path.is_empty() { "scenario" } else { &self.path };
+        writeln!(f, "{title}\n    {}\n", self.doc)?;
+        line(f, "type", &self.kind)?;
+        for (index, member) in self.members.iter().enumerate() {
+            let label = if index == 0 { "valid" } else { "" };
+            line(f, label, &format!("{:<16} {}", member.form, member.doc))?;
+        }
+        if let Some(valid) = &self.valid {
+            line(f, "valid", valid)?;
+        }
+        if let Some(default) = &self.default {
+            line(f, "default", default)?;
+        }
+        if self.fields.is_empty() {
+            return Ok(());
+        }
+        f.write_str("\n    fields\n")?;
+        let width = self.fields.iter().map(|field| field.name.len()).max().unwrap_or(0);
+        for ExplainedField { name, doc, default } in &self.fields {
+            let default = default
+                .as_ref()
+                .map_or_else(String::new, |default| format!(" [{default}]"));
+            writeln!(f, "      {name:<width$}  {doc}{default}")?;
+        }
+        Ok(())
+    }
+}
+
+fn line(f: &mut fmt::Formatter<'_>, label: &str, value: &str) -> fmt::Result {
+    writeln!(f, "    {label:<8} {value}")
 }
 
 /// The default as RON, where the default scenario has the field.

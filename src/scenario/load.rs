@@ -260,12 +260,12 @@ impl Layering {
     }
 
     fn origins(&self, places: &BTreeMap<String, Span>) -> BTreeMap<String, String> {
-        let is_leaf = |path: &str| {
-            places
-                .range(format!("{path}.")..)
-                .next()
-                .is_none_or(|(next, _)| !next.starts_with(&format!("{path}.")))
+        let has_below = |path: &str, mark: char| {
+            let prefix = format!("{path}{mark}");
+            let next = places.range(prefix.clone()..).next();
+            next.is_some_and(|(next, _)| next.starts_with(&prefix))
         };
+        let is_leaf = |path: &str| !has_below(path, '.') && !has_below(path, '[');
         places
             .iter()
             .filter(|(path, span)| {

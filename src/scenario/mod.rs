@@ -26,12 +26,12 @@ mod validate;
 
 pub use catalog::{BlueprintEntry, Catalog, Entry};
 pub use derived::{ImageShape, PartSizes};
-pub use explain::{UnknownField, explain, field_paths};
+pub use explain::{ExplainedField, Explanation, Member, UnknownField, explain, field_paths};
 pub use layers::Override;
 pub use lifecycle::*;
 pub use load::{Input, Loaded, load};
 pub use presets::{BUILTIN_SCHEDULES, TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
-pub use problem::{Problem, Report, Severity, Source, SourceKind, nearest};
+pub use problem::{Problem, ProblemRow, Report, Severity, Source, SourceKind, nearest};
 pub use resolve::{UnknownTask, resolved_ron};
 pub use sections::*;
 pub use task::*;

@@ -1,10 +1,13 @@
 //! Named tasks and training presets (spec 02 §1.2, §1.4, §1.5).
 
+use serde::Serialize;
+
 use super::task::*;
 
 /// A task and the question that it asks.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TaskPreset {
+    #[serde(flatten)]
     pub spec: TaskSpec,
     pub question: String,
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 use super::tree::Span;
 
 /// Text that values come from: a scenario file, a command-line argument, a preset.
@@ -42,7 +44,8 @@ impl Source {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Severity {
     Error,
     Warning,
@@ -78,6 +81,23 @@ impl Problem {
     }
 }
 
+/// A problem without the text that it points into, for programs to read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProblemRow {
+    pub severity: Severity,
+    /// The file or the argument as the user gave it.
+    pub source: String,
+    /// 1-based; absent where the source is no file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
+    pub path: String,
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+}
+
 /// All problems of one scenario with the texts that they point into. Printed, it is what the user reads.
 #[derive(Clone, Debug, Default, PartialEq, thiserror::Error)]
 pub struct Report {
@@ -95,6 +115,25 @@ impl Report {
 
     pub fn has_errors(&self) -> bool {
         self.problems.iter().any(|problem| problem.severity == Severity::Error)
+    }
+
+    /// The problems for programs to read.
+    pub fn rows(&self) -> Vec<ProblemRow> {
+        self.problems.iter().map(|problem| self.row(problem)).collect()
+    }
+
+    fn row(&self, problem: &Problem) -> ProblemRow {
+        let source = &self.sources[problem.span.source];
+        let place = (source.kind == SourceKind::File).then(|| source.line_column(problem.span.start));
+        ProblemRow {
+            severity: problem.severity,
+            source: source.label.clone(),
+            line: place.map(|(line, _)| line),
+            column: place.map(|(_, column)| column),
+            path: problem.path.clone(),
+            message: problem.message.clone(),
+            help: problem.help.clone(),
+        }
     }
 
     /// The report with terminal colours.

@@ -9,7 +9,7 @@ use tch::{Device, Kind, TchError, Tensor};
 use super::modules::CnnBlueprint;
 use crate::host::{Mode, ParamSet, Topology};
 use crate::random::{Domain, RunRng};
-use crate::torch::{NoGrad, TorchError};
+use crate::torch::{HostSyncCounter, NoGrad, TorchError, read_f64};
 
 /// A module that grows in a slot, defined by its residual: the slot's full output is `x + δ(x)` (spec 01 §4.1).
 ///
@@ -32,6 +32,7 @@ pub trait SeedModule: Send {
 /// use simic_engine::host::{Init, Mode, ParamSet, Topology};
 /// use simic_engine::random::RunRng;
 /// use simic_engine::seed::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
+/// use simic_engine::torch::HostSyncCounter;
 /// use tch::{Device, TchError, Tensor};
 ///
 /// /// Scales each channel: δ(x) = w·x with w starting at 0.
@@ -48,6 +49,7 @@ pub trait SeedModule: Send {
 ///
 /// impl Blueprint for ChannelScale {
 ///     fn id(&self) -> &'static str { "channel_scale" }
+///     fn summary(&self) -> &'static str { "one learned factor a channel" }
 ///     fn topology(&self) -> Topology { Topology::Cnn }
 ///     fn param_count(&self, dim: i64) -> u64 { dim as u64 }
 ///     fn build(&self, dim: i64, rng: &mut RunRng, device: Device) -> Result<Box<dyn SeedModule>, BlueprintError> {
@@ -60,11 +62,14 @@ pub trait SeedModule: Send {
 ///
 /// let mut registry = BlueprintRegistry::default();
 /// assert_eq!(registry.register(Box::new(ChannelScale))?, 13);
-/// registry.check_shapes(&[8, 16], Device::Cpu)?;
+/// registry.check(Topology::Cnn, &[8, 16], Device::Cpu, &HostSyncCounter::default())?;
 /// # Ok::<(), BlueprintError>(())
 /// ```
 pub trait Blueprint: Send + Sync {
     fn id(&self) -> &'static str;
+
+    /// One line for `simic-engine list blueprints`.
+    fn summary(&self) -> &'static str;
 
     fn topology(&self) -> Topology;
 
@@ -88,12 +93,9 @@ pub enum BlueprintError {
     TooMany(&'static str),
     #[error("blueprint `{id}` was asked for {dim} channels; at least 1 is needed")]
     BadWidth { id: &'static str, dim: i64 },
-    #[error("blueprint `{id}` turns {expected:?} into {actual:?}; a seed must keep its input's shape")]
-    ShapeMismatch {
-        id: &'static str,
-        expected: Vec<i64>,
-        actual: Vec<i64>,
-    },
+    /// A module that breaks the contract of [`SeedModule`], or cannot be built at all.
+    #[error("blueprint `{id}` cannot grow in a slot of {dim} channels: {why}")]
+    Unfit { id: &'static str, dim: i64, why: String },
     #[error(transparent)]
     Torch(#[from] TorchError),
 }
@@ -217,24 +219,25 @@ impl BlueprintRegistry {
         blueprint.build(dim, rng, device)
     }
 
-    /// Passes a zero image through a module of every blueprint at every width that the run's slots have. Run once at
-    /// start-up, so that germination need not (spec 01 §4.5).
+    /// Builds a module of every blueprint for `topology` at every width that the run's slots have and holds it to the
+    /// contract of [`SeedModule`]. Run once at start-up, so that germination need not (spec 01 §4.5).
     ///
     /// # Errors
-    /// [`BlueprintError::ShapeMismatch`] for the first blueprint that does not keep the shape.
-    pub fn check_shapes(&self, dims: &[i64], device: Device) -> Result<(), BlueprintError> {
+    /// [`BlueprintError::Unfit`] names the first blueprint that breaks it.
+    pub fn check(
+        &self,
+        topology: Topology,
+        dims: &[i64],
+        device: Device,
+        syncs: &HostSyncCounter,
+    ) -> Result<(), BlueprintError> {
         let _no_grad = NoGrad::new();
-        for &dim in dims {
-            let probe = Tensor::f_zeros([1, dim, 32, 32], (Kind::Float, device))?;
-            for (index, blueprint) in self.iter() {
-                let module = self.build(index, dim, &mut RunRng::new(0, Domain::SeedInit, &[]), device)?;
-                let actual = module.delta(&probe, Mode::Eval)?.map(|delta| delta.size());
-                if let Some(actual) = actual.filter(|actual| *actual != probe.size()) {
-                    return Err(BlueprintError::ShapeMismatch {
-                        id: blueprint.id(),
-                        expected: probe.size(),
-                        actual,
-                    });
+        for (_, blueprint) in self.iter().filter(|(_, blueprint)| blueprint.topology() == topology) {
+            for &dim in dims {
+                let breach = breach_of_contract(blueprint, dim, device, syncs);
+                if let Some(why) = breach.unwrap_or_else(|error| Some(error.to_string())) {
+                    let id = blueprint.id();
+                    return Err(BlueprintError::Unfit { id, dim, why });
                 }
             }
         }
@@ -250,5 +253,160 @@ impl BlueprintRegistry {
         ids.sort_unstable();
         let names: Vec<String> = ids.iter().map(|(_, id)| format!("`{id}`")).collect();
         names.join(", ")
+    }
+}
+
+/// Side of the image that modules are tried on.
+const PROBE_SIDE: i64 = 8;
+
+/// What is wrong with a module of this width, in words; an error if it cannot even be tried.
+fn breach_of_contract(
+    blueprint: &dyn Blueprint,
+    dim: i64,
+    device: Device,
+    syncs: &HostSyncCounter,
+) -> Result<Option<String>, BlueprintError> {
+    let module = blueprint.build(dim, &mut RunRng::new(0, Domain::SeedInit, &[]), device)?;
+    let (declared, actual) = (blueprint.param_count(dim), module.params().count());
+    if declared != actual {
+        return Ok(Some(format!("it declares {declared} parameters and has {actual}")));
+    }
+    let probe = probe(dim, device)?;
+    let Some(delta) = module.delta(&probe, Mode::Eval)? else {
+        return Ok(None);
+    };
+    if delta.size() != probe.size() || delta.kind() != probe.kind() {
+        return Ok(Some(format!(
+            "it turns {:?} {:?} into {:?} {:?}; a seed must keep its input's shape and type",
+            probe.kind(),
+            probe.size(),
+            delta.kind(),
+            delta.size()
+        )));
+    }
+    let largest = read_f64(&delta.f_abs()?.f_max()?, syncs)?;
+    let is_identity = largest == [0.0];
+    Ok((!is_identity).then(|| "it changes the network at birth; its residual must start at exactly 0".into()))
+}
+
+/// An image without two equal pixels.
+fn probe(dim: i64, device: Device) -> Result<Tensor, TchError> {
+    let count = dim * PROBE_SIDE * PROBE_SIDE;
+    Tensor::f_linspace(-1.0, 1.0, count, (Kind::Float, device))?.f_view([1, dim, PROBE_SIDE, PROBE_SIDE])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Init;
+
+    /// Multiplies by a weight that starts at `birth`, and may lie about its parameters or crop its input.
+    #[derive(Clone, Copy)]
+    struct Scale {
+        birth: f32,
+        declared: u64,
+        crops: bool,
+    }
+
+    const SOUND: Scale = Scale {
+        birth: 0.0,
+        declared: 1,
+        crops: false,
+    };
+
+    struct ScaleModule {
+        weight: Tensor,
+        params: ParamSet,
+        crops: bool,
+    }
+
+    impl SeedModule for ScaleModule {
+        fn delta(&self, x: &Tensor, _: Mode) -> Result<Option<Tensor>, TchError> {
+            let rows = if self.crops { 1 } else { x.size()[2] };
+            Ok(Some(x.f_narrow(2, 0, rows)?.f_mul(&self.weight)?))
+        }
+
+        fn params(&self) -> &ParamSet {
+            &self.params
+        }
+
+        fn macs(&self, positions: u64) -> u64 {
+            positions
+        }
+    }
+
+    impl Blueprint for Scale {
+        fn id(&self) -> &'static str {
+            "scale"
+        }
+
+        fn summary(&self) -> &'static str {
+            "one factor"
+        }
+
+        fn topology(&self) -> Topology {
+            Topology::Cnn
+        }
+
+        fn param_count(&self, _: i64) -> u64 {
+            self.declared
+        }
+
+        fn build(&self, dim: i64, rng: &mut RunRng, device: Device) -> Result<Box<dyn SeedModule>, BlueprintError> {
+            let mut params = ParamSet::new(device);
+            // A convolution's weight that fits widths divisible by four.
+            if dim % 4 != 0 {
+                return Err(BlueprintError::BadWidth { id: self.id(), dim });
+            }
+            let weight = params.add("weight", &[1], Init::Constant(self.birth))?;
+            params.initialise(rng)?;
+            Ok(Box::new(ScaleModule {
+                weight,
+                params,
+                crops: self.crops,
+            }))
+        }
+    }
+
+    fn checked(blueprint: Scale, dim: i64) -> Result<(), String> {
+        let mut registry = BlueprintRegistry::default();
+        registry.register(Box::new(blueprint)).unwrap();
+        registry
+            .check(Topology::Cnn, &[dim], Device::Cpu, &HostSyncCounter::default())
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_sound_seed_module_may_grow() {
+        assert_eq!(checked(SOUND, 8), Ok(()));
+    }
+
+    #[test]
+    fn a_seed_module_that_breaks_the_contract_is_named_with_the_width_and_the_breach() {
+        let unfit = |blueprint, dim, why: &str| {
+            assert_eq!(
+                checked(blueprint, dim),
+                Err(format!(
+                    "blueprint `scale` cannot grow in a slot of {dim} channels: {why}"
+                ))
+            );
+        };
+
+        unfit(
+            Scale { birth: 0.5, ..SOUND },
+            8,
+            "it changes the network at birth; its residual must start at exactly 0",
+        );
+        unfit(Scale { declared: 9, ..SOUND }, 8, "it declares 9 parameters and has 1");
+        unfit(
+            Scale { crops: true, ..SOUND },
+            8,
+            "it turns Float [1, 8, 8, 8] into Float [1, 8, 1, 8]; a seed must keep its input's shape and type",
+        );
+        unfit(
+            SOUND,
+            6,
+            "blueprint `scale` was asked for 6 channels; at least 1 is needed",
+        );
     }
 }

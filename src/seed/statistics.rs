@@ -182,6 +182,20 @@ mod tests {
         assert_close(sums.health(), 0.675);
     }
 
+    /// Check C3 of spec 07.
+    #[test]
+    fn a_tensor_without_gradient_counts_as_vanishing() {
+        let thresholds = GradientThresholds::new(1e-7, 10.0, Some(1.0));
+        let norms = [0.0, 5e-8, 0.5, 3.0, 12.0].map(|norm| (norm, 10));
+        let sums = GradientSums::from_tensors(norms, thresholds);
+        assert_close(sums.norm(), 12.379_418_403_139_947);
+        assert_eq!((sums.vanishing, sums.exploding), (2, 1));
+        assert_close(sums.health(), 0.64);
+
+        let diverged = norms.into_iter().chain([(f64::INFINITY, 10)]);
+        assert_eq!(GradientSums::from_tensors(diverged, thresholds).health(), Some(0.0));
+    }
+
     #[test]
     fn huge_norms_stay_finite_and_non_finite_ones_are_worthless() {
         let thresholds = GradientThresholds::new(1e-7, 10.0, None);
@@ -201,6 +215,13 @@ mod tests {
         assert_close(with_norm(3.0, 10).ratio_to(&with_norm(0.1, 100_000), 10.0), 10.0);
         assert_close(with_norm(1e-9, 10).ratio_to(&with_norm(0.1, 10), 10.0), 0.0);
         assert_close(with_norm(1.0, 10).ratio_to(&GradientSums::default(), 10.0), 0.0);
+    }
+
+    /// Check C4 of spec 07.
+    #[test]
+    fn the_ratio_of_a_small_seed_to_its_host() {
+        let ratio = with_norm(0.2, 4200).ratio_to(&with_norm(4.0, 6000), 10.0);
+        assert_close(ratio, 0.059_761_418_893_970_7);
     }
 
     #[test]

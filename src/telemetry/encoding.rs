@@ -10,8 +10,8 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::seed::{
-    AlphaCurve, AlphaCurveAction, AlphaMode, AlphaSpeed, GateLevel, GerminationStyle, Initiator, LifecycleOp,
-    PruneReason, SeedStage, Tempo,
+    AlphaAlgorithm, AlphaCurve, AlphaCurveAction, AlphaMode, AlphaSpeed, GateLevel, GerminationStyle, Initiator,
+    LifecycleOp, PruneReason, SeedStage, Tempo,
 };
 
 /// A measured number. JSON knows no NaN, so non-finite values are the strings `"nan"`, `"inf"`, `"-inf"`; a value that
@@ -246,6 +246,7 @@ macro_rules! named {
 }
 
 named!(
+    AlphaAlgorithm,
     AlphaCurve,
     AlphaCurveAction,
     AlphaMode,

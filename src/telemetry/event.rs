@@ -74,6 +74,7 @@ payloads! {
     EpisodeFinished => "episode_finished",
     SeedGerminated => "seed_germinated",
     SeedStageChanged => "seed_stage_changed",
+    SeedAlphaRetargeted => "seed_alpha_retargeted",
     SeedGateEvaluated => "seed_gate_evaluated",
     SeedFossilized => "seed_fossilized",
     SeedPruned => "seed_pruned",
@@ -102,6 +103,7 @@ pub const fn level_of(payload: &Payload) -> TelemetryLevel {
         | Payload::EpisodeFinished(_)
         | Payload::SeedGerminated(_)
         | Payload::SeedStageChanged(_)
+        | Payload::SeedAlphaRetargeted(_)
         | Payload::SeedGateEvaluated(_)
         | Payload::SeedFossilized(_)
         | Payload::SeedPruned(_)
@@ -133,6 +135,7 @@ pub fn severity_of(payload: &Payload) -> Severity {
         | Payload::EpisodeFinished(_)
         | Payload::SeedGerminated(_)
         | Payload::SeedStageChanged(_)
+        | Payload::SeedAlphaRetargeted(_)
         | Payload::SeedFossilized(_)
         | Payload::SeedPruned(_)
         | Payload::CounterfactualMatrix(_)

@@ -40,6 +40,7 @@ pub fn events() -> Vec<Event> {
         env(episode_finished().into()),
         seed(germinated().into()),
         seed(stage_changed().into()),
+        seed(alpha_retargeted().into()),
         seed(gate_evaluated().into()),
         seed(fossilized().into()),
         seed(pruned().into()),
@@ -283,6 +284,21 @@ fn stage_changed() -> SeedStageChanged {
         exploding: None,
         cause: StageCause::Gate,
         action_id: None,
+    }
+}
+
+fn alpha_retargeted() -> SeedAlphaRetargeted {
+    SeedAlphaRetargeted {
+        from: Num(1.0),
+        to: Num(0.5),
+        steps: 8,
+        speed: AlphaSpeed::Slow,
+        curve: AlphaCurve::Sigmoid,
+        steepness: Some(Num(12.0)),
+        operator_from: AlphaAlgorithm::Add,
+        operator_to: AlphaAlgorithm::Multiply,
+        initiator: Initiator::Policy,
+        action_id: Some(context().action_id()),
     }
 }
 

@@ -128,6 +128,7 @@ impl LiveState {
             | Payload::Decision(_)
             | Payload::HostStabilized(_)
             | Payload::SeedStageChanged(_)
+            | Payload::SeedAlphaRetargeted(_)
             | Payload::SeedGateEvaluated(_)
             | Payload::SlotRecycled(_)
             | Payload::Interactions(_) => {}

@@ -4,6 +4,8 @@ use serde_json::{Map, Value};
 
 /// Envelope and header fields that differ by nature; order stands in for `seq`.
 const FIELDS: [&str; 3] = ["t", "seq", "run_id"];
+/// A count that depends on how fast live sinks were read.
+const DROPPED: &str = "dropped_events";
 /// Endings that mark a field as measured in time or memory.
 const SUFFIXES: [&str; 5] = ["_ms", "_s", "_per_s", "_per_hour", "_bytes"];
 /// Events that are about the machine, not about the experiment.
@@ -42,7 +44,7 @@ pub fn strip_volatile(event: &Value) -> Option<Value> {
 }
 
 fn keep(key: &str, value: &Value) -> Option<(String, Value)> {
-    let is_volatile = SUFFIXES.iter().any(|suffix| key.ends_with(suffix));
+    let is_volatile = key == DROPPED || SUFFIXES.iter().any(|suffix| key.ends_with(suffix));
     (!is_volatile).then(|| (key.to_owned(), reproducible(value)))
 }
 
@@ -92,6 +94,16 @@ mod tests {
         assert_eq!(
             strip_volatile(&header),
             Some(json!({"type": "header", "schema": "simic.telemetry"}))
+        );
+    }
+
+    #[test]
+    fn what_slow_live_sinks_dropped_is_no_part_of_the_experiment() {
+        let finished = json!({"type": "run_finished", "data": {"rounds_done": 2, "dropped_events": 17}});
+
+        assert_eq!(
+            strip_volatile(&finished),
+            Some(json!({"type": "run_finished", "data": {"rounds_done": 2}}))
         );
     }
 

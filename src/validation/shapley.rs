@@ -152,6 +152,20 @@ mod tests {
         assert_eq!(shares[0].standard_error, Some(0.0));
     }
 
+    /// Check C13 of spec 07; tables by mask.
+    #[test]
+    fn exact_values_add_up_to_what_all_players_add_together() {
+        let two = exact_shapley(2, lookup(&[50.0, 53.0, 52.0, 57.0])).unwrap();
+        assert_close(&values(&two), &[4.0, 3.0]);
+
+        let table = [50.0, 52.0, 51.0, 55.0, 50.0, 52.5, 51.0, 56.0];
+        let three = exact_shapley(3, lookup(&table)).unwrap();
+        assert_close(
+            &values(&three),
+            &[3.416_666_666_666_667, 2.166_666_666_666_667, 0.416_666_666_666_667],
+        );
+    }
+
     #[test]
     fn a_coalition_ransom_gives_both_players_a_negative_share() {
         let table = [70.0, 60.0, 60.0, 68.0];

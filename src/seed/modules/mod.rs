@@ -118,6 +118,19 @@ impl Blueprint for CnnBlueprint {
         }
     }
 
+    fn summary(&self) -> &'static str {
+        match self {
+            Self::Noop => "no change, no parameters; a placebo for experiments",
+            Self::ConvLight => "one 3x3 convolution, SiLU, group norm",
+            Self::Attention => "squeeze-and-excite channel gates",
+            Self::Norm => "group norm, blended in by one learned scale",
+            Self::Depthwise => "depthwise 3x3, then pointwise convolution",
+            Self::Bottleneck => "1x1, 3x3, 1x1 convolutions through fewer channels",
+            Self::ConvSmall => "one 1x1 convolution, SiLU, group norm",
+            Self::ConvHeavy => "two 3x3 convolutions, SiLU, group norm",
+        }
+    }
+
     fn topology(&self) -> Topology {
         Topology::Cnn
     }

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::seed::{AlphaCurve, GateLevel, GateResult, GerminationStyle, Initiator, PruneReason, SeedStage, Tempo};
+use crate::seed::{
+    AlphaAlgorithm, AlphaCurve, AlphaSpeed, GateLevel, GateResult, GerminationStyle, Initiator, PruneReason, SeedStage,
+    Tempo,
+};
 use crate::telemetry::encoding::{ActionId, Num, by_name, by_name_if_any};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,6 +56,30 @@ pub struct SeedStageChanged {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exploding: Option<bool>,
     pub cause: StageCause,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action_id: Option<ActionId>,
+}
+
+/// A ramp of alpha was ordered: by a new target, or by a prune that lets the seed wither first.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SeedAlphaRetargeted {
+    pub from: Num,
+    pub to: Num,
+    /// Ticks of the ramp; 0 for a jump.
+    pub steps: u32,
+    #[serde(with = "by_name")]
+    pub speed: AlphaSpeed,
+    #[serde(with = "by_name")]
+    pub curve: AlphaCurve,
+    /// Of a sigmoid; no other curve has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steepness: Option<Num>,
+    #[serde(with = "by_name")]
+    pub operator_from: AlphaAlgorithm,
+    #[serde(with = "by_name")]
+    pub operator_to: AlphaAlgorithm,
+    #[serde(with = "by_name")]
+    pub initiator: Initiator,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_id: Option<ActionId>,
 }

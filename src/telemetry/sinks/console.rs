@@ -37,12 +37,45 @@ pub enum ColorChoice {
 }
 
 impl ColorChoice {
-    fn is_colored(self, is_terminal: bool) -> bool {
+    /// Whether to colour what is written to a terminal or to something else.
+    pub fn is_colored(self, is_terminal: bool) -> bool {
         let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         match self {
             Self::Auto => is_terminal && !is_refused,
             Self::Always => true,
             Self::Never => false,
+        }
+    }
+}
+
+/// Standard error, shared by progress bars and log lines: what is written here appears above the bars.
+#[derive(Clone, Debug, Default)]
+pub struct Terminal(MultiProgress);
+
+impl Write for Terminal {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.suspend(|| std::io::stderr().write(bytes))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// How and where progress is shown.
+#[derive(Clone, Debug, Default)]
+pub struct Console {
+    pub style: ProgressStyle,
+    pub color: ColorChoice,
+    pub terminal: Terminal,
+}
+
+impl Console {
+    /// Shows nothing.
+    pub fn silent() -> Self {
+        Self {
+            style: ProgressStyle::None,
+            ..Self::default()
         }
     }
 }
@@ -62,11 +95,12 @@ enum View {
 
 impl ConsoleSink {
     /// Shows progress on standard error.
-    pub fn new(style: ProgressStyle, color: ColorChoice) -> Self {
+    pub fn new(console: Console) -> Self {
+        let Console { style, color, terminal } = console;
         let is_terminal = std::io::stderr().is_terminal();
         let view = match style {
-            ProgressStyle::Auto if is_terminal => View::Bars(Bars::new(color)),
-            ProgressStyle::Bar => View::Bars(Bars::new(color)),
+            ProgressStyle::Auto if is_terminal => View::Bars(Bars::new(color, terminal)),
+            ProgressStyle::Bar => View::Bars(Bars::new(color, terminal)),
             ProgressStyle::Auto | ProgressStyle::Plain => View::Plain(Box::new(std::io::stderr())),
             ProgressStyle::Json => View::Json(Box::new(std::io::stderr())),
             ProgressStyle::None => View::Nothing,
@@ -161,6 +195,9 @@ fn event_line(event: &Event) -> Option<String> {
     let what = match &event.payload {
         Payload::SeedGerminated(seed) => format!("germinated {}", seed.blueprint),
         Payload::SeedStageChanged(seed) => format!("{} -> {}", seed.from, seed.to),
+        Payload::SeedAlphaRetargeted(ramp) => {
+            format!("alpha {:.2} -> {:.2} in {} steps", ramp.from.0, ramp.to.0, ramp.steps)
+        }
         Payload::SeedGateEvaluated(gate) => {
             let verdict = if gate.passed { "passed" } else { "failed" };
             format!("gate {} {verdict}", gate.gate)
@@ -229,23 +266,22 @@ fn short_duration(seconds: f64) -> String {
 
 /// One bar over rounds, one over the steps of the round, and a status line.
 struct Bars {
-    all: MultiProgress,
+    terminal: Terminal,
     rounds: ProgressBar,
     steps: ProgressBar,
     status: ProgressBar,
 }
 
 impl Bars {
-    fn new(color: ColorChoice) -> Self {
+    fn new(color: ColorChoice, terminal: Terminal) -> Self {
         let is_colored = color.is_colored(std::io::stderr().is_terminal());
         let (rounds, steps) = if is_colored {
             ("{bar:32.green/dim}", "{bar:32.cyan/dim}")
         } else {
             ("{bar:32}", "{bar:32}")
         };
-        let all = MultiProgress::new();
         let add = |template: &str| {
-            let bar = all.add(ProgressBar::new(0));
+            let bar = terminal.0.add(ProgressBar::new(0));
             // The templates are constants, so the default is never seen.
             let style = BarStyle::with_template(template)
                 .unwrap_or_else(|_| BarStyle::default_bar())
@@ -257,7 +293,7 @@ impl Bars {
             rounds: add(&format!("round {rounds} {{pos:>4}}/{{len}}")),
             steps: add(&format!("step  {steps} {{pos:>4}}/{{len}}")),
             status: add("{msg}"),
-            all,
+            terminal,
         }
     }
 
@@ -267,7 +303,7 @@ impl Bars {
             && let Some(line) = event_line(event)
         {
             // A terminal that is gone is no reason to stop.
-            let _ = self.all.println(line);
+            let _ = self.terminal.0.println(line);
         }
     }
 

@@ -3,5 +3,5 @@
 mod console;
 mod jsonl;
 
-pub use console::{ColorChoice, ConsoleSink, ProgressStyle};
+pub use console::{ColorChoice, Console, ConsoleSink, ProgressStyle, Terminal};
 pub use jsonl::JsonLinesSink;
