@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 
-use super::{Libraries, Manifest, Resolved, RunDirectory, drive};
+use super::{Libraries, Manifest, MissingPart, Resolved, RunDirectory, drive};
 use crate::SimicPlugins;
 use crate::env::{Backend, EnvId, EnvPool, EpisodeStats, Experiment, HostParams, LoadedData, RunClock, ValMetrics};
 use crate::health::{EngineError, Failure, Position, RunHealth};
@@ -43,7 +43,13 @@ pub fn announce(world: &mut World) -> Result<(), EngineError> {
 }
 
 fn begin(world: &mut World) -> Result<(), Failure> {
-    let request = world.resource::<RunRequest>().clone();
+    let request = world
+        .get_resource::<RunRequest>()
+        .cloned()
+        .ok_or(MissingPart::Resource {
+            resource: "RunRequest",
+            remedy: "one, or use `SimicPlugins::unrecorded()`",
+        })?;
     let scenario = world.resource::<Experiment>().scenario.clone();
     let directory = RunDirectory::create(
         &request.root,

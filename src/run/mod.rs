@@ -4,6 +4,7 @@ mod announce;
 mod directory;
 mod driver;
 mod manifest;
+mod parts;
 mod record;
 mod session;
 mod startup;
@@ -12,6 +13,7 @@ mod summary;
 
 pub use announce::{RunFolder, RunRequest};
 pub use driver::drive;
+pub use parts::MissingPart;
 pub use record::RecordPlugin;
 pub use session::{RunPlan, RunReport, experiment, run};
 pub use startup::StartupPlugin;
