@@ -74,7 +74,7 @@ fn train(task: &str, blueprint: &str) -> Layouts {
 fn no_feature_and_no_gradient_of_a_training_step_falls_back_from_channels_last() {
     const SYNTH: &str = r#"preset("synth_baseline", (
         batch_size: 8, batches_per_step: count(1), val_batch_size: 8,
-        data: synth_images((train: 8, val: 8, test: 8)),
+        data: synth_images((train: 10, val: 10, test: 10)),
     ))"#;
     let digits = |preset: &str| format!(r#"preset("{preset}", (batches_per_step: count(1)))"#);
     let tasks = [

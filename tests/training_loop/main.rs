@@ -9,6 +9,7 @@ mod layout;
 mod lifecycle;
 mod micro_batches;
 mod plugins;
+mod regression;
 mod statistics;
 mod storage;
 mod streams;

@@ -47,14 +47,14 @@ fn note_params(mut envs: Query<(&mut HostModel, &TrainMetrics)>, mut trained: Re
     }
 }
 
-/// One seed in training after step 2; batches of ten in `parts`.
+/// One seed in training from step 3 on; batches of ten in `parts`.
 fn train(parts: usize) -> Trained {
     let policy = schedule(&[(1, &germinate("r0c1", "conv_small")), (2, &advance("r0c1"))]);
     let text = format!(
         r#"(
             name: "test", policy: {policy}, training: (micro_batches: {parts}),
             task: preset("digits_minimal", (batch_size: 10, batches_per_step: count(1))),
-            run: (rounds: 1, n_envs: 1, max_steps: 3),
+            run: (rounds: 1, n_envs: 1, max_steps: 5),
         )"#
     );
     play(app(&text, |app: &mut App| {

@@ -102,7 +102,10 @@ fn note_seed(mut envs: Query<(&EnvId, &mut SeedSlots, &mut SeedOptimizers)>, mut
 
 #[test]
 fn parameters_gradients_momenta_batches_and_sums_keep_their_storage_over_steps_and_rounds() {
-    for optimizer in ["sgd(lr: 0.01, momentum: 0.9)", "adam_w(lr: 0.001)"] {
+    for optimizer in [
+        "sgd(lr: 0.01, momentum: 0.9, weight_decay: 0.0005)",
+        "adamw(lr: 0.001, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.01)",
+    ] {
         // Two hosts that take different kernels, three rounds, with seeds germinating and dying in each.
         for preset in ["digits_minimal", "digits_baseline"] {
             let text = format!(
