@@ -24,7 +24,8 @@ use bevy_app::{PluginGroup, PluginGroupBuilder};
 
 use scenario::TelemetryConfig;
 
-/// The engine: every subject's plugin. Any of them can be disabled or replaced, as an application's own.
+/// The engine: every subject's plugin. Any of them can be disabled or replaced, as an application's own; [`run::drive`]
+/// names the one whose work nobody does.
 pub struct SimicPlugins {
     telemetry: TelemetryConfig,
     is_recorded: bool,

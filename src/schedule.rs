@@ -31,7 +31,7 @@
 
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
-use bevy_ecs::schedule::{LogLevel, ScheduleBuildSettings, ScheduleLabel};
+use bevy_ecs::schedule::{InternedScheduleLabel, LogLevel, ScheduleBuildSettings, ScheduleLabel};
 
 use crate::health::{RunHealth, running};
 
@@ -71,6 +71,24 @@ pub struct RoundEnd;
 /// Always runs, also after an error or a stop.
 #[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shutdown;
+
+/// All schedules, in the order in which they first run.
+pub fn all_schedules() -> [InternedScheduleLabel; 12] {
+    [
+        Startup.intern(),
+        RoundStart.intern(),
+        StepStart.intern(),
+        TrainBatch.intern(),
+        ValBatch.intern(),
+        StepSync.intern(),
+        Assess.intern(),
+        Decide.intern(),
+        Act.intern(),
+        StepEnd.intern(),
+        RoundEnd.intern(),
+        Shutdown.intern(),
+    ]
+}
 
 /// The public sets: the vocabulary of extensions.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -123,7 +123,9 @@ fn play(factory: simic_engine::controller::ControllerFactory) -> Vec<Snapshot> {
     app.init_resource::<Log>()
         .add_systems(StepEnd, remember.in_set(EngineSet::Record).after(Work::EmitStep));
     let mut controllers = app.world_mut().resource_mut::<ControllerRegistry>();
-    controllers.register("script", factory).expect("the name is free");
+    controllers
+        .register("script", "what the test orders", factory)
+        .expect("the name is free");
     drive(&mut app).expect("the run succeeds");
     app.world_mut().remove_resource::<Log>().expect("inserted above").0
 }

@@ -158,6 +158,23 @@ mod tests {
         assert!(matches!(many, DataError::TooSmall { max_batch: 371, .. }));
     }
 
+    /// Spec 06 Check 12.
+    #[test]
+    fn a_set_of_50000_has_97_batches_of_512_a_quarter_has_24_and_validation_ends_with_a_short_one() {
+        let full = arithmetic(512, BatchesPerStep::Full, 50_000, 4).unwrap();
+        let shard = arithmetic(512, BatchesPerStep::Shard, 50_000, 4).unwrap();
+        assert_eq!((full.batches, shard.batches), (97, 24));
+
+        let task = TaskSpec {
+            batch_size: 512,
+            val_batch_size: Some(512),
+            ..digits_task()
+        };
+        let feed = FeedArithmetic::from_counts(&task, FeedMode::PerEnv, (50_000, 10_000), 4).unwrap();
+        assert_eq!(feed.val_batches, 20);
+        assert_eq!(feed.val_samples() - 19 * feed.val_batch_size, 272);
+    }
+
     #[test]
     fn a_count_may_exceed_one_pass() {
         let feed = arithmetic(64, BatchesPerStep::Count(30), 1266, 8).unwrap();

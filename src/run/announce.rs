@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 
-use super::{DeviceInfo, Extension, Labels, Libraries, LogFile, Manifest, Resolved, RunDirectory, drive};
+use super::{DeviceInfo, Extension, Labels, Libraries, LogFile, Manifest, MissingPart, Resolved, RunDirectory, drive};
 use crate::SimicPlugins;
 use crate::env::{
     Backend, Devices, EnvId, EnvPool, EpisodeStats, Experiment, HostParams, LoadedData, RunClock, ValMetrics,
@@ -49,7 +49,13 @@ pub fn announce(world: &mut World) -> Result<(), EngineError> {
 }
 
 fn begin(world: &mut World) -> Result<(), Failure> {
-    let request = world.resource::<RunRequest>().clone();
+    let request = world
+        .get_resource::<RunRequest>()
+        .cloned()
+        .ok_or(MissingPart::Resource {
+            resource: "RunRequest",
+            remedy: "one, or use `SimicPlugins::unrecorded()`",
+        })?;
     let scenario = world.resource::<Experiment>().scenario.clone();
     let directory = RunDirectory::create(
         &request.root,

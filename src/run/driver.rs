@@ -4,13 +4,23 @@ use bevy_app::App;
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::ScheduleLabel;
 
+use super::parts::check_parts;
 use crate::env::RunClock;
-use crate::health::{EngineError, RunHealth};
+use crate::health::{EngineError, Position, RunHealth};
 use crate::schedule::*;
 
-/// Plays the run that `app` holds. `Shutdown` runs whatever happens before it; the first failure is returned.
+/// Plays the run that `app` holds. `Shutdown` runs whatever happens after `Startup` has begun; the first failure is
+/// returned.
+///
+/// # Errors
+/// An app that lacks a part, named before anything runs; else the first failure of a system.
 pub fn drive(app: &mut App) -> Result<(), EngineError> {
     let world = app.world_mut();
+    check_parts(world).map_err(|failure| EngineError {
+        phase: "start-up",
+        position: Position::default(),
+        failure,
+    })?;
     world.run_schedule(Startup);
     while is_running(world) && world.resource_mut::<RunClock>().next_round() {
         play_round(world);

@@ -201,6 +201,10 @@ impl Blueprint for Idle {
         self.0
     }
 
+    fn summary(&self) -> &'static str {
+        "adds nothing"
+    }
+
     fn topology(&self) -> Topology {
         Topology::Cnn
     }

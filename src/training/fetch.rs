@@ -87,8 +87,11 @@ pub fn begin_step(
         clock.position(),
         envs,
         |_, (mut stream, mut feed, mut sums)| {
-            let _guard = stream.0.get().enter()?;
-            sums.0.get().zero().map_err(TorchError::from)?;
+            let stream = &*stream.0.get();
+            let _guard = stream.enter()?;
+            let sums = sums.0.get();
+            sums.zero().map_err(TorchError::from)?;
+            stream.note_write(sums.pack());
             Ok(feed.0.get().begin_step(key)?)
         },
     )

@@ -20,7 +20,7 @@ use crate::host::Mode;
 use crate::host::graft::{self, SlotUse, use_kind};
 use crate::scenario::LifecycleConfig;
 use crate::seed::{GradientThresholds, SeedInstance, SeedRecord, SeedStage, trains};
-use crate::torch::{Autocast, GroupNorm, Optimizer, TorchError, clip_group, grad_stats};
+use crate::torch::{Autocast, GroupNorm, Optimizer, Stream, TorchError, clip_group, grad_stats};
 
 /// Norm and finiteness of each group's gradient, kept and overwritten: the host's, then one per slot.
 #[derive(Component)]
@@ -150,7 +150,8 @@ pub fn optimize(
         .is_multiple_of(experiment.scenario.training.grad_stats_stride);
     let envs = envs.iter_mut().map(|env| (*env.id, env));
     pool.for_each("optimize", clock.position(), envs, |_, mut env| {
-        let _guard = env.stream.0.get().enter()?;
+        let stream = &*env.stream.0.get();
+        let _guard = stream.enter()?;
         let sums = env.sums.0.get();
         let layout = sums.layout();
         let group = Group {
@@ -161,6 +162,7 @@ pub fn optimize(
         let norm = env.norms.host.get();
         let columns = layout.host_gradients();
         group.update(env.optimizer.0.get(), norm, sums, columns, PackLayout::SKIPPED_UPDATES)?;
+        note_updates(stream, env.optimizer.0.get());
         for (index, optimizer) in env.seed_optimizers.0.iter_mut().enumerate() {
             let Some(optimizer) = optimizer else { continue };
             let seed = env.slots.0[index].record.as_ref();
@@ -180,9 +182,18 @@ pub fn optimize(
                 layout.slot_gradients(index),
                 layout.slot_skipped(index),
             )?;
+            note_updates(stream, optimizer.get());
         }
+        stream.note_write(sums.pack());
         Ok(())
     })
+}
+
+/// For the trace: the parameters that an optimizer has just updated.
+fn note_updates(stream: &Stream, optimizer: &Optimizer) {
+    for param in optimizer.params() {
+        stream.note_write(param);
+    }
 }
 
 /// Whose gradients gates and controllers look at (spec 06 §7.5).

@@ -3,6 +3,7 @@
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use smallvec::SmallVec;
+use tch::{Kind, Tensor};
 
 use super::pass::{FoldedModel, live_slots};
 use super::{CoalitionPlan, CoalitionTree, coalition_forward};
@@ -77,17 +78,16 @@ fn test(
     };
     let tree = CoalitionTree::new(&plan, &live, env.device.0)?;
     let _inference = Inference::new()?;
-    let (mut correct, mut loss, mut samples) = (0.0, 0.0, 0);
+    let mut sums = Vec::with_capacity(2 * batches.len());
     for batch in batches {
         let logits = coalition_forward(&*env.folded.0.get(), &live, &tree, &batch.x)?;
         let (losses, is_correct) = evaluate_rows(&logits, &batch.y).map_err(TorchError::from)?;
-        correct += sum(&is_correct, syncs)?;
-        loss += sum(&losses, syncs)?;
-        samples += batch.n;
+        for values in [is_correct, losses] {
+            sums.push(values.f_sum(Kind::Double).map_err(TorchError::from)?);
+        }
     }
-    Ok((100.0 * correct / samples as f64, loss / samples as f64))
-}
-
-fn sum(values: &tch::Tensor, syncs: &HostSyncCounter) -> Result<f64, TorchError> {
-    Ok(read_f64(&values.f_sum(tch::Kind::Double)?, syncs)?.into_iter().sum())
+    let sums = read_f64(&Tensor::f_stack(&sums, 0).map_err(TorchError::from)?, syncs)?;
+    let total = |first: usize| sums[first..].iter().step_by(2).sum::<f64>();
+    let samples = batches.iter().map(|batch| batch.n).sum::<usize>() as f64;
+    Ok((100.0 * total(0) / samples, total(1) / samples))
 }

@@ -183,7 +183,8 @@ pub fn evaluate_batch(
     let scenario = &experiment.scenario;
     let envs = envs.iter_mut().map(|env| (*env.id, env));
     pool.for_each("validation", clock.position(), envs, |_, mut env| {
-        let _guard = env.stream.0.get().enter()?;
+        let stream = &*env.stream.0.get();
+        let _guard = stream.enter()?;
         let began = Instant::now();
         let Some(tree) = &mut env.plan.tree else {
             return Err(Failure::message("validation was not planned"));
@@ -200,11 +201,9 @@ pub fn evaluate_batch(
             let y = batch.y.f_narrow(0, first, count).map_err(TorchError::from)?;
             let logits = coalition_forward(&*env.folded.0.get(), &live, tree, &x)?;
             let (losses, correct) = evaluate_rows(&logits, &y).map_err(TorchError::from)?;
-            env.sums
-                .0
-                .get()
-                .add_val(&losses, &correct, MAIN)
-                .map_err(TorchError::from)?;
+            let sums = env.sums.0.get();
+            sums.add_val(&losses, &correct, MAIN).map_err(TorchError::from)?;
+            stream.note_write(sums.pack());
             first += count;
         }
         env.plan.elapsed += began.elapsed();

@@ -27,12 +27,13 @@ pub fn enqueue_reads(
         .iter_mut()
         .map(|(id, stream, feed, sums)| (*id, (stream, feed, sums)));
     pool.for_each("read", clock.position(), envs, |_, (mut stream, mut feed, mut sums)| {
-        let _guard = stream.0.get().enter()?;
-        Ok(sums
-            .0
-            .get()
-            .finish_train(feed.0.get().step_labels())
-            .map_err(TorchError::from)?)
+        let stream = &*stream.0.get();
+        let _guard = stream.enter()?;
+        let sums = sums.0.get();
+        sums.finish_train(feed.0.get().step_labels())
+            .map_err(TorchError::from)?;
+        stream.note_write(sums.pack());
+        Ok(())
     })
 }
 

@@ -4,7 +4,6 @@ use bevy_app::App;
 use simic_engine::prelude::*;
 use simic_engine::run::{RunPlan, experiment};
 use simic_engine::scenario::{self, Catalog, Input};
-use simic_engine::telemetry::sinks::{ColorChoice, ProgressStyle};
 
 /// The engine with the scenario of `text`, not yet started; `controller` may be one that only the test registers.
 pub fn engine(text: &str, controller: Option<&str>) -> App {
@@ -17,17 +16,8 @@ pub fn engine(text: &str, controller: Option<&str>) -> App {
     if let Some(name) = controller {
         loaded.scenario.policy.controller = name.into();
     }
-    let plan = RunPlan {
-        scenario: loaded.scenario,
-        task: loaded.task,
-        slots: loaded.slots,
-        source: text.into(),
-        path: None,
-        out: None,
-        threads: 2,
-        progress: ProgressStyle::None,
-        color: ColorChoice::Never,
-    };
+    let mut plan = RunPlan::new(loaded, text);
+    plan.threads = 2;
     let mut app = App::new();
     app.add_plugins(SimicPlugins::unrecorded())
         .insert_resource(experiment(&plan).expect("the slots exist"));

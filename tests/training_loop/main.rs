@@ -1,0 +1,16 @@
+//! The training loop as a whole, played in memory on small tasks and watched by systems that these tests add.
+
+mod counterfactuals;
+mod edge_cases;
+mod groups;
+mod incubation;
+mod independence;
+mod layout;
+mod lifecycle;
+mod micro_batches;
+mod plugins;
+mod regression;
+mod statistics;
+mod storage;
+mod streams;
+mod support;
