@@ -4,7 +4,7 @@ use bevy_app::App;
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::ScheduleLabel;
 
-use crate::env::RunClock;
+use crate::env::{EpisodeStats, RunClock};
 use crate::health::{EngineError, RunHealth};
 use crate::schedule::*;
 
@@ -21,7 +21,7 @@ pub fn drive(app: &mut App) -> Result<(), EngineError> {
 
 fn play_round(world: &mut World) {
     world.run_schedule(RoundStart);
-    while is_running(world) && world.resource_mut::<RunClock>().next_step() {
+    while is_running(world) && has_active_env(world) && world.resource_mut::<RunClock>().next_step() {
         play_step(world);
     }
     world.run_schedule(RoundEnd);
@@ -45,6 +45,12 @@ fn play_batches(world: &mut World, schedule: impl ScheduleLabel + Clone, count: 
         world.resource_mut::<RunClock>().begin_batch(batch);
         world.run_schedule(schedule.clone());
     }
+}
+
+/// A round ends early once every env's episode is over.
+fn has_active_env(world: &mut World) -> bool {
+    let mut envs = world.query::<&EpisodeStats>();
+    envs.iter(world).any(|stats| stats.end.is_none())
 }
 
 fn is_running(world: &World) -> bool {

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::pass::ValPlan;
 use super::sync::StepResult;
 use super::*;
-use crate::env::{EnvId, Experiment, LoadedData, RunClock, SeedSlots};
+use crate::env::{EnvId, Experiment, LoadedData, RunClock, SeedSlots, StepStatus};
 use crate::health::{EngineError, Failure, Position, record_failure};
 use crate::schedule::{Assess, Startup, StepEnd, StepSync, ValBatch, Work};
 use crate::seed::Interactions;
@@ -56,12 +56,26 @@ impl Plugin for ValidationPlugin {
 
 /// Contributions, interactions and neighbours of every player; other seeds are left unmeasured.
 fn attribute(
-    mut envs: Query<(&EnvId, &StepResult, &ValPlan, &mut SeedSlots, &mut Counterfactual)>,
+    mut envs: Query<(
+        &EnvId,
+        &StepStatus,
+        &StepResult,
+        &ValPlan,
+        &mut SeedSlots,
+        &mut Counterfactual,
+    )>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     data: Res<LoadedData>,
 ) -> Result<(), EngineError> {
-    for (id, result, plan, mut slots, mut counterfactual) in &mut envs {
+    for (id, status, result, plan, mut slots, mut counterfactual) in &mut envs {
+        // What a network showed that is not there any more says nothing about the one that is.
+        if *status == StepStatus::RolledBack {
+            *counterfactual = Counterfactual::default();
+        }
+        if !status.participates() {
+            continue;
+        }
         let (Some(numbers), Some(plan)) = (&result.0, &plan.plan) else {
             continue;
         };
