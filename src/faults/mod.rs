@@ -8,7 +8,7 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use tch::Tensor;
 
-use crate::env::{EnvId, EnvStream, Experiment, HostModel, HostOptimizer, RunClock, SeedSlots, ValMetrics};
+use crate::env::{EnvId, EnvStream, Experiment, HostModel, HostOptimizer, RunClock, SeedSlots, StepStatus, ValMetrics};
 use crate::health::{EngineError, Failure, Position, record_failure};
 use crate::host::Host;
 use crate::scenario::{Fault, FaultEntry};
@@ -41,6 +41,7 @@ fn has_faults(experiment: Res<Experiment>) -> bool {
 #[query_data(mutable)]
 pub struct DamagedEnv {
     id: &'static EnvId,
+    status: &'static StepStatus,
     stream: &'static mut EnvStream,
     host: &'static mut HostModel,
     optimizer: &'static mut HostOptimizer,
@@ -58,7 +59,8 @@ fn inject_faults(
         if entry.batch.unwrap_or(0) != clock.batch() {
             continue;
         }
-        let Some(mut env) = envs.iter_mut().find(|env| env.id.index == entry.env) else {
+        let is_meant = |env: &DamagedEnvItem| env.id.index == entry.env && env.status.is_active();
+        let Some(mut env) = envs.iter_mut().find(is_meant) else {
             continue;
         };
         let is_done = damage(&entry.fault, &mut env).map_err(|failure| EngineError {
@@ -79,14 +81,16 @@ fn inject_faults(
 
 /// After the sync: what the governor is going to judge.
 fn spike_losses(
-    mut envs: Query<(&EnvId, &mut ValMetrics)>,
+    mut envs: Query<(&EnvId, &StepStatus, &mut ValMetrics)>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     mut outbox: ResMut<TelemetryOutbox>,
 ) {
     for entry in due(&experiment.scenario.faults, &clock) {
         let Fault::LossSpike(loss) = entry.fault else { continue };
-        if let Some((id, mut val)) = envs.iter_mut().find(|(id, _)| id.index == entry.env) {
+        let mut envs = envs.iter_mut();
+        let meant = envs.find(|(id, status, _)| id.index == entry.env && status.is_active());
+        if let Some((id, _, mut val)) = meant {
             val.loss = loss;
             outbox.push(Event::env(experiment.context(id, &clock), event(&entry.fault)));
         }

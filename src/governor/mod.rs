@@ -11,6 +11,8 @@ mod preflight;
 mod rollback;
 mod snapshot_rule;
 mod store;
+#[cfg(test)]
+mod store_tests;
 mod systems;
 
 use bevy_app::{App, Plugin};
