@@ -220,7 +220,9 @@ fn a_nan_in_one_env_rolls_back_that_env_and_leaves_the_others_bit_for_bit() {
         .map(|page| page.step)
         .collect();
     assert_eq!(rolled_back, [13]);
-    assert_eq!(struck.diary.pages, again.diary.pages, "one thread and two");
+    // As text, in which a loss that is no number equals itself.
+    let text = |played: &Played| format!("{:?}", played.diary.pages);
+    assert_eq!(text(&struck), text(&again), "two threads and one");
 }
 
 #[test]
@@ -271,24 +273,42 @@ fn the_step_after_a_rollback_is_what_the_captured_step_was_followed_by_but_for_i
     assert_eq!(early.page(1, 3).host, late.page(1, 4).host);
 }
 
+/// The same seed in the last slot, right before the classifier, where no batch norm tames what it does.
+const SEED_IN_LAST_SLOT: &str = r#"entries: [
+    (step: 1, command: germinate(slot: "r0c2", blueprint: "conv_light", style: "sigmoid_add", tempo: "standard", target: "full")),
+    (step: 2, command: advance(slot: "r0c2")),
+    (step: 12, command: advance(slot: "r0c2")),
+]"#;
+
 #[test]
 fn an_exploding_seed_is_rolled_back_and_the_host_recovers() {
-    let explosion = r#"faults: [(env: 1, round: 0, step: 15, fault: scale_seed(slot: "r0c0", factor: 1e20))],"#;
-    let played = play(&scenario_text("n_envs: 3, rounds: 1, max_steps: 24", explosion));
+    let explosion = r#"faults: [(env: 1, round: 0, step: 15, fault: scale_seed(slot: "r0c2", factor: 1e5))],"#;
+    let text = scenario_text("n_envs: 3, rounds: 1, max_steps: 26", explosion);
+    let played = play(&text.replace(r#"builtin: "grow_one_seed""#, SEED_IN_LAST_SLOT));
 
-    let calm = played.page(1, 14).loss();
-    let hit = played
-        .of_env(1)
-        .into_iter()
-        .find(|page| page.status == StepStatus::RolledBack);
-    let hit = hit.expect("rolled back");
-    assert!(hit.step <= 17, "{}", hit.step);
-    assert!(matches!(
-        hit.prune_reasons[0],
-        Some(PruneReason::GovernorNan | PruneReason::GovernorDivergence)
-    ));
-    let recovered = played.page(1, 24).loss();
-    assert!(recovered < calm * 1.05, "{recovered} after, {calm} before");
+    assert_eq!(played.page(1, 14).stages[2], Some(SeedStage::Blending));
+    let mut pages = played.of_env(1).into_iter();
+    let hit = pages
+        .find(|page| page.status == StepStatus::RolledBack)
+        .expect("rolled back");
+    let rollback = hit.rollback.as_ref().unwrap();
+    assert!((15..=17).contains(&hit.step), "{}", hit.step);
+    assert_eq!(rollback.pruned[..], [2]);
+    let reasons = [PruneReason::GovernorNan, PruneReason::GovernorDivergence];
+    assert!(reasons.map(Some).contains(&hit.prune_reasons[2]));
+    let (captured, recovered) = (played.page(1, rollback.snapshot_step).loss(), played.page(1, 26).loss());
+    assert!(recovered < captured, "{recovered} at the end, {captured} when captured");
+}
+
+#[test]
+fn the_shipped_scenario_shows_all_of_it() {
+    let played = play(include_str!("../scenarios/wrecked-on-purpose.ron"));
+
+    let rollbacks: Vec<u32> = played.stats.iter().map(|stats| stats.rollbacks).collect();
+    assert_eq!(rollbacks, [0, 1, 1, 3]);
+    let ends: Vec<_> = played.stats.iter().map(|stats| stats.end.unwrap().reason).collect();
+    assert_eq!(ends[..3], [EpisodeEnd::Horizon; 3]);
+    assert_eq!(ends[3], EpisodeEnd::GovernorLimit);
 }
 
 #[test]
