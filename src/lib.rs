@@ -6,6 +6,8 @@ pub mod cli;
 pub mod controller;
 pub mod data;
 pub mod env;
+pub mod faults;
+pub mod governor;
 pub mod health;
 pub mod host;
 pub mod random;
@@ -62,6 +64,8 @@ impl PluginGroup for SimicPlugins {
             .add(env::EnvPlugin)
             .add(training::TrainingPlugin)
             .add(validation::ValidationPlugin)
+            .add(governor::GovernorPlugin)
+            .add(faults::FaultPlugin)
             .add(controller::ControllerPlugin);
         if self.is_recorded {
             group.add(run::RecordPlugin)

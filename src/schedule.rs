@@ -105,7 +105,9 @@ pub enum EngineSet {
     Validate,
     /// The packed read and the wait for it.
     SyncStreams,
-    /// What the controller will see: metrics, contributions, seed records, signals, reports, masks.
+    /// The watchdog: metrics, alarms, rollbacks, captures.
+    Govern,
+    /// What the controller will see: contributions, seed records, signals, reports, masks.
     Observe,
     /// The controller's choice.
     Decide,
@@ -132,17 +134,26 @@ pub enum Work {
     Announce,
     BeginRound,
     ResetEnvs,
+    SnapshotInitial,
     BeginEpisodes,
+    OpenStep,
     BeginStep,
     FetchTrainBatch,
     ForwardBackward,
+    InjectFaults,
     Optimize,
     PlanVal,
     CoalitionForward,
+    CarrySnapshotCounts,
     EnqueueReads,
     WaitAll,
     Unpack,
     DeriveMetrics,
+    SpikeLosses,
+    GovernorCheck,
+    GovernorRollback,
+    GovernorSnapshot,
+    ReportRollbacks,
     Attribute,
     TrackSeeds,
     UpdateSignals,
@@ -152,6 +163,8 @@ pub enum Work {
     ExecuteAction,
     AdvanceLifecycle,
     UpdateTracking,
+    CommitSnapshot,
+    EndEpisodes,
     EvaluateTest,
     EmitStep,
     FinishEpisodes,
@@ -181,28 +194,53 @@ const STARTUP: Table = &[(
 )];
 const ROUND_START: Table = &[(
     EngineSet::Reset,
-    &[Work::BeginRound, Work::ResetEnvs, Work::BeginEpisodes],
+    &[
+        Work::BeginRound,
+        Work::ResetEnvs,
+        Work::SnapshotInitial,
+        Work::BeginEpisodes,
+    ],
 )];
-const STEP_START: Table = &[(EngineSet::Reset, &[Work::BeginStep])];
+const STEP_START: Table = &[(EngineSet::Reset, &[Work::OpenStep, Work::BeginStep])];
 const TRAIN_BATCH: Table = &[
     (EngineSet::FetchBatch, &[Work::FetchTrainBatch]),
-    (EngineSet::TrainStep, &[Work::ForwardBackward, Work::Optimize]),
+    (
+        EngineSet::TrainStep,
+        &[Work::ForwardBackward, Work::InjectFaults, Work::Optimize],
+    ),
 ];
 const VAL_BATCH: Table = &[(EngineSet::Validate, &[Work::PlanVal, Work::CoalitionForward])];
 const STEP_SYNC: Table = &[(
     EngineSet::SyncStreams,
-    &[Work::EnqueueReads, Work::WaitAll, Work::Unpack],
-)];
-const ASSESS: Table = &[(
-    EngineSet::Observe,
     &[
-        Work::DeriveMetrics,
-        Work::Attribute,
-        Work::TrackSeeds,
-        Work::UpdateSignals,
-        Work::ReportSlots,
+        Work::CarrySnapshotCounts,
+        Work::EnqueueReads,
+        Work::WaitAll,
+        Work::Unpack,
     ],
 )];
+const ASSESS: Table = &[
+    (
+        EngineSet::Govern,
+        &[
+            Work::DeriveMetrics,
+            Work::SpikeLosses,
+            Work::GovernorCheck,
+            Work::GovernorRollback,
+            Work::GovernorSnapshot,
+            Work::ReportRollbacks,
+        ],
+    ),
+    (
+        EngineSet::Observe,
+        &[
+            Work::Attribute,
+            Work::TrackSeeds,
+            Work::UpdateSignals,
+            Work::ReportSlots,
+        ],
+    ),
+];
 const DECIDE: Table = &[
     (EngineSet::Observe, &[Work::BuildMasks]),
     (EngineSet::Decide, &[Work::Decide]),
@@ -211,8 +249,12 @@ const ACT: Table = &[
     (EngineSet::Act, &[Work::ExecuteAction]),
     (EngineSet::Lifecycle, &[Work::AdvanceLifecycle]),
     (EngineSet::Record, &[Work::UpdateTracking]),
+    (EngineSet::Govern, &[Work::CommitSnapshot]),
 ];
-const STEP_END: Table = &[(EngineSet::Record, &[Work::EvaluateTest, Work::EmitStep])];
+const STEP_END: Table = &[(
+    EngineSet::Record,
+    &[Work::EndEpisodes, Work::EvaluateTest, Work::EmitStep],
+)];
 const ROUND_END: Table = &[(
     EngineSet::Record,
     &[

@@ -36,6 +36,7 @@ fn all_shipped_scenarios_are_valid() {
     let files = [
         "scenarios/quickstart.ron",
         "scenarios/digits-augment.ron",
+        "scenarios/wrecked-on-purpose.ron",
         "scenarios/synth-rescue.ron",
     ];
     for file in files {

@@ -4,6 +4,7 @@ use bevy_ecs::prelude::*;
 
 use super::systems::{Chosen, CommandStatus, Outcome};
 use crate::env::{Garden, GrowingEnv, GrowingEnvItem, ValMetrics};
+use crate::governor::{Governor, Preflight};
 use crate::health::{EngineError, Failure};
 use crate::seed::{
     AlphaOrder, BlueprintError, FailureReason, GateNetwork, Germination, LifecycleCommand, LifecycleOp, Plan, Refusal,
@@ -13,15 +14,19 @@ use crate::torch::TorchError;
 
 /// Carries every env's command out. A refused or failed command leaves its env as it was.
 pub fn execute_action(
-    mut envs: Query<(GrowingEnv, &Chosen, &ValMetrics, &mut Outcome)>,
+    mut envs: Query<(GrowingEnv, &Chosen, &ValMetrics, &mut Outcome, Option<&mut Governor>)>,
     mut garden: Garden,
 ) -> Result<(), EngineError> {
     let mut envs: Vec<_> = envs.iter_mut().collect();
     envs.sort_unstable_by_key(|(env, ..)| env.id.index);
-    for (env, chosen, val, outcome) in &mut envs {
-        let Some(decision) = &chosen.0 else { continue };
+    for (env, chosen, val, outcome, governor) in &mut envs {
+        let Some(decision) = &chosen.0 else {
+            **outcome = Outcome::default();
+            continue;
+        };
         let command = decision.command;
-        let result = execute(&command, val.accuracy_percent, env, &mut garden)
+        let governor = governor.as_deref_mut();
+        let result = execute(&command, val, governor, env, &mut garden)
             .map_err(|failure| garden.error("action", env.id.index, failure))?;
         env.stats.note_op(command.op(), result.is_ok());
         **outcome = match result {
@@ -41,10 +46,11 @@ pub fn execute_action(
     Ok(())
 }
 
-/// Validates, plans and applies. The outer error ends the run; the inner one is the env's failed command.
+/// Validates, asks the governor, plans and applies. The outer error ends the run; the inner one is the env's failed command.
 fn execute(
     command: &LifecycleCommand,
-    accuracy: f64,
+    val: &ValMetrics,
+    governor: Option<&mut Governor>,
     env: &mut GrowingEnvItem,
     garden: &mut Garden,
 ) -> Result<Result<(), Refusal>, Failure> {
@@ -53,7 +59,19 @@ fn execute(
     if let Err(reason) = command_legal(command, &views, &limits) {
         return Ok(Err(reason.into()));
     }
-    let (slot, plan) = match plan(command, accuracy, env, garden, &garden.rules(&limits)) {
+    if let Some(governor) = governor
+        && let Some(factor) = governor.veto(
+            command,
+            &Preflight {
+                val,
+                slots: &views,
+                max_seeds: limits.max_seeds,
+            },
+        )
+    {
+        return Ok(Err(FailureReason::GovernorVeto { factor: factor.name() }.into()));
+    }
+    let (slot, plan) = match plan(command, val.accuracy_percent, env, garden, &garden.rules(&limits)) {
         Ok(Some(planned)) => planned,
         Ok(None) => return Ok(Ok(())),
         Err(refusal) => return Ok(Err(refusal)),

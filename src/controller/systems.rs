@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::execute::execute_action;
 use super::*;
-use crate::env::{EnvId, Experiment, RunClock, SeedSlots, TrainMetrics, ValMetrics};
+use crate::env::{EnvId, Experiment, RunClock, SeedSlots, StepStatus, TrainMetrics, ValMetrics, participating};
 use crate::health::{EngineError, Failure, Position, record_failure};
 use crate::host::Topology;
 use crate::scenario::TrackerConfig;
@@ -187,13 +187,16 @@ fn end_controller_episodes(
 }
 
 fn update_signals(
-    mut envs: Query<(&EnvId, &TrainMetrics, &ValMetrics, &mut Tracker, &mut Signals)>,
+    mut envs: Query<(
+        (&EnvId, &TrainMetrics, &ValMetrics, &mut Tracker, &mut Signals),
+        &StepStatus,
+    )>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     mut outbox: ResMut<TelemetryOutbox>,
     mut is_warned: Local<bool>,
 ) -> Result<(), EngineError> {
-    for (id, train, val, mut tracker, mut signals) in &mut envs {
+    for (id, train, val, mut tracker, mut signals) in participating(envs.iter_mut()) {
         let metrics = StepMetrics {
             step: clock.step(),
             train_loss: train.loss,
@@ -231,14 +234,14 @@ fn update_signals(
     Ok(())
 }
 
-fn report_slots(mut envs: Query<(&SeedSlots, &mut SlotReports)>, blueprints: Res<BlueprintRegistry>) {
-    for (slots, mut reports) in &mut envs {
+fn report_slots(mut envs: Query<((&SeedSlots, &mut SlotReports), &StepStatus)>, blueprints: Res<BlueprintRegistry>) {
+    for (slots, mut reports) in participating(envs.iter_mut()) {
         reports.0 = slots.reports(&blueprints);
     }
 }
 
 fn build_masks(
-    mut envs: Query<(&EnvId, &SlotReports, &mut Masks)>,
+    mut envs: Query<((&EnvId, &SlotReports, &mut Masks), &StepStatus)>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     blueprints: Res<BlueprintRegistry>,
@@ -246,7 +249,7 @@ fn build_masks(
     let choices = selectable(&blueprints, experiment.scenario.lifecycle.allow_parameterless_seeds);
     let per_slot = vec![choices; experiment.layout.len()];
     let limits = experiment.limits();
-    for (id, reports, mut masks) in &mut envs {
+    for (id, reports, mut masks) in participating(envs.iter_mut()) {
         let point = DecisionPoint {
             env: id.index,
             episode: experiment.episode(clock.round(), id.index),
@@ -269,15 +272,23 @@ fn decision_error(error: PolicyError, clock: &RunClock, env: Option<usize>) -> E
     }
 }
 
-/// One call for all envs, in index order; the controller may narrow the masks first (spec 06 D3-D6).
+/// One call for all participating envs, in index order; the controller may narrow the masks first (spec 06 D3-D6).
 fn decide(
     mut controller: ResMut<ActiveController>,
-    mut envs: Query<(&EnvId, &SlotReports, &Signals, &mut Masks, &mut Chosen)>,
+    mut envs: Query<((&EnvId, &SlotReports, &Signals, &mut Masks, &mut Chosen), &StepStatus)>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
 ) -> Result<(), EngineError> {
     let controller = controller.0.get();
-    let mut envs: Vec<_> = envs.iter_mut().collect();
+    for ((.., mut masks, mut chosen), status) in &mut envs {
+        if !status.participates() {
+            (masks.0, chosen.0) = (None, None);
+        }
+    }
+    let mut envs: Vec<_> = participating(envs.iter_mut()).collect();
+    if envs.is_empty() {
+        return Ok(());
+    }
     envs.sort_unstable_by_key(|(id, ..)| id.index);
     let mut masks: Vec<_> = envs
         .iter_mut()
@@ -327,8 +338,26 @@ fn decide(
 }
 
 /// Closes the step for the next observation (spec 06 X6).
-fn update_tracking(mut envs: Query<(&Chosen, &Outcome, &SlotReports, &mut Feedback, &mut SeedSlots)>) {
-    for (chosen, outcome, reports, mut feedback, mut slots) in &mut envs {
+fn update_tracking(
+    mut envs: Query<(
+        &StepStatus,
+        &Chosen,
+        &Outcome,
+        &SlotReports,
+        &mut Feedback,
+        &mut SeedSlots,
+    )>,
+) {
+    for (status, chosen, outcome, reports, mut feedback, mut slots) in &mut envs {
+        if *status == StepStatus::RolledBack {
+            feedback.0 = ActionFeedback {
+                last_op: LifecycleOp::Wait,
+                last_ok: false,
+            };
+        }
+        if !status.participates() {
+            continue;
+        }
         if let Some(decision) = &chosen.0 {
             feedback.0 = ActionFeedback {
                 last_op: decision.command.op(),

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use tch::Device;
 
 use crate::host::CnnHost;
 use crate::seed::{GradientSums, LifecycleOp};
-use crate::telemetry::BlueprintCounts;
+use crate::telemetry::{BlueprintCounts, EpisodeEnd};
 use crate::torch::{Optimizer, Stream};
 
 /// Which env an entity is. Systems that other plugins add find envs by this component.
@@ -55,7 +56,7 @@ pub struct TrainMetrics {
 }
 
 /// What the whole network, all seeds as they are, does on the validation part.
-#[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ValMetrics {
     /// Nats per sample; not finite if the network is not.
     pub loss: f64,
@@ -72,6 +73,37 @@ pub struct GradReport {
     pub nonfinite_streaks: SmallVec<[u32; 4]>,
 }
 
+/// Whether an env takes part in the step (spec 06 §4).
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StepStatus {
+    #[default]
+    Participating,
+    /// Rolled back in this step: not observed, given no command, not ticked. It trains on in the next step.
+    RolledBack,
+    /// Its episode is over while the round goes on for others: nothing is computed for it.
+    Idle,
+}
+
+impl StepStatus {
+    /// Observed, decided for and ticked in this step.
+    pub const fn participates(self) -> bool {
+        matches!(self, Self::Participating)
+    }
+
+    /// Trained and validated in this step.
+    pub const fn is_active(self) -> bool {
+        !matches!(self, Self::Idle)
+    }
+}
+
+/// How and when an episode ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EpisodeEnding {
+    pub reason: EpisodeEnd,
+    /// The episode's last step.
+    pub step: u32,
+}
+
 /// Tallies of the current episode.
 #[derive(Component, Clone, Debug, Default, PartialEq)]
 pub struct EpisodeStats {
@@ -85,14 +117,28 @@ pub struct EpisodeStats {
     pub succeeded: [u32; LifecycleOp::ALL.len()],
     pub best_accuracy_percent: f64,
     pub best_step: u32,
+    /// What the network as it stands has shown: in its last step, or when the state was captured to which it was rolled
+    /// back. `None` while nothing has been measured.
+    pub standing: Option<ValMetrics>,
+    /// Times the governor restored an earlier state.
+    pub rollbacks: u32,
+    /// `None` while the episode runs.
+    pub end: Option<EpisodeEnding>,
     /// By blueprint id.
     pub blueprints: BTreeMap<String, BlueprintCounts>,
 }
 
 impl EpisodeStats {
     pub fn note_accuracy(&mut self, step: u32, accuracy_percent: f64) {
+        (self.best_accuracy_percent, self.best_step) = self.best_with(step, accuracy_percent);
+    }
+
+    /// The best accuracy in percent and its step, that of `step` included.
+    pub fn best_with(&self, step: u32, accuracy_percent: f64) -> (f64, u32) {
         if accuracy_percent > self.best_accuracy_percent || self.best_step == 0 {
-            (self.best_accuracy_percent, self.best_step) = (accuracy_percent, step);
+            (accuracy_percent, step)
+        } else {
+            (self.best_accuracy_percent, self.best_step)
         }
     }
 

@@ -7,6 +7,7 @@ use super::*;
 use crate::health::{EngineError, Failure, Position};
 use crate::host::{CnnHost, Host};
 use crate::random::{Domain, RunRng};
+use crate::telemetry::EpisodeEnd;
 use crate::torch::{Optimizer, Stream};
 
 /// Gives every env its storage: from here on values change, tensors stay (spec 06 U6).
@@ -102,15 +103,29 @@ pub fn reset_envs(
     })
 }
 
+/// Every env whose episode still runs takes part in the step.
+pub fn open_step(mut envs: Query<(&EpisodeStats, &mut StepStatus)>) {
+    for (stats, mut status) in &mut envs {
+        *status = match stats.end {
+            None => StepStatus::Participating,
+            Some(_) => StepStatus::Idle,
+        };
+    }
+}
+
 /// Writes the step's accuracy and gradients into every seed's record (spec 06 A6).
 pub fn track_seeds(
-    mut envs: Query<(&ValMetrics, &GradReport, &mut SeedSlots, &mut EpisodeStats)>,
+    mut envs: Query<(&StepStatus, &ValMetrics, &GradReport, &mut SeedSlots, &mut EpisodeStats)>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
 ) {
     let (batches, _) = clock.batches_per_step();
     let samples = batches.div_ceil(experiment.scenario.training.grad_stats_stride) as u32;
-    for (val, gradients, mut slots, mut stats) in &mut envs {
+    for (status, val, gradients, mut slots, mut stats) in &mut envs {
+        if !status.participates() {
+            continue;
+        }
+        stats.standing = Some(*val);
         stats.note_accuracy(clock.step(), val.accuracy_percent);
         for (index, slot) in slots.0.iter_mut().enumerate() {
             let Some(seed) = &mut slot.record else { continue };
@@ -123,6 +138,19 @@ pub fn track_seeds(
                 seed.measure_gradients(sums, &gradients.host, &experiment.scenario.lifecycle);
             }
         }
+    }
+}
+
+/// Ends the episodes that have reached the horizon (spec 06 E1).
+pub fn end_episodes(mut envs: Query<&mut EpisodeStats>, clock: Res<RunClock>) {
+    if !clock.is_last_step() {
+        return;
+    }
+    for mut stats in &mut envs {
+        stats.end.get_or_insert(EpisodeEnding {
+            reason: EpisodeEnd::Horizon,
+            step: clock.step(),
+        });
     }
 }
 

@@ -118,10 +118,15 @@ fn count(stats: &mut EpisodeStats, change: &SlotChange, min_contribution: f64) {
     }
 }
 
+/// The envs that take part in the step.
+pub fn participating<'a, T>(envs: impl Iterator<Item = (T, &'a StepStatus)>) -> impl Iterator<Item = T> {
+    envs.filter_map(|(env, status)| status.participates().then_some(env))
+}
+
 /// The tick of every slot, once per step, after the command (spec 06 X3).
-pub fn advance_lifecycle(mut envs: Query<GrowingEnv>, mut garden: Garden) -> Result<(), EngineError> {
+pub fn advance_lifecycle(mut envs: Query<(GrowingEnv, &StepStatus)>, mut garden: Garden) -> Result<(), EngineError> {
     let limits = garden.experiment.limits();
-    let mut envs: Vec<_> = envs.iter_mut().collect();
+    let mut envs: Vec<_> = participating(envs.iter_mut()).collect();
     envs.sort_unstable_by_key(|env| env.id.index);
     for env in &mut envs {
         for index in 0..env.slots.0.len() {

@@ -18,7 +18,7 @@ use tch::Device;
 
 pub use clock::{RunClock, RunLength};
 pub use components::*;
-pub use growth::{Garden, GrowingEnv, GrowingEnvItem};
+pub use growth::{Garden, GrowingEnv, GrowingEnvItem, participating};
 pub use parallel::EnvPool;
 pub use slots::{Nursery, SeedOptimizers, SeedSlots, Slot, SlotError, carry_out, check_slot};
 
@@ -26,7 +26,7 @@ use crate::data::{DataSet, EvalSet, FeedArithmetic, ResidentData};
 use crate::health::record_failure;
 use crate::host::SlotLayout;
 use crate::scenario::{Scenario, TaskSpec};
-use crate::schedule::{Act, Assess, RoundEnd, RoundStart, Startup, Work};
+use crate::schedule::{Act, Assess, RoundEnd, RoundStart, Startup, StepEnd, StepStart, Work};
 use crate::seed::{Limits, SlotSet};
 use crate::telemetry::EnvContext;
 use crate::torch::Implementation;
@@ -116,6 +116,7 @@ impl Plugin for EnvPlugin {
         app.register_required_components::<EnvId, ValMetrics>();
         app.register_required_components::<EnvId, GradReport>();
         app.register_required_components::<EnvId, EpisodeStats>();
+        app.register_required_components::<EnvId, StepStatus>();
         app.add_systems(
             Startup,
             episode::spawn_envs.pipe(record_failure).in_set(Work::SpawnEnvs),
@@ -124,6 +125,7 @@ impl Plugin for EnvPlugin {
             RoundStart,
             episode::reset_envs.pipe(record_failure).in_set(Work::ResetEnvs),
         )
+        .add_systems(StepStart, episode::open_step.in_set(Work::OpenStep))
         .add_systems(Assess, episode::track_seeds.in_set(Work::TrackSeeds))
         .add_systems(
             Act,
@@ -131,6 +133,7 @@ impl Plugin for EnvPlugin {
                 .pipe(record_failure)
                 .in_set(Work::AdvanceLifecycle),
         )
+        .add_systems(StepEnd, episode::end_episodes.in_set(Work::EndEpisodes))
         .add_systems(RoundEnd, episode::teardown_round.in_set(Work::TeardownRound));
     }
 }

@@ -166,6 +166,7 @@ pub fn measure_control(world: &mut World) {
     let mut experiment = world.resource::<Experiment>().clone();
     experiment.scenario.policy.controller = "wait".into();
     experiment.scenario.telemetry.level = TelemetryLevel::Off;
+    experiment.scenario.faults.clear();
     experiment.envs = vec![best.env as usize];
     experiment.rounds = best.round..best.round + 1;
     match play_control(experiment, world.resource::<RunRequest>().extend) {

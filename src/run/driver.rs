@@ -5,7 +5,7 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::ScheduleLabel;
 
 use super::parts::check_parts;
-use crate::env::RunClock;
+use crate::env::{EpisodeStats, RunClock};
 use crate::health::{EngineError, Position, RunHealth};
 use crate::schedule::*;
 
@@ -31,7 +31,7 @@ pub fn drive(app: &mut App) -> Result<(), EngineError> {
 
 fn play_round(world: &mut World) {
     world.run_schedule(RoundStart);
-    while is_running(world) && world.resource_mut::<RunClock>().next_step() {
+    while is_running(world) && has_active_env(world) && world.resource_mut::<RunClock>().next_step() {
         play_step(world);
     }
     world.run_schedule(RoundEnd);
@@ -55,6 +55,12 @@ fn play_batches(world: &mut World, schedule: impl ScheduleLabel + Clone, count: 
         world.resource_mut::<RunClock>().begin_batch(batch);
         world.run_schedule(schedule.clone());
     }
+}
+
+/// A round ends early once every env's episode is over.
+fn has_active_env(world: &mut World) -> bool {
+    let mut envs = world.query::<&EpisodeStats>();
+    envs.iter(world).any(|stats| stats.end.is_none())
 }
 
 fn is_running(world: &World) -> bool {

@@ -10,16 +10,18 @@ use bevy_ecs::system::SystemParam;
 use super::announce::{announce, measure_control};
 use crate::controller::{Chosen, CommandStatus, Head, Masks, OPS, Outcome, SlotReports};
 use crate::env::{
-    EnvId, EpisodeStats, Experiment, GradReport, HostParams, LoadedData, RunClock, SeedSlots, TrainMetrics, ValMetrics,
+    EnvId, EpisodeEnding, EpisodeStats, Experiment, GradReport, HostParams, LoadedData, RunClock, SeedSlots,
+    StepStatus, TrainMetrics, ValMetrics,
 };
+use crate::governor::Governor;
 use crate::health::record_failure;
 use crate::scenario::AttributionStrategy;
 use crate::schedule::{RoundEnd, RoundStart, Shutdown, Startup, StepEnd, Work};
 use crate::seed::{BlueprintRegistry, Growth, LifecycleOp};
 use crate::telemetry::{
     self as events, BigInteger, Choice, CoalitionRow, Coverage, EnvContext, EnvStatusTracker, EpisodeEnd,
-    EpisodeFinished, Event, GrowthCounts, Num, OpCounts, PairInteraction, PerfRound, RoundFinished, SeedRow,
-    ShapleyMethod, ShapleyValue, TelemetryHub, TelemetryOutbox, refusal_code, statistics,
+    EpisodeFinished, Event, GovernorCounts, GrowthCounts, Num, OpCounts, PairInteraction, PerfRound, RoundFinished,
+    SeedRow, ShapleyMethod, ShapleyValue, TelemetryHub, TelemetryOutbox, refusal_code, statistics,
 };
 use crate::torch::HostSyncCounter;
 use crate::validation::{Counterfactual, CounterfactualMatrix, TestResult, ValPlan};
@@ -99,6 +101,7 @@ impl Desk<'_> {
 #[query_data(mutable)]
 pub struct RecordedEnv {
     id: &'static EnvId,
+    step_status: &'static StepStatus,
     train: &'static TrainMetrics,
     val: &'static ValMetrics,
     gradients: &'static GradReport,
@@ -117,11 +120,17 @@ pub struct RecordedEnv {
 
 fn emit_step(mut envs: Query<RecordedEnv>, mut desk: Desk) {
     for mut env in &mut envs {
+        if !env.step_status.is_active() {
+            continue;
+        }
+        if *env.step_status == StepStatus::RolledBack {
+            env.status.0.note_rollback();
+        }
         let success = desk.experiment.task.success_accuracy;
         let status = env.status.0.update(env.val.accuracy_percent, Some(success));
         let context = desk.context(env.id);
         if desk.outbox.wants_rows_of(context.step) {
-            let row = env_step(&env, status, context.step);
+            let row = env_step(&env, status, context.step, &desk.blueprints);
             desk.outbox.push(Event::env(context, row));
             if let Some(decision) = decision(&env, &desk, context) {
                 desk.outbox.push(decision);
@@ -147,8 +156,18 @@ fn growth(env: &RecordedEnvItem) -> Growth {
     )
 }
 
-fn env_step(env: &RecordedEnvItem, status: events::EnvStatus, step: u32) -> events::EnvStep {
+fn env_step(
+    env: &RecordedEnvItem,
+    status: events::EnvStatus,
+    step: u32,
+    blueprints: &BlueprintRegistry,
+) -> events::EnvStep {
     let growth = growth(env);
+    let seeds = match env.step_status {
+        // The step's reports were skipped with everything else.
+        StepStatus::RolledBack => &env.slots.reports(blueprints),
+        _ => &env.reports.0,
+    };
     events::EnvStep {
         train_loss: Num(env.train.loss),
         train_accuracy: Num(env.train.accuracy_percent),
@@ -162,7 +181,7 @@ fn env_step(env: &RecordedEnvItem, status: events::EnvStatus, step: u32) -> even
         best_accuracy: Num(env.stats.best_accuracy_percent),
         steps_since_best: step - env.stats.best_step,
         status,
-        seeds: env.reports.0.iter().flatten().map(SeedRow::from).collect(),
+        seeds: seeds.iter().flatten().map(SeedRow::from).collect(),
     }
 }
 
@@ -299,6 +318,12 @@ fn growth_counts(stats: &EpisodeStats) -> GrowthCounts {
     }
 }
 
+/// An env that was rolled back to its fresh host has shown nothing.
+const UNMEASURED: ValMetrics = ValMetrics {
+    loss: f64::NAN,
+    accuracy_percent: f64::NAN,
+};
+
 fn finish_episodes(envs: Query<RecordedEnvReadOnly>, mut desk: Desk) {
     let success = desk.experiment.task.success_accuracy;
     for env in &envs {
@@ -306,20 +331,25 @@ fn finish_episodes(envs: Query<RecordedEnvReadOnly>, mut desk: Desk) {
             env.host.0,
             env.slots.records().flatten().map(|seed| (seed.stage, seed.params())),
         );
-        let final_accuracy = env.val.accuracy_percent;
+        let shown = env.stats.standing.unwrap_or(UNMEASURED);
+        let final_accuracy = shown.accuracy_percent;
+        let end = env.stats.end.unwrap_or(EpisodeEnding {
+            reason: EpisodeEnd::Stopped,
+            step: desk.clock.step(),
+        });
         let attribution = env.counterfactual.attribution.as_ref();
         let payload = EpisodeFinished {
             final_accuracy: Num(final_accuracy),
             committed_accuracy: attribution
                 .and_then(|attribution| attribution.committed_accuracy)
                 .map(Num),
-            final_loss: Num(env.val.loss),
+            final_loss: Num(shown.loss),
             best_accuracy: Num(env.stats.best_accuracy_percent),
             best_step: env.stats.best_step,
             test_accuracy: env.test.0.map(|(accuracy, _)| Num(accuracy)),
             test_loss: env.test.0.map(|(_, loss)| Num(loss)),
-            length: desk.clock.step(),
-            end: EpisodeEnd::Horizon,
+            length: end.step,
+            end: end.reason,
             outcome: if final_accuracy >= success {
                 events::Outcome::Success
             } else {
@@ -327,6 +357,7 @@ fn finish_episodes(envs: Query<RecordedEnvReadOnly>, mut desk: Desk) {
             },
             param_ratio: Num(growth.parameter_ratio()),
             contributing: env.stats.contributing,
+            rollbacks: env.stats.rollbacks,
             growth: growth_counts(env.stats),
             blueprints: env.stats.blueprints.clone(),
         };
@@ -337,7 +368,7 @@ fn finish_episodes(envs: Query<RecordedEnvReadOnly>, mut desk: Desk) {
 }
 
 fn round_stats(
-    envs: Query<(&EnvId, &ValMetrics, &EpisodeStats)>,
+    envs: Query<(&EnvId, &EpisodeStats, Option<&Governor>)>,
     mut history: ResMut<RoundHistory>,
     started: Res<RoundStarted>,
     syncs: Res<HostSyncCounter>,
@@ -345,18 +376,31 @@ fn round_stats(
 ) {
     let mut envs: Vec<_> = envs.iter().collect();
     envs.sort_unstable_by_key(|(id, ..)| id.index);
-    let accuracies: Vec<f64> = envs.iter().map(|(_, val, _)| val.accuracy_percent).collect();
-    let Some((mean, std)) = statistics::mean_and_std(&accuracies) else {
+    let accuracies: Vec<f64> = envs
+        .iter()
+        .map(|(_, stats, _)| stats.standing.unwrap_or(UNMEASURED).accuracy_percent)
+        .collect();
+    let measured: Vec<f64> = accuracies
+        .iter()
+        .copied()
+        .filter(|accuracy| !accuracy.is_nan())
+        .collect();
+    let Some((mean, std)) = statistics::mean_and_std(&measured) else {
         return;
     };
     history.0.push(mean);
     let recent = &history.0[history.0.len().saturating_sub(ROLLING_ROUNDS)..];
     let mut growth = GrowthCounts::default();
-    for (_, _, stats) in &envs {
+    let mut governor = GovernorCounts::default();
+    let mut env_steps = 0;
+    for (_, stats, watchdog) in &envs {
         growth += growth_counts(stats);
+        governor += watchdog
+            .map(|watchdog| watchdog.tallies().snapshots)
+            .unwrap_or_default();
+        env_steps += u64::from(stats.end.map_or(desk.clock.step(), |end| end.step));
     }
-    let (wall, steps) = (started.at.elapsed().as_secs_f64(), u64::from(desk.clock.step()));
-    let env_steps = steps * envs.len() as u64;
+    let wall = started.at.elapsed().as_secs_f64();
     let samples = env_steps * desk.data.feed.train_samples() as u64;
     let cost = desk.hub.take_cost();
     let rounds_left = desk.experiment.rounds.end - desk.clock.round() - 1;
@@ -365,11 +409,12 @@ fn round_stats(
         accuracy_std: Num(std),
         accuracy_best: Num(envs
             .iter()
-            .map(|(.., stats)| stats.best_accuracy_percent)
+            .map(|(_, stats, _)| stats.best_accuracy_percent)
             .fold(0.0, f64::max)),
         accuracy_env: accuracies.into_iter().map(Num).collect(),
         rolling_accuracy: statistics::rolling_mean(recent).map(Num),
         growth,
+        governor,
         eta_s: Some(Num(wall * f64::from(rounds_left))),
         perf: PerfRound {
             round_wall_s: Num(wall),

@@ -1,4 +1,4 @@
-//! Every scenario field: what it means, what it may be (spec 00 §3, 01 §16.4, 02 §1, 03 §9, 05 §13, 06 §2).
+//! Every scenario field: what it means, what it may be (spec 00 §3, 01 §16.4, 02 §1 and §8, 03 §9, 05 §13, 06 §2).
 
 use super::schema::{Content, Field, FloatRange, Item, Kind, Names, Variant};
 
@@ -65,6 +65,16 @@ const BELOW_ONE: Kind = Kind::Float(FloatRange {
     max_excluded: true,
     ..float(0.0, 1.0)
 });
+const AT_LEAST_ONE: Kind = Kind::Float(float(1.0, f64::INFINITY));
+const ABOVE_ONE: Kind = Kind::Float(FloatRange {
+    min_excluded: true,
+    ..float(1.0, f64::INFINITY)
+});
+const OPEN_FRACTION: Kind = Kind::Float(FloatRange {
+    min_excluded: true,
+    max_excluded: true,
+    ..float(0.0, 1.0)
+});
 const POSITIVE: Kind = Kind::Float(FloatRange {
     min_excluded: true,
     ..float(0.0, f64::INFINITY)
@@ -84,9 +94,11 @@ pub static SCENARIO: Kind = Kind::Record(fields! {
     run: Kind::Record(RUN) => "Size and placement of the run.";
     training: Kind::Record(TRAINING) => "How a training batch is computed.";
     lifecycle: Kind::Record(LIFECYCLE) => "Slots, quality gates and the rules of growing and pruning.";
+    governor: Kind::Record(GOVERNOR) => "When an env counts as wrecked, and what happens then.";
     attribution: Kind::Record(ATTRIBUTION) => "How each seed's contribution is measured.";
     policy: Kind::Record(POLICY) => "Who decides what to grow, and within which limits.";
     telemetry: Kind::Record(TELEMETRY) => "What the run writes down.";
+    faults: Kind::List(&Kind::Record(FAULT_ENTRY)) => "Damage done on purpose, to see the governor work.";
 });
 
 const FEED: Kind = variants! {
@@ -174,6 +186,60 @@ const GATES: &[Field] = fields! {
     min_gradient_health: FRACTION => "Least share of healthy gradients, 0 to 1.";
     min_contribution: ANY_NUMBER => "Least measured contribution to be committed, percentage points.";
     max_contribution_age: at_least(0) => "Oldest contribution that a commit may rest on, steps.";
+};
+
+const GOVERNOR: &[Field] = fields! {
+    enabled: Kind::Bool => "Capture, veto and roll back; if not, alarms are reported and nothing else.";
+    sensitivity: POSITIVE => "A loss this many standard deviations above the healthy mean is suspicious.";
+    multiplier: ABOVE_ONE => "A loss above this multiple of the healthy mean is suspicious.";
+    absolute_limit: Kind::Optional(&POSITIVE) => "A loss up to this is never suspicious, nats. None: the task's.";
+    history_window: integer(2, 10_000) => "Healthy losses remembered; at least min_history.";
+    min_history: integer(2, 10_000) => "Healthy losses needed before their mean is trusted.";
+    min_panics: at_least(1) => "Suspicious steps in a row after which the env is rolled back.";
+    collapse: Kind::Record(fields! {
+        arm: OPEN_FRACTION => "The healthy mean must lie below this share of the loss of guessing; less than 1 - band.";
+        band: OPEN_FRACTION => "The loss now differs from the loss of guessing by less than this share of it.";
+    }) => "When a network that was better than chance counts as collapsed to it.";
+    death_penalty: NOT_NEGATIVE => "Raw reward that a rollback costs.";
+    rollback_credit: variants! {
+        penalize_forfeit => "the last reward becomes the penalty, earlier ones of the segment 0";
+        penalize_keep => "only the last reward is replaced";
+        invalidate => "the segment is left out of learning";
+    } => "What a rollback does to the rewards of the segment it ends.";
+    snapshot: variants! {
+        adaptive { required! {
+            min_interval: at_least(1) => "Fewest steps between captures.";
+            max_interval: at_least(1) => "Steps after which a capture is due without an improvement.";
+            improvement: BELOW_ONE => "Relative improvement of the loss that makes a capture due early.";
+            stable_ratio: AT_LEAST_ONE => "Factor by which the loss may exceed the least of the last five.";
+            patience: at_least(1) => "Steps after which a capture need not be stable.";
+            probation: at_least(0) => "Healthy steps until a capture is trusted.";
+        } } => "after improvements, at least every few steps, trusted after a probation";
+        every(unnamed(at_least(1))) => "every so many steps, trusted at once";
+    } => "When the state to restore is captured.";
+    placement: variants! {
+        auto => "on the device up to 16 MiB, else pinned_host";
+        device => "on the env's device";
+        pinned_host => "in host memory";
+    } => "Where captured states lie; on a CPU there is but one place.";
+    max_rollbacks_per_episode: at_least(0) => "The rollback that ends an env's episode; 0 and 1: the first.";
+};
+
+const FAULT_ENTRY: &[Field] = required! {
+    env: at_least(0) => "Env to damage.";
+    round: at_least(0) => "Round, from 0.";
+    step: at_least(1) => "Step, from 1.";
+    batch: Kind::Optional(&at_least(0)) => "Training batch of the step, from 0. None: its first.";
+    fault: variants! {
+        nan_weight => "host weights become NaN";
+        nan_grad => "the host's gradient becomes NaN for one batch";
+        scale_weights(unnamed(POSITIVE)) => "multiply all weights of the host";
+        scale_seed { required! {
+            slot: SLOT => "Slot of the seed; nothing happens while it is empty.";
+            factor: POSITIVE => "Factor on all of its weights.";
+        } } => "multiply all weights of a seed";
+        loss_spike(unnamed(POSITIVE)) => "the governor sees this validation loss instead";
+    } => "What is done.";
 };
 
 const ATTRIBUTION: &[Field] = fields! {

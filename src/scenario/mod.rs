@@ -8,7 +8,9 @@ mod catalog;
 mod check;
 mod derived;
 mod explain;
+mod faults;
 mod fields;
+mod governor;
 mod layers;
 mod lifecycle;
 mod load;
@@ -27,6 +29,8 @@ mod validate;
 pub use catalog::{BlueprintEntry, Catalog, Entry};
 pub use derived::{ImageShape, PartSizes};
 pub use explain::{ExplainedField, Explanation, Member, UnknownField, explain, field_paths};
+pub use faults::*;
+pub use governor::*;
 pub use layers::Override;
 pub use lifecycle::*;
 pub use load::{Input, Loaded, load};
@@ -51,7 +55,10 @@ pub struct Scenario {
     pub run: RunConfig,
     pub training: TrainingConfig,
     pub lifecycle: LifecycleConfig,
+    pub governor: GovernorConfig,
     pub attribution: AttributionConfig,
     pub policy: PolicyConfig,
     pub telemetry: TelemetryConfig,
+    /// Damage done on purpose; none by default.
+    pub faults: Vec<FaultEntry>,
 }

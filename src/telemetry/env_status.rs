@@ -16,6 +16,8 @@ pub enum EnvStatus {
     Stalled,
     /// Accuracy falls again and again.
     Degraded,
+    /// The governor restored an earlier state in the last few steps.
+    RolledBack,
 }
 
 /// A bad state is announced once it has held for this many steps, so that the status does not flicker.
@@ -24,6 +26,9 @@ const STEPS_UNTIL_BAD: u32 = 3;
 const STALL_STEPS: u32 = 10;
 /// A fall from one step to the next, in points, that counts as degradation.
 const DEGRADATION_POINTS: f64 = 1.0;
+
+/// Steps after a rollback for which it is shown.
+const STEPS_ROLLED_BACK: u32 = 5;
 
 /// Follows the accuracy of one env through one episode; start each episode with a fresh one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -34,9 +39,15 @@ pub struct EnvStatusTracker {
     steps_since_best: u32,
     stalled_steps: u32,
     degraded_steps: u32,
+    rolled_back_steps_left: u32,
 }
 
 impl EnvStatusTracker {
+    /// The step about to be taken in ended in a rollback.
+    pub fn note_rollback(&mut self) {
+        self.rolled_back_steps_left = STEPS_ROLLED_BACK + 1;
+    }
+
     /// Takes the validation accuracy of the next step; `success_accuracy` is the task's. Both in percent.
     pub fn update(&mut self, accuracy: f64, success_accuracy: Option<f64>) -> EnvStatus {
         let is_new_best = self.note_best(accuracy);
@@ -47,7 +58,10 @@ impl EnvStatusTracker {
             self.stalled_steps = 0;
         }
 
-        if !self.has_improved {
+        if self.rolled_back_steps_left > 0 {
+            self.rolled_back_steps_left -= 1;
+            EnvStatus::RolledBack
+        } else if !self.has_improved {
             EnvStatus::Initializing
         } else if is_new_best && success_accuracy.is_some_and(|success| accuracy >= success) {
             EnvStatus::Excellent
@@ -115,6 +129,17 @@ mod tests {
             statuses(&[10.0, 50.0, 48.0, 46.0, 46.0, 44.0, 45.0])[2..],
             [Healthy, Healthy, Healthy, Degraded, Healthy]
         );
+    }
+
+    #[test]
+    fn a_rollback_is_shown_in_its_step_and_for_five_steps_after_it() {
+        let mut tracker = EnvStatusTracker::default();
+        tracker.note_rollback();
+
+        let statuses: Vec<_> = (0..8).map(|_| tracker.update(40.0, None)).collect();
+
+        assert_eq!(statuses[..6], [EnvStatus::RolledBack; 6]);
+        assert_eq!(statuses[6..], [EnvStatus::Initializing; 2]);
     }
 
     #[test]

@@ -82,6 +82,9 @@ payloads! {
     CounterfactualMatrix => "counterfactual_matrix",
     Shapley => "shapley",
     Interactions => "interactions",
+    GovernorAlarm => "governor_alarm",
+    GovernorRollback => "governor_rollback",
+    GovernorSnapshot => "governor_snapshot",
     RoundFinished => "round_finished",
 }
 
@@ -108,6 +111,8 @@ pub const fn level_of(payload: &Payload) -> TelemetryLevel {
         | Payload::SeedFossilized(_)
         | Payload::SeedPruned(_)
         | Payload::SlotRecycled(_)
+        | Payload::GovernorAlarm(_)
+        | Payload::GovernorRollback(_)
         | Payload::RoundFinished(_) => TelemetryLevel::Lifecycle,
         Payload::UserEvent(_)
         | Payload::EnvStep(_)
@@ -115,6 +120,7 @@ pub const fn level_of(payload: &Payload) -> TelemetryLevel {
         | Payload::CounterfactualMatrix(_)
         | Payload::Shapley(_)
         | Payload::Interactions(_) => TelemetryLevel::Full,
+        Payload::GovernorSnapshot(_) => TelemetryLevel::Debug,
     }
 }
 
@@ -123,7 +129,12 @@ pub fn severity_of(payload: &Payload) -> Severity {
     match payload {
         Payload::RunFinished(run) if run.status == RunState::Failed => Severity::Error,
         Payload::TelemetryHealth(health) if !health.is_clean() => Severity::Warning,
-        Payload::Decision(_) | Payload::SeedGateEvaluated(_) | Payload::SlotRecycled(_) => Severity::Debug,
+        Payload::GovernorAlarm(_) => Severity::Warning,
+        Payload::GovernorRollback(_) => Severity::Critical,
+        Payload::Decision(_)
+        | Payload::SeedGateEvaluated(_)
+        | Payload::SlotRecycled(_)
+        | Payload::GovernorSnapshot(_) => Severity::Debug,
         Payload::RunStarted(_)
         | Payload::RunFinished(_)
         | Payload::BaselineMeasured(_)
@@ -393,7 +404,7 @@ mod tests {
                 "interactions"
             ]
         );
-        assert!(at(TelemetryLevel::Debug).is_empty());
+        assert_eq!(at(TelemetryLevel::Debug), ["governor_snapshot"]);
     }
 
     #[test]

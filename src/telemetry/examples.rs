@@ -48,6 +48,9 @@ pub fn events() -> Vec<Event> {
         env(matrix().into()),
         env(shapley().into()),
         env(interactions().into()),
+        env(alarm().into()),
+        env(rollback().into()),
+        env(governor_snapshot().into()),
         Event::round(2, round_finished()),
     ]
 }
@@ -99,6 +102,7 @@ pub fn run_finished() -> RunFinished {
             accuracy: Num(81.0),
             param_ratio: Num(1.5),
         }),
+        rollbacks: 1,
         dropped_events: 0,
         error: None,
     }
@@ -243,6 +247,7 @@ pub fn episode_finished() -> EpisodeFinished {
         outcome: Outcome::Success,
         param_ratio: Num(1.5),
         contributing: 1,
+        rollbacks: 1,
         growth,
         blueprints: BTreeMap::from([(
             "norm".into(),
@@ -406,6 +411,44 @@ fn interactions() -> Interactions {
     }
 }
 
+fn alarm() -> GovernorAlarm {
+    GovernorAlarm {
+        kind: AlarmKind::Divergence,
+        verdict: AlarmVerdict::Suspect,
+        loss: Num(50.0),
+        threshold: Some(Num(1.6)),
+        mean: Some(Num(1.0)),
+        std: Some(Num(0.1)),
+        consecutive: 1,
+        required: 3,
+    }
+}
+
+fn rollback() -> GovernorRollback {
+    GovernorRollback {
+        kind: AlarmKind::NonFinite,
+        loss: Num(f64::NAN),
+        threshold: None,
+        consecutive: 0,
+        snapshot_step: 4,
+        steps_lost: 3,
+        action_id: Some(context().action_id()),
+        penalty_raw: Num(-10.0),
+        penalty_applied: None,
+        steps_forfeited: 0,
+        seeds_pruned: vec![SLOT],
+    }
+}
+
+fn governor_snapshot() -> GovernorSnapshot {
+    GovernorSnapshot {
+        action: SnapshotAction::Capture,
+        trigger: SnapshotTrigger::Improved,
+        bytes: 4936,
+        placement: SnapshotPlace::Device,
+    }
+}
+
 pub fn round_finished() -> RoundFinished {
     RoundFinished {
         accuracy_mean: Num(54.3),
@@ -418,6 +461,12 @@ pub fn round_finished() -> RoundFinished {
             fossilized: 1,
             pruned: 2,
             ..GrowthCounts::default()
+        },
+        governor: GovernorCounts {
+            steps_lost: 6,
+            snapshot_captures: 5,
+            snapshot_promotions: 4,
+            snapshot_discards: 1,
         },
         eta_s: Some(Num(20.5)),
         perf: PerfRound {

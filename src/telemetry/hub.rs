@@ -182,6 +182,7 @@ impl TelemetryHub {
                 accuracy: Num(episode.final_accuracy),
                 param_ratio: Num(episode.param_ratio),
             }),
+            rollbacks: self.live.rollbacks(),
             dropped_events: self.health().dropped(),
             error: end.error,
         }

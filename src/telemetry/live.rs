@@ -100,6 +100,7 @@ pub struct LiveState {
     env_steps: u64,
     rounds: Vec<RoundResult>,
     episodes_done: u64,
+    rollbacks: u64,
     best_episode: Option<EpisodeResult>,
     committed: Vec<CommittedSeed>,
 }
@@ -118,6 +119,7 @@ impl LiveState {
             Payload::SeedGerminated(_) => self.growth_in_round.germinated += 1,
             Payload::SeedPruned(_) => self.growth_in_round.pruned += 1,
             Payload::SeedFossilized(seed) => self.apply_fossilized(event, seed),
+            Payload::GovernorRollback(_) => self.rollbacks += 1,
             Payload::CounterfactualMatrix(matrix) => self.apply_matrix(event, matrix),
             Payload::Shapley(shapley) => self.apply_shapley(event, shapley),
             Payload::EpisodeFinished(episode) => self.apply_episode(event, episode),
@@ -131,6 +133,8 @@ impl LiveState {
             | Payload::SeedAlphaRetargeted(_)
             | Payload::SeedGateEvaluated(_)
             | Payload::SlotRecycled(_)
+            | Payload::GovernorAlarm(_)
+            | Payload::GovernorSnapshot(_)
             | Payload::Interactions(_) => {}
         }
     }
@@ -276,6 +280,11 @@ impl LiveState {
 
     pub const fn episodes_done(&self) -> u64 {
         self.episodes_done
+    }
+
+    /// Of the whole run.
+    pub const fn rollbacks(&self) -> u64 {
+        self.rollbacks
     }
 
     pub const fn best_episode(&self) -> Option<&EpisodeResult> {

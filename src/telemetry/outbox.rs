@@ -80,7 +80,9 @@ mod tests {
         assert_eq!(kept(TelemetryLevel::Off), ["run_started", "run_finished"]);
         assert!(kept(TelemetryLevel::Lifecycle).contains(&"seed_germinated"));
         assert!(!kept(TelemetryLevel::Lifecycle).contains(&"env_step"));
-        assert_eq!(kept(TelemetryLevel::Full), Payload::KINDS);
+        assert!(kept(TelemetryLevel::Lifecycle).contains(&"governor_rollback"));
+        let full = kept(TelemetryLevel::Full);
+        assert!(full.contains(&"env_step") && !full.contains(&"governor_snapshot"));
         assert_eq!(kept(TelemetryLevel::Debug), Payload::KINDS);
     }
 

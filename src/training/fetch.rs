@@ -5,7 +5,7 @@ use bevy_platform::cell::SyncCell;
 
 use super::GroupNorms;
 use crate::data::{Accumulators, Batch, PackLayout, StepFeed, StepKey};
-use crate::env::{Devices, EnvDevice, EnvId, EnvPool, EnvStream, Experiment, LoadedData, RunClock};
+use crate::env::{Devices, EnvDevice, EnvId, EnvPool, EnvStream, Experiment, LoadedData, RunClock, StepStatus};
 use crate::health::{EngineError, Failure, Position};
 use crate::torch::{HostSyncCounter, TorchError};
 
@@ -67,7 +67,7 @@ pub fn equip_envs(
 /// Order and augmentation of the whole step, one upload per env; sums back to zero (spec 06 S1). From here to
 /// `StepSync` nothing may wait for a device.
 pub fn begin_step(
-    mut envs: Query<(&EnvId, &mut EnvStream, &mut EnvFeed, &mut EnvAccumulators)>,
+    mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, &mut EnvFeed, &mut EnvAccumulators)>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     pool: Res<EnvPool>,
@@ -81,7 +81,8 @@ pub fn begin_step(
     };
     let envs = envs
         .iter_mut()
-        .map(|(id, stream, feed, sums)| (*id, (stream, feed, sums)));
+        .filter(|(_, status, ..)| status.is_active())
+        .map(|(id, _, stream, feed, sums)| (*id, (stream, feed, sums)));
     pool.for_each(
         "data order",
         clock.position(),
@@ -99,13 +100,14 @@ pub fn begin_step(
 
 /// Gathers, crops and normalises the batch of every env on its device (spec 06 T1-T2).
 pub fn fetch_train_batch(
-    mut envs: Query<(&EnvId, &mut EnvStream, &mut EnvFeed, &mut BatchSlot)>,
+    mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, &mut EnvFeed, &mut BatchSlot)>,
     clock: Res<RunClock>,
     pool: Res<EnvPool>,
 ) -> Result<(), EngineError> {
     let envs = envs
         .iter_mut()
-        .map(|(id, stream, feed, batch)| (*id, (stream, feed, batch)));
+        .filter(|(_, status, ..)| status.is_active())
+        .map(|(id, _, stream, feed, batch)| (*id, (stream, feed, batch)));
     pool.for_each(
         "fetch",
         clock.position(),

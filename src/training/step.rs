@@ -13,7 +13,7 @@ use super::{BatchSlot, EnvAccumulators, TrainingPrecision};
 use crate::data::{Accumulators, PackLayout, train_loss};
 use crate::env::{
     EnvDevice, EnvId, EnvPool, EnvStream, Experiment, HostModel, HostOptimizer, RunClock, SeedOptimizers, SeedSlots,
-    Slot,
+    Slot, StepStatus,
 };
 use crate::health::{EngineError, Failure};
 use crate::host::Mode;
@@ -44,6 +44,7 @@ impl GroupNorms {
 #[query_data(mutable)]
 pub struct TrainingEnv {
     id: &'static EnvId,
+    status: &'static StepStatus,
     device: &'static EnvDevice,
     stream: &'static mut EnvStream,
     host: &'static mut HostModel,
@@ -55,6 +56,11 @@ pub struct TrainingEnv {
     norms: &'static mut GroupNorms,
 }
 
+fn active<'a>(envs: &'a mut Query<TrainingEnv>) -> impl Iterator<Item = (EnvId, TrainingEnvItem<'a, 'a>)> {
+    let envs = envs.iter_mut().filter(|env| env.status.is_active());
+    envs.map(|env| (*env.id, env))
+}
+
 /// Forward and backward; gradients of the whole batch are left in the parameters (spec 06 T3).
 pub fn forward_backward(
     mut envs: Query<TrainingEnv>,
@@ -63,7 +69,7 @@ pub fn forward_backward(
     precision: Res<TrainingPrecision>,
     pool: Res<EnvPool>,
 ) -> Result<(), EngineError> {
-    let envs = envs.iter_mut().map(|env| (*env.id, env));
+    let envs = active(&mut envs);
     pool.for_each("train", clock.position(), envs, |_, mut env| {
         let _guard = env.stream.0.get().enter()?;
         env.optimizer.0.get().zero_grad()?;
@@ -148,7 +154,7 @@ pub fn optimize(
     let is_sampled = clock
         .batch()
         .is_multiple_of(experiment.scenario.training.grad_stats_stride);
-    let envs = envs.iter_mut().map(|env| (*env.id, env));
+    let envs = active(&mut envs);
     pool.for_each("optimize", clock.position(), envs, |_, mut env| {
         let stream = &*env.stream.0.get();
         let _guard = stream.enter()?;

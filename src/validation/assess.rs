@@ -11,7 +11,7 @@ use super::pass::ValPlan;
 use super::sync::StepResult;
 use super::*;
 use crate::data::ConfigNumbers;
-use crate::env::{EnvId, Experiment, LoadedData, RunClock, SeedSlots};
+use crate::env::{EnvId, Experiment, LoadedData, RunClock, SeedSlots, StepStatus};
 use crate::health::{EngineError, Position, record_failure};
 use crate::schedule::{Assess, Startup, StepEnd, StepSync, ValBatch, Work};
 use crate::seed::Interactions;
@@ -64,6 +64,7 @@ impl Plugin for ValidationPlugin {
 #[query_data(mutable)]
 struct AttributedEnv {
     id: &'static EnvId,
+    status: &'static StepStatus,
     result: &'static StepResult,
     plan: &'static ValPlan,
     slots: &'static mut SeedSlots,
@@ -80,7 +81,13 @@ fn attribute(
 ) -> Result<(), EngineError> {
     let samples = data.feed.val_samples() as u64;
     for mut env in &mut envs {
-        *env.counterfactual = Counterfactual::default();
+        // What a network showed that is not there any more says nothing about the one that is.
+        if env.status.participates() || *env.status == StepStatus::RolledBack {
+            *env.counterfactual = Counterfactual::default();
+        }
+        if !env.status.participates() {
+            continue;
+        }
         let (Some(numbers), Some(plan)) = (&env.result.0, &env.plan.plan) else {
             continue;
         };

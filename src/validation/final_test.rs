@@ -8,7 +8,7 @@ use tch::{Kind, Tensor};
 use super::pass::{FoldedModel, live_slots};
 use super::{CoalitionPlan, CoalitionTree, coalition_forward};
 use crate::data::evaluate_rows;
-use crate::env::{Devices, EnvDevice, EnvId, EnvStream, Experiment, LoadedData, RunClock, SeedSlots};
+use crate::env::{Devices, EnvDevice, EnvId, EnvStream, EpisodeStats, Experiment, LoadedData, RunClock, SeedSlots};
 use crate::health::{EngineError, Failure, Position};
 use crate::seed::SeedStage;
 use crate::torch::{HostSyncCounter, Inference, TorchError, read_f64};
@@ -21,6 +21,7 @@ pub struct TestResult(pub Option<(f64, f64)>);
 #[query_data(mutable)]
 pub struct TestedEnv {
     id: &'static EnvId,
+    stats: &'static EpisodeStats,
     device: &'static EnvDevice,
     stream: &'static mut EnvStream,
     folded: &'static mut FoldedModel,
@@ -28,7 +29,7 @@ pub struct TestedEnv {
     result: &'static mut TestResult,
 }
 
-/// Evaluates every env at its last step; one read per env and episode.
+/// Evaluates every env at the last step of its episode; one read per env and episode.
 pub fn evaluate_test(
     mut envs: Query<TestedEnv>,
     clock: Res<RunClock>,
@@ -38,9 +39,13 @@ pub fn evaluate_test(
     syncs: Res<HostSyncCounter>,
 ) -> Result<(), EngineError> {
     for mut env in &mut envs {
-        env.result.0 = None;
-        if !clock.is_last_step() {
-            continue;
+        match env.stats.end {
+            Some(end) if end.step == clock.step() => {}
+            Some(_) => continue,
+            None => {
+                env.result.0 = None;
+                continue;
+            }
         }
         let set = &data.test.get()[devices.index_of_env(env.id.index)];
         let batches = set.batches(experiment.task.batch_size, usize::MAX);
@@ -65,6 +70,8 @@ fn test(
     syncs: &HostSyncCounter,
 ) -> Result<(f64, f64), Failure> {
     let _guard = env.stream.0.get().enter()?;
+    // A rollback may have changed the host since this step's validation folded it.
+    env.folded.0.get().refill()?;
     let is_committed: SmallVec<[bool; 4]> = env
         .slots
         .records()

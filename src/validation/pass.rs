@@ -11,6 +11,7 @@ use super::*;
 use crate::data::{Batch, evaluate_rows};
 use crate::env::{
     Devices, EnvDevice, EnvId, EnvPool, EnvStream, Experiment, HostModel, LoadedData, RunClock, SeedSlots, Slot,
+    StepStatus,
 };
 use crate::health::{EngineError, Failure, Position};
 use crate::host::Mode;
@@ -122,6 +123,7 @@ pub fn live_slots<'a>(slots: &'a mut [Slot], lifecycle: &LifecycleConfig) -> Sma
 #[query_data(mutable)]
 pub struct ValidatingEnv {
     id: &'static EnvId,
+    status: &'static StepStatus,
     device: &'static EnvDevice,
     stream: &'static mut EnvStream,
     folded: &'static mut FoldedModel,
@@ -129,6 +131,11 @@ pub struct ValidatingEnv {
     batches: &'static mut ValBatches,
     plan: &'static mut ValPlan,
     sums: &'static mut EnvAccumulators,
+}
+
+fn active<'a>(envs: &'a mut Query<ValidatingEnv>) -> impl Iterator<Item = (EnvId, ValidatingEnvItem<'a, 'a>)> {
+    let envs = envs.iter_mut().filter(|env| env.status.is_active());
+    envs.map(|env| (*env.id, env))
 }
 
 /// Before the step's first validation batch: which configurations, over which tree, with which folded weights.
@@ -142,7 +149,7 @@ pub fn plan_val(
         return Ok(());
     }
     let scenario = &experiment.scenario;
-    let envs = envs.iter_mut().map(|env| (*env.id, env));
+    let envs = active(&mut envs);
     pool.for_each("validation plan", clock.position(), envs, |id, mut env| {
         let _guard = env.stream.0.get().enter()?;
         env.folded.0.get().refill()?;
@@ -181,7 +188,7 @@ pub fn evaluate_batch(
     pool: Res<EnvPool>,
 ) -> Result<(), EngineError> {
     let scenario = &experiment.scenario;
-    let envs = envs.iter_mut().map(|env| (*env.id, env));
+    let envs = active(&mut envs);
     pool.for_each("validation", clock.position(), envs, |_, mut env| {
         let stream = &*env.stream.0.get();
         let _guard = stream.enter()?;

@@ -6,26 +6,27 @@ use super::MAIN;
 use super::pass::ValPlan;
 use crate::data::StepNumbers;
 use crate::env::{EnvId, EnvPool, EnvStream, GradReport, HostModel, LoadedData, RunClock, SeedSlots};
-use crate::env::{Experiment, TrainMetrics, ValMetrics};
+use crate::env::{Experiment, StepStatus, TrainMetrics, ValMetrics};
 use crate::health::{EngineError, Failure, Position};
 use crate::host::Host;
 use crate::seed::{GradientSums, trains};
 use crate::torch::{HostSyncCounter, TorchError, read_f64};
 use crate::training::{EnvAccumulators, EnvFeed, is_watched};
 
-/// Everything that the step summed up for an env; `None` before the first.
+/// Everything that the step summed up for an env; `None` before the first and while the env is idle.
 #[derive(Component, Default)]
 pub struct StepResult(pub Option<StepNumbers>);
 
 /// Reduces what the training batches left, on the device.
 pub fn enqueue_reads(
-    mut envs: Query<(&EnvId, &mut EnvStream, &mut EnvFeed, &mut EnvAccumulators)>,
+    mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, &mut EnvFeed, &mut EnvAccumulators)>,
     clock: Res<RunClock>,
     pool: Res<EnvPool>,
 ) -> Result<(), EngineError> {
     let envs = envs
         .iter_mut()
-        .map(|(id, stream, feed, sums)| (*id, (stream, feed, sums)));
+        .filter(|(_, status, ..)| status.is_active())
+        .map(|(id, _, stream, feed, sums)| (*id, (stream, feed, sums)));
     pool.for_each("read", clock.position(), envs, |_, (mut stream, mut feed, mut sums)| {
         let stream = &*stream.0.get();
         let _guard = stream.enter()?;
@@ -39,12 +40,15 @@ pub fn enqueue_reads(
 
 /// The step's only wait; errors of earlier device work surface here.
 pub fn wait_all(
-    mut envs: Query<(&EnvId, &mut EnvStream)>,
+    mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream)>,
     clock: Res<RunClock>,
     syncs: Res<HostSyncCounter>,
 ) -> Result<(), EngineError> {
     syncs.allow();
-    for (id, mut stream) in &mut envs {
+    for (id, status, mut stream) in &mut envs {
+        if !status.is_active() {
+            continue;
+        }
         stream.0.get().synchronize().map_err(|error| EngineError {
             phase: "wait",
             position: Position {
@@ -59,11 +63,15 @@ pub fn wait_all(
 
 /// Reads every env's pack and gives its numbers their names.
 pub fn unpack(
-    mut envs: Query<(&EnvId, &mut EnvAccumulators, &ValPlan, &mut StepResult)>,
+    mut envs: Query<(&EnvId, &StepStatus, &mut EnvAccumulators, &ValPlan, &mut StepResult)>,
     clock: Res<RunClock>,
     syncs: Res<HostSyncCounter>,
 ) -> Result<(), EngineError> {
-    for (id, mut sums, plan, mut result) in &mut envs {
+    for (id, status, mut sums, plan, mut result) in &mut envs {
+        result.0 = None;
+        if !status.is_active() {
+            continue;
+        }
         let sums = sums.0.get();
         let pack = read_f64(sums.pack(), &syncs).map_err(|error| EngineError {
             phase: "read",

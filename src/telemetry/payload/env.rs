@@ -217,6 +217,8 @@ pub struct EpisodeFinished {
     pub param_ratio: Num,
     /// Fossilized seeds whose contribution reaches the lifecycle's threshold.
     pub contributing: u32,
+    /// Times the governor restored an earlier state.
+    pub rollbacks: u32,
     #[serde(flatten)]
     pub growth: GrowthCounts,
     pub blueprints: BTreeMap<String, BlueprintCounts>,

@@ -3,11 +3,13 @@
 mod attribution;
 mod decision;
 mod env;
+mod governor;
 mod lifecycle;
 mod run;
 
 pub use attribution::*;
 pub use decision::*;
 pub use env::*;
+pub use governor::*;
 pub use lifecycle::*;
 pub use run::*;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::env::GrowthCounts;
+use super::governor::GovernorCounts;
 use crate::seed::SlotId;
 use crate::telemetry::encoding::{BigInteger, Num};
 
@@ -92,6 +93,7 @@ pub struct RunFinished {
     pub final_rolling_accuracy: Option<Num>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best_episode: Option<BestEpisode>,
+    pub rollbacks: u64,
     pub dropped_events: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -166,6 +168,8 @@ pub struct RoundFinished {
     pub rolling_accuracy: Option<Num>,
     #[serde(flatten)]
     pub growth: GrowthCounts,
+    #[serde(flatten)]
+    pub governor: GovernorCounts,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eta_s: Option<Num>,
     pub perf: PerfRound,

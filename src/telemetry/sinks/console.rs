@@ -209,6 +209,14 @@ fn event_line(event: &Event) -> Option<String> {
             format!("fossilized {}{gain}", seed.blueprint)
         }
         Payload::SeedPruned(seed) => format!("pruned by {} ({})", seed.initiator, seed.reason),
+        Payload::GovernorAlarm(alarm) => format!(
+            "loss {:.3} is not healthy ({} of {} in a row)",
+            alarm.loss.0, alarm.consecutive, alarm.required
+        ),
+        Payload::GovernorRollback(rollback) => format!(
+            "rolled back to step {}, {} lost",
+            rollback.snapshot_step, rollback.steps_lost
+        ),
         Payload::HostStabilized(_) => "host stabilized".into(),
         Payload::EpisodeFinished(episode) => format!(
             "episode finished: acc {:.1}%, {:.2}x params",
@@ -231,6 +239,7 @@ fn event_line(event: &Event) -> Option<String> {
         | Payload::CounterfactualMatrix(_)
         | Payload::Shapley(_)
         | Payload::Interactions(_)
+        | Payload::GovernorSnapshot(_)
         | Payload::RoundFinished(_) => return None,
     };
     let env = event.env.map_or_else(String::new, |env| format!("env {env} "));

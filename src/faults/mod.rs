@@ -1,0 +1,168 @@
+//! Damage done on purpose: the `faults` section of a scenario, for tests and to see the governor work (spec 02 §8.11).
+//!
+//! Every entry is applied once, at its own env, round, step and batch, and told as a `user_event`. Nothing is drawn at
+//! random and no other env is touched, so the rest of a run is the run without the fault.
+
+use bevy_app::{App, Plugin};
+use bevy_ecs::prelude::*;
+use bevy_ecs::query::QueryData;
+use tch::Tensor;
+
+use crate::env::{EnvId, EnvStream, Experiment, HostModel, HostOptimizer, RunClock, SeedSlots, StepStatus, ValMetrics};
+use crate::health::{EngineError, Failure, Position, record_failure};
+use crate::host::Host;
+use crate::scenario::{Fault, FaultEntry};
+use crate::schedule::{Assess, TrainBatch, Work};
+use crate::telemetry::{Event, Num, TelemetryOutbox, UserEvent, UserValue};
+use crate::torch::{NoGrad, TorchError};
+
+/// Applies the scenario's faults; does nothing where there are none.
+pub struct FaultPlugin;
+
+impl Plugin for FaultPlugin {
+    fn build(&self, app: &mut App) {
+        app.add_systems(
+            TrainBatch,
+            inject_faults
+                .pipe(record_failure)
+                .in_set(Work::InjectFaults)
+                .run_if(has_faults),
+        )
+        .add_systems(Assess, spike_losses.in_set(Work::SpikeLosses).run_if(has_faults));
+    }
+}
+
+fn has_faults(experiment: Res<Experiment>) -> bool {
+    !experiment.scenario.faults.is_empty()
+}
+
+/// Everything of an env that a fault can damage.
+#[derive(QueryData)]
+#[query_data(mutable)]
+pub struct DamagedEnv {
+    id: &'static EnvId,
+    status: &'static StepStatus,
+    stream: &'static mut EnvStream,
+    host: &'static mut HostModel,
+    optimizer: &'static mut HostOptimizer,
+    slots: &'static mut SeedSlots,
+}
+
+/// Between backward and update: weights and gradients of this batch.
+fn inject_faults(
+    mut envs: Query<DamagedEnv>,
+    clock: Res<RunClock>,
+    experiment: Res<Experiment>,
+    mut outbox: ResMut<TelemetryOutbox>,
+) -> Result<(), EngineError> {
+    for entry in due(&experiment.scenario.faults, &clock) {
+        if entry.batch.unwrap_or(0) != clock.batch() {
+            continue;
+        }
+        let is_meant = |env: &DamagedEnvItem| env.id.index == entry.env && env.status.is_active();
+        let Some(mut env) = envs.iter_mut().find(is_meant) else {
+            continue;
+        };
+        let is_done = damage(&entry.fault, &mut env).map_err(|failure| EngineError {
+            phase: "fault injection",
+            position: Position {
+                env: Some(entry.env),
+                ..clock.position()
+            },
+            failure,
+        })?;
+        if is_done {
+            let context = experiment.context(env.id, &clock);
+            outbox.push(Event::env(context, event(&entry.fault)));
+        }
+    }
+    Ok(())
+}
+
+/// After the sync: what the governor is going to judge.
+fn spike_losses(
+    mut envs: Query<(&EnvId, &StepStatus, &mut ValMetrics)>,
+    clock: Res<RunClock>,
+    experiment: Res<Experiment>,
+    mut outbox: ResMut<TelemetryOutbox>,
+) {
+    for entry in due(&experiment.scenario.faults, &clock) {
+        let Fault::LossSpike(loss) = entry.fault else { continue };
+        let mut envs = envs.iter_mut();
+        let meant = envs.find(|(id, status, _)| id.index == entry.env && status.is_active());
+        if let Some((id, _, mut val)) = meant {
+            val.loss = loss;
+            outbox.push(Event::env(experiment.context(id, &clock), event(&entry.fault)));
+        }
+    }
+}
+
+/// The faults of this round and step, in the scenario's order.
+fn due<'a>(faults: &'a [FaultEntry], clock: &RunClock) -> impl Iterator<Item = &'a FaultEntry> {
+    let (round, step) = (clock.round(), clock.step());
+    faults
+        .iter()
+        .filter(move |entry| (entry.round, entry.step) == (round, step))
+}
+
+/// Whether there was anything to damage.
+fn damage(fault: &Fault, env: &mut DamagedEnvItem) -> Result<bool, Failure> {
+    let _guard = env.stream.0.get().enter()?;
+    let _no_grad = NoGrad::new();
+    match fault {
+        Fault::NanWeight => {
+            let params = env.host.0.get().params().trainable();
+            fill_with_nan(params.iter().map(|param| param.tensor.shallow_clone()))?;
+        }
+        Fault::NanGrad => {
+            let gradients = env.optimizer.0.get().params().iter().map(Tensor::grad);
+            fill_with_nan(gradients.filter(Tensor::defined))?;
+        }
+        Fault::ScaleWeights(factor) => {
+            let params = env.host.0.get().params().trainable();
+            scale(params.iter().map(|param| param.tensor.shallow_clone()), *factor)?;
+        }
+        Fault::ScaleSeed { slot, factor } => {
+            let mut slots = env.slots.0.iter_mut();
+            let Some(module) = slots
+                .find(|candidate| candidate.spec.slot.to_string() == *slot)
+                .and_then(|slot| slot.module.as_mut())
+            else {
+                return Ok(false);
+            };
+            scale(module.get().params().map(|param| param.tensor.shallow_clone()), *factor)?;
+        }
+        Fault::LossSpike(_) => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn fill_with_nan(tensors: impl Iterator<Item = Tensor>) -> Result<(), TorchError> {
+    for mut tensor in tensors {
+        let _ = tensor.f_fill_(f64::NAN)?;
+    }
+    Ok(())
+}
+
+fn scale(tensors: impl Iterator<Item = Tensor>, factor: f64) -> Result<(), TorchError> {
+    for mut tensor in tensors {
+        let _ = tensor.f_mul_scalar_(factor)?;
+    }
+    Ok(())
+}
+
+fn event(fault: &Fault) -> UserEvent {
+    let number = |value: f64| UserValue::Number(Num(value));
+    let fields: Vec<(&str, UserValue)> = match fault {
+        Fault::NanWeight | Fault::NanGrad => Vec::new(),
+        Fault::ScaleWeights(factor) => vec![("factor", number(*factor))],
+        Fault::ScaleSeed { slot, factor } => {
+            vec![("slot", UserValue::Text(slot.clone())), ("factor", number(*factor))]
+        }
+        Fault::LossSpike(loss) => vec![("loss", number(*loss))],
+    };
+    UserEvent {
+        name: format!("fault.{}", fault.name()),
+        fields: fields.into_iter().map(|(key, value)| (key.into(), value)).collect(),
+    }
+}

@@ -1,0 +1,35 @@
+//! What ends a run in the governor's name.
+
+use crate::seed::SlotId;
+
+/// Mistakes of the engine or of a host, never of training: those are what the governor is for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GovernorError {
+    #[error(
+        "the env cannot be restored, its network is not the captured one: missing {}, unexpected {}; nothing was written",
+        list(.missing),
+        list(.unexpected)
+    )]
+    SnapshotMismatch {
+        /// Captured, but not there any more.
+        missing: Vec<String>,
+        /// There, but not captured.
+        unexpected: Vec<String>,
+    },
+    #[error("the env is to be restored, but nothing was captured; the episode must begin with a capture")]
+    NoSnapshot,
+    #[error(
+        "{count} values of the state captured at step {step} are no finite numbers, and it is the only one known good"
+    )]
+    NonFiniteState { step: u32, count: u64 },
+    #[error("the seed in slot {slot} could not be pruned by a rollback: {reason}")]
+    PruneFailed { slot: SlotId, reason: String },
+}
+
+fn list(names: &[String]) -> String {
+    if names.is_empty() {
+        "nothing".into()
+    } else {
+        names.join(", ")
+    }
+}

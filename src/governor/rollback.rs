@@ -1,0 +1,166 @@
+//! The rollback of an env, and of that env only (spec 02 §8.6, 06 A3).
+
+use bevy_ecs::prelude::*;
+use bevy_ecs::query::QueryData;
+use smallvec::SmallVec;
+
+use super::systems::Watch;
+use super::*;
+use crate::env::{
+    EpisodeEnding, EpisodeStats, Garden, GrowingEnv, GrowingEnvItem, HostModel, HostOptimizer, SeedSlots, StepStatus,
+};
+use crate::health::{EngineError, Failure};
+use crate::seed::{Initiator, PruneOrder, prune_now};
+use crate::telemetry::{ActionId, EpisodeEnd, GovernorRollback, Num};
+
+/// Everything of an env that a rollback touches.
+#[derive(QueryData)]
+#[query_data(mutable)]
+pub struct RestoredEnv {
+    growing: GrowingEnv,
+    host: &'static mut HostModel,
+    optimizer: &'static mut HostOptimizer,
+    governor: &'static mut Governor,
+    store: &'static mut Snapshots,
+    status: &'static mut StepStatus,
+    verdict: &'static mut RollbackVerdict,
+}
+
+/// Rolls every panicking env back.
+pub fn governor_rollback(mut envs: Query<RestoredEnv>, mut garden: Garden) -> Result<(), EngineError> {
+    let mut panicking: Vec<_> = envs
+        .iter_mut()
+        .filter(|env| env.status.is_active() && env.governor.demands_rollback())
+        .collect();
+    panicking.sort_unstable_by_key(|env| env.growing.id.index);
+    for env in &mut panicking {
+        let id = env.growing.id.index;
+        roll_back(env, &mut garden).map_err(|failure| garden.error("rollback", id, failure))?;
+    }
+    Ok(())
+}
+
+/// Restores tensors, prunes live seeds, empties optimizers, then sets the env's plain data back.
+fn roll_back(env: &mut RestoredEnvItem, garden: &mut Garden) -> Result<(), Failure> {
+    let Some(alarm) = env.governor.verdict().alarm().copied() else {
+        return Ok(());
+    };
+    let growing = &mut env.growing;
+    {
+        let _guard = growing.stream.0.get().enter()?;
+        let (host, device) = (env.host.0.get(), growing.device.0);
+        env.store.0.get().restore(host, &mut growing.slots, device)?;
+    }
+    let order = PruneOrder {
+        reason: prune_reason(alarm.kind),
+        initiator: Initiator::Governor,
+    };
+    let pruned = prune_live_seeds(growing, order, garden)?;
+    {
+        let _guard = growing.stream.0.get().enter()?;
+        let seeds = growing
+            .optimizers
+            .0
+            .iter_mut()
+            .flatten()
+            .map(|optimizer| optimizer.get());
+        for optimizer in std::iter::once(env.optimizer.0.get()).chain(seeds) {
+            optimizer.zero_state()?;
+            optimizer.zero_grad()?;
+        }
+    }
+    let step = garden.clock.step();
+    let restored = env.governor.rolled_back(step);
+    let config = &garden.experiment.scenario.governor;
+    let ends_episode = set_back(&mut growing.stats, &restored, step, config.max_rollbacks_per_episode);
+    *env.status = StepStatus::RolledBack;
+    env.verdict.0 = Some(Rollback {
+        alarm,
+        raw_penalty: -config.death_penalty,
+        snapshot_step: restored.step,
+        steps_lost: step.saturating_sub(restored.step),
+        pruned,
+        last_action_step: env.governor.last_action_step,
+        ends_episode,
+        credit: Credit::Unattributed,
+    });
+    Ok(())
+}
+
+/// Instantly, whatever their alpha or pending ramp; slots that cool down are left as they are.
+fn prune_live_seeds(
+    env: &mut GrowingEnvItem,
+    order: PruneOrder,
+    garden: &mut Garden,
+) -> Result<SmallVec<[usize; 4]>, Failure> {
+    let limits = garden.experiment.limits();
+    let mut pruned = SmallVec::new();
+    for index in 0..env.slots.0.len() {
+        let slot = &env.slots.0[index];
+        let Some(seed) = slot.record.as_ref().filter(|seed| seed.stage.is_live()) else {
+            continue;
+        };
+        let plan = prune_now(seed, order, &garden.rules(&limits)).map_err(|refusal| GovernorError::PruneFailed {
+            slot: slot.spec.slot,
+            reason: refusal.to_string(),
+        })?;
+        garden.apply(plan, index, env, false)?;
+        pruned.push(index);
+    }
+    Ok(pruned)
+}
+
+/// The episode's tallies after a rollback; whether it was the last one allowed.
+fn set_back(stats: &mut EpisodeStats, restored: &Moment, step: u32, limit: u32) -> bool {
+    stats.rollbacks += 1;
+    stats.best_accuracy_percent = restored.best_accuracy_percent;
+    stats.best_step = restored.best_step;
+    stats.standing = restored.val;
+    let ends_episode = stats.rollbacks >= limit;
+    if ends_episode {
+        stats.end = Some(EpisodeEnding {
+            reason: EpisodeEnd::GovernorLimit,
+            step,
+        });
+    }
+    ends_episode
+}
+
+/// Tells every rollback of the step, once it has succeeded and a learner has given credit for it. Where somebody was
+/// blamed, the pruned seeds are not charged for again.
+pub fn report_rollbacks(mut envs: Query<(&EnvId, &RollbackVerdict, &mut SeedSlots)>, mut watch: Watch) {
+    let mut envs: Vec<_> = envs.iter_mut().collect();
+    envs.sort_unstable_by_key(|(id, ..)| id.index);
+    for (id, verdict, slots) in &mut envs {
+        let Some(rollback) = &verdict.0 else { continue };
+        let episode = watch.experiment.context(id, &watch.clock).episode;
+        let (penalty_applied, steps_forfeited) = match rollback.credit {
+            Credit::Unattributed => (None, 0),
+            Credit::Attributed {
+                penalty,
+                steps_forfeited,
+            } => (Some(Num(penalty)), steps_forfeited),
+        };
+        let event = GovernorRollback {
+            kind: rollback.alarm.kind,
+            loss: Num(rollback.alarm.loss),
+            threshold: rollback.alarm.threshold.map(Num),
+            consecutive: rollback.alarm.consecutive,
+            snapshot_step: rollback.snapshot_step,
+            steps_lost: rollback.steps_lost,
+            action_id: rollback.last_action_step.map(|step| ActionId { episode, step }),
+            penalty_raw: Num(rollback.raw_penalty),
+            penalty_applied,
+            steps_forfeited,
+            seeds_pruned: rollback.pruned.iter().map(|&index| slots.0[index].spec.slot).collect(),
+        };
+        watch.tell(id, event);
+        if penalty_applied.is_some() {
+            for &index in &rollback.pruned {
+                if let Some(seed) = &mut slots.0[index].record {
+                    seed.take_auto_pruned();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! The tensors of snapshots: host and committed seeds, captured into kept storage and copied back in place
+//! (spec 02 §8.5-8.6).
+//!
+//! An env owns two buffers: the known good state and the other one. A capture always writes the other one and a
+//! promotion swaps them, so a capture that is discarded has damaged nothing. Live seeds are never captured: their
+//! module would come back without the record that fits it, or the other way round.
+
+use bevy_ecs::prelude::*;
+use bevy_platform::cell::SyncCell;
+use tch::{Device, Kind, Tensor};
+
+use super::GovernorError;
+use crate::env::SeedSlots;
+use crate::health::Failure;
+use crate::host::{Host, ParamSet};
+use crate::scenario::SnapshotPlacement;
+use crate::seed::{SeedRecord, SeedStage};
+use crate::telemetry::SnapshotPlace;
+use crate::torch::{TorchError, copy_all, copy_into};
+
+/// Snapshots up to this many bytes stay on the device under automatic placement.
+const MAX_DEVICE_BYTES: usize = 16 << 20;
+
+/// The snapshots of an env.
+#[derive(Component)]
+pub struct Snapshots(pub SyncCell<SnapshotStore>);
+
+impl Default for Snapshots {
+    fn default() -> Self {
+        Self(SyncCell::new(SnapshotStore::default()))
+    }
+}
+
+/// A tensor that is captured. Handles share storage with the network; all of them are f32.
+struct LiveTensor {
+    name: String,
+    tensor: Tensor,
+}
+
+/// Everything of an env's network that a rollback restores, as it is now.
+pub struct LiveState {
+    tensors: Vec<LiveTensor>,
+    committed: Vec<(usize, SeedRecord)>,
+}
+
+impl LiveState {
+    /// Parameters and buffers of the host, then of module and gate of every committed seed, in slot order.
+    pub fn of(host: &impl Host, slots: &mut SeedSlots) -> Self {
+        let mut tensors = Vec::new();
+        let mut committed = Vec::new();
+        push_all(&mut tensors, "host", host.params());
+        for (index, slot) in slots.0.iter_mut().enumerate() {
+            let record = slot.record.as_ref();
+            let Some(record) = record.filter(|seed| seed.stage == SeedStage::Fossilized) else {
+                continue;
+            };
+            committed.push((index, record.clone()));
+            if let Some(module) = &mut slot.module {
+                let seed = module.get();
+                push_all(&mut tensors, &record.identity.seed_id, seed.module.params());
+                if let Some(gate) = &seed.gate {
+                    push_all(&mut tensors, &record.identity.seed_id, gate.params());
+                }
+            }
+        }
+        Self { tensors, committed }
+    }
+
+    fn handles(&self) -> Vec<Tensor> {
+        self.tensors.iter().map(|live| live.tensor.shallow_clone()).collect()
+    }
+
+    fn table(&self) -> Vec<Entry> {
+        let mut offset = 0;
+        let entry = |live: &LiveTensor| {
+            let entry = Entry {
+                name: live.name.clone(),
+                shape: live.tensor.size(),
+                strides: live.tensor.stride(),
+                offset,
+            };
+            offset += live.tensor.numel() as i64;
+            entry
+        };
+        self.tensors.iter().map(entry).collect()
+    }
+}
+
+fn push_all(tensors: &mut Vec<LiveTensor>, owner: &str, params: &ParamSet) {
+    tensors.extend(params.all().map(|param| LiveTensor {
+        name: format!("{owner}/{}", param.name),
+        tensor: param.tensor.shallow_clone(),
+    }));
+}
+
+/// Where a tensor lies in a flat buffer, in the memory layout that it has in the network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    name: String,
+    shape: Vec<i64>,
+    strides: Vec<i64>,
+    offset: i64,
+}
+
+/// Storage for all captured values, and a view of it for each tensor.
+struct Flat {
+    values: Tensor,
+    views: Vec<Tensor>,
+}
+
+impl Flat {
+    fn new(table: &[Entry], elements: i64, device: Device) -> Result<Self, TorchError> {
+        let values = Tensor::f_empty([elements], (Kind::Float, device))?;
+        let view = |entry: &Entry| Ok(values.f_as_strided(&entry.shape, &entry.strides, entry.offset)?);
+        let views = table.iter().map(view).collect::<Result<_, TorchError>>()?;
+        Ok(Self { values, views })
+    }
+}
+
+/// Storage of one snapshot.
+enum Kept {
+    OnDevice(Flat),
+    /// Pinned, so that copies need not wait for the host.
+    OnHost(Tensor),
+}
+
+/// One captured state.
+struct Snapshot {
+    table: Vec<Entry>,
+    committed: Vec<(usize, SeedRecord)>,
+    kept: Kept,
+}
+
+/// Both buffers of an env and what their captures share.
+#[derive(Default)]
+pub struct SnapshotStore {
+    known_good: Option<Snapshot>,
+    other: Option<Snapshot>,
+    /// Where states on their way to and from the host pass through the device.
+    staging: Option<(Vec<Entry>, Flat)>,
+    /// f64 scalar: values of the last capture that are no finite numbers.
+    nonfinite: Option<Tensor>,
+    /// The count has not been read yet.
+    is_count_due: bool,
+}
+
+/// What a capture took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Captured {
+    pub bytes: u64,
+    pub place: SnapshotPlace,
+}
+
+impl SnapshotStore {
+    /// Captures `live` into the other buffer. Call inside the env's stream guard: nothing waits, neither host nor
+    /// device; the stream's order alone puts the capture before any later rollback.
+    ///
+    /// # Errors
+    /// libtorch's, e.g. when memory for a grown network is lacking.
+    pub fn capture(
+        &mut self,
+        live: LiveState,
+        device: Device,
+        placement: SnapshotPlacement,
+    ) -> Result<Captured, TorchError> {
+        let table = live.table();
+        let elements: i64 = live.tensors.iter().map(|live| live.tensor.numel() as i64).sum();
+        let bytes = elements as usize * size_of::<f32>();
+        let place = resolve(placement, device, bytes);
+        let mut snapshot = match self.other.take() {
+            Some(old) if old.table == table => old,
+            _ => Snapshot {
+                kept: match place {
+                    SnapshotPlace::Device => Kept::OnDevice(Flat::new(&table, elements, device)?),
+                    SnapshotPlace::PinnedHost => {
+                        Kept::OnHost(Tensor::f_empty([elements], (Kind::Float, Device::Cpu))?.f_pin_memory(device)?)
+                    }
+                },
+                table,
+                committed: Vec::new(),
+            },
+        };
+        let flat = match &snapshot.kept {
+            Kept::OnDevice(flat) => flat,
+            Kept::OnHost(_) => staging(&mut self.staging, &snapshot.table, elements, device)?,
+        };
+        copy_all(&flat.views, &live.handles(), true)?;
+        let count = flat.values.f_isfinite()?.f_logical_not()?.f_sum(Kind::Double)?;
+        match &mut self.nonfinite {
+            Some(kept) => copy_into(kept, &count, true)?,
+            None => self.nonfinite = Some(count),
+        }
+        if let Kept::OnHost(pinned) = &snapshot.kept {
+            copy_into(pinned, &flat.values, true)?;
+        }
+        snapshot.committed = live.committed;
+        self.is_count_due = true;
+        self.other = Some(snapshot);
+        Ok(Captured {
+            bytes: bytes as u64,
+            place,
+        })
+    }
+
+    /// The capture in the other buffer becomes the known good state.
+    pub fn promote(&mut self) {
+        std::mem::swap(&mut self.known_good, &mut self.other);
+    }
+
+    /// The count of the last capture, once: it belongs into the next read pack.
+    pub fn take_count(&mut self) -> Option<&Tensor> {
+        std::mem::take(&mut self.is_count_due).then_some(self.nonfinite.as_ref())?
+    }
+
+    /// Copies the known good state back into the network, in place, and gives the committed seeds their records of
+    /// then. Call inside the env's stream guard.
+    ///
+    /// # Errors
+    /// [`GovernorError`] if there is none or the network is another one by now; nothing has been written then.
+    pub fn restore(&mut self, host: &impl Host, slots: &mut SeedSlots, device: Device) -> Result<(), Failure> {
+        let snapshot = self.known_good.as_ref().ok_or(GovernorError::NoSnapshot)?;
+        let live = LiveState::of(host, slots);
+        check(snapshot, &live)?;
+        let flat = match &snapshot.kept {
+            Kept::OnDevice(flat) => flat,
+            Kept::OnHost(pinned) => {
+                let flat = staging(&mut self.staging, &snapshot.table, pinned.numel() as i64, device)?;
+                copy_into(&flat.values, pinned, true)?;
+                flat
+            }
+        };
+        copy_all(&live.handles(), &flat.views, true)?;
+        for (index, record) in &snapshot.committed {
+            slots.0[*index].record = Some(record.clone());
+        }
+        Ok(())
+    }
+}
+
+fn resolve(placement: SnapshotPlacement, device: Device, bytes: usize) -> SnapshotPlace {
+    let is_apart = matches!(device, Device::Cuda(_));
+    match placement {
+        SnapshotPlacement::PinnedHost if is_apart => SnapshotPlace::PinnedHost,
+        SnapshotPlacement::Auto if is_apart && bytes > MAX_DEVICE_BYTES => SnapshotPlace::PinnedHost,
+        _ => SnapshotPlace::Device,
+    }
+}
+
+/// The flat device buffer for `table`, made anew when the network has grown.
+fn staging<'a>(
+    kept: &'a mut Option<(Vec<Entry>, Flat)>,
+    table: &[Entry],
+    elements: i64,
+    device: Device,
+) -> Result<&'a Flat, TorchError> {
+    let fresh = match kept.take() {
+        Some((old, flat)) if old == table => (old, flat),
+        _ => (table.to_vec(), Flat::new(table, elements, device)?),
+    };
+    Ok(&kept.insert(fresh).1)
+}
+
+/// Tensors and committed seeds must be the captured ones, name by name and shape by shape.
+fn check(snapshot: &Snapshot, live: &LiveState) -> Result<(), GovernorError> {
+    let tensor = |entry: &Entry| format!("{} {:?}", entry.name, entry.shape);
+    let seed = |(index, record): &(usize, SeedRecord)| {
+        format!(
+            "slot {index}: {} {}",
+            record.identity.blueprint, record.identity.seed_id
+        )
+    };
+    let names = |table: &[Entry], committed: &[(usize, SeedRecord)]| -> Vec<String> {
+        table.iter().map(tensor).chain(committed.iter().map(seed)).collect()
+    };
+    let captured = names(&snapshot.table, &snapshot.committed);
+    let present = names(&live.table(), &live.committed);
+    if captured == present {
+        return Ok(());
+    }
+    let lacking = |of: &[String], from: &[String]| -> Vec<String> {
+        of.iter().filter(|name| !from.contains(name)).cloned().collect()
+    };
+    Err(GovernorError::SnapshotMismatch {
+        missing: lacking(&captured, &present),
+        unexpected: lacking(&present, &captured),
+    })
+}
