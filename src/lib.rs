@@ -9,6 +9,7 @@ pub mod env;
 pub mod health;
 pub mod host;
 pub mod random;
+pub mod reward;
 pub mod run;
 pub mod scenario;
 pub mod schedule;
@@ -61,7 +62,8 @@ impl PluginGroup for SimicPlugins {
             .add(env::EnvPlugin)
             .add(training::TrainingPlugin)
             .add(validation::ValidationPlugin)
-            .add(controller::ControllerPlugin);
+            .add(controller::ControllerPlugin)
+            .add(reward::RewardPlugin);
         if self.is_recorded {
             group.add(run::RecordPlugin)
         } else {

@@ -95,6 +95,8 @@ pub enum EngineSet {
     Act,
     /// The mechanical tick of every slot.
     Lifecycle,
+    /// What the step is worth.
+    Reward,
     /// Statistics and telemetry.
     Record,
 }
@@ -114,6 +116,7 @@ pub enum Work {
     BeginRound,
     ResetEnvs,
     BeginEpisodes,
+    ResetRewards,
     BeginStep,
     FetchTrainBatch,
     ForwardBackward,
@@ -130,8 +133,10 @@ pub enum Work {
     ReportSlots,
     BuildMasks,
     Decide,
+    CaptureRewardInputs,
     ExecuteAction,
     AdvanceLifecycle,
+    ComputeReward,
     UpdateTracking,
     EvaluateTest,
     EmitStep,
@@ -161,7 +166,12 @@ const STARTUP: Table = &[(
 )];
 const ROUND_START: Table = &[(
     EngineSet::Reset,
-    &[Work::BeginRound, Work::ResetEnvs, Work::BeginEpisodes],
+    &[
+        Work::BeginRound,
+        Work::ResetEnvs,
+        Work::BeginEpisodes,
+        Work::ResetRewards,
+    ],
 )];
 const STEP_START: Table = &[(EngineSet::Reset, &[Work::BeginStep])];
 const TRAIN_BATCH: Table = &[
@@ -188,8 +198,9 @@ const DECIDE: Table = &[
     (EngineSet::Decide, &[Work::Decide]),
 ];
 const ACT: Table = &[
-    (EngineSet::Act, &[Work::ExecuteAction]),
+    (EngineSet::Act, &[Work::CaptureRewardInputs, Work::ExecuteAction]),
     (EngineSet::Lifecycle, &[Work::AdvanceLifecycle]),
+    (EngineSet::Reward, &[Work::ComputeReward]),
     (EngineSet::Record, &[Work::UpdateTracking]),
 ];
 const STEP_END: Table = &[(EngineSet::Record, &[Work::EvaluateTest, Work::EmitStep])];

@@ -16,6 +16,7 @@ mod presets;
 mod problem;
 mod reader;
 mod resolve;
+mod reward;
 mod schema;
 mod sections;
 mod task;
@@ -33,6 +34,7 @@ pub use load::{Input, Loaded, load};
 pub use presets::{BUILTIN_SCHEDULES, TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
 pub use problem::{Problem, Report, Severity, Source, SourceKind, nearest};
 pub use resolve::{UnknownTask, resolved_ron};
+pub use reward::*;
 pub use sections::*;
 pub use task::*;
 
@@ -53,5 +55,6 @@ pub struct Scenario {
     pub lifecycle: LifecycleConfig,
     pub attribution: AttributionConfig,
     pub policy: PolicyConfig,
+    pub reward: RewardConfig,
     pub telemetry: TelemetryConfig,
 }

@@ -1,6 +1,8 @@
 //! What single values cannot tell: whether task, host, data, slots, devices and schedule fit together (spec 02 §1.6,
 //! 03 §9-10, 06 §2). Every finding names the fields that it is about.
 
+mod reward;
+
 use super::catalog::Catalog;
 use super::problem::Severity;
 use super::*;
@@ -26,6 +28,7 @@ pub fn validate(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog) -> Vec<
     check_slots(scenario, task, &mut findings);
     check_devices(&scenario.run, &mut findings);
     check_controller(scenario, task, catalog, &mut findings);
+    reward::check_reward(scenario, &mut findings);
     findings.0
 }
 
