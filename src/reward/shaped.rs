@@ -115,8 +115,6 @@ fn pay_warnings(config: &ShapedReward, values: &[SeedValue], inputs: &RewardInpu
             _ => {}
         }
     }
-    // A refusal is fined like any other warning: it tells of a command that led nowhere.
-    out.pay(Term::Rejected, costs::rejected(config, inputs));
 }
 
 fn pay_costs(config: &ShapedReward, inputs: &RewardInputs, out: &mut RewardBreakdown) {
@@ -127,6 +125,7 @@ fn pay_costs(config: &ShapedReward, inputs: &RewardInputs, out: &mut RewardBreak
     out.pay(Term::FossilRent, costs::fossil_rent(config, inputs));
     out.pay(Term::AlphaShock, costs::alpha_shock(config, inputs));
     out.pay(Term::Intervention, costs::intervention(config, inputs));
+    out.pay(Term::Rejected, costs::rejected(config, inputs));
     let auto_pruned = f64::from(inputs.auto_pruned);
     out.pay(Term::AutoPrune, config.auto_prune_penalty * auto_pruned);
 }
