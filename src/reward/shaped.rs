@@ -43,7 +43,7 @@ pub(super) fn pay(
             account.remember(value.attribution);
         }
     }
-    pay_warnings(config, &values, inputs, out);
+    pay_warnings(&values, inputs, out);
     pay_costs(config, inputs, out);
     match inputs.op {
         LifecycleOp::Fossilize => pay_commit(config, gamma, inputs, delta_cf, state, out),
@@ -96,7 +96,7 @@ fn synergy(config: &ShapedReward, value: &SeedValue, inputs: &RewardInputs, delt
 }
 
 /// Against letting harmful seeds blend on, and against holding good ones for ever.
-fn pay_warnings(config: &ShapedReward, values: &[SeedValue], inputs: &RewardInputs, out: &mut RewardBreakdown) {
+fn pay_warnings(values: &[SeedValue], inputs: &RewardInputs, out: &mut RewardBreakdown) {
     let decides_a_seed = matches!(inputs.op, LifecycleOp::Fossilize | LifecycleOp::Prune);
     for value in values {
         let Some(seed) = &inputs.slots[value.slot].before else {

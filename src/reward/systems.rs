@@ -244,3 +244,39 @@ fn interactions(env: &RewardedEnvItem) -> Vec<SlotInteraction> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reward::fixtures::{Step, seed};
+    use crate::scenario::RewardConfig;
+    use crate::schedule::SchedulePlugin;
+
+    /// Spec 05 C21: an env starts every episode like a fresh one.
+    #[test]
+    fn a_round_starts_with_empty_accounts() {
+        let mut app = App::new();
+        app.add_plugins((SchedulePlugin, RewardPlugin));
+        let mut state = RewardState::default();
+        let inputs = Step::new(3).slot(seed(SeedStage::Training, 2), seed(SeedStage::Training, 3));
+        let config = RewardConfig::default();
+        let breakdown = RewardFunction::resolve(&config, DEFAULT_GAMMA)
+            .compute(&inputs.build(), &mut state)
+            .unwrap();
+        assert_ne!(state, RewardState::default());
+        let env = EnvId {
+            index: 0,
+            group: 0,
+            index_in_group: 0,
+        };
+        let used = (env, state, StepReward(Some(breakdown)), RollbackIsAttributed(true));
+        let entity = app.world_mut().spawn(used).id();
+
+        app.world_mut().run_schedule(RoundStart);
+
+        let env = app.world().entity(entity);
+        assert_eq!(env.get::<RewardState>(), Some(&RewardState::default()));
+        assert_eq!(env.get::<StepReward>(), Some(&StepReward::default()));
+        assert_eq!(env.get::<RollbackIsAttributed>(), Some(&RollbackIsAttributed(false)));
+    }
+}

@@ -13,6 +13,7 @@ use crate::env::{
     EnvId, EpisodeStats, Experiment, GradReport, HostParams, LoadedData, RunClock, SeedSlots, TrainMetrics, ValMetrics,
 };
 use crate::health::record_failure;
+use crate::reward::{EpisodeReward, RewardHorizon, StepReward, episode_rewards, round_rewards};
 use crate::scenario::AttributionStrategy;
 use crate::schedule::{RoundEnd, RoundStart, Shutdown, Startup, StepEnd, Work};
 use crate::seed::{BlueprintRegistry, Growth, LifecycleOp};
@@ -82,6 +83,7 @@ pub struct Desk<'w> {
     blueprints: Res<'w, BlueprintRegistry>,
     outbox: ResMut<'w, TelemetryOutbox>,
     hub: ResMut<'w, TelemetryHub>,
+    horizon: Option<Res<'w, RewardHorizon>>,
 }
 
 impl Desk<'_> {
@@ -112,6 +114,8 @@ pub struct RecordedEnv {
     plan: &'static ValPlan,
     counterfactual: &'static Counterfactual,
     test: &'static TestResult,
+    reward: Option<&'static StepReward>,
+    episode_reward: Option<&'static EpisodeReward>,
     status: &'static mut StatusTracker,
 }
 
@@ -195,6 +199,7 @@ fn decision(env: &RecordedEnvItem, desk: &Desk, context: EnvContext) -> Option<E
         op_mask: (0..OPS).map(|op| masks.ops().contains(op)).collect(),
         reason: Some(chosen.reason.to_string()),
         contribution_age: age,
+        paid: env.reward.and_then(|reward| Some(reward.0.as_ref()?.into())),
         action_id: context.action_id(),
     };
     let event = Event::env(context, payload);
@@ -325,6 +330,11 @@ fn finish_episodes(envs: Query<RecordedEnvReadOnly>, mut desk: Desk) {
             } else {
                 events::Outcome::Timeout
             },
+            paid: desk
+                .horizon
+                .as_ref()
+                .zip(env.episode_reward)
+                .map(|(horizon, episode)| episode_rewards(episode, horizon.gamma)),
             param_ratio: Num(growth.parameter_ratio()),
             contributing: env.stats.contributing,
             growth: growth_counts(env.stats),
@@ -337,7 +347,7 @@ fn finish_episodes(envs: Query<RecordedEnvReadOnly>, mut desk: Desk) {
 }
 
 fn round_stats(
-    envs: Query<(&EnvId, &ValMetrics, &EpisodeStats)>,
+    envs: Query<(&EnvId, &ValMetrics, &EpisodeStats, Option<&EpisodeReward>)>,
     mut history: ResMut<RoundHistory>,
     started: Res<RoundStarted>,
     syncs: Res<HostSyncCounter>,
@@ -345,14 +355,15 @@ fn round_stats(
 ) {
     let mut envs: Vec<_> = envs.iter().collect();
     envs.sort_unstable_by_key(|(id, ..)| id.index);
-    let accuracies: Vec<f64> = envs.iter().map(|(_, val, _)| val.accuracy_percent).collect();
+    let accuracies: Vec<f64> = envs.iter().map(|(_, val, ..)| val.accuracy_percent).collect();
     let Some((mean, std)) = statistics::mean_and_std(&accuracies) else {
         return;
     };
     history.0.push(mean);
     let recent = &history.0[history.0.len().saturating_sub(ROLLING_ROUNDS)..];
     let mut growth = GrowthCounts::default();
-    for (_, _, stats) in &envs {
+    let rewards: Vec<_> = envs.iter().filter_map(|(.., reward)| *reward).collect();
+    for (_, _, stats, _) in &envs {
         growth += growth_counts(stats);
     }
     let (wall, steps) = (started.at.elapsed().as_secs_f64(), u64::from(desk.clock.step()));
@@ -365,10 +376,11 @@ fn round_stats(
         accuracy_std: Num(std),
         accuracy_best: Num(envs
             .iter()
-            .map(|(.., stats)| stats.best_accuracy_percent)
+            .map(|(_, _, stats, _)| stats.best_accuracy_percent)
             .fold(0.0, f64::max)),
         accuracy_env: accuracies.into_iter().map(Num).collect(),
         rolling_accuracy: statistics::rolling_mean(recent).map(Num),
+        paid: round_rewards(&rewards),
         growth,
         eta_s: Some(Num(wall * f64::from(rounds_left))),
         perf: PerfRound {

@@ -4,10 +4,12 @@ mod attribution;
 mod decision;
 mod env;
 mod lifecycle;
+mod reward;
 mod run;
 
 pub use attribution::*;
 pub use decision::*;
 pub use env::*;
 pub use lifecycle::*;
+pub use reward::*;
 pub use run::*;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::env::GrowthCounts;
+use super::reward::RoundRewards;
 use crate::seed::SlotId;
 use crate::telemetry::encoding::{BigInteger, Num};
 
@@ -164,6 +165,8 @@ pub struct RoundFinished {
     /// Mean of the last ten rounds; absent in round 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolling_accuracy: Option<Num>,
+    #[serde(flatten)]
+    pub paid: Option<RoundRewards>,
     #[serde(flatten)]
     pub growth: GrowthCounts,
     #[serde(default, skip_serializing_if = "Option::is_none")]
