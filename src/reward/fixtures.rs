@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::*;
+use crate::scenario::{ContributionMode, LossReward, RewardConfig, ShapedReward};
 use crate::seed::{LifecycleOp, SeedStage};
 
 /// A seed of slot 0 that is 15 steps old, germinated at 50 % accuracy, not measured.
@@ -159,4 +160,53 @@ impl Step {
         (self.0.is_final, self.0.status) = (true, status);
         self
     }
+}
+
+pub const GAMMA: f64 = 0.995;
+
+#[track_caller]
+pub fn assert_close(actual: f64, expected: f64) {
+    assert!((actual - expected).abs() < 1e-9, "{actual} is not {expected}");
+}
+
+/// The terms that are not zero must be exactly these.
+#[track_caller]
+pub fn assert_terms(breakdown: &RewardBreakdown, expected: &[(Term, f64)]) {
+    let found: Vec<_> = breakdown.iter().collect();
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    for &(term, amount) in expected {
+        let paid = breakdown.get(term);
+        assert!((paid - amount).abs() < 1e-9, "{} is {paid}, not {amount}", term.name());
+    }
+}
+
+pub fn shaped() -> RewardConfig {
+    RewardConfig::default()
+}
+
+pub fn shaped_with(change: impl FnOnce(&mut ShapedReward)) -> RewardConfig {
+    let mut config = ShapedReward::default();
+    change(&mut config);
+    RewardConfig::Contribution(ContributionMode::Shaped(Box::new(config)))
+}
+
+pub fn pay(config: &RewardConfig, inputs: &RewardInputs, state: &mut RewardState) -> RewardBreakdown {
+    RewardFunction::resolve(config, GAMMA).compute(inputs, state).unwrap()
+}
+
+/// The reward of a step without a past.
+pub fn first(config: &RewardConfig, step: Step) -> RewardBreakdown {
+    pay(config, &step.build(), &mut RewardState::default())
+}
+
+pub fn held(n: u32, points: f64) -> SeedView {
+    seed(SeedStage::Holding, n).alpha(1.0).worth(points)
+}
+
+pub fn fossil() -> SeedView {
+    seed(SeedStage::Fossilized, 1).alpha(1.0)
+}
+
+pub fn loss() -> RewardConfig {
+    RewardConfig::Loss(LossReward::default())
 }

@@ -14,7 +14,11 @@ mod fixtures;
 mod function;
 mod inputs;
 mod modes;
+#[cfg(test)]
+mod modes_tests;
 mod potential;
+#[cfg(test)]
+mod properties;
 mod report;
 mod shaped;
 mod state;
@@ -22,12 +26,11 @@ mod systems;
 #[cfg(test)]
 mod tests;
 
-pub use attribution::*;
 pub use breakdown::*;
 pub use episode::*;
 pub use function::*;
 pub use inputs::*;
 pub use potential::*;
 pub use report::*;
-pub use state::*;
+pub use state::RewardState;
 pub use systems::*;

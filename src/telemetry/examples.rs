@@ -58,6 +58,8 @@ pub fn run_started() -> RunStarted {
         task: "digits_impaired".into(),
         task_kind: TaskKind::Classification,
         controller: "heuristic".into(),
+        reward_family: "contribution".into(),
+        reward_mode: "shaped".into(),
         n_envs: 4,
         n_rounds: 3,
         max_steps: 20,

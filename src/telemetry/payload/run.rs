@@ -49,6 +49,9 @@ pub struct RunStarted {
     pub task: String,
     pub task_kind: TaskKind,
     pub controller: String,
+    /// What the scenario pays for; `contribution` or `loss`.
+    pub reward_family: String,
+    pub reward_mode: String,
     pub n_envs: u32,
     pub n_rounds: u32,
     pub max_steps: u32,
