@@ -11,6 +11,7 @@ pub mod governor;
 pub mod health;
 pub mod host;
 pub mod random;
+pub mod reward;
 pub mod run;
 pub mod scenario;
 pub mod schedule;
@@ -66,7 +67,8 @@ impl PluginGroup for SimicPlugins {
             .add(validation::ValidationPlugin)
             .add(governor::GovernorPlugin)
             .add(faults::FaultPlugin)
-            .add(controller::ControllerPlugin);
+            .add(controller::ControllerPlugin)
+            .add(reward::RewardPlugin);
         if self.is_recorded {
             group.add(run::RecordPlugin)
         } else {

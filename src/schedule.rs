@@ -115,6 +115,8 @@ pub enum EngineSet {
     Act,
     /// The mechanical tick of every slot.
     Lifecycle,
+    /// What the step is worth.
+    Reward,
     /// Statistics and telemetry.
     Record,
 }
@@ -136,6 +138,7 @@ pub enum Work {
     ResetEnvs,
     SnapshotInitial,
     BeginEpisodes,
+    ResetRewards,
     OpenStep,
     BeginStep,
     FetchTrainBatch,
@@ -160,8 +163,10 @@ pub enum Work {
     ReportSlots,
     BuildMasks,
     Decide,
+    CaptureRewardInputs,
     ExecuteAction,
     AdvanceLifecycle,
+    ComputeReward,
     UpdateTracking,
     CommitSnapshot,
     EndEpisodes,
@@ -199,6 +204,7 @@ const ROUND_START: Table = &[(
         Work::ResetEnvs,
         Work::SnapshotInitial,
         Work::BeginEpisodes,
+        Work::ResetRewards,
     ],
 )];
 const STEP_START: Table = &[(EngineSet::Reset, &[Work::OpenStep, Work::BeginStep])];
@@ -246,8 +252,9 @@ const DECIDE: Table = &[
     (EngineSet::Decide, &[Work::Decide]),
 ];
 const ACT: Table = &[
-    (EngineSet::Act, &[Work::ExecuteAction]),
+    (EngineSet::Act, &[Work::CaptureRewardInputs, Work::ExecuteAction]),
     (EngineSet::Lifecycle, &[Work::AdvanceLifecycle]),
+    (EngineSet::Reward, &[Work::ComputeReward]),
     (EngineSet::Record, &[Work::UpdateTracking]),
     (EngineSet::Govern, &[Work::CommitSnapshot]),
 ];

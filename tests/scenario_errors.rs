@@ -161,3 +161,32 @@ fn a_wrong_entry_of_a_list_does_not_hide_or_move_the_others() {
         &[]
     ));
 }
+
+#[test]
+fn rewards_say_what_there_is_and_what_they_need() {
+    for mode in ["escrow", "basic_plus", "minimal"] {
+        let report = problems_of(&format!("(reward: contribution({mode}()))"), &[]);
+        let expected =
+            format!("`{mode}` is not in this version; valid: shaped(..), simplified(..), basic(..), sparse(..)");
+        assert!(report.contains(&expected), "{report}");
+    }
+    insta::assert_snapshot!(
+        [
+            problems_of("(reward: custom(()))", &[]),
+            problems_of("(reward: contribution(shaped((rent_weight: -1.0, pbrs: 2))))", &[]),
+            problems_of("(attribution: (cadence: every_k(3)))", &[]),
+            problems_of("(attribution: (strategy: off), reward: contribution(basic()))", &[]),
+            problems_of("(attribution: (cadence: off), reward: contribution(sparse()))", &[]),
+            problems_of("(reward: loss((preset: tiny_stories, baseline_loss: 3.0)))", &[]),
+        ]
+        .join("\n")
+    );
+    // Met needs: nothing to report.
+    for sound in [
+        "(attribution: (cadence: every_k(3)), reward: contribution(shaped((max_staleness: 2))))",
+        "(attribution: (cadence: terminal), reward: contribution(sparse()))",
+        "(attribution: (strategy: off), reward: loss())",
+    ] {
+        assert_eq!(problems_of(sound, &[]), "");
+    }
+}

@@ -121,6 +121,8 @@ fn run_started(world: &mut World, scenario_hash: &str) -> RunStarted {
         task: task.name.clone(),
         task_kind: TaskKind::Classification,
         controller: scenario.policy.controller.clone(),
+        reward_family: scenario.reward.family().into(),
+        reward_mode: scenario.reward.mode().into(),
         n_envs: scenario.run.n_envs as u32,
         n_rounds: scenario.run.rounds,
         max_steps: task.max_steps,

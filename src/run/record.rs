@@ -15,6 +15,7 @@ use crate::env::{
 };
 use crate::governor::Governor;
 use crate::health::record_failure;
+use crate::reward::{EpisodeReward, RewardHorizon, StepReward, episode_rewards, round_rewards};
 use crate::scenario::AttributionStrategy;
 use crate::schedule::{RoundEnd, RoundStart, Shutdown, Startup, StepEnd, Work};
 use crate::seed::{BlueprintRegistry, Growth, LifecycleOp};
@@ -84,6 +85,7 @@ pub struct Desk<'w> {
     blueprints: Res<'w, BlueprintRegistry>,
     outbox: ResMut<'w, TelemetryOutbox>,
     hub: ResMut<'w, TelemetryHub>,
+    horizon: Option<Res<'w, RewardHorizon>>,
 }
 
 impl Desk<'_> {
@@ -115,6 +117,8 @@ pub struct RecordedEnv {
     plan: &'static ValPlan,
     counterfactual: &'static Counterfactual,
     test: &'static TestResult,
+    reward: Option<&'static StepReward>,
+    episode_reward: Option<&'static EpisodeReward>,
     status: &'static mut StatusTracker,
 }
 
@@ -214,6 +218,7 @@ fn decision(env: &RecordedEnvItem, desk: &Desk, context: EnvContext) -> Option<E
         op_mask: (0..OPS).map(|op| masks.ops().contains(op)).collect(),
         reason: Some(chosen.reason.to_string()),
         contribution_age: age,
+        paid: env.reward.and_then(|reward| Some(reward.0.as_ref()?.into())),
         action_id: context.action_id(),
     };
     let event = Event::env(context, payload);
@@ -355,6 +360,11 @@ fn finish_episodes(envs: Query<RecordedEnvReadOnly>, mut desk: Desk) {
             } else {
                 events::Outcome::Timeout
             },
+            paid: desk
+                .horizon
+                .as_ref()
+                .zip(env.episode_reward)
+                .map(|(horizon, episode)| episode_rewards(episode, horizon.gamma)),
             param_ratio: Num(growth.parameter_ratio()),
             contributing: env.stats.contributing,
             rollbacks: env.stats.rollbacks,
@@ -368,7 +378,7 @@ fn finish_episodes(envs: Query<RecordedEnvReadOnly>, mut desk: Desk) {
 }
 
 fn round_stats(
-    envs: Query<(&EnvId, &EpisodeStats, Option<&Governor>)>,
+    envs: Query<(&EnvId, &EpisodeStats, Option<&Governor>, Option<&EpisodeReward>)>,
     mut history: ResMut<RoundHistory>,
     started: Res<RoundStarted>,
     syncs: Res<HostSyncCounter>,
@@ -378,7 +388,7 @@ fn round_stats(
     envs.sort_unstable_by_key(|(id, ..)| id.index);
     let accuracies: Vec<f64> = envs
         .iter()
-        .map(|(_, stats, _)| stats.standing.unwrap_or(UNMEASURED).accuracy_percent)
+        .map(|(_, stats, ..)| stats.standing.unwrap_or(UNMEASURED).accuracy_percent)
         .collect();
     let measured: Vec<f64> = accuracies
         .iter()
@@ -393,7 +403,8 @@ fn round_stats(
     let mut growth = GrowthCounts::default();
     let mut governor = GovernorCounts::default();
     let mut env_steps = 0;
-    for (_, stats, watchdog) in &envs {
+    let rewards: Vec<_> = envs.iter().filter_map(|(.., reward)| *reward).collect();
+    for (_, stats, watchdog, _) in &envs {
         growth += growth_counts(stats);
         governor += watchdog
             .map(|watchdog| watchdog.tallies().snapshots)
@@ -409,10 +420,11 @@ fn round_stats(
         accuracy_std: Num(std),
         accuracy_best: Num(envs
             .iter()
-            .map(|(_, stats, _)| stats.best_accuracy_percent)
+            .map(|(_, stats, ..)| stats.best_accuracy_percent)
             .fold(0.0, f64::max)),
         accuracy_env: accuracies.into_iter().map(Num).collect(),
         rolling_accuracy: statistics::rolling_mean(recent).map(Num),
+        paid: round_rewards(&rewards),
         growth,
         governor,
         eta_s: Some(Num(wall * f64::from(rounds_left))),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use super::catalog::Catalog;
+use super::fields::not_in_this_version;
 use super::problem::{Problem, did_you_mean};
 use super::schema::{self, Content, Field, Item, Kind, Names, Variant};
 use super::tree::{Name, Node, Span, Value};
@@ -287,7 +288,11 @@ impl Checker<'_> {
         let Some(variant) = variants.iter().find(|variant| variant.name == word) else {
             let help = did_you_mean(word, variants.iter().map(|variant| variant.name));
             let valid = schema::variant_list(variants);
-            let message = format!("unknown choice `{word}`; valid: {valid}");
+            let message = if not_in_this_version(path, word) {
+                format!("`{word}` is not in this version; valid: {valid}")
+            } else {
+                format!("unknown choice `{word}`; valid: {valid}")
+            };
             self.problem(node.span, path, message, help);
             return None;
         };

@@ -30,6 +30,8 @@ macro_rules! variants {
     (@content {$fields:expr}) => { Content::Fields($fields) };
 }
 
+mod reward;
+
 const fn integer(min: i128, max: i128) -> Kind {
     Kind::Integer(min..=max)
 }
@@ -97,9 +99,15 @@ pub static SCENARIO: Kind = Kind::Record(fields! {
     governor: Kind::Record(GOVERNOR) => "When an env counts as wrecked, and what happens then.";
     attribution: Kind::Record(ATTRIBUTION) => "How each seed's contribution is measured.";
     policy: Kind::Record(POLICY) => "Who decides what to grow, and within which limits.";
+    reward: reward::REWARD => "What the policy is paid for.";
     telemetry: Kind::Record(TELEMETRY) => "What the run writes down.";
     faults: Kind::List(&Kind::Record(FAULT_ENTRY)) => "Damage done on purpose, to see the governor work.";
 });
+
+/// Whether `word`, a choice at `path`, is one that the specification names and this version lacks.
+pub fn not_in_this_version(path: &str, word: &str) -> bool {
+    path == "reward" && reward::LATER.contains(&word)
+}
 
 const FEED: Kind = variants! {
     per_env => "every env draws its own order of the training set each step";

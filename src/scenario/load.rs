@@ -74,6 +74,7 @@ pub fn load(input: &Input<'_>, catalog: &Catalog) -> Result<Loaded, Report> {
             if scenario.name.is_empty() {
                 scenario.name = run_name(input.label);
             }
+            scenario.attribution.include_fossilized |= scenario.reward.measures_fossils();
             if let Ok(task) = scenario.task_spec(catalog) {
                 let findings = validate(&scenario, &task, catalog);
                 layering.add_findings(findings, &checked);

@@ -18,6 +18,7 @@ mod presets;
 mod problem;
 mod reader;
 mod resolve;
+mod reward;
 mod schema;
 mod sections;
 mod task;
@@ -37,6 +38,7 @@ pub use load::{Input, Loaded, load};
 pub use presets::{BUILTIN_SCHEDULES, TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
 pub use problem::{Problem, ProblemRow, Report, Severity, Source, SourceKind, nearest};
 pub use resolve::{UnknownTask, resolved_ron};
+pub use reward::*;
 pub use sections::*;
 pub use task::*;
 
@@ -58,6 +60,7 @@ pub struct Scenario {
     pub governor: GovernorConfig,
     pub attribution: AttributionConfig,
     pub policy: PolicyConfig,
+    pub reward: RewardConfig,
     pub telemetry: TelemetryConfig,
     /// Damage done on purpose; none by default.
     pub faults: Vec<FaultEntry>,

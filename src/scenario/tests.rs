@@ -237,3 +237,57 @@ fn a_slot_far_off_still_has_a_nearest_one() {
     let report = load(&input, &Catalog::default()).expect_err("the host has no such slot");
     assert!(report.to_string().contains("did you mean"), "{report}");
 }
+
+#[test]
+fn reward_fields_are_set_one_by_one_within_the_mode_that_is_chosen() {
+    let load_with = |text: &str, sets: &[&str]| {
+        let overrides: Vec<_> = sets
+            .iter()
+            .map(|set| Override::parse(set).expect("an assignment"))
+            .collect();
+        let input = Input {
+            label: "x.ron",
+            text,
+            overrides: &overrides,
+        };
+        load(&input, &Catalog::default()).map(|loaded| loaded.scenario)
+    };
+
+    let scenario = load_with("()", &["reward.rent_weight=0.25", "reward.fossil_attribution=live"]).expect("sound");
+    assert!(scenario.attribution.include_fossilized);
+    let RewardConfig::Contribution(ContributionMode::Shaped(shaped)) = scenario.reward else {
+        panic!("shaped is the default");
+    };
+    assert_eq!((shaped.rent_weight, shaped.max_rent), (0.25, 1.5));
+
+    let text = "(reward: contribution(basic((basic_acc_weight: 2.0))))";
+    let scenario = load_with(text, &["reward.param_budget=1000"]).expect("sound");
+    let basic = BasicReward {
+        basic_acc_weight: 2.0,
+        param_budget: 1000,
+        ..BasicReward::default()
+    };
+    assert_eq!(
+        scenario.reward,
+        RewardConfig::Contribution(ContributionMode::Basic(basic))
+    );
+
+    assert!(load_with("(reward: loss(()))", &["reward.rent_weight=0.25"]).is_err());
+}
+
+/// As for sections: a coefficient that the table lacks would be unsettable and undocumented.
+#[test]
+fn every_coefficient_of_every_reward_stands_in_the_table() {
+    let rewards = [
+        RewardConfig::Contribution(ContributionMode::Shaped(Box::default())),
+        RewardConfig::Contribution(ContributionMode::Simplified(SimplifiedReward::default())),
+        RewardConfig::Contribution(ContributionMode::Basic(BasicReward::default())),
+        RewardConfig::Contribution(ContributionMode::Sparse(SparseReward::default())),
+        RewardConfig::Loss(LossReward::default()),
+    ];
+    for reward in rewards {
+        let text = ron_options().to_string(&reward).expect("prints");
+        let scenario = scenario_of(&format!("(reward: {text})"), &Catalog::default());
+        assert_eq!(scenario.reward, reward);
+    }
+}

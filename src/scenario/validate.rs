@@ -1,6 +1,8 @@
 //! What single values cannot tell: whether task, host, data, slots, devices and schedule fit together (spec 02 §1.6,
 //! 03 §9-10, 06 §2). Every finding names the fields that it is about.
 
+mod reward;
+
 use super::catalog::Catalog;
 use super::problem::Severity;
 use super::*;
@@ -29,6 +31,7 @@ pub fn validate(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog) -> Vec<
     check_controller(scenario, task, catalog, &mut findings);
     check_governor(&scenario.governor, &mut findings);
     check_faults(scenario, task, &mut findings);
+    reward::check_reward(scenario, &mut findings);
     findings.0
 }
 

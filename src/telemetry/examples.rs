@@ -62,6 +62,8 @@ pub fn run_started() -> RunStarted {
         task: "digits_impaired".into(),
         task_kind: TaskKind::Classification,
         controller: "heuristic".into(),
+        reward_family: "contribution".into(),
+        reward_mode: "shaped".into(),
         n_envs: 4,
         n_rounds: 3,
         max_steps: 20,
@@ -213,7 +215,26 @@ pub fn decision() -> Decision {
         op_mask: vec![true, false, false, true, false, false],
         reason: Some("no improvement".into()),
         contribution_age: Some(0),
+        paid: Some(decision_reward()),
         action_id: context().action_id(),
+    }
+}
+
+pub fn decision_reward() -> DecisionReward {
+    let named = |values: &[(&str, f64)]| -> BTreeMap<String, Num> {
+        let values = values.iter();
+        values.map(|&(name, value)| (name.into(), Num(value))).collect()
+    };
+    DecisionReward {
+        reward: Num(0.3),
+        terms: named(&[
+            ("attribution", 0.4),
+            ("compute_rent", -0.15),
+            ("pbrs", 0.05),
+            ("synergy", 0.1),
+            ("intervention", -0.1),
+        ]),
+        context: named(&[("delta_cf", 0.5), ("phi", 3.5), ("phi_next", 3.8)]),
     }
 }
 
@@ -245,6 +266,7 @@ pub fn episode_finished() -> EpisodeFinished {
         length: 20,
         end: EpisodeEnd::Horizon,
         outcome: Outcome::Success,
+        paid: Some(episode_rewards()),
         param_ratio: Num(1.5),
         contributing: 1,
         rollbacks: 1,
@@ -255,6 +277,24 @@ pub fn episode_finished() -> EpisodeFinished {
                 germinated: 2,
                 fossilized: 1,
                 pruned: 1,
+            },
+        )]),
+    }
+}
+
+fn episode_rewards() -> EpisodeRewards {
+    EpisodeRewards {
+        reward: Num(12.5),
+        return_discounted: Num(11.25),
+        stability: Num(0.5),
+        reward_terms: BTreeMap::from([(
+            "pbrs".into(),
+            TermSummary {
+                n: 3,
+                sum: Num(-0.5),
+                abs: Num(1.5),
+                min: Num(-1.0),
+                max: Num(0.25),
             },
         )]),
     }
@@ -456,6 +496,11 @@ pub fn round_finished() -> RoundFinished {
         accuracy_best: Num(81.0),
         accuracy_env: vec![Num(52.0), Num(56.6)],
         rolling_accuracy: Some(Num(53.8)),
+        paid: Some(RoundRewards {
+            reward_mean: Num(12.0),
+            reward_std: Num(0.5),
+            reward_terms_mean: BTreeMap::from([("pbrs".into(), Num(-0.5))]),
+        }),
         growth: GrowthCounts {
             germinated: 3,
             fossilized: 1,

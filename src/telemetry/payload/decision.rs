@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::DecisionReward;
 use crate::seed::{
     AlphaCurveAction, AlphaSpeed, FailureReason, GerminationStyle, LifecycleCommand, LifecycleOp, SlotId, Tempo,
 };
@@ -92,6 +93,8 @@ pub struct Decision {
     /// Steps since the counterfactual in use was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contribution_age: Option<u32>,
+    #[serde(flatten)]
+    pub paid: Option<DecisionReward>,
     pub action_id: ActionId,
 }
 

@@ -5,6 +5,7 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
+use super::EpisodeRewards;
 use crate::seed::{AlphaMode, LifecycleOp, SeedStage, SlotId};
 use crate::telemetry::encoding::{Num, by_name};
 use crate::telemetry::env_status::EnvStatus;
@@ -213,6 +214,8 @@ pub struct EpisodeFinished {
     pub length: u32,
     pub end: EpisodeEnd,
     pub outcome: Outcome,
+    #[serde(flatten)]
+    pub paid: Option<EpisodeRewards>,
     /// Total / host; 1 = no growth.
     pub param_ratio: Num,
     /// Fossilized seeds whose contribution reaches the lifecycle's threshold.

@@ -5,6 +5,7 @@ mod decision;
 mod env;
 mod governor;
 mod lifecycle;
+mod reward;
 mod run;
 
 pub use attribution::*;
@@ -12,4 +13,5 @@ pub use decision::*;
 pub use env::*;
 pub use governor::*;
 pub use lifecycle::*;
+pub use reward::*;
 pub use run::*;

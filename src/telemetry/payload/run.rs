@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::env::GrowthCounts;
 use super::governor::GovernorCounts;
+use super::reward::RoundRewards;
 use crate::seed::SlotId;
 use crate::telemetry::encoding::{BigInteger, Num};
 
@@ -49,6 +50,9 @@ pub struct RunStarted {
     pub task: String,
     pub task_kind: TaskKind,
     pub controller: String,
+    /// What the scenario pays for; `contribution` or `loss`.
+    pub reward_family: String,
+    pub reward_mode: String,
     pub n_envs: u32,
     pub n_rounds: u32,
     pub max_steps: u32,
@@ -166,6 +170,8 @@ pub struct RoundFinished {
     /// Mean of the last ten rounds; absent in round 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolling_accuracy: Option<Num>,
+    #[serde(flatten)]
+    pub paid: Option<RoundRewards>,
     #[serde(flatten)]
     pub growth: GrowthCounts,
     #[serde(flatten)]

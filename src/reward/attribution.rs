@@ -1,0 +1,201 @@
+//! What a seed is credited with: its contribution, bounded by the env's progress, discounted where the coalition does
+//! harm or the seed came too early, and fined where it looks like a hostage-taker (spec 05 §3.2, §3.4).
+
+use super::inputs::{RewardInputs, SeedView};
+use crate::scenario::{AttributionFormula, ShapedReward};
+use crate::seed::SeedStage;
+
+/// Contribution below which no ratio is looked at, percentage points.
+const RATIO_FROM_CONTRIBUTION: f64 = 1.0;
+/// Ratio penalty per multiple of the threshold by which the ratio exceeds it.
+const RATIO_PENALTY_RATE: f64 = 0.1;
+/// Contribution at which a seed without joint improvement is fined in full, percentage points.
+const FULL_FINE_CONTRIBUTION: f64 = 10.0;
+/// Keeps `exp` finite.
+const MAX_EXPONENT: f64 = 700.0;
+
+/// What is credited of a contribution `c` while the env progressed by `p`, both in percentage points.
+pub fn combine(formula: AttributionFormula, p: f64, c: f64) -> f64 {
+    if p <= 0.0 {
+        0.0
+    } else if c < p {
+        c
+    } else {
+        match formula {
+            AttributionFormula::Harmonic => 2.0 * p * c / (p + c).max(1e-8),
+            AttributionFormula::Minimum => p.min(c),
+        }
+    }
+}
+
+/// Factor on positive attribution, by the joint improvement of all growing seeds: 1 where they help, towards 0 where
+/// they harm, continuous at 0.
+pub fn regression_discount(delta_cf: Option<f64>, steepness: f64) -> f64 {
+    match delta_cf {
+        Some(delta) if delta < 0.0 => 2.0 / (1.0 + (-steepness * delta).min(MAX_EXPONENT).exp()),
+        _ => 1.0,
+    }
+}
+
+/// Factor on positive attribution, by the step of germination: a host that has not learned yet flatters its seeds.
+pub fn timing_discount(germination_step: u32, warmup: u32, floor: f64) -> f64 {
+    if germination_step >= warmup {
+        1.0
+    } else {
+        floor + (1.0 - floor) * f64::from(germination_step) / f64::from(warmup)
+    }
+}
+
+/// Fine for a seed whose contribution `c` far exceeds what all seeds add together; at most 0.
+pub fn ratio_penalty(config: &ShapedReward, c: f64, delta_cf: Option<f64>) -> f64 {
+    let most = config.prune_good_seed_penalty.abs();
+    match delta_cf {
+        Some(delta) if delta >= 0.0 && c > RATIO_FROM_CONTRIBUTION && !config.disable_anti_gaming => {
+            let threshold = config.hacking_ratio_threshold;
+            if delta <= config.improvement_safe_threshold {
+                -most * (c / FULL_FINE_CONTRIBUTION).min(1.0)
+            } else {
+                let excess = (c / delta - threshold).max(0.0);
+                -most.min(RATIO_PENALTY_RATE * excess / threshold)
+            }
+        }
+        _ => 0.0,
+    }
+}
+
+/// A growing seed whose contribution is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SeedValue {
+    pub slot: usize,
+    /// Percentage points.
+    pub contribution: f64,
+    /// Accuracy since its germination, percentage points.
+    pub progress: f64,
+    pub timing: f64,
+    /// Attribution `A` before the rules of the acted slot.
+    pub attribution: f64,
+}
+
+/// Clips a weighted contribution to the range of one step.
+pub fn weigh(config: &ShapedReward, points: f64) -> f64 {
+    let weighted = config.contribution_weight * points;
+    match config.attribution_clip {
+        clip if clip > 0.0 => weighted.clamp(-clip, clip),
+        _ => weighted,
+    }
+}
+
+/// The growing seeds whose contribution is known, in slot order. A harmful one is charged in full: no discount softens
+/// it.
+pub fn value_seeds(config: &ShapedReward, inputs: &RewardInputs, delta_cf: Option<f64>) -> Vec<SeedValue> {
+    let regression = regression_discount(delta_cf, config.attribution_sigmoid_steepness);
+    let value = |(slot, seed): (usize, &SeedView)| {
+        let contribution = seed.fresh_contribution(config.max_staleness)?;
+        let progress = inputs.accuracy - seed.accuracy_at_germination;
+        let timing = match config.disable_timing_discount {
+            true => 1.0,
+            false => timing_discount(
+                inputs.step.saturating_sub(seed.age),
+                config.germination_warmup_epochs,
+                config.germination_discount_floor,
+            ),
+        };
+        let points = if contribution < 0.0 {
+            contribution
+        } else {
+            combine(config.attribution_formula, progress, contribution) * regression * timing
+        };
+        Some(SeedValue {
+            slot,
+            contribution,
+            progress,
+            timing,
+            attribution: weigh(config, points),
+        })
+    };
+    inputs
+        .before()
+        .filter(|(_, seed)| seed.is_growing())
+        .filter_map(value)
+        .collect()
+}
+
+/// What committed seeds earn by their contribution as measured in this step.
+pub fn live_fossils(config: &ShapedReward, inputs: &RewardInputs) -> f64 {
+    inputs
+        .before()
+        .filter(|(_, seed)| seed.stage == SeedStage::Fossilized)
+        .filter_map(|(_, seed)| seed.fresh_contribution(config.max_staleness))
+        .map(|points| weigh(config, points))
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn assert_close(actual: f64, expected: f64) {
+        assert!((actual - expected).abs() < 1e-9, "{actual} is not {expected}");
+    }
+
+    fn harmonic(p: f64, c: f64) -> f64 {
+        combine(AttributionFormula::Harmonic, p, c)
+    }
+
+    /// Spec 05 C5.
+    #[test]
+    fn a_contribution_counts_as_far_as_the_env_progressed() {
+        assert_close(harmonic(5.0, 30.0), 8.571428571428571);
+        assert_close(harmonic(8.0, 10.0), 8.88888888888889);
+        assert_close(harmonic(10.0, 3.0), 3.0);
+        assert_close(harmonic(0.0, 3.0), 0.0);
+        assert_close(harmonic(-2.0, 3.0), 0.0);
+        assert_close(combine(AttributionFormula::Minimum, 5.0, 30.0), 5.0);
+    }
+
+    /// Spec 05 C5.
+    #[test]
+    fn harm_done_together_discounts_continuously() {
+        let discount = |delta| regression_discount(Some(delta), 3.0);
+        assert_close(discount(-0.1), 0.851114966376682);
+        assert_close(discount(-0.5), 0.3648510476127127);
+        assert_close(discount(0.0), 1.0);
+        assert!((discount(-1e-12) - 1.0).abs() < 1e-9);
+        assert_eq!(discount(-1e9), 2.0 / (1.0 + 700.0_f64.exp()));
+        assert_close(regression_discount(None, 3.0), 1.0);
+    }
+
+    /// Spec 05 C5.
+    #[test]
+    fn seeds_of_the_first_steps_are_credited_less() {
+        assert_close(timing_discount(0, 10, 0.4), 0.4);
+        assert_close(timing_discount(2, 10, 0.4), 0.52);
+        assert_close(timing_discount(5, 10, 0.4), 0.7);
+        assert_close(timing_discount(10, 10, 0.4), 1.0);
+        assert_close(timing_discount(0, 0, 0.4), 1.0);
+    }
+
+    /// Spec 05 C6.
+    #[test]
+    fn contributions_beyond_what_the_coalition_adds_are_fined() {
+        let config = ShapedReward::default();
+        for (c, delta, expected) in [
+            (10.0, 1.0, -0.1),
+            (20.0, 0.1, -0.3),
+            (6.0, 0.05, -0.18),
+            (50.0, 1.0, -0.3),
+            (4.0, 1.0, 0.0),
+            (0.9, 0.01, 0.0),
+            (10.0, -0.5, 0.0),
+        ] {
+            assert_close(ratio_penalty(&config, c, Some(delta)), expected);
+        }
+        assert_close(ratio_penalty(&config, 10.0, None), 0.0);
+        let fair = ShapedReward {
+            disable_anti_gaming: true,
+            ..config
+        };
+        assert_close(ratio_penalty(&fair, 50.0, Some(1.0)), 0.0);
+    }
+}

@@ -1,0 +1,218 @@
+//! What a reward is computed from: plain data of one env and step, and what is wrong with it (spec 05 §2).
+
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+use super::breakdown::Term;
+use crate::seed::{LifecycleOp, SeedRecord, SeedStage};
+
+/// A reward that cannot be computed; the run stops rather than store a substitute.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum RewardError {
+    #[error("{field} is {value}")]
+    NonFiniteInput { field: &'static str, value: f64 },
+    #[error("the accuracy {0} is no percentage")]
+    NotPercent(f64),
+    #[error("{0} was not measured")]
+    MissingMeasurement(&'static str),
+    #[error("slot {slot} keeps the account of seed {kept}, but holds seed {found}")]
+    LedgerIdMismatch { slot: usize, kept: String, found: String },
+    #[error("the reward {total} is no number; its terms: {}", list(terms))]
+    NonFinite { total: f64, terms: Vec<(Term, f64)> },
+}
+
+fn list(terms: &[(Term, f64)]) -> String {
+    let terms = terms.iter().map(|(term, amount)| format!("{} {amount}", term.name()));
+    terms.collect::<Vec<_>>().join(", ")
+}
+
+/// Whether the step ended the env's episode, and how the rollout buffer will record it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EpisodeStatus {
+    #[default]
+    Running,
+    /// Nothing follows: the potential falls to 0.
+    Terminated,
+    /// Cut off: the value of the next state is bootstrapped.
+    Truncated,
+}
+
+/// A contribution and its age in steps.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredContribution {
+    /// Percentage points.
+    pub points: f64,
+    pub age: u32,
+}
+
+/// A non-empty slot as the reward sees it. Accuracies in percent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SeedView {
+    pub seed_id: String,
+    pub stage: SeedStage,
+    /// Steps in the stage, 1 at the first decision in it.
+    pub epochs_in_stage: u32,
+    /// Steps since germination, 1 at the first decision after it.
+    pub age: u32,
+    pub alpha: f64,
+    /// Trainable elements of module and gate.
+    pub params: u64,
+    pub accuracy_at_germination: f64,
+    pub contribution: Option<MeasuredContribution>,
+    /// Sum of the pairwise interactions, percentage points.
+    pub interaction_sum: f64,
+    /// Ramping down to be pruned: it earns nothing and still costs rent.
+    pub is_withering: bool,
+}
+
+impl SeedView {
+    /// A seed at a decision.
+    pub fn before_action(record: &SeedRecord) -> Self {
+        let contribution = record.contribution.value.zip(record.contribution.age);
+        Self {
+            seed_id: record.identity.seed_id.clone(),
+            stage: record.stage,
+            epochs_in_stage: record.epochs_in_stage,
+            age: record.age_epochs,
+            alpha: record.alpha.alpha(),
+            params: record.params(),
+            accuracy_at_germination: record.accuracy.initial,
+            contribution: contribution.map(|(points, age)| MeasuredContribution { points, age }),
+            interaction_sum: record.interactions.sum,
+            is_withering: record.is_withering(),
+        }
+    }
+
+    /// A seed after the step's tick, with the counter that the next decision will see.
+    pub fn after_tick(record: &SeedRecord) -> Self {
+        Self {
+            epochs_in_stage: record.epochs_in_stage + 1,
+            ..Self::before_action(record)
+        }
+    }
+
+    /// Growing: neither committed nor on its way out.
+    pub fn is_growing(&self) -> bool {
+        self.stage.is_live() && !self.is_withering
+    }
+
+    /// Percentage points, unless the measurement is too old.
+    pub fn fresh_contribution(&self, max_staleness: u32) -> Option<f64> {
+        let measured = self.contribution.filter(|measured| measured.age <= max_staleness)?;
+        Some(measured.points)
+    }
+}
+
+/// A slot before the action and after the tick; `None` where it is empty.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SlotStep {
+    pub before: Option<SeedView>,
+    pub after: Option<SeedView>,
+}
+
+/// Synergy of the seeds in two slots, percentage points.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SlotInteraction {
+    pub slots: (usize, usize),
+    pub points: f64,
+}
+
+/// One env's step, complete. What was not measured is `None`, never 0.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RewardInputs {
+    /// 1-based.
+    pub step: u32,
+    /// The last step of the episode.
+    pub is_final: bool,
+    pub status: EpisodeStatus,
+    /// What took effect; `Wait` after a refused command.
+    pub op: LifecycleOp,
+    /// The slot that the command named.
+    pub slot: Option<usize>,
+    /// The command that was refused.
+    pub rejected: Option<LifecycleOp>,
+    /// Percent, of the network as it is.
+    pub accuracy: f64,
+    /// Nats, of the network as it is.
+    pub loss: f64,
+    pub host_params: u64,
+    /// In slot order.
+    pub slots: SmallVec<[SlotStep; 4]>,
+    /// Pairs of growing seeds that were measured in this step.
+    pub interactions: Vec<SlotInteraction>,
+    /// What all growing seeds add together, percentage points, if measured in this step.
+    pub delta_cf: Option<f64>,
+    /// Accuracy of the committed seeds alone, after the action, percent.
+    pub committed_accuracy: Option<f64>,
+    /// Seeds that something other than the controller removed since the last reward.
+    pub auto_pruned: u32,
+}
+
+impl RewardInputs {
+    /// The acted slot's seed at the decision, if the command took effect there.
+    pub fn acted(&self) -> Option<&SeedView> {
+        match self.op {
+            LifecycleOp::Wait => None,
+            _ => self.slots.get(self.slot?)?.before.as_ref(),
+        }
+    }
+
+    /// Whether `op` took effect on slot `index`.
+    pub fn executed(&self, op: LifecycleOp, index: usize) -> bool {
+        self.op == op && self.slot == Some(index)
+    }
+
+    /// Seeds at the decision, with their slots.
+    pub fn before(&self) -> impl Iterator<Item = (usize, &SeedView)> {
+        let slots = self.slots.iter().enumerate();
+        slots.filter_map(|(index, slot)| Some((index, slot.before.as_ref()?)))
+    }
+
+    /// Seeds after the tick.
+    pub fn after(&self) -> impl Iterator<Item = &SeedView> {
+        self.slots.iter().filter_map(|slot| slot.after.as_ref())
+    }
+
+    /// Committed seeds after the tick.
+    pub fn fossils(&self) -> impl Iterator<Item = &SeedView> {
+        self.after().filter(|seed| seed.stage == SeedStage::Fossilized)
+    }
+
+    /// Every number but the loss, which only the loss family reads, must be one.
+    pub(super) fn check(&self) -> Result<(), RewardError> {
+        let seeds = self.slots.iter().flat_map(|slot| [&slot.before, &slot.after]).flatten();
+        let of_seeds = seeds.flat_map(|seed| {
+            [
+                ("a seed's alpha", Some(seed.alpha)),
+                ("a seed's accuracy at germination", Some(seed.accuracy_at_germination)),
+                ("a seed's interaction", Some(seed.interaction_sum)),
+                (
+                    "a seed's contribution",
+                    seed.contribution.map(|measured| measured.points),
+                ),
+            ]
+        });
+        let of_env = [
+            ("the accuracy", Some(self.accuracy)),
+            ("the joint improvement", self.delta_cf),
+            ("the committed accuracy", self.committed_accuracy),
+        ];
+        for (field, value) in of_env.into_iter().chain(of_seeds) {
+            finite(field, value.unwrap_or_default())?;
+        }
+        if (0.0..=100.0).contains(&self.accuracy) {
+            Ok(())
+        } else {
+            Err(RewardError::NotPercent(self.accuracy))
+        }
+    }
+}
+
+pub(super) fn finite(field: &'static str, value: f64) -> Result<f64, RewardError> {
+    if value.is_finite() {
+        Ok(value)
+    } else {
+        Err(RewardError::NonFiniteInput { field, value })
+    }
+}

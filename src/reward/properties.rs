@@ -1,0 +1,124 @@
+//! What holds for every reward, whatever happens to the seeds (spec 05 C21).
+
+use proptest::prelude::*;
+
+use super::fixtures::{Step, pay, seed, shaped_with};
+use super::*;
+use crate::scenario::*;
+use crate::seed::{LifecycleOp, SeedStage};
+
+fn configs() -> Vec<RewardConfig> {
+    vec![
+        RewardConfig::default(),
+        shaped_with(|config| config.fossil_attribution = FossilAttribution::Live),
+        shaped_with(|config| config.penalize_rejected = true),
+        RewardConfig::Contribution(ContributionMode::Simplified(SimplifiedReward::default())),
+        RewardConfig::Contribution(ContributionMode::Basic(BasicReward::default())),
+        RewardConfig::Contribution(ContributionMode::Sparse(SparseReward::default())),
+        RewardConfig::Loss(LossReward::default()),
+    ]
+}
+
+prop_compose! {
+    fn any_seed()(
+        stage in 2usize..10,
+        epochs_in_stage in 1u32..30,
+        age in 1u32..60,
+        alpha in 0.0f64..=1.0,
+        params in 0u64..2_000_000,
+        contribution in prop::option::of((-60.0f64..60.0, 0u32..3)),
+        interaction_sum in -20.0f64..20.0,
+        is_withering: bool,
+    ) -> SeedView {
+        SeedView {
+            age,
+            alpha,
+            params,
+            contribution: contribution.map(|(points, age)| MeasuredContribution { points, age }),
+            interaction_sum,
+            is_withering,
+            ..seed(SeedStage::ALL[stage], epochs_in_stage)
+        }
+    }
+}
+
+prop_compose! {
+    fn any_inputs()(
+        step in 1u32..150,
+        is_final: bool,
+        terminates: bool,
+        op in 0usize..6,
+        slot in 0usize..3,
+        is_rejected: bool,
+        accuracy in 0.0f64..=100.0,
+        loss in 0.0f64..20.0,
+        host_params in 17u64..1_000_000,
+        slots in prop::collection::vec((prop::option::of(any_seed()), prop::option::of(any_seed())), 3),
+        points in -9.0f64..9.0,
+        delta_cf in prop::option::of(-60.0f64..60.0),
+        auto_pruned in 0u32..3,
+    ) -> RewardInputs {
+        let op = LifecycleOp::ALL[op];
+        let builder = slots.into_iter().fold(Step::new(step).host(host_params), |step, (before, after)| {
+            step.slot(before, after)
+        });
+        let mut inputs = builder
+            .accuracy(accuracy)
+            .loss(loss)
+            .committed(accuracy / 2.0)
+            .interaction((0, 2), points)
+            .auto_pruned(auto_pruned)
+            .build();
+        inputs.delta_cf = delta_cf;
+        inputs.slot = Some(slot);
+        (inputs.op, inputs.rejected) = match is_rejected {
+            true => (LifecycleOp::Wait, Some(op)),
+            false => (op, None),
+        };
+        if is_final {
+            inputs.is_final = true;
+            inputs.status = match terminates {
+                true => EpisodeStatus::Terminated,
+                false => EpisodeStatus::Truncated,
+            };
+        }
+        inputs
+    }
+}
+
+/// Steps far enough apart that no chain of potentials binds them.
+fn spread(mut history: Vec<RewardInputs>) -> Vec<RewardInputs> {
+    for (inputs, step) in history.iter_mut().zip((1..).step_by(2)) {
+        inputs.step = step;
+    }
+    history
+}
+
+proptest! {
+    /// Spec 05 C21.
+    #[test]
+    fn every_reward_is_the_finite_sum_of_its_terms(inputs in any_inputs(), mode in 0usize..7) {
+        let breakdown = pay(&configs()[mode], &inputs, &mut RewardState::default());
+
+        let terms: f64 = Term::ALL.iter().map(|&term| breakdown.get(term)).sum();
+        let total = breakdown.total();
+        prop_assert!(total.is_finite());
+        prop_assert!((total - terms).abs() <= 1e-9 * (1.0 + total.abs()));
+        prop_assert!(breakdown.get(Term::Attribution).abs() <= 3.0 * 10.0);
+        prop_assert!(breakdown.get(Term::RatioPenalty) <= 0.0);
+        prop_assert!((0.0..=1.0).contains(&breakdown.shaping_share()));
+    }
+
+    /// Spec 05 C21.
+    #[test]
+    fn a_state_that_was_stored_goes_on_equally(history in prop::collection::vec(any_inputs(), 1..6), mode in 0usize..7) {
+        let config = &configs()[mode];
+        let (mut kept, mut stored) = (RewardState::default(), RewardState::default());
+        for inputs in &spread(history) {
+            let text = serde_json::to_string(&stored).unwrap();
+            stored = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!(pay(config, inputs, &mut kept), pay(config, inputs, &mut stored));
+        }
+        prop_assert_eq!(kept, stored);
+    }
+}

@@ -1,0 +1,264 @@
+//! The dense contribution mode: attribution, rent, and shaping of what the controller does (spec 05 §3.8-3.11, §4).
+
+use super::attribution::{SeedValue, live_fossils, ratio_penalty, regression_discount, value_seeds};
+use super::breakdown::{RewardBreakdown, Term};
+use super::costs;
+use super::inputs::{RewardInputs, SeedView};
+use super::state::RewardState;
+use crate::scenario::{FossilAttribution, ShapedReward};
+use crate::seed::{LifecycleOp, SeedStage};
+
+/// Reward of committing a seed whose joint improvement was never measured.
+const UNMEASURED_COMMIT: f64 = -1.0;
+/// Reward of committing one of a harmful coalition, and per percentage point of the harm, up to a limit.
+const HARMFUL_COMMIT: f64 = -0.5;
+const HARM_RATE: f64 = 0.2;
+const HARM_LIMIT: f64 = 1.0;
+/// Further, if it is worth much by itself: the coalition would hold the host to ransom.
+const RANSOM_COMMIT: f64 = -0.3;
+/// Penalty per percentage point of a pruned seed's contribution, and the limit in multiples of the base penalty.
+const PRUNE_CONTRIBUTION_RATE: f64 = 0.05;
+const PRUNE_PENALTY_LIMIT: f64 = 3.0;
+/// A warning starts at this and grows by that per step, up to a limit.
+const WARNING_BASE: f64 = 0.1;
+const WARNING_RATE: f64 = 0.05;
+const WARNING_LIMIT: f64 = 0.3;
+
+/// Pays one step but for the potential.
+pub(super) fn pay(
+    config: &ShapedReward,
+    gamma: f64,
+    inputs: &RewardInputs,
+    state: &mut RewardState,
+    out: &mut RewardBreakdown,
+) {
+    let delta_cf = state.delta_cf(inputs.step, config.max_staleness);
+    let values = value_seeds(config, inputs, delta_cf);
+    pay_fossils(config, inputs, state, out);
+    for value in &values {
+        out.pay(Term::Attribution, attribution(value, inputs, delta_cf));
+        out.pay(Term::RatioPenalty, ratio_penalty(config, value.contribution, delta_cf));
+        out.pay(Term::Synergy, synergy(config, value, inputs, delta_cf));
+        if let Some(Some(account)) = state.slots.get_mut(value.slot) {
+            account.remember(value.attribution);
+        }
+    }
+    pay_warnings(&values, inputs, out);
+    pay_costs(config, inputs, out);
+    match inputs.op {
+        LifecycleOp::Fossilize => pay_commit(config, gamma, inputs, delta_cf, state, out),
+        LifecycleOp::Prune => {
+            if let Some(seed) = inputs.acted() {
+                out.pay(Term::PruneShaping, prune_shaping(config, seed));
+            }
+        }
+        _ => {}
+    }
+    if inputs.is_final && !config.disable_terminal_reward {
+        out.pay(Term::TerminalAccuracy, config.terminal_acc_weight * inputs.accuracy);
+    }
+    explain(config, &values, inputs, delta_cf, state, out);
+}
+
+/// What a growing seed is paid in this step, by what was done to it.
+fn attribution(value: &SeedValue, inputs: &RewardInputs, delta_cf: Option<f64>) -> f64 {
+    if inputs.executed(LifecycleOp::Fossilize, value.slot) && delta_cf.is_some_and(|delta| delta < 0.0) {
+        0.0
+    } else if inputs.executed(LifecycleOp::Prune, value.slot) {
+        // You lose what you destroy; that a seed did harm earns nothing when it goes.
+        -value.attribution.max(0.0)
+    } else {
+        value.attribution
+    }
+}
+
+/// Committed seeds: those of earlier steps, as the one of this step is still paid as a growing one.
+fn pay_fossils(config: &ShapedReward, inputs: &RewardInputs, state: &RewardState, out: &mut RewardBreakdown) {
+    let paid = match config.fossil_attribution {
+        FossilAttribution::Frozen => state.frozen_sum(),
+        FossilAttribution::Live => live_fossils(config, inputs),
+        FossilAttribution::None => 0.0,
+    };
+    out.pay(Term::FossilAttribution, paid);
+}
+
+fn synergy(config: &ShapedReward, value: &SeedValue, inputs: &RewardInputs, delta_cf: Option<f64>) -> f64 {
+    let interaction = inputs.slots[value.slot]
+        .before
+        .as_ref()
+        .map_or(0.0, |seed| seed.interaction_sum);
+    let helps = value.attribution > 0.0 && delta_cf.is_none_or(|delta| delta >= 0.0);
+    if helps && interaction > 0.0 {
+        config.synergy_weight * (config.synergy_gain * interaction).tanh()
+    } else {
+        0.0
+    }
+}
+
+/// Against letting harmful seeds blend on, and against holding good ones for ever.
+fn pay_warnings(values: &[SeedValue], inputs: &RewardInputs, out: &mut RewardBreakdown) {
+    let decides_a_seed = matches!(inputs.op, LifecycleOp::Fossilize | LifecycleOp::Prune);
+    for value in values {
+        let Some(seed) = &inputs.slots[value.slot].before else {
+            continue;
+        };
+        let n = f64::from(seed.epochs_in_stage);
+        match seed.stage {
+            SeedStage::Blending if value.contribution < 0.0 => {
+                let grown = (WARNING_RATE * n).min(WARNING_LIMIT);
+                out.pay(Term::BlendingWarning, -WARNING_BASE - grown);
+            }
+            SeedStage::Holding if n >= 2.0 && value.attribution > 0.0 && !decides_a_seed => {
+                let warning = WARNING_BASE + WARNING_RATE * (n - 2.0);
+                out.pay(Term::HoldingWarning, -warning.min(WARNING_LIMIT));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn pay_costs(config: &ShapedReward, inputs: &RewardInputs, out: &mut RewardBreakdown) {
+    let effective = costs::effective_params(inputs.after(), inputs.host_params, config.base_slot_rent_ratio);
+    out.context.effective_params = Some(effective);
+    out.pay(Term::ComputeRent, costs::compute_rent(config, inputs, effective));
+    out.pay(Term::OccupancyRent, costs::occupancy_rent(config, inputs));
+    out.pay(Term::FossilRent, costs::fossil_rent(config, inputs));
+    out.pay(Term::AlphaShock, costs::alpha_shock(config, inputs));
+    out.pay(Term::Intervention, costs::intervention(config, inputs));
+    out.pay(Term::Rejected, costs::rejected(config, inputs));
+    let auto_pruned = f64::from(inputs.auto_pruned);
+    out.pay(Term::AutoPrune, config.auto_prune_penalty * auto_pruned);
+}
+
+/// A seed was committed: bonus or fine, credit of those who helped it, and what it earns from now on.
+fn pay_commit(
+    config: &ShapedReward,
+    gamma: f64,
+    inputs: &RewardInputs,
+    delta_cf: Option<f64>,
+    state: &mut RewardState,
+    out: &mut RewardBreakdown,
+) {
+    let (Some(seed), Some(slot)) = (inputs.acted(), inputs.slot) else {
+        return;
+    };
+    let contribution = seed.fresh_contribution(config.max_staleness);
+    let (shaping, completion) = commit_shaping(config, seed, contribution, delta_cf);
+    out.pay(Term::FossilizeShaping, shaping);
+    out.pay(Term::CompletionBonus, completion);
+    if let Some(points) = contribution.filter(|points| *points > 0.0) {
+        out.pay(
+            Term::Hindsight,
+            hindsight(config, gamma, inputs.step, seed, points, state),
+        );
+    }
+    state.scaffolds.retain(|pair| pair.beneficiary != seed.seed_id);
+    if let Some(Some(account)) = state.slots.get_mut(slot) {
+        let least = account.recent.iter().copied().reduce(f64::min);
+        let is_harmful = delta_cf.is_some_and(|delta| delta < 0.0);
+        account.frozen = Some(least.filter(|_| !is_harmful).unwrap_or(0.0).max(0.0));
+    }
+}
+
+/// Share of the bonus that a seed has earned by being held; all of it from `full` steps on.
+pub(super) fn legitimacy(epochs_in_stage: u32, full: u32) -> f64 {
+    if epochs_in_stage >= full {
+        1.0
+    } else {
+        f64::from(epochs_in_stage) / f64::from(full)
+    }
+}
+
+/// `(fossilize_shaping, completion_bonus)` of committing `seed`.
+fn commit_shaping(
+    config: &ShapedReward,
+    seed: &SeedView,
+    contribution: Option<f64>,
+    delta_cf: Option<f64>,
+) -> (f64, f64) {
+    let Some(delta) = delta_cf else {
+        return (UNMEASURED_COMMIT, 0.0);
+    };
+    if delta < 0.0 {
+        let is_ransom = contribution.is_some_and(|points| points > config.ransomware_contribution)
+            && delta < config.ransomware_improvement;
+        let ransom = if is_ransom { RANSOM_COMMIT } else { 0.0 };
+        return (HARMFUL_COMMIT - (HARM_RATE * -delta).min(HARM_LIMIT) + ransom, 0.0);
+    }
+    match contribution {
+        Some(points) if points >= config.min_fossilize_contribution => {
+            let legitimacy = legitimacy(seed.epochs_in_stage, config.min_holding_epochs);
+            let bonus = config.fossilize_base_bonus + config.fossilize_contribution_scale * points;
+            let completion = match config.disable_terminal_reward {
+                true => 0.0,
+                false => config.fossilize_terminal_scale * config.fossilize_quality_ceiling.recip().tanh(),
+            };
+            (bonus * legitimacy, completion * legitimacy)
+        }
+        _ => (config.fossilize_noncontributing_penalty, 0.0),
+    }
+}
+
+/// Credit for the seeds that helped a committed one to grow, fading with the steps since.
+fn hindsight(
+    config: &ShapedReward,
+    gamma: f64,
+    step: u32,
+    seed: &SeedView,
+    contribution: f64,
+    state: &RewardState,
+) -> f64 {
+    let credit: f64 = state
+        .scaffolds
+        .iter()
+        .filter(|pair| pair.beneficiary == seed.seed_id)
+        .map(|pair| {
+            let help = (config.hindsight_gain * pair.boost * contribution).tanh();
+            let delay = f64::from(step.saturating_sub(pair.last_step));
+            config.hindsight_weight * help * gamma.powf(delay)
+        })
+        .sum();
+    credit.min(config.hindsight_cap)
+}
+
+/// Reward of removing `seed`; the first rule that applies.
+fn prune_shaping(config: &ShapedReward, seed: &SeedView) -> f64 {
+    let contribution = seed.fresh_contribution(config.max_staleness);
+    if seed.age < config.min_prune_age {
+        return config.prune_good_seed_penalty * f64::from(config.min_prune_age - seed.age);
+    }
+    match contribution {
+        None if seed.age < config.early_prune_threshold => config.early_prune_penalty,
+        None => 0.0,
+        Some(points) if points < config.prune_hurting_threshold => {
+            if seed.age < config.min_prune_bonus_age {
+                config.early_prune_penalty
+            } else {
+                config.prune_hurting_bonus
+            }
+        }
+        Some(points) if points < 0.0 => config.prune_acceptable_bonus,
+        Some(points) => {
+            let base = config.prune_good_seed_penalty;
+            (base - PRUNE_CONTRIBUTION_RATE * points).max(PRUNE_PENALTY_LIMIT * base)
+        }
+    }
+}
+
+fn explain(
+    config: &ShapedReward,
+    values: &[SeedValue],
+    inputs: &RewardInputs,
+    delta_cf: Option<f64>,
+    state: &RewardState,
+    out: &mut RewardBreakdown,
+) {
+    let acted = inputs.slot.filter(|_| inputs.op != LifecycleOp::Wait);
+    let value = values.iter().find(|value| Some(value.slot) == acted);
+    out.context.delta_cf = delta_cf;
+    out.context.regression_discount = Some(regression_discount(delta_cf, config.attribution_sigmoid_steepness));
+    out.context.contribution = value.map(|value| value.contribution);
+    out.context.progress = value.map(|value| value.progress);
+    out.context.timing_discount = value.map(|value| value.timing);
+    out.context.frozen_sum = Some(state.frozen_sum());
+}

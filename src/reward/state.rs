@@ -1,0 +1,165 @@
+//! What a reward remembers between the steps of an episode (spec 05 §8): plain data, reset with the episode.
+
+use bevy_ecs::prelude::*;
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+use super::inputs::{RewardError, RewardInputs};
+
+/// Attributions that a commit is judged by.
+const REMEMBERED: usize = 3;
+
+/// The account of the seed in one slot.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SlotAccount {
+    pub seed_id: String,
+    /// The last attributions, oldest first.
+    pub recent: SmallVec<[f64; REMEMBERED]>,
+    /// What the seed earns per step since its commit.
+    pub frozen: Option<f64>,
+}
+
+impl SlotAccount {
+    pub fn remember(&mut self, attribution: f64) {
+        if self.recent.len() == REMEMBERED {
+            self.recent.remove(0);
+        }
+        self.recent.push(attribution);
+    }
+}
+
+/// How one seed helped another while both grew.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scaffold {
+    pub scaffold: String,
+    pub beneficiary: String,
+    /// The largest synergy so far, percentage points.
+    pub boost: f64,
+    /// The last step with any.
+    pub last_step: u32,
+}
+
+/// An env's accounts. `Default` is the state at the start of an episode.
+#[derive(Component, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RewardState {
+    /// In slot order; `None` where no seed lives.
+    pub(super) slots: SmallVec<[Option<SlotAccount>; 4]>,
+    pub(super) scaffolds: Vec<Scaffold>,
+    /// Commits whose contribution reached the minimum.
+    pub(super) contributing: u32,
+    /// Accuracy of the first step, percent.
+    pub(super) first_accuracy: Option<f64>,
+    /// Nats, of the last step.
+    pub(super) previous_loss: Option<f64>,
+    /// The last joint improvement and its step.
+    delta_cf: Option<(u32, f64)>,
+    /// The last step and the potential in which it left the env.
+    potential: Option<(u32, f64)>,
+}
+
+impl RewardState {
+    /// Commits of this episode whose contribution reached the minimum.
+    pub fn contributing(&self) -> u32 {
+        self.contributing
+    }
+
+    /// What frozen attributions pay per step.
+    pub fn frozen_sum(&self) -> f64 {
+        self.slots.iter().flatten().filter_map(|account| account.frozen).sum()
+    }
+
+    /// Brings the accounts in line with the seeds at the decision.
+    pub(super) fn open_step(&mut self, inputs: &RewardInputs) -> Result<(), RewardError> {
+        self.slots.resize(inputs.slots.len(), None);
+        self.first_accuracy.get_or_insert(inputs.accuracy);
+        if let Some(delta) = inputs.delta_cf {
+            self.delta_cf = Some((inputs.step, delta));
+        }
+        for (index, (account, slot)) in self.slots.iter_mut().zip(&inputs.slots).enumerate() {
+            let Some(seed) = slot.before.as_ref().filter(|seed| seed.stage.is_occupied()) else {
+                *account = None;
+                continue;
+            };
+            let account = account.get_or_insert_with(|| SlotAccount {
+                seed_id: seed.seed_id.clone(),
+                ..SlotAccount::default()
+            });
+            if account.seed_id != seed.seed_id {
+                return Err(RewardError::LedgerIdMismatch {
+                    slot: index,
+                    kept: account.seed_id.clone(),
+                    found: seed.seed_id.clone(),
+                });
+            }
+        }
+        self.note_synergies(inputs);
+        Ok(())
+    }
+
+    /// Closes the accounts of seeds that the step removed.
+    pub(super) fn close_step(&mut self, inputs: &RewardInputs) {
+        for (account, slot) in self.slots.iter_mut().zip(&inputs.slots) {
+            if !slot.after.as_ref().is_some_and(|seed| seed.stage.is_occupied()) {
+                *account = None;
+            }
+        }
+        let slots = &self.slots;
+        let lives = |seed_id: &str| slots.iter().flatten().any(|account| account.seed_id == seed_id);
+        self.scaffolds
+            .retain(|pair| lives(&pair.scaffold) && lives(&pair.beneficiary));
+        self.previous_loss = Some(inputs.loss);
+    }
+
+    /// The joint improvement, if it was measured at most `max_staleness` steps ago.
+    pub(super) fn delta_cf(&self, step: u32, max_staleness: u32) -> Option<f64> {
+        let (measured, delta) = self.delta_cf?;
+        (step.saturating_sub(measured) <= max_staleness).then_some(delta)
+    }
+
+    /// Stores the potential after a step. Shaping telescopes only if the next step starts from the very same number;
+    /// seeds that others than the controller removed in between, and skipped steps, break the chain.
+    pub(super) fn chain_potential(&mut self, inputs: &RewardInputs, before: f64, after: f64) {
+        if let Some((step, left)) = self.potential {
+            let is_broken = step + 1 != inputs.step || inputs.auto_pruned > 0;
+            debug_assert!(
+                is_broken || left == before,
+                "step {step} left the potential at {left}, the next one starts at {before}"
+            );
+        }
+        self.potential = Some((inputs.step, after));
+    }
+
+    /// Both seeds of a synergetic pair may later be credited for the other's success.
+    fn note_synergies(&mut self, inputs: &RewardInputs) {
+        let name = |slot: usize| Some(inputs.slots.get(slot)?.before.as_ref()?.seed_id.clone());
+        for pair in inputs.interactions.iter().filter(|pair| pair.points > 0.0) {
+            let (Some(a), Some(b)) = (name(pair.slots.0), name(pair.slots.1)) else {
+                continue;
+            };
+            self.note_synergy(a.clone(), b.clone(), pair.points, inputs.step);
+            self.note_synergy(b, a, pair.points, inputs.step);
+        }
+    }
+
+    fn note_synergy(&mut self, scaffold: String, beneficiary: String, points: f64, step: u32) {
+        let known = self
+            .scaffolds
+            .iter_mut()
+            .find(|pair| pair.scaffold == scaffold && pair.beneficiary == beneficiary);
+        match known {
+            Some(pair) => {
+                pair.boost = pair.boost.max(points);
+                pair.last_step = step;
+            }
+            None => self.scaffolds.push(Scaffold {
+                scaffold,
+                beneficiary,
+                boost: points,
+                last_step: step,
+            }),
+        }
+    }
+}
