@@ -128,7 +128,9 @@ pub enum Work {
     TrackSeeds,
     UpdateSignals,
     ReportSlots,
+    BuildObservations,
     BuildMasks,
+    NormaliseObservations,
     Decide,
     ExecuteAction,
     AdvanceLifecycle,
@@ -184,7 +186,10 @@ const ASSESS: Table = &[(
     ],
 )];
 const DECIDE: Table = &[
-    (EngineSet::Observe, &[Work::BuildMasks]),
+    (
+        EngineSet::Observe,
+        &[Work::BuildObservations, Work::BuildMasks, Work::NormaliseObservations],
+    ),
     (EngineSet::Decide, &[Work::Decide]),
 ];
 const ACT: Table = &[

@@ -27,6 +27,8 @@ pub struct Catalog {
     pub hosts: Vec<Entry>,
     pub blueprints: Vec<BlueprintEntry>,
     pub controllers: Vec<Entry>,
+    /// Networks of the learned controller.
+    pub nets: Vec<Entry>,
 }
 
 impl Default for Catalog {
@@ -48,6 +50,7 @@ impl Default for Catalog {
                 })
                 .collect(),
             controllers: entries(&[
+                ("actor_critic", "a recurrent network, trained while the run goes on"),
                 (
                     "heuristic",
                     "rules: germinate on a plateau, commit what contributes, prune what fails",
@@ -55,6 +58,14 @@ impl Default for Catalog {
                 ("wait", "never does anything: the host alone, or a fixed topology"),
                 ("random", "a uniformly random legal command per step"),
                 ("schedule", "the commands listed in policy.schedule"),
+            ]),
+            nets: entries(&[
+                ("lstm", "residual LSTM layers"),
+                ("gru", "residual GRU layers"),
+                (
+                    "mlp",
+                    "two residual blocks, no memory beyond policy.net_cfg.frame_stack",
+                ),
             ]),
         }
     }
