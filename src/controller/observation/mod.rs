@@ -8,6 +8,8 @@ mod features;
 mod normaliser;
 mod schema;
 mod systems;
+#[cfg(test)]
+mod tests;
 
 use bevy_ecs::component::Component;
 use smallvec::SmallVec;

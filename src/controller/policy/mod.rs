@@ -6,17 +6,25 @@
 
 mod actor_critic;
 mod controller;
+#[cfg(test)]
+mod controller_tests;
 mod cores;
 mod distribution;
 mod evaluate;
+#[cfg(test)]
+mod fixtures;
 mod layers;
 mod layout;
 mod network;
+#[cfg(test)]
+mod network_tests;
 mod parameters;
 mod recurrent;
 mod rollout;
 mod sample;
 mod storage;
+#[cfg(test)]
+mod storage_tests;
 
 pub use actor_critic::*;
 pub use controller::*;
