@@ -86,7 +86,8 @@ impl RecurrentCore {
         for (index, layer) in self.layers.iter().enumerate() {
             let initial: Vec<Tensor> = state.0.iter().map(|s| s.narrow(0, index as i64, 1)).collect();
             let (y, after) = layer.run(self.cell, &x, &initial, packing);
-            x = x + layer.norm.forward(&y);
+            // Not in place: the first `x` is the caller's, and the graph still reads the others.
+            x = layer.norm.forward(&y) + &x;
             for (layers, after) in finals.iter_mut().zip(after) {
                 layers.push(after);
             }

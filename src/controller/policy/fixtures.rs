@@ -20,7 +20,7 @@ pub const BLUEPRINTS: usize = 8;
 pub fn small() -> NetConfig {
     NetConfig {
         feature_dim: 24,
-        hidden_dim: 16,
+        hidden_dim: 32,
         ..Default::default()
     }
 }

@@ -79,7 +79,8 @@ impl Stack {
         }
     }
 
-    fn next_name(&self) -> String {
+    /// The name of a layer that comes next.
+    pub fn next_name(&self) -> String {
         format!("{}.{}", self.name, self.layers.len())
     }
 
@@ -106,14 +107,6 @@ impl Stack {
             self.layers.push(Layer::Dropout(probability));
         }
         self
-    }
-
-    /// The last layer, if it is linear.
-    pub fn output(&self) -> Option<&Linear> {
-        match self.layers.last() {
-            Some(Layer::Linear(linear)) => Some(linear),
-            _ => None,
-        }
     }
 
     pub fn forward(&self, x: &Tensor) -> Tensor {

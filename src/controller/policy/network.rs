@@ -38,8 +38,9 @@ pub struct Network {
     core: Core,
     /// By head, in the order of the logits' columns.
     heads: Vec<Stack>,
+    /// All of the value head but its last layer, which value normalisation rewrites.
     value: Stack,
-    value_output: ValueOutput,
+    value_output: Linear,
     contribution: Option<Stack>,
 }
 
@@ -90,13 +91,8 @@ impl Network {
         };
         let heads = action_heads(&spec, hidden, &mut params);
         let value = value_stack(hidden, &mut params);
-        let value_output = {
-            let (weight, bias) = match value.output() {
-                Some(output) => (output.weight.shallow_clone(), output.bias.shallow_clone()),
-                None => unreachable!("a value stack ends in a linear layer"),
-            };
-            ValueOutput { weight, bias }
-        };
+        let last = [hidden / 8, 1];
+        let value_output = Linear::new(&mut params, ParamGroup::Critic, &value.next_name(), last, VALUE_GAIN);
         let contribution = config
             .contribution_head
             .then(|| contribution_stack(&spec, hidden, &mut params));
@@ -133,6 +129,10 @@ impl Network {
     fn logits(&self, core: &Tensor) -> Tensor {
         let heads: Vec<Tensor> = self.heads.iter().map(|head| head.forward(core)).collect();
         Tensor::cat(&heads, -1)
+    }
+
+    fn value(&self, core: &Tensor) -> Tensor {
+        self.value_output.forward(&self.value.forward(core)).squeeze_dim(-1)
     }
 
     /// Frames before the current one that are kept as state.
@@ -182,7 +182,7 @@ impl ActorCritic for Network {
         };
         StepOutput {
             logits: self.logits(&core),
-            value: self.value.forward(&core).squeeze_dim(-1),
+            value: self.value(&core),
             state,
         }
     }
@@ -211,7 +211,7 @@ impl ActorCritic for Network {
         });
         SequenceOutput {
             logits: self.logits(&core),
-            value: self.value.forward(&core).squeeze_dim(-1),
+            value: self.value(&core),
             contributions,
             state: state.detach(),
         }
@@ -273,7 +273,6 @@ fn value_stack(hidden: i64, params: &mut PolicyParams) -> Stack {
         .relu()
         .linear(params, hidden / 8, HIDDEN_GAIN)
         .relu()
-        .linear(params, 1, VALUE_GAIN)
 }
 
 fn contribution_stack(spec: &NetSpec, hidden: i64, params: &mut PolicyParams) -> Stack {

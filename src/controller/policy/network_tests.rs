@@ -157,8 +157,8 @@ fn an_lstm_starts_to_remember_by_its_forget_gate_alone() {
         let config = NetConfig { layers, ..small() };
         let net = network("lstm", config, 1);
         let bias = values(&param(&*net, "core.0.lstm.bias_ih"));
-        assert!(bias[16..32].iter().all(|value| (value - forget).abs() < 1e-6));
-        assert!(bias[..16].iter().chain(&bias[32..]).all(|&value| value == 0.0));
+        assert!(bias[32..64].iter().all(|value| (value - forget).abs() < 1e-6));
+        assert!(bias[..32].iter().chain(&bias[64..]).all(|&value| value == 0.0));
         assert!(
             values(&param(&*net, "core.0.lstm.bias_hh"))
                 .iter()
