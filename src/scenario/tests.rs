@@ -204,3 +204,27 @@ fn a_task_takes_its_preset_s_values_unless_the_scenario_says_otherwise() {
     let slots: Vec<_> = loaded.slots.iter().map(|slot| slot.to_string()).collect();
     assert_eq!(slots, ["r0c0", "r0c2"]);
 }
+
+#[test]
+fn a_policy_preset_lies_under_the_file_and_a_training_preset_may_choose_it() {
+    let policy = |text: &str, overrides: &[Override]| {
+        let input = Input {
+            label: "x.ron",
+            text,
+            overrides,
+        };
+        load(&input, &Catalog::default()).expect("sound").scenario.policy
+    };
+    let digits = policy("(preset: \"digits\")", &[]);
+    assert_eq!((digits.net_cfg.feature_dim, digits.net_cfg.hidden_dim), (128, 128));
+
+    let classic = [Override::flag("--set", "policy.preset", "classic")];
+    let mixed = policy("(preset: \"digits\", policy: (floor: (op: 0.2)))", &classic);
+    assert_eq!(mixed.net_cfg.hidden_dim, 512, "the stronger choice replaces the weaker");
+    assert_eq!(mixed.net_cfg.head_conditioning, HeadConditioning::Shared);
+    assert_eq!(
+        (mixed.floor.mode, mixed.floor.op, mixed.floor.tempo),
+        (FloorMode::Clamp, 0.2, 0.12)
+    );
+    assert!(!mixed.masks.mask_structural_gates);
+}
