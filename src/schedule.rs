@@ -161,7 +161,9 @@ pub enum Work {
     TrackSeeds,
     UpdateSignals,
     ReportSlots,
+    BuildObservations,
     BuildMasks,
+    NormaliseObservations,
     Decide,
     CaptureRewardInputs,
     ExecuteAction,
@@ -248,7 +250,10 @@ const ASSESS: Table = &[
     ),
 ];
 const DECIDE: Table = &[
-    (EngineSet::Observe, &[Work::BuildMasks]),
+    (
+        EngineSet::Observe,
+        &[Work::BuildObservations, Work::BuildMasks, Work::NormaliseObservations],
+    ),
     (EngineSet::Decide, &[Work::Decide]),
 ];
 const ACT: Table = &[

@@ -6,8 +6,8 @@ use std::process::Command;
 use serde_json::Value;
 use simic_engine::telemetry::strip_volatile;
 
-/// Plays a short quickstart into `out` and returns its run directory.
-fn play(out: &Path, threads: usize, seed: u64) -> PathBuf {
+/// Plays a short quickstart into `out`, some fields of it set anew, and returns its run directory.
+fn play(out: &Path, threads: usize, seed: u64, set: &[&str]) -> PathBuf {
     let output = Command::new(env!("CARGO_BIN_EXE_simic-engine"))
         .args([
             "run",
@@ -27,6 +27,7 @@ fn play(out: &Path, threads: usize, seed: u64) -> PathBuf {
             "--seed",
             &seed.to_string(),
         ])
+        .args(set.iter().flat_map(|set| ["--set", set]))
         .arg("--out")
         .arg(out)
         .output()
@@ -52,10 +53,10 @@ fn kinds(events: &[Value], kind: &str) -> usize {
 fn events_do_not_depend_on_threads_or_on_the_moment() {
     let folder = tempfile::tempdir().expect("a temporary folder");
 
-    let one = events(&play(&folder.path().join("one"), 1, 42));
-    let two = events(&play(&folder.path().join("two"), 2, 42));
-    let again = events(&play(&folder.path().join("again"), 2, 42));
-    let other = events(&play(&folder.path().join("other"), 2, 43));
+    let one = events(&play(&folder.path().join("one"), 1, 42, &[]));
+    let two = events(&play(&folder.path().join("two"), 2, 42, &[]));
+    let again = events(&play(&folder.path().join("again"), 2, 42, &[]));
+    let other = events(&play(&folder.path().join("other"), 2, 43, &[]));
 
     assert_eq!(one, two);
     assert_eq!(two, again);
@@ -66,4 +67,19 @@ fn events_do_not_depend_on_threads_or_on_the_moment() {
     assert!(kinds(&one, "counterfactual_matrix") > 0);
     assert_eq!(kinds(&one, "episode_finished"), 3);
     assert_eq!(kinds(&one, "baseline_measured"), 1);
+}
+
+/// Spec 03 Check 18: the network's draws depend on seed, round, step and env alone.
+#[test]
+fn a_policy_network_decides_the_same_whatever_the_threads() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let set = ["policy.controller=actor_critic", "policy.preset=lstm_small"];
+
+    let one = events(&play(&folder.path().join("one"), 1, 42, &set));
+    let two = events(&play(&folder.path().join("two"), 2, 42, &set));
+    let other = events(&play(&folder.path().join("other"), 2, 43, &set));
+
+    assert_eq!(one, two);
+    assert_ne!(one, other);
+    assert!(kinds(&one, "seed_germinated") > 0);
 }

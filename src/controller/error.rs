@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::action::Head;
 use crate::seed::LifecycleOp;
+use crate::torch::TorchError;
 
 /// Where in the run an error arose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +48,37 @@ pub enum PolicyError {
     },
     #[error("no controller is called `{name}`; there are: {}", .available.join(", "))]
     UnknownController { name: String, available: Vec<String> },
-    #[error("a controller called `{name}` is already registered")]
-    DuplicateRegistration { name: String },
+    #[error("no network is called `{name}`; there are: {}", .available.join(", "))]
+    UnknownNet { name: String, available: Vec<String> },
+    #[error("a {kind} called `{name}` is already registered")]
+    DuplicateRegistration { kind: &'static str, name: String },
+    #[error("{at}: the observation's feature {index}, {feature}, is not finite")]
+    NonFiniteFeature {
+        at: DecisionPoint,
+        index: usize,
+        feature: String,
+    },
+    #[error("the rollout's observations have no finite mean or variance; their statistics stay as they were")]
+    NonFiniteStatistics,
+    #[error("{at}: the controller needs an observation, and none was made")]
+    NoObservation { at: DecisionPoint },
+    /// The weights have diverged; `None` is the value head.
+    #[error("{at}: the policy's {} is not finite", .head.map_or("value".to_string(), |head| format!("logit of {head}")))]
+    PolicyNonFinite { at: DecisionPoint, head: Option<Head> },
+    #[error("{count} stored steps hold an action that their masks forbid")]
+    MaskedActionEvaluated { count: u64 },
+    #[error("{what}: expected {expected:?}, found {found:?}")]
+    ShapeMismatch {
+        what: &'static str,
+        expected: Vec<i64>,
+        found: Vec<i64>,
+    },
+    #[error("the policy in {folder} does not fit this run:{}", .diffs.iter().map(|diff| format!("\n  {diff}")).collect::<String>())]
+    IncompatiblePolicy { folder: String, diffs: Vec<String> },
+    #[error("{path}: {why}")]
+    Storage { path: String, why: String },
+    #[error(transparent)]
+    Torch(#[from] TorchError),
     #[error("`{path}`: {why}")]
     InvalidConfig { path: String, why: String },
 }

@@ -1,6 +1,9 @@
 //! Reports, limits and masks for the tests of this folder.
 
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
+use tch::Device;
 
 use super::*;
 use crate::scenario::{AutoForward, LifecycleConfig, MaskConfig, PolicyConfig};
@@ -8,6 +11,7 @@ use crate::seed::{
     AlphaAlgorithm, AlphaCurve, AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GerminationStyle, Limits,
     SeedStage, SlotId, SlotSet, Tempo,
 };
+use crate::torch::HostSyncCounter;
 
 pub const AT: DecisionPoint = DecisionPoint {
     env: 3,
@@ -188,6 +192,8 @@ pub struct Ground {
     pub lifecycle: LifecycleConfig,
     pub slots: Vec<SlotId>,
     pub max_steps: u32,
+    pub nets: NetRegistry,
+    pub features: ObservationFeatures,
 }
 
 impl Default for Ground {
@@ -197,6 +203,8 @@ impl Default for Ground {
             lifecycle: LifecycleConfig::default(),
             slots: (0..3).map(|col| SlotId::new(0, col)).collect(),
             max_steps: 150,
+            nets: NetRegistry::default(),
+            features: ObservationFeatures::default(),
         }
     }
 }
@@ -212,6 +220,11 @@ impl Ground {
             max_steps: self.max_steps,
             seed: 42,
             group: 0,
+            rows: 8,
+            device: Device::Cpu,
+            nets: &self.nets,
+            features: &self.features,
+            folder: None,
         }
     }
 }
@@ -244,6 +257,7 @@ impl Scene {
             },
             reports: &self.reports,
             signals: &self.signals,
+            observation: None,
         }
     }
 
@@ -260,5 +274,11 @@ impl Scene {
 }
 
 pub fn view_of<'a>(step: u32, envs: &'a [EnvView<'a>]) -> DecisionView<'a> {
-    DecisionView { round: 0, step, envs }
+    static READS: LazyLock<HostSyncCounter> = LazyLock::new(HostSyncCounter::default);
+    DecisionView {
+        round: 0,
+        step,
+        envs,
+        reads: &READS,
+    }
 }

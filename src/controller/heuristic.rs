@@ -5,7 +5,11 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
+use super::saved::{load_controller, save_controller};
 use super::{BuildContext, Controller, Decision, DecisionView, EnvRow, EnvView, MaskSet, PolicyError};
 use crate::scenario::{GateMode, HeuristicConfig};
 use crate::seed::{
@@ -38,7 +42,8 @@ struct Rules {
 }
 
 /// What the rules remember of one env's episode.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct HeuristicState {
     /// Position in the rotation; grows without bound.
     rotation_index: usize,
@@ -102,6 +107,15 @@ impl Controller for HeuristicController {
                 self.rules.decide(state, view.step, env, masks)
             })
             .collect())
+    }
+
+    fn save(&self, folder: &Path) -> Result<(), PolicyError> {
+        save_controller(folder, self.name(), None, &self.states)
+    }
+
+    fn load(&mut self, folder: &Path) -> Result<(), PolicyError> {
+        self.states = load_controller(folder, self.name(), None)?;
+        Ok(())
     }
 }
 

@@ -15,8 +15,11 @@ mod heuristic;
 mod mask_properties;
 mod masks;
 mod moments;
+mod observation;
+mod policy;
 mod random;
 mod registry;
+mod saved;
 mod schedule;
 mod signals;
 mod systems;
@@ -29,8 +32,11 @@ pub use error::*;
 pub use heuristic::*;
 pub use masks::*;
 pub use moments::*;
+pub use observation::*;
+pub use policy::*;
 pub use random::*;
 pub use registry::*;
+pub use saved::*;
 pub use schedule::*;
 pub use signals::*;
 pub use systems::*;
@@ -38,8 +44,10 @@ pub use trainable::*;
 pub use wait::*;
 
 use std::borrow::Cow;
+use std::path::Path;
 
 use crate::seed::{LifecycleCommand, SeedReport};
+use crate::torch::HostSyncCounter;
 
 /// An env of a controller's policy group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +66,8 @@ pub struct EnvView<'a> {
     /// In slot order; `None` is an empty slot.
     pub reports: &'a [Option<SeedReport>],
     pub signals: &'a TrainingSignals,
+    /// `None` unless the controller asks for it by [`Controller::needs`].
+    pub observation: Option<&'a Observation>,
 }
 
 /// All envs of a policy group that decide in this step. Masks come beside it, one set per env, in the same order.
@@ -68,6 +78,8 @@ pub struct DecisionView<'a> {
     /// 1-based.
     pub step: u32,
     pub envs: &'a [EnvView<'a>],
+    /// Counts what is read from a device.
+    pub reads: &'a HostSyncCounter,
 }
 
 impl DecisionView<'_> {
@@ -91,6 +103,15 @@ pub struct Decision {
     pub forced: bool,
     /// A few words for telemetry.
     pub reason: Cow<'static, str>,
+    /// Probabilities and value of a learned controller; `None` for any other.
+    pub sample: Option<Sample>,
+}
+
+/// What a controller wants to see beyond reports, signals and masks, which are always there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Observations and blueprint indices of every env.
+    pub observation: bool,
 }
 
 impl Decision {
@@ -100,6 +121,7 @@ impl Decision {
             indices: indices_of(&command, masks.lowest_slot()),
             forced: masks.is_forced(),
             reason: reason.into(),
+            sample: None,
         }
     }
 }
@@ -154,6 +176,11 @@ pub trait Controller: Send {
         None
     }
 
+    /// What it wants to see; asked once, when it has been built.
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
     /// The envs start an episode: forget what belongs to the last one.
     fn begin_episode(&mut self, _rows: &[EnvRow]) {}
 
@@ -171,6 +198,36 @@ pub trait Controller: Send {
     /// Whatever keeps the controller from deciding; the run stops.
     fn decide(&mut self, view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError>;
 
+    /// Estimated return of each env of the view from here on, in normalised units, without taking a step: what a
+    /// truncated episode is credited with. `None` for a controller without a value.
+    ///
+    /// # Errors
+    /// As [`decide`](Self::decide).
+    fn value(&mut self, _view: &DecisionView) -> Result<Option<Vec<f32>>, PolicyError> {
+        Ok(None)
+    }
+
     /// The envs' episodes are over.
     fn end_episode(&mut self, _rows: &[EnvRow]) {}
+
+    /// The policy that a learner may improve; `None` for a controller that does not learn.
+    fn learned(&mut self) -> Option<&mut ActorCriticController> {
+        None
+    }
+
+    /// Writes what another run needs to go on as this controller into `folder`, which appears whole or not at all.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    fn save(&self, folder: &Path) -> Result<(), PolicyError> {
+        save_controller(folder, self.name(), self.fingerprint(), &())
+    }
+
+    /// Goes on as the controller that was saved.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or what it holds does not fit; nothing has changed then.
+    fn load(&mut self, folder: &Path) -> Result<(), PolicyError> {
+        load_controller(folder, self.name(), self.fingerprint())
+    }
 }

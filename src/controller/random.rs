@@ -50,7 +50,7 @@ impl Controller for RandomController {
 
 /// One number in (0, 1) per head, in storage order: eight 32-bit words of the stream, their top 24 bits each
 /// (spec 03 §12).
-fn head_uniforms(rng: &mut impl Draw) -> [f64; HEADS] {
+pub(super) fn head_uniforms(rng: &mut impl Draw) -> [f64; HEADS] {
     let pairs: [u64; HEADS / 2] = std::array::from_fn(|_| rng.next_u64());
     std::array::from_fn(|head| {
         let word = (pairs[head / 2] >> (32 * (head % 2))) as u32;

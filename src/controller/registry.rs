@@ -1,12 +1,17 @@
 //! Controllers by name.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use bevy_ecs::resource::Resource;
+use tch::Device;
 
 use super::choices::Choices;
 use super::error::PolicyError;
-use super::{Controller, HeuristicController, RandomController, ScheduleController, WaitController};
+use super::{
+    ActorCriticController, Controller, HeuristicController, NetRegistry, ObservationFeatures, ObservationSchema,
+    RandomController, ScheduleController, WaitController,
+};
 use crate::scenario::{LifecycleConfig, PolicyConfig};
 use crate::seed::SlotId;
 
@@ -27,9 +32,25 @@ pub struct BuildContext<'a> {
     pub seed: u64,
     /// The policy group's number in random streams; 0 under common random numbers.
     pub group: u64,
+    /// Envs of the policy group.
+    pub rows: usize,
+    /// Where a network's tensors live.
+    pub device: Device,
+    /// Networks that `policy.net` may name.
+    pub nets: &'a NetRegistry,
+    /// Features that plugins add to observations.
+    pub features: &'a ObservationFeatures,
+    /// Relative paths start here.
+    pub folder: Option<&'a Path>,
 }
 
 impl BuildContext<'_> {
+    /// The layout of observations in this run.
+    pub fn schema(&self) -> ObservationSchema {
+        let decay = self.policy.obs.freshness_decay;
+        ObservationSchema::new(self.slots, self.max_steps, decay, self.features)
+    }
+
     /// Index of a selectable blueprint.
     ///
     /// # Errors
@@ -88,7 +109,12 @@ pub struct ControllerRegistry {
 impl Default for ControllerRegistry {
     /// With the built-in controllers.
     fn default() -> Self {
-        let builtin: [(&str, &str, ControllerFactory); 4] = [
+        let builtin: [(&str, &str, ControllerFactory); 5] = [
+            (
+                "actor_critic",
+                "a recurrent network, trained while the run goes on",
+                |context| Ok(Box::new(ActorCriticController::new(context)?)),
+            ),
             (
                 "heuristic",
                 "rules: germinate on a plateau, commit what contributes, prune what fails",
@@ -129,7 +155,10 @@ impl ControllerRegistry {
     ) -> Result<(), PolicyError> {
         let name = name.into();
         if self.controllers.contains_key(&name) {
-            return Err(PolicyError::DuplicateRegistration { name });
+            return Err(PolicyError::DuplicateRegistration {
+                kind: "controller",
+                name,
+            });
         }
         let summary = summary.into();
         self.controllers.insert(name, Registered { summary, build });
@@ -179,7 +208,7 @@ mod tests {
         let registry = ControllerRegistry::default();
         let mut ground = Ground::default();
         ground.policy.schedule.builtin = Some("germinate_first_slot".into());
-        for name in ["heuristic", "random", "schedule", "wait"] {
+        for name in ["actor_critic", "heuristic", "random", "schedule", "wait"] {
             ground.policy.controller = name.into();
             assert_eq!(registry.build(&ground.context()).unwrap().name(), name);
         }
@@ -191,7 +220,10 @@ mod tests {
         assert_eq!(registry.register("mine", "my own", wait), Ok(()));
         assert_eq!(
             registry.register("mine", "another", wait),
-            Err(PolicyError::DuplicateRegistration { name: "mine".into() })
+            Err(PolicyError::DuplicateRegistration {
+                kind: "controller",
+                name: "mine".into()
+            })
         );
     }
 
@@ -202,7 +234,7 @@ mod tests {
         let error = ControllerRegistry::default().build(&ground.context()).err().unwrap();
         assert_eq!(
             error.to_string(),
-            "no controller is called `oracle`; there are: heuristic, random, schedule, wait"
+            "no controller is called `oracle`; there are: actor_critic, heuristic, random, schedule, wait"
         );
     }
 }

@@ -2,18 +2,22 @@
 
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
+use bevy_ecs::query::QueryData;
 use bevy_platform::cell::SyncCell;
 use smallvec::SmallVec;
 
 use super::execute::execute_action;
 use super::*;
-use crate::env::{EnvId, Experiment, RunClock, SeedSlots, StepStatus, TrainMetrics, ValMetrics, participating};
+use crate::env::{
+    Devices, EnvId, Experiment, RunClock, SeedSlots, StepStatus, TrainMetrics, ValMetrics, participating,
+};
 use crate::health::{EngineError, Failure, Position, record_failure};
 use crate::host::Topology;
 use crate::scenario::TrackerConfig;
 use crate::schedule::{Act, Assess, Decide, RoundEnd, RoundStart, Startup, Work};
 use crate::seed::{BlueprintRegistry, FailureReason, GateResult, LifecycleOp, SeedReport};
 use crate::telemetry::{Event, HostStabilized, Num, TelemetryOutbox};
+use crate::torch::HostSyncCounter;
 
 /// The run's controller.
 #[derive(Resource)]
@@ -79,6 +83,9 @@ pub struct ControllerPlugin;
 impl Plugin for ControllerPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<ControllerRegistry>();
+        app.init_resource::<NetRegistry>();
+        app.init_resource::<ObservationFeatures>();
+        app.register_required_components::<EnvId, Observation>();
         app.register_required_components::<EnvId, Signals>();
         app.register_required_components::<EnvId, SlotReports>();
         app.register_required_components::<EnvId, Masks>();
@@ -95,6 +102,19 @@ impl Plugin for ControllerPlugin {
         .add_systems(RoundStart, begin_episodes.in_set(Work::BeginEpisodes))
         .add_systems(Assess, update_signals.pipe(record_failure).in_set(Work::UpdateSignals))
         .add_systems(Assess, report_slots.in_set(Work::ReportSlots))
+        .add_systems(
+            Decide,
+            build_observations
+                .pipe(record_failure)
+                .in_set(Work::BuildObservations)
+                .run_if(resource_exists::<ObservationSchema>),
+        )
+        .add_systems(
+            Decide,
+            normalise_observations
+                .in_set(Work::NormaliseObservations)
+                .run_if(resource_exists::<ObservationSchema>),
+        )
         .add_systems(Decide, build_masks.pipe(record_failure).in_set(Work::BuildMasks))
         .add_systems(Decide, decide.pipe(record_failure).in_set(Work::Decide))
         .add_systems(Act, execute_action.pipe(record_failure).in_set(Work::ExecuteAction))
@@ -117,6 +137,9 @@ fn build_controller(
     mut commands: Commands,
     experiment: Res<Experiment>,
     registry: Res<ControllerRegistry>,
+    nets: Res<NetRegistry>,
+    features: Res<ObservationFeatures>,
+    devices: Res<Devices>,
     blueprints: Res<BlueprintRegistry>,
 ) -> Result<(), EngineError> {
     let scenario = &experiment.scenario;
@@ -132,12 +155,21 @@ fn build_controller(
         max_steps: experiment.task.max_steps,
         seed: scenario.run.seed,
         group: 0,
+        rows: scenario.run.n_envs,
+        device: devices.of_env(0),
+        nets: &nets,
+        features: &features,
+        folder: experiment.folder.as_deref(),
     };
     let controller = registry.build(&context).map_err(|error| EngineError {
         phase: "start-up",
         position: Position::default(),
         failure: error.into(),
     })?;
+    // Its presence is what makes the envs' observations.
+    if controller.needs().observation {
+        commands.insert_resource(context.schema());
+    }
     commands.insert_resource(ActiveController(SyncCell::new(controller)));
     Ok(())
 }
@@ -261,7 +293,7 @@ fn build_masks(
     Ok(())
 }
 
-fn decision_error(error: PolicyError, clock: &RunClock, env: Option<usize>) -> EngineError {
+pub(super) fn decision_error(error: PolicyError, clock: &RunClock, env: Option<usize>) -> EngineError {
     EngineError {
         phase: "decision",
         position: Position {
@@ -272,40 +304,55 @@ fn decision_error(error: PolicyError, clock: &RunClock, env: Option<usize>) -> E
     }
 }
 
+/// What `decide` reads and writes of an env.
+#[derive(QueryData)]
+#[query_data(mutable)]
+struct DecidingEnv {
+    id: &'static EnvId,
+    status: &'static StepStatus,
+    reports: &'static SlotReports,
+    signals: &'static Signals,
+    observation: &'static Observation,
+    masks: &'static mut Masks,
+    chosen: &'static mut Chosen,
+}
+
 /// One call for all participating envs, in index order; the controller may narrow the masks first (spec 06 D3-D6).
 fn decide(
     mut controller: ResMut<ActiveController>,
-    mut envs: Query<((&EnvId, &SlotReports, &Signals, &mut Masks, &mut Chosen), &StepStatus)>,
+    mut envs: Query<DecidingEnv>,
+    reads: Res<HostSyncCounter>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
 ) -> Result<(), EngineError> {
     let controller = controller.0.get();
-    for ((.., mut masks, mut chosen), status) in &mut envs {
-        if !status.participates() {
-            (masks.0, chosen.0) = (None, None);
+    let needs = controller.needs();
+    let mut envs: Vec<_> = envs.iter_mut().collect();
+    for env in &mut envs {
+        if !env.status.participates() {
+            (env.masks.0, env.chosen.0) = (None, None);
         }
     }
-    let mut envs: Vec<_> = participating(envs.iter_mut()).collect();
+    envs.retain(|env| env.status.participates());
     if envs.is_empty() {
         return Ok(());
     }
-    envs.sort_unstable_by_key(|(id, ..)| id.index);
-    let mut masks: Vec<_> = envs
-        .iter_mut()
-        .filter_map(|(_, _, _, masks, _)| masks.0.take())
-        .collect();
+    envs.sort_unstable_by_key(|env| env.id.index);
+    let mut masks: Vec<_> = envs.iter_mut().filter_map(|env| env.masks.0.take()).collect();
     let views: Vec<_> = envs
         .iter()
-        .map(|(id, reports, signals, ..)| EnvView {
-            row: row(id, clock.round(), &experiment),
-            reports: &reports.0,
-            signals: &signals.0,
+        .map(|env| EnvView {
+            row: row(env.id, clock.round(), &experiment),
+            reports: &env.reports.0,
+            signals: &env.signals.0,
+            observation: needs.observation.then_some(env.observation),
         })
         .collect();
     let view = DecisionView {
         round: clock.round(),
         step: clock.step(),
         envs: &views,
+        reads: &reads,
     };
     controller
         .restrict(&view, &mut masks)
@@ -331,8 +378,8 @@ fn decide(
             )),
         });
     }
-    for (((.., slot, chosen), masks), decision) in envs.iter_mut().zip(masks).zip(decisions) {
-        (slot.0, chosen.0) = (Some(masks), Some(decision));
+    for ((env, masks), decision) in envs.iter_mut().zip(masks).zip(decisions) {
+        (env.masks.0, env.chosen.0) = (Some(masks), Some(decision));
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use crate::controller::{Chosen, CommandStatus, Outcome};
 use crate::env::{EnvId, Experiment, HostParams, RunClock, SeedSlots, ValMetrics};
 use crate::health::{EngineError, Position, record_failure};
 use crate::schedule::{Act, RoundStart, Work};
-use crate::seed::{PruneReason, SeedRecord, SeedStage};
+use crate::seed::SeedStage;
 use crate::validation::{Counterfactual, ValPlan};
 
 /// The discount of a scenario that has no learner.

@@ -5,7 +5,7 @@ use std::error::Error;
 use bevy_app::App;
 
 use crate::SimicPlugins;
-use crate::controller::ControllerRegistry;
+use crate::controller::{ControllerRegistry, NetRegistry};
 use crate::scenario::{BlueprintEntry, Catalog, Entry, task_presets};
 use crate::seed::BlueprintRegistry;
 
@@ -51,10 +51,11 @@ pub fn catalog(extend: Extension) -> Result<Catalog, ExtensionError> {
     Ok(names(
         world.resource::<BlueprintRegistry>(),
         world.resource::<ControllerRegistry>(),
+        world.resource::<NetRegistry>(),
     ))
 }
 
-fn names(blueprints: &BlueprintRegistry, controllers: &ControllerRegistry) -> Catalog {
+fn names(blueprints: &BlueprintRegistry, controllers: &ControllerRegistry, nets: &NetRegistry) -> Catalog {
     /// A width at which every blueprint that grows anything has parameters.
     const WIDTH: i64 = 1;
     Catalog {
@@ -76,12 +77,17 @@ fn names(blueprints: &BlueprintRegistry, controllers: &ControllerRegistry) -> Ca
             .iter()
             .map(|(name, summary)| Entry::new(name, summary))
             .collect(),
+        nets: nets.iter().map(|(name, summary)| Entry::new(name, summary)).collect(),
     }
 }
 
 impl Default for Catalog {
     /// The names of the engine as it is.
     fn default() -> Self {
-        names(&BlueprintRegistry::default(), &ControllerRegistry::default())
+        names(
+            &BlueprintRegistry::default(),
+            &ControllerRegistry::default(),
+            &NetRegistry::default(),
+        )
     }
 }

@@ -38,4 +38,6 @@ pub struct Catalog {
     pub hosts: Vec<Entry>,
     pub blueprints: Vec<BlueprintEntry>,
     pub controllers: Vec<Entry>,
+    /// Networks of the learned controller.
+    pub nets: Vec<Entry>,
 }

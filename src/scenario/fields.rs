@@ -77,6 +77,11 @@ const OPEN_FRACTION: Kind = Kind::Float(FloatRange {
     max_excluded: true,
     ..float(0.0, 1.0)
 });
+/// More than 0, at most 1.
+const SHARE: Kind = Kind::Float(FloatRange {
+    min_excluded: true,
+    ..float(0.0, 1.0)
+});
 const POSITIVE: Kind = Kind::Float(FloatRange {
     min_excluded: true,
     ..float(0.0, f64::INFINITY)
@@ -273,10 +278,20 @@ const ATTRIBUTION: &[Field] = fields! {
 
 const POLICY: &[Field] = fields! {
     controller: Kind::Text(Names::Controller) => "Who decides.";
+    preset: Kind::Optional(&Kind::Text(Names::PolicyPreset)) =>
+        "Settings of the learned controller that lie between the defaults and this file's.";
+    net: Kind::Text(Names::Net) => "Network of the learned controller.";
+    net_cfg: Kind::Record(NET) => "Sizes of the network.";
+    obs: Kind::Record(fields! {
+        freshness_decay: SHARE => "Factor per step on the freshness of a measured contribution.";
+    }) => "What the learned controller sees.";
+    floor: Kind::Record(FLOOR) => "Probability that every valid choice of the learned controller keeps.";
     masks: Kind::Record(fields! {
         sequential_germination: Kind::Bool => "Allow germination only while no other seed develops.";
         mask_structural_gates: Kind::Bool => "Hide commands that a gate would refuse for age or structure.";
     }) => "Which legal commands the controller is not offered.";
+    init_from: Kind::Optional(&Kind::Text(Names::Free)) =>
+        "Folder of a saved policy whose weights the learned controller starts with, relative to this file.";
     heuristic: Kind::Record(HEURISTIC) => "Constants of the rule-based controller.";
     schedule: Kind::Record(fields! {
         builtin: Kind::Optional(&Kind::Text(Names::Schedule)) => "A built-in schedule instead of entries.";
@@ -290,6 +305,36 @@ const POLICY: &[Field] = fields! {
         stabilization_epochs: at_least(0) => "Stable steps in a row until the host counts as stabilised.";
         regression_threshold: NOT_NEGATIVE => "A relative worsening of the loss from this on does not count as stable.";
     }) => "When a host counts as stabilised or as standing still.";
+};
+
+const NET: &[Field] = fields! {
+    feature_dim: integer(1, 65536) => "Width of the layer that reads the observation.";
+    hidden_dim: integer(8, 65536) => "Width of the core; a multiple of 8.";
+    layers: integer(1, 64) => "Recurrent layers.";
+    embed_dim: integer(1, 1024) => "Numbers that stand for a blueprint.";
+    head_conditioning: variants! {
+        per_op => "every operation has its own logits for slots, styles, targets, speeds and curves";
+        shared => "all operations share them";
+    } => "Whether parameters of an action are chosen by its operation.";
+    contribution_head: Kind::Bool => "Predict the seeds' contributions as an auxiliary task.";
+    aux_dropout: BELOW_ONE => "Dropout in the contribution head; more than 0 makes runs irreproducible.";
+    frame_stack: integer(1, 8) => "Steps that the mlp sees at once.";
+};
+
+const FLOOR: &[Field] = fields! {
+    mode: variants! {
+        mixture => "mixes in a uniform distribution: keeps the direction of the gradient";
+        clamp => "raises what is below and shrinks the rest";
+        none => "none";
+    } => "How probabilities are kept up.";
+    op: BELOW_ONE => "Least probability of a valid operation.";
+    slot: BELOW_ONE => "Least probability of a valid slot.";
+    blueprint: BELOW_ONE => "Least probability of a valid blueprint.";
+    style: BELOW_ONE => "Least probability of a blend style.";
+    tempo: BELOW_ONE => "Least probability of a tempo.";
+    alpha_target: BELOW_ONE => "Least probability of an alpha target.";
+    alpha_speed: BELOW_ONE => "Least probability of an alpha speed.";
+    alpha_curve: BELOW_ONE => "Least probability of an alpha curve.";
 };
 
 const HEURISTIC: &[Field] = fields! {

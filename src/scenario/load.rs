@@ -7,7 +7,7 @@ use super::catalog::Catalog;
 use super::check::{Checked, check};
 use super::fields::SCENARIO;
 use super::layers::{self, Override};
-use super::presets::training_preset;
+use super::presets::{POLICY_PRESETS, TRAINING_PRESETS, TrainingPreset, preset_named};
 use super::problem::{Problem, Report, Source, SourceKind};
 use super::reader::{self, Document};
 use super::resolve::{resolved_ron, ron_options};
@@ -160,17 +160,9 @@ impl Layering {
         self.report_conflicts(input.overrides, &overrides);
         let file = file?;
 
-        let chosen = overrides
-            .iter()
-            .rev()
-            .find(|(over, _)| over.path == "preset")
-            .map_or(file.field("preset"), |(_, node)| node.as_ref());
-        if let Some(Value::Text(name) | Value::Word(name)) = chosen.map(|node| &node.value)
-            && let Some(preset) = training_preset(name)
-        {
-            let label = format!("preset {}", preset.name);
-            let source = self.add_source(&label, preset.ron, SourceKind::Preset);
-            root.overlay(self.read(source)?);
+        // The policy's preset comes second: a training preset may choose it.
+        for (path, presets) in [("preset", &TRAINING_PRESETS[..]), ("policy.preset", &POLICY_PRESETS)] {
+            self.add_preset(path, presets, &overrides, &file, &mut root)?;
         }
         root.overlay(file);
         for (over, node) in overrides {
@@ -181,6 +173,34 @@ impl Layering {
             }
         }
         Some(root)
+    }
+
+    /// Lays the preset over `root` that the strongest layer names at `path`.
+    fn add_preset(
+        &mut self,
+        path: &str,
+        presets: &'static [TrainingPreset],
+        overrides: &[(&Override, Option<Node>)],
+        file: &Node,
+        root: &mut Node,
+    ) -> Option<()> {
+        let written = |node: &Node| {
+            path.split('.')
+                .try_fold(node.clone(), |node, key| node.field(key).cloned())
+        };
+        let overriding = overrides.iter().rev().find(|(over, _)| over.path == path);
+        let chosen = match overriding {
+            Some((_, node)) => node.clone(),
+            None => written(file).or_else(|| written(root)),
+        };
+        if let Some(Value::Text(name) | Value::Word(name)) = chosen.map(|node| node.value)
+            && let Some(preset) = preset_named(presets, &name)
+        {
+            let label = format!("preset {}", preset.name);
+            let source = self.add_source(&label, preset.ron, SourceKind::Preset);
+            root.overlay(self.read(source)?);
+        }
+        Some(())
     }
 
     fn override_node(&mut self, over: &Override) -> Option<Node> {

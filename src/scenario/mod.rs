@@ -35,7 +35,7 @@ pub use governor::*;
 pub use layers::Override;
 pub use lifecycle::*;
 pub use load::{Input, Loaded, load};
-pub use presets::{BUILTIN_SCHEDULES, TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
+pub use presets::{BUILTIN_SCHEDULES, POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
 pub use problem::{Problem, ProblemRow, Report, Severity, Source, SourceKind, nearest};
 pub use resolve::{UnknownTask, resolved_ron};
 pub use reward::*;

@@ -20,14 +20,31 @@ pub struct TrainingPreset {
 
 pub static TRAINING_PRESETS: [TrainingPreset; 1] = [TrainingPreset {
     name: "digits",
-    ron: "(run: (rounds: 40, n_envs: 8, max_steps: 60))",
+    ron: "(run: (rounds: 40, n_envs: 8, max_steps: 60), policy: (preset: \"lstm_small\"))",
 }];
 
-/// The training preset of that name, in either case.
-pub fn training_preset(name: &str) -> Option<&'static TrainingPreset> {
-    TRAINING_PRESETS
-        .iter()
-        .find(|preset| preset.name.eq_ignore_ascii_case(name))
+/// Settings of the learned controller: a network that CPUs carry easily, and the system's historical choices
+/// (spec 03 §7.6, §15).
+pub static POLICY_PRESETS: [TrainingPreset; 2] = [
+    TrainingPreset {
+        name: "lstm_small",
+        ron: "(policy: (net: \"lstm\", net_cfg: (feature_dim: 128, hidden_dim: 128)))",
+    },
+    TrainingPreset {
+        name: "classic",
+        ron: "(policy: (
+            net_cfg: (head_conditioning: shared, aux_dropout: 0.1),
+            floor: (mode: clamp, op: 0.15, slot: 0.05, blueprint: 0.12, style: 0.08, tempo: 0.12,
+                    alpha_target: 0.08, alpha_speed: 0.06, alpha_curve: 0.06),
+            masks: (mask_structural_gates: false),
+            heuristic: (blueprint_penalty_decay: 0.5, blueprint_penalty_threshold: 3.0),
+        ))",
+    },
+];
+
+/// The preset of that name, in either case.
+pub fn preset_named(presets: &'static [TrainingPreset], name: &str) -> Option<&'static TrainingPreset> {
+    presets.iter().find(|preset| preset.name.eq_ignore_ascii_case(name))
 }
 
 /// Schedules that the `schedule` controller knows (spec 03 §10).

@@ -101,6 +101,8 @@ pub enum Names {
     /// The name of a run: it becomes part of a folder's name.
     Run,
     TrainingPreset,
+    PolicyPreset,
+    Net,
     Task,
     Controller,
     Blueprint,
@@ -130,6 +132,11 @@ impl Names {
                 .iter()
                 .map(|preset| preset.name.to_string())
                 .collect(),
+            Self::PolicyPreset => super::presets::POLICY_PRESETS
+                .iter()
+                .map(|preset| preset.name.to_string())
+                .collect(),
+            Self::Net => catalog.nets.iter().map(|net| net.name.clone()).collect(),
             Self::Task => catalog.tasks.iter().map(|t| t.spec.name.clone()).collect(),
             Self::Controller => catalog.controllers.iter().map(|c| c.name.clone()).collect(),
             Self::Blueprint => catalog.blueprints.iter().map(|b| b.name.clone()).collect(),
@@ -149,6 +156,8 @@ impl Names {
             Self::Free => "text",
             Self::Run => "run name",
             Self::TrainingPreset => "training preset",
+            Self::PolicyPreset => "policy preset",
+            Self::Net => "network",
             Self::Task => "task",
             Self::Controller => "controller",
             Self::Blueprint => "blueprint",

@@ -154,9 +154,18 @@ impl Default for AttributionConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PolicyConfig {
-    /// `heuristic`, `wait`, `random`, `schedule`.
+    /// `actor_critic`, `heuristic`, `wait`, `random`, `schedule`.
     pub controller: String,
+    /// Values between the defaults and the scenario's own: `lstm_small` or `classic`.
+    pub preset: Option<String>,
+    /// Network of the learned controller: `lstm`, `gru`, `mlp`.
+    pub net: String,
+    pub net_cfg: NetConfig,
+    pub obs: ObservationConfig,
+    pub floor: FloorConfig,
     pub masks: MaskConfig,
+    /// Folder of a saved policy to start from, relative to the scenario.
+    pub init_from: Option<String>,
     pub heuristic: HeuristicConfig,
     pub schedule: ScheduleConfig,
     pub tracker: TrackerConfig,
@@ -166,10 +175,108 @@ impl Default for PolicyConfig {
     fn default() -> Self {
         Self {
             controller: "heuristic".into(),
+            preset: None,
+            net: "lstm".into(),
+            net_cfg: NetConfig::default(),
+            obs: ObservationConfig::default(),
+            floor: FloorConfig::default(),
             masks: MaskConfig::default(),
+            init_from: None,
             heuristic: HeuristicConfig::default(),
             schedule: ScheduleConfig::default(),
             tracker: TrackerConfig::default(),
+        }
+    }
+}
+
+/// Which ops share a row of logits (spec 03 §7.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HeadConditioning {
+    PerOp,
+    Shared,
+}
+
+/// Sizes of the policy network (spec 03 §7.1).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NetConfig {
+    pub feature_dim: usize,
+    /// A multiple of 8.
+    pub hidden_dim: usize,
+    pub layers: usize,
+    pub embed_dim: usize,
+    pub head_conditioning: HeadConditioning,
+    pub contribution_head: bool,
+    pub aux_dropout: f64,
+    /// `mlp` alone: steps that it sees at once.
+    pub frame_stack: usize,
+}
+
+impl Default for NetConfig {
+    fn default() -> Self {
+        Self {
+            feature_dim: 512,
+            hidden_dim: 512,
+            layers: 1,
+            embed_dim: 4,
+            head_conditioning: HeadConditioning::PerOp,
+            contribution_head: true,
+            aux_dropout: 0.0,
+            frame_stack: 1,
+        }
+    }
+}
+
+/// What the learned controller sees (spec 03 §6).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ObservationConfig {
+    pub freshness_decay: f64,
+}
+
+impl Default for ObservationConfig {
+    fn default() -> Self {
+        Self { freshness_decay: 0.995 }
+    }
+}
+
+/// How exploration is kept up (spec 03 §4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FloorMode {
+    Mixture,
+    Clamp,
+    None,
+}
+
+/// Least probability of every valid member, by head.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FloorConfig {
+    pub mode: FloorMode,
+    pub op: f64,
+    pub slot: f64,
+    pub blueprint: f64,
+    pub style: f64,
+    pub tempo: f64,
+    pub alpha_target: f64,
+    pub alpha_speed: f64,
+    pub alpha_curve: f64,
+}
+
+impl Default for FloorConfig {
+    fn default() -> Self {
+        Self {
+            mode: FloorMode::Mixture,
+            op: 0.05,
+            slot: 0.03,
+            blueprint: 0.03,
+            style: 0.03,
+            tempo: 0.05,
+            alpha_target: 0.03,
+            alpha_speed: 0.03,
+            alpha_curve: 0.02,
         }
     }
 }

@@ -291,3 +291,27 @@ fn every_coefficient_of_every_reward_stands_in_the_table() {
         assert_eq!(scenario.reward, reward);
     }
 }
+
+#[test]
+fn a_policy_preset_lies_under_the_file_and_a_training_preset_may_choose_it() {
+    let policy = |text: &str, overrides: &[Override]| {
+        let input = Input {
+            label: "x.ron",
+            text,
+            overrides,
+        };
+        load(&input, &Catalog::default()).expect("sound").scenario.policy
+    };
+    let digits = policy("(preset: \"digits\")", &[]);
+    assert_eq!((digits.net_cfg.feature_dim, digits.net_cfg.hidden_dim), (128, 128));
+
+    let classic = [Override::flag("--set", "policy.preset", "classic")];
+    let mixed = policy("(preset: \"digits\", policy: (floor: (op: 0.2)))", &classic);
+    assert_eq!(mixed.net_cfg.hidden_dim, 512, "the stronger choice replaces the weaker");
+    assert_eq!(mixed.net_cfg.head_conditioning, HeadConditioning::Shared);
+    assert_eq!(
+        (mixed.floor.mode, mixed.floor.op, mixed.floor.tempo),
+        (FloorMode::Clamp, 0.2, 0.12)
+    );
+    assert!(!mixed.masks.mask_structural_gates);
+}

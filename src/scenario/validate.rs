@@ -28,6 +28,7 @@ pub fn validate(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog) -> Vec<
     check_slots(scenario, task, &mut findings);
     check_attribution(&scenario.attribution, task, &mut findings);
     check_devices(&scenario.run, &mut findings);
+    check_network(&scenario.policy, &mut findings);
     check_controller(scenario, task, catalog, &mut findings);
     check_governor(&scenario.governor, &mut findings);
     check_faults(scenario, task, &mut findings);
@@ -51,6 +52,22 @@ impl Findings {
         if let Some(last) = self.0.last_mut() {
             last.help = Some(help.into());
         }
+    }
+}
+
+fn check_network(policy: &PolicyConfig, findings: &mut Findings) {
+    let NetConfig {
+        hidden_dim,
+        frame_stack,
+        ..
+    } = policy.net_cfg;
+    if !hidden_dim.is_multiple_of(8) {
+        let message = format!("{hidden_dim} is no multiple of 8");
+        findings.error(["policy.net_cfg.hidden_dim"], message);
+    }
+    if frame_stack > 1 && ["lstm", "gru"].contains(&policy.net.as_str()) {
+        let message = format!("{frame_stack} frames for a network with memory of its own; valid: 1, or net: \"mlp\"");
+        findings.error(["policy.net_cfg.frame_stack", "policy.net"], message);
     }
 }
 

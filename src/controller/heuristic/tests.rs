@@ -219,6 +219,27 @@ fn a_pruned_blueprint_sits_out_ten_steps() {
     assert!(state.penalties.is_empty());
 }
 
+/// Spec 03 §13.
+#[test]
+fn a_saved_state_goes_on_where_it_was() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("heuristic");
+    let mut saved = HeuristicController::new(&Ground::default().context()).unwrap();
+    let state = HeuristicState {
+        rotation_index: 3,
+        last_prune_step: Some(12),
+        last_decay_step: Some(14),
+        penalties: [(1, 1.7298)].into(),
+    };
+    saved.states.insert(5, state);
+    saved.save(&folder).unwrap();
+
+    let mut loaded = HeuristicController::new(&Ground::default().context()).unwrap();
+    loaded.load(&folder).unwrap();
+
+    assert_eq!(loaded.states, saved.states);
+}
+
 #[test]
 fn an_episode_starts_with_a_clean_slate() {
     let mut controller = heuristic();

@@ -1,0 +1,63 @@
+//! D1 and D4 of the schedule: rows of the envs that are about to decide (spec 03 §1, 06 §4.8).
+//!
+//! To look at an env once more after its slots ticked, as a truncated episode's bootstrap does (spec 06 E2), call
+//! [`ObservationSchema::observe`] with fresh reports and the step's unchanged signals, then
+//! [`ObservationNormaliser::apply`].
+
+use bevy_ecs::prelude::*;
+
+use super::Observation;
+use super::normaliser::ObservationNormaliser;
+use super::schema::{ObservationInput, ObservationSchema};
+use crate::controller::{ActiveController, DecisionPoint, Feedback, Signals, SlotReports, decision_error};
+use crate::env::{EnvId, Experiment, RunClock, StepStatus};
+use crate::health::EngineError;
+
+impl ObservationNormaliser {
+    /// Writes an observation's normalised row.
+    pub fn apply(&self, observation: &mut Observation) {
+        self.normalise(&observation.raw, &mut observation.normalised);
+    }
+}
+
+/// Encodes what was measured into the raw row of every env that decides (D1).
+pub fn build_observations(
+    mut envs: Query<(&EnvId, &StepStatus, &Signals, &Feedback, &SlotReports, &mut Observation)>,
+    schema: Res<ObservationSchema>,
+    clock: Res<RunClock>,
+    experiment: Res<Experiment>,
+) -> Result<(), EngineError> {
+    for (id, status, signals, feedback, reports, mut observation) in &mut envs {
+        if !status.participates() {
+            continue;
+        }
+        let input = ObservationInput {
+            at: DecisionPoint {
+                env: id.index,
+                episode: experiment.episode(clock.round(), id.index),
+                step: clock.step(),
+            },
+            signals: &signals.0,
+            feedback: feedback.0,
+            reports: &reports.0,
+        };
+        schema
+            .observe(&input, &mut observation)
+            .map_err(|error| decision_error(error, &clock, Some(id.index)))?;
+    }
+    Ok(())
+}
+
+/// Normalises every env's row by the learned controller's statistics; for any other controller it stays raw (D4).
+pub fn normalise_observations(mut envs: Query<&mut Observation>, mut controller: ResMut<ActiveController>) {
+    let learned = controller.0.get().learned();
+    for mut observation in &mut envs {
+        match &learned {
+            Some(learned) => learned.normaliser().apply(&mut observation),
+            None => {
+                let Observation { raw, normalised, .. } = &mut *observation;
+                normalised.clone_from(raw);
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Which columns of a network's logit vector belong to which head and op (spec 03 §7.3).
+
+use std::ops::Range;
+
+use crate::controller::{HEADS, Head, relevant};
+use crate::scenario::HeadConditioning;
+use crate::seed::LifecycleOp;
+
+/// The heads in the order of their columns.
+const COLUMN_ORDER: [Head; HEADS] = [
+    Head::Op,
+    Head::Slot,
+    Head::Blueprint,
+    Head::Style,
+    Head::Tempo,
+    Head::AlphaTarget,
+    Head::AlphaSpeed,
+    Head::AlphaCurve,
+];
+
+/// A head's part of the logit vector: rows outer, members inner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadColumns {
+    pub first: usize,
+    /// One per op that the head matters to, in op order; one for all with shared conditioning.
+    pub rows: usize,
+    /// Members of the head.
+    pub size: usize,
+}
+
+impl HeadColumns {
+    pub const fn width(&self) -> usize {
+        self.rows * self.size
+    }
+}
+
+/// The layout of the logit vector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogitLayout {
+    conditioning: HeadConditioning,
+    /// By head, in storage order.
+    heads: [HeadColumns; HEADS],
+    width: usize,
+}
+
+impl LogitLayout {
+    pub fn new(conditioning: HeadConditioning, slots: usize, blueprints: usize) -> Self {
+        let nothing = HeadColumns {
+            first: 0,
+            rows: 0,
+            size: 0,
+        };
+        let mut heads = [nothing; HEADS];
+        let mut width = 0;
+        for head in COLUMN_ORDER {
+            let columns = HeadColumns {
+                first: width,
+                rows: match conditioning {
+                    HeadConditioning::PerOp if head != Head::Op => ops_of(head).count(),
+                    _ => 1,
+                },
+                size: head.size(slots, blueprints),
+            };
+            width += columns.width();
+            heads[head as usize] = columns;
+        }
+        Self {
+            conditioning,
+            heads,
+            width,
+        }
+    }
+
+    /// Number of logits, A.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    pub fn head(&self, head: Head) -> HeadColumns {
+        self.heads[head as usize]
+    }
+
+    /// The row of a head that an op uses; 0 where the head does not matter.
+    pub fn row(&self, head: Head, op: LifecycleOp) -> usize {
+        if self.head(head).rows == 1 || !relevant(op, head) {
+            return 0;
+        }
+        ops_of(head).take_while(|&earlier| earlier != op).count()
+    }
+
+    /// The logits of a head under an op.
+    pub fn columns(&self, head: Head, op: LifecycleOp) -> Range<usize> {
+        let HeadColumns { first, size, .. } = self.head(head);
+        let start = first + self.row(head, op) * size;
+        start..start + size
+    }
+}
+
+/// The ops that a head matters to, in op order.
+pub(super) fn ops_of(head: Head) -> impl Iterator<Item = LifecycleOp> {
+    LifecycleOp::ALL.iter().copied().filter(move |&op| relevant(op, head))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Spec 03 Check 1.
+    #[test]
+    fn logit_vectors_have_the_sizes_of_the_specification() {
+        let width = |conditioning, slots| LogitLayout::new(conditioning, slots, 13).width();
+        let per_op = [1, 3, 5, 10].map(|slots| width(HeadConditioning::PerOp, slots));
+        assert_eq!(per_op, [59, 69, 79, 104]);
+        assert_eq!(width(HeadConditioning::Shared, 3), 41);
+    }
+
+    #[test]
+    fn an_op_has_its_own_row_of_every_head_that_several_ops_use() {
+        let layout = LogitLayout::new(HeadConditioning::PerOp, 3, 13);
+        assert_eq!(layout.columns(Head::Op, LifecycleOp::Prune), 0..6);
+        assert_eq!(layout.columns(Head::Slot, LifecycleOp::Germinate), 6..9);
+        assert_eq!(layout.columns(Head::Slot, LifecycleOp::Advance), 18..21);
+        assert_eq!(layout.columns(Head::Blueprint, LifecycleOp::Germinate), 21..34);
+        assert_eq!(layout.columns(Head::Style, LifecycleOp::SetAlphaTarget), 38..42);
+        assert_eq!(layout.columns(Head::AlphaCurve, LifecycleOp::Prune), 64..69);
+
+        let shared = LogitLayout::new(HeadConditioning::Shared, 3, 13);
+        assert_eq!(shared.columns(Head::Slot, LifecycleOp::Germinate), 6..9);
+        assert_eq!(shared.columns(Head::Slot, LifecycleOp::Advance), 6..9);
+    }
+}

@@ -1,0 +1,135 @@
+//! Rows of recurrent state: taken out, put back, forgotten (spec 03 §7.5).
+
+use tch::{Device, Kind, Tensor};
+
+use crate::controller::RecurrentState;
+use crate::torch::NoGrad;
+
+/// The dimension that counts rows.
+const ROWS: i64 = 1;
+
+/// Methods panic where libtorch fails, as tch's do.
+impl RecurrentState {
+    /// Zeros of the given shapes `[layers, rows, width]`.
+    pub fn zeros(shapes: &[[i64; 3]], device: Device) -> Self {
+        Self(
+            shapes
+                .iter()
+                .map(|shape| Tensor::zeros(shape, (Kind::Float, device)))
+                .collect(),
+        )
+    }
+
+    /// Copies of the given rows, in their order.
+    pub fn select(&self, rows: &Tensor) -> Self {
+        Self(self.0.iter().map(|tensor| tensor.index_select(ROWS, rows)).collect())
+    }
+
+    /// Overwrites the given rows with those of `from`, in order. All other rows keep their values.
+    pub fn scatter(&mut self, rows: &Tensor, from: &Self) {
+        let _no_grad = NoGrad::new();
+        for (tensor, from) in self.0.iter_mut().zip(&from.0) {
+            let _ = tensor.index_copy_(ROWS, rows, from);
+        }
+    }
+
+    /// Overwrites all rows with those of `from`.
+    pub fn assign(&mut self, from: &Self) {
+        let _no_grad = NoGrad::new();
+        for (tensor, from) in self.0.iter_mut().zip(&from.0) {
+            tensor.copy_(from);
+        }
+    }
+
+    /// Zeroes the given rows: they remember nothing.
+    pub fn reset(&mut self, rows: &[usize]) {
+        let _no_grad = NoGrad::new();
+        for tensor in &mut self.0 {
+            for &row in rows {
+                let _ = tensor.narrow(ROWS, row as i64, 1).zero_();
+            }
+        }
+    }
+
+    /// The same values without their history.
+    pub fn detach(&self) -> Self {
+        Self(self.0.iter().map(Tensor::detach).collect())
+    }
+
+    pub fn shallow_clone(&self) -> Self {
+        Self(self.0.iter().map(Tensor::shallow_clone).collect())
+    }
+}
+
+/// Sequences of different length without their padding: all first steps, then all second ones, longest row first, as
+/// libtorch's recurrent kernels want them.
+#[derive(Debug)]
+pub(super) struct Packing {
+    /// Row of each packed row.
+    order: Tensor,
+    /// Packed row of each row.
+    place: Tensor,
+    /// Rows that have a first step, a second, and so on; on the CPU, where the kernels read it.
+    pub batch_sizes: Tensor,
+    /// Flat `[B·T]` index of each packed step.
+    steps: Tensor,
+    shape: [i64; 2],
+}
+
+impl Packing {
+    /// `lengths`: valid steps of each row, of `steps`. `None` if no row has padding.
+    pub fn new(lengths: &[i64], steps: i64, device: Device) -> Option<Self> {
+        if lengths.iter().all(|&length| length >= steps) {
+            return None;
+        }
+        // A row of padding alone keeps one step: the kernels know no empty rows.
+        let length = |row: i64| lengths[row as usize].clamp(1, steps);
+        let rows = lengths.len() as i64;
+        let mut order: Vec<i64> = (0..rows).collect();
+        order.sort_by_key(|&row| std::cmp::Reverse(length(row)));
+        let mut place = vec![0; lengths.len()];
+        for (packed, &row) in order.iter().enumerate() {
+            place[row as usize] = packed as i64;
+        }
+        let (mut batch_sizes, mut flat) = (Vec::new(), Vec::new());
+        for step in 0..length(order[0]) {
+            let before = flat.len();
+            let living = order.iter().take_while(|&&row| length(row) > step);
+            flat.extend(living.map(|&row| row * steps + step));
+            batch_sizes.push((flat.len() - before) as i64);
+        }
+        let upload = |values: &[i64]| Tensor::from_slice(values).to_device(device);
+        Some(Self {
+            order: upload(&order),
+            place: upload(&place),
+            batch_sizes: Tensor::from_slice(&batch_sizes),
+            steps: upload(&flat),
+            shape: [rows, steps],
+        })
+    }
+
+    /// `[B, T, F]` to `[steps, F]`.
+    pub fn pack(&self, x: &Tensor) -> Tensor {
+        x.flatten(0, 1).index_select(0, &self.steps)
+    }
+
+    /// `[steps, F]` to `[B, T, F]`, zeros where there is padding.
+    pub fn unpack(&self, packed: &Tensor) -> Tensor {
+        let [rows, steps] = self.shape;
+        let width = packed.size()[1];
+        packed
+            .new_zeros([rows * steps, width], (packed.kind(), packed.device()))
+            .index_copy(0, &self.steps, packed)
+            .view([rows, steps, width])
+    }
+
+    /// Initial state in packed order.
+    pub fn pack_state(&self, state: &RecurrentState) -> RecurrentState {
+        state.select(&self.order)
+    }
+
+    /// Final state in the rows' own order.
+    pub fn unpack_state(&self, state: &RecurrentState) -> RecurrentState {
+        state.select(&self.place)
+    }
+}

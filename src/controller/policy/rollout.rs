@@ -1,0 +1,148 @@
+//! From the observations of a step's envs to their logits and values: one upload, one forward, one read.
+
+use tch::{Kind, Tensor};
+
+use super::actor_critic::{ActorCritic, PolicyInput};
+use crate::controller::{DecisionView, EnvRow, PolicyError, RecurrentState};
+use crate::torch::{NoGrad, TorchError, catch, read_f32};
+
+/// The recurrent state of a group's envs, and the storage that steps reuse.
+#[derive(Debug)]
+pub(super) struct Rollout {
+    rows: usize,
+    state: RecurrentState,
+    /// Rows that start anew before the next step.
+    forgotten: Vec<usize>,
+    staging: Vec<f32>,
+}
+
+impl Rollout {
+    pub fn new(net: &dyn ActorCritic, rows: usize) -> Result<Self, TorchError> {
+        Ok(Self {
+            rows,
+            state: catch(|| net.zero_state(rows as i64))?,
+            forgotten: Vec::new(),
+            staging: Vec::new(),
+        })
+    }
+
+    /// Zeroes rows before they are used again.
+    pub fn forget(&mut self, rows: impl Iterator<Item = usize>) {
+        let known = self.rows;
+        self.forgotten.extend(rows.filter(|&row| row < known));
+    }
+
+    /// The live state of all rows.
+    pub fn state(&mut self) -> Result<&RecurrentState, TorchError> {
+        if !self.forgotten.is_empty() {
+            catch(|| self.state.reset(&self.forgotten))?;
+            self.forgotten.clear();
+        }
+        Ok(&self.state)
+    }
+
+    /// Logits and value of each env, `A + 1` numbers each; the envs' rows move on.
+    pub fn act(&mut self, net: &dyn ActorCritic, view: &DecisionView) -> Result<Vec<f32>, PolicyError> {
+        self.state()?;
+        let input = self.upload(net, view)?;
+        let packed = catch(|| {
+            let _no_grad = NoGrad::new();
+            let every_row = input.covers_all(self.rows);
+            let before = if every_row {
+                self.state.shallow_clone()
+            } else {
+                self.state.select(&input.rows)
+            };
+            let output = net.step(&input.policy, &before);
+            if every_row {
+                self.state.assign(&output.state);
+            } else {
+                self.state.scatter(&input.rows, &output.state);
+            }
+            Tensor::cat(&[output.logits, output.value.unsqueeze(-1)], -1)
+        })?;
+        Ok(read_f32(&packed, view.reads)?)
+    }
+
+    /// Value of each env; the rows stay where they are.
+    pub fn value(&mut self, net: &dyn ActorCritic, view: &DecisionView) -> Result<Vec<f32>, PolicyError> {
+        self.state()?;
+        let input = self.upload(net, view)?;
+        let value = catch(|| {
+            let _no_grad = NoGrad::new();
+            net.step(&input.policy, &self.state.select(&input.rows)).value
+        })?;
+        Ok(read_f32(&value, view.reads)?)
+    }
+
+    /// Observations, blueprints and row numbers travel as one matrix of floats, which holds all of them exactly.
+    fn upload(&mut self, net: &dyn ActorCritic, view: &DecisionView) -> Result<Upload, PolicyError> {
+        let spec = net.spec();
+        let (features, slots) = (spec.observation, spec.slots);
+        self.staging.clear();
+        for env in view.envs {
+            let observation = env.observation.ok_or(PolicyError::NoObservation {
+                at: view.point(env.row),
+            })?;
+            let found = [observation.normalised.len(), observation.blueprints.len()];
+            if found != [features, slots] {
+                return Err(PolicyError::ShapeMismatch {
+                    what: "observation (features, slots)",
+                    expected: vec![features as i64, slots as i64],
+                    found: found.map(|length| length as i64).into(),
+                });
+            }
+            let row = self.row_of(env.row)?;
+            self.staging.extend_from_slice(&observation.normalised);
+            self.staging
+                .extend(observation.blueprints.iter().map(|&index| index as f32));
+            self.staging.push(row as f32);
+        }
+        let (envs, features, slots) = (view.envs.len() as i64, features as i64, slots as i64);
+        let upload = catch(|| {
+            let matrix = Tensor::from_slice(&self.staging)
+                .view([envs, features + slots + 1])
+                .to_device(net.params().device());
+            let whole = |first, length| matrix.narrow(1, first, length).to_kind(Kind::Int64);
+            Upload {
+                policy: PolicyInput {
+                    observations: matrix.narrow(1, 0, features),
+                    blueprints: whole(features, slots),
+                },
+                rows: whole(features + slots, 1).squeeze_dim(1),
+                ascending: view
+                    .envs
+                    .iter()
+                    .enumerate()
+                    .all(|(place, env)| env.row.index_in_group == place),
+            }
+        })?;
+        Ok(upload)
+    }
+
+    fn row_of(&self, row: EnvRow) -> Result<usize, PolicyError> {
+        if row.index_in_group < self.rows {
+            return Ok(row.index_in_group);
+        }
+        Err(PolicyError::ShapeMismatch {
+            what: "row of the policy group",
+            expected: vec![self.rows as i64],
+            found: vec![row.index_in_group as i64],
+        })
+    }
+}
+
+/// What a step needs on the device.
+struct Upload {
+    policy: PolicyInput,
+    /// `i64 [n]`.
+    rows: Tensor,
+    /// Row k is row k of the group.
+    ascending: bool,
+}
+
+impl Upload {
+    fn covers_all(&self, rows: usize) -> bool {
+        self.ascending && self.rows.size() == [rows as i64]
+    }
+}

@@ -1,0 +1,80 @@
+//! One action of one env from its logits: op, then slot, then the rest (spec 03 §4.3-4.5).
+
+use super::distribution::{Categorical, Floor};
+use super::layout::LogitLayout;
+use crate::controller::{HEADS, Head, HeadIndices, MaskSet, OPS, relevant};
+use crate::seed::LifecycleOp;
+
+/// How a learned controller chooses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DecideMode {
+    /// Draws from its distribution.
+    #[default]
+    Sample,
+    /// Takes the likeliest member of each head, the lowest of equals.
+    Greedy,
+}
+
+/// What a learned controller thought when it chose.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// By head: natural logarithm of the chosen member's probability, floor included; 0 where the head does not matter.
+    pub log_probs: [f32; HEADS],
+    /// By head: entropy of the chosen branch over ln(valid members), in [0, 1]; 0 where the head does not matter.
+    pub entropies: [f32; HEADS],
+    /// By op, floor included.
+    pub op_probabilities: [f32; OPS],
+    /// Output of the value head, in normalised units.
+    pub value: f32,
+}
+
+/// Chooses a member of every head and fills `log_probs`, `entropies` and `op_probabilities` of the sample.
+///
+/// `uniforms`: one per head, in storage order, whether it is needed or not. The masks' invariants hold.
+pub(super) fn choose(
+    logits: &[f32],
+    layout: &LogitLayout,
+    masks: &MaskSet,
+    floors: &[Floor; HEADS],
+    uniforms: &[f64; HEADS],
+    mode: DecideMode,
+) -> (HeadIndices, Sample) {
+    let mut sample = Sample {
+        log_probs: [0.0; HEADS],
+        entropies: [0.0; HEADS],
+        op_probabilities: [0.0; OPS],
+        value: f32::NAN,
+    };
+    let mut pick = |head: Head, op: LifecycleOp, slot: usize| {
+        let members = masks.effective(head, op, slot);
+        let index = head as usize;
+        let distribution = Categorical::new(&logits[layout.columns(head, op)], members, floors[index]);
+        let member = match mode {
+            DecideMode::Sample => distribution.draw(uniforms[index]),
+            DecideMode::Greedy => distribution.likeliest(),
+        };
+        sample.log_probs[index] = distribution.log_probability(member) as f32;
+        sample.entropies[index] = distribution.entropy() as f32;
+        if head == Head::Op {
+            sample.op_probabilities = std::array::from_fn(|op| distribution.probability(op) as f32);
+        }
+        member
+    };
+    let lowest = masks.lowest_slot();
+    // Every op has the op head; which one is asked for does not matter.
+    let op = LifecycleOp::from_code(pick(Head::Op, LifecycleOp::Wait, lowest)).unwrap_or(LifecycleOp::Wait);
+    let mut chosen = Head::ALL.map(|head| head.placeholder(lowest));
+    chosen[Head::Op as usize] = op.code();
+    let slot = if relevant(op, Head::Slot) {
+        pick(Head::Slot, op, lowest)
+    } else {
+        lowest
+    };
+    chosen[Head::Slot as usize] = slot;
+    for head in Head::ALL {
+        if !matches!(head, Head::Op | Head::Slot) && relevant(op, head) {
+            chosen[head as usize] = pick(head, op, slot);
+        }
+    }
+    (chosen.map(|member| u8::try_from(member).unwrap_or(u8::MAX)), sample)
+}

@@ -1,0 +1,241 @@
+//! A learned policy on disk: weights as safetensors, everything else as RON (spec 03 §13).
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tch::Tensor;
+
+use super::actor_critic::NetSpec;
+use super::parameters::PolicyParams;
+use crate::controller::saved::{Differences, read_ron, storage, to_ron, write_folder};
+use crate::controller::{
+    Head, Moments, NormaliserConfig, ObservationNormaliser, ObservationSchema, PolicyError, PolicyParam, SCHEMA_ID,
+};
+use crate::scenario::{FloorConfig, NetConfig};
+use crate::seed::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleOp, Tempo};
+use crate::torch::{HostSyncCounter, catch, copy_all, read_f32};
+
+pub const WEIGHTS_FILE: &str = "policy.safetensors";
+pub const MANIFEST_FILE: &str = "policy.ron";
+const FORMAT: u32 = 1;
+/// What the value head reads and means: the state alone, in normalised units.
+const VALUE_HEAD: u32 = 1;
+
+/// All of a saved policy but its weights.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyManifest {
+    pub format: u32,
+    pub net: String,
+    pub net_cfg: NetConfig,
+    /// In policy order.
+    pub slots: Vec<String>,
+    /// By index.
+    pub blueprints: Vec<String>,
+    /// SHA-256 of the lines `head:member`, in order.
+    pub action_space: String,
+    pub observation: usize,
+    pub schema: String,
+    pub schema_hash: String,
+    pub value_head: u32,
+    pub floor: FloorConfig,
+    pub floor_scale: f64,
+    pub normaliser: NormaliserConfig,
+    pub statistics: Vec<Moments>,
+    /// Updates that the weights have seen.
+    pub updates: u64,
+    /// SHA-256 of the file of weights: a manifest beside other weights is noticed.
+    pub weights: String,
+}
+
+impl PolicyManifest {
+    pub(super) fn new(spec: &NetSpec, slots: Vec<String>, blueprints: Vec<String>, schema: &ObservationSchema) -> Self {
+        Self {
+            format: FORMAT,
+            net: spec.kind.clone(),
+            net_cfg: spec.config,
+            action_space: action_space_hash(&slots, &blueprints),
+            slots,
+            blueprints,
+            observation: schema.len(),
+            schema: SCHEMA_ID.into(),
+            schema_hash: schema.hash(),
+            value_head: VALUE_HEAD,
+            floor: FloorConfig::default(),
+            floor_scale: 1.0,
+            normaliser: NormaliserConfig::default(),
+            statistics: Vec::new(),
+            updates: 0,
+            weights: String::new(),
+        }
+    }
+
+    pub(super) fn with_floor(self, floor: &FloorConfig, floor_scale: f64) -> Self {
+        Self {
+            floor: *floor,
+            floor_scale,
+            ..self
+        }
+    }
+
+    pub(super) fn with_normaliser(self, normaliser: &ObservationNormaliser) -> Self {
+        Self {
+            normaliser: normaliser.config(),
+            statistics: normaliser.statistics().to_vec(),
+            ..self
+        }
+    }
+
+    pub(super) fn with_updates(self, updates: u64) -> Self {
+        Self { updates, ..self }
+    }
+
+    /// Notes where `self`, as saved, does not fit a running policy.
+    fn compare(&self, running: &Self, diffs: &mut Differences) {
+        diffs.compare("format", &self.format, &running.format);
+        diffs.compare("net", &self.net, &running.net);
+        diffs.compare("net_cfg", &self.net_cfg, &running.net_cfg);
+        diffs.compare("slots", &self.slots, &running.slots);
+        diffs.compare("blueprints", &self.blueprints, &running.blueprints);
+        diffs.compare("action space", &self.action_space, &running.action_space);
+        diffs.compare("observation size", &self.observation, &running.observation);
+        diffs.compare("observation schema", &self.schema, &running.schema);
+        diffs.compare("observation schema hash", &self.schema_hash, &running.schema_hash);
+        diffs.compare("value head", &self.value_head, &running.value_head);
+        if self.normaliser.mode == running.normaliser.mode {
+            let lengths = (self.statistics.len(), running.statistics.len());
+            diffs.compare("normaliser statistics", &lengths.0, &lengths.1);
+        }
+    }
+}
+
+fn action_space_hash(slots: &[String], blueprints: &[String]) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for head in Head::ALL {
+        let members: Vec<&str> = match head {
+            Head::Slot => slots.iter().map(String::as_str).collect(),
+            Head::Blueprint => blueprints.iter().map(String::as_str).collect(),
+            Head::Style => GerminationStyle::ALL.iter().map(|member| member.name()).collect(),
+            Head::Tempo => Tempo::ALL.iter().map(|member| member.name()).collect(),
+            Head::AlphaTarget => AlphaTarget::ALL.iter().map(|member| member.name()).collect(),
+            Head::AlphaSpeed => AlphaSpeed::ALL.iter().map(|member| member.name()).collect(),
+            Head::AlphaCurve => AlphaCurveAction::ALL.iter().map(|member| member.name()).collect(),
+            Head::Op => LifecycleOp::ALL.iter().map(|member| member.name()).collect(),
+        };
+        lines.extend(members.iter().map(|member| format!("{head}:{member}")));
+    }
+    hexadecimal(lines.join("\n").as_bytes())
+}
+
+fn hexadecimal(content: &[u8]) -> String {
+    Sha256::digest(content)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// Writes weights and manifest into `folder`, which appears whole or not at all.
+///
+/// # Errors
+/// A device error, or `Storage`.
+pub(super) fn save_policy(
+    folder: &Path,
+    manifest: &PolicyManifest,
+    params: &PolicyParams,
+    reads: &HostSyncCounter,
+) -> Result<(), PolicyError> {
+    let mut contents = Vec::new();
+    for param in params.iter() {
+        let bytes: Vec<u8> = read_f32(&param.tensor, reads)?
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
+        contents.push((param, bytes));
+    }
+    let views = contents.iter().map(|(param, bytes)| {
+        let view = TensorView::new(Dtype::F32, shape_of(param), bytes)?;
+        Ok((param.name.as_str(), view))
+    });
+    let weights = views
+        .collect::<Result<Vec<_>, safetensors::SafeTensorError>>()
+        .and_then(|views| serialize(views, None))
+        .map_err(|error| storage(folder, &error))?;
+    let manifest = PolicyManifest {
+        weights: hexadecimal(&weights),
+        ..manifest.clone()
+    };
+    let text = to_ron(folder, &manifest)?;
+    write_folder(folder, &[(WEIGHTS_FILE, &weights), (MANIFEST_FILE, text.as_bytes())])
+}
+
+/// Copies the saved weights into `params`, in place, and returns the saved manifest.
+///
+/// # Errors
+/// `Storage` for files that cannot be read, `IncompatiblePolicy` with every difference from `running`; in both cases
+/// nothing has changed. A device error may leave some weights copied.
+pub(super) fn load_policy(
+    folder: &Path,
+    running: &PolicyManifest,
+    params: &PolicyParams,
+) -> Result<PolicyManifest, PolicyError> {
+    let path = folder.join(WEIGHTS_FILE);
+    let manifest: PolicyManifest = read_ron(&folder.join(MANIFEST_FILE))?;
+    let bytes = fs::read(&path).map_err(|error| storage(&path, &error))?;
+    let mut diffs = Differences::default();
+    manifest.compare(running, &mut diffs);
+    diffs.compare("weights file", &hexadecimal(&bytes), &manifest.weights);
+    let saved = SafeTensors::deserialize(&bytes).map_err(|error| storage(&path, &error))?;
+    let sources = match_weights(&saved, params, &mut diffs)?;
+    diffs.finish(folder)?;
+    let targets: Vec<Tensor> = params.iter().map(|param| param.tensor.shallow_clone()).collect();
+    copy_all(&targets, &sources, false)?;
+    Ok(manifest)
+}
+
+/// The saved tensors in the order of `params`; what is missing, superfluous or of another shape is noted.
+fn match_weights(
+    saved: &SafeTensors,
+    params: &PolicyParams,
+    diffs: &mut Differences,
+) -> Result<Vec<Tensor>, PolicyError> {
+    let mut superfluous: BTreeSet<&str> = saved.names().into_iter().collect();
+    let mut sources = Vec::new();
+    for param in params.iter() {
+        superfluous.remove(param.name.as_str());
+        match saved.tensor(&param.name) {
+            Err(_) => diffs.note(format!("weight {} is not in the file", param.name)),
+            Ok(view) if view.dtype() != Dtype::F32 || view.shape() != shape_of(param) => {
+                let found = (view.dtype(), view.shape().to_vec());
+                diffs.compare(
+                    &format!("weight {}", param.name),
+                    &found,
+                    &(Dtype::F32, shape_of(param)),
+                );
+            }
+            Ok(view) => {
+                let values: Vec<f32> = view
+                    .data()
+                    .as_chunks()
+                    .0
+                    .iter()
+                    .map(|&bytes| f32::from_le_bytes(bytes))
+                    .collect();
+                sources.push(catch(|| {
+                    Tensor::from_slice(&values).view(param.tensor.size().as_slice())
+                })?);
+            }
+        }
+    }
+    for name in superfluous {
+        diffs.note(format!("weight {name} belongs to no part of the running network"));
+    }
+    Ok(sources)
+}
+
+fn shape_of(param: &PolicyParam) -> Vec<usize> {
+    param.tensor.size().iter().map(|&size| size as usize).collect()
+}

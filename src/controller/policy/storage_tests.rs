@@ -1,0 +1,172 @@
+//! Policies on disk (spec 03 §17, check 21).
+
+use std::fs;
+use std::path::Path;
+
+use super::fixtures::{Crowd, controller, small};
+use super::*;
+use crate::controller::fixtures::Ground;
+use crate::controller::{Controller, NormaliserConfig, NormaliserMode, PolicyError, TrainablePolicy};
+use crate::seed::SlotId;
+
+fn other(change: impl FnOnce(&mut Ground)) -> ActorCriticController {
+    let mut ground = Ground::default();
+    ground.policy.net_cfg = small();
+    change(&mut ground);
+    ActorCriticController::new(&ground.context()).unwrap()
+}
+
+fn differences(controller: &mut ActorCriticController, folder: &Path) -> Vec<String> {
+    match controller.load(folder) {
+        Err(PolicyError::IncompatiblePolicy { diffs, .. }) => diffs,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_saved_policy_goes_on_with_the_same_bits() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("policy");
+    let crowd = Crowd::new(8, 1);
+    let places: Vec<usize> = (0..8).collect();
+    let mut saved = controller("lstm");
+    saved.set_updates(17);
+    saved.set_floor_scale(0.4);
+    let rows = crowd.observations.iter().map(|observation| observation.raw.as_slice());
+    saved.normaliser_mut().commit(rows).unwrap();
+    saved.save(&folder).unwrap();
+
+    let mut loaded = other(|_| ());
+    let storage: Vec<_> = loaded
+        .params()
+        .iter()
+        .map(|param| param.tensor.data_ptr() as usize)
+        .collect();
+    loaded.load(&folder).unwrap();
+
+    let moved: Vec<_> = loaded
+        .params()
+        .iter()
+        .map(|param| param.tensor.data_ptr() as usize)
+        .collect();
+    assert_eq!(storage, moved, "weights are copied in place");
+    assert_eq!(loaded.updates(), 17);
+    assert_eq!(loaded.normaliser(), saved.normaliser());
+    for step in 1..4 {
+        let expected = crowd.decide(&mut saved, step, &places);
+        assert_eq!(crowd.decide(&mut loaded, step, &places), expected);
+    }
+}
+
+#[test]
+fn a_policy_may_be_where_a_run_starts() {
+    let root = tempfile::tempdir().unwrap();
+    let saved = controller("lstm");
+    saved.save(&root.path().join("policy")).unwrap();
+    let mut ground = Ground::default();
+    ground.policy.net_cfg = small();
+    ground.policy.init_from = Some("policy".into());
+    let context = crate::controller::BuildContext {
+        folder: Some(root.path()),
+        ..ground.context()
+    };
+    let started = ActorCriticController::new(&context).unwrap();
+    let pairs = started.params().into_iter().zip(saved.params());
+    assert!(
+        pairs
+            .into_iter()
+            .all(|(started, saved)| started.tensor.equal(&saved.tensor))
+    );
+}
+
+#[test]
+fn every_difference_is_named_at_once_and_nothing_changes() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("policy");
+    controller("lstm").save(&folder).unwrap();
+
+    let mut reordered = other(|ground| ground.slots.swap(0, 2));
+    let before: Vec<_> = reordered.params().iter().map(|param| param.tensor.copy()).collect();
+    let diffs = differences(&mut reordered, &folder);
+    for what in ["slots:", "action space:", "observation schema hash:"] {
+        assert!(diffs.iter().any(|diff| diff.starts_with(what)), "{what} {diffs:?}");
+    }
+    for (param, before) in reordered.params().iter().zip(before) {
+        assert!(param.tensor.equal(&before));
+    }
+
+    let mut wider = other(|ground| ground.slots.push(SlotId::new(1, 0)));
+    let diffs = differences(&mut wider, &folder);
+    assert!(
+        diffs.iter().any(|diff| diff.starts_with("weight feature.0.weight")),
+        "{diffs:?}"
+    );
+    assert!(
+        diffs
+            .iter()
+            .any(|diff| diff.starts_with("observation size: saved 116, running 147"))
+    );
+
+    let mut gated = other(|ground| ground.policy.net = "gru".into());
+    let diffs = differences(&mut gated, &folder);
+    assert!(diffs.iter().any(|diff| diff == "net: saved \"lstm\", running \"gru\""));
+    assert!(
+        diffs
+            .iter()
+            .any(|diff| diff == "weight core.0.gru.bias_hh is not in the file")
+    );
+}
+
+#[test]
+fn another_blueprint_list_or_schema_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("policy");
+    controller("lstm").save(&folder).unwrap();
+    let manifest = folder.join(MANIFEST_FILE);
+    let text = fs::read_to_string(&manifest).unwrap();
+    let edited = text
+        .replace("\"conv_small\"", "\"conv_odd\"")
+        .replace("\"v1\"", "\"v2\"");
+    fs::write(&manifest, edited).unwrap();
+    let diffs = differences(&mut other(|_| ()), &folder);
+    assert!(diffs.iter().any(|diff| diff.starts_with("blueprints:")));
+    assert!(
+        diffs
+            .iter()
+            .any(|diff| diff == "observation schema: saved \"v2\", running \"v1\"")
+    );
+}
+
+#[test]
+fn weights_of_another_save_are_noticed() {
+    let root = tempfile::tempdir().unwrap();
+    let (first, second) = (root.path().join("a"), root.path().join("b"));
+    controller("lstm").save(&first).unwrap();
+    other(|_| ()).save(&second).unwrap();
+    fs::copy(first.join(WEIGHTS_FILE), second.join(WEIGHTS_FILE)).unwrap();
+    let diffs = differences(&mut other(|_| ()), &second);
+    assert_eq!(diffs.len(), 1);
+    assert!(diffs[0].starts_with("weights file:"));
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_named() {
+    let error = controller("mlp").load(Path::new("/nowhere/policy")).unwrap_err();
+    assert!(error.to_string().starts_with("/nowhere/policy/policy.ron: "), "{error}");
+}
+
+/// The normaliser is part of what the policy computes, its mode included.
+#[test]
+fn a_policy_brings_its_normaliser_along() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("policy");
+    let mut classic = controller("mlp");
+    classic.normaliser_mut().configure(NormaliserConfig {
+        mode: NormaliserMode::RunningAll,
+        ..Default::default()
+    });
+    classic.save(&folder).unwrap();
+    let mut loaded = other(|ground| ground.policy.net = "mlp".into());
+    loaded.load(&folder).unwrap();
+    assert_eq!(loaded.normaliser(), classic.normaliser());
+}
