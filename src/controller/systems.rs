@@ -187,14 +187,21 @@ fn end_controller_episodes(
 
 fn update_signals(
     mut envs: Query<(
-        (&EnvId, &TrainMetrics, &ValMetrics, &mut Tracker, &mut Signals),
+        &EnvId,
         &StepStatus,
+        &TrainMetrics,
+        &ValMetrics,
+        &mut Tracker,
+        &mut Signals,
     )>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     mut outbox: ResMut<TelemetryOutbox>,
 ) -> Result<(), EngineError> {
-    for (id, train, val, mut tracker, mut signals) in participating(envs.iter_mut()) {
+    for (id, status, train, val, mut tracker, mut signals) in &mut envs {
+        if !status.participates() {
+            continue;
+        }
         let metrics = StepMetrics {
             step: clock.step(),
             train_loss: train.loss,
@@ -265,28 +272,26 @@ fn decision_error(error: PolicyError, clock: &RunClock, env: Option<usize>) -> E
 /// One call for all participating envs, in index order; the controller may narrow the masks first (spec 06 D3-D6).
 fn decide(
     mut controller: ResMut<ActiveController>,
-    mut envs: Query<((&EnvId, &SlotReports, &Signals, &mut Masks, &mut Chosen), &StepStatus)>,
+    mut envs: Query<(&EnvId, &StepStatus, &SlotReports, &Signals, &mut Masks, &mut Chosen)>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
 ) -> Result<(), EngineError> {
     let controller = controller.0.get();
-    for ((.., mut masks, mut chosen), status) in &mut envs {
+    let mut envs: Vec<_> = envs.iter_mut().collect();
+    for (_, status, .., masks, chosen) in &mut envs {
         if !status.participates() {
             (masks.0, chosen.0) = (None, None);
         }
     }
-    let mut envs: Vec<_> = participating(envs.iter_mut()).collect();
+    envs.retain(|(_, status, ..)| status.participates());
     if envs.is_empty() {
         return Ok(());
     }
     envs.sort_unstable_by_key(|(id, ..)| id.index);
-    let mut masks: Vec<_> = envs
-        .iter_mut()
-        .filter_map(|(_, _, _, masks, _)| masks.0.take())
-        .collect();
+    let mut masks: Vec<_> = envs.iter_mut().filter_map(|(.., masks, _)| masks.0.take()).collect();
     let views: Vec<_> = envs
         .iter()
-        .map(|(id, reports, signals, ..)| EnvView {
+        .map(|(id, _, reports, signals, ..)| EnvView {
             row: row(id, clock.round(), &experiment),
             reports: &reports.0,
             signals: &signals.0,
