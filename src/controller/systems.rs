@@ -220,15 +220,22 @@ fn end_controller_episodes(
 
 fn update_signals(
     mut envs: Query<(
-        (&EnvId, &TrainMetrics, &ValMetrics, &mut Tracker, &mut Signals),
+        &EnvId,
         &StepStatus,
+        &TrainMetrics,
+        &ValMetrics,
+        &mut Tracker,
+        &mut Signals,
     )>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     mut outbox: ResMut<TelemetryOutbox>,
     mut is_warned: Local<bool>,
 ) -> Result<(), EngineError> {
-    for (id, train, val, mut tracker, mut signals) in participating(envs.iter_mut()) {
+    for (id, status, train, val, mut tracker, mut signals) in &mut envs {
+        if !status.participates() {
+            continue;
+        }
         let metrics = StepMetrics {
             step: clock.step(),
             train_loss: train.loss,
