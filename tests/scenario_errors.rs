@@ -173,7 +173,7 @@ fn rewards_say_what_there_is_and_what_they_need() {
     insta::assert_snapshot!(
         [
             problems_of("(reward: custom(()))", &[]),
-            problems_of("(reward: contribution(shaped((rent_weight: -1.0, pbrs: 2))))", &[]),
+            problems_of("(reward: contribution(shaped((rent_weight: -1.0))))", &[]),
             problems_of("(attribution: (cadence: every_k(3)))", &[]),
             problems_of("(attribution: (strategy: off), reward: contribution(basic()))", &[]),
             problems_of("(attribution: (cadence: off), reward: contribution(sparse()))", &[]),

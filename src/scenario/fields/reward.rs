@@ -7,16 +7,24 @@ const NOT_POSITIVE: Kind = Kind::Float(float(f64::NEG_INFINITY, 0.0));
 /// Modes and families that the specification names and this version lacks; see [`super::not_in_this_version`].
 pub(super) const LATER: [&str; 4] = ["escrow", "basic_plus", "minimal", "custom"];
 
+/// Coefficients that may all be left out, as in `shaped()`.
+const fn coefficients(fields: &'static [Field]) -> Item {
+    Item {
+        optional: true,
+        ..unnamed(Kind::Record(fields))
+    }
+}
+
 pub(super) const REWARD: Kind = variants! {
     contribution(unnamed(MODE)) => "what the seeds contribute, measured by ablation";
-    loss(unnamed(Kind::Record(LOSS))) => "how the validation loss changes";
+    loss(coefficients(LOSS)) => "how the validation loss changes";
 };
 
 const MODE: Kind = variants! {
-    shaped(unnamed(Kind::Record(SHAPED))) => "every step: contribution less rent, shaped towards committing";
-    simplified(unnamed(Kind::Record(SIMPLIFIED))) => "stage potentials and final accuracy, no rent: for diagnosis";
-    basic(unnamed(Kind::Record(BASIC))) => "a bonus per commit, accuracy gained at the end, linear rent";
-    sparse(unnamed(Kind::Record(SPARSE))) => "at the end: committed accuracy less the cost of committed parameters";
+    shaped(coefficients(SHAPED)) => "every step: contribution less rent, shaped towards committing";
+    simplified(coefficients(SIMPLIFIED)) => "stage potentials and final accuracy, no rent: for diagnosis";
+    basic(coefficients(BASIC)) => "a bonus per commit, accuracy gained at the end, linear rent";
+    sparse(coefficients(SPARSE)) => "at the end: committed accuracy less the cost of committed parameters";
 };
 
 const FORMULA: Kind = variants! {
