@@ -1,5 +1,7 @@
 //! What seeds cost: rent on their parameters, occupied slots, moving alpha, and acting at all (spec 05 §3.6-3.7).
 
+use std::ops::Add;
+
 use super::inputs::{RewardInputs, SeedView};
 use crate::scenario::ShapedReward;
 use crate::seed::{LifecycleOp, SeedStage};
@@ -15,7 +17,7 @@ pub fn effective_params<'a>(seeds: impl Iterator<Item = &'a SeedView>, host_para
             )
         })
         .map(|seed| slot_ratio * host_params as f64 + seed.alpha * seed.params as f64)
-        .sum()
+        .fold(0.0, Add::add)
 }
 
 /// Host parameters as rent and shock reckon by them: tiny hosts are not crushed.

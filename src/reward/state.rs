@@ -1,5 +1,7 @@
 //! What a reward remembers between the steps of an episode (spec 05 §8): plain data, reset with the episode.
 
+use std::ops::Add;
+
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -68,7 +70,11 @@ impl RewardState {
 
     /// What frozen attributions pay per step.
     pub fn frozen_sum(&self) -> f64 {
-        self.slots.iter().flatten().filter_map(|account| account.frozen).sum()
+        self.slots
+            .iter()
+            .flatten()
+            .filter_map(|account| account.frozen)
+            .fold(0.0, Add::add)
     }
 
     /// Brings the accounts in line with the seeds at the decision.
