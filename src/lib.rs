@@ -8,6 +8,7 @@ pub mod data;
 pub mod env;
 pub mod health;
 pub mod host;
+pub mod learner;
 pub mod random;
 pub mod run;
 pub mod scenario;

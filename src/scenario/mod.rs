@@ -1,6 +1,6 @@
 //! The experiment as a user writes it: plain data with defaults, and the way from text to it.
 //!
-//! The sections are serde types (`lifecycle`, `sections`, `task`). A scenario file is read with positions (`reader` →
+//! The sections are serde types (`learner`, `lifecycle`, `sections`, `task`). A scenario file is read with positions (`reader` →
 //! `tree`), laid over defaults and presets and under overrides (`layers`), compared with one table of all fields
 //! (`fields`, in the language of `schema`) by `check`, and judged as a whole by `validate`; `load` is the way through.
 
@@ -10,6 +10,7 @@ mod derived;
 mod explain;
 mod fields;
 mod layers;
+mod learner;
 mod lifecycle;
 mod load;
 mod presets;
@@ -28,6 +29,7 @@ pub use catalog::{BlueprintEntry, Catalog, Entry};
 pub use derived::{ImageShape, PartSizes};
 pub use explain::{UnknownField, explain, field_paths};
 pub use layers::Override;
+pub use learner::*;
 pub use lifecycle::*;
 pub use load::{Input, Loaded, load};
 pub use presets::{BUILTIN_SCHEDULES, TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
@@ -53,5 +55,6 @@ pub struct Scenario {
     pub lifecycle: LifecycleConfig,
     pub attribution: AttributionConfig,
     pub policy: PolicyConfig,
+    pub learner: LearnerConfig,
     pub telemetry: TelemetryConfig,
 }
