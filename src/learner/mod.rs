@@ -27,6 +27,8 @@ mod schedules;
 mod segments;
 mod sequences;
 mod state;
+#[cfg(test)]
+mod tests;
 mod update;
 mod value_norm;
 
