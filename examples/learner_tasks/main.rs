@@ -44,7 +44,7 @@ fn main() -> Result<(), TorchError> {
     cue("  no normalisers", Core::Lstm, without_normalisers.clone());
     let bandit = |name: &str, config: LearnerConfig| {
         show(name, |seed| {
-            final_score(BanditTask::new(32), Core::FeedForward, config.clone(), UPDATES, seed)
+            final_score(BanditTask::new(256), Core::FeedForward, config.clone(), UPDATES, seed)
         });
     };
     bandit("masked factored bandit", small_config());

@@ -3,6 +3,8 @@
 //! An encoder, a core with or without memory, one linear head per action head that has anything to choose, a value head.
 //! Heads do not see what was chosen before them, but for their masks.
 
+use std::f64::consts::SQRT_2;
+
 use simic_engine::controller::{
     Evaluation, HEADS, Head, HeadIndices, OPS, ParamGroup, PolicyError, PolicyParam, RELEVANCE, RecurrentState,
     SequenceInput, TrainablePolicy, ValueOutput,
@@ -37,14 +39,20 @@ struct Linear {
 }
 
 impl Linear {
-    /// Weights uniform in ±`gain`/√inputs, biases 0.
+    /// Orthogonal weights times `gain`, biases 0.
     fn new(inputs: usize, outputs: usize, gain: f64, rng: &mut RunRng) -> Self {
-        let mut weights = vec![0.0f32; inputs * outputs];
-        rng.fill_uniform(&mut weights, gain / (inputs as f64).sqrt());
+        let (tall, flat) = (inputs.max(outputs), inputs.min(outputs));
+        let mut values = vec![0.0f32; tall * flat];
+        rng.fill_normal(&mut values, 1.0);
+        let square = Tensor::from_slice(&values).reshape([tall as i64, flat as i64]);
+        let (columns, _) = Tensor::linalg_qr(&square, "reduced");
+        let weight = if outputs >= inputs {
+            columns
+        } else {
+            columns.transpose(0, 1)
+        };
         Self {
-            weight: Tensor::from_slice(&weights)
-                .reshape([outputs as i64, inputs as i64])
-                .set_requires_grad(true),
+            weight: (weight * gain).contiguous().set_requires_grad(true),
             bias: Tensor::zeros([outputs as i64], (Kind::Float, Device::Cpu)).set_requires_grad(true),
         }
     }
@@ -52,6 +60,12 @@ impl Linear {
     fn forward(&self, input: &Tensor) -> Tensor {
         input.linear(&self.weight, Some(&self.bias))
     }
+}
+
+/// Without parameters of its own.
+fn layer_norm(input: &Tensor) -> Tensor {
+    let width = input.size()[1];
+    input.layer_norm([width], None::<&Tensor>, None::<&Tensor>, 1e-5, false)
 }
 
 pub struct SmallPolicy {
@@ -89,9 +103,9 @@ impl SmallPolicy {
             Core::Lstm => 4 * hidden,
             Core::FeedForward => hidden,
         };
-        let encoder = Linear::new(sizes.observation, hidden, 1.7, &mut rng);
-        let input = Linear::new(hidden, gates, 1.7, &mut rng);
-        let recurrent = Linear::new(hidden, gates, 1.7, &mut rng);
+        let encoder = Linear::new(sizes.observation, hidden, SQRT_2, &mut rng);
+        let input = Linear::new(hidden, gates, 1.0, &mut rng);
+        let recurrent = Linear::new(hidden, gates, 1.0, &mut rng);
         if core == Core::Lstm {
             // What is remembered stays remembered until the policy learns otherwise.
             let _no_grad = NoGrad::new();
@@ -132,9 +146,12 @@ impl SmallPolicy {
 
     /// One step of the core: features `[n, H]` and the state after it.
     fn step(&self, observations: &Tensor, state: &RecurrentState) -> (Tensor, RecurrentState) {
-        let encoded = self.encoder.forward(observations).tanh();
+        let encoded = layer_norm(&self.encoder.forward(observations)).relu();
         match self.core {
-            Core::FeedForward => (self.input.forward(&encoded).tanh(), RecurrentState(Vec::new())),
+            Core::FeedForward => (
+                self.input.forward(&encoded).relu() + encoded,
+                RecurrentState(Vec::new()),
+            ),
             Core::Lstm => {
                 let (hidden, cell) = encoded.lstm_cell(
                     &[&state.0[0].select(0, 0), &state.0[1].select(0, 0)],
@@ -144,7 +161,7 @@ impl SmallPolicy {
                     Some(&self.recurrent.bias),
                 );
                 let next = RecurrentState(vec![hidden.unsqueeze(0), cell.unsqueeze(0)]);
-                (hidden + encoded, next)
+                (layer_norm(&hidden) + encoded, next)
             }
         }
     }

@@ -123,16 +123,15 @@ impl Task for CueTask {
     }
 }
 
-/// What is best to germinate depends on the context; in the last context waiting is. Each part of a germination that is
-/// right pays a sixth.
+/// Episodes of one step. What is best to germinate depends on the context; in the last context waiting is. Each part of a
+/// germination that is right pays a sixth.
 pub struct BanditTask {
-    contexts: Vec<Vec<usize>>,
+    contexts: Vec<usize>,
     masks: Vec<MaskSet>,
 }
 
 impl BanditTask {
     const CONTEXTS: usize = 4;
-    const STEPS: usize = 8;
     const WAIT_REWARD: f64 = 0.4;
     /// Slot, blueprint, style, tempo, target.
     const BEST: [[u8; 5]; Self::CONTEXTS - 1] = [[0, 3, 1, 0, 2], [2, 5, 3, 2, 0], [1, 7, 0, 1, 1]];
@@ -157,13 +156,9 @@ impl BanditTask {
             masks
         });
         Self {
-            contexts: vec![vec![0; Self::STEPS]; envs],
+            contexts: vec![0; envs],
             masks: masks.collect(),
         }
-    }
-
-    fn context(&self, env: usize, step: usize) -> usize {
-        self.contexts[env].get(step).copied().unwrap_or(0)
     }
 
     fn value(context: usize, action: &HeadIndices) -> f64 {
@@ -216,27 +211,27 @@ impl Task for BanditTask {
     }
 
     fn steps(&self) -> usize {
-        Self::STEPS
+        1
     }
 
     fn begin_episode(&mut self, rng: &mut RunRng) {
-        for context in self.contexts.iter_mut().flatten() {
+        for context in &mut self.contexts {
             *context = rng.below(Self::CONTEXTS as u64) as usize;
         }
     }
 
-    fn observation(&self, env: usize, step: usize) -> Vec<f32> {
+    fn observation(&self, env: usize, _step: usize) -> Vec<f32> {
         let mut observation = vec![0.0; Self::CONTEXTS];
-        observation[self.context(env, step)] = 1.0;
+        observation[self.contexts[env]] = 1.0;
         observation
     }
 
-    fn masks(&self, env: usize, step: usize) -> &MaskSet {
-        &self.masks[self.context(env, step)]
+    fn masks(&self, env: usize, _step: usize) -> &MaskSet {
+        &self.masks[self.contexts[env]]
     }
 
-    fn play(&self, env: usize, step: usize, action: &HeadIndices) -> (f32, Option<f64>) {
-        let context = self.context(env, step);
+    fn play(&self, env: usize, _step: usize, action: &HeadIndices) -> (f32, Option<f64>) {
+        let context = self.contexts[env];
         let value = Self::value(context, action);
         (value as f32, Some(value / Self::optimum(context)))
     }

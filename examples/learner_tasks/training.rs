@@ -23,8 +23,9 @@ pub struct Training<T> {
     pub round: u64,
 }
 
-/// Settings under which the tasks are learnt: the engine's defaults, but a larger learning rate for small networks and
-/// no floor under entropies.
+/// Settings under which the tasks are learnt: the engine's defaults, but a larger learning rate for small networks, no
+/// floor under entropies, and nothing after the last step. The critic sees the remaining time, and the state beyond it
+/// never occurs in training: its value, a bare extrapolation, would feed on itself.
 pub fn small_config() -> LearnerConfig {
     let no_floor = EntropyFloorCoefs {
         slot: 0.0,
@@ -38,6 +39,7 @@ pub fn small_config() -> LearnerConfig {
     };
     LearnerConfig {
         lr: 3e-3,
+        episode_end: EpisodeEnd::Terminal,
         entropy_floor_coef: no_floor,
         ..LearnerConfig::default()
     }

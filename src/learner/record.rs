@@ -243,14 +243,15 @@ impl RolloutBuffer {
             return Err(BufferError::NonFinite { env, step, field });
         }
         let illegal = |head| BufferError::IllegalAction { env, step, head };
-        let op = LifecycleOp::from_code(decided.indices[Head::Op as usize].into()).ok_or(illegal(Head::Op))?;
-        let slot = decided.indices[Head::Slot as usize].into();
-        for head in Head::ALL {
-            let members = decided.masks.effective(head, op, slot);
+        let index = |head: Head| usize::from(decided.indices[head as usize]);
+        let op = LifecycleOp::from_code(index(Head::Op)).ok_or(illegal(Head::Op))?;
+        // The op first: the other heads' masks depend on it.
+        for head in std::iter::once(Head::Op).chain(Head::ALL) {
+            let members = decided.masks.effective(head, op, index(Head::Slot));
             if members.is_empty() {
                 return Err(BufferError::EmptyMask { env, step, head });
             }
-            if !members.contains(decided.indices[head as usize].into()) {
+            if !members.contains(index(head)) {
                 return Err(illegal(head));
             }
         }
