@@ -2,6 +2,10 @@
 //!
 //! Start with [`schedule`]: it lists every schedule, every public set and every piece of work in order.
 
+// Tests of this crate share code with its examples, which know it by its name.
+#[cfg(test)]
+extern crate self as simic_engine;
+
 pub mod cli;
 pub mod controller;
 pub mod data;
@@ -10,6 +14,7 @@ pub mod faults;
 pub mod governor;
 pub mod health;
 pub mod host;
+pub mod learner;
 pub mod random;
 pub mod reward;
 pub mod run;

@@ -1,6 +1,6 @@
 //! The experiment as a user writes it: plain data with defaults, and the way from text to it.
 //!
-//! The sections are serde types (`lifecycle`, `sections`, `task`). A scenario file is read with positions (`reader` →
+//! The sections are serde types (`learner`, `lifecycle`, `sections`, `task`). A scenario file is read with positions (`reader` →
 //! `tree`), laid over defaults and presets and under overrides (`layers`), compared with one table of all fields
 //! (`fields`, in the language of `schema`) by `check`, and judged as a whole by `validate`; `load` is the way through.
 
@@ -12,6 +12,7 @@ mod faults;
 mod fields;
 mod governor;
 mod layers;
+mod learner;
 mod lifecycle;
 mod load;
 mod presets;
@@ -33,6 +34,7 @@ pub use explain::{ExplainedField, Explanation, Member, UnknownField, explain, fi
 pub use faults::*;
 pub use governor::*;
 pub use layers::Override;
+pub use learner::*;
 pub use lifecycle::*;
 pub use load::{Input, Loaded, load};
 pub use presets::{BUILTIN_SCHEDULES, POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
@@ -61,6 +63,7 @@ pub struct Scenario {
     pub attribution: AttributionConfig,
     pub policy: PolicyConfig,
     pub reward: RewardConfig,
+    pub learner: LearnerConfig,
     pub telemetry: TelemetryConfig,
     /// Damage done on purpose; none by default.
     pub faults: Vec<FaultEntry>,

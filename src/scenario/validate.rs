@@ -33,6 +33,7 @@ pub fn validate(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog) -> Vec<
     check_governor(&scenario.governor, &mut findings);
     check_faults(scenario, task, &mut findings);
     reward::check_reward(scenario, &mut findings);
+    check_learner(scenario, task, &mut findings);
     findings.0
 }
 
@@ -46,6 +47,13 @@ impl Findings {
             message,
             help: None,
         });
+    }
+
+    fn warning<S: Into<String>>(&mut self, paths: impl IntoIterator<Item = S>, message: String) {
+        self.error(paths, message);
+        if let Some(last) = self.0.last_mut() {
+            last.severity = Severity::Warning;
+        }
     }
 
     fn help(&mut self, help: impl Into<String>) {
@@ -97,13 +105,10 @@ fn check_data(task: &TaskSpec, findings: &mut Findings) {
         findings.error(["task.split.val_permille", "task.split"], message);
     }
     if task.data == DataSource::Digits && task.augment.is_some_and(|augment| augment.flip_p > 0.0) {
-        findings.error(
+        findings.warning(
             ["task.augment.flip_p", "task.augment"],
             "mirrored digits are other digits, or none; 0.0 is advised".into(),
         );
-        if let Some(last) = findings.0.last_mut() {
-            last.severity = Severity::Warning;
-        }
     }
     if let Normalise::Constants { mean, std } = &task.normalise {
         let channels = usize::try_from(task.host.in_channels).unwrap_or_default();
@@ -434,5 +439,44 @@ fn check_faults(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
             let message = format!("slot {slot} is not enabled; valid: {}", task.slots.join(", "));
             findings.error([path("fault.slot"), "lifecycle.slots".into()], message);
         }
+    }
+}
+
+fn check_learner(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
+    let learner = &scenario.learner;
+    let max_steps = task.max_steps;
+    if learner.chunk_length.is_some_and(|length| length > max_steps) {
+        let message = format!("a chunk is longer than an episode of {max_steps} steps");
+        let paths = ["learner.chunk_length", "run.max_steps", "task.max_steps"];
+        findings.error(paths, message);
+    }
+    if learner.rollout_steps.is_some() && learner.episodes_per_update > 1 {
+        findings.error(
+            ["learner.rollout_steps", "learner.episodes_per_update"],
+            "the length of a rollout is given twice, in steps and in episodes".into(),
+        );
+    }
+    let steps = u64::from(scenario.run.rounds) * u64::from(max_steps);
+    let per_rollout = u64::from(learner.steps_per_rollout(max_steps));
+    if per_rollout > steps {
+        let message =
+            format!("a rollout takes {per_rollout} steps of each env, the run has {steps}: nothing is learnt");
+        findings.warning(
+            ["learner.rollout_steps", "learner.episodes_per_update", "run.rounds"],
+            message,
+        );
+    }
+    let (_, end) = learner.entropy_coefs();
+    if end < learner.entropy_coef_min {
+        let message = format!(
+            "the entropy bonus ends at {end}, but never falls below {}",
+            learner.entropy_coef_min
+        );
+        let paths = [
+            "learner.entropy_coef_end",
+            "learner.entropy_coef",
+            "learner.entropy_coef_min",
+        ];
+        findings.warning(paths, message);
     }
 }

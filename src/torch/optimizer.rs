@@ -194,6 +194,14 @@ impl Optimizer {
         }
     }
 
+    /// Changes the learning rate, e.g. to follow a schedule.
+    pub fn set_lr(&mut self, lr: f64) {
+        match &mut self.rule {
+            Rule::Sgd { hyper, .. } => hyper.lr = lr,
+            Rule::AdamW { hyper, .. } => hyper.lr = lr,
+        }
+    }
+
     /// The state by name, one tensor per parameter (velocities only where there is momentum). The tensors are the live
     /// ones: copying into them restores a state.
     pub fn state_tensors(&self) -> Vec<(&'static str, &[Tensor])> {

@@ -1,0 +1,295 @@
+//! Two small tasks with known optima, in the engine's own action space.
+
+use simic_engine::controller::{Choices, DecisionPoint, Head, HeadIndices, MaskRow, MaskSet};
+use simic_engine::random::{Draw, RunRng};
+use simic_engine::scenario::{LifecycleConfig, MaskConfig};
+use simic_engine::seed::{
+    AlphaAlgorithm, AlphaCurve, AlphaMode, AlphaTarget, GerminationStyle, LifecycleOp, Limits, SeedReport, SeedStage,
+    SlotId, SlotSet, Tempo,
+};
+
+pub const BLUEPRINTS: usize = 8;
+
+/// Several envs that play episodes of a fixed length side by side.
+pub trait Task {
+    fn envs(&self) -> usize;
+    fn slots(&self) -> usize;
+    fn observation_len(&self) -> usize;
+    /// Heads that have a choice, those that others depend on first.
+    fn heads(&self) -> &'static [Head];
+    /// Steps of an episode.
+    fn steps(&self) -> usize;
+    fn begin_episode(&mut self, rng: &mut RunRng);
+    fn observation(&self, env: usize, step: usize) -> Vec<f32>;
+    fn masks(&self, env: usize, step: usize) -> &MaskSet;
+    /// Reward of an action, and how well it was chosen from 0 to 1 if there was anything to choose.
+    fn play(&self, env: usize, step: usize, action: &HeadIndices) -> (f32, Option<f64>);
+}
+
+fn masks_of(reports: &[Option<SeedReport>]) -> MaskSet {
+    let slots = SlotSet::first(reports.len());
+    let limits = Limits::new(&LifecycleConfig::default(), &MaskConfig::default(), slots, slots, 0);
+    let blueprints = vec![Choices::first_n(BLUEPRINTS).without(0); reports.len()];
+    let at = DecisionPoint {
+        env: 0,
+        episode: 0,
+        step: 1,
+    };
+    MaskSet::build(at, reports, &blueprints, &limits).expect("waiting is always possible")
+}
+
+/// A cue is shown at phase 0 of each of two rounds and must be recalled at phase 5: waiting is all there is in between.
+pub struct CueTask {
+    cues: Vec<[usize; 2]>,
+    waiting: MaskSet,
+    deciding: MaskSet,
+}
+
+impl CueTask {
+    const PHASES: usize = 6;
+    const ANSWERS: [LifecycleOp; 2] = [LifecycleOp::Prune, LifecycleOp::Advance];
+
+    pub fn new(envs: usize) -> Self {
+        let mut deciding = masks_of(&[Some(training_seed())]);
+        for row in [MaskRow::AlphaSpeed, MaskRow::AlphaCurve] {
+            deciding.keep(row, Choices::only(0)).expect("0 is a member");
+        }
+        let mut waiting = deciding.clone();
+        waiting.keep_ops(&[LifecycleOp::Wait]).expect("waiting is possible");
+        Self {
+            cues: vec![[0; 2]; envs],
+            waiting,
+            deciding,
+        }
+    }
+
+    fn is_decision(step: usize) -> bool {
+        step % Self::PHASES == Self::PHASES - 1
+    }
+}
+
+impl Task for CueTask {
+    fn envs(&self) -> usize {
+        self.cues.len()
+    }
+
+    fn slots(&self) -> usize {
+        1
+    }
+
+    fn observation_len(&self) -> usize {
+        4
+    }
+
+    fn heads(&self) -> &'static [Head] {
+        &[Head::Op]
+    }
+
+    fn steps(&self) -> usize {
+        2 * Self::PHASES
+    }
+
+    fn begin_episode(&mut self, rng: &mut RunRng) {
+        for cues in &mut self.cues {
+            *cues = [usize::from(rng.bit()), usize::from(rng.bit())];
+        }
+    }
+
+    fn observation(&self, env: usize, step: usize) -> Vec<f32> {
+        let mut observation = vec![0.0; 4];
+        if step.is_multiple_of(Self::PHASES) && step < self.steps() {
+            observation[self.cues[env][step / Self::PHASES]] = 1.0;
+        }
+        observation[2] = step as f32 / self.steps() as f32;
+        observation[3] = f32::from(u8::from(Self::is_decision(step)));
+        observation
+    }
+
+    fn masks(&self, _env: usize, step: usize) -> &MaskSet {
+        if Self::is_decision(step) {
+            &self.deciding
+        } else {
+            &self.waiting
+        }
+    }
+
+    fn play(&self, env: usize, step: usize, action: &HeadIndices) -> (f32, Option<f64>) {
+        if !Self::is_decision(step) {
+            return (0.0, None);
+        }
+        let answer = Self::ANSWERS[self.cues[env][step / Self::PHASES]];
+        let is_right = usize::from(action[Head::Op as usize]) == answer.code();
+        (f32::from(u8::from(is_right)), Some(f64::from(u8::from(is_right))))
+    }
+}
+
+/// Episodes of one step. What is best to germinate depends on the context; in the last context waiting is. Each part of a
+/// germination that is right pays a sixth.
+pub struct BanditTask {
+    contexts: Vec<usize>,
+    masks: Vec<MaskSet>,
+}
+
+impl BanditTask {
+    const CONTEXTS: usize = 4;
+    const WAIT_REWARD: f64 = 0.4;
+    /// Slot, blueprint, style, tempo, target.
+    const BEST: [[u8; 5]; Self::CONTEXTS - 1] = [[0, 3, 1, 0, 2], [2, 5, 3, 2, 0], [1, 7, 0, 1, 1]];
+    const PARTS: [Head; 5] = [Head::Slot, Head::Blueprint, Head::Style, Head::Tempo, Head::AlphaTarget];
+
+    pub fn new(envs: usize) -> Self {
+        let masks = (0..Self::CONTEXTS).map(|context| {
+            let mut masks = masks_of(&[None, None, None]);
+            if let Some(best) = Self::BEST.get(context) {
+                // Half of what is wrong is not even offered.
+                let blueprint = usize::from(best[1]);
+                let offered = [blueprint, 1 + blueprint % 7, 1 + (blueprint + 3) % 7];
+                for slot in 0..3 {
+                    let row = MaskRow::Blueprints { slot };
+                    masks.keep(row, offered.into_iter().collect()).expect("offered");
+                }
+                let styles = [usize::from(best[2]), (usize::from(best[2]) + 1) % 4];
+                masks
+                    .keep(MaskRow::Style, styles.into_iter().collect())
+                    .expect("offered");
+            }
+            masks
+        });
+        Self {
+            contexts: vec![0; envs],
+            masks: masks.collect(),
+        }
+    }
+
+    fn value(context: usize, action: &HeadIndices) -> f64 {
+        if usize::from(action[Head::Op as usize]) == LifecycleOp::Wait.code() {
+            return Self::WAIT_REWARD;
+        }
+        match Self::BEST.get(context) {
+            None => 0.0,
+            Some(best) => {
+                let right = Self::PARTS
+                    .iter()
+                    .zip(best)
+                    .filter(|(part, best)| action[**part as usize] == **best);
+                (1 + right.count()) as f64 / 6.0
+            }
+        }
+    }
+
+    fn optimum(context: usize) -> f64 {
+        if context < Self::BEST.len() {
+            1.0
+        } else {
+            Self::WAIT_REWARD
+        }
+    }
+}
+
+impl Task for BanditTask {
+    fn envs(&self) -> usize {
+        self.contexts.len()
+    }
+
+    fn slots(&self) -> usize {
+        3
+    }
+
+    fn observation_len(&self) -> usize {
+        Self::CONTEXTS
+    }
+
+    fn heads(&self) -> &'static [Head] {
+        &[
+            Head::Op,
+            Head::Slot,
+            Head::Blueprint,
+            Head::Style,
+            Head::Tempo,
+            Head::AlphaTarget,
+        ]
+    }
+
+    fn steps(&self) -> usize {
+        1
+    }
+
+    fn begin_episode(&mut self, rng: &mut RunRng) {
+        for context in &mut self.contexts {
+            *context = rng.below(Self::CONTEXTS as u64) as usize;
+        }
+    }
+
+    fn observation(&self, env: usize, _step: usize) -> Vec<f32> {
+        let mut observation = vec![0.0; Self::CONTEXTS];
+        observation[self.contexts[env]] = 1.0;
+        observation
+    }
+
+    fn masks(&self, env: usize, _step: usize) -> &MaskSet {
+        &self.masks[self.contexts[env]]
+    }
+
+    fn play(&self, env: usize, _step: usize, action: &HeadIndices) -> (f32, Option<f64>) {
+        let context = self.contexts[env];
+        let value = Self::value(context, action);
+        (value as f32, Some(value / Self::optimum(context)))
+    }
+}
+
+/// A seed in training that may be pruned or moved on.
+fn training_seed() -> SeedReport {
+    SeedReport {
+        seed_id: "e0.r0c0.0".into(),
+        slot: SlotId::new(0, 0),
+        blueprint: "conv_light",
+        blueprint_index: 1,
+        stage: SeedStage::Training,
+        previous_stage: SeedStage::Germinated,
+        previous_epochs_in_stage: 1,
+        stage_entered_step: 1,
+        age_epochs: 20,
+        epochs_in_stage: 19,
+        cooldown_left: 0,
+        alpha: 0.0,
+        alpha_target: 0.0,
+        alpha_mode: AlphaMode::Hold,
+        alpha_curve: AlphaCurve::Linear,
+        alpha_steps_total: 0,
+        alpha_steps_done: 0,
+        time_to_target: 0,
+        alpha_velocity: 0.0,
+        algorithm: AlphaAlgorithm::Add,
+        style: GerminationStyle::SigmoidAdd,
+        tempo: Tempo::Standard,
+        germination_target: AlphaTarget::Full,
+        initial_accuracy: 50.0,
+        current_accuracy: 50.0,
+        best_accuracy: 50.0,
+        accuracy_at_stage_start: 50.0,
+        accuracy_at_blending_start: None,
+        total_improvement: 0.0,
+        improvement_since_stage_start: 0.0,
+        blending_delta: None,
+        contribution: None,
+        contribution_loss: None,
+        contribution_age: None,
+        contribution_velocity: 0.0,
+        interaction_sum: 0.0,
+        boost_received: 0.0,
+        upstream_alpha_sum: 0.0,
+        downstream_alpha_sum: 0.0,
+        gradient_norm: None,
+        gradient_ratio: None,
+        gradient_health: None,
+        previous_gradient_health: None,
+        has_vanishing: None,
+        has_exploding: None,
+        nonfinite_streak: 0,
+        healthy: true,
+        seed_params: 592,
+        gate_params: 0,
+        auto_pruned: false,
+        prune_reason: None,
+    }
+}

@@ -1,0 +1,463 @@
+//! Rollouts in, parameters out: agreement with acting, guards, padding, checkpoints.
+
+use tch::{Kind, Tensor};
+
+use super::policy::{Core, SmallPolicy};
+use super::tasks::{BanditTask, CueTask};
+use super::training::{Training, small_config};
+use crate::controller::{Evaluation, PolicyError, PolicyParam, SequenceInput, TrainablePolicy, ValueOutput};
+use crate::learner::finalize::finalize;
+use crate::learner::sequences::{Sequence, SequenceBatch, sequences};
+use crate::learner::*;
+use crate::scenario::{LearnerConfig, RatioMode};
+use crate::torch::{HostSyncCounter, read_f64};
+
+const UPDATES: u64 = 100;
+
+fn cue(config: LearnerConfig) -> Training<CueTask> {
+    Training::new(CueTask::new(8), Core::Lstm, config, UPDATES, 7)
+}
+
+fn read(tensor: &Tensor) -> Vec<f64> {
+    read_f64(tensor, &HostSyncCounter::default()).expect("read")
+}
+
+fn params(policy: &dyn TrainablePolicy) -> Vec<f64> {
+    policy.params().iter().flat_map(|param| read(&param.tensor)).collect()
+}
+
+/// A policy with a fault: `spoil` sees every evaluation.
+struct Faulty<'a> {
+    policy: &'a mut SmallPolicy,
+    spoil: &'a dyn Fn(usize, &mut Evaluation),
+    evaluations: std::cell::Cell<usize>,
+}
+
+impl TrainablePolicy for Faulty<'_> {
+    fn params(&self) -> Vec<PolicyParam> {
+        self.policy.params()
+    }
+
+    fn value_output(&self) -> ValueOutput {
+        self.policy.value_output()
+    }
+
+    fn evaluate(&self, input: &SequenceInput) -> Result<Evaluation, PolicyError> {
+        let mut evaluation = self.policy.evaluate(input)?;
+        (self.spoil)(self.evaluations.replace(self.evaluations.get() + 1), &mut evaluation);
+        Ok(evaluation)
+    }
+
+    fn set_floor_scale(&mut self, scale: f64) {
+        self.policy.set_floor_scale(scale);
+    }
+}
+
+/// Plays a rollout and learns from it with a fault.
+fn learn_with(training: &mut Training<CueTask>, spoil: &dyn Fn(usize, &mut Evaluation)) -> UpdateRecord {
+    training.play();
+    let mut policy = Faulty {
+        policy: &mut training.policy,
+        spoil,
+        evaluations: std::cell::Cell::new(0),
+    };
+    let reads = HostSyncCounter::default();
+    let record = training
+        .learner
+        .learn(&mut training.buffer, &mut policy, training.round, &reads);
+    assert!(reads.count() <= 1, "one read an update");
+    training.buffer.clear().expect("complete");
+    training.round += 1;
+    record.expect("finished")
+}
+
+/// Gradients become NaN, outputs and loss do not: the root of 0 has an infinite slope.
+fn spoil_gradient(evaluation: &mut Evaluation) {
+    let nothing = (&evaluation.value - &evaluation.value).sqrt() * 0.0;
+    evaluation.value = &evaluation.value + nothing;
+}
+
+/// Spec 04 Check 17.
+#[test]
+fn before_the_first_step_evaluation_repeats_what_was_said_when_acting() {
+    let mut cue = cue(small_config());
+    cue.play();
+    let record = cue.learn();
+    assert!(record.update_performed);
+    assert!(record.optimization.logp_drift_max.is_some_and(|drift| drift <= 1e-5));
+
+    let mut bandit = Training::new(BanditTask::new(8), Core::FeedForward, small_config(), UPDATES, 7);
+    bandit.policy.floor = 0.03;
+    bandit.play();
+    assert!(
+        bandit
+            .learn()
+            .optimization
+            .logp_drift_max
+            .is_some_and(|drift| drift <= 1e-5)
+    );
+}
+
+/// Spec 04 Check 17.
+#[test]
+fn another_floor_in_the_update_than_in_the_rollout_is_a_mismatch() {
+    let mut training = cue(small_config());
+    for param in training
+        .policy
+        .params()
+        .iter()
+        .filter(|param| param.name == "head.op.0.bias")
+    {
+        // Far from uniform, so that a floor matters.
+        let bias = Tensor::from_slice(&[0.0f32, 0.0, 0.0, 6.0, 0.0, 0.0]);
+        crate::torch::copy_into(&param.tensor, &bias, false).expect("copy");
+    }
+    training.play();
+    training.policy.floor = 0.2;
+    let before = params(&training.policy);
+    let record = training.learn();
+
+    assert_eq!(record.skip_reason, Some(SkipReason::Mismatch));
+    assert_eq!(
+        (record.steps_taken, record.updates, record.consecutive_failures),
+        (0, 0, 1)
+    );
+    let is_value = |index: usize| index + 33 >= before.len();
+    for (index, (old, new)) in before.iter().zip(params(&training.policy)).enumerate() {
+        assert!(
+            is_value(index) || *old == new,
+            "only the value head's units may have moved"
+        );
+    }
+}
+
+/// Spec 04 Check 19: one bad minibatch is passed over, the others step.
+#[test]
+fn a_minibatch_with_a_gradient_that_is_not_finite_takes_no_step() {
+    let config = LearnerConfig {
+        num_minibatches: 2,
+        epochs: 1,
+        ..small_config()
+    };
+    let mut training = cue(config);
+    let record = learn_with(&mut training, &|index, evaluation| {
+        if index == 0 {
+            spoil_gradient(evaluation);
+        }
+    });
+
+    assert!(record.update_performed);
+    assert_eq!((record.steps_taken, record.nonfinite_skips), (1, 1));
+    let skip = &record.nonfinite_sources[0];
+    assert_eq!((skip.place, skip.gate.clone()), (Some((0, 0)), Gate::G3));
+    assert!(params(&training.policy).iter().all(|value| value.is_finite()));
+}
+
+#[test]
+fn outputs_that_are_not_finite_are_named() {
+    let mut training = cue(small_config());
+    let record = learn_with(&mut training, &|_, evaluation| {
+        evaluation.value = &evaluation.value * f64::NAN;
+    });
+
+    assert_eq!(record.skip_reason, Some(SkipReason::Nonfinite));
+    assert_eq!(record.nonfinite_sources[0].gate, Gate::G1);
+    assert_eq!(record.nonfinite_sources[0].sources, ["value"]);
+}
+
+/// Spec 04 Check 19: two failures and a success start over, three in a row are too many.
+#[test]
+fn failures_in_a_row_are_counted_and_a_success_ends_the_row() {
+    let mut training = cue(small_config());
+    let bad = |_: usize, evaluation: &mut Evaluation| spoil_gradient(evaluation);
+    for failures in 1..=2 {
+        let record = learn_with(&mut training, &bad);
+        assert_eq!(
+            (record.update_performed, record.consecutive_failures),
+            (false, failures)
+        );
+    }
+    let good = learn_with(&mut training, &|_, _| {});
+    assert_eq!(
+        (good.update_performed, good.updates, good.consecutive_failures),
+        (true, 1, 0)
+    );
+    assert!(!training.learner.has_diverged());
+    for _ in 0..3 {
+        learn_with(&mut training, &bad);
+    }
+    assert!(training.learner.has_diverged());
+    assert_eq!(training.learner.counters().updates, 1);
+}
+
+/// Spec 04 Check 19 and 20: a stop before the first step is no failure, a later one keeps the steps before it.
+#[test]
+fn divergence_stops_an_update_without_undoing_it() {
+    let mut training = cue(small_config());
+    let nudge = |evaluation: &mut Evaluation| {
+        // Chosen ops only: the padding and single choices stay at 0.
+        let is_choice = evaluation.log_probs.lt(-1e-3).to_kind(Kind::Float);
+        evaluation.log_probs = &evaluation.log_probs + is_choice * 0.9;
+    };
+    let stops_from = |first: usize| {
+        move |index: usize, evaluation: &mut Evaluation| {
+            if index >= first {
+                nudge(evaluation);
+            }
+        }
+    };
+    let later = learn_with(&mut training, &stops_from(2));
+    assert!(later.update_performed);
+    assert_eq!((later.steps_taken, later.early_stop_epoch), (2, Some(2)));
+    assert!(later.optimization.approx_kl_last > later.optimization.approx_kl);
+
+    // At the first minibatch the same difference is a mismatch as well, which weighs more.
+    let first = learn_with(&mut training, &stops_from(0));
+    assert_eq!(first.skip_reason, Some(SkipReason::Mismatch));
+}
+
+#[test]
+fn a_stop_before_the_first_step_is_no_failure() {
+    let config = LearnerConfig {
+        target_kl: Some(1e-12),
+        ..small_config()
+    };
+    let mut training = cue(config);
+    let record = learn_with(&mut training, &|_, evaluation| {
+        evaluation.log_probs = &evaluation.log_probs + evaluation.log_probs.lt(-1e-3).to_kind(Kind::Float) * 0.01;
+    });
+
+    assert_eq!(record.skip_reason, Some(SkipReason::Kl));
+    assert_eq!((record.updates, record.consecutive_failures), (0, 0));
+}
+
+/// Gate G4: what spoils parameters is undone.
+#[test]
+fn parameters_that_are_not_finite_are_restored() {
+    let mut training = cue(LearnerConfig {
+        num_minibatches: 1,
+        epochs: 1,
+        max_grad_norm: None,
+        value_norm: crate::scenario::ValueNorm {
+            mode: crate::scenario::ValueNormMode::Off,
+            ..Default::default()
+        },
+        reward_norm: crate::scenario::RewardNorm {
+            mode: crate::scenario::RewardNormMode::Off,
+            ..Default::default()
+        },
+        ..small_config()
+    });
+    training.learner.config_mut().lr = f64::MAX;
+    let before = params(&training.policy);
+
+    let record = learn_with(&mut training, &|_, _| {});
+
+    assert_eq!(record.skip_reason, Some(SkipReason::Nonfinite));
+    assert_eq!(
+        record.nonfinite_sources.last().map(|skip| skip.gate.clone()),
+        Some(Gate::G4)
+    );
+    assert_eq!(params(&training.policy), before);
+    let moments = training.learner.state_tensors();
+    assert!(
+        moments
+            .iter()
+            .all(|(_, tensor)| read(tensor).iter().all(|&value| value == 0.0))
+    );
+}
+
+/// Gradients and divergence of one evaluation of a batch.
+fn gradients(training: &mut Training<CueTask>, batch: &SequenceBatch) -> (Vec<f64>, UpdateNumbers) {
+    use crate::learner::optimizer::PolicyOptimizer;
+    use crate::learner::readings::Scalar;
+    use crate::learner::update::Update;
+    let config = LearnerConfig {
+        epochs: 1,
+        max_grad_norm: None,
+        ..small_config()
+    };
+    let mut optimizer =
+        PolicyOptimizer::new(&training.policy, &config, crate::torch::Implementation::Plain).expect("sound");
+    let reads = HostSyncCounter::default();
+    let update = Update {
+        config: &config,
+        // Nothing moves, gradients remain.
+        schedules: Schedules {
+            lr: 0.0,
+            ..training.learner.schedules()
+        },
+        precision: None,
+        batch,
+        reads: &reads,
+    };
+    let mut rng = crate::random::RunRng::from_seed(1);
+    let measured = update.run(&training.policy, &mut optimizer, &mut rng).expect("runs");
+    let (_, reading) = &measured.minibatches[0];
+    let grads = training.policy.params();
+    let grads = grads.iter().filter(|param| param.tensor.grad().defined());
+    (
+        grads.flat_map(|param| read(&param.tensor.grad())).collect(),
+        [Scalar::LossTotal, Scalar::Kl, Scalar::LossValue].map(|scalar| reading.get(scalar)),
+    )
+}
+
+type UpdateNumbers = [f64; 3];
+
+/// Spec 04 Check 18.
+#[test]
+fn padding_changes_neither_losses_nor_gradients() {
+    let mut training = cue(small_config());
+    training.play();
+    training.learn();
+    training.play();
+    let config = training.learner.config().clone();
+    let head = training.policy.value_output();
+    let learner = &mut training.learner;
+    let rollout = finalize(
+        &mut training.buffer,
+        &mut learner.rewards,
+        &mut learner.values,
+        &head,
+        &config,
+    );
+    let plain = rollout.expect("finished").expect("usable").batch;
+    // The policy moves on, so that ratios are not 1.
+    for param in training.policy.params() {
+        let moved = param.tensor.detach() * 1.02;
+        crate::torch::copy_into(&param.tensor, &moved, false).expect("copy");
+    }
+
+    let mut all = sequences(&training.buffer);
+    all.extend(
+        [Sequence {
+            env: 0,
+            start: 0,
+            len: 0,
+            state: training.buffer.zero_state(),
+        }; 3],
+    );
+    let targets = vec![vec![Default::default(); 12]; 8];
+    let padded = SequenceBatch::gather(&training.buffer, &targets, &all, 22, true, &config).expect("memory");
+    // Targets are the plain batch's: only the padding is new.
+    let mut padded = padded;
+    for (field, source) in [
+        (&mut padded.advantages, &plain.advantages),
+        (&mut padded.targets, &plain.targets),
+        (&mut padded.old_values, &plain.old_values),
+    ] {
+        field.narrow(0, 0, 8).narrow(1, 0, 12).copy_(source);
+    }
+
+    let (expected, numbers) = gradients(&mut training, &plain);
+    for param in training.policy.params() {
+        let mut tensor = param.tensor;
+        tensor.zero_grad();
+    }
+    let (found, padded_numbers) = gradients(&mut training, &padded);
+
+    assert!(numbers[1] > 1e-6, "the policy has moved");
+    for (a, b) in numbers.iter().zip(padded_numbers) {
+        assert!((a - b).abs() <= 1e-6, "{numbers:?} {padded_numbers:?}");
+    }
+    for (a, b) in expected.iter().zip(&found) {
+        assert!((a - b).abs() <= 1e-6, "{a} {b}");
+    }
+}
+
+/// Spec 04 Check 21.
+#[test]
+fn a_restored_learner_continues_exactly() {
+    let config = LearnerConfig {
+        ratio_mode: RatioMode::Joint,
+        entropy_anneal_episodes: 100,
+        entropy_coef_start: Some(0.1),
+        num_minibatches: 2,
+        ..small_config()
+    };
+    let copy = |tensors: Vec<(String, Tensor)>| -> Vec<(String, Tensor)> {
+        let copied = tensors.into_iter().map(|(name, tensor)| (name, tensor.detach().copy()));
+        copied.collect()
+    };
+    let mut first = cue(config.clone());
+    for _ in 0..2 {
+        first.play();
+        first.learn();
+    }
+    let weights: Vec<Tensor> = first.policy.params().iter().map(|p| p.tensor.detach().copy()).collect();
+    let (state, moments) = (first.learner.state(), copy(first.learner.state_tensors()));
+    let saved = serde_json::to_string(&state).expect("plain data");
+
+    let mut second = cue(config);
+    for (param, weight) in second.policy.params().iter().zip(&weights) {
+        crate::torch::copy_into(&param.tensor, weight, false).expect("copy");
+    }
+    let state: LearnerState = serde_json::from_str(&saved).expect("plain data");
+    second.learner.restore(&state, &moments).expect("the same learner");
+    second.round = first.round;
+
+    for _ in 0..2 {
+        let records = [&mut first, &mut second].map(|training| {
+            training.play();
+            training.learn()
+        });
+        assert_eq!(records[0].optimization, records[1].optimization);
+        assert_eq!(records[0].rollout, records[1].rollout);
+    }
+    assert_eq!(params(&first.policy), params(&second.policy));
+    assert_eq!(first.learner.state(), second.learner.state());
+}
+
+#[test]
+fn a_state_that_does_not_fit_is_refused_with_every_difference() {
+    let mut training = cue(small_config());
+    training.play();
+    training.learn();
+    let mut state = training.learner.state();
+    state.rewards.running_returns.pop();
+    state.values.mode = crate::scenario::ValueNormMode::Off;
+    let mut tensors = training.learner.state_tensors();
+    let (renamed, _) = tensors.remove(0);
+    tensors.push((
+        "exp_avg.other".into(),
+        Tensor::zeros([1], (Kind::Float, tch::Device::Cpu)),
+    ));
+    let before = training.learner.state();
+
+    let error = training.learner.restore(&state, &tensors).expect_err("does not fit");
+
+    let LearnerError::Incompatible(differences) = error else {
+        panic!("{error}");
+    };
+    let expected = [
+        "there were 7 envs, there are 8".to_string(),
+        "value_norm.mode was Off, is Popart".into(),
+        format!("`{renamed}` is missing"),
+        "`exp_avg.other` is no tensor of this learner".into(),
+    ];
+    assert_eq!(differences, expected);
+    assert_eq!(training.learner.state(), before);
+}
+
+/// Check 16: schedules stand still while updates fail, and metrics of an update are all there.
+#[test]
+fn a_performed_update_reports_what_it_measured() {
+    let mut training = cue(small_config());
+    training.play();
+    let record = training.learn();
+
+    assert_eq!((record.steps_taken, record.updates, record.policy_version), (4, 1, 1));
+    let rollout = record.rollout.expect("measured");
+    assert_eq!((rollout.steps_valid, rollout.segments), (96, 8));
+    assert_eq!(rollout.steps_actor, 16);
+    assert!((rollout.forced_ratio - 80.0 / 96.0).abs() < 1e-9);
+    assert_eq!(rollout.op_counts.iter().sum::<u64>(), 96);
+    let metrics = record.optimization;
+    assert!(metrics.grad_norm.is_some_and(|norm| norm > 0.0));
+    assert_eq!(metrics.head_grad_state[7], Some(HeadGradState::Finite));
+    assert_eq!(metrics.head_grad_state[1], Some(HeadGradState::NotLearnable));
+    assert_eq!(metrics.head_kl[1], None);
+    assert!(metrics.head_entropy[7].is_some_and(|entropy| entropy > 0.9));
+    assert_eq!(metrics.states.len(), 2);
+    assert_eq!(metrics.loss_contribution, None);
+}
