@@ -3,7 +3,8 @@
 
 use super::buffer::{RolloutBuffer, Row};
 use super::error::BufferError;
-use super::segments::{Attribution, RollbackCredit, SegmentEnd};
+use super::segments::{Attribution, SegmentEnd};
+use crate::scenario::RollbackCredit;
 
 impl RolloutBuffer {
     /// Charges a rollback of `env` to what it did since its segment began, and closes the segment (spec 04 §4). A

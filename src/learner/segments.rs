@@ -76,20 +76,6 @@ impl Segment {
     }
 }
 
-/// How a rollback is charged to the steps that led to it (spec 04 §4).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RollbackCredit {
-    /// The last step gets the penalty, the steps before it lose their rewards: these were earned on a trajectory that
-    /// was discarded, and keeping them would teach to gamble and be rescued.
-    #[default]
-    PenalizeForfeit,
-    /// The last step gets the penalty, the steps before it keep their rewards.
-    PenalizeKeep,
-    /// The segment contributes to nothing.
-    Invalidate,
-}
-
 /// What came of charging a rollback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attribution {
