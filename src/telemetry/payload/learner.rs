@@ -1,0 +1,400 @@
+//! What one policy update did and what the rollout behind it was like (spec 07 §5.6, keys of 04 §12).
+//!
+//! A quantity that is undefined is left out; one that was computed and is no number is written as `"nan"`. Rewards,
+//! returns and values are in units of scaled reward, shares lie in 0..1. Maps are keyed by head.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::env::OpCounts;
+use crate::telemetry::encoding::Num;
+
+/// A number per head of the policy; heads without one are left out.
+pub type ByHead = BTreeMap<String, Num>;
+
+/// Declares a group of measured numbers, each of which may be undefined, and numbers per head.
+macro_rules! measured {
+    (
+        $(#[$about:meta])*
+        $group:ident {
+            $($(#[$what:meta])* $number:ident),* $(,)?
+            ; $($(#[$what_by_head:meta])* $by_head:ident),* $(,)?
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        pub struct $group {
+            $(
+                $(#[$what])*
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub $number: Option<Num>,
+            )*
+            $(
+                $(#[$what_by_head])*
+                #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+                pub $by_head: ByHead,
+            )*
+        }
+    };
+}
+
+/// Why an update was not performed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UpdateSkip {
+    /// It was performed.
+    #[default]
+    None,
+    /// The policy had left the one that acted before the first step.
+    Kl,
+    Nonfinite,
+    /// Rollout and update disagree about the same policy.
+    Mismatch,
+    /// The rollout had no valid step.
+    Empty,
+}
+
+impl UpdateSkip {
+    /// A few words for people.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::None => "performed",
+            Self::Kl => "the policy had moved too far",
+            Self::Nonfinite => "something was not finite",
+            Self::Mismatch => "rollout and update disagree",
+            Self::Empty => "no valid step",
+        }
+    }
+}
+
+/// A guard that stopped a minibatch or a whole update.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NonfiniteSource {
+    /// Absent: it was about the whole update.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minibatch: Option<u32>,
+    /// G0 to G4 (spec 04 §10).
+    pub gate: String,
+    pub sources: Vec<String>,
+}
+
+/// State of a head's gradient.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HeadGradient {
+    Finite,
+    Missing,
+    Nonfinite,
+    NotLearnable,
+}
+
+measured! {
+    /// Means over the optimizer steps taken.
+    UpdateLosses {
+        loss_total,
+        loss_policy,
+        loss_value,
+        loss_entropy,
+        entropy_floor_penalty,
+        loss_contribution,
+        ;
+    }
+}
+
+measured! {
+    /// How far the policy moved away from the one that acted.
+    TrustRegion {
+        /// Joint, in nats.
+        approx_kl,
+        /// In the last minibatch evaluated.
+        approx_kl_last,
+        /// Share of joint ratios beyond the clip.
+        clip_fraction,
+        clip_fraction_pos,
+        clip_fraction_neg,
+        ratio_mean,
+        ratio_std,
+        ratio_max,
+        ratio_min,
+        /// Of stored and recomputed log-probabilities before the first step.
+        logp_drift_mean,
+        logp_drift_max,
+        logp_min,
+        logp_max,
+        ;
+        head_kl,
+        head_clip_fraction,
+        head_ratio_max,
+    }
+}
+
+measured! {
+    /// How undecided the policy is; normalised entropies, 0..1.
+    PolicyEntropy {
+        /// Σ of the heads' weighted entropies: not normalised.
+        entropy,
+        /// Mean of `head_entropy_avail` over the heads that can learn.
+        entropy_mean,
+        ;
+        /// Where the head mattered.
+        head_entropy,
+        /// Where an allowed op uses the head.
+        head_entropy_avail,
+        /// Share of valid steps in which the head mattered and had a choice.
+        head_learnable_fraction,
+    }
+}
+
+measured! {
+    PolicyGradients {
+        /// Largest of all steps, before clipping.
+        grad_norm,
+        grad_norm_aux,
+        /// `grad_norm` over the limit; absent without a limit.
+        grad_clip_ratio,
+        /// Share of steps whose gradient was clipped.
+        grad_clip_fraction,
+        value_grad_norm,
+        /// Deviation over mean of the heads' norms.
+        grad_cv,
+        /// `‖Δp‖ / ‖p‖` of the whole update.
+        param_update_ratio,
+        ;
+        head_grad_norm,
+    }
+}
+
+measured! {
+    /// How well the critic knows what follows; explained variance and errors are those of the policy that acted.
+    CriticQuality {
+        explained_variance,
+        value_nrmse,
+        v_return_correlation,
+        /// Of the critic's outputs, in its own normalised units.
+        value_mean,
+        value_std,
+        value_min,
+        value_max,
+        td_mean,
+        td_std,
+        /// Mean absolute one-step error.
+        bellman_error,
+        /// The critic's units.
+        value_target_mean,
+        value_target_scale,
+        ;
+    }
+}
+
+measured! {
+    ReturnStatistics {
+        return_mean,
+        return_std,
+        return_p10,
+        return_p50,
+        return_p90,
+        return_variance,
+        return_skewness,
+        reward_mean,
+        reward_std,
+        /// What raw rewards were divided by.
+        reward_scale,
+        reward_clip_fraction,
+        ;
+    }
+}
+
+measured! {
+    /// Before they are normalised.
+    AdvantageStatistics {
+        adv_pre_mean,
+        adv_pre_std,
+        adv_skewness,
+        /// Excess.
+        adv_kurtosis,
+        adv_positive_ratio,
+        ;
+    }
+}
+
+measured! {
+    /// Magnitudes of the recurrent states after the update's sequences: hidden, and cell where there is one.
+    RecurrentHealth {
+        update_h_rms,
+        update_c_rms,
+        update_h_env_rms_mean,
+        update_h_env_rms_max,
+        update_c_env_rms_mean,
+        update_c_env_rms_max,
+        update_h_max,
+        update_c_max,
+        ;
+    }
+}
+
+measured! {
+    /// The head that predicts contributions.
+    ContributionHead {
+        aux_pred_variance,
+        aux_explained_variance,
+        aux_correlation,
+        ;
+    }
+}
+
+measured! {
+    /// Normalised inputs, percent of all elements.
+    ObservationHealth {
+        /// Beyond three deviations.
+        obs_outlier_pct,
+        obs_near_clip_pct,
+        obs_clip_pct,
+        ;
+    }
+}
+
+/// Rollbacks of a rollout as the learner charged them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RollbackCharges {
+    pub rollback_attempts: u64,
+    pub rollback_attributed: u64,
+    pub rollback_unattributed: u64,
+    pub rollback_steps_forfeited: u64,
+    pub rollback_steps_invalidated: u64,
+}
+
+/// What the update learnt from; absent if the rollout could not be used at all.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RolloutData {
+    pub steps_valid: u64,
+    /// Steps that the actor learns from.
+    pub steps_actor: u64,
+    pub forced_ratio: Num,
+    pub scripted_ratio: Num,
+    /// `1 − forced_ratio`.
+    pub decision_density: Num,
+    pub segments: u64,
+    pub segments_invalid: u64,
+    pub op_counts: OpCounts,
+    /// The returns vary too little for `explained_variance` to mean much.
+    pub ev_low_return_variance: bool,
+    pub adv_std_floored: bool,
+    #[serde(flatten)]
+    pub charges: RollbackCharges,
+}
+
+/// Values in force during the update.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LearnerSchedules {
+    pub lr: Num,
+    pub entropy_coef: Num,
+    pub value_coef: Num,
+    pub aux_coef: Num,
+    pub clip_ratio: Num,
+    /// Factor of the entropy floors' penalty.
+    pub entropy_floor: Num,
+    /// Factor of the probability floors in the rollout that follows.
+    pub floor_schedule: Num,
+}
+
+/// One update of a policy, performed or not.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LearnerUpdate {
+    pub update_performed: bool,
+    pub skip_reason: UpdateSkip,
+    /// Performed so far, this one included.
+    pub updates: u64,
+    pub policy_version: u64,
+    pub steps_taken: u32,
+    /// Epoch in which the divergence stopped the update.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub early_stop_epoch: Option<u32>,
+    pub nonfinite_skips: u32,
+    pub nonfinite_sources: Vec<NonfiniteSource>,
+    pub consecutive_failures: u32,
+    /// Too few free steps: only the critic learnt.
+    pub actor_skipped: bool,
+    #[serde(flatten)]
+    pub losses: UpdateLosses,
+    #[serde(flatten)]
+    pub trust: TrustRegion,
+    #[serde(flatten)]
+    pub entropy: PolicyEntropy,
+    #[serde(flatten)]
+    pub gradients: PolicyGradients,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub head_grad_state: BTreeMap<String, HeadGradient>,
+    #[serde(flatten)]
+    pub critic: CriticQuality,
+    #[serde(flatten)]
+    pub returns: ReturnStatistics,
+    #[serde(flatten)]
+    pub advantages: AdvantageStatistics,
+    #[serde(flatten)]
+    pub data: Option<RolloutData>,
+    #[serde(flatten)]
+    pub recurrent: RecurrentHealth,
+    /// Of the recurrent states; absent where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update_has_nan: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update_has_inf: Option<bool>,
+    #[serde(flatten)]
+    pub contribution: ContributionHead,
+    pub aux_samples: u64,
+    #[serde(flatten)]
+    pub observation: ObservationHealth,
+    #[serde(flatten)]
+    pub schedules: LearnerSchedules,
+    pub finalize_ms: Num,
+    pub update_ms: Num,
+    /// Mean of a minibatch, evaluation to optimizer step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learner_step_ms: Option<Num>,
+    pub amp_dtype: String,
+}
+
+/// What became of one policy group's update in a round.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpdateVerdict {
+    pub group: String,
+    pub performed: bool,
+    pub skip_reason: UpdateSkip,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::examples;
+
+    /// Spec 07 C8.
+    #[test]
+    fn what_is_undefined_has_no_key_and_what_is_no_number_has_one() {
+        let mut update = examples::learner_update();
+        update.critic.explained_variance = None;
+        update.losses.loss_value = Some(Num(f64::NAN));
+
+        let written = serde_json::to_value(&update).unwrap();
+
+        assert_eq!(written.get("explained_variance"), None);
+        assert_eq!(written["loss_value"], "nan");
+        assert_eq!(serde_json::from_value::<LearnerUpdate>(written).unwrap(), update);
+    }
+
+    #[test]
+    fn an_update_without_a_usable_rollout_keeps_what_was_measured() {
+        let mut update = examples::learner_update();
+        update.update_performed = false;
+        update.skip_reason = UpdateSkip::Empty;
+        update.data = None;
+
+        let written = serde_json::to_value(&update).unwrap();
+
+        assert_eq!(written["skip_reason"], "empty");
+        assert_eq!(written.get("steps_valid"), None);
+        assert_eq!(serde_json::from_value::<LearnerUpdate>(written).unwrap(), update);
+    }
+}
