@@ -161,3 +161,24 @@ fn a_wrong_entry_of_a_list_does_not_hide_or_move_the_others() {
         &[]
     ));
 }
+
+#[test]
+fn settings_of_the_learner_are_checked_alone_and_together() {
+    insta::assert_snapshot!(problems_of(
+        r#"(
+    task: preset("digits_impaired"),
+    run: (rounds: 3, max_steps: 40),
+    learner: (
+        gamma: 1.5,
+        chunk_length: 60,
+        rollout_steps: 200,
+        episodes_per_update: 2,
+        entropy_head_mult: (blueprnt: 2.0),
+        entropy_coef_end: 0.001,
+        value_norm: (mode: popart2),
+        norm_min_count: 1,
+    ),
+)"#,
+        &[]
+    ));
+}
