@@ -117,6 +117,8 @@ pub enum EngineSet {
     Lifecycle,
     /// What the step is worth.
     Reward,
+    /// The policy learns from its rollout.
+    PpoUpdate,
     /// Statistics and telemetry.
     Record,
 }
@@ -130,6 +132,7 @@ pub enum Work {
     LoadDatasets,
     CheckBlueprints,
     BuildController,
+    BuildLearner,
     SpawnEnvs,
     EquipTraining,
     EquipValidation,
@@ -155,6 +158,7 @@ pub enum Work {
     SpikeLosses,
     GovernorCheck,
     GovernorRollback,
+    CreditRollbacks,
     GovernorSnapshot,
     ReportRollbacks,
     Attribute,
@@ -164,16 +168,21 @@ pub enum Work {
     BuildObservations,
     BuildMasks,
     NormaliseObservations,
+    RememberStates,
     Decide,
+    StoreDecisions,
     CaptureRewardInputs,
     ExecuteAction,
     AdvanceLifecycle,
     ComputeReward,
+    StoreOutcomes,
     UpdateTracking,
     CommitSnapshot,
     EndEpisodes,
+    EndSegments,
     EvaluateTest,
     EmitStep,
+    UpdatePolicy,
     FinishEpisodes,
     EndControllerEpisodes,
     RoundStats,
@@ -193,6 +202,7 @@ const STARTUP: Table = &[(
         Work::LoadDatasets,
         Work::CheckBlueprints,
         Work::BuildController,
+        Work::BuildLearner,
         Work::SpawnEnvs,
         Work::EquipTraining,
         Work::EquipValidation,
@@ -235,6 +245,7 @@ const ASSESS: Table = &[
             Work::SpikeLosses,
             Work::GovernorCheck,
             Work::GovernorRollback,
+            Work::CreditRollbacks,
             Work::GovernorSnapshot,
             Work::ReportRollbacks,
         ],
@@ -254,28 +265,34 @@ const DECIDE: Table = &[
         EngineSet::Observe,
         &[Work::BuildObservations, Work::BuildMasks, Work::NormaliseObservations],
     ),
-    (EngineSet::Decide, &[Work::Decide]),
+    (
+        EngineSet::Decide,
+        &[Work::RememberStates, Work::Decide, Work::StoreDecisions],
+    ),
 ];
 const ACT: Table = &[
     (EngineSet::Act, &[Work::CaptureRewardInputs, Work::ExecuteAction]),
     (EngineSet::Lifecycle, &[Work::AdvanceLifecycle]),
     (EngineSet::Reward, &[Work::ComputeReward]),
-    (EngineSet::Record, &[Work::UpdateTracking]),
+    (EngineSet::Record, &[Work::StoreOutcomes, Work::UpdateTracking]),
     (EngineSet::Govern, &[Work::CommitSnapshot]),
 ];
 const STEP_END: Table = &[(
     EngineSet::Record,
-    &[Work::EndEpisodes, Work::EvaluateTest, Work::EmitStep],
+    &[Work::EndEpisodes, Work::EndSegments, Work::EvaluateTest, Work::EmitStep],
 )];
-const ROUND_END: Table = &[(
-    EngineSet::Record,
-    &[
-        Work::FinishEpisodes,
-        Work::EndControllerEpisodes,
-        Work::RoundStats,
-        Work::TeardownRound,
-    ],
-)];
+const ROUND_END: Table = &[
+    (EngineSet::PpoUpdate, &[Work::UpdatePolicy]),
+    (
+        EngineSet::Record,
+        &[
+            Work::FinishEpisodes,
+            Work::EndControllerEpisodes,
+            Work::RoundStats,
+            Work::TeardownRound,
+        ],
+    ),
+];
 const SHUTDOWN: Table = &[(EngineSet::Prepare, &[Work::MeasureControl, Work::FinishRun])];
 
 /// Lays out the schedules; every other plugin of the engine needs it.
