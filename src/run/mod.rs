@@ -4,6 +4,7 @@ mod announce;
 mod directory;
 mod driver;
 mod extension;
+mod learning;
 mod log;
 mod manifest;
 mod parts;

@@ -8,6 +8,7 @@ use bevy_ecs::query::QueryData;
 use bevy_ecs::system::SystemParam;
 
 use super::announce::{announce, measure_control};
+use super::learning::{charges, learner_update, thought, verdict};
 use crate::controller::{Chosen, CommandStatus, Head, Masks, OPS, Outcome, SlotReports};
 use crate::env::{
     EnvId, EpisodeEnding, EpisodeStats, Experiment, GradReport, HostParams, LoadedData, RunClock, SeedSlots,
@@ -15,6 +16,7 @@ use crate::env::{
 };
 use crate::governor::Governor;
 use crate::health::record_failure;
+use crate::learner::{LastUpdate, UpdateRecord};
 use crate::reward::{EpisodeReward, RewardHorizon, StepReward, episode_rewards, round_rewards};
 use crate::scenario::AttributionStrategy;
 use crate::schedule::{RoundEnd, RoundStart, Shutdown, Startup, StepEnd, Work};
@@ -201,6 +203,10 @@ fn decision(env: &RecordedEnvItem, desk: &Desk, context: EnvContext) -> Option<E
     let age = command
         .slot()
         .and_then(|slot| env.reports.0.get(slot)?.as_ref()?.contribution_age);
+    let thought = chosen
+        .sample
+        .as_ref()
+        .map(|sample| thought(sample, command.op(), masks, forced));
     let payload = events::Decision {
         op: command.op(),
         slot,
@@ -215,6 +221,7 @@ fn decision(env: &RecordedEnvItem, desk: &Desk, context: EnvContext) -> Option<E
             .collect(),
         scripted: false,
         choice: Choice::of(command, |index| desk.blueprints.name_of(index).into()),
+        thought,
         op_mask: (0..OPS).map(|op| masks.ops().contains(op)).collect(),
         reason: Some(chosen.reason.to_string()),
         contribution_age: age,
@@ -382,8 +389,15 @@ fn round_stats(
     mut history: ResMut<RoundHistory>,
     started: Res<RoundStarted>,
     syncs: Res<HostSyncCounter>,
+    update: Option<Res<LastUpdate>>,
     mut desk: Desk,
 ) {
+    let round = desk.clock.round();
+    let update: Option<&UpdateRecord> = update.as_ref().and_then(|update| update.0.as_ref());
+    if let Some(record) = update {
+        let limit = desk.experiment.scenario.learner.max_grad_norm;
+        desk.outbox.push(Event::round(round, learner_update(record, limit)));
+    }
     let mut envs: Vec<_> = envs.iter().collect();
     envs.sort_unstable_by_key(|(id, ..)| id.index);
     let accuracies: Vec<f64> = envs
@@ -396,6 +410,7 @@ fn round_stats(
         .filter(|accuracy| !accuracy.is_nan())
         .collect();
     let Some((mean, std)) = statistics::mean_and_std(&measured) else {
+        desk.flush();
         return;
     };
     history.0.push(mean);
@@ -427,6 +442,10 @@ fn round_stats(
         paid: round_rewards(&rewards),
         growth,
         governor,
+        charges: update
+            .and_then(|record| record.rollout.as_ref())
+            .map(|rollout| charges(&rollout.rollbacks)),
+        updates: update.map(verdict).into_iter().collect(),
         eta_s: Some(Num(wall * f64::from(rounds_left))),
         perf: PerfRound {
             round_wall_s: Num(wall),
@@ -440,7 +459,6 @@ fn round_stats(
             waits: env_steps,
         },
     };
-    let round = desk.clock.round();
     desk.outbox.push(Event::round(round, payload));
     desk.flush();
 }

@@ -14,7 +14,7 @@ use crate::health::EngineError;
 use crate::host::{LayoutError, SlotLayout, injection_specs};
 use crate::scenario::{Loaded, Scenario, TaskSpec, resolved_ron};
 use crate::seed::SlotId;
-use crate::telemetry::sinks::{Console, ConsoleSink, JsonLinesSink};
+use crate::telemetry::sinks::{Console, ConsoleSink, JsonLinesSink, TensorBoardSink};
 use crate::telemetry::{RunEnd, RunFinished, RunState, ShutdownReport, Sinks, TelemetryHub};
 use crate::validation::max_configurations;
 
@@ -116,6 +116,9 @@ pub fn run(plan: &RunPlan) -> Result<RunReport, ExtensionError> {
     sinks.add(JsonLinesSink::default());
     sinks.add(StatusSink::default());
     sinks.add(ConsoleSink::new(plan.console.clone()));
+    if let Some(curves) = TensorBoardSink::new(plan.scenario.telemetry.tensorboard) {
+        sinks.add(curves);
+    }
     let failure = drive(&mut app).err();
     Ok(finish(&mut app, failure))
 }

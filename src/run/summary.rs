@@ -5,12 +5,14 @@ use std::cmp::Reverse;
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::telemetry::{BaselineMeasured, CommittedSeed, EpisodeResult, LiveState, RoundResult};
+use crate::telemetry::{BaselineMeasured, CommittedSeed, EpisodeResult, LiveState, Num, RoundResult};
 
 /// Rounds shown in full; of a longer run the first and the last ones.
 const ROUNDS_SHOWN: usize = 20;
 /// Committed seeds shown, those that contribute most.
 const SEEDS_SHOWN: usize = 16;
+/// Characters of a line.
+const WIDTH: usize = 100;
 /// What was not measured.
 const ABSENT: &str = "—";
 
@@ -19,6 +21,7 @@ pub fn summary(live: &LiveState, directory: &Path) -> String {
     [
         headline(live),
         rounds_table(live.rounds()),
+        learning(live),
         seeds_table(live.committed()),
         comparison(live.best_episode(), live.baseline()),
         footer(live, directory),
@@ -41,27 +44,38 @@ fn rounds_table(rounds: &[RoundResult]) -> Option<String> {
     if rounds.is_empty() {
         return None;
     }
-    let mut table = Table::new(&[
+    let is_paid = rounds.iter().any(|round| round.reward_mean.is_some());
+    let mut columns = vec![
         ("round", Align::Right),
         ("mean acc %", Align::Right),
         ("best acc %", Align::Right),
+    ];
+    columns.extend(is_paid.then_some(("reward", Align::Right)));
+    columns.extend([
         ("germinated", Align::Right),
         ("fossilized", Align::Right),
         ("pruned", Align::Right),
+        ("rollbacks", Align::Right),
         ("env-steps/s", Align::Right),
     ]);
+    let mut table = Table::new(&columns);
     let skipped = rounds.len().saturating_sub(ROUNDS_SHOWN);
     let head = if skipped > 0 { ROUNDS_SHOWN / 2 } else { 0 };
     let row = |round: &RoundResult| {
-        vec![
+        let mut cells = vec![
             (round.round + 1).to_string(),
             format!("{:.2}", round.accuracy_mean),
             format!("{:.2}", round.accuracy_best),
+        ];
+        cells.extend(is_paid.then(|| signed(round.reward_mean)));
+        cells.extend([
             round.growth.germinated.to_string(),
             round.growth.fossilized.to_string(),
             round.growth.pruned.to_string(),
+            round.rollbacks.to_string(),
             format!("{:.1}", round.env_steps_per_s),
-        ]
+        ]);
+        cells
     };
     rounds[..head].iter().for_each(|round| table.push(row(round)));
     if skipped > 0 {
@@ -69,6 +83,90 @@ fn rounds_table(rounds: &[RoundResult]) -> Option<String> {
     }
     rounds[head + skipped..].iter().for_each(|round| table.push(row(round)));
     Some(table.render())
+}
+
+/// What the last round was paid for, and the health of the policy that was trained on it.
+fn learning(live: &LiveState) -> Option<String> {
+    let lines: Vec<String> = [reward_terms(live), policy_health(live)]
+        .into_iter()
+        .flatten()
+        .collect();
+    (!lines.is_empty()).then(|| lines.concat())
+}
+
+/// `reward terms   attribution +8.10, pbrs +2.00, 3 others -0.20`: those that weigh most, as many as fit in a line.
+fn reward_terms(live: &LiveState) -> Option<String> {
+    let mut terms: Vec<(&str, f64)> = live
+        .reward_terms()
+        .iter()
+        .map(|(name, &mean)| (name.as_str(), mean))
+        .collect();
+    terms.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+    let mut line = String::from("reward terms   ");
+    let mut shown = 0;
+    for (name, mean) in &terms {
+        let separator = if shown == 0 { "" } else { ", " };
+        let entry = format!("{separator}{name} {mean:+.2}");
+        let is_last = shown + 1 == terms.len();
+        if shown > 0 && line.len() + entry.len() + if is_last { 0 } else { REST_WIDTH } > WIDTH {
+            break;
+        }
+        line.push_str(&entry);
+        shown += 1;
+    }
+    let rest = &terms[shown..];
+    if !rest.is_empty() {
+        let sum: f64 = rest.iter().map(|(_, mean)| mean).sum();
+        _ = write!(line, ", {} others {sum:+.2}", rest.len());
+    }
+    line.push('\n');
+    (!terms.is_empty()).then_some(line)
+}
+
+/// Room for the terms that are not named.
+const REST_WIDTH: usize = ", 99 others -1000.00".len();
+
+/// How learning went, in two lines.
+fn policy_health(live: &LiveState) -> Option<String> {
+    let update = live.latest_update()?;
+    let number = |value: Option<Num>, decimals: usize| {
+        value.map_or_else(|| ABSENT.into(), |value| format!("{:.decimals$}", value.0))
+    };
+    let rewards = |rounds: &[RoundResult]| {
+        let mut paid = rounds.iter().filter(|round| round.reward_mean.is_some());
+        let first = paid.next()?.reward_mean;
+        let last = paid.next_back().map_or(first, |round| round.reward_mean);
+        Some(format!(", reward {} -> {}", signed(first), signed(last)))
+    };
+    let skipped = match live.skipped_updates() {
+        0 => String::new(),
+        count => format!(" ({count} skipped)"),
+    };
+    let doubt = match update.data {
+        Some(data) if data.ev_low_return_variance => " (returns hardly vary)",
+        _ => "",
+    };
+    let mut text = format!(
+        "policy         {} updates{skipped}{}\n",
+        live.updates(),
+        rewards(live.rounds()).unwrap_or_default()
+    );
+    _ = writeln!(
+        text,
+        "last update    entropy {}, KL {}, clip fraction {}, explained variance {}{doubt}",
+        number(update.entropy.entropy_mean, 2),
+        number(update.trust.approx_kl, 4),
+        number(update.trust.clip_fraction, 2),
+        number(update.critic.explained_variance, 2),
+    );
+    if !update.update_performed {
+        _ = writeln!(text, "               not performed: {}", update.skip_reason.describe());
+    }
+    Some(text)
+}
+
+fn signed(value: Option<f64>) -> String {
+    value.map_or_else(|| ABSENT.into(), |value| format!("{value:+.2}"))
 }
 
 fn seeds_table(seeds: &[CommittedSeed]) -> Option<String> {
@@ -96,8 +194,7 @@ fn seeds_table(seeds: &[CommittedSeed]) -> Option<String> {
             seed.step.to_string(),
             seed.params.to_string(),
             contribution(seed),
-            seed.shapley
-                .map_or_else(|| ABSENT.into(), |value| format!("{value:+.2}")),
+            signed(seed.shapley),
         ]);
     }
     let mut text = table.render();
@@ -266,7 +363,7 @@ impl Table {
 mod tests {
     use super::*;
     use crate::seed::SlotId;
-    use crate::telemetry::{Event, Num, examples};
+    use crate::telemetry::{Event, UpdateSkip, examples};
 
     fn finished_run(n_rounds: u32) -> LiveState {
         let mut live = LiveState::default();
@@ -307,6 +404,74 @@ mod tests {
 
         insta::assert_snapshot!(text);
         assert!(widest(&text) <= 100);
+    }
+
+    fn learning_run() -> LiveState {
+        let mut live = LiveState::default();
+        let mut started = examples::run_started();
+        started.controller = "policy".into();
+        live.apply(&Event::run(started));
+        for round in 0..3 {
+            live.apply(&Event::env(examples::context_at(0, round, 3), examples::rollback()));
+            let mut update = examples::learner_update();
+            update.updates = u64::from(round) + 1;
+            live.apply(&Event::round(round, update));
+            let mut result = examples::round_finished();
+            result.paid = result.paid.map(|mut paid| {
+                paid.reward_mean = Num(3.25 + 4.0 * f64::from(round));
+                paid.reward_terms_mean = [
+                    ("attribution", 8.0),
+                    ("compute_rent", -1.5),
+                    ("pbrs", 2.25),
+                    ("synergy", 0.5),
+                    ("intervention", -0.125),
+                    ("fossilize_legitimacy", 1.75),
+                    ("prune_penalty", -0.25),
+                    ("occupancy_rent", -0.375),
+                ]
+                .map(|(name, mean)| (name.into(), Num(mean)))
+                .into();
+                paid
+            });
+            live.apply(&Event::round(round, result));
+        }
+        live.apply(&Event::run(examples::run_finished()));
+        live
+    }
+
+    #[test]
+    fn a_run_that_learnt_says_what_it_was_paid_for_and_how_the_policy_is() {
+        let text = summary(&learning_run(), Path::new("runs/learnt"));
+
+        insta::assert_snapshot!(text);
+        assert!(widest(&text) <= 100);
+    }
+
+    #[test]
+    fn an_update_that_was_not_performed_says_why_and_what_is_unknown() {
+        let mut live = learning_run();
+        let mut update = examples::learner_update();
+        (update.update_performed, update.skip_reason) = (false, UpdateSkip::Mismatch);
+        update.trust.approx_kl = None;
+        live.apply(&Event::round(2, update));
+
+        let text = summary(&live, Path::new("runs/learnt"));
+
+        assert!(text.contains("3 updates (1 skipped)"), "{text}");
+        assert!(text.contains("KL —"), "{text}");
+        assert!(text.contains("not performed: rollout and update disagree"), "{text}");
+    }
+
+    #[test]
+    fn a_run_that_nobody_pays_has_no_reward_column() {
+        let mut live = LiveState::default();
+        let mut round = examples::round_finished();
+        round.paid = None;
+        live.apply(&Event::round(0, round));
+
+        let text = summary(&live, Path::new("runs/unpaid"));
+
+        assert!(!text.contains("reward") && !text.contains("policy"), "{text}");
     }
 
     #[test]

@@ -518,6 +518,11 @@ const TELEMETRY: &[Field] = fields! {
     } => "How much is recorded.";
     require: Kind::Bool => "Fail the run if a durable record cannot be written.";
     step_stride: at_least(1) => "Record every so-manieth step.";
+    tensorboard: variants! {
+        off => "none";
+        mean => "rounds, policy updates, and steps averaged over the envs";
+        per_env => "the steps of each env as well";
+    } => "Curves for TensorBoard, in tb/ of the run directory.";
 };
 
 const TASK: Kind = variants! {

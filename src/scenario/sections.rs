@@ -434,12 +434,24 @@ pub enum TelemetryLevel {
     Debug,
 }
 
+/// Which curves are written for TensorBoard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TensorBoard {
+    Off,
+    /// Rounds, updates, and steps averaged over the envs.
+    Mean,
+    /// The steps of each env as well.
+    PerEnv,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelemetryConfig {
     pub level: TelemetryLevel,
     pub require: bool,
     pub step_stride: u32,
+    pub tensorboard: TensorBoard,
 }
 
 impl Default for TelemetryConfig {
@@ -448,6 +460,7 @@ impl Default for TelemetryConfig {
             level: TelemetryLevel::Full,
             require: true,
             step_stride: 1,
+            tensorboard: TensorBoard::Mean,
         }
     }
 }

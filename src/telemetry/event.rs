@@ -85,6 +85,7 @@ payloads! {
     GovernorAlarm => "governor_alarm",
     GovernorRollback => "governor_rollback",
     GovernorSnapshot => "governor_snapshot",
+    LearnerUpdate => "learner_update",
     RoundFinished => "round_finished",
 }
 
@@ -113,6 +114,7 @@ pub const fn level_of(payload: &Payload) -> TelemetryLevel {
         | Payload::SlotRecycled(_)
         | Payload::GovernorAlarm(_)
         | Payload::GovernorRollback(_)
+        | Payload::LearnerUpdate(_)
         | Payload::RoundFinished(_) => TelemetryLevel::Lifecycle,
         Payload::UserEvent(_)
         | Payload::EnvStep(_)
@@ -152,6 +154,7 @@ pub fn severity_of(payload: &Payload) -> Severity {
         | Payload::CounterfactualMatrix(_)
         | Payload::Shapley(_)
         | Payload::Interactions(_)
+        | Payload::LearnerUpdate(_)
         | Payload::RoundFinished(_) => Severity::Info,
     }
 }

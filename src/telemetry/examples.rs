@@ -6,6 +6,10 @@ use super::payload::Interactions;
 use super::*;
 use crate::seed::*;
 
+mod learner;
+
+pub use learner::{learner_update, rollback_charges};
+
 pub fn context() -> EnvContext {
     context_at(1, 2, 7)
 }
@@ -51,6 +55,7 @@ pub fn events() -> Vec<Event> {
         env(alarm().into()),
         env(rollback().into()),
         env(governor_snapshot().into()),
+        Event::round(2, learner_update()),
         Event::round(2, round_finished()),
     ]
 }
@@ -96,6 +101,7 @@ pub fn run_finished() -> RunFinished {
         status: RunState::Completed,
         rounds_done: 3,
         episodes_done: 12,
+        updates: 3,
         wall_s: Num(61.5),
         best_rolling_accuracy: Some(Num(71.25)),
         final_rolling_accuracy: Some(Num(70.5)),
@@ -212,12 +218,31 @@ pub fn decision() -> Decision {
             },
             |index| index.to_string(),
         ),
+        thought: Some(policy_thought()),
         op_mask: vec![true, false, false, true, false, false],
         reason: Some("no improvement".into()),
         contribution_age: Some(0),
         paid: Some(decision_reward()),
         action_id: context().action_id(),
     }
+}
+
+fn policy_thought() -> PolicyThought {
+    PolicyThought {
+        p: by_head(&[("op", 0.25), ("slot", 1.0)]),
+        h: by_head(&[("op", 0.75)]),
+        op_probs: [0.75, 0.0, 0.0, 0.25, 0.0, 0.0].map(Num).into(),
+        alternatives: vec![Alternative {
+            op: LifecycleOp::Wait,
+            p: Num(0.75),
+        }],
+        value: Num(0.5),
+    }
+}
+
+fn by_head(values: &[(&str, f64)]) -> ByHead {
+    let values = values.iter();
+    values.map(|&(head, value)| (head.into(), Num(value))).collect()
 }
 
 pub fn decision_reward() -> DecisionReward {
@@ -464,7 +489,7 @@ fn alarm() -> GovernorAlarm {
     }
 }
 
-fn rollback() -> GovernorRollback {
+pub fn rollback() -> GovernorRollback {
     GovernorRollback {
         kind: AlarmKind::NonFinite,
         loss: Num(f64::NAN),
@@ -513,6 +538,12 @@ pub fn round_finished() -> RoundFinished {
             snapshot_promotions: 4,
             snapshot_discards: 1,
         },
+        charges: Some(rollback_charges()),
+        updates: vec![UpdateVerdict {
+            group: "default".into(),
+            performed: true,
+            skip_reason: UpdateSkip::None,
+        }],
         eta_s: Some(Num(20.5)),
         perf: PerfRound {
             round_wall_s: Num(12.5),

@@ -174,6 +174,7 @@ impl TelemetryHub {
             status: end.status,
             rounds_done: self.live.rounds().len() as u32,
             episodes_done: self.live.episodes_done(),
+            updates: self.live.updates(),
             wall_s: Num(self.started.elapsed().as_secs_f64()),
             best_rolling_accuracy: self.live.best_rolling_accuracy().map(Num),
             final_rolling_accuracy: self.live.rolling_accuracy().map(Num),

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use super::encoding::Timestamp;
 use super::event::{Event, Payload};
 use super::payload::{
-    BaselineMeasured, CounterfactualMatrix, EnvStep, EpisodeFinished, GrowthCounts, RoundFinished, RunFinished,
-    RunStarted, SeedFossilized, Shapley,
+    BaselineMeasured, CounterfactualMatrix, EnvStep, EpisodeFinished, GrowthCounts, LearnerUpdate, RoundFinished,
+    RunFinished, RunStarted, SeedFossilized, Shapley,
 };
 use super::statistics::{median, paired_standard_error};
 use crate::seed::SlotId;
@@ -47,7 +47,10 @@ pub struct RoundResult {
     pub accuracy_mean: f64,
     pub accuracy_best: f64,
     pub rolling_accuracy: Option<f64>,
+    /// Raw, per episode; absent where nothing pays.
+    pub reward_mean: Option<f64>,
     pub growth: GrowthCounts,
+    pub rollbacks: u32,
     pub wall_s: f64,
     pub env_steps_per_s: f64,
     pub samples: u64,
@@ -95,12 +98,18 @@ pub struct LiveState {
     envs: BTreeMap<u32, EnvLive>,
     round: u32,
     growth_in_round: GrowthCounts,
+    rollbacks_in_round: u32,
     /// Time and number of env-steps so far, at each of the latest flushes.
     marks: VecDeque<(Timestamp, u64)>,
     env_steps: u64,
     rounds: Vec<RoundResult>,
     episodes_done: u64,
     rollbacks: u64,
+    /// Mean sums per episode of the last finished round.
+    reward_terms: BTreeMap<String, f64>,
+    /// The newest update and the round that it ended.
+    latest_update: Option<(u32, LearnerUpdate)>,
+    skipped_updates: u64,
     best_episode: Option<EpisodeResult>,
     committed: Vec<CommittedSeed>,
 }
@@ -119,10 +128,17 @@ impl LiveState {
             Payload::SeedGerminated(_) => self.growth_in_round.germinated += 1,
             Payload::SeedPruned(_) => self.growth_in_round.pruned += 1,
             Payload::SeedFossilized(seed) => self.apply_fossilized(event, seed),
-            Payload::GovernorRollback(_) => self.rollbacks += 1,
+            Payload::GovernorRollback(_) => {
+                self.rollbacks += 1;
+                self.rollbacks_in_round += 1;
+            }
             Payload::CounterfactualMatrix(matrix) => self.apply_matrix(event, matrix),
             Payload::Shapley(shapley) => self.apply_shapley(event, shapley),
             Payload::EpisodeFinished(episode) => self.apply_episode(event, episode),
+            Payload::LearnerUpdate(update) => {
+                self.skipped_updates += u64::from(!update.update_performed);
+                self.latest_update = Some((self.round, update.clone()));
+            }
             Payload::RoundFinished(round) => self.apply_round(event, round),
             Payload::Note(_)
             | Payload::UserEvent(_)
@@ -144,6 +160,7 @@ impl LiveState {
             self.round = round;
             self.envs.clear();
             self.growth_in_round = GrowthCounts::default();
+            self.rollbacks_in_round = 0;
         }
     }
 
@@ -244,12 +261,18 @@ impl LiveState {
     }
 
     fn apply_round(&mut self, event: &Event, round: &RoundFinished) {
+        if let Some(paid) = &round.paid {
+            let terms = paid.reward_terms_mean.iter();
+            self.reward_terms = terms.map(|(name, mean)| (name.clone(), mean.0)).collect();
+        }
         self.rounds.push(RoundResult {
             round: event.round.unwrap_or_default(),
             accuracy_mean: round.accuracy_mean.0,
             accuracy_best: round.accuracy_best.0,
             rolling_accuracy: round.rolling_accuracy.map(|accuracy| accuracy.0),
+            reward_mean: round.paid.as_ref().map(|paid| paid.reward_mean.0),
             growth: round.growth,
+            rollbacks: self.rollbacks_in_round,
             wall_s: round.perf.round_wall_s.0,
             env_steps_per_s: round.perf.env_steps_per_s.0,
             samples: round.perf.samples,
@@ -285,6 +308,34 @@ impl LiveState {
     /// Of the whole run.
     pub const fn rollbacks(&self) -> u64 {
         self.rollbacks
+    }
+
+    /// Mean sums per episode of the last finished round that was paid, by term.
+    pub const fn reward_terms(&self) -> &BTreeMap<String, f64> {
+        &self.reward_terms
+    }
+
+    /// Of the run's policy; absent where nothing learns.
+    pub fn latest_update(&self) -> Option<&LearnerUpdate> {
+        self.latest_update.as_ref().map(|(_, update)| update)
+    }
+
+    /// The update that ended `round`, if it is the latest.
+    pub fn update_of_round(&self, round: u32) -> Option<&LearnerUpdate> {
+        self.latest_update
+            .as_ref()
+            .filter(|(of_round, _)| *of_round == round)
+            .map(|(_, update)| update)
+    }
+
+    /// Policy updates performed.
+    pub fn updates(&self) -> u64 {
+        self.latest_update().map_or(0, |update| update.updates)
+    }
+
+    /// Policy updates that were due and not performed.
+    pub const fn skipped_updates(&self) -> u64 {
+        self.skipped_updates
     }
 
     pub const fn best_episode(&self) -> Option<&EpisodeResult> {
@@ -466,6 +517,39 @@ mod tests {
         let best = live.best_episode().unwrap();
         assert_eq!((best.env, best.test_accuracy), (1, Some(60.0)));
         assert_eq!(live.episodes_done(), 3);
+    }
+
+    #[test]
+    fn learning_is_known_by_its_latest_update_and_the_rewards_of_the_rounds() {
+        let skipped = LearnerUpdate {
+            update_performed: false,
+            updates: 1,
+            ..examples::learner_update()
+        };
+        let performed = LearnerUpdate {
+            updates: 2,
+            ..examples::learner_update()
+        };
+        let rollback = Event::env(examples::context_at(0, 1, 3), examples::rollback());
+
+        let live = fold(&[
+            Event::round(0, skipped),
+            Event::round(0, examples::round_finished()),
+            rollback,
+            Event::round(1, performed.clone()),
+            Event::round(1, examples::round_finished()),
+        ]);
+
+        assert_eq!(live.latest_update(), Some(&performed));
+        assert_eq!(live.update_of_round(0), None);
+        assert_eq!((live.updates(), live.skipped_updates()), (2, 1));
+        let rounds: Vec<_> = live
+            .rounds()
+            .iter()
+            .map(|round| (round.reward_mean, round.rollbacks))
+            .collect();
+        assert_eq!(rounds, [(Some(12.0), 0), (Some(12.0), 1)]);
+        assert_eq!(live.reward_terms().get("pbrs"), Some(&-0.5));
     }
 
     #[test]

@@ -69,6 +69,30 @@ impl Choice {
     }
 }
 
+/// An operation that a policy could have chosen instead.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Alternative {
+    #[serde(with = "by_name")]
+    pub op: LifecycleOp,
+    /// Its probability.
+    pub p: Num,
+}
+
+/// What a learned policy thought when it decided. Maps are keyed by head and hold those that mattered to the decision.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PolicyThought {
+    /// Probability of the chosen option, under mask and floor.
+    pub p: BTreeMap<String, Num>,
+    /// Normalised entropy, 0..1; absent where there was nothing to choose.
+    pub h: BTreeMap<String, Num>,
+    /// In operation code order.
+    pub op_probs: Vec<Num>,
+    /// The likeliest two other operations that were allowed.
+    pub alternatives: Vec<Alternative>,
+    /// Expected return as the critic has it, in its own normalised units.
+    pub value: Num,
+}
+
 /// What the controller of one env ordered in one step and what came of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
@@ -86,6 +110,8 @@ pub struct Decision {
     pub forced: BTreeMap<String, bool>,
     pub scripted: bool,
     pub choice: Choice,
+    #[serde(flatten)]
+    pub thought: Option<PolicyThought>,
     /// In operation code order.
     pub op_mask: Vec<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::env::GrowthCounts;
 use super::governor::GovernorCounts;
+use super::learner::{RollbackCharges, UpdateVerdict};
 use super::reward::RoundRewards;
 use crate::seed::SlotId;
 use crate::telemetry::encoding::{BigInteger, Num};
@@ -90,6 +91,8 @@ pub struct RunFinished {
     pub status: RunState,
     pub rounds_done: u32,
     pub episodes_done: u64,
+    /// Policy updates performed.
+    pub updates: u64,
     pub wall_s: Num,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best_rolling_accuracy: Option<Num>,
@@ -176,6 +179,11 @@ pub struct RoundFinished {
     pub growth: GrowthCounts,
     #[serde(flatten)]
     pub governor: GovernorCounts,
+    /// Absent where nothing learns.
+    #[serde(flatten)]
+    pub charges: Option<RollbackCharges>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub updates: Vec<UpdateVerdict>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eta_s: Option<Num>,
     pub perf: PerfRound,

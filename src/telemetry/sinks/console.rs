@@ -169,7 +169,7 @@ fn write_json(out: &mut dyn Write, event: &Event) -> Result<(), SinkError> {
     Ok(())
 }
 
-/// `round 12/200 acc 54.3% (roll 53.8) best 61.0% G3 F1 P2 6.4 env-steps/s eta 1h12m`
+/// `round 12/200 acc 54.3% (roll 53.8) best 61.0% rew +1.92 H 0.71 kl 0.008 G3 F1 P2 6.4 env-steps/s eta 1h12m`
 fn round_line(round: &RoundResult, live: &LiveState) -> String {
     let total = live
         .started()
@@ -178,8 +178,9 @@ fn round_line(round: &RoundResult, live: &LiveState) -> String {
         .rolling_accuracy
         .map_or_else(|| "n/a".into(), |accuracy| format!("{accuracy:.1}"));
     let eta = live.eta_s().map_or_else(|| "n/a".into(), short_duration);
+    let learning = learning(round, live);
     format!(
-        "round {}/{total} acc {:.1}% (roll {rolling}) best {:.1}% G{} F{} P{} {:.1} env-steps/s eta {eta}",
+        "round {}/{total} acc {:.1}% (roll {rolling}) best {:.1}% {learning}G{} F{} P{} {:.1} env-steps/s eta {eta}",
         round.round + 1,
         round.accuracy_mean,
         round.accuracy_best,
@@ -188,6 +189,19 @@ fn round_line(round: &RoundResult, live: &LiveState) -> String {
         round.growth.pruned,
         round.env_steps_per_s,
     )
+}
+
+/// What the round was paid and what the policy learnt of it; empty where nothing pays.
+fn learning(round: &RoundResult, live: &LiveState) -> String {
+    let reward = round
+        .reward_mean
+        .map_or_else(String::new, |reward| format!("rew {reward:+.2} "));
+    let update = live.update_of_round(round.round);
+    let entropy = update.and_then(|update| update.entropy.entropy_mean);
+    let entropy = entropy.map_or_else(String::new, |entropy| format!("H {:.2} ", entropy.0));
+    let kl = update.and_then(|update| update.trust.approx_kl);
+    let kl = kl.map_or_else(String::new, |kl| format!("kl {:.3} ", kl.0));
+    format!("{reward}{entropy}{kl}")
 }
 
 /// What happened, behind env and seed; `None` for rows that come every step.
@@ -222,6 +236,9 @@ fn event_line(event: &Event) -> Option<String> {
             "episode finished: acc {:.1}%, {:.2}x params",
             episode.final_accuracy.0, episode.param_ratio.0
         ),
+        Payload::LearnerUpdate(update) if !update.update_performed => {
+            format!("the policy was not updated: {}", update.skip_reason.describe())
+        }
         Payload::BaselineMeasured(baseline) => {
             format!("host that never grew: acc {:.1}%", baseline.val_accuracy.0)
         }
@@ -240,6 +257,7 @@ fn event_line(event: &Event) -> Option<String> {
         | Payload::Shapley(_)
         | Payload::Interactions(_)
         | Payload::GovernorSnapshot(_)
+        | Payload::LearnerUpdate(_)
         | Payload::RoundFinished(_) => return None,
     };
     let env = event.env.map_or_else(String::new, |env| format!("env {env} "));
@@ -333,7 +351,7 @@ impl Bars {
     }
 }
 
-/// `accuracy 54.3%  best 81.0%  germinated 3 fossilized 1 pruned 2  6.4 env-steps/s  eta 20s`
+/// `accuracy 54.3%  best 81.0%  reward +1.92  germinated 3 fossilized 1 pruned 2  6.4 env-steps/s  eta 20s`
 fn status_line(live: &LiveState) -> String {
     let progress = live.progress();
     let growth = live.growth_in_round();
@@ -343,6 +361,9 @@ fn status_line(live: &LiveState) -> String {
     }
     if let Some(best) = live.best_episode() {
         parts.push(format!("best {:.1}%", best.final_accuracy));
+    }
+    if let Some(reward) = live.rounds().last().and_then(|round| round.reward_mean) {
+        parts.push(format!("reward {reward:+.2}"));
     }
     parts.push(format!(
         "germinated {} fossilized {} pruned {}",
@@ -362,6 +383,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
+    use crate::telemetry::UpdateSkip;
     use crate::telemetry::examples;
 
     #[derive(Clone, Default)]
@@ -405,8 +427,28 @@ mod tests {
 
         assert_eq!(
             text,
-            "round 1/? acc 54.3% (roll n/a) best 81.0% G3 F1 P2 6.4 env-steps/s eta n/a\n"
+            "round 1/? acc 54.3% (roll n/a) best 81.0% rew +12.00 G3 F1 P2 6.4 env-steps/s eta n/a\n"
         );
+    }
+
+    #[test]
+    fn a_round_that_nobody_is_paid_for_shows_no_reward() {
+        let mut round = examples::round_finished();
+        round.paid = None;
+
+        let text = shown(View::Plain, vec![Event::round(0, round)]);
+
+        assert!(!text.contains("rew"), "{text}");
+    }
+
+    #[test]
+    fn an_update_that_was_not_performed_is_said_so() {
+        let mut update = examples::learner_update();
+        (update.update_performed, update.skip_reason) = (false, UpdateSkip::Nonfinite);
+
+        let text = shown(View::Plain, vec![Event::round(0, update)]);
+
+        assert_eq!(text, "the policy was not updated: something was not finite\n");
     }
 
     #[test]
@@ -426,7 +468,7 @@ mod tests {
 
         assert_eq!(
             status_line(&live),
-            "accuracy 50.0%  best 80.5%  germinated 1 fossilized 1 pruned 1  eta 0s"
+            "accuracy 50.0%  best 80.5%  reward +12.00  germinated 1 fossilized 1 pruned 1  eta 0s"
         );
     }
 

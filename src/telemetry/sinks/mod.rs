@@ -2,6 +2,9 @@
 
 mod console;
 mod jsonl;
+mod records;
+mod tensorboard;
 
 pub use console::{ColorChoice, Console, ConsoleSink, ProgressStyle, Terminal};
 pub use jsonl::JsonLinesSink;
+pub use tensorboard::TensorBoardSink;

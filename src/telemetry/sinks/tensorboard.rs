@@ -1,0 +1,304 @@
+//! TensorBoard event files (spec 07 §11.3): the curves of a run under `tb/`, readable by `tensorboard --logdir`.
+//!
+//! Numbers of rounds and updates lie over the round, those of env steps over the run step. Every number of
+//! `round_finished` and `learner_update` becomes a curve under its key, so that no list of them can grow stale.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::records::{FILE_VERSION, Record, Scalar};
+use crate::scenario::TensorBoard;
+use crate::telemetry::encoding::Timestamp;
+use crate::telemetry::event::{Event, Payload};
+use crate::telemetry::payload::{EnvStep, RoundFinished, RunFinished};
+use crate::telemetry::sink::{RunInfo, Sink, SinkClass, SinkError};
+
+/// Folder of the event files inside the run directory.
+const FOLDER: &str = "tb";
+/// Stands where TensorBoard's own writer puts the host's name, which a run does not record.
+const HOST: &str = "localhost";
+
+/// Writes curves for TensorBoard. Live: it never delays the run.
+pub struct TensorBoardSink {
+    has_env_curves: bool,
+    file: Option<(PathBuf, File)>,
+    /// Encoded, not yet written.
+    pending: Vec<u8>,
+    max_steps: Option<u32>,
+    totals: Totals,
+    step: Option<StepMean>,
+}
+
+/// Counts since the run began.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    germinated: u64,
+    fossilized: u64,
+    pruned: u64,
+    rollbacks: u64,
+}
+
+/// Sums over the envs that have reported one step.
+#[derive(Clone, Copy, Debug)]
+struct StepMean {
+    round: u32,
+    step: u32,
+    at: Timestamp,
+    envs: u32,
+    sums: [f64; CURVES],
+}
+
+/// Curves of an env.
+const CURVES: usize = 6;
+
+fn env_curves(row: &EnvStep) -> [(&'static str, f64); CURVES] {
+    [
+        ("train_loss", row.train_loss.0),
+        ("train_accuracy", row.train_accuracy.0),
+        ("val_loss", row.val_loss.0),
+        ("val_accuracy", row.val_accuracy.0),
+        ("params_total", row.params_total as f64),
+        ("growth_ratio", row.growth_ratio.0),
+    ]
+}
+
+const CURVE_NAMES: [&str; CURVES] = [
+    "train_loss",
+    "train_accuracy",
+    "val_loss",
+    "val_accuracy",
+    "params_total",
+    "growth_ratio",
+];
+
+impl TensorBoardSink {
+    /// `mode`: whether each env gets curves of its own beside the means. `None` if nothing is to be written.
+    pub const fn new(mode: TensorBoard) -> Option<Self> {
+        let has_env_curves = match mode {
+            TensorBoard::Off => return None,
+            TensorBoard::Mean => false,
+            TensorBoard::PerEnv => true,
+        };
+        Some(Self {
+            has_env_curves,
+            file: None,
+            pending: Vec::new(),
+            max_steps: None,
+            totals: Totals {
+                germinated: 0,
+                fossilized: 0,
+                pruned: 0,
+                rollbacks: 0,
+            },
+            step: None,
+        })
+    }
+
+    fn put(&mut self, at: Timestamp, step: u32, tag: &str, value: f64) {
+        let scalar = Scalar {
+            tag,
+            value: value as f32,
+            step: step.into(),
+        };
+        self.pending.extend(Record::scalar(seconds(at), &scalar).framed());
+    }
+
+    /// Every number of `data` under `{group}/{key}`; lists and texts are no curves.
+    fn put_all(&mut self, at: Timestamp, round: u32, group: &str, data: &impl Serialize) -> Result<(), SinkError> {
+        let mut curves = Vec::new();
+        collect_numbers(group, &serde_json::to_value(data)?, &mut curves);
+        for (tag, value) in curves {
+            self.put(at, round, &tag, value);
+        }
+        Ok(())
+    }
+
+    fn put_round(&mut self, event: &Event, round: &RoundFinished) -> Result<(), SinkError> {
+        let (at, index) = (event.t, event.round.unwrap_or_default());
+        let mut data = serde_json::to_value(round)?;
+        let perf = data.as_object_mut().and_then(|fields| fields.remove("perf"));
+        self.put_all(at, index, "round", &data)?;
+        self.put_all(at, index, "perf", &perf)?;
+        let Totals {
+            germinated,
+            fossilized,
+            pruned,
+            rollbacks,
+        } = self.totals;
+        for (name, total) in [
+            ("germinated", germinated),
+            ("fossilized", fossilized),
+            ("pruned", pruned),
+            ("rollbacks", rollbacks),
+        ] {
+            self.put(at, index, &format!("seeds/{name}_total"), total as f64);
+        }
+        Ok(())
+    }
+
+    fn take_step(&mut self, event: &Event, row: &EnvStep) {
+        let (Some(round), Some(step), Some(env)) = (event.round, event.step, event.env) else {
+            return;
+        };
+        if self.step.is_some_and(|mean| (mean.round, mean.step) != (round, step)) {
+            self.put_step_means();
+        }
+        let curves = env_curves(row);
+        let mean = self.step.get_or_insert(StepMean {
+            round,
+            step,
+            at: event.t,
+            envs: 0,
+            sums: [0.0; CURVES],
+        });
+        mean.envs += 1;
+        for (sum, (_, value)) in mean.sums.iter_mut().zip(curves) {
+            *sum += value;
+        }
+        if let (true, Some(run_step)) = (self.has_env_curves, self.run_step(round, step)) {
+            for (name, value) in curves {
+                self.put(event.t, run_step, &format!("env{env}/{name}"), value);
+            }
+        }
+    }
+
+    fn put_step_means(&mut self) {
+        let Some(mean) = self.step.take() else { return };
+        let Some(run_step) = self.run_step(mean.round, mean.step) else {
+            return;
+        };
+        for (name, sum) in CURVE_NAMES.into_iter().zip(mean.sums) {
+            self.put(
+                mean.at,
+                run_step,
+                &format!("env_mean/{name}"),
+                sum / f64::from(mean.envs),
+            );
+        }
+    }
+
+    /// `round * max_steps + (step - 1)`.
+    fn run_step(&self, round: u32, step: u32) -> Option<u32> {
+        round.checked_mul(self.max_steps?)?.checked_add(step.checked_sub(1)?)
+    }
+
+    fn write_out(&mut self) -> Result<(), SinkError> {
+        let Some((path, file)) = &mut self.file else {
+            return Ok(());
+        };
+        file.write_all(&self.pending).map_err(|source| SinkError::File {
+            path: path.clone(),
+            source,
+        })?;
+        self.pending.clear();
+        Ok(())
+    }
+}
+
+impl Sink for TensorBoardSink {
+    fn name(&self) -> &str {
+        "tensorboard"
+    }
+
+    fn class(&self) -> SinkClass {
+        SinkClass::Live
+    }
+
+    fn start(&mut self, run: &RunInfo) -> Result<(), SinkError> {
+        let now = Timestamp::now();
+        self.file = Some(create_in(&run.directory.join(FOLDER), now)?);
+        self.pending
+            .extend(Record::version(seconds(now), FILE_VERSION).framed());
+        self.write_out()
+    }
+
+    fn write(&mut self, events: &[Arc<Event>]) -> Result<(), SinkError> {
+        let mut ends_round = false;
+        for event in events {
+            let round = event.round.unwrap_or_default();
+            match &event.payload {
+                Payload::RunStarted(run) => self.max_steps = Some(run.max_steps),
+                Payload::EnvStep(row) => self.take_step(event, row),
+                Payload::SeedGerminated(_) => self.totals.germinated += 1,
+                Payload::SeedFossilized(_) => self.totals.fossilized += 1,
+                Payload::SeedPruned(_) => self.totals.pruned += 1,
+                Payload::GovernorRollback(_) => self.totals.rollbacks += 1,
+                Payload::LearnerUpdate(update) => self.put_all(event.t, round, "policy", update)?,
+                Payload::RoundFinished(finished) => {
+                    self.put_step_means();
+                    self.put_round(event, finished)?;
+                    ends_round = true;
+                }
+                _ => {}
+            }
+        }
+        if ends_round {
+            self.write_out()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        self.write_out()
+    }
+
+    fn finish(&mut self, _run: &RunFinished) -> Result<(), SinkError> {
+        self.put_step_means();
+        self.write_out()
+    }
+}
+
+/// A new file in `folder`: a resumed run adds one to those that are there.
+fn create_in(folder: &Path, now: Timestamp) -> Result<(PathBuf, File), SinkError> {
+    let failed = |path: &Path, source| SinkError::File {
+        path: path.to_owned(),
+        source,
+    };
+    std::fs::create_dir_all(folder).map_err(|source| failed(folder, source))?;
+    let (second, pid) = (now.milliseconds() / 1000, std::process::id());
+    let mut attempt = 0_u32;
+    loop {
+        let path = folder.join(format!("events.out.tfevents.{second}.{HOST}.{pid}.{attempt}"));
+        match OpenOptions::new().append(true).create_new(true).open(&path) {
+            Ok(file) => return Ok((path, file)),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => attempt += 1,
+            Err(error) => return Err(failed(&path, error)),
+        }
+    }
+}
+
+fn seconds(at: Timestamp) -> f64 {
+    at.milliseconds() as f64 / 1000.0
+}
+
+fn collect_numbers(tag: &str, value: &Value, curves: &mut Vec<(String, f64)>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                collect_numbers(&format!("{tag}/{key}"), value, curves);
+            }
+        }
+        Value::Number(number) => curves.extend(number.as_f64().map(|number| (tag.to_owned(), number))),
+        Value::Bool(flag) => curves.push((tag.to_owned(), f64::from(u8::from(*flag)))),
+        // How a number that is not finite is written (spec 07 §4.2).
+        Value::String(text) => {
+            let number = match text.as_str() {
+                "nan" => f64::NAN,
+                "inf" => f64::INFINITY,
+                "-inf" => f64::NEG_INFINITY,
+                _ => return,
+            };
+            curves.push((tag.to_owned(), number));
+        }
+        Value::Null | Value::Array(_) => {}
+    }
+}
+
+#[cfg(test)]
+#[path = "tensorboard_tests.rs"]
+mod tests;

@@ -1,0 +1,158 @@
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use super::*;
+use crate::telemetry::{Num, examples};
+
+fn started(folder: &Path, mode: TensorBoard) -> TensorBoardSink {
+    let mut sink = TensorBoardSink::new(mode).unwrap();
+    sink.start(&RunInfo {
+        run_id: "test".into(),
+        directory: folder.into(),
+    })
+    .unwrap();
+    sink
+}
+
+/// A round of two envs and two steps, and an update.
+fn events() -> Vec<Arc<Event>> {
+    let mut run = examples::run_started();
+    run.max_steps = 2;
+    let step = |env, step, accuracy| {
+        let mut row = examples::env_step();
+        row.val_accuracy = Num(accuracy);
+        let context = examples::context_at(env, 3, step);
+        Arc::new(Event::env(context, row))
+    };
+    vec![
+        Arc::new(Event::run(run)),
+        step(0, 1, 40.0),
+        step(1, 1, 50.0),
+        step(0, 2, 60.0),
+        step(1, 2, 80.0),
+        Arc::new(Event::env(examples::context(), examples::rollback())),
+        Arc::new(Event::round(3, examples::learner_update())),
+        Arc::new(Event::round(3, examples::round_finished())),
+    ]
+}
+
+fn only_file(folder: &Path) -> PathBuf {
+    let mut files = std::fs::read_dir(folder.join("tb")).unwrap();
+    let file = files.next().unwrap().unwrap().path();
+    assert!(files.next().is_none());
+    file
+}
+
+/// Points by tag and step, from the bytes of a file that holds points only behind its first record.
+fn points(file: &Path) -> BTreeMap<(String, u64), f32> {
+    let bytes = std::fs::read(file).unwrap();
+    let mut rest = &bytes[..];
+    let mut points = BTreeMap::new();
+    while !rest.is_empty() {
+        let length = u64::from_le_bytes(rest[..8].try_into().unwrap()) as usize;
+        let message = &rest[12..12 + length];
+        rest = &rest[12 + length + 4..];
+        // wall_time is 9 bytes; then comes either the version (field 3) or the step (field 2), here below 128.
+        if message[9] != 0x10 {
+            continue;
+        }
+        let step = u64::from(message[10]);
+        // Keys and lengths of summary, value and tag: one byte each for short tags.
+        let tag_length = usize::from(message[16]);
+        let tag = String::from_utf8(message[17..17 + tag_length].to_vec()).unwrap();
+        let value = f32::from_le_bytes(message[length - 4..].try_into().unwrap());
+        points.insert((tag, step), value);
+    }
+    points
+}
+
+#[test]
+fn rounds_and_updates_lie_over_the_round_and_steps_over_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sink = started(folder.path(), TensorBoard::Mean);
+
+    sink.write(&events()).unwrap();
+    sink.finish(&examples::run_finished()).unwrap();
+
+    let points = points(&only_file(folder.path()));
+    let at = |tag: &str, step: u64| points.get(&(tag.into(), step)).copied();
+    assert_eq!(at("round/accuracy_mean", 3), Some(54.3));
+    assert_eq!(at("round/reward_mean", 3), Some(12.0));
+    assert_eq!(at("round/reward_terms_mean/pbrs", 3), Some(-0.5));
+    assert_eq!(at("perf/env_steps_per_s", 3), Some(6.4));
+    assert_eq!(at("policy/approx_kl", 3), Some(0.008));
+    assert_eq!(at("policy/head_entropy_avail/slot", 3), Some(0.72));
+    assert_eq!(at("policy/update_performed", 3), Some(1.0));
+    assert_eq!(at("policy/adv_kurtosis", 3), None, "what is undefined is no point");
+    assert_eq!(at("seeds/rollbacks_total", 3), Some(1.0));
+    assert_eq!(at("env_mean/val_accuracy", 6), Some(45.0));
+    assert_eq!(at("env_mean/val_accuracy", 7), Some(70.0));
+    assert!(at("env_mean/train_loss", 6).unwrap().is_nan());
+    assert!(points.keys().all(|(tag, _)| !tag.starts_with("env0")));
+}
+
+#[test]
+fn each_env_has_its_curves_if_they_are_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sink = started(folder.path(), TensorBoard::PerEnv);
+
+    sink.write(&events()).unwrap();
+
+    let points = points(&only_file(folder.path()));
+    assert_eq!(points.get(&("env1/val_accuracy".into(), 7)), Some(&80.0));
+}
+
+#[test]
+fn nothing_is_written_if_it_is_off() {
+    assert!(TensorBoardSink::new(TensorBoard::Off).is_none());
+}
+
+#[test]
+fn a_resumed_run_adds_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+
+    drop(started(folder.path(), TensorBoard::Mean));
+    drop(started(folder.path(), TensorBoard::Mean));
+
+    assert_eq!(std::fs::read_dir(folder.path().join("tb")).unwrap().count(), 2);
+}
+
+const READER: &str = "
+import sys
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+events = EventAccumulator(sys.argv[1])
+events.Reload()
+for tag in ('round/accuracy_mean', 'policy/approx_kl', 'env_mean/val_accuracy'):
+    for point in events.Scalars(tag):
+        print(tag, point.step, round(point.value, 4))
+";
+
+/// Needs the Python package `tensorboard` (`PYTHONPATH` may name where it is); says so and passes without it.
+#[test]
+fn the_tensorboard_package_reads_what_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let has_package = Command::new("python3")
+        .args(["-c", "import tensorboard.backend.event_processing.event_accumulator"])
+        .output();
+    if !has_package.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: the Python package `tensorboard` cannot be imported");
+        return;
+    }
+    let mut sink = started(folder.path(), TensorBoard::Mean);
+    sink.write(&events()).unwrap();
+    sink.finish(&examples::run_finished()).unwrap();
+
+    let output = Command::new("python3")
+        .args(["-c", READER])
+        .arg(folder.path().join("tb"))
+        .output()
+        .unwrap();
+
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "round/accuracy_mean 3 54.3\npolicy/approx_kl 3 0.008\n\
+         env_mean/val_accuracy 6 45.0\nenv_mean/val_accuracy 7 70.0\n",
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
