@@ -75,7 +75,7 @@ impl PluginGroup for SimicPlugins {
             .add(controller::ControllerPlugin)
             .add(reward::RewardPlugin);
         if self.is_recorded {
-            group.add(run::RecordPlugin)
+            group.add(run::RecordPlugin).add(run::CheckpointPlugin)
         } else {
             group
         }

@@ -119,6 +119,8 @@ pub enum EngineSet {
     Reward,
     /// Statistics and telemetry.
     Record,
+    /// What lasts from round to round, on disk.
+    Checkpoint,
 }
 
 /// Every engine system by name, each in its own set, so that others can be ordered against it.
@@ -133,7 +135,9 @@ pub enum Work {
     SpawnEnvs,
     EquipTraining,
     EquipValidation,
+    Restore,
     Announce,
+    WriteCheckpoint,
     BeginRound,
     ResetEnvs,
     SnapshotInitial,
@@ -184,21 +188,25 @@ pub enum Work {
 
 type Table = &'static [(EngineSet, &'static [Work])];
 
-const STARTUP: Table = &[(
-    EngineSet::Prepare,
-    &[
-        Work::InitBackend,
-        Work::ChoosePrecision,
-        Work::OpenDevices,
-        Work::LoadDatasets,
-        Work::CheckBlueprints,
-        Work::BuildController,
-        Work::SpawnEnvs,
-        Work::EquipTraining,
-        Work::EquipValidation,
-        Work::Announce,
-    ],
-)];
+const STARTUP: Table = &[
+    (
+        EngineSet::Prepare,
+        &[
+            Work::InitBackend,
+            Work::ChoosePrecision,
+            Work::OpenDevices,
+            Work::LoadDatasets,
+            Work::CheckBlueprints,
+            Work::BuildController,
+            Work::SpawnEnvs,
+            Work::EquipTraining,
+            Work::EquipValidation,
+            Work::Restore,
+            Work::Announce,
+        ],
+    ),
+    (EngineSet::Checkpoint, &[Work::WriteCheckpoint]),
+];
 const ROUND_START: Table = &[(
     EngineSet::Reset,
     &[
@@ -267,15 +275,18 @@ const STEP_END: Table = &[(
     EngineSet::Record,
     &[Work::EndEpisodes, Work::EvaluateTest, Work::EmitStep],
 )];
-const ROUND_END: Table = &[(
-    EngineSet::Record,
-    &[
-        Work::FinishEpisodes,
-        Work::EndControllerEpisodes,
-        Work::RoundStats,
-        Work::TeardownRound,
-    ],
-)];
+const ROUND_END: Table = &[
+    (
+        EngineSet::Record,
+        &[
+            Work::FinishEpisodes,
+            Work::EndControllerEpisodes,
+            Work::RoundStats,
+            Work::TeardownRound,
+        ],
+    ),
+    (EngineSet::Checkpoint, &[Work::WriteCheckpoint]),
+];
 const SHUTDOWN: Table = &[(EngineSet::Prepare, &[Work::MeasureControl, Work::FinishRun])];
 
 /// Lays out the schedules; every other plugin of the engine needs it.

@@ -124,7 +124,9 @@ impl LiveState {
             Payload::Shapley(shapley) => self.apply_shapley(event, shapley),
             Payload::EpisodeFinished(episode) => self.apply_episode(event, episode),
             Payload::RoundFinished(round) => self.apply_round(event, round),
-            Payload::Note(_)
+            Payload::CheckpointSaved(_)
+            | Payload::CheckpointLoaded(_)
+            | Payload::Note(_)
             | Payload::UserEvent(_)
             | Payload::TelemetryHealth(_)
             | Payload::Decision(_)

@@ -121,7 +121,10 @@ impl Sink for ConsoleSink {
         SinkClass::Live
     }
 
-    fn start(&mut self, _run: &RunInfo) -> Result<(), SinkError> {
+    fn start(&mut self, run: &RunInfo) -> Result<(), SinkError> {
+        if let Some(earlier) = &run.earlier {
+            self.live = earlier.live.clone();
+        }
         Ok(())
     }
 
