@@ -73,7 +73,8 @@ impl PluginGroup for SimicPlugins {
             .add(governor::GovernorPlugin)
             .add(faults::FaultPlugin)
             .add(controller::ControllerPlugin)
-            .add(reward::RewardPlugin);
+            .add(reward::RewardPlugin)
+            .add(learner::LearnerPlugin);
         if self.is_recorded {
             group.add(run::RecordPlugin).add(run::CheckpointPlugin)
         } else {

@@ -117,6 +117,8 @@ pub enum EngineSet {
     Lifecycle,
     /// What the step is worth.
     Reward,
+    /// The policy learns from its rollout.
+    PpoUpdate,
     /// Statistics and telemetry.
     Record,
     /// What lasts from round to round, on disk.
@@ -132,6 +134,7 @@ pub enum Work {
     LoadDatasets,
     CheckBlueprints,
     BuildController,
+    BuildLearner,
     SpawnEnvs,
     EquipTraining,
     EquipValidation,
@@ -159,6 +162,7 @@ pub enum Work {
     SpikeLosses,
     GovernorCheck,
     GovernorRollback,
+    CreditRollbacks,
     GovernorSnapshot,
     ReportRollbacks,
     Attribute,
@@ -168,16 +172,21 @@ pub enum Work {
     BuildObservations,
     BuildMasks,
     NormaliseObservations,
+    RememberStates,
     Decide,
+    StoreDecisions,
     CaptureRewardInputs,
     ExecuteAction,
     AdvanceLifecycle,
     ComputeReward,
+    StoreOutcomes,
     UpdateTracking,
     CommitSnapshot,
     EndEpisodes,
+    EndSegments,
     EvaluateTest,
     EmitStep,
+    UpdatePolicy,
     FinishEpisodes,
     EndControllerEpisodes,
     RoundStats,
@@ -198,6 +207,7 @@ const STARTUP: Table = &[
             Work::LoadDatasets,
             Work::CheckBlueprints,
             Work::BuildController,
+            Work::BuildLearner,
             Work::SpawnEnvs,
             Work::EquipTraining,
             Work::EquipValidation,
@@ -243,6 +253,7 @@ const ASSESS: Table = &[
             Work::SpikeLosses,
             Work::GovernorCheck,
             Work::GovernorRollback,
+            Work::CreditRollbacks,
             Work::GovernorSnapshot,
             Work::ReportRollbacks,
         ],
@@ -262,20 +273,24 @@ const DECIDE: Table = &[
         EngineSet::Observe,
         &[Work::BuildObservations, Work::BuildMasks, Work::NormaliseObservations],
     ),
-    (EngineSet::Decide, &[Work::Decide]),
+    (
+        EngineSet::Decide,
+        &[Work::RememberStates, Work::Decide, Work::StoreDecisions],
+    ),
 ];
 const ACT: Table = &[
     (EngineSet::Act, &[Work::CaptureRewardInputs, Work::ExecuteAction]),
     (EngineSet::Lifecycle, &[Work::AdvanceLifecycle]),
     (EngineSet::Reward, &[Work::ComputeReward]),
-    (EngineSet::Record, &[Work::UpdateTracking]),
+    (EngineSet::Record, &[Work::StoreOutcomes, Work::UpdateTracking]),
     (EngineSet::Govern, &[Work::CommitSnapshot]),
 ];
 const STEP_END: Table = &[(
     EngineSet::Record,
-    &[Work::EndEpisodes, Work::EvaluateTest, Work::EmitStep],
+    &[Work::EndEpisodes, Work::EndSegments, Work::EvaluateTest, Work::EmitStep],
 )];
 const ROUND_END: Table = &[
+    (EngineSet::PpoUpdate, &[Work::UpdatePolicy]),
     (
         EngineSet::Record,
         &[

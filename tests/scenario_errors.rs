@@ -190,3 +190,23 @@ fn rewards_say_what_there_is_and_what_they_need() {
         assert_eq!(problems_of(sound, &[]), "");
     }
 }
+
+#[test]
+fn settings_of_the_learner_are_checked_alone_and_together() {
+    insta::assert_snapshot!(problems_of(
+        r#"(
+    task: preset("digits_impaired"),
+    run: (rounds: 3, max_steps: 40),
+    learner: (
+        gamma: 1.5,
+        chunk_length: 60,
+        episodes_per_update: 2,
+        entropy_head_mult: (blueprnt: 2.0),
+        entropy_coef_end: 0.001,
+        value_norm: (mode: popart2),
+        norm_min_count: 1,
+    ),
+)"#,
+        &[]
+    ));
+}

@@ -15,12 +15,15 @@ use tasks::{BanditTask, CueTask};
 use training::{final_score, small_config};
 
 const SEEDS: u64 = 5;
-const UPDATES: u64 = 150;
 
 fn main() -> Result<(), TorchError> {
     set_intra_op_threads(NonZeroU16::MIN)?;
-    println!("score of the last 20 of {UPDATES} updates, 1 = optimal; {SEEDS} seeds\n");
-    println!("{:<34} {:>7} {:>7}  seeds", "", "median", "worst");
+    println!("mean score of the last 20 updates, 1 = optimal, .5 = guessing a cue; {SEEDS} seeds\n");
+    println!("{:<36} {:>7} {:>7} {:>7}  seeds", "", "updates", "median", "worst");
+    let one_epoch = LearnerConfig {
+        epochs: 1,
+        ..small_config()
+    };
     let without_gae = LearnerConfig {
         gae_lambda: 0.0,
         ..small_config()
@@ -28,37 +31,45 @@ fn main() -> Result<(), TorchError> {
     let mut without_normalisers = small_config();
     without_normalisers.reward_norm.mode = RewardNormMode::Off;
     without_normalisers.value_norm.mode = ValueNormMode::Off;
-    let one_epoch = LearnerConfig {
-        epochs: 1,
-        ..small_config()
-    };
-    let cue = |name: &str, core, config: LearnerConfig| {
-        show(name, |seed| {
-            final_score(CueTask::new(32), core, config.clone(), UPDATES, seed)
-        });
-    };
-    cue("cue and recall, LSTM", Core::Lstm, small_config());
-    cue("  without memory", Core::FeedForward, small_config());
-    cue("  one epoch", Core::Lstm, one_epoch.clone());
-    cue("  no GAE (lambda 0)", Core::Lstm, without_gae.clone());
-    cue("  no normalisers", Core::Lstm, without_normalisers.clone());
-    let bandit = |name: &str, config: LearnerConfig| {
-        show(name, |seed| {
-            final_score(BanditTask::new(256), Core::FeedForward, config.clone(), UPDATES, seed)
-        });
-    };
-    bandit("masked factored bandit", small_config());
-    bandit("  one epoch", one_epoch);
-    bandit("  no normalisers", without_normalisers);
+
+    let cue = || CueTask::new(32);
+    let (lstm, full) = (Core::Lstm, small_config);
+    show("cue and recall", 150, |n, seed| {
+        final_score(cue(), lstm, full(), n, seed)
+    });
+    show("  without memory", 150, |n, seed| {
+        final_score(cue(), Core::FeedForward, full(), n, seed)
+    });
+    show("cue and recall, in a hurry", 40, |n, seed| {
+        final_score(cue(), lstm, full(), n, seed)
+    });
+    show("  one epoch", 40, |n, seed| {
+        final_score(cue(), lstm, one_epoch.clone(), n, seed)
+    });
+    show("cue and recall, paid at the end", 80, |n, seed| {
+        final_score(cue().paying_late(), lstm, full(), n, seed)
+    });
+    show("  no GAE (lambda 0)", 80, |n, seed| {
+        final_score(cue().paying_late(), lstm, without_gae.clone(), n, seed)
+    });
+    show("cue and recall, rewards of 100", 80, |n, seed| {
+        final_score(cue().paying(100.0), lstm, full(), n, seed)
+    });
+    show("  no normalisers", 80, |n, seed| {
+        final_score(cue().paying(100.0), lstm, without_normalisers.clone(), n, seed)
+    });
+    let bandit = |n, seed| final_score(BanditTask::new(256), Core::FeedForward, full(), n, seed);
+    show("masked factored bandit", 150, bandit);
     Ok(())
 }
 
-fn show(name: &str, score: impl Fn(u64) -> f64) {
-    let mut scores: Vec<f64> = (0..SEEDS).map(score).collect();
+/// `score` takes the number of updates and the seed.
+fn show(name: &str, updates: u64, score: impl Fn(u64, u64) -> f64) {
+    let mut scores: Vec<f64> = (0..SEEDS).map(|seed| score(updates, seed)).collect();
     let seeds: Vec<String> = scores.iter().map(|score| format!("{score:.3}")).collect();
     scores.sort_by(f64::total_cmp);
     println!(
-        "{name:<34} {:>7.3} {:>7.3}  {}",
+        "{name:<36} {updates:>7} {:>7.3} {:>7.3}  {}",
         scores[scores.len() / 2],
         scores[0],
         seeds.join(" ")

@@ -184,12 +184,12 @@ impl SmallPolicy {
             let probabilities = read_f32(&log_probs.exp(), &HostSyncCounter::default()).expect("CPU");
             let allowed = read_f32(&mask, &HostSyncCounter::default()).expect("CPU");
             let size = probabilities.len() / rows;
-            for row in 0..rows {
-                let op = usize::from(indices[row][Head::Op as usize]);
+            for (row, indices) in indices.iter_mut().enumerate() {
+                let op = usize::from(indices[Head::Op as usize]);
                 let draw = rng.uniform_f64();
                 if RELEVANCE[op][head as usize] {
                     let range = row * size..(row + 1) * size;
-                    indices[row][head as usize] = sample(&probabilities[range.clone()], &allowed[range], draw);
+                    indices[head as usize] = sample(&probabilities[range.clone()], &allowed[range], draw);
                 }
             }
         }
@@ -313,8 +313,8 @@ impl SmallPolicy {
             branch = branch.detach();
             let (log_probs, mask) = self.distribution(head, features, &branch, masks);
             let weight = allowed.select(1, code);
-            total = total + normalised_entropy(&log_probs, &mask) * &weight;
-            branches = branches + weight;
+            total += normalised_entropy(&log_probs, &mask) * &weight;
+            branches += weight;
             if head == Head::Op {
                 break;
             }

@@ -23,7 +23,7 @@ pub trait Task {
     fn observation(&self, env: usize, step: usize) -> Vec<f32>;
     fn masks(&self, env: usize, step: usize) -> &MaskSet;
     /// Reward of an action, and how well it was chosen from 0 to 1 if there was anything to choose.
-    fn play(&self, env: usize, step: usize, action: &HeadIndices) -> (f32, Option<f64>);
+    fn play(&mut self, env: usize, step: usize, action: &HeadIndices) -> (f32, Option<f64>);
 }
 
 fn masks_of(reports: &[Option<SeedReport>]) -> MaskSet {
@@ -41,6 +41,12 @@ fn masks_of(reports: &[Option<SeedReport>]) -> MaskSet {
 /// A cue is shown at phase 0 of each of two rounds and must be recalled at phase 5: waiting is all there is in between.
 pub struct CueTask {
     cues: Vec<[usize; 2]>,
+    /// Reward of a right answer.
+    reward: f32,
+    /// Rewards are paid at the last step of the episode.
+    pays_late: bool,
+    /// By env: rewards of this episode that are still to be paid.
+    owed: Vec<f32>,
     waiting: MaskSet,
     deciding: MaskSet,
 }
@@ -58,8 +64,22 @@ impl CueTask {
         waiting.keep_ops(&[LifecycleOp::Wait]).expect("waiting is possible");
         Self {
             cues: vec![[0; 2]; envs],
+            reward: 1.0,
+            pays_late: false,
+            owed: vec![0.0; envs],
             waiting,
             deciding,
+        }
+    }
+
+    pub fn paying(self, reward: f32) -> Self {
+        Self { reward, ..self }
+    }
+
+    pub fn paying_late(self) -> Self {
+        Self {
+            pays_late: true,
+            ..self
         }
     }
 
@@ -113,13 +133,21 @@ impl Task for CueTask {
         }
     }
 
-    fn play(&self, env: usize, step: usize, action: &HeadIndices) -> (f32, Option<f64>) {
+    fn play(&mut self, env: usize, step: usize, action: &HeadIndices) -> (f32, Option<f64>) {
         if !Self::is_decision(step) {
             return (0.0, None);
         }
         let answer = Self::ANSWERS[self.cues[env][step / Self::PHASES]];
         let is_right = usize::from(action[Head::Op as usize]) == answer.code();
-        (f32::from(u8::from(is_right)), Some(f64::from(u8::from(is_right))))
+        let score = f64::from(u8::from(is_right));
+        self.owed[env] += self.reward * score as f32;
+        let is_due = !self.pays_late || step + 1 == self.steps();
+        let reward = if is_due {
+            std::mem::take(&mut self.owed[env])
+        } else {
+            0.0
+        };
+        (reward, Some(score))
     }
 }
 
@@ -230,7 +258,7 @@ impl Task for BanditTask {
         &self.masks[self.contexts[env]]
     }
 
-    fn play(&self, env: usize, _step: usize, action: &HeadIndices) -> (f32, Option<f64>) {
+    fn play(&mut self, env: usize, _step: usize, action: &HeadIndices) -> (f32, Option<f64>) {
         let context = self.contexts[env];
         let value = Self::value(context, action);
         (value as f32, Some(value / Self::optimum(context)))

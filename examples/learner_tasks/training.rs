@@ -55,7 +55,7 @@ impl<T: Task> Training<T> {
             heads: task.heads(),
         };
         let policy = SmallPolicy::new(core, sizes, seed);
-        let steps = config.steps_per_rollout(task.steps() as u32) as usize;
+        let steps = config.episodes_per_update as usize * task.steps();
         let shape = BufferShape {
             envs: task.envs(),
             steps,

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tch::Device;
 
 use super::*;
-use crate::scenario::{AutoForward, LifecycleConfig, MaskConfig, PolicyConfig};
+use crate::scenario::{AutoForward, LearnerConfig, LifecycleConfig, MaskConfig, PolicyConfig};
 use crate::seed::{
     AlphaAlgorithm, AlphaCurve, AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GerminationStyle, Limits,
     SeedStage, SlotId, SlotSet, Tempo,
@@ -190,6 +190,7 @@ pub fn any_limits(slots: usize) -> impl Strategy<Value = Limits> {
 pub struct Ground {
     pub policy: PolicyConfig,
     pub lifecycle: LifecycleConfig,
+    pub learner: LearnerConfig,
     pub slots: Vec<SlotId>,
     pub max_steps: u32,
     pub nets: NetRegistry,
@@ -201,6 +202,7 @@ impl Default for Ground {
         Self {
             policy: PolicyConfig::default(),
             lifecycle: LifecycleConfig::default(),
+            learner: LearnerConfig::default(),
             slots: (0..3).map(|col| SlotId::new(0, col)).collect(),
             max_steps: 150,
             nets: NetRegistry::default(),
@@ -214,6 +216,7 @@ impl Ground {
         BuildContext {
             policy: &self.policy,
             lifecycle: &self.lifecycle,
+            learner: &self.learner,
             slots: &self.slots,
             blueprints: &BLUEPRINT_NAMES,
             selectable: CNN_BLUEPRINTS[0],

@@ -12,7 +12,7 @@ use super::{
     ActorCriticController, Controller, HeuristicController, NetRegistry, ObservationFeatures, ObservationSchema,
     RandomController, ScheduleController, WaitController,
 };
-use crate::scenario::{LifecycleConfig, PolicyConfig};
+use crate::scenario::{LearnerConfig, LifecycleConfig, PolicyConfig};
 use crate::seed::SlotId;
 
 /// What a controller may be built from.
@@ -20,6 +20,7 @@ use crate::seed::SlotId;
 pub struct BuildContext<'a> {
     pub policy: &'a PolicyConfig,
     pub lifecycle: &'a LifecycleConfig,
+    pub learner: &'a LearnerConfig,
     /// In the policy's slot order.
     pub slots: &'a [SlotId],
     /// Blueprint names by index.

@@ -149,6 +149,7 @@ fn build_controller(
     let context = BuildContext {
         policy: &scenario.policy,
         lifecycle: &scenario.lifecycle,
+        learner: &scenario.learner,
         slots: &slots,
         blueprints: &names,
         selectable,

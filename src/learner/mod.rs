@@ -27,6 +27,7 @@ mod schedules;
 mod segments;
 mod sequences;
 mod state;
+mod systems;
 #[cfg(test)]
 mod tests;
 mod update;
@@ -44,4 +45,5 @@ pub use reward_norm::RewardNormalizer;
 pub use schedules::{Horizon, Schedules};
 pub use segments::*;
 pub use state::{Counters, LearnerState};
+pub use systems::{LastUpdate, LearnerPlugin, PolicyDiverged, PolicyLearner};
 pub use value_norm::{ValueNormalizer, ValueUnits};

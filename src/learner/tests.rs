@@ -14,16 +14,16 @@ use policy::Core;
 use tasks::{BanditTask, CueTask};
 use training::{final_score, small_config};
 
-/// Spec 04 Check 23, one seed; `examples/learner_tasks` shows five.
+/// Spec 04 Check 23, one seed; `examples/learner_tasks` shows five. The unit of reward does not matter.
 #[test]
 fn a_recurrent_policy_learns_to_recall_a_cue() {
-    let score = final_score(CueTask::new(32), Core::Lstm, small_config(), 80, 1);
+    let score = final_score(CueTask::new(32).paying(100.0), Core::Lstm, small_config(), 80, 1);
     assert!(score >= 0.9, "{score}");
 }
 
 #[test]
 fn a_policy_without_memory_cannot_recall_a_cue() {
-    let score = final_score(CueTask::new(32), Core::FeedForward, small_config(), 30, 1);
+    let score = final_score(CueTask::new(32).paying_late(), Core::FeedForward, small_config(), 30, 1);
     assert!((0.35..0.65).contains(&score), "{score}");
 }
 

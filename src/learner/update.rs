@@ -238,7 +238,7 @@ impl Update<'_> {
             let contribution = contribution_loss(predicted, targets, mask);
             measure_contributions(predicted, targets, mask, reading);
             reading.set(Scalar::LossContribution, &contribution);
-            total = total + contribution * schedules.aux_coef;
+            total += contribution * schedules.aux_coef;
         }
 
         reading.set(Scalar::LossPolicy, &policy);

@@ -78,22 +78,17 @@ impl EpisodeReward {
         stability(&accuracies)
     }
 
-    /// Edits the record after a rollback as the rollout buffer is edited (spec 02 §8.7): the last step of the segment
-    /// that began at `first_step` gets `penalty` alone. Its earlier steps pay nothing if `forfeit`, else what they did.
-    /// Returns whether there was a step to charge.
-    pub fn charge_rollback(&mut self, first_step: u32, penalty: f64, forfeit: bool) -> bool {
-        let start = self.steps.partition_point(|step| step.step < first_step);
-        let Some((last, earlier)) = self.steps[start..].split_last_mut() else {
-            return false;
+    /// Edits the record after a rollback as the rollout buffer is edited (spec 02 §8.7): the last step gets `penalty`
+    /// alone, the `forfeited` steps before it pay nothing.
+    pub fn charge_rollback(&mut self, forfeited: usize, penalty: f64) {
+        let Some((last, earlier)) = self.steps.split_last_mut() else {
+            return;
         };
-        if forfeit {
-            for step in earlier {
-                step.breakdown = RewardBreakdown::default();
-            }
+        for step in earlier.iter_mut().rev().take(forfeited) {
+            step.breakdown = RewardBreakdown::default();
         }
         last.breakdown = RewardBreakdown::default();
         last.breakdown.pay(Term::Governor, penalty);
-        true
     }
 }
 
@@ -156,8 +151,8 @@ mod tests {
     #[test]
     fn a_rollback_is_charged_to_the_last_step_of_its_segment() {
         let mut episode = episode(&[1.0, 2.0, 3.0]);
-        assert!(!episode.charge_rollback(4, -10.0, true));
-        assert!(episode.charge_rollback(2, -10.0, true));
+        EpisodeReward::default().charge_rollback(1, -10.0);
+        episode.charge_rollback(1, -10.0);
 
         let rewards: Vec<f64> = episode.steps.iter().map(|step| step.breakdown.total()).collect();
         assert_eq!(rewards, [1.0, 0.0, -10.0]);

@@ -209,11 +209,7 @@ pub fn measure_control(world: &mut World) {
     }
 }
 
-fn play_control(
-    experiment: Experiment,
-    extend: Extension,
-    stop: &StopSignal,
-) -> Result<BaselineMeasured, EngineError> {
+fn play_control(experiment: Experiment, extend: Extension, stop: &StopSignal) -> Result<BaselineMeasured, EngineError> {
     let failed = |failure| EngineError {
         phase: "control",
         position: Position::default(),

@@ -13,12 +13,15 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::system::SystemParam;
 
 use super::announce::{RunFolder, RunRequest};
+use super::learning::{load_learner, save_learner};
 use super::record::RoundHistory;
 use super::shelf::{CheckpointShelf, Progress, Record};
 use super::stop::StopSignal;
 use crate::controller::ActiveController;
 use crate::env::{Experiment, RunClock, round_is_complete};
 use crate::health::{EngineError, Failure, Position, record_failure};
+use crate::learner::PolicyLearner;
+use crate::scenario::Scenario;
 use crate::schedule::{RoundEnd, Startup, Work};
 use crate::telemetry::{CheckpointReason, CheckpointSaved, Event, Num, TelemetryHub, TelemetryOutbox};
 
@@ -62,6 +65,7 @@ fn begins(request: Res<RunRequest>) -> bool {
 #[derive(SystemParam)]
 pub struct Lasting<'w> {
     controller: ResMut<'w, ActiveController>,
+    learner: Option<ResMut<'w, PolicyLearner>>,
     history: ResMut<'w, RoundHistory>,
     keeper: ResMut<'w, Keeper>,
 }
@@ -69,12 +73,28 @@ pub struct Lasting<'w> {
 impl Lasting<'_> {
     fn save(&mut self, folder: &Path) -> Result<(), Failure> {
         self.controller.0.get().save(&folder.join(POLICY_FOLDER))?;
-        Ok(())
+        match &mut self.learner {
+            Some(learner) => save_learner(folder, learner.learner.get()),
+            None => Ok(()),
+        }
     }
 
     fn load(&mut self, folder: &Path) -> Result<(), Failure> {
         self.controller.0.get().load(&folder.join(POLICY_FOLDER))?;
-        Ok(())
+        match &mut self.learner {
+            Some(learner) => load_learner(folder, learner.learner.get()),
+            None => Ok(()),
+        }
+    }
+
+    /// A rollout that is collected over several rounds exists in memory alone.
+    fn is_between_rollouts(&self, next_round: u32, scenario: &Scenario) -> bool {
+        self.learner.is_none() || next_round.is_multiple_of(scenario.learner.episodes_per_update)
+    }
+
+    fn updates(&mut self) -> Option<u64> {
+        let learner = self.learner.as_mut()?;
+        Some(learner.learner.get().counters().updates)
     }
 }
 
@@ -152,6 +172,9 @@ fn write_checkpoint(
     mut outbox: ResMut<TelemetryOutbox>,
 ) {
     let next_round = standing.next_round();
+    if !lasting.is_between_rollouts(next_round, &standing.experiment.scenario) {
+        return;
+    }
     // Damage done on purpose says nothing about what is good.
     let is_candidate = standing.experiment.scenario.faults.is_empty();
     let rolling_accuracy = lasting.history.rolling_accuracy();
@@ -180,7 +203,7 @@ fn write_checkpoint(
             outbox.push(Event::run(CheckpointSaved {
                 path: CheckpointShelf::relative_path(next_round),
                 round: next_round,
-                update: None,
+                update: lasting.updates(),
                 rolling_accuracy: rolling_accuracy.map(Num),
                 reason,
                 size_bytes,

@@ -101,9 +101,9 @@ impl RunDirectory {
         let path = self.path.join("resolved.ron");
         let file = File::open(&path).map_err(at(&path))?;
         file.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => {
-                at(&path)(std::io::Error::other("another process is playing this run; wait for it or stop it"))
-            }
+            TryLockError::WouldBlock => at(&path)(std::io::Error::other(
+                "another process is playing this run; wait for it or stop it",
+            )),
             TryLockError::Error(error) => at(&path)(error),
         })?;
         Ok(file)

@@ -5,6 +5,7 @@ mod checkpoint;
 mod directory;
 mod driver;
 mod extension;
+mod learning;
 mod log;
 mod manifest;
 mod parts;

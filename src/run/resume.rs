@@ -136,7 +136,11 @@ impl PastRun {
         let (progress, scenario) = (&self.point.progress, &now.scenario);
         let slots: Vec<String> = now.slots.iter().map(ToString::to_string).collect();
         let mut found = Differences::default();
-        found.compare("resolved.ron (hash)", &progress.scenario_hash, &self.point.directory.scenario_hash());
+        found.compare(
+            "resolved.ron (hash)",
+            &progress.scenario_hash,
+            &self.point.directory.scenario_hash(),
+        );
         found.compare("run.n_envs", &progress.n_envs, &scenario.run.n_envs);
         found.compare("lifecycle.slots", &progress.slots, &slots);
         found.compare("policy.controller", &progress.controller, &scenario.policy.controller);
@@ -145,7 +149,10 @@ impl PastRun {
         }
         if scenario.run.rounds < progress.next_round {
             let (rounds, done) = (scenario.run.rounds, progress.next_round);
-            found.add("run.rounds", format!("{done} rounds have been played already, {rounds} are asked for"));
+            found.add(
+                "run.rounds",
+                format!("{done} rounds have been played already, {rounds} are asked for"),
+            );
         }
         found.lines
     }
@@ -193,7 +200,11 @@ fn fields(scenario: &Scenario) -> BTreeMap<String, Value> {
         match value {
             Value::Object(fields) => {
                 for (name, value) in fields {
-                    let path = if path.is_empty() { name } else { format!("{path}.{name}") };
+                    let path = if path.is_empty() {
+                        name
+                    } else {
+                        format!("{path}.{name}")
+                    };
                     flatten(&path, value, into);
                 }
             }
@@ -242,7 +253,11 @@ pub(super) fn cut_back(directory: &Path, next_seq: u64) -> Result<Earlier, Resum
             .map(|n| directory.join(format!("events.discarded-{n}.jsonl")))
             .find(|path| !path.exists())
             .unwrap_or_else(|| directory.join("events.discarded.jsonl"));
-        let mut file = OpenOptions::new().write(true).create_new(true).open(&tail).map_err(at(&tail))?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&tail)
+            .map_err(at(&tail))?;
         file.write_all(&content[kept..]).map_err(at(&tail))?;
         file.sync_all().map_err(at(&tail))?;
         let events = OpenOptions::new().write(true).open(&path).map_err(at(&path))?;
@@ -252,7 +267,11 @@ pub(super) fn cut_back(directory: &Path, next_seq: u64) -> Result<Earlier, Resum
     let events = read_events(&path)?.events;
     let told = events.last().map_or(0, |event| event.seq + 1);
     if told < next_seq {
-        tracing::warn!("{} lacks the events from number {told} to {}", path.display(), next_seq - 1);
+        tracing::warn!(
+            "{} lacks the events from number {told} to {}",
+            path.display(),
+            next_seq - 1
+        );
     }
     let mut live = LiveState::default();
     events.iter().for_each(|event| live.apply(event));
@@ -319,7 +338,10 @@ mod tests {
 
     #[test]
     fn events_of_a_round_that_will_be_played_again_are_moved_aside() {
-        let (before, after) = (format!("{HEADER}{}{}{}", note(0), note(1), saved(2)), format!("{}{}", note(3), note(4)));
+        let (before, after) = (
+            format!("{HEADER}{}{}{}", note(0), note(1), saved(2)),
+            format!("{}{}", note(3), note(4)),
+        );
 
         let (folder, earlier) = cut(&format!("{before}{after}{{\"seq\":5,\"ty"), 2);
 

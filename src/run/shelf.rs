@@ -58,7 +58,10 @@ pub enum CheckpointError {
     File { path: PathBuf, source: io::Error },
     #[error("checkpoint {path}: {failure}")]
     Content { path: PathBuf, failure: Failure },
-    #[error("checkpoint {path} has format {found}; this version reads format {}", Progress::FORMAT)]
+    #[error(
+        "checkpoint {path} has format {found}; this version reads format {}",
+        Progress::FORMAT
+    )]
     Format { path: PathBuf, found: u32 },
 }
 
@@ -95,8 +98,11 @@ impl CheckpointShelf {
             failure,
         };
         fill(&fresh).map_err(content)?;
-        let text = ron::ser::to_string_pretty(progress, ron::ser::PrettyConfig::new().struct_names(false).depth_limit(2))
-            .map_err(|error| content(error.into()))?;
+        let text = ron::ser::to_string_pretty(
+            progress,
+            ron::ser::PrettyConfig::new().struct_names(false).depth_limit(2),
+        )
+        .map_err(|error| content(error.into()))?;
         write_synced(&fresh.join(PROGRESS_FILE), text.as_bytes()).map_err(at(&fresh))?;
         let size = size_of(&fresh).map_err(at(&fresh))?;
         sync_folder(&fresh).map_err(at(&fresh))?;

@@ -373,7 +373,6 @@ const BETWEEN_ZERO_AND_ONE: Kind = Kind::Float(FloatRange {
 
 const LEARNER: &[Field] = fields! {
     episodes_per_update: integer(1, 64) => "Episodes of each env between two updates.";
-    rollout_steps: Kind::Optional(&at_least(1)) => "Steps of each env between two updates, cutting episodes. None: whole episodes.";
     episode_end: variants! {
         truncated => "the episode was cut off: what would follow counts, by the critic's estimate";
         terminal => "nothing follows";
@@ -433,6 +432,7 @@ const LEARNER: &[Field] = fields! {
         mode: variants! {
             off => "observations as they are";
             running => "standardised by running statistics, frozen during a rollout";
+            running_all => "the same for every element by itself, unknowns included";
         } => "How observations are normalised.";
         momentum: ABOVE_ZERO_TO_ONE => "Largest weight of the past per rollout; 1: all history counts alike.";
         clip: POSITIVE => "Clamp of normalised observations.";

@@ -44,8 +44,12 @@ pub enum LrSchedule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ObservationNormMode {
+    /// None: the fixed scales of the schema.
     Off,
+    /// Features marked so, of slots only occupied ones, slots pooled.
     Running,
+    /// Every element by itself, zeros and unknowns included (classic).
+    RunningAll,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -195,8 +199,6 @@ per_head! {
 #[serde(default, deny_unknown_fields)]
 pub struct LearnerConfig {
     pub episodes_per_update: u32,
-    /// Steps per env and rollout; `None`: whole episodes.
-    pub rollout_steps: Option<u32>,
     pub episode_end: EpisodeEnd,
     pub gamma: f64,
     pub gae_lambda: f64,
@@ -257,7 +259,6 @@ impl Default for LearnerConfig {
     fn default() -> Self {
         Self {
             episodes_per_update: 1,
-            rollout_steps: None,
             episode_end: EpisodeEnd::Truncated,
             gamma: 0.995,
             gae_lambda: 0.98,
@@ -311,17 +312,10 @@ impl Default for LearnerConfig {
 }
 
 impl LearnerConfig {
-    /// Steps that one env contributes to a rollout, in a run with episodes of `max_steps`.
-    pub fn steps_per_rollout(&self, max_steps: u32) -> u32 {
-        self.rollout_steps
-            .unwrap_or_else(|| self.episodes_per_update.saturating_mul(max_steps))
-    }
-
     /// Updates over which schedules run: as configured, else the rollouts of `rounds` episodes; at least 1.
-    pub fn planned_updates(&self, rounds: u32, max_steps: u32) -> u64 {
-        let steps = u64::from(rounds) * u64::from(max_steps);
-        let per_rollout = u64::from(self.steps_per_rollout(max_steps)).max(1);
-        self.total_updates.unwrap_or(steps / per_rollout).max(1)
+    pub fn planned_updates(&self, rounds: u32) -> u64 {
+        let rollouts = rounds / self.episodes_per_update.max(1);
+        self.total_updates.unwrap_or(rollouts.into()).max(1)
     }
 
     pub fn entropy_coefs(&self) -> (f64, f64) {

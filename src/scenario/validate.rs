@@ -450,21 +450,12 @@ fn check_learner(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) 
         let paths = ["learner.chunk_length", "run.max_steps", "task.max_steps"];
         findings.error(paths, message);
     }
-    if learner.rollout_steps.is_some() && learner.episodes_per_update > 1 {
-        findings.error(
-            ["learner.rollout_steps", "learner.episodes_per_update"],
-            "the length of a rollout is given twice, in steps and in episodes".into(),
+    if learner.episodes_per_update > scenario.run.rounds {
+        let message = format!(
+            "an update takes {} rounds, the run has {}: nothing is learnt",
+            learner.episodes_per_update, scenario.run.rounds
         );
-    }
-    let steps = u64::from(scenario.run.rounds) * u64::from(max_steps);
-    let per_rollout = u64::from(learner.steps_per_rollout(max_steps));
-    if per_rollout > steps {
-        let message =
-            format!("a rollout takes {per_rollout} steps of each env, the run has {steps}: nothing is learnt");
-        findings.warning(
-            ["learner.rollout_steps", "learner.episodes_per_update", "run.rounds"],
-            message,
-        );
+        findings.warning(["learner.episodes_per_update", "run.rounds"], message);
     }
     let (_, end) = learner.entropy_coefs();
     if end < learner.entropy_coef_min {

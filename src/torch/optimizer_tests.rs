@@ -321,3 +321,25 @@ fn the_self_test_refuses_a_device_that_fails_and_says_why() {
     assert_eq!(outcome.implementation, Implementation::Plain);
     assert!(outcome.refused.expect("reason").contains("Vulkan"));
 }
+
+/// Spec 04 Check 15: a step with a gradient that is not a number lies between the two and leaves no trace.
+#[test]
+fn adamw_has_the_pinned_values() {
+    for implementation in [Implementation::Fused, Implementation::Plain] {
+        let weight = param(1.0);
+        let mut optimizer =
+            Optimizer::new(&adamw(1.0, 1e-5, 0.0), vec![weight.shallow_clone()], implementation).expect("optimizer");
+        optimizer.set_lr(3e-4);
+
+        let mut values = Vec::new();
+        for (gradient, bad) in [(0.5, 0.0), (f64::NAN, 1.0), (-0.25, 0.0)] {
+            set_grad(&weight, gradient);
+            optimizer.step(Some(&flag(bad))).expect("step");
+            values.push(read(&weight));
+        }
+
+        for (value, expected) in values.iter().zip([0.999_700_006, 0.999_700_006, 0.999_620_106_9]) {
+            assert!((value - expected).abs() < 1e-7, "{values:?}");
+        }
+    }
+}

@@ -8,26 +8,15 @@ use serde::{Deserialize, Serialize};
 use super::features::Treatment;
 use super::schema::{Element, ObservationSchema};
 use crate::controller::{Moments, PolicyError, READY_COUNT};
+use crate::scenario::{LearnerConfig, ObservationNormMode};
 
 /// Added to a variance before the root.
 const VARIANCE_EPSILON: f64 = 1e-4;
 
-/// Which elements are normalised.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NormaliserMode {
-    /// None: the fixed scales of the schema.
-    Off,
-    /// Features marked so, of slots only occupied ones, slots pooled.
-    Running,
-    /// Every element by itself, zeros and unknowns included (classic).
-    RunningAll,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NormaliserConfig {
-    pub mode: NormaliserMode,
+    pub mode: ObservationNormMode,
     /// Largest weight of the past in a commit, in (0, 1].
     pub momentum: f64,
     /// Results are brought into [-clip, clip].
@@ -36,10 +25,21 @@ pub struct NormaliserConfig {
     pub min_count: u64,
 }
 
+impl From<&LearnerConfig> for NormaliserConfig {
+    fn from(learner: &LearnerConfig) -> Self {
+        Self {
+            mode: learner.obs_norm.mode,
+            momentum: learner.obs_norm.momentum,
+            clip: learner.obs_norm.clip,
+            min_count: learner.norm_min_count,
+        }
+    }
+}
+
 impl Default for NormaliserConfig {
     fn default() -> Self {
         Self {
-            mode: NormaliserMode::Running,
+            mode: ObservationNormMode::Running,
             momentum: 0.99,
             clip: 10.0,
             min_count: READY_COUNT,
@@ -72,8 +72,8 @@ impl ObservationNormaliser {
         if config.mode != self.config.mode || self.statistics.is_empty() {
             let features = self.elements.iter().map(|element| element.feature + 1).max();
             let count = match config.mode {
-                NormaliserMode::RunningAll => self.elements.len(),
-                NormaliserMode::Running | NormaliserMode::Off => features.unwrap_or(0),
+                ObservationNormMode::RunningAll => self.elements.len(),
+                ObservationNormMode::Running | ObservationNormMode::Off => features.unwrap_or(0),
             };
             self.statistics = vec![Moments::default(); count];
         }
@@ -114,7 +114,7 @@ impl ObservationNormaliser {
                 .enumerate()
                 .zip(raw)
                 .map(|((index, element), &value)| {
-                    if self.config.mode == NormaliserMode::Off {
+                    if self.config.mode == ObservationNormMode::Off {
                         return value;
                     }
                     let clip = self.config.clip;
@@ -136,7 +136,7 @@ impl ObservationNormaliser {
     /// # Errors
     /// `NonFiniteStatistics`; nothing changes then.
     pub fn commit<'a>(&mut self, rows: impl Iterator<Item = &'a [f32]> + Clone) -> Result<(), PolicyError> {
-        if self.config.mode == NormaliserMode::Off {
+        if self.config.mode == ObservationNormMode::Off {
             return Ok(());
         }
         let mut merged = self.statistics.clone();
@@ -161,9 +161,9 @@ impl ObservationNormaliser {
     /// The statistic in which an element of `row` takes part, if any.
     fn statistic_of(&self, index: usize, element: &Element, row: &[f32]) -> Option<usize> {
         match self.config.mode {
-            NormaliserMode::Off => None,
-            NormaliserMode::RunningAll => Some(index),
-            NormaliserMode::Running => {
+            ObservationNormMode::Off => None,
+            ObservationNormMode::RunningAll => Some(index),
+            ObservationNormMode::Running => {
                 let occupied = element.occupied_by.is_none_or(|flag| row[flag] != 0.0);
                 (element.treatment == Treatment::Normalised && occupied).then_some(element.feature)
             }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::controller::fixtures::{AT, empty, report};
 use crate::controller::{ActionFeedback, PolicyError, SignalTracker, StepMetrics, TrainingSignals};
+use crate::scenario::ObservationNormMode;
 use crate::scenario::TrackerConfig;
 use crate::seed::{AlphaAlgorithm, AlphaMode, LifecycleOp, SeedReport, SeedStage, SlotId, Tempo};
 
@@ -260,7 +261,7 @@ fn row_with_alpha(alpha: f32) -> Vec<f32> {
     row
 }
 
-fn normaliser(mode: NormaliserMode) -> ObservationNormaliser {
+fn normaliser(mode: ObservationNormMode) -> ObservationNormaliser {
     let config = NormaliserConfig {
         mode,
         min_count: 2,
@@ -282,7 +283,7 @@ fn commit(normaliser: &mut ObservationNormaliser, rows: &[Vec<f32>]) {
 /// Check 15.
 #[test]
 fn committed_statistics_scale_the_features_that_take_part_and_no_others() {
-    let mut normaliser = normaliser(NormaliserMode::Running);
+    let mut normaliser = normaliser(ObservationNormMode::Running);
     let before = normalised(&normaliser, &row_with_alpha(3.0));
     assert_eq!(before[34], 3.0, "identity until enough was seen");
 
@@ -299,7 +300,7 @@ fn committed_statistics_scale_the_features_that_take_part_and_no_others() {
 /// Check 15.
 #[test]
 fn a_rollout_without_seeds_leaves_the_slots_statistics_alone() {
-    let mut normaliser = normaliser(NormaliserMode::Running);
+    let mut normaliser = normaliser(ObservationNormMode::Running);
     commit(&mut normaliser, &[row_with_alpha(1.0), row_with_alpha(3.0)]);
     let of_alpha = normaliser.statistics()[34];
     assert_eq!((of_alpha.mean, of_alpha.var, of_alpha.count), (2.0, 1.0, 2));
@@ -312,7 +313,7 @@ fn a_rollout_without_seeds_leaves_the_slots_statistics_alone() {
 
 #[test]
 fn slots_share_the_statistics_of_a_feature() {
-    let mut normaliser = normaliser(NormaliserMode::Running);
+    let mut normaliser = normaliser(ObservationNormMode::Running);
     let mut second = row_with_alpha(0.0);
     (second[23], second[54], second[54 + 11]) = (0.0, 1.0, 3.0);
     commit(&mut normaliser, &[row_with_alpha(1.0), second]);
@@ -323,19 +324,19 @@ fn slots_share_the_statistics_of_a_feature() {
 #[test]
 fn the_classic_mode_takes_every_element_by_itself_and_off_takes_none() {
     let rows = [row_with_alpha(1.0), row_with_alpha(3.0)];
-    let mut all = normaliser(NormaliserMode::RunningAll);
+    let mut all = normaliser(ObservationNormMode::RunningAll);
     commit(&mut all, &rows);
     assert_eq!(all.statistics().len(), 85);
     assert_eq!(normalised(&all, &row_with_alpha(3.0))[23 + 27], 0.0, "unknown is moved");
 
-    let mut off = normaliser(NormaliserMode::Off);
+    let mut off = normaliser(ObservationNormMode::Off);
     commit(&mut off, &rows);
     assert_eq!(normalised(&off, &row_with_alpha(1000.0)), row_with_alpha(1000.0));
 }
 
 #[test]
 fn numbers_that_are_not_finite_change_no_statistics() {
-    let mut normaliser = normaliser(NormaliserMode::Running);
+    let mut normaliser = normaliser(ObservationNormMode::Running);
     commit(&mut normaliser, &[row_with_alpha(1.0), row_with_alpha(3.0)]);
     let before = normaliser.clone();
     let rows = [row_with_alpha(f32::NAN)];

@@ -34,6 +34,7 @@ pub struct ActorCriticController {
     floor_scale: f64,
     mode: DecideMode,
     rollout: Rollout,
+    /// Whether the contribution head's loss reaches the rest of the network.
     contributions_train_core: bool,
     seed: u64,
     group: u64,
@@ -66,7 +67,7 @@ impl ActorCriticController {
         let mut controller = Self {
             layout: net.spec().layout(),
             tables: catch(|| OpTables::new(context.device))?,
-            normaliser: ObservationNormaliser::new(&schema, NormaliserConfig::default()),
+            normaliser: ObservationNormaliser::new(&schema, NormaliserConfig::from(context.learner)),
             schema,
             blueprints: context.blueprints.iter().map(|name| (*name).to_string()).collect(),
             floor: policy.floor,
@@ -75,7 +76,7 @@ impl ActorCriticController {
             mode: DecideMode::default(),
             rollout: Rollout::new(&*net, context.rows)?,
             net,
-            contributions_train_core: false,
+            contributions_train_core: !context.learner.aux_stop_gradient,
             seed: context.seed,
             group: context.group,
             updates: 0,
@@ -108,11 +109,6 @@ impl ActorCriticController {
     /// Whether actions are drawn or the likeliest are taken.
     pub fn set_mode(&mut self, mode: DecideMode) {
         self.mode = mode;
-    }
-
-    /// Whether the contribution head's loss reaches the rest of the network (`learner.aux_stop_gradient: false`).
-    pub fn set_contributions_train_core(&mut self, reach: bool) {
-        self.contributions_train_core = reach;
     }
 
     /// Factor on all probability floors.

@@ -6,7 +6,8 @@ use std::path::Path;
 use super::fixtures::{Crowd, controller, small};
 use super::*;
 use crate::controller::fixtures::Ground;
-use crate::controller::{Controller, NormaliserConfig, NormaliserMode, PolicyError, TrainablePolicy};
+use crate::controller::{Controller, NormaliserConfig, PolicyError, TrainablePolicy};
+use crate::scenario::ObservationNormMode;
 use crate::seed::SlotId;
 
 fn other(change: impl FnOnce(&mut Ground)) -> ActorCriticController {
@@ -162,7 +163,7 @@ fn a_policy_brings_its_normaliser_along() {
     let folder = root.path().join("policy");
     let mut classic = controller("mlp");
     classic.normaliser_mut().configure(NormaliserConfig {
-        mode: NormaliserMode::RunningAll,
+        mode: ObservationNormMode::RunningAll,
         ..Default::default()
     });
     classic.save(&folder).unwrap();

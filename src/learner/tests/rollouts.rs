@@ -9,7 +9,7 @@ use crate::learner::finalize::{Rollout, Unusable, finalize};
 use crate::learner::reward_norm::RewardNormalizer;
 use crate::learner::value_norm::ValueNormalizer;
 use crate::learner::*;
-use crate::scenario::{AdvantageNorm, LearnerConfig, RewardNormMode, ValueNormMode};
+use crate::scenario::{AdvantageNorm, LearnerConfig, RewardNormMode, RollbackCredit, ValueNormMode};
 use crate::seed::LifecycleOp;
 use crate::torch::{HostSyncCounter, read_f64};
 

@@ -73,7 +73,7 @@ fn learn_with(training: &mut Training<CueTask>, spoil: &dyn Fn(usize, &mut Evalu
 
 /// Gradients become NaN, outputs and loss do not: the root of 0 has an infinite slope.
 fn spoil_gradient(evaluation: &mut Evaluation) {
-    let nothing = (&evaluation.value - &evaluation.value).sqrt() * 0.0;
+    let nothing = (&evaluation.value - evaluation.value.detach()).sqrt() * 0.0;
     evaluation.value = &evaluation.value + nothing;
 }
 

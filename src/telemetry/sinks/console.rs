@@ -234,7 +234,9 @@ fn event_line(event: &Event) -> Option<String> {
         Payload::TelemetryHealth(health) if !health.is_clean() => {
             "telemetry: a sink lost events or failed (see telemetry_health)".into()
         }
-        Payload::TelemetryHealth(_)
+        Payload::CheckpointLoaded(checkpoint) => format!("goes on from {}", checkpoint.path),
+        Payload::CheckpointSaved(_)
+        | Payload::TelemetryHealth(_)
         | Payload::RunFinished(_)
         | Payload::EnvStep(_)
         | Payload::Decision(_)

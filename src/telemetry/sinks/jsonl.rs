@@ -248,7 +248,10 @@ mod tests {
         sink.start(&info).unwrap();
         sink.finish(&examples::run_finished()).unwrap();
 
-        let earlier = Some(Earlier { live: LiveState::default(), next_seq: 0 });
+        let earlier = Some(Earlier {
+            live: LiveState::default(),
+            next_seq: 0,
+        });
         JsonLinesSink::default().start(&RunInfo { earlier, ..info }).unwrap();
 
         let text = std::fs::read_to_string(folder.path().join("events.jsonl")).unwrap();
