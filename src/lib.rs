@@ -76,7 +76,7 @@ impl PluginGroup for SimicPlugins {
             .add(reward::RewardPlugin)
             .add(learner::LearnerPlugin);
         if self.is_recorded {
-            group.add(run::RecordPlugin)
+            group.add(run::RecordPlugin).add(run::CheckpointPlugin)
         } else {
             group
         }

@@ -121,6 +121,8 @@ pub enum EngineSet {
     PpoUpdate,
     /// Statistics and telemetry.
     Record,
+    /// What lasts from round to round, on disk.
+    Checkpoint,
 }
 
 /// Every engine system by name, each in its own set, so that others can be ordered against it.
@@ -136,7 +138,9 @@ pub enum Work {
     SpawnEnvs,
     EquipTraining,
     EquipValidation,
+    Restore,
     Announce,
+    WriteCheckpoint,
     BeginRound,
     ResetEnvs,
     SnapshotInitial,
@@ -193,22 +197,26 @@ pub enum Work {
 
 type Table = &'static [(EngineSet, &'static [Work])];
 
-const STARTUP: Table = &[(
-    EngineSet::Prepare,
-    &[
-        Work::InitBackend,
-        Work::ChoosePrecision,
-        Work::OpenDevices,
-        Work::LoadDatasets,
-        Work::CheckBlueprints,
-        Work::BuildController,
-        Work::BuildLearner,
-        Work::SpawnEnvs,
-        Work::EquipTraining,
-        Work::EquipValidation,
-        Work::Announce,
-    ],
-)];
+const STARTUP: Table = &[
+    (
+        EngineSet::Prepare,
+        &[
+            Work::InitBackend,
+            Work::ChoosePrecision,
+            Work::OpenDevices,
+            Work::LoadDatasets,
+            Work::CheckBlueprints,
+            Work::BuildController,
+            Work::BuildLearner,
+            Work::SpawnEnvs,
+            Work::EquipTraining,
+            Work::EquipValidation,
+            Work::Restore,
+            Work::Announce,
+        ],
+    ),
+    (EngineSet::Checkpoint, &[Work::WriteCheckpoint]),
+];
 const ROUND_START: Table = &[(
     EngineSet::Reset,
     &[
@@ -292,6 +300,7 @@ const ROUND_END: Table = &[
             Work::TeardownRound,
         ],
     ),
+    (EngineSet::Checkpoint, &[Work::WriteCheckpoint]),
 ];
 const SHUTDOWN: Table = &[(EngineSet::Prepare, &[Work::MeasureControl, Work::FinishRun])];
 

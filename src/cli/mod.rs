@@ -6,6 +6,7 @@ mod log;
 mod options;
 mod output;
 mod prepare;
+mod resume;
 mod run;
 mod validate;
 
@@ -13,10 +14,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-pub use options::{Arguments, Command, GlobalOptions, ListWhat, RunOptions};
+pub use options::{Arguments, Command, GlobalOptions, ListWhat, ResumeOptions, RunOptions};
 pub use prepare::{Prepared, prepare};
 
-use crate::run::{Extension, catalog};
+use crate::run::{Extension, StopRequest, catalog};
 use crate::scenario::Report;
 use crate::telemetry::sinks::Terminal;
 
@@ -28,10 +29,12 @@ pub enum Outcome {
     Rejected,
     /// Data, I/O or memory failed while running.
     Failed,
-    /// The engine stopped training: every env failed.
+    /// The engine stopped training: the policy diverged.
     Halted,
     /// Training is sound, but a durable record could not be written.
     RecordIncomplete,
+    /// Asked to stop; the run can be resumed.
+    Stopped(StopRequest),
 }
 
 impl From<Outcome> for ExitCode {
@@ -42,6 +45,7 @@ impl From<Outcome> for ExitCode {
             Outcome::Failed => 3,
             Outcome::Halted => 4,
             Outcome::RecordIncomplete => 5,
+            Outcome::Stopped(request) => request.exit_code(),
         })
     }
 }
@@ -85,7 +89,8 @@ fn execute(arguments: &Arguments, extend: Extension) -> Result<Outcome, String> 
                     run::dry_run(&prepared, global)
                 } else {
                     let around = run::Surroundings { terminal, log, extend };
-                    run::play(&prepared, options, global, &around)
+                    let plan = run::plan(&prepared, options, global, &around);
+                    run::play(plan, &prepared.loaded.origins, global, &around)
                 }
             }
             Err(rejection) => {
@@ -94,6 +99,10 @@ fn execute(arguments: &Arguments, extend: Extension) -> Result<Outcome, String> 
                 Outcome::Rejected
             }
         },
+        Command::Resume(options) => {
+            let around = run::Surroundings { terminal, log, extend };
+            resume::resume(options, &catalog, global, &around)
+        }
         Command::Validate { scenarios } => validate::validate(scenarios, &catalog, global),
         Command::List { what } => list::list(*what, &catalog, global),
         Command::Explain { path } => explain::explain(path.as_deref().unwrap_or(""), &catalog, global),

@@ -52,6 +52,8 @@ impl GlobalOptions {
 pub enum Command {
     /// Train what a scenario describes.
     Run(Box<RunOptions>),
+    /// Go on with a run that was stopped or killed, from its newest checkpoint.
+    Resume(ResumeOptions),
     /// Check scenarios and print every problem, without running anything.
     Validate {
         #[arg(required = true, value_name = "FILE")]
@@ -126,6 +128,39 @@ pub struct RunOptions {
     /// Keep the names of computer and user in the manifest.
     #[arg(long)]
     pub identify: bool,
+}
+
+#[derive(Clone, Debug, Default, Args)]
+pub struct ResumeOptions {
+    /// The run's own folder, or its id, or `latest`.
+    pub run: PathBuf,
+    /// Rounds that the run is to have in all [default: as many as it was to have].
+    #[arg(long, value_name = "N")]
+    pub rounds: Option<String>,
+    /// Set a field that may change in the course of a run: run.rounds, run.stop_at, run.checkpoint_every or
+    /// run.keep_last.
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub sets: Vec<String>,
+    /// Folder in which runs are looked for by id [default: $SIMIC_ENGINE_RUNS or runs].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// How progress is shown.
+    #[arg(long, value_enum, default_value_t)]
+    pub progress: ProgressStyle,
+}
+
+impl ResumeOptions {
+    /// All overrides of the command line.
+    ///
+    /// # Errors
+    /// A `--set` without `=`.
+    pub fn overrides(&self) -> Result<Vec<Override>, String> {
+        let rounds = self.rounds.iter();
+        rounds
+            .map(|value| Ok(Override::flag("--rounds", "run.rounds", value)))
+            .chain(self.sets.iter().map(|assignment| Override::parse(assignment)))
+            .collect()
+    }
 }
 
 impl RunOptions {

@@ -1,4 +1,4 @@
-//! `run`: play a scenario, or say what would be played.
+//! `run`: play a scenario, or say what would be played; `resume` plays through here as well.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::output::{show, show_json};
 use super::{GlobalOptions, Outcome, Prepared, RunOptions};
-use crate::run::{Extension, Labels, LogFile, RunPlan, RunReport, run};
+use crate::learner::PolicyDiverged;
+use crate::run::{Extension, Labels, LogFile, RunPlan, RunReport, run, stop_on_signals};
 use crate::scenario::{Loaded, Scenario, TaskSpec, resolved_ron};
 use crate::telemetry::RunFinished;
 use crate::telemetry::sinks::{Console, ProgressStyle, Terminal};
@@ -18,9 +19,22 @@ pub struct Surroundings {
     pub extend: Extension,
 }
 
-/// Plays the prepared scenario; the summary goes to stdout.
-pub fn play(prepared: &Prepared, options: &RunOptions, global: &GlobalOptions, around: &Surroundings) -> Outcome {
-    let plan = plan(prepared, options, global, around);
+/// Plays `plan`; the summary goes to stdout. `origins` says where each value that is no default comes from.
+pub fn play(
+    plan: RunPlan,
+    origins: &BTreeMap<String, String>,
+    global: &GlobalOptions,
+    around: &Surroundings,
+) -> Outcome {
+    let plan = RunPlan {
+        log: around.log.clone(),
+        extend: around.extend,
+        ..plan
+    };
+    if let Err(error) = stop_on_signals(plan.stop.clone()) {
+        eprintln!("error: no handlers for signals: {error}");
+        return Outcome::Rejected;
+    }
     let report = match run(&plan) {
         Ok(report) => report,
         Err(error) => {
@@ -28,38 +42,42 @@ pub fn play(prepared: &Prepared, options: &RunOptions, global: &GlobalOptions, a
             return Outcome::Rejected;
         }
     };
-    print(&report, &prepared.loaded, global);
-    match &report.failure {
-        Some(_) if report.record.is_some() => Outcome::Failed,
-        Some(_) => Outcome::Rejected,
-        None if !report.failed_durable.is_empty() && plan.scenario.telemetry.require => Outcome::RecordIncomplete,
-        None => Outcome::Done,
+    print(&report, origins, global);
+    outcome(&report, plan.scenario.telemetry.require)
+}
+
+fn outcome(report: &RunReport, requires_records: bool) -> Outcome {
+    match (&report.failure, report.stopped_by) {
+        (Some(_), _) if report.record.is_none() => Outcome::Rejected,
+        (Some(error), _) if error.failure.cause::<PolicyDiverged>().is_some() => Outcome::Halted,
+        (Some(_), _) => Outcome::Failed,
+        (None, _) if !report.failed_durable.is_empty() && requires_records => Outcome::RecordIncomplete,
+        (None, Some(request)) => Outcome::Stopped(request),
+        (None, None) => Outcome::Done,
     }
 }
 
-fn plan(prepared: &Prepared, options: &RunOptions, global: &GlobalOptions, around: &Surroundings) -> RunPlan {
+pub fn plan(prepared: &Prepared, options: &RunOptions, global: &GlobalOptions, around: &Surroundings) -> RunPlan {
     let mut plan = RunPlan::new(prepared.loaded.clone(), &prepared.text);
     plan.path.clone_from(&prepared.path);
     plan.out.clone_from(&options.out);
     if let Some(threads) = global.threads {
         plan.threads = threads.into();
     }
-    plan.console = Console {
-        style: if global.quiet {
-            ProgressStyle::None
-        } else {
-            options.progress
-        },
-        color: global.color,
-        terminal: around.terminal.clone(),
-    };
-    plan.log = around.log.clone();
+    plan.console = console(options.progress, global, around);
     plan.labels.tags.clone_from(&options.tags);
     if options.identify {
         plan.labels = Labels::identified(plan.labels);
     }
-    plan.extend = around.extend;
     plan
+}
+
+pub fn console(progress: ProgressStyle, global: &GlobalOptions, around: &Surroundings) -> Console {
+    Console {
+        style: if global.quiet { ProgressStyle::None } else { progress },
+        color: global.color,
+        terminal: around.terminal.clone(),
+    }
 }
 
 /// The end of a run, for programs to read.
@@ -74,14 +92,14 @@ struct End<'a> {
     origins: &'a BTreeMap<String, String>,
 }
 
-fn print(report: &RunReport, loaded: &Loaded, global: &GlobalOptions) {
+fn print(report: &RunReport, origins: &BTreeMap<String, String>, global: &GlobalOptions) {
     match &report.record {
         Some(record) if global.json => show_json(&End {
             run_id: &record.run_id,
             directory: record.directory.display().to_string(),
             finished: record.finished.as_ref(),
             failed_sinks: &report.failed_durable,
-            origins: &loaded.origins,
+            origins,
         }),
         Some(record) => show(&record.summary),
         None => {}
@@ -91,6 +109,10 @@ fn print(report: &RunReport, loaded: &Loaded, global: &GlobalOptions) {
     }
     if let Some(failure) = &report.failure {
         eprintln!("error: {failure}");
+    }
+    if let (Some(_), Some(record)) = (report.stopped_by, &report.record) {
+        let directory = record.directory.display();
+        eprintln!("stopped as asked; go on with: simic-engine resume {directory}");
     }
 }
 

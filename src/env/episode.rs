@@ -154,6 +154,12 @@ pub fn end_episodes(mut envs: Query<&mut EpisodeStats>, clock: Res<RunClock>) {
     }
 }
 
+/// Run condition of `RoundEnd` for work that a round has to be played to its end for: a run that was asked to stop leaves
+/// its round unfinished.
+pub fn round_is_complete(envs: Query<&EpisodeStats>) -> bool {
+    envs.iter().all(|stats| stats.end.is_some())
+}
+
 /// Seeds and their optimizers go; everything else waits for the next episode (spec 06 N8).
 pub fn teardown_round(mut envs: Query<(&mut SeedSlots, &mut SeedOptimizers)>) {
     for (mut slots, mut optimizers) in &mut envs {

@@ -18,6 +18,7 @@ use tch::Device;
 
 pub use clock::{RunClock, RunLength};
 pub use components::*;
+pub use episode::round_is_complete;
 pub use growth::{Garden, GrowingEnv, GrowingEnvItem, participating};
 pub use parallel::EnvPool;
 pub use slots::{Nursery, SeedOptimizers, SeedSlots, Slot, SlotError, carry_out, check_slot};

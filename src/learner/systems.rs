@@ -16,7 +16,7 @@ use crate::controller::{
     ActiveController, ActorCriticController, Chosen, Controller, DecisionPoint, DecisionView, EnvRow, EnvView,
     Feedback, Masks, Observation, ObservationInput, Outcome, RecurrentState, Signals, TrainablePolicy,
 };
-use crate::env::{Backend, EnvId, EpisodeStats, Experiment, RunClock, SeedSlots, StepStatus};
+use crate::env::{Backend, EnvId, EpisodeStats, Experiment, RunClock, SeedSlots, StepStatus, round_is_complete};
 use crate::governor::{Credit, RollbackVerdict};
 use crate::health::{EngineError, Failure, Position, record_failure};
 use crate::reward::{EpisodeReward, EpisodeStatus, RewardHorizon, StepReward};
@@ -95,7 +95,8 @@ impl Plugin for LearnerPlugin {
             update_policy
                 .pipe(record_failure)
                 .in_set(Work::UpdatePolicy)
-                .run_if(learns),
+                .run_if(learns)
+                .run_if(round_is_complete),
         );
     }
 }

@@ -1,11 +1,15 @@
 //! The beginning and the end of a run's record: its directory and manifest, and the host that never grew.
 
+use std::fs::File;
 use std::path::PathBuf;
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 
-use super::{DeviceInfo, Extension, Labels, Libraries, LogFile, Manifest, MissingPart, Resolved, RunDirectory, drive};
+use super::resume::{ResumePoint, cut_back};
+use super::{
+    DeviceInfo, Extension, Labels, Libraries, LogFile, Manifest, MissingPart, Resolved, RunDirectory, StopSignal, drive,
+};
 use crate::SimicPlugins;
 use crate::env::{
     Backend, Devices, EnvId, EnvPool, EpisodeStats, Experiment, HostParams, LoadedData, RunClock, ValMetrics,
@@ -32,14 +36,22 @@ pub struct RunRequest {
     pub extend: Extension,
     pub labels: Labels,
     pub log: LogFile,
+    /// `None`: the run begins.
+    pub resume: Option<ResumePoint>,
 }
 
 /// Where the run is recorded, once it has begun.
 #[derive(Resource, Clone, Debug)]
 pub struct RunFolder(pub RunDirectory);
 
-/// Creates the run directory, starts the sinks and tells what is about to be played (spec 06 U8). The first thing that
-/// a run writes: everything that can be wrong with a scenario has been found by now.
+/// Keeps other processes from the run directory for as long as it lives.
+#[derive(Resource, Debug)]
+pub struct RunClaim {
+    _lock: File,
+}
+
+/// Creates the run directory or takes up the one that is resumed, starts the sinks and tells what is about to be played
+/// (spec 06 U8). The first thing that a run writes: everything that can be wrong with a scenario has been found by now.
 pub fn announce(world: &mut World) -> Result<(), EngineError> {
     begin(world).map_err(|failure| EngineError {
         phase: "start-up",
@@ -56,23 +68,34 @@ fn begin(world: &mut World) -> Result<(), Failure> {
             resource: "RunRequest",
             remedy: "one, or use `SimicPlugins::unrecorded()`",
         })?;
-    let scenario = world.resource::<Experiment>().scenario.clone();
-    let directory = RunDirectory::create(
-        &request.root,
-        &scenario.name,
-        request.source.as_bytes(),
-        &request.resolved,
-    )?;
-    let started = run_started(world, directory.scenario_hash());
-    manifest(world, &request, &directory, &started).write(directory.path())?;
+    let scenario = &world.resource::<Experiment>().scenario;
+    let directory = match &request.resume {
+        None => RunDirectory::create(
+            &request.root,
+            &scenario.name,
+            request.source.as_bytes(),
+            &request.resolved,
+        )?,
+        Some(point) => point.directory.clone(),
+    };
+    world.insert_resource(RunClaim {
+        _lock: directory.claim()?,
+    });
+    let started = run_started(world, directory.scenario_hash(), request.resume.as_ref());
+    let mut info = directory.info();
+    match &request.resume {
+        None => manifest(world, &request, &directory, &started).write(directory.path())?,
+        Some(point) => info.earlier = Some(cut_back(directory.path(), point.progress.next_seq)?),
+    }
     request.log.settle_in(directory.path())?;
     tracing::info!(run = directory.run_id(), directory = %directory.path().display(), "a run begins");
     let sinks = world.resource_mut::<Sinks>().take();
-    let hub = TelemetryHub::start(&directory.info(), sinks)?;
+    let hub = TelemetryHub::start(&info, sinks)?;
     world.insert_resource(hub);
     world.insert_resource(RunFolder(directory));
     world.resource_scope(|world, mut hub: Mut<TelemetryHub>| {
         let mut outbox = world.resource_mut::<TelemetryOutbox>();
+        outbox.extend(request.resume.as_ref().map(ResumePoint::loaded));
         outbox.push(Event::run(started));
         hub.flush(&mut outbox);
     });
@@ -106,7 +129,7 @@ fn manifest(world: &World, request: &RunRequest, directory: &RunDirectory, start
 const TCH_VERSION: &str = "0.24";
 const LIBTORCH_VERSION: &str = "2.11.0";
 
-fn run_started(world: &mut World, scenario_hash: &str) -> RunStarted {
+fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&ResumePoint>) -> RunStarted {
     let host_params = world
         .query::<&HostParams>()
         .iter(world)
@@ -152,6 +175,7 @@ fn run_started(world: &mut World, scenario_hash: &str) -> RunStarted {
             hash: data.set.hash.clone(),
         },
         start_round: experiment.rounds.start,
+        resumed_from: resume.map(ResumePoint::relative_path),
         fallbacks: world.resource::<Backend>().fallbacks.clone(),
     }
 }
@@ -159,7 +183,9 @@ fn run_started(world: &mut World, scenario_hash: &str) -> RunStarted {
 /// Plays the best env's best episode again with a controller that only waits: the same host, data and order, never
 /// grown. A configuration of the same loop, without a record of its own.
 pub fn measure_control(world: &mut World) {
-    if world.resource::<RunHealth>().failure.is_some() || !world.contains_resource::<TelemetryHub>() {
+    let stop = world.resource::<StopSignal>().clone();
+    let has_stopped = world.resource::<RunHealth>().failure.is_some() || stop.is_requested();
+    if has_stopped || !world.contains_resource::<TelemetryHub>() {
         return;
     }
     let Some(best) = world.resource::<TelemetryHub>().live().best_episode().copied() else {
@@ -171,7 +197,9 @@ pub fn measure_control(world: &mut World) {
     experiment.scenario.faults.clear();
     experiment.envs = vec![best.env as usize];
     experiment.rounds = best.round..best.round + 1;
-    match play_control(experiment, world.resource::<RunRequest>().extend) {
+    match play_control(experiment, world.resource::<RunRequest>().extend, &stop) {
+        // A part of an episode is no measurement.
+        _ if stop.is_requested() => {}
         Ok(baseline) => world.resource_scope(|world, mut hub: Mut<TelemetryHub>| {
             let mut outbox = world.resource_mut::<TelemetryOutbox>();
             outbox.push(Event::run(baseline));
@@ -181,14 +209,16 @@ pub fn measure_control(world: &mut World) {
     }
 }
 
-fn play_control(experiment: Experiment, extend: Extension) -> Result<BaselineMeasured, EngineError> {
+fn play_control(experiment: Experiment, extend: Extension, stop: &StopSignal) -> Result<BaselineMeasured, EngineError> {
     let failed = |failure| EngineError {
         phase: "control",
         position: Position::default(),
         failure,
     };
     let mut app = App::new();
-    app.add_plugins(SimicPlugins::unrecorded()).insert_resource(experiment);
+    app.add_plugins(SimicPlugins::unrecorded())
+        .insert_resource(experiment)
+        .insert_resource(stop.clone());
     extend(&mut app).map_err(|error| failed(Failure::message(error.to_string())))?;
     drive(&mut app)?;
     let world = app.world_mut();

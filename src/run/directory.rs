@@ -1,10 +1,11 @@
 //! The run directory (spec 07 §12): a fresh folder per run that nothing ever overwrites, with the scenario as it was
 //! written and as it was resolved.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use super::point_at;
 use super::status::RunStatus;
 use crate::telemetry::{RunInfo, RunState, Timestamp};
 
@@ -72,8 +73,40 @@ impl RunDirectory {
         directory.add_file("resolved.ron", resolved.as_bytes())?;
         let status = RunStatus::new(RunState::Starting);
         status.write(&directory.path).map_err(at(&directory.path))?;
-        point_latest_at(root, &directory.run_id);
+        point_at(root, "latest", &directory.run_id);
         Ok(directory)
+    }
+
+    /// The directory of a run that has begun already.
+    ///
+    /// # Errors
+    /// If there is none at `path`.
+    pub fn open(path: &Path) -> Result<Self, RunDirectoryError> {
+        // `latest` and `.` are no names of runs.
+        let path = path.canonicalize().map_err(at(path))?;
+        let resolved = path.join("resolved.ron");
+        let scenario = std::fs::read(&resolved).map_err(at(&resolved))?;
+        Ok(Self {
+            run_id: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            scenario_hash: blake3::hash(&scenario).to_hex().to_string(),
+            path,
+        })
+    }
+
+    /// Claims the run for this process, until the file is closed or the process ends in whatever way.
+    ///
+    /// # Errors
+    /// If another process plays the run, or the file system has no locks.
+    pub fn claim(&self) -> Result<File, RunDirectoryError> {
+        let path = self.path.join("resolved.ron");
+        let file = File::open(&path).map_err(at(&path))?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => at(&path)(std::io::Error::other(
+                "another process is playing this run; wait for it or stop it",
+            )),
+            TryLockError::Error(error) => at(&path)(error),
+        })?;
+        Ok(file)
     }
 
     pub fn run_id(&self) -> &str {
@@ -89,11 +122,12 @@ impl RunDirectory {
         &self.scenario_hash
     }
 
-    /// What the sinks are started with.
+    /// What the sinks of a run that begins are started with.
     pub fn info(&self) -> RunInfo {
         RunInfo {
             run_id: self.run_id.clone(),
             directory: self.path.clone(),
+            earlier: None,
         }
     }
 
@@ -145,25 +179,6 @@ fn slug(name: &str) -> String {
         slug => slug.into(),
     }
 }
-
-/// Convenience only: a root that cannot hold the link, or a folder of that name, is left as it is, and said so.
-#[cfg(unix)]
-fn point_latest_at(root: &Path, run_id: &str) {
-    let link = root.join("latest");
-    let is_in_the_way = link.symlink_metadata().is_ok_and(|metadata| !metadata.is_symlink());
-    let replaced = if is_in_the_way {
-        Err(std::io::ErrorKind::AlreadyExists.into())
-    } else {
-        let temporary = root.join(format!(".latest-{run_id}"));
-        std::os::unix::fs::symlink(run_id, &temporary).and_then(|()| std::fs::rename(&temporary, &link))
-    };
-    if let Err(error) = replaced {
-        tracing::warn!(link = %link.display(), %error, "the link to the latest run was not set");
-    }
-}
-
-#[cfg(not(unix))]
-fn point_latest_at(_root: &Path, _run_id: &str) {}
 
 #[cfg(test)]
 mod tests {

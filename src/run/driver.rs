@@ -4,13 +4,15 @@ use bevy_app::App;
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::ScheduleLabel;
 
+use super::StopSignal;
 use super::parts::check_parts;
-use crate::env::{EpisodeStats, RunClock};
+use crate::env::{EpisodeStats, Experiment, RunClock};
 use crate::health::{EngineError, Position, RunHealth};
+use crate::scenario::StopAt;
 use crate::schedule::*;
 
-/// Plays the run that `app` holds. `Shutdown` runs whatever happens after `Startup` has begun; the first failure is
-/// returned.
+/// Plays the run that `app` holds, to its end or until a [`StopSignal`] asks for less. `Shutdown` runs whatever happens
+/// after `Startup` has begun; the first failure is returned.
 ///
 /// # Errors
 /// An app that lacks a part, named before anything runs; else the first failure of a system.
@@ -22,7 +24,7 @@ pub fn drive(app: &mut App) -> Result<(), EngineError> {
         failure,
     })?;
     world.run_schedule(Startup);
-    while is_running(world) && world.resource_mut::<RunClock>().next_round() {
+    while is_running(world) && !is_stopping(world) && world.resource_mut::<RunClock>().next_round() {
         play_round(world);
     }
     world.run_schedule(Shutdown);
@@ -31,7 +33,7 @@ pub fn drive(app: &mut App) -> Result<(), EngineError> {
 
 fn play_round(world: &mut World) {
     world.run_schedule(RoundStart);
-    while is_running(world) && has_active_env(world) && world.resource_mut::<RunClock>().next_step() {
+    while goes_on(world) && has_active_env(world) && world.resource_mut::<RunClock>().next_step() {
         play_step(world);
     }
     world.run_schedule(RoundEnd);
@@ -61,6 +63,16 @@ fn play_batches(world: &mut World, schedule: impl ScheduleLabel + Clone, count: 
 fn has_active_env(world: &mut World) -> bool {
     let mut envs = world.query::<&EpisodeStats>();
     envs.iter(world).any(|stats| stats.end.is_none())
+}
+
+/// A run that is asked to stop leaves its round unfinished, unless the scenario says otherwise.
+fn goes_on(world: &World) -> bool {
+    let leaves_the_round = world.resource::<Experiment>().scenario.run.stop_at == StopAt::Step;
+    is_running(world) && !(leaves_the_round && is_stopping(world))
+}
+
+fn is_stopping(world: &World) -> bool {
+    world.get_resource::<StopSignal>().is_some_and(StopSignal::is_requested)
 }
 
 fn is_running(world: &World) -> bool {

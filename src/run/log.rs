@@ -41,7 +41,7 @@ impl LogFile {
         let mut target = self.lock();
         if let Target::Waiting(lines) = &*target {
             let mut file = OpenOptions::new()
-                .create_new(true)
+                .create(true)
                 .append(true)
                 .open(directory.join(FILE_NAME))?;
             file.write_all(lines)?;

@@ -12,7 +12,7 @@ use super::learning::{charges, learner_update, thought, verdict};
 use crate::controller::{Chosen, CommandStatus, Head, Masks, OPS, Outcome, SlotReports};
 use crate::env::{
     EnvId, EpisodeEnding, EpisodeStats, Experiment, GradReport, HostParams, LoadedData, RunClock, SeedSlots,
-    StepStatus, TrainMetrics, ValMetrics,
+    StepStatus, TrainMetrics, ValMetrics, round_is_complete,
 };
 use crate::governor::Governor;
 use crate::health::record_failure;
@@ -42,7 +42,14 @@ pub struct RoundStarted {
 
 /// Mean final accuracy of each round so far, percent.
 #[derive(Resource, Default)]
-pub struct RoundHistory(Vec<f64>);
+pub struct RoundHistory(pub Vec<f64>);
+
+impl RoundHistory {
+    /// Mean of the latest rounds, percent.
+    pub fn rolling_accuracy(&self) -> Option<f64> {
+        statistics::rolling_mean(&self.0[self.0.len().saturating_sub(ROLLING_ROUNDS)..])
+    }
+}
 
 /// Records a run in its own directory.
 pub struct RecordPlugin;
@@ -59,7 +66,7 @@ impl Plugin for RecordPlugin {
             .add_systems(RoundStart, begin_record.in_set(Work::BeginRound))
             .add_systems(StepEnd, emit_step.in_set(Work::EmitStep))
             .add_systems(RoundEnd, finish_episodes.in_set(Work::FinishEpisodes))
-            .add_systems(RoundEnd, round_stats.in_set(Work::RoundStats))
+            .add_systems(RoundEnd, round_stats.in_set(Work::RoundStats).run_if(round_is_complete))
             .add_systems(Shutdown, measure_control.in_set(Work::MeasureControl));
     }
 }
@@ -414,7 +421,6 @@ fn round_stats(
         return;
     };
     history.0.push(mean);
-    let recent = &history.0[history.0.len().saturating_sub(ROLLING_ROUNDS)..];
     let mut growth = GrowthCounts::default();
     let mut governor = GovernorCounts::default();
     let mut env_steps = 0;
@@ -438,7 +444,7 @@ fn round_stats(
             .map(|(_, stats, ..)| stats.best_accuracy_percent)
             .fold(0.0, f64::max)),
         accuracy_env: accuracies.into_iter().map(Num).collect(),
-        rolling_accuracy: statistics::rolling_mean(recent).map(Num),
+        rolling_accuracy: history.rolling_accuracy().map(Num),
         paid: round_rewards(&rewards),
         growth,
         governor,

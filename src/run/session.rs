@@ -7,7 +7,10 @@ use std::thread::available_parallelism;
 use bevy_app::App;
 
 use super::announce::{RunFolder, RunRequest};
-use super::{Extension, ExtensionError, Labels, LogFile, NO_EXTENSION, StatusSink, drive, runs_root, summary};
+use super::{
+    Extension, ExtensionError, Keeper, Labels, LogFile, NO_EXTENSION, ResumePoint, StatusSink, StopRequest, StopSignal,
+    drive, runs_root, summary,
+};
 use crate::SimicPlugins;
 use crate::env::Experiment;
 use crate::health::EngineError;
@@ -34,6 +37,10 @@ pub struct RunPlan {
     pub labels: Labels,
     /// What the application adds to the engine.
     pub extend: Extension,
+    /// Through which the run is asked to stop.
+    pub stop: StopSignal,
+    /// `None`: the run begins.
+    pub resume: Option<ResumePoint>,
 }
 
 impl RunPlan {
@@ -51,6 +58,8 @@ impl RunPlan {
             log: LogFile::default(),
             labels: Labels::default(),
             extend: NO_EXTENSION,
+            stop: StopSignal::default(),
+            resume: None,
         }
     }
 }
@@ -61,7 +70,9 @@ pub struct RunReport {
     /// `None` if the run never began: nothing was written.
     pub record: Option<RunRecord>,
     pub failure: Option<EngineError>,
-    /// Durable sinks that lost something.
+    /// Who ended the run before its end.
+    pub stopped_by: Option<StopRequest>,
+    /// Durable sinks that lost something, and `checkpoint` if the newest one is missing.
     pub failed_durable: Vec<String>,
 }
 
@@ -87,7 +98,7 @@ pub fn experiment(plan: &RunPlan) -> Result<Experiment, LayoutError> {
         folder: plan.path.as_ref().and_then(|path| Some(path.parent()?.to_path_buf())),
         threads: plan.threads,
         envs: (0..plan.scenario.run.n_envs).collect(),
-        rounds: 0..plan.scenario.run.rounds,
+        rounds: plan.resume.as_ref().map_or(0, |point| point.progress.next_round)..plan.scenario.run.rounds,
         scenario: plan.scenario.clone(),
         task: plan.task.clone(),
         layout,
@@ -110,7 +121,9 @@ pub fn run(plan: &RunPlan) -> Result<RunReport, ExtensionError> {
         extend: plan.extend,
         labels: plan.labels.clone(),
         log: plan.log.clone(),
+        resume: plan.resume.clone(),
     });
+    app.insert_resource(plan.stop.clone());
     (plan.extend)(&mut app)?;
     let mut sinks = app.world_mut().resource_mut::<Sinks>();
     sinks.add(JsonLinesSink::default());
@@ -126,23 +139,29 @@ pub fn run(plan: &RunPlan) -> Result<RunReport, ExtensionError> {
 /// Closes the record and says what there is to say.
 fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
     let world = app.world_mut();
+    let missing_checkpoint = world.get_resource::<Keeper>().and_then(Keeper::failure).is_some();
+    let stopped_by = world.get_resource::<StopSignal>().and_then(StopSignal::requested);
     let directory = world.get_resource::<RunFolder>().map(|folder| folder.0.clone());
     let (Some(directory), Some(mut hub)) = (directory, world.get_resource_mut::<TelemetryHub>()) else {
         return RunReport {
             record: None,
             failure,
+            stopped_by: None,
             failed_durable: Vec::new(),
         };
     };
-    let status = if failure.is_some() {
-        RunState::Failed
-    } else {
-        RunState::Completed
+    let status = match (&failure, stopped_by) {
+        (Some(_), _) => RunState::Failed,
+        (None, Some(_)) => RunState::Interrupted,
+        (None, None) => RunState::Completed,
     };
-    let ShutdownReport { failed_durable, .. } = hub.finish(RunEnd {
+    let ShutdownReport { mut failed_durable, .. } = hub.finish(RunEnd {
         status,
         error: failure.as_ref().map(ToString::to_string),
     });
+    if missing_checkpoint {
+        failed_durable.push("checkpoint".into());
+    }
     RunReport {
         record: Some(RunRecord {
             run_id: directory.run_id().into(),
@@ -151,6 +170,7 @@ fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
             summary: summary(hub.live(), directory.path()),
         }),
         failure,
+        stopped_by,
         failed_durable,
     }
 }

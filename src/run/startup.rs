@@ -6,6 +6,7 @@ use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 
+use super::StopSignal;
 use crate::data::{self, DataError, EvalSet, FeedArithmetic, ResidentData};
 use crate::env::{Backend, Devices, EnvPool, Experiment, LoadedData, RunClock, RunLength};
 use crate::health::{EngineError, Failure, Position, record_failure};
@@ -136,6 +137,7 @@ pub struct StartupPlugin;
 impl Plugin for StartupPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<BlueprintRegistry>()
+            .init_resource::<StopSignal>()
             .add_systems(Startup, init_backend.pipe(record_failure).in_set(Work::InitBackend))
             .add_systems(Startup, open_devices.pipe(record_failure).in_set(Work::OpenDevices))
             .add_systems(Startup, load_datasets.pipe(record_failure).in_set(Work::LoadDatasets))

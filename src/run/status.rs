@@ -134,6 +134,9 @@ impl Sink for StatusSink {
 
     fn start(&mut self, run: &RunInfo) -> Result<(), SinkError> {
         self.directory = run.directory.clone();
+        if let Some(earlier) = &run.earlier {
+            self.live = earlier.live.clone();
+        }
         self.write_now()
     }
 
@@ -185,6 +188,7 @@ mod tests {
         sink.start(&RunInfo {
             run_id: "test".into(),
             directory: directory.into(),
+            earlier: None,
         })
         .unwrap();
         sink

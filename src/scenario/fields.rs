@@ -138,6 +138,12 @@ const RUN: &[Field] = fields! {
         parallel => "envs of a system run side by side";
         sequential => "envs run one after another";
     } => "Whether envs run side by side.";
+    stop_at: variants! {
+        step => "the current step; its round is played again after a resume";
+        round => "the current round";
+    } => "What is played to its end when the run is asked to stop, e.g. by Ctrl-C.";
+    checkpoint_every: at_least(1) => "Rounds from one checkpoint to the next; the last round has one in any case.";
+    keep_last: at_least(1) => "Newest checkpoints that stay; the best one stays as well.";
 };
 
 const TRAINING: &[Field] = fields! {

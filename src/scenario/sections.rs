@@ -37,6 +37,11 @@ pub struct RunConfig {
     pub deterministic: bool,
     pub matmul_precision: MatmulPrecision,
     pub launch: Launch,
+    pub stop_at: StopAt,
+    /// Rounds.
+    pub checkpoint_every: u32,
+    /// Checkpoints, the best one not counted.
+    pub keep_last: u32,
 }
 
 impl Default for RunConfig {
@@ -50,6 +55,9 @@ impl Default for RunConfig {
             deterministic: false,
             matmul_precision: MatmulPrecision::High,
             launch: Launch::Parallel,
+            stop_at: StopAt::Step,
+            checkpoint_every: 1,
+            keep_last: 3,
         }
     }
 }
@@ -67,6 +75,14 @@ pub enum MatmulPrecision {
 pub enum Launch {
     Parallel,
     Sequential,
+}
+
+/// What a run that is asked to stop plays to its end (spec 06 §14.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopAt {
+    Step,
+    Round,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -64,6 +64,8 @@ macro_rules! payloads {
 payloads! {
     RunStarted => "run_started",
     RunFinished => "run_finished",
+    CheckpointSaved => "checkpoint_saved",
+    CheckpointLoaded => "checkpoint_loaded",
     BaselineMeasured => "baseline_measured",
     Note => "note",
     UserEvent => "user_event",
@@ -100,7 +102,9 @@ impl Payload {
 pub const fn level_of(payload: &Payload) -> TelemetryLevel {
     match payload {
         Payload::RunStarted(_) | Payload::RunFinished(_) => TelemetryLevel::Off,
-        Payload::BaselineMeasured(_)
+        Payload::CheckpointSaved(_)
+        | Payload::CheckpointLoaded(_)
+        | Payload::BaselineMeasured(_)
         | Payload::Note(_)
         | Payload::TelemetryHealth(_)
         | Payload::HostStabilized(_)
@@ -139,6 +143,8 @@ pub fn severity_of(payload: &Payload) -> Severity {
         | Payload::GovernorSnapshot(_) => Severity::Debug,
         Payload::RunStarted(_)
         | Payload::RunFinished(_)
+        | Payload::CheckpointSaved(_)
+        | Payload::CheckpointLoaded(_)
         | Payload::BaselineMeasured(_)
         | Payload::Note(_)
         | Payload::UserEvent(_)

@@ -34,6 +34,19 @@ pub fn events() -> Vec<Event> {
     vec![
         Event::run(run_started()),
         Event::run(run_finished()),
+        Event::run(CheckpointSaved {
+            path: "checkpoints/round-000003".into(),
+            round: 3,
+            update: Some(3),
+            rolling_accuracy: Some(Num(55.25)),
+            reason: CheckpointReason::Best,
+            size_bytes: 204_800,
+            wall_ms: Num(12.5),
+        }),
+        Event::run(CheckpointLoaded {
+            path: "checkpoints/round-000003".into(),
+            round: 3,
+        }),
         Event::run(baseline()),
         Event::run(note()),
         Event::run(user_event()).severity(Severity::Warning),
@@ -92,6 +105,7 @@ pub fn run_started() -> RunStarted {
             hash: "d1".into(),
         },
         start_round: 0,
+        resumed_from: None,
         fallbacks: vec!["fused SGD".into()],
     }
 }

@@ -63,7 +63,7 @@ pub struct TelemetryHub {
 }
 
 impl TelemetryHub {
-    /// Starts every sink on its thread.
+    /// Starts every sink on its thread. A resumed run goes on with the state and the numbers of its earlier part.
     ///
     /// # Errors
     /// If a sink cannot start; those that had started are stopped again.
@@ -76,10 +76,12 @@ impl TelemetryHub {
             })?;
             started.push(sink);
         }
+        let earlier = run.earlier.clone();
+        let (live, next_seq) = earlier.map_or_else(Default::default, |earlier| (earlier.live, earlier.next_seq));
         let mut hub = Self {
             lanes: Vec::with_capacity(started.len()),
-            live: LiveState::default(),
-            next_seq: 0,
+            live,
+            next_seq,
             started: Instant::now(),
             cost: FlushCost::default(),
             reported_loss: 0,
@@ -121,6 +123,19 @@ impl TelemetryHub {
             self.send(vec![Event::run(self.health())]);
         }
         self.cost.telemetry += began.elapsed();
+    }
+
+    /// Waits until every durable sink has written all that was sent, so that a process killed from here on loses none
+    /// of it.
+    pub fn settle(&self) {
+        for lane in self.lanes.iter().filter(|lane| lane.class == SinkClass::Durable) {
+            lane.queue.await_flush(self.shutdown_patience);
+        }
+    }
+
+    /// Number of the next event.
+    pub const fn next_seq(&self) -> u64 {
+        self.next_seq
     }
 
     /// Everything that happened so far, as every view shows it.
@@ -368,6 +383,10 @@ fn serve(mut sink: Box<dyn Sink>, queue: &Queue, state: &LaneState) -> Result<()
                 state.written.fetch_add(events.len() as u64, Ordering::Relaxed);
             }
             Delivery::Idle => attempt_twice(state, || sink.flush())?,
+            Delivery::Flush => {
+                attempt_twice(state, || sink.flush())?;
+                queue.flushed();
+            }
             Delivery::End(run) => return attempt_twice(state, || sink.finish(&run)),
         }
     }

@@ -140,7 +140,9 @@ impl LiveState {
                 self.latest_update = Some((self.round, update.clone()));
             }
             Payload::RoundFinished(round) => self.apply_round(event, round),
-            Payload::Note(_)
+            Payload::CheckpointSaved(_)
+            | Payload::CheckpointLoaded(_)
+            | Payload::Note(_)
             | Payload::UserEvent(_)
             | Payload::TelemetryHealth(_)
             | Payload::Decision(_)

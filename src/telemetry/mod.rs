@@ -35,7 +35,7 @@ pub use live::{CommittedSeed, Contribution, EpisodeResult, LiveState, RoundResul
 pub use outbox::TelemetryOutbox;
 pub use payload::*;
 pub use reader::{EventFile, ReadError, read_events};
-pub use sink::{RunInfo, Sink, SinkClass, SinkError, Sinks, TelemetryError};
+pub use sink::{Earlier, RunInfo, Sink, SinkClass, SinkError, Sinks, TelemetryError};
 pub use volatile::strip_volatile;
 
 /// The part of the schema that may only grow compatibly (spec 07 §4.3).

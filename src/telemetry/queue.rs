@@ -18,6 +18,8 @@ pub(super) enum Delivery {
     Events(Batch),
     /// Nothing came within the time given.
     Idle,
+    /// Somebody waits until all that was sent is written.
+    Flush,
     /// All is delivered and no more will come.
     End(Arc<RunFinished>),
 }
@@ -35,6 +37,7 @@ struct Waiting {
     kept: Batch,
     batches: VecDeque<Batch>,
     end: Option<Arc<RunFinished>>,
+    is_flush_awaited: bool,
     is_abandoned: bool,
 }
 
@@ -98,7 +101,10 @@ impl Queue {
         let (mut waiting, _) = self
             .changed
             .wait_timeout_while(self.lock(), patience, |waiting| {
-                waiting.kept.is_empty() && waiting.batches.is_empty() && waiting.end.is_none()
+                waiting.kept.is_empty()
+                    && waiting.batches.is_empty()
+                    && waiting.end.is_none()
+                    && !waiting.is_flush_awaited
             })
             .unwrap_or_else(PoisonError::into_inner);
         let batch = if waiting.kept.is_empty() {
@@ -107,13 +113,32 @@ impl Queue {
             Some(std::mem::take(&mut waiting.kept))
         };
         let end = waiting.end.clone();
+        let is_flush_awaited = waiting.is_flush_awaited;
         drop(waiting);
         self.changed.notify_all();
         match (batch, end) {
             (Some(events), _) => Delivery::Events(events),
             (None, Some(run)) => Delivery::End(run),
+            (None, None) if is_flush_awaited => Delivery::Flush,
             (None, None) => Delivery::Idle,
         }
+    }
+
+    /// Waits up to `patience` until the sink has written all that was sent to it.
+    pub fn await_flush(&self, patience: Duration) {
+        let mut waiting = self.lock();
+        waiting.is_flush_awaited = true;
+        self.changed.notify_all();
+        // A sink that takes longer writes on; its health tells if it failed.
+        let _ = self.changed.wait_timeout_while(waiting, patience, |waiting| {
+            waiting.is_flush_awaited && !waiting.is_abandoned
+        });
+    }
+
+    /// The answer to [`Delivery::Flush`].
+    pub fn flushed(&self) {
+        self.lock().is_flush_awaited = false;
+        self.changed.notify_all();
     }
 
     /// No more batches will be sent.

@@ -7,6 +7,7 @@ use bevy_ecs::prelude::Resource;
 use serde::{Deserialize, Serialize};
 
 use super::event::Event;
+use super::live::LiveState;
 use super::payload::RunFinished;
 
 /// What a sink may do when it cannot keep up.
@@ -20,10 +21,21 @@ pub enum SinkClass {
 }
 
 /// What a sink knows before the first event.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RunInfo {
     pub run_id: String,
     pub directory: PathBuf,
+    /// `None` for a run that begins.
+    pub earlier: Option<Earlier>,
+}
+
+/// What a resumed run has told already.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Earlier {
+    /// All of it, folded.
+    pub live: LiveState,
+    /// Number of the next event.
+    pub next_seq: u64,
 }
 
 /// Why a sink could not do its work.

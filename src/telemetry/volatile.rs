@@ -8,8 +8,15 @@ const FIELDS: [&str; 3] = ["t", "seq", "run_id"];
 const DROPPED: &str = "dropped_events";
 /// Endings that mark a field as measured in time or memory.
 const SUFFIXES: [&str; 5] = ["_ms", "_s", "_per_s", "_per_hour", "_bytes"];
-/// Events that are about the machine, not about the experiment.
-const EVENTS: [&str; 4] = ["system_sample", "phase_profile", "device_memory", "telemetry_health"];
+/// Events that are about the machine and about interruptions, not about the experiment.
+const EVENTS: [&str; 6] = [
+    "system_sample",
+    "phase_profile",
+    "device_memory",
+    "telemetry_health",
+    "checkpoint_saved",
+    "checkpoint_loaded",
+];
 
 /// What of one event (or header) line must reproduce under a fixed seed; `None` if the whole event is volatile.
 ///
@@ -28,7 +35,7 @@ const EVENTS: [&str; 4] = ["system_sample", "phase_profile", "device_memory", "t
 /// ```
 pub fn strip_volatile(event: &Value) -> Option<Value> {
     let kind = event.get("type").and_then(Value::as_str);
-    if kind.is_some_and(|kind| EVENTS.contains(&kind)) {
+    if kind.is_some_and(|kind| EVENTS.contains(&kind)) || opens_a_resumed_part(event) {
         return None;
     }
     match event {
@@ -41,6 +48,11 @@ pub fn strip_volatile(event: &Value) -> Option<Value> {
         )),
         other => Some(other.clone()),
     }
+}
+
+/// The second header of a file and the second start of a run: an uninterrupted run has neither.
+fn opens_a_resumed_part(event: &Value) -> bool {
+    event["resumed"] == true || !event["data"]["resumed_from"].is_null()
 }
 
 fn keep(key: &str, value: &Value) -> Option<(String, Value)> {
@@ -110,5 +122,16 @@ mod tests {
     #[test]
     fn events_about_the_machine_go_whole() {
         assert_eq!(strip_volatile(&json!({"type": "telemetry_health"})), None);
+    }
+
+    #[test]
+    fn what_an_interruption_adds_to_a_record_goes_whole() {
+        let added = [
+            json!({"type": "header", "resumed": true}),
+            json!({"type": "checkpoint_loaded", "data": {}}),
+            json!({"type": "run_started", "data": {"resumed_from": "checkpoints/round-000002"}}),
+        ];
+
+        assert_eq!(added.each_ref().map(strip_volatile), [None, None, None]);
     }
 }

@@ -62,6 +62,7 @@ fn run_info() -> RunInfo {
     RunInfo {
         run_id: "test".into(),
         directory: PathBuf::new(),
+        earlier: None,
     }
 }
 

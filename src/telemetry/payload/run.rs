@@ -74,6 +74,9 @@ pub struct RunStarted {
     pub deterministic: bool,
     pub dataset: DatasetInfo,
     pub start_round: u32,
+    /// Checkpoint that a resumed run goes on from, relative to the run directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumed_from: Option<String>,
     /// Fast paths that were tried and refused at start-up.
     pub fallbacks: Vec<String>,
 }
@@ -104,6 +107,45 @@ pub struct RunFinished {
     pub dropped_events: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+/// Why a checkpoint was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckpointReason {
+    /// Its turn, or the beginning of the run.
+    Periodic,
+    /// The rolling accuracy has never been better.
+    Best,
+    /// The last round is over.
+    Exit,
+    /// The run was asked to stop.
+    Signal,
+}
+
+/// A checkpoint has appeared on disk, whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckpointSaved {
+    /// Relative to the run directory.
+    pub path: String,
+    /// The round that a run resumed from it plays next.
+    pub round: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rolling_accuracy: Option<Num>,
+    pub reason: CheckpointReason,
+    pub size_bytes: u64,
+    pub wall_ms: Num,
+}
+
+/// A resumed run goes on from this checkpoint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckpointLoaded {
+    /// Relative to the run directory.
+    pub path: String,
+    /// Played next.
+    pub round: u32,
 }
 
 /// A host with the same data and number of steps that never grew: what growth is measured against.

@@ -121,7 +121,10 @@ impl Sink for ConsoleSink {
         SinkClass::Live
     }
 
-    fn start(&mut self, _run: &RunInfo) -> Result<(), SinkError> {
+    fn start(&mut self, run: &RunInfo) -> Result<(), SinkError> {
+        if let Some(earlier) = &run.earlier {
+            self.live = earlier.live.clone();
+        }
         Ok(())
     }
 
@@ -248,7 +251,9 @@ fn event_line(event: &Event) -> Option<String> {
         Payload::TelemetryHealth(health) if !health.is_clean() => {
             "telemetry: a sink lost events or failed (see telemetry_health)".into()
         }
-        Payload::TelemetryHealth(_)
+        Payload::CheckpointLoaded(checkpoint) => format!("goes on from {}", checkpoint.path),
+        Payload::CheckpointSaved(_)
+        | Payload::TelemetryHealth(_)
         | Payload::RunFinished(_)
         | Payload::EnvStep(_)
         | Payload::Decision(_)

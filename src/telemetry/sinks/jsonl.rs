@@ -27,6 +27,8 @@ struct Header<'a> {
     minor: u32,
     run_id: &'a str,
     engine: &'static str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    resumed: bool,
 }
 
 /// Writes every event to `events.jsonl` in the run directory. Durable: the run waits rather than lose a line.
@@ -97,8 +99,9 @@ impl Sink for JsonLinesSink {
 
     fn start(&mut self, run: &RunInfo) -> Result<(), SinkError> {
         let path = run.directory.join(Self::FILE_NAME);
+        let is_resumed = run.earlier.is_some();
         let mut options = OpenOptions::new();
-        options.append(true).create_new(true);
+        options.append(true).create_new(!is_resumed);
         let file = options.open(&path).map_err(|source| SinkError::File {
             path: path.clone(),
             source,
@@ -111,6 +114,7 @@ impl Sink for JsonLinesSink {
             minor: SCHEMA_MINOR,
             run_id: &run.run_id,
             engine: env!("CARGO_PKG_VERSION"),
+            resumed: is_resumed,
         })?;
         self.write_out()
     }
@@ -147,12 +151,13 @@ impl Sink for JsonLinesSink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::telemetry::{LiveState, examples, read_events};
+    use crate::telemetry::{Earlier, LiveState, examples, read_events};
 
     fn run_info(directory: &std::path::Path) -> RunInfo {
         RunInfo {
             run_id: "20260101-000000-test-abcd".into(),
             directory: directory.into(),
+            earlier: None,
         }
     }
 
@@ -233,6 +238,25 @@ mod tests {
 
         let file = read_events(&folder.path().join("events.jsonl")).unwrap();
         assert_eq!(file.events.len(), 1);
+    }
+
+    #[test]
+    fn a_resumed_run_goes_on_behind_a_header_that_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let info = run_info(folder.path());
+        let mut sink = JsonLinesSink::default();
+        sink.start(&info).unwrap();
+        sink.finish(&examples::run_finished()).unwrap();
+
+        let earlier = Some(Earlier {
+            live: LiveState::default(),
+            next_seq: 0,
+        });
+        JsonLinesSink::default().start(&RunInfo { earlier, ..info }).unwrap();
+
+        let text = std::fs::read_to_string(folder.path().join("events.jsonl")).unwrap();
+        let resumed: Vec<bool> = text.lines().map(|line| line.contains("\"resumed\":true")).collect();
+        assert_eq!(resumed, [false, true]);
     }
 
     #[test]

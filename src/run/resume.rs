@@ -1,0 +1,384 @@
+//! Runs that go on (spec 06 §13, 07 §12.1): what is left of one is found and judged before anything of it is touched; then
+//! its record is cut back to its newest checkpoint and continued in place.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::shelf::{CheckpointShelf, Progress};
+use super::{RunDirectory, RunDirectoryError, RunPlan};
+use crate::scenario::{Loaded, Scenario};
+use crate::telemetry::sinks::JsonLinesSink;
+use crate::telemetry::{CheckpointLoaded, Earlier, Event, LiveState, Payload, ReadError, RunState, read_events};
+
+/// Fields that may differ from the scenario that a run began with: they change neither what a round is nor what is
+/// learnt from it.
+const MAY_CHANGE: [&str; 4] = ["run.rounds", "run.stop_at", "run.checkpoint_every", "run.keep_last"];
+
+/// Why a run cannot go on. Nothing of it has been changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ResumeError {
+    #[error("{0} is no run directory: it has no resolved.ron")]
+    NoRun(PathBuf),
+    #[error("{path}: {source}")]
+    File { path: PathBuf, source: io::Error },
+    #[error(
+        "{0} has no checkpoint: the run ended before its first round; start it again with `simic-engine run \
+         {0}/scenario.ron`"
+    )]
+    NoCheckpoint(PathBuf),
+    #[error("the run cannot go on as it is asked to:\n  {}", .0.join("\n  "))]
+    Incompatible(Vec<String>),
+    #[error(transparent)]
+    Directory(#[from] RunDirectoryError),
+    #[error(transparent)]
+    Events(#[from] ReadError),
+}
+
+/// Where a run goes on.
+#[derive(Clone, Debug)]
+pub struct ResumePoint {
+    pub directory: RunDirectory,
+    /// The checkpoint's folder.
+    pub checkpoint: PathBuf,
+    pub progress: Progress,
+}
+
+impl ResumePoint {
+    /// The checkpoint, relative to the run directory.
+    pub(super) fn relative_path(&self) -> String {
+        CheckpointShelf::relative_path(self.progress.next_round)
+    }
+
+    /// What a resumed run tells before it starts.
+    pub(super) fn loaded(&self) -> Event {
+        Event::run(CheckpointLoaded {
+            path: self.relative_path(),
+            round: self.progress.next_round,
+        })
+    }
+}
+
+/// A run that has ended or been killed, as its directory shows it.
+#[derive(Clone, Debug)]
+pub struct PastRun {
+    pub point: ResumePoint,
+    /// The scenario file of the run, verbatim.
+    pub source: String,
+    /// The scenario that it played, every default and override in it.
+    pub resolved: String,
+    /// Where that file was, as far as it had a place.
+    pub scenario_path: Option<PathBuf>,
+}
+
+impl PastRun {
+    /// Looks at a run directory.
+    ///
+    /// # Errors
+    /// No run, or none that has a checkpoint.
+    pub fn open(path: &Path) -> Result<Self, ResumeError> {
+        if !path.join("resolved.ron").is_file() {
+            return Err(ResumeError::NoRun(path.into()));
+        }
+        let directory = RunDirectory::open(path)?;
+        let path = directory.path();
+        let (checkpoint, progress) = CheckpointShelf::of(path)
+            .newest()
+            .ok_or_else(|| ResumeError::NoCheckpoint(path.into()))?;
+        Ok(Self {
+            source: read(&path.join("scenario.ron"))?,
+            resolved: read(&path.join("resolved.ron"))?,
+            scenario_path: scenario_path(&path.join("manifest.json")),
+            point: ResumePoint {
+                directory,
+                checkpoint,
+                progress,
+            },
+        })
+    }
+
+    /// Whether the run has played all of `rounds` and said its last word.
+    ///
+    /// # Errors
+    /// Events that cannot be read.
+    pub fn is_finished(&self, rounds: u32) -> Result<bool, ResumeError> {
+        let events = read_events(&self.events_path())?.events;
+        Ok(events.last().is_some_and(|event| {
+            matches!(&event.payload, Payload::RunFinished(run)
+                if run.status == RunState::Completed && self.point.progress.rounds >= rounds)
+        }))
+    }
+
+    fn events_path(&self) -> PathBuf {
+        self.point.directory.path().join(JsonLinesSink::FILE_NAME)
+    }
+
+    /// The plan that goes on with this run. `before` is its scenario as it was, `now` as it is to be.
+    ///
+    /// # Errors
+    /// Every difference that keeps the rounds to come from continuing those that have been played.
+    pub fn plan(&self, before: &Scenario, now: Loaded) -> Result<RunPlan, ResumeError> {
+        let differences = self.differences(before, &now);
+        if !differences.is_empty() {
+            return Err(ResumeError::Incompatible(differences));
+        }
+        let mut plan = RunPlan::new(now, &self.source);
+        plan.path.clone_from(&self.scenario_path);
+        plan.resume = Some(self.point.clone());
+        Ok(plan)
+    }
+
+    fn differences(&self, before: &Scenario, now: &Loaded) -> Vec<String> {
+        let (progress, scenario) = (&self.point.progress, &now.scenario);
+        let slots: Vec<String> = now.slots.iter().map(ToString::to_string).collect();
+        let mut found = Differences::default();
+        found.compare(
+            "resolved.ron (hash)",
+            &progress.scenario_hash,
+            &self.point.directory.scenario_hash(),
+        );
+        found.compare("run.n_envs", &progress.n_envs, &scenario.run.n_envs);
+        found.compare("lifecycle.slots", &progress.slots, &slots);
+        found.compare("policy.controller", &progress.controller, &scenario.policy.controller);
+        for (path, saved, running) in changed_fields(before, scenario) {
+            found.compare(&path, &saved, &running);
+        }
+        if scenario.run.rounds < progress.next_round {
+            let (rounds, done) = (scenario.run.rounds, progress.next_round);
+            found.add(
+                "run.rounds",
+                format!("{done} rounds have been played already, {rounds} are asked for"),
+            );
+        }
+        found.lines
+    }
+}
+
+/// What differs, each thing once.
+#[derive(Default)]
+struct Differences {
+    named: BTreeSet<String>,
+    lines: Vec<String>,
+}
+
+impl Differences {
+    fn compare<T: std::fmt::Debug, U: std::fmt::Debug>(&mut self, path: &str, saved: &T, running: &U)
+    where
+        T: PartialEq<U>,
+    {
+        if saved != running {
+            self.add(path, format!("the run began with {saved:?}, now {running:?}"));
+        }
+    }
+
+    fn add(&mut self, path: &str, what: String) {
+        if self.named.insert(path.to_owned()) {
+            self.lines.push(format!("{path}: {what}"));
+        }
+    }
+}
+
+/// Dotted paths at which two scenarios differ, with both values; those that may change are left out.
+fn changed_fields(before: &Scenario, now: &Scenario) -> Vec<(String, Value, Value)> {
+    let (before, now) = (fields(before), fields(now));
+    let paths: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
+    let value = |fields: &BTreeMap<String, Value>, path| fields.get(path).cloned().unwrap_or_default();
+    paths
+        .into_iter()
+        .filter(|path| !MAY_CHANGE.contains(&path.as_str()))
+        .map(|path| (path.clone(), value(&before, path), value(&now, path)))
+        .filter(|(_, before, now)| before != now)
+        .collect()
+}
+
+fn fields(scenario: &Scenario) -> BTreeMap<String, Value> {
+    fn flatten(path: &str, value: Value, into: &mut BTreeMap<String, Value>) {
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    let path = if path.is_empty() {
+                        name
+                    } else {
+                        format!("{path}.{name}")
+                    };
+                    flatten(&path, value, into);
+                }
+            }
+            plain => {
+                into.insert(path.into(), plain);
+            }
+        }
+    }
+    let mut into = BTreeMap::new();
+    flatten("", serde_json::to_value(scenario).unwrap_or_default(), &mut into);
+    into
+}
+
+fn read(path: &Path) -> Result<String, ResumeError> {
+    fs::read_to_string(path).map_err(|source| ResumeError::File {
+        path: path.into(),
+        source,
+    })
+}
+
+/// Relative data paths start at the scenario; a run of a built-in one has no place.
+fn scenario_path(manifest: &Path) -> Option<PathBuf> {
+    #[derive(Deserialize)]
+    struct Part {
+        scenario_path: Option<PathBuf>,
+    }
+    let text = fs::read(manifest).ok()?;
+    serde_json::from_slice::<Part>(&text).ok()?.scenario_path
+}
+
+/// Cuts a run's events back to those with numbers below `next_seq` and folds them. What is cut off is kept beside them,
+/// in `events.discarded-{n}.jsonl`: the rounds it tells of are played again.
+///
+/// # Errors
+/// Files that cannot be read or written.
+pub(super) fn cut_back(directory: &Path, next_seq: u64) -> Result<Earlier, ResumeError> {
+    let path = directory.join(JsonLinesSink::FILE_NAME);
+    let at = |path: &Path| {
+        let path = path.to_owned();
+        move |source| ResumeError::File { path, source }
+    };
+    let content = fs::read(&path).map_err(at(&path))?;
+    let kept = kept_bytes(&content, next_seq);
+    if kept < content.len() {
+        let tail = (1..)
+            .map(|n| directory.join(format!("events.discarded-{n}.jsonl")))
+            .find(|path| !path.exists())
+            .unwrap_or_else(|| directory.join("events.discarded.jsonl"));
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&tail)
+            .map_err(at(&tail))?;
+        file.write_all(&content[kept..]).map_err(at(&tail))?;
+        file.sync_all().map_err(at(&tail))?;
+        let events = OpenOptions::new().write(true).open(&path).map_err(at(&path))?;
+        events.set_len(kept as u64).map_err(at(&path))?;
+        events.sync_all().map_err(at(&path))?;
+    }
+    let events = read_events(&path)?.events;
+    let told = events.last().map_or(0, |event| event.seq + 1);
+    if told < next_seq {
+        tracing::warn!(
+            "{} lacks the events from number {told} to {}",
+            path.display(),
+            next_seq - 1
+        );
+    }
+    let mut live = LiveState::default();
+    events.iter().for_each(|event| live.apply(event));
+    Ok(Earlier {
+        live,
+        next_seq: told.max(next_seq),
+    })
+}
+
+/// How much of an event file belongs to the rounds before event `next_seq`. That the checkpoint of these rounds was saved
+/// belongs to them; a header that opens a part of which nothing is kept does not.
+fn kept_bytes(content: &[u8], next_seq: u64) -> usize {
+    #[derive(Deserialize)]
+    struct Line {
+        seq: Option<u64>,
+        #[serde(rename = "type")]
+        kind: String,
+    }
+    let (mut position, mut kept) = (0, 0);
+    for line in content.split_inclusive(|&byte| byte == b'\n') {
+        position += line.len();
+        let is_whole = line.ends_with(b"\n");
+        let Ok(Line { seq, kind }) = serde_json::from_slice(line) else {
+            break;
+        };
+        match seq {
+            None if kept == 0 => kept = position,
+            None => {}
+            Some(seq) if is_whole && (seq < next_seq || kind == "checkpoint_saved") => kept = position,
+            Some(_) => break,
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = "{\"type\":\"header\",\"schema\":\"simic.telemetry\",\"major\":1,\"minor\":0}\n";
+    const RESUMED: &str = "{\"type\":\"header\",\"schema\":\"simic.telemetry\",\"major\":1,\"resumed\":true}\n";
+
+    fn note(seq: u64) -> String {
+        format!(
+            "{{\"seq\":{seq},\"t\":\"2026-01-01T00:00:00.000Z\",\"type\":\"note\",\"sev\":\"info\",\
+             \"data\":{{\"text\":\"{seq}\"}}}}\n"
+        )
+    }
+
+    fn saved(seq: u64) -> String {
+        format!(
+            "{{\"seq\":{seq},\"t\":\"2026-01-01T00:00:00.000Z\",\"type\":\"checkpoint_saved\",\"sev\":\"info\",\
+             \"data\":{{\"path\":\"checkpoints/round-000001\",\"round\":1,\"reason\":\"periodic\",\"size_bytes\":1,\
+             \"wall_ms\":1.0}}}}\n"
+        )
+    }
+
+    fn cut(text: &str, next_seq: u64) -> (tempfile::TempDir, Earlier) {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("events.jsonl"), text).unwrap();
+        let earlier = cut_back(folder.path(), next_seq).unwrap();
+        (folder, earlier)
+    }
+
+    #[test]
+    fn events_of_a_round_that_will_be_played_again_are_moved_aside() {
+        let (before, after) = (
+            format!("{HEADER}{}{}{}", note(0), note(1), saved(2)),
+            format!("{}{}", note(3), note(4)),
+        );
+
+        let (folder, earlier) = cut(&format!("{before}{after}{{\"seq\":5,\"ty"), 2);
+
+        let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+        assert_eq!(read("events.jsonl"), before);
+        assert_eq!(read("events.discarded-1.jsonl"), format!("{after}{{\"seq\":5,\"ty"));
+        assert_eq!(earlier.next_seq, 3);
+    }
+
+    #[test]
+    fn a_part_of_which_nothing_is_kept_loses_its_header_too() {
+        let before = format!("{HEADER}{}", note(0));
+
+        let (folder, earlier) = cut(&format!("{before}{RESUMED}{}", note(1)), 1);
+
+        assert_eq!(fs::read_to_string(folder.path().join("events.jsonl")).unwrap(), before);
+        assert_eq!(earlier.next_seq, 1);
+    }
+
+    #[test]
+    fn nothing_is_moved_where_nothing_is_too_much() {
+        let (folder, earlier) = cut(&format!("{HEADER}{}{RESUMED}{}", note(0), note(1)), 2);
+
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(earlier.next_seq, 2);
+    }
+
+    #[test]
+    fn fields_that_change_neither_rounds_nor_learning_may_differ() {
+        let before = Scenario::default();
+        let mut now = before.clone();
+        (now.run.rounds, now.run.keep_last) = (7, 1);
+        assert_eq!(changed_fields(&before, &now), []);
+
+        now.attribution.pairs_max = 3;
+
+        let changed = changed_fields(&before, &now);
+        assert_eq!(changed, [("attribution.pairs_max".into(), 8.into(), 3.into())]);
+    }
+}

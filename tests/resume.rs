@@ -1,0 +1,236 @@
+//! A run that is stopped or killed at any moment goes on to the same bits as one that was left alone.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use simic_engine::telemetry::strip_volatile;
+
+const LEARNED: &str = r#"controller: "actor_critic", preset: "lstm_small""#;
+const RULES: &str = r#"controller: "heuristic""#;
+
+/// A scenario of four short rounds.
+fn write_scenario(folder: &Path, policy: &str) -> PathBuf {
+    let path = folder.join("scenario.ron");
+    let text = format!(
+        r#"(
+            name: "resumed",
+            task: preset("digits_minimal", (batches_per_step: count(1))),
+            run: (rounds: 4, n_envs: 2, max_steps: 8, keep_last: 2),
+            policy: ({policy}),
+        )"#
+    );
+    std::fs::write(&path, text).expect("the scenario is written");
+    path
+}
+
+fn engine(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_simic-engine"));
+    command.args(arguments).args(["--threads", "2"]);
+    command
+}
+
+fn begin(scenario: &Path, out: &Path) -> Child {
+    engine(&["run", "--progress", "none"])
+        .arg(scenario)
+        .arg("--out")
+        .arg(out)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary starts")
+}
+
+fn resume(run: &Path, arguments: &[&str]) -> Output {
+    engine(&["resume", "--progress", "none"])
+        .arg(run)
+        .args(arguments)
+        .output()
+        .expect("the binary starts")
+}
+
+fn begin_resumed(run: &Path) -> Child {
+    engine(&["resume", "--progress", "none"])
+        .arg(run)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary starts")
+}
+
+fn succeeds(output: &Output) {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Waits until the checkpoint before `round` is there.
+fn wait_for_round(out: &Path, round: u32) -> PathBuf {
+    let started = Instant::now();
+    let checkpoint = out.join(format!("latest/checkpoints/round-{round:06}"));
+    while !checkpoint.exists() {
+        assert!(started.elapsed() < Duration::from_secs(120), "round {round} never came");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    out.join("latest").canonicalize().expect("latest points at the run")
+}
+
+/// What of the record must reproduce.
+fn record(run: &Path) -> Vec<Value> {
+    support::lines(run).iter().filter_map(strip_volatile).collect()
+}
+
+/// Every file of the newest checkpoint that the policy consists of.
+fn learnt(run: &Path) -> Vec<(String, Vec<u8>)> {
+    let folder = run.join("checkpoints/round-000004");
+    let files = [
+        "policy/policy.ron",
+        "policy/policy.safetensors",
+        "policy/controller.ron",
+        "learner.ron",
+        "optim.safetensors",
+    ];
+    files
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), std::fs::read(folder.join(name)).ok()?)))
+        .collect()
+}
+
+fn sequence_numbers(run: &Path) -> Vec<u64> {
+    support::lines(run)
+        .iter()
+        .filter_map(|line| line["seq"].as_u64())
+        .collect()
+}
+
+fn killed_twice_equals_left_alone(policy: &str, files: usize) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let scenario = write_scenario(folder.path(), policy);
+    let alone = folder.path().join("alone");
+    let status = begin(&scenario, &alone).wait().expect("the run ends");
+    assert!(status.success());
+    let alone = alone.join("latest").canonicalize().expect("latest points at the run");
+
+    let out = folder.path().join("killed");
+    let mut child = begin(&scenario, &out);
+    let run = wait_for_round(&out, 1);
+    child.kill().expect("the run is killed");
+    child.wait().expect("the run is gone");
+    let mut child = begin_resumed(&run);
+    wait_for_round(&out, 3);
+    child.kill().expect("the run is killed again");
+    child.wait().expect("the run is gone");
+    succeeds(&resume(&run, &[]));
+
+    assert_eq!(learnt(&run).len(), files);
+    assert!(learnt(&run) == learnt(&alone), "the policies differ");
+    assert_eq!(record(&run), record(&alone));
+    let numbers = sequence_numbers(&run);
+    assert!(numbers.iter().copied().eq(0..numbers.len() as u64), "{numbers:?}");
+}
+
+#[test]
+fn a_learning_run_that_was_killed_twice_ends_as_if_left_alone() {
+    killed_twice_equals_left_alone(LEARNED, 4);
+}
+
+#[test]
+fn a_run_by_rules_that_was_killed_twice_ends_as_if_left_alone() {
+    killed_twice_equals_left_alone(RULES, 1);
+}
+
+#[cfg(unix)]
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill")
+        .args(["-s", name, &child.id().to_string()])
+        .status()
+        .expect("kill is there");
+    assert!(status.success());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_stops_a_run_cleanly_and_it_can_be_resumed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let scenario = write_scenario(folder.path(), RULES);
+    let out = folder.path().join("stopped");
+
+    let mut child = begin(&scenario, &out);
+    let run = wait_for_round(&out, 1);
+    signal(&child, "INT");
+    assert_eq!(child.wait().expect("the run ends").code(), Some(130));
+    let interrupted = support::lines(&run);
+    let mut child = begin_resumed(&run);
+    wait_for_round(&out, 2);
+    signal(&child, "TERM");
+    assert_eq!(child.wait().expect("the run ends").code(), Some(143));
+    succeeds(&resume(&run, &[]));
+
+    let last = interrupted.last().expect("the record has an end");
+    assert_eq!(last["type"], "run_finished");
+    assert_eq!(last["data"]["status"], "interrupted");
+    let status = std::fs::read_to_string(run.join("status.json")).expect("status.json exists");
+    assert!(status.contains("\"completed\""), "{status}");
+}
+
+#[test]
+fn a_finished_run_has_nothing_left_to_do_but_may_be_given_more_rounds() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let scenario = write_scenario(folder.path(), RULES);
+    let alone = folder.path().join("alone");
+    begin(&scenario, &alone).wait().expect("the run ends");
+    let run = alone.join("latest").canonicalize().expect("latest points at the run");
+    let before = std::fs::read(run.join("events.jsonl")).expect("events.jsonl exists");
+
+    succeeds(&resume(&run, &[]));
+    assert_eq!(
+        std::fs::read(run.join("events.jsonl")).expect("events.jsonl exists"),
+        before
+    );
+
+    succeeds(&resume(&run, &["--rounds", "5"]));
+    let finished = support::lines(&run).pop().expect("the record has an end");
+    assert_eq!(finished["data"]["rounds_done"], 5);
+    succeeds(&resume(&run, &[]));
+    assert!(run.join("checkpoints/round-000005").exists());
+}
+
+#[test]
+fn a_run_goes_on_only_as_what_it_was() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let scenario = write_scenario(folder.path(), RULES);
+    let out = folder.path().join("alone");
+    begin(&scenario, &out).wait().expect("the run ends");
+    let run = out.join("latest").canonicalize().expect("latest points at the run");
+
+    let changed = [
+        "run.n_envs=3",
+        "lifecycle.slots=[\"r0c1\"]",
+        "attribution.pairs_max=3",
+        "run.rounds=2",
+    ];
+    let arguments: Vec<&str> = changed.iter().flat_map(|change| ["--set", change]).collect();
+    let output = resume(&run, &arguments);
+
+    assert_eq!(output.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&output.stderr);
+    for path in [
+        "run.n_envs: the run began with 2, now 3",
+        "lifecycle.slots",
+        "attribution.pairs_max",
+        "run.rounds",
+    ] {
+        assert!(message.contains(path), "{path}: {message}");
+    }
+}
+
+#[test]
+fn a_folder_that_is_no_run_is_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+
+    let output = resume(folder.path(), &[]);
+
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no run directory"));
+}
