@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand. Data goes to stdout, messages to stderr (spec 07 §22).
 
+mod eval;
 mod explain;
 mod list;
 mod log;
@@ -13,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-pub use options::{Arguments, Command, GlobalOptions, ListWhat, RunOptions};
+pub use options::{Arguments, Command, EvalOptions, GlobalOptions, ListWhat, RunOptions};
 pub use prepare::{Prepared, prepare};
 
 use crate::run::{Extension, catalog};
@@ -94,6 +95,7 @@ fn execute(arguments: &Arguments, extend: Extension) -> Result<Outcome, String> 
                 Outcome::Rejected
             }
         },
+        Command::Eval(options) => eval::eval(options, &catalog, global, extend),
         Command::Validate { scenarios } => validate::validate(scenarios, &catalog, global),
         Command::List { what } => list::list(*what, &catalog, global),
         Command::Explain { path } => explain::explain(path.as_deref().unwrap_or(""), &catalog, global),

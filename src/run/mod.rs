@@ -3,7 +3,9 @@
 mod announce;
 mod directory;
 mod driver;
+mod evaluation;
 mod extension;
+mod frozen;
 mod log;
 mod manifest;
 mod parts;
@@ -12,10 +14,13 @@ mod session;
 mod startup;
 mod status;
 mod summary;
+mod table;
 
 pub use announce::{RunFolder, RunRequest};
 pub use driver::drive;
+pub use evaluation::{Contestant, EpisodeOutcome, Episodes, play};
 pub use extension::{Extension, ExtensionError, NO_EXTENSION, catalog};
+pub use frozen::{FrozenPolicy, FrozenPolicyError, PolicyOrigin};
 pub use log::LogFile;
 pub use parts::MissingPart;
 pub use record::RecordPlugin;
@@ -26,6 +31,7 @@ pub use directory::{RunDirectory, RunDirectoryError, runs_root};
 pub use manifest::{Build, DeviceInfo, Labels, Libraries, Machine, Manifest, Resolved, Threads};
 pub use status::{RunStatus, StatusSink, is_legal_transition};
 pub use summary::summary;
+pub use table::{Align, Table};
 
 use std::io::Write;
 use std::path::Path;
