@@ -7,6 +7,7 @@
 extern crate self as simic_engine;
 
 pub mod cli;
+pub mod compare;
 pub mod controller;
 pub mod data;
 pub mod env;

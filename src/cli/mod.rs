@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand. Data goes to stdout, messages to stderr (spec 07 §22).
 
+mod eval;
 mod explain;
 mod list;
 mod log;
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-pub use options::{Arguments, Command, GlobalOptions, ListWhat, ResumeOptions, RunOptions};
+pub use options::{Arguments, Command, EvalOptions, GlobalOptions, ListWhat, ResumeOptions, RunOptions};
 pub use prepare::{Prepared, prepare};
 
 use crate::run::{Extension, StopRequest, catalog};
@@ -103,6 +104,7 @@ fn execute(arguments: &Arguments, extend: Extension) -> Result<Outcome, String> 
             let around = run::Surroundings { terminal, log, extend };
             resume::resume(options, &catalog, global, &around)
         }
+        Command::Eval(options) => eval::eval(options, &catalog, global, extend),
         Command::Validate { scenarios } => validate::validate(scenarios, &catalog, global),
         Command::List { what } => list::list(*what, &catalog, global),
         Command::Explain { path } => explain::explain(path.as_deref().unwrap_or(""), &catalog, global),

@@ -54,6 +54,8 @@ pub enum Command {
     Run(Box<RunOptions>),
     /// Go on with a run that was stopped or killed, from its newest checkpoint.
     Resume(ResumeOptions),
+    /// Play a run's policy as it is against baselines, on the same episodes, and compare them.
+    Eval(Box<EvalOptions>),
     /// Check scenarios and print every problem, without running anything.
     Validate {
         #[arg(required = true, value_name = "FILE")]
@@ -161,6 +163,33 @@ impl ResumeOptions {
             .chain(self.sets.iter().map(|assignment| Override::parse(assignment)))
             .collect()
     }
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct EvalOptions {
+    /// Folder or name of a run, finished or not, or folder of a saved policy.
+    pub run: PathBuf,
+    /// Scenario to play instead of the run's own; its slots, steps and network must be those of the policy.
+    #[arg(long, value_name = "FILE")]
+    pub scenario: Option<PathBuf>,
+    /// Episodes of each controller under each seed, rounded up to whole rounds [default: 10 for every env].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub episodes: Option<u32>,
+    /// Whom to compare the policy with [default: heuristic,random,wait]; actor_critic is an untrained policy.
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub controllers: Option<Vec<String>>,
+    /// The policy takes its likeliest actions; both ways if neither is asked for.
+    #[arg(long)]
+    pub greedy: bool,
+    /// The policy draws its actions.
+    #[arg(long)]
+    pub sample: bool,
+    /// Play under other seeds than the run's.
+    #[arg(long = "seed", value_name = "N,M", value_delimiter = ',')]
+    pub seeds: Vec<u64>,
+    /// Set one field of the scenario, e.g. --set run.n_envs=4; may be given often.
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub sets: Vec<String>,
 }
 
 impl RunOptions {

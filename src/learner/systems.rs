@@ -19,7 +19,7 @@ use crate::controller::{
 use crate::env::{Backend, EnvId, EpisodeStats, Experiment, RunClock, SeedSlots, StepStatus, round_is_complete};
 use crate::governor::{Credit, RollbackVerdict};
 use crate::health::{EngineError, Failure, Position, record_failure};
-use crate::reward::{EpisodeReward, EpisodeStatus, RewardHorizon, StepReward};
+use crate::reward::{EpisodeReward, RewardHorizon, StepReward};
 use crate::scenario::EpisodeEnd;
 use crate::schedule::{Act, Assess, Decide, RoundEnd, Startup, StepEnd, Work};
 use crate::seed::BlueprintRegistry;
@@ -137,13 +137,7 @@ fn build_learner(
 ) -> Result<(), EngineError> {
     let scenario = &experiment.scenario;
     let config = &scenario.learner;
-    commands.insert_resource(RewardHorizon {
-        gamma: config.gamma,
-        last_step: match config.episode_end {
-            EpisodeEnd::Truncated => EpisodeStatus::Truncated,
-            EpisodeEnd::Terminal => EpisodeStatus::Terminated,
-        },
-    });
+    commands.insert_resource(RewardHorizon::from(config));
     let Some(policy) = controller.0.get().learned() else {
         return Ok(());
     };

@@ -10,6 +10,14 @@ use super::breakdown::{RewardBreakdown, Term};
 /// Changes of accuracy that stability looks back over.
 const STABILITY_WINDOW: usize = 20;
 
+/// The terms that charge for what stands on the host (spec 05 §3.6).
+const RENT: [Term; 4] = [
+    Term::ComputeRent,
+    Term::LinearRent,
+    Term::OccupancyRent,
+    Term::FossilRent,
+];
+
 /// A rewarded step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -50,6 +58,17 @@ impl EpisodeReward {
     pub fn discounted(&self, gamma: f64) -> f64 {
         let backwards = self.steps.iter().rev();
         backwards.fold(0.0, |later, step| step.breakdown.total() + gamma * later)
+    }
+
+    /// Mean of a step's rent, at least 0: what parameters and slots cost, as the reward charges them.
+    pub fn mean_rent(&self) -> f64 {
+        let steps = self.steps.len().max(1) as f64;
+        let paid = self
+            .steps
+            .iter()
+            .flat_map(|step| RENT.map(|term| step.breakdown.get(term)));
+        // Nothing paid is 0, not -0.
+        0.0 - paid.sum::<f64>() / steps
     }
 
     /// The terms that occurred, in the order of the sum.
@@ -146,6 +165,17 @@ mod tests {
                 max: 4.0
             }
         );
+    }
+
+    #[test]
+    fn rent_is_what_stands_on_the_host_costs_per_step() {
+        let mut episode = episode(&[5.0, 5.0]);
+        episode.steps[0].breakdown.pay(Term::ComputeRent, -0.5);
+        episode.steps[1].breakdown.pay(Term::FossilRent, -0.25);
+        episode.steps[1].breakdown.pay(Term::Intervention, -9.0);
+
+        assert_eq!(episode.mean_rent(), 0.375);
+        assert_eq!(EpisodeReward::default().mean_rent(), 0.0);
     }
 
     #[test]

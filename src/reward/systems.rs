@@ -9,6 +9,7 @@ use super::*;
 use crate::controller::{Chosen, CommandStatus, Outcome};
 use crate::env::{EnvId, Experiment, HostParams, RunClock, SeedSlots, ValMetrics};
 use crate::health::{EngineError, Position, record_failure};
+use crate::scenario::{EpisodeEnd, LearnerConfig};
 use crate::schedule::{Act, RoundStart, Work};
 use crate::seed::SeedStage;
 use crate::validation::{Counterfactual, ValPlan};
@@ -29,6 +30,18 @@ impl Default for RewardHorizon {
         Self {
             gamma: DEFAULT_GAMMA,
             last_step: EpisodeStatus::Truncated,
+        }
+    }
+}
+
+impl From<&LearnerConfig> for RewardHorizon {
+    fn from(config: &LearnerConfig) -> Self {
+        Self {
+            gamma: config.gamma,
+            last_step: match config.episode_end {
+                EpisodeEnd::Truncated => EpisodeStatus::Truncated,
+                EpisodeEnd::Terminal => EpisodeStatus::Terminated,
+            },
         }
     }
 }

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::fmt::Write;
 use std::path::Path;
 
+use super::table::{Align, Table};
 use crate::telemetry::{BaselineMeasured, CommittedSeed, EpisodeResult, LiveState, Num, RoundResult};
 
 /// Rounds shown in full; of a longer run the first and the last ones.
@@ -301,62 +302,6 @@ fn footer(live: &LiveState, directory: &Path) -> Option<String> {
     }
     _ = writeln!(text, "run directory  {}", directory.display());
     Some(text)
-}
-
-#[derive(Clone, Copy)]
-enum Align {
-    Left,
-    Right,
-}
-
-/// Columns as wide as their widest cell, two spaces apart, with a rule under the head.
-struct Table {
-    head: Vec<String>,
-    align: Vec<Align>,
-    rows: Vec<Vec<String>>,
-}
-
-impl Table {
-    fn new(columns: &[(&str, Align)]) -> Self {
-        Self {
-            head: columns.iter().map(|(name, _)| (*name).into()).collect(),
-            align: columns.iter().map(|(_, align)| *align).collect(),
-            rows: Vec::new(),
-        }
-    }
-
-    /// Cells left out at the end are empty.
-    fn push(&mut self, mut row: Vec<String>) {
-        row.resize(self.head.len(), String::new());
-        self.rows.push(row);
-    }
-
-    fn render(&self) -> String {
-        let widths: Vec<usize> = (0..self.head.len())
-            .map(|column| {
-                std::iter::once(&self.head)
-                    .chain(&self.rows)
-                    .map(|row| row[column].chars().count())
-                    .max()
-                    .unwrap_or_default()
-            })
-            .collect();
-        let rule = widths.iter().map(|width| "─".repeat(*width)).collect();
-        let mut text = String::new();
-        for row in [&self.head, &rule].into_iter().chain(&self.rows) {
-            let cells: Vec<String> = row
-                .iter()
-                .zip(&widths)
-                .zip(&self.align)
-                .map(|((cell, &width), align)| match align {
-                    Align::Left => format!("{cell:<width$}"),
-                    Align::Right => format!("{cell:>width$}"),
-                })
-                .collect();
-            _ = writeln!(text, "  {}", cells.join("  ").trim_end());
-        }
-        text
-    }
 }
 
 #[cfg(test)]

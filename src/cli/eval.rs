@@ -1,0 +1,329 @@
+//! `eval`: play a frozen policy against baselines on the same episodes, and say how it did.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::output::{show, show_json};
+use super::prepare::Rejection;
+use super::{EvalOptions, GlobalOptions, Outcome, RunOptions, prepare};
+use crate::compare::{Estimate, Paired, Played, Standing, Standings, Summary};
+use crate::controller::DecideMode;
+use crate::run::{Align, Contestant, Episodes, Extension, FrozenPolicy, RunPlan, Table, play};
+use crate::scenario::Catalog;
+use crate::telemetry::BigInteger;
+
+/// Baselines unless others are asked for.
+const BASELINES: [&str; 3] = ["heuristic", "random", "wait"];
+/// The controller that saved policies belong to; among the baselines it starts from fresh weights.
+const LEARNED: &str = "actor_critic";
+/// Episodes of an env unless a number is asked for (spec 05 §11.2).
+const EPISODES_PER_ENV: u32 = 10;
+const ABSENT: &str = "—";
+
+/// Plays all episodes with every contestant; the tables go to stdout.
+pub fn eval(options: &EvalOptions, catalog: &Catalog, global: &GlobalOptions, extend: Extension) -> Outcome {
+    let contest = match Contest::prepare(options, catalog, global, extend) {
+        Ok(contest) => contest,
+        Err(rejection) => {
+            rejection.print(global);
+            return Outcome::Rejected;
+        }
+    };
+    let mut played = Vec::new();
+    for entrant in contest.entrants {
+        let mut by_seed = Vec::new();
+        for episodes in &contest.episodes {
+            if !global.quiet {
+                eprintln!(
+                    "{} plays {} episodes, seed {}",
+                    entrant.name,
+                    episodes.count(),
+                    episodes.seed
+                );
+            }
+            match play(&contest.plan, &entrant.contestant, episodes) {
+                Ok(outcomes) => by_seed.push(outcomes),
+                Err(error) => {
+                    eprintln!("error: {}: {error}", entrant.name);
+                    return match error.position.round {
+                        Some(_) => Outcome::Failed,
+                        None => Outcome::Rejected,
+                    };
+                }
+            }
+        }
+        played.push(Played {
+            name: entrant.name,
+            is_policy: entrant.contestant.policy.is_some(),
+            episodes: by_seed,
+        });
+    }
+    let evaluation = Evaluation {
+        scenario: contest.plan.scenario.name.clone(),
+        task: contest.plan.task.name.clone(),
+        policy: contest.policy,
+        steps: contest.plan.task.max_steps,
+        first_round: contest.episodes[0].rounds.start,
+        rounds: contest.episodes[0].rounds.len(),
+        envs: contest.episodes[0].envs,
+        seeds: contest
+            .episodes
+            .iter()
+            .map(|episodes| BigInteger(episodes.seed))
+            .collect(),
+        standings: Standings::new(played, contest.episodes[0].seed),
+    };
+    if global.json {
+        show_json(&evaluation);
+    } else {
+        show(evaluation.to_text());
+    }
+    Outcome::Done
+}
+
+/// A contestant under the name that the tables print.
+struct Entrant {
+    name: String,
+    contestant: Contestant,
+}
+
+/// Who plays what.
+struct Contest {
+    plan: RunPlan,
+    policy: PathBuf,
+    entrants: Vec<Entrant>,
+    /// One entry per seed, at least one.
+    episodes: Vec<Episodes>,
+}
+
+impl Contest {
+    fn prepare(
+        options: &EvalOptions,
+        catalog: &Catalog,
+        global: &GlobalOptions,
+        extend: Extension,
+    ) -> Result<Self, Rejection> {
+        let policy = FrozenPolicy::find(&options.run).map_err(|error| Rejection::Usage(error.to_string()))?;
+        let entrants = entrants(options, &policy, catalog)?;
+        let origin = policy.origin.as_ref();
+        let scenario = options
+            .scenario
+            .clone()
+            .or(origin.map(|origin| origin.scenario.clone()));
+        let Some(scenario) = scenario else {
+            let message = format!(
+                "{} is a policy without its run: say by --scenario FILE what it decides in",
+                policy.folder.display()
+            );
+            return Err(Rejection::Usage(message));
+        };
+        let prepared = prepare(
+            &RunOptions {
+                scenario: Some(scenario),
+                sets: options.sets.clone(),
+                ..RunOptions::default()
+            },
+            catalog,
+        )?;
+        let run = &prepared.loaded.scenario.run;
+        // Rounds that the policy was not trained in.
+        let first_round = run.rounds.max(origin.map_or(0, |origin| origin.rounds));
+        let envs = run.n_envs;
+        let per_env = |envs: usize| u32::try_from(envs).unwrap_or(u32::MAX).saturating_mul(EPISODES_PER_ENV);
+        let count = options.episodes.unwrap_or(per_env(envs));
+        let seeds = if options.seeds.is_empty() {
+            vec![run.seed]
+        } else {
+            options.seeds.clone()
+        };
+        let mut plan = RunPlan::new(prepared.loaded, prepared.text);
+        plan.path = match origin {
+            Some(origin) if options.scenario.is_none() => origin.source.clone(),
+            _ => prepared.path,
+        };
+        plan.extend = extend;
+        if let Some(threads) = global.threads {
+            plan.threads = threads.into();
+        }
+        Ok(Self {
+            plan,
+            policy: policy.folder,
+            entrants,
+            episodes: seeds
+                .into_iter()
+                .map(|seed| Episodes::at_least(count, seed, first_round, envs))
+                .collect(),
+        })
+    }
+}
+
+/// The policy in the modes asked for, both without a wish, then the baselines.
+fn entrants(options: &EvalOptions, policy: &FrozenPolicy, catalog: &Catalog) -> Result<Vec<Entrant>, Rejection> {
+    let names: Vec<&str> = match &options.controllers {
+        Some(names) => names.iter().map(String::as_str).collect(),
+        None => BASELINES.to_vec(),
+    };
+    for (index, name) in names.iter().enumerate() {
+        if !catalog.controllers.iter().any(|known| known.name == *name) {
+            let known: Vec<&str> = catalog.controllers.iter().map(|known| known.name.as_str()).collect();
+            let message = format!("no controller is called `{name}`; there are: {}", known.join(", "));
+            return Err(Rejection::Usage(message));
+        }
+        if names[..index].contains(name) {
+            return Err(Rejection::Usage(format!("--controllers names `{name}` twice")));
+        }
+    }
+    let asks = options.greedy || options.sample;
+    let modes = [
+        (DecideMode::Greedy, "policy (greedy)", options.greedy || !asks),
+        (DecideMode::Sample, "policy (sampled)", options.sample || !asks),
+    ];
+    let policies = modes
+        .into_iter()
+        .filter(|(.., wanted)| *wanted)
+        .map(|(mode, name, _)| Entrant {
+            name: name.into(),
+            contestant: Contestant {
+                controller: LEARNED.into(),
+                policy: Some(policy.folder.clone()),
+                mode,
+            },
+        });
+    let baselines = names.into_iter().map(|name| Entrant {
+        name: match name {
+            LEARNED => format!("{LEARNED} (untrained)"),
+            other => other.into(),
+        },
+        contestant: Contestant {
+            controller: name.into(),
+            policy: None,
+            mode: DecideMode::Sample,
+        },
+    });
+    Ok(policies.chain(baselines).collect())
+}
+
+/// Everything that is printed.
+#[derive(Serialize)]
+struct Evaluation {
+    scenario: String,
+    task: String,
+    policy: PathBuf,
+    /// Of an episode.
+    steps: u32,
+    first_round: u32,
+    rounds: usize,
+    envs: usize,
+    seeds: Vec<BigInteger>,
+    #[serde(flatten)]
+    standings: Standings,
+}
+
+impl Evaluation {
+    fn to_text(&self) -> String {
+        let seeds: Vec<String> = self.seeds.iter().map(|seed| seed.0.to_string()).collect();
+        let mut text = format!(
+            "{} on {}: {} rounds of {} envs x {} steps for every controller, from round {} on, seed {}\npolicy {}\n",
+            self.scenario,
+            self.task,
+            self.rounds,
+            self.envs,
+            self.steps,
+            self.first_round + 1,
+            seeds.join(", "),
+            self.policy.display()
+        );
+        for table in [self.accuracies(), self.worths(), self.differences()] {
+            _ = write!(text, "\n{}", table.render());
+        }
+        if self.standings.unmeasured > 0 {
+            _ = writeln!(
+                text,
+                "\n{} episodes are left out: a network was rolled back before it was measured",
+                self.standings.unmeasured
+            );
+        }
+        text
+    }
+
+    fn accuracies(&self) -> Table {
+        let mut table = Table::new(&[
+            ("final validation accuracy, %", Align::Left),
+            ("mean", Align::Right),
+            ("95 % interval", Align::Right),
+            ("IQM", Align::Right),
+            ("95 % interval", Align::Right),
+            ("test", Align::Right),
+        ]);
+        for player in &self.standings.players {
+            let test = player.test_accuracy;
+            let mut row = summary_row(player, &player.accuracy);
+            row.push(test.map_or_else(|| ABSENT.into(), |accuracy| format!("{accuracy:.2}")));
+            table.push(row);
+        }
+        table
+    }
+
+    fn worths(&self) -> Table {
+        let mut table = Table::new(&[
+            ("accuracy minus rent, points", Align::Left),
+            ("mean", Align::Right),
+            ("95 % interval", Align::Right),
+            ("IQM", Align::Right),
+            ("95 % interval", Align::Right),
+            ("reward", Align::Right),
+            ("params", Align::Right),
+        ]);
+        for player in &self.standings.players {
+            let mut row = summary_row(player, &player.accuracy_minus_rent);
+            row.push(format!("{:.2}", player.reward.mean.value));
+            row.push(format!("{:.2}x", player.param_ratio.mean.value));
+            table.push(row);
+        }
+        table
+    }
+
+    fn differences(&self) -> Table {
+        let mut table = Table::new(&[
+            ("paired difference", Align::Left),
+            ("accuracy", Align::Right),
+            ("95 % interval", Align::Right),
+            ("wins", Align::Right),
+            ("minus rent", Align::Right),
+            ("95 % interval", Align::Right),
+            ("wins", Align::Right),
+        ]);
+        for difference in &self.standings.differences {
+            let mut row = vec![format!("{} - {}", difference.policy, difference.baseline)];
+            for paired in [&difference.accuracy, &difference.accuracy_minus_rent] {
+                let mean = &paired.difference.mean;
+                row.extend([format!("{:+.2}", mean.value), interval(mean), wins(paired)]);
+            }
+            table.push(row);
+        }
+        table
+    }
+}
+
+fn summary_row(player: &Standing, summary: &Summary) -> Vec<String> {
+    let mut row = vec![player.name.clone()];
+    for estimate in [&summary.mean, &summary.iqm] {
+        row.extend([format!("{:.2}", estimate.value), interval(estimate)]);
+    }
+    row
+}
+
+/// `51.20 … 53.85`
+fn interval(estimate: &Estimate) -> String {
+    estimate.interval.map_or_else(
+        || ABSENT.into(),
+        |interval| format!("{:.2} … {:.2}", interval.low, interval.high),
+    )
+}
+
+fn wins(paired: &Paired) -> String {
+    let pairs = paired.wins + paired.ties + paired.losses;
+    format!("{} of {pairs}", paired.wins)
+}

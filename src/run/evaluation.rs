@@ -1,0 +1,196 @@
+//! Controllers that play to be measured: the loop of every run, in memory, without a learner. All of them meet the same
+//! hosts and the same order of data, because both derive from seed, round and env alone; only decisions differ.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use bevy_app::{App, Plugin, PluginGroup};
+use bevy_ecs::prelude::*;
+use serde::Serialize;
+
+use super::{RunPlan, drive, experiment};
+use crate::SimicPlugins;
+use crate::controller::{ActiveController, DecideMode, TrainablePolicy};
+use crate::env::{EnvId, EpisodeStats, Experiment, HostParams, RunClock, SeedSlots};
+use crate::health::{EngineError, Failure, Position, record_failure};
+use crate::learner::LearnerPlugin;
+use crate::reward::{EpisodeReward, RewardHorizon};
+use crate::scenario::TelemetryLevel;
+use crate::schedule::{RoundEnd, Startup, Work};
+use crate::seed::Growth;
+use crate::telemetry::BigInteger;
+use crate::validation::TestResult;
+
+/// Who decides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contestant {
+    /// As registered.
+    pub controller: String,
+    /// A saved policy that it starts from.
+    pub policy: Option<PathBuf>,
+    /// How a learned policy chooses.
+    pub mode: DecideMode,
+}
+
+/// Which episodes are played.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Episodes {
+    /// Takes the place of `run.seed`.
+    pub seed: u64,
+    pub rounds: Range<u32>,
+    /// The first envs of the scenario.
+    pub envs: usize,
+}
+
+impl Episodes {
+    /// At least `count` episodes, from round `first` on, in whole rounds of at most `envs` envs.
+    pub fn at_least(count: u32, seed: u64, first: u32, envs: usize) -> Self {
+        let envs = envs.min(count as usize).max(1);
+        let rounds = count.div_ceil(u32::try_from(envs).unwrap_or(u32::MAX));
+        Self {
+            seed,
+            rounds: first..first.saturating_add(rounds),
+            envs,
+        }
+    }
+
+    pub fn count(&self) -> usize {
+        self.rounds.len() * self.envs
+    }
+}
+
+/// What an episode came to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EpisodeOutcome {
+    pub seed: BigInteger,
+    pub round: u32,
+    pub env: usize,
+    /// Percent of the validation part, of the network as it stands in the end; `None` if that was never measured.
+    pub accuracy: Option<f64>,
+    /// Percent of the test part.
+    pub test_accuracy: Option<f64>,
+    /// Mean of a step, in points: what the scenario's reward charges for parameters and slots.
+    pub rent: f64,
+    /// Sum of the episode's rewards.
+    pub reward: f64,
+    /// Final size over the host's.
+    pub param_ratio: f64,
+    pub rollbacks: u32,
+}
+
+/// Plays the episodes with one contestant; their outcomes come by round, then by env.
+///
+/// # Errors
+/// A plan that cannot be resolved, a controller or policy that does not fit it, or the first failure of a system. A
+/// failure before the first round has no round in its position.
+pub fn play(plan: &RunPlan, contestant: &Contestant, episodes: &Episodes) -> Result<Vec<EpisodeOutcome>, EngineError> {
+    let mut experiment = experiment(plan).map_err(at_start)?;
+    let scenario = &mut experiment.scenario;
+    scenario.run.seed = episodes.seed;
+    scenario.policy.controller.clone_from(&contestant.controller);
+    scenario.policy.init_from = None;
+    scenario.telemetry.level = TelemetryLevel::Off;
+    scenario.faults.clear();
+    experiment.envs = (0..episodes.envs).collect();
+    experiment.rounds = episodes.rounds.clone();
+    let mut app = App::new();
+    app.add_plugins(SimicPlugins::unrecorded().build().disable::<LearnerPlugin>())
+        .add_plugins(EvaluationPlugin {
+            contestant: contestant.clone(),
+        })
+        .insert_resource(experiment);
+    (plan.extend)(&mut app).map_err(|error| at_start(Failure::message(error.to_string())))?;
+    drive(&mut app)?;
+    let mut outcomes = std::mem::take(&mut app.world_mut().resource_mut::<Outcomes>().0);
+    outcomes.sort_unstable_by_key(|outcome| (outcome.round, outcome.env));
+    Ok(outcomes)
+}
+
+fn at_start(failure: impl Into<Failure>) -> EngineError {
+    EngineError {
+        phase: "start-up",
+        position: Position::default(),
+        failure: failure.into(),
+    }
+}
+
+/// Stands where the learner would: fixes the policy for all rounds, and notes every episode's outcome.
+struct EvaluationPlugin {
+    contestant: Contestant,
+}
+
+#[derive(Resource)]
+struct FrozenAs(Contestant);
+
+#[derive(Resource, Default)]
+struct Outcomes(Vec<EpisodeOutcome>);
+
+impl Plugin for EvaluationPlugin {
+    fn build(&self, app: &mut App) {
+        app.insert_resource(FrozenAs(self.contestant.clone()))
+            .init_resource::<Outcomes>()
+            .add_systems(Startup, freeze_policy.pipe(record_failure).in_set(Work::BuildLearner))
+            .add_systems(RoundEnd, note_outcomes.in_set(Work::FinishEpisodes));
+    }
+}
+
+/// Loads the weights. Nothing is explored any more: no action is more likely than the policy makes it (spec 03 §4.2).
+fn freeze_policy(
+    mut controller: ResMut<ActiveController>,
+    mut horizon: ResMut<RewardHorizon>,
+    contestant: Res<FrozenAs>,
+    experiment: Res<Experiment>,
+) -> Result<(), EngineError> {
+    *horizon = RewardHorizon::from(&experiment.scenario.learner);
+    let controller = controller.0.get();
+    if let Some(folder) = &contestant.0.policy {
+        controller.load(folder).map_err(at_start)?;
+    }
+    if let Some(policy) = controller.learned() {
+        policy.set_mode(contestant.0.mode);
+        policy.set_floor_scale(0.0);
+    }
+    Ok(())
+}
+
+fn note_outcomes(
+    envs: Query<(
+        &EnvId,
+        &EpisodeStats,
+        &EpisodeReward,
+        &TestResult,
+        &HostParams,
+        &SeedSlots,
+    )>,
+    mut outcomes: ResMut<Outcomes>,
+    clock: Res<RunClock>,
+    experiment: Res<Experiment>,
+) {
+    for (id, stats, reward, test, host, slots) in &envs {
+        let seeds = slots.records().flatten().map(|seed| (seed.stage, seed.params()));
+        outcomes.0.push(EpisodeOutcome {
+            seed: BigInteger(experiment.scenario.run.seed),
+            round: clock.round(),
+            env: id.index,
+            accuracy: stats.standing.map(|shown| shown.accuracy_percent),
+            test_accuracy: test.0.map(|(accuracy, _)| accuracy),
+            rent: reward.mean_rent(),
+            reward: reward.total(),
+            param_ratio: Growth::of(host.0, seeds).parameter_ratio(),
+            rollbacks: stats.rollbacks,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn episodes_fill_whole_rounds_of_the_first_envs() {
+        let few = Episodes::at_least(3, 1, 40, 8);
+        assert_eq!((few.rounds.clone(), few.envs, few.count()), (40..41, 3, 3));
+        let many = Episodes::at_least(20, 1, 40, 8);
+        assert_eq!((many.rounds.clone(), many.envs, many.count()), (40..43, 8, 24));
+    }
+}

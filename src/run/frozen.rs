@@ -1,0 +1,179 @@
+//! The policy that a run has come to, found in its newest checkpoint, and the scenario that it decides in.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::runs_root;
+use crate::controller::{MANIFEST_FILE, WEIGHTS_FILE};
+
+/// A saved policy and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrozenPolicy {
+    /// Holds the weights and their manifest.
+    pub folder: PathBuf,
+    /// The run that it was trained in; `None` for a policy on its own.
+    pub origin: Option<PolicyOrigin>,
+}
+
+/// The run behind a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyOrigin {
+    /// Its scenario with every default and override.
+    pub scenario: PathBuf,
+    /// The file that it was written in: its relative paths start there. `None` for a built-in scenario.
+    pub source: Option<PathBuf>,
+    /// Rounds that the policy had seen.
+    pub rounds: u32,
+}
+
+/// Why there is no policy to be had.
+#[derive(Debug, thiserror::Error)]
+pub enum FrozenPolicyError {
+    #[error("there is no run {0}; give the folder of a run, its name in the folder of all runs, or a saved policy")]
+    NoRun(PathBuf),
+    #[error("{0} is neither a run directory (it has no resolved.ron) nor a saved policy (it has no {MANIFEST_FILE})")]
+    NotARun(PathBuf),
+    #[error("the run {0} has no checkpoint yet; a policy can be played after its first one")]
+    NoCheckpoint(PathBuf),
+    #[error("the checkpoint {0} holds no policy that learns; only a run whose controller learns can be played")]
+    NothingLearned(PathBuf),
+    #[error("{path} cannot be read: {why}")]
+    Unreadable { path: PathBuf, why: String },
+}
+
+impl FrozenPolicy {
+    /// Finds the policy of a run directory, of a run in the folder of all runs, or in a folder of its own.
+    ///
+    /// # Errors
+    /// Nothing of that kind, or a run that has no learned policy yet.
+    pub fn find(run: &Path) -> Result<Self, FrozenPolicyError> {
+        let place = [run.to_path_buf(), runs_root(None).join(run)]
+            .into_iter()
+            .find(|place| place.is_dir())
+            .ok_or_else(|| FrozenPolicyError::NoRun(run.into()))?;
+        if holds_policy(&place) {
+            return Ok(Self {
+                folder: place,
+                origin: None,
+            });
+        }
+        let scenario = place.join("resolved.ron");
+        if !scenario.is_file() {
+            return Err(FrozenPolicyError::NotARun(place));
+        }
+        let (rounds, checkpoint) = newest_checkpoint(&place.join("checkpoints"))?
+            .ok_or_else(|| FrozenPolicyError::NoCheckpoint(place.clone()))?;
+        let folder = checkpoint.join("policy");
+        if !holds_policy(&folder) {
+            return Err(FrozenPolicyError::NothingLearned(checkpoint));
+        }
+        Ok(Self {
+            folder,
+            origin: Some(PolicyOrigin {
+                scenario,
+                source: source_of(&place.join("manifest.json"))?,
+                rounds,
+            }),
+        })
+    }
+}
+
+fn holds_policy(folder: &Path) -> bool {
+    [MANIFEST_FILE, WEIGHTS_FILE]
+        .iter()
+        .all(|file| folder.join(file).is_file())
+}
+
+/// The checkpoint after most rounds, with their number. What is half written has another name.
+fn newest_checkpoint(shelf: &Path) -> Result<Option<(u32, PathBuf)>, FrozenPolicyError> {
+    if !shelf.is_dir() {
+        return Ok(None);
+    }
+    let entries = std::fs::read_dir(shelf).map_err(unreadable(shelf))?;
+    let rounds = entries.filter_map(|entry| {
+        let entry = entry.ok()?;
+        let rounds = entry.file_name().to_str()?.strip_prefix("round-")?.parse().ok()?;
+        Some((rounds, entry.path()))
+    });
+    Ok(rounds.max())
+}
+
+/// The scenario file as the run was given it.
+fn source_of(manifest: &Path) -> Result<Option<PathBuf>, FrozenPolicyError> {
+    #[derive(Deserialize)]
+    struct Source {
+        scenario_path: Option<PathBuf>,
+    }
+    let text = std::fs::read(manifest).map_err(unreadable(manifest))?;
+    let source: Source = serde_json::from_slice(&text).map_err(unreadable(manifest))?;
+    Ok(source.scenario_path)
+}
+
+fn unreadable<E: ToString>(path: &Path) -> impl FnOnce(E) -> FrozenPolicyError {
+    move |error| FrozenPolicyError::Unreadable {
+        path: path.into(),
+        why: error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn save_policy(folder: &Path) {
+        fs::create_dir_all(folder).unwrap();
+        fs::write(folder.join("policy.ron"), "()").unwrap();
+        fs::write(folder.join("policy.safetensors"), "").unwrap();
+    }
+
+    fn run_directory(root: &Path) {
+        fs::write(root.join("resolved.ron"), "()").unwrap();
+        fs::write(
+            root.join("manifest.json"),
+            r#"{"scenario_path": "mine/a.ron", "seed": "1"}"#,
+        )
+        .unwrap();
+    }
+
+    #[test]
+    fn a_run_s_policy_is_the_one_of_its_newest_checkpoint() {
+        let root = tempfile::tempdir().unwrap();
+        run_directory(root.path());
+        for name in ["round-000009", "round-000010", ".round-000011.new"] {
+            save_policy(&root.path().join("checkpoints").join(name).join("policy"));
+        }
+
+        let found = FrozenPolicy::find(root.path()).unwrap();
+
+        assert_eq!(found.folder, root.path().join("checkpoints/round-000010/policy"));
+        let origin = found.origin.unwrap();
+        assert_eq!(origin.rounds, 10);
+        assert_eq!(origin.source, Some("mine/a.ron".into()));
+    }
+
+    #[test]
+    fn a_policy_may_stand_on_its_own() {
+        let root = tempfile::tempdir().unwrap();
+        save_policy(root.path());
+
+        let found = FrozenPolicy::find(root.path()).unwrap();
+
+        assert_eq!((found.folder.as_path(), found.origin), (root.path(), None));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let root = tempfile::tempdir().unwrap();
+        let why = |path: &Path| FrozenPolicy::find(path).unwrap_err().to_string();
+
+        assert!(why(&root.path().join("gone")).starts_with("there is no run "));
+        assert!(why(root.path()).contains("neither a run directory (it has no resolved.ron)"));
+        run_directory(root.path());
+        assert!(why(root.path()).contains("has no checkpoint yet"));
+        fs::create_dir_all(root.path().join("checkpoints/round-000001/policy")).unwrap();
+        assert!(why(root.path()).contains("holds no policy that learns"));
+    }
+}
