@@ -1,5 +1,6 @@
 //! The sinks the engine brings along.
 
+mod append;
 mod console;
 mod jsonl;
 mod records;

@@ -3,14 +3,13 @@
 //! Numbers of rounds and updates lie over the round, those of env steps over the run step. Every number of
 //! `round_finished` and `learner_update` becomes a curve under its key, so that no list of them can grow stale.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
 
+use super::append::AppendFile;
 use super::records::{FILE_VERSION, Record, Scalar};
 use crate::scenario::TensorBoard;
 use crate::telemetry::encoding::Timestamp;
@@ -26,9 +25,9 @@ const HOST: &str = "localhost";
 /// Writes curves for TensorBoard. Live: it never delays the run.
 pub struct TensorBoardSink {
     has_env_curves: bool,
-    file: Option<(PathBuf, File)>,
-    /// Encoded, not yet written.
-    pending: Vec<u8>,
+    file: Option<AppendFile>,
+    /// Events below are encoded already: a write that is tried again does not repeat them.
+    next_seq: u64,
     max_steps: Option<u32>,
     totals: Totals,
     step: Option<StepMean>,
@@ -87,7 +86,7 @@ impl TensorBoardSink {
         Some(Self {
             has_env_curves,
             file: None,
-            pending: Vec::new(),
+            next_seq: 0,
             max_steps: None,
             totals: Totals {
                 germinated: 0,
@@ -99,13 +98,19 @@ impl TensorBoardSink {
         })
     }
 
+    fn add(&mut self, record: &Record) {
+        if let Some(file) = &mut self.file {
+            file.pending.extend(record.framed());
+        }
+    }
+
     fn put(&mut self, at: Timestamp, step: u32, tag: &str, value: f64) {
         let scalar = Scalar {
             tag,
             value: value as f32,
             step: step.into(),
         };
-        self.pending.extend(Record::scalar(seconds(at), &scalar).framed());
+        self.add(&Record::scalar(seconds(at), &scalar));
     }
 
     /// Every number of `data` under `{group}/{key}`; lists and texts are no curves.
@@ -188,14 +193,26 @@ impl TensorBoardSink {
     }
 
     fn write_out(&mut self) -> Result<(), SinkError> {
-        let Some((path, file)) = &mut self.file else {
-            return Ok(());
-        };
-        file.write_all(&self.pending).map_err(|source| SinkError::File {
-            path: path.clone(),
-            source,
-        })?;
-        self.pending.clear();
+        self.file.as_mut().map_or(Ok(()), AppendFile::write_out)
+    }
+
+    fn take(&mut self, event: &Event) -> Result<(), SinkError> {
+        match &event.payload {
+            Payload::RunStarted(run) => self.max_steps = Some(run.max_steps),
+            Payload::EnvStep(row) => self.take_step(event, row),
+            Payload::SeedGerminated(_) => self.totals.germinated += 1,
+            Payload::SeedFossilized(_) => self.totals.fossilized += 1,
+            Payload::SeedPruned(_) => self.totals.pruned += 1,
+            Payload::GovernorRollback(_) => self.totals.rollbacks += 1,
+            Payload::LearnerUpdate(update) => {
+                self.put_all(event.t, event.round.unwrap_or_default(), "policy", update)?;
+            }
+            Payload::RoundFinished(finished) => {
+                self.put_step_means();
+                self.put_round(event, finished)?;
+            }
+            _ => {}
+        }
         Ok(())
     }
 }
@@ -212,32 +229,19 @@ impl Sink for TensorBoardSink {
     fn start(&mut self, run: &RunInfo) -> Result<(), SinkError> {
         let now = Timestamp::now();
         self.file = Some(create_in(&run.directory.join(FOLDER), now)?);
-        self.pending
-            .extend(Record::version(seconds(now), FILE_VERSION).framed());
+        self.add(&Record::version(seconds(now), FILE_VERSION));
         self.write_out()
     }
 
     fn write(&mut self, events: &[Arc<Event>]) -> Result<(), SinkError> {
-        let mut ends_round = false;
         for event in events {
-            let round = event.round.unwrap_or_default();
-            match &event.payload {
-                Payload::RunStarted(run) => self.max_steps = Some(run.max_steps),
-                Payload::EnvStep(row) => self.take_step(event, row),
-                Payload::SeedGerminated(_) => self.totals.germinated += 1,
-                Payload::SeedFossilized(_) => self.totals.fossilized += 1,
-                Payload::SeedPruned(_) => self.totals.pruned += 1,
-                Payload::GovernorRollback(_) => self.totals.rollbacks += 1,
-                Payload::LearnerUpdate(update) => self.put_all(event.t, round, "policy", update)?,
-                Payload::RoundFinished(finished) => {
-                    self.put_step_means();
-                    self.put_round(event, finished)?;
-                    ends_round = true;
-                }
-                _ => {}
+            if event.seq >= self.next_seq {
+                self.take(event)?;
+                self.next_seq = event.seq + 1;
             }
         }
-        if ends_round {
+        let ends_round = |event: &Arc<Event>| matches!(event.payload, Payload::RoundFinished(_));
+        if events.iter().any(ends_round) {
             self.write_out()?;
         }
         Ok(())
@@ -254,7 +258,7 @@ impl Sink for TensorBoardSink {
 }
 
 /// A new file in `folder`: a resumed run adds one to those that are there.
-fn create_in(folder: &Path, now: Timestamp) -> Result<(PathBuf, File), SinkError> {
+fn create_in(folder: &Path, now: Timestamp) -> Result<AppendFile, SinkError> {
     let failed = |path: &Path, source| SinkError::File {
         path: path.to_owned(),
         source,
@@ -264,8 +268,8 @@ fn create_in(folder: &Path, now: Timestamp) -> Result<(PathBuf, File), SinkError
     let mut attempt = 0_u32;
     loop {
         let path = folder.join(format!("events.out.tfevents.{second}.{HOST}.{pid}.{attempt}"));
-        match OpenOptions::new().append(true).create_new(true).open(&path) {
-            Ok(file) => return Ok((path, file)),
+        match AppendFile::create(&path) {
+            Ok(file) => return Ok(file),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => attempt += 1,
             Err(error) => return Err(failed(&path, error)),
         }

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::*;
@@ -16,23 +17,33 @@ fn started(folder: &Path, mode: TensorBoard) -> TensorBoardSink {
 
 /// A round of two envs and two steps, and an update.
 fn events() -> Vec<Arc<Event>> {
+    let numbered = events_of_a_round().into_iter().enumerate();
+    numbered
+        .map(|(seq, mut event)| {
+            event.seq = seq as u64;
+            Arc::new(event)
+        })
+        .collect()
+}
+
+fn events_of_a_round() -> Vec<Event> {
     let mut run = examples::run_started();
     run.max_steps = 2;
     let step = |env, step, accuracy| {
         let mut row = examples::env_step();
         row.val_accuracy = Num(accuracy);
         let context = examples::context_at(env, 3, step);
-        Arc::new(Event::env(context, row))
+        Event::env(context, row)
     };
     vec![
-        Arc::new(Event::run(run)),
+        Event::run(run),
         step(0, 1, 40.0),
         step(1, 1, 50.0),
         step(0, 2, 60.0),
         step(1, 2, 80.0),
-        Arc::new(Event::env(examples::context(), examples::rollback())),
-        Arc::new(Event::round(3, examples::learner_update())),
-        Arc::new(Event::round(3, examples::round_finished())),
+        Event::env(examples::context_at(1, 3, 2), examples::rollback()),
+        Event::round(3, examples::learner_update()),
+        Event::round(3, examples::round_finished()),
     ]
 }
 
@@ -100,6 +111,20 @@ fn each_env_has_its_curves_if_they_are_asked_for() {
 
     let points = points(&only_file(folder.path()));
     assert_eq!(points.get(&("env1/val_accuracy".into(), 7)), Some(&80.0));
+}
+
+#[test]
+fn a_write_that_is_tried_again_repeats_no_point() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sink = started(folder.path(), TensorBoard::Mean);
+    sink.write(&events()).unwrap();
+    let file = only_file(folder.path());
+    let once = std::fs::read(&file).unwrap();
+
+    sink.write(&events()).unwrap();
+    sink.finish(&examples::run_finished()).unwrap();
+
+    assert_eq!(std::fs::read(&file).unwrap(), once);
 }
 
 #[test]
