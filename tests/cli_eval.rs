@@ -17,7 +17,7 @@ const SCENARIO: &str = r#"(
     name: "tiny",
     task: preset("digits_minimal", (batches_per_step: count(2))),
     run: (rounds: 2, n_envs: 2, max_steps: 8),
-    policy: (controller: "actor_critic", preset: "small"),
+    policy: (controller: "actor_critic", preset: "lstm_small"),
     lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_epochs: 1, min_gradient_health: 0.0)),
 )"#;
 
@@ -73,25 +73,24 @@ fn trained_run(root: &Path) {
     fs::write(root.join("manifest.json"), r#"{"run_id": "tiny"}"#).expect("written");
 }
 
-/// The text without numbers: rules and gaps depend on their widths.
+/// The text without what was measured, and without gaps and rules, which depend on its width.
 fn shape(text: &str) -> String {
-    let lines = text.lines().map(|line| {
+    let masked = |line: &str| {
+        let is_difference = line.contains(" - ");
         let words = line.split_whitespace().map(|word| {
             let is_number = word
                 .trim_start_matches(['+', '-'])
                 .starts_with(|c: char| c.is_ascii_digit());
             match word {
                 _ if word.starts_with('─') => "──",
-                _ if is_number && word.contains('.') => "#",
+                _ if is_number && (word.contains('.') || is_difference) => "#",
                 _ => word,
             }
         });
         words.collect::<Vec<_>>().join(" ")
-    });
-    lines
-        .filter(|line| !line.starts_with("policy /"))
-        .collect::<Vec<_>>()
-        .join("\n")
+    };
+    let lines = text.lines().filter(|line| !line.starts_with("policy /"));
+    lines.map(masked).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
