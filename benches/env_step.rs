@@ -91,6 +91,7 @@ fn grow(In((blueprint, seeds)): In<(&'static str, usize)>, mut envs: Query<Growi
             garden.apply(plan, slot, &mut env, false).expect("a seed can be built");
             let mut held = env.slots.0[slot].record.clone();
             if let Some(seed) = &mut held {
+                seed.previous_stage = SeedStage::Blending;
                 seed.stage = SeedStage::Holding;
                 seed.alpha
                     .retarget(1.0, 0, RampShape::new(AlphaCurve::Linear, 1.0))

@@ -191,6 +191,7 @@ pub enum Work {
     EndControllerEpisodes,
     RoundStats,
     TeardownRound,
+    StopIfDiverged,
     MeasureControl,
     FinishRun,
 }
@@ -298,6 +299,7 @@ const ROUND_END: Table = &[
             Work::EndControllerEpisodes,
             Work::RoundStats,
             Work::TeardownRound,
+            Work::StopIfDiverged,
         ],
     ),
     (EngineSet::Checkpoint, &[Work::WriteCheckpoint]),

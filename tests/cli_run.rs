@@ -76,19 +76,21 @@ fn a_run_leaves_one_folder_with_its_whole_record() {
     assert_eq!(end["status"], "completed");
     assert_eq!(end["rounds_done"], 1);
     assert_eq!(end["origins"]["run.rounds"], "--rounds 1");
-    assert_eq!(end["origins"]["policy.controller"], "scenarios/quickstart.ron:20:26");
+    assert_eq!(end["origins"]["policy.controller"], "scenarios/quickstart.ron:24:26");
     let run_id = end["run_id"].as_str().expect("a run id");
     assert_eq!(names(root.path()), [run_id, "latest"]);
     let run = root.path().join("latest");
     assert_eq!(
         names(&run),
         [
+            "checkpoints",
             "events.jsonl",
             "log.txt",
             "manifest.json",
             "resolved.ron",
             "scenario.ron",
-            "status.json"
+            "status.json",
+            "tb"
         ]
     );
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/quickstart.ron");
@@ -252,7 +254,7 @@ fn a_run_whose_record_could_not_be_written_ends_with_5() {
     let mut limited = Command::new("sh");
     limited
         .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args(["-c", "trap '' 25; ulimit -f 16; exec \"$@\"", "sh"])
+        .args(["-c", "trap '' 25; ulimit -f 48; exec \"$@\"", "sh"])
         .arg(env!("CARGO_BIN_EXE_simic-engine"))
         .args([
             "run",
@@ -261,7 +263,9 @@ fn a_run_whose_record_could_not_be_written_ends_with_5() {
             "--envs",
             "4",
             "--steps",
-            "6",
+            "60",
+            "--set",
+            "policy.controller=heuristic",
             "--progress",
             "none",
             "--out",

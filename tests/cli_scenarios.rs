@@ -95,7 +95,7 @@ fn programs_read_lists_explanations_and_verdicts_as_json() {
     assert_eq!(parsed(&["list", "tasks", "--json"])[1]["name"], "digits_impaired");
     assert_eq!(parsed(&["list", "hosts", "--json"])[0]["name"], "cnn");
     assert_eq!(parsed(&["list", "blueprints", "--json"])[0]["selectable"], false);
-    assert_eq!(parsed(&["list", "controllers", "--json"])[0]["name"], "heuristic");
+    assert_eq!(parsed(&["list", "controllers", "--json"])[0]["name"], "actor_critic");
     assert_eq!(parsed(&["explain", "run.rounds", "--json"])["default"], "100");
     assert_eq!(
         parsed(&["validate", "--json", "scenarios/quickstart.ron"])[0]["is_valid"],

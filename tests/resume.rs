@@ -12,14 +12,14 @@ use simic_engine::telemetry::strip_volatile;
 const LEARNED: &str = r#"controller: "actor_critic", preset: "lstm_small""#;
 const RULES: &str = r#"controller: "heuristic""#;
 
-/// A scenario of four short rounds.
-fn write_scenario(folder: &Path, policy: &str) -> PathBuf {
+/// A scenario of short rounds.
+fn write_scenario(folder: &Path, policy: &str, rounds: u32) -> PathBuf {
     let path = folder.join("scenario.ron");
     let text = format!(
         r#"(
             name: "resumed",
             task: preset("digits_minimal", (batches_per_step: count(1))),
-            run: (rounds: 4, n_envs: 2, max_steps: 8, keep_last: 2),
+            run: (rounds: {rounds}, n_envs: 2, max_steps: 8, keep_last: 2),
             policy: ({policy}),
         )"#
     );
@@ -65,14 +65,28 @@ fn succeeds(output: &Output) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Waits until the checkpoint before `round` is there.
-fn wait_for_round(out: &Path, round: u32) -> PathBuf {
+fn wait_until(mut condition: impl FnMut() -> bool) {
     let started = Instant::now();
-    let checkpoint = out.join(format!("latest/checkpoints/round-{round:06}"));
-    while !checkpoint.exists() {
-        assert!(started.elapsed() < Duration::from_secs(120), "round {round} never came");
+    while !condition() {
+        assert!(started.elapsed() < Duration::from_secs(120), "it never came");
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// Name of the newest checkpoint.
+#[cfg(unix)]
+fn newest_checkpoint(run: &Path) -> Option<String> {
+    let entries = std::fs::read_dir(run.join("checkpoints")).expect("the run has checkpoints");
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.starts_with("round-") && !name.contains('.'))
+        .max()
+}
+
+/// Waits until the checkpoint before `round` is there.
+fn wait_for_round(out: &Path, round: u32) -> PathBuf {
+    let checkpoint = out.join(format!("latest/checkpoints/round-{round:06}"));
+    wait_until(|| checkpoint.exists());
     out.join("latest").canonicalize().expect("latest points at the run")
 }
 
@@ -106,7 +120,7 @@ fn sequence_numbers(run: &Path) -> Vec<u64> {
 
 fn killed_twice_equals_left_alone(policy: &str, files: usize) {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let scenario = write_scenario(folder.path(), policy);
+    let scenario = write_scenario(folder.path(), policy, 4);
     let alone = folder.path().join("alone");
     let status = begin(&scenario, &alone).wait().expect("the run ends");
     assert!(status.success());
@@ -153,7 +167,7 @@ fn signal(child: &Child, name: &str) {
 #[test]
 fn a_signal_stops_a_run_cleanly_and_it_can_be_resumed() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let scenario = write_scenario(folder.path(), RULES);
+    let scenario = write_scenario(folder.path(), RULES, 100);
     let out = folder.path().join("stopped");
 
     let mut child = begin(&scenario, &out);
@@ -161,8 +175,9 @@ fn a_signal_stops_a_run_cleanly_and_it_can_be_resumed() {
     signal(&child, "INT");
     assert_eq!(child.wait().expect("the run ends").code(), Some(130));
     let interrupted = support::lines(&run);
+    let reached = newest_checkpoint(&run);
     let mut child = begin_resumed(&run);
-    wait_for_round(&out, 2);
+    wait_until(|| newest_checkpoint(&run) > reached);
     signal(&child, "TERM");
     assert_eq!(child.wait().expect("the run ends").code(), Some(143));
     succeeds(&resume(&run, &[]));
@@ -177,7 +192,7 @@ fn a_signal_stops_a_run_cleanly_and_it_can_be_resumed() {
 #[test]
 fn a_finished_run_has_nothing_left_to_do_but_may_be_given_more_rounds() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let scenario = write_scenario(folder.path(), RULES);
+    let scenario = write_scenario(folder.path(), RULES, 4);
     let alone = folder.path().join("alone");
     begin(&scenario, &alone).wait().expect("the run ends");
     let run = alone.join("latest").canonicalize().expect("latest points at the run");
@@ -199,7 +214,7 @@ fn a_finished_run_has_nothing_left_to_do_but_may_be_given_more_rounds() {
 #[test]
 fn a_run_goes_on_only_as_what_it_was() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let scenario = write_scenario(folder.path(), RULES);
+    let scenario = write_scenario(folder.path(), RULES, 4);
     let out = folder.path().join("alone");
     begin(&scenario, &out).wait().expect("the run ends");
     let run = out.join("latest").canonicalize().expect("latest points at the run");

@@ -3,7 +3,7 @@
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
@@ -11,12 +11,43 @@ use serde_json::Value;
 use simic_engine::env::{HostModel, SeedOptimizers};
 use simic_engine::host::Host;
 use simic_engine::prelude::*;
-use simic_engine::run::{ExtensionError, NO_EXTENSION, RunFolder};
-use simic_engine::scenario::TelemetryLevel;
+use simic_engine::run::{Extension, ExtensionError, NO_EXTENSION, RunFolder, RunPlan, run};
+use simic_engine::scenario::{Catalog, Input, TelemetryLevel};
 use simic_engine::telemetry::strip_volatile;
 use simic_engine::torch::{HostSyncCounter, read_f32};
 
-use support::{lines, play, scenario};
+use support::lines;
+
+/// A few batches of digits a step under a controller that orders whatever is legal.
+fn scenario(name: &str, rounds: u32, n_envs: usize, max_steps: u32) -> String {
+    format!(
+        r#"(
+            name: "{name}",
+            task: preset("digits_minimal", (batches_per_step: count(2))),
+            run: (rounds: {rounds}, n_envs: {n_envs}, max_steps: {max_steps}),
+            policy: (controller: "random"),
+            lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_epochs: 1, min_gradient_health: 0.0)),
+        )"#
+    )
+}
+
+/// Plays a scenario text into `out` and returns its run directory.
+fn play(text: &str, out: &Path, level: TelemetryLevel, extend: Extension) -> PathBuf {
+    let input = Input {
+        label: "test",
+        text,
+        overrides: &[],
+    };
+    let loaded =
+        simic_engine::scenario::load(&input, &Catalog::default()).unwrap_or_else(|problems| panic!("{problems}"));
+    let mut plan = RunPlan::new(loaded, text);
+    plan.scenario.telemetry.level = level;
+    plan.out = Some(out.into());
+    plan.extend = extend;
+    let report = run(&plan).expect("the plan is sound");
+    assert!(report.failure.is_none(), "{:?}", report.failure);
+    report.record.expect("the run was recorded").directory
+}
 
 const NOTES: &str = "parameters.txt";
 

@@ -92,11 +92,17 @@ impl Plugin for LearnerPlugin {
         )
         .add_systems(
             RoundEnd,
-            update_policy
-                .pipe(record_failure)
-                .in_set(Work::UpdatePolicy)
-                .run_if(learns)
-                .run_if(round_is_complete),
+            (
+                update_policy
+                    .pipe(record_failure)
+                    .in_set(Work::UpdatePolicy)
+                    .run_if(learns)
+                    .run_if(round_is_complete),
+                stop_if_diverged
+                    .pipe(record_failure)
+                    .in_set(Work::StopIfDiverged)
+                    .run_if(learns),
+            ),
         );
     }
 }
@@ -486,10 +492,6 @@ fn update_policy(mut last: ResMut<LastUpdate>, mut school: School) -> Result<(),
         policy.normaliser_mut().commit(rows.chunks_exact(width))?;
         policy.set_updates(record.updates);
         buffer.clear()?;
-        if learner.has_diverged() {
-            let failures = record.consecutive_failures;
-            return Err(PolicyDiverged { failures }.into());
-        }
         Ok(record)
     };
     match update(policy) {
@@ -499,4 +501,14 @@ fn update_policy(mut last: ResMut<LastUpdate>, mut school: School) -> Result<(),
         }
         Err(failure) => Err(school.error("policy update", failure)),
     }
+}
+
+/// After the round's records: they show what went wrong.
+fn stop_if_diverged(mut school: School) -> Result<(), EngineError> {
+    let learner = school.policy.learner.get();
+    if !learner.has_diverged() {
+        return Ok(());
+    }
+    let failures = learner.counters().consecutive_failures;
+    Err(school.error("policy update", PolicyDiverged { failures }))
 }

@@ -31,11 +31,20 @@ pub struct CheckpointPlugin;
 impl Plugin for CheckpointPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<Keeper>()
-            .add_systems(Startup, restore.pipe(record_failure).in_set(Work::Restore))
+            .add_systems(
+                Startup,
+                restore
+                    .pipe(record_failure)
+                    .in_set(Work::Restore)
+                    .run_if(resource_exists::<RoundHistory>),
+            )
             .add_systems(Startup, write_checkpoint.in_set(Work::WriteCheckpoint).run_if(begins))
             .add_systems(
                 RoundEnd,
-                write_checkpoint.in_set(Work::WriteCheckpoint).run_if(round_is_complete),
+                write_checkpoint
+                    .in_set(Work::WriteCheckpoint)
+                    .run_if(round_is_complete)
+                    .run_if(resource_exists::<RunFolder>),
             );
     }
 }
@@ -57,8 +66,8 @@ impl Keeper {
 }
 
 /// A run that is resumed has its checkpoint already.
-fn begins(request: Res<RunRequest>) -> bool {
-    request.resume.is_none()
+fn begins(request: Option<Res<RunRequest>>) -> bool {
+    request.is_some_and(|request| request.resume.is_none())
 }
 
 /// All that lasts from round to round.
@@ -102,8 +111,10 @@ impl Lasting<'_> {
 const POLICY_FOLDER: &str = "policy";
 
 /// Puts a resumed run where its checkpoint was: nothing on disk changes before that has worked.
-fn restore(request: Res<RunRequest>, mut lasting: Lasting) -> Result<(), EngineError> {
-    let Some(point) = &request.resume else { return Ok(()) };
+fn restore(request: Option<Res<RunRequest>>, mut lasting: Lasting) -> Result<(), EngineError> {
+    let Some(point) = request.as_ref().and_then(|request| request.resume.as_ref()) else {
+        return Ok(());
+    };
     lasting.load(&point.checkpoint).map_err(|failure| EngineError {
         phase: "resume",
         position: Position::default(),

@@ -2,6 +2,7 @@
 //! its record is cut back to its newest checkpoint and continued in place.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -166,9 +167,10 @@ struct Differences {
 }
 
 impl Differences {
-    fn compare<T: std::fmt::Debug, U: std::fmt::Debug>(&mut self, path: &str, saved: &T, running: &U)
+    fn compare<T, U>(&mut self, path: &str, saved: &T, running: &U)
     where
-        T: PartialEq<U>,
+        T: PartialEq<U> + fmt::Debug,
+        U: fmt::Debug,
     {
         if saved != running {
             self.add(path, format!("the run began with {saved:?}, now {running:?}"));

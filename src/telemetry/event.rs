@@ -26,6 +26,7 @@ macro_rules! payloads {
     ($($variant:ident => $kind:literal),+ $(,)?) => {
         /// What happened. The variants are the whole catalogue: there is no free-form event.
         #[derive(Clone, Debug, PartialEq)]
+        #[expect(clippy::large_enum_variant, reason = "the large one comes once a round")]
         pub enum Payload { $($variant($variant)),+ }
 
         impl Payload {

@@ -48,7 +48,7 @@ fn watched(policy: &str) -> App {
         app.init_resource::<Host>()
             .add_systems(
                 TrainBatch,
-                note_gradients.after(Work::ForwardBackward).before(Work::Optimize),
+                note_gradients.after(Work::ForwardBackward).before(Work::InjectFaults),
             )
             .add_systems(StepEnd, note_step.after(Work::EmitStep));
     })
@@ -93,6 +93,7 @@ fn a_blending_seed_at_alpha_0_changes_neither_logits_nor_host() {
     let blend = |mut envs: Query<&mut SeedSlots>, clock: Res<RunClock>| {
         let mut slots = envs.single_mut().expect("one env");
         if let (5.., Some(seed)) = (clock.step(), &mut slots.0[0].record) {
+            seed.previous_stage = SeedStage::Training;
             seed.stage = SeedStage::Blending;
         }
     };

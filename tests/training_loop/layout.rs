@@ -64,7 +64,9 @@ fn train(task: &str, blueprint: &str) -> Layouts {
         let look_at_features = look_at_features
             .after(Work::FetchTrainBatch)
             .before(Work::ForwardBackward);
-        let look_at_gradients = look_at_gradients.after(Work::ForwardBackward).before(Work::Optimize);
+        let look_at_gradients = look_at_gradients
+            .after(Work::ForwardBackward)
+            .before(Work::InjectFaults);
         app.init_resource::<Layouts>()
             .add_systems(TrainBatch, (look_at_features, look_at_gradients).run_if(is_last_step));
     }))

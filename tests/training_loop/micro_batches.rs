@@ -67,7 +67,7 @@ fn train(parts: usize) -> Trained {
             )
             .add_systems(
                 TrainBatch,
-                note_gradients.after(Work::ForwardBackward).before(Work::Optimize),
+                note_gradients.after(Work::ForwardBackward).before(Work::InjectFaults),
             )
             .add_systems(StepEnd, note_params.after(Work::EmitStep));
     }))

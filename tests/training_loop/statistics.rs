@@ -43,7 +43,7 @@ fn of_24_batches_the_statistics_of_batch_20_are_reported_before_clipping() {
     let is_last_step = |clock: Res<RunClock>| clock.is_last_step();
 
     let notes: Notes = play(app(&scenario(task, 1, 3, &policy), move |app: &mut App| {
-        let note_gradients = note_gradients.after(Work::ForwardBackward).before(Work::Optimize);
+        let note_gradients = note_gradients.after(Work::ForwardBackward).before(Work::InjectFaults);
         app.init_resource::<Notes>()
             .add_systems(TrainBatch, note_gradients.run_if(is_last_step))
             .add_systems(StepEnd, note_report.after(Work::EmitStep));

@@ -10,6 +10,7 @@ fn started(folder: &Path, mode: TensorBoard) -> TensorBoardSink {
     sink.start(&RunInfo {
         run_id: "test".into(),
         directory: folder.into(),
+        earlier: None,
     })
     .unwrap();
     sink
