@@ -23,12 +23,13 @@ pub fn plan(text: &str) -> RunPlan {
     plan
 }
 
-/// A scenario as most tests need it: `task` and `policy` as written in a file, envs and steps of the only round.
+/// A scenario as most tests need it: `task` and `policy` as written in a file, envs and steps of the only round. Paid by
+/// the loss, so that a test may change a seed behind the engine's back.
 pub fn scenario(task: &str, n_envs: usize, max_steps: u32, policy: &str) -> String {
     format!(
         r#"(
             name: "test", task: {task}, policy: {policy},
-            run: (rounds: 1, n_envs: {n_envs}, max_steps: {max_steps}),
+            run: (rounds: 1, n_envs: {n_envs}, max_steps: {max_steps}), reward: loss(()),
         )"#
     )
 }
