@@ -51,12 +51,13 @@ fn kinds(events: &[Value], kind: &str) -> usize {
 
 #[test]
 fn events_do_not_depend_on_threads_or_on_the_moment() {
+    let set = ["policy.controller=heuristic"];
     let folder = tempfile::tempdir().expect("a temporary folder");
 
-    let one = events(&play(&folder.path().join("one"), 1, 42, &[]));
-    let two = events(&play(&folder.path().join("two"), 2, 42, &[]));
-    let again = events(&play(&folder.path().join("again"), 2, 42, &[]));
-    let other = events(&play(&folder.path().join("other"), 2, 43, &[]));
+    let one = events(&play(&folder.path().join("one"), 1, 42, &set));
+    let two = events(&play(&folder.path().join("two"), 2, 42, &set));
+    let again = events(&play(&folder.path().join("again"), 2, 42, &set));
+    let other = events(&play(&folder.path().join("other"), 2, 43, &set));
 
     assert_eq!(one, two);
     assert_eq!(two, again);
