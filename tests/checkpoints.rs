@@ -7,23 +7,26 @@ use std::path::Path;
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 use serde_json::Value;
+use simic_engine::controller::{ActiveController, ParamGroup, TrainablePolicy};
 use simic_engine::health::{EngineError, Failure, Position, RunHealth};
 use simic_engine::learner::PolicyDiverged;
 use simic_engine::prelude::*;
-use simic_engine::reward::{RewardBreakdown, StepReward, Term};
 use simic_engine::run::{
     CheckpointName, CheckpointShelf, Extension, ExtensionError, Progress, RunPlan, RunReport, StopRequest, StopSignal,
     run,
 };
 use simic_engine::scenario::{self, Catalog, Input};
+use tch::{Device, Kind, Tensor};
 
-/// Learns; its rounds are far fewer than a checkpoint takes.
+/// Learns; its rounds are far fewer than a checkpoint takes, and none is the best of a run with faults, though this one
+/// ends before the fault comes.
 const SCENARIO: &str = r#"(
     name: "kept",
     task: preset("digits_minimal", (batches_per_step: count(1))),
     run: (rounds: 5, n_envs: 2, max_steps: 4, checkpoint_every: 100),
     policy: (controller: "actor_critic", preset: "lstm_small"),
     learner: (max_consecutive_failures: 2),
+    faults: [(env: 0, round: 4, step: 4, fault: nan_grad)],
 )"#;
 
 fn play(out: &Path, extend: Extension) -> RunReport {
@@ -59,22 +62,19 @@ fn told(report: &RunReport) -> Vec<(u64, String)> {
         .collect()
 }
 
-/// From the third round on every reward is no number: no update succeeds.
-fn spoil_rewards(app: &mut App) -> Result<(), ExtensionError> {
-    fn spoil(clock: Res<RunClock>, mut rewards: Query<&mut StepReward>) {
-        for mut reward in &mut rewards {
-            if clock.round() >= 2 && reward.0.is_some() {
-                let mut breakdown = RewardBreakdown::default();
-                breakdown.pay(Term::Pbrs, f64::NAN);
-                reward.0 = Some(breakdown);
+/// From the third round on the policy is another one than that which acted: no update may touch it.
+fn swap_policies(app: &mut App) -> Result<(), ExtensionError> {
+    fn swap(clock: Res<RunClock>, mut controller: ResMut<ActiveController>) {
+        let policy = controller.0.get().learned().expect("the policy learns");
+        for param in policy.params() {
+            if clock.round() >= 2 && param.group == ParamGroup::ActorHeads {
+                let offset = Tensor::linspace(-3.0, 3.0, param.tensor.numel() as i64, (Kind::Float, Device::Cpu));
+                let mut tensor = param.tensor;
+                let _ = tch::no_grad(|| tensor.g_add_(&offset.view_as(&tensor)));
             }
         }
     }
-    let place = spoil
-        .in_set(EngineSet::Record)
-        .after(EngineSet::Reward)
-        .before(Work::StoreOutcomes);
-    app.add_systems(Act, place);
+    app.add_systems(RoundEnd, swap.in_set(EngineSet::PpoUpdate).before(Work::UpdatePolicy));
     Ok(())
 }
 
@@ -83,16 +83,16 @@ fn spoil_rewards(app: &mut App) -> Result<(), ExtensionError> {
 fn a_policy_that_diverges_is_kept_as_it_last_was_good() {
     let folder = tempfile::tempdir().expect("a temporary folder");
 
-    let report = play(folder.path(), spoil_rewards);
+    let report = play(folder.path(), swap_policies);
 
     let failure = report.failure.as_ref().expect("the run fails");
     let diverged = failure.failure.cause::<PolicyDiverged>();
-    assert_eq!(diverged, Some(&PolicyDiverged { failures: 2 }));
+    assert_eq!(diverged, Some(&PolicyDiverged { failures: 2 }), "{failure}");
     assert_eq!(newest(&report).next_round, 4, "the round of the second failure is over");
     assert_eq!(told(&report).last(), Some(&(4, "emergency".to_owned())));
     let policy = directory(&report).join("checkpoints/round-000004/policy/policy.safetensors");
-    let weights = tch::Tensor::read_safetensors(policy).expect("the policy can be read");
-    let is_finite = |tensor: &tch::Tensor| bool::try_from(tensor.isfinite().all()).expect("one flag");
+    let weights = Tensor::read_safetensors(policy).expect("the policy can be read");
+    let is_finite = |tensor: &Tensor| bool::try_from(tensor.isfinite().all()).expect("one flag");
     assert!(weights.iter().all(|(_, tensor)| is_finite(tensor)));
 }
 
