@@ -121,7 +121,7 @@ pub enum EngineSet {
     PpoUpdate,
     /// Statistics and telemetry.
     Record,
-    /// What lasts from round to round, on disk.
+    /// What lasts from round to round, on disk; then whether there is a next round.
     Checkpoint,
 }
 
@@ -163,6 +163,7 @@ pub enum Work {
     GovernorCheck,
     GovernorRollback,
     CreditRollbacks,
+    CloseAccounts,
     GovernorSnapshot,
     ReportRollbacks,
     Attribute,
@@ -255,6 +256,7 @@ const ASSESS: Table = &[
             Work::GovernorCheck,
             Work::GovernorRollback,
             Work::CreditRollbacks,
+            Work::CloseAccounts,
             Work::GovernorSnapshot,
             Work::ReportRollbacks,
         ],
@@ -299,12 +301,14 @@ const ROUND_END: Table = &[
             Work::EndControllerEpisodes,
             Work::RoundStats,
             Work::TeardownRound,
-            Work::StopIfDiverged,
         ],
     ),
-    (EngineSet::Checkpoint, &[Work::WriteCheckpoint]),
+    (EngineSet::Checkpoint, &[Work::WriteCheckpoint, Work::StopIfDiverged]),
 ];
-const SHUTDOWN: Table = &[(EngineSet::Prepare, &[Work::MeasureControl, Work::FinishRun])];
+const SHUTDOWN: Table = &[
+    (EngineSet::Checkpoint, &[Work::WriteCheckpoint]),
+    (EngineSet::Prepare, &[Work::MeasureControl, Work::FinishRun]),
+];
 
 /// Lays out the schedules; every other plugin of the engine needs it.
 pub struct SchedulePlugin;

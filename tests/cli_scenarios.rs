@@ -56,7 +56,16 @@ fn the_scenario_of_the_readme_is_valid() {
 
 #[test]
 fn list_shows_what_the_build_knows() {
-    let lists = ["tasks", "hosts", "blueprints", "controllers"];
+    let lists = [
+        "tasks",
+        "hosts",
+        "blueprints",
+        "rewards",
+        "controllers",
+        "presets",
+        "events",
+        "plugins",
+    ];
     insta::assert_snapshot!(lists.map(|what| stdout(&["list", what])).join("\n"));
 }
 

@@ -33,6 +33,8 @@ macro_rules! variants {
 
 mod reward;
 
+pub use reward::reward_forms;
+
 const fn integer(min: i128, max: i128) -> Kind {
     Kind::Integer(min..=max)
 }

@@ -32,6 +32,7 @@ pub use catalog::{BlueprintEntry, Catalog, Entry};
 pub use derived::{ImageShape, PartSizes};
 pub use explain::{ExplainedField, Explanation, Member, UnknownField, explain, field_paths};
 pub use faults::*;
+pub use fields::reward_forms;
 pub use governor::*;
 pub use layers::Override;
 pub use learner::*;

@@ -339,7 +339,7 @@ fn episode_rewards() -> EpisodeRewards {
     }
 }
 
-fn germinated() -> SeedGerminated {
+pub fn germinated() -> SeedGerminated {
     SeedGerminated {
         blueprint: "norm".into(),
         params: 266,

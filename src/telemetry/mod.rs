@@ -28,7 +28,7 @@ use crate::scenario::TelemetryConfig;
 
 pub use encoding::{ActionId, BigInteger, Num, Timestamp};
 pub use env_status::{EnvStatus, EnvStatusTracker};
-pub use event::{EnvContext, Event, Payload, Severity, level_of, severity_of};
+pub use event::{EnvContext, Event, EventKind, Payload, Severity, severity_of};
 pub use health::{SinkHealth, TelemetryHealth};
 pub use hub::{FlushCost, RunEnd, ShutdownReport, TelemetryHub};
 pub use live::{CommittedSeed, Contribution, EpisodeResult, LiveState, RoundResult, StepProgress};
