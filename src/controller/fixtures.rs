@@ -224,6 +224,8 @@ impl Ground {
             seed: 42,
             group: 0,
             rows: 8,
+            envs: &[0, 1, 2, 3, 4, 5, 6, 7],
+            rounds: &(0..1),
             device: Device::Cpu,
             nets: &self.nets,
             features: &self.features,

@@ -1,6 +1,7 @@
 //! Controllers by name.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 
 use bevy_ecs::resource::Resource;
@@ -10,7 +11,7 @@ use super::choices::Choices;
 use super::error::PolicyError;
 use super::{
     ActorCriticController, Controller, HeuristicController, NetRegistry, ObservationFeatures, ObservationSchema,
-    RandomController, ScheduleController, WaitController,
+    RandomController, ReplayController, ScheduleController, WaitController,
 };
 use crate::scenario::{LearnerConfig, LifecycleConfig, PolicyConfig};
 use crate::seed::SlotId;
@@ -35,6 +36,10 @@ pub struct BuildContext<'a> {
     pub group: u64,
     /// Envs of the policy group.
     pub rows: usize,
+    /// Those of them that are played, by their index in the run.
+    pub envs: &'a [usize],
+    /// That are played, from 0.
+    pub rounds: &'a Range<u32>,
     /// Where a network's tensors live.
     pub device: Device,
     /// Networks that `policy.net` may name.
@@ -110,7 +115,7 @@ pub struct ControllerRegistry {
 impl Default for ControllerRegistry {
     /// With the built-in controllers.
     fn default() -> Self {
-        let builtin: [(&str, &str, ControllerFactory); 5] = [
+        let builtin: [(&str, &str, ControllerFactory); 6] = [
             (
                 "actor_critic",
                 "a recurrent network, trained while the run goes on",
@@ -123,6 +128,9 @@ impl Default for ControllerRegistry {
             ),
             ("random", "a uniformly random legal command per step", |context| {
                 Ok(Box::new(RandomController::new(context.seed, context.group)))
+            }),
+            ("replay", "the decisions of the recorded run policy.replay", |context| {
+                Ok(Box::new(ReplayController::new(context)?))
             }),
             ("schedule", "the commands listed in policy.schedule", |context| {
                 Ok(Box::new(ScheduleController::new(context)?))
@@ -235,7 +243,7 @@ mod tests {
         let error = ControllerRegistry::default().build(&ground.context()).err().unwrap();
         assert_eq!(
             error.to_string(),
-            "no controller is called `oracle`; there are: actor_critic, heuristic, random, schedule, wait"
+            "no controller is called `oracle`; there are: actor_critic, heuristic, random, replay, schedule, wait"
         );
     }
 }

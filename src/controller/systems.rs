@@ -157,6 +157,8 @@ fn build_controller(
         seed: scenario.run.seed,
         group: 0,
         rows: scenario.run.n_envs,
+        envs: &experiment.envs,
+        rounds: &experiment.rounds,
         device: devices.of_env(0),
         nets: &nets,
         features: &features,

@@ -306,6 +306,10 @@ const POLICY: &[Field] = fields! {
         entries: Kind::List(&Kind::Record(SCHEDULE_ENTRY)) => "Commands at given steps, in the order of their steps.";
         wait_on_illegal: Kind::Bool => "Wait instead of failing when an entry is illegal at its step.";
     }) => "The list that the `schedule` controller plays.";
+    replay: Kind::Record(fields! {
+        run: Kind::Optional(&Kind::Text(Names::Free)) => "Folder of the recorded run, relative to this file.";
+        wait_on_illegal: Kind::Bool => "Wait instead of failing when a recorded command is illegal now.";
+    }) => "The decisions that the `replay` controller repeats, env by env, round by round, step by step.";
     tracker: Kind::Record(fields! {
         plateau_threshold_pct: NOT_NEGATIVE => "A step that gains fewer percentage points extends the plateau.";
         history_window: at_least(5) => "Steps remembered.";

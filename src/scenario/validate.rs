@@ -332,6 +332,12 @@ fn check_controller(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog, fin
             findings.help("as a placebo it needs lifecycle.allow_parameterless_seeds: true");
         }
     }
+    if policy.controller == "replay" && policy.replay.run.is_none() {
+        findings.error(
+            ["policy.replay.run", "policy.replay", "policy.controller"],
+            "the replay controller needs the folder of a recorded run in policy.replay.run".into(),
+        );
+    }
     let schedule = &policy.schedule;
     match (&schedule.builtin, schedule.entries.is_empty()) {
         (Some(_), false) => findings.error(
