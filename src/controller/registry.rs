@@ -11,9 +11,9 @@ use super::choices::Choices;
 use super::error::PolicyError;
 use super::{
     ActorCriticController, Controller, HeuristicController, NetRegistry, ObservationFeatures, ObservationSchema,
-    RandomController, ReplayController, ScheduleController, WaitController,
+    RandomController, ReplayController, ScheduleController, StaticController, WaitController,
 };
-use crate::scenario::{LearnerConfig, LifecycleConfig, PolicyConfig};
+use crate::scenario::{InitialTopology, LearnerConfig, LifecycleConfig, PolicyConfig};
 use crate::seed::SlotId;
 
 /// What a controller may be built from.
@@ -22,6 +22,8 @@ pub struct BuildContext<'a> {
     pub policy: &'a PolicyConfig,
     pub lifecycle: &'a LifecycleConfig,
     pub learner: &'a LearnerConfig,
+    /// What every episode starts with.
+    pub initial_topology: &'a InitialTopology,
     /// In the policy's slot order.
     pub slots: &'a [SlotId],
     /// Blueprint names by index.
@@ -115,7 +117,7 @@ pub struct ControllerRegistry {
 impl Default for ControllerRegistry {
     /// With the built-in controllers.
     fn default() -> Self {
-        let builtin: [(&str, &str, ControllerFactory); 6] = [
+        let builtin: [(&str, &str, ControllerFactory); 7] = [
             (
                 "actor_critic",
                 "a recurrent network, trained while the run goes on",
@@ -136,10 +138,13 @@ impl Default for ControllerRegistry {
                 Ok(Box::new(ScheduleController::new(context)?))
             }),
             (
-                "wait",
-                "never does anything: the host alone, or a fixed topology",
-                |_| Ok(Box::new(WaitController)),
+                "static",
+                "never does anything: the seeds of initial_topology, committed from the first step",
+                |context| Ok(Box::new(StaticController::new(context)?)),
             ),
+            ("wait", "never does anything: the host alone", |_| {
+                Ok(Box::new(WaitController))
+            }),
         ];
         let registered = |(name, summary, build): (&str, &str, ControllerFactory)| {
             let summary = summary.to_owned();
@@ -243,7 +248,7 @@ mod tests {
         let error = ControllerRegistry::default().build(&ground.context()).err().unwrap();
         assert_eq!(
             error.to_string(),
-            "no controller is called `oracle`; there are: actor_critic, heuristic, random, replay, schedule, wait"
+            "no controller is called `oracle`; there are: actor_critic, heuristic, random, replay, schedule, static, wait"
         );
     }
 }

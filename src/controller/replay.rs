@@ -53,7 +53,11 @@ impl ReplayController {
             if rest > 0 {
                 problems.push(format!("and {rest} more"));
             }
-            let why = format!("{} cannot be replayed here:\n  {}", folder.display(), problems.join("\n  "));
+            let why = format!(
+                "{} cannot be replayed here:\n  {}",
+                folder.display(),
+                problems.join("\n  ")
+            );
             return Err(PolicyError::config(PATH, why));
         }
         Ok(Self {
@@ -87,10 +91,7 @@ impl Controller for ReplayController {
 }
 
 /// All recorded decisions, and what of them this host cannot follow.
-fn commands(
-    recording: &Recording,
-    context: &BuildContext,
-) -> (BTreeMap<Moment, LifecycleCommand>, BTreeSet<String>) {
+fn commands(recording: &Recording, context: &BuildContext) -> (BTreeMap<Moment, LifecycleCommand>, BTreeSet<String>) {
     let (mut commands, mut foreign) = (BTreeMap::new(), BTreeSet::new());
     for event in &recording.events {
         let (Payload::Decision(decision), Some(round), Some(env), Some(step)) =
@@ -189,11 +190,7 @@ fn complete_rounds(recording: &Recording) -> u32 {
 }
 
 /// The first step to be played of which no decision was recorded, though its env took part in it.
-fn gap(
-    recording: &Recording,
-    commands: &BTreeMap<Moment, LifecycleCommand>,
-    context: &BuildContext,
-) -> Option<String> {
+fn gap(recording: &Recording, commands: &BTreeMap<Moment, LifecycleCommand>, context: &BuildContext) -> Option<String> {
     if commands.is_empty() {
         return Some("it recorded no decisions; they are recorded from telemetry.level full on".into());
     }
@@ -209,7 +206,9 @@ fn gap(
     recording
         .episodes()
         .filter(is_played)
-        .flat_map(|((round, env), episode)| (1..=episode.length.min(context.max_steps)).map(move |step| (round, env, step)))
+        .flat_map(|((round, env), episode)| {
+            (1..=episode.length.min(context.max_steps)).map(move |step| (round, env, step))
+        })
         .find(|moment| !commands.contains_key(moment) && !rollbacks.contains(moment))
         .map(|(round, env, step)| {
             format!(

@@ -120,7 +120,9 @@ impl CommandList {
             Some(why) if self.wait_on_illegal => {
                 if !std::mem::replace(&mut self.has_waited, true) {
                     let list = self.name;
-                    tracing::warn!("{at}: the {list} orders {op}, which is not legal: {why}; waits instead, here and wherever else");
+                    tracing::warn!(
+                        "{at}: the {list} orders {op}, which is not legal: {why}; waits instead, here and wherever else"
+                    );
                 }
                 let reason = format!("{verb} {op} is not legal: {why}");
                 Ok(Decision::new(LifecycleCommand::Wait, masks, reason))

@@ -150,6 +150,7 @@ fn build_controller(
         policy: &scenario.policy,
         lifecycle: &scenario.lifecycle,
         learner: &scenario.learner,
+        initial_topology: &scenario.initial_topology,
         slots: &slots,
         blueprints: &names,
         selectable,
