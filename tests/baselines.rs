@@ -177,10 +177,11 @@ fn a_recorded_command_that_is_illegal_now_ends_the_run_or_becomes_a_wait() {
     assert_eq!(warnings, 1, "told once");
 }
 
-/// Grows two seeds with certainty and commits what is held.
-const GROWN: [&str; 2] = [
-    "policy=(controller: \"schedule\", schedule: (builtin: \"grow_one_seed\", wait_on_illegal: true))",
-    "lifecycle=(auto_forward: (g1: false, g2: false, g3: false), gates: (mode: permissive, min_contribution: -100.0))",
+/// Grows one seed and commits it at step 18.
+const GROWN: [&str; 3] = [
+    "policy.controller=schedule",
+    "policy.schedule.builtin=grow_one_seed",
+    "policy.schedule.wait_on_illegal=true",
 ];
 
 #[test]

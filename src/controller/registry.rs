@@ -222,7 +222,8 @@ mod tests {
         let registry = ControllerRegistry::default();
         let mut ground = Ground::default();
         ground.policy.schedule.builtin = Some("germinate_first_slot".into());
-        for name in ["actor_critic", "heuristic", "random", "schedule", "wait"] {
+        ground.initial_topology = InitialTopology::Seeds(Vec::new());
+        for name in ["actor_critic", "heuristic", "random", "schedule", "static", "wait"] {
             ground.policy.controller = name.into();
             assert_eq!(registry.build(&ground.context()).unwrap().name(), name);
         }
