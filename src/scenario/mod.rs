@@ -25,6 +25,7 @@ mod sections;
 mod task;
 #[cfg(test)]
 mod tests;
+mod topology;
 mod tree;
 mod validate;
 
@@ -44,6 +45,7 @@ pub use resolve::{UnknownTask, resolved_ron};
 pub use reward::*;
 pub use sections::*;
 pub use task::*;
+pub use topology::*;
 
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +62,8 @@ pub struct Scenario {
     pub run: RunConfig,
     pub training: TrainingConfig,
     pub lifecycle: LifecycleConfig,
+    /// What every episode starts with beside the host.
+    pub initial_topology: InitialTopology,
     pub governor: GovernorConfig,
     pub attribution: AttributionConfig,
     pub policy: PolicyConfig,
