@@ -5,6 +5,7 @@
 //! [`ControllerRegistry`].
 
 mod action;
+mod action_space;
 mod choices;
 mod error;
 mod execute;
@@ -27,6 +28,7 @@ mod trainable;
 mod wait;
 
 pub use action::*;
+pub use action_space::*;
 pub use choices::*;
 pub use error::*;
 pub use heuristic::*;

@@ -9,8 +9,8 @@ use tch::Device;
 use super::choices::Choices;
 use super::error::PolicyError;
 use super::{
-    ActorCriticController, Controller, HeuristicController, NetRegistry, ObservationFeatures, ObservationSchema,
-    RandomController, ScheduleController, WaitController,
+    ActorCriticController, AllowedActions, Controller, HeuristicController, NetRegistry, ObservationFeatures,
+    ObservationSchema, RandomController, ScheduleController, WaitController,
 };
 use crate::scenario::{LearnerConfig, LifecycleConfig, PolicyConfig};
 use crate::seed::SlotId;
@@ -50,6 +50,14 @@ impl BuildContext<'_> {
     pub fn schema(&self) -> ObservationSchema {
         let decay = self.policy.obs.freshness_decay;
         ObservationSchema::new(self.slots, self.max_steps, decay, self.features)
+    }
+
+    /// What the scenario leaves of the action space.
+    ///
+    /// # Errors
+    /// It leaves nothing of a head, or names an unknown member.
+    pub fn allowed_actions(&self) -> Result<AllowedActions, PolicyError> {
+        AllowedActions::new(&self.policy.masks.action_space, self.blueprints)
     }
 
     /// Index of a selectable blueprint.
