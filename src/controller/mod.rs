@@ -5,6 +5,7 @@
 //! [`ControllerRegistry`].
 
 mod action;
+mod action_space;
 mod choices;
 mod error;
 mod execute;
@@ -28,6 +29,7 @@ mod trainable;
 mod wait;
 
 pub use action::*;
+pub use action_space::*;
 pub use choices::*;
 pub use error::*;
 pub use heuristic::*;

@@ -10,8 +10,8 @@ use tch::Device;
 use super::choices::Choices;
 use super::error::PolicyError;
 use super::{
-    ActorCriticController, Controller, HeuristicController, NetRegistry, ObservationFeatures, ObservationSchema,
-    RandomController, ReplayController, ScheduleController, StaticController, WaitController,
+    ActorCriticController, AllowedActions, Controller, HeuristicController, NetRegistry, ObservationFeatures,
+    ObservationSchema, RandomController, ReplayController, ScheduleController, StaticController, WaitController,
 };
 use crate::scenario::{InitialTopology, LearnerConfig, LifecycleConfig, PolicyConfig};
 use crate::seed::SlotId;
@@ -57,6 +57,14 @@ impl BuildContext<'_> {
     pub fn schema(&self) -> ObservationSchema {
         let decay = self.policy.obs.freshness_decay;
         ObservationSchema::new(self.slots, self.max_steps, decay, self.features)
+    }
+
+    /// What the scenario leaves of the action space.
+    ///
+    /// # Errors
+    /// It leaves nothing of a head, or names an unknown member.
+    pub fn allowed_actions(&self) -> Result<AllowedActions, PolicyError> {
+        AllowedActions::new(&self.policy.masks.action_space, self.blueprints)
     }
 
     /// Index of a selectable blueprint.

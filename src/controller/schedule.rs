@@ -54,6 +54,14 @@ impl ScheduleController {
             }
         };
         check_steps(&commands, context.max_steps)?;
+        let allowed = context.allowed_actions()?;
+        if let Some((step, command)) = commands.iter().find(|(_, command)| !allowed.allows(command)) {
+            let why = format!(
+                "step {step} orders {}, which policy.masks.action_space excludes",
+                command.op()
+            );
+            return Err(PolicyError::config(path, why));
+        }
         Ok(Self {
             hash: schedule_hash(&commands),
             commands: commands.into_iter().collect(),
@@ -300,6 +308,16 @@ mod tests {
             let schedule = ScheduleController::new(&builtin_named(name).context()).unwrap();
             assert_eq!(schedule.fingerprint(), Some(hash));
         }
+    }
+
+    #[test]
+    fn a_command_outside_the_action_space_is_found_before_the_run() {
+        let mut ground = builtin_named("grow_one_seed");
+        ground.policy.masks.action_space.allowed_ops = Some(vec!["wait".into(), "germinate".into()]);
+        assert_eq!(
+            complaint(&ground),
+            "`policy.schedule`: step 2 orders ADVANCE, which policy.masks.action_space excludes"
+        );
     }
 
     #[test]

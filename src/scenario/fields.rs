@@ -300,6 +300,7 @@ const POLICY: &[Field] = fields! {
     masks: Kind::Record(fields! {
         sequential_germination: Kind::Bool => "Allow germination only while no other seed develops.";
         mask_structural_gates: Kind::Bool => "Hide commands that a gate would refuse for age or structure.";
+        action_space: Kind::Record(ACTION_SPACE) => "Choices that controllers have at all; None: every one.";
     }) => "Which legal commands the controller is not offered.";
     init_from: Kind::Optional(&Kind::Text(Names::Free)) =>
         "Folder of a saved policy whose weights the learned controller starts with, relative to this file.";
@@ -345,6 +346,16 @@ const EPISODE_CHOICE: Kind = variants! {
     } } => "that of one env in one round";
 };
 
+const ACTION_SPACE: &[Field] = fields! {
+    allowed_ops: Kind::Optional(&Kind::List(&Kind::Text(Names::Op))) => "Operations, \"wait\" among them.";
+    blueprint: Kind::Optional(&Kind::List(&Kind::Text(Names::Blueprint))) => "Recipes of seeds.";
+    style: Kind::Optional(&Kind::List(&Kind::Text(Names::Style))) => "Curves and operators of a blend.";
+    tempo: Kind::Optional(&Kind::List(&Kind::Text(Names::Tempo))) => "Lengths of the first blend.";
+    alpha_target: Kind::Optional(&Kind::List(&Kind::Text(Names::Target))) => "Amplitudes to blend to.";
+    alpha_speed: Kind::Optional(&Kind::List(&Kind::Text(Names::Speed))) => "Lengths of a later ramp.";
+    alpha_curve: Kind::Optional(&Kind::List(&Kind::Text(Names::Curve))) => "Curves of a later ramp.";
+};
+
 const NET: &[Field] = fields! {
     feature_dim: integer(1, 65536) => "Width of the layer that reads the observation.";
     hidden_dim: integer(8, 65536) => "Width of the core; a multiple of 8.";
@@ -382,6 +393,8 @@ const HEURISTIC: &[Field] = fields! {
     prune_after_epochs_without_improvement: at_least(0) => "Steps in a stage before a failing seed is pruned.";
     prune_if_accuracy_drops_by: NOT_NEGATIVE => "Accuracy loss in a stage that counts as failing, percentage points.";
     min_improvement_to_fossilize: ANY_NUMBER => "Contribution above which a held seed is committed, percentage points.";
+    min_training_epochs: Kind::Optional(&at_least(0)) =>
+        "Steps that a seed trains before it is moved on. None: the minimum of its gate.";
     dependency_contribution_threshold: ANY_NUMBER =>
         "Contribution above which a host without overall gain counts as merely dependent on the seed.";
     dependency_improvement_threshold: ANY_NUMBER => "Accuracy gain since germination below which there is no overall gain.";

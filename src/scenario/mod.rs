@@ -4,6 +4,7 @@
 //! `tree`), laid over defaults and presets and under overrides (`layers`), compared with one table of all fields
 //! (`fields`, in the language of `schema`) by `check`, and judged as a whole by `validate`; `load` is the way through.
 
+mod action_space;
 mod catalog;
 mod check;
 mod derived;
@@ -29,6 +30,7 @@ mod topology;
 mod tree;
 mod validate;
 
+pub use action_space::*;
 pub use catalog::{BlueprintEntry, Catalog, Entry};
 pub use derived::{ImageShape, PartSizes};
 pub use explain::{ExplainedField, Explanation, Member, UnknownField, explain, field_paths};

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ActionSpace;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FeedMode {
@@ -304,6 +306,7 @@ impl Default for FloorConfig {
 pub struct MaskConfig {
     pub sequential_germination: bool,
     pub mask_structural_gates: bool,
+    pub action_space: ActionSpace,
 }
 
 impl Default for MaskConfig {
@@ -311,6 +314,7 @@ impl Default for MaskConfig {
         Self {
             sequential_germination: true,
             mask_structural_gates: true,
+            action_space: ActionSpace::default(),
         }
     }
 }
@@ -353,6 +357,8 @@ pub struct HeuristicConfig {
     pub prune_after_epochs_without_improvement: u32,
     pub prune_if_accuracy_drops_by: f64,
     pub min_improvement_to_fossilize: f64,
+    /// Steps that a seed trains before it is moved on; `None`: the gate's minimum.
+    pub min_training_epochs: Option<u32>,
     pub dependency_contribution_threshold: f64,
     pub dependency_improvement_threshold: f64,
     pub blueprint_penalty_on_prune: f64,
@@ -370,6 +376,7 @@ impl Default for HeuristicConfig {
             prune_after_epochs_without_improvement: 5,
             prune_if_accuracy_drops_by: 2.0,
             min_improvement_to_fossilize: 0.5,
+            min_training_epochs: None,
             dependency_contribution_threshold: 0.1,
             dependency_improvement_threshold: 0.0,
             blueprint_penalty_on_prune: 2.0,

@@ -1,6 +1,7 @@
 //! What single values cannot tell: whether task, host, data, slots, devices and schedule fit together (spec 02 §1.6,
 //! 03 §9-10, 06 §2). Every finding names the fields that it is about.
 
+mod action_space;
 mod reward;
 
 use super::catalog::Catalog;
@@ -31,6 +32,7 @@ pub fn validate(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog) -> Vec<
     check_network(&scenario.policy, &mut findings);
     check_controller(scenario, task, catalog, &mut findings);
     check_topology(scenario, task, catalog, &mut findings);
+    action_space::check_action_space(scenario, catalog, &mut findings);
     check_governor(&scenario.governor, &mut findings);
     check_faults(scenario, task, &mut findings);
     reward::check_reward(scenario, &mut findings);
