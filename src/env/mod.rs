@@ -5,6 +5,7 @@ mod components;
 mod episode;
 mod events;
 mod growth;
+mod outfit;
 mod parallel;
 mod slots;
 
@@ -20,6 +21,7 @@ pub use clock::{RunClock, RunLength};
 pub use components::*;
 pub use episode::round_is_complete;
 pub use growth::{Garden, GrowingEnv, GrowingEnvItem, participating};
+pub use outfit::Outfitter;
 pub use parallel::EnvPool;
 pub use slots::{Nursery, SeedOptimizers, SeedSlots, Slot, SlotError, carry_out, check_slot};
 
