@@ -347,14 +347,14 @@ fn at_the_limit_the_env_idles_and_the_others_finish() {
 fn a_round_ends_early_once_every_env_idles() {
     let faults = "governor: (max_rollbacks_per_episode: 0), faults: [
         (env: 0, round: 0, step: 4, fault: nan_weight), (env: 1, round: 0, step: 6, fault: nan_weight)],";
-    let played = play(&scenario_text("n_envs: 2, rounds: 2, max_steps: 10", faults));
+    let played = play(&scenario_text("n_envs: 2, rounds: 2, max_steps: 18", faults));
 
     let steps = |round| -> Vec<u32> {
         let pages = played.of_env(0).into_iter().filter(|page| page.round == round);
         pages.map(|page| page.step).collect()
     };
     assert_eq!(steps(0), (1..=6).collect::<Vec<_>>());
-    assert_eq!(steps(1), (1..=10).collect::<Vec<_>>());
+    assert_eq!(steps(1), (1..=18).collect::<Vec<_>>());
     assert_eq!(played.page(0, 5).status, StepStatus::Idle);
 }
 
