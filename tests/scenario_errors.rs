@@ -210,3 +210,21 @@ fn settings_of_the_learner_are_checked_alone_and_together() {
         &[]
     ));
 }
+
+#[test]
+fn an_action_space_has_to_leave_something() {
+    insta::assert_snapshot!(problems_of(
+        r#"(
+    policy: (
+        controller: "heuristic",
+        masks: (action_space: (
+            allowed_ops: ["germinate", "grow"],
+            blueprint: ["noop"],
+            style: [],
+            tempo: ["fast"],
+        )),
+    ),
+)"#,
+        &["policy.masks.action_space.alpha_curve=[linear]"]
+    ));
+}

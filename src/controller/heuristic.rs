@@ -57,18 +57,28 @@ impl HeuristicController {
     /// Reads `policy.heuristic`, and the gates' minima from `lifecycle`.
     ///
     /// # Errors
-    /// An empty rotation, or a blueprint in it that no slot can grow.
+    /// An empty rotation, a blueprint in it that no slot can grow, or none in it that the action space allows.
     pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
-        let config = &context.policy.heuristic;
+        let mut config = context.policy.heuristic.clone();
         let path = "policy.heuristic.rotation";
         if config.rotation.is_empty() {
             return Err(PolicyError::config(path, "is empty; name a blueprint"));
         }
-        let rotation = config
-            .rotation
-            .iter()
-            .map(|name| context.blueprint(path, name))
-            .collect::<Result<_, _>>()?;
+        let allowed = context.allowed_actions()?.blueprints();
+        let mut rotation = Vec::new();
+        for name in std::mem::take(&mut config.rotation) {
+            let blueprint = context.blueprint(path, &name)?;
+            if allowed.contains(blueprint) {
+                rotation.push(blueprint);
+                config.rotation.push(name);
+            }
+        }
+        if rotation.is_empty() {
+            return Err(PolicyError::config(
+                path,
+                "no blueprint of the rotation is in the action space",
+            ));
+        }
         let gates = &context.lifecycle.gates;
         let gate_minimum = match gates.mode {
             GateMode::Strict => gates.min_contribution,
@@ -77,9 +87,9 @@ impl HeuristicController {
         Ok(Self {
             rules: Rules {
                 rotation,
-                min_training_epochs: gates.min_training_epochs,
+                min_training_epochs: config.min_training_epochs.unwrap_or(gates.min_training_epochs),
                 fossilize_above: config.min_improvement_to_fossilize.max(gate_minimum),
-                config: config.clone(),
+                config,
             },
             states: BTreeMap::new(),
         })

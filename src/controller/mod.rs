@@ -5,6 +5,7 @@
 //! [`ControllerRegistry`].
 
 mod action;
+mod action_space;
 mod choices;
 mod error;
 mod execute;
@@ -19,6 +20,7 @@ mod observation;
 mod policy;
 mod random;
 mod registry;
+mod replay;
 mod saved;
 mod schedule;
 mod signals;
@@ -27,6 +29,7 @@ mod trainable;
 mod wait;
 
 pub use action::*;
+pub use action_space::*;
 pub use choices::*;
 pub use error::*;
 pub use heuristic::*;
@@ -36,6 +39,7 @@ pub use observation::*;
 pub use policy::*;
 pub use random::*;
 pub use registry::*;
+pub use replay::*;
 pub use saved::*;
 pub use schedule::*;
 pub use signals::*;

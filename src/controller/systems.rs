@@ -146,10 +146,21 @@ fn build_controller(
     let slots: Vec<_> = experiment.layout.slots().iter().map(|spec| spec.slot).collect();
     let names: Vec<&str> = blueprints.names().collect();
     let selectable = selectable(&blueprints, scenario.lifecycle.allow_parameterless_seeds);
+    let failed = |error: PolicyError| EngineError {
+        phase: "start-up",
+        position: Position::default(),
+        failure: error.into(),
+    };
+    let allowed = AllowedActions::new(&scenario.policy.masks.action_space, &names).map_err(failed)?;
+    if (selectable & allowed.blueprints()).is_empty() {
+        let why = "none of these can grow in this host";
+        return Err(failed(PolicyError::config("policy.masks.action_space.blueprint", why)));
+    }
     let context = BuildContext {
         policy: &scenario.policy,
         lifecycle: &scenario.lifecycle,
         learner: &scenario.learner,
+        initial_topology: &scenario.initial_topology,
         slots: &slots,
         blueprints: &names,
         selectable,
@@ -157,20 +168,19 @@ fn build_controller(
         seed: scenario.run.seed,
         group: 0,
         rows: scenario.run.n_envs,
+        envs: &experiment.envs,
+        rounds: &experiment.rounds,
         device: devices.of_env(0),
         nets: &nets,
         features: &features,
         folder: experiment.folder.as_deref(),
     };
-    let controller = registry.build(&context).map_err(|error| EngineError {
-        phase: "start-up",
-        position: Position::default(),
-        failure: error.into(),
-    })?;
+    let controller = registry.build(&context).map_err(failed)?;
     // Its presence is what makes the envs' observations.
     if controller.needs().observation {
         commands.insert_resource(context.schema());
     }
+    commands.insert_resource(allowed);
     commands.insert_resource(ActiveController(SyncCell::new(controller)));
     Ok(())
 }
@@ -285,6 +295,7 @@ fn build_masks(
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     blueprints: Res<BlueprintRegistry>,
+    allowed: Res<AllowedActions>,
 ) -> Result<(), EngineError> {
     let choices = selectable(&blueprints, experiment.scenario.lifecycle.allow_parameterless_seeds);
     let per_slot = vec![choices; experiment.layout.len()];
@@ -295,8 +306,10 @@ fn build_masks(
             episode: experiment.episode(clock.round(), id.index),
             step: clock.step(),
         };
-        let set = MaskSet::build(point, &reports.0, &per_slot, &limits);
-        masks.0 = Some(set.map_err(|error| decision_error(error, &clock, Some(id.index)))?);
+        let mut set = MaskSet::build(point, &reports.0, &per_slot, &limits)
+            .map_err(|error| decision_error(error, &clock, Some(id.index)))?;
+        allowed.restrict(&mut set);
+        masks.0 = Some(set);
     }
     Ok(())
 }

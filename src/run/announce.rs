@@ -16,7 +16,7 @@ use crate::env::{
     Backend, Devices, EnvId, EnvPool, EpisodeStats, Experiment, HostParams, LoadedData, RunClock, ValMetrics,
 };
 use crate::health::{EngineError, Failure, Position, RunHealth};
-use crate::scenario::{MatmulPrecision, OptimizerConfig, TelemetryLevel};
+use crate::scenario::{InitialTopology, MatmulPrecision, OptimizerConfig, TelemetryLevel};
 use crate::telemetry::{
     BaselineMeasured, BigInteger, DatasetInfo, Event, Num, RunStarted, Sinks, TaskKind, TelemetryHub, TelemetryOutbox,
 };
@@ -199,6 +199,7 @@ pub fn measure_control(world: &mut World) {
     };
     let mut experiment = world.resource::<Experiment>().clone();
     experiment.scenario.policy.controller = "wait".into();
+    experiment.scenario.initial_topology = InitialTopology::Empty;
     experiment.scenario.telemetry.level = TelemetryLevel::Off;
     experiment.scenario.faults.clear();
     experiment.envs = vec![best.env as usize];

@@ -104,6 +104,7 @@ pub static SCENARIO: Kind = Kind::Record(fields! {
     run: Kind::Record(RUN) => "Size and placement of the run.";
     training: Kind::Record(TRAINING) => "How a training batch is computed.";
     lifecycle: Kind::Record(LIFECYCLE) => "Slots, quality gates and the rules of growing and pruning.";
+    initial_topology: INITIAL_TOPOLOGY => "Seeds that are committed, with fresh weights, before an episode's first step.";
     governor: Kind::Record(GOVERNOR) => "When an env counts as wrecked, and what happens then.";
     attribution: Kind::Record(ATTRIBUTION) => "How each seed's contribution is measured.";
     policy: Kind::Record(POLICY) => "Who decides what to grow, and within which limits.";
@@ -299,6 +300,7 @@ const POLICY: &[Field] = fields! {
     masks: Kind::Record(fields! {
         sequential_germination: Kind::Bool => "Allow germination only while no other seed develops.";
         mask_structural_gates: Kind::Bool => "Hide commands that a gate would refuse for age or structure.";
+        action_space: Kind::Record(ACTION_SPACE) => "Choices that controllers have at all; None: every one.";
     }) => "Which legal commands the controller is not offered.";
     init_from: Kind::Optional(&Kind::Text(Names::Free)) =>
         "Folder of a saved policy whose weights the learned controller starts with, relative to this file.";
@@ -308,6 +310,10 @@ const POLICY: &[Field] = fields! {
         entries: Kind::List(&Kind::Record(SCHEDULE_ENTRY)) => "Commands at given steps, in the order of their steps.";
         wait_on_illegal: Kind::Bool => "Wait instead of failing when an entry is illegal at its step.";
     }) => "The list that the `schedule` controller plays.";
+    replay: Kind::Record(fields! {
+        run: Kind::Optional(&Kind::Text(Names::Free)) => "Folder of the recorded run, relative to this file.";
+        wait_on_illegal: Kind::Bool => "Wait instead of failing when a recorded command is illegal now.";
+    }) => "The decisions that the `replay` controller repeats, env by env, round by round, step by step.";
     tracker: Kind::Record(fields! {
         plateau_threshold_pct: NOT_NEGATIVE => "A step that gains fewer percentage points extends the plateau.";
         history_window: at_least(5) => "Steps remembered.";
@@ -315,6 +321,39 @@ const POLICY: &[Field] = fields! {
         stabilization_epochs: at_least(0) => "Stable steps in a row until the host counts as stabilised.";
         regression_threshold: NOT_NEGATIVE => "A relative worsening of the loss from this on does not count as stable.";
     }) => "When a host counts as stabilised or as standing still.";
+};
+
+const INITIAL_TOPOLOGY: Kind = variants! {
+    empty => "none: every slot is empty";
+    seeds(unnamed(Kind::List(&Kind::Record(INITIAL_SEED)))) => "these seeds, in every episode";
+    run { required! {
+        path: Kind::Text(Names::Free) => "Folder of the recorded run, relative to this file.";
+        episode: Kind::Optional(&EPISODE_CHOICE) => "Which of its episodes. None: the best one.";
+    } } => "the seeds that a recorded run had committed at the end of an episode";
+};
+
+const INITIAL_SEED: &[Field] = required! {
+    slot: SLOT => "Where it stands.";
+    blueprint: Kind::Text(Names::Blueprint) => "Recipe of the seed.";
+    style: Kind::Optional(&Kind::Text(Names::Style)) => "Its operator is how the seed enters the host. None: sigmoid_add.";
+};
+
+const EPISODE_CHOICE: Kind = variants! {
+    each => "every env and round starts with what the same env came to in the same round";
+    at { required! {
+        round: at_least(0) => "Round, from 0.";
+        env: at_least(0) => "Env, from 0.";
+    } } => "that of one env in one round";
+};
+
+const ACTION_SPACE: &[Field] = fields! {
+    allowed_ops: Kind::Optional(&Kind::List(&Kind::Text(Names::Op))) => "Operations, \"wait\" among them.";
+    blueprint: Kind::Optional(&Kind::List(&Kind::Text(Names::Blueprint))) => "Recipes of seeds.";
+    style: Kind::Optional(&Kind::List(&Kind::Text(Names::Style))) => "Curves and operators of a blend.";
+    tempo: Kind::Optional(&Kind::List(&Kind::Text(Names::Tempo))) => "Lengths of the first blend.";
+    alpha_target: Kind::Optional(&Kind::List(&Kind::Text(Names::Target))) => "Amplitudes to blend to.";
+    alpha_speed: Kind::Optional(&Kind::List(&Kind::Text(Names::Speed))) => "Lengths of a later ramp.";
+    alpha_curve: Kind::Optional(&Kind::List(&Kind::Text(Names::Curve))) => "Curves of a later ramp.";
 };
 
 const NET: &[Field] = fields! {
@@ -354,6 +393,8 @@ const HEURISTIC: &[Field] = fields! {
     prune_after_epochs_without_improvement: at_least(0) => "Steps in a stage before a failing seed is pruned.";
     prune_if_accuracy_drops_by: NOT_NEGATIVE => "Accuracy loss in a stage that counts as failing, percentage points.";
     min_improvement_to_fossilize: ANY_NUMBER => "Contribution above which a held seed is committed, percentage points.";
+    min_training_epochs: Kind::Optional(&at_least(0)) =>
+        "Steps that a seed trains before it is moved on. None: the minimum of its gate.";
     dependency_contribution_threshold: ANY_NUMBER =>
         "Contribution above which a host without overall gain counts as merely dependent on the seed.";
     dependency_improvement_threshold: ANY_NUMBER => "Accuracy gain since germination below which there is no overall gain.";

@@ -4,6 +4,7 @@
 //! `tree`), laid over defaults and presets and under overrides (`layers`), compared with one table of all fields
 //! (`fields`, in the language of `schema`) by `check`, and judged as a whole by `validate`; `load` is the way through.
 
+mod action_space;
 mod catalog;
 mod check;
 mod derived;
@@ -25,9 +26,11 @@ mod sections;
 mod task;
 #[cfg(test)]
 mod tests;
+mod topology;
 mod tree;
 mod validate;
 
+pub use action_space::*;
 pub use catalog::{BlueprintEntry, Catalog, Entry};
 pub use derived::{ImageShape, PartSizes};
 pub use explain::{ExplainedField, Explanation, Member, UnknownField, explain, field_paths};
@@ -44,6 +47,7 @@ pub use resolve::{UnknownTask, resolved_ron};
 pub use reward::*;
 pub use sections::*;
 pub use task::*;
+pub use topology::*;
 
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +64,8 @@ pub struct Scenario {
     pub run: RunConfig,
     pub training: TrainingConfig,
     pub lifecycle: LifecycleConfig,
+    /// What every episode starts with beside the host.
+    pub initial_topology: InitialTopology,
     pub governor: GovernorConfig,
     pub attribution: AttributionConfig,
     pub policy: PolicyConfig,

@@ -37,8 +37,8 @@ pub static POLICY_PRESETS: [TrainingPreset; 2] = [
             floor: (mode: clamp, op: 0.15, slot: 0.05, blueprint: 0.12, style: 0.08, tempo: 0.12,
                     alpha_target: 0.08, alpha_speed: 0.06, alpha_curve: 0.06),
             masks: (mask_structural_gates: false),
-            heuristic: (blueprint_penalty_decay: 0.5, blueprint_penalty_threshold: 3.0),
-        ))",
+            heuristic: (min_training_epochs: 0, blueprint_penalty_decay: 0.5, blueprint_penalty_threshold: 3.0),
+        ), learner: (obs_norm: (mode: running_all)))",
     },
 ];
 

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 
 use super::catalog::Catalog;
 use super::problem::nearest;
-use crate::seed::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, Tempo};
+use crate::seed::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleOp, Tempo};
 
 /// A key of a record.
 pub struct Field {
@@ -110,6 +110,7 @@ pub enum Names {
     Slot,
     Device,
     Schedule,
+    Op,
     Style,
     Tempo,
     Target,
@@ -141,6 +142,7 @@ impl Names {
             Self::Controller => catalog.controllers.iter().map(|c| c.name.clone()).collect(),
             Self::Blueprint => catalog.blueprints.iter().map(|b| b.name.clone()).collect(),
             Self::Schedule => super::presets::BUILTIN_SCHEDULES.map(String::from).to_vec(),
+            Self::Op => lower(LifecycleOp::ALL),
             Self::Style => lower(GerminationStyle::ALL),
             Self::Tempo => lower(Tempo::ALL),
             Self::Target => lower(AlphaTarget::ALL),
@@ -164,6 +166,7 @@ impl Names {
             Self::Slot => "slot",
             Self::Device => "device",
             Self::Schedule => "built-in schedule",
+            Self::Op => "lifecycle operation",
             Self::Style => "blend style",
             Self::Tempo => "tempo",
             Self::Target => "alpha target",

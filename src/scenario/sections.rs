@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ActionSpace;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FeedMode {
@@ -170,7 +172,7 @@ impl Default for AttributionConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PolicyConfig {
-    /// `actor_critic`, `heuristic`, `wait`, `random`, `schedule`.
+    /// `actor_critic`, `heuristic`, `random`, `replay`, `schedule`, `static`, `wait`, or a plugin's.
     pub controller: String,
     /// Values between the defaults and the scenario's own: `lstm_small` or `classic`.
     pub preset: Option<String>,
@@ -184,6 +186,7 @@ pub struct PolicyConfig {
     pub init_from: Option<String>,
     pub heuristic: HeuristicConfig,
     pub schedule: ScheduleConfig,
+    pub replay: ReplayConfig,
     pub tracker: TrackerConfig,
 }
 
@@ -200,6 +203,7 @@ impl Default for PolicyConfig {
             init_from: None,
             heuristic: HeuristicConfig::default(),
             schedule: ScheduleConfig::default(),
+            replay: ReplayConfig::default(),
             tracker: TrackerConfig::default(),
         }
     }
@@ -302,6 +306,7 @@ impl Default for FloorConfig {
 pub struct MaskConfig {
     pub sequential_germination: bool,
     pub mask_structural_gates: bool,
+    pub action_space: ActionSpace,
 }
 
 impl Default for MaskConfig {
@@ -309,6 +314,7 @@ impl Default for MaskConfig {
         Self {
             sequential_germination: true,
             mask_structural_gates: true,
+            action_space: ActionSpace::default(),
         }
     }
 }
@@ -351,6 +357,8 @@ pub struct HeuristicConfig {
     pub prune_after_epochs_without_improvement: u32,
     pub prune_if_accuracy_drops_by: f64,
     pub min_improvement_to_fossilize: f64,
+    /// Steps that a seed trains before it is moved on; `None`: the gate's minimum.
+    pub min_training_epochs: Option<u32>,
     pub dependency_contribution_threshold: f64,
     pub dependency_improvement_threshold: f64,
     pub blueprint_penalty_on_prune: f64,
@@ -368,6 +376,7 @@ impl Default for HeuristicConfig {
             prune_after_epochs_without_improvement: 5,
             prune_if_accuracy_drops_by: 2.0,
             min_improvement_to_fossilize: 0.5,
+            min_training_epochs: None,
             dependency_contribution_threshold: 0.1,
             dependency_improvement_threshold: 0.0,
             blueprint_penalty_on_prune: 2.0,
@@ -439,6 +448,16 @@ impl ScheduledCommand {
             | Self::Advance { slot } => slot,
         }
     }
+}
+
+/// The recorded run whose decisions the `replay` controller repeats (spec 03 §10).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReplayConfig {
+    /// Its folder, relative to the scenario.
+    pub run: Option<String>,
+    /// Wait instead of failing when a recorded command is illegal now.
+    pub wait_on_illegal: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

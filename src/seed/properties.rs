@@ -137,6 +137,7 @@ fn any_masks() -> impl Strategy<Value = MaskConfig> {
     any::<(bool, bool)>().prop_map(|(sequential_germination, mask_structural_gates)| MaskConfig {
         sequential_germination,
         mask_structural_gates,
+        ..MaskConfig::default()
     })
 }
 

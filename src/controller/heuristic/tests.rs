@@ -256,3 +256,35 @@ fn the_rotation_is_checked_before_the_run() {
     let error = HeuristicController::new(&ground.context()).unwrap_err();
     assert!(error.to_string().contains("no slot of this host can grow `lora`"));
 }
+
+/// Spec 03 §3.4.
+#[test]
+fn the_rotation_passes_over_what_the_action_space_excludes() {
+    let mut ground = Ground::default();
+    ground.policy.masks.action_space.blueprint = Some(vec!["norm".into(), "conv_small".into()]);
+    let controller = HeuristicController::new(&ground.context()).unwrap();
+    assert_eq!(controller.rules.rotation, [3]);
+    assert_eq!(controller.rules.config.rotation, ["norm"]);
+
+    ground.policy.masks.action_space.blueprint = Some(vec!["conv_small".into()]);
+    let error = HeuristicController::new(&ground.context()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "`policy.heuristic.rotation`: no blueprint of the rotation is in the action space"
+    );
+}
+
+/// Spec 03 §9.1: 10 steps by the gate's minimum, none in the classic setting.
+#[test]
+fn a_seed_trains_as_long_as_configured_or_as_the_gate_demands() {
+    let wait_for = |ground: &Ground| {
+        HeuristicController::new(&ground.context())
+            .unwrap()
+            .rules
+            .min_training_epochs
+    };
+    let mut ground = Ground::default();
+    assert_eq!(wait_for(&ground), 10);
+    ground.policy.heuristic.min_training_epochs = Some(0);
+    assert_eq!(wait_for(&ground), 0);
+}

@@ -344,3 +344,41 @@ fn numbers_that_are_not_finite_change_no_statistics() {
     assert_eq!(error, Err(PolicyError::NonFiniteStatistics));
     assert_eq!(normaliser, before);
 }
+
+/// Spec 03 §6.10.
+#[test]
+fn drift_is_the_distance_from_the_statistics_at_the_start() {
+    let schema = ObservationSchema::new(&[SlotId::new(0, 0)], 10, 0.995, &ObservationFeatures::default());
+    let mut normaliser = ObservationNormaliser::new(&schema, NormaliserConfig::default());
+    assert_eq!(normaliser.drift(), None);
+
+    // The empty slot takes no part: the six features of the env alone, all with mean 3 and deviation 2.
+    let row = |value: f32| {
+        let mut row = vec![0.0; schema.len()];
+        row[..23].fill(value);
+        row
+    };
+    let rows = [row(1.0), row(5.0)];
+    normaliser.commit(rows.iter().map(Vec::as_slice)).unwrap();
+    let drift = normaliser.drift().unwrap();
+    assert!((drift - 4.0).abs() < 1e-9, "{drift}");
+}
+
+/// Spec 04 Check 6: mean 52 and variance 2305.5 after three batches that half forget each other.
+#[test]
+fn a_value_is_scaled_by_statistics_that_forget() {
+    let schema = ObservationSchema::new(&[SlotId::new(0, 0)], 10, 0.995, &ObservationFeatures::default());
+    let config = NormaliserConfig {
+        momentum: 0.5,
+        min_count: 2,
+        ..NormaliserConfig::default()
+    };
+    let mut normaliser = ObservationNormaliser::new(&schema, config);
+    for batch in [&[1.0, 2.0, 3.0, 4.0][..], &[5.0, 6.0], &[100.0]] {
+        let rows: Vec<Vec<f32>> = batch.iter().map(|&value| vec![value; schema.len()]).collect();
+        normaliser.commit(rows.iter().map(Vec::as_slice)).unwrap();
+    }
+    let mut normalised = Vec::new();
+    normaliser.normalise(&vec![10.0; schema.len()], &mut normalised);
+    assert!((normalised[0] + 0.874_715_3).abs() < 1e-6, "{}", normalised[0]);
+}

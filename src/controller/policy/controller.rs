@@ -18,7 +18,7 @@ use crate::controller::{
 };
 use crate::random::{Domain, RunRng};
 use crate::scenario::FloorConfig;
-use crate::torch::{HostSyncCounter, catch, read_i64};
+use crate::torch::{HostSyncCounter, catch, copy_into, read_i64};
 
 /// A policy network at work on the envs of one group.
 pub struct ActorCriticController {
@@ -28,6 +28,8 @@ pub struct ActorCriticController {
     schema: ObservationSchema,
     normaliser: ObservationNormaliser,
     blueprints: Vec<String>,
+    /// Choices that the scenario does not allow, as `head:member`.
+    excluded: Vec<String>,
     floor: FloorConfig,
     /// In force: scaled.
     floors: [Floor; HEADS],
@@ -40,6 +42,8 @@ pub struct ActorCriticController {
     group: u64,
     /// Updates that the weights have seen: part of a saved policy.
     updates: u64,
+    /// Weights by name to fall back to where those in force put out nothing finite; used once.
+    last_good: Vec<(String, Tensor)>,
     /// Reads of evaluation and storage; those of a step are counted by the view's counter.
     reads: HostSyncCounter,
 }
@@ -64,12 +68,14 @@ impl ActorCriticController {
             seed: context.seed,
             group: context.group,
         })?;
+        let blueprints: Vec<String> = context.blueprints.iter().map(|name| (*name).to_string()).collect();
         let mut controller = Self {
             layout: net.spec().layout(),
             tables: catch(|| OpTables::new(context.device))?,
             normaliser: ObservationNormaliser::new(&schema, NormaliserConfig::from(context.learner)),
             schema,
-            blueprints: context.blueprints.iter().map(|name| (*name).to_string()).collect(),
+            excluded: context.allowed_actions()?.excluded(&blueprints),
+            blueprints,
             floor: policy.floor,
             floors: Floor::of_heads(&policy.floor, 1.0),
             floor_scale: 1.0,
@@ -80,6 +86,7 @@ impl ActorCriticController {
             seed: context.seed,
             group: context.group,
             updates: 0,
+            last_good: Vec::new(),
             reads: HostSyncCounter::default(),
         };
         if let Some(folder) = &policy.init_from {
@@ -128,6 +135,31 @@ impl ActorCriticController {
 
     pub fn set_updates(&mut self, updates: u64) {
         self.updates = updates;
+    }
+
+    /// Tensors that hold the weights before the newest update, by name. If the weights in force ever put out something
+    /// that is not finite, they are put back from these and the decision is tried again, once in a run (spec 04 §10).
+    pub fn set_last_good(&mut self, weights: Vec<(String, Tensor)>) {
+        self.last_good = weights;
+    }
+
+    fn restore_last_good(&mut self) -> Result<(), PolicyError> {
+        let last_good = std::mem::take(&mut self.last_good);
+        for param in self.net.params().iter() {
+            if let Some((_, weight)) = last_good.iter().find(|(name, _)| *name == param.name) {
+                copy_into(&param.tensor, weight, false)?;
+            }
+        }
+        Ok(self.rollout.take_back()?)
+    }
+
+    /// Acts for all envs of a view, whose rows move on.
+    fn act(&mut self, view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError> {
+        let outputs = self.rollout.act(&*self.net, view)?;
+        let rows = outputs.chunks_exact(self.layout.width() + 1);
+        let envs = view.envs.iter().zip(masks).zip(rows);
+        envs.map(|((env, masks), output)| self.decision(view, env, masks, output))
+            .collect()
     }
 
     /// The live recurrent state, row = index in the group; what the next step starts from.
@@ -185,6 +217,7 @@ impl ActorCriticController {
         let spec = self.net.spec();
         let slots = self.schema.slots().iter().map(ToString::to_string).collect();
         PolicyManifest::new(spec, slots, self.blueprints.clone(), &self.schema)
+            .with_excluded(&self.excluded)
             .with_floor(&self.floor, self.floor_scale)
             .with_normaliser(&self.normaliser)
             .with_updates(self.updates)
@@ -208,11 +241,14 @@ impl Controller for ActorCriticController {
         if view.envs.is_empty() {
             return Ok(Vec::new());
         }
-        let outputs = self.rollout.act(&*self.net, view)?;
-        let rows = outputs.chunks_exact(self.layout.width() + 1);
-        let envs = view.envs.iter().zip(masks).zip(rows);
-        envs.map(|((env, masks), output)| self.decision(view, env, masks, output))
-            .collect()
+        match self.act(view, masks) {
+            Err(error @ PolicyError::PolicyNonFinite { .. }) if !self.last_good.is_empty() => {
+                tracing::warn!("{error}; the weights before the newest update are put back");
+                self.restore_last_good()?;
+                self.act(view, masks)
+            }
+            decided => decided,
+        }
     }
 
     fn value(&mut self, view: &DecisionView) -> Result<Option<Vec<f32>>, PolicyError> {

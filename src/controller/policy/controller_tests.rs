@@ -421,6 +421,43 @@ fn a_diverged_network_is_named_with_env_and_head() {
     );
 }
 
+/// Spec 04 §10: the decision is the one that the good weights would have taken, and there is no second rescue.
+#[test]
+fn a_diverged_network_falls_back_to_its_last_good_weights_once() {
+    let crowd = Crowd::new(8, 7);
+    let places: Vec<usize> = (0..8).collect();
+    let (mut sound, mut rescued) = (controller("lstm"), controller("lstm"));
+    let copies = |param: crate::controller::PolicyParam| (param.name, param.tensor.copy());
+    let last_good = rescued.params().into_iter().map(copies).collect();
+    rescued.set_last_good(last_good);
+    for step in 1..3 {
+        assert_eq!(
+            crowd.decide(&mut rescued, step, &places),
+            crowd.decide(&mut sound, step, &places)
+        );
+    }
+    let break_down = |controller: &ActorCriticController| {
+        let _no_grad = crate::torch::NoGrad::new();
+        let mut params = controller.params().into_iter();
+        let param = params.find(|param| param.name == "core.0.lstm.bias_ih").unwrap();
+        let _ = param.tensor.shallow_clone().fill_(f64::NAN);
+    };
+
+    break_down(&rescued);
+    let (decisions, reads) = crowd.attempt(&mut rescued, 3, &places);
+    assert_eq!(decisions, Ok(crowd.decide(&mut sound, 3, &places)));
+    assert_eq!(reads, 2, "one for each attempt");
+    // The memory is that of the sound policy, too.
+    assert_eq!(
+        crowd.decide(&mut rescued, 4, &places),
+        crowd.decide(&mut sound, 4, &places)
+    );
+
+    break_down(&rescued);
+    let (again, _) = crowd.attempt(&mut rescued, 5, &places);
+    assert!(matches!(again, Err(PolicyError::PolicyNonFinite { .. })), "{again:?}");
+}
+
 #[test]
 fn a_controller_without_observations_says_so() {
     let scene = crate::controller::fixtures::Scene::new(7, empty(3));

@@ -225,6 +225,13 @@ mod tests {
         }
     }
 
+    /// Spec 04 Check 12.
+    #[test]
+    fn entropy_is_measured_in_units_of_the_most_that_there_can_be() {
+        let distribution = Categorical::new(&[0.7f32, 0.2, 0.1].map(f32::ln), Choices::first_n(3), Floor::NONE);
+        assert_close(&[distribution.entropy()], &[0.729_846_7]);
+    }
+
     /// Spec 03 Check 8.
     #[test]
     fn a_mixture_floor_lifts_every_valid_member_and_is_capped() {

@@ -4,7 +4,9 @@ use tch::{Device, Kind, Tensor};
 
 use super::*;
 use crate::controller::fixtures::{AT, Ground, any_limits, any_reports};
-use crate::controller::{Choices, Controller, DecisionView, EnvRow, EnvView, MaskSet, Observation, TrainingSignals};
+use crate::controller::{
+    Choices, Controller, Decision, DecisionView, EnvRow, EnvView, MaskSet, Observation, PolicyError, TrainingSignals,
+};
 use crate::random::{Draw, RunRng};
 use crate::scenario::{FloorMode, NetConfig};
 use crate::seed::SeedReport;
@@ -142,12 +144,19 @@ impl Crowd {
     }
 
     /// What `controller` decides for the envs in `places` at `step`.
-    pub fn decide(
+    pub fn decide(&self, controller: &mut ActorCriticController, step: u32, places: &[usize]) -> Vec<Decision> {
+        let (decisions, reads) = self.attempt(controller, step, places);
+        assert_eq!(reads, 1);
+        decisions.unwrap()
+    }
+
+    /// The same, which may fail, and how often something was read from the device.
+    pub fn attempt(
         &self,
         controller: &mut ActorCriticController,
         step: u32,
         places: &[usize],
-    ) -> Vec<crate::controller::Decision> {
+    ) -> (Result<Vec<Decision>, PolicyError>, u64) {
         let reads = HostSyncCounter::default();
         let envs = self.views(places);
         let view = DecisionView {
@@ -156,9 +165,8 @@ impl Crowd {
             envs: &envs,
             reads: &reads,
         };
-        let decisions = controller.decide(&view, &self.masks(places)).unwrap();
-        assert_eq!(reads.count(), 1);
-        decisions
+        let decisions = controller.decide(&view, &self.masks(places));
+        (decisions, reads.count())
     }
 }
 

@@ -14,6 +14,8 @@ pub(super) struct Rollout {
     /// Rows that start anew before the next step.
     forgotten: Vec<usize>,
     staging: Vec<f32>,
+    /// What the newest step found: its rows and their state.
+    before: Option<(Tensor, RecurrentState)>,
 }
 
 impl Rollout {
@@ -23,6 +25,7 @@ impl Rollout {
             state: catch(|| net.zero_state(rows as i64))?,
             forgotten: Vec::new(),
             staging: Vec::new(),
+            before: None,
         })
     }
 
@@ -45,23 +48,27 @@ impl Rollout {
     pub fn act(&mut self, net: &dyn ActorCritic, view: &DecisionView) -> Result<Vec<f32>, PolicyError> {
         self.state()?;
         let input = self.upload(net, view)?;
-        let packed = catch(|| {
+        let (packed, before) = catch(|| {
             let _no_grad = NoGrad::new();
-            let every_row = input.covers_all(self.rows);
-            let before = if every_row {
-                self.state.shallow_clone()
-            } else {
-                self.state.select(&input.rows)
-            };
+            let before = self.state.select(&input.rows);
             let output = net.step(&input.policy, &before);
-            if every_row {
+            if input.covers_all(self.rows) {
                 self.state.assign(&output.state);
             } else {
                 self.state.scatter(&input.rows, &output.state);
             }
-            Tensor::cat(&[output.logits, output.value.unsqueeze(-1)], -1)
+            (Tensor::cat(&[output.logits, output.value.unsqueeze(-1)], -1), before)
         })?;
+        self.before = Some((input.rows, before));
         Ok(read_f32(&packed, view.reads)?)
+    }
+
+    /// Puts the rows of the newest step back to where it found them.
+    pub fn take_back(&mut self) -> Result<(), TorchError> {
+        match self.before.take() {
+            None => Ok(()),
+            Some((rows, before)) => catch(|| self.state.scatter(&rows, &before)),
+        }
     }
 
     /// Value of each env; the rows stay where they are.

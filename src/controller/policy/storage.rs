@@ -38,6 +38,9 @@ pub struct PolicyManifest {
     pub blueprints: Vec<String>,
     /// SHA-256 of the lines `head:member`, in order.
     pub action_space: String,
+    /// `head:member` of what the scenario does not allow: never tried, so never learnt.
+    #[serde(default)]
+    pub excluded: Vec<String>,
     pub observation: usize,
     pub schema: String,
     pub schema_hash: String,
@@ -61,6 +64,7 @@ impl PolicyManifest {
             action_space: action_space_hash(&slots, &blueprints),
             slots,
             blueprints,
+            excluded: Vec::new(),
             observation: schema.len(),
             schema: SCHEMA_ID.into(),
             schema_hash: schema.hash(),
@@ -71,6 +75,13 @@ impl PolicyManifest {
             statistics: Vec::new(),
             updates: 0,
             weights: String::new(),
+        }
+    }
+
+    pub(super) fn with_excluded(self, excluded: &[String]) -> Self {
+        Self {
+            excluded: excluded.to_vec(),
+            ..self
         }
     }
 
@@ -102,6 +113,7 @@ impl PolicyManifest {
         diffs.compare("slots", &self.slots, &running.slots);
         diffs.compare("blueprints", &self.blueprints, &running.blueprints);
         diffs.compare("action space", &self.action_space, &running.action_space);
+        diffs.compare("excluded choices", &self.excluded, &running.excluded);
         diffs.compare("observation size", &self.observation, &running.observation);
         diffs.compare("observation schema", &self.schema, &running.schema);
         diffs.compare("observation schema hash", &self.schema_hash, &running.schema_hash);

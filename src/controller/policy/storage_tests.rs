@@ -138,6 +138,22 @@ fn another_blueprint_list_or_schema_is_refused() {
     );
 }
 
+/// Spec 03 §3.4: what was never allowed was never learnt.
+#[test]
+fn another_action_space_is_refused_with_what_it_excludes() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("policy");
+    let narrow = |ground: &mut Ground| {
+        ground.policy.masks.action_space.tempo = Some(vec!["fast".into(), "standard".into()]);
+    };
+    other(narrow).save(&folder).unwrap();
+    assert_eq!(other(narrow).load(&folder), Ok(()));
+    assert_eq!(
+        differences(&mut other(|_| ()), &folder),
+        ["excluded choices: saved [\"tempo:SLOW\"], running []"]
+    );
+}
+
 #[test]
 fn weights_of_another_save_are_noticed() {
     let root = tempfile::tempdir().unwrap();
