@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use simic_engine::controller::{ActiveController, DecideMode};
 use simic_engine::prelude::*;
-use simic_engine::run::{Contestant, Episodes, RunPlan, play};
+use simic_engine::run::{CheckpointShelf, Contestant, Episodes, Progress, RunPlan, play};
 use simic_engine::scenario::{self, Catalog, Input, resolved_ron};
 
 mod in_memory;
@@ -65,9 +65,24 @@ fn trained_run(root: &Path) {
     let mut app = in_memory::engine(SCENARIO, None);
     drive(&mut app).expect("the run plays");
     let mut controller = app.world_mut().resource_mut::<ActiveController>();
-    let folder = root.join("checkpoints/round-000002/policy");
-    fs::create_dir_all(folder.parent().expect("a parent")).expect("a folder");
-    controller.0.get().save(&folder).expect("the policy is saved");
+    let progress = Progress {
+        format: Progress::FORMAT,
+        engine: "test".into(),
+        scenario_hash: String::new(),
+        rounds: 2,
+        next_round: 2,
+        next_seq: 0,
+        n_envs: 2,
+        slots: Vec::new(),
+        controller: "actor_critic".into(),
+        changes: Vec::new(),
+        history: Vec::new(),
+        best: None,
+    };
+    let save = |folder: &Path| Ok(controller.0.get().save(&folder.join("policy"))?);
+    CheckpointShelf::of(root)
+        .put(&progress, save)
+        .expect("the policy is saved");
     let resolved = resolved_ron(&plan(SCENARIO).scenario).expect("the scenario can be written");
     fs::write(root.join("resolved.ron"), resolved).expect("written");
     fs::write(root.join("manifest.json"), r#"{"run_id": "tiny"}"#).expect("written");

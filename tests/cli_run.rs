@@ -114,6 +114,10 @@ fn the_manifest_tells_what_was_run_with_what_and_names_nobody_unasked() {
     let build = &manifest["build"];
     assert!(build["rustc"].as_str().expect("the compiler").starts_with("rustc 1."));
     assert_eq!(build["target"].as_str().expect("the target").split('-').count(), 4);
+    // Where there is a commit it is known whether anything differed from it.
+    assert_eq!(build.get("git_commit").is_some(), build["git_dirty"].is_boolean());
+    assert_eq!(manifest["plugins"]["GovernorPlugin"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(manifest["plugins"].as_object().map(|plugins| plugins.len()), Some(13));
     let resolved = read(root.path().join("latest/resolved.ron"));
     assert_eq!(
         manifest["scenario_hash"],

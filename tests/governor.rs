@@ -37,6 +37,7 @@ struct Page {
     is_momentum_zero: bool,
     rollback: Option<Rollback>,
     snapshot_step: Option<u32>,
+    panics: Option<u32>,
 }
 
 impl Page {
@@ -118,6 +119,7 @@ fn write_page(
             is_momentum_zero: state.iter().all(|&bits| f32::from_bits(bits) == 0.0),
             rollback: verdict.and_then(|verdict| verdict.0.clone()),
             snapshot_step: governor.map(|governor| governor.snapshots().known_good().moment.step),
+            panics: governor.map(|governor| governor.tallies().panics),
         };
         diary.pages.push(page);
     }
@@ -340,6 +342,22 @@ fn at_the_limit_the_env_idles_and_the_others_finish() {
     assert_eq!((second.len(), played.stats[1].rollbacks), (20, 0));
 }
 
+/// Spec 02 §8.8: with no rollback allowed the first panic ends the episode, and a round without active envs is over.
+#[test]
+fn a_round_ends_early_once_every_env_idles() {
+    let faults = "governor: (max_rollbacks_per_episode: 0), faults: [
+        (env: 0, round: 0, step: 4, fault: nan_weight), (env: 1, round: 0, step: 6, fault: nan_weight)],";
+    let played = play(&scenario_text("n_envs: 2, rounds: 2, max_steps: 18", faults));
+
+    let steps = |round| -> Vec<u32> {
+        let pages = played.of_env(0).into_iter().filter(|page| page.round == round);
+        pages.map(|page| page.step).collect()
+    };
+    assert_eq!(steps(0), (1..=6).collect::<Vec<_>>());
+    assert_eq!(steps(1), (1..=18).collect::<Vec<_>>());
+    assert_eq!(played.page(0, 5).status, StepStatus::Idle);
+}
+
 #[test]
 fn an_ended_episode_shows_what_its_snapshot_had_shown() {
     let faults = "governor: (max_rollbacks_per_episode: 1), faults: [
@@ -426,6 +444,10 @@ fn without_a_governor_a_wrecked_env_stays_wrecked_and_the_run_goes_on() {
     let text = scenario_text(THREE_ENVS, &nan_at_step(13)).replace("grow_one_seed", "germinate_first_slot");
     let absent = play_with(&text, 2, false);
     let disabled = play(&text.replace("faults:", "governor: (enabled: false), faults:"));
+    // It looks and reports all the same.
+    assert_eq!(disabled.page(1, 12).panics, Some(0));
+    assert!(disabled.page(1, 20).panics > Some(1));
+    assert_eq!(disabled.page(1, 20).rollback, None);
 
     for played in [absent, disabled] {
         assert!(played.page(1, 20).loss().is_nan());

@@ -10,6 +10,7 @@ use crate::env::{EpisodeStats, Experiment, RunClock};
 use crate::health::{EngineError, Position, RunHealth};
 use crate::scenario::StopAt;
 use crate::schedule::*;
+use crate::torch::catch;
 
 /// Plays the run that `app` holds, to its end or until a [`StopSignal`] asks for less. `Shutdown` runs whatever happens
 /// after `Startup` has begun; the first failure is returned.
@@ -23,39 +24,54 @@ pub fn drive(app: &mut App) -> Result<(), EngineError> {
         position: Position::default(),
         failure,
     })?;
-    world.run_schedule(Startup);
+    run(world, Startup);
     while is_running(world) && !is_stopping(world) && world.resource_mut::<RunClock>().next_round() {
         play_round(world);
     }
-    world.run_schedule(Shutdown);
+    run(world, Shutdown);
     world.resource_mut::<RunHealth>().failure.take().map_or(Ok(()), Err)
 }
 
+/// A panic in a system, the engine's or a plugin's, is a failure of the run like any other (spec 06 §14.1): what was
+/// finished is kept, and the record is closed.
+fn run(world: &mut World, schedule: impl ScheduleLabel) {
+    let Err(error) = catch(|| world.run_schedule(schedule)) else {
+        return;
+    };
+    let clock = world.get_resource::<RunClock>();
+    let failure = EngineError {
+        phase: "a system",
+        position: clock.map(RunClock::position).unwrap_or_default(),
+        failure: error.into(),
+    };
+    world.resource_mut::<RunHealth>().failure.get_or_insert(failure);
+}
+
 fn play_round(world: &mut World) {
-    world.run_schedule(RoundStart);
+    run(world, RoundStart);
     while goes_on(world) && has_active_env(world) && world.resource_mut::<RunClock>().next_step() {
         play_step(world);
     }
-    world.run_schedule(RoundEnd);
+    run(world, RoundEnd);
 }
 
 fn play_step(world: &mut World) {
     let (train_batches, val_batches) = world.resource::<RunClock>().batches_per_step();
-    world.run_schedule(StepStart);
+    run(world, StepStart);
     play_batches(world, TrainBatch, train_batches);
     play_batches(world, ValBatch, val_batches);
-    world.run_schedule(StepSync);
-    world.run_schedule(Assess);
-    world.run_schedule(Decide);
-    world.run_schedule(Act);
-    world.run_schedule(StepEnd);
+    run(world, StepSync);
+    run(world, Assess);
+    run(world, Decide);
+    run(world, Act);
+    run(world, StepEnd);
 }
 
 /// Batches outside, envs inside: every device always has work of several envs queued.
 fn play_batches(world: &mut World, schedule: impl ScheduleLabel + Clone, count: usize) {
     for batch in 0..count {
         world.resource_mut::<RunClock>().begin_batch(batch);
-        world.run_schedule(schedule.clone());
+        run(world, schedule.clone());
     }
 }
 

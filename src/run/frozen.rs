@@ -115,7 +115,10 @@ mod tests {
         run_directory(root.path());
         let shelf = CheckpointShelf::of(root.path());
         for rounds in [9, 10] {
-            let save = |folder: &Path| Ok(save_policy(&folder.join("policy")));
+            let save = |folder: &Path| {
+                save_policy(&folder.join("policy"));
+                Ok(())
+            };
             shelf.put(&progress(rounds, None), save).unwrap();
         }
         save_policy(&root.path().join("checkpoints/.round-000011.new/policy"));

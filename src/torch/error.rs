@@ -9,7 +9,10 @@ use tch::TchError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TorchError {
     /// Fewer rows at a time, smaller batches or fewer envs per device may help.
-    #[error("the device ran out of memory: {0}")]
+    #[error(
+        "the device ran out of memory: {0}; what helps: twice the training.micro_batches, a smaller task.batch_size, \
+         fewer envs per device"
+    )]
     OutOfMemory(String),
     /// The process's device state is lost; nothing more may be asked of the device.
     #[error("the device failed: {0}")]

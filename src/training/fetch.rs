@@ -5,8 +5,8 @@ use bevy_platform::cell::SyncCell;
 
 use super::GroupNorms;
 use crate::data::{Accumulators, Batch, PackLayout, StepFeed, StepKey};
-use crate::env::{Devices, EnvDevice, EnvId, EnvPool, EnvStream, Experiment, LoadedData, RunClock, StepStatus};
-use crate::health::{EngineError, Failure, Position};
+use crate::env::{EnvDevice, EnvId, EnvPool, EnvStream, Experiment, Outfitter, RunClock, StepStatus};
+use crate::health::EngineError;
 use crate::torch::{HostSyncCounter, TorchError};
 
 /// The env's order of samples and its batch buffers.
@@ -23,42 +23,24 @@ pub struct BatchSlot(pub SyncCell<Option<Batch>>);
 
 /// Gives every env its feed and accumulators.
 pub fn equip_envs(
-    mut commands: Commands,
     mut envs: Query<(Entity, &EnvId, &EnvDevice, &mut EnvStream)>,
     experiment: Res<Experiment>,
-    devices: Res<Devices>,
-    mut data: ResMut<LoadedData>,
+    mut outfitter: Outfitter,
 ) -> Result<(), EngineError> {
     let layout = PackLayout {
         configs: experiment.max_configurations,
         slots: experiment.layout.len(),
     };
-    let feed = data.feed;
     for (entity, id, device, mut stream) in &mut envs {
-        let mut equip = || -> Result<(), Failure> {
-            let _guard = stream.0.get().enter()?;
-            let resident = data.resident.get();
-            let feed_of_env = StepFeed::new(
-                &resident[devices.index_of_env(id.index)],
-                feed,
-                id.index_in_group as u64,
-            )?;
+        outfitter.equip((entity, id), &mut stream, |resident, feed| {
+            let feed_of_env = StepFeed::new(resident, feed, id.index_in_group as u64)?;
             let sums = Accumulators::new(device.0, layout, feed.batches, feed.batch_size).map_err(TorchError::from)?;
-            commands.entity(entity).insert((
+            Ok((
                 EnvFeed(SyncCell::new(feed_of_env)),
                 EnvAccumulators(SyncCell::new(sums)),
                 BatchSlot(SyncCell::new(None)),
                 GroupNorms::new(device.0, experiment.layout.len()),
-            ));
-            Ok(())
-        };
-        equip().map_err(|failure| EngineError {
-            phase: "start-up",
-            position: Position {
-                env: Some(id.index),
-                ..Position::default()
-            },
-            failure,
+            ))
         })?;
     }
     Ok(())

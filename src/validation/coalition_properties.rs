@@ -4,11 +4,11 @@ use proptest::prelude::*;
 use smallvec::SmallVec;
 use tch::{Device, Tensor};
 
+use super::coalition_fixtures::{Planted, live, separate};
 use super::{CoalitionPlan, CoalitionTree, EvalHost, FoldedHost, LiveSlot, coalition_forward};
 use crate::data::evaluate_rows;
 use crate::host::fixtures::largest;
-use crate::host::graft::{SlotUse, UseKind, forward};
-use crate::host::{CnnHost, Host, InjectionSpec, Mode};
+use crate::host::{CnnHost, Host, Mode};
 use crate::random::{Domain, Draw, RunRng};
 use crate::scenario::CnnSpec;
 use crate::seed::{AlphaAlgorithm, BlueprintRegistry, SeedInstance};
@@ -20,9 +20,9 @@ const CLASSES: i64 = 5;
 const SAMPLES: i64 = 7;
 const TOLERANCE: f64 = 1e-5;
 
-/// A seed on the output path.
+/// A seed as it is drawn.
 #[derive(Clone, Debug)]
-struct Planted {
+struct Drawn {
     /// Policy index of its slot: three before and three behind the pools.
     slot: usize,
     blueprint: usize,
@@ -31,12 +31,12 @@ struct Planted {
     is_player: bool,
 }
 
-fn any_seeds() -> impl Strategy<Value = Vec<Planted>> {
+fn any_seeds() -> impl Strategy<Value = Vec<Drawn>> {
     let seed_in = |slot: usize| {
         let alpha = prop_oneof![1 => Just(1.0), 3 => 0.01..1.0f64];
         let algorithm = prop::sample::select(AlphaAlgorithm::ALL);
         (1usize..8, algorithm, alpha, prop::bool::weighted(0.8)).prop_map(
-            move |(blueprint, algorithm, alpha, is_player)| Planted {
+            move |(blueprint, algorithm, alpha, is_player)| Drawn {
                 slot,
                 blueprint,
                 algorithm,
@@ -63,15 +63,15 @@ fn images(rng: &mut RunRng, count: i64) -> Tensor {
 /// A host with settled norms and seeds that are no longer the identity.
 struct Grown {
     host: CnnHost,
-    planted: Vec<Planted>,
-    places: Vec<InjectionSpec>,
-    seeds: Vec<SeedInstance>,
+    seeds: Vec<Planted>,
+    /// Slots that may be off.
+    players: SmallVec<[usize; 4]>,
     x: Tensor,
     labels: Tensor,
 }
 
 impl Grown {
-    fn new(mut planted: Vec<Planted>, key: u64) -> Self {
+    fn new(mut drawn: Vec<Drawn>, key: u64) -> Self {
         let spec = CnnSpec {
             in_channels: 3,
             base_channels: 4,
@@ -89,26 +89,36 @@ impl Grown {
         )
         .unwrap();
         let specs = host.injection_specs().to_vec();
-        planted.sort_by_key(|seed| specs[seed.slot].boundary);
-        let places: Vec<InjectionSpec> = planted.iter().map(|seed| specs[seed.slot]).collect();
+        drawn.sort_by_key(|seed| specs[seed.slot].boundary);
 
         let _no_grad = NoGrad::new();
         let _ = host
             .run(0..Host::num_ops(&host), &images(&mut rng, 16), Mode::Train)
             .unwrap();
         let registry = BlueprintRegistry::default();
-        let seeds = planted
+        let players = drawn
             .iter()
-            .zip(&places)
-            .map(|(seed, place)| {
-                let (index, dim, algorithm) = (seed.blueprint, place.channels, seed.algorithm);
+            .filter(|seed| seed.is_player)
+            .map(|seed| seed.slot)
+            .collect();
+        let seeds = drawn
+            .iter()
+            .map(|seed| {
+                let (index, place, algorithm) = (seed.blueprint, specs[seed.slot], seed.algorithm);
                 let instance =
-                    SeedInstance::germinate(&registry, index, dim, algorithm, &mut rng, Device::Cpu).unwrap();
+                    SeedInstance::germinate(&registry, index, place.channels, algorithm, &mut rng, Device::Cpu)
+                        .unwrap();
                 for param in instance.params() {
                     let change = draw(&mut rng, &param.tensor.size()) * 0.3;
                     let _ = param.tensor.shallow_clone().g_add_(&change);
                 }
-                instance
+                Planted {
+                    slot: seed.slot,
+                    place,
+                    instance,
+                    algorithm,
+                    alpha: seed.alpha,
+                }
             })
             .collect();
         let labels: Vec<i64> = (0..SAMPLES).map(|_| rng.below(CLASSES as u64) as i64).collect();
@@ -116,20 +126,14 @@ impl Grown {
             x: images(&mut rng, SAMPLES),
             labels: Tensor::from_slice(&labels),
             host,
-            planted,
-            places,
             seeds,
+            players,
         }
     }
 
     /// Configurations of the players in the order of `keys`, the first `count` of them.
     fn plan(&self, keys: &[u64], count: usize) -> CoalitionPlan {
-        let players: SmallVec<[usize; 4]> = self
-            .planted
-            .iter()
-            .filter(|seed| seed.is_player)
-            .map(|seed| seed.slot)
-            .collect();
+        let players = self.players.clone();
         let mut masks: Vec<u64> = (0..1 << players.len()).collect();
         masks.sort_by_key(|&mask| keys[mask as usize]);
         masks.truncate(count);
@@ -137,40 +141,11 @@ impl Grown {
     }
 
     fn live(&self) -> Vec<LiveSlot<'_>> {
-        let seeds = self.planted.iter().zip(&self.places).zip(&self.seeds);
-        seeds
-            .map(|((seed, place), instance)| LiveSlot {
-                slot: seed.slot,
-                boundary: place.boundary,
-                instance,
-                alpha: seed.alpha,
-                algorithm: seed.algorithm,
-            })
-            .collect()
+        live(&self.seeds)
     }
 
-    /// One configuration on its own, as training would run it.
     fn separate(&self, plan: &CoalitionPlan, mask: u64) -> Tensor {
-        let is_on = |slot: usize| {
-            let bit = plan.players.iter().position(|&player| player == slot);
-            bit.is_none_or(|bit| mask >> bit & 1 == 1)
-        };
-        let live = self.live();
-        let uses: Vec<SlotUse> = live
-            .iter()
-            .filter(|slot| is_on(slot.slot))
-            .map(|slot| SlotUse {
-                boundary: slot.boundary,
-                instance: slot.instance,
-                kind: UseKind::Blend {
-                    alpha: slot.alpha,
-                    algorithm: slot.algorithm,
-                    isolated: true,
-                },
-            })
-            .collect();
-        let _no_grad = NoGrad::new();
-        forward(&self.host, &uses, &self.x, Mode::Eval).unwrap()
+        separate(&self.host, &self.seeds, plan, mask, &self.x)
     }
 
     /// Correct samples of each configuration, evaluated `chunk` samples at a time.
@@ -199,12 +174,12 @@ proptest! {
 
     #[test]
     fn the_tree_equals_brute_force(
-        planted in any_seeds(),
+        drawn in any_seeds(),
         key in any::<u64>(),
         order in prop::collection::vec(any::<u64>(), 8),
         count in 1usize..=8,
     ) {
-        let grown = Grown::new(planted, key);
+        let grown = Grown::new(drawn, key);
         let plan = grown.plan(&order, count);
         let live = grown.live();
         let tree = CoalitionTree::new(&plan, &live, Device::Cpu).unwrap();
@@ -226,11 +201,11 @@ proptest! {
 
     #[test]
     fn counts_do_not_depend_on_chunks_and_are_those_of_separate_passes(
-        planted in any_seeds(),
+        drawn in any_seeds(),
         key in any::<u64>(),
         order in prop::collection::vec(any::<u64>(), 8),
     ) {
-        let grown = Grown::new(planted, key);
+        let grown = Grown::new(drawn, key);
         let plan = grown.plan(&order, 8);
         let separate: Vec<i64> = plan
             .masks

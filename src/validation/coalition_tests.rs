@@ -1,11 +1,11 @@
 use smallvec::SmallVec;
 use tch::{Device, Kind, Tensor};
 
+use super::coalition_fixtures::{Planted, live, separate};
 use super::coalition_tree::{BlockRun, Stop};
 use super::{CoalitionError, CoalitionPlan, CoalitionTree, EvalHost, FoldedHost, LiveSlot, coalition_forward};
 use crate::host::fixtures::{largest, perturb};
-use crate::host::graft::{SlotUse, UseKind, forward};
-use crate::host::{CnnHost, Host, InjectionSpec, Mode};
+use crate::host::{CnnHost, Host, Mode};
 use crate::random::{Domain, RunRng};
 use crate::scenario::CnnSpec;
 use crate::seed::{AlphaAlgorithm, BlueprintRegistry, SeedInstance};
@@ -23,8 +23,7 @@ const KINDS: [(&str, AlphaAlgorithm, f64); 5] = [
 /// A host with settled batch-norm statistics and a trained-looking seed in each slot of row 0.
 struct Grown {
     host: CnnHost,
-    places: Vec<InjectionSpec>,
-    seeds: Vec<SeedInstance>,
+    seeds: Vec<Planted>,
 }
 
 impl Grown {
@@ -43,54 +42,31 @@ impl Grown {
         for _ in 0..3 {
             let _ = host.run(0..Host::num_ops(&host), &images(32), Mode::Train).unwrap();
         }
-        let places: Vec<InjectionSpec> = host.injection_specs()[..seeds].to_vec();
+        let places = host.injection_specs()[..seeds].to_vec();
         let registry = BlueprintRegistry::default();
-        let seeds = places
-            .iter()
-            .zip(KINDS)
-            .map(|(place, (id, algorithm, _))| {
+        let seeds = places.into_iter().zip(KINDS).enumerate();
+        let seeds = seeds
+            .map(|(slot, (place, (id, algorithm, alpha)))| {
                 let index = registry.index_of(id).unwrap();
                 let mut rng = RunRng::new(2, Domain::SeedInit, &[index as u64]);
-                let seed = SeedInstance::germinate(&registry, index, place.channels, algorithm, &mut rng, Device::Cpu)
-                    .unwrap();
-                perturb(seed.params());
-                seed
+                let dim = place.channels;
+                let instance =
+                    SeedInstance::germinate(&registry, index, dim, algorithm, &mut rng, Device::Cpu).unwrap();
+                perturb(instance.params());
+                Planted {
+                    slot,
+                    place,
+                    instance,
+                    algorithm,
+                    alpha,
+                }
             })
             .collect();
-        Self { host, places, seeds }
+        Self { host, seeds }
     }
 
     fn live(&self) -> Vec<LiveSlot<'_>> {
-        let seeds = self.places.iter().zip(&self.seeds).zip(KINDS).enumerate();
-        seeds
-            .map(|(slot, ((place, instance), (_, algorithm, alpha)))| LiveSlot {
-                slot,
-                boundary: place.boundary,
-                instance,
-                alpha,
-                algorithm,
-            })
-            .collect()
-    }
-
-    /// The reference: a separate, unfused forward with the slots of `on`.
-    fn separate(&self, on: impl Fn(usize) -> bool, x: &Tensor) -> Tensor {
-        let live = self.live();
-        let slots: Vec<SlotUse> = live
-            .iter()
-            .filter(|slot| on(slot.slot))
-            .map(|slot| SlotUse {
-                boundary: slot.boundary,
-                instance: slot.instance,
-                kind: UseKind::Blend {
-                    alpha: slot.alpha,
-                    algorithm: slot.algorithm,
-                    isolated: true,
-                },
-            })
-            .collect();
-        let _no_grad = NoGrad::new();
-        forward(&self.host, &slots, x, Mode::Eval).unwrap()
+        live(&self.seeds)
     }
 
     fn assert_equals_separate(&self, host: &impl EvalHost, plan: &CoalitionPlan, tolerance: f64) {
@@ -100,12 +76,8 @@ impl Grown {
         let logits = coalition_forward(host, &live, &tree, &x).unwrap();
         assert_eq!(logits.size(), [6 * plan.masks.len() as i64, 10]);
         for (k, mask) in plan.masks.iter().enumerate() {
-            let is_on = |slot: usize| match plan.players.iter().position(|&player| player == slot) {
-                Some(bit) => mask >> bit & 1 == 1,
-                None => true,
-            };
             let block = logits.narrow(0, 6 * k as i64, 6);
-            let difference = largest(&(block - self.separate(is_on, &x)));
+            let difference = largest(&(block - separate(&self.host, &self.seeds, plan, *mask, &x)));
             assert!(
                 difference <= tolerance,
                 "mask {mask:#b} of {plan:?} is off by {difference}"
@@ -188,7 +160,7 @@ fn chunks_do_not_change_the_logits() {
 #[test]
 fn a_diverged_seed_spoils_only_the_configurations_that_have_it_on() {
     let grown = Grown::new(3, 2);
-    for param in grown.seeds[0].module.params().trainable() {
+    for param in grown.seeds[0].instance.module.params().trainable() {
         let _no_grad = NoGrad::new();
         let _ = param.tensor.shallow_clone().fill_(f64::NAN);
     }
@@ -204,7 +176,7 @@ fn a_diverged_seed_spoils_only_the_configurations_that_have_it_on() {
 fn the_pass_changes_no_state() {
     let grown = Grown::new(3, 3);
     let state = || -> Vec<Tensor> {
-        let seeds = grown.seeds.iter().flat_map(|seed| seed.params());
+        let seeds = grown.seeds.iter().flat_map(|seed| seed.instance.params());
         grown
             .host
             .params()

@@ -7,6 +7,8 @@ mod assess;
 mod attribution;
 mod coalition;
 #[cfg(test)]
+mod coalition_fixtures;
+#[cfg(test)]
 mod coalition_properties;
 #[cfg(test)]
 mod coalition_tests;

@@ -10,15 +10,14 @@ use smallvec::SmallVec;
 use super::*;
 use crate::data::{Batch, evaluate_rows};
 use crate::env::{
-    Devices, EnvDevice, EnvId, EnvPool, EnvStream, Experiment, HostModel, LoadedData, RunClock, SeedSlots, Slot,
-    StepStatus,
+    EnvDevice, EnvId, EnvPool, EnvStream, Experiment, HostModel, Outfitter, RunClock, SeedSlots, Slot, StepStatus,
 };
-use crate::health::{EngineError, Failure, Position};
+use crate::health::{EngineError, Failure};
 use crate::host::Mode;
 use crate::host::graft::{UseKind, use_kind};
 use crate::random::{Domain, derive};
 use crate::scenario::LifecycleConfig;
-use crate::torch::{Inference, TorchError};
+use crate::torch::{Inference, TorchError, catch};
 use crate::training::EnvAccumulators;
 
 /// The host as validation runs it, refilled in place once per step.
@@ -51,30 +50,14 @@ impl ValPlan {
 
 /// Gives every env its folded host and its handles on the validation data.
 pub fn equip_envs(
-    mut commands: Commands,
     mut envs: Query<(Entity, &EnvId, &mut EnvStream, &mut HostModel)>,
-    devices: Res<Devices>,
-    mut data: ResMut<LoadedData>,
+    mut outfitter: Outfitter,
 ) -> Result<(), EngineError> {
-    let feed = data.feed;
     for (entity, id, mut stream, mut host) in &mut envs {
-        let mut equip = || -> Result<(), Failure> {
-            let _guard = stream.0.get().enter()?;
+        outfitter.equip((entity, id), &mut stream, |resident, feed| {
             let folded = FoldedHost::new(host.0.get())?;
-            let resident = &data.resident.get()[devices.index_of_env(id.index)];
             let batches = resident.val.batches(feed.val_batch_size, feed.val_batches);
-            commands
-                .entity(entity)
-                .insert((FoldedModel(SyncCell::new(folded)), ValBatches(SyncCell::new(batches))));
-            Ok(())
-        };
-        equip().map_err(|failure| EngineError {
-            phase: "start-up",
-            position: Position {
-                env: Some(id.index),
-                ..Position::default()
-            },
-            failure,
+            Ok((FoldedModel(SyncCell::new(folded)), ValBatches(SyncCell::new(batches))))
         })?;
     }
     Ok(())
@@ -186,23 +169,92 @@ pub fn evaluate_batch(
         let live = live_slots(&mut env.slots.0, &scenario.lifecycle);
         let chunk = tree.chunk_samples(env.device.0, scenario.attribution.max_fused_rows);
         let _inference = Inference::new()?;
-        let samples = batch.n as i64;
-        let mut first = 0;
-        while first < samples {
-            let count = chunk.min(samples - first);
-            let x = batch.x.f_narrow(0, first, count).map_err(TorchError::from)?;
-            let y = batch.y.f_narrow(0, first, count).map_err(TorchError::from)?;
-            let logits = coalition_forward(&*env.folded.0.get(), &live, tree, &x)?;
-            let (losses, correct) = evaluate_rows(&logits, &y).map_err(TorchError::from)?;
-            let sums = env.sums.0.get();
-            sums.add_val(&losses, &correct, MAIN).map_err(TorchError::from)?;
+        let (folded, sums) = (&*env.folded.0.get(), env.sums.0.get());
+        in_chunks(batch.n as i64, chunk, |first, count| {
+            let x = batch.x.f_narrow(0, first, count)?;
+            let y = batch.y.f_narrow(0, first, count)?;
+            let logits = coalition_forward(folded, &live, tree, &x)?;
+            let (losses, correct) = evaluate_rows(&logits, &y)?;
+            sums.add_val(&losses, &correct, MAIN)?;
             stream.note_write(sums.pack());
-            first += count;
-        }
+            Ok(())
+        })?;
         env.plan.elapsed += began.elapsed();
         Ok(())
     })
 }
 
+/// Evaluates `samples` in chunks of at most `chunk`. A chunk that the device has no room for is halved, once per batch:
+/// what was evaluated before it counts (spec 06 §14.2).
+fn in_chunks(
+    samples: i64,
+    chunk: i64,
+    mut evaluate: impl FnMut(i64, i64) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let (mut first, mut chunk, mut is_halved) = (0, chunk, false);
+    while first < samples {
+        let count = chunk.min(samples - first);
+        let evaluated = catch(|| evaluate(first, count)).map_err(Failure::from).flatten();
+        match evaluated {
+            Ok(()) => first += count,
+            Err(failure) if !is_halved && count > 1 && is_out_of_memory(&failure) => {
+                tracing::warn!(
+                    "no memory to validate {count} samples at once; half as many from here on in this batch"
+                );
+                (chunk, is_halved) = (count / 2, true);
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(())
+}
+
+fn is_out_of_memory(failure: &Failure) -> bool {
+    matches!(TorchError::classify(failure.to_string()), TorchError::OutOfMemory(_))
+}
+
 /// Index of the configuration that is the validation result: all players as they are.
 pub const MAIN: usize = 0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn no_memory() -> Failure {
+        TorchError::OutOfMemory("tried to allocate 8 bytes".into()).into()
+    }
+
+    /// Evaluates chunks of at most `room` samples, and says which.
+    fn evaluated(samples: i64, chunk: i64, room: i64) -> (Vec<(i64, i64)>, bool) {
+        let mut done = Vec::new();
+        let outcome = in_chunks(samples, chunk, |first, count| {
+            if count > room {
+                return Err(no_memory());
+            }
+            done.push((first, count));
+            Ok(())
+        });
+        (done, outcome.is_ok())
+    }
+
+    #[test]
+    fn a_batch_is_evaluated_in_chunks_that_cover_it_once() {
+        assert_eq!(evaluated(10, 4, 4), (vec![(0, 4), (4, 4), (8, 2)], true));
+    }
+
+    #[test]
+    fn a_chunk_without_room_is_halved_once_and_nothing_is_counted_twice() {
+        assert_eq!(evaluated(10, 8, 4), (vec![(0, 4), (4, 4), (8, 2)], true));
+        assert_eq!(evaluated(10, 8, 3), (vec![], false));
+    }
+
+    #[test]
+    fn other_failures_are_no_reason_to_try_again() {
+        let mut calls = 0;
+        let outcome = in_chunks(10, 5, |_, _| {
+            calls += 1;
+            Err(Failure::message("broken"))
+        });
+        assert_eq!((outcome.unwrap_err().to_string().as_str(), calls), ("broken", 1));
+    }
+}

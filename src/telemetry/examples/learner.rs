@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::by_head;
+use super::env::by_head;
 use crate::telemetry::*;
 
 pub fn rollback_charges() -> RollbackCharges {

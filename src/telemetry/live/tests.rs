@@ -1,0 +1,155 @@
+use super::*;
+use crate::telemetry::payload::CoalitionRow;
+use crate::telemetry::{BigInteger, Num, examples};
+
+fn fold(events: &[Event]) -> LiveState {
+    let mut live = LiveState::default();
+    for event in events {
+        live.apply(event);
+    }
+    live
+}
+
+fn at(t: i64, mut event: Event) -> Event {
+    event.t = Timestamp::from_milliseconds(t);
+    event
+}
+
+fn step_row(env: u32, step: u32, accuracy: f64) -> Event {
+    let mut row = examples::env_step();
+    row.val_accuracy = Num(accuracy);
+    Event::env(examples::context_at(env, 0, step), row)
+}
+
+#[test]
+fn progress_is_the_mean_over_envs_and_its_speed_comes_from_event_times() {
+    let live = fold(&[
+        at(1000, step_row(0, 1, 40.0)),
+        at(1000, step_row(1, 1, 50.0)),
+        at(1500, step_row(0, 2, 60.0)),
+        at(1500, step_row(1, 2, 70.0)),
+    ]);
+
+    assert_eq!(
+        live.progress(),
+        StepProgress {
+            round: 0,
+            step: 2,
+            accuracy_mean: Some(65.0),
+            env_steps_per_s: Some(4.0),
+        }
+    );
+}
+
+#[test]
+fn a_committed_seed_carries_its_last_measurement_and_its_shapley_value() {
+    let context = examples::context_at(0, 0, 9);
+    let slot = SlotId::new(0, 0);
+    let row = |mask, accuracy, discordant| CoalitionRow {
+        mask: BigInteger(mask),
+        accuracy: Num(accuracy),
+        loss: Num(1.0),
+        discordant,
+    };
+    let mut matrix = examples::matrix();
+    matrix.samples = 100;
+    matrix.rows = vec![row(3, 60.0, None), row(2, 52.0, Some((9, 1))), row(0, 50.0, None)];
+    let mut shapley = examples::shapley();
+    shapley.values[0].mean = Num(6.5);
+
+    let live = fold(&[
+        Event::env(context, matrix),
+        Event::seed(context, slot, "e0.r0c0.0", examples::fossilized()),
+        Event::env(context, shapley),
+    ]);
+
+    let seed = &live.committed()[0];
+    let contribution = seed.contribution.unwrap();
+    assert_eq!(contribution.points, 8.0);
+    let standard_error = contribution.standard_error.unwrap();
+    assert!((standard_error - 3.059_411_708_155_671).abs() < 1e-12);
+    assert_eq!(seed.shapley, Some(6.5));
+    assert_eq!(seed.slot, Some(slot));
+}
+
+#[test]
+fn without_a_matrix_the_contribution_is_that_of_the_commit() {
+    let seed = Event::seed(
+        examples::context(),
+        SlotId::new(0, 0),
+        "e0.r0c0.0",
+        examples::fossilized(),
+    );
+
+    let live = fold(&[seed]);
+
+    let contribution = live.committed()[0].contribution.unwrap();
+    assert_eq!(contribution.points, 2.25);
+    assert_eq!(contribution.standard_error, None);
+}
+
+#[test]
+fn the_best_episode_is_chosen_by_validation_never_by_test() {
+    let finish = |env, validation, test| {
+        let mut episode = examples::episode_finished();
+        episode.final_accuracy = Num(validation);
+        episode.test_accuracy = Some(Num(test));
+        Event::env(examples::context_at(env, 0, 5), episode)
+    };
+
+    let live = fold(&[finish(0, 70.0, 99.0), finish(1, 80.0, 60.0), finish(2, f64::NAN, 100.0)]);
+
+    let best = live.best_episode().unwrap();
+    assert_eq!((best.env, best.test_accuracy), (1, Some(60.0)));
+    assert_eq!(live.episodes_done(), 3);
+}
+
+#[test]
+fn learning_is_known_by_its_latest_update_and_the_rewards_of_the_rounds() {
+    let skipped = LearnerUpdate {
+        update_performed: false,
+        updates: 1,
+        ..examples::learner_update()
+    };
+    let performed = LearnerUpdate {
+        updates: 2,
+        ..examples::learner_update()
+    };
+    let rollback = Event::env(examples::context_at(0, 1, 3), examples::rollback());
+
+    let live = fold(&[
+        Event::round(0, skipped),
+        Event::round(0, examples::round_finished()),
+        rollback,
+        Event::round(1, performed.clone()),
+        Event::round(1, examples::round_finished()),
+    ]);
+
+    assert_eq!(live.latest_update(), Some(&performed));
+    assert_eq!(live.update_of_round(0), None);
+    assert_eq!((live.updates(), live.skipped_updates()), (2, 1));
+    let rounds: Vec<_> = live
+        .rounds()
+        .iter()
+        .map(|round| (round.reward_mean, round.rollbacks))
+        .collect();
+    assert_eq!(rounds, [(Some(12.0), 0), (Some(12.0), 1)]);
+    assert_eq!(live.reward_terms().get("pbrs"), Some(&-0.5));
+}
+
+#[test]
+fn remaining_time_is_the_median_round_times_the_rounds_left() {
+    let round = |index, wall_s| {
+        let mut round = examples::round_finished();
+        round.perf.round_wall_s = Num(wall_s);
+        round.perf.env_steps_per_s = Num(16.0 / 2.5);
+        Event::round(index, round)
+    };
+    let mut started = examples::run_started();
+    started.n_rounds = 12;
+
+    let live = fold(&[Event::run(started), round(0, 9.0), round(1, 1.0), round(2, 2.0)]);
+
+    assert_eq!(live.eta_s(), Some(18.0));
+    assert!((live.env_steps_per_s().unwrap() - 6.4).abs() < 1e-12);
+}
