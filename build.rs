@@ -1,10 +1,13 @@
 //! Compiles the C++ shim against libtorch's headers, writes libtorch's folder into every binary of this package, and
 //! tells the engine what it was built from, for the manifests of its runs.
 
-use std::env;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::{env, fs};
 
+/// What goes into the binary.
+const INGREDIENTS: [&str; 6] = ["src", "assets", "scenarios", "build.rs", "Cargo.toml", "Cargo.lock"];
 const SOURCES: [&str; 2] = ["src/torch/shim.cpp", "src/torch/narrow_conv.cpp"];
 
 fn main() {
@@ -23,19 +26,7 @@ fn main() {
     });
     let include = lib.with_file_name("include");
 
-    cc::Build::new()
-        .cpp(true)
-        .pic(true)
-        .warnings(false)
-        .include(&include)
-        .include(include.join("torch/csrc/api/include"))
-        .flag("-std=c++17")
-        // Norms and clipping run here on CPU: vectorised whatever the Rust profile is.
-        .opt_level(3)
-        .define("_GLIBCXX_USE_CXX11_ABI", "1")
-        .files(SOURCES)
-        .compile("simic_shim");
-
+    compile_shim(&include);
     println!("cargo:rustc-link-search=native={}", lib.display());
     println!("cargo:rustc-link-lib=torch_cpu");
     println!("cargo:rustc-link-lib=c10");
@@ -43,6 +34,38 @@ fn main() {
     println!("cargo:rustc-link-arg=-Wl,-rpath,{}", lib.display());
 
     tell_provenance();
+}
+
+/// Compiles the shim, unless the one at hand was made from the same text: this script also runs where only Rust changed.
+fn compile_shim(include: &Path) {
+    let Some(out) = env::var_os("OUT_DIR").map(PathBuf::from) else {
+        panic!("cargo names no OUT_DIR");
+    };
+    let sources = SOURCES.map(|source| fs::read_to_string(source).unwrap_or_default());
+    let recipe = format!("{}\n{}", include.display(), sources.concat());
+    let made_from = out.join("shim.recipe");
+    let is_made = out.join("libsimic_shim.a").exists();
+    if !(is_made && fs::read_to_string(&made_from).is_ok_and(|made| made == recipe)) {
+        cc::Build::new()
+            .cpp(true)
+            .pic(true)
+            .warnings(false)
+            .include(include)
+            .include(include.join("torch/csrc/api/include"))
+            .flag("-std=c++17")
+            // Norms and clipping run here on CPU: vectorised whatever the Rust profile is.
+            .opt_level(3)
+            .define("_GLIBCXX_USE_CXX11_ABI", "1")
+            .files(SOURCES)
+            .cargo_metadata(false)
+            .compile("simic_shim");
+        // Without it the shim is compiled again, no more.
+        let _ = fs::write(&made_from, recipe);
+    }
+    println!("cargo:rustc-link-search=native={}", out.display());
+    println!("cargo:rustc-link-lib=static=simic_shim");
+    let is_apple = env::var("TARGET").is_ok_and(|target| target.contains("apple"));
+    println!("cargo:rustc-link-lib={}", if is_apple { "c++" } else { "stdc++" });
 }
 
 /// Commit, compiler and target. What cannot be found out is left out.
@@ -65,6 +88,15 @@ fn tell_provenance() {
         return;
     }
     tell("GIT_COMMIT", output_of("git", &["rev-parse", "HEAD"]));
+    for ingredient in INGREDIENTS {
+        println!("cargo:rerun-if-changed={ingredient}");
+    }
+    let status = [&["status", "--porcelain", "--"][..], &INGREDIENTS].concat();
+    tell(
+        "GIT_DIRTY",
+        all_output_of("git", &status).map(|changes| (!changes.is_empty()).to_string()),
+    );
+    tell("GIT_DIFF", difference());
     // The reflog grows with every commit and checkout; HEAD itself changes only with the branch.
     let watched = ["logs/HEAD", "HEAD"].iter().find_map(|file| {
         let path = output_of("git", &["rev-parse", "--git-path", file])?;
@@ -75,11 +107,28 @@ fn tell_provenance() {
     }
 }
 
+/// Hash of what differs from the commit, as git would name it; `None` if nothing does.
+fn difference() -> Option<String> {
+    let diff = [&["diff", "HEAD", "--"][..], &INGREDIENTS].concat();
+    let diff = all_output_of("git", &diff).filter(|diff| !diff.is_empty())?;
+    let mut git = Command::new("git");
+    git.args(["hash-object", "--stdin"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut git = git.spawn().ok()?;
+    git.stdin.take()?.write_all(diff.as_bytes()).ok()?;
+    let hash = String::from_utf8(git.wait_with_output().ok()?.stdout).ok()?;
+    hash.lines().next().map(str::to_owned)
+}
+
 /// The first line that a program prints; `None` if it is missing or fails.
 fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
+    all_output_of(program, arguments)?.lines().next().map(str::to_owned)
+}
+
+fn all_output_of(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
-    let text = String::from_utf8(output.stdout)
+    String::from_utf8(output.stdout)
         .ok()
-        .filter(|_| output.status.success())?;
-    text.lines().next().map(str::to_owned)
+        .filter(|_| output.status.success())
 }

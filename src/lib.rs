@@ -76,10 +76,11 @@ impl PluginGroup for SimicPlugins {
             .add(controller::ControllerPlugin)
             .add(reward::RewardPlugin)
             .add(learner::LearnerPlugin);
-        if self.is_recorded {
+        let group = if self.is_recorded {
             group.add(run::RecordPlugin).add(run::CheckpointPlugin)
         } else {
             group
-        }
+        };
+        group.add(run::InventoryPlugin)
     }
 }

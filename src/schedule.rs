@@ -121,7 +121,7 @@ pub enum EngineSet {
     PpoUpdate,
     /// Statistics and telemetry.
     Record,
-    /// What lasts from round to round, on disk.
+    /// What lasts from round to round, on disk; then whether there is a next round.
     Checkpoint,
 }
 
@@ -133,6 +133,7 @@ pub enum Work {
     OpenDevices,
     LoadDatasets,
     CheckBlueprints,
+    ReadInitialTopology,
     BuildController,
     BuildLearner,
     SpawnEnvs,
@@ -143,6 +144,7 @@ pub enum Work {
     WriteCheckpoint,
     BeginRound,
     ResetEnvs,
+    ApplyInitialTopology,
     SnapshotInitial,
     BeginEpisodes,
     ResetRewards,
@@ -163,6 +165,7 @@ pub enum Work {
     GovernorCheck,
     GovernorRollback,
     CreditRollbacks,
+    CloseAccounts,
     GovernorSnapshot,
     ReportRollbacks,
     Attribute,
@@ -207,6 +210,7 @@ const STARTUP: Table = &[
             Work::OpenDevices,
             Work::LoadDatasets,
             Work::CheckBlueprints,
+            Work::ReadInitialTopology,
             Work::BuildController,
             Work::BuildLearner,
             Work::SpawnEnvs,
@@ -223,6 +227,7 @@ const ROUND_START: Table = &[(
     &[
         Work::BeginRound,
         Work::ResetEnvs,
+        Work::ApplyInitialTopology,
         Work::SnapshotInitial,
         Work::BeginEpisodes,
         Work::ResetRewards,
@@ -255,6 +260,7 @@ const ASSESS: Table = &[
             Work::GovernorCheck,
             Work::GovernorRollback,
             Work::CreditRollbacks,
+            Work::CloseAccounts,
             Work::GovernorSnapshot,
             Work::ReportRollbacks,
         ],
@@ -299,12 +305,14 @@ const ROUND_END: Table = &[
             Work::EndControllerEpisodes,
             Work::RoundStats,
             Work::TeardownRound,
-            Work::StopIfDiverged,
         ],
     ),
-    (EngineSet::Checkpoint, &[Work::WriteCheckpoint]),
+    (EngineSet::Checkpoint, &[Work::WriteCheckpoint, Work::StopIfDiverged]),
 ];
-const SHUTDOWN: Table = &[(EngineSet::Prepare, &[Work::MeasureControl, Work::FinishRun])];
+const SHUTDOWN: Table = &[
+    (EngineSet::Checkpoint, &[Work::WriteCheckpoint]),
+    (EngineSet::Prepare, &[Work::MeasureControl, Work::FinishRun]),
+];
 
 /// Lays out the schedules; every other plugin of the engine needs it.
 pub struct SchedulePlugin;

@@ -240,7 +240,7 @@ fn a_folder_that_cannot_be_made_is_a_start_up_error() {
     let refused = output(&mut short_run(&file));
 
     assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused.stderr).contains("error: start-up failed: the run directory could not be set up"));
+    assert!(text(&refused.stderr).contains("error: start-up failed: run directory: "));
     let log = output(command().args(["list", "tasks", "--log-file"]).arg(root.path()));
     assert_eq!(log.status.code(), Some(2));
     assert!(text(&log.stderr).contains("the log file"));

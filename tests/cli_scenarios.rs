@@ -33,15 +33,14 @@ fn refused(arguments: &[&str]) -> String {
 
 #[test]
 fn all_shipped_scenarios_are_valid() {
-    let files = [
-        "scenarios/quickstart.ron",
-        "scenarios/digits-augment.ron",
-        "scenarios/wrecked-on-purpose.ron",
-        "scenarios/synth-rescue.ron",
-    ];
-    for file in files {
-        assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(file).exists());
-    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+    let mut files: Vec<String> = std::fs::read_dir(folder)
+        .expect("the folder exists")
+        .map(|entry| format!("scenarios/{}", entry.expect("an entry").file_name().display()))
+        .collect();
+    files.sort();
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+
     insta::assert_snapshot!(stdout(&[&["validate"], &files[..]].concat()));
 }
 
@@ -57,7 +56,16 @@ fn the_scenario_of_the_readme_is_valid() {
 
 #[test]
 fn list_shows_what_the_build_knows() {
-    let lists = ["tasks", "hosts", "blueprints", "controllers"];
+    let lists = [
+        "tasks",
+        "hosts",
+        "blueprints",
+        "rewards",
+        "controllers",
+        "presets",
+        "events",
+        "plugins",
+    ];
     insta::assert_snapshot!(lists.map(|what| stdout(&["list", what])).join("\n"));
 }
 

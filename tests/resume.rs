@@ -204,20 +204,76 @@ fn a_finished_run_has_nothing_left_to_do_but_may_be_given_more_rounds() {
         before
     );
 
-    succeeds(&resume(&run, &["--rounds", "5"]));
+    succeeds(&resume(&run, &["--extend", "1"]));
     let finished = support::lines(&run).pop().expect("the record has an end");
     assert_eq!(finished["data"]["rounds_done"], 5);
     succeeds(&resume(&run, &[]));
     assert!(run.join("checkpoints/round-000005").exists());
 }
 
+/// A run of four rounds that has come to its end.
+fn finished(folder: &Path) -> PathBuf {
+    let scenario = write_scenario(folder, RULES, 4);
+    let out = folder.join("finished");
+    begin(&scenario, &out).wait().expect("the run ends");
+    out.join("latest").canonicalize().expect("latest points at the run")
+}
+
+#[test]
+fn a_run_goes_back_to_an_older_checkpoint_and_comes_to_the_same_end() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let run = finished(folder.path());
+    let (before, learnt_before) = (record(&run), learnt(&run));
+
+    succeeds(&resume(&run, &["--from", "3"]));
+
+    assert_eq!(record(&run), before);
+    assert!(learnt(&run) == learnt_before, "the policies differ");
+    assert!(run.join("checkpoints/discarded-1/round-000004").exists());
+    assert!(run.join("events.discarded-1.jsonl").exists());
+    let unknown = resume(&run, &["--from", "9"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&unknown.stderr);
+    assert!(message.contains("holds no checkpoint after 9 rounds"), "{message}");
+    assert!(message.contains("nothing was changed"));
+}
+
+/// A field that changes what is learnt, once it is allowed to, stays changed.
+#[test]
+fn a_run_goes_on_with_another_setting_if_that_is_allowed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let run = finished(folder.path());
+    let change = [
+        "--set",
+        "attribution.pairs_max=3",
+        "--allow",
+        "attribution",
+        "--extend",
+        "1",
+    ];
+
+    succeeds(&resume(&run, &change));
+    succeeds(&resume(&run, &["--extend", "1"]));
+
+    let notes: Vec<_> = support::lines(&run)
+        .iter()
+        .filter(|line| line["type"] == "note")
+        .map(|line| line["data"]["text"].clone())
+        .collect();
+    let expected = [
+        "resumed with attribution.pairs_max 3 instead of 8",
+        "resumed with run.rounds 5 instead of 4",
+        "resumed with run.rounds 6 instead of 5",
+    ];
+    assert_eq!(notes, expected);
+    let progress = std::fs::read_to_string(run.join("checkpoints/last/run.ron")).expect("run.ron exists");
+    assert!(progress.contains("attribution.pairs_max=3"), "{progress}");
+}
+
 #[test]
 fn a_run_goes_on_only_as_what_it_was() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let scenario = write_scenario(folder.path(), RULES, 4);
-    let out = folder.path().join("alone");
-    begin(&scenario, &out).wait().expect("the run ends");
-    let run = out.join("latest").canonicalize().expect("latest points at the run");
+    let run = finished(folder.path());
 
     let changed = [
         "run.n_envs=3",
@@ -225,19 +281,25 @@ fn a_run_goes_on_only_as_what_it_was() {
         "attribution.pairs_max=3",
         "run.rounds=2",
     ];
-    let arguments: Vec<&str> = changed.iter().flat_map(|change| ["--set", change]).collect();
+    let mut arguments: Vec<&str> = changed.iter().flat_map(|change| ["--set", change]).collect();
+    arguments.extend(["--allow", "run.n_envs", "--allow", "learner.lr"]);
     let output = resume(&run, &arguments);
 
     assert_eq!(output.status.code(), Some(2));
     let message = String::from_utf8_lossy(&output.stderr);
-    for path in [
+    for problem in [
         "run.n_envs: the run began with 2, now 3",
-        "lifecycle.slots",
-        "attribution.pairs_max",
-        "run.rounds",
+        "lifecycle.slots: the run began with",
+        "attribution.pairs_max: the run has 8, now 3; --allow attribution.pairs_max lets it change",
+        "run.rounds: 4 rounds have been played already, 2 are asked for",
+        "learner.lr: allowed to change, but it does not; change it by --set",
     ] {
-        assert!(message.contains(path), "{path}: {message}");
+        assert!(message.contains(problem), "{problem}: {message}");
     }
+    let twice = resume(&run, &["--extend", "1", "--set", "run.rounds=9"]);
+    assert_eq!(twice.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&twice.stderr);
+    assert!(message.contains("already given by --extend 1"), "{message}");
 }
 
 #[test]

@@ -1,45 +1,101 @@
-//! `simic-engine list tasks|hosts|blueprints|controllers`.
+//! `simic-engine list`: what this build knows.
+
+use serde::Serialize;
 
 use super::output::{show, show_json};
 use super::{GlobalOptions, ListWhat, Outcome};
-use crate::scenario::{Catalog, CnnSpec, TaskPreset, TaskSpec};
+use crate::run::{Extension, ExtensionError, plugins};
+use crate::scenario::{
+    Catalog, CnnSpec, Entry, POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TaskSpec, TrainingPreset, reward_forms,
+};
+use crate::telemetry::Payload;
 
-pub fn list(what: ListWhat, catalog: &Catalog, global: &GlobalOptions) -> Outcome {
-    if global.json {
-        match what {
-            ListWhat::Tasks => show_json(&catalog.tasks),
-            ListWhat::Hosts => show_json(&catalog.hosts),
-            ListWhat::Blueprints => show_json(&catalog.blueprints),
-            ListWhat::Controllers => show_json(&catalog.controllers),
-        }
-    } else {
-        show(table(&rows(what, catalog)));
-    }
-    Outcome::Done
-}
-
-fn rows(what: ListWhat, catalog: &Catalog) -> Vec<Vec<String>> {
+/// Prints one of the lists.
+///
+/// # Errors
+/// The extension's own.
+pub fn list(
+    what: ListWhat,
+    catalog: &Catalog,
+    global: &GlobalOptions,
+    extend: Extension,
+) -> Result<Outcome, ExtensionError> {
     match what {
-        ListWhat::Tasks => catalog.tasks.iter().map(task_row).collect(),
-        ListWhat::Hosts => host_rows(catalog),
-        ListWhat::Blueprints => catalog
-            .blueprints
-            .iter()
-            .map(|blueprint| {
+        ListWhat::Tasks => print(&catalog.tasks, catalog.tasks.iter().map(task_row), global),
+        ListWhat::Hosts => print(&catalog.hosts, host_rows(catalog), global),
+        ListWhat::Blueprints => {
+            let rows = catalog.blueprints.iter().map(|blueprint| {
                 let note = if blueprint.selectable { "" } else { " (not selectable)" };
                 vec![
                     blueprint.index.to_string(),
                     blueprint.name.clone(),
                     format!("{}{note}", blueprint.summary),
                 ]
-            })
-            .collect(),
-        ListWhat::Controllers => catalog
-            .controllers
-            .iter()
-            .map(|controller| vec![controller.name.clone(), controller.summary.clone()])
-            .collect(),
+            });
+            print(&catalog.blueprints, rows, global);
+        }
+        ListWhat::Rewards => print_entries(&reward_forms(), global),
+        ListWhat::Controllers => print_entries(&catalog.controllers, global),
+        ListWhat::Presets => {
+            let presets = presets();
+            let rows = presets
+                .iter()
+                .map(|preset| vec![format!("{}: \"{}\"", preset.field, preset.name), preset.values.clone()]);
+            print(&presets, rows, global);
+        }
+        ListWhat::Events => {
+            let rows = Payload::CATALOGUE.iter().map(|event| {
+                let level = format!("{:?}", event.level).to_lowercase();
+                vec![event.name.into(), level, event.summary.into()]
+            });
+            print(&Payload::CATALOGUE, rows, global);
+        }
+        ListWhat::Plugins => {
+            let plugins = plugins(extend)?;
+            let rows = plugins
+                .iter()
+                .map(|plugin| vec![plugin.name.clone(), plugin.version.clone(), plugin.summary.clone()]);
+            print(&plugins, rows, global);
+        }
     }
+    Ok(Outcome::Done)
+}
+
+fn print(items: &impl Serialize, rows: impl IntoIterator<Item = Vec<String>>, global: &GlobalOptions) {
+    if global.json {
+        show_json(items);
+    } else {
+        show(table(&rows.into_iter().collect::<Vec<_>>()));
+    }
+}
+
+fn print_entries(entries: &[Entry], global: &GlobalOptions) {
+    let rows = entries
+        .iter()
+        .map(|entry| vec![entry.name.clone(), entry.summary.clone()]);
+    print(&entries, rows, global);
+}
+
+/// Values under a name, and the field that the name is given to.
+#[derive(Serialize)]
+struct Preset {
+    field: &'static str,
+    name: &'static str,
+    /// RON, on one line.
+    values: String,
+}
+
+fn presets() -> Vec<Preset> {
+    let of = |field, presets: &'static [TrainingPreset]| {
+        presets.iter().map(move |preset| Preset {
+            field,
+            name: preset.name,
+            values: preset.ron.split_whitespace().collect::<Vec<_>>().join(" "),
+        })
+    };
+    of("preset", &TRAINING_PRESETS)
+        .chain(of("policy.preset", &POLICY_PRESETS))
+        .collect()
 }
 
 fn task_row(task: &TaskPreset) -> Vec<String> {

@@ -106,7 +106,7 @@ fn execute(arguments: &Arguments, extend: Extension) -> Result<Outcome, String> 
         }
         Command::Eval(options) => eval::eval(options, &catalog, global, extend),
         Command::Validate { scenarios } => validate::validate(scenarios, &catalog, global),
-        Command::List { what } => list::list(*what, &catalog, global),
+        Command::List { what } => list::list(*what, &catalog, global, extend).map_err(|error| error.to_string())?,
         Command::Explain { path } => explain::explain(path.as_deref().unwrap_or(""), &catalog, global),
     })
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::run::CheckpointName;
 use crate::scenario::{Override, SourceKind};
 use crate::telemetry::sinks::{ColorChoice, ProgressStyle};
 use crate::torch;
@@ -78,7 +79,11 @@ pub enum ListWhat {
     Tasks,
     Hosts,
     Blueprints,
+    Rewards,
     Controllers,
+    Presets,
+    Events,
+    Plugins,
 }
 
 #[derive(Clone, Debug, Default, Args)]
@@ -136,13 +141,20 @@ pub struct RunOptions {
 pub struct ResumeOptions {
     /// The run's own folder, or its id, or `latest`.
     pub run: PathBuf,
-    /// Rounds that the run is to have in all [default: as many as it was to have].
-    #[arg(long, value_name = "N")]
-    pub rounds: Option<String>,
-    /// Set a field that may change in the course of a run: run.rounds, run.stop_at, run.checkpoint_every or
-    /// run.keep_last.
+    /// Checkpoint to go on from: last, best, or the number of rounds played by then; what was recorded after it is
+    /// moved aside.
+    #[arg(long, value_name = "last|best|ROUND", default_value = "last")]
+    pub from: CheckpointName,
+    /// Play so many rounds more than the run was to have.
+    #[arg(long, value_name = "ROUNDS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub extend: Option<u32>,
+    /// Change a field. run.rounds, run.stop_at, run.checkpoint_every and run.keep_last may change as they are; others need
+    /// --allow.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub sets: Vec<String>,
+    /// A field, or a section of fields, that may change in the course of the run; may be given often.
+    #[arg(long = "allow", value_name = "PATH")]
+    pub allowed: Vec<String>,
     /// Folder in which runs are looked for by id [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -152,14 +164,20 @@ pub struct ResumeOptions {
 }
 
 impl ResumeOptions {
-    /// All overrides of the command line.
+    /// All overrides of the command line, for a run that was to have `rounds`.
     ///
     /// # Errors
-    /// A `--set` without `=`.
-    pub fn overrides(&self) -> Result<Vec<Override>, String> {
-        let rounds = self.rounds.iter();
-        rounds
-            .map(|value| Ok(Override::flag("--rounds", "run.rounds", value)))
+    /// A `--set` without `=`; more rounds than can be counted.
+    pub fn overrides(&self, rounds: u32) -> Result<Vec<Override>, String> {
+        let extended = self.extend.iter().map(|more| {
+            let rounds = rounds
+                .checked_add(*more)
+                .ok_or_else(|| format!("--extend {more}: the run has {rounds} rounds; more cannot be counted"))?;
+            let mut extended = Override::flag("--extend", "run.rounds", rounds);
+            extended.shown = format!("--extend {more}");
+            Ok(extended)
+        });
+        extended
             .chain(self.sets.iter().map(|assignment| Override::parse(assignment)))
             .collect()
     }

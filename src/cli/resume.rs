@@ -1,17 +1,17 @@
-//! `resume`: a run goes on from its newest checkpoint, in its own directory.
+//! `resume`: a run goes on from one of its checkpoints, in its own directory.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::output::show;
 use super::prepare::Rejection;
 use super::run::{Surroundings, console, play};
 use super::{GlobalOptions, Outcome, ResumeOptions};
-use crate::run::{PastRun, ResumeError, RunPlan, runs_root};
+use crate::run::{PastRun, ResumeError, RunPlan, find_run};
 use crate::scenario::{self, Catalog, Input, Loaded, Override};
 
 /// Finds the run, sees whether it can go on, and plays what is left of it.
 pub fn resume(options: &ResumeOptions, catalog: &Catalog, global: &GlobalOptions, around: &Surroundings) -> Outcome {
-    let path = locate(&options.run, options.out.as_deref());
+    let path = find_run(&options.run, options.out.as_deref()).unwrap_or_else(|| options.run.clone());
     match prepare(options, &path, catalog) {
         Ok(Some(mut plan)) => {
             if let Some(threads) = global.threads {
@@ -22,7 +22,7 @@ pub fn resume(options: &ResumeOptions, catalog: &Catalog, global: &GlobalOptions
         }
         Ok(None) => {
             show(format_args!(
-                "{} has played all of its rounds: nothing is left to do (--rounds N gives it more)\n",
+                "{} has played all of its rounds: nothing is left to do (--extend N gives it more)\n",
                 path.display()
             ));
             Outcome::Done
@@ -32,16 +32,6 @@ pub fn resume(options: &ResumeOptions, catalog: &Catalog, global: &GlobalOptions
             eprintln!("nothing was changed");
             Outcome::Rejected
         }
-    }
-}
-
-/// A directory, or the id of a run in the folder of runs.
-fn locate(run: &Path, out: Option<&Path>) -> PathBuf {
-    let in_root = runs_root(out).join(run);
-    if !run.exists() && in_root.exists() {
-        in_root
-    } else {
-        run.into()
     }
 }
 
@@ -68,7 +58,8 @@ impl From<ResumeError> for Refusal {
 
 /// The plan of what is left; `None` if that is nothing.
 fn prepare(options: &ResumeOptions, path: &Path, catalog: &Catalog) -> Result<Option<RunPlan>, Refusal> {
-    let past = PastRun::open(path)?;
+    let usage = |message| Refusal::Scenario(Rejection::Usage(message));
+    let past = PastRun::open(path, options.from)?;
     let load = |overrides: &[Override]| -> Result<Loaded, Refusal> {
         let label = path.join("resolved.ron").display().to_string();
         let input = Input {
@@ -76,17 +67,21 @@ fn prepare(options: &ResumeOptions, path: &Path, catalog: &Catalog) -> Result<Op
             text: &past.resolved,
             overrides,
         };
-        scenario::load(&input, catalog).map_err(|report| Refusal::Scenario(Rejection::Scenario(report)))
+        let mut loaded =
+            scenario::load(&input, catalog).map_err(|report| Refusal::Scenario(Rejection::Scenario(report)))?;
+        if !overrides.iter().any(|change| change.path == "run.rounds") {
+            // The run may have been given more rounds when it was resumed before.
+            loaded.scenario.run.rounds = past.point.progress.rounds;
+        }
+        Ok(loaded)
     };
-    let overrides = options
-        .overrides()
-        .map_err(|usage| Refusal::Scenario(Rejection::Usage(usage)))?;
-    let (before, mut now) = (load(&[])?, load(&overrides)?);
-    if now.scenario.run.rounds == before.scenario.run.rounds {
-        // The run may have been given more rounds when it was resumed before.
-        now.scenario.run.rounds = past.point.progress.rounds;
-    }
+    let earlier = past.earlier_changes().map_err(usage)?;
+    let before = load(&earlier)?;
+    let asked = options.overrides(before.scenario.run.rounds).map_err(usage)?;
+    let stands = |change: &&Override| !asked.iter().any(|asked| asked.overlaps(change));
+    let changes: Vec<Override> = earlier.iter().filter(stands).chain(&asked).cloned().collect();
+    let now = load(&changes)?;
     let rounds = now.scenario.run.rounds;
-    let plan = past.plan(&before.scenario, now)?;
+    let plan = past.plan(&before.scenario, now, &changes, &options.allowed)?;
     Ok((!past.is_finished(rounds)?).then_some(plan))
 }

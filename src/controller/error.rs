@@ -40,9 +40,11 @@ pub enum PolicyError {
     NothingLeft { head: Head },
     #[error("index {index} is no member of the action head {head}")]
     NoSuchMember { head: Head, index: usize },
-    #[error("{at}: the schedule orders {op}, which is not legal: {why}")]
+    /// `list`: where the command was written down before the run.
+    #[error("{at}: the {list} orders {op}, which is not legal: {why}")]
     ScheduleIllegal {
         at: DecisionPoint,
+        list: &'static str,
         op: LifecycleOp,
         why: String,
     },

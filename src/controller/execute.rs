@@ -3,12 +3,12 @@
 use bevy_ecs::prelude::*;
 
 use super::systems::{Chosen, CommandStatus, Outcome};
-use crate::env::{Garden, GrowingEnv, GrowingEnvItem, ValMetrics};
+use crate::env::{Garden, GrowingEnv, GrowingEnvItem, Sowing, ValMetrics};
 use crate::governor::{Governor, Preflight};
 use crate::health::{EngineError, Failure};
 use crate::seed::{
     AlphaOrder, BlueprintError, FailureReason, GateNetwork, Germination, LifecycleCommand, LifecycleOp, Plan, Refusal,
-    Rules, SeedIdentity, SlotView, advance, command_legal, fossilize, germinate, prune, set_alpha_target,
+    Rules, SlotView, advance, command_legal, fossilize, germinate, prune, set_alpha_target,
 };
 use crate::torch::TorchError;
 
@@ -94,8 +94,23 @@ fn plan(
     let gate_params = |slot: usize| GateNetwork::param_count(env.slots.0[slot].spec.channels);
     let planned = match *command {
         LifecycleCommand::Wait => return Ok(None),
-        LifecycleCommand::Germinate { slot, .. } => {
-            let identity = identity(command, env, garden)?;
+        LifecycleCommand::Germinate {
+            slot,
+            blueprint,
+            style,
+            tempo,
+            target,
+        } => {
+            let sowing = Sowing {
+                slot,
+                blueprint,
+                style,
+                tempo,
+                target,
+            };
+            let identity = garden
+                .identity(sowing, env)
+                .map_err(|_| FailureReason::BlueprintUnavailable)?;
             let germination = Germination {
                 identity,
                 gate_params: gate_params(slot),
@@ -124,38 +139,6 @@ fn plan(
         LifecycleCommand::Advance { slot } => (slot, advance(seed(slot)?, rules)?),
     };
     Ok(Some(planned))
-}
-
-/// Who a new seed is. Its parameter count comes from the blueprint, so nothing is built for a refusal.
-fn identity(command: &LifecycleCommand, env: &GrowingEnvItem, garden: &Garden) -> Result<SeedIdentity, Refusal> {
-    let LifecycleCommand::Germinate {
-        slot,
-        blueprint,
-        style,
-        tempo,
-        target,
-    } = *command
-    else {
-        return Err(FailureReason::BlueprintUnavailable.into());
-    };
-    let recipe = garden
-        .blueprints
-        .get(blueprint)
-        .map_err(|_| FailureReason::BlueprintUnavailable)?;
-    let slot = &env.slots.0[slot];
-    let episode = garden.experiment.episode(garden.clock.round(), env.id.index);
-    Ok(SeedIdentity {
-        seed_id: format!("e{episode}.{}.{}", slot.spec.slot, slot.germinations),
-        germination: env.stats.germinated,
-        slot: slot.spec.slot,
-        blueprint: recipe.id().into(),
-        blueprint_index: blueprint,
-        style,
-        tempo,
-        target,
-        seed_params: recipe.param_count(slot.spec.channels),
-        host_params: env.host_params.0,
-    })
 }
 
 /// Growth that the device has no memory for is a failed command; anything else ends the run.

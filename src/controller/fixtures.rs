@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tch::Device;
 
 use super::*;
-use crate::scenario::{AutoForward, LearnerConfig, LifecycleConfig, MaskConfig, PolicyConfig};
+use crate::scenario::{AutoForward, InitialTopology, LearnerConfig, LifecycleConfig, MaskConfig, PolicyConfig};
 use crate::seed::{
     AlphaAlgorithm, AlphaCurve, AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GerminationStyle, Limits,
     SeedStage, SlotId, SlotSet, Tempo,
@@ -191,6 +191,7 @@ pub struct Ground {
     pub policy: PolicyConfig,
     pub lifecycle: LifecycleConfig,
     pub learner: LearnerConfig,
+    pub initial_topology: InitialTopology,
     pub slots: Vec<SlotId>,
     pub max_steps: u32,
     pub nets: NetRegistry,
@@ -203,6 +204,7 @@ impl Default for Ground {
             policy: PolicyConfig::default(),
             lifecycle: LifecycleConfig::default(),
             learner: LearnerConfig::default(),
+            initial_topology: InitialTopology::default(),
             slots: (0..3).map(|col| SlotId::new(0, col)).collect(),
             max_steps: 150,
             nets: NetRegistry::default(),
@@ -217,6 +219,7 @@ impl Ground {
             policy: &self.policy,
             lifecycle: &self.lifecycle,
             learner: &self.learner,
+            initial_topology: &self.initial_topology,
             slots: &self.slots,
             blueprints: &BLUEPRINT_NAMES,
             selectable: CNN_BLUEPRINTS[0],
@@ -224,6 +227,8 @@ impl Ground {
             seed: 42,
             group: 0,
             rows: 8,
+            envs: &[0, 1, 2, 3, 4, 5, 6, 7],
+            rounds: &(0..1),
             device: Device::Cpu,
             nets: &self.nets,
             features: &self.features,

@@ -1,6 +1,7 @@
 //! Controllers by name.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 
 use bevy_ecs::resource::Resource;
@@ -10,9 +11,9 @@ use super::choices::Choices;
 use super::error::PolicyError;
 use super::{
     ActorCriticController, AllowedActions, Controller, HeuristicController, NetRegistry, ObservationFeatures,
-    ObservationSchema, RandomController, ScheduleController, WaitController,
+    ObservationSchema, RandomController, ReplayController, ScheduleController, StaticController, WaitController,
 };
-use crate::scenario::{LearnerConfig, LifecycleConfig, PolicyConfig};
+use crate::scenario::{InitialTopology, LearnerConfig, LifecycleConfig, PolicyConfig};
 use crate::seed::SlotId;
 
 /// What a controller may be built from.
@@ -21,6 +22,8 @@ pub struct BuildContext<'a> {
     pub policy: &'a PolicyConfig,
     pub lifecycle: &'a LifecycleConfig,
     pub learner: &'a LearnerConfig,
+    /// What every episode starts with.
+    pub initial_topology: &'a InitialTopology,
     /// In the policy's slot order.
     pub slots: &'a [SlotId],
     /// Blueprint names by index.
@@ -35,6 +38,10 @@ pub struct BuildContext<'a> {
     pub group: u64,
     /// Envs of the policy group.
     pub rows: usize,
+    /// Those of them that are played, by their index in the run.
+    pub envs: &'a [usize],
+    /// That are played, from 0.
+    pub rounds: &'a Range<u32>,
     /// Where a network's tensors live.
     pub device: Device,
     /// Networks that `policy.net` may name.
@@ -118,7 +125,7 @@ pub struct ControllerRegistry {
 impl Default for ControllerRegistry {
     /// With the built-in controllers.
     fn default() -> Self {
-        let builtin: [(&str, &str, ControllerFactory); 5] = [
+        let builtin: [(&str, &str, ControllerFactory); 7] = [
             (
                 "actor_critic",
                 "a recurrent network, trained while the run goes on",
@@ -132,14 +139,20 @@ impl Default for ControllerRegistry {
             ("random", "a uniformly random legal command per step", |context| {
                 Ok(Box::new(RandomController::new(context.seed, context.group)))
             }),
+            ("replay", "the decisions of the recorded run policy.replay", |context| {
+                Ok(Box::new(ReplayController::new(context)?))
+            }),
             ("schedule", "the commands listed in policy.schedule", |context| {
                 Ok(Box::new(ScheduleController::new(context)?))
             }),
             (
-                "wait",
-                "never does anything: the host alone, or a fixed topology",
-                |_| Ok(Box::new(WaitController)),
+                "static",
+                "never does anything: the seeds of initial_topology, committed from the first step",
+                |context| Ok(Box::new(StaticController::new(context)?)),
             ),
+            ("wait", "never does anything: the host alone", |_| {
+                Ok(Box::new(WaitController))
+            }),
         ];
         let registered = |(name, summary, build): (&str, &str, ControllerFactory)| {
             let summary = summary.to_owned();
@@ -217,7 +230,8 @@ mod tests {
         let registry = ControllerRegistry::default();
         let mut ground = Ground::default();
         ground.policy.schedule.builtin = Some("germinate_first_slot".into());
-        for name in ["actor_critic", "heuristic", "random", "schedule", "wait"] {
+        ground.initial_topology = InitialTopology::Seeds(Vec::new());
+        for name in ["actor_critic", "heuristic", "random", "schedule", "static", "wait"] {
             ground.policy.controller = name.into();
             assert_eq!(registry.build(&ground.context()).unwrap().name(), name);
         }
@@ -243,7 +257,7 @@ mod tests {
         let error = ControllerRegistry::default().build(&ground.context()).err().unwrap();
         assert_eq!(
             error.to_string(),
-            "no controller is called `oracle`; there are: actor_critic, heuristic, random, schedule, wait"
+            "no controller is called `oracle`; there are: actor_critic, heuristic, random, replay, schedule, static, wait"
         );
     }
 }

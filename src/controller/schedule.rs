@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
-use super::{BuildContext, Controller, Decision, DecisionView, MaskSet, PolicyError, indices_of};
+use super::{BuildContext, Controller, Decision, DecisionPoint, DecisionView, MaskSet, PolicyError, indices_of};
 use crate::scenario::ScheduledCommand;
 use crate::seed::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, Tempo};
 
@@ -16,7 +16,7 @@ pub const BUILTIN_SCHEDULES: [&str; 2] = ["germinate_first_slot", "grow_one_seed
 #[derive(Clone, Debug)]
 pub struct ScheduleController {
     commands: BTreeMap<u32, LifecycleCommand>,
-    wait_on_illegal: bool,
+    list: CommandList,
     hash: String,
 }
 
@@ -65,7 +65,7 @@ impl ScheduleController {
         Ok(Self {
             hash: schedule_hash(&commands),
             commands: commands.into_iter().collect(),
-            wait_on_illegal: config.wait_on_illegal,
+            list: CommandList::new("schedule", "scheduled", config.wait_on_illegal),
         })
     }
 }
@@ -87,20 +87,61 @@ impl Controller for ScheduleController {
         view.envs
             .iter()
             .zip(masks)
-            .map(|(env, masks)| match masks.objection(&command) {
-                None => Ok(Decision::new(command, masks, "scheduled")),
-                Some(why) if self.wait_on_illegal => Ok(Decision::new(
-                    LifecycleCommand::Wait,
-                    masks,
-                    format!("scheduled {} is not legal: {why}", command.op()),
-                )),
-                Some(why) => Err(PolicyError::ScheduleIllegal {
-                    at: view.point(env.row),
-                    op: command.op(),
-                    why,
-                }),
-            })
+            .map(|(env, masks)| self.list.decide(command, masks, view.point(env.row)))
             .collect()
+    }
+}
+
+/// Commands that were written down before the run, and what happens to one that is not legal when its step has come.
+#[derive(Clone, Debug)]
+pub(super) struct CommandList {
+    /// In error messages.
+    pub name: &'static str,
+    /// In reasons: what its commands are.
+    pub verb: &'static str,
+    pub wait_on_illegal: bool,
+    /// A wait in place of a command is told once.
+    pub has_waited: bool,
+}
+
+impl CommandList {
+    pub fn new(name: &'static str, verb: &'static str, wait_on_illegal: bool) -> Self {
+        Self {
+            name,
+            verb,
+            wait_on_illegal,
+            has_waited: false,
+        }
+    }
+
+    /// # Errors
+    /// `ScheduleIllegal`, unless illegal commands become waits.
+    pub fn decide(
+        &mut self,
+        command: LifecycleCommand,
+        masks: &MaskSet,
+        at: DecisionPoint,
+    ) -> Result<Decision, PolicyError> {
+        let (verb, op) = (self.verb, command.op());
+        match masks.objection(&command) {
+            None => Ok(Decision::new(command, masks, verb)),
+            Some(why) if self.wait_on_illegal => {
+                if !std::mem::replace(&mut self.has_waited, true) {
+                    let list = self.name;
+                    tracing::warn!(
+                        "{at}: the {list} orders {op}, which is not legal: {why}; waits instead, here and wherever else"
+                    );
+                }
+                let reason = format!("{verb} {op} is not legal: {why}");
+                Ok(Decision::new(LifecycleCommand::Wait, masks, reason))
+            }
+            Some(why) => Err(PolicyError::ScheduleIllegal {
+                at,
+                list: self.name,
+                op,
+                why,
+            }),
+        }
     }
 }
 
@@ -113,8 +154,12 @@ pub fn schedule_hash(commands: &[(u32, LifecycleCommand)]) -> String {
             format!(r#"{{"action":[{}],"epoch":{step}}}"#, indices.join(","))
         })
         .collect();
-    let json = format!("[{}]", entries.join(","));
-    Sha256::digest(json.as_bytes())
+    sha256(&format!("[{}]", entries.join(",")))
+}
+
+/// In hexadecimal.
+pub(super) fn sha256(text: &str) -> String {
+    Sha256::digest(text.as_bytes())
         .iter()
         .fold(String::with_capacity(64), |mut hex, byte| {
             // Writing into a string cannot fail.

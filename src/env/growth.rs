@@ -8,7 +8,10 @@ use super::events::{SlotChange, is_contributing};
 use super::slots::{Nursery, carry_out};
 use super::*;
 use crate::health::{EngineError, Failure, Position};
-use crate::seed::{BlueprintRegistry, Limits, Plan, Rules, SeedStage, tick};
+use crate::seed::{
+    AlphaTarget, BlueprintError, BlueprintRegistry, Effect, GerminationStyle, Limits, Plan, Rules, SeedIdentity,
+    SeedStage, Tempo, tick,
+};
 use crate::telemetry::TelemetryOutbox;
 
 /// Everything of an env that growth changes.
@@ -22,6 +25,18 @@ pub struct GrowingEnv {
     pub optimizers: &'static mut SeedOptimizers,
     pub stats: &'static mut EpisodeStats,
     pub host_params: &'static HostParams,
+}
+
+/// What is put where, and how it is to blend in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sowing {
+    /// Index in policy order.
+    pub slot: usize,
+    /// Index in the registry.
+    pub blueprint: usize,
+    pub style: GerminationStyle,
+    pub tempo: Tempo,
+    pub target: AlphaTarget,
 }
 
 /// Everything outside an env that growth depends on.
@@ -42,6 +57,28 @@ impl Garden<'_> {
             limits,
             step: self.clock.step(),
         }
+    }
+
+    /// Who a new seed in `env` is. Its parameter count comes from the blueprint, so nothing is built for a refusal.
+    ///
+    /// # Errors
+    /// There is no such blueprint.
+    pub fn identity(&self, sowing: Sowing, env: &GrowingEnvItem) -> Result<SeedIdentity, BlueprintError> {
+        let recipe = self.blueprints.get(sowing.blueprint)?;
+        let slot = &env.slots.0[sowing.slot];
+        let episode = self.experiment.episode(self.clock.round(), env.id.index);
+        Ok(SeedIdentity {
+            seed_id: format!("e{episode}.{}.{}", slot.spec.slot, slot.germinations),
+            germination: env.stats.germinated,
+            slot: slot.spec.slot,
+            blueprint: recipe.id().into(),
+            blueprint_index: sowing.blueprint,
+            style: sowing.style,
+            tempo: sowing.tempo,
+            target: sowing.target,
+            seed_params: recipe.param_count(slot.spec.channels),
+            host_params: env.host_params.0,
+        })
     }
 
     pub fn error(&self, phase: &'static str, env: usize, failure: Failure) -> EngineError {
@@ -100,11 +137,11 @@ fn count(stats: &mut EpisodeStats, change: &SlotChange, min_contribution: f64) {
         return;
     };
     let blueprint = stats.blueprints.entry(seed.identity.blueprint.clone()).or_default();
+    if change.change.effects.contains(&Effect::InsertSeed) {
+        stats.germinated += 1;
+        blueprint.germinated += 1;
+    }
     match stage {
-        SeedStage::Germinated => {
-            stats.germinated += 1;
-            blueprint.germinated += 1;
-        }
         SeedStage::Pruned => {
             stats.pruned += 1;
             blueprint.pruned += 1;

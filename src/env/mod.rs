@@ -7,6 +7,7 @@ mod events;
 mod growth;
 mod parallel;
 mod slots;
+mod topology;
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -19,9 +20,10 @@ use tch::Device;
 pub use clock::{RunClock, RunLength};
 pub use components::*;
 pub use episode::round_is_complete;
-pub use growth::{Garden, GrowingEnv, GrowingEnvItem, participating};
+pub use growth::{Garden, GrowingEnv, GrowingEnvItem, Sowing, participating};
 pub use parallel::EnvPool;
 pub use slots::{Nursery, SeedOptimizers, SeedSlots, Slot, SlotError, carry_out, check_slot};
+pub use topology::InitialSeeds;
 
 use crate::data::{DataSet, EvalSet, FeedArithmetic, ResidentData};
 use crate::health::record_failure;
@@ -125,6 +127,18 @@ impl Plugin for EnvPlugin {
         .add_systems(
             RoundStart,
             episode::reset_envs.pipe(record_failure).in_set(Work::ResetEnvs),
+        )
+        .add_systems(
+            Startup,
+            topology::read_initial_topology
+                .pipe(record_failure)
+                .in_set(Work::ReadInitialTopology),
+        )
+        .add_systems(
+            RoundStart,
+            topology::apply_initial_topology
+                .pipe(record_failure)
+                .in_set(Work::ApplyInitialTopology),
         )
         .add_systems(StepStart, episode::open_step.in_set(Work::OpenStep))
         .add_systems(Assess, episode::track_seeds.in_set(Work::TrackSeeds))

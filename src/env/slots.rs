@@ -141,9 +141,12 @@ impl Parts {
         } else if does(Effect::AddGate) {
             parts.gate = Some(nursery.build_gate(next, &slot.spec)?);
         }
-        if let (Some(module), true) = (&mut slot.module, does(Effect::CreateOptimizer)) {
-            let params = handles(module.get().params());
-            parts.optimizer = Some(Optimizer::new(&nursery.optimizer, params, nursery.implementation)?);
+        if does(Effect::CreateOptimizer) {
+            let planted = slot.module.as_mut().map(|module| &*module.get());
+            if let Some(seed) = parts.seed.as_ref().or(planted) {
+                let params = handles(seed.params());
+                parts.optimizer = Some(Optimizer::new(&nursery.optimizer, params, nursery.implementation)?);
+            }
         }
         Ok(parts)
     }

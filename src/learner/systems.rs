@@ -524,7 +524,7 @@ fn update_policy(mut last: ResMut<LastUpdate>, mut school: School) -> Result<(),
     }
 }
 
-/// After the round's records: they show what went wrong.
+/// After the round's records, which show what went wrong, and after the checkpoint of the last good state.
 fn stop_if_diverged(mut school: School) -> Result<(), EngineError> {
     let learner = school.policy.learner.get();
     if !learner.has_diverged() {

@@ -107,8 +107,17 @@ impl RewardState {
 
     /// Closes the accounts of seeds that the step removed.
     pub(super) fn close_step(&mut self, inputs: &RewardInputs) {
-        for (account, slot) in self.slots.iter_mut().zip(&inputs.slots) {
-            if !slot.after.as_ref().is_some_and(|seed| seed.stage.is_occupied()) {
+        let after = inputs.slots.iter().enumerate();
+        let emptied = after.filter(|(_, slot)| !slot.after.as_ref().is_some_and(|seed| seed.stage.is_occupied()));
+        self.close(emptied.map(|(index, _)| index));
+        self.previous_loss = Some(inputs.loss);
+    }
+
+    /// Closes the accounts of `slots`, whose seeds are gone, and forgets whom they helped: what grows there next owes and
+    /// is owed nothing (spec 02 §8.6).
+    pub(super) fn close(&mut self, slots: impl IntoIterator<Item = usize>) {
+        for index in slots {
+            if let Some(account) = self.slots.get_mut(index) {
                 *account = None;
             }
         }
@@ -116,7 +125,6 @@ impl RewardState {
         let lives = |seed_id: &str| slots.iter().flatten().any(|account| account.seed_id == seed_id);
         self.scaffolds
             .retain(|pair| lives(&pair.scaffold) && lives(&pair.beneficiary));
-        self.previous_loss = Some(inputs.loss);
     }
 
     /// The joint improvement, if it was measured at most `max_staleness` steps ago.

@@ -8,10 +8,10 @@ use smallvec::SmallVec;
 use super::*;
 use crate::controller::{Chosen, CommandStatus, Outcome};
 use crate::env::{EnvId, Experiment, HostParams, RunClock, SeedSlots, ValMetrics};
+use crate::governor::RollbackVerdict;
 use crate::health::{EngineError, Position, record_failure};
 use crate::scenario::{EpisodeEnd, LearnerConfig};
-use crate::schedule::{Act, RoundStart, Work};
-use crate::seed::SeedStage;
+use crate::schedule::{Act, Assess, RoundStart, Work};
 use crate::validation::{Counterfactual, ValPlan};
 
 /// The discount of a scenario that has no learner.
@@ -65,6 +65,7 @@ impl Plugin for RewardPlugin {
         app.register_required_components::<EnvId, StepReward>();
         app.register_required_components::<EnvId, EpisodeReward>();
         app.add_systems(RoundStart, reset_rewards.in_set(Work::ResetRewards))
+            .add_systems(Assess, close_accounts.in_set(Work::CloseAccounts))
             .add_systems(Act, capture_reward_inputs.in_set(Work::CaptureRewardInputs))
             .add_systems(Act, compute_reward.pipe(record_failure).in_set(Work::ComputeReward));
     }
@@ -76,6 +77,15 @@ fn reset_rewards(mut envs: Query<(&mut BeforeAction, &mut RewardState, &mut Step
         *state = RewardState::default();
         *reward = StepReward::default();
         *episode = EpisodeReward::default();
+    }
+}
+
+/// A rollback has pruned seeds behind the back of the reward, in a step that pays nothing.
+fn close_accounts(mut envs: Query<(&RollbackVerdict, &mut RewardState)>) {
+    for (verdict, mut state) in &mut envs {
+        if let Some(rollback) = &verdict.0 {
+            state.close(rollback.pruned.iter().copied());
+        }
     }
 }
 
@@ -171,7 +181,9 @@ fn reward_inputs(
         slots: slots.map(|(before, after)| SlotStep { before, after }).collect(),
         interactions: interactions(env),
         delta_cf: delta_cf(env),
-        committed_accuracy: committed_accuracy(env),
+        committed_accuracy: env
+            .counterfactual
+            .committed_accuracy(env.plan, &env.slots, env.val.accuracy_percent),
         auto_pruned,
     }
 }
@@ -185,33 +197,11 @@ fn take_auto_pruned(slots: &mut SeedSlots) -> u32 {
         .count() as u32
 }
 
-/// No seed stood on the output path: the network as it is equals every configuration of it.
-fn has_no_players(env: &RewardedEnvItem) -> bool {
-    let plan = env.plan.plan.as_ref();
-    plan.is_some_and(|plan| plan.coalitions.players.is_empty())
-}
-
 fn delta_cf(env: &RewardedEnvItem) -> Option<f64> {
     match &env.counterfactual.attribution {
         Some(attribution) => attribution.delta_cf,
-        None => has_no_players(env).then_some(0.0),
+        None => env.plan.has_no_players().then_some(0.0),
     }
-}
-
-/// With the seeds alone that are committed by now: a commit of this step counts (spec 05 §10.4).
-fn committed_accuracy(env: &RewardedEnvItem) -> Option<f64> {
-    let (Some(plan), Some(matrix)) = (&env.plan.plan, &env.counterfactual.matrix) else {
-        return has_no_players(env).then_some(env.val.accuracy_percent);
-    };
-    let is_committed = |slot: usize| {
-        let record = env.slots.0[slot].record.as_ref();
-        record.is_some_and(|seed| seed.stage == SeedStage::Fossilized)
-    };
-    let players = plan.coalitions.players.iter().enumerate();
-    let committed = players
-        .filter(|(_, slot)| is_committed(**slot))
-        .fold(0, |mask, (player, _)| mask | 1 << player);
-    matrix.get(committed).map(|measured| measured.accuracy)
 }
 
 fn interactions(env: &RewardedEnvItem) -> Vec<SlotInteraction> {
@@ -233,9 +223,12 @@ fn interactions(env: &RewardedEnvItem) -> Vec<SlotInteraction> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::governor::{Alarm, Credit, Rollback};
     use crate::reward::fixtures::{Step, seed};
     use crate::scenario::RewardConfig;
     use crate::schedule::SchedulePlugin;
+    use crate::seed::SeedStage;
+    use crate::telemetry::AlarmKind;
 
     /// Spec 05 C21: an env starts every episode like a fresh one.
     #[test]
@@ -262,5 +255,51 @@ mod tests {
         let env = app.world().entity(entity);
         assert_eq!(env.get::<RewardState>(), Some(&RewardState::default()));
         assert_eq!(env.get::<StepReward>(), Some(&StepReward::default()));
+    }
+
+    /// Spec 02 §8.6.6: a new seed in the slot inherits nothing.
+    #[test]
+    fn a_rollback_closes_the_accounts_of_the_seeds_that_it_prunes_and_of_no_others() {
+        let mut app = App::new();
+        app.add_plugins((SchedulePlugin, RewardPlugin));
+        let mut state = RewardState::default();
+        let inputs = Step::new(3)
+            .slot(seed(SeedStage::Training, 2), seed(SeedStage::Training, 3))
+            .slot(seed(SeedStage::Training, 2), seed(SeedStage::Training, 3));
+        RewardFunction::resolve(&RewardConfig::default(), DEFAULT_GAMMA)
+            .compute(&inputs.build(), &mut state)
+            .unwrap();
+        let alarm = Alarm {
+            kind: AlarmKind::NonFinite,
+            loss: f64::NAN,
+            threshold: None,
+            healthy: None,
+            consecutive: 0,
+        };
+        let rollback = Rollback {
+            alarm,
+            raw_penalty: -10.0,
+            snapshot_step: 2,
+            steps_lost: 2,
+            pruned: smallvec::smallvec![1],
+            last_action_step: Some(3),
+            ends_episode: false,
+            credit: Credit::Unattributed,
+        };
+        let env = EnvId {
+            index: 0,
+            group: 0,
+            index_in_group: 0,
+        };
+        let entity = app
+            .world_mut()
+            .spawn((env, state, RollbackVerdict(Some(rollback))))
+            .id();
+
+        app.world_mut().run_schedule(Assess);
+
+        let state = app.world().get::<RewardState>(entity).unwrap();
+        assert!(state.slots[0].is_some());
+        assert_eq!(state.slots[1], None);
     }
 }

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 
-use super::resume::{ResumePoint, cut_back};
+use super::resume::ResumePoint;
 use super::{
-    DeviceInfo, Extension, Labels, Libraries, LogFile, Manifest, MissingPart, Resolved, RunDirectory, StopSignal, drive,
+    DeviceInfo, Extension, Inventory, Labels, Libraries, LogFile, Manifest, MissingPart, Resolved, RunDirectory,
+    StopSignal, drive,
 };
 use crate::SimicPlugins;
 use crate::controller::ActiveController;
@@ -17,7 +18,7 @@ use crate::env::{
 };
 use crate::health::{EngineError, Failure, Position, RunHealth};
 use crate::learner::{Horizon, PolicyLearner, Schedules};
-use crate::scenario::{MatmulPrecision, OptimizerConfig, Scenario, TelemetryLevel};
+use crate::scenario::{InitialTopology, MatmulPrecision, OptimizerConfig, Scenario, TelemetryLevel};
 use crate::telemetry::{
     BaselineMeasured, BigInteger, DatasetInfo, EntropyAnneal, Event, LearnerSetup, Num, RunStarted, Sinks, TaskKind,
     TelemetryHub, TelemetryOutbox,
@@ -88,7 +89,7 @@ fn begin(world: &mut World) -> Result<(), Failure> {
     let mut info = directory.info();
     match &request.resume {
         None => manifest(world, &request, &directory, &started).write(directory.path())?,
-        Some(point) => info.earlier = Some(cut_back(directory.path(), point.progress.next_seq)?),
+        Some(point) => info.earlier = Some(point.return_to()?),
     }
     request.log.settle_in(directory.path())?;
     tracing::info!(run = directory.run_id(), directory = %directory.path().display(), "a run begins");
@@ -98,7 +99,7 @@ fn begin(world: &mut World) -> Result<(), Failure> {
     world.insert_resource(RunFolder(directory));
     world.resource_scope(|world, mut hub: Mut<TelemetryHub>| {
         let mut outbox = world.resource_mut::<TelemetryOutbox>();
-        outbox.extend(request.resume.as_ref().map(ResumePoint::loaded));
+        outbox.extend(request.resume.iter().flat_map(ResumePoint::loaded));
         outbox.push(Event::run(started));
         hub.flush(&mut outbox);
     });
@@ -123,6 +124,11 @@ fn manifest(world: &World, request: &RunRequest, directory: &RunDirectory, start
     manifest.devices = experiment.scenario.run.devices.iter().map(DeviceInfo::new).collect();
     let devices = world.resource::<Devices>();
     manifest.env_devices = experiment.envs.iter().map(|&env| devices.index_of_env(env)).collect();
+    let plugins = world.get_resource::<Inventory>().map_or(&[][..], Inventory::plugins);
+    manifest.plugins = plugins
+        .iter()
+        .map(|plugin| (plugin.name.clone(), plugin.version.clone()))
+        .collect();
     manifest.threads.env_workers = world.resource::<EnvPool>().threads();
     manifest.threads.intra_op = 1;
     manifest
@@ -235,6 +241,7 @@ pub fn measure_control(world: &mut World) {
     };
     let mut experiment = world.resource::<Experiment>().clone();
     experiment.scenario.policy.controller = "wait".into();
+    experiment.scenario.initial_topology = InitialTopology::Empty;
     experiment.scenario.telemetry.level = TelemetryLevel::Off;
     experiment.scenario.faults.clear();
     experiment.envs = vec![best.env as usize];

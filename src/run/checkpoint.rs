@@ -3,7 +3,8 @@
 //! Everything inside a round follows from seed and round, so a checkpoint holds no envs and no random state: how far the
 //! run has come (`run.ron`), its controller (`policy/`) and what improves it (`learner.ron`, `optim.safetensors`). It
 //! appears whole under its name or not at all. `Work::WriteCheckpoint` ends `Startup` and every round that is played to
-//! its end; `Work::Restore` puts a resumed run where its checkpoint was.
+//! its end, and opens `Shutdown`: a round that was finished is never lost, however the run ends. `Work::Restore` puts a
+//! resumed run where its checkpoint was.
 
 use std::path::Path;
 use std::time::Instant;
@@ -13,16 +14,16 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::system::SystemParam;
 
 use super::announce::{RunFolder, RunRequest};
-use super::record::RoundHistory;
+use super::record::{RoundHistory, rolling_accuracy};
 use super::saved_learner::{load_learner, save_learner};
-use super::shelf::{CheckpointShelf, Progress, Record};
+use super::shelf::{CheckpointShelf, POLICY_FOLDER, Progress, Record};
 use super::stop::StopSignal;
 use crate::controller::ActiveController;
 use crate::env::{Experiment, RunClock, round_is_complete};
-use crate::health::{EngineError, Failure, Position, record_failure};
+use crate::health::{EngineError, Failure, Position, RunHealth, record_failure};
 use crate::learner::PolicyLearner;
 use crate::scenario::Scenario;
-use crate::schedule::{RoundEnd, Startup, Work};
+use crate::schedule::{RoundEnd, Shutdown, Startup, Work};
 use crate::telemetry::{CheckpointReason, CheckpointSaved, Event, Num, TelemetryHub, TelemetryOutbox};
 
 /// Writes checkpoints of recorded runs and goes on from them.
@@ -45,6 +46,12 @@ impl Plugin for CheckpointPlugin {
                     .in_set(Work::WriteCheckpoint)
                     .run_if(round_is_complete)
                     .run_if(resource_exists::<RunFolder>),
+            )
+            .add_systems(
+                Shutdown,
+                write_last_checkpoint
+                    .in_set(Work::WriteCheckpoint)
+                    .run_if(resource_exists::<RunFolder>),
             );
     }
 }
@@ -54,6 +61,9 @@ impl Plugin for CheckpointPlugin {
 pub struct Keeper {
     /// The best rolling accuracy so far, and the checkpoint that has it.
     best: Option<Record>,
+    /// How far the run has come, where its newest checkpoint is older. What else lasts is as it was then: controllers and
+    /// learners change for good at the ends of rounds alone.
+    unsaved: Option<Progress>,
     /// Why the newest state is not on disk.
     failure: Option<String>,
 }
@@ -101,14 +111,16 @@ impl Lasting<'_> {
         self.learner.is_none() || next_round.is_multiple_of(scenario.learner.episodes_per_update)
     }
 
+    fn has_diverged(&mut self) -> bool {
+        let learner = self.learner.as_mut();
+        learner.is_some_and(|learner| learner.learner.get().has_diverged())
+    }
+
     fn updates(&mut self) -> Option<u64> {
         let learner = self.learner.as_mut()?;
         Some(learner.learner.get().counters().updates)
     }
 }
-
-/// Folder of the controller inside a checkpoint: what serves inference.
-const POLICY_FOLDER: &str = "policy";
 
 /// Puts a resumed run where its checkpoint was: nothing on disk changes before that has worked.
 fn restore(request: Option<Res<RunRequest>>, mut lasting: Lasting) -> Result<(), EngineError> {
@@ -121,7 +133,9 @@ fn restore(request: Option<Res<RunRequest>>, mut lasting: Lasting) -> Result<(),
         failure,
     })?;
     lasting.history.0.clone_from(&point.progress.history);
-    lasting.keeper.best = point.progress.best;
+    // A better one may have been thrown away since the run last stood here.
+    let shelf = CheckpointShelf::of(point.directory.path());
+    lasting.keeper.best = point.progress.best.filter(|best| shelf.has(best.next_round));
     Ok(())
 }
 
@@ -132,9 +146,16 @@ pub struct Standing<'w> {
     clock: Res<'w, RunClock>,
     folder: Res<'w, RunFolder>,
     stop: Res<'w, StopSignal>,
+    request: Option<Res<'w, RunRequest>>,
 }
 
 impl Standing<'_> {
+    /// What a resumed run plays differently, as `path=value`.
+    fn changes(&self) -> Vec<String> {
+        let point = self.request.as_ref().and_then(|request| request.resume.as_ref());
+        point.map(|point| point.progress.changes.clone()).unwrap_or_default()
+    }
+
     /// Rounds played to their end.
     fn next_round(&self) -> u32 {
         let played = self.clock.position().round.map(|round| round + 1);
@@ -142,9 +163,11 @@ impl Standing<'_> {
     }
 
     /// Why a checkpoint is due, if one is.
-    fn reason(&self, next_round: u32, is_best: bool) -> Option<CheckpointReason> {
+    fn reason(&self, next_round: u32, is_best: bool, has_diverged: bool) -> Option<CheckpointReason> {
         let scenario = &self.experiment.scenario;
-        if next_round == self.experiment.rounds.end {
+        if has_diverged {
+            Some(CheckpointReason::Emergency)
+        } else if next_round == self.experiment.rounds.end {
             Some(CheckpointReason::Exit)
         } else if self.stop.is_requested() {
             Some(CheckpointReason::Signal)
@@ -168,63 +191,96 @@ impl Standing<'_> {
             n_envs: scenario.run.n_envs,
             slots: layout.slots().iter().map(|spec| spec.slot.to_string()).collect(),
             controller: scenario.policy.controller.clone(),
+            changes: self.changes(),
             history: lasting.history.0.clone(),
             best: lasting.keeper.best,
         }
     }
 }
 
-/// Writes what lasts, if it is due. A checkpoint that cannot be written leaves the older ones as they are; the run goes
-/// on and says so at its end.
-fn write_checkpoint(
-    mut lasting: Lasting,
-    standing: Standing,
-    mut hub: ResMut<TelemetryHub>,
-    mut outbox: ResMut<TelemetryOutbox>,
-) {
+/// The way of a checkpoint to disk and into the record.
+#[derive(SystemParam)]
+pub struct Ledger<'w> {
+    lasting: Lasting<'w>,
+    standing: Standing<'w>,
+    hub: ResMut<'w, TelemetryHub>,
+    outbox: ResMut<'w, TelemetryOutbox>,
+}
+
+impl Ledger<'_> {
+    /// Puts what lasts on disk. A checkpoint that cannot be written leaves the older ones as they are; the run goes on,
+    /// tries again at its end and then says so.
+    fn write(&mut self, progress: Progress, reason: CheckpointReason) {
+        let started = Instant::now();
+        // What the checkpoint counts as told has to be on disk before it is.
+        self.hub.settle();
+        let shelf = CheckpointShelf::of(self.standing.folder.0.path());
+        let mut put = || shelf.put(&progress, |folder| self.lasting.save(folder));
+        let written = put().or_else(|error| {
+            tracing::warn!(%error, "a checkpoint could not be written; trying once more");
+            put()
+        });
+        let next_round = progress.next_round;
+        match written {
+            Ok(size_bytes) => {
+                shelf.tidy(&progress, self.standing.experiment.scenario.run.keep_last);
+                self.outbox.push(Event::run(CheckpointSaved {
+                    path: CheckpointShelf::relative_path(next_round),
+                    round: next_round,
+                    update: self.lasting.updates(),
+                    rolling_accuracy: rolling_accuracy(&progress.history).map(Num),
+                    reason,
+                    size_bytes,
+                    wall_ms: Num(started.elapsed().as_secs_f64() * 1e3),
+                }));
+                self.hub.flush(&mut self.outbox);
+                let keeper = &mut self.lasting.keeper;
+                (keeper.unsaved, keeper.failure) = (None, None);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "no checkpoint of round {next_round}; the older ones are as they were");
+                let keeper = &mut self.lasting.keeper;
+                (keeper.unsaved, keeper.failure) = (Some(progress), Some(error.to_string()));
+            }
+        }
+    }
+}
+
+/// At a boundary between rounds: writes what lasts if it is due, else remembers that it is not on disk.
+fn write_checkpoint(mut ledger: Ledger) {
+    let Ledger {
+        lasting, standing, hub, ..
+    } = &mut ledger;
     let next_round = standing.next_round();
     if !lasting.is_between_rollouts(next_round, &standing.experiment.scenario) {
         return;
     }
     // Damage done on purpose says nothing about what is good.
     let is_candidate = standing.experiment.scenario.faults.is_empty();
-    let rolling_accuracy = lasting.history.rolling_accuracy();
-    let record = rolling_accuracy
+    let record = rolling_accuracy(&lasting.history.0)
         .filter(|_| is_candidate)
         .map(|accuracy| Record { next_round, accuracy })
         .filter(|record| lasting.keeper.best.is_none_or(|best| record.accuracy > best.accuracy));
-    let Some(reason) = standing.reason(next_round, record.is_some()) else {
+    lasting.keeper.best = record.or(lasting.keeper.best);
+    let progress = standing.progress(next_round, hub.next_seq(), lasting);
+    let has_diverged = lasting.has_diverged();
+    match standing.reason(next_round, record.is_some(), has_diverged) {
+        Some(reason) => ledger.write(progress, reason),
+        None => lasting.keeper.unsaved = Some(progress),
+    }
+}
+
+/// However the run ends, its last boundary is on disk.
+fn write_last_checkpoint(mut ledger: Ledger, health: Res<RunHealth>) {
+    let Some(progress) = ledger.lasting.keeper.unsaved.take() else {
         return;
     };
-    let started = Instant::now();
-    lasting.keeper.best = record.or(lasting.keeper.best);
-    // What the checkpoint counts as told has to be on disk before it is.
-    hub.settle();
-    let progress = standing.progress(next_round, hub.next_seq(), &lasting);
-    let shelf = CheckpointShelf::of(standing.folder.0.path());
-    let mut write = || shelf.put(&progress, |folder| lasting.save(folder));
-    let written = write().or_else(|error| {
-        tracing::warn!(%error, "a checkpoint could not be written; trying once more");
-        write()
-    });
-    match written {
-        Ok(size_bytes) => {
-            lasting.keeper.failure = None;
-            shelf.tidy(&progress, standing.experiment.scenario.run.keep_last);
-            outbox.push(Event::run(CheckpointSaved {
-                path: CheckpointShelf::relative_path(next_round),
-                round: next_round,
-                update: lasting.updates(),
-                rolling_accuracy: rolling_accuracy.map(Num),
-                reason,
-                size_bytes,
-                wall_ms: Num(started.elapsed().as_secs_f64() * 1e3),
-            }));
-            hub.flush(&mut outbox);
-        }
-        Err(error) => {
-            tracing::warn!(%error, "no checkpoint of round {next_round}; the older ones are as they were");
-            lasting.keeper.failure = Some(error.to_string());
-        }
-    }
+    let reason = if health.failure.is_some() {
+        CheckpointReason::Emergency
+    } else if ledger.standing.stop.is_requested() {
+        CheckpointReason::Signal
+    } else {
+        CheckpointReason::Exit
+    };
+    ledger.write(progress, reason);
 }

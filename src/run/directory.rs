@@ -5,17 +5,21 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+
 use super::point_at;
 use super::status::RunStatus;
 use crate::telemetry::{RunInfo, RunState, Timestamp};
 
 /// The variable that moves the root of all runs.
 const ROOT_VARIABLE: &str = "SIMIC_ENGINE_RUNS";
+pub(super) const MANIFEST_FILE: &str = "manifest.json";
+const RESOLVED_FILE: &str = "resolved.ron";
 /// Longest part of a run id that comes from the scenario's name.
 const SLUG_CHARACTERS: usize = 40;
 
 #[derive(Debug, thiserror::Error)]
-#[error("the run directory could not be set up: {path}: {source}")]
+#[error("run directory: {path}: {source}")]
 pub struct RunDirectoryError {
     pub path: PathBuf,
     pub source: std::io::Error,
@@ -30,6 +34,13 @@ fn root_from(out: Option<&Path>, variable: Option<PathBuf>) -> PathBuf {
     out.map(Path::to_path_buf)
         .or(variable.filter(|root| !root.as_os_str().is_empty()))
         .unwrap_or_else(|| "runs".into())
+}
+
+/// Where `run` is: a folder, or the name of one in the folder of all runs (see [`runs_root`]).
+pub fn find_run(run: &Path, out: Option<&Path>) -> Option<PathBuf> {
+    [run.to_path_buf(), runs_root(out).join(run)]
+        .into_iter()
+        .find(|place| place.is_dir())
 }
 
 /// A directory that belongs to one run.
@@ -70,11 +81,16 @@ impl RunDirectory {
             scenario_hash,
         };
         directory.add_file("scenario.ron", source)?;
-        directory.add_file("resolved.ron", resolved.as_bytes())?;
+        directory.add_file(RESOLVED_FILE, resolved.as_bytes())?;
         let status = RunStatus::new(RunState::Starting);
         status.write(&directory.path).map_err(at(&directory.path))?;
         point_at(root, "latest", &directory.run_id);
         Ok(directory)
+    }
+
+    /// Whether there is one at `path`.
+    pub fn is_at(path: &Path) -> bool {
+        path.join(RESOLVED_FILE).is_file()
     }
 
     /// The directory of a run that has begun already.
@@ -84,7 +100,7 @@ impl RunDirectory {
     pub fn open(path: &Path) -> Result<Self, RunDirectoryError> {
         // `latest` and `.` are no names of runs.
         let path = path.canonicalize().map_err(at(path))?;
-        let resolved = path.join("resolved.ron");
+        let resolved = path.join(RESOLVED_FILE);
         let scenario = std::fs::read(&resolved).map_err(at(&resolved))?;
         Ok(Self {
             run_id: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
@@ -98,7 +114,7 @@ impl RunDirectory {
     /// # Errors
     /// If another process plays the run, or the file system has no locks.
     pub fn claim(&self) -> Result<File, RunDirectoryError> {
-        let path = self.path.join("resolved.ron");
+        let path = self.resolved_path();
         let file = File::open(&path).map_err(at(&path))?;
         file.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => at(&path)(std::io::Error::other(
@@ -120,6 +136,26 @@ impl RunDirectory {
     /// blake3 of `resolved.ron`.
     pub fn scenario_hash(&self) -> &str {
         &self.scenario_hash
+    }
+
+    /// The scenario with every default and override.
+    pub fn resolved_path(&self) -> PathBuf {
+        self.path.join(RESOLVED_FILE)
+    }
+
+    /// The scenario file as the run was given it: relative paths in it start there. `None` for a built-in scenario.
+    ///
+    /// # Errors
+    /// A manifest that cannot be read.
+    pub fn scenario_path(&self) -> Result<Option<PathBuf>, RunDirectoryError> {
+        #[derive(Deserialize)]
+        struct Source {
+            scenario_path: Option<PathBuf>,
+        }
+        let path = self.path.join(MANIFEST_FILE);
+        let text = std::fs::read(&path).map_err(at(&path))?;
+        let source: Source = serde_json::from_slice(&text).map_err(|error| at(&path)(error.into()))?;
+        Ok(source.scenario_path)
     }
 
     /// What the sinks of a run that begins are started with.

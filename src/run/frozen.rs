@@ -2,9 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
-
-use super::runs_root;
+use super::shelf::POLICY_FOLDER;
+use super::{CheckpointError, CheckpointName, CheckpointShelf, RunDirectory, RunDirectoryError, find_run};
 use crate::controller::{MANIFEST_FILE, WEIGHTS_FILE};
 
 /// A saved policy and where it comes from.
@@ -38,8 +37,10 @@ pub enum FrozenPolicyError {
     NoCheckpoint(PathBuf),
     #[error("the checkpoint {0} holds no policy that learns; only a run whose controller learns can be played")]
     NothingLearned(PathBuf),
-    #[error("{path} cannot be read: {why}")]
-    Unreadable { path: PathBuf, why: String },
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    #[error(transparent)]
+    Directory(#[from] RunDirectoryError),
 }
 
 impl FrozenPolicy {
@@ -48,32 +49,33 @@ impl FrozenPolicy {
     /// # Errors
     /// Nothing of that kind, or a run that has no learned policy yet.
     pub fn find(run: &Path) -> Result<Self, FrozenPolicyError> {
-        let place = [run.to_path_buf(), runs_root(None).join(run)]
-            .into_iter()
-            .find(|place| place.is_dir())
-            .ok_or_else(|| FrozenPolicyError::NoRun(run.into()))?;
+        let place = find_run(run, None).ok_or_else(|| FrozenPolicyError::NoRun(run.into()))?;
         if holds_policy(&place) {
             return Ok(Self {
                 folder: place,
                 origin: None,
             });
         }
-        let scenario = place.join("resolved.ron");
-        if !scenario.is_file() {
+        if !RunDirectory::is_at(&place) {
             return Err(FrozenPolicyError::NotARun(place));
         }
-        let (rounds, checkpoint) = newest_checkpoint(&place.join("checkpoints"))?
-            .ok_or_else(|| FrozenPolicyError::NoCheckpoint(place.clone()))?;
-        let folder = checkpoint.join("policy");
+        let directory = RunDirectory::open(&place)?;
+        let (checkpoint, progress) = CheckpointShelf::of(directory.path())
+            .find(CheckpointName::Last)
+            .map_err(|error| match error {
+                CheckpointError::None(_) => FrozenPolicyError::NoCheckpoint(place),
+                other => other.into(),
+            })?;
+        let folder = checkpoint.join(POLICY_FOLDER);
         if !holds_policy(&folder) {
             return Err(FrozenPolicyError::NothingLearned(checkpoint));
         }
         Ok(Self {
             folder,
             origin: Some(PolicyOrigin {
-                scenario,
-                source: source_of(&place.join("manifest.json"))?,
-                rounds,
+                scenario: directory.resolved_path(),
+                source: directory.scenario_path()?,
+                rounds: progress.next_round,
             }),
         })
     }
@@ -85,43 +87,12 @@ fn holds_policy(folder: &Path) -> bool {
         .all(|file| folder.join(file).is_file())
 }
 
-/// The checkpoint after most rounds, with their number. What is half written has another name.
-fn newest_checkpoint(shelf: &Path) -> Result<Option<(u32, PathBuf)>, FrozenPolicyError> {
-    if !shelf.is_dir() {
-        return Ok(None);
-    }
-    let entries = std::fs::read_dir(shelf).map_err(unreadable(shelf))?;
-    let rounds = entries.filter_map(|entry| {
-        let entry = entry.ok()?;
-        let rounds = entry.file_name().to_str()?.strip_prefix("round-")?.parse().ok()?;
-        Some((rounds, entry.path()))
-    });
-    Ok(rounds.max())
-}
-
-/// The scenario file as the run was given it.
-fn source_of(manifest: &Path) -> Result<Option<PathBuf>, FrozenPolicyError> {
-    #[derive(Deserialize)]
-    struct Source {
-        scenario_path: Option<PathBuf>,
-    }
-    let text = std::fs::read(manifest).map_err(unreadable(manifest))?;
-    let source: Source = serde_json::from_slice(&text).map_err(unreadable(manifest))?;
-    Ok(source.scenario_path)
-}
-
-fn unreadable<E: ToString>(path: &Path) -> impl FnOnce(E) -> FrozenPolicyError {
-    move |error| FrozenPolicyError::Unreadable {
-        path: path.into(),
-        why: error.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
     use super::*;
+    use crate::run::shelf::tests::progress;
 
     fn save_policy(folder: &Path) {
         fs::create_dir_all(folder).unwrap();
@@ -142,13 +113,16 @@ mod tests {
     fn a_run_s_policy_is_the_one_of_its_newest_checkpoint() {
         let root = tempfile::tempdir().unwrap();
         run_directory(root.path());
-        for name in ["round-000009", "round-000010", ".round-000011.new"] {
-            save_policy(&root.path().join("checkpoints").join(name).join("policy"));
+        let shelf = CheckpointShelf::of(root.path());
+        for rounds in [9, 10] {
+            let save = |folder: &Path| Ok(save_policy(&folder.join("policy")));
+            shelf.put(&progress(rounds, None), save).unwrap();
         }
+        save_policy(&root.path().join("checkpoints/.round-000011.new/policy"));
 
         let found = FrozenPolicy::find(root.path()).unwrap();
 
-        assert_eq!(found.folder, root.path().join("checkpoints/round-000010/policy"));
+        assert!(found.folder.ends_with("checkpoints/round-000010/policy"));
         let origin = found.origin.unwrap();
         assert_eq!(origin.rounds, 10);
         assert_eq!(origin.source, Some("mine/a.ron".into()));
@@ -173,7 +147,8 @@ mod tests {
         assert!(why(root.path()).contains("neither a run directory (it has no resolved.ron)"));
         run_directory(root.path());
         assert!(why(root.path()).contains("has no checkpoint yet"));
-        fs::create_dir_all(root.path().join("checkpoints/round-000001/policy")).unwrap();
+        let shelf = CheckpointShelf::of(root.path());
+        shelf.put(&progress(1, None), |_| Ok(())).unwrap();
         assert!(why(root.path()).contains("holds no policy that learns"));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::controller::{HEADS, Head, MaskSet, OPS, Sample, relevant};
 use crate::learner::{
     Gate, HeadGradState, NonfiniteSkip, OptimizationMetrics, RollbackCounters, RolloutDiagnostics, Schedules,
-    SkipReason, StateHealth, UpdateRecord,
+    SkipReason, StateHealth, UpdateRecord, ValueUnits,
 };
 use crate::seed::LifecycleOp;
 use crate::telemetry::{
@@ -96,8 +96,15 @@ pub fn charges(counters: &RollbackCounters) -> RollbackCharges {
     }
 }
 
-/// What a learned policy thought when it chose `op` under `masks`; `forced` marks heads without a choice.
-pub fn thought(sample: &Sample, op: LifecycleOp, masks: &MaskSet, forced: [bool; HEADS]) -> PolicyThought {
+/// What a learned policy thought when it chose `op` under `masks`; `forced` marks heads without a choice, `units` are
+/// those that its value was in.
+pub fn thought(
+    sample: &Sample,
+    op: LifecycleOp,
+    masks: &MaskSet,
+    forced: [bool; HEADS],
+    units: ValueUnits,
+) -> PolicyThought {
     let by_head = |value: &dyn Fn(Head) -> Option<f32>| -> BTreeMap<String, Num> {
         let relevant = Head::ALL.into_iter().filter(|&head| relevant(op, head));
         relevant
@@ -123,7 +130,7 @@ pub fn thought(sample: &Sample, op: LifecycleOp, masks: &MaskSet, forced: [bool;
                 p: probability(op).into(),
             })
             .collect(),
-        value: sample.value.into(),
+        value: Num(units.raw(sample.value.into())),
     }
 }
 
@@ -375,17 +382,21 @@ mod tests {
             log_probs: [0.0; HEADS],
             entropies: [0.5; HEADS],
             op_probabilities: [0.75, 0.25, 0.0, 0.0, 0.0, 0.0],
-            value: -0.1,
+            value: -0.25,
         };
         sample.log_probs[Head::Op as usize] = 0.75_f32.ln();
         let mut forced = [false; HEADS];
         forced[Head::Slot as usize] = true;
 
-        let waiting = thought(&sample, LifecycleOp::Wait, &masks, forced);
-        let germinating = thought(&sample, LifecycleOp::Germinate, &masks, forced);
+        let units = ValueUnits {
+            mean: 2.0,
+            deviation: 10.0,
+        };
+        let waiting = thought(&sample, LifecycleOp::Wait, &masks, forced, units);
+        let germinating = thought(&sample, LifecycleOp::Germinate, &masks, forced, units);
 
         assert_eq!(waiting.p, BTreeMap::from([("op".into(), Num(0.75))]));
-        assert_eq!(waiting.value, Num(-0.1));
+        assert_eq!(waiting.value, Num(-0.5), "in units of reward");
         let alternative = Alternative {
             op: LifecycleOp::Germinate,
             p: Num(0.25),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::directory::{RunDirectory, RunDirectoryError};
+use super::directory::{MANIFEST_FILE, RunDirectory, RunDirectoryError};
 use super::write_atomically;
 use crate::telemetry::{BigInteger, DatasetInfo, SCHEMA_MAJOR, SCHEMA_MINOR, Timestamp};
 
@@ -24,6 +24,12 @@ pub struct Build {
     pub engine: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git_commit: Option<&'static str>,
+    /// Hash of what differed from that commit; absent if nothing did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git_diff: Option<&'static str>,
+    /// Whether anything differed, files that git does not know among it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git_dirty: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rustc: Option<&'static str>,
     pub target: String,
@@ -35,6 +41,8 @@ impl Build {
         Self {
             engine: env!("CARGO_PKG_VERSION"),
             git_commit: option_env!("SIMIC_ENGINE_GIT_COMMIT"),
+            git_diff: option_env!("SIMIC_ENGINE_GIT_DIFF"),
+            git_dirty: option_env!("SIMIC_ENGINE_GIT_DIRTY").map(|text| text == "true"),
             rustc: option_env!("SIMIC_ENGINE_RUSTC"),
             target: option_env!("SIMIC_ENGINE_TARGET").map_or_else(
                 || format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
@@ -170,7 +178,8 @@ pub struct Manifest {
     pub resolved: Resolved,
     pub environment: BTreeMap<String, String>,
     pub dataset: DatasetInfo,
-    pub plugins: Vec<String>,
+    /// Versions by name.
+    pub plugins: BTreeMap<String, String>,
     pub telemetry_schema: String,
 }
 
@@ -210,7 +219,7 @@ impl Manifest {
                     .filter_map(|(key, value)| Some((key.into_string().ok()?, value.to_string_lossy().into_owned()))),
             ),
             dataset,
-            plugins: Vec::new(),
+            plugins: BTreeMap::new(),
             telemetry_schema: format!("{SCHEMA_MAJOR}.{SCHEMA_MINOR}"),
         }
     }
@@ -220,7 +229,7 @@ impl Manifest {
     /// # Errors
     /// If the file exists already or cannot be written.
     pub fn write(&self, directory: &Path) -> Result<(), RunDirectoryError> {
-        let path = directory.join("manifest.json");
+        let path = directory.join(MANIFEST_FILE);
         let at = |source| RunDirectoryError {
             path: path.clone(),
             source,

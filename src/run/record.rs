@@ -16,7 +16,7 @@ use crate::env::{
 };
 use crate::governor::Governor;
 use crate::health::record_failure;
-use crate::learner::{LastUpdate, UpdateRecord};
+use crate::learner::{LastUpdate, PolicyLearner, UpdateRecord, ValueUnits};
 use crate::reward::{EpisodeReward, RewardHorizon, StepReward, episode_rewards, round_rewards};
 use crate::scenario::AttributionStrategy;
 use crate::schedule::{RoundEnd, RoundStart, Shutdown, Startup, StepEnd, Work};
@@ -44,11 +44,9 @@ pub struct RoundStarted {
 #[derive(Resource, Default)]
 pub struct RoundHistory(pub Vec<f64>);
 
-impl RoundHistory {
-    /// Mean of the latest rounds, percent.
-    pub fn rolling_accuracy(&self) -> Option<f64> {
-        statistics::rolling_mean(&self.0[self.0.len().saturating_sub(ROLLING_ROUNDS)..])
-    }
+/// Mean of the latest rounds of a history, percent.
+pub fn rolling_accuracy(history: &[f64]) -> Option<f64> {
+    statistics::rolling_mean(&history[history.len().saturating_sub(ROLLING_ROUNDS)..])
 }
 
 /// Records a run in its own directory.
@@ -131,7 +129,16 @@ pub struct RecordedEnv {
     status: &'static mut StatusTracker,
 }
 
-fn emit_step(mut envs: Query<RecordedEnv>, mut desk: Desk) {
+/// What a policy without a learner estimates in.
+const AS_REWARDED: ValueUnits = ValueUnits {
+    mean: 0.0,
+    deviation: 1.0,
+};
+
+fn emit_step(mut envs: Query<RecordedEnv>, mut learner: Option<ResMut<PolicyLearner>>, mut desk: Desk) {
+    let units = learner
+        .as_mut()
+        .map_or(AS_REWARDED, |policy| policy.learner.get().value_units());
     for mut env in &mut envs {
         if !env.step_status.is_active() {
             continue;
@@ -145,7 +152,7 @@ fn emit_step(mut envs: Query<RecordedEnv>, mut desk: Desk) {
         if desk.outbox.wants_rows_of(context.step) {
             let row = env_step(&env, status, context.step, &desk.blueprints);
             desk.outbox.push(Event::env(context, row));
-            if let Some(decision) = decision(&env, &desk, context) {
+            if let Some(decision) = decision(&env, &desk, context, units) {
                 desk.outbox.push(decision);
             }
         }
@@ -198,7 +205,7 @@ fn env_step(
     }
 }
 
-fn decision(env: &RecordedEnvItem, desk: &Desk, context: EnvContext) -> Option<Event> {
+fn decision(env: &RecordedEnvItem, desk: &Desk, context: EnvContext, units: ValueUnits) -> Option<Event> {
     let (chosen, masks) = (env.chosen.0.as_ref()?, env.masks.0.as_ref()?);
     let command = &chosen.command;
     let reason = match &env.outcome.status {
@@ -213,7 +220,7 @@ fn decision(env: &RecordedEnvItem, desk: &Desk, context: EnvContext) -> Option<E
     let thought = chosen
         .sample
         .as_ref()
-        .map(|sample| thought(sample, command.op(), masks, forced));
+        .map(|sample| thought(sample, command.op(), masks, forced, units));
     let payload = events::Decision {
         op: command.op(),
         slot,
@@ -356,11 +363,12 @@ fn finish_episodes(envs: Query<RecordedEnvReadOnly>, mut desk: Desk) {
             reason: EpisodeEnd::Stopped,
             step: desk.clock.step(),
         });
-        let attribution = env.counterfactual.attribution.as_ref();
         let payload = EpisodeFinished {
             final_accuracy: Num(final_accuracy),
-            committed_accuracy: attribution
-                .and_then(|attribution| attribution.committed_accuracy)
+            committed_accuracy: env
+                .counterfactual
+                .committed_accuracy(env.plan, env.slots, final_accuracy)
+                .filter(|accuracy| accuracy.is_finite())
                 .map(Num),
             final_loss: Num(shown.loss),
             best_accuracy: Num(env.stats.best_accuracy_percent),
@@ -444,7 +452,7 @@ fn round_stats(
             .map(|(_, stats, ..)| stats.best_accuracy_percent)
             .fold(0.0, f64::max)),
         accuracy_env: accuracies.into_iter().map(Num).collect(),
-        rolling_accuracy: history.rolling_accuracy().map(Num),
+        rolling_accuracy: rolling_accuracy(&history.0).map(Num),
         paid: round_rewards(&rewards),
         growth,
         governor,

@@ -10,15 +10,16 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::shelf::{CheckpointShelf, Progress};
+use super::shelf::{CheckpointError, CheckpointName, CheckpointShelf, Progress};
 use super::{RunDirectory, RunDirectoryError, RunPlan};
-use crate::scenario::{Loaded, Scenario};
+use crate::scenario::{Loaded, Override, Scenario};
 use crate::telemetry::sinks::JsonLinesSink;
-use crate::telemetry::{CheckpointLoaded, Earlier, Event, LiveState, Payload, ReadError, RunState, read_events};
+use crate::telemetry::{CheckpointLoaded, Earlier, Event, LiveState, Note, Payload, ReadError, RunState, read_events};
 
-/// Fields that may differ from the scenario that a run began with: they change neither what a round is nor what is
-/// learnt from it.
-const MAY_CHANGE: [&str; 4] = ["run.rounds", "run.stop_at", "run.checkpoint_every", "run.keep_last"];
+/// Fields that may change without further ado: they touch neither what a round is nor what is learnt from it.
+const MAY_CHANGE: [&str; 4] = [ROUNDS, "run.stop_at", "run.checkpoint_every", "run.keep_last"];
+
+const ROUNDS: &str = "run.rounds";
 
 /// Why a run cannot go on. Nothing of it has been changed.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +36,8 @@ pub enum ResumeError {
     #[error("the run cannot go on as it is asked to:\n  {}", .0.join("\n  "))]
     Incompatible(Vec<String>),
     #[error(transparent)]
+    Checkpoint(CheckpointError),
+    #[error(transparent)]
     Directory(#[from] RunDirectoryError),
     #[error(transparent)]
     Events(#[from] ReadError),
@@ -47,6 +50,8 @@ pub struct ResumePoint {
     /// The checkpoint's folder.
     pub checkpoint: PathBuf,
     pub progress: Progress,
+    /// What differs from the scenario that was played until then, in words.
+    pub changed: Vec<String>,
 }
 
 impl ResumePoint {
@@ -56,11 +61,31 @@ impl ResumePoint {
     }
 
     /// What a resumed run tells before it starts.
-    pub(super) fn loaded(&self) -> Event {
-        Event::run(CheckpointLoaded {
+    pub(super) fn loaded(&self) -> impl Iterator<Item = Event> {
+        let loaded = CheckpointLoaded {
             path: self.relative_path(),
             round: self.progress.next_round,
-        })
+        };
+        let changes = self.changed.iter().map(|text| {
+            Event::run(Note {
+                text: text.clone(),
+                author: None,
+            })
+        });
+        std::iter::once(Event::run(loaded)).chain(changes)
+    }
+
+    /// Makes what was recorded after the checkpoint not have happened: it is moved aside, and the rest is folded.
+    ///
+    /// # Errors
+    /// Files that cannot be read, written or moved.
+    pub(super) fn return_to(&self) -> Result<Earlier, ResumeError> {
+        let directory = self.directory.path();
+        // Killed in between, a run goes on from here as well: its newest checkpoint is this one.
+        CheckpointShelf::of(directory)
+            .set_aside_after(self.progress.next_round)
+            .map_err(ResumeError::Checkpoint)?;
+        cut_back(directory, self.progress.next_seq)
     }
 }
 
@@ -70,47 +95,69 @@ pub struct PastRun {
     pub point: ResumePoint,
     /// The scenario file of the run, verbatim.
     pub source: String,
-    /// The scenario that it played, every default and override in it.
+    /// The scenario that it began with, every default and override in it.
     pub resolved: String,
     /// Where that file was, as far as it had a place.
     pub scenario_path: Option<PathBuf>,
+    /// The checkpoint was asked for.
+    from: CheckpointName,
 }
 
 impl PastRun {
-    /// Looks at a run directory.
+    /// Looks at a run directory and one of its checkpoints.
     ///
     /// # Errors
-    /// No run, or none that has a checkpoint.
-    pub fn open(path: &Path) -> Result<Self, ResumeError> {
-        if !path.join("resolved.ron").is_file() {
+    /// No run, or none that has this checkpoint.
+    pub fn open(path: &Path, from: CheckpointName) -> Result<Self, ResumeError> {
+        if !RunDirectory::is_at(path) {
             return Err(ResumeError::NoRun(path.into()));
         }
         let directory = RunDirectory::open(path)?;
         let path = directory.path();
-        let (checkpoint, progress) = CheckpointShelf::of(path)
-            .newest()
-            .ok_or_else(|| ResumeError::NoCheckpoint(path.into()))?;
+        let (checkpoint, progress) = CheckpointShelf::of(path).find(from).map_err(|error| match error {
+            CheckpointError::None(_) => ResumeError::NoCheckpoint(path.into()),
+            other => ResumeError::Checkpoint(other),
+        })?;
         Ok(Self {
             source: read(&path.join("scenario.ron"))?,
-            resolved: read(&path.join("resolved.ron"))?,
-            scenario_path: scenario_path(&path.join("manifest.json")),
+            resolved: read(&directory.resolved_path())?,
+            scenario_path: directory.scenario_path()?,
             point: ResumePoint {
                 directory,
                 checkpoint,
                 progress,
+                changed: Vec::new(),
             },
+            from,
         })
     }
 
-    /// Whether the run has played all of `rounds` and said its last word.
+    /// What the run was changed by when it was resumed before.
+    ///
+    /// # Errors
+    /// A checkpoint that was edited by hand.
+    pub fn earlier_changes(&self) -> Result<Vec<Override>, String> {
+        self.point
+            .progress
+            .changes
+            .iter()
+            .map(|change| Override::parse(change))
+            .collect()
+    }
+
+    /// Whether the run has played all of `rounds` and said its last word, and was not asked to go back.
     ///
     /// # Errors
     /// Events that cannot be read.
     pub fn is_finished(&self, rounds: u32) -> Result<bool, ResumeError> {
+        let progress = &self.point.progress;
+        if self.from != CheckpointName::Last && progress.next_round < rounds {
+            return Ok(false);
+        }
         let events = read_events(&self.events_path())?.events;
         Ok(events.last().is_some_and(|event| {
             matches!(&event.payload, Payload::RunFinished(run)
-                if run.status == RunState::Completed && self.point.progress.rounds >= rounds)
+                if run.status == RunState::Completed && progress.rounds >= rounds)
         }))
     }
 
@@ -118,22 +165,34 @@ impl PastRun {
         self.point.directory.path().join(JsonLinesSink::FILE_NAME)
     }
 
-    /// The plan that goes on with this run. `before` is its scenario as it was, `now` as it is to be.
+    /// The plan that goes on with this run. `before` is its scenario as it was, `now` as it is to be, `changes` what
+    /// makes the one into the other and `allowed` the paths, or sections, at which they may differ.
     ///
     /// # Errors
     /// Every difference that keeps the rounds to come from continuing those that have been played.
-    pub fn plan(&self, before: &Scenario, now: Loaded) -> Result<RunPlan, ResumeError> {
-        let differences = self.differences(before, &now);
-        if !differences.is_empty() {
-            return Err(ResumeError::Incompatible(differences));
-        }
+    pub fn plan(
+        &self,
+        before: &Scenario,
+        now: Loaded,
+        changes: &[Override],
+        allowed: &[String],
+    ) -> Result<RunPlan, ResumeError> {
+        let changed = self.differences(before, &now, allowed)?;
+        let mut point = self.point.clone();
+        point.changed = changed;
+        point.progress.changes = changes
+            .iter()
+            .filter(|change| change.path != ROUNDS)
+            .map(|change| format!("{}={}", change.path, change.value))
+            .collect();
         let mut plan = RunPlan::new(now, &self.source);
         plan.path.clone_from(&self.scenario_path);
-        plan.resume = Some(self.point.clone());
+        plan.resume = Some(point);
         Ok(plan)
     }
 
-    fn differences(&self, before: &Scenario, now: &Loaded) -> Vec<String> {
+    /// What has changed and may, in words.
+    fn differences(&self, before: &Scenario, now: &Loaded, allowed: &[String]) -> Result<Vec<String>, ResumeError> {
         let (progress, scenario) = (&self.point.progress, &now.scenario);
         let slots: Vec<String> = now.slots.iter().map(ToString::to_string).collect();
         let mut found = Differences::default();
@@ -145,18 +204,38 @@ impl PastRun {
         found.compare("run.n_envs", &progress.n_envs, &scenario.run.n_envs);
         found.compare("lifecycle.slots", &progress.slots, &slots);
         found.compare("policy.controller", &progress.controller, &scenario.policy.controller);
-        for (path, saved, running) in changed_fields(before, scenario) {
-            found.compare(&path, &saved, &running);
-        }
         if scenario.run.rounds < progress.next_round {
             let (rounds, done) = (scenario.run.rounds, progress.next_round);
-            found.add(
-                "run.rounds",
-                format!("{done} rounds have been played already, {rounds} are asked for"),
-            );
+            let why = format!("{done} rounds have been played already, {rounds} are asked for");
+            found.add(ROUNDS, why);
         }
-        found.lines
+        let mut changed = Vec::new();
+        let differing = changed_fields(before, scenario);
+        for (path, saved, running) in &differing {
+            if MAY_CHANGE.contains(&path.as_str()) || allowed.iter().any(|allowed| covers(allowed, path)) {
+                changed.push(format!("resumed with {path} {running} instead of {saved}"));
+            } else {
+                let why = format!("the run has {saved}, now {running}; --allow {path} lets it change");
+                found.add(path, why);
+            }
+        }
+        for path in allowed {
+            if !differing.iter().any(|(differing, ..)| covers(path, differing)) {
+                found.add(path, "allowed to change, but it does not; change it by --set".into());
+            }
+        }
+        if found.lines.is_empty() {
+            Ok(changed)
+        } else {
+            Err(ResumeError::Incompatible(found.lines))
+        }
     }
+}
+
+/// Whether `path` is `allowed` or inside of it.
+fn covers(allowed: &str, path: &str) -> bool {
+    path.strip_prefix(allowed)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// What differs, each thing once.
@@ -184,14 +263,13 @@ impl Differences {
     }
 }
 
-/// Dotted paths at which two scenarios differ, with both values; those that may change are left out.
+/// Dotted paths at which two scenarios differ, with both values.
 fn changed_fields(before: &Scenario, now: &Scenario) -> Vec<(String, Value, Value)> {
     let (before, now) = (fields(before), fields(now));
     let paths: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
     let value = |fields: &BTreeMap<String, Value>, path| fields.get(path).cloned().unwrap_or_default();
     paths
         .into_iter()
-        .filter(|path| !MAY_CHANGE.contains(&path.as_str()))
         .map(|path| (path.clone(), value(&before, path), value(&now, path)))
         .filter(|(_, before, now)| before != now)
         .collect()
@@ -227,22 +305,12 @@ fn read(path: &Path) -> Result<String, ResumeError> {
     })
 }
 
-/// Relative data paths start at the scenario; a run of a built-in one has no place.
-fn scenario_path(manifest: &Path) -> Option<PathBuf> {
-    #[derive(Deserialize)]
-    struct Part {
-        scenario_path: Option<PathBuf>,
-    }
-    let text = fs::read(manifest).ok()?;
-    serde_json::from_slice::<Part>(&text).ok()?.scenario_path
-}
-
 /// Cuts a run's events back to those with numbers below `next_seq` and folds them. What is cut off is kept beside them,
 /// in `events.discarded-{n}.jsonl`: the rounds it tells of are played again.
 ///
 /// # Errors
 /// Files that cannot be read or written.
-pub(super) fn cut_back(directory: &Path, next_seq: u64) -> Result<Earlier, ResumeError> {
+fn cut_back(directory: &Path, next_seq: u64) -> Result<Earlier, ResumeError> {
     let path = directory.join(JsonLinesSink::FILE_NAME);
     let at = |path: &Path| {
         let path = path.to_owned();
@@ -372,15 +440,22 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_change_neither_rounds_nor_learning_may_differ() {
+    fn what_differs_between_two_scenarios_is_named_by_its_path() {
         let before = Scenario::default();
         let mut now = before.clone();
-        (now.run.rounds, now.run.keep_last) = (7, 1);
         assert_eq!(changed_fields(&before, &now), []);
 
         now.attribution.pairs_max = 3;
 
         let changed = changed_fields(&before, &now);
         assert_eq!(changed, [("attribution.pairs_max".into(), 8.into(), 3.into())]);
+    }
+
+    #[test]
+    fn a_section_that_may_change_covers_its_fields_and_no_others() {
+        assert!(covers("learner.lr", "learner.lr"));
+        assert!(covers("learner", "learner.lr"));
+        assert!(!covers("learner.lr", "learner.lr_schedule"));
+        assert!(!covers("learner.lr", "learner"));
     }
 }

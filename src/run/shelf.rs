@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,8 @@ use crate::health::Failure;
 
 /// Folder inside the run directory.
 const FOLDER: &str = "checkpoints";
+/// Folder of the controller inside a checkpoint: what serves inference.
+pub(super) const POLICY_FOLDER: &str = "policy";
 const PREFIX: &str = "round-";
 const PROGRESS_FILE: &str = "run.ron";
 
@@ -42,6 +45,9 @@ pub struct Progress {
     /// In policy order.
     pub slots: Vec<String>,
     pub controller: String,
+    /// Fields that were changed when the run was resumed, as `path=value`; `rounds` stands on its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<String>,
     /// Mean final accuracy of each round, percent.
     pub history: Vec<f64>,
     pub best: Option<Record>,
@@ -51,9 +57,46 @@ impl Progress {
     pub const FORMAT: u32 = 1;
 }
 
-/// Why a checkpoint cannot be written or read.
+/// One of a run's checkpoints, as a user names it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CheckpointName {
+    /// The newest that can be read.
+    #[default]
+    Last,
+    /// That with the best rolling accuracy.
+    Best,
+    /// The one after so many rounds.
+    Round(u32),
+}
+
+impl FromStr for CheckpointName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "last" => Ok(Self::Last),
+            "best" => Ok(Self::Best),
+            number => number
+                .parse()
+                .map(Self::Round)
+                .map_err(|_| "expected `last`, `best` or the number of rounds played by then".into()),
+        }
+    }
+}
+
+/// Why a checkpoint cannot be written, found or read.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
+    #[error("{0} holds no checkpoint that can be read")]
+    None(PathBuf),
+    #[error("{0} holds no best checkpoint: none was written after a round, or the run injects faults")]
+    NoBest(PathBuf),
+    #[error("{shelf} holds no checkpoint after {asked} rounds; there are those after {}", list(.there))]
+    NoSuchRound {
+        shelf: PathBuf,
+        asked: u32,
+        there: Vec<u32>,
+    },
     #[error("checkpoint {path}: {source}")]
     File { path: PathBuf, source: io::Error },
     #[error("checkpoint {path}: {failure}")]
@@ -132,8 +175,61 @@ impl CheckpointShelf {
         }
     }
 
+    /// The checkpoint of that name and how far the run had come.
+    ///
+    /// # Errors
+    /// There is none of that name, or it cannot be read.
+    pub fn find(&self, name: CheckpointName) -> Result<(PathBuf, Progress), CheckpointError> {
+        let newest = || self.newest().ok_or_else(|| CheckpointError::None(self.0.clone()));
+        let round = match name {
+            CheckpointName::Last => return newest(),
+            CheckpointName::Best => newest()?.1.best.map(|best| best.next_round),
+            CheckpointName::Round(round) => Some(round),
+        };
+        let round = round.ok_or_else(|| CheckpointError::NoBest(self.0.clone()))?;
+        let there = self.rounds();
+        if !there.contains(&round) {
+            let shelf = self.0.clone();
+            return Err(CheckpointError::NoSuchRound {
+                shelf,
+                asked: round,
+                there,
+            });
+        }
+        let folder = self.0.join(name_of(round));
+        let progress = read(&folder)?;
+        Ok((folder, progress))
+    }
+
+    /// Moves the checkpoints after that before `next_round` into `discarded-{n}/`: the run goes on from there, and what
+    /// they hold will not have happened.
+    ///
+    /// # Errors
+    /// A folder that cannot be made or moved.
+    pub fn set_aside_after(&self, next_round: u32) -> Result<(), CheckpointError> {
+        let later: Vec<u32> = self.rounds().into_iter().filter(|&round| round > next_round).collect();
+        if later.is_empty() {
+            return Ok(());
+        }
+        let place = (1_u32..)
+            .map(|n| self.0.join(format!("discarded-{n}")))
+            .find(|place| !place.exists())
+            .unwrap_or_else(|| self.0.join("discarded"));
+        fs::create_dir_all(&place).map_err(at(&place))?;
+        for round in later {
+            let name = name_of(round);
+            fs::rename(self.0.join(&name), place.join(&name)).map_err(at(&place))?;
+        }
+        sync_folder(&self.0).map_err(at(&self.0))
+    }
+
+    /// Whether the checkpoint before `next_round` is there.
+    pub fn has(&self, next_round: u32) -> bool {
+        self.rounds().contains(&next_round)
+    }
+
     /// The newest checkpoint that can be read; broken ones are passed over with a warning.
-    pub fn newest(&self) -> Option<(PathBuf, Progress)> {
+    fn newest(&self) -> Option<(PathBuf, Progress)> {
         self.rounds().into_iter().find_map(|round| {
             let folder = self.0.join(name_of(round));
             match read(&folder) {
@@ -166,6 +262,12 @@ impl CheckpointShelf {
         fs::rename(&place, &old)?;
         remove(&old)
     }
+}
+
+/// Numbers as people read them, lowest first.
+fn list(rounds: &[u32]) -> String {
+    let texts: Vec<String> = rounds.iter().rev().map(u32::to_string).collect();
+    texts.join(", ")
 }
 
 fn name_of(next_round: u32) -> String {
@@ -236,10 +338,10 @@ fn size_of(folder: &Path) -> io::Result<u64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn progress(next_round: u32, best: Option<u32>) -> Progress {
+    pub fn progress(next_round: u32, best: Option<u32>) -> Progress {
         Progress {
             format: Progress::FORMAT,
             engine: "0.1.0".into(),
@@ -250,6 +352,7 @@ mod tests {
             n_envs: 2,
             slots: vec!["r0c0".into()],
             controller: "random".into(),
+            changes: Vec::new(),
             history: vec![0.1 + 0.2; next_round as usize],
             best: best.map(|next_round| Record {
                 next_round,
@@ -304,6 +407,46 @@ mod tests {
         let target = |link: &str| fs::read_link(shelf.0.join(link)).unwrap();
         assert_eq!(target("best"), Path::new("round-000001"));
         assert_eq!(target("last"), Path::new("round-000005"));
+    }
+
+    #[test]
+    fn a_checkpoint_is_found_by_its_name() {
+        let root = tempfile::tempdir().unwrap();
+        let shelf = CheckpointShelf::of(root.path());
+        let round_of = |name: &str| {
+            shelf
+                .find(name.parse().unwrap())
+                .map(|(_, progress)| progress.next_round)
+        };
+        let why = |name: &str| round_of(name).unwrap_err().to_string();
+        assert!(why("last").ends_with("holds no checkpoint that can be read"));
+        put(&shelf, &progress(0, None));
+        assert!(why("best").contains("holds no best checkpoint"));
+
+        put(&shelf, &progress(2, Some(2)));
+        put(&shelf, &progress(3, Some(2)));
+
+        assert_eq!(round_of("last").unwrap(), 3);
+        assert_eq!(round_of("best").unwrap(), 2);
+        assert_eq!(round_of("0").unwrap(), 0);
+        let missing = "holds no checkpoint after 1 rounds; there are those after 0, 2, 3";
+        assert!(why("1").ends_with(missing), "{}", why("1"));
+        assert!("newest".parse::<CheckpointName>().is_err());
+    }
+
+    #[test]
+    fn what_a_run_turns_its_back_on_is_kept_beside_it() {
+        let root = tempfile::tempdir().unwrap();
+        let shelf = CheckpointShelf::of(root.path());
+        for next_round in [2, 3, 4] {
+            put(&shelf, &progress(next_round, None));
+        }
+
+        shelf.set_aside_after(2).unwrap();
+
+        assert_eq!(names(&shelf), ["discarded-1", "round-000002"]);
+        assert!(shelf.0.join("discarded-1/round-000004/run.ron").is_file());
+        assert!(!shelf.has(3));
     }
 
     #[test]

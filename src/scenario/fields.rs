@@ -33,6 +33,8 @@ macro_rules! variants {
 
 mod reward;
 
+pub use reward::reward_forms;
+
 const fn integer(min: i128, max: i128) -> Kind {
     Kind::Integer(min..=max)
 }
@@ -102,6 +104,7 @@ pub static SCENARIO: Kind = Kind::Record(fields! {
     run: Kind::Record(RUN) => "Size and placement of the run.";
     training: Kind::Record(TRAINING) => "How a training batch is computed.";
     lifecycle: Kind::Record(LIFECYCLE) => "Slots, quality gates and the rules of growing and pruning.";
+    initial_topology: INITIAL_TOPOLOGY => "Seeds that are committed, with fresh weights, before an episode's first step.";
     governor: Kind::Record(GOVERNOR) => "When an env counts as wrecked, and what happens then.";
     attribution: Kind::Record(ATTRIBUTION) => "How each seed's contribution is measured.";
     policy: Kind::Record(POLICY) => "Who decides what to grow, and within which limits.";
@@ -307,6 +310,10 @@ const POLICY: &[Field] = fields! {
         entries: Kind::List(&Kind::Record(SCHEDULE_ENTRY)) => "Commands at given steps, in the order of their steps.";
         wait_on_illegal: Kind::Bool => "Wait instead of failing when an entry is illegal at its step.";
     }) => "The list that the `schedule` controller plays.";
+    replay: Kind::Record(fields! {
+        run: Kind::Optional(&Kind::Text(Names::Free)) => "Folder of the recorded run, relative to this file.";
+        wait_on_illegal: Kind::Bool => "Wait instead of failing when a recorded command is illegal now.";
+    }) => "The decisions that the `replay` controller repeats, env by env, round by round, step by step.";
     tracker: Kind::Record(fields! {
         plateau_threshold_pct: NOT_NEGATIVE => "A step that gains fewer percentage points extends the plateau.";
         history_window: at_least(5) => "Steps remembered.";
@@ -314,6 +321,29 @@ const POLICY: &[Field] = fields! {
         stabilization_epochs: at_least(0) => "Stable steps in a row until the host counts as stabilised.";
         regression_threshold: NOT_NEGATIVE => "A relative worsening of the loss from this on does not count as stable.";
     }) => "When a host counts as stabilised or as standing still.";
+};
+
+const INITIAL_TOPOLOGY: Kind = variants! {
+    empty => "none: every slot is empty";
+    seeds(unnamed(Kind::List(&Kind::Record(INITIAL_SEED)))) => "these seeds, in every episode";
+    run { required! {
+        path: Kind::Text(Names::Free) => "Folder of the recorded run, relative to this file.";
+        episode: Kind::Optional(&EPISODE_CHOICE) => "Which of its episodes. None: the best one.";
+    } } => "the seeds that a recorded run had committed at the end of an episode";
+};
+
+const INITIAL_SEED: &[Field] = required! {
+    slot: SLOT => "Where it stands.";
+    blueprint: Kind::Text(Names::Blueprint) => "Recipe of the seed.";
+    style: Kind::Optional(&Kind::Text(Names::Style)) => "Its operator is how the seed enters the host. None: sigmoid_add.";
+};
+
+const EPISODE_CHOICE: Kind = variants! {
+    each => "every env and round starts with what the same env came to in the same round";
+    at { required! {
+        round: at_least(0) => "Round, from 0.";
+        env: at_least(0) => "Env, from 0.";
+    } } => "that of one env in one round";
 };
 
 const ACTION_SPACE: &[Field] = fields! {

@@ -53,7 +53,7 @@ impl Override {
     }
 
     /// Whether both set the same field, or one a part of the other's.
-    pub(super) fn overlaps(&self, other: &Self) -> bool {
+    pub fn overlaps(&self, other: &Self) -> bool {
         let (mine, theirs) = (schema::segments(&self.path), schema::segments(&other.path));
         let shared = mine.len().min(theirs.len());
         mine[..shared] == theirs[..shared]

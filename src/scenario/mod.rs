@@ -26,6 +26,7 @@ mod sections;
 mod task;
 #[cfg(test)]
 mod tests;
+mod topology;
 mod tree;
 mod validate;
 
@@ -34,6 +35,7 @@ pub use catalog::{BlueprintEntry, Catalog, Entry};
 pub use derived::{ImageShape, PartSizes};
 pub use explain::{ExplainedField, Explanation, Member, UnknownField, explain, field_paths};
 pub use faults::*;
+pub use fields::reward_forms;
 pub use governor::*;
 pub use layers::Override;
 pub use learner::*;
@@ -45,6 +47,7 @@ pub use resolve::{UnknownTask, resolved_ron};
 pub use reward::*;
 pub use sections::*;
 pub use task::*;
+pub use topology::*;
 
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +64,8 @@ pub struct Scenario {
     pub run: RunConfig,
     pub training: TrainingConfig,
     pub lifecycle: LifecycleConfig,
+    /// What every episode starts with beside the host.
+    pub initial_topology: InitialTopology,
     pub governor: GovernorConfig,
     pub attribution: AttributionConfig,
     pub policy: PolicyConfig,

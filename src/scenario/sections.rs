@@ -172,7 +172,7 @@ impl Default for AttributionConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PolicyConfig {
-    /// `actor_critic`, `heuristic`, `wait`, `random`, `schedule`.
+    /// `actor_critic`, `heuristic`, `random`, `replay`, `schedule`, `static`, `wait`, or a plugin's.
     pub controller: String,
     /// Values between the defaults and the scenario's own: `lstm_small` or `classic`.
     pub preset: Option<String>,
@@ -186,6 +186,7 @@ pub struct PolicyConfig {
     pub init_from: Option<String>,
     pub heuristic: HeuristicConfig,
     pub schedule: ScheduleConfig,
+    pub replay: ReplayConfig,
     pub tracker: TrackerConfig,
 }
 
@@ -202,6 +203,7 @@ impl Default for PolicyConfig {
             init_from: None,
             heuristic: HeuristicConfig::default(),
             schedule: ScheduleConfig::default(),
+            replay: ReplayConfig::default(),
             tracker: TrackerConfig::default(),
         }
     }
@@ -474,6 +476,16 @@ impl ScheduledCommand {
             | Self::Advance { slot } => slot,
         }
     }
+}
+
+/// The recorded run whose decisions the `replay` controller repeats (spec 03 §10).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReplayConfig {
+    /// Its folder, relative to the scenario.
+    pub run: Option<String>,
+    /// Wait instead of failing when a recorded command is illegal now.
+    pub wait_on_illegal: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

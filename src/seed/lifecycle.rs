@@ -40,52 +40,21 @@ pub struct Germination {
 
 /// Plants a seed in an empty slot.
 pub fn germinate(germination: Germination, rules: &Rules) -> Result<Plan, Refusal> {
-    let Germination {
-        identity,
-        gate_params,
-        accuracy,
-    } = germination;
-    if identity.seed_params == 0 && !rules.config.allow_parameterless_seeds {
-        return Err(FailureReason::NoTrainableParams.into());
-    }
-    let algorithm = identity.style.algorithm();
-    let gated = algorithm == AlphaAlgorithm::Gate;
-    let mut draft = Draft::of(&SeedRecord {
-        identity,
-        algorithm,
-        gate_params: if gated { gate_params } else { 0 },
-        stage: SeedStage::Dormant,
-        previous_stage: SeedStage::Unknown,
-        previous_epochs_in_stage: 0,
-        stage_entered_step: rules.step,
-        age_epochs: 0,
-        epochs_in_stage: 0,
-        cooldown_left: 0,
-        history: VecDeque::new(),
-        last_gate: None,
-        alpha: AlphaController::default(),
-        pending_prune: None,
-        prune_reason: None,
-        auto_pruned: false,
-        accuracy: AccuracyTrack {
-            initial: accuracy,
-            current: accuracy,
-            best: accuracy,
-            at_stage_start: accuracy,
-            at_blending_start: None,
-        },
-        contribution: ContributionTrack::default(),
-        interactions: Interactions::default(),
-        gradient: GradientTrack::default(),
-        has_nonfinite_params: false,
-    });
+    let mut draft = Draft::unborn(germination, rules)?;
     draft.pass_gate(GateLevel::G0, rules)?;
-    draft.enter(SeedStage::Germinated, Cause::Policy, rules);
-    draft.seed.previous_stage = SeedStage::Unknown;
-    draft.change.effects.push(Effect::InsertSeed);
-    if gated {
-        draft.change.effects.push(Effect::AddGate);
+    draft.sprout(Cause::Policy, rules);
+    Ok(draft.finish())
+}
+
+/// Puts a seed into an empty slot that is committed from the start, with fresh weights (spec 06 §15.3): it lives its
+/// whole life at once, and no gate is asked.
+pub fn plant_committed(germination: Germination, rules: &Rules) -> Result<Plan, Refusal> {
+    let mut draft = Draft::unborn(germination, rules)?;
+    draft.sprout(Cause::Auto, rules);
+    for stage in [SeedStage::Training, SeedStage::Blending, SeedStage::Holding] {
+        draft.grow_into(stage, Cause::Auto, rules);
     }
+    draft.commit(Cause::Auto, rules);
     Ok(draft.finish())
 }
 
@@ -164,16 +133,7 @@ pub fn fossilize(seed: &SeedRecord, rules: &Rules) -> Result<Plan, Refusal> {
     seed_admits(LifecycleOp::Fossilize, &SlotView::from(seed), rules.limits)?;
     let mut draft = Draft::of(seed);
     draft.pass_gate(GateLevel::G5, rules)?;
-    draft.enter(SeedStage::Fossilized, Cause::Policy, rules);
-    if seed.identity.seed_params > 0 {
-        let effects: &[Effect] = match rules.config.on_fossilize {
-            OnFossilize::ResetMomentum => &[Effect::ResetMomentum, Effect::StopWeightDecay],
-            OnFossilize::Keep => &[Effect::StopWeightDecay],
-            // The optimizer stays; `trains` says that it is never stepped again.
-            OnFossilize::Freeze => &[],
-        };
-        draft.change.effects.extend_from_slice(effects);
-    }
+    draft.commit(Cause::Policy, rules);
     Ok(draft.finish())
 }
 
@@ -251,6 +211,49 @@ impl Draft {
         }
     }
 
+    /// A seed before its germination.
+    fn unborn(germination: Germination, rules: &Rules) -> Result<Self, Refusal> {
+        let Germination {
+            identity,
+            gate_params,
+            accuracy,
+        } = germination;
+        if identity.seed_params == 0 && !rules.config.allow_parameterless_seeds {
+            return Err(FailureReason::NoTrainableParams.into());
+        }
+        let algorithm = identity.style.algorithm();
+        let gated = algorithm == AlphaAlgorithm::Gate;
+        Ok(Self::of(&SeedRecord {
+            identity,
+            algorithm,
+            gate_params: if gated { gate_params } else { 0 },
+            stage: SeedStage::Dormant,
+            previous_stage: SeedStage::Unknown,
+            previous_epochs_in_stage: 0,
+            stage_entered_step: rules.step,
+            age_epochs: 0,
+            epochs_in_stage: 0,
+            cooldown_left: 0,
+            history: VecDeque::new(),
+            last_gate: None,
+            alpha: AlphaController::default(),
+            pending_prune: None,
+            prune_reason: None,
+            auto_pruned: false,
+            accuracy: AccuracyTrack {
+                initial: accuracy,
+                current: accuracy,
+                best: accuracy,
+                at_stage_start: accuracy,
+                at_blending_start: None,
+            },
+            contribution: ContributionTrack::default(),
+            interactions: Interactions::default(),
+            gradient: GradientTrack::default(),
+            has_nonfinite_params: false,
+        }))
+    }
+
     fn finish(self) -> Plan {
         Plan {
             next: Some(self.seed),
@@ -282,6 +285,31 @@ impl Draft {
         while seed.history.len() > rules.config.history_len {
             seed.history.pop_front();
         }
+    }
+
+    /// Germinates, with its module and, if the operator needs one, its gate.
+    fn sprout(&mut self, cause: Cause, rules: &Rules) {
+        self.enter(SeedStage::Germinated, cause, rules);
+        self.seed.previous_stage = SeedStage::Unknown;
+        self.change.effects.push(Effect::InsertSeed);
+        if self.seed.algorithm == AlphaAlgorithm::Gate {
+            self.change.effects.push(Effect::AddGate);
+        }
+    }
+
+    /// Becomes a fixed part of the network, for the rest of the episode.
+    fn commit(&mut self, cause: Cause, rules: &Rules) {
+        self.enter(SeedStage::Fossilized, cause, rules);
+        if self.seed.identity.seed_params == 0 {
+            return;
+        }
+        let effects: &[Effect] = match rules.config.on_fossilize {
+            OnFossilize::ResetMomentum => &[Effect::ResetMomentum, Effect::StopWeightDecay],
+            OnFossilize::Keep => &[Effect::StopWeightDecay],
+            // The optimizer stays; `trains` says that it is never stepped again.
+            OnFossilize::Freeze => &[],
+        };
+        self.change.effects.extend_from_slice(effects);
     }
 
     /// Enters the next growing stage, with what belongs to it.

@@ -21,9 +21,19 @@ pub enum Severity {
     Critical,
 }
 
-/// Declares the payload enum and ties each variant to its name in files.
+/// What there is to know of a kind of event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct EventKind {
+    /// Its `type` in files.
+    pub name: &'static str,
+    /// The lowest level that emits it (spec 07 §5, column *lvl*).
+    pub level: TelemetryLevel,
+    pub summary: &'static str,
+}
+
+/// Declares the payload enum and ties each variant to its name in files, its level and a line about it.
 macro_rules! payloads {
-    ($($variant:ident => $kind:literal),+ $(,)?) => {
+    ($($variant:ident => $kind:literal, $level:ident: $summary:literal;)+) => {
         /// What happened. The variants are the whole catalogue: there is no free-form event.
         #[derive(Clone, Debug, PartialEq)]
         #[expect(clippy::large_enum_variant, reason = "the large one comes once a round")]
@@ -32,6 +42,18 @@ macro_rules! payloads {
         impl Payload {
             /// The `type` of every event, in catalogue order.
             pub const KINDS: &'static [&'static str] = &[$($kind),+];
+
+            /// All kinds of events, in catalogue order.
+            pub const CATALOGUE: &'static [EventKind] = &[$(EventKind {
+                name: $kind,
+                level: TelemetryLevel::$level,
+                summary: $summary,
+            }),+];
+
+            /// The lowest level that emits the event.
+            pub const fn level(&self) -> TelemetryLevel {
+                match self { $(Self::$variant(_) => TelemetryLevel::$level),+ }
+            }
 
             /// The event's `type`.
             pub const fn kind(&self) -> &'static str {
@@ -63,71 +85,39 @@ macro_rules! payloads {
 }
 
 payloads! {
-    RunStarted => "run_started",
-    RunFinished => "run_finished",
-    CheckpointSaved => "checkpoint_saved",
-    CheckpointLoaded => "checkpoint_loaded",
-    BaselineMeasured => "baseline_measured",
-    Note => "note",
-    UserEvent => "user_event",
-    TelemetryHealth => "telemetry_health",
-    EnvStep => "env_step",
-    Decision => "decision",
-    HostStabilized => "host_stabilized",
-    EpisodeFinished => "episode_finished",
-    SeedGerminated => "seed_germinated",
-    SeedStageChanged => "seed_stage_changed",
-    SeedAlphaRetargeted => "seed_alpha_retargeted",
-    SeedGateEvaluated => "seed_gate_evaluated",
-    SeedFossilized => "seed_fossilized",
-    SeedPruned => "seed_pruned",
-    SlotRecycled => "slot_recycled",
-    CounterfactualMatrix => "counterfactual_matrix",
-    Shapley => "shapley",
-    Interactions => "interactions",
-    GovernorAlarm => "governor_alarm",
-    GovernorRollback => "governor_rollback",
-    GovernorSnapshot => "governor_snapshot",
-    LearnerUpdate => "learner_update",
-    RoundFinished => "round_finished",
+    RunStarted => "run_started", Off: "what is about to be played";
+    RunFinished => "run_finished", Off: "how the run ended";
+    CheckpointSaved => "checkpoint_saved", Lifecycle: "a checkpoint is on disk";
+    CheckpointLoaded => "checkpoint_loaded", Lifecycle: "a resumed run goes on from it";
+    BaselineMeasured => "baseline_measured", Lifecycle: "what the host reaches that never grew";
+    Note => "note", Lifecycle: "a remark of a person, or what a resumed run plays differently";
+    UserEvent => "user_event", Full: "whatever a plugin has to say";
+    TelemetryHealth => "telemetry_health", Lifecycle: "what each sink wrote, lost and waited";
+    EnvStep => "env_step", Full: "losses, accuracies and seeds of an env after a step";
+    Decision => "decision", Full: "what a controller ordered, why, and what it was paid";
+    HostStabilized => "host_stabilized", Lifecycle: "the host has settled: seeds may germinate";
+    EpisodeFinished => "episode_finished", Lifecycle: "what an env came to";
+    SeedGerminated => "seed_germinated", Lifecycle: "a seed was planted";
+    SeedStageChanged => "seed_stage_changed", Lifecycle: "a seed moved on";
+    SeedAlphaRetargeted => "seed_alpha_retargeted", Lifecycle: "a ramp of a seed was ordered";
+    SeedGateEvaluated => "seed_gate_evaluated", Lifecycle: "a gate was checked: values and thresholds";
+    SeedFossilized => "seed_fossilized", Lifecycle: "a seed was committed";
+    SeedPruned => "seed_pruned", Lifecycle: "a seed was removed";
+    SlotRecycled => "slot_recycled", Lifecycle: "a slot has cooled down";
+    CounterfactualMatrix => "counterfactual_matrix", Full: "accuracy and loss of every measured coalition of seeds";
+    Shapley => "shapley", Full: "how the seeds share what they add, at the end of an episode";
+    Interactions => "interactions", Full: "what pairs of seeds add beyond their sum";
+    GovernorAlarm => "governor_alarm", Lifecycle: "a loss that is out of bounds";
+    GovernorRollback => "governor_rollback", Lifecycle: "an env was put back to its last good state";
+    GovernorSnapshot => "governor_snapshot", Debug: "a state was captured, trusted or discarded";
+    LearnerUpdate => "learner_update", Lifecycle: "an update of the policy, performed or skipped";
+    RoundFinished => "round_finished", Lifecycle: "the round over all envs";
 }
 
 impl Payload {
     /// Rows that come every step and may be thinned or, by a live sink under pressure, dropped.
     pub const fn is_step_row(&self) -> bool {
         matches!(self, Self::EnvStep(_) | Self::Decision(_))
-    }
-}
-
-/// The lowest level that emits the event (spec 07 §5, column *lvl*).
-pub const fn level_of(payload: &Payload) -> TelemetryLevel {
-    match payload {
-        Payload::RunStarted(_) | Payload::RunFinished(_) => TelemetryLevel::Off,
-        Payload::CheckpointSaved(_)
-        | Payload::CheckpointLoaded(_)
-        | Payload::BaselineMeasured(_)
-        | Payload::Note(_)
-        | Payload::TelemetryHealth(_)
-        | Payload::HostStabilized(_)
-        | Payload::EpisodeFinished(_)
-        | Payload::SeedGerminated(_)
-        | Payload::SeedStageChanged(_)
-        | Payload::SeedAlphaRetargeted(_)
-        | Payload::SeedGateEvaluated(_)
-        | Payload::SeedFossilized(_)
-        | Payload::SeedPruned(_)
-        | Payload::SlotRecycled(_)
-        | Payload::GovernorAlarm(_)
-        | Payload::GovernorRollback(_)
-        | Payload::LearnerUpdate(_)
-        | Payload::RoundFinished(_) => TelemetryLevel::Lifecycle,
-        Payload::UserEvent(_)
-        | Payload::EnvStep(_)
-        | Payload::Decision(_)
-        | Payload::CounterfactualMatrix(_)
-        | Payload::Shapley(_)
-        | Payload::Interactions(_) => TelemetryLevel::Full,
-        Payload::GovernorSnapshot(_) => TelemetryLevel::Debug,
     }
 }
 
@@ -397,7 +387,7 @@ mod tests {
         let at = |level| -> Vec<_> {
             examples::events()
                 .iter()
-                .filter(|event| level_of(&event.payload) == level)
+                .filter(|event| event.payload.level() == level)
                 .map(|event| event.payload.kind())
                 .collect()
         };

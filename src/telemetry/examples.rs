@@ -357,7 +357,7 @@ fn episode_rewards() -> EpisodeRewards {
     }
 }
 
-fn germinated() -> SeedGerminated {
+pub fn germinated() -> SeedGerminated {
     SeedGerminated {
         blueprint: "norm".into(),
         params: 266,

@@ -2,7 +2,8 @@
 //!
 //! Systems push [`Event`]s into the [`TelemetryOutbox`]; at flush points the [`TelemetryHub`] orders and stamps them,
 //! folds them into its [`LiveState`] and hands them to one thread per [`Sink`]. Telemetry is one-way: nothing that trains,
-//! rewards or decides reads any of it, and nothing here touches a tensor.
+//! rewards or decides reads any of its own run, and nothing here touches a tensor. What an earlier run told is a
+//! [`Recording`].
 
 mod encoding;
 mod env_status;
@@ -14,6 +15,7 @@ mod outbox;
 mod payload;
 mod queue;
 mod reader;
+mod recording;
 mod sink;
 pub mod sinks;
 pub mod statistics;
@@ -28,13 +30,14 @@ use crate::scenario::TelemetryConfig;
 
 pub use encoding::{ActionId, BigInteger, Num, Timestamp};
 pub use env_status::{EnvStatus, EnvStatusTracker};
-pub use event::{EnvContext, Event, Payload, Severity, level_of, severity_of};
+pub use event::{EnvContext, Event, EventKind, Payload, Severity, severity_of};
 pub use health::{SinkHealth, TelemetryHealth};
 pub use hub::{FlushCost, RunEnd, ShutdownReport, TelemetryHub};
 pub use live::{CommittedSeed, Contribution, EpisodeResult, LiveState, RoundResult, StepProgress};
 pub use outbox::TelemetryOutbox;
 pub use payload::*;
 pub use reader::{EventFile, ReadError, read_events};
+pub use recording::{Recording, RecordingError};
 pub use sink::{Earlier, RunInfo, Sink, SinkClass, SinkError, Sinks, TelemetryError};
 pub use volatile::strip_volatile;
 

@@ -2,7 +2,7 @@
 
 use bevy_ecs::prelude::Resource;
 
-use super::event::{Event, Payload, level_of};
+use super::event::{Event, Payload};
 use crate::scenario::{TelemetryConfig, TelemetryLevel};
 
 /// The events since the last flush, in the order of their production. A plain list: an event lives exactly until the
@@ -47,7 +47,7 @@ impl TelemetryOutbox {
 
     /// Whether an event of this payload would be kept, whatever its step.
     pub fn wants(&self, payload: &Payload) -> bool {
-        level_of(payload) <= self.level
+        payload.level() <= self.level
     }
 
     fn includes(&self, event: &Event) -> bool {

@@ -14,13 +14,32 @@ use crate::data::ConfigNumbers;
 use crate::env::{EnvId, Experiment, LoadedData, RunClock, SeedSlots, StepStatus};
 use crate::health::{EngineError, Position, record_failure};
 use crate::schedule::{Assess, Startup, StepEnd, StepSync, ValBatch, Work};
-use crate::seed::Interactions;
+use crate::seed::{Interactions, SeedStage};
 
 /// The step's measured configurations; `None` where only the network as it is was evaluated.
 #[derive(Component, Default)]
 pub struct Counterfactual {
     pub matrix: Option<CounterfactualMatrix>,
     pub attribution: Option<Attribution>,
+}
+
+impl Counterfactual {
+    /// Accuracy, in percent, with the seeds alone that are committed by now: a commit since the measurement counts (spec
+    /// 05 §10.4). `whole`: what the network as it is reached. `None` if that mask was not measured.
+    pub fn committed_accuracy(&self, plan: &ValPlan, slots: &SeedSlots, whole: f64) -> Option<f64> {
+        let (Some(plan), Some(matrix)) = (&plan.plan, &self.matrix) else {
+            return plan.has_no_players().then_some(whole);
+        };
+        let is_committed = |slot: usize| {
+            let record = slots.0[slot].record.as_ref();
+            record.is_some_and(|seed| seed.stage == SeedStage::Fossilized)
+        };
+        let players = plan.coalitions.players.iter().enumerate();
+        let committed = players
+            .filter(|(_, slot)| is_committed(**slot))
+            .fold(0, |mask, (player, _)| mask | 1 << player);
+        matrix.get(committed).map(|measured| measured.accuracy)
+    }
 }
 
 /// Validates all envs with all coalitions of their seeds.

@@ -213,7 +213,6 @@ impl CounterfactualMatrix {
             players,
             interactions,
             delta_cf: self.delta_cf(),
-            committed_accuracy: self.committed_accuracy(),
         }
     }
 
@@ -242,7 +241,6 @@ pub struct Attribution {
     /// All pairs, in order.
     pub interactions: Vec<Interaction>,
     pub delta_cf: Option<f64>,
-    pub committed_accuracy: Option<f64>,
 }
 
 /// One player's numbers, in percentage points but for the loss (nats).

@@ -26,7 +26,7 @@ pub use coalition_tree::*;
 pub use final_test::TestResult;
 pub use folding::*;
 pub use interaction::*;
-pub use pass::{FoldedModel, MAIN, ValBatches, ValPlan, ValidatingEnv, live_slots, max_configurations};
+pub use pass::{FoldedModel, MAIN, ValBatches, ValPlan, ValidatingEnv, live_slots};
 pub use plan::*;
 pub use shapley::*;
 pub use sync::StepResult;

@@ -17,7 +17,7 @@ use crate::health::{EngineError, Failure, Position};
 use crate::host::Mode;
 use crate::host::graft::{UseKind, use_kind};
 use crate::random::{Domain, derive};
-use crate::scenario::{AttributionConfig, AttributionStrategy, LifecycleConfig};
+use crate::scenario::LifecycleConfig;
 use crate::torch::{Inference, TorchError};
 use crate::training::EnvAccumulators;
 
@@ -41,26 +41,12 @@ pub struct ValPlan {
     pub elapsed: Duration,
 }
 
-/// Most configurations that a plan over `slots` slots can have: the size of an env's read pack.
-pub fn max_configurations(config: &AttributionConfig, slots: usize) -> usize {
-    let permutations = config.shapley_permutations;
-    let bound = |players: usize| {
-        let factorial = 1_usize << players.min(FULL_FACTORIAL_LIMIT);
-        let sampled = permutations * players.saturating_sub(1);
-        let is_full = match config.strategy {
-            AttributionStrategy::FullFactorial => true,
-            AttributionStrategy::Auto => players <= config.full_factorial_max || factorial <= 2 + sampled,
-            AttributionStrategy::AblationOnly | AttributionStrategy::Off => false,
-        };
-        // All, none, leave-one-out, solo, pairs, committed with and without each held one, prefixes of permutations.
-        let listed = 3 + 3 * players + players * players.saturating_sub(1) / 2 + sampled;
-        if is_full {
-            factorial.max(listed.min(factorial))
-        } else {
-            listed.min(factorial)
-        }
-    };
-    (0..=slots).map(bound).max().unwrap_or(1)
+impl ValPlan {
+    /// No seed stands on the output path: the network as it is equals every configuration of it.
+    pub fn has_no_players(&self) -> bool {
+        let plan = self.plan.as_ref();
+        plan.is_some_and(|plan| plan.coalitions.players.is_empty())
+    }
 }
 
 /// Gives every env its folded host and its handles on the validation data.

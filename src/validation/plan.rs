@@ -134,6 +134,32 @@ pub fn plan_coalitions(players: &[Player], config: &AttributionConfig, moment: P
     }
 }
 
+/// Most configurations that a plan over `slots` slots can have: the size of an env's read pack.
+pub fn max_configurations(config: &AttributionConfig, slots: usize) -> usize {
+    let permutations = config.shapley_permutations;
+    let bound = |players: usize| {
+        let subsets = u32::try_from(players)
+            .ok()
+            .and_then(|players| 1_usize.checked_shl(players));
+        let subsets = subsets.unwrap_or(usize::MAX);
+        let is_full = match config.strategy {
+            AttributionStrategy::FullFactorial => true,
+            AttributionStrategy::Auto => {
+                players <= config.full_factorial_max || players > 0 && exact_is_cheaper(players, permutations)
+            }
+            AttributionStrategy::AblationOnly | AttributionStrategy::Off => false,
+        };
+        if is_full {
+            return subsets;
+        }
+        // All, none, committed; leave-one-out, solo, committed with each held one; pairs; prefixes of permutations.
+        let pairs = players * players.saturating_sub(1) / 2;
+        let prefixes = permutations * players.saturating_sub(1);
+        subsets.min(3 + 3 * players + pairs + prefixes)
+    };
+    (0..=slots).map(bound).max().unwrap_or(1)
+}
+
 /// The mask with the lowest `count` players on.
 pub(super) fn all_on(count: usize) -> u64 {
     debug_assert!(count <= 64, "a coalition mask has 64 bits");
@@ -243,6 +269,39 @@ mod tests {
         let seven = plan(7, LAST);
         assert!(seven.coalitions.masks.len() < 128);
         assert_eq!(seven.permutations.len(), 20);
+    }
+
+    /// The read pack must hold whatever is planned, also where 2^n is out of the question.
+    #[test]
+    fn no_plan_has_more_configurations_than_there_is_room_for() {
+        let configs = [
+            AttributionConfig::default(),
+            AttributionConfig {
+                shapley_permutations: 600,
+                pairs_max: 15,
+                ..Default::default()
+            },
+            AttributionConfig {
+                strategy: AttributionStrategy::AblationOnly,
+                ..Default::default()
+            },
+        ];
+        for config in &configs {
+            for count in 0..=15 {
+                let stages = (0..count).map(|slot| {
+                    let stage = [SeedStage::Fossilized, SeedStage::Holding, SeedStage::Blending][slot % 3];
+                    Some((stage, 0.5))
+                });
+                let players = find_players(stages, true);
+                let room = max_configurations(config, count);
+                for moment in [STEP, LAST] {
+                    let planned = plan_coalitions(&players, config, moment).coalitions.masks.len();
+                    assert!(planned <= room, "{count} players: {planned} planned, room for {room}");
+                }
+            }
+        }
+        assert_eq!(max_configurations(&configs[0], 3), 8);
+        assert_eq!(max_configurations(&configs[1], 15), 8553);
     }
 
     #[test]

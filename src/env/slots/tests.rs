@@ -6,7 +6,7 @@ use crate::host::fixtures::largest;
 use crate::scenario::{AutoForward, GateConfig, LifecycleConfig, MaskConfig};
 use crate::seed::{
     AlphaCurveAction, AlphaOrder, AlphaSpeed, AlphaTarget, FailureReason, Germination, GerminationStyle, Limits,
-    Refusal, Rules, SeedStage, SlotSet, Tempo, germinate, prune, set_alpha_target, tick,
+    Refusal, Rules, SeedStage, SlotSet, Tempo, germinate, plant_committed, prune, set_alpha_target, tick,
 };
 use tch::Kind;
 
@@ -81,7 +81,17 @@ impl Plot {
     }
 
     fn germinate(&mut self, blueprint: usize, style: GerminationStyle) -> Result<Change, Failure> {
-        let germination = Germination {
+        let germination = Self::germination(blueprint, style);
+        self.carry_out(|_, rules| germinate(germination, rules).expect("the slot is empty"))
+    }
+
+    fn plant(&mut self, blueprint: usize, style: GerminationStyle) -> Result<Change, Failure> {
+        let germination = Self::germination(blueprint, style);
+        self.carry_out(|_, rules| plant_committed(germination, rules).expect("the slot is empty"))
+    }
+
+    fn germination(blueprint: usize, style: GerminationStyle) -> Germination {
+        Germination {
             identity: SeedIdentity {
                 seed_id: "e0.r0c0.0".into(),
                 germination: 0,
@@ -96,8 +106,7 @@ impl Plot {
             },
             gate_params: 81,
             accuracy: 50.0,
-        };
-        self.carry_out(|_, rules| germinate(germination, rules).expect("the slot is empty"))
+        }
     }
 
     fn order(&mut self, operation: impl FnOnce(&SeedRecord, &Rules) -> Result<Plan, Refusal>) -> Change {
@@ -295,4 +304,25 @@ fn a_slot_whose_tensors_do_not_fit_its_record_is_found() {
         check_slot(&mut plot.slot, &plot.optimizer),
         Err(SlotError::Tensors { what: "module", .. })
     ));
+}
+
+/// Spec 06 §15.3.
+#[test]
+fn a_planted_seed_has_module_optimizer_and_gate_at_once() {
+    for style in [GerminationStyle::SigmoidAdd, GerminationStyle::GatedGate] {
+        let mut plot = Plot::new(0);
+        plot.plant(1, style).expect("the tensors can be made");
+        assert_eq!(plot.stage(), SeedStage::Fossilized);
+        assert_eq!(check_slot(&mut plot.slot, &plot.optimizer), Ok(()));
+        // Seeds that take the whole way start from the same weights.
+        let planted = plot.weights();
+        let mut grown = Plot::new(0);
+        grown.germinate(1, style).expect("the tensors can be made");
+        assert!(
+            planted
+                .iter()
+                .zip(grown.weights())
+                .all(|(planted, grown)| planted.equal(&grown))
+        );
+    }
 }

@@ -1,6 +1,7 @@
 //! The fields of section `reward` (spec 05 §13).
 
 use super::*;
+use crate::scenario::Entry;
 
 const NOT_POSITIVE: Kind = Kind::Float(float(f64::NEG_INFINITY, 0.0));
 
@@ -19,6 +20,31 @@ pub(super) const REWARD: Kind = variants! {
     contribution(unnamed(MODE)) => "what the seeds contribute, measured by ablation";
     loss(coefficients(LOSS)) => "how the validation loss changes";
 };
+
+/// Every family and mode, as a scenario writes it.
+pub fn reward_forms() -> Vec<Entry> {
+    forms_of(&REWARD)
+}
+
+fn forms_of(kind: &Kind) -> Vec<Entry> {
+    let Kind::Choice(variants) = kind else {
+        return Vec::new();
+    };
+    variants
+        .iter()
+        .flat_map(|variant| {
+            let inner = match &variant.content {
+                Content::Items([item]) => forms_of(&item.kind),
+                _ => Vec::new(),
+            };
+            let own = inner
+                .is_empty()
+                .then(|| Entry::new(format!("{}()", variant.name), variant.doc));
+            let wrap = |entry: Entry| Entry::new(format!("{}({})", variant.name, entry.name), entry.summary);
+            own.into_iter().chain(inner.into_iter().map(wrap)).collect::<Vec<_>>()
+        })
+        .collect()
+}
 
 const MODE: Kind = variants! {
     shaped(coefficients(SHAPED)) => "every step: contribution less rent, shaped towards committing";

@@ -456,3 +456,36 @@ fn history_is_a_ring() {
         [(SeedStage::Holding, 16), (SeedStage::Fossilized, 16)]
     );
 }
+
+/// Spec 06 §15.3.
+#[test]
+fn a_planted_topology_is_committed_before_its_first_step_and_sound() {
+    for style in GerminationStyle::ALL {
+        let mut germination = germination();
+        germination.identity.style = *style;
+        let config = config(false);
+        let limits = limits(&config, 3);
+        let rules = Rules {
+            config: &config,
+            limits: &limits,
+            step: 0,
+        };
+
+        let plan = plant_committed(germination, &rules).unwrap();
+
+        let seed = plan.next.unwrap();
+        assert_eq!(
+            (seed.stage, seed.alpha.alpha(), seed.age_epochs),
+            (SeedStage::Fossilized, 1.0, 0)
+        );
+        assert_eq!(crate::seed::validate_invariants(&seed), Ok(()));
+        assert!(plan.change.effects.contains(&Effect::InsertSeed));
+        assert!(plan.change.effects.contains(&Effect::CreateOptimizer));
+        assert_eq!(plan.change.effects.last(), Some(&Effect::StopWeightDecay));
+        let has_gate = seed.algorithm == AlphaAlgorithm::Gate;
+        assert_eq!(
+            (has_gate, seed.gate_params > 0),
+            (*style == GerminationStyle::GatedGate, has_gate)
+        );
+    }
+}

@@ -89,7 +89,7 @@ pub struct PolicyThought {
     pub op_probs: Vec<Num>,
     /// The likeliest two other operations that were allowed.
     pub alternatives: Vec<Alternative>,
-    /// Expected return as the critic has it, in its own normalised units.
+    /// Expected return from here on as the critic has it, in units of reward.
     pub value: Num,
 }
 

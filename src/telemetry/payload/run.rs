@@ -155,6 +155,8 @@ pub enum CheckpointReason {
     Exit,
     /// The run was asked to stop.
     Signal,
+    /// The run failed: the last state that is sound.
+    Emergency,
 }
 
 /// A checkpoint has appeared on disk, whole.

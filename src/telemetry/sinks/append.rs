@@ -17,9 +17,18 @@ pub struct AppendFile {
 impl AppendFile {
     /// Creates `path`, which must not exist.
     pub fn create(path: &Path) -> std::io::Result<Self> {
+        Self::open(path, OpenOptions::new().append(true).create_new(true))
+    }
+
+    /// Goes on with `path`, which must exist.
+    pub fn go_on(path: &Path) -> std::io::Result<Self> {
+        Self::open(path, OpenOptions::new().append(true))
+    }
+
+    fn open(path: &Path, options: &OpenOptions) -> std::io::Result<Self> {
         Ok(Self {
             path: path.to_owned(),
-            file: OpenOptions::new().append(true).create_new(true).open(path)?,
+            file: options.open(path)?,
             pending: Vec::new(),
         })
     }
@@ -41,6 +50,15 @@ impl AppendFile {
         };
         self.pending.drain(..done);
         outcome.map_err(|source| self.failed(source))
+    }
+
+    /// Writes what is pending and waits until the device has it.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn settle(&mut self) -> Result<(), SinkError> {
+        self.write_out()?;
+        self.file.sync_all().map_err(|source| self.failed(source))
     }
 
     fn failed(&self, source: std::io::Error) -> SinkError {

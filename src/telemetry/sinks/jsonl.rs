@@ -1,13 +1,11 @@
 //! `events.jsonl`: one event a line behind a header line (spec 07 §4.3, §11.1).
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::append::AppendFile;
 use crate::telemetry::event::{Event, Payload, Severity};
 use crate::telemetry::payload::RunFinished;
 use crate::telemetry::sink::{RunInfo, Sink, SinkClass, SinkError};
@@ -34,9 +32,7 @@ struct Header<'a> {
 /// Writes every event to `events.jsonl` in the run directory. Durable: the run waits rather than lose a line.
 #[derive(Default)]
 pub struct JsonLinesSink {
-    file: Option<(PathBuf, File)>,
-    /// Encoded, not yet written.
-    pending: Vec<u8>,
+    file: Option<AppendFile>,
     /// Events below are encoded already: a write that is tried again does not repeat them.
     next_seq: u64,
     written_at: Option<Instant>,
@@ -47,40 +43,24 @@ impl JsonLinesSink {
     pub const FILE_NAME: &'static str = "events.jsonl";
 
     fn encode(&mut self, line: &impl Serialize) -> Result<(), SinkError> {
-        let before = self.pending.len();
-        if let Err(error) = serde_json::to_writer(&mut self.pending, line) {
-            self.pending.truncate(before);
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let before = file.pending.len();
+        if let Err(error) = serde_json::to_writer(&mut file.pending, line) {
+            file.pending.truncate(before);
             return Err(error.into());
         }
-        self.pending.push(b'\n');
+        file.pending.push(b'\n');
         Ok(())
     }
 
-    /// Writes what is pending, keeping what an error left over.
     fn write_out(&mut self) -> Result<(), SinkError> {
-        let Some((path, file)) = &mut self.file else {
-            return Ok(());
-        };
-        let mut done = 0;
-        let outcome = loop {
-            match file.write(&self.pending[done..]) {
-                Ok(0) if done == self.pending.len() => break Ok(()),
-                Ok(0) => break Err(std::io::ErrorKind::WriteZero.into()),
-                Ok(count) => done += count,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => break Err(error),
-            }
-        };
-        self.pending.drain(..done);
         self.written_at = Some(Instant::now());
-        outcome.map_err(|source| SinkError::File {
-            path: path.clone(),
-            source,
-        })
+        self.file.as_mut().map_or(Ok(()), AppendFile::write_out)
     }
 
     fn is_due(&self, events: &[Arc<Event>]) -> bool {
-        self.pending.len() >= BUFFER_BYTES
+        let pending = self.file.as_ref().map_or(0, |file| file.pending.len());
+        pending >= BUFFER_BYTES
             || self.written_at.is_none_or(|at| at.elapsed() >= FLUSH_INTERVAL)
             || events
                 .iter()
@@ -100,13 +80,15 @@ impl Sink for JsonLinesSink {
     fn start(&mut self, run: &RunInfo) -> Result<(), SinkError> {
         let path = run.directory.join(Self::FILE_NAME);
         let is_resumed = run.earlier.is_some();
-        let mut options = OpenOptions::new();
-        options.append(true).create_new(!is_resumed);
-        let file = options.open(&path).map_err(|source| SinkError::File {
+        let open = if is_resumed {
+            AppendFile::go_on
+        } else {
+            AppendFile::create
+        };
+        self.file = Some(open(&path).map_err(|source| SinkError::File {
             path: path.clone(),
             source,
-        })?;
-        self.file = Some((path, file));
+        })?);
         self.encode(&Header {
             kind: "header",
             schema: "simic.telemetry",
@@ -137,14 +119,7 @@ impl Sink for JsonLinesSink {
     }
 
     fn finish(&mut self, _run: &RunFinished) -> Result<(), SinkError> {
-        self.write_out()?;
-        match &self.file {
-            Some((path, file)) => file.sync_all().map_err(|source| SinkError::File {
-                path: path.clone(),
-                source,
-            }),
-            None => Ok(()),
-        }
+        self.file.as_mut().map_or(Ok(()), AppendFile::settle)
     }
 }
 

@@ -14,6 +14,7 @@ use super::records::{FILE_VERSION, Record, Scalar};
 use crate::scenario::TensorBoard;
 use crate::telemetry::encoding::Timestamp;
 use crate::telemetry::event::{Event, Payload};
+use crate::telemetry::live::LiveState;
 use crate::telemetry::payload::{EnvStep, RoundFinished, RunFinished};
 use crate::telemetry::sink::{RunInfo, Sink, SinkClass, SinkError};
 
@@ -40,6 +41,22 @@ struct Totals {
     fossilized: u64,
     pruned: u64,
     rollbacks: u64,
+}
+
+impl Totals {
+    /// What `live` has seen; a run that is resumed has played whole rounds.
+    fn of(live: &LiveState) -> Self {
+        let zero = Self {
+            rollbacks: live.rollbacks(),
+            ..Self::default()
+        };
+        live.rounds().iter().fold(zero, |totals, round| Self {
+            germinated: totals.germinated + u64::from(round.growth.germinated),
+            fossilized: totals.fossilized + u64::from(round.growth.fossilized),
+            pruned: totals.pruned + u64::from(round.growth.pruned),
+            ..totals
+        })
+    }
 }
 
 /// Sums over the envs that have reported one step.
@@ -228,6 +245,9 @@ impl Sink for TensorBoardSink {
 
     fn start(&mut self, run: &RunInfo) -> Result<(), SinkError> {
         let now = Timestamp::now();
+        if let Some(earlier) = &run.earlier {
+            self.totals = Totals::of(&earlier.live);
+        }
         self.file = Some(create_in(&run.directory.join(FOLDER), now)?);
         self.add(&Record::version(seconds(now), FILE_VERSION));
         self.write_out()

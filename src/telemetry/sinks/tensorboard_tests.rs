@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::*;
-use crate::telemetry::{Num, examples};
+use crate::telemetry::{Earlier, Num, examples};
 
 fn started(folder: &Path, mode: TensorBoard) -> TensorBoardSink {
     let mut sink = TensorBoardSink::new(mode).unwrap();
@@ -101,6 +101,43 @@ fn rounds_and_updates_lie_over_the_round_and_steps_over_the_run() {
     assert_eq!(at("env_mean/val_accuracy", 7), Some(70.0));
     assert!(at("env_mean/train_loss", 6).unwrap().is_nan());
     assert!(points.keys().all(|(tag, _)| !tag.starts_with("env0")));
+}
+
+#[test]
+fn totals_of_a_resumed_run_go_on_where_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut live = LiveState::default();
+    events().iter().for_each(|event| live.apply(event));
+    let mut sink = TensorBoardSink::new(TensorBoard::Mean).unwrap();
+    sink.start(&RunInfo {
+        run_id: "test".into(),
+        directory: folder.path().into(),
+        earlier: Some(Earlier { live, next_seq: 8 }),
+    })
+    .unwrap();
+    let context = examples::context_at(0, 4, 1);
+    let mut later = vec![
+        Event::env(context, examples::germinated()),
+        Event::env(context, examples::rollback()),
+        Event::round(4, examples::round_finished()),
+    ];
+    for (event, seq) in later.iter_mut().zip(8..) {
+        event.seq = seq;
+    }
+
+    let later: Vec<Arc<Event>> = later.into_iter().map(Arc::new).collect();
+    sink.write(&later).unwrap();
+
+    let points = points(&only_file(folder.path()));
+    let at = |tag: &str| points.get(&(tag.into(), 4)).copied();
+    assert_eq!(
+        at("seeds/germinated_total"),
+        Some(4.0),
+        "3 of the first round and one more"
+    );
+    assert_eq!(at("seeds/fossilized_total"), Some(1.0));
+    assert_eq!(at("seeds/pruned_total"), Some(2.0));
+    assert_eq!(at("seeds/rollbacks_total"), Some(2.0));
 }
 
 #[test]

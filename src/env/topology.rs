@@ -1,0 +1,325 @@
+//! Episodes that do not begin with an empty host: seeds that stand in their slots, committed, before the first step
+//! (spec 06 R3, §15.3). Their weights are fresh, so that a topology alone is carried over, and nothing it has learnt.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use bevy_ecs::prelude::*;
+
+use super::{Experiment, Garden, GrowingEnv, GrowingEnvItem, Sowing};
+use crate::health::{EngineError, Failure, Position};
+use crate::host::Topology;
+use crate::scenario::{EpisodeChoice, InitialSeed, InitialTopology};
+use crate::seed::{
+    AlphaAlgorithm, AlphaTarget, BlueprintRegistry, GateNetwork, Germination, GerminationStyle, SlotId, Tempo,
+    plant_committed,
+};
+use crate::telemetry::{Event, Payload, Recording, RecordingError};
+
+/// A seed by its names, as scenarios and recordings have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct NamedSeed {
+    slot: SlotId,
+    blueprint: String,
+    style: GerminationStyle,
+}
+
+/// Round and env of an episode.
+type Episode = (u32, u32);
+
+/// What every episode starts with; there if the scenario asks for it.
+#[derive(Resource, Clone, Debug, PartialEq, Eq)]
+pub enum InitialSeeds {
+    Same(Vec<Sowing>),
+    /// By round and env; an episode that is not listed starts with the host alone.
+    Each(BTreeMap<Episode, Vec<Sowing>>),
+}
+
+impl InitialSeeds {
+    /// In slot order.
+    pub fn of(&self, round: u32, env: usize) -> &[Sowing] {
+        match self {
+            Self::Same(seeds) => seeds,
+            Self::Each(episodes) => u32::try_from(env)
+                .ok()
+                .and_then(|env| episodes.get(&(round, env)))
+                .map_or(&[], Vec::as_slice),
+        }
+    }
+}
+
+/// Why there is no topology to start with.
+#[derive(Debug, thiserror::Error)]
+pub enum TopologyError {
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    #[error("the run {0} committed no seed in an episode that it finished; there is no topology to start with")]
+    NothingCommitted(String),
+    #[error("env {env} committed no seed in round {round} of the run {run}, counted from 0, or did not finish it")]
+    NoSuchEpisode { run: String, round: u32, env: u32 },
+    #[error("the run {run} finished no episode of env {env} in round {round}, counted from 0, which is to be played")]
+    Unplayed { run: String, round: u32, env: u32 },
+    #[error("slot {slot} is not enabled; enabled are {}", .enabled.join(", "))]
+    NoSuchSlot { slot: String, enabled: Vec<String> },
+    #[error("no slot of this host can grow `{0}`")]
+    NoSuchBlueprint(String),
+    #[error("`{0}` is no blend style")]
+    NoSuchStyle(String),
+    #[error("{seeds} seeds to start with, but at most {most} may grow")]
+    TooMany { seeds: usize, most: u32 },
+}
+
+/// Turns `initial_topology` into seeds of this host, or says why not, before anything is trained.
+pub fn read_initial_topology(
+    mut commands: Commands,
+    experiment: Res<Experiment>,
+    blueprints: Res<BlueprintRegistry>,
+) -> Result<(), EngineError> {
+    let seeds = initial_seeds(&experiment, &blueprints).map_err(|error| EngineError {
+        phase: "start-up",
+        position: Position::default(),
+        failure: Failure::message(format!("`initial_topology`: {error}")),
+    })?;
+    if let Some(seeds) = seeds {
+        commands.insert_resource(seeds);
+    }
+    Ok(())
+}
+
+fn initial_seeds(
+    experiment: &Experiment,
+    blueprints: &BlueprintRegistry,
+) -> Result<Option<InitialSeeds>, TopologyError> {
+    let sow = |seeds: &[NamedSeed]| sow(seeds, experiment, blueprints);
+    match &experiment.scenario.initial_topology {
+        InitialTopology::Empty => Ok(None),
+        InitialTopology::Seeds(listed) => {
+            let named: Vec<_> = listed.iter().map(named).collect::<Result<_, _>>()?;
+            Ok(Some(InitialSeeds::Same(sow(&named)?)))
+        }
+        InitialTopology::Run { path, episode } => {
+            let folder = experiment.folder.as_deref().unwrap_or(Path::new("")).join(path);
+            let grown = Grown::read(&folder)?;
+            Ok(Some(match *episode {
+                None => InitialSeeds::Same(sow(grown.best()?)?),
+                Some(EpisodeChoice::At { round, env }) => InitialSeeds::Same(sow(grown.at((round, env))?)?),
+                Some(EpisodeChoice::Each) => {
+                    grown.covers(experiment)?;
+                    let mut each = BTreeMap::new();
+                    for (&episode, seeds) in &grown.committed {
+                        each.insert(episode, sow(seeds)?);
+                    }
+                    InitialSeeds::Each(each)
+                }
+            }))
+        }
+    }
+}
+
+fn named(seed: &InitialSeed) -> Result<NamedSeed, TopologyError> {
+    let style = match &seed.style {
+        None => GerminationStyle::SigmoidAdd,
+        Some(name) => GerminationStyle::from_name(name).ok_or_else(|| TopologyError::NoSuchStyle(name.clone()))?,
+    };
+    Ok(NamedSeed {
+        slot: seed.slot.parse().map_err(|_| TopologyError::NoSuchSlot {
+            slot: seed.slot.clone(),
+            enabled: Vec::new(),
+        })?,
+        blueprint: seed.blueprint.clone(),
+        style,
+    })
+}
+
+/// Names become this host's slots and this build's blueprints.
+fn sow(
+    seeds: &[NamedSeed],
+    experiment: &Experiment,
+    blueprints: &BlueprintRegistry,
+) -> Result<Vec<Sowing>, TopologyError> {
+    let most = experiment.task.max_seeds;
+    if most > 0 && seeds.len() > most as usize {
+        let seeds = seeds.len();
+        return Err(TopologyError::TooMany { seeds, most });
+    }
+    let layout = &experiment.layout;
+    let allow_parameterless = experiment.scenario.lifecycle.allow_parameterless_seeds;
+    let mut sown = seeds
+        .iter()
+        .map(|seed| {
+            let slot = layout.index_of(seed.slot).ok_or_else(|| TopologyError::NoSuchSlot {
+                slot: seed.slot.to_string(),
+                enabled: layout.slots().iter().map(|spec| spec.slot.to_string()).collect(),
+            })?;
+            let (blueprint, _) = blueprints
+                .iter()
+                .filter(|(_, recipe)| recipe.topology() == Topology::Cnn)
+                .find(|(_, recipe)| recipe.id() == seed.blueprint && (allow_parameterless || recipe.param_count(1) > 0))
+                .ok_or_else(|| TopologyError::NoSuchBlueprint(seed.blueprint.clone()))?;
+            Ok(Sowing {
+                slot,
+                blueprint,
+                style: seed.style,
+                tempo: Tempo::Standard,
+                target: AlphaTarget::Full,
+            })
+        })
+        .collect::<Result<Vec<_>, TopologyError>>()?;
+    sown.sort_unstable_by_key(|sowing| sowing.slot);
+    Ok(sown)
+}
+
+/// What the episodes of a recorded run had committed in the end.
+struct Grown {
+    run: String,
+    /// Accuracy in percent of the finished ones, with their committed seeds alone.
+    finished: BTreeMap<Episode, f64>,
+    /// Of the finished ones that had committed anything; a seed that still developed in the end is no part of it.
+    committed: BTreeMap<Episode, Vec<NamedSeed>>,
+}
+
+impl Grown {
+    fn read(folder: &Path) -> Result<Self, TopologyError> {
+        let recording = Recording::open(folder)?;
+        let finished: BTreeMap<Episode, f64> = recording
+            .episodes()
+            .map(|(episode, end)| (episode, end.committed_accuracy.unwrap_or(end.final_accuracy).0))
+            .collect();
+        let mut committed = committed_seeds(&recording);
+        committed.retain(|episode, _| finished.contains_key(episode));
+        let run = folder.display().to_string();
+        if committed.is_empty() {
+            return Err(TopologyError::NothingCommitted(run));
+        }
+        Ok(Self {
+            run,
+            finished,
+            committed,
+        })
+    }
+
+    fn at(&self, (round, env): Episode) -> Result<&[NamedSeed], TopologyError> {
+        let seeds = self
+            .committed
+            .get(&(round, env))
+            .ok_or_else(|| TopologyError::NoSuchEpisode {
+                run: self.run.clone(),
+                round,
+                env,
+            })?;
+        tracing::info!(
+            "every episode starts with what env {env} of {} committed in round {round}, from 0",
+            self.run
+        );
+        Ok(seeds)
+    }
+
+    /// The earliest of equals.
+    fn best(&self) -> Result<&[NamedSeed], TopologyError> {
+        let mut best: Option<(Episode, f64)> = None;
+        for &episode in self.committed.keys() {
+            let accuracy = self.finished[&episode];
+            if !accuracy.is_nan() && best.is_none_or(|(_, highest)| accuracy > highest) {
+                best = Some((episode, accuracy));
+            }
+        }
+        let (episode, _) = best.ok_or_else(|| TopologyError::NothingCommitted(self.run.clone()))?;
+        self.at(episode)
+    }
+
+    /// # Errors
+    /// An episode is to be played that the run did not finish.
+    fn covers(&self, experiment: &Experiment) -> Result<(), TopologyError> {
+        for round in experiment.rounds.clone() {
+            for &env in &experiment.envs {
+                let env = u32::try_from(env).unwrap_or(u32::MAX);
+                if !self.finished.contains_key(&(round, env)) {
+                    let run = self.run.clone();
+                    return Err(TopologyError::Unplayed { run, round, env });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// By the episode that they were committed in.
+fn committed_seeds(recording: &Recording) -> BTreeMap<Episode, Vec<NamedSeed>> {
+    let mut growing: BTreeMap<(Episode, SlotId), NamedSeed> = BTreeMap::new();
+    let mut committed: BTreeMap<Episode, Vec<NamedSeed>> = BTreeMap::new();
+    for Event {
+        round,
+        env,
+        slot,
+        payload,
+        ..
+    } in &recording.events
+    {
+        let (&Some(round), &Some(env), &Some(slot)) = (round, env, slot) else {
+            continue;
+        };
+        let place = ((round, env), slot);
+        match payload {
+            Payload::SeedGerminated(seed) => {
+                let seed = NamedSeed {
+                    slot,
+                    blueprint: seed.blueprint.clone(),
+                    style: seed.style,
+                };
+                growing.insert(place, seed);
+            }
+            Payload::SeedAlphaRetargeted(ramp) => {
+                if let Some(seed) = growing.get_mut(&place) {
+                    seed.style = style_with(ramp.operator_to, seed.style);
+                }
+            }
+            Payload::SeedFossilized(_) => {
+                if let Some(seed) = growing.remove(&place) {
+                    committed.entry((round, env)).or_default().push(seed);
+                }
+            }
+            _ => {}
+        }
+    }
+    committed
+}
+
+/// `style`, unless the seed's operator was switched since.
+fn style_with(operator: AlphaAlgorithm, style: GerminationStyle) -> GerminationStyle {
+    if style.algorithm() == operator {
+        return style;
+    }
+    let mut styles = GerminationStyle::ALL.iter().copied();
+    styles.find(|style| style.algorithm() == operator).unwrap_or(style)
+}
+
+/// Plants the seeds that the episode starts with (spec 06 R3). A fresh host guesses: that is the accuracy they start from.
+pub fn apply_initial_topology(
+    mut envs: Query<GrowingEnv>,
+    mut garden: Garden,
+    initial: Option<Res<InitialSeeds>>,
+) -> Result<(), EngineError> {
+    let Some(initial) = initial else {
+        return Ok(());
+    };
+    let mut envs: Vec<_> = envs.iter_mut().collect();
+    envs.sort_unstable_by_key(|env| env.id.index);
+    for env in &mut envs {
+        for &sowing in initial.of(garden.clock.round(), env.id.index) {
+            let id = env.id.index;
+            plant(sowing, env, &mut garden).map_err(|failure| garden.error("initial topology", id, failure))?;
+        }
+    }
+    Ok(())
+}
+
+fn plant(sowing: Sowing, env: &mut GrowingEnvItem, garden: &mut Garden) -> Result<(), Failure> {
+    let limits = garden.experiment.limits();
+    let germination = Germination {
+        identity: garden.identity(sowing, env)?,
+        gate_params: GateNetwork::param_count(env.slots.0[sowing.slot].spec.channels),
+        accuracy: 100.0 / garden.experiment.task.classes as f64,
+    };
+    let plan = plant_committed(germination, &garden.rules(&limits))?;
+    garden.apply(plan, sowing.slot, env, false)
+}

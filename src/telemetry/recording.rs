@@ -1,0 +1,84 @@
+//! A run as its folder tells it: what later runs play again, or start from.
+
+use std::path::{Path, PathBuf};
+
+use super::event::{Event, Payload};
+use super::payload::{EpisodeEnd, EpisodeFinished, RunStarted};
+use super::reader::{ReadError, read_events};
+use super::sinks::JsonLinesSink;
+
+/// The events of a recorded run.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    /// The run's folder.
+    pub folder: PathBuf,
+    /// How the run began.
+    pub started: RunStarted,
+    pub events: Vec<Event>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    #[error("there is no run {0}; give the folder of a recorded run")]
+    NoRun(PathBuf),
+    #[error("{0} holds no events of a run: it is no run directory, or the run ended before it began to train")]
+    NothingTold(PathBuf),
+    #[error(transparent)]
+    Events(#[from] ReadError),
+}
+
+impl Recording {
+    /// Reads the events of the run in `folder`.
+    ///
+    /// # Errors
+    /// No such folder, nothing recorded in it, or a file that cannot be read.
+    pub fn open(folder: &Path) -> Result<Self, RecordingError> {
+        if !folder.is_dir() {
+            return Err(RecordingError::NoRun(folder.into()));
+        }
+        let path = folder.join(JsonLinesSink::FILE_NAME);
+        if !path.is_file() {
+            return Err(RecordingError::NothingTold(folder.into()));
+        }
+        let events = read_events(&path)?.events;
+        let started = events.iter().find_map(|event| match &event.payload {
+            Payload::RunStarted(started) => Some(started.clone()),
+            _ => None,
+        });
+        Ok(Self {
+            folder: folder.into(),
+            started: started.ok_or_else(|| RecordingError::NothingTold(folder.into()))?,
+            events,
+        })
+    }
+
+    /// The episodes that were played to their end, as `(round, env)` with how they ended.
+    pub fn episodes(&self) -> impl Iterator<Item = ((u32, u32), &EpisodeFinished)> {
+        self.events.iter().filter_map(|event| match &event.payload {
+            Payload::EpisodeFinished(episode) if !matches!(episode.end, EpisodeEnd::Stopped | EpisodeEnd::Failed) => {
+                Some(((event.round?, event.env?), episode))
+            }
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let root = tempfile::tempdir().unwrap();
+        let why = |folder: &Path| Recording::open(folder).unwrap_err().to_string();
+
+        assert!(why(&root.path().join("gone")).starts_with("there is no run "));
+        assert!(why(root.path()).contains("holds no events of a run"));
+        std::fs::write(
+            root.path().join("events.jsonl"),
+            "{\"type\":\"header\",\"schema\":\"simic.telemetry\",\"major\":1,\"minor\":0}\n",
+        )
+        .unwrap();
+        assert!(why(root.path()).contains("holds no events of a run"));
+    }
+}
