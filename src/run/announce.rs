@@ -11,6 +11,7 @@ use super::{
     DeviceInfo, Extension, Labels, Libraries, LogFile, Manifest, MissingPart, Resolved, RunDirectory, StopSignal, drive,
 };
 use crate::SimicPlugins;
+use crate::controller::ActiveController;
 use crate::env::{
     Backend, Devices, EnvId, EnvPool, EpisodeStats, Experiment, HostParams, LoadedData, RunClock, ValMetrics,
 };
@@ -135,6 +136,8 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&ResumePoi
         .iter(world)
         .next()
         .map_or(0, |params| params.0);
+    let mut controller = world.resource_mut::<ActiveController>();
+    let controller_hash = controller.0.get().fingerprint().map(String::from);
     let (experiment, data) = (world.resource::<Experiment>(), world.resource::<LoadedData>());
     let (scenario, task) = (&experiment.scenario, &experiment.task);
     let precision = world.resource::<TrainingPrecision>().0;
@@ -144,6 +147,7 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&ResumePoi
         task: task.name.clone(),
         task_kind: TaskKind::Classification,
         controller: scenario.policy.controller.clone(),
+        controller_hash,
         reward_family: scenario.reward.family().into(),
         reward_mode: scenario.reward.mode().into(),
         n_envs: scenario.run.n_envs as u32,
