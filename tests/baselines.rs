@@ -232,8 +232,14 @@ fn a_static_topology_stands_before_the_first_step_and_stays() {
 fn a_recorded_run_gives_its_final_topology() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let grown = play(&folder.path().join("grown"), &GROWN);
-    let committed = of_kind(&events(&grown), "seed_fossilized").len();
+    let told = events(&grown);
+    let committed = of_kind(&told, "seed_fossilized").len();
     assert_eq!(committed, 4, "grow_one_seed commits one seed an episode");
+    // Spec 03 Check 20.
+    assert_eq!(
+        of_kind(&told, "run_started")[0]["data"]["controller_hash"],
+        "ec5bbce4686177b486454a3a87b43a45c0724e790028ea66eda9c2078f838f3c"
+    );
 
     for episode in ["", ", episode: each", ", episode: at(round: 1, env: 1)"] {
         let topology = format!("initial_topology=run(path: \"{}\"{episode})", grown.display());

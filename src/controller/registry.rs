@@ -136,8 +136,9 @@ impl Default for ControllerRegistry {
                 "rules: germinate on a plateau, commit what contributes, prune what fails",
                 |context| Ok(Box::new(HeuristicController::new(context)?)),
             ),
-            ("random", "a uniformly random legal command per step", |context| {
-                Ok(Box::new(RandomController::new(context.seed, context.group)))
+            ("random", "a random legal command per step", |context| {
+                let weights = context.policy.random.op_weights;
+                Ok(Box::new(RandomController::new(context.seed, context.group, weights)))
             }),
             ("replay", "the decisions of the recorded run policy.replay", |context| {
                 Ok(Box::new(ReplayController::new(context)?))

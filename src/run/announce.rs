@@ -145,6 +145,8 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&ResumePoi
         .next()
         .map_or(0, |params| params.0);
     let learner = learner_setup(world);
+    let mut controller = world.resource_mut::<ActiveController>();
+    let controller_hash = controller.0.get().fingerprint().map(String::from);
     let (experiment, data) = (world.resource::<Experiment>(), world.resource::<LoadedData>());
     let (scenario, task) = (&experiment.scenario, &experiment.task);
     let precision = world.resource::<TrainingPrecision>().0;
@@ -154,6 +156,7 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&ResumePoi
         task: task.name.clone(),
         task_kind: TaskKind::Classification,
         controller: scenario.policy.controller.clone(),
+        controller_hash,
         reward_family: scenario.reward.family().into(),
         reward_mode: scenario.reward.mode().into(),
         n_envs: scenario.run.n_envs as u32,

@@ -305,6 +305,16 @@ const POLICY: &[Field] = fields! {
     init_from: Kind::Optional(&Kind::Text(Names::Free)) =>
         "Folder of a saved policy whose weights the learned controller starts with, relative to this file.";
     heuristic: Kind::Record(HEURISTIC) => "Constants of the rule-based controller.";
+    random: Kind::Record(fields! {
+        op_weights: Kind::Record(fields! {
+            wait: POSITIVE => "Weight of waiting.";
+            germinate: NOT_NEGATIVE => "Weight of planting a seed.";
+            set_alpha_target: NOT_NEGATIVE => "Weight of ramping a seed's amplitude.";
+            prune: NOT_NEGATIVE => "Weight of removing a seed.";
+            fossilize: NOT_NEGATIVE => "Weight of committing a seed.";
+            advance: NOT_NEGATIVE => "Weight of trying a seed's next gate.";
+        }) => "How often each operation is drawn, relative to the others that are legal.";
+    }) => "How the `random` controller draws.";
     schedule: Kind::Record(fields! {
         builtin: Kind::Optional(&Kind::Text(Names::Schedule)) => "A built-in schedule instead of entries.";
         entries: Kind::List(&Kind::Record(SCHEDULE_ENTRY)) => "Commands at given steps, in the order of their steps.";

@@ -185,6 +185,7 @@ pub struct PolicyConfig {
     /// Folder of a saved policy to start from, relative to the scenario.
     pub init_from: Option<String>,
     pub heuristic: HeuristicConfig,
+    pub random: RandomConfig,
     pub schedule: ScheduleConfig,
     pub replay: ReplayConfig,
     pub tracker: TrackerConfig,
@@ -202,6 +203,7 @@ impl Default for PolicyConfig {
             masks: MaskConfig::default(),
             init_from: None,
             heuristic: HeuristicConfig::default(),
+            random: RandomConfig::default(),
             schedule: ScheduleConfig::default(),
             replay: ReplayConfig::default(),
             tracker: TrackerConfig::default(),
@@ -413,6 +415,39 @@ impl Default for HeuristicConfig {
             rotation: ["conv_light", "conv_heavy", "attention", "norm", "depthwise"]
                 .map(String::from)
                 .to_vec(),
+        }
+    }
+}
+
+/// How the `random` controller draws (spec 03 §10).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RandomConfig {
+    pub op_weights: OpWeights,
+}
+
+/// How often each op is drawn, relative to the others that are legal; a wait always is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OpWeights {
+    /// More than 0.
+    pub wait: f64,
+    pub germinate: f64,
+    pub set_alpha_target: f64,
+    pub prune: f64,
+    pub fossilize: f64,
+    pub advance: f64,
+}
+
+impl Default for OpWeights {
+    fn default() -> Self {
+        Self {
+            wait: 1.0,
+            germinate: 1.0,
+            set_alpha_target: 1.0,
+            prune: 1.0,
+            fossilize: 1.0,
+            advance: 1.0,
         }
     }
 }

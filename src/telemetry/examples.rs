@@ -84,6 +84,7 @@ pub fn run_started() -> RunStarted {
         task: "digits_impaired".into(),
         task_kind: TaskKind::Classification,
         controller: "heuristic".into(),
+        controller_hash: None,
         reward_family: "contribution".into(),
         reward_mode: "shaped".into(),
         n_envs: 4,

@@ -81,6 +81,9 @@ pub struct RunStarted {
     pub task: String,
     pub task_kind: TaskKind,
     pub controller: String,
+    /// Names what the controller will order, where that is fixed: the hash of a schedule or a replay (spec 03 §10).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller_hash: Option<String>,
     /// What the scenario pays for; `contribution` or `loss`.
     pub reward_family: String,
     pub reward_mode: String,
