@@ -6,6 +6,7 @@
 
 mod catalog;
 mod check;
+mod controllers;
 mod derived;
 mod explain;
 mod faults;
@@ -30,6 +31,7 @@ mod tree;
 mod validate;
 
 pub use catalog::{BlueprintEntry, Catalog, Entry};
+pub use controllers::*;
 pub use derived::{ImageShape, PartSizes};
 pub use explain::{ExplainedField, Explanation, Member, UnknownField, explain, field_paths};
 pub use faults::*;
