@@ -7,6 +7,7 @@
 mod action_space;
 mod catalog;
 mod check;
+mod controllers;
 mod derived;
 mod explain;
 mod faults;
@@ -32,6 +33,7 @@ mod validate;
 
 pub use action_space::*;
 pub use catalog::{BlueprintEntry, Catalog, Entry};
+pub use controllers::*;
 pub use derived::{ImageShape, PartSizes};
 pub use explain::{ExplainedField, Explanation, Member, UnknownField, explain, field_paths};
 pub use faults::*;

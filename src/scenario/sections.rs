@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ActionSpace;
+use super::{ActionSpace, RandomConfig, ReplayConfig};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -419,39 +419,6 @@ impl Default for HeuristicConfig {
     }
 }
 
-/// How the `random` controller draws (spec 03 §10).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct RandomConfig {
-    pub op_weights: OpWeights,
-}
-
-/// How often each op is drawn, relative to the others that are legal; a wait always is.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct OpWeights {
-    /// More than 0.
-    pub wait: f64,
-    pub germinate: f64,
-    pub set_alpha_target: f64,
-    pub prune: f64,
-    pub fossilize: f64,
-    pub advance: f64,
-}
-
-impl Default for OpWeights {
-    fn default() -> Self {
-        Self {
-            wait: 1.0,
-            germinate: 1.0,
-            set_alpha_target: 1.0,
-            prune: 1.0,
-            fossilize: 1.0,
-            advance: 1.0,
-        }
-    }
-}
-
 /// A fixed list of commands, or the name of a built-in one (spec 03 §10).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -511,16 +478,6 @@ impl ScheduledCommand {
             | Self::Advance { slot } => slot,
         }
     }
-}
-
-/// The recorded run whose decisions the `replay` controller repeats (spec 03 §10).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ReplayConfig {
-    /// Its folder, relative to the scenario.
-    pub run: Option<String>,
-    /// Wait instead of failing when a recorded command is illegal now.
-    pub wait_on_illegal: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

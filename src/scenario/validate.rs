@@ -3,6 +3,7 @@
 
 mod action_space;
 mod reward;
+mod topology;
 
 use super::catalog::Catalog;
 use super::problem::Severity;
@@ -31,7 +32,7 @@ pub fn validate(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog) -> Vec<
     check_devices(&scenario.run, &mut findings);
     check_network(&scenario.policy, &mut findings);
     check_controller(scenario, task, catalog, &mut findings);
-    check_topology(scenario, task, catalog, &mut findings);
+    topology::check_topology(scenario, task, catalog, &mut findings);
     action_space::check_action_space(scenario, catalog, &mut findings);
     check_governor(&scenario.governor, &mut findings);
     check_faults(scenario, task, &mut findings);
@@ -356,46 +357,6 @@ fn check_controller(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog, fin
             findings.error(["policy.schedule.builtin", "run.max_steps", "task.max_steps"], message);
         }
         _ => check_entries(&schedule.entries, task, findings),
-    }
-}
-
-fn check_topology(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog, findings: &mut Findings) {
-    if scenario.policy.controller == "static" && scenario.initial_topology == InitialTopology::Empty {
-        findings.error(
-            ["policy.controller", "initial_topology"],
-            "a static topology needs one: initial_topology is empty".into(),
-        );
-        findings.help("controller \"wait\" plays the host alone");
-    }
-    let InitialTopology::Seeds(seeds) = &scenario.initial_topology else {
-        return;
-    };
-    if seeds.is_empty() {
-        findings.error(
-            ["initial_topology"],
-            "lists no seed; for empty slots write empty".into(),
-        );
-    }
-    if task.max_seeds > 0 && seeds.len() > task.max_seeds as usize {
-        let message = format!("{} seeds, but at most {} may grow", seeds.len(), task.max_seeds);
-        findings.error(["initial_topology", "lifecycle.max_seeds", "task.max_seeds"], message);
-    }
-    for (index, seed) in seeds.iter().enumerate() {
-        let path = |field: &str| format!("initial_topology[{index}].{field}");
-        if seeds[..index].iter().any(|earlier| earlier.slot == seed.slot) {
-            findings.error([path("slot")], format!("slot {} is listed twice", seed.slot));
-        }
-        if !task.slots.contains(&seed.slot) && seed.slot.parse::<SlotId>().is_ok() {
-            let message = format!("slot {} is not enabled; valid: {}", seed.slot, task.slots.join(", "));
-            findings.error([path("slot"), "lifecycle.slots".into(), "task.slots".into()], message);
-        }
-        let mut blueprints = catalog.blueprints.iter();
-        if blueprints.any(|blueprint| blueprint.name == seed.blueprint && !blueprint.selectable)
-            && !scenario.lifecycle.allow_parameterless_seeds
-        {
-            findings.error([path("blueprint")], format!("\"{}\" has no parameters", seed.blueprint));
-            findings.help("as a placebo it needs lifecycle.allow_parameterless_seeds: true");
-        }
     }
 }
 
