@@ -180,7 +180,7 @@ const SCENARIO: &str = r#"(
     lifecycle: (auto_forward: (g1: true, g2: true, g3: true)),
 )"#;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), ExtensionError> {
     let loaded = scenario::load(
         &Input {
             label: "custom-network",
