@@ -13,8 +13,9 @@ use tch::{Device, Kind, Tensor};
 
 use super::error::BufferError;
 use super::record::StepRecord;
+use super::recurrent::{row_numbers, state_numbers};
 use super::segments::{RollbackCounters, Segment};
-use crate::controller::{Head, MaskSet};
+use crate::controller::{Head, MaskSet, RecurrentState};
 use crate::seed::LifecycleOp;
 use crate::torch::catch;
 
@@ -80,6 +81,8 @@ pub struct RolloutBuffer {
     /// `[cells × S]`; NaN: not measured.
     pub(super) contributions: Vec<f32>,
     pub(super) counters: RollbackCounters,
+    /// Per state tensor: numbers of the recurrent states with which valid segments ended.
+    final_states: Vec<Vec<Tensor>>,
 }
 
 impl RolloutBuffer {
@@ -117,6 +120,7 @@ impl RolloutBuffer {
         });
         Ok(Self {
             rows: rows.collect(),
+            final_states: shape.state.iter().map(|_| Vec::new()).collect(),
             masks,
             contributions: vec![f32::NAN; (count + 1) * shape.slots],
             cells,
@@ -185,6 +189,26 @@ impl RolloutBuffer {
         })?)
     }
 
+    /// Takes note of how the recurrent states are with which valid segments end: `[layers, segments, width]` each.
+    ///
+    /// # Errors
+    /// A device error.
+    pub fn note_final_states(&mut self, state: &RecurrentState) -> Result<(), BufferError> {
+        let numbers = catch(|| row_numbers(state))?;
+        for (noted, numbers) in self.final_states.iter_mut().zip(numbers) {
+            noted.push(numbers);
+        }
+        Ok(())
+    }
+
+    /// Numbers of all noted states, by state tensor, on the device; empty if none were noted.
+    pub(super) fn final_state_numbers(&self) -> Result<Vec<Tensor>, BufferError> {
+        let noted = self.final_states.iter().filter(|noted| !noted.is_empty());
+        Ok(catch(|| {
+            noted.map(|noted| state_numbers(&Tensor::cat(noted, 0))).collect()
+        })?)
+    }
+
     /// Every step has its outcome and every segment its end.
     ///
     /// # Errors
@@ -221,6 +245,7 @@ impl RolloutBuffer {
             row.segments.clear();
             row.states = 0;
         }
+        self.final_states.iter_mut().for_each(Vec::clear);
         self.counters = RollbackCounters::default();
         Ok(())
     }

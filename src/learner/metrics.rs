@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::diagnostics::RolloutDiagnostics;
 use super::readings::{PerHead, Reading, Scalar};
-use super::recurrent::StateHealth;
+use super::recurrent::{STATE_NUMBERS, StateHealth};
 use super::schedules::Schedules;
 use super::update::Measured;
 use crate::controller::{HEADS, Head};
@@ -80,6 +80,9 @@ pub struct UpdateRecord {
     /// `None` if the rollout could not be finished.
     pub rollout: Option<RolloutDiagnostics>,
     pub optimization: OptimizationMetrics,
+    /// How far the observation normaliser has moved since it knew nothing; `None` until its owner has committed the
+    /// rollout.
+    pub obs_norm_drift: Option<f64>,
     pub finalize_ms: f64,
     pub update_ms: f64,
     /// Mean time of a minibatch, evaluation to step.
@@ -152,6 +155,11 @@ pub struct OptimizationMetrics {
 
     /// Of the states after the last minibatch's sequences.
     pub states: Vec<StateHealth>,
+    /// Of the states with which the rollout's valid segments ended.
+    pub rollout_states: Vec<StateHealth>,
+    /// Elements of raw observations.
+    pub obs_nan_count: Option<u64>,
+    pub obs_inf_count: Option<u64>,
     pub obs_outlier_pct: Option<f64>,
     pub obs_near_clip_pct: Option<f64>,
     pub obs_clip_pct: Option<f64>,
@@ -229,16 +237,22 @@ impl OptimizationMetrics {
             aux_explained_variance: auxiliary.explained_variance,
             aux_correlation: auxiliary.correlation,
             aux_samples: auxiliary.samples,
-            states: measured
-                .states
-                .iter()
-                .map(|&numbers| StateHealth::from_numbers(numbers))
-                .collect(),
+            states: state_health(&measured.states),
+            rollout_states: state_health(&measured.rollout_states),
+            obs_nan_count: Some(measured.observation_faults[0] as u64),
+            obs_inf_count: Some(measured.observation_faults[1] as u64),
             obs_outlier_pct: percent(measured.observation_shares[0]),
             obs_near_clip_pct: percent(measured.observation_shares[1]),
             obs_clip_pct: percent(measured.observation_shares[2]),
         }
     }
+}
+
+fn state_health(states: &[[f64; STATE_NUMBERS]]) -> Vec<StateHealth> {
+    states
+        .iter()
+        .map(|&numbers| StateHealth::from_numbers(numbers))
+        .collect()
 }
 
 fn finite(value: f64) -> Option<f64> {

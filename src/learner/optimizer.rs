@@ -150,6 +150,12 @@ impl PolicyOptimizer {
         copy_all(&self.everything(), &self.last_good, false)
     }
 
+    /// The remembered parameters by name: the tensors themselves, which the next update overwrites.
+    pub fn last_good_params(&self) -> Vec<(String, Tensor)> {
+        let names = self.groups.iter().flat_map(|group| group.names.iter().cloned());
+        names.zip(self.last_good.iter().map(Tensor::shallow_clone)).collect()
+    }
+
     /// `[2]`, f64 on the device: squared norm of the parameters, and of their change since [`remember`](Self::remember).
     pub fn change(&self) -> Result<Tensor, TorchError> {
         catch(|| {

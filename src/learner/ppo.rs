@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use tch::{Device, Kind};
+use tch::{Device, Kind, Tensor};
 
 use super::buffer::RolloutBuffer;
 use super::error::LearnerError;
@@ -106,13 +106,10 @@ impl Learner {
         self.counters.consecutive_failures >= self.config.max_consecutive_failures
     }
 
-    /// Puts parameters and moments back to where they were before the newest update, in place: for a policy whose
-    /// outputs turn out not to be finite when it acts.
-    ///
-    /// # Errors
-    /// A device error.
-    pub fn restore_last_good(&mut self) -> Result<(), LearnerError> {
-        Ok(self.optimizer.restore()?)
+    /// The parameters before the newest update, by name, for a policy whose outputs turn out not to be finite when it
+    /// acts. The same tensors for the whole run.
+    pub fn last_good_params(&self) -> Vec<(String, Tensor)> {
+        self.optimizer.last_good_params()
     }
 
     /// Forgets the moments: the next step is a first step.
@@ -153,11 +150,15 @@ impl Learner {
             }
         };
         let started = Instant::now();
+        let raw_observations = buffer.valid_raw_observations()?;
+        let rollout_states = buffer.final_state_numbers()?;
         let update = Update {
             config: &self.config,
             schedules,
             precision: self.precision,
             batch: &rollout.batch,
+            raw_observations: &raw_observations,
+            rollout_states: &rollout_states,
             reads,
         };
         let mut rng = RunRng::new(self.stream.seed, Domain::LearnerShuffle, &[self.stream.group, round]);
@@ -185,6 +186,7 @@ impl Learner {
             schedules,
             rollout: None,
             optimization: OptimizationMetrics::default(),
+            obs_norm_drift: None,
             finalize_ms,
             update_ms: 0.0,
             learner_step_us_mean: None,

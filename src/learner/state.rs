@@ -43,7 +43,8 @@ impl Learner {
         self.optimizer.named_state()
     }
 
-    /// Continues from a saved state, in place. The policy's parameters are the caller's to restore.
+    /// Continues from a saved state, in place. The policy's parameters are the caller's to restore, before this: both
+    /// together are the last state known to be good.
     ///
     /// # Errors
     /// `Incompatible` with every difference, in which case nothing has changed; a device error.
@@ -65,6 +66,7 @@ impl Learner {
         self.counters = state.counters;
         self.rewards = state.rewards.clone();
         self.values = state.values;
+        self.optimizer.remember()?;
         Ok(())
     }
 }

@@ -20,7 +20,7 @@ use crate::env::{Backend, EnvId, EpisodeStats, Experiment, RunClock, SeedSlots, 
 use crate::governor::{Credit, RollbackVerdict};
 use crate::health::{EngineError, Failure, Position, record_failure};
 use crate::reward::{EpisodeReward, RewardHorizon, StepReward};
-use crate::scenario::EpisodeEnd;
+use crate::scenario::{EpisodeEnd, RollbackCredit};
 use crate::schedule::{Act, Assess, Decide, RoundEnd, Startup, StepEnd, Work};
 use crate::seed::BlueprintRegistry;
 use crate::telemetry::ActionId;
@@ -126,6 +126,17 @@ impl School<'_> {
         }
     }
 
+    /// Takes note of the live recurrent states of rows whose segments end, before they are zeroed.
+    fn note_final_states(&mut self, rows: &[usize]) -> Result<(), EngineError> {
+        let Some(policy) = self.controller.0.get().learned() else {
+            return Ok(());
+        };
+        let rows: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
+        let buffer = self.policy.buffer.get();
+        let noted = live_states(policy, &rows).and_then(|state| Ok(buffer.note_final_states(&state)?));
+        noted.map_err(|failure| self.error("rollout", failure))
+    }
+
     fn row(&self, id: &EnvId) -> EnvRow {
         EnvRow {
             env: id.index,
@@ -159,6 +170,7 @@ fn build_learner(
         };
         let learner = Learner::new(config.clone(), horizon, stream, policy, backend.optimizer)?;
         policy.set_floor_scale(learner.schedules().probability_floor);
+        policy.set_last_good(learner.last_good_params());
         let spec = policy.net().spec();
         let shape = BufferShape {
             envs: scenario.run.n_envs,
@@ -200,12 +212,13 @@ fn credit_rollbacks(
     let mut charged = Ok(());
     for (id, mut verdict, rewards) in &mut envs {
         let Some(rollback) = &mut verdict.0 else { continue };
-        if let Some(policy) = school.controller.0.get().learned() {
-            policy.reset_rows(&[id.index_in_group]);
-        }
         let penalty = school.policy.learner.get().clamp_penalty(rollback.raw_penalty);
-        match school.policy.buffer.get().rollback(id.index_in_group, penalty, credit) {
+        let row = id.index_in_group;
+        match school.policy.buffer.get().rollback(row, penalty, credit) {
             Ok(Attribution::Attributed { steps_forfeited, .. }) => {
+                if credit != RollbackCredit::Invalidate {
+                    school.note_final_states(&[row])?;
+                }
                 rollback.credit = Credit::Attributed {
                     penalty: penalty.into(),
                     steps_forfeited: steps_forfeited as u32,
@@ -216,6 +229,9 @@ fn credit_rollbacks(
             }
             Ok(Attribution::Unattributed) => {}
             Err(error) => charged = Err(error),
+        }
+        if let Some(policy) = school.controller.0.get().learned() {
+            policy.reset_rows(&[row]);
         }
     }
     charged.map_err(|error| school.error("rollback", error))
@@ -233,14 +249,16 @@ fn remember_states(envs: Query<(&EnvId, &StepStatus)>, mut school: School) -> Re
     let Some(policy) = school.controller.0.get().learned() else {
         return Ok(());
     };
-    let select = |policy: &mut ActorCriticController| -> Result<RecurrentState, Failure> {
-        let state = policy.recurrent()?;
-        let device = state.0.first().map_or(tch::Device::Cpu, Tensor::device);
-        Ok(catch(|| state.select(&Tensor::from_slice(&rows).to_device(device)))?)
-    };
-    let state = select(policy).map_err(|failure| school.error("decision", failure))?;
+    let state = live_states(policy, &rows).map_err(|failure| school.error("decision", failure))?;
     *school.policy.entering.get() = Some(state);
     Ok(())
+}
+
+/// Copies of the live recurrent states of some rows of the group.
+fn live_states(policy: &mut ActorCriticController, rows: &[i64]) -> Result<RecurrentState, Failure> {
+    let state = policy.recurrent()?;
+    let device = state.0.first().map_or(tch::Device::Cpu, Tensor::device);
+    Ok(catch(|| state.select(&Tensor::from_slice(rows).to_device(device)))?)
 }
 
 /// What a decision left behind on an env.
@@ -406,11 +424,13 @@ fn end_segments(
         })
         .collect();
     let closed = school.policy.buffer.get().end_segments(&ends);
+    closed.map_err(|error| school.error("rollout", error))?;
+    let rows: Vec<usize> = ends.iter().map(|(row, _)| *row).collect();
+    school.note_final_states(&rows)?;
     if let Some(policy) = school.controller.0.get().learned() {
-        let rows: Vec<usize> = ends.iter().map(|(row, _)| *row).collect();
         policy.reset_rows(&rows);
     }
-    closed.map_err(|error| school.error("rollout", error))
+    Ok(())
 }
 
 /// Raw values of the states that the envs are in now, after the tick.
@@ -485,11 +505,12 @@ fn update_policy(mut last: ResMut<LastUpdate>, mut school: School) -> Result<(),
         return Ok(());
     };
     let mut update = |policy: &mut ActorCriticController| -> Result<UpdateRecord, Failure> {
-        let record = learner.learn(buffer, policy, round.into(), reads)?;
+        let mut record = learner.learn(buffer, policy, round.into(), reads)?;
         let observations = buffer.valid_raw_observations()?;
         let width = policy.schema().len();
         let rows = read_f32(&observations, reads)?;
         policy.normaliser_mut().commit(rows.chunks_exact(width))?;
+        record.obs_norm_drift = policy.normaliser().drift();
         policy.set_updates(record.updates);
         buffer.clear()?;
         Ok(record)

@@ -13,7 +13,7 @@ use super::error::LearnerError;
 use super::loss::*;
 use super::optimizer::PolicyOptimizer;
 use super::readings::{DeviceReading, PerHead, Reading, Scalar, read_all};
-use super::recurrent::{STATE_NUMBERS, state_numbers};
+use super::recurrent::{STATE_NUMBERS, row_numbers, state_numbers};
 use super::schedules::Schedules;
 use super::sequences::SequenceBatch;
 use crate::controller::{Evaluation, TrainablePolicy};
@@ -33,11 +33,15 @@ pub(super) struct Measured {
     pub minibatches: Vec<((u32, u32), Reading)>,
     /// By state tensor of the last minibatch's final states.
     pub states: Vec<[f64; STATE_NUMBERS]>,
+    /// By state tensor of the states with which the rollout's segments ended.
+    pub rollout_states: Vec<[f64; STATE_NUMBERS]>,
     /// Squared norms of the parameters and of their change.
     pub parameter_squares: f64,
     pub change_squares: f64,
     /// Of normalised observations: shares beyond 3, 0.9 clip and clip.
     pub observation_shares: [f64; 3],
+    /// Of raw observations: elements that are NaN and that are infinite.
+    pub observation_faults: [f64; 2],
 }
 
 /// Sticky flags of an update, f32 scalars on the device.
@@ -53,6 +57,10 @@ pub(super) struct Update<'a> {
     /// What autocast computes in; `None`: f32 throughout.
     pub precision: Option<Kind>,
     pub batch: &'a SequenceBatch,
+    /// `f32 [steps, D]`: of the rollout's valid steps.
+    pub raw_observations: &'a Tensor,
+    /// Numbers of the states with which the rollout's segments ended, by state tensor.
+    pub rollout_states: &'a [Tensor],
     pub reads: &'a HostSyncCounter,
 }
 
@@ -93,18 +101,24 @@ impl Update<'_> {
             }
         }
 
-        let mut rest = vec![optimizer.change()?, self.observation_shares()?];
+        let mut rest = vec![
+            optimizer.change()?,
+            self.observation_shares()?,
+            self.observation_faults()?,
+        ];
         let state_tensors = states.len();
         rest.extend(states);
+        rest.extend(self.rollout_states.iter().map(Tensor::shallow_clone));
         let (numbers, rest) = read_all(&readings, &rest, self.reads)?;
-        let states = rest[5..].as_chunks::<STATE_NUMBERS>().0;
-        debug_assert_eq!(states.len(), state_tensors);
+        let (states, rollout_states) = rest[7..].as_chunks::<STATE_NUMBERS>().0.split_at(state_tensors);
         Ok(Measured {
             minibatches: places.into_iter().zip(numbers).collect(),
             states: states.to_vec(),
+            rollout_states: rollout_states.to_vec(),
             parameter_squares: rest[0],
             change_squares: rest[1],
             observation_shares: [rest[2], rest[3], rest[4]],
+            observation_faults: [rest[5], rest[6]],
         })
     }
 
@@ -163,7 +177,8 @@ impl Update<'_> {
                 .maximum(&flags.kl_stop)
                 .maximum(&flags.mismatch);
             reading.set(Scalar::Suppressed, &suppressed);
-            (suppressed, state_numbers(&evaluation.final_state))
+            let states = row_numbers(&evaluation.final_state);
+            (suppressed, states.iter().map(state_numbers).collect())
         })?;
         optimizer.step(&suppressed)?;
 
@@ -265,6 +280,15 @@ impl Update<'_> {
     fn is_over(&self, flags: &Flags) -> Result<bool, TorchError> {
         let both = catch(|| flags.kl_stop.maximum(&flags.mismatch))?;
         Ok(read_f32(&both, &HostSyncCounter::default())?[0] > 0.0)
+    }
+
+    /// Elements of the raw observations that are NaN, and that are infinite.
+    fn observation_faults(&self) -> Result<Tensor, TorchError> {
+        catch(|| {
+            let count = |is: Tensor| is.sum(Kind::Double);
+            let raw = self.raw_observations;
+            Tensor::stack(&[count(raw.isnan()), count(raw.isinf())], 0)
+        })
     }
 
     /// Shares of the normalised observations' elements beyond 3, 0.9 clip and clip.

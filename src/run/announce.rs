@@ -12,13 +12,16 @@ use super::{
     StopSignal, drive,
 };
 use crate::SimicPlugins;
+use crate::controller::ActiveController;
 use crate::env::{
     Backend, Devices, EnvId, EnvPool, EpisodeStats, Experiment, HostParams, LoadedData, RunClock, ValMetrics,
 };
 use crate::health::{EngineError, Failure, Position, RunHealth};
-use crate::scenario::{InitialTopology, MatmulPrecision, OptimizerConfig, TelemetryLevel};
+use crate::learner::{Horizon, PolicyLearner, Schedules};
+use crate::scenario::{InitialTopology, MatmulPrecision, OptimizerConfig, Scenario, TelemetryLevel};
 use crate::telemetry::{
-    BaselineMeasured, BigInteger, DatasetInfo, Event, Num, RunStarted, Sinks, TaskKind, TelemetryHub, TelemetryOutbox,
+    BaselineMeasured, BigInteger, DatasetInfo, EntropyAnneal, Event, LearnerSetup, Num, RunStarted, Sinks, TaskKind,
+    TelemetryHub, TelemetryOutbox,
 };
 use crate::training::TrainingPrecision;
 use crate::validation::TestResult;
@@ -141,6 +144,7 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&ResumePoi
         .iter(world)
         .next()
         .map_or(0, |params| params.0);
+    let learner = learner_setup(world);
     let (experiment, data) = (world.resource::<Experiment>(), world.resource::<LoadedData>());
     let (scenario, task) = (&experiment.scenario, &experiment.task);
     let precision = world.resource::<TrainingPrecision>().0;
@@ -159,10 +163,11 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&ResumePoi
         slots: experiment.layout.slots().iter().map(|spec| spec.slot).collect(),
         max_seeds: (task.max_seeds > 0).then_some(task.max_seeds),
         host_params,
-        lr: Num(match task.host_opt {
+        lr_host: Some(Num(match task.host_opt {
             OptimizerConfig::Sgd { lr, .. } | OptimizerConfig::AdamW { lr, .. } => lr,
-        }),
+        })),
         max_grad_norm_host: task.max_grad_norm.map(Num),
+        learner,
         seed: BigInteger(scenario.run.seed),
         env_devices: scenario.run.devices.clone(),
         amp_enabled: precision.is_some(),
@@ -184,6 +189,43 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&ResumePoi
         resumed_from: resume.map(ResumePoint::relative_path),
         fallbacks: world.resource::<Backend>().fallbacks.clone(),
     }
+}
+
+/// `None` if the run's controller does not learn.
+fn learner_setup(world: &mut World) -> Option<LearnerSetup> {
+    if !world.contains_resource::<PolicyLearner>() {
+        return None;
+    }
+    let (policy_params, lstm_hidden) = {
+        let mut controller = world.get_resource_mut::<ActiveController>()?;
+        let net = controller.0.get().learned()?.net();
+        (net.params().count(), net.spec().config.hidden_dim)
+    };
+    let Scenario { run, learner, .. } = &world.resource::<Experiment>().scenario;
+    let horizon = Horizon {
+        total_updates: learner.planned_updates(run.rounds),
+        envs: run.n_envs,
+    };
+    let (start, end) = learner.entropy_coefs();
+    let episodes = learner.entropy_anneal_episodes;
+    Some(LearnerSetup {
+        policy_params: policy_params as u64,
+        policy_device: run.devices.first().cloned().unwrap_or_default(),
+        lstm_hidden: lstm_hidden as u32,
+        lr: Num(learner.lr),
+        clip_ratio: Num(learner.clip_ratio),
+        gamma: Num(learner.gamma),
+        gae_lambda: Num(learner.gae_lambda),
+        entropy_coef: Num(Schedules::at(0, learner, horizon).entropy_coef),
+        entropy_anneal: (episodes > 0).then(|| EntropyAnneal {
+            start: Num(start),
+            end: Num(end),
+            rounds: episodes.div_ceil(run.n_envs.max(1) as u32),
+        }),
+        value_coef: Num(learner.value_coef),
+        max_grad_norm_policy: learner.max_grad_norm.map(Num),
+        update_epochs: learner.epochs,
+    })
 }
 
 /// Plays the best env's best episode again with a controller that only waits: the same host, data and order, never

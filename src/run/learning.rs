@@ -25,7 +25,7 @@ pub fn learner_update(record: &UpdateRecord, max_grad_norm: Option<f64>) -> Lear
     let measured = &record.optimization;
     let rollout = record.rollout.as_ref();
     let states = &measured.states;
-    let any_state = |is: fn(&StateHealth) -> bool| (!states.is_empty()).then(|| states.iter().any(is));
+    let rollout_states = &measured.rollout_states;
     LearnerUpdate {
         update_performed: record.update_performed,
         skip_reason: skip_reason(record.skip_reason),
@@ -50,9 +50,11 @@ pub fn learner_update(record: &UpdateRecord, max_grad_norm: Option<f64>) -> Lear
         returns: rollout.map(returns).unwrap_or_default(),
         advantages: rollout.map(advantages).unwrap_or_default(),
         data: rollout.map(rollout_data),
-        recurrent: recurrent(states),
-        update_has_nan: any_state(|state| state.has_nan),
-        update_has_inf: any_state(|state| state.has_inf),
+        recurrent: recurrent(states, rollout_states),
+        update_has_nan: any_state(states, |state| state.has_nan),
+        update_has_inf: any_state(states, |state| state.has_inf),
+        rollout_has_nan: any_state(rollout_states, |state| state.has_nan),
+        rollout_has_inf: any_state(rollout_states, |state| state.has_inf),
         contribution: ContributionHead {
             aux_pred_variance: num(measured.aux_pred_variance),
             aux_explained_variance: num(measured.aux_explained_variance),
@@ -63,7 +65,10 @@ pub fn learner_update(record: &UpdateRecord, max_grad_norm: Option<f64>) -> Lear
             obs_outlier_pct: num(measured.obs_outlier_pct),
             obs_near_clip_pct: num(measured.obs_near_clip_pct),
             obs_clip_pct: num(measured.obs_clip_pct),
+            obs_norm_drift: num(record.obs_norm_drift),
         },
+        obs_nan_count: measured.obs_nan_count,
+        obs_inf_count: measured.obs_inf_count,
         schedules: schedules(&record.schedules),
         finalize_ms: Num(record.finalize_ms),
         update_ms: Num(record.update_ms),
@@ -313,10 +318,25 @@ fn op_counts(by_op: &[u64; OPS]) -> OpCounts {
     }
 }
 
+/// `None` without recurrent states.
+fn any_state(states: &[StateHealth], is: fn(&StateHealth) -> bool) -> Option<bool> {
+    (!states.is_empty()).then(|| states.iter().any(is))
+}
+
 /// Hidden state first, then the cell of cores that have one.
-fn recurrent(states: &[StateHealth]) -> RecurrentHealth {
-    let of = |index: usize, number: fn(&StateHealth) -> Option<f64>| num(states.get(index).and_then(number));
+fn recurrent(update: &[StateHealth], rollout: &[StateHealth]) -> RecurrentHealth {
+    type Number = fn(&StateHealth) -> Option<f64>;
+    let of = |index: usize, number: Number| num(update.get(index).and_then(number));
+    let of_rollout = |index: usize, number: Number| num(rollout.get(index).and_then(number));
     RecurrentHealth {
+        rollout_h_rms: of_rollout(0, |state| state.rms),
+        rollout_c_rms: of_rollout(1, |state| state.rms),
+        rollout_h_env_rms_mean: of_rollout(0, |state| state.env_rms_mean),
+        rollout_h_env_rms_max: of_rollout(0, |state| state.env_rms_max),
+        rollout_c_env_rms_mean: of_rollout(1, |state| state.env_rms_mean),
+        rollout_c_env_rms_max: of_rollout(1, |state| state.env_rms_max),
+        rollout_h_max: of_rollout(0, |state| state.max),
+        rollout_c_max: of_rollout(1, |state| state.max),
         update_h_rms: of(0, |state| state.rms),
         update_c_rms: of(1, |state| state.rms),
         update_h_env_rms_mean: of(0, |state| state.env_rms_mean),

@@ -368,6 +368,14 @@ const NET: &[Field] = fields! {
     contribution_head: Kind::Bool => "Predict the seeds' contributions as an auxiliary task.";
     aux_dropout: BELOW_ONE => "Dropout in the contribution head; more than 0 makes runs irreproducible.";
     frame_stack: integer(1, 8) => "Steps that the mlp sees at once.";
+    op_bias: Kind::Record(fields! {
+        wait: ANY_NUMBER => "On waiting.";
+        germinate: ANY_NUMBER => "On germinating.";
+        set_alpha_target: ANY_NUMBER => "On ramping a seed's amplitude.";
+        prune: ANY_NUMBER => "On pruning.";
+        fossilize: ANY_NUMBER => "On committing.";
+        advance: ANY_NUMBER => "On trying a gate.";
+    }) => "Added to the logits of a fresh built-in network's operations: what it tries before it has learnt anything.";
 };
 
 const FLOOR: &[Field] = fields! {

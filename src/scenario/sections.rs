@@ -231,6 +231,33 @@ pub struct NetConfig {
     pub aux_dropout: f64,
     /// `mlp` alone: steps that it sees at once.
     pub frame_stack: usize,
+    pub op_bias: OpBias,
+}
+
+/// What a fresh network prefers: added to the logits of the ops (spec 03 §7.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OpBias {
+    pub wait: f64,
+    pub germinate: f64,
+    pub set_alpha_target: f64,
+    pub prune: f64,
+    pub fossilize: f64,
+    pub advance: f64,
+}
+
+impl OpBias {
+    /// In the order of the ops.
+    pub const fn values(&self) -> [f64; 6] {
+        [
+            self.wait,
+            self.germinate,
+            self.set_alpha_target,
+            self.prune,
+            self.fossilize,
+            self.advance,
+        ]
+    }
 }
 
 impl Default for NetConfig {
@@ -244,6 +271,7 @@ impl Default for NetConfig {
             contribution_head: true,
             aux_dropout: 0.0,
             frame_stack: 1,
+            op_bias: OpBias::default(),
         }
     }
 }

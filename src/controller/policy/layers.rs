@@ -4,6 +4,7 @@ use tch::Tensor;
 
 use super::parameters::PolicyParams;
 use crate::controller::ParamGroup;
+use crate::torch::NoGrad;
 
 /// Gain of hidden layers: keeps the scale of activations through a ReLU.
 pub const HIDDEN_GAIN: f64 = std::f64::consts::SQRT_2;
@@ -88,6 +89,15 @@ impl Stack {
         let layer = Linear::new(params, self.group, &self.next_name(), [self.width, width], gain);
         self.layers.push(Layer::Linear(layer));
         self.width = width;
+        self
+    }
+
+    /// Starts the newest linear layer with this bias.
+    pub fn biased(self, bias: &[f64]) -> Self {
+        if let Some(Layer::Linear(linear)) = self.layers.last() {
+            let _no_grad = NoGrad::new();
+            linear.bias.shallow_clone().copy_(&Tensor::from_slice(bias));
+        }
         self
     }
 

@@ -255,10 +255,15 @@ fn action_heads(spec: &NetSpec, hidden: i64, params: &mut PolicyParams) -> Vec<S
                 Head::Blueprint => stack.linear(params, hidden, HIDDEN_GAIN).relu(),
                 _ => stack,
             };
-            stack
-                .linear(params, hidden / 2, HIDDEN_GAIN)
-                .relu()
-                .linear(params, columns.width() as i64, ACTION_GAIN)
+            let stack = stack.linear(params, hidden / 2, HIDDEN_GAIN).relu().linear(
+                params,
+                columns.width() as i64,
+                ACTION_GAIN,
+            );
+            match head {
+                Head::Op => stack.biased(&spec.config.op_bias.values()),
+                _ => stack,
+            }
         })
         .collect()
 }

@@ -8,7 +8,7 @@ use super::fixtures::{FEATURES, SLOTS, blueprints, distance, network, normal, sm
 use super::*;
 use crate::controller::{ParamGroup, RecurrentState};
 use crate::random::{Draw, RunRng};
-use crate::scenario::NetConfig;
+use crate::scenario::{NetConfig, OpBias};
 use crate::torch::NoGrad;
 
 fn sized(kind: &str, slots: usize, config: NetConfig) -> Box<dyn ActorCritic> {
@@ -381,5 +381,32 @@ fn impossible_sizes_are_refused_by_name() {
         };
         let error = NetRegistry::default().build(context).err().unwrap();
         assert!(error.to_string().contains(path), "{error}");
+    }
+}
+
+/// Spec 03 §7.2.
+#[test]
+fn a_fresh_network_prefers_the_ops_that_its_configuration_prefers() {
+    let config = NetConfig {
+        op_bias: OpBias {
+            wait: 2.0,
+            prune: -1.0,
+            ..OpBias::default()
+        },
+        ..small()
+    };
+    let logits_of = |config: NetConfig| {
+        let net = network("lstm", config, 3);
+        let input = PolicyInput {
+            observations: normal(&mut RunRng::from_seed(5), &[2, FEATURES as i64]),
+            blueprints: Tensor::full([2, SLOTS as i64], -1, (Kind::Int64, Device::Cpu)),
+        };
+        let output = net.step(&input, &net.zero_state(2));
+        values(&output.logits.narrow(-1, 0, 6).select(0, 0))
+    };
+    let pairs = logits_of(config).into_iter().zip(logits_of(small()));
+    let shifts: Vec<f64> = pairs.map(|(biased, plain)| biased - plain).collect();
+    for (shift, expected) in shifts.iter().zip([2.0, 0.0, 0.0, -1.0, 0.0, 0.0]) {
+        assert!((shift - expected).abs() < 1e-5, "{shifts:?}");
     }
 }

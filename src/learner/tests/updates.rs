@@ -31,6 +31,8 @@ struct Faulty<'a> {
     policy: &'a mut SmallPolicy,
     spoil: &'a dyn Fn(usize, &mut Evaluation),
     evaluations: std::cell::Cell<usize>,
+    /// What it was told last.
+    floor_scale: Option<f64>,
 }
 
 impl TrainablePolicy for Faulty<'_> {
@@ -49,26 +51,37 @@ impl TrainablePolicy for Faulty<'_> {
     }
 
     fn set_floor_scale(&mut self, scale: f64) {
+        self.floor_scale = Some(scale);
         self.policy.set_floor_scale(scale);
     }
 }
 
 /// Plays a rollout and learns from it with a fault.
 fn learn_with(training: &mut Training<CueTask>, spoil: &dyn Fn(usize, &mut Evaluation)) -> UpdateRecord {
+    learn_and_listen(training, spoil).0
+}
+
+/// The same; also tells by what the policy was told to scale its floors from now on.
+fn learn_and_listen(
+    training: &mut Training<CueTask>,
+    spoil: &dyn Fn(usize, &mut Evaluation),
+) -> (UpdateRecord, Option<f64>) {
     training.play();
     let mut policy = Faulty {
         policy: &mut training.policy,
         spoil,
         evaluations: std::cell::Cell::new(0),
+        floor_scale: None,
     };
     let reads = HostSyncCounter::default();
     let record = training
         .learner
         .learn(&mut training.buffer, &mut policy, training.round, &reads);
     assert!(reads.count() <= 1, "one read an update");
+    let floor_scale = policy.floor_scale;
     training.buffer.clear().expect("complete");
     training.round += 1;
-    record.expect("finished")
+    (record.expect("finished"), floor_scale)
 }
 
 /// Gradients become NaN, outputs and loss do not: the root of 0 has an infinite slope.
@@ -95,6 +108,100 @@ fn before_the_first_step_evaluation_repeats_what_was_said_when_acting() {
             .optimization
             .logp_drift_max
             .is_some_and(|drift| drift <= 1e-5)
+    );
+}
+
+/// Spec 04 §7.1: a chunk starts from the state that entered it, and before the first step that state is no
+/// approximation.
+#[test]
+fn chunks_of_a_rollout_evaluate_as_the_whole_of_it() {
+    let mut cue = cue(LearnerConfig {
+        chunk_length: Some(5),
+        epochs: 1,
+        ..small_config()
+    });
+    // So that what the cells remember matters to what is said.
+    for _ in 0..3 {
+        cue.play();
+        let record = cue.learn();
+        assert!(record.update_performed);
+        let drift = record.optimization.logp_drift_max;
+        assert!(drift.is_some_and(|drift| drift <= 1e-5), "{drift:?}");
+    }
+}
+
+/// Spec 04 §7.4: floors of probability fall from rollout to rollout, and only with updates that were performed.
+#[test]
+fn a_performed_update_lowers_the_floors_of_the_next_rollout() {
+    let mut training = Training::new(CueTask::new(8), Core::Lstm, small_config(), 4, 7);
+    training.policy.floor = 0.1;
+    for expected in [0.8, 0.6, 0.4] {
+        let (record, floor_scale) = learn_and_listen(&mut training, &|_, _| ());
+        assert!(record.update_performed);
+        assert!(record.optimization.logp_drift_max.is_some_and(|drift| drift <= 1e-5));
+        assert!(
+            floor_scale.is_some_and(|scale| (scale - expected).abs() < 1e-12),
+            "{floor_scale:?}"
+        );
+    }
+
+    let spoil = |_: usize, evaluation: &mut Evaluation| evaluation.value = &evaluation.value * f64::NAN;
+    let (record, floor_scale) = learn_and_listen(&mut training, &spoil);
+    assert!(!record.update_performed);
+    assert!(
+        floor_scale.is_some_and(|scale| (scale - 0.4).abs() < 1e-12),
+        "{floor_scale:?}"
+    );
+}
+
+/// Spec 04 §7.3: the product of the heads' ratios is a loss of its own, and the default is not it.
+#[test]
+fn the_ratio_mode_decides_what_is_clipped() {
+    let learnt = |ratio_mode| {
+        let config = LearnerConfig {
+            ratio_mode,
+            lr: 0.02,
+            target_kl: None,
+            ..small_config()
+        };
+        let mut bandit = Training::new(BanditTask::new(32), Core::FeedForward, config, UPDATES, 7);
+        bandit.play();
+        let record = bandit.learn();
+        (record.optimization.loss_policy, params(&bandit.policy))
+    };
+    let (per_head, joint) = (learnt(RatioMode::PerHead), learnt(RatioMode::Joint));
+    assert_ne!(per_head.0, joint.0);
+    assert_ne!(per_head.1, joint.1);
+}
+
+/// Spec 04 §12: states are measured where the rollout's segments end.
+#[test]
+fn the_states_at_the_ends_of_a_rollout_are_told() {
+    let mut training = cue(small_config());
+    training.play();
+    let states = training.policy.zero_state(2);
+    let _ = states.0[0].narrow(1, 1, 1).fill_(0.5);
+    training.buffer.note_final_states(&states).expect("note");
+    let optimization = training.learn().optimization;
+
+    let [hidden, cell] = optimization.rollout_states.as_slice() else {
+        panic!("{:?}", optimization.rollout_states);
+    };
+    assert_eq!(
+        (hidden.max, hidden.env_rms_max, hidden.env_rms_mean),
+        (Some(0.5), Some(0.5), Some(0.25))
+    );
+    assert_eq!((cell.max, cell.has_nan), (Some(0.0), false));
+    assert_eq!(
+        (optimization.obs_nan_count, optimization.obs_inf_count),
+        (Some(0), Some(0))
+    );
+
+    training.play();
+    assert_eq!(
+        training.learn().optimization.rollout_states,
+        [],
+        "nothing was noted since"
     );
 }
 
@@ -289,6 +396,8 @@ fn gradients(training: &mut Training<CueTask>, batch: &SequenceBatch) -> (Vec<f6
         },
         precision: None,
         batch,
+        raw_observations: &batch.observations,
+        rollout_states: &[],
         reads: &reads,
     };
     let mut rng = crate::random::RunRng::from_seed(1);

@@ -221,7 +221,8 @@ measured! {
 }
 
 measured! {
-    /// Magnitudes of the recurrent states after the update's sequences: hidden, and cell where there is one.
+    /// Magnitudes of the recurrent states after the update's sequences and at the ends of the rollout's: hidden, and
+    /// cell where there is one.
     RecurrentHealth {
         update_h_rms,
         update_c_rms,
@@ -231,6 +232,14 @@ measured! {
         update_c_env_rms_max,
         update_h_max,
         update_c_max,
+        rollout_h_rms,
+        rollout_c_rms,
+        rollout_h_env_rms_mean,
+        rollout_h_env_rms_max,
+        rollout_c_env_rms_mean,
+        rollout_c_env_rms_max,
+        rollout_h_max,
+        rollout_c_max,
         ;
     }
 }
@@ -246,12 +255,14 @@ measured! {
 }
 
 measured! {
-    /// Normalised inputs, percent of all elements.
+    /// Normalised inputs, percent of all elements, and what normalises them.
     ObservationHealth {
         /// Beyond three deviations.
         obs_outlier_pct,
         obs_near_clip_pct,
         obs_clip_pct,
+        /// How far the statistics of the normaliser have moved since it knew nothing.
+        obs_norm_drift,
         ;
     }
 }
@@ -342,11 +353,20 @@ pub struct LearnerUpdate {
     pub update_has_nan: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_has_inf: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout_has_nan: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout_has_inf: Option<bool>,
     #[serde(flatten)]
     pub contribution: ContributionHead,
     pub aux_samples: u64,
     #[serde(flatten)]
     pub observation: ObservationHealth,
+    /// Elements of raw observations; absent if no minibatch was evaluated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub obs_nan_count: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub obs_inf_count: Option<u64>,
     #[serde(flatten)]
     pub schedules: LearnerSchedules,
     pub finalize_ms: Num,

@@ -42,6 +42,36 @@ pub struct DatasetInfo {
     pub hash: String,
 }
 
+/// Annealing of the entropy bonus over the run's first rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EntropyAnneal {
+    pub start: Num,
+    pub end: Num,
+    pub rounds: u32,
+}
+
+/// How the run's policy is made and trained.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LearnerSetup {
+    pub policy_params: u64,
+    pub policy_device: String,
+    /// Width of the network's core, recurrent or not.
+    pub lstm_hidden: u32,
+    pub lr: Num,
+    pub clip_ratio: Num,
+    pub gamma: Num,
+    pub gae_lambda: Num,
+    /// Before the first update.
+    pub entropy_coef: Num,
+    /// Absent if it is constant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entropy_anneal: Option<EntropyAnneal>,
+    pub value_coef: Num,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_grad_norm_policy: Option<Num>,
+    pub update_epochs: u32,
+}
+
 /// Hosts and controller exist; round 0 follows. Precision and determinism are as resolved, never as asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunStarted {
@@ -62,9 +92,13 @@ pub struct RunStarted {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_seeds: Option<u32>,
     pub host_params: u64,
-    pub lr: Num,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lr_host: Option<Num>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_grad_norm_host: Option<Num>,
+    /// Absent where nothing learns.
+    #[serde(flatten)]
+    pub learner: Option<LearnerSetup>,
     pub seed: BigInteger,
     pub env_devices: Vec<String>,
     pub amp_enabled: bool,
