@@ -16,6 +16,7 @@ use simic_engine::run::{
     run,
 };
 use simic_engine::scenario::{self, Catalog, Input};
+use simic_engine::torch::NoGrad;
 use tch::{Device, Kind, Tensor};
 
 /// Learns; its rounds are far fewer than a checkpoint takes, and none is the best of a run with faults, though this one
@@ -66,11 +67,12 @@ fn told(report: &RunReport) -> Vec<(u64, String)> {
 fn swap_policies(app: &mut App) -> Result<(), ExtensionError> {
     fn swap(clock: Res<RunClock>, mut controller: ResMut<ActiveController>) {
         let policy = controller.0.get().learned().expect("the policy learns");
+        let _no_grad = NoGrad::new();
         for param in policy.params() {
             if clock.round() >= 2 && param.group == ParamGroup::ActorHeads {
                 let offset = Tensor::linspace(-3.0, 3.0, param.tensor.numel() as i64, (Kind::Float, Device::Cpu));
                 let mut tensor = param.tensor;
-                let _ = tch::no_grad(|| tensor.g_add_(&offset.view_as(&tensor)));
+                let _ = tensor.g_add_(&offset.view_as(&tensor));
             }
         }
     }
