@@ -294,7 +294,7 @@ fn an_exploding_seed_is_rolled_back_and_the_host_recovers() {
 
 #[test]
 fn the_shipped_scenario_shows_all_of_it() {
-    let played = play(include_str!("../scenarios/wrecked-on-purpose.ron"));
+    let played = play(include_str!("../scenarios/wrecked_on_purpose.ron"));
 
     let rollbacks: Vec<u32> = played.stats.iter().map(|stats| stats.rollbacks).collect();
     assert_eq!(rollbacks, [0, 1, 1, 3]);

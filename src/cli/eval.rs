@@ -238,6 +238,7 @@ impl Evaluation {
         for table in [self.accuracies(), self.worths(), self.differences()] {
             _ = write!(text, "\n{}", table.render());
         }
+        text.push_str("\ncommitted, test: the host with its committed seeds alone, on images that nothing else reads\n");
         if self.standings.unmeasured > 0 {
             _ = writeln!(
                 text,
@@ -255,7 +256,7 @@ impl Evaluation {
             ("95 % interval", Align::Right),
             ("IQM", Align::Right),
             ("95 % interval", Align::Right),
-            ("test", Align::Right),
+            ("committed, test", Align::Right),
         ]);
         for player in &self.standings.players {
             let test = player.test_accuracy;

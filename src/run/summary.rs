@@ -133,12 +133,6 @@ fn policy_health(live: &LiveState) -> Option<String> {
     let number = |value: Option<Num>, decimals: usize| {
         value.map_or_else(|| ABSENT.into(), |value| format!("{:.decimals$}", value.0))
     };
-    let rewards = |rounds: &[RoundResult]| {
-        let mut paid = rounds.iter().filter(|round| round.reward_mean.is_some());
-        let first = paid.next()?.reward_mean;
-        let last = paid.next_back().map_or(first, |round| round.reward_mean);
-        Some(format!(", reward {} -> {}", signed(first), signed(last)))
-    };
     let skipped = match live.skipped_updates() {
         0 => String::new(),
         count => format!(" ({count} skipped)"),
@@ -150,7 +144,7 @@ fn policy_health(live: &LiveState) -> Option<String> {
     let mut text = format!(
         "policy         {} updates{skipped}{}\n",
         live.updates(),
-        rewards(live.rounds()).unwrap_or_default()
+        learning_curve(live.rounds()).unwrap_or_default()
     );
     _ = writeln!(
         text,
@@ -164,6 +158,28 @@ fn policy_health(live: &LiveState) -> Option<String> {
         _ = writeln!(text, "               not performed: {}", update.skip_reason.describe());
     }
     Some(text)
+}
+
+/// Both ends of the curve. Rounds differ much from one to the next: in longer runs each end is a mean of several.
+fn learning_curve(rounds: &[RoundResult]) -> Option<String> {
+    let paid: Vec<(f64, f64)> = rounds
+        .iter()
+        .filter_map(|round| Some((round.reward_mean?, round.accuracy_mean)))
+        .collect();
+    let width = (paid.len() / 4).clamp(1, 10);
+    let (first, last) = (paid.get(..width)?, paid.get(paid.len() - width..)?);
+    let mean = |rounds: &[(f64, f64)], of: fn(&(f64, f64)) -> f64| rounds.iter().map(of).sum::<f64>() / width as f64;
+    let (reward, accuracy) = (|rounds| mean(rounds, |round| round.0), |rounds| mean(rounds, |round| round.1));
+    let rewards = format!("reward {:+.2} -> {:+.2}", reward(first), reward(last));
+    Some(if width == 1 {
+        format!(", {rewards}")
+    } else {
+        format!(
+            ", first to last {width} rounds: {rewards}, accuracy {:.1} -> {:.1} %",
+            accuracy(first),
+            accuracy(last)
+        )
+    })
 }
 
 fn signed(value: Option<f64>) -> String {
@@ -390,6 +406,30 @@ mod tests {
 
         insta::assert_snapshot!(text);
         assert!(widest(&text) <= 100);
+    }
+
+    #[test]
+    fn the_ends_of_a_longer_learning_curve_are_means_of_several_rounds() {
+        let round = |round: u32| RoundResult {
+            round,
+            accuracy_mean: 20.0 + f64::from(round),
+            accuracy_best: 90.0,
+            rolling_accuracy: None,
+            reward_mean: (round != 3).then_some(10.0 * f64::from(round)),
+            growth: Default::default(),
+            rollbacks: 0,
+            wall_s: 1.0,
+            env_steps_per_s: 1.0,
+            samples: 1,
+        };
+        let rounds: Vec<RoundResult> = (0..9).map(round).collect();
+
+        assert_eq!(learning_curve(&[]), None);
+        assert_eq!(learning_curve(&rounds[..3]).as_deref(), Some(", reward +0.00 -> +20.00"));
+        assert_eq!(
+            learning_curve(&rounds).as_deref(),
+            Some(", first to last 2 rounds: reward +5.00 -> +75.00, accuracy 20.5 -> 27.5 %")
+        );
     }
 
     #[test]
