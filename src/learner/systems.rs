@@ -13,8 +13,8 @@ use super::{
     StepTensors,
 };
 use crate::controller::{
-    ActiveController, ActorCriticController, Chosen, Controller, DecisionPoint, DecisionView, EnvRow, EnvView,
-    Feedback, Masks, Observation, ObservationInput, Outcome, RecurrentState, Signals, TrainablePolicy,
+    ActiveController, ActorCriticController, Chosen, Controller, DecideMode, DecisionPoint, DecisionView, EnvRow,
+    EnvView, Feedback, Masks, Observation, ObservationInput, Outcome, RecurrentState, Signals, TrainablePolicy,
 };
 use crate::env::{Backend, EnvId, EpisodeStats, Experiment, RunClock, SeedSlots, StepStatus, round_is_complete};
 use crate::governor::{Credit, RollbackVerdict};
@@ -171,6 +171,9 @@ fn build_learner(
         let learner = Learner::new(config.clone(), horizon, stream, policy, backend.optimizer)?;
         policy.set_floor_scale(learner.schedules().probability_floor);
         policy.set_last_good(learner.last_good_params());
+        if config.is_warm_up(experiment.rounds.start) {
+            policy.set_mode(DecideMode::Uniform);
+        }
         let spec = policy.net().spec();
         let shape = BufferShape {
             envs: scenario.run.n_envs,
@@ -504,24 +507,63 @@ fn update_policy(mut last: ResMut<LastUpdate>, mut school: School) -> Result<(),
     let Some(policy) = school.controller.0.get().learned() else {
         return Ok(());
     };
-    let mut update = |policy: &mut ActorCriticController| -> Result<UpdateRecord, Failure> {
-        let mut record = learner.learn(buffer, policy, round.into(), reads)?;
-        let observations = buffer.valid_raw_observations()?;
-        let width = policy.schema().len();
-        let rows = read_f32(&observations, reads)?;
-        policy.normaliser_mut().commit(rows.chunks_exact(width))?;
-        record.obs_norm_drift = policy.normaliser().drift();
-        policy.set_updates(record.updates);
-        buffer.clear()?;
-        Ok(record)
+    let updated = if learner.config().is_warm_up(round) {
+        warm_up(learner, buffer, policy, round, reads).map(|()| None)
+    } else {
+        update(learner, buffer, policy, round, reads).map(Some)
     };
-    match update(policy) {
+    match updated {
         Ok(record) => {
-            last.0 = Some(record);
+            last.0 = record;
             Ok(())
         }
         Err(failure) => Err(school.error("policy update", failure)),
     }
+}
+
+fn update(
+    learner: &mut Learner,
+    buffer: &mut RolloutBuffer,
+    policy: &mut ActorCriticController,
+    round: u32,
+    reads: &HostSyncCounter,
+) -> Result<UpdateRecord, Failure> {
+    let fits = learner.config().obs_norm.learns_after(learner.counters().updates);
+    let mut record = learner.learn(buffer, policy, round.into(), reads)?;
+    if fits {
+        commit_observations(buffer, policy, reads)?;
+    }
+    record.obs_norm_drift = policy.normaliser().drift();
+    policy.set_updates(record.updates);
+    buffer.clear()?;
+    Ok(record)
+}
+
+/// A rollout of uniform actions: its observations are all that is kept of it (spec 04 §5.2).
+fn warm_up(
+    learner: &Learner,
+    buffer: &mut RolloutBuffer,
+    policy: &mut ActorCriticController,
+    round: u32,
+    reads: &HostSyncCounter,
+) -> Result<(), Failure> {
+    commit_observations(buffer, policy, reads)?;
+    buffer.clear()?;
+    if !learner.config().is_warm_up(round + 1) {
+        policy.set_mode(DecideMode::Sample);
+    }
+    Ok(())
+}
+
+fn commit_observations(
+    buffer: &RolloutBuffer,
+    policy: &mut ActorCriticController,
+    reads: &HostSyncCounter,
+) -> Result<(), Failure> {
+    let observations = buffer.valid_raw_observations()?;
+    let width = policy.schema().len();
+    let rows = read_f32(&observations, reads)?;
+    Ok(policy.normaliser_mut().commit(rows.chunks_exact(width))?)
 }
 
 /// After the round's records, which show what went wrong, and after the checkpoint of the last good state.
