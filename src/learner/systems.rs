@@ -26,6 +26,9 @@ use crate::seed::BlueprintRegistry;
 use crate::telemetry::ActionId;
 use crate::torch::{HostSyncCounter, catch, read_f32};
 
+/// A rollout with fewer sampled steps is worth a warning (spec 04 §6).
+const FEW_DECISIONS: usize = 256;
+
 /// The learner of the run's policy and the rollout that it collects; absent if the controller has nothing to learn.
 #[derive(Resource)]
 pub struct PolicyLearner {
@@ -493,7 +496,11 @@ fn values_after(
 }
 
 /// One update per rollout, then the statistics of observations move, whatever came of the update (spec 04 §2, 06 N2-N3).
-fn update_policy(mut last: ResMut<LastUpdate>, mut school: School) -> Result<(), EngineError> {
+fn update_policy(
+    mut last: ResMut<LastUpdate>,
+    mut school: School,
+    mut was_warned: Local<bool>,
+) -> Result<(), EngineError> {
     last.0 = None;
     let round = school.clock.round();
     let first = school.clock.length().first_round;
@@ -514,11 +521,25 @@ fn update_policy(mut last: ResMut<LastUpdate>, mut school: School) -> Result<(),
     };
     match updated {
         Ok(record) => {
+            if let Some(decisions) = record.as_ref().and_then(few_decisions)
+                && !std::mem::replace(&mut *was_warned, true)
+            {
+                tracing::warn!(
+                    "a rollout holds {decisions} decisions to learn from, fewer than {FEW_DECISIONS}: updates will be \
+                     noisy; raise run.n_envs, run.max_steps or learner.episodes_per_update"
+                );
+            }
             last.0 = record;
             Ok(())
         }
         Err(failure) => Err(school.error("policy update", failure)),
     }
+}
+
+/// The sampled steps of a rollout, if they are few.
+fn few_decisions(record: &UpdateRecord) -> Option<usize> {
+    let decisions = record.rollout.as_ref()?.steps_actor;
+    (decisions < FEW_DECISIONS).then_some(decisions)
 }
 
 fn update(
