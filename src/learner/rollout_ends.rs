@@ -102,6 +102,7 @@ fn warm_up(
 ) -> Result<(), Failure> {
     commit_observations(buffer, policy, reads)?;
     buffer.clear()?;
+    tracing::info!("the rollout that ends with round {round} has fitted the statistics of observations, nothing else");
     if !learner.config().is_warm_up(round + 1) {
         policy.set_mode(DecideMode::Sample);
     }
