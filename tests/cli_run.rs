@@ -152,13 +152,37 @@ fn a_second_run_touches_nothing_of_the_first() {
     assert_eq!(names(root.path()).len(), 3);
 }
 
+/// Spec 04 §6.
+#[test]
+fn a_rollout_of_few_decisions_is_told_once() {
+    let root = tempfile::tempdir().expect("a folder");
+    let size = ["--rounds", "2", "--envs", "2", "--steps", "2"];
+    let mut run = command();
+    run.args(["run", "scenarios/quickstart.ron", "--progress", "none"])
+        .args(size)
+        .args(["--set", "task.batches_per_step=count(1)", "--out"])
+        .arg(root.path());
+
+    let ended = output(&mut run);
+
+    assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
+    let warnings = text(&ended.stderr);
+    assert_eq!(
+        warnings.matches("decisions to learn from, fewer than 256").count(),
+        1,
+        "{warnings}"
+    );
+}
+
 #[test]
 fn results_go_to_standard_output_and_everything_else_does_not() {
     let root = tempfile::tempdir().expect("a folder");
 
     let plain = output(&mut short_run(root.path()));
     let quiet = output(short_run(root.path()).arg("--quiet"));
-    let json_lines = output(short_run(root.path()).args(["--progress", "json"]));
+    // A policy would warn of so short a rollout.
+    let by_rules = ["--set", "policy.controller=wait"];
+    let json_lines = output(short_run(root.path()).args(["--progress", "json"]).args(by_rules));
 
     assert!(text(&plain.stdout).contains("run directory"));
     assert!(text(&plain.stderr).contains("round 1/1 acc"));

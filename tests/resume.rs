@@ -118,15 +118,22 @@ fn sequence_numbers(run: &Path) -> Vec<u64> {
         .collect()
 }
 
-fn killed_twice_equals_left_alone(policy: &str, files: usize) {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let scenario = write_scenario(folder.path(), policy, 4);
-    let alone = folder.path().join("alone");
+/// Updates that were told, wall times left out.
+fn updates(run: &Path) -> Vec<Value> {
+    let mut events = record(run);
+    events.retain(|event| event["type"] == "learner_update");
+    events
+}
+
+/// Plays a run in one go and with two kills in `folder`, and returns the latter.
+fn killed_twice_equals_left_alone(folder: &Path, policy: &str, files: usize) -> PathBuf {
+    let scenario = write_scenario(folder, policy, 4);
+    let alone = folder.join("alone");
     let status = begin(&scenario, &alone).wait().expect("the run ends");
     assert!(status.success());
     let alone = alone.join("latest").canonicalize().expect("latest points at the run");
 
-    let out = folder.path().join("killed");
+    let out = folder.join("killed");
     let mut child = begin(&scenario, &out);
     let run = wait_for_round(&out, 1);
     child.kill().expect("the run is killed");
@@ -142,16 +149,38 @@ fn killed_twice_equals_left_alone(policy: &str, files: usize) {
     assert_eq!(record(&run), record(&alone));
     let numbers = sequence_numbers(&run);
     assert!(numbers.iter().copied().eq(0..numbers.len() as u64), "{numbers:?}");
+    run
 }
 
+/// Spec 04 Check 21.
 #[test]
 fn a_learning_run_that_was_killed_twice_ends_as_if_left_alone() {
-    killed_twice_equals_left_alone(LEARNED, 4);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+
+    let run = killed_twice_equals_left_alone(folder.path(), LEARNED, 4);
+
+    // The metrics of its updates were among what was compared.
+    let updates = updates(&run);
+    assert_eq!(updates.len(), 4);
+    for metric in [
+        "loss_total",
+        "approx_kl",
+        "explained_variance",
+        "grad_norm",
+        "obs_norm_drift",
+        "lr",
+    ] {
+        assert!(
+            updates.iter().all(|update| update["data"][metric].is_number()),
+            "{metric}"
+        );
+    }
 }
 
 #[test]
 fn a_run_by_rules_that_was_killed_twice_ends_as_if_left_alone() {
-    killed_twice_equals_left_alone(RULES, 1);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    killed_twice_equals_left_alone(folder.path(), RULES, 1);
 }
 
 #[cfg(unix)]

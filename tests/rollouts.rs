@@ -7,7 +7,7 @@ use bevy_ecs::prelude::*;
 use in_memory::engine;
 use simic_engine::controller::{ActiveController, Chosen, Observation, TrainablePolicy};
 use simic_engine::env::{EnvId, RunClock};
-use simic_engine::learner::{PolicyDiverged, PolicyLearner};
+use simic_engine::learner::{LastUpdate, PolicyDiverged, PolicyLearner};
 use simic_engine::run::drive;
 use simic_engine::schedule::{Decide, EngineSet, RoundEnd, StepEnd, Work};
 use simic_engine::torch::{HostSyncCounter, NoGrad, catch, read_f32};
@@ -165,6 +165,50 @@ fn what_the_policy_saw_is_what_its_statistics_still_say_before_the_update() {
     let before = check_frozen.in_set(EngineSet::PpoUpdate).before(Work::UpdatePolicy);
     app.add_systems(RoundEnd, before);
     drive(&mut app).expect("the run ends well");
+}
+
+/// By round: whether an update came of it, updates so far, elements counted, and whether every choice was uniform.
+#[derive(Resource, Default)]
+struct Rounds(Vec<(bool, u64, u64, bool)>);
+
+fn note_round(
+    envs: Query<&Chosen>,
+    last: Res<LastUpdate>,
+    mut controller: ResMut<ActiveController>,
+    mut policy: ResMut<PolicyLearner>,
+    mut rounds: ResMut<Rounds>,
+) {
+    let updates = policy.learner.get().counters().updates;
+    let normaliser = controller.0.get().learned().expect("it learns").normaliser();
+    let counted = normaliser.statistics().first().map_or(0, |moments| moments.count);
+    let is_uniform = |chosen: &Chosen| {
+        let sample = chosen.0.as_ref().and_then(|decision| decision.sample.as_ref());
+        let probabilities = sample.expect("it was sampled").op_probabilities;
+        let legal: Vec<f32> = probabilities.into_iter().filter(|&p| p > 0.0).collect();
+        legal.iter().all(|p| (p * legal.len() as f32 - 1.0).abs() < 1e-5)
+    };
+    let uniform = envs.iter().all(is_uniform);
+    rounds.0.push((last.0.is_some(), updates, counted, uniform));
+}
+
+/// Spec 04 §5.2.
+#[test]
+fn statistics_are_fitted_by_uniform_rollouts_first_and_frozen_later() {
+    let norm = "learner: (target_kl: None, obs_norm: (warmup_rollouts: 2, freeze_after_updates: 1))";
+    let mut app = engine(&scenario(4, norm), None);
+    let after = note_round.in_set(EngineSet::PpoUpdate).after(Work::UpdatePolicy);
+    app.init_resource::<Rounds>().add_systems(RoundEnd, after);
+
+    drive(&mut app).expect("the run ends well");
+
+    let rounds = &app.world().resource::<Rounds>().0;
+    let expected = [
+        (false, 0, 48, true),
+        (false, 0, 96, true),
+        (true, 1, 144, false),
+        (true, 2, 144, false),
+    ];
+    assert_eq!(rounds[..], expected);
 }
 
 /// The bias of the value head, aside while an update runs.

@@ -228,3 +228,24 @@ fn an_action_space_has_to_leave_something() {
         &["policy.masks.action_space.alpha_curve=[linear]"]
     ));
 }
+
+/// Spec 04 §5.2.
+#[test]
+fn statistics_that_do_not_move_can_neither_be_warmed_up_nor_frozen() {
+    let of = |norm: &str| problems_of(&format!("(run: (rounds: 4), learner: (obs_norm: ({norm})))"), &[]);
+
+    let fixed = of("mode: fixed(\"old\"), warmup_rollouts: 2");
+    assert!(fixed.contains("this mode has none that move"), "{fixed}");
+    assert!(fixed.contains("warmup_rollouts: 0, or mode running"), "{fixed}");
+    let frozen = of("mode: off, freeze_after_updates: 3");
+    assert!(frozen.contains("it has no effect"), "{frozen}");
+    let endless = of("warmup_rollouts: 4");
+    assert!(
+        endless.contains("4 warm-up rollouts take all 4 rounds of the run: nothing is learnt"),
+        "{endless}"
+    );
+    assert_eq!(
+        of("warmup_rollouts: 3, freeze_after_updates: 1, nonfinite_obs: zero"),
+        ""
+    );
+}

@@ -10,7 +10,7 @@ mod choices;
 mod error;
 mod execute;
 #[cfg(test)]
-mod fixtures;
+pub(crate) mod fixtures;
 mod heuristic;
 #[cfg(test)]
 mod mask_properties;

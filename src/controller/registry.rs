@@ -57,6 +57,7 @@ impl BuildContext<'_> {
     pub fn schema(&self) -> ObservationSchema {
         let decay = self.policy.obs.freshness_decay;
         ObservationSchema::new(self.slots, self.max_steps, decay, self.features)
+            .with_nonfinite(self.learner.obs_norm.nonfinite_obs)
     }
 
     /// What the scenario leaves of the action space.

@@ -198,7 +198,7 @@ fn standardised_moment(values: &[f64], order: i32) -> Option<f64> {
 }
 
 /// By linear interpolation between the neighbours.
-fn quantile(values: &[f64], share: f64) -> f64 {
+pub(super) fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let position = share * sorted.len().saturating_sub(1) as f64;

@@ -85,8 +85,8 @@ pub struct UpdateRecord {
     pub obs_norm_drift: Option<f64>,
     pub finalize_ms: f64,
     pub update_ms: f64,
-    /// Mean time of a minibatch, evaluation to step.
-    pub learner_step_us_mean: Option<f64>,
+    /// Median of the minibatches' times, evaluation to step.
+    pub learner_step_us_p50: Option<f64>,
     pub amp_dtype: String,
 }
 

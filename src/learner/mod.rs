@@ -5,11 +5,15 @@
 //! and numbers in `readings`) → `guards` → [`UpdateRecord`] (`metrics`). [`Learner`] (`ppo`) holds what lasts from update
 //! to update, `state` is what a checkpoint keeps of it, `schedules` what changes in its course.
 //!
+//! The systems that feed it stand in the order of a round in `systems` (start-up, rollbacks), `transitions` (steps),
+//! `episode_ends` and `rollout_ends`.
+//!
 //! A learner knows a policy as [`TrainablePolicy`](crate::controller::TrainablePolicy) and nothing of envs.
 
 mod advantages;
 mod buffer;
 mod diagnostics;
+mod episode_ends;
 mod error;
 mod finalize;
 mod gae;
@@ -23,6 +27,7 @@ mod record;
 mod recurrent;
 mod reward_norm;
 mod rollback;
+mod rollout_ends;
 mod schedules;
 mod segments;
 mod sequences;
@@ -30,6 +35,7 @@ mod state;
 mod systems;
 #[cfg(test)]
 mod tests;
+mod transitions;
 mod update;
 mod value_norm;
 
@@ -42,8 +48,9 @@ pub use ppo::{Learner, LearnerStream};
 pub use record::{DecidedStep, StepOutcome, StepTensors};
 pub use recurrent::StateHealth;
 pub use reward_norm::RewardNormalizer;
+pub use rollout_ends::{LastUpdate, PolicyDiverged};
 pub use schedules::{Horizon, Schedules};
 pub use segments::*;
 pub use state::{Counters, LearnerState};
-pub use systems::{LastUpdate, LearnerPlugin, PolicyDiverged, PolicyLearner};
+pub use systems::{LearnerPlugin, PolicyLearner};
 pub use value_norm::{ValueNormalizer, ValueUnits};

@@ -6,6 +6,7 @@ use std::time::Instant;
 use tch::{Device, Kind, Tensor};
 
 use super::buffer::RolloutBuffer;
+use super::diagnostics::quantile;
 use super::error::LearnerError;
 use super::finalize::{Rollout, Unusable, finalize};
 use super::guards::{self, Verdict};
@@ -189,7 +190,7 @@ impl Learner {
             obs_norm_drift: None,
             finalize_ms,
             update_ms: 0.0,
-            learner_step_us_mean: None,
+            learner_step_us_p50: None,
             amp_dtype: match self.precision {
                 None => "float32",
                 Some(Kind::BFloat16) => "bfloat16",
@@ -244,8 +245,7 @@ impl Learner {
         record.consecutive_failures = self.counters.consecutive_failures;
         record.actor_skipped = rollout.actor_skipped;
         record.optimization = OptimizationMetrics::reduce(measured, self.config.max_grad_norm);
-        let minibatches = measured.minibatches.len().max(1) as f64;
-        record.learner_step_us_mean = Some(record.update_ms * 1e3 / minibatches);
+        record.learner_step_us_p50 = (!measured.step_us.is_empty()).then(|| quantile(&measured.step_us, 0.5));
         Ok(())
     }
 }

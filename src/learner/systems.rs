@@ -1,30 +1,27 @@
-//! The learner's part of the schedule: what the policy of the run lived through, and its update (spec 04 §2).
+//! The learner's part of the schedule (spec 04 §2): the plugin, what its systems share, and the two that open a run and a
+//! step. The others stand in `transitions`, `episode_ends` and `rollout_ends`, in the order of a round.
 
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
-use bevy_ecs::query::QueryData;
 use bevy_ecs::system::SystemParam;
 use bevy_platform::cell::SyncCell;
 use tch::Tensor;
 
-use super::metrics::UpdateRecord;
-use super::{
-    Attribution, BufferShape, DecidedStep, Horizon, Learner, LearnerStream, RolloutBuffer, SegmentEnd, StepOutcome,
-    StepTensors,
-};
-use crate::controller::{
-    ActiveController, ActorCriticController, Chosen, Controller, DecisionPoint, DecisionView, EnvRow, EnvView,
-    Feedback, Masks, Observation, ObservationInput, Outcome, RecurrentState, Signals, TrainablePolicy,
-};
-use crate::env::{Backend, EnvId, EpisodeStats, Experiment, RunClock, SeedSlots, StepStatus, round_is_complete};
+use super::buffer::{BufferShape, RolloutBuffer};
+use super::episode_ends::end_segments;
+use super::ppo::{Learner, LearnerStream};
+use super::rollout_ends::{LastUpdate, stop_if_diverged, update_policy};
+use super::schedules::Horizon;
+use super::segments::Attribution;
+use super::transitions::{live_states, remember_states, store_decisions, store_outcomes};
+use crate::controller::{ActiveController, ActorCriticController, DecideMode, EnvRow, RecurrentState, TrainablePolicy};
+use crate::env::{Backend, EnvId, Experiment, RunClock, round_is_complete};
 use crate::governor::{Credit, RollbackVerdict};
 use crate::health::{EngineError, Failure, Position, record_failure};
-use crate::reward::{EpisodeReward, RewardHorizon, StepReward};
-use crate::scenario::{EpisodeEnd, RollbackCredit};
+use crate::reward::{EpisodeReward, RewardHorizon};
+use crate::scenario::RollbackCredit;
 use crate::schedule::{Act, Assess, Decide, RoundEnd, Startup, StepEnd, Work};
-use crate::seed::BlueprintRegistry;
-use crate::telemetry::ActionId;
-use crate::torch::{HostSyncCounter, catch, read_f32};
+use crate::torch::HostSyncCounter;
 
 /// The learner of the run's policy and the rollout that it collects; absent if the controller has nothing to learn.
 #[derive(Resource)]
@@ -32,20 +29,7 @@ pub struct PolicyLearner {
     pub learner: SyncCell<Learner>,
     pub buffer: SyncCell<RolloutBuffer>,
     /// Recurrent state that enters the decisions of this step, in the order of the deciding envs.
-    entering: SyncCell<Option<RecurrentState>>,
-}
-
-/// The update that this round ended with; `None` if none was due.
-#[derive(Resource, Default)]
-pub struct LastUpdate(pub Option<UpdateRecord>);
-
-/// Too many updates failed in a row.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the policy diverged: {failures} updates in a row failed; lower learner.lr, or see `learner_update` in events.jsonl"
-)]
-pub struct PolicyDiverged {
-    pub failures: u32,
+    pub(super) entering: SyncCell<Option<RecurrentState>>,
 }
 
 /// Trains the run's policy, if it has one that learns. Without this plugin policies stay as they are.
@@ -109,16 +93,16 @@ impl Plugin for LearnerPlugin {
 
 /// What every system of the learner needs beside the envs.
 #[derive(SystemParam)]
-struct School<'w> {
-    controller: ResMut<'w, ActiveController>,
-    policy: ResMut<'w, PolicyLearner>,
-    clock: Res<'w, RunClock>,
-    experiment: Res<'w, Experiment>,
-    reads: Res<'w, HostSyncCounter>,
+pub(super) struct School<'w> {
+    pub(super) controller: ResMut<'w, ActiveController>,
+    pub(super) policy: ResMut<'w, PolicyLearner>,
+    pub(super) clock: Res<'w, RunClock>,
+    pub(super) experiment: Res<'w, Experiment>,
+    pub(super) reads: Res<'w, HostSyncCounter>,
 }
 
 impl School<'_> {
-    fn error(&self, phase: &'static str, failure: impl Into<Failure>) -> EngineError {
+    pub(super) fn error(&self, phase: &'static str, failure: impl Into<Failure>) -> EngineError {
         EngineError {
             phase,
             position: self.clock.position(),
@@ -127,7 +111,7 @@ impl School<'_> {
     }
 
     /// Takes note of the live recurrent states of rows whose segments end, before they are zeroed.
-    fn note_final_states(&mut self, rows: &[usize]) -> Result<(), EngineError> {
+    pub(super) fn note_final_states(&mut self, rows: &[usize]) -> Result<(), EngineError> {
         let Some(policy) = self.controller.0.get().learned() else {
             return Ok(());
         };
@@ -137,7 +121,7 @@ impl School<'_> {
         noted.map_err(|failure| self.error("rollout", failure))
     }
 
-    fn row(&self, id: &EnvId) -> EnvRow {
+    pub(super) fn row(&self, id: &EnvId) -> EnvRow {
         EnvRow {
             env: id.index,
             index_in_group: id.index_in_group,
@@ -171,6 +155,9 @@ fn build_learner(
         let learner = Learner::new(config.clone(), horizon, stream, policy, backend.optimizer)?;
         policy.set_floor_scale(learner.schedules().probability_floor);
         policy.set_last_good(learner.last_good_params());
+        if config.is_warm_up(experiment.rounds.start) {
+            policy.set_mode(DecideMode::Uniform);
+        }
         let spec = policy.net().spec();
         let shape = BufferShape {
             envs: scenario.run.n_envs,
@@ -235,301 +222,4 @@ fn credit_rollbacks(
         }
     }
     charged.map_err(|error| school.error("rollback", error))
-}
-
-/// Training sequences may start in the middle of an episode; they then start from the state that entered the step.
-fn remember_states(envs: Query<(&EnvId, &StepStatus)>, mut school: School) -> Result<(), EngineError> {
-    let mut rows: Vec<_> = envs
-        .iter()
-        .filter(|(_, status)| status.participates())
-        .map(|(id, _)| (id.index, id.index_in_group as i64))
-        .collect();
-    rows.sort_unstable();
-    let rows: Vec<i64> = rows.into_iter().map(|(_, row)| row).collect();
-    let Some(policy) = school.controller.0.get().learned() else {
-        return Ok(());
-    };
-    let state = live_states(policy, &rows).map_err(|failure| school.error("decision", failure))?;
-    *school.policy.entering.get() = Some(state);
-    Ok(())
-}
-
-/// Copies of the live recurrent states of some rows of the group.
-fn live_states(policy: &mut ActorCriticController, rows: &[i64]) -> Result<RecurrentState, Failure> {
-    let state = policy.recurrent()?;
-    let device = state.0.first().map_or(tch::Device::Cpu, Tensor::device);
-    Ok(catch(|| state.select(&Tensor::from_slice(rows).to_device(device)))?)
-}
-
-/// What a decision left behind on an env.
-#[derive(QueryData)]
-struct DecidedEnv {
-    id: &'static EnvId,
-    chosen: &'static Chosen,
-    masks: &'static Masks,
-    observation: &'static Observation,
-}
-
-/// Writes the step's decisions into the rollout, all envs at once (spec 04 §3.2).
-fn store_decisions(envs: Query<DecidedEnv>, mut school: School) -> Result<(), EngineError> {
-    let mut envs: Vec<_> = envs.iter().filter(|env| env.chosen.0.is_some()).collect();
-    if envs.is_empty() {
-        return Ok(());
-    }
-    envs.sort_unstable_by_key(|env| env.id.index);
-    let units = school.policy.learner.get().value_units();
-    let step = school.clock.step();
-    let mut decided = Vec::with_capacity(envs.len());
-    for env in &envs {
-        let (Some(decision), Some(masks)) = (&env.chosen.0, &env.masks.0) else {
-            continue;
-        };
-        let Some(sample) = &decision.sample else {
-            let message = "the learned controller took a decision that it did not sample";
-            return Err(school.error("rollout", Failure::message(message)));
-        };
-        let episode = school.row(env.id).episode;
-        let action = ActionId {
-            episode: episode as u32,
-            step,
-        };
-        decided.push(DecidedStep {
-            env: env.id.index_in_group,
-            episode,
-            action_id: action.code(),
-            indices: decision.indices,
-            log_probs: sample.log_probs,
-            value: units.raw(sample.value.into()) as f32,
-            masks,
-            scripted: false,
-        });
-    }
-    let Some(entering) = school.policy.entering.get().take() else {
-        return Err(school.error("rollout", Failure::message("no recurrent state was remembered")));
-    };
-    let buffer = school.policy.buffer.get();
-    let matrix = |row: fn(&Observation) -> &[f32]| -> Vec<f32> {
-        envs.iter().flat_map(|env| row(env.observation)).copied().collect()
-    };
-    let blueprints: Vec<i64> = envs
-        .iter()
-        .flat_map(|env| env.observation.blueprints.iter().copied())
-        .collect();
-    let rows = envs.len() as i64;
-    let device = buffer.device();
-    let stored = catch(|| {
-        let upload = |values: &[f32]| Tensor::from_slice(values).view([rows, -1]).to_device(device);
-        (
-            upload(&matrix(|observation| &observation.normalised)),
-            upload(&matrix(|observation| &observation.raw)),
-            Tensor::from_slice(&blueprints).view([rows, -1]).to_device(device),
-        )
-    })
-    .map_err(super::BufferError::from)
-    .and_then(|(observations, raw_observations, blueprints)| {
-        let tensors = StepTensors {
-            observations: &observations,
-            raw_observations: &raw_observations,
-            blueprints: &blueprints,
-            state: &entering,
-        };
-        buffer.begin_steps(&decided, &tensors)
-    });
-    stored.map_err(|error| school.error("rollout", error))
-}
-
-/// What became of a decision.
-#[derive(QueryData)]
-struct RewardedEnv {
-    id: &'static EnvId,
-    chosen: &'static Chosen,
-    outcome: &'static Outcome,
-    reward: Option<&'static StepReward>,
-    slots: &'static SeedSlots,
-}
-
-/// Completes the step's transitions (spec 06 X5).
-fn store_outcomes(envs: Query<RewardedEnv>, mut school: School) -> Result<(), EngineError> {
-    let mut envs: Vec<_> = envs.iter().filter(|env| env.chosen.0.is_some()).collect();
-    envs.sort_unstable_by_key(|env| env.id.index);
-    let contributions: Vec<Vec<Option<f32>>> = envs.iter().map(|env| fresh_contributions(env.slots)).collect();
-    let outcomes: Vec<StepOutcome> = envs
-        .iter()
-        .zip(&contributions)
-        .map(|(env, contributions)| StepOutcome {
-            env: env.id.index_in_group,
-            reward: env
-                .reward
-                .and_then(|reward| reward.0)
-                .map_or(0.0, |breakdown| breakdown.total() as f32),
-            effective_op: env.outcome.effective_op,
-            contributions,
-        })
-        .collect();
-    let stored = school.policy.buffer.get().complete_steps(&outcomes);
-    stored.map_err(|error| school.error("rollout", error))
-}
-
-/// Contributions that this step measured, by slot.
-fn fresh_contributions(slots: &SeedSlots) -> Vec<Option<f32>> {
-    let fresh = |record: Option<&crate::seed::SeedRecord>| {
-        let seed = record.filter(|seed| seed.contribution.age == Some(0))?;
-        seed.contribution.value.map(|points| points as f32)
-    };
-    slots.records().map(fresh).collect()
-}
-
-/// An env whose episode may have ended in this step.
-#[derive(QueryData)]
-struct EndingEnv {
-    id: &'static EnvId,
-    status: &'static StepStatus,
-    stats: &'static EpisodeStats,
-    slots: &'static SeedSlots,
-    signals: &'static Signals,
-    feedback: &'static Feedback,
-}
-
-/// Closes the segments of episodes that ended in this step. What a truncated one would have gone on to is estimated from
-/// the state after the tick, with the recurrent state after the last decision (spec 06 E2).
-fn end_segments(
-    envs: Query<EndingEnv>,
-    blueprints: Res<BlueprintRegistry>,
-    mut school: School,
-) -> Result<(), EngineError> {
-    let step = school.clock.step();
-    let ends_now = |env: &EndingEnvItem| env.stats.end.is_some_and(|end| end.step == step);
-    // A rollback has closed the segment of its env already.
-    let mut envs: Vec<_> = envs
-        .iter()
-        .filter(|env| ends_now(env) && env.status.participates())
-        .collect();
-    if envs.is_empty() {
-        return Ok(());
-    }
-    envs.sort_unstable_by_key(|env| env.id.index);
-    let bootstraps = match school.experiment.scenario.learner.episode_end {
-        EpisodeEnd::Terminal => vec![None; envs.len()],
-        EpisodeEnd::Truncated => values_after(&envs, &blueprints, &mut school)?
-            .into_iter()
-            .map(Some)
-            .collect(),
-    };
-    let ends: Vec<(usize, SegmentEnd)> = envs
-        .iter()
-        .zip(bootstraps)
-        .map(|(env, bootstrap)| {
-            let end = bootstrap.map_or(SegmentEnd::Terminal, |bootstrap| SegmentEnd::Truncated { bootstrap });
-            (env.id.index_in_group, end)
-        })
-        .collect();
-    let closed = school.policy.buffer.get().end_segments(&ends);
-    closed.map_err(|error| school.error("rollout", error))?;
-    let rows: Vec<usize> = ends.iter().map(|(row, _)| *row).collect();
-    school.note_final_states(&rows)?;
-    if let Some(policy) = school.controller.0.get().learned() {
-        policy.reset_rows(&rows);
-    }
-    Ok(())
-}
-
-/// Raw values of the states that the envs are in now, after the tick.
-fn values_after(
-    envs: &[EndingEnvItem],
-    blueprints: &BlueprintRegistry,
-    school: &mut School,
-) -> Result<Vec<f32>, EngineError> {
-    let reports: Vec<_> = envs.iter().map(|env| env.slots.reports(blueprints)).collect();
-    let rows: Vec<EnvRow> = envs.iter().map(|env| school.row(env.id)).collect();
-    let (round, step) = (school.clock.round(), school.clock.step());
-    let units = school.policy.learner.get().value_units();
-    let reads = &*school.reads;
-    let Some(policy) = school.controller.0.get().learned() else {
-        return Ok(Vec::new());
-    };
-    let evaluate = |policy: &mut ActorCriticController| -> Result<Vec<f32>, Failure> {
-        let mut observations = Vec::with_capacity(envs.len());
-        for ((env, reports), row) in envs.iter().zip(&reports).zip(&rows) {
-            let mut observation = Observation::default();
-            let at = DecisionPoint {
-                env: row.env,
-                episode: row.episode,
-                step,
-            };
-            let input = ObservationInput {
-                at,
-                signals: &env.signals.0,
-                feedback: env.feedback.0,
-                reports,
-            };
-            policy.schema().observe(&input, &mut observation)?;
-            policy.normaliser().apply(&mut observation);
-            observations.push(observation);
-        }
-        let views: Vec<EnvView> = envs
-            .iter()
-            .zip(&reports)
-            .zip(rows.iter().zip(&observations))
-            .map(|((env, reports), (&row, observation))| EnvView {
-                row,
-                reports,
-                signals: &env.signals.0,
-                observation: Some(observation),
-            })
-            .collect();
-        let view = DecisionView {
-            round,
-            step,
-            envs: &views,
-            reads,
-        };
-        let values = policy.value(&view)?.unwrap_or_default();
-        Ok(values.into_iter().map(|value| units.raw(value.into()) as f32).collect())
-    };
-    evaluate(policy).map_err(|failure| school.error("bootstrap", failure))
-}
-
-/// One update per rollout, then the statistics of observations move, whatever came of the update (spec 04 §2, 06 N2-N3).
-fn update_policy(mut last: ResMut<LastUpdate>, mut school: School) -> Result<(), EngineError> {
-    last.0 = None;
-    let round = school.clock.round();
-    let first = school.clock.length().first_round;
-    let episodes = round - first + 1;
-    if !episodes.is_multiple_of(school.experiment.scenario.learner.episodes_per_update) {
-        return Ok(());
-    }
-    let reads = &*school.reads;
-    let PolicyLearner { learner, buffer, .. } = &mut *school.policy;
-    let (learner, buffer) = (learner.get(), buffer.get());
-    let Some(policy) = school.controller.0.get().learned() else {
-        return Ok(());
-    };
-    let mut update = |policy: &mut ActorCriticController| -> Result<UpdateRecord, Failure> {
-        let mut record = learner.learn(buffer, policy, round.into(), reads)?;
-        let observations = buffer.valid_raw_observations()?;
-        let width = policy.schema().len();
-        let rows = read_f32(&observations, reads)?;
-        policy.normaliser_mut().commit(rows.chunks_exact(width))?;
-        record.obs_norm_drift = policy.normaliser().drift();
-        policy.set_updates(record.updates);
-        buffer.clear()?;
-        Ok(record)
-    };
-    match update(policy) {
-        Ok(record) => {
-            last.0 = Some(record);
-            Ok(())
-        }
-        Err(failure) => Err(school.error("policy update", failure)),
-    }
-}
-
-/// After the round's records, which show what went wrong, and after the checkpoint of the last good state.
-fn stop_if_diverged(mut school: School) -> Result<(), EngineError> {
-    let learner = school.policy.learner.get();
-    if !learner.has_diverged() {
-        return Ok(());
-    }
-    let failures = learner.counters().consecutive_failures;
-    Err(school.error("policy update", PolicyDiverged { failures }))
 }

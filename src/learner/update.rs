@@ -5,6 +5,7 @@
 //! where reading waits for nothing, the loop leaves early when a flag says that no further step will be taken.
 
 use std::ops::Range;
+use std::time::Instant;
 
 use tch::{Kind, Tensor};
 
@@ -31,6 +32,9 @@ pub(super) const MAX_DRIFT: f64 = 0.05;
 pub(super) struct Measured {
     /// By minibatch, in order: `(epoch, minibatch)` and its numbers.
     pub minibatches: Vec<((u32, u32), Reading)>,
+    /// By minibatch: microseconds from its evaluation to its optimizer step, as the host sees them. A CUDA device may
+    /// still be at work when a step ends: nothing waits for it.
+    pub step_us: Vec<f64>,
     /// By state tensor of the last minibatch's final states.
     pub states: Vec<[f64; STATE_NUMBERS]>,
     /// By state tensor of the states with which the rollout's segments ended.
@@ -83,15 +87,18 @@ impl Update<'_> {
         let mut order: Vec<i64> = (0..self.batch.len() as i64).collect();
         let mut readings = Vec::new();
         let mut places = Vec::new();
+        let mut step_us = Vec::new();
         let mut states = Vec::new();
 
         'epochs: for epoch in 0..self.config.epochs {
             // Whole sequences are shuffled, never single steps: the recurrent core replays each from its start.
             rng.shuffle(&mut order);
             for (index, part) in split(order.len(), self.config.num_minibatches as usize).enumerate() {
+                let started = Instant::now();
                 let minibatch = catch(|| self.batch.select(&order[part]))?;
                 let is_first = readings.is_empty();
                 let (reading, state) = self.step(&minibatch, policy, optimizer, &mut flags, is_first)?;
+                step_us.push(started.elapsed().as_secs_f64() * 1e6);
                 readings.push(reading);
                 places.push((epoch, index as u32));
                 states = state;
@@ -113,6 +120,7 @@ impl Update<'_> {
         let (states, rollout_states) = rest[7..].as_chunks::<STATE_NUMBERS>().0.split_at(state_tensors);
         Ok(Measured {
             minibatches: places.into_iter().zip(numbers).collect(),
+            step_us,
             states: states.to_vec(),
             rollout_states: rollout_states.to_vec(),
             parameter_squares: rest[0],

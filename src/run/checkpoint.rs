@@ -15,7 +15,7 @@ use bevy_ecs::system::SystemParam;
 
 use super::announce::{RunFolder, RunRequest};
 use super::record::{RoundHistory, rolling_accuracy};
-use super::saved_learner::{load_learner, save_learner};
+use super::saved_learner::{CheckpointKind, load_learner, save_learner};
 use super::shelf::{CheckpointShelf, POLICY_FOLDER, Progress, Record};
 use super::stop::StopSignal;
 use crate::controller::ActiveController;
@@ -90,18 +90,18 @@ pub struct Lasting<'w> {
 }
 
 impl Lasting<'_> {
-    fn save(&mut self, folder: &Path) -> Result<(), Failure> {
+    fn save(&mut self, folder: &Path, kind: CheckpointKind, scenario_hash: &str) -> Result<(), Failure> {
         self.controller.0.get().save(&folder.join(POLICY_FOLDER))?;
         match &mut self.learner {
-            Some(learner) => save_learner(folder, learner.learner.get()),
+            Some(learner) => save_learner(folder, learner.learner.get(), kind, scenario_hash),
             None => Ok(()),
         }
     }
 
-    fn load(&mut self, folder: &Path) -> Result<(), Failure> {
+    fn load(&mut self, folder: &Path, scenario_hash: &str) -> Result<(), Failure> {
         self.controller.0.get().load(&folder.join(POLICY_FOLDER))?;
         match &mut self.learner {
-            Some(learner) => load_learner(folder, learner.learner.get()),
+            Some(learner) => load_learner(folder, learner.learner.get(), scenario_hash),
             None => Ok(()),
         }
     }
@@ -127,7 +127,8 @@ fn restore(request: Option<Res<RunRequest>>, mut lasting: Lasting) -> Result<(),
     let Some(point) = request.as_ref().and_then(|request| request.resume.as_ref()) else {
         return Ok(());
     };
-    lasting.load(&point.checkpoint).map_err(|failure| EngineError {
+    let loaded = lasting.load(&point.checkpoint, &point.progress.scenario_hash);
+    loaded.map_err(|failure| EngineError {
         phase: "resume",
         position: Position::default(),
         failure,
@@ -215,7 +216,12 @@ impl Ledger<'_> {
         // What the checkpoint counts as told has to be on disk before it is.
         self.hub.settle();
         let shelf = CheckpointShelf::of(self.standing.folder.0.path());
-        let mut put = || shelf.put(&progress, |folder| self.lasting.save(folder));
+        let kind = kind_of(&progress, reason);
+        let mut put = || {
+            shelf.put(&progress, |folder| {
+                self.lasting.save(folder, kind, &progress.scenario_hash)
+            })
+        };
         let written = put().or_else(|error| {
             tracing::warn!(%error, "a checkpoint could not be written; trying once more");
             put()
@@ -243,6 +249,16 @@ impl Ledger<'_> {
                 (keeper.unsaved, keeper.failure) = (Some(progress), Some(error.to_string()));
             }
         }
+    }
+}
+
+fn kind_of(progress: &Progress, reason: CheckpointReason) -> CheckpointKind {
+    if reason == CheckpointReason::Emergency {
+        CheckpointKind::Emergency
+    } else if progress.best.is_some_and(|best| best.next_round == progress.next_round) {
+        CheckpointKind::Best
+    } else {
+        CheckpointKind::Last
     }
 }
 

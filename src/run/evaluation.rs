@@ -15,7 +15,7 @@ use crate::env::{EnvId, EpisodeStats, Experiment, HostParams, RunClock, SeedSlot
 use crate::health::{EngineError, Failure, Position, record_failure};
 use crate::learner::LearnerPlugin;
 use crate::reward::{EpisodeReward, RewardHorizon};
-use crate::scenario::TelemetryLevel;
+use crate::scenario::{ObservationNormMode, TelemetryLevel};
 use crate::schedule::{RoundEnd, Startup, Work};
 use crate::seed::Growth;
 use crate::telemetry::BigInteger;
@@ -89,6 +89,10 @@ pub fn play(plan: &RunPlan, contestant: &Contestant, episodes: &Episodes) -> Res
     scenario.run.seed = episodes.seed;
     scenario.policy.controller.clone_from(&contestant.controller);
     scenario.policy.init_from = None;
+    // A saved policy brings its statistics along: those of another need not be there any more.
+    if contestant.policy.is_some() && matches!(scenario.learner.obs_norm.mode, ObservationNormMode::Fixed(_)) {
+        scenario.learner.obs_norm.mode = ObservationNormMode::Running;
+    }
     scenario.telemetry.level = TelemetryLevel::Off;
     scenario.faults.clear();
     experiment.envs = (0..episodes.envs).collect();

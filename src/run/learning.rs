@@ -72,7 +72,7 @@ pub fn learner_update(record: &UpdateRecord, max_grad_norm: Option<f64>) -> Lear
         schedules: schedules(&record.schedules),
         finalize_ms: Num(record.finalize_ms),
         update_ms: Num(record.update_ms),
-        learner_step_ms: record.learner_step_us_mean.map(|us| Num(us / 1e3)),
+        learner_step_us_p50: num(record.learner_step_us_p50),
         amp_dtype: record.amp_dtype.clone(),
     }
 }

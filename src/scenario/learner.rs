@@ -41,7 +41,7 @@ pub enum LrSchedule {
     Cosine,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ObservationNormMode {
     /// None: the fixed scales of the schema.
@@ -50,6 +50,18 @@ pub enum ObservationNormMode {
     Running,
     /// Every element by itself, zeros and unknowns included (classic).
     RunningAll,
+    /// By the statistics of the saved policy in this folder; they never move.
+    Fixed(String),
+}
+
+/// What becomes of an observation's elements that are NaN or infinite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NonfiniteObservations {
+    /// The run ends; the error names env and feature.
+    Error,
+    /// They are read as 0.
+    Zero,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,12 +87,32 @@ pub enum ValueNormMode {
 }
 
 /// Observation normaliser (spec 04 §5.2).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ObservationNorm {
     pub mode: ObservationNormMode,
     pub momentum: f64,
     pub clip: f64,
+    /// Rollouts before the first update in which actions are drawn uniformly, to fit the statistics alone.
+    pub warmup_rollouts: u32,
+    /// `None`: the statistics move as long as the run lasts.
+    pub freeze_after_updates: Option<u64>,
+    pub nonfinite_obs: NonfiniteObservations,
+}
+
+impl ObservationNorm {
+    /// Whether the statistics learn from a rollout that was collected after `updates` updates.
+    pub fn learns_after(&self, updates: u64) -> bool {
+        self.fits() && self.freeze_after_updates.is_none_or(|last| updates < last)
+    }
+
+    /// Whether there are statistics that move at all.
+    pub fn fits(&self) -> bool {
+        matches!(
+            self.mode,
+            ObservationNormMode::Running | ObservationNormMode::RunningAll
+        )
+    }
 }
 
 impl Default for ObservationNorm {
@@ -89,6 +121,9 @@ impl Default for ObservationNorm {
             mode: ObservationNormMode::Running,
             momentum: 0.99,
             clip: 10.0,
+            warmup_rollouts: 0,
+            freeze_after_updates: None,
+            nonfinite_obs: NonfiniteObservations::Error,
         }
     }
 }
@@ -312,14 +347,66 @@ impl Default for LearnerConfig {
 }
 
 impl LearnerConfig {
-    /// Updates over which schedules run: as configured, else the rollouts of `rounds` episodes; at least 1.
+    /// Updates over which schedules run: as configured, else the rollouts of `rounds` episodes that are learnt from; at
+    /// least 1.
     pub fn planned_updates(&self, rounds: u32) -> u64 {
-        let rollouts = rounds / self.episodes_per_update.max(1);
+        let rollouts = self
+            .rollouts_before(rounds)
+            .saturating_sub(self.obs_norm.warmup_rollouts);
         self.total_updates.unwrap_or(rollouts.into()).max(1)
+    }
+
+    /// Rollouts that are complete when round `round` begins.
+    fn rollouts_before(&self, round: u32) -> u32 {
+        round / self.episodes_per_update.max(1)
+    }
+
+    /// Whether round `round` belongs to a rollout that fits the observations' statistics and nothing else.
+    pub fn is_warm_up(&self, round: u32) -> bool {
+        self.rollouts_before(round) < self.obs_norm.warmup_rollouts
     }
 
     pub fn entropy_coefs(&self) -> (f64, f64) {
         let or_constant = |coef: Option<f64>| coef.unwrap_or(self.entropy_coef);
         (or_constant(self.entropy_coef_start), or_constant(self.entropy_coef_end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(warmup_rollouts: u32, freeze_after_updates: Option<u64>) -> LearnerConfig {
+        LearnerConfig {
+            episodes_per_update: 2,
+            obs_norm: ObservationNorm {
+                warmup_rollouts,
+                freeze_after_updates,
+                ..ObservationNorm::default()
+            },
+            ..LearnerConfig::default()
+        }
+    }
+
+    #[test]
+    fn the_first_rollouts_warm_up_and_are_no_updates() {
+        let learner = after(2, None);
+
+        let warm: Vec<u32> = (0..8).filter(|&round| learner.is_warm_up(round)).collect();
+
+        assert_eq!(warm, [0, 1, 2, 3]);
+        assert_eq!(learner.planned_updates(8), 2);
+        assert_eq!(after(0, None).planned_updates(8), 4);
+        assert!(!after(0, None).is_warm_up(0));
+    }
+
+    #[test]
+    fn statistics_stop_after_so_many_updates_or_never() {
+        let moving = |freeze: Option<u64>| {
+            (0..4)
+                .filter(|&updates| after(0, freeze).obs_norm.learns_after(updates))
+                .count()
+        };
+        assert_eq!([moving(None), moving(Some(0)), moving(Some(2))], [4, 0, 2]);
     }
 }

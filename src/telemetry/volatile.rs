@@ -7,7 +7,7 @@ const FIELDS: [&str; 3] = ["t", "seq", "run_id"];
 /// A count that depends on how fast live sinks were read.
 const DROPPED: &str = "dropped_events";
 /// Endings that mark a field as measured in time or memory.
-const SUFFIXES: [&str; 5] = ["_ms", "_s", "_per_s", "_per_hour", "_bytes"];
+const SUFFIXES: [&str; 6] = ["_ms", "_us_p50", "_s", "_per_s", "_per_hour", "_bytes"];
 /// Events that are about the machine and about interruptions, not about the experiment.
 const EVENTS: [&str; 6] = [
     "system_sample",
@@ -86,6 +86,7 @@ mod tests {
             "data": {
                 "accuracy_mean": 51.5, "eta_s": 4.0,
                 "rows": [{"total_ms": 1.0, "mask": 3}, {"mask": 1}],
+                "learner_step_us_p50": 9.0,
                 "perf": {"env_steps_per_s": 2.0, "rounds_per_hour": 9.0, "used_bytes": 7, "waits": 8},
             },
         });

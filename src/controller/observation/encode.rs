@@ -4,6 +4,7 @@ use super::Observation;
 use super::features::{Extract, ObservationFeature, SLOT, UNKNOWN};
 use super::schema::{ObservationInput, ObservationSchema};
 use crate::controller::{OPS, PolicyError, SHOWN_HISTORY};
+use crate::scenario::NonfiniteObservations;
 use crate::seed::{SeedReport, SeedStage};
 
 /// Percentage points that count as one unit of contribution, velocity and interaction.
@@ -20,7 +21,7 @@ impl ObservationSchema {
     /// Writes the raw row and the blueprints of an env; storage is reused.
     ///
     /// # Errors
-    /// `WrongSlotCount`; `NonFiniteFeature` with the name of a feature that is not finite.
+    /// `WrongSlotCount`; `NonFiniteFeature` with the name of a feature that is not finite, unless such are read as 0.
     pub fn observe(&self, input: &ObservationInput, observation: &mut Observation) -> Result<(), PolicyError> {
         if input.reports.len() != self.slots().len() {
             return Err(PolicyError::WrongSlotCount {
@@ -30,15 +31,16 @@ impl ObservationSchema {
             });
         }
         observation.raw.resize(self.len(), 0.0);
-        self.encode(input, &mut observation.raw)?;
+        observation.replaced = self.encode(input, &mut observation.raw)?;
         observation.blueprints.clear();
         let blueprint = |report: &Option<SeedReport>| report.as_ref().map_or(-1, |seed| seed.blueprint_index as i64);
         observation.blueprints.extend(input.reports.iter().map(blueprint));
         Ok(())
     }
 
-    /// Encodes into `row`, which has [`len`](Self::len) elements.
-    fn encode(&self, input: &ObservationInput, row: &mut [f32]) -> Result<(), PolicyError> {
+    /// Encodes into `row`, which has [`len`](Self::len) elements. Returns the first that was not finite, if such are
+    /// read as 0.
+    fn encode(&self, input: &ObservationInput, row: &mut [f32]) -> Result<Option<usize>, PolicyError> {
         let (base, slots) = row.split_at_mut(self.base_len());
         self.encode_env(input, base);
         for (report, block) in input.reports.iter().zip(slots.chunks_exact_mut(self.slot_len())) {
@@ -47,13 +49,20 @@ impl ObservationSchema {
                 Some(seed) => self.encode_slot(seed, block),
             }
         }
-        match row.iter().position(|value| !value.is_finite()) {
-            None => Ok(()),
-            Some(index) => Err(PolicyError::NonFiniteFeature {
+        let Some(index) = row.iter().position(|value| !value.is_finite()) else {
+            return Ok(None);
+        };
+        match self.nonfinite {
+            NonfiniteObservations::Error => Err(PolicyError::NonFiniteFeature {
                 at: input.at,
                 index,
                 feature: self.names()[index].clone(),
             }),
+            NonfiniteObservations::Zero => {
+                let broken = row.iter_mut().filter(|value| !value.is_finite());
+                broken.for_each(|value| *value = 0.0);
+                Ok(Some(index))
+            }
         }
     }
 

@@ -10,13 +10,25 @@ use super::schema::{Element, ObservationSchema};
 use crate::controller::{Moments, PolicyError, READY_COUNT};
 use crate::scenario::{LearnerConfig, ObservationNormMode};
 
+/// Which elements are standardised, and what shares a statistic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standardisation {
+    /// None: the fixed scales of the schema.
+    Off,
+    /// Features marked so, of slots only occupied ones, slots pooled.
+    Running,
+    /// Every element by itself, zeros and unknowns included (classic).
+    RunningAll,
+}
+
 /// Added to a variance before the root.
 const VARIANCE_EPSILON: f64 = 1e-4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NormaliserConfig {
-    pub mode: ObservationNormMode,
+    pub mode: Standardisation,
     /// Largest weight of the past in a commit, in (0, 1].
     pub momentum: f64,
     /// Results are brought into [-clip, clip].
@@ -28,7 +40,12 @@ pub struct NormaliserConfig {
 impl From<&LearnerConfig> for NormaliserConfig {
     fn from(learner: &LearnerConfig) -> Self {
         Self {
-            mode: learner.obs_norm.mode,
+            mode: match learner.obs_norm.mode {
+                ObservationNormMode::Off => Standardisation::Off,
+                ObservationNormMode::RunningAll => Standardisation::RunningAll,
+                // The saved policy says what its statistics are about; until it is read, there are none.
+                ObservationNormMode::Running | ObservationNormMode::Fixed(_) => Standardisation::Running,
+            },
             momentum: learner.obs_norm.momentum,
             clip: learner.obs_norm.clip,
             min_count: learner.norm_min_count,
@@ -39,7 +56,7 @@ impl From<&LearnerConfig> for NormaliserConfig {
 impl Default for NormaliserConfig {
     fn default() -> Self {
         Self {
-            mode: ObservationNormMode::Running,
+            mode: Standardisation::Running,
             momentum: 0.99,
             clip: 10.0,
             min_count: READY_COUNT,
@@ -72,8 +89,8 @@ impl ObservationNormaliser {
         if config.mode != self.config.mode || self.statistics.is_empty() {
             let features = self.elements.iter().map(|element| element.feature + 1).max();
             let count = match config.mode {
-                ObservationNormMode::RunningAll => self.elements.len(),
-                ObservationNormMode::Running | ObservationNormMode::Off => features.unwrap_or(0),
+                Standardisation::RunningAll => self.elements.len(),
+                Standardisation::Running | Standardisation::Off => features.unwrap_or(0),
             };
             self.statistics = vec![Moments::default(); count];
         }
@@ -123,7 +140,7 @@ impl ObservationNormaliser {
                 .enumerate()
                 .zip(raw)
                 .map(|((index, element), &value)| {
-                    if self.config.mode == ObservationNormMode::Off {
+                    if self.config.mode == Standardisation::Off {
                         return value;
                     }
                     let clip = self.config.clip;
@@ -145,7 +162,7 @@ impl ObservationNormaliser {
     /// # Errors
     /// `NonFiniteStatistics`; nothing changes then.
     pub fn commit<'a>(&mut self, rows: impl Iterator<Item = &'a [f32]> + Clone) -> Result<(), PolicyError> {
-        if self.config.mode == ObservationNormMode::Off {
+        if self.config.mode == Standardisation::Off {
             return Ok(());
         }
         let mut merged = self.statistics.clone();
@@ -170,9 +187,9 @@ impl ObservationNormaliser {
     /// The statistic in which an element of `row` takes part, if any.
     fn statistic_of(&self, index: usize, element: &Element, row: &[f32]) -> Option<usize> {
         match self.config.mode {
-            ObservationNormMode::Off => None,
-            ObservationNormMode::RunningAll => Some(index),
-            ObservationNormMode::Running => {
+            Standardisation::Off => None,
+            Standardisation::RunningAll => Some(index),
+            Standardisation::Running => {
                 let occupied = element.occupied_by.is_none_or(|flag| row[flag] != 0.0);
                 (element.treatment == Treatment::Normalised && occupied).then_some(element.feature)
             }

@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::features::{BASE, Extract, ObservationFeature, ObservationFeatures, SLOT, Treatment};
 use crate::controller::{ActionFeedback, DecisionPoint, TrainingSignals};
+use crate::scenario::NonfiniteObservations;
 use crate::seed::{SeedReport, SlotId};
 
 /// Identifier of the built-in layout (spec 03 §6).
@@ -33,6 +34,8 @@ pub struct ObservationSchema {
     pub(super) max_steps: u32,
     /// Freshness of a measurement falls by this factor per step.
     pub(super) freshness_decay: f64,
+    /// What becomes of elements that are not finite.
+    pub(super) nonfinite: NonfiniteObservations,
     names: Vec<String>,
 }
 
@@ -70,8 +73,14 @@ impl ObservationSchema {
             slot_features: slot_features.into_iter().cloned().collect(),
             max_steps: max_steps.max(1),
             freshness_decay,
+            nonfinite: NonfiniteObservations::Error,
             names,
         }
+    }
+
+    /// The same layout with another answer to elements that are not finite.
+    pub fn with_nonfinite(self, nonfinite: NonfiniteObservations) -> Self {
+        Self { nonfinite, ..self }
     }
 
     /// Number of elements.

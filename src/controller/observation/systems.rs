@@ -20,12 +20,14 @@ impl ObservationNormaliser {
     }
 }
 
-/// Encodes what was measured into the raw row of every env that decides (D1).
+/// Encodes what was measured into the raw row of every env that decides (D1). The first element that is read as 0
+/// because it is not finite is told.
 pub fn build_observations(
     mut envs: Query<(&EnvId, &StepStatus, &Signals, &Feedback, &SlotReports, &mut Observation)>,
     schema: Res<ObservationSchema>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
+    mut was_told: Local<bool>,
 ) -> Result<(), EngineError> {
     for (id, status, signals, feedback, reports, mut observation) in &mut envs {
         if !status.participates() {
@@ -44,6 +46,15 @@ pub fn build_observations(
         schema
             .observe(&input, &mut observation)
             .map_err(|error| decision_error(error, &clock, Some(id.index)))?;
+        if let Some(element) = observation.replaced
+            && !std::mem::replace(&mut *was_told, true)
+        {
+            let feature = &schema.names()[element];
+            tracing::warn!(
+                "{}: {feature} is not finite; such elements of observations are read as 0",
+                input.at
+            );
+        }
     }
     Ok(())
 }

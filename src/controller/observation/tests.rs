@@ -3,8 +3,7 @@
 use super::*;
 use crate::controller::fixtures::{AT, empty, report};
 use crate::controller::{ActionFeedback, PolicyError, SignalTracker, StepMetrics, TrainingSignals};
-use crate::scenario::ObservationNormMode;
-use crate::scenario::TrackerConfig;
+use crate::scenario::{NonfiniteObservations, TrackerConfig};
 use crate::seed::{AlphaAlgorithm, AlphaMode, LifecycleOp, SeedReport, SeedStage, SlotId, Tempo};
 
 fn slots(count: u16) -> Vec<SlotId> {
@@ -254,6 +253,33 @@ fn a_feature_s_name_is_taken_once_and_unknown_lies_outside_its_range() {
     assert_eq!(features.iter().count(), 1);
 }
 
+/// Spec 04 §5.2.
+#[test]
+fn elements_that_are_not_finite_are_read_as_zero_on_request() {
+    let schema = schema(3).with_nonfinite(NonfiniteObservations::Zero);
+    let health = 23 + 62 + 24;
+    let row_of = |gradient_health: f64| {
+        let seed = SeedReport {
+            gradient_health: Some(gradient_health),
+            ..report(2, SeedStage::Training)
+        };
+        observe(
+            &schema,
+            &TrainingSignals::default(),
+            ActionFeedback::default(),
+            &[None, None, Some(seed)],
+        )
+        .unwrap()
+    };
+
+    let (sound, broken) = (row_of(0.5), row_of(f64::NAN));
+
+    assert_eq!((sound.replaced, broken.replaced), (None, Some(health)));
+    assert_eq!((sound.raw[health], broken.raw[health]), (0.5, 0.0));
+    let others = |row: &[f32]| [&row[..health], &row[health + 1..]].concat();
+    assert_eq!(others(&sound.raw), others(&broken.raw));
+}
+
 /// A row of a host with two slots; the first is occupied, and its alpha is what is looked at.
 fn row_with_alpha(alpha: f32) -> Vec<f32> {
     let mut row = vec![0.0; schema(2).len()];
@@ -261,7 +287,7 @@ fn row_with_alpha(alpha: f32) -> Vec<f32> {
     row
 }
 
-fn normaliser(mode: ObservationNormMode) -> ObservationNormaliser {
+fn normaliser(mode: Standardisation) -> ObservationNormaliser {
     let config = NormaliserConfig {
         mode,
         min_count: 2,
@@ -283,7 +309,7 @@ fn commit(normaliser: &mut ObservationNormaliser, rows: &[Vec<f32>]) {
 /// Check 15.
 #[test]
 fn committed_statistics_scale_the_features_that_take_part_and_no_others() {
-    let mut normaliser = normaliser(ObservationNormMode::Running);
+    let mut normaliser = normaliser(Standardisation::Running);
     let before = normalised(&normaliser, &row_with_alpha(3.0));
     assert_eq!(before[34], 3.0, "identity until enough was seen");
 
@@ -300,7 +326,7 @@ fn committed_statistics_scale_the_features_that_take_part_and_no_others() {
 /// Check 15.
 #[test]
 fn a_rollout_without_seeds_leaves_the_slots_statistics_alone() {
-    let mut normaliser = normaliser(ObservationNormMode::Running);
+    let mut normaliser = normaliser(Standardisation::Running);
     commit(&mut normaliser, &[row_with_alpha(1.0), row_with_alpha(3.0)]);
     let of_alpha = normaliser.statistics()[34];
     assert_eq!((of_alpha.mean, of_alpha.var, of_alpha.count), (2.0, 1.0, 2));
@@ -313,7 +339,7 @@ fn a_rollout_without_seeds_leaves_the_slots_statistics_alone() {
 
 #[test]
 fn slots_share_the_statistics_of_a_feature() {
-    let mut normaliser = normaliser(ObservationNormMode::Running);
+    let mut normaliser = normaliser(Standardisation::Running);
     let mut second = row_with_alpha(0.0);
     (second[23], second[54], second[54 + 11]) = (0.0, 1.0, 3.0);
     commit(&mut normaliser, &[row_with_alpha(1.0), second]);
@@ -324,19 +350,19 @@ fn slots_share_the_statistics_of_a_feature() {
 #[test]
 fn the_classic_mode_takes_every_element_by_itself_and_off_takes_none() {
     let rows = [row_with_alpha(1.0), row_with_alpha(3.0)];
-    let mut all = normaliser(ObservationNormMode::RunningAll);
+    let mut all = normaliser(Standardisation::RunningAll);
     commit(&mut all, &rows);
     assert_eq!(all.statistics().len(), 85);
     assert_eq!(normalised(&all, &row_with_alpha(3.0))[23 + 27], 0.0, "unknown is moved");
 
-    let mut off = normaliser(ObservationNormMode::Off);
+    let mut off = normaliser(Standardisation::Off);
     commit(&mut off, &rows);
     assert_eq!(normalised(&off, &row_with_alpha(1000.0)), row_with_alpha(1000.0));
 }
 
 #[test]
 fn numbers_that_are_not_finite_change_no_statistics() {
-    let mut normaliser = normaliser(ObservationNormMode::Running);
+    let mut normaliser = normaliser(Standardisation::Running);
     commit(&mut normaliser, &[row_with_alpha(1.0), row_with_alpha(3.0)]);
     let before = normaliser.clone();
     let rows = [row_with_alpha(f32::NAN)];

@@ -10,14 +10,14 @@ use super::evaluate::{OpTables, Stored, head_terms};
 use super::layout::LogitLayout;
 use super::rollout::Rollout;
 use super::sample::{DecideMode, choose};
-use super::storage::{PolicyManifest, load_policy, save_policy};
+use super::storage::{PolicyManifest, load_policy, load_statistics, save_policy};
 use crate::controller::{
     BuildContext, Controller, Decision, DecisionView, EnvRow, EnvView, Evaluation, HEADS, Head, MaskSet, Needs,
     NormaliserConfig, ObservationNormaliser, ObservationSchema, PolicyError, PolicyParam, RecurrentState,
     SequenceInput, TrainablePolicy, ValueOutput, command_of, head_uniforms,
 };
 use crate::random::{Domain, RunRng};
-use crate::scenario::FloorConfig;
+use crate::scenario::{FloorConfig, ObservationNormMode};
 use crate::torch::{HostSyncCounter, catch, copy_into, read_i64};
 
 /// A policy network at work on the envs of one group.
@@ -49,7 +49,8 @@ pub struct ActorCriticController {
 }
 
 impl ActorCriticController {
-    /// Builds the network that `policy.net` names, on the context's device; loads `policy.init_from`.
+    /// Builds the network that `policy.net` names, on the context's device; loads `policy.init_from`, and the statistics
+    /// of observations that `learner.obs_norm` fixes.
     ///
     /// # Errors
     /// An unknown network, a configuration that it refuses, a saved policy that does not fit, or a device error.
@@ -92,6 +93,16 @@ impl ActorCriticController {
         if let Some(folder) = &policy.init_from {
             let start = context.folder.unwrap_or(Path::new(""));
             controller.load(&start.join(folder))?;
+        }
+        if let ObservationNormMode::Fixed(folder) = &context.learner.obs_norm.mode {
+            let start = context.folder.unwrap_or(Path::new(""));
+            let saved = load_statistics(&start.join(folder), &controller.manifest())?;
+            controller.normaliser.configure(NormaliserConfig {
+                mode: saved.normaliser.mode,
+                min_count: saved.normaliser.min_count,
+                ..NormaliserConfig::from(context.learner)
+            });
+            controller.normaliser.restore(&saved.statistics)?;
         }
         Ok(controller)
     }
@@ -207,6 +218,7 @@ impl ActorCriticController {
         let reason = match self.mode {
             DecideMode::Sample => "sampled",
             DecideMode::Greedy => "likeliest",
+            DecideMode::Uniform => "uniform",
         };
         let mut decision = Decision::new(command_of(&indices)?, masks, reason);
         decision.sample = Some(sample);

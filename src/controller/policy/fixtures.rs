@@ -112,6 +112,7 @@ impl Crowd {
                     blueprints: (0..SLOTS)
                         .map(|_| rng.below(BLUEPRINTS as u64 + 1) as i64 - 1)
                         .collect(),
+                    replaced: None,
                 }
             })
             .collect();

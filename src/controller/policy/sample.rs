@@ -13,6 +13,8 @@ pub enum DecideMode {
     Sample,
     /// Takes the likeliest member of each head, the lowest of equals.
     Greedy,
+    /// Draws every legal member of a head with the same probability, whatever the network says.
+    Uniform,
 }
 
 /// What a learned controller thought when it chose.
@@ -48,9 +50,18 @@ pub(super) fn choose(
     let mut pick = |head: Head, op: LifecycleOp, slot: usize| {
         let members = masks.effective(head, op, slot);
         let index = head as usize;
-        let distribution = Categorical::new(&logits[layout.columns(head, op)], members, floors[index]);
+        let columns = layout.columns(head, op);
+        let level;
+        let logits = match mode {
+            DecideMode::Sample | DecideMode::Greedy => &logits[columns],
+            DecideMode::Uniform => {
+                level = vec![0.0; columns.len()];
+                &level
+            }
+        };
+        let distribution = Categorical::new(logits, members, floors[index]);
         let member = match mode {
-            DecideMode::Sample => distribution.draw(uniforms[index]),
+            DecideMode::Sample | DecideMode::Uniform => distribution.draw(uniforms[index]),
             DecideMode::Greedy => distribution.likeliest(),
         };
         sample.log_probs[index] = distribution.log_probability(member) as f32;

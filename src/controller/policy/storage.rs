@@ -14,6 +14,7 @@ use super::parameters::PolicyParams;
 use crate::controller::saved::{Differences, read_ron, storage, to_ron, write_folder};
 use crate::controller::{
     Head, Moments, NormaliserConfig, ObservationNormaliser, ObservationSchema, PolicyError, PolicyParam, SCHEMA_ID,
+    Standardisation,
 };
 use crate::scenario::{FloorConfig, NetConfig};
 use crate::seed::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleOp, Tempo};
@@ -114,14 +115,18 @@ impl PolicyManifest {
         diffs.compare("blueprints", &self.blueprints, &running.blueprints);
         diffs.compare("action space", &self.action_space, &running.action_space);
         diffs.compare("excluded choices", &self.excluded, &running.excluded);
-        diffs.compare("observation size", &self.observation, &running.observation);
-        diffs.compare("observation schema", &self.schema, &running.schema);
-        diffs.compare("observation schema hash", &self.schema_hash, &running.schema_hash);
+        self.compare_observations(running, diffs);
         diffs.compare("value head", &self.value_head, &running.value_head);
         if self.normaliser.mode == running.normaliser.mode {
             let lengths = (self.statistics.len(), running.statistics.len());
             diffs.compare("normaliser statistics", &lengths.0, &lengths.1);
         }
+    }
+
+    fn compare_observations(&self, running: &Self, diffs: &mut Differences) {
+        diffs.compare("observation size", &self.observation, &running.observation);
+        diffs.compare("observation schema", &self.schema, &running.schema);
+        diffs.compare("observation schema hash", &self.schema_hash, &running.schema_hash);
     }
 }
 
@@ -205,6 +210,23 @@ pub(super) fn load_policy(
     diffs.finish(folder)?;
     let targets: Vec<Tensor> = params.iter().map(|param| param.tensor.shallow_clone()).collect();
     copy_all(&targets, &sources, false)?;
+    Ok(manifest)
+}
+
+/// The manifest of a saved policy whose statistics of observations are to serve `running`; whatever else differs.
+///
+/// # Errors
+/// `Storage` for a file that cannot be read; `IncompatiblePolicy` if it was about other observations or did not
+/// normalise them.
+pub(super) fn load_statistics(folder: &Path, running: &PolicyManifest) -> Result<PolicyManifest, PolicyError> {
+    let manifest: PolicyManifest = read_ron(&folder.join(MANIFEST_FILE))?;
+    let mut diffs = Differences::default();
+    diffs.compare("format", &manifest.format, &running.format);
+    manifest.compare_observations(running, &mut diffs);
+    if manifest.normaliser.mode == Standardisation::Off {
+        diffs.note("its observations were not normalised: it has no statistics".into());
+    }
+    diffs.finish(folder)?;
     Ok(manifest)
 }
 

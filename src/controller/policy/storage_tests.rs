@@ -6,7 +6,7 @@ use std::path::Path;
 use super::fixtures::{Crowd, controller, small};
 use super::*;
 use crate::controller::fixtures::Ground;
-use crate::controller::{Controller, NormaliserConfig, PolicyError, TrainablePolicy};
+use crate::controller::{Controller, NormaliserConfig, PolicyError, Standardisation, TrainablePolicy};
 use crate::scenario::ObservationNormMode;
 use crate::seed::SlotId;
 
@@ -179,11 +179,75 @@ fn a_policy_brings_its_normaliser_along() {
     let folder = root.path().join("policy");
     let mut classic = controller("mlp");
     classic.normaliser_mut().configure(NormaliserConfig {
-        mode: ObservationNormMode::RunningAll,
+        mode: Standardisation::RunningAll,
         ..Default::default()
     });
     classic.save(&folder).unwrap();
     let mut loaded = other(|ground| ground.policy.net = "mlp".into());
     loaded.load(&folder).unwrap();
     assert_eq!(loaded.normaliser(), classic.normaliser());
+}
+
+/// A controller whose observations are normalised by the statistics of the policy in `root/policy`.
+fn with_fixed_statistics(root: &Path, slots: u16) -> Result<ActorCriticController, PolicyError> {
+    let mut ground = Ground::default();
+    ground.policy.net_cfg = small();
+    ground.slots = (0..slots).map(|col| SlotId::new(0, col)).collect();
+    ground.learner.obs_norm.mode = ObservationNormMode::Fixed("policy".into());
+    ground.learner.obs_norm.clip = 5.0;
+    ActorCriticController::new(&crate::controller::BuildContext {
+        folder: Some(root),
+        ..ground.context()
+    })
+}
+
+/// Spec 04 §5.2: only the statistics are taken, by policies of any network, and the clamp is the scenario's.
+#[test]
+fn observations_may_be_normalised_by_the_statistics_of_a_saved_policy() {
+    let root = tempfile::tempdir().unwrap();
+    let mut saved = controller("mlp");
+    saved.normaliser_mut().configure(NormaliserConfig {
+        mode: Standardisation::RunningAll,
+        min_count: 2,
+        ..Default::default()
+    });
+    let width = saved.schema().len();
+    let rows = [vec![1.0; width], vec![3.0; width]];
+    let rows = rows.iter().map(Vec::as_slice);
+    saved.normaliser_mut().commit(rows).unwrap();
+    saved.save(&root.path().join("policy")).unwrap();
+
+    let fixed = with_fixed_statistics(root.path(), 3).unwrap();
+
+    assert_eq!(fixed.normaliser().statistics(), saved.normaliser().statistics());
+    let expected = NormaliserConfig {
+        mode: Standardisation::RunningAll,
+        min_count: 2,
+        clip: 5.0,
+        ..Default::default()
+    };
+    assert_eq!(fixed.normaliser().config(), expected);
+    assert_ne!(fixed.params().len(), saved.params().len());
+}
+
+#[test]
+fn statistics_of_other_observations_or_of_none_are_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("policy");
+    let why = |slots: u16| match with_fixed_statistics(root.path(), slots) {
+        Ok(_) => panic!("they fit"),
+        Err(error) => error.to_string(),
+    };
+    assert!(why(3).contains("policy.ron"), "{}", why(3));
+
+    let mut saved = controller("mlp");
+    saved.save(&folder).unwrap();
+    assert!(why(2).contains("observation size: saved"), "{}", why(2));
+
+    saved.normaliser_mut().configure(NormaliserConfig {
+        mode: Standardisation::Off,
+        ..Default::default()
+    });
+    saved.save(&folder).unwrap();
+    assert!(why(3).contains("its observations were not normalised"), "{}", why(3));
 }

@@ -205,6 +205,29 @@ fn the_states_at_the_ends_of_a_rollout_are_told() {
     );
 }
 
+/// Spec 04 §12: half of the minibatches take at least the median.
+#[test]
+fn the_median_time_of_a_minibatch_is_told() {
+    let config = LearnerConfig {
+        epochs: 3,
+        num_minibatches: 2,
+        target_kl: None,
+        ..small_config()
+    };
+    let mut training = cue(config);
+    training.play();
+
+    let record = training.learn();
+
+    assert_eq!(record.steps_taken, 6);
+    let median = record.learner_step_us_p50.expect("minibatches were measured");
+    assert!(
+        median > 0.0 && 3.0 * median < record.update_ms * 1e3,
+        "{median} {}",
+        record.update_ms
+    );
+}
+
 /// Spec 04 Check 17.
 #[test]
 fn another_floor_in_the_update_than_in_the_rollout_is_a_mismatch() {

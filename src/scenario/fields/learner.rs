@@ -64,9 +64,19 @@ pub(super) const LEARNER: &[Field] = fields! {
             off => "observations as they are";
             running => "standardised by running statistics, frozen during a rollout";
             running_all => "the same for every element by itself, unknowns included";
+            fixed(unnamed(Kind::Text(Names::Free))) =>
+                "by the statistics of a saved policy, which never move; its folder, relative to this file";
         } => "How observations are normalised.";
         momentum: SHARE => "Largest weight of the past per rollout; 1: all history counts alike.";
         clip: POSITIVE => "Clamp of normalised observations.";
+        warmup_rollouts: at_least(0) =>
+            "Rollouts at the start that only fit the statistics: actions are drawn uniformly, nothing is learnt.";
+        freeze_after_updates: Kind::Optional(&at_least(0)) =>
+            "Updates after which the statistics stay as they are. None: they move to the end.";
+        nonfinite_obs: variants! {
+            error => "the run ends and names env and feature";
+            zero => "it is read as 0, said once";
+        } => "What becomes of an element that is NaN or infinite.";
     }) => "Normalisation of observations.";
     reward_norm: Kind::Record(fields! {
         mode: variants! {

@@ -180,7 +180,7 @@ pub fn learner_update() -> LearnerUpdate {
         },
         finalize_ms: Num(1.5),
         update_ms: Num(120.5),
-        learner_step_ms: some(7.5),
+        learner_step_us_p50: some(7500.0),
         amp_dtype: "f32".into(),
     }
 }

@@ -371,9 +371,9 @@ pub struct LearnerUpdate {
     pub schedules: LearnerSchedules,
     pub finalize_ms: Num,
     pub update_ms: Num,
-    /// Mean of a minibatch, evaluation to optimizer step.
+    /// Median of the minibatches' times, evaluation to optimizer step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub learner_step_ms: Option<Num>,
+    pub learner_step_us_p50: Option<Num>,
     pub amp_dtype: String,
 }
 
