@@ -238,7 +238,9 @@ impl Evaluation {
         for table in [self.accuracies(), self.worths(), self.differences()] {
             _ = write!(text, "\n{}", table.render());
         }
-        text.push_str("\ncommitted, test: the host with its committed seeds alone, on images that nothing else reads\n");
+        text.push_str(
+            "\ncommitted, test: the host with its committed seeds alone, on images that nothing else reads\n",
+        );
         if self.standings.unmeasured > 0 {
             _ = writeln!(
                 text,

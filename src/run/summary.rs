@@ -169,7 +169,10 @@ fn learning_curve(rounds: &[RoundResult]) -> Option<String> {
     let width = (paid.len() / 4).clamp(1, 10);
     let (first, last) = (paid.get(..width)?, paid.get(paid.len() - width..)?);
     let mean = |rounds: &[(f64, f64)], of: fn(&(f64, f64)) -> f64| rounds.iter().map(of).sum::<f64>() / width as f64;
-    let (reward, accuracy) = (|rounds| mean(rounds, |round| round.0), |rounds| mean(rounds, |round| round.1));
+    let (reward, accuracy) = (
+        |rounds| mean(rounds, |round| round.0),
+        |rounds| mean(rounds, |round| round.1),
+    );
     let rewards = format!("reward {:+.2} -> {:+.2}", reward(first), reward(last));
     Some(if width == 1 {
         format!(", {rewards}")
@@ -425,7 +428,10 @@ mod tests {
         let rounds: Vec<RoundResult> = (0..9).map(round).collect();
 
         assert_eq!(learning_curve(&[]), None);
-        assert_eq!(learning_curve(&rounds[..3]).as_deref(), Some(", reward +0.00 -> +20.00"));
+        assert_eq!(
+            learning_curve(&rounds[..3]).as_deref(),
+            Some(", reward +0.00 -> +20.00")
+        );
         assert_eq!(
             learning_curve(&rounds).as_deref(),
             Some(", first to last 2 rounds: reward +5.00 -> +75.00, accuracy 20.5 -> 27.5 %")

@@ -305,4 +305,3 @@ const TELEMETRY: &[Field] = fields! {
         per_env => "the steps of each env as well";
     } => "Curves for TensorBoard, in tb/ of the run directory.";
 };
-
