@@ -11,7 +11,7 @@ use crate::controller::{ActorCriticController, DecideMode};
 use crate::health::{EngineError, Failure};
 use crate::torch::{HostSyncCounter, read_f32};
 
-/// A rollout with fewer sampled steps is worth a warning (spec 04 §6).
+/// A rollout with fewer sampled steps is worth a remark (spec 04 §6).
 const FEW_DECISIONS: usize = 256;
 
 /// The update that this round ended with; `None` if none was due.
@@ -56,7 +56,8 @@ pub(super) fn update_policy(
             if let Some(decisions) = record.as_ref().and_then(few_decisions)
                 && !std::mem::replace(&mut *was_warned, true)
             {
-                tracing::warn!(
+                // No warning, as the chapter has it: most steps of a growing env leave nothing to decide.
+                tracing::info!(
                     "a rollout holds {decisions} decisions to learn from, fewer than {FEW_DECISIONS}: updates will be \
                      noisy; raise run.n_envs, run.max_steps or learner.episodes_per_update"
                 );

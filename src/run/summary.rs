@@ -262,14 +262,14 @@ impl Ord for Ranked {
     }
 }
 
-/// The best grown host beside the one that never grew.
+/// The best grown host, with its committed seeds alone, beside the one that never grew.
 fn comparison(best: Option<&EpisodeResult>, baseline: Option<&BaselineMeasured>) -> Option<String> {
     if best.is_none() && baseline.is_none() {
         return None;
     }
     let accuracy = |value: Option<f64>| value.map_or_else(|| ABSENT.into(), |percent| format!("{percent:.2}"));
     let mut table = Table::new(&[
-        ("", Align::Left),
+        ("with committed seeds alone", Align::Left),
         ("test acc %", Align::Right),
         ("val acc %", Align::Right),
         ("params", Align::Right),
@@ -278,7 +278,7 @@ fn comparison(best: Option<&EpisodeResult>, baseline: Option<&BaselineMeasured>)
         table.push(vec![
             format!("best grown host (env {}, round {})", best.env, best.round + 1),
             accuracy(best.test_accuracy),
-            accuracy(Some(best.final_accuracy)),
+            accuracy(Some(best.committed_accuracy)),
             format!("{:.2}x", best.param_ratio),
         ]);
     }
@@ -298,7 +298,7 @@ fn comparison(best: Option<&EpisodeResult>, baseline: Option<&BaselineMeasured>)
         table.push(vec![
             "growth gains".into(),
             gain(best.test_accuracy, baseline.test_accuracy.map(|value| value.0)),
-            gain(Some(best.final_accuracy), Some(baseline.val_accuracy.0)),
+            gain(Some(best.committed_accuracy), Some(baseline.val_accuracy.0)),
             String::new(),
         ]);
     }

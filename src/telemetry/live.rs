@@ -63,6 +63,8 @@ pub struct EpisodeResult {
     pub env: u32,
     pub round: u32,
     pub final_accuracy: f64,
+    /// With its committed seeds alone; the final accuracy where that was not measured.
+    pub committed_accuracy: f64,
     pub best_accuracy: f64,
     pub test_accuracy: Option<f64>,
     pub param_ratio: f64,
@@ -242,18 +244,19 @@ impl LiveState {
         }
     }
 
-    /// The best episode is chosen by its final validation accuracy, never by the test split; the first wins a tie.
+    /// The best episode is chosen by the validation accuracy of what it committed, never by the test split; the first
+    /// wins a tie.
     fn apply_episode(&mut self, event: &Event, episode: &EpisodeFinished) {
         self.episodes_done += 1;
-        let is_best = self
-            .best_episode
-            .is_none_or(|best| episode.final_accuracy.0 > best.final_accuracy);
-        if is_best && !episode.final_accuracy.0.is_nan() {
+        let committed = episode.committed_accuracy.unwrap_or(episode.final_accuracy).0;
+        let is_best = self.best_episode.is_none_or(|best| committed > best.committed_accuracy);
+        if is_best && !committed.is_nan() {
             self.best_episode = Some(EpisodeResult {
                 episode: event.episode.unwrap_or_default(),
                 env: event.env.unwrap_or_default(),
                 round: self.round,
                 final_accuracy: episode.final_accuracy.0,
+                committed_accuracy: committed,
                 best_accuracy: episode.best_accuracy.0,
                 test_accuracy: episode.test_accuracy.map(|accuracy| accuracy.0),
                 param_ratio: episode.param_ratio.0,

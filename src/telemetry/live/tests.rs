@@ -89,10 +89,11 @@ fn without_a_matrix_the_contribution_is_that_of_the_commit() {
 }
 
 #[test]
-fn the_best_episode_is_chosen_by_validation_never_by_test() {
+fn the_best_episode_is_chosen_by_validation_of_what_it_committed_never_by_test() {
     let finish = |env, validation, test| {
         let mut episode = examples::episode_finished();
-        episode.final_accuracy = Num(validation);
+        episode.final_accuracy = Num(100.0 - validation);
+        episode.committed_accuracy = Some(Num(validation));
         episode.test_accuracy = Some(Num(test));
         Event::env(examples::context_at(env, 0, 5), episode)
     };
