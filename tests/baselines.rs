@@ -16,7 +16,12 @@ fn start(out: &Path, length: &[&str], set: &[&str]) -> Output {
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .args(["run", "scenarios/quickstart.ron", "--progress", "none"])
         .args(length)
-        .args(["--set", "task.batches_per_step=count(2)"])
+        .args([
+            "--set",
+            "task.batches_per_step=count(2)",
+            "--set",
+            "policy.masks.action_space=()",
+        ])
         .args(set.iter().flat_map(|set| ["--set", set]))
         .arg("--out")
         .arg(out)
