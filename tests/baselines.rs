@@ -20,7 +20,7 @@ fn start(out: &Path, length: &[&str], set: &[&str]) -> Output {
             "--set",
             "task.batches_per_step=count(2)",
             "--set",
-            "policy.masks.action_space=()",
+            "policy.masks.action_space.allowed_ops=None",
         ])
         .args(set.iter().flat_map(|set| ["--set", set]))
         .arg("--out")

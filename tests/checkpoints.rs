@@ -1,5 +1,6 @@
 //! However a run ends, its last finished round is on disk, and the run can go on from there.
 
+mod recorded;
 mod support;
 
 use std::path::Path;
@@ -12,10 +13,8 @@ use simic_engine::health::{EngineError, Failure, Position, RunHealth};
 use simic_engine::learner::PolicyDiverged;
 use simic_engine::prelude::*;
 use simic_engine::run::{
-    CheckpointName, CheckpointShelf, Extension, ExtensionError, Progress, RunPlan, RunReport, StopRequest, StopSignal,
-    run,
+    CheckpointName, CheckpointShelf, ExtensionError, Progress, RunReport, StopRequest, StopSignal,
 };
-use simic_engine::scenario::{self, Catalog, Input};
 use simic_engine::torch::NoGrad;
 use tch::{Device, Kind, Tensor};
 
@@ -29,20 +28,6 @@ const SCENARIO: &str = r#"(
     learner: (max_consecutive_failures: 2),
     faults: [(env: 0, round: 4, step: 4, fault: nan_grad)],
 )"#;
-
-fn play(out: &Path, extend: Extension) -> RunReport {
-    let input = Input {
-        label: "kept",
-        text: SCENARIO,
-        overrides: &[],
-    };
-    let loaded = scenario::load(&input, &Catalog::default()).expect("the scenario is sound");
-    let mut plan = RunPlan::new(loaded, SCENARIO);
-    plan.out = Some(out.into());
-    plan.threads = 2;
-    plan.extend = extend;
-    run(&plan).expect("the run begins")
-}
 
 fn directory(report: &RunReport) -> &Path {
     &report.record.as_ref().expect("the run was recorded").directory
@@ -85,7 +70,7 @@ fn swap_policies(app: &mut App) -> Result<(), ExtensionError> {
 fn a_policy_that_diverges_is_kept_as_it_last_was_good() {
     let folder = tempfile::tempdir().expect("a temporary folder");
 
-    let report = play(folder.path(), swap_policies);
+    let report = recorded::play(SCENARIO, folder.path(), swap_policies);
 
     let failure = report.failure.as_ref().expect("the run fails");
     let diverged = failure.failure.cause::<PolicyDiverged>();
@@ -131,7 +116,7 @@ fn stop(app: &mut App) -> Result<(), ExtensionError> {
 fn rounds_before_a_failure_are_kept_between_two_checkpoints_too() {
     let folder = tempfile::tempdir().expect("a temporary folder");
 
-    let report = play(folder.path(), fail);
+    let report = recorded::play(SCENARIO, folder.path(), fail);
 
     assert!(report.failure.is_some());
     assert_eq!(newest(&report).next_round, 2);
@@ -145,7 +130,7 @@ fn rounds_before_a_failure_are_kept_between_two_checkpoints_too() {
 fn rounds_before_a_stop_are_kept_between_two_checkpoints_too() {
     let folder = tempfile::tempdir().expect("a temporary folder");
 
-    let report = play(folder.path(), stop);
+    let report = recorded::play(SCENARIO, folder.path(), stop);
 
     assert!(report.failure.is_none());
     assert_eq!(newest(&report).next_round, 2);

@@ -1,8 +1,7 @@
 //! Whatever goes wrong in a run, its record says what and where, is closed, and keeps what was finished (spec 06 §14).
 
+mod recorded;
 mod support;
-
-use std::path::Path;
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
@@ -10,8 +9,7 @@ use simic_engine::controller::{ActiveController, ParamGroup, PolicyError, Signal
 use simic_engine::env::EnvPool;
 use simic_engine::health::RunHealth;
 use simic_engine::prelude::*;
-use simic_engine::run::{CheckpointName, CheckpointShelf, Extension, ExtensionError, RunPlan, RunReport, run};
-use simic_engine::scenario::{self, Catalog, Input};
+use simic_engine::run::{CheckpointName, CheckpointShelf, ExtensionError, RunReport};
 use simic_engine::telemetry::RunState;
 use simic_engine::torch::{NoGrad, TorchError};
 
@@ -21,21 +19,6 @@ const SCENARIO: &str = r#"(
     run: (rounds: 3, n_envs: 2, max_steps: 4),
     policy: (controller: "actor_critic", preset: "lstm_small"),
 )"#;
-
-/// Plays until something that `extend` has added goes wrong.
-fn fails(out: &Path, extend: Extension) -> RunReport {
-    let input = Input {
-        label: "failing",
-        text: SCENARIO,
-        overrides: &[],
-    };
-    let loaded = scenario::load(&input, &Catalog::default()).expect("the scenario is sound");
-    let mut plan = RunPlan::new(loaded, SCENARIO);
-    plan.out = Some(out.into());
-    plan.threads = 2;
-    plan.extend = extend;
-    run(&plan).expect("the run begins")
-}
 
 /// The error of the report; the record ends with it too, and the rounds before it are kept.
 fn recorded_failure(report: &RunReport) -> String {
@@ -70,7 +53,7 @@ fn a_panic_of_a_plugin_s_system_is_a_failure_like_any_other() {
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
 
-    let failure = recorded_failure(&fails(folder.path(), extend));
+    let failure = recorded_failure(&recorded::play(SCENARIO, folder.path(), extend));
 
     assert!(failure.starts_with("a system failed at round 1, step 2"), "{failure}");
     assert!(failure.ends_with("the rule was broken"), "{failure}");
@@ -90,7 +73,7 @@ fn an_observation_that_is_no_number_is_named_with_its_env_and_feature() {
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
 
-    let report = fails(folder.path(), extend);
+    let report = recorded::play(SCENARIO, folder.path(), extend);
 
     let cause = report.failure.as_ref().and_then(|error| error.failure.cause());
     let Some(PolicyError::NonFiniteFeature { at, feature, .. }) = cause else {
@@ -118,7 +101,7 @@ fn a_policy_whose_output_is_no_number_is_named_with_env_and_head() {
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
 
-    let report = fails(folder.path(), extend);
+    let report = recorded::play(SCENARIO, folder.path(), extend);
 
     let cause = report.failure.as_ref().and_then(|error| error.failure.cause());
     let Some(PolicyError::PolicyNonFinite { at, head: Some(_) }) = cause else {
@@ -149,7 +132,7 @@ fn an_env_without_memory_is_named_with_what_helps() {
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
 
-    let report = fails(folder.path(), extend);
+    let report = recorded::play(SCENARIO, folder.path(), extend);
 
     let cause = report.failure.as_ref().and_then(|error| error.failure.cause());
     assert!(

@@ -122,13 +122,11 @@ fn read(text: &str) -> Result<SavedLearner, SavedLearnerError> {
 
 #[cfg(test)]
 mod tests {
-    use tch::Kind;
-
     use super::*;
     use crate::controller::{ActorCriticController, fixtures::Ground};
     use crate::learner::{Horizon, LearnerStream};
     use crate::scenario::NetConfig;
-    use crate::torch::Implementation;
+    use crate::torch::{HostSyncCounter, Implementation, NoGrad, read_f64};
 
     fn learner() -> Learner {
         let mut ground = Ground::default();
@@ -149,7 +147,7 @@ mod tests {
     fn moments(learner: &Learner) -> Vec<f64> {
         let tensors = learner.state_tensors().into_iter();
         tensors
-            .map(|(_, tensor)| tensor.sum(Kind::Double).double_value(&[]))
+            .flat_map(|(_, tensor)| read_f64(&tensor, &HostSyncCounter::default()).unwrap())
             .collect()
     }
 
@@ -157,7 +155,7 @@ mod tests {
     fn saved(folder: &Path) -> Learner {
         let learner = learner();
         for (_, mut tensor) in learner.state_tensors() {
-            let _no_grad = crate::torch::NoGrad::new();
+            let _no_grad = NoGrad::new();
             let _ = tensor.fill_(0.5);
         }
         save_learner(folder, &learner, CheckpointKind::Best, "abcd").unwrap();
