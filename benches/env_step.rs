@@ -10,14 +10,13 @@ use bevy_app::App;
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::ScheduleLabel;
 use criterion::{BenchmarkGroup, Criterion, criterion_group, criterion_main, measurement::WallTime};
-use simic_engine::env::{Garden, GrowingEnv, RunClock};
+use simic_engine::clock::RunClock;
+use simic_engine::env::{Garden, GrowingEnv};
+use simic_engine::growth::{AlphaCurve, AlphaTarget, GerminationStyle, SeedStage, Tempo};
 use simic_engine::prelude::*;
 use simic_engine::run::{RunPlan, experiment};
 use simic_engine::scenario::{self, Catalog, Input};
-use simic_engine::seed::{
-    AlphaCurve, AlphaTarget, Change, Effect, GateNetwork, Germination, GerminationStyle, Plan, RampShape, Rules,
-    SeedIdentity, SeedStage, Tempo, germinate,
-};
+use simic_engine::seed::{Change, Effect, GateNetwork, Germination, Plan, RampShape, Rules, SeedIdentity, germinate};
 
 const DIGITS: &str = r#"(
     name: "bench", task: preset("digits_baseline"),

@@ -26,36 +26,73 @@ impl fmt::Display for Position {
     }
 }
 
-/// The cause of a failure: an error of whatever subject it arose in. This module knows none of them, so that all can
-/// use it.
+/// What a system fails with: the error of whatever subject it arose in, and the env that it is about. This module knows
+/// no subject, so that all can use it.
 #[derive(Debug)]
-pub struct Failure(Box<dyn Error + Send + Sync>);
+pub struct Failure {
+    cause: Box<dyn Error + Send + Sync>,
+    env: Option<usize>,
+}
 
 impl Failure {
     /// A cause that has no error type of its own.
     pub fn message(text: impl Into<String>) -> Self {
-        Self(text.into().into())
+        Self {
+            cause: text.into().into(),
+            env: None,
+        }
     }
 
     /// The cause, if it is an `E`.
     pub fn cause<E: Error + 'static>(&self) -> Option<&E> {
-        self.0.downcast_ref()
+        self.cause.downcast_ref()
+    }
+
+    /// The same failure, said to be of the env with this index in the run.
+    pub fn in_env(self, env: usize) -> Self {
+        Self { env: Some(env), ..self }
+    }
+
+    /// The failure of a piece of work that began at `position`.
+    pub fn during(self, phase: &'static str, position: Position) -> EngineError {
+        let env = self.env.or(position.env);
+        EngineError {
+            phase,
+            position: Position { env, ..position },
+            failure: self,
+        }
     }
 }
 
 impl<E: Error + Send + Sync + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self(Box::new(error))
+        Self {
+            cause: Box::new(error),
+            env: None,
+        }
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.cause.fmt(f)
     }
 }
 
-/// A failure of the run and where it happened (spec 06 §14).
+/// Names the env that an error is about: `capture(env).in_env(id.index)?`.
+pub trait InEnv<T> {
+    /// # Errors
+    /// The same, as a [`Failure`] of `env`.
+    fn in_env(self, env: usize) -> Result<T, Failure>;
+}
+
+impl<T, E: Into<Failure>> InEnv<T> for Result<T, E> {
+    fn in_env(self, env: usize) -> Result<T, Failure> {
+        self.map_err(|error| error.into().in_env(env))
+    }
+}
+
+/// A failure of the run and where it happened.
 #[derive(Debug, thiserror::Error)]
 #[error("{phase} failed{}: {failure}", match position.to_string() { text if text.is_empty() => text, text => format!(" at {text}") })]
 pub struct EngineError {
@@ -75,11 +112,9 @@ pub fn running(health: Res<RunHealth>) -> bool {
     health.failure.is_none()
 }
 
-/// The end of every system that can fail: `system.pipe(record_failure)`.
-pub fn record_failure(In(result): In<Result<(), EngineError>>, mut health: ResMut<RunHealth>) {
-    if let Err(error) = result
-        && health.failure.is_none()
-    {
-        health.failure = Some(error);
+impl RunHealth {
+    /// Takes note of a failure, unless there was one before.
+    pub fn record(&mut self, error: EngineError) {
+        self.failure.get_or_insert(error);
     }
 }

@@ -7,12 +7,14 @@
 extern crate self as simic_engine;
 
 pub mod cli;
+pub mod clock;
 pub mod compare;
 pub mod controller;
 pub mod data;
 pub mod env;
 pub mod faults;
 pub mod governor;
+pub mod growth;
 pub mod health;
 pub mod host;
 pub mod learner;

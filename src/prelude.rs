@@ -1,7 +1,8 @@
 //! What a program that extends the engine usually names.
 
 pub use crate::SimicPlugins;
-pub use crate::env::{EnvId, EpisodeStats, Experiment, RunClock, SeedSlots, StepStatus, TrainMetrics, ValMetrics};
+pub use crate::clock::RunClock;
+pub use crate::env::{EnvId, EpisodeStats, Experiment, SeedSlots, StepStatus, TrainMetrics, ValMetrics};
 pub use crate::governor::{Governor, RollbackVerdict};
 pub use crate::run::drive;
 pub use crate::schedule::*;

@@ -33,7 +33,8 @@ use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::{InternedScheduleLabel, LogLevel, ScheduleBuildSettings, ScheduleLabel};
 
-use crate::health::{RunHealth, running};
+use crate::clock::RunClock;
+use crate::health::{Failure, RunHealth, running};
 
 /// Once: backend, data, controllers, envs.
 #[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
@@ -197,6 +198,137 @@ pub enum Work {
     StopIfDiverged,
     MeasureControl,
     FinishRun,
+}
+
+impl Work {
+    /// What failed if this work did, in the words of an error message.
+    pub const fn phase(self) -> &'static str {
+        match self {
+            Self::InitBackend
+            | Self::ChoosePrecision
+            | Self::OpenDevices
+            | Self::LoadDatasets
+            | Self::CheckBlueprints
+            | Self::ReadInitialTopology
+            | Self::BuildController
+            | Self::BuildLearner
+            | Self::SpawnEnvs
+            | Self::EquipTraining
+            | Self::EquipValidation
+            | Self::Announce => "start-up",
+            Self::Restore => "resume",
+            Self::WriteCheckpoint => "checkpoint",
+            Self::BeginRound | Self::ResetEnvs | Self::BeginEpisodes | Self::ResetRewards => "round start",
+            Self::ApplyInitialTopology => "initial topology",
+            Self::SnapshotInitial
+            | Self::CarrySnapshotCounts
+            | Self::GovernorCheck
+            | Self::GovernorSnapshot
+            | Self::CommitSnapshot => "governor",
+            Self::OpenStep => "step start",
+            Self::BeginStep => "data order",
+            Self::FetchTrainBatch => "fetch",
+            Self::ForwardBackward => "train",
+            Self::InjectFaults | Self::SpikeLosses => "fault injection",
+            Self::Optimize => "optimize",
+            Self::PlanVal => "validation plan",
+            Self::CoalitionForward => "validation",
+            Self::EnqueueReads | Self::Unpack => "read",
+            Self::WaitAll => "wait",
+            Self::DeriveMetrics => "metrics",
+            Self::GovernorRollback | Self::CreditRollbacks | Self::ReportRollbacks => "rollback",
+            Self::Attribute => "attribution",
+            Self::UpdateSignals => "signals",
+            Self::TrackSeeds | Self::ReportSlots | Self::UpdateTracking => "tracking",
+            Self::BuildObservations
+            | Self::BuildMasks
+            | Self::NormaliseObservations
+            | Self::RememberStates
+            | Self::Decide => "decision",
+            Self::StoreDecisions | Self::StoreOutcomes | Self::EndSegments => "rollout",
+            Self::ExecuteAction => "action",
+            Self::AdvanceLifecycle => "lifecycle",
+            Self::CloseAccounts | Self::CaptureRewardInputs | Self::ComputeReward => "reward",
+            Self::EvaluateTest => "final test",
+            Self::UpdatePolicy | Self::StopIfDiverged => "policy update",
+            Self::EndEpisodes | Self::FinishEpisodes | Self::EndControllerEpisodes | Self::TeardownRound => {
+                "episode end"
+            }
+            Self::EmitStep | Self::RoundStats | Self::FinishRun => "record",
+            Self::MeasureControl => "control",
+        }
+    }
+}
+
+/// Registers systems as pieces of [`Work`].
+///
+/// A system returns nothing, or a `Result` with an error of its own subject. A failure stops the run: it is noted in
+/// [`RunHealth`] with the work's [phase](Work::phase), the clock's position and, if the system named one, the env.
+pub trait AddWork {
+    /// `schedule` must list `work`.
+    fn add_work<M, R: WorkResult>(
+        &mut self,
+        schedule: impl ScheduleLabel,
+        work: Work,
+        system: impl IntoSystem<(), R, M>,
+    ) -> &mut Self;
+
+    /// Work that is left out while `condition` is false.
+    fn add_work_if<M, C, R: WorkResult>(
+        &mut self,
+        schedule: impl ScheduleLabel,
+        work: Work,
+        system: impl IntoSystem<(), R, M>,
+        condition: impl SystemCondition<C>,
+    ) -> &mut Self;
+}
+
+impl AddWork for App {
+    fn add_work<M, R: WorkResult>(
+        &mut self,
+        schedule: impl ScheduleLabel,
+        work: Work,
+        system: impl IntoSystem<(), R, M>,
+    ) -> &mut Self {
+        self.add_systems(schedule, system.pipe(record_failure_of(work)).in_set(work))
+    }
+
+    fn add_work_if<M, C, R: WorkResult>(
+        &mut self,
+        schedule: impl ScheduleLabel,
+        work: Work,
+        system: impl IntoSystem<(), R, M>,
+        condition: impl SystemCondition<C>,
+    ) -> &mut Self {
+        let system = system.pipe(record_failure_of(work)).in_set(work);
+        self.add_systems(schedule, system.run_if(condition))
+    }
+}
+
+/// What a system that does [`Work`] may return.
+pub trait WorkResult: 'static {
+    fn failure(self) -> Option<Failure>;
+}
+
+impl WorkResult for () {
+    fn failure(self) -> Option<Failure> {
+        None
+    }
+}
+
+impl<E: Into<Failure> + 'static> WorkResult for Result<(), E> {
+    fn failure(self) -> Option<Failure> {
+        self.err().map(E::into)
+    }
+}
+
+fn record_failure_of<R: WorkResult>(work: Work) -> impl Fn(In<R>, ResMut<RunHealth>, Option<Res<RunClock>>) {
+    move |In(result), mut health, clock| {
+        if let Some(failure) = result.failure() {
+            let position = clock.map(|clock| clock.position()).unwrap_or_default();
+            health.record(failure.during(work.phase(), position));
+        }
+    }
 }
 
 type Table = &'static [(EngineSet, &'static [Work])];

@@ -5,9 +5,9 @@ mod in_memory;
 use bevy_ecs::prelude::*;
 use in_memory::engine;
 use simic_engine::controller::{Chosen, Head, Masks};
+use simic_engine::growth::{AlphaTarget, LifecycleOp, Tempo};
 use simic_engine::run::drive;
 use simic_engine::schedule::{EngineSet, StepEnd, Work};
-use simic_engine::seed::{AlphaTarget, LifecycleOp, Tempo};
 
 /// Everything chosen in a run, and the blueprints that were offered.
 #[derive(Resource, Default)]

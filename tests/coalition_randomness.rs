@@ -1,9 +1,10 @@
 //! The counterfactual pass draws nothing. In a process of its own, because libtorch has one generator for all threads.
 
+use simic_engine::growth::AlphaAlgorithm;
 use simic_engine::host::{CnnHost, Host};
 use simic_engine::random::{Domain, RunRng};
 use simic_engine::scenario::CnnSpec;
-use simic_engine::seed::{AlphaAlgorithm, BlueprintRegistry, SeedInstance};
+use simic_engine::seed::{BlueprintRegistry, SeedInstance};
 use simic_engine::validation::{CoalitionPlan, CoalitionTree, FoldedHost, LiveSlot, coalition_forward};
 use tch::{Device, Kind, Tensor};
 

@@ -3,16 +3,17 @@
 use bevy_app::{App, Plugin, PluginGroup};
 use bevy_ecs::prelude::*;
 use simic_engine::SimicPlugins;
+use simic_engine::clock::RunClock;
 use simic_engine::controller::{Chosen, Feedback};
 use simic_engine::env::{
-    EnvId, EpisodeStats, HostModel, HostOptimizer, RunClock, SeedOptimizers, SeedSlots, StepStatus, ValMetrics,
+    EnvId, EpisodeStats, HostModel, HostOptimizer, SeedOptimizers, SeedSlots, StepStatus, ValMetrics,
 };
 use simic_engine::governor::{Governor, GovernorPlugin, Rollback, RollbackVerdict};
+use simic_engine::growth::{LifecycleOp, PruneReason, SeedStage};
 use simic_engine::host::Host;
 use simic_engine::run::{RunPlan, drive, experiment};
 use simic_engine::scenario::{self, Catalog, Input};
 use simic_engine::schedule::{EngineSet, StepEnd, Work};
-use simic_engine::seed::{LifecycleOp, PruneReason, SeedStage};
 use simic_engine::telemetry::{AlarmKind, EpisodeEnd};
 use simic_engine::torch::{HostSyncCounter, read_f32};
 use tch::Tensor;

@@ -7,11 +7,11 @@ use simic_engine::controller::{
     BuildContext, Controller, ControllerRegistry, Decision, DecisionView, MaskSet, PolicyError,
 };
 use simic_engine::env::HostModel;
-use simic_engine::host::Host;
-use simic_engine::prelude::*;
-use simic_engine::seed::{
+use simic_engine::growth::{
     AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, SeedStage, Tempo,
 };
+use simic_engine::host::Host;
+use simic_engine::prelude::*;
 use tch::Tensor;
 
 const SCENARIO: &str = r#"(

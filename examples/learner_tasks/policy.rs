@@ -9,9 +9,9 @@ use simic_engine::controller::{
     Evaluation, HEADS, Head, HeadIndices, OPS, ParamGroup, PolicyError, PolicyParam, RELEVANCE, RecurrentState,
     SequenceInput, TrainablePolicy, ValueOutput,
 };
+use simic_engine::growth::LifecycleOp;
 use simic_engine::learner::ValueUnits;
 use simic_engine::random::{Domain, Draw, RunRng};
-use simic_engine::seed::LifecycleOp;
 use simic_engine::torch::{HostSyncCounter, NoGrad, read_f32};
 use tch::{Device, Kind, Tensor};
 

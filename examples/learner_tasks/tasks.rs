@@ -1,12 +1,12 @@
 //! Two small tasks with known optima, in the engine's own action space.
 
 use simic_engine::controller::{Choices, DecisionPoint, Head, HeadIndices, MaskRow, MaskSet};
+use simic_engine::growth::{
+    AlphaAlgorithm, AlphaCurve, AlphaMode, AlphaTarget, GerminationStyle, LifecycleOp, SeedStage, SlotId, Tempo,
+};
 use simic_engine::random::{Draw, RunRng};
 use simic_engine::scenario::{LifecycleConfig, MaskConfig};
-use simic_engine::seed::{
-    AlphaAlgorithm, AlphaCurve, AlphaMode, AlphaTarget, GerminationStyle, LifecycleOp, Limits, SeedReport, SeedStage,
-    SlotId, SlotSet, Tempo,
-};
+use simic_engine::seed::{Limits, SeedReport, SlotSet};
 
 pub const BLUEPRINTS: usize = 8;
 

@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::choices::Choices;
 use super::error::PolicyError;
-use crate::seed::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, LifecycleOp, Tempo};
+use crate::growth::{
+    AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, LifecycleOp, Tempo,
+};
 
 /// Number of heads.
 pub const HEADS: usize = 8;

@@ -6,8 +6,10 @@ use bevy_ecs::resource::Resource;
 
 use super::action::{Head, indices_of, relevant};
 use super::{Choices, MaskRow, MaskSet, PolicyError};
+use crate::growth::{
+    AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, LifecycleOp, Tempo,
+};
 use crate::scenario::ActionSpace;
-use crate::seed::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, LifecycleOp, Tempo};
 
 /// The mask rows of [`Head::PARAMETERS`], in the same order.
 const PARAMETER_ROWS: [MaskRow; Head::PARAMETERS.len()] = [

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::action::Head;
-use crate::seed::LifecycleOp;
+use crate::growth::LifecycleOp;
 use crate::torch::TorchError;
 
 /// Where in the run an error arose.

@@ -5,10 +5,11 @@ use bevy_ecs::prelude::*;
 use super::systems::{Chosen, CommandStatus, Outcome};
 use crate::env::{Garden, GrowingEnv, GrowingEnvItem, Sowing, ValMetrics};
 use crate::governor::{Governor, Preflight};
-use crate::health::{EngineError, Failure};
+use crate::growth::{FailureReason, LifecycleCommand, LifecycleOp};
+use crate::health::{Failure, InEnv};
 use crate::seed::{
-    AlphaOrder, BlueprintError, FailureReason, GateNetwork, Germination, LifecycleCommand, LifecycleOp, Plan, Refusal,
-    Rules, SlotView, advance, command_legal, fossilize, germinate, prune, set_alpha_target,
+    AlphaOrder, BlueprintError, GateNetwork, Germination, Plan, Refusal, Rules, SlotView, advance, command_legal,
+    fossilize, germinate, prune, set_alpha_target,
 };
 use crate::torch::TorchError;
 
@@ -16,7 +17,7 @@ use crate::torch::TorchError;
 pub fn execute_action(
     mut envs: Query<(GrowingEnv, &Chosen, &ValMetrics, &mut Outcome, Option<&mut Governor>)>,
     mut garden: Garden,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     let mut envs: Vec<_> = envs.iter_mut().collect();
     envs.sort_unstable_by_key(|(env, ..)| env.id.index);
     for (env, chosen, val, outcome, governor) in &mut envs {
@@ -26,8 +27,7 @@ pub fn execute_action(
         };
         let command = decision.command;
         let governor = governor.as_deref_mut();
-        let result = execute(&command, val, governor, env, &mut garden)
-            .map_err(|failure| garden.error("action", env.id.index, failure))?;
+        let result = execute(&command, val, governor, env, &mut garden).in_env(env.id.index)?;
         env.stats.note_op(command.op(), result.is_ok());
         **outcome = match result {
             Ok(()) => Outcome {

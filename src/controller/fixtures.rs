@@ -6,11 +6,12 @@ use proptest::prelude::*;
 use tch::Device;
 
 use super::*;
-use crate::scenario::{AutoForward, InitialTopology, LearnerConfig, LifecycleConfig, MaskConfig, PolicyConfig};
-use crate::seed::{
-    AlphaAlgorithm, AlphaCurve, AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GerminationStyle, Limits,
-    SeedStage, SlotId, SlotSet, Tempo,
+use crate::growth::{
+    AlphaAlgorithm, AlphaCurve, AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GerminationStyle, SeedStage,
+    SlotId, Tempo,
 };
+use crate::scenario::{AutoForward, InitialTopology, LearnerConfig, LifecycleConfig, MaskConfig, PolicyConfig};
+use crate::seed::{Limits, SlotSet};
 use crate::torch::HostSyncCounter;
 
 pub const AT: DecisionPoint = DecisionPoint {

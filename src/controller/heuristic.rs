@@ -11,11 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use super::saved::{load_controller, save_controller};
 use super::{BuildContext, Controller, Decision, DecisionView, EnvRow, EnvView, MaskSet, PolicyError};
-use crate::scenario::{GateMode, HeuristicConfig};
-use crate::seed::{
-    ALPHA_TOLERANCE, AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand,
-    LifecycleOp, SeedReport, SeedStage, Tempo,
+use crate::growth::{
+    AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, LifecycleOp, SeedStage,
+    Tempo,
 };
+use crate::scenario::{GateMode, HeuristicConfig};
+use crate::seed::{ALPHA_TOLERANCE, SeedReport};
 
 /// A penalty below this is forgotten.
 const SMALLEST_PENALTY: f64 = 0.1;

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 
 use super::fixtures::{AT, any_limits, any_reports, commands, masks};
 use super::*;
-use crate::seed::{LifecycleOp, SlotView, command_legal, legal};
+use crate::growth::LifecycleOp;
+use crate::seed::{SlotView, command_legal, legal};
 
 proptest! {
     #[test]

@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 use super::action::{HEADS, Head, HeadIndices, OPS, indices_of, relevant};
 use super::choices::Choices;
 use super::error::{DecisionPoint, PolicyError};
-use crate::seed::{FailureReason, LifecycleCommand, LifecycleOp, Limits, SeedReport, SlotView, legal};
+use crate::growth::{FailureReason, LifecycleCommand, LifecycleOp};
+use crate::seed::{Limits, SeedReport, SlotView, legal};
 
 /// A row of a [`MaskSet`] that a modifier may narrow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -316,7 +317,8 @@ fn describe_slots(reports: &[Option<SeedReport>]) -> String {
 mod tests {
     use super::*;
     use crate::controller::fixtures::{AT, CNN_BLUEPRINTS, empty, limits, masks, report};
-    use crate::seed::{AlphaMode, SeedStage, SlotSet};
+    use crate::growth::{AlphaMode, SeedStage};
+    use crate::seed::SlotSet;
     use LifecycleOp::*;
 
     type Reports = Vec<Option<SeedReport>>;

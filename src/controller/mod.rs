@@ -50,7 +50,8 @@ pub use wait::*;
 use std::borrow::Cow;
 use std::path::Path;
 
-use crate::seed::{LifecycleCommand, SeedReport};
+use crate::growth::LifecycleCommand;
+use crate::seed::SeedReport;
 use crate::torch::HostSyncCounter;
 
 /// An env of a controller's policy group.
@@ -139,7 +140,7 @@ impl Decision {
 /// use simic_engine::controller::{
 ///     BuildContext, Controller, ControllerRegistry, Decision, DecisionView, MaskSet, PolicyError,
 /// };
-/// use simic_engine::seed::{LifecycleCommand, LifecycleOp};
+/// use simic_engine::growth::{LifecycleCommand, LifecycleOp};
 ///
 /// /// Moves every seed on as soon as it may, and never starts one.
 /// struct Eager;

@@ -5,9 +5,9 @@
 
 use super::action::{HEADS, Head, HeadIndices, command_of};
 use super::{Choices, Controller, Decision, DecisionView, EnvRow, MaskSet, PolicyError};
+use crate::growth::LifecycleOp;
 use crate::random::{Domain, Draw, RunRng};
 use crate::scenario::OpWeights;
-use crate::seed::LifecycleOp;
 
 #[derive(Clone, Copy, Debug)]
 pub struct RandomController {

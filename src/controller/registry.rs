@@ -13,8 +13,8 @@ use super::{
     ActorCriticController, AllowedActions, Controller, HeuristicController, NetRegistry, ObservationFeatures,
     ObservationSchema, RandomController, ReplayController, ScheduleController, StaticController, WaitController,
 };
+use crate::growth::SlotId;
 use crate::scenario::{InitialTopology, LearnerConfig, LifecycleConfig, PolicyConfig};
-use crate::seed::SlotId;
 
 /// What a controller may be built from.
 #[derive(Clone, Copy, Debug)]

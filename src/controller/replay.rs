@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::schedule::{CommandList, sha256};
 use super::{BuildContext, Controller, Decision, DecisionView, MaskSet, PolicyError, indices_of};
-use crate::seed::{AlphaTarget, LifecycleCommand, LifecycleOp};
+use crate::growth::{AlphaTarget, LifecycleCommand, LifecycleOp};
 use crate::telemetry::{self, Payload, Recording};
 
 const PATH: &str = "policy.replay";

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use sha2::{Digest, Sha256};
 
 use super::{BuildContext, Controller, Decision, DecisionPoint, DecisionView, MaskSet, PolicyError, indices_of};
+use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, Tempo};
 use crate::scenario::ScheduledCommand;
-use crate::seed::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, Tempo};
 
 /// Names of the built-in schedules.
 pub const BUILTIN_SCHEDULES: [&str; 2] = ["germinate_first_slot", "grow_one_seed"];
@@ -266,8 +266,8 @@ fn member<T>(path: String, name: &str, from_name: impl Fn(&str) -> Option<T>) ->
 mod tests {
     use super::*;
     use crate::controller::fixtures::{Ground, Scene, empty, report};
+    use crate::growth::{LifecycleOp, SeedStage};
     use crate::scenario::ScheduleEntry;
-    use crate::seed::{LifecycleOp, SeedStage};
 
     fn builtin_named(name: &str) -> Ground {
         let mut ground = Ground::default();

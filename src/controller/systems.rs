@@ -8,14 +8,14 @@ use smallvec::SmallVec;
 
 use super::execute::execute_action;
 use super::*;
-use crate::env::{
-    Devices, EnvId, Experiment, RunClock, SeedSlots, StepStatus, TrainMetrics, ValMetrics, participating,
-};
-use crate::health::{EngineError, Failure, Position, record_failure};
+use crate::clock::RunClock;
+use crate::env::{Devices, EnvId, Experiment, SeedSlots, StepStatus, TrainMetrics, ValMetrics, participating};
+use crate::growth::{FailureReason, GateResult, LifecycleOp};
+use crate::health::{Failure, InEnv};
 use crate::host::Topology;
 use crate::scenario::TrackerConfig;
-use crate::schedule::{Act, Assess, Decide, RoundEnd, RoundStart, Startup, Work};
-use crate::seed::{BlueprintRegistry, FailureReason, GateResult, LifecycleOp, SeedReport};
+use crate::schedule::{Act, AddWork, Assess, Decide, RoundEnd, RoundStart, Startup, Work};
+use crate::seed::{BlueprintRegistry, SeedReport};
 use crate::telemetry::{Event, HostStabilized, Num, TelemetryOutbox};
 use crate::torch::HostSyncCounter;
 
@@ -95,31 +95,27 @@ impl Plugin for ControllerPlugin {
         app.register_required_components_with::<EnvId, Tracker>(|| {
             Tracker(SignalTracker::new(TrackerConfig::default()))
         });
-        app.add_systems(
-            Startup,
-            build_controller.pipe(record_failure).in_set(Work::BuildController),
-        )
-        .add_systems(RoundStart, begin_episodes.in_set(Work::BeginEpisodes))
-        .add_systems(Assess, update_signals.pipe(record_failure).in_set(Work::UpdateSignals))
-        .add_systems(Assess, report_slots.in_set(Work::ReportSlots))
-        .add_systems(
-            Decide,
-            build_observations
-                .pipe(record_failure)
-                .in_set(Work::BuildObservations)
-                .run_if(resource_exists::<ObservationSchema>),
-        )
-        .add_systems(
-            Decide,
-            normalise_observations
-                .in_set(Work::NormaliseObservations)
-                .run_if(resource_exists::<ObservationSchema>),
-        )
-        .add_systems(Decide, build_masks.pipe(record_failure).in_set(Work::BuildMasks))
-        .add_systems(Decide, decide.pipe(record_failure).in_set(Work::Decide))
-        .add_systems(Act, execute_action.pipe(record_failure).in_set(Work::ExecuteAction))
-        .add_systems(Act, update_tracking.in_set(Work::UpdateTracking))
-        .add_systems(RoundEnd, end_controller_episodes.in_set(Work::EndControllerEpisodes));
+        app.add_work(Startup, Work::BuildController, build_controller)
+            .add_work(RoundStart, Work::BeginEpisodes, begin_episodes)
+            .add_work(Assess, Work::UpdateSignals, update_signals)
+            .add_work(Assess, Work::ReportSlots, report_slots)
+            .add_work_if(
+                Decide,
+                Work::BuildObservations,
+                build_observations,
+                resource_exists::<ObservationSchema>,
+            )
+            .add_work_if(
+                Decide,
+                Work::NormaliseObservations,
+                normalise_observations,
+                resource_exists::<ObservationSchema>,
+            )
+            .add_work(Decide, Work::BuildMasks, build_masks)
+            .add_work(Decide, Work::Decide, decide)
+            .add_work(Act, Work::ExecuteAction, execute_action)
+            .add_work(Act, Work::UpdateTracking, update_tracking)
+            .add_work(RoundEnd, Work::EndControllerEpisodes, end_controller_episodes);
     }
 }
 
@@ -141,20 +137,15 @@ fn build_controller(
     features: Res<ObservationFeatures>,
     devices: Res<Devices>,
     blueprints: Res<BlueprintRegistry>,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     let scenario = &experiment.scenario;
     let slots: Vec<_> = experiment.layout.slots().iter().map(|spec| spec.slot).collect();
     let names: Vec<&str> = blueprints.names().collect();
     let selectable = selectable(&blueprints, scenario.lifecycle.allow_parameterless_seeds);
-    let failed = |error: PolicyError| EngineError {
-        phase: "start-up",
-        position: Position::default(),
-        failure: error.into(),
-    };
-    let allowed = AllowedActions::new(&scenario.policy.masks.action_space, &names).map_err(failed)?;
+    let allowed = AllowedActions::new(&scenario.policy.masks.action_space, &names)?;
     if (selectable & allowed.blueprints()).is_empty() {
         let why = "none of these can grow in this host";
-        return Err(failed(PolicyError::config("policy.masks.action_space.blueprint", why)));
+        return Err(PolicyError::config("policy.masks.action_space.blueprint", why).into());
     }
     let context = BuildContext {
         policy: &scenario.policy,
@@ -175,7 +166,7 @@ fn build_controller(
         features: &features,
         folder: experiment.folder.as_deref(),
     };
-    let controller = registry.build(&context).map_err(failed)?;
+    let controller = registry.build(&context)?;
     // Its presence is what makes the envs' observations.
     if controller.needs().observation {
         commands.insert_resource(context.schema());
@@ -242,7 +233,7 @@ fn update_signals(
     experiment: Res<Experiment>,
     mut outbox: ResMut<TelemetryOutbox>,
     mut is_warned: Local<bool>,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     for (id, status, train, val, mut tracker, mut signals) in &mut envs {
         if !status.participates() {
             continue;
@@ -254,14 +245,7 @@ fn update_signals(
             val_loss: val.loss,
             val_accuracy: val.accuracy_percent,
         };
-        signals.0 = tracker.0.update(metrics).map_err(|error| EngineError {
-            phase: "signals",
-            position: Position {
-                env: Some(id.index),
-                ..clock.position()
-            },
-            failure: Failure::message(error.to_string()),
-        })?;
+        signals.0 = tracker.0.update(metrics).in_env(id.index)?;
         if signals.0.looks_like_fraction && !std::mem::replace(&mut *is_warned, true) {
             tracing::warn!(
                 "the validation accuracy of env {} at step {} is {}: it looks like a fraction, percent is expected",
@@ -296,7 +280,7 @@ fn build_masks(
     experiment: Res<Experiment>,
     blueprints: Res<BlueprintRegistry>,
     allowed: Res<AllowedActions>,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     let choices = selectable(&blueprints, experiment.scenario.lifecycle.allow_parameterless_seeds);
     let per_slot = vec![choices; experiment.layout.len()];
     let limits = experiment.limits();
@@ -306,23 +290,11 @@ fn build_masks(
             episode: experiment.episode(clock.round(), id.index),
             step: clock.step(),
         };
-        let mut set = MaskSet::build(point, &reports.0, &per_slot, &limits)
-            .map_err(|error| decision_error(error, &clock, Some(id.index)))?;
+        let mut set = MaskSet::build(point, &reports.0, &per_slot, &limits).in_env(id.index)?;
         allowed.restrict(&mut set);
         masks.0 = Some(set);
     }
     Ok(())
-}
-
-pub(super) fn decision_error(error: PolicyError, clock: &RunClock, env: Option<usize>) -> EngineError {
-    EngineError {
-        phase: "decision",
-        position: Position {
-            env,
-            ..clock.position()
-        },
-        failure: error.into(),
-    }
 }
 
 /// What `decide` reads and writes of an env.
@@ -345,7 +317,7 @@ fn decide(
     reads: Res<HostSyncCounter>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     let controller = controller.0.get();
     let needs = controller.needs();
     let mut envs: Vec<_> = envs.iter_mut().collect();
@@ -375,29 +347,19 @@ fn decide(
         envs: &views,
         reads: &reads,
     };
-    controller
-        .restrict(&view, &mut masks)
-        .map_err(|error| decision_error(error, &clock, None))?;
+    controller.restrict(&view, &mut masks)?;
     for (env, masks) in views.iter().zip(&masks) {
         let point = view.point(env.row);
-        masks
-            .check(point, env.reports)
-            .map_err(|error| decision_error(error, &clock, Some(env.row.env)))?;
+        masks.check(point, env.reports).in_env(env.row.env)?;
     }
-    let decisions = controller
-        .decide(&view, &masks)
-        .map_err(|error| decision_error(error, &clock, None))?;
+    let decisions = controller.decide(&view, &masks)?;
     if decisions.len() != views.len() {
-        return Err(EngineError {
-            phase: "decision",
-            position: clock.position(),
-            failure: Failure::message(format!(
-                "controller `{}` returned {} decisions for {} envs",
-                controller.name(),
-                decisions.len(),
-                views.len()
-            )),
-        });
+        return Err(Failure::message(format!(
+            "controller `{}` returned {} decisions for {} envs",
+            controller.name(),
+            decisions.len(),
+            views.len()
+        )));
     }
     for ((env, masks), decision) in envs.iter_mut().zip(masks).zip(decisions) {
         (env.masks.0, env.chosen.0) = (Some(masks), Some(decision));

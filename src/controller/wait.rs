@@ -2,8 +2,8 @@
 //! (spec 03 §10, 06 §15.3).
 
 use super::{BuildContext, Controller, Decision, DecisionView, MaskSet, PolicyError};
+use crate::growth::LifecycleCommand;
 use crate::scenario::InitialTopology;
-use crate::seed::LifecycleCommand;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WaitController;

@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use tch::Device;
 
+use crate::growth::LifecycleOp;
 use crate::host::CnnHost;
-use crate::seed::{GradientSums, LifecycleOp};
+use crate::seed::GradientSums;
 use crate::telemetry::{BlueprintCounts, EpisodeEnd};
 use crate::torch::{Optimizer, Stream};
 

@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 
 use super::*;
-use crate::health::{EngineError, Failure, Position};
+use crate::health::{Failure, InEnv};
 use crate::host::{CnnHost, Host};
 use crate::random::{Domain, RunRng};
 use crate::telemetry::EpisodeEnd;
@@ -16,7 +16,7 @@ pub fn spawn_envs(
     experiment: Res<Experiment>,
     devices: Res<Devices>,
     backend: Res<Backend>,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     for &index in &experiment.envs {
         let device = devices.of_env(index);
         let storage = || -> Result<_, Failure> {
@@ -34,14 +34,7 @@ pub fn spawn_envs(
             drop(guard);
             Ok((stream, host, optimizer))
         };
-        let (stream, host, optimizer) = storage().map_err(|failure| EngineError {
-            phase: "start-up",
-            position: Position {
-                env: Some(index),
-                ..Position::default()
-            },
-            failure,
-        })?;
+        let (stream, host, optimizer) = storage().in_env(index)?;
         let slots = experiment.layout.slots();
         commands.spawn((
             EnvId {
@@ -76,14 +69,14 @@ pub fn reset_envs(
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     pool: Res<EnvPool>,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     let (seed, round) = (experiment.scenario.run.seed, u64::from(clock.round()));
     let envs = envs
         .iter_mut()
         .map(|(id, stream, host, optimizer, slots, optimizers, stats)| {
             (*id, (stream, host, optimizer, slots, optimizers, stats))
         });
-    pool.for_each("round start", clock.position(), envs, |id, env| {
+    pool.for_each(envs, |id, env| {
         let (mut stream, mut host, mut optimizer, mut slots, mut optimizers, mut stats) = env;
         let _guard = stream.0.get().enter()?;
         let mut rng = RunRng::new(seed, Domain::HostInit, &[round, id.index_in_group as u64]);

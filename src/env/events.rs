@@ -1,6 +1,7 @@
 //! What a change in a slot is told as (spec 07 §5.3).
 
-use crate::seed::{AlphaCurve, AlphaMode, Cause, Change, Effect, SeedRecord, SeedStage, SlotId, next_stage};
+use crate::growth::{AlphaCurve, AlphaMode, SeedStage, SlotId};
+use crate::seed::{Cause, Change, Effect, SeedRecord, next_stage};
 use crate::telemetry::{
     ActionId, EnvContext, Event, Num, Payload, SeedAlphaRetargeted, SeedFossilized, SeedGateEvaluated, SeedGerminated,
     SeedPruned, SeedStageChanged, Severity, SlotRecycled, StageCause,

@@ -7,11 +7,9 @@ use bevy_ecs::system::SystemParam;
 use super::events::{SlotChange, is_contributing};
 use super::slots::{Nursery, carry_out};
 use super::*;
-use crate::health::{EngineError, Failure, Position};
-use crate::seed::{
-    AlphaTarget, BlueprintError, BlueprintRegistry, Effect, GerminationStyle, Limits, Plan, Rules, SeedIdentity,
-    SeedStage, Tempo, tick,
-};
+use crate::growth::{AlphaTarget, GerminationStyle, SeedStage, Tempo};
+use crate::health::{Failure, InEnv};
+use crate::seed::{BlueprintError, BlueprintRegistry, Effect, Limits, Plan, Rules, SeedIdentity, tick};
 use crate::telemetry::TelemetryOutbox;
 
 /// Everything of an env that growth changes.
@@ -79,17 +77,6 @@ impl Garden<'_> {
             seed_params: recipe.param_count(slot.spec.channels),
             host_params: env.host_params.0,
         })
-    }
-
-    pub fn error(&self, phase: &'static str, env: usize, failure: Failure) -> EngineError {
-        EngineError {
-            phase,
-            position: Position {
-                env: Some(env),
-                ..self.clock.position()
-            },
-            failure,
-        }
     }
 
     /// Carries out a plan for slot `index` of `env`, inside the env's stream, and tells and counts what it changed.
@@ -161,7 +148,7 @@ pub fn participating<'a, T>(envs: impl Iterator<Item = (T, &'a StepStatus)>) -> 
 }
 
 /// The tick of every slot, once per step, after the command (spec 06 X3).
-pub fn advance_lifecycle(mut envs: Query<(GrowingEnv, &StepStatus)>, mut garden: Garden) -> Result<(), EngineError> {
+pub fn advance_lifecycle(mut envs: Query<(GrowingEnv, &StepStatus)>, mut garden: Garden) -> Result<(), Failure> {
     let limits = garden.experiment.limits();
     let mut envs: Vec<_> = participating(envs.iter_mut()).collect();
     envs.sort_unstable_by_key(|env| env.id.index);
@@ -169,9 +156,7 @@ pub fn advance_lifecycle(mut envs: Query<(GrowingEnv, &StepStatus)>, mut garden:
         for index in 0..env.slots.0.len() {
             let plan = tick(env.slots.0[index].record.as_ref(), &garden.rules(&limits));
             let id = env.id.index;
-            garden
-                .apply(plan, index, env, false)
-                .map_err(|failure| garden.error("lifecycle", id, failure))?;
+            garden.apply(plan, index, env, false).in_env(id)?;
         }
     }
     Ok(())

@@ -1,6 +1,5 @@
 //! Envs: entities that each hold one training, spawned once and reset in place for every episode (spec 06 §3).
 
-mod clock;
 mod components;
 mod episode;
 mod events;
@@ -18,7 +17,6 @@ use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 use tch::Device;
 
-pub use clock::{RunClock, RunLength};
 pub use components::*;
 pub use episode::round_is_complete;
 pub use growth::{Garden, GrowingEnv, GrowingEnvItem, Sowing, participating};
@@ -28,10 +26,9 @@ pub use slots::{Nursery, SeedOptimizers, SeedSlots, Slot, SlotError, carry_out, 
 pub use topology::InitialSeeds;
 
 use crate::data::{DataSet, EvalSet, FeedArithmetic, ResidentData};
-use crate::health::record_failure;
 use crate::host::SlotLayout;
 use crate::scenario::{Scenario, TaskSpec};
-use crate::schedule::{Act, Assess, RoundEnd, RoundStart, Startup, StepEnd, StepStart, Work};
+use crate::schedule::{Act, AddWork, Assess, RoundEnd, RoundStart, Startup, StepEnd, StepStart, Work};
 use crate::seed::{Limits, SlotSet};
 use crate::telemetry::EnvContext;
 use crate::torch::Implementation;
@@ -122,36 +119,15 @@ impl Plugin for EnvPlugin {
         app.register_required_components::<EnvId, GradReport>();
         app.register_required_components::<EnvId, EpisodeStats>();
         app.register_required_components::<EnvId, StepStatus>();
-        app.add_systems(
-            Startup,
-            episode::spawn_envs.pipe(record_failure).in_set(Work::SpawnEnvs),
-        )
-        .add_systems(
-            RoundStart,
-            episode::reset_envs.pipe(record_failure).in_set(Work::ResetEnvs),
-        )
-        .add_systems(
-            Startup,
-            topology::read_initial_topology
-                .pipe(record_failure)
-                .in_set(Work::ReadInitialTopology),
-        )
-        .add_systems(
-            RoundStart,
-            topology::apply_initial_topology
-                .pipe(record_failure)
-                .in_set(Work::ApplyInitialTopology),
-        )
-        .add_systems(StepStart, episode::open_step.in_set(Work::OpenStep))
-        .add_systems(Assess, episode::track_seeds.in_set(Work::TrackSeeds))
-        .add_systems(
-            Act,
-            growth::advance_lifecycle
-                .pipe(record_failure)
-                .in_set(Work::AdvanceLifecycle),
-        )
-        .add_systems(StepEnd, episode::end_episodes.in_set(Work::EndEpisodes))
-        .add_systems(RoundEnd, episode::teardown_round.in_set(Work::TeardownRound));
+        app.add_work(Startup, Work::SpawnEnvs, episode::spawn_envs)
+            .add_work(RoundStart, Work::ResetEnvs, episode::reset_envs)
+            .add_work(Startup, Work::ReadInitialTopology, topology::read_initial_topology)
+            .add_work(RoundStart, Work::ApplyInitialTopology, topology::apply_initial_topology)
+            .add_work(StepStart, Work::OpenStep, episode::open_step)
+            .add_work(Assess, Work::TrackSeeds, episode::track_seeds)
+            .add_work(Act, Work::AdvanceLifecycle, growth::advance_lifecycle)
+            .add_work(StepEnd, Work::EndEpisodes, episode::end_episodes)
+            .add_work(RoundEnd, Work::TeardownRound, episode::teardown_round);
     }
 }
 

@@ -5,7 +5,7 @@ use bevy_ecs::system::SystemParam;
 
 use super::{Devices, EnvId, EnvStream, LoadedData};
 use crate::data::{FeedArithmetic, ResidentData};
-use crate::health::{EngineError, Failure, Position};
+use crate::health::{Failure, InEnv};
 
 /// Equips envs, each in the guard of its own stream, with what is made from the data on its device.
 #[derive(SystemParam)]
@@ -25,7 +25,7 @@ impl Outfitter<'_, '_> {
         (entity, id): (Entity, &EnvId),
         stream: &mut EnvStream,
         outfit: impl FnOnce(&ResidentData, FeedArithmetic) -> Result<B, Failure>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), Failure> {
         let feed = self.data.feed;
         let resident = &self.data.resident.get()[self.devices.index_of_env(id.index)];
         let made = stream
@@ -34,14 +34,7 @@ impl Outfitter<'_, '_> {
             .enter()
             .map_err(Failure::from)
             .and_then(|_guard| outfit(resident, feed));
-        let made = made.map_err(|failure| EngineError {
-            phase: "start-up",
-            position: Position {
-                env: Some(id.index),
-                ..Position::default()
-            },
-            failure,
-        })?;
+        let made = made.in_env(id.index)?;
         self.commands.entity(entity).insert(made);
         Ok(())
     }

@@ -8,7 +8,7 @@ use bevy_ecs::prelude::*;
 use rayon::prelude::*;
 
 use super::EnvId;
-use crate::health::{EngineError, Failure, Position};
+use crate::health::{Failure, InEnv};
 use crate::torch;
 
 /// The workers that run the envs of a system.
@@ -38,15 +38,13 @@ impl EnvPool {
         self.pool.current_num_threads()
     }
 
-    /// Runs `work` for every env, in parallel. Panics of libtorch become errors that name phase and env; of several
+    /// Runs `work` for every env, in parallel. Panics of libtorch become errors that name the env; of several
     /// failures the one of the lowest env index is reported.
     pub fn for_each<T: Send>(
         &self,
-        phase: &'static str,
-        clock: Position,
         envs: impl IntoIterator<Item = (EnvId, T)>,
         work: impl Fn(&EnvId, T) -> Result<(), Failure> + Sync,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), Failure> {
         let mut envs: Vec<_> = envs.into_iter().collect();
         envs.sort_unstable_by_key(|(id, _)| id.index);
         let failures: Vec<_> = self.pool.install(|| {
@@ -61,14 +59,7 @@ impl EnvPool {
         });
         match failures.into_iter().next() {
             None => Ok(()),
-            Some((env, failure)) => Err(EngineError {
-                phase,
-                position: Position {
-                    env: Some(env),
-                    ..clock
-                },
-                failure,
-            }),
+            Some((env, failure)) => Err(failure.in_env(env)),
         }
     }
 }

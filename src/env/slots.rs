@@ -7,13 +7,14 @@ use bevy_platform::cell::SyncCell;
 use smallvec::SmallVec;
 use tch::{Device, Tensor};
 
+use crate::growth::{AlphaAlgorithm, SlotId};
 use crate::health::Failure;
 use crate::host::{InjectionSpec, Param};
 use crate::random::{Domain, RunRng, derive};
 use crate::scenario::OptimizerConfig;
 use crate::seed::{
-    AlphaAlgorithm, BlueprintRegistry, Change, Effect, GateNetwork, InvariantError, Plan, SeedIdentity, SeedInstance,
-    SeedRecord, SeedReport, SlotId, has_optimizer, validate_invariants,
+    BlueprintRegistry, Change, Effect, GateNetwork, InvariantError, Plan, SeedIdentity, SeedInstance, SeedRecord,
+    SeedReport, has_optimizer, validate_invariants,
 };
 use crate::torch::{Implementation, Optimizer, TorchError};
 

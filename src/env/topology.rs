@@ -7,13 +7,11 @@ use std::path::Path;
 use bevy_ecs::prelude::*;
 
 use super::{Experiment, Garden, GrowingEnv, GrowingEnvItem, Sowing};
-use crate::health::{EngineError, Failure, Position};
+use crate::growth::{AlphaAlgorithm, AlphaTarget, GerminationStyle, SlotId, Tempo};
+use crate::health::{Failure, InEnv};
 use crate::host::Topology;
 use crate::scenario::{EpisodeChoice, InitialSeed, InitialTopology};
-use crate::seed::{
-    AlphaAlgorithm, AlphaTarget, BlueprintRegistry, GateNetwork, Germination, GerminationStyle, SlotId, Tempo,
-    plant_committed,
-};
+use crate::seed::{BlueprintRegistry, GateNetwork, Germination, plant_committed};
 use crate::telemetry::{Event, Payload, Recording, RecordingError};
 
 /// A seed by its names, as scenarios and recordings have it.
@@ -74,12 +72,8 @@ pub fn read_initial_topology(
     mut commands: Commands,
     experiment: Res<Experiment>,
     blueprints: Res<BlueprintRegistry>,
-) -> Result<(), EngineError> {
-    let seeds = initial_seeds(&experiment, &blueprints).map_err(|error| EngineError {
-        phase: "start-up",
-        position: Position::default(),
-        failure: Failure::message(format!("`initial_topology`: {error}")),
-    })?;
+) -> Result<(), Failure> {
+    let seeds = initial_seeds(&experiment, &blueprints).map_err(Failure::from)?;
     if let Some(seeds) = seeds {
         commands.insert_resource(seeds);
     }
@@ -298,7 +292,7 @@ pub fn apply_initial_topology(
     mut envs: Query<GrowingEnv>,
     mut garden: Garden,
     initial: Option<Res<InitialSeeds>>,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     let Some(initial) = initial else {
         return Ok(());
     };
@@ -307,7 +301,7 @@ pub fn apply_initial_topology(
     for env in &mut envs {
         for &sowing in initial.of(garden.clock.round(), env.id.index) {
             let id = env.id.index;
-            plant(sowing, env, &mut garden).map_err(|failure| garden.error("initial topology", id, failure))?;
+            plant(sowing, env, &mut garden).in_env(id)?;
         }
     }
     Ok(())

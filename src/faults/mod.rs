@@ -8,11 +8,12 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use tch::Tensor;
 
-use crate::env::{EnvId, EnvStream, Experiment, HostModel, HostOptimizer, RunClock, SeedSlots, StepStatus, ValMetrics};
-use crate::health::{EngineError, Failure, Position, record_failure};
+use crate::clock::RunClock;
+use crate::env::{EnvId, EnvStream, Experiment, HostModel, HostOptimizer, SeedSlots, StepStatus, ValMetrics};
+use crate::health::{Failure, InEnv};
 use crate::host::Host;
 use crate::scenario::{Fault, FaultEntry};
-use crate::schedule::{Assess, TrainBatch, Work};
+use crate::schedule::{AddWork, Assess, TrainBatch, Work};
 use crate::telemetry::{Event, Num, TelemetryOutbox, UserEvent, UserValue};
 use crate::torch::{NoGrad, TorchError};
 
@@ -21,14 +22,8 @@ pub struct FaultPlugin;
 
 impl Plugin for FaultPlugin {
     fn build(&self, app: &mut App) {
-        app.add_systems(
-            TrainBatch,
-            inject_faults
-                .pipe(record_failure)
-                .in_set(Work::InjectFaults)
-                .run_if(has_faults),
-        )
-        .add_systems(Assess, spike_losses.in_set(Work::SpikeLosses).run_if(has_faults));
+        app.add_work_if(TrainBatch, Work::InjectFaults, inject_faults, has_faults)
+            .add_work_if(Assess, Work::SpikeLosses, spike_losses, has_faults);
     }
 }
 
@@ -54,7 +49,7 @@ fn inject_faults(
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     mut outbox: ResMut<TelemetryOutbox>,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     for entry in due(&experiment.scenario.faults, &clock) {
         if entry.batch.unwrap_or(0) != clock.batch() {
             continue;
@@ -63,14 +58,7 @@ fn inject_faults(
         let Some(mut env) = envs.iter_mut().find(is_meant) else {
             continue;
         };
-        let is_done = damage(&entry.fault, &mut env).map_err(|failure| EngineError {
-            phase: "fault injection",
-            position: Position {
-                env: Some(entry.env),
-                ..clock.position()
-            },
-            failure,
-        })?;
+        let is_done = damage(&entry.fault, &mut env).in_env(entry.env)?;
         if is_done {
             let context = experiment.context(env.id, &clock);
             outbox.push(Event::env(context, event(&entry.fault)));

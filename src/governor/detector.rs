@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+use crate::growth::PruneReason;
 use crate::scenario::GovernorConfig;
-use crate::seed::PruneReason;
 use crate::telemetry::AlarmKind;
 
 /// Losses of early steps that are needed to call one of them an outlier.

@@ -1,6 +1,6 @@
 //! What ends a run in the governor's name.
 
-use crate::seed::SlotId;
+use crate::growth::SlotId;
 
 /// Mistakes of the engine or of a host, never of training: those are what the governor is for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

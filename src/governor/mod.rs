@@ -27,10 +27,9 @@ pub use snapshot_rule::{Mark, Moment, Orders, SnapshotRule};
 pub use store::{Captured, LiveState, SnapshotStore, Snapshots};
 
 use crate::env::EnvId;
-use crate::health::record_failure;
+use crate::growth::LifecycleCommand;
 use crate::scenario::SnapshotPolicy;
-use crate::schedule::{Act, Assess, RoundStart, StepSync, Work};
-use crate::seed::LifecycleCommand;
+use crate::schedule::{Act, AddWork, Assess, RoundStart, StepSync, Work};
 use crate::telemetry::{AlarmKind, GovernorCounts, SnapshotTrigger};
 
 /// Watches all envs. Without it nothing is captured, vetoed or rolled back.
@@ -41,37 +40,13 @@ impl Plugin for GovernorPlugin {
         app.register_required_components::<EnvId, Governor>();
         app.register_required_components::<EnvId, Snapshots>();
         app.register_required_components::<EnvId, RollbackVerdict>();
-        app.add_systems(
-            RoundStart,
-            systems::snapshot_initial
-                .pipe(record_failure)
-                .in_set(Work::SnapshotInitial),
-        )
-        .add_systems(
-            StepSync,
-            systems::carry_snapshot_counts
-                .pipe(record_failure)
-                .in_set(Work::CarrySnapshotCounts),
-        )
-        .add_systems(
-            Assess,
-            (
-                systems::governor_check.pipe(record_failure).in_set(Work::GovernorCheck),
-                rollback::governor_rollback
-                    .pipe(record_failure)
-                    .in_set(Work::GovernorRollback),
-                systems::governor_snapshot
-                    .pipe(record_failure)
-                    .in_set(Work::GovernorSnapshot),
-                rollback::report_rollbacks.in_set(Work::ReportRollbacks),
-            ),
-        )
-        .add_systems(
-            Act,
-            systems::commit_snapshot
-                .pipe(record_failure)
-                .in_set(Work::CommitSnapshot),
-        );
+        app.add_work(RoundStart, Work::SnapshotInitial, systems::snapshot_initial)
+            .add_work(StepSync, Work::CarrySnapshotCounts, systems::carry_snapshot_counts)
+            .add_work(Assess, Work::GovernorCheck, systems::governor_check)
+            .add_work(Assess, Work::GovernorRollback, rollback::governor_rollback)
+            .add_work(Assess, Work::GovernorSnapshot, systems::governor_snapshot)
+            .add_work(Assess, Work::ReportRollbacks, rollback::report_rollbacks)
+            .add_work(Act, Work::CommitSnapshot, systems::commit_snapshot);
     }
 }
 

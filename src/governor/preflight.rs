@@ -4,7 +4,8 @@
 
 use super::Verdict;
 use crate::env::ValMetrics;
-use crate::seed::{LifecycleCommand, LifecycleOp, SlotView};
+use crate::growth::{LifecycleCommand, LifecycleOp};
+use crate::seed::SlotView;
 
 /// What speaks against a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +77,7 @@ impl Preflight<'_> {
 mod tests {
     use super::*;
     use crate::governor::Alarm;
-    use crate::seed::{AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GerminationStyle, SeedStage, Tempo};
+    use crate::growth::{AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GerminationStyle, SeedStage, Tempo};
     use crate::telemetry::AlarmKind;
 
     const GOOD: ValMetrics = ValMetrics {

@@ -9,8 +9,9 @@ use super::*;
 use crate::env::{
     EpisodeEnding, EpisodeStats, Garden, GrowingEnv, GrowingEnvItem, HostModel, HostOptimizer, SeedSlots, StepStatus,
 };
-use crate::health::{EngineError, Failure};
-use crate::seed::{Initiator, PruneOrder, prune_now};
+use crate::growth::Initiator;
+use crate::health::{Failure, InEnv};
+use crate::seed::{PruneOrder, prune_now};
 use crate::telemetry::{ActionId, EpisodeEnd, GovernorRollback, Num};
 
 /// Everything of an env that a rollback touches.
@@ -27,7 +28,7 @@ pub struct RestoredEnv {
 }
 
 /// Rolls every panicking env back.
-pub fn governor_rollback(mut envs: Query<RestoredEnv>, mut garden: Garden) -> Result<(), EngineError> {
+pub fn governor_rollback(mut envs: Query<RestoredEnv>, mut garden: Garden) -> Result<(), Failure> {
     let mut panicking: Vec<_> = envs
         .iter_mut()
         .filter(|env| env.status.is_active() && env.governor.demands_rollback())
@@ -35,7 +36,7 @@ pub fn governor_rollback(mut envs: Query<RestoredEnv>, mut garden: Garden) -> Re
     panicking.sort_unstable_by_key(|env| env.growing.id.index);
     for env in &mut panicking {
         let id = env.growing.id.index;
-        roll_back(env, &mut garden).map_err(|failure| garden.error("rollback", id, failure))?;
+        roll_back(env, &mut garden).in_env(id)?;
     }
     Ok(())
 }

@@ -11,10 +11,11 @@ use tch::{Device, Kind, Tensor};
 
 use super::GovernorError;
 use crate::env::SeedSlots;
+use crate::growth::SeedStage;
 use crate::health::Failure;
 use crate::host::{Host, ParamSet};
 use crate::scenario::SnapshotPlacement;
-use crate::seed::{SeedRecord, SeedStage};
+use crate::seed::SeedRecord;
 use crate::telemetry::SnapshotPlace;
 use crate::torch::{TorchError, copy_all, copy_into};
 

@@ -5,12 +5,12 @@ use bevy_ecs::query::QueryData;
 use bevy_ecs::system::SystemParam;
 
 use super::*;
+use crate::clock::RunClock;
 use crate::data::PackLayout;
-use crate::env::{
-    EnvDevice, EnvStream, EpisodeStats, Experiment, HostModel, RunClock, SeedSlots, StepStatus, ValMetrics,
-};
-use crate::health::{EngineError, Failure, Position};
-use crate::seed::{SeedRecord, SeedStage};
+use crate::env::{EnvDevice, EnvStream, EpisodeStats, Experiment, HostModel, SeedSlots, StepStatus, ValMetrics};
+use crate::growth::SeedStage;
+use crate::health::{Failure, InEnv};
+use crate::seed::SeedRecord;
 use crate::telemetry::{
     AlarmVerdict, Event, GovernorAlarm, GovernorSnapshot, Num, Payload, SnapshotAction, SnapshotPlace, TelemetryOutbox,
 };
@@ -60,21 +60,10 @@ impl Watch<'_> {
             },
         );
     }
-
-    pub fn error(&self, id: &EnvId, failure: impl Into<Failure>) -> EngineError {
-        EngineError {
-            phase: "governor",
-            position: Position {
-                env: Some(id.index),
-                ..self.clock.position()
-            },
-            failure: failure.into(),
-        }
-    }
 }
 
 /// A new watchdog for every episode, with the fresh host as the first known good state (spec 06 R4).
-pub fn snapshot_initial(mut envs: Query<CapturedEnv>, mut watch: Watch) -> Result<(), EngineError> {
+pub fn snapshot_initial(mut envs: Query<CapturedEnv>, mut watch: Watch) -> Result<(), Failure> {
     let is_enabled = watch.experiment.scenario.governor.enabled;
     for mut env in sorted(&mut envs) {
         *env.governor = Governor::new(is_enabled);
@@ -96,7 +85,7 @@ pub fn carry_snapshot_counts(
         &mut Snapshots,
     )>,
     watch: Watch,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     for (id, status, mut stream, mut sums, mut store) in &mut envs {
         let Some(count) = store.0.get().take_count().filter(|_| status.is_active()) else {
             continue;
@@ -106,7 +95,7 @@ pub fn carry_snapshot_counts(
             let column = PackLayout::PARAM_NONFINITE;
             Ok(sums.0.get().columns(column..column + 1).f_copy_(count)?)
         };
-        carry().map_err(|error| watch.error(id, error))?;
+        carry().in_env(id.index)?;
     }
     Ok(())
 }
@@ -123,7 +112,7 @@ pub fn governor_check(
         &mut RollbackVerdict,
     )>,
     mut watch: Watch,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     let config = watch.experiment.scenario.governor;
     let thresholds = Thresholds::new(&config, (watch.experiment.task.classes as f64).ln());
     let mut envs: Vec<_> = envs.iter_mut().collect();
@@ -155,7 +144,7 @@ const NOTHING: Captured = Captured {
 };
 
 /// What the count of the last capture means: a capture with values that are no numbers is worth nothing.
-fn weigh_count(id: &EnvId, governor: &mut Governor, nonfinite: u64, watch: &mut Watch) -> Result<(), EngineError> {
+fn weigh_count(id: &EnvId, governor: &mut Governor, nonfinite: u64, watch: &mut Watch) -> Result<(), Failure> {
     if nonfinite == 0 {
         return Ok(());
     }
@@ -170,7 +159,7 @@ fn weigh_count(id: &EnvId, governor: &mut Governor, nonfinite: u64, watch: &mut 
         }
         None => {
             let step = governor.snapshots().known_good().moment.step;
-            Err(watch.error(id, GovernorError::NonFiniteState { step, count: nonfinite }))
+            Err(Failure::from(GovernorError::NonFiniteState { step, count: nonfinite }).in_env(id.index))
         }
     }
 }
@@ -192,7 +181,7 @@ fn alarm_event(alarm: &Alarm, verdict: &Verdict, thresholds: &Thresholds) -> Gov
 }
 
 /// Promotes and captures as the rule orders; host work waits for nothing (spec 06 A4).
-pub fn governor_snapshot(mut envs: Query<CapturedEnv>, mut watch: Watch) -> Result<(), EngineError> {
+pub fn governor_snapshot(mut envs: Query<CapturedEnv>, mut watch: Watch) -> Result<(), Failure> {
     let policy = watch.experiment.scenario.governor.snapshot;
     for mut env in sorted(&mut envs) {
         if !env.status.participates() || !env.governor.may_capture() {
@@ -213,7 +202,7 @@ pub fn governor_snapshot(mut envs: Query<CapturedEnv>, mut watch: Watch) -> Resu
 
 /// Captures every env that committed a seed in this step: after its tick and before the next batch, so that no
 /// rollback can ever set an older host beside a newer seed (spec 06 X7).
-pub fn commit_snapshot(mut envs: Query<CapturedEnv>, mut watch: Watch) -> Result<(), EngineError> {
+pub fn commit_snapshot(mut envs: Query<CapturedEnv>, mut watch: Watch) -> Result<(), Failure> {
     let step = watch.clock.step();
     for mut env in sorted(&mut envs) {
         if !env.status.participates() {
@@ -249,14 +238,14 @@ fn moment(env: &CapturedEnvItem, step: u32) -> Moment {
     }
 }
 
-fn capture(env: &mut CapturedEnvItem, trigger: SnapshotTrigger, watch: &mut Watch) -> Result<(), EngineError> {
+fn capture(env: &mut CapturedEnvItem, trigger: SnapshotTrigger, watch: &mut Watch) -> Result<(), Failure> {
     let placement = watch.experiment.scenario.governor.placement;
     let mut take = || -> Result<Captured, TorchError> {
         let _guard = env.stream.0.get().enter()?;
         let live = LiveState::of(env.host.0.get(), &mut env.slots);
         env.store.0.get().capture(live, env.device.0, placement)
     };
-    let taken = take().map_err(|error| watch.error(env.id, error))?;
+    let taken = take().in_env(env.id.index)?;
     watch.tell_snapshot(env.id, SnapshotAction::Capture, trigger, taken);
     Ok(())
 }

@@ -6,9 +6,9 @@ use std::ops::Range;
 use tch::{Device, TchError, Tensor};
 
 use super::{Conv2d, Host, HostError, Init, InjectionSpec, Mode, OpCost, ParamSet, Surface, Topology, check_range};
+use crate::growth::SlotId;
 use crate::random::RunRng;
 use crate::scenario::CnnSpec;
-use crate::seed::SlotId;
 use crate::torch::channels_last;
 
 /// Epsilon of every normalisation.

@@ -2,9 +2,9 @@ use tch::{Device, Kind, Tensor};
 
 use super::fixtures::largest;
 use super::{CnnHost, Host, HostError, Mode, check_cnn, injection_specs};
+use crate::growth::SlotId;
 use crate::random::{Domain, RunRng};
 use crate::scenario::CnnSpec;
-use crate::seed::SlotId;
 use crate::torch::is_channels_last;
 
 fn spec(base_channels: i64, n_blocks: usize, kernel_size: i64, pool_layers: usize) -> CnnSpec {

@@ -5,8 +5,9 @@
 use tch::Tensor;
 
 use super::{Host, HostError, Mode};
+use crate::growth::{AlphaAlgorithm, SeedStage};
 use crate::scenario::{Isolation, StageIsolation};
-use crate::seed::{AlphaAlgorithm, BlendError, SeedInstance, SeedStage};
+use crate::seed::{BlendError, SeedInstance};
 
 /// What a contributing slot does to the features.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,9 +3,10 @@ use tch::{Device, Kind, Tensor};
 use super::fixtures::{largest, perturb};
 use super::graft::{SlotUse, UseKind, forward, use_kind};
 use super::{CnnHost, Host, Mode};
+use crate::growth::{AlphaAlgorithm, SeedStage};
 use crate::random::{Domain, RunRng};
 use crate::scenario::{CnnSpec, IsolationConfig};
-use crate::seed::{AlphaAlgorithm, BlueprintRegistry, SeedInstance, SeedStage};
+use crate::seed::{BlueprintRegistry, SeedInstance};
 use crate::torch::is_channels_last;
 
 fn host() -> CnnHost {

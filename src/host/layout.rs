@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::seed::SlotId;
+use crate::growth::SlotId;
 
 /// Where on a block a slot sits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -16,7 +16,7 @@ use super::record::StepRecord;
 use super::recurrent::{row_numbers, state_numbers};
 use super::segments::{RollbackCounters, Segment};
 use crate::controller::{Head, MaskSet, RecurrentState};
-use crate::seed::LifecycleOp;
+use crate::growth::LifecycleOp;
 use crate::torch::catch;
 
 /// Sizes of a buffer.

@@ -10,8 +10,8 @@ use super::segments::RollbackCounters;
 use super::sequences::op_counts;
 use super::value_norm::ValueUnits;
 use crate::controller::{HEADS, Head, relevant};
+use crate::growth::LifecycleOp;
 use crate::scenario::LearnerConfig;
-use crate::seed::LifecycleOp;
 
 /// Below this a deviation is taken for zero.
 const NO_SPREAD: f64 = 1e-8;

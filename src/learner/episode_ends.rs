@@ -11,7 +11,7 @@ use crate::controller::{
     ObservationInput, Signals,
 };
 use crate::env::{EnvId, EpisodeStats, SeedSlots, StepStatus};
-use crate::health::{EngineError, Failure};
+use crate::health::Failure;
 use crate::scenario::EpisodeEnd;
 use crate::seed::BlueprintRegistry;
 
@@ -32,7 +32,7 @@ pub(super) fn end_segments(
     envs: Query<EndingEnv>,
     blueprints: Res<BlueprintRegistry>,
     mut school: School,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     let step = school.clock.step();
     let ends_now = |env: &EndingEnvItem| env.stats.end.is_some_and(|end| end.step == step);
     // A rollback has closed the segment of its env already.
@@ -60,7 +60,7 @@ pub(super) fn end_segments(
         })
         .collect();
     let closed = school.policy.buffer.get().end_segments(&ends);
-    closed.map_err(|error| school.error("rollout", error))?;
+    closed.map_err(Failure::from)?;
     let rows: Vec<usize> = ends.iter().map(|(row, _)| *row).collect();
     school.note_final_states(&rows)?;
     if let Some(policy) = school.controller.0.get().learned() {
@@ -74,7 +74,7 @@ fn values_after(
     envs: &[EndingEnvItem],
     blueprints: &BlueprintRegistry,
     school: &mut School,
-) -> Result<Vec<f32>, EngineError> {
+) -> Result<Vec<f32>, Failure> {
     let reports: Vec<_> = envs.iter().map(|env| env.slots.reports(blueprints)).collect();
     let rows: Vec<EnvRow> = envs.iter().map(|env| school.row(env.id)).collect();
     let (round, step) = (school.clock.round(), school.clock.step());
@@ -122,5 +122,5 @@ fn values_after(
         let values = policy.value(&view)?.unwrap_or_default();
         Ok(values.into_iter().map(|value| units.raw(value.into()) as f32).collect())
     };
-    evaluate(policy).map_err(|failure| school.error("bootstrap", failure))
+    evaluate(policy)
 }

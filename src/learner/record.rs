@@ -9,7 +9,7 @@ use super::buffer::{RolloutBuffer, Row};
 use super::error::BufferError;
 use super::segments::{Segment, SegmentEnd};
 use crate::controller::{HEADS, Head, HeadIndices, MaskSet, RecurrentState, available, relevant};
-use crate::seed::LifecycleOp;
+use crate::growth::LifecycleOp;
 use crate::torch::catch;
 
 /// One env's decision.

@@ -8,7 +8,7 @@ use super::metrics::UpdateRecord;
 use super::ppo::Learner;
 use super::systems::{PolicyLearner, School};
 use crate::controller::{ActorCriticController, DecideMode};
-use crate::health::{EngineError, Failure};
+use crate::health::Failure;
 use crate::torch::{HostSyncCounter, read_f32};
 
 /// A rollout with fewer sampled steps is worth a remark (spec 04 §6).
@@ -32,7 +32,7 @@ pub(super) fn update_policy(
     mut last: ResMut<LastUpdate>,
     mut school: School,
     mut was_warned: Local<bool>,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     last.0 = None;
     let round = school.clock.round();
     let first = school.clock.length().first_round;
@@ -65,7 +65,7 @@ pub(super) fn update_policy(
             last.0 = record;
             Ok(())
         }
-        Err(failure) => Err(school.error("policy update", failure)),
+        Err(failure) => Err(Failure::from(failure)),
     }
 }
 
@@ -122,11 +122,11 @@ fn commit_observations(
 }
 
 /// After the round's records, which show what went wrong, and after the checkpoint of the last good state.
-pub(super) fn stop_if_diverged(mut school: School) -> Result<(), EngineError> {
+pub(super) fn stop_if_diverged(mut school: School) -> Result<(), Failure> {
     let learner = school.policy.learner.get();
     if !learner.has_diverged() {
         return Ok(());
     }
     let failures = learner.counters().consecutive_failures;
-    Err(school.error("policy update", PolicyDiverged { failures }))
+    Err(Failure::from(PolicyDiverged { failures }))
 }

@@ -8,8 +8,8 @@ use tch::{Device, Tensor};
 use super::buffer::RolloutBuffer;
 use super::finalize::StepTargets;
 use crate::controller::{HEADS, Head, RecurrentState, SequenceInput, relevant};
+use crate::growth::LifecycleOp;
 use crate::scenario::LearnerConfig;
-use crate::seed::LifecycleOp;
 use crate::torch::{TorchError, catch};
 
 /// A segment, or a chunk of one.

@@ -14,13 +14,14 @@ use super::rollout_ends::{LastUpdate, stop_if_diverged, update_policy};
 use super::schedules::Horizon;
 use super::segments::Attribution;
 use super::transitions::{live_states, remember_states, store_decisions, store_outcomes};
+use crate::clock::RunClock;
 use crate::controller::{ActiveController, ActorCriticController, DecideMode, EnvRow, RecurrentState, TrainablePolicy};
-use crate::env::{Backend, EnvId, Experiment, RunClock, round_is_complete};
+use crate::env::{Backend, EnvId, Experiment, round_is_complete};
 use crate::governor::{Credit, RollbackVerdict};
-use crate::health::{EngineError, Failure, Position, record_failure};
+use crate::health::Failure;
 use crate::reward::{EpisodeReward, RewardHorizon};
 use crate::scenario::RollbackCredit;
-use crate::schedule::{Act, Assess, Decide, RoundEnd, Startup, StepEnd, Work};
+use crate::schedule::{Act, AddWork, Assess, Decide, RoundEnd, Startup, StepEnd, Work};
 use crate::torch::HostSyncCounter;
 
 /// The learner of the run's policy and the rollout that it collects; absent if the controller has nothing to learn.
@@ -38,56 +39,20 @@ pub struct LearnerPlugin;
 impl Plugin for LearnerPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<LastUpdate>();
-        app.add_systems(Startup, build_learner.pipe(record_failure).in_set(Work::BuildLearner));
+        app.add_work(Startup, Work::BuildLearner, build_learner);
         let learns = resource_exists::<PolicyLearner>;
-        app.add_systems(
-            Assess,
-            credit_rollbacks
-                .pipe(record_failure)
-                .in_set(Work::CreditRollbacks)
-                .run_if(learns),
-        )
-        .add_systems(
-            Decide,
-            (
-                remember_states
-                    .pipe(record_failure)
-                    .in_set(Work::RememberStates)
-                    .run_if(learns),
-                store_decisions
-                    .pipe(record_failure)
-                    .in_set(Work::StoreDecisions)
-                    .run_if(learns),
-            ),
-        )
-        .add_systems(
-            Act,
-            store_outcomes
-                .pipe(record_failure)
-                .in_set(Work::StoreOutcomes)
-                .run_if(learns),
-        )
-        .add_systems(
-            StepEnd,
-            end_segments
-                .pipe(record_failure)
-                .in_set(Work::EndSegments)
-                .run_if(learns),
-        )
-        .add_systems(
-            RoundEnd,
-            (
-                update_policy
-                    .pipe(record_failure)
-                    .in_set(Work::UpdatePolicy)
-                    .run_if(learns)
-                    .run_if(round_is_complete),
-                stop_if_diverged
-                    .pipe(record_failure)
-                    .in_set(Work::StopIfDiverged)
-                    .run_if(learns),
-            ),
-        );
+        app.add_work_if(Assess, Work::CreditRollbacks, credit_rollbacks, learns)
+            .add_work_if(Decide, Work::RememberStates, remember_states, learns)
+            .add_work_if(Decide, Work::StoreDecisions, store_decisions, learns)
+            .add_work_if(Act, Work::StoreOutcomes, store_outcomes, learns)
+            .add_work_if(StepEnd, Work::EndSegments, end_segments, learns)
+            .add_work_if(
+                RoundEnd,
+                Work::UpdatePolicy,
+                update_policy,
+                learns.and(round_is_complete),
+            )
+            .add_work_if(RoundEnd, Work::StopIfDiverged, stop_if_diverged, learns);
     }
 }
 
@@ -102,23 +67,15 @@ pub(super) struct School<'w> {
 }
 
 impl School<'_> {
-    pub(super) fn error(&self, phase: &'static str, failure: impl Into<Failure>) -> EngineError {
-        EngineError {
-            phase,
-            position: self.clock.position(),
-            failure: failure.into(),
-        }
-    }
-
     /// Takes note of the live recurrent states of rows whose segments end, before they are zeroed.
-    pub(super) fn note_final_states(&mut self, rows: &[usize]) -> Result<(), EngineError> {
+    pub(super) fn note_final_states(&mut self, rows: &[usize]) -> Result<(), Failure> {
         let Some(policy) = self.controller.0.get().learned() else {
             return Ok(());
         };
         let rows: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
         let buffer = self.policy.buffer.get();
         let noted = live_states(policy, &rows).and_then(|state| Ok(buffer.note_final_states(&state)?));
-        noted.map_err(|failure| self.error("rollout", failure))
+        noted
     }
 
     pub(super) fn row(&self, id: &EnvId) -> EnvRow {
@@ -135,7 +92,7 @@ fn build_learner(
     mut controller: ResMut<ActiveController>,
     experiment: Res<Experiment>,
     backend: Res<Backend>,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     let scenario = &experiment.scenario;
     let config = &scenario.learner;
     commands.insert_resource(RewardHorizon::from(config));
@@ -175,11 +132,7 @@ fn build_learner(
             entering: SyncCell::new(None),
         })
     };
-    let learner = build(policy).map_err(|failure| EngineError {
-        phase: "start-up",
-        position: Position::default(),
-        failure,
-    })?;
+    let learner = build(policy).map_err(Failure::from)?;
     commands.insert_resource(learner);
     Ok(())
 }
@@ -194,7 +147,7 @@ fn layers_and_width(state: &Tensor) -> [i64; 2] {
 fn credit_rollbacks(
     mut envs: Query<(&EnvId, &mut RollbackVerdict, Option<&mut EpisodeReward>)>,
     mut school: School,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     let credit = school.experiment.scenario.governor.rollback_credit;
     let mut charged = Ok(());
     for (id, mut verdict, rewards) in &mut envs {
@@ -221,5 +174,5 @@ fn credit_rollbacks(
             policy.reset_rows(&[row]);
         }
     }
-    charged.map_err(|error| school.error("rollback", error))
+    charged.map_err(Failure::from)
 }

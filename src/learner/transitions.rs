@@ -10,14 +10,14 @@ use super::record::{DecidedStep, StepOutcome, StepTensors};
 use super::systems::School;
 use crate::controller::{ActorCriticController, Chosen, Masks, Observation, Outcome, RecurrentState};
 use crate::env::{EnvId, SeedSlots, StepStatus};
-use crate::health::{EngineError, Failure};
+use crate::health::Failure;
 use crate::reward::StepReward;
 use crate::seed::SeedRecord;
 use crate::telemetry::ActionId;
 use crate::torch::catch;
 
 /// Training sequences may start in the middle of an episode; they then start from the state that entered the step.
-pub(super) fn remember_states(envs: Query<(&EnvId, &StepStatus)>, mut school: School) -> Result<(), EngineError> {
+pub(super) fn remember_states(envs: Query<(&EnvId, &StepStatus)>, mut school: School) -> Result<(), Failure> {
     let mut rows: Vec<_> = envs
         .iter()
         .filter(|(_, status)| status.participates())
@@ -28,7 +28,7 @@ pub(super) fn remember_states(envs: Query<(&EnvId, &StepStatus)>, mut school: Sc
     let Some(policy) = school.controller.0.get().learned() else {
         return Ok(());
     };
-    let state = live_states(policy, &rows).map_err(|failure| school.error("decision", failure))?;
+    let state = live_states(policy, &rows)?;
     *school.policy.entering.get() = Some(state);
     Ok(())
 }
@@ -50,7 +50,7 @@ pub(super) struct DecidedEnv {
 }
 
 /// Writes the step's decisions into the rollout, all envs at once (spec 04 §3.2).
-pub(super) fn store_decisions(envs: Query<DecidedEnv>, mut school: School) -> Result<(), EngineError> {
+pub(super) fn store_decisions(envs: Query<DecidedEnv>, mut school: School) -> Result<(), Failure> {
     let mut envs: Vec<_> = envs.iter().filter(|env| env.chosen.0.is_some()).collect();
     if envs.is_empty() {
         return Ok(());
@@ -65,7 +65,7 @@ pub(super) fn store_decisions(envs: Query<DecidedEnv>, mut school: School) -> Re
         };
         let Some(sample) = &decision.sample else {
             let message = "the learned controller took a decision that it did not sample";
-            return Err(school.error("rollout", Failure::message(message)));
+            return Err(Failure::from(Failure::message(message)));
         };
         let episode = school.row(env.id).episode;
         let action = ActionId {
@@ -84,11 +84,11 @@ pub(super) fn store_decisions(envs: Query<DecidedEnv>, mut school: School) -> Re
         });
     }
     let Some(entering) = school.policy.entering.get().take() else {
-        return Err(school.error("rollout", Failure::message("no recurrent state was remembered")));
+        return Err(Failure::from(Failure::message("no recurrent state was remembered")));
     };
     let observations: Vec<&Observation> = envs.iter().map(|env| env.observation).collect();
     let stored = begin_steps(school.policy.buffer.get(), &decided, &observations, &entering);
-    stored.map_err(|error| school.error("rollout", error))
+    stored.map_err(Failure::from)
 }
 
 /// Uploads what the policy saw, one row a decision, and writes both into the rollout.
@@ -135,7 +135,7 @@ pub(super) struct RewardedEnv {
 }
 
 /// Completes the step's transitions (spec 06 X5).
-pub(super) fn store_outcomes(envs: Query<RewardedEnv>, mut school: School) -> Result<(), EngineError> {
+pub(super) fn store_outcomes(envs: Query<RewardedEnv>, mut school: School) -> Result<(), Failure> {
     let mut envs: Vec<_> = envs.iter().filter(|env| env.chosen.0.is_some()).collect();
     envs.sort_unstable_by_key(|env| env.id.index);
     let contributions: Vec<Vec<Option<f32>>> = envs.iter().map(|env| fresh_contributions(env.slots)).collect();
@@ -153,7 +153,7 @@ pub(super) fn store_outcomes(envs: Query<RewardedEnv>, mut school: School) -> Re
         })
         .collect();
     let stored = school.policy.buffer.get().complete_steps(&outcomes);
-    stored.map_err(|error| school.error("rollout", error))
+    stored.map_err(Failure::from)
 }
 
 /// Contributions that this step measured, by slot.

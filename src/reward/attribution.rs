@@ -2,8 +2,8 @@
 //! harm or the seed came too early, and fined where it looks like a hostage-taker (spec 05 §3.2, §3.4).
 
 use super::inputs::{RewardInputs, SeedView};
+use crate::growth::SeedStage;
 use crate::scenario::{AttributionFormula, ShapedReward};
-use crate::seed::SeedStage;
 
 /// Contribution below which no ratio is looked at, percentage points.
 const RATIO_FROM_CONTRIBUTION: f64 = 1.0;

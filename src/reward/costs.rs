@@ -3,8 +3,8 @@
 use std::ops::Add;
 
 use super::inputs::{RewardInputs, SeedView};
+use crate::growth::{LifecycleOp, SeedStage};
 use crate::scenario::ShapedReward;
-use crate::seed::{LifecycleOp, SeedStage};
 
 /// Parameters that rent is charged for: alpha-weighted seeds on the output path, plus a share of the host per slot.
 /// Germinated and training seeds are in grace.

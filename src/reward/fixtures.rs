@@ -3,8 +3,8 @@
 use smallvec::SmallVec;
 
 use super::*;
+use crate::growth::{LifecycleOp, SeedStage};
 use crate::scenario::{ContributionMode, LossReward, RewardConfig, ShapedReward};
-use crate::seed::{LifecycleOp, SeedStage};
 
 /// A seed of slot 0 that is 15 steps old, germinated at 50 % accuracy, not measured.
 pub fn seed(stage: SeedStage, epochs_in_stage: u32) -> SeedView {

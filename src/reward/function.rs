@@ -5,8 +5,8 @@ use super::inputs::{RewardError, RewardInputs};
 use super::potential::Potential;
 use super::state::RewardState;
 use super::{modes, shaped};
+use crate::growth::LifecycleOp;
 use crate::scenario::{ContributionMode, RewardConfig};
-use crate::seed::LifecycleOp;
 
 /// A reward section with the one discount of its policy group.
 ///
@@ -22,7 +22,7 @@ use crate::seed::LifecycleOp;
 ///     step: 1,
 ///     is_final: false,
 ///     status: Default::default(),
-///     op: simic_engine::seed::LifecycleOp::Wait,
+///     op: simic_engine::growth::LifecycleOp::Wait,
 ///     slot: None,
 ///     rejected: None,
 ///     accuracy: 12.5,

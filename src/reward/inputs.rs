@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::breakdown::Term;
-use crate::seed::{LifecycleOp, SeedRecord, SeedStage};
+use crate::growth::{LifecycleOp, SeedStage};
+use crate::seed::SeedRecord;
 
 /// A reward that cannot be computed; the run stops rather than store a substitute.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

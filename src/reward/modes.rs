@@ -6,8 +6,8 @@ use super::costs::{effective_params, linear_rent};
 use super::inputs::{RewardError, RewardInputs, finite};
 use super::shaped::legitimacy;
 use super::state::RewardState;
+use crate::growth::{LifecycleOp, SeedStage};
 use crate::scenario::{BasicReward, LossReward, SimplifiedReward, SparseReward};
-use crate::seed::{LifecycleOp, SeedStage};
 
 /// Contribution from which a commit within a harmful coalition is fined, percentage points.
 const INVALID_FROM_CONTRIBUTION: f64 = 0.1;

@@ -2,8 +2,8 @@
 
 use super::fixtures::*;
 use super::*;
+use crate::growth::{LifecycleOp, SeedStage};
 use crate::scenario::*;
-use crate::seed::{LifecycleOp, SeedStage};
 
 /// Spec 05 C12.
 #[test]

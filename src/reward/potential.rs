@@ -9,7 +9,7 @@
 //! clipped.
 
 use super::inputs::{EpisodeStatus, RewardInputs, SeedView};
-use crate::seed::SeedStage;
+use crate::growth::SeedStage;
 
 /// Weight and shape of the potential.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,7 +82,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::seed::SeedStage::*;
+    use crate::growth::SeedStage::*;
 
     const GAMMA: f64 = 0.995;
 

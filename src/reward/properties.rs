@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::fixtures::{Step, pay, seed, shaped_with};
 use super::*;
+use crate::growth::{LifecycleOp, SeedStage};
 use crate::scenario::*;
-use crate::seed::{LifecycleOp, SeedStage};
 
 fn configs() -> Vec<RewardConfig> {
     vec![

@@ -5,8 +5,8 @@ use super::breakdown::{RewardBreakdown, Term};
 use super::costs;
 use super::inputs::{RewardInputs, SeedView};
 use super::state::RewardState;
+use crate::growth::{LifecycleOp, SeedStage};
 use crate::scenario::{FossilAttribution, ShapedReward};
-use crate::seed::{LifecycleOp, SeedStage};
 
 /// Reward of committing a seed whose joint improvement was never measured.
 const UNMEASURED_COMMIT: f64 = -1.0;

@@ -6,12 +6,13 @@ use bevy_ecs::query::QueryData;
 use smallvec::SmallVec;
 
 use super::*;
+use crate::clock::RunClock;
 use crate::controller::{Chosen, CommandStatus, Outcome};
-use crate::env::{EnvId, Experiment, HostParams, RunClock, SeedSlots, ValMetrics};
+use crate::env::{EnvId, Experiment, HostParams, SeedSlots, ValMetrics};
 use crate::governor::RollbackVerdict;
-use crate::health::{EngineError, Position, record_failure};
+use crate::health::{Failure, InEnv};
 use crate::scenario::{EpisodeEnd, LearnerConfig};
-use crate::schedule::{Act, Assess, RoundStart, Work};
+use crate::schedule::{Act, AddWork, Assess, RoundStart, Work};
 use crate::validation::{Counterfactual, ValPlan};
 
 /// The discount of a scenario that has no learner.
@@ -64,10 +65,10 @@ impl Plugin for RewardPlugin {
         app.register_required_components::<EnvId, RewardState>();
         app.register_required_components::<EnvId, StepReward>();
         app.register_required_components::<EnvId, EpisodeReward>();
-        app.add_systems(RoundStart, reset_rewards.in_set(Work::ResetRewards))
-            .add_systems(Assess, close_accounts.in_set(Work::CloseAccounts))
-            .add_systems(Act, capture_reward_inputs.in_set(Work::CaptureRewardInputs))
-            .add_systems(Act, compute_reward.pipe(record_failure).in_set(Work::ComputeReward));
+        app.add_work(RoundStart, Work::ResetRewards, reset_rewards)
+            .add_work(Assess, Work::CloseAccounts, close_accounts)
+            .add_work(Act, Work::CaptureRewardInputs, capture_reward_inputs)
+            .add_work(Act, Work::ComputeReward, compute_reward);
     }
 }
 
@@ -127,21 +128,14 @@ fn compute_reward(
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     horizon: Res<RewardHorizon>,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     let function = RewardFunction::resolve(&experiment.scenario.reward, horizon.gamma);
     let mut envs: Vec<_> = envs.iter_mut().collect();
     envs.sort_unstable_by_key(|env| env.id.index);
     for env in &mut envs {
         let Some(before) = env.before.0.take() else { continue };
         let inputs = reward_inputs(env, before, &clock, *horizon);
-        let breakdown = function.compute(&inputs, &mut env.state).map_err(|error| EngineError {
-            phase: "reward",
-            position: Position {
-                env: Some(env.id.index),
-                ..clock.position()
-            },
-            failure: error.into(),
-        })?;
+        let breakdown = function.compute(&inputs, &mut env.state).in_env(env.id.index)?;
         env.reward.0 = Some(breakdown);
         env.episode.steps.push(RewardedStep {
             step: inputs.step,
@@ -224,10 +218,10 @@ fn interactions(env: &RewardedEnvItem) -> Vec<SlotInteraction> {
 mod tests {
     use super::*;
     use crate::governor::{Alarm, Credit, Rollback};
+    use crate::growth::SeedStage;
     use crate::reward::fixtures::{Step, seed};
     use crate::scenario::RewardConfig;
     use crate::schedule::SchedulePlugin;
-    use crate::seed::SeedStage;
     use crate::telemetry::AlarmKind;
 
     /// Spec 05 C21: an env starts every episode like a fresh one.

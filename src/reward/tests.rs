@@ -2,8 +2,8 @@
 
 use super::fixtures::*;
 use super::*;
+use crate::growth::{LifecycleOp, SeedStage};
 use crate::scenario::*;
-use crate::seed::{LifecycleOp, SeedStage};
 
 fn commit(n: u32) -> Step {
     Step::new(40)

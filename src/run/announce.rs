@@ -12,10 +12,9 @@ use super::{
     StopSignal, drive,
 };
 use crate::SimicPlugins;
+use crate::clock::RunClock;
 use crate::controller::ActiveController;
-use crate::env::{
-    Backend, Devices, EnvId, EnvPool, EpisodeStats, Experiment, HostParams, LoadedData, RunClock, ValMetrics,
-};
+use crate::env::{Backend, Devices, EnvId, EnvPool, EpisodeStats, Experiment, HostParams, LoadedData, ValMetrics};
 use crate::health::{EngineError, Failure, Position, RunHealth};
 use crate::learner::{Horizon, PolicyLearner, Schedules};
 use crate::scenario::{InitialTopology, MatmulPrecision, OptimizerConfig, Scenario, TelemetryLevel};
@@ -56,15 +55,7 @@ pub struct RunClaim {
 
 /// Creates the run directory or takes up the one that is resumed, starts the sinks and tells what is about to be played
 /// (spec 06 U8). The first thing that a run writes: everything that can be wrong with a scenario has been found by now.
-pub fn announce(world: &mut World) -> Result<(), EngineError> {
-    begin(world).map_err(|failure| EngineError {
-        phase: "start-up",
-        position: Position::default(),
-        failure,
-    })
-}
-
-fn begin(world: &mut World) -> Result<(), Failure> {
+pub fn announce(world: &mut World) -> Result<(), Failure> {
     let request = world
         .get_resource::<RunRequest>()
         .cloned()
@@ -262,11 +253,7 @@ pub fn measure_control(world: &mut World) {
 }
 
 fn play_control(experiment: Experiment, extend: Extension, stop: &StopSignal) -> Result<BaselineMeasured, EngineError> {
-    let failed = |failure| EngineError {
-        phase: "control",
-        position: Position::default(),
-        failure,
-    };
+    let failed = |failure: Failure| failure.during("control", Position::default());
     let mut app = App::new();
     app.add_plugins(SimicPlugins::unrecorded())
         .insert_resource(experiment)

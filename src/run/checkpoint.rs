@@ -18,12 +18,13 @@ use super::record::{RoundHistory, rolling_accuracy};
 use super::saved_learner::{CheckpointKind, load_learner, save_learner};
 use super::shelf::{CheckpointShelf, POLICY_FOLDER, Progress, Record};
 use super::stop::StopSignal;
+use crate::clock::RunClock;
 use crate::controller::ActiveController;
-use crate::env::{Experiment, RunClock, round_is_complete};
-use crate::health::{EngineError, Failure, Position, RunHealth, record_failure};
+use crate::env::{Experiment, round_is_complete};
+use crate::health::{Failure, RunHealth};
 use crate::learner::PolicyLearner;
 use crate::scenario::Scenario;
-use crate::schedule::{RoundEnd, Shutdown, Startup, Work};
+use crate::schedule::{AddWork, RoundEnd, Shutdown, Startup, Work};
 use crate::telemetry::{CheckpointReason, CheckpointSaved, Event, Num, TelemetryHub, TelemetryOutbox};
 
 /// Writes checkpoints of recorded runs and goes on from them.
@@ -32,26 +33,19 @@ pub struct CheckpointPlugin;
 impl Plugin for CheckpointPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<Keeper>()
-            .add_systems(
-                Startup,
-                restore
-                    .pipe(record_failure)
-                    .in_set(Work::Restore)
-                    .run_if(resource_exists::<RoundHistory>),
-            )
-            .add_systems(Startup, write_checkpoint.in_set(Work::WriteCheckpoint).run_if(begins))
-            .add_systems(
+            .add_work_if(Startup, Work::Restore, restore, resource_exists::<RoundHistory>)
+            .add_work_if(Startup, Work::WriteCheckpoint, write_checkpoint, begins)
+            .add_work_if(
                 RoundEnd,
-                write_checkpoint
-                    .in_set(Work::WriteCheckpoint)
-                    .run_if(round_is_complete)
-                    .run_if(resource_exists::<RunFolder>),
+                Work::WriteCheckpoint,
+                write_checkpoint,
+                round_is_complete.and(resource_exists::<RunFolder>),
             )
-            .add_systems(
+            .add_work_if(
                 Shutdown,
-                write_last_checkpoint
-                    .in_set(Work::WriteCheckpoint)
-                    .run_if(resource_exists::<RunFolder>),
+                Work::WriteCheckpoint,
+                write_last_checkpoint,
+                resource_exists::<RunFolder>,
             );
     }
 }
@@ -123,16 +117,12 @@ impl Lasting<'_> {
 }
 
 /// Puts a resumed run where its checkpoint was: nothing on disk changes before that has worked.
-fn restore(request: Option<Res<RunRequest>>, mut lasting: Lasting) -> Result<(), EngineError> {
+fn restore(request: Option<Res<RunRequest>>, mut lasting: Lasting) -> Result<(), Failure> {
     let Some(point) = request.as_ref().and_then(|request| request.resume.as_ref()) else {
         return Ok(());
     };
     let loaded = lasting.load(&point.checkpoint, &point.progress.scenario_hash);
-    loaded.map_err(|failure| EngineError {
-        phase: "resume",
-        position: Position::default(),
-        failure,
-    })?;
+    loaded.map_err(Failure::from)?;
     lasting.history.0.clone_from(&point.progress.history);
     // A better one may have been thrown away since the run last stood here.
     let shelf = CheckpointShelf::of(point.directory.path());

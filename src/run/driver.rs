@@ -6,8 +6,9 @@ use bevy_ecs::schedule::ScheduleLabel;
 
 use super::StopSignal;
 use super::parts::check_parts;
-use crate::env::{EpisodeStats, Experiment, RunClock};
-use crate::health::{EngineError, Position, RunHealth};
+use crate::clock::RunClock;
+use crate::env::{EpisodeStats, Experiment};
+use crate::health::{EngineError, Failure, Position, RunHealth};
 use crate::scenario::StopAt;
 use crate::schedule::*;
 use crate::torch::catch;
@@ -19,11 +20,7 @@ use crate::torch::catch;
 /// An app that lacks a part, named before anything runs; else the first failure of a system.
 pub fn drive(app: &mut App) -> Result<(), EngineError> {
     let world = app.world_mut();
-    check_parts(world).map_err(|failure| EngineError {
-        phase: "start-up",
-        position: Position::default(),
-        failure,
-    })?;
+    check_parts(world).map_err(|failure| failure.during("start-up", Position::default()))?;
     run(world, Startup);
     while is_running(world) && !is_stopping(world) && world.resource_mut::<RunClock>().next_round() {
         play_round(world);
@@ -39,12 +36,9 @@ fn run(world: &mut World, schedule: impl ScheduleLabel) {
         return;
     };
     let clock = world.get_resource::<RunClock>();
-    let failure = EngineError {
-        phase: "a system",
-        position: clock.map(RunClock::position).unwrap_or_default(),
-        failure: error.into(),
-    };
-    world.resource_mut::<RunHealth>().failure.get_or_insert(failure);
+    let position = clock.map(RunClock::position).unwrap_or_default();
+    let failure = Failure::from(error).during("a system", position);
+    world.resource_mut::<RunHealth>().record(failure);
 }
 
 fn play_round(world: &mut World) {

@@ -10,13 +10,14 @@ use serde::Serialize;
 
 use super::{RunPlan, drive, experiment};
 use crate::SimicPlugins;
+use crate::clock::RunClock;
 use crate::controller::{ActiveController, DecideMode, TrainablePolicy};
-use crate::env::{EnvId, EpisodeStats, Experiment, HostParams, RunClock, SeedSlots};
-use crate::health::{EngineError, Failure, Position, record_failure};
+use crate::env::{EnvId, EpisodeStats, Experiment, HostParams, SeedSlots};
+use crate::health::{EngineError, Failure, Position};
 use crate::learner::LearnerPlugin;
 use crate::reward::{EpisodeReward, RewardHorizon};
 use crate::scenario::{ObservationNormMode, TelemetryLevel};
-use crate::schedule::{RoundEnd, Startup, Work};
+use crate::schedule::{AddWork, RoundEnd, Startup, Work};
 use crate::seed::Growth;
 use crate::telemetry::BigInteger;
 use crate::validation::TestResult;
@@ -84,7 +85,8 @@ pub struct EpisodeOutcome {
 /// A plan that cannot be resolved, a controller or policy that does not fit it, or the first failure of a system. A
 /// failure before the first round has no round in its position.
 pub fn play(plan: &RunPlan, contestant: &Contestant, episodes: &Episodes) -> Result<Vec<EpisodeOutcome>, EngineError> {
-    let mut experiment = experiment(plan).map_err(at_start)?;
+    let mut experiment =
+        experiment(plan).map_err(|failure| Failure::from(failure).during("start-up", Position::default()))?;
     let scenario = &mut experiment.scenario;
     scenario.run.seed = episodes.seed;
     scenario.policy.controller.clone_from(&contestant.controller);
@@ -103,19 +105,12 @@ pub fn play(plan: &RunPlan, contestant: &Contestant, episodes: &Episodes) -> Res
             contestant: contestant.clone(),
         })
         .insert_resource(experiment);
-    (plan.extend)(&mut app).map_err(|error| at_start(Failure::message(error.to_string())))?;
+    (plan.extend)(&mut app)
+        .map_err(|error| Failure::message(error.to_string()).during("start-up", Position::default()))?;
     drive(&mut app)?;
     let mut outcomes = std::mem::take(&mut app.world_mut().resource_mut::<Outcomes>().0);
     outcomes.sort_unstable_by_key(|outcome| (outcome.round, outcome.env));
     Ok(outcomes)
-}
-
-fn at_start(failure: impl Into<Failure>) -> EngineError {
-    EngineError {
-        phase: "start-up",
-        position: Position::default(),
-        failure: failure.into(),
-    }
 }
 
 /// Stands where the learner would: fixes the policy for all rounds, and notes every episode's outcome.
@@ -133,8 +128,8 @@ impl Plugin for EvaluationPlugin {
     fn build(&self, app: &mut App) {
         app.insert_resource(FrozenAs(self.contestant.clone()))
             .init_resource::<Outcomes>()
-            .add_systems(Startup, freeze_policy.pipe(record_failure).in_set(Work::BuildLearner))
-            .add_systems(RoundEnd, note_outcomes.in_set(Work::FinishEpisodes));
+            .add_work(Startup, Work::BuildLearner, freeze_policy)
+            .add_work(RoundEnd, Work::FinishEpisodes, note_outcomes);
     }
 }
 
@@ -144,11 +139,11 @@ fn freeze_policy(
     mut horizon: ResMut<RewardHorizon>,
     contestant: Res<FrozenAs>,
     experiment: Res<Experiment>,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     *horizon = RewardHorizon::from(&experiment.scenario.learner);
     let controller = controller.0.get();
     if let Some(folder) = &contestant.0.policy {
-        controller.load(folder).map_err(at_start)?;
+        controller.load(folder)?;
     }
     if let Some(policy) = controller.learned() {
         policy.set_mode(contestant.0.mode);

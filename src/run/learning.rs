@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::controller::{HEADS, Head, MaskSet, OPS, Sample, relevant};
+use crate::growth::LifecycleOp;
 use crate::learner::{
     Gate, HeadGradState, NonfiniteSkip, OptimizationMetrics, RollbackCounters, RolloutDiagnostics, Schedules,
     SkipReason, StateHealth, UpdateRecord, ValueUnits,
 };
-use crate::seed::LifecycleOp;
 use crate::telemetry::{
     AdvantageStatistics, Alternative, ByHead, ContributionHead, CriticQuality, HeadGradient, LearnerSchedules,
     LearnerUpdate, NonfiniteSource, Num, ObservationHealth, OpCounts, PolicyEntropy, PolicyGradients, PolicyThought,

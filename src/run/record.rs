@@ -9,18 +9,19 @@ use bevy_ecs::system::SystemParam;
 
 use super::announce::{announce, measure_control};
 use super::learning::{charges, learner_update, thought, verdict};
+use crate::clock::RunClock;
 use crate::controller::{Chosen, CommandStatus, Head, Masks, OPS, Outcome, SlotReports};
 use crate::env::{
-    EnvId, EpisodeEnding, EpisodeStats, Experiment, GradReport, HostParams, LoadedData, RunClock, SeedSlots,
-    StepStatus, TrainMetrics, ValMetrics, round_is_complete,
+    EnvId, EpisodeEnding, EpisodeStats, Experiment, GradReport, HostParams, LoadedData, SeedSlots, StepStatus,
+    TrainMetrics, ValMetrics, round_is_complete,
 };
 use crate::governor::Governor;
-use crate::health::record_failure;
+use crate::growth::LifecycleOp;
 use crate::learner::{LastUpdate, PolicyLearner, UpdateRecord, ValueUnits};
 use crate::reward::{EpisodeReward, RewardHorizon, StepReward, episode_rewards, round_rewards};
 use crate::scenario::AttributionStrategy;
-use crate::schedule::{RoundEnd, RoundStart, Shutdown, Startup, StepEnd, Work};
-use crate::seed::{BlueprintRegistry, Growth, LifecycleOp};
+use crate::schedule::{AddWork, RoundEnd, RoundStart, Shutdown, Startup, StepEnd, Work};
+use crate::seed::{BlueprintRegistry, Growth};
 use crate::telemetry::{
     self as events, BigInteger, Choice, CoalitionRow, Coverage, EnvContext, EnvStatusTracker, EpisodeEnd,
     EpisodeFinished, Event, GovernorCounts, GrowthCounts, Num, OpCounts, PairInteraction, PerfRound, RoundFinished,
@@ -60,12 +61,12 @@ impl Plugin for RecordPlugin {
                 at: Instant::now(),
                 reads: 0,
             })
-            .add_systems(Startup, announce.pipe(record_failure).in_set(Work::Announce))
-            .add_systems(RoundStart, begin_record.in_set(Work::BeginRound))
-            .add_systems(StepEnd, emit_step.in_set(Work::EmitStep))
-            .add_systems(RoundEnd, finish_episodes.in_set(Work::FinishEpisodes))
-            .add_systems(RoundEnd, round_stats.in_set(Work::RoundStats).run_if(round_is_complete))
-            .add_systems(Shutdown, measure_control.in_set(Work::MeasureControl));
+            .add_work(Startup, Work::Announce, announce)
+            .add_work(RoundStart, Work::BeginRound, begin_record)
+            .add_work(StepEnd, Work::EmitStep, emit_step)
+            .add_work(RoundEnd, Work::FinishEpisodes, finish_episodes)
+            .add_work_if(RoundEnd, Work::RoundStats, round_stats, round_is_complete)
+            .add_work(Shutdown, Work::MeasureControl, measure_control);
     }
 }
 

@@ -13,10 +13,10 @@ use super::{
 };
 use crate::SimicPlugins;
 use crate::env::Experiment;
+use crate::growth::SlotId;
 use crate::health::EngineError;
 use crate::host::{LayoutError, SlotLayout, injection_specs};
 use crate::scenario::{Loaded, Scenario, TaskSpec, resolved_ron};
-use crate::seed::SlotId;
 use crate::telemetry::sinks::{Console, ConsoleSink, JsonLinesSink, TensorBoardSink};
 use crate::telemetry::{RunEnd, RunFinished, RunState, ShutdownReport, Sinks, TelemetryHub};
 use crate::validation::max_configurations;

@@ -326,7 +326,7 @@ fn footer(live: &LiveState, directory: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seed::SlotId;
+    use crate::growth::SlotId;
     use crate::telemetry::{Event, UpdateSkip, examples};
 
     fn finished_run(n_rounds: u32) -> LiveState {

@@ -9,7 +9,7 @@ use super::fields::not_in_this_version;
 use super::problem::{Problem, did_you_mean};
 use super::schema::{self, Content, Field, Item, Kind, Names, Variant};
 use super::tree::{Name, Node, Span, Value};
-use crate::seed::SlotId;
+use crate::growth::SlotId;
 
 /// Outcome of a check.
 pub struct Checked {

@@ -1,7 +1,7 @@
 //! What follows from a task: sizes of its parts, slots of its host, batches per step. Pure arithmetic.
 
 use super::task::*;
-use crate::seed::{SlotId, SlotIdError};
+use crate::growth::{SlotId, SlotIdError};
 
 /// Images of each class in the embedded digits (spec 02 §3.5).
 const DIGITS_PER_CLASS: [u64; 10] = [178, 182, 177, 183, 181, 182, 181, 179, 174, 180];

@@ -14,7 +14,7 @@ use super::resolve::{resolved_ron, ron_options};
 use super::tree::{Node, Span, Value};
 use super::validate::{Finding, validate};
 use super::{Scenario, TaskSpec};
-use crate::seed::SlotId;
+use crate::growth::SlotId;
 
 /// What a scenario is made from.
 #[derive(Clone, Debug)]

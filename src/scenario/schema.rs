@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 
 use super::catalog::Catalog;
 use super::problem::nearest;
-use crate::seed::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleOp, Tempo};
+use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleOp, Tempo};
 
 /// A key of a record.
 pub struct Field {

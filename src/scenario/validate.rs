@@ -8,7 +8,7 @@ mod topology;
 use super::catalog::Catalog;
 use super::problem::Severity;
 use super::*;
-use crate::seed::SlotId;
+use crate::growth::SlotId;
 
 /// Values that do not fit together.
 #[derive(Clone, Debug, PartialEq)]

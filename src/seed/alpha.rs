@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AlphaCurve, AlphaMode, DEFAULT_STEEPNESS};
+use crate::growth::{AlphaCurve, AlphaMode, DEFAULT_STEEPNESS};
 
 /// Two amplitudes closer than this are the same.
 pub const ALPHA_TOLERANCE: f64 = 1e-6;

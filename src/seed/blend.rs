@@ -11,7 +11,7 @@
 
 use tch::{TchError, Tensor};
 
-use super::AlphaAlgorithm;
+use crate::growth::AlphaAlgorithm;
 use crate::torch::TorchError;
 
 /// Why a residual could not enter the host.

@@ -7,10 +7,8 @@
 use serde::Serialize;
 use smallvec::SmallVec;
 
-use super::{
-    AlphaAlgorithm, AlphaError, AlphaSpeed, FailureReason, GateLevel, GateResult, Initiator, PruneOrder, RampShape,
-    SeedRecord, SeedStage,
-};
+use super::{AlphaError, PruneOrder, RampShape, SeedRecord};
+use crate::growth::{AlphaAlgorithm, AlphaSpeed, FailureReason, GateLevel, GateResult, Initiator, SeedStage};
 
 /// The record as it will be (`None` = slot empty), and what changes with it.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,7 +5,8 @@
 
 use smallvec::smallvec;
 
-use super::{ALPHA_TOLERANCE, GateCheck, GateLevel, GateResult, SeedRecord, SeedStage};
+use super::{ALPHA_TOLERANCE, SeedRecord};
+use crate::growth::{GateCheck, GateLevel, GateResult, SeedStage};
 use crate::scenario::{GateConfig, GateMode};
 
 /// Improvement and contribution, in percentage points, that earn a full score.

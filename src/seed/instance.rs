@@ -3,9 +3,9 @@
 use tch::{Device, TchError, Tensor};
 
 use super::{
-    AlphaAlgorithm, BlendError, BlueprintError, BlueprintRegistry, GateNetwork, Residual, SeedModule, fit_residual,
-    straight_through,
+    BlendError, BlueprintError, BlueprintRegistry, GateNetwork, Residual, SeedModule, fit_residual, straight_through,
 };
+use crate::growth::AlphaAlgorithm;
 use crate::host::{Mode, Param};
 use crate::random::RunRng;
 

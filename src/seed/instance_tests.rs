@@ -1,9 +1,10 @@
 use tch::{Device, Kind, TchError, Tensor};
 
 use super::{
-    AlphaAlgorithm, BlendError, Blueprint, BlueprintError, BlueprintRegistry, FIRST_PLUGIN_INDEX, GateNetwork,
-    Residual, SeedInstance, SeedModule, straight_through,
+    BlendError, Blueprint, BlueprintError, BlueprintRegistry, FIRST_PLUGIN_INDEX, GateNetwork, Residual, SeedInstance,
+    SeedModule, straight_through,
 };
+use crate::growth::AlphaAlgorithm;
 use crate::host::fixtures::{largest, perturb};
 use crate::host::{Mode, ParamSet, Topology};
 use crate::random::{Domain, RunRng};

@@ -1,7 +1,8 @@
 //! What must hold of every record at all times (spec 01 §7): checked after each change in debug builds, and on every
 //! record that comes from a file.
 
-use super::{AlphaAlgorithm, AlphaMode, SeedRecord, SeedStage, may_follow};
+use super::{SeedRecord, may_follow};
+use crate::growth::{AlphaAlgorithm, AlphaMode, SeedStage};
 
 /// A record that no sequence of operations can have produced.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -88,9 +89,10 @@ fn prune_fits_stage(seed: &SeedRecord) -> Result<(), InvariantError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::growth::{Initiator, PruneReason};
     use crate::scenario::LifecycleConfig;
+    use crate::seed::PruneOrder;
     use crate::seed::fixtures::held;
-    use crate::seed::{Initiator, PruneOrder, PruneReason};
 
     /// What is wrong with a held seed after `change`.
     fn error_after(change: impl FnOnce(&mut SeedRecord)) -> InvariantError {

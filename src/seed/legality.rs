@@ -3,10 +3,8 @@
 //!
 //! It refuses what the stage machine would certainly refuse, never what is merely unwise.
 
-use super::{
-    ALPHA_TOLERANCE, AlphaMode, FailureReason, GateLevel, LifecycleCommand, LifecycleOp, SeedRecord, SeedReport,
-    SeedStage,
-};
+use super::{ALPHA_TOLERANCE, SeedRecord, SeedReport};
+use crate::growth::{AlphaMode, FailureReason, GateLevel, LifecycleCommand, LifecycleOp, SeedStage};
 use crate::scenario::{AutoForward, LifecycleConfig, MaskConfig};
 
 /// What legality needs to know of a non-empty slot.

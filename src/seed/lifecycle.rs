@@ -7,11 +7,13 @@ use std::collections::VecDeque;
 
 use super::legality::{SlotView, seed_admits};
 use super::{
-    ALPHA_TOLERANCE, AccuracyTrack, AlphaAlgorithm, AlphaController, AlphaCurveAction, AlphaSpeed, AlphaTarget, Cause,
-    Change, ContributionTrack, DEFAULT_STEEPNESS, Effect, FailureReason, GateLevel, GateMemory, GateReport, GateResult,
-    GerminationStyle, GradientTrack, Initiator, Interactions, LifecycleOp, Limits, Plan, PruneOrder, PruneReason,
-    RampShape, Recycled, Refusal, Retarget, SeedIdentity, SeedRecord, SeedStage, Transition, evaluate_gate, may_follow,
-    next_stage,
+    ALPHA_TOLERANCE, AccuracyTrack, AlphaController, Cause, Change, ContributionTrack, Effect, GateMemory, GateReport,
+    GradientTrack, Interactions, Limits, Plan, PruneOrder, RampShape, Recycled, Refusal, Retarget, SeedIdentity,
+    SeedRecord, Transition, evaluate_gate, may_follow, next_stage,
+};
+use crate::growth::{
+    AlphaAlgorithm, AlphaCurveAction, AlphaSpeed, AlphaTarget, DEFAULT_STEEPNESS, FailureReason, GateLevel, GateResult,
+    GerminationStyle, Initiator, LifecycleOp, PruneReason, SeedStage,
 };
 use crate::scenario::{GateMode, LifecycleConfig, OnFossilize};
 

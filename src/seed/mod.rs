@@ -15,7 +15,6 @@ mod instance;
 #[cfg(test)]
 mod instance_tests;
 mod invariants;
-mod kinds;
 mod legality;
 mod lifecycle;
 mod modules;
@@ -34,7 +33,6 @@ pub use gate_network::*;
 pub use gates::*;
 pub use instance::*;
 pub use invariants::*;
-pub use kinds::*;
 pub use legality::*;
 pub use lifecycle::*;
 pub use modules::CnnBlueprint;

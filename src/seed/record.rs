@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::report::attributable;
-use super::{
-    AlphaAlgorithm, AlphaController, AlphaTarget, GateLevel, GerminationStyle, GradientSums, Initiator, PruneReason,
-    SeedReport, SeedStage, SlotId, Tempo,
+use super::{AlphaController, GradientSums, SeedReport};
+use crate::growth::{
+    AlphaAlgorithm, AlphaTarget, GateLevel, GerminationStyle, Initiator, PruneReason, SeedStage, SlotId, Tempo,
 };
 use crate::scenario::LifecycleConfig;
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{
+use crate::growth::{
     AlphaAlgorithm, AlphaCurve, AlphaMode, AlphaTarget, GerminationStyle, PruneReason, SeedStage, SlotId, Tempo,
 };
 

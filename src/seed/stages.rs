@@ -2,7 +2,7 @@
 //!
 //! None of this is stored: it follows from the stage, the alpha mode and the scenario.
 
-use super::{AlphaMode, GateLevel, SeedStage};
+use crate::growth::{AlphaMode, GateLevel, SeedStage};
 use crate::scenario::{Isolation, OnFossilize, StageIsolation};
 
 /// The transition table. Everything else is illegal; `Unknown` precedes a fresh seed.

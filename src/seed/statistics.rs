@@ -1,6 +1,6 @@
 //! Formulas on plain sums: how healthy a seed's gradients are (spec 01 §12.2), and how much a host has grown (§16.1).
 
-use super::SeedStage;
+use crate::growth::SeedStage;
 
 /// Norms below this count as no gradient at all when seed and host are compared.
 const NEGLIGIBLE_NORM: f64 = 1e-8;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::seed::{
+use crate::growth::{
     AlphaAlgorithm, AlphaCurve, AlphaCurveAction, AlphaMode, AlphaSpeed, GateLevel, GerminationStyle, Initiator,
     LifecycleOp, PruneReason, SeedStage, Tempo,
 };

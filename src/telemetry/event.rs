@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::encoding::{ActionId, Timestamp};
 use super::health::TelemetryHealth;
 use super::payload::*;
+use crate::growth::SlotId;
 use crate::scenario::TelemetryLevel;
-use crate::seed::SlotId;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -10,7 +10,7 @@ use super::payload::{
     RunFinished, RunStarted, SeedFossilized, Shapley,
 };
 use super::statistics::{median, paired_standard_error};
-use crate::seed::SlotId;
+use crate::growth::SlotId;
 
 /// Flushes that the running throughput looks back over.
 const THROUGHPUT_WINDOW: usize = 32;

@@ -4,9 +4,10 @@ use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 
 use super::GroupNorms;
+use crate::clock::RunClock;
 use crate::data::{Accumulators, Batch, PackLayout, StepFeed, StepKey};
-use crate::env::{EnvDevice, EnvId, EnvPool, EnvStream, Experiment, Outfitter, RunClock, StepStatus};
-use crate::health::EngineError;
+use crate::env::{EnvDevice, EnvId, EnvPool, EnvStream, Experiment, Outfitter, StepStatus};
+use crate::health::Failure;
 use crate::torch::{HostSyncCounter, TorchError};
 
 /// The env's order of samples and its batch buffers.
@@ -26,7 +27,7 @@ pub fn equip_envs(
     mut envs: Query<(Entity, &EnvId, &EnvDevice, &mut EnvStream)>,
     experiment: Res<Experiment>,
     mut outfitter: Outfitter,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     let layout = PackLayout {
         configs: experiment.max_configurations,
         slots: experiment.layout.len(),
@@ -54,7 +55,7 @@ pub fn begin_step(
     experiment: Res<Experiment>,
     pool: Res<EnvPool>,
     syncs: Res<HostSyncCounter>,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     syncs.forbid();
     let key = StepKey {
         seed: experiment.scenario.run.seed,
@@ -65,19 +66,14 @@ pub fn begin_step(
         .iter_mut()
         .filter(|(_, status, ..)| status.is_active())
         .map(|(id, _, stream, feed, sums)| (*id, (stream, feed, sums)));
-    pool.for_each(
-        "data order",
-        clock.position(),
-        envs,
-        |_, (mut stream, mut feed, mut sums)| {
-            let stream = &*stream.0.get();
-            let _guard = stream.enter()?;
-            let sums = sums.0.get();
-            sums.zero().map_err(TorchError::from)?;
-            stream.note_write(sums.pack());
-            Ok(feed.0.get().begin_step(key)?)
-        },
-    )
+    pool.for_each(envs, |_, (mut stream, mut feed, mut sums)| {
+        let stream = &*stream.0.get();
+        let _guard = stream.enter()?;
+        let sums = sums.0.get();
+        sums.zero().map_err(TorchError::from)?;
+        stream.note_write(sums.pack());
+        Ok(feed.0.get().begin_step(key)?)
+    })
 }
 
 /// Gathers, crops and normalises the batch of every env on its device (spec 06 T1-T2).
@@ -85,19 +81,14 @@ pub fn fetch_train_batch(
     mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, &mut EnvFeed, &mut BatchSlot)>,
     clock: Res<RunClock>,
     pool: Res<EnvPool>,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     let envs = envs
         .iter_mut()
         .filter(|(_, status, ..)| status.is_active())
         .map(|(id, _, stream, feed, batch)| (*id, (stream, feed, batch)));
-    pool.for_each(
-        "fetch",
-        clock.position(),
-        envs,
-        |_, (mut stream, mut feed, mut batch)| {
-            let _guard = stream.0.get().enter()?;
-            *batch.0.get() = Some(feed.0.get().fetch(clock.batch())?);
-            Ok(())
-        },
-    )
+    pool.for_each(envs, |_, (mut stream, mut feed, mut batch)| {
+        let _guard = stream.0.get().enter()?;
+        *batch.0.get() = Some(feed.0.get().fetch(clock.batch())?);
+        Ok(())
+    })
 }

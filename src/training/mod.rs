@@ -11,35 +11,18 @@ pub use fetch::{BatchSlot, EnvAccumulators, EnvFeed};
 pub use precision::TrainingPrecision;
 pub use step::{GroupNorms, is_watched};
 
-use crate::health::record_failure;
-use crate::schedule::{Startup, StepStart, TrainBatch, Work};
+use crate::schedule::{AddWork, Startup, StepStart, TrainBatch, Work};
 
 /// Feeds and trains all envs.
 pub struct TrainingPlugin;
 
 impl Plugin for TrainingPlugin {
     fn build(&self, app: &mut App) {
-        app.add_systems(Startup, precision::choose_precision.in_set(Work::ChoosePrecision))
-            .add_systems(
-                Startup,
-                fetch::equip_envs.pipe(record_failure).in_set(Work::EquipTraining),
-            )
-            .add_systems(
-                StepStart,
-                fetch::begin_step.pipe(record_failure).in_set(Work::BeginStep),
-            )
-            .add_systems(
-                TrainBatch,
-                fetch::fetch_train_batch
-                    .pipe(record_failure)
-                    .in_set(Work::FetchTrainBatch),
-            )
-            .add_systems(
-                TrainBatch,
-                step::forward_backward
-                    .pipe(record_failure)
-                    .in_set(Work::ForwardBackward),
-            )
-            .add_systems(TrainBatch, step::optimize.pipe(record_failure).in_set(Work::Optimize));
+        app.add_work(Startup, Work::ChoosePrecision, precision::choose_precision)
+            .add_work(Startup, Work::EquipTraining, fetch::equip_envs)
+            .add_work(StepStart, Work::BeginStep, fetch::begin_step)
+            .add_work(TrainBatch, Work::FetchTrainBatch, fetch::fetch_train_batch)
+            .add_work(TrainBatch, Work::ForwardBackward, step::forward_backward)
+            .add_work(TrainBatch, Work::Optimize, step::optimize);
     }
 }

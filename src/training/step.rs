@@ -10,16 +10,18 @@ use smallvec::SmallVec;
 use tch::{Device, Tensor};
 
 use super::{BatchSlot, EnvAccumulators, TrainingPrecision};
+use crate::clock::RunClock;
 use crate::data::{Accumulators, PackLayout, train_loss};
 use crate::env::{
-    EnvDevice, EnvId, EnvPool, EnvStream, Experiment, HostModel, HostOptimizer, RunClock, SeedOptimizers, SeedSlots,
-    Slot, StepStatus,
+    EnvDevice, EnvId, EnvPool, EnvStream, Experiment, HostModel, HostOptimizer, SeedOptimizers, SeedSlots, Slot,
+    StepStatus,
 };
-use crate::health::{EngineError, Failure};
+use crate::growth::SeedStage;
+use crate::health::Failure;
 use crate::host::Mode;
 use crate::host::graft::{self, SlotUse, use_kind};
 use crate::scenario::LifecycleConfig;
-use crate::seed::{GradientThresholds, SeedInstance, SeedRecord, SeedStage, trains};
+use crate::seed::{GradientThresholds, SeedInstance, SeedRecord, trains};
 use crate::torch::{Autocast, GroupNorm, Optimizer, Stream, TorchError, clip_group, grad_stats};
 
 /// Norm and finiteness of each group's gradient, kept and overwritten: the host's, then one per slot.
@@ -68,9 +70,9 @@ pub fn forward_backward(
     experiment: Res<Experiment>,
     precision: Res<TrainingPrecision>,
     pool: Res<EnvPool>,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     let envs = active(&mut envs);
-    pool.for_each("train", clock.position(), envs, |_, mut env| {
+    pool.for_each(envs, |_, mut env| {
         let _guard = env.stream.0.get().enter()?;
         env.optimizer.0.get().zero_grad()?;
         for optimizer in env.seed_optimizers.0.iter_mut().flatten() {
@@ -147,7 +149,7 @@ pub fn optimize(
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     pool: Res<EnvPool>,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     let lifecycle = &experiment.scenario.lifecycle;
     let max_norm = experiment.task.max_grad_norm;
     let thresholds = GradientThresholds::new(lifecycle.vanishing, lifecycle.exploding_factor, max_norm);
@@ -155,7 +157,7 @@ pub fn optimize(
         .batch()
         .is_multiple_of(experiment.scenario.training.grad_stats_stride);
     let envs = active(&mut envs);
-    pool.for_each("optimize", clock.position(), envs, |_, mut env| {
+    pool.for_each(envs, |_, mut env| {
         let stream = &*env.stream.0.get();
         let _guard = stream.enter()?;
         let sums = env.sums.0.get();

@@ -10,11 +10,13 @@ use smallvec::SmallVec;
 use super::pass::ValPlan;
 use super::sync::StepResult;
 use super::*;
+use crate::clock::RunClock;
 use crate::data::ConfigNumbers;
-use crate::env::{EnvId, Experiment, LoadedData, RunClock, SeedSlots, StepStatus};
-use crate::health::{EngineError, Position, record_failure};
-use crate::schedule::{Assess, Startup, StepEnd, StepSync, ValBatch, Work};
-use crate::seed::{Interactions, SeedStage};
+use crate::env::{EnvId, Experiment, LoadedData, SeedSlots, StepStatus};
+use crate::growth::SeedStage;
+use crate::health::{Failure, InEnv};
+use crate::schedule::{AddWork, Assess, Startup, StepEnd, StepSync, ValBatch, Work};
+use crate::seed::Interactions;
 
 /// The step's measured configurations; `None` where only the network as it is was evaluated.
 #[derive(Component, Default)]
@@ -52,29 +54,15 @@ impl Plugin for ValidationPlugin {
         app.register_required_components::<EnvId, Counterfactual>();
         app.register_required_components::<EnvId, InteractionRegimes>();
         app.register_required_components::<EnvId, TestResult>();
-        app.add_systems(
-            Startup,
-            pass::equip_envs.pipe(record_failure).in_set(Work::EquipValidation),
-        )
-        .add_systems(ValBatch, pass::plan_val.pipe(record_failure).in_set(Work::PlanVal))
-        .add_systems(
-            ValBatch,
-            pass::evaluate_batch.pipe(record_failure).in_set(Work::CoalitionForward),
-        )
-        .add_systems(
-            StepSync,
-            sync::enqueue_reads.pipe(record_failure).in_set(Work::EnqueueReads),
-        )
-        .add_systems(StepSync, sync::wait_all.pipe(record_failure).in_set(Work::WaitAll))
-        .add_systems(StepSync, sync::unpack.pipe(record_failure).in_set(Work::Unpack))
-        .add_systems(
-            StepEnd,
-            final_test::evaluate_test
-                .pipe(record_failure)
-                .in_set(Work::EvaluateTest),
-        )
-        .add_systems(Assess, sync::derive_metrics.in_set(Work::DeriveMetrics))
-        .add_systems(Assess, attribute.pipe(record_failure).in_set(Work::Attribute));
+        app.add_work(Startup, Work::EquipValidation, pass::equip_envs)
+            .add_work(ValBatch, Work::PlanVal, pass::plan_val)
+            .add_work(ValBatch, Work::CoalitionForward, pass::evaluate_batch)
+            .add_work(StepSync, Work::EnqueueReads, sync::enqueue_reads)
+            .add_work(StepSync, Work::WaitAll, sync::wait_all)
+            .add_work(StepSync, Work::Unpack, sync::unpack)
+            .add_work(StepEnd, Work::EvaluateTest, final_test::evaluate_test)
+            .add_work(Assess, Work::DeriveMetrics, sync::derive_metrics)
+            .add_work(Assess, Work::Attribute, attribute);
     }
 }
 
@@ -97,7 +85,7 @@ fn attribute(
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     data: Res<LoadedData>,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     let samples = data.feed.val_samples() as u64;
     for mut env in &mut envs {
         // What a network showed that is not there any more says nothing about the one that is.
@@ -123,14 +111,7 @@ fn attribute(
             strategy: experiment.scenario.attribution.strategy,
         };
         let tallies: Vec<MaskTally> = numbers.configs.iter().map(tally).collect();
-        let matrix = CounterfactualMatrix::new(identity, plan, samples, &tallies).map_err(|error| EngineError {
-            phase: "attribution",
-            position: Position {
-                env: Some(env.id.index),
-                ..clock.position()
-            },
-            failure: error.into(),
-        })?;
+        let matrix = CounterfactualMatrix::new(identity, plan, samples, &tallies).in_env(env.id.index)?;
         let attribution = matrix.attribute();
         write_records(
             &mut env.slots,

@@ -8,8 +8,8 @@ use smallvec::SmallVec;
 
 use super::plan::{AttributionPlan, all_on, pairs};
 use super::shapley::{ShapleyValue, banzhaf, exact_shapley, sampled_shapley};
+use crate::growth::SlotId;
 use crate::scenario::AttributionStrategy;
-use crate::seed::SlotId;
 
 /// A validation pass whose numbers cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

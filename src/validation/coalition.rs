@@ -8,8 +8,9 @@ use tch::Tensor;
 
 use super::coalition_tree::Stop;
 use super::{CoalitionTree, EvalHost};
+use crate::growth::AlphaAlgorithm;
 use crate::host::{HostError, Mode};
-use crate::seed::{AlphaAlgorithm, BlendError, Residual, SeedInstance};
+use crate::seed::{BlendError, Residual, SeedInstance};
 use crate::torch::{NoGrad, TorchError};
 
 /// A seed on the output path.

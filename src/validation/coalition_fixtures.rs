@@ -3,9 +3,10 @@
 use tch::Tensor;
 
 use super::{CoalitionPlan, LiveSlot};
+use crate::growth::AlphaAlgorithm;
 use crate::host::graft::{SlotUse, UseKind, forward};
 use crate::host::{CnnHost, InjectionSpec, Mode};
-use crate::seed::{AlphaAlgorithm, SeedInstance};
+use crate::seed::SeedInstance;
 use crate::torch::NoGrad;
 
 /// A seed on the output path.

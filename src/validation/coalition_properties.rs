@@ -7,11 +7,12 @@ use tch::{Device, Tensor};
 use super::coalition_fixtures::{Planted, live, separate};
 use super::{CoalitionPlan, CoalitionTree, EvalHost, FoldedHost, LiveSlot, coalition_forward};
 use crate::data::evaluate_rows;
+use crate::growth::AlphaAlgorithm;
 use crate::host::fixtures::largest;
 use crate::host::{CnnHost, Host, Mode};
 use crate::random::{Domain, Draw, RunRng};
 use crate::scenario::CnnSpec;
-use crate::seed::{AlphaAlgorithm, BlueprintRegistry, SeedInstance};
+use crate::seed::{BlueprintRegistry, SeedInstance};
 use crate::torch::NoGrad;
 
 const SIDE: i64 = 16;

@@ -4,11 +4,12 @@ use tch::{Device, Kind, Tensor};
 use super::coalition_fixtures::{Planted, live, separate};
 use super::coalition_tree::{BlockRun, Stop};
 use super::{CoalitionError, CoalitionPlan, CoalitionTree, EvalHost, FoldedHost, LiveSlot, coalition_forward};
+use crate::growth::AlphaAlgorithm;
 use crate::host::fixtures::{largest, perturb};
 use crate::host::{CnnHost, Host, Mode};
 use crate::random::{Domain, RunRng};
 use crate::scenario::CnnSpec;
-use crate::seed::{AlphaAlgorithm, BlueprintRegistry, SeedInstance};
+use crate::seed::{BlueprintRegistry, SeedInstance};
 use crate::torch::NoGrad;
 
 const CPU: (Kind, Device) = (Kind::Float, Device::Cpu);

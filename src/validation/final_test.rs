@@ -7,10 +7,11 @@ use tch::{Kind, Tensor};
 
 use super::pass::{FoldedModel, live_slots};
 use super::{CoalitionPlan, CoalitionTree, coalition_forward};
+use crate::clock::RunClock;
 use crate::data::evaluate_rows;
-use crate::env::{Devices, EnvDevice, EnvId, EnvStream, EpisodeStats, Experiment, LoadedData, RunClock, SeedSlots};
-use crate::health::{EngineError, Failure, Position};
-use crate::seed::SeedStage;
+use crate::env::{Devices, EnvDevice, EnvId, EnvStream, EpisodeStats, Experiment, LoadedData, SeedSlots};
+use crate::growth::SeedStage;
+use crate::health::{Failure, InEnv};
 use crate::torch::{HostSyncCounter, Inference, TorchError, read_f64};
 
 /// Accuracy (percent) and loss (nats) of the host with its fossilized seeds alone; `None` until the episode ends.
@@ -37,7 +38,7 @@ pub fn evaluate_test(
     devices: Res<Devices>,
     mut data: ResMut<LoadedData>,
     syncs: Res<HostSyncCounter>,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     for mut env in &mut envs {
         match env.stats.end {
             Some(end) if end.step == clock.step() => {}
@@ -49,16 +50,7 @@ pub fn evaluate_test(
         }
         let set = &data.test.get()[devices.index_of_env(env.id.index)];
         let batches = set.batches(experiment.task.batch_size, usize::MAX);
-        env.result.0 = Some(
-            test(&mut env, &batches, &experiment, &syncs).map_err(|failure| EngineError {
-                phase: "final test",
-                position: Position {
-                    env: Some(env.id.index),
-                    ..clock.position()
-                },
-                failure,
-            })?,
-        );
+        env.result.0 = Some(test(&mut env, &batches, &experiment, &syncs).in_env(env.id.index)?);
     }
     Ok(())
 }

@@ -8,11 +8,10 @@ use bevy_platform::cell::SyncCell;
 use smallvec::SmallVec;
 
 use super::*;
+use crate::clock::RunClock;
 use crate::data::{Batch, evaluate_rows};
-use crate::env::{
-    EnvDevice, EnvId, EnvPool, EnvStream, Experiment, HostModel, Outfitter, RunClock, SeedSlots, Slot, StepStatus,
-};
-use crate::health::{EngineError, Failure};
+use crate::env::{EnvDevice, EnvId, EnvPool, EnvStream, Experiment, HostModel, Outfitter, SeedSlots, Slot, StepStatus};
+use crate::health::Failure;
 use crate::host::Mode;
 use crate::host::graft::{UseKind, use_kind};
 use crate::random::{Domain, derive};
@@ -52,7 +51,7 @@ impl ValPlan {
 pub fn equip_envs(
     mut envs: Query<(Entity, &EnvId, &mut EnvStream, &mut HostModel)>,
     mut outfitter: Outfitter,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     for (entity, id, mut stream, mut host) in &mut envs {
         outfitter.equip((entity, id), &mut stream, |resident, feed| {
             let folded = FoldedHost::new(host.0.get())?;
@@ -113,13 +112,13 @@ pub fn plan_val(
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     pool: Res<EnvPool>,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     if clock.batch() > 0 {
         return Ok(());
     }
     let scenario = &experiment.scenario;
     let envs = active(&mut envs);
-    pool.for_each("validation plan", clock.position(), envs, |id, mut env| {
+    pool.for_each(envs, |id, mut env| {
         let _guard = env.stream.0.get().enter()?;
         env.folded.0.get().refill()?;
         let stages = env
@@ -155,10 +154,10 @@ pub fn evaluate_batch(
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     pool: Res<EnvPool>,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     let scenario = &experiment.scenario;
     let envs = active(&mut envs);
-    pool.for_each("validation", clock.position(), envs, |_, mut env| {
+    pool.for_each(envs, |_, mut env| {
         let stream = &*env.stream.0.get();
         let _guard = stream.enter()?;
         let began = Instant::now();

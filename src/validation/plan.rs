@@ -8,10 +8,10 @@ use std::collections::HashSet;
 
 use smallvec::SmallVec;
 
+use crate::growth::SeedStage;
 use crate::random::{Draw, RunRng};
 pub use crate::scenario::FULL_FACTORIAL_LIMIT;
 use crate::scenario::{AttributionConfig, AttributionStrategy, Cadence};
-use crate::seed::SeedStage;
 
 /// A slot whose seed is on the output path and can be switched off in a coalition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

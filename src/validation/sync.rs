@@ -4,10 +4,11 @@ use bevy_ecs::prelude::*;
 
 use super::MAIN;
 use super::pass::ValPlan;
+use crate::clock::RunClock;
 use crate::data::StepNumbers;
-use crate::env::{EnvId, EnvPool, EnvStream, GradReport, HostModel, LoadedData, RunClock, SeedSlots};
+use crate::env::{EnvId, EnvPool, EnvStream, GradReport, HostModel, LoadedData, SeedSlots};
 use crate::env::{Experiment, StepStatus, TrainMetrics, ValMetrics};
-use crate::health::{EngineError, Failure, Position};
+use crate::health::{Failure, InEnv};
 use crate::host::Host;
 use crate::seed::{GradientSums, trains};
 use crate::torch::{HostSyncCounter, TorchError, read_f64};
@@ -22,12 +23,12 @@ pub fn enqueue_reads(
     mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, &mut EnvFeed, &mut EnvAccumulators)>,
     clock: Res<RunClock>,
     pool: Res<EnvPool>,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     let envs = envs
         .iter_mut()
         .filter(|(_, status, ..)| status.is_active())
         .map(|(id, _, stream, feed, sums)| (*id, (stream, feed, sums)));
-    pool.for_each("read", clock.position(), envs, |_, (mut stream, mut feed, mut sums)| {
+    pool.for_each(envs, |_, (mut stream, mut feed, mut sums)| {
         let stream = &*stream.0.get();
         let _guard = stream.enter()?;
         let sums = sums.0.get();
@@ -43,20 +44,13 @@ pub fn wait_all(
     mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream)>,
     clock: Res<RunClock>,
     syncs: Res<HostSyncCounter>,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     syncs.allow();
     for (id, status, mut stream) in &mut envs {
         if !status.is_active() {
             continue;
         }
-        stream.0.get().synchronize().map_err(|error| EngineError {
-            phase: "wait",
-            position: Position {
-                env: Some(id.index),
-                ..clock.position()
-            },
-            failure: error.into(),
-        })?;
+        stream.0.get().synchronize().in_env(id.index)?;
     }
     Ok(())
 }
@@ -66,21 +60,14 @@ pub fn unpack(
     mut envs: Query<(&EnvId, &StepStatus, &mut EnvAccumulators, &ValPlan, &mut StepResult)>,
     clock: Res<RunClock>,
     syncs: Res<HostSyncCounter>,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     for (id, status, mut sums, plan, mut result) in &mut envs {
         result.0 = None;
         if !status.is_active() {
             continue;
         }
         let sums = sums.0.get();
-        let pack = read_f64(sums.pack(), &syncs).map_err(|error| EngineError {
-            phase: "read",
-            position: Position {
-                env: Some(id.index),
-                ..clock.position()
-            },
-            failure: Failure::from(error),
-        })?;
+        let pack = read_f64(sums.pack(), &syncs).in_env(id.index)?;
         let configurations = plan.plan.as_ref().map_or(1, |plan| plan.coalitions.masks.len());
         result.0 = Some(sums.layout().unpack(&pack, configurations, MAIN));
     }

@@ -3,8 +3,8 @@
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 use simic_engine::env::{HostModel, SeedOptimizers};
+use simic_engine::growth::SeedStage;
 use simic_engine::prelude::*;
-use simic_engine::seed::SeedStage;
 
 use crate::support::*;
 

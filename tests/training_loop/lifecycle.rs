@@ -2,9 +2,9 @@
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
+use simic_engine::growth::SeedStage::{self, *};
 use simic_engine::prelude::*;
 use simic_engine::run;
-use simic_engine::seed::SeedStage::{self, *};
 use simic_engine::telemetry::{Payload, read_events};
 
 use crate::support::*;

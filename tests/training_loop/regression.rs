@@ -4,11 +4,9 @@
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 use simic_engine::env::{Garden, GrowingEnv};
+use simic_engine::growth::{AlphaCurve, AlphaTarget, GerminationStyle, SeedStage, Tempo};
 use simic_engine::prelude::*;
-use simic_engine::seed::{
-    AlphaCurve, AlphaTarget, Change, Effect, GateNetwork, Germination, GerminationStyle, Plan, RampShape, SeedIdentity,
-    SeedStage, Tempo, germinate,
-};
+use simic_engine::seed::{Change, Effect, GateNetwork, Germination, Plan, RampShape, SeedIdentity, germinate};
 
 use crate::support::{WAIT, app, play, scenario};
 

@@ -4,8 +4,9 @@ use super::Observation;
 use super::features::{Extract, ObservationFeature, SLOT, UNKNOWN};
 use super::schema::{ObservationInput, ObservationSchema};
 use crate::controller::{OPS, PolicyError, SHOWN_HISTORY};
+use crate::growth::SeedStage;
 use crate::scenario::NonfiniteObservations;
-use crate::seed::{SeedReport, SeedStage};
+use crate::seed::SeedReport;
 
 /// Percentage points that count as one unit of contribution, velocity and interaction.
 const POINTS: f64 = 10.0;

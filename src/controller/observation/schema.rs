@@ -7,8 +7,9 @@ use sha2::{Digest, Sha256};
 
 use super::features::{BASE, Extract, ObservationFeature, ObservationFeatures, SLOT, Treatment};
 use crate::controller::{ActionFeedback, DecisionPoint, TrainingSignals};
+use crate::growth::SlotId;
 use crate::scenario::NonfiniteObservations;
-use crate::seed::{SeedReport, SlotId};
+use crate::seed::SeedReport;
 
 /// Identifier of the built-in layout (spec 03 §6).
 pub const SCHEMA_ID: &str = "v1";

@@ -9,9 +9,10 @@ use bevy_ecs::prelude::*;
 use super::Observation;
 use super::normaliser::ObservationNormaliser;
 use super::schema::{ObservationInput, ObservationSchema};
+use crate::clock::RunClock;
 use crate::controller::{ActiveController, DecisionPoint, Feedback, Signals, SlotReports, decision_error};
-use crate::env::{EnvId, Experiment, RunClock, StepStatus};
-use crate::health::EngineError;
+use crate::env::{EnvId, Experiment, StepStatus};
+use crate::health::{Failure, InEnv};
 
 impl ObservationNormaliser {
     /// Writes an observation's normalised row.
@@ -28,7 +29,7 @@ pub fn build_observations(
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     mut was_told: Local<bool>,
-) -> Result<(), EngineError> {
+) -> Result<(), Failure> {
     for (id, status, signals, feedback, reports, mut observation) in &mut envs {
         if !status.participates() {
             continue;
@@ -43,9 +44,7 @@ pub fn build_observations(
             feedback: feedback.0,
             reports: &reports.0,
         };
-        schema
-            .observe(&input, &mut observation)
-            .map_err(|error| decision_error(error, &clock, Some(id.index)))?;
+        schema.observe(&input, &mut observation).in_env(id.index)?;
         if let Some(element) = observation.replaced
             && !std::mem::replace(&mut *was_told, true)
         {

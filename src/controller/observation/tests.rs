@@ -3,8 +3,9 @@
 use super::*;
 use crate::controller::fixtures::{AT, empty, report};
 use crate::controller::{ActionFeedback, PolicyError, SignalTracker, StepMetrics, TrainingSignals};
+use crate::growth::{AlphaAlgorithm, AlphaMode, LifecycleOp, SeedStage, SlotId, Tempo};
 use crate::scenario::{NonfiniteObservations, TrackerConfig};
-use crate::seed::{AlphaAlgorithm, AlphaMode, LifecycleOp, SeedReport, SeedStage, SlotId, Tempo};
+use crate::seed::SeedReport;
 
 fn slots(count: u16) -> Vec<SlotId> {
     (0..count).map(|col| SlotId::new(0, col)).collect()

@@ -14,8 +14,9 @@ use crate::controller::{
     Controller, Decision, HEADS, Head, HeadIndices, MaskRow, MaskSet, PolicyError, SequenceInput, TrainablePolicy,
     relevant,
 };
+use crate::growth::{AlphaMode, LifecycleOp, SeedStage};
 use crate::scenario::{FloorConfig, FloorMode, HeadConditioning};
-use crate::seed::{AlphaMode, LifecycleOp, SeedReport, SeedStage};
+use crate::seed::SeedReport;
 
 fn layout(conditioning: HeadConditioning) -> LogitLayout {
     LogitLayout::new(conditioning, SLOTS, BLUEPRINTS)

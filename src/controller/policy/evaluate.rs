@@ -8,8 +8,8 @@ use tch::{Device, Kind, Tensor};
 use super::distribution::Floor;
 use super::layout::{LogitLayout, ops_of};
 use crate::controller::{HEADS, Head, OPS, RELEVANCE};
+use crate::growth::LifecycleOp;
 use crate::scenario::FloorMode;
-use crate::seed::LifecycleOp;
 
 /// Logit of a member that is not valid: representable in half precision, and its exponential is 0 in single.
 const FILL: f64 = -1.0e4;

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use crate::controller::{HEADS, Head, relevant};
+use crate::growth::LifecycleOp;
 use crate::scenario::HeadConditioning;
-use crate::seed::LifecycleOp;
 
 /// The heads in the order of their columns.
 const COLUMN_ORDER: [Head; HEADS] = [

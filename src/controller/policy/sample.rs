@@ -3,7 +3,7 @@
 use super::distribution::{Categorical, Floor};
 use super::layout::LogitLayout;
 use crate::controller::{HEADS, Head, HeadIndices, MaskSet, OPS, relevant};
-use crate::seed::LifecycleOp;
+use crate::growth::LifecycleOp;
 
 /// How a learned controller chooses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -16,8 +16,8 @@ use crate::controller::{
     Head, Moments, NormaliserConfig, ObservationNormaliser, ObservationSchema, PolicyError, PolicyParam, SCHEMA_ID,
     Standardisation,
 };
+use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleOp, Tempo};
 use crate::scenario::{FloorConfig, NetConfig};
-use crate::seed::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleOp, Tempo};
 use crate::torch::{HostSyncCounter, catch, copy_all, read_f32};
 
 pub const WEIGHTS_FILE: &str = "policy.safetensors";

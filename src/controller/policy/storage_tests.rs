@@ -7,8 +7,8 @@ use super::fixtures::{Crowd, controller, small};
 use super::*;
 use crate::controller::fixtures::Ground;
 use crate::controller::{Controller, NormaliserConfig, PolicyError, Standardisation, TrainablePolicy};
+use crate::growth::SlotId;
 use crate::scenario::ObservationNormMode;
-use crate::seed::SlotId;
 
 fn other(change: impl FnOnce(&mut Ground)) -> ActorCriticController {
     let mut ground = Ground::default();

@@ -1,12 +1,12 @@
 //! Records, modules and optimizers change together or not at all (spec 01 Checks 12, 17, 22).
 
 use super::*;
+use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, FailureReason, GerminationStyle, SeedStage, Tempo};
 use crate::host::Surface;
 use crate::host::fixtures::largest;
 use crate::scenario::{AutoForward, GateConfig, LifecycleConfig, MaskConfig};
 use crate::seed::{
-    AlphaCurveAction, AlphaOrder, AlphaSpeed, AlphaTarget, FailureReason, Germination, GerminationStyle, Limits,
-    Refusal, Rules, SeedStage, SlotSet, Tempo, germinate, plant_committed, prune, set_alpha_target, tick,
+    AlphaOrder, Germination, Limits, Refusal, Rules, SlotSet, germinate, plant_committed, prune, set_alpha_target, tick,
 };
 use tch::Kind;
 

@@ -5,12 +5,12 @@ use tch::{Device, Kind, Tensor};
 
 use super::tasks::{BLUEPRINTS, CueTask, Task};
 use crate::controller::{HEADS, Head, HeadIndices, RecurrentState, ValueOutput};
+use crate::growth::LifecycleOp;
 use crate::learner::finalize::{Rollout, Unusable, finalize};
 use crate::learner::reward_norm::RewardNormalizer;
 use crate::learner::value_norm::ValueNormalizer;
 use crate::learner::*;
 use crate::scenario::{AdvantageNorm, LearnerConfig, RewardNormMode, RollbackCredit, ValueNormMode};
-use crate::seed::LifecycleOp;
 use crate::torch::{HostSyncCounter, read_f64};
 
 const PRUNE: [u8; HEADS] = [0, 0, 2, 1, 2, 0, 0, LifecycleOp::Prune.code() as u8];

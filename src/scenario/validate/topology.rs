@@ -1,8 +1,8 @@
 //! Whether the topology that episodes start with fits task and controller (spec 06 §15.3).
 
 use super::Findings;
+use crate::growth::SlotId;
 use crate::scenario::{Catalog, InitialTopology, Scenario, TaskSpec};
-use crate::seed::SlotId;
 
 pub(super) fn check_topology(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog, findings: &mut Findings) {
     if scenario.policy.controller == "static" && scenario.initial_topology == InitialTopology::Empty {

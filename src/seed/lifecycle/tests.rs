@@ -190,7 +190,7 @@ fn a_scheduled_prune_ramps_down_and_cannot_be_called_off() {
 
     life.measure();
     let busy = FailureReason::AlphaBusy {
-        mode: crate::seed::AlphaMode::Down,
+        mode: crate::growth::AlphaMode::Down,
     };
     let again = life.order(prune_slowly).expect_err("alpha moves");
     assert_eq!(again.reason, busy);

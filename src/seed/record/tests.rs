@@ -1,8 +1,9 @@
 //! Measurements of a seed, and its record on disk.
 
 use super::*;
+use crate::growth::{AlphaCurveAction, AlphaMode, AlphaSpeed};
 use crate::seed::fixtures::{Life, germination, healthy_sums, held};
-use crate::seed::{AlphaCurveAction, AlphaMode, AlphaSpeed, Plan, prune, tick};
+use crate::seed::{Plan, prune, tick};
 
 fn fresh() -> SeedRecord {
     let mut life = Life::new(LifecycleConfig::default());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::DecisionReward;
-use crate::seed::{
+use crate::growth::{
     AlphaCurveAction, AlphaSpeed, FailureReason, GerminationStyle, LifecycleCommand, LifecycleOp, SlotId, Tempo,
 };
 use crate::telemetry::encoding::{ActionId, Num, by_name, by_name_if_any};

@@ -6,7 +6,7 @@ use std::ops::AddAssign;
 use serde::{Deserialize, Serialize};
 
 use super::EpisodeRewards;
-use crate::seed::{AlphaMode, LifecycleOp, SeedStage, SlotId};
+use crate::growth::{AlphaMode, LifecycleOp, SeedStage, SlotId};
 use crate::telemetry::encoding::{Num, by_name};
 use crate::telemetry::env_status::EnvStatus;
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::seed::SlotId;
+use crate::growth::SlotId;
 use crate::telemetry::encoding::{ActionId, Num};
 
 /// What a governor saw.

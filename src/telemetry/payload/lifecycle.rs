@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::seed::{
+use crate::growth::{
     AlphaAlgorithm, AlphaCurve, AlphaSpeed, GateLevel, GateResult, GerminationStyle, Initiator, PruneReason, SeedStage,
     Tempo,
 };

@@ -8,7 +8,7 @@ use super::env::GrowthCounts;
 use super::governor::GovernorCounts;
 use super::learner::{RollbackCharges, UpdateVerdict};
 use super::reward::RoundRewards;
-use crate::seed::SlotId;
+use crate::growth::SlotId;
 use crate::telemetry::encoding::{BigInteger, Num};
 
 /// Where a run stands (spec 07 §12.3).

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use super::super::max_configurations;
 use super::super::plan::{PlanMoment, Players, find_players, plan_coalitions};
 use super::*;
+use crate::growth::SeedStage;
 use crate::scenario::{AttributionConfig, Cadence};
-use crate::seed::SeedStage;
 
 const SAMPLES: u64 = 10_000;
 

@@ -1,4 +1,4 @@
-//! Where the run stands: round, step, batch (spec 06 §1).
+//! Where the run stands: round, step, batch.
 
 use bevy_ecs::prelude::*;
 
