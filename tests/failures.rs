@@ -121,11 +121,13 @@ fn an_env_without_memory_is_named_with_what_helps() {
     fn extend(app: &mut App) -> Result<(), ExtensionError> {
         let exhaust = |envs: Query<&EnvId>, pool: Res<EnvPool>, clock: Res<RunClock>, mut health: ResMut<RunHealth>| {
             let envs = envs.iter().map(|id| (*id, ()));
-            let outcome = pool.for_each("train step", clock.position(), envs, |id, ()| match id.index {
+            let outcome = pool.for_each(envs, |id, ()| match id.index {
                 1 => panic!("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
                 _ => Ok(()),
             });
-            health.failure = outcome.err();
+            if let Err(failure) = outcome {
+                health.record(failure.during("train step", clock.position()));
+            }
         };
         app.add_systems(StepStart, exhaust.before(EngineSet::Reset).run_if(is_second_round));
         Ok(())

@@ -25,6 +25,7 @@ pub use parallel::EnvPool;
 pub use slots::{Nursery, SeedOptimizers, SeedSlots, Slot, SlotError, carry_out, check_slot};
 pub use topology::InitialSeeds;
 
+use crate::clock::RunClock;
 use crate::data::{DataSet, EvalSet, FeedArithmetic, ResidentData};
 use crate::host::SlotLayout;
 use crate::scenario::{Scenario, TaskSpec};

@@ -8,7 +8,7 @@ use bevy_ecs::prelude::*;
 use rayon::prelude::*;
 
 use super::EnvId;
-use crate::health::{Failure, InEnv};
+use crate::health::Failure;
 use crate::torch;
 
 /// The workers that run the envs of a system.

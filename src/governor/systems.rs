@@ -84,7 +84,6 @@ pub fn carry_snapshot_counts(
         &mut EnvAccumulators,
         &mut Snapshots,
     )>,
-    watch: Watch,
 ) -> Result<(), Failure> {
     for (id, status, mut stream, mut sums, mut store) in &mut envs {
         let Some(count) = store.0.get().take_count().filter(|_| status.is_active()) else {

@@ -50,7 +50,7 @@ impl Plugin for LearnerPlugin {
                 RoundEnd,
                 Work::UpdatePolicy,
                 update_policy,
-                learns.and(round_is_complete),
+                learns.and_then(round_is_complete),
             )
             .add_work_if(RoundEnd, Work::StopIfDiverged, stop_if_diverged, learns);
     }

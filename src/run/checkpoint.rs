@@ -39,7 +39,7 @@ impl Plugin for CheckpointPlugin {
                 RoundEnd,
                 Work::WriteCheckpoint,
                 write_checkpoint,
-                round_is_complete.and(resource_exists::<RunFolder>),
+                round_is_complete.and_then(resource_exists::<RunFolder>),
             )
             .add_work_if(
                 Shutdown,

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use tch::{Device, Tensor};
 
-use crate::health::{Failure, running};
+use crate::health::Failure;
 use crate::learner::{Learner, LearnerState};
 use crate::scenario::LearnerConfig;
 use crate::torch::catch;

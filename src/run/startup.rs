@@ -109,7 +109,7 @@ fn check_blueprints(
     let mut widths: Vec<i64> = experiment.layout.slots().iter().map(|slot| slot.channels).collect();
     widths.sort_unstable();
     widths.dedup();
-    blueprints.check(Topology::Cnn, &widths, devices.of_env(0), &syncs)
+    Ok(blueprints.check(Topology::Cnn, &widths, devices.of_env(0), &syncs)?)
 }
 
 /// Opens the backend, the devices and the data, and tries the seed modules.

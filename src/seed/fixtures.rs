@@ -1,6 +1,7 @@
 //! Seeds and rules for the tests of this folder.
 
 use super::*;
+use crate::growth::*;
 use crate::scenario::{AutoForward, LifecycleConfig, MaskConfig};
 
 pub const ALL_AUTOMATIC: AutoForward = AutoForward {

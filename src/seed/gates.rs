@@ -153,6 +153,7 @@ fn not_exploding(seed: &SeedRecord) -> GateCheck {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::growth::*;
     use crate::scenario::LifecycleConfig;
     use crate::seed::fixtures::{germination, limits};
     use crate::seed::{AlphaController, RampShape, Rules, germinate};

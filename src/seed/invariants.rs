@@ -89,6 +89,7 @@ fn prune_fits_stage(seed: &SeedRecord) -> Result<(), InvariantError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::growth::*;
     use crate::growth::{Initiator, PruneReason};
     use crate::scenario::LifecycleConfig;
     use crate::seed::PruneOrder;

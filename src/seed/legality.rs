@@ -249,6 +249,7 @@ fn cooldown(seed: &SlotView) -> FailureReason {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::growth::*;
     use crate::seed::fixtures::limits;
 
     fn strict_limits(slots: usize) -> Limits {

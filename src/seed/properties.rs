@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::fixtures::*;
 use super::*;
+use crate::growth::*;
 use crate::scenario::{AutoForward, GateConfig, GateMode, LifecycleConfig, MaskConfig, OnFossilize};
 
 /// What one step brings to one env.

@@ -65,6 +65,7 @@ pub const fn isolated(stage: SeedStage, isolation: &StageIsolation) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::growth::*;
     use crate::scenario::IsolationConfig;
 
     #[test]

@@ -132,6 +132,7 @@ impl Growth {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::growth::*;
 
     #[track_caller]
     fn assert_close(actual: Option<f64>, expected: f64) {

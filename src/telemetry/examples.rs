@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::payload::Interactions;
 use super::*;
-use crate::seed::*;
+use crate::growth::*;
 
 mod env;
 mod learner;

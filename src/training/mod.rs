@@ -5,7 +5,6 @@ mod precision;
 mod step;
 
 use bevy_app::{App, Plugin};
-use bevy_ecs::prelude::*;
 
 pub use fetch::{BatchSlot, EnvAccumulators, EnvFeed};
 pub use precision::TrainingPrecision;

@@ -4,7 +4,6 @@ use bevy_ecs::prelude::*;
 
 use super::MAIN;
 use super::pass::ValPlan;
-use crate::clock::RunClock;
 use crate::data::StepNumbers;
 use crate::env::{EnvId, EnvPool, EnvStream, GradReport, HostModel, LoadedData, SeedSlots};
 use crate::env::{Experiment, StepStatus, TrainMetrics, ValMetrics};
@@ -21,7 +20,6 @@ pub struct StepResult(pub Option<StepNumbers>);
 /// Reduces what the training batches left, on the device.
 pub fn enqueue_reads(
     mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, &mut EnvFeed, &mut EnvAccumulators)>,
-    clock: Res<RunClock>,
     pool: Res<EnvPool>,
 ) -> Result<(), Failure> {
     let envs = envs
@@ -42,7 +40,6 @@ pub fn enqueue_reads(
 /// The step's only wait; errors of earlier device work surface here.
 pub fn wait_all(
     mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream)>,
-    clock: Res<RunClock>,
     syncs: Res<HostSyncCounter>,
 ) -> Result<(), Failure> {
     syncs.allow();
@@ -58,7 +55,6 @@ pub fn wait_all(
 /// Reads every env's pack and gives its numbers their names.
 pub fn unpack(
     mut envs: Query<(&EnvId, &StepStatus, &mut EnvAccumulators, &ValPlan, &mut StepResult)>,
-    clock: Res<RunClock>,
     syncs: Res<HostSyncCounter>,
 ) -> Result<(), Failure> {
     for (id, status, mut sums, plan, mut result) in &mut envs {

@@ -10,7 +10,7 @@ use super::Observation;
 use super::normaliser::ObservationNormaliser;
 use super::schema::{ObservationInput, ObservationSchema};
 use crate::clock::RunClock;
-use crate::controller::{ActiveController, DecisionPoint, Feedback, Signals, SlotReports, decision_error};
+use crate::controller::{ActiveController, DecisionPoint, Feedback, Signals, SlotReports};
 use crate::env::{EnvId, Experiment, StepStatus};
 use crate::health::{Failure, InEnv};
 

@@ -1,6 +1,7 @@
 //! Measurements of a seed, and its record on disk.
 
 use super::*;
+use crate::growth::*;
 use crate::growth::{AlphaCurveAction, AlphaMode, AlphaSpeed};
 use crate::seed::fixtures::{Life, germination, healthy_sums, held};
 use crate::seed::{Plan, prune, tick};
