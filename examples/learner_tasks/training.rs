@@ -3,8 +3,8 @@
 use simic_engine::controller::{MaskSet, command_of};
 use simic_engine::learner::{
     BufferShape, DecidedStep, Horizon, Learner, LearnerStream, RolloutBuffer, SegmentEnd, StepOutcome, StepTensors,
-    UpdateRecord,
 };
+use simic_engine::telemetry::LearnerUpdate;
 use simic_engine::random::{Domain, RunRng};
 use simic_engine::scenario::{EntropyFloorCoefs, EpisodeEnd, LearnerConfig};
 use simic_engine::torch::{HostSyncCounter, Implementation};
@@ -105,7 +105,7 @@ impl<T: Task> Training<T> {
             );
             let masks = self.mask_rows(step);
             let (chosen, next) = self.policy.act(&observations, &masks, &state, &mut rng);
-            self.store(step, episode, &chosen, &observations, &state, scores);
+            self.store(step, &chosen, &observations, &state, scores);
             state = next;
         }
         let is_terminal = self.learner.config().episode_end == EpisodeEnd::Terminal;
@@ -125,7 +125,6 @@ impl<T: Task> Training<T> {
     fn store(
         &mut self,
         step: usize,
-        episode: u64,
         chosen: &Chosen,
         observations: &Tensor,
         state: &simic_engine::controller::RecurrentState,
@@ -135,8 +134,6 @@ impl<T: Task> Training<T> {
         let decided: Vec<DecidedStep> = (0..self.task.envs())
             .map(|env| DecidedStep {
                 env,
-                episode,
-                action_id: 0,
                 indices: chosen.indices[env],
                 log_probs: chosen.log_probs[env],
                 value: units.raw(chosen.value_normalised[env].into()) as f32,
@@ -173,7 +170,7 @@ impl<T: Task> Training<T> {
     }
 
     /// Learns from what was played.
-    pub fn learn(&mut self) -> UpdateRecord {
+    pub fn learn(&mut self) -> LearnerUpdate {
         let reads = HostSyncCounter::default();
         let record = self
             .learner

@@ -1,56 +1,45 @@
-//! How a policy improves: rollouts of many envs in, parameter updates out (spec 04).
+//! The learner: rollouts of many envs in, policy updates out.
 //!
-//! The way of the data: [`RolloutBuffer`] (`buffer`, written by `record`, edited by `rollback`) → `finalize`
-//! (`reward_norm`, `gae`, `diagnostics`, `value_norm`, `advantages`, `sequences`) → `update` (`loss`, `optimizer`, flags
-//! and numbers in `readings`) → `guards` → [`UpdateRecord`] (`metrics`). [`Learner`] (`ppo`) holds what lasts from update
-//! to update, `state` is what a checkpoint keeps of it, `schedules` what changes in its course.
-//!
-//! The systems that feed it stand in the order of a round in `systems` (start-up, rollbacks), `transitions` (steps),
-//! `episode_ends` and `rollout_ends`.
-//!
-//! A learner knows a policy as [`TrainablePolicy`](crate::controller::TrainablePolicy) and nothing of envs.
+//! [`algorithm`] is proximal policy optimization on tensors and configurations; start reading in its `update.rs`. `systems`
+//! feed it, in the order of a round: start-up, recurrent states, decisions, outcomes, rollbacks, ends of episodes, updates.
 
-mod advantages;
-mod buffer;
-mod diagnostics;
-mod episode_ends;
-mod error;
-mod finalize;
-mod gae;
-mod guards;
-mod loss;
-mod metrics;
-mod optimizer;
-mod ppo;
-mod readings;
-mod record;
-mod recurrent;
-mod reward_norm;
-mod rollback;
-mod rollout_ends;
-mod schedules;
-mod segments;
-mod sequences;
-mod state;
+pub mod algorithm;
 mod systems;
-#[cfg(test)]
-mod tests;
-mod transitions;
-mod update;
-mod value_norm;
 
-pub use buffer::{BufferShape, RolloutBuffer};
-pub use diagnostics::RolloutDiagnostics;
-pub use error::{BufferError, LearnerError};
-pub use gae::{Advantages, gae};
-pub use metrics::*;
-pub use ppo::{Learner, LearnerStream};
-pub use record::{DecidedStep, StepOutcome, StepTensors};
-pub use recurrent::StateHealth;
-pub use reward_norm::RewardNormalizer;
-pub use rollout_ends::{LastUpdate, PolicyDiverged};
-pub use schedules::{Horizon, Schedules};
-pub use segments::*;
-pub use state::{Counters, LearnerState};
-pub use systems::{LearnerPlugin, PolicyLearner};
-pub use value_norm::{ValueNormalizer, ValueUnits};
+use bevy_app::{App, Plugin};
+use bevy_ecs::prelude::*;
+
+pub use self::algorithm::{
+    BufferShape, DecidedStep, Horizon, Learner, LearnerError, LearnerState, LearnerStream, RolloutBuffer, SegmentEnd,
+    StepOutcome, StepTensors, ValueUnits,
+};
+pub use self::systems::{LastUpdate, PolicyDiverged, PolicyLearner};
+use self::systems::{
+    build_learner, credit_rollbacks, end_segments, remember_states, stop_if_diverged, store_decisions, store_outcomes,
+    update_policy,
+};
+use crate::env::round_is_complete;
+use crate::schedule::{Act, AddWork, Assess, Decide, RoundEnd, Startup, StepEnd, Work};
+
+/// Trains the run's policy, if it has one that learns. Without this plugin policies stay as they are.
+pub struct LearnerPlugin;
+
+impl Plugin for LearnerPlugin {
+    fn build(&self, app: &mut App) {
+        app.init_resource::<LastUpdate>();
+        app.add_work(Startup, Work::BuildLearner, build_learner);
+        let learns = resource_exists::<PolicyLearner>;
+        app.add_work_if(Assess, Work::CreditRollbacks, credit_rollbacks, learns)
+            .add_work_if(Decide, Work::RememberStates, remember_states, learns)
+            .add_work_if(Decide, Work::StoreDecisions, store_decisions, learns)
+            .add_work_if(Act, Work::StoreOutcomes, store_outcomes, learns)
+            .add_work_if(StepEnd, Work::EndSegments, end_segments, learns)
+            .add_work_if(
+                RoundEnd,
+                Work::UpdatePolicy,
+                update_policy,
+                learns.and_then(round_is_complete),
+            )
+            .add_work_if(RoundEnd, Work::StopIfDiverged, stop_if_diverged, learns);
+    }
+}

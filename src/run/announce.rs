@@ -16,10 +16,10 @@ use crate::clock::RunClock;
 use crate::controller::ActiveController;
 use crate::env::{Backend, Devices, EnvId, EnvPool, EpisodeStats, Experiment, HostParams, LoadedData, ValMetrics};
 use crate::health::{EngineError, Failure, Position, RunHealth};
-use crate::learner::{Horizon, PolicyLearner, Schedules};
+use crate::learner::{Horizon, PolicyLearner};
 use crate::scenario::{InitialTopology, MatmulPrecision, OptimizerConfig, Scenario, TelemetryLevel};
 use crate::telemetry::{
-    BaselineMeasured, BigInteger, DatasetInfo, EntropyAnneal, Event, LearnerSetup, Num, RunStarted, Sinks, TaskKind,
+    BaselineMeasured, BigInteger, DatasetInfo, EntropyAnneal, Event, LearnerSchedules, LearnerSetup, Num, RunStarted, Sinks, TaskKind,
     TelemetryHub, TelemetryOutbox,
 };
 use crate::training::TrainingPrecision;
@@ -210,7 +210,7 @@ fn learner_setup(world: &mut World) -> Option<LearnerSetup> {
         clip_ratio: Num(learner.clip_ratio),
         gamma: Num(learner.gamma),
         gae_lambda: Num(learner.gae_lambda),
-        entropy_coef: Num(Schedules::at(0, learner, horizon).entropy_coef),
+        entropy_coef: Num(LearnerSchedules::at(0, learner, horizon).entropy_coef),
         entropy_anneal: (episodes > 0).then(|| EntropyAnneal {
             start: Num(start),
             end: Num(end),

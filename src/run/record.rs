@@ -8,7 +8,7 @@ use bevy_ecs::query::QueryData;
 use bevy_ecs::system::SystemParam;
 
 use super::announce::{announce, measure_control};
-use super::learning::{charges, learner_update, thought, verdict};
+use super::learning::thought;
 use crate::clock::RunClock;
 use crate::controller::{Chosen, CommandStatus, Head, Masks, OPS, Outcome, SlotReports};
 use crate::env::{
@@ -17,7 +17,7 @@ use crate::env::{
 };
 use crate::governor::Governor;
 use crate::growth::LifecycleOp;
-use crate::learner::{LastUpdate, PolicyLearner, UpdateRecord, ValueUnits};
+use crate::learner::{LastUpdate, PolicyLearner, ValueUnits};
 use crate::reward::{EpisodeReward, RewardHorizon, StepReward, episode_rewards, round_rewards};
 use crate::scenario::AttributionStrategy;
 use crate::schedule::{AddWork, RoundEnd, RoundStart, Shutdown, Startup, StepEnd, Work};
@@ -409,10 +409,9 @@ fn round_stats(
     mut desk: Desk,
 ) {
     let round = desk.clock.round();
-    let update: Option<&UpdateRecord> = update.as_ref().and_then(|update| update.0.as_ref());
-    if let Some(record) = update {
-        let limit = desk.experiment.scenario.learner.max_grad_norm;
-        desk.outbox.push(Event::round(round, learner_update(record, limit)));
+    let update = update.as_ref().and_then(|update| update.0.as_ref());
+    if let Some(update) = update {
+        desk.outbox.push(Event::round(round, update.clone()));
     }
     let mut envs: Vec<_> = envs.iter().collect();
     envs.sort_unstable_by_key(|(id, ..)| id.index);
@@ -457,10 +456,8 @@ fn round_stats(
         paid: round_rewards(&rewards),
         growth,
         governor,
-        charges: update
-            .and_then(|record| record.rollout.as_ref())
-            .map(|rollout| charges(&rollout.rollbacks)),
-        updates: update.map(verdict).into_iter().collect(),
+        charges: update.and_then(|update| update.data).map(|data| data.charges),
+        updates: update.map(|update| update.verdict(GROUP)).into_iter().collect(),
         eta_s: Some(Num(wall * f64::from(rounds_left))),
         perf: PerfRound {
             round_wall_s: Num(wall),
@@ -478,5 +475,7 @@ fn round_stats(
     desk.flush();
 }
 
+/// The one policy group that there is.
+const GROUP: &str = "default";
 /// Rounds that a rolling mean looks back over (spec 06 §2).
 const ROLLING_ROUNDS: usize = 10;

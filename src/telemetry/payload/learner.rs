@@ -46,12 +46,13 @@ pub enum UpdateSkip {
     /// It was performed.
     #[default]
     None,
-    /// The policy had left the one that acted before the first step.
+    /// The policy had left the one that acted before the first step; not a failure.
     Kl,
+    /// Something was not finite.
     Nonfinite,
     /// Rollout and update disagree about the same policy.
     Mismatch,
-    /// The rollout had no valid step.
+    /// The rollout had no valid step; not a failure.
     Empty,
 }
 
@@ -68,7 +69,22 @@ impl UpdateSkip {
     }
 }
 
-/// A guard that stopped a minibatch or a whole update.
+/// What was found not to be finite, in the order in which an update looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FinitenessGate {
+    /// Returns, advantages or statistics of the rollout.
+    G0,
+    /// Outputs of the policy.
+    G1,
+    /// The loss.
+    G2,
+    /// Gradients.
+    G3,
+    /// Parameters after the update.
+    G4,
+}
+
+/// A gate that stopped a minibatch or a whole update.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NonfiniteSource {
     /// Absent: it was about the whole update.
@@ -76,8 +92,8 @@ pub struct NonfiniteSource {
     pub epoch: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minibatch: Option<u32>,
-    /// G0 to G4 (spec 04 §10).
-    pub gate: String,
+    pub gate: FinitenessGate,
+    /// What was not finite there.
     pub sources: Vec<String>,
 }
 
@@ -85,9 +101,13 @@ pub struct NonfiniteSource {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HeadGradient {
+    /// There is one, and it is finite.
     Finite,
+    /// The policy has no parameters of that head, or they got no gradient.
     Missing,
+    /// Some element is NaN or infinite.
     Nonfinite,
+    /// The head mattered in no step that the actor learns from.
     NotLearnable,
 }
 
@@ -270,15 +290,20 @@ measured! {
 /// Rollbacks of a rollout as the learner charged them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RollbackCharges {
+    /// All of them.
     pub rollback_attempts: u64,
+    /// Those that were charged to a step.
     pub rollback_attributed: u64,
+    /// Those of envs without a finished step since their segment began.
     pub rollback_unattributed: u64,
+    /// Steps that lost their own rewards.
     pub rollback_steps_forfeited: u64,
+    /// Steps that contribute to nothing.
     pub rollback_steps_invalidated: u64,
 }
 
 /// What the update learnt from; absent if the rollout could not be used at all.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RolloutData {
     pub steps_valid: u64,
     /// Steps that the actor learns from.
@@ -298,21 +323,27 @@ pub struct RolloutData {
 }
 
 /// Values in force during the update.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LearnerSchedules {
-    pub lr: Num,
-    pub entropy_coef: Num,
-    pub value_coef: Num,
-    pub aux_coef: Num,
-    pub clip_ratio: Num,
+    /// Learning rate.
+    pub lr: f64,
+    /// Weight of the entropy bonus.
+    pub entropy_coef: f64,
+    /// Weight of the value loss.
+    pub value_coef: f64,
+    /// Weight of the loss of predicted contributions.
+    pub aux_coef: f64,
+    /// Distance from 1 at which probability ratios are clipped.
+    pub clip_ratio: f64,
     /// Factor of the entropy floors' penalty.
-    pub entropy_floor: Num,
+    pub entropy_floor: f64,
     /// Factor of the probability floors in the rollout that follows.
-    pub floor_schedule: Num,
+    #[serde(rename = "floor_schedule")]
+    pub probability_floor: f64,
 }
 
 /// One update of a policy, performed or not.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LearnerUpdate {
     pub update_performed: bool,
     pub skip_reason: UpdateSkip,
@@ -375,6 +406,17 @@ pub struct LearnerUpdate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learner_step_us_p50: Option<Num>,
     pub amp_dtype: String,
+}
+
+impl LearnerUpdate {
+    /// The line about this update in `round_finished`.
+    pub fn verdict(&self, group: &str) -> UpdateVerdict {
+        UpdateVerdict {
+            group: group.into(),
+            performed: self.update_performed,
+            skip_reason: self.skip_reason,
+        }
+    }
 }
 
 /// What became of one policy group's update in a round.

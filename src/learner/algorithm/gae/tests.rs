@@ -1,0 +1,65 @@
+use proptest::prelude::*;
+
+use super::*;
+
+#[track_caller]
+fn assert_close(actual: &[f64], expected: &[f64]) {
+    assert_eq!(actual.len(), expected.len());
+    for (a, e) in actual.iter().zip(expected) {
+        assert!((a - e).abs() < 1e-5, "{actual:?} != {expected:?}");
+    }
+}
+
+#[test]
+fn a_terminal_and_a_truncated_segment() {
+    let (rewards, values) = ([1.0, 0.0, 2.0], [0.5, 1.0, 1.5]);
+
+    let terminal = gae(&rewards, &values, 0.0, 0.9, 0.8);
+    assert_close(&terminal.advantages, &[1.9112, 0.71, 0.5]);
+    assert_close(&terminal.td_errors, &[1.4, 0.35, 0.5]);
+    assert_close(&terminal.returns, &[2.4112, 1.71, 2.0]);
+
+    let truncated = gae(&rewards, &values, 2.0, 0.9, 0.8);
+    assert_close(&truncated.advantages, &[2.84432, 2.006, 2.3]);
+}
+
+#[test]
+fn the_default_discounts() {
+    let result = gae(&[0.1, 0.2, -0.3, 1.0], &[0.4, 0.5, 0.2, 0.6], 0.7, 0.995, 0.98);
+    assert_close(&result.advantages, &[1.207_858_5, 1.036_158_8, 1.166_197_1, 1.096_5]);
+}
+
+proptest! {
+    /// `A_t = Σ_k (γλ)^k · δ_{t+k}`, summed as it is defined.
+    #[test]
+    fn advantages_are_the_discounted_sum_of_one_step_errors(
+        steps in prop::collection::vec((-5.0f64..5.0, -5.0f64..5.0), 1..30),
+        after in -5.0f64..5.0,
+        gamma in 0.0f64..1.0,
+        lambda in 0.0f64..1.0,
+    ) {
+        let (rewards, values): (Vec<f64>, Vec<f64>) = steps.iter().copied().unzip();
+        let result = gae(&rewards, &values, after, gamma, lambda);
+
+        let n = rewards.len();
+        let next = |t: usize| if t + 1 < n { values[t + 1] } else { after };
+        for t in 0..n {
+            let sum: f64 = (t..n)
+                .map(|u| (gamma * lambda).powi((u - t) as i32) * (rewards[u] + gamma * next(u) - values[u]))
+                .sum();
+            prop_assert!((result.advantages[t] - sum).abs() < 1e-9 * (1.0 + sum.abs()));
+        }
+    }
+
+    #[test]
+    fn with_lambda_one_returns_are_the_discounted_rewards(
+        rewards in prop::collection::vec(-5.0f64..5.0, 1..30),
+        after in -5.0f64..5.0,
+    ) {
+        let values: Vec<f64> = rewards.iter().map(|reward| reward * 3.0 - 1.0).collect();
+        let result = gae(&rewards, &values, after, 0.9, 1.0);
+
+        let discounted = rewards.iter().rev().fold(after, |sum, reward| reward + 0.9 * sum);
+        prop_assert!((result.returns[0] - discounted).abs() < 1e-9);
+    }
+}

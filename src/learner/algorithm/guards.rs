@@ -1,0 +1,126 @@
+//! What an update's flags mean: was it performed, skipped or undone, and because of what.
+
+use tch::Kind;
+
+use super::measurements::{Measured, PerHead, Reading, Scalar};
+use super::update::MAX_DRIFT;
+use crate::controller::Head;
+use crate::telemetry::{FinitenessGate, NonfiniteSource, UpdateSkip};
+
+/// What an update's measurements say about it.
+#[derive(Debug)]
+pub(super) struct Findings {
+    pub skip_reason: UpdateSkip,
+    /// The parameters are not finite any more (gate G4): they are to be restored.
+    pub are_parameters_spoilt: bool,
+    pub steps_taken: u32,
+    pub early_stop_epoch: Option<u32>,
+    pub nonfinite_skips: u32,
+    pub sources: Vec<NonfiniteSource>,
+}
+
+pub(super) fn findings(measured: &Measured) -> Findings {
+    let readings = || measured.readings.iter();
+    let steps_taken = readings()
+        .filter(|reading| !reading.is_set(Scalar::Suppressed))
+        .count() as u32;
+    let stop = readings().find(|reading| reading.is_set(Scalar::KlStop));
+    let has_mismatch = readings().any(|reading| reading.is_set(Scalar::Mismatch));
+    // What follows a stop or a mismatch would not have stepped anyway.
+    let open = readings().filter(|reading| !reading.is_set(Scalar::KlStop) && !reading.is_set(Scalar::Mismatch));
+    let mut sources: Vec<NonfiniteSource> = open.filter_map(nonfinite_source).collect();
+    let nonfinite_skips = sources.len() as u32;
+    let are_parameters_spoilt = !(measured.parameter_squares.is_finite() && measured.change_squares.is_finite());
+    if are_parameters_spoilt {
+        sources.push(NonfiniteSource {
+            epoch: None,
+            minibatch: None,
+            gate: FinitenessGate::G4,
+            sources: vec!["parameters".into()],
+        });
+    }
+    Findings {
+        skip_reason: match () {
+            () if are_parameters_spoilt => UpdateSkip::Nonfinite,
+            () if steps_taken > 0 => UpdateSkip::None,
+            () if has_mismatch => UpdateSkip::Mismatch,
+            () if nonfinite_skips > 0 => UpdateSkip::Nonfinite,
+            () if stop.is_some() => UpdateSkip::Kl,
+            () => UpdateSkip::Empty,
+        },
+        are_parameters_spoilt,
+        steps_taken,
+        early_stop_epoch: stop.map(|reading| reading.epoch),
+        nonfinite_skips,
+        sources,
+    }
+}
+
+/// The first gate that a minibatch did not pass, and what was not finite there.
+fn nonfinite_source(reading: &Reading) -> Option<NonfiniteSource> {
+    let heads = |what: &str, is_bad: &dyn Fn(usize) -> bool| -> Vec<String> {
+        let bad = Head::ALL.iter().filter(|&&head| is_bad(head as usize));
+        bad.map(|head| format!("{what}[{head}]")).collect()
+    };
+    let named = |is_bad: &dyn Fn(Scalar) -> bool, scalars: &[(Scalar, &str)]| -> Vec<String> {
+        let bad = scalars.iter().filter(|(scalar, _)| is_bad(*scalar));
+        bad.map(|(_, name)| name.to_string()).collect()
+    };
+    let is_set = |flag| reading.is_set(flag);
+    let is_infinite = |scalar| !reading.get(scalar).is_finite();
+
+    let mut outputs = heads("logp", &|head| reading.head(PerHead::BadLogProb, head) > 0.0);
+    outputs.extend(named(
+        &is_set,
+        &[(Scalar::BadValue, "value"), (Scalar::BadContribution, "contributions")],
+    ));
+    let (gate, sources) = if !outputs.is_empty() {
+        (FinitenessGate::G1, outputs)
+    } else if is_set(Scalar::BadLoss) {
+        let terms = [
+            (Scalar::LossPolicy, "loss_policy"),
+            (Scalar::LossValue, "loss_value"),
+            (Scalar::LossEntropy, "loss_entropy"),
+            (Scalar::EntropyFloorPenalty, "entropy_floor_penalty"),
+        ];
+        (FinitenessGate::G2, named(&is_infinite, &terms))
+    } else if is_set(Scalar::BadGradient) {
+        let mut sources = heads("gradient", &|head| {
+            !reading.head(PerHead::GradSquares, head).is_finite()
+        });
+        sources.extend(named(&is_infinite, &[(Scalar::ValueGradSquares, "gradient[value]")]));
+        sources.push("gradient".into());
+        (FinitenessGate::G3, sources)
+    } else {
+        return None;
+    };
+    Some(NonfiniteSource {
+        epoch: Some(reading.epoch),
+        minibatch: Some(reading.minibatch),
+        gate,
+        sources,
+    })
+}
+
+/// Warns where recomputed log-probabilities differ by more than rounding.
+pub(super) fn announce_drift(measured: &Measured, precision: Option<Kind>) {
+    let Some(first) = measured.readings.first() else {
+        return;
+    };
+    let (mean, max) = (first.get(Scalar::DriftMean), first.get(Scalar::DriftMax));
+    let tolerable = if precision.is_some() { 2e-2 } else { 1e-4 };
+    if mean > MAX_DRIFT {
+        tracing::error!(
+            mean,
+            max,
+            "rollout and update disagree about the same policy (RolloutUpdateMismatch): observations, masks, \
+             probability floors or initial states differ; the update is skipped"
+        );
+    } else if mean > tolerable {
+        tracing::warn!(
+            mean,
+            max,
+            "recomputed log-probabilities differ from those of the rollout"
+        );
+    }
+}

@@ -1,0 +1,275 @@
+//! The learner of one policy group: its optimizer, normalisers and counters, and what happens to them between two
+//! rollouts.
+
+use std::time::Instant;
+
+use tch::{Device, Kind, Tensor};
+
+use super::buffer::RolloutBuffer;
+use super::error::LearnerError;
+use super::finalize::{Rollout, Unusable, finalize};
+use super::guards::{announce_drift, findings};
+use super::optimizer::PolicyOptimizer;
+use super::reward_norm::RewardNormalizer;
+use super::schedules::Horizon;
+use super::state::{Counters, LearnerState, differences_of_norms, differences_of_tensors};
+use super::update::Update;
+use super::update_metrics;
+use super::value_norm::{ValueNormalizer, ValueUnits};
+use crate::controller::TrainablePolicy;
+use crate::random::{Domain, RunRng};
+use crate::scenario::{AmpMode, LearnerConfig};
+use crate::telemetry::{FinitenessGate, LearnerSchedules, LearnerUpdate, NonfiniteSource, Num, UpdateSkip};
+use crate::torch::{HostSyncCounter, Implementation, copy_into};
+
+/// What names the learner's random streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LearnerStream {
+    /// Of the run.
+    pub seed: u64,
+    /// Policy group.
+    pub group: u64,
+}
+
+/// Proximal policy optimization for one policy group. All state of it is in here, in place.
+#[derive(Debug)]
+pub struct Learner {
+    pub(super) config: LearnerConfig,
+    horizon: Horizon,
+    stream: LearnerStream,
+    precision: Option<Kind>,
+    pub(super) optimizer: PolicyOptimizer,
+    pub(super) rewards: RewardNormalizer,
+    pub(super) values: ValueNormalizer,
+    counters: Counters,
+}
+
+impl Learner {
+    /// A learner that has learnt nothing, for `policy` alone.
+    ///
+    /// # Errors
+    /// Parameters that are not listed exactly once or cannot be trained, all named; out of memory.
+    pub fn new(
+        config: LearnerConfig,
+        horizon: Horizon,
+        stream: LearnerStream,
+        policy: &dyn TrainablePolicy,
+        implementation: Implementation,
+    ) -> Result<Self, LearnerError> {
+        let params = policy.params();
+        let device = params.first().map_or(Device::Cpu, |param| param.tensor.device());
+        Ok(Self {
+            optimizer: PolicyOptimizer::new(policy, &config, implementation)?,
+            rewards: RewardNormalizer::new(config.reward_norm.mode, horizon.envs),
+            values: ValueNormalizer::new(config.value_norm.mode, config.norm_min_count),
+            counters: Counters::default(),
+            precision: learner_precision(config.amp, device),
+            config,
+            horizon,
+            stream,
+        })
+    }
+
+    /// What it learns with.
+    pub fn config(&self) -> &LearnerConfig {
+        &self.config
+    }
+
+    /// Updates so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// In which units the policy's value head speaks until the next update.
+    pub fn value_units(&self) -> ValueUnits {
+        self.values.units()
+    }
+
+    /// Values of the schedules for the next update.
+    pub fn schedules(&self) -> LearnerSchedules {
+        LearnerSchedules::at(self.counters.updates, &self.config, self.horizon)
+    }
+
+    /// A governor's penalty as [`RolloutBuffer::rollback`] takes it.
+    pub fn clamp_penalty(&self, raw: f64) -> f32 {
+        raw.clamp(-self.config.reward_norm.clip, self.config.reward_norm.clip) as f32
+    }
+
+    /// Too many updates failed in a row: the run should save its last good state and stop.
+    pub fn has_diverged(&self) -> bool {
+        self.counters.consecutive_failures >= self.config.max_consecutive_failures
+    }
+
+    /// The parameters before the newest update, by name, for a policy whose outputs turn out not to be finite when it
+    /// acts. The same tensors for the whole run.
+    pub fn last_good_params(&self) -> Vec<(String, Tensor)> {
+        self.optimizer.last_good_params()
+    }
+
+    /// Learns from a finished rollout: normalise, estimate advantages, optimise, judge. Every segment must be closed.
+    /// The caller then commits its observation normaliser and clears the buffer, whether or not an update was performed.
+    ///
+    /// An update that fails leaves the policy as it was and is reported as such; [`has_diverged`](Self::has_diverged)
+    /// says when there were too many.
+    ///
+    /// # Errors
+    /// An unfinished rollout, a policy that refuses its own rollout, a device error.
+    pub fn learn(
+        &mut self,
+        buffer: &mut RolloutBuffer,
+        policy: &mut dyn TrainablePolicy,
+        round: u64,
+        reads: &HostSyncCounter,
+    ) -> Result<LearnerUpdate, LearnerError> {
+        let schedules = self.schedules();
+        let started = Instant::now();
+        let head = policy.value_output();
+        let rollout = finalize(buffer, &mut self.rewards, &mut self.values, &head, &self.config)?;
+        let mut update = LearnerUpdate {
+            schedules,
+            finalize_ms: milliseconds_since(started),
+            amp_dtype: dtype_name(self.precision).into(),
+            ..LearnerUpdate::default()
+        };
+        match rollout {
+            Ok(rollout) => self.optimise(rollout, buffer, policy, round, reads, &mut update)?,
+            Err(Unusable::Empty) => update.skip_reason = UpdateSkip::Empty,
+            Err(Unusable::NonFinite(source)) => {
+                self.counters.consecutive_failures += 1;
+                update.skip_reason = UpdateSkip::Nonfinite;
+                update.nonfinite_sources.push(NonfiniteSource {
+                    epoch: None,
+                    minibatch: None,
+                    gate: FinitenessGate::G0,
+                    sources: vec![source.into()],
+                });
+            }
+        }
+        update.updates = self.counters.updates;
+        update.policy_version = self.counters.policy_version;
+        update.consecutive_failures = self.counters.consecutive_failures;
+        Ok(update)
+    }
+
+    /// Optimises the policy on a rollout and decides whether that counts as an update.
+    fn optimise(
+        &mut self,
+        rollout: Rollout,
+        buffer: &RolloutBuffer,
+        policy: &mut dyn TrainablePolicy,
+        round: u64,
+        reads: &HostSyncCounter,
+        update: &mut LearnerUpdate,
+    ) -> Result<(), LearnerError> {
+        let started = Instant::now();
+        let mut rng = RunRng::new(self.stream.seed, Domain::LearnerShuffle, &[self.stream.group, round]);
+        let measured = Update {
+            config: &self.config,
+            schedules: update.schedules,
+            precision: self.precision,
+            batch: &rollout.batch,
+            raw_observations: &buffer.valid_raw_observations()?,
+            rollout_states: &buffer.final_state_numbers()?,
+            reads,
+        }
+        .run(policy, &mut self.optimizer, &mut rng)?;
+        update.update_ms = milliseconds_since(started);
+
+        announce_drift(&measured, self.precision);
+        let findings = findings(&measured);
+        if findings.are_parameters_spoilt {
+            self.optimizer.restore()?;
+        }
+        match findings.skip_reason {
+            UpdateSkip::None => {
+                self.counters.updates += 1;
+                self.counters.policy_version += 1;
+                self.counters.consecutive_failures = 0;
+            }
+            UpdateSkip::Kl | UpdateSkip::Empty => {}
+            UpdateSkip::Nonfinite | UpdateSkip::Mismatch => self.counters.consecutive_failures += 1,
+        }
+        policy.set_floor_scale(self.schedules().probability_floor);
+
+        update.update_performed = findings.skip_reason == UpdateSkip::None;
+        update.skip_reason = findings.skip_reason;
+        update.steps_taken = findings.steps_taken;
+        update.early_stop_epoch = findings.early_stop_epoch;
+        update.nonfinite_skips = findings.nonfinite_skips;
+        update.nonfinite_sources = findings.sources;
+        update.actor_skipped = rollout.actor_skipped;
+        update.critic = rollout.metrics.critic;
+        update.returns = rollout.metrics.returns;
+        update.advantages = rollout.metrics.advantages;
+        update.data = Some(rollout.metrics.data);
+        update_metrics::report(update, &measured, &rollout.metrics.learnable, self.config.max_grad_norm);
+        Ok(())
+    }
+
+    /// The plain part of the state.
+    pub fn state(&self) -> LearnerState {
+        LearnerState {
+            counters: self.counters,
+            rewards: self.rewards.clone(),
+            values: self.values,
+        }
+    }
+
+    /// The optimizer's moments by name: `exp_avg.<parameter>`, `exp_avg_sq.<parameter>`, `step.<parameter>`. The
+    /// tensors are the live ones.
+    pub fn state_tensors(&self) -> Vec<(String, Tensor)> {
+        self.optimizer.named_state()
+    }
+
+    /// Continues from a saved state, in place. The policy's parameters are the caller's to restore, before this: both
+    /// together are the last state known to be good.
+    ///
+    /// # Errors
+    /// `Incompatible` with every difference, in which case nothing has changed; a device error.
+    pub fn restore(&mut self, state: &LearnerState, tensors: &[(String, Tensor)]) -> Result<(), LearnerError> {
+        let live = self.state_tensors();
+        let differences = [
+            differences_of_norms(state, &self.state()),
+            differences_of_tensors(tensors, &live),
+        ]
+        .concat();
+        if !differences.is_empty() {
+            return Err(LearnerError::Incompatible(differences));
+        }
+        for (name, tensor) in &live {
+            if let Some((_, saved)) = tensors.iter().find(|(saved, _)| saved == name) {
+                copy_into(tensor, saved, false)?;
+            }
+        }
+        self.counters = state.counters;
+        self.rewards = state.rewards.clone();
+        self.values = state.values;
+        self.optimizer.remember()?;
+        Ok(())
+    }
+}
+
+fn milliseconds_since(started: Instant) -> Num {
+    Num(started.elapsed().as_secs_f64() * 1e3)
+}
+
+const fn dtype_name(precision: Option<Kind>) -> &'static str {
+    match precision {
+        None => "float32",
+        Some(Kind::BFloat16) => "bfloat16",
+        Some(_) => "float16",
+    }
+}
+
+/// In what acting and learning are computed. On a CPU every request resolves to f32, said once, so that a scenario stays
+/// portable.
+fn learner_precision(amp: AmpMode, device: Device) -> Option<Kind> {
+    match amp {
+        AmpMode::Off => None,
+        AmpMode::Auto | AmpMode::Bf16 if device.is_cuda() => Some(Kind::BFloat16),
+        AmpMode::Auto | AmpMode::Bf16 => {
+            tracing::warn!("learner.amp applies to CUDA devices; the policy is trained in float32");
+            None
+        }
+    }
+}

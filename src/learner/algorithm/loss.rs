@@ -1,0 +1,164 @@
+//! The terms of the objective, each a function of plain tensors.
+//!
+//! Every mean is a sum over the whole `[B, T]` shape divided by the count of what the mask selects, at least 1. Masks
+//! select and never multiply: what they exclude may be anything, NaN included, and has gradient 0.
+
+use tch::{Kind, Tensor};
+
+use crate::torch::NoGrad;
+
+/// Bounds of log-ratios, so that their exponential is finite.
+const HEAD_LOG_RATIO: f64 = 20.0;
+const JOINT_LOG_RATIO: f64 = 30.0;
+
+/// `values` where the mask holds, else 0.
+pub(super) fn selected(values: &Tensor, mask: &Tensor) -> Tensor {
+    values.masked_fill(&mask.logical_not(), 0.0)
+}
+
+/// Number of steps that a `[B, T]` mask selects, f32, at least 1.
+pub(super) fn count(mask: &Tensor) -> Tensor {
+    mask.sum(Kind::Float).clamp_min(1.0)
+}
+
+/// The same for `[B, T, K]`, one number per head, without a minimum.
+pub(super) fn count_by_head(mask: &Tensor) -> Tensor {
+    mask.sum_dim_intlist([0i64, 1].as_slice(), false, Kind::Float)
+}
+
+pub(super) fn mean(values: &Tensor, mask: &Tensor) -> Tensor {
+    selected(values, mask).sum(Kind::Float) / count(mask)
+}
+
+fn sum_by_head(values: &Tensor, mask: &Tensor) -> Tensor {
+    selected(values, mask).sum_dim_intlist([0i64, 1].as_slice(), false, Kind::Float)
+}
+
+/// Mean by head; 0 where the mask is empty.
+pub(super) fn mean_by_head(values: &Tensor, mask: &Tensor) -> Tensor {
+    sum_by_head(values, mask) / count_by_head(mask).clamp_min(1.0)
+}
+
+/// Probability ratios between the current policy and the one that acted.
+#[derive(Debug)]
+pub(super) struct Ratios {
+    /// `[B, T, K]`, 0 on heads that the actor does not learn from.
+    pub head_logs: Tensor,
+    pub heads: Tensor,
+    /// `[B, T]`.
+    pub joint_log: Tensor,
+    pub joint: Tensor,
+}
+
+impl Ratios {
+    /// `causal` is `[B, T, K]`: the heads that the actor learns from.
+    pub fn new(log_probs: &Tensor, old_log_probs: &Tensor, causal: &Tensor) -> Self {
+        let head_logs = selected(&(log_probs - old_log_probs), causal).clamp(-HEAD_LOG_RATIO, HEAD_LOG_RATIO);
+        let joint_log = head_logs
+            .sum_dim_intlist([-1i64].as_slice(), false, Kind::Float)
+            .clamp(-JOINT_LOG_RATIO, JOINT_LOG_RATIO);
+        Self {
+            heads: head_logs.exp(),
+            joint: joint_log.exp(),
+            head_logs,
+            joint_log,
+        }
+    }
+
+    /// Mean joint divergence from the policy that acted, over the steps that the actor learns from.
+    pub fn joint_kl(&self, actor: &Tensor) -> Tensor {
+        let _no_grad = NoGrad::new();
+        mean(&kl_terms(&self.joint.detach(), &self.joint_log.detach()), actor)
+    }
+}
+
+/// Differences of stored and recomputed log-probabilities.
+pub(super) fn drift(log_probs: &Tensor, old_log_probs: &Tensor) -> Tensor {
+    let _no_grad = NoGrad::new();
+    (log_probs - old_log_probs).abs()
+}
+
+/// `L = L_policy + c_V·L_value + c_E·L_entropy + P_floor + c_C·L_contribution`, and its terms; f32 scalars.
+#[derive(Debug)]
+pub(super) struct Losses {
+    pub total: Tensor,
+    pub policy: Tensor,
+    pub value: Tensor,
+    pub entropy: Tensor,
+    pub floor_penalty: Tensor,
+    /// Of policies that predict contributions.
+    pub contribution: Option<Tensor>,
+}
+
+/// `min(r·A, clip(r, 1±ε)·A)`.
+fn surrogate(ratio: &Tensor, advantages: &Tensor, clip: f64) -> Tensor {
+    let unclipped = ratio * advantages;
+    unclipped.minimum(&(ratio.clamp(1.0 - clip, 1.0 + clip) * advantages))
+}
+
+/// What each head's sums are divided by: the steps in which the head mattered, but at least `min_fraction` of the
+/// actor's steps, so that a rare head's single sample cannot outweigh the batch.
+pub(super) fn head_denominators(causal: &Tensor, actor: &Tensor, min_fraction: f64) -> Tensor {
+    let least = (actor.sum(Kind::Float) * min_fraction).clamp_min(1.0);
+    count_by_head(causal).maximum(&least)
+}
+
+/// Clipped surrogate of every head; one loss per head, `[K]`.
+pub(super) fn per_head_policy_loss(
+    ratios: &Ratios,
+    advantages: &Tensor,
+    causal: &Tensor,
+    denominators: &Tensor,
+    clip: f64,
+) -> Tensor {
+    let surrogate = surrogate(&ratios.heads, &advantages.unsqueeze(-1), clip);
+    -(sum_by_head(&surrogate, causal) / denominators)
+}
+
+/// Clipped surrogate of the product of all heads' ratios.
+pub(super) fn joint_policy_loss(ratios: &Ratios, advantages: &Tensor, actor: &Tensor, clip: f64) -> Tensor {
+    -mean(&surrogate(&ratios.joint, advantages, clip), actor)
+}
+
+/// Schulman's unbiased, non-negative estimate `(r − 1) − ln r` of KL(old ‖ new).
+pub(super) fn kl_terms(ratio: &Tensor, log: &Tensor) -> Tensor {
+    (ratio - 1.0) - log
+}
+
+/// `½·Σ w·q / max(Σw, 1)` with `q` the squared error, or with `clip` the larger of it and that of the clipped value.
+pub(super) fn value_loss(
+    values: &Tensor,
+    targets: &Tensor,
+    old_values: &Tensor,
+    weights: &Tensor,
+    valid: &Tensor,
+    clip: Option<f64>,
+) -> Tensor {
+    let mut errors = (values - targets).square();
+    if let Some(clip) = clip {
+        let clipped = old_values + (values - old_values).clamp(-clip, clip);
+        errors = errors.maximum(&(clipped - targets).square());
+    }
+    let total = selected(weights, valid).sum(Kind::Float).clamp_min(1.0);
+    selected(&(errors * weights), valid).sum(Kind::Float) / total * 0.5
+}
+
+/// Normalised entropy by head, over the heads' own denominators.
+pub(super) fn head_entropies(entropy: &Tensor, causal: &Tensor, denominators: &Tensor) -> Tensor {
+    sum_by_head(entropy, causal) / denominators
+}
+
+/// `Σ ρ_k·max(0, f_k − Ē_k)²`, over the heads that were available at all.
+pub(super) fn entropy_floor_penalty(entropy: &Tensor, available: &Tensor, floors: &Tensor, coefs: &Tensor) -> Tensor {
+    let mean = mean_by_head(entropy, available);
+    let shortfall = (floors - mean).clamp_min(0.0).square() * coefs;
+    selected(&shortfall, &count_by_head(available).gt(0.0)).sum(Kind::Float)
+}
+
+/// Mean squared error of predicted contributions over measured ones.
+pub(super) fn contribution_loss(predicted: &Tensor, targets: &Tensor, mask: &Tensor) -> Tensor {
+    mean(&(predicted - targets).square(), mask)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+use tch::Device;
+
+use super::*;
+use crate::torch::{HostSyncCounter, read_f64};
+
+fn steps(values: &[f32]) -> Tensor {
+    Tensor::from_slice(values).reshape([1, values.len() as i64])
+}
+
+fn flags(values: &[bool]) -> Tensor {
+    Tensor::from_slice(values).reshape([1, values.len() as i64])
+}
+
+/// `[1, T, K]` from one column per head.
+fn heads(columns: &[Tensor]) -> Tensor {
+    Tensor::stack(columns, -1)
+}
+
+fn read(tensor: &Tensor) -> Vec<f64> {
+    read_f64(tensor, &HostSyncCounter::default()).expect("read")
+}
+
+#[track_caller]
+fn assert_close(tensor: &Tensor, expected: &[f64]) {
+    let actual = read(tensor);
+    assert_eq!(actual.len(), expected.len());
+    for (a, e) in actual.iter().zip(expected) {
+        assert!((a - e).abs() < 1e-5, "{actual:?} != {expected:?}");
+    }
+}
+
+struct TwoHeads {
+    ratios: Ratios,
+    advantages: Tensor,
+    actor: Tensor,
+    causal: Tensor,
+}
+
+/// An op head and a slot head that matters in two of three steps.
+fn two_heads() -> TwoHeads {
+    let causal = heads(&[flags(&[true; 3]), flags(&[true, false, true])]);
+    let logs = heads(&[steps(&[0.1, -0.3, 0.25]), steps(&[0.2, 0.0, -0.1])]);
+    TwoHeads {
+        ratios: Ratios::new(&logs, &logs.zeros_like(), &causal),
+        advantages: steps(&[1.0, -1.0, 2.0]),
+        actor: flags(&[true; 3]),
+        causal,
+    }
+}
+
+#[test]
+fn every_head_has_its_own_clipped_surrogate() {
+    let case = two_heads();
+    let denominators = head_denominators(&case.causal, &case.actor, 0.0);
+    let loss = per_head_policy_loss(&case.ratios, &case.advantages, &case.causal, &denominators, 0.2);
+    assert_close(&loss, &[-0.901_723_6, -1.504_837_4]);
+    assert_close(&loss.sum(Kind::Float), &[-2.406_561_1]);
+}
+
+#[test]
+fn the_joint_surrogate_clips_the_product() {
+    let case = two_heads();
+    let loss = joint_policy_loss(&case.ratios, &case.advantages, &case.actor, 0.2);
+    assert_close(&loss, &[-0.907_889_5]);
+}
+
+#[test]
+fn divergence_is_estimated_jointly_and_by_head() {
+    let TwoHeads {
+        ratios, actor, causal, ..
+    } = two_heads();
+    assert_close(
+        &mean(&kl_terms(&ratios.joint, &ratios.joint_log), &actor),
+        &[0.034_170_4],
+    );
+    let by_head = mean_by_head(&kl_terms(&ratios.heads, &ratios.head_logs), &causal);
+    assert_close(&by_head, &[0.026_671_5, 0.013_120_1]);
+    let clipped = (&ratios.heads - 1.0).abs().gt(0.2).to_kind(Kind::Float);
+    assert_close(&mean_by_head(&clipped, &causal), &[2.0 / 3.0, 0.5]);
+    let joint = (&ratios.joint - 1.0).abs().gt(0.2).to_kind(Kind::Float);
+    assert_close(&mean(&joint, &actor), &[2.0 / 3.0]);
+}
+
+#[test]
+fn a_rare_head_is_divided_by_a_share_of_all_steps() {
+    let actor = Tensor::ones([1, 100], (Kind::Bool, Device::Cpu));
+    let mut once = [false; 100];
+    once[7] = true;
+    let causal = heads(&[flags(&[true; 100]), flags(&once)]);
+    assert_close(&head_denominators(&causal, &actor, 0.05), &[100.0, 5.0]);
+    assert_close(&head_denominators(&causal, &actor, 0.0), &[100.0, 1.0]);
+}
+
+#[test]
+fn the_value_loss_is_weighted_and_may_be_clipped() {
+    let (values, targets) = (steps(&[0.5, 1.0, 2.0]), steps(&[1.0, 0.0, 2.5]));
+    let (old, weights) = (steps(&[0.0, 1.1, 2.4]), steps(&[1.0, 0.2, 1.0]));
+    let valid = flags(&[true; 3]);
+    let loss = |clip| value_loss(&values, &targets, &old, &weights, &valid, clip);
+    assert_close(&loss(None), &[0.159_090_9]);
+    assert_close(&loss(Some(0.2)), &[0.247_727_3]);
+}
+
+/// `.3·(.30 − .10)²`, times the schedule's 1.
+#[test]
+fn entropy_below_its_floor_is_penalised_where_the_head_was_available() {
+    let entropy = heads(&[steps(&[0.05, 0.15, 0.9]), steps(&[0.0, 0.0, 0.0])]);
+    let available = heads(&[flags(&[true, true, false]), flags(&[false; 3])]);
+    let (floors, coefs) = (Tensor::from_slice(&[0.3f32, 0.2]), Tensor::from_slice(&[0.3f32, 0.3]));
+    assert_close(&entropy_floor_penalty(&entropy, &available, &floors, &coefs), &[0.012]);
+}
+
+#[test]
+fn what_a_mask_excludes_has_neither_value_nor_gradient() {
+    let values = Tensor::from_slice(&[0.1f32, f32::NAN, 1000.0])
+        .reshape([1, 3, 1])
+        .set_requires_grad(true);
+    let mask = flags(&[true, false, false]).unsqueeze(-1);
+    let ratios = Ratios::new(&values, &values.detach().zeros_like(), &mask);
+    let denominators = head_denominators(&mask, &flags(&[true, false, false]), 0.05);
+
+    let advantages = steps(&[1.0, f32::NAN, 1.0]);
+    let loss = per_head_policy_loss(&ratios, &advantages, &mask, &denominators, 0.2).sum(Kind::Float);
+    loss.backward();
+
+    assert_close(&loss, &[-1.105_170_9]);
+    assert_close(&values.grad(), &[-1.105_170_9, 0.0, 0.0]);
+}
+
+#[test]
+fn a_mean_over_nothing_is_zero() {
+    let nothing = flags(&[false; 2]);
+    assert_close(&mean(&steps(&[f32::NAN, 3.0]), &nothing), &[0.0]);
+    assert_close(
+        &contribution_loss(&steps(&[1.0, 2.0]), &steps(&[f32::NAN, 3.0]), &nothing),
+        &[0.0],
+    );
+}

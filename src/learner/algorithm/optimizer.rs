@@ -1,0 +1,233 @@
+//! AdamW over a policy's parameter groups, with the last state known to be good.
+
+use tch::{Device, Kind, Tensor};
+
+use super::error::LearnerError;
+use crate::controller::{Head, ParamGroup, PolicyParam, TrainablePolicy};
+use crate::scenario::{LearnerConfig, OptimizerConfig};
+use crate::torch::{
+    GroupNorm, Implementation, NoGrad, Optimizer, TorchError, catch, clip_group, copy_all, grad_stats, zero_grads,
+};
+
+/// A group with its own weight decay.
+#[derive(Debug)]
+struct Group {
+    names: Vec<String>,
+    optimizer: Optimizer,
+}
+
+/// The gradients of a step before they were clipped.
+#[derive(Debug)]
+pub(super) struct Gradients {
+    /// f64 `[K]`: squared norm of each head's own.
+    pub head_squares: Tensor,
+    /// f64 `[K]`: tensors of each head that have one.
+    pub head_tensors: Tensor,
+    /// f64 scalar, of the critic.
+    pub value_squares: Tensor,
+    /// f64 scalar, of all but the auxiliary ones; overwritten by the next step.
+    pub norm: Tensor,
+    /// f64 scalar; overwritten by the next step.
+    pub auxiliary_norm: Tensor,
+    /// f32 scalar, 1 where any is not finite.
+    pub bad: Tensor,
+}
+
+/// The optimizer of a policy.
+#[derive(Debug)]
+pub(super) struct PolicyOptimizer {
+    groups: Vec<Group>,
+    /// All but the auxiliary parameters; they are clipped together.
+    main: Vec<Tensor>,
+    /// What only the auxiliary loss trains; clipped apart.
+    auxiliary: Vec<Tensor>,
+    /// By head, in storage order: its own parameters.
+    heads: Vec<Vec<Tensor>>,
+    value: Vec<Tensor>,
+    norm: GroupNorm,
+    auxiliary_norm: GroupNorm,
+    /// Copies of parameters and moments at the start of the newest update.
+    last_good: Vec<Tensor>,
+}
+
+impl PolicyOptimizer {
+    pub fn new(
+        policy: &dyn TrainablePolicy,
+        config: &LearnerConfig,
+        implementation: Implementation,
+    ) -> Result<Self, LearnerError> {
+        let params = policy.params();
+        check_params(&params)?;
+        let mut groups = Vec::new();
+        for group in [
+            ParamGroup::ActorHeads,
+            ParamGroup::Shared,
+            ParamGroup::Critic,
+            ParamGroup::Auxiliary,
+        ] {
+            let members: Vec<&PolicyParam> = params.iter().filter(|param| param.group == group).collect();
+            if members.is_empty() {
+                continue;
+            }
+            let rule = OptimizerConfig::AdamW {
+                lr: config.lr,
+                beta1: config.betas.0,
+                beta2: config.betas.1,
+                eps: config.eps,
+                weight_decay: match group {
+                    ParamGroup::Critic => config.critic_weight_decay,
+                    // Decay would sharpen or flatten the actor's distributions.
+                    ParamGroup::ActorHeads | ParamGroup::Shared | ParamGroup::Auxiliary => 0.0,
+                },
+            };
+            let tensors = members.iter().map(|param| param.tensor.shallow_clone()).collect();
+            groups.push(Group {
+                names: members.iter().map(|param| param.name.clone()).collect(),
+                optimizer: Optimizer::new(&rule, tensors, implementation)?,
+            });
+        }
+        let of = |is_member: &dyn Fn(&PolicyParam) -> bool| -> Vec<Tensor> {
+            let members = params.iter().filter(|param| is_member(param));
+            members.map(|param| param.tensor.shallow_clone()).collect()
+        };
+        let device = params.first().map_or(Device::Cpu, |param| param.tensor.device());
+        let mut optimizer = Self {
+            groups,
+            main: of(&|param| param.group != ParamGroup::Auxiliary),
+            auxiliary: of(&|param| param.group == ParamGroup::Auxiliary),
+            heads: Head::ALL
+                .iter()
+                .map(|head| {
+                    let prefix = format!("head.{head}.");
+                    of(&|param| param.name.starts_with(&prefix))
+                })
+                .collect(),
+            value: of(&|param| param.group == ParamGroup::Critic),
+            norm: GroupNorm::new(device),
+            auxiliary_norm: GroupNorm::new(device),
+            last_good: Vec::new(),
+        };
+        optimizer.last_good = catch(|| {
+            let state = optimizer.everything();
+            state.iter().map(|tensor| tensor.detach().copy()).collect()
+        })?;
+        Ok(optimizer)
+    }
+
+    pub fn set_lr(&mut self, lr: f64) {
+        for group in &mut self.groups {
+            group.optimizer.set_lr(lr);
+        }
+    }
+
+    pub fn zero_grad(&self) -> Result<(), TorchError> {
+        zero_grads(&self.main)?;
+        zero_grads(&self.auxiliary)
+    }
+
+    /// Measures the gradients, then clips them: all but the auxiliary ones together, those apart.
+    pub fn clip(&mut self, max_norm: Option<f64>) -> Result<Gradients, TorchError> {
+        let stats = |params: &Vec<Tensor>| grad_stats(params, 0.0, f64::INFINITY);
+        let heads = self.heads.iter().map(stats).collect::<Result<Vec<_>, _>>()?;
+        let value = stats(&self.value)?;
+        clip_group(&self.main, max_norm, &mut self.norm)?;
+        clip_group(&self.auxiliary, max_norm, &mut self.auxiliary_norm)?;
+        catch(|| {
+            let device = self.norm.norm.device();
+            let heads: Vec<Tensor> = heads.iter().map(|stats| stats.to_device(device)).collect();
+            let heads = Tensor::stack(&heads, 0);
+            Gradients {
+                head_squares: heads.select(1, 0),
+                head_tensors: heads.select(1, 3),
+                value_squares: value.select(0, 0),
+                norm: self.norm.norm.shallow_clone(),
+                auxiliary_norm: self.auxiliary_norm.norm.shallow_clone(),
+                bad: self.norm.bad.maximum(&self.auxiliary_norm.bad),
+            }
+        })
+    }
+
+    /// Where `found_inf` (f32 scalar) is 1, neither parameters nor moments nor step counts change.
+    pub fn step(&mut self, found_inf: &Tensor) -> Result<(), TorchError> {
+        let groups = self.groups.iter_mut();
+        groups
+            .into_iter()
+            .try_for_each(|group| group.optimizer.step(Some(found_inf)))
+    }
+
+    /// Remembers parameters and moments as they are.
+    pub fn remember(&mut self) -> Result<(), TorchError> {
+        copy_all(&self.last_good, &self.everything(), false)
+    }
+
+    /// Back to what was remembered, in place.
+    pub fn restore(&mut self) -> Result<(), TorchError> {
+        copy_all(&self.everything(), &self.last_good, false)
+    }
+
+    /// The remembered parameters by name: the tensors themselves, which the next update overwrites.
+    pub fn last_good_params(&self) -> Vec<(String, Tensor)> {
+        let names = self.groups.iter().flat_map(|group| group.names.iter().cloned());
+        names.zip(self.last_good.iter().map(Tensor::shallow_clone)).collect()
+    }
+
+    /// `[2]`, f64 on the device: squared norm of the parameters, and of their change since [`remember`](Self::remember).
+    pub fn change(&self) -> Result<Tensor, TorchError> {
+        catch(|| {
+            let _no_grad = NoGrad::new();
+            let squares = |tensor: &Tensor| tensor.to_kind(Kind::Double).square().sum(Kind::Double);
+            let pairs: Vec<Tensor> = self
+                .params()
+                .zip(&self.last_good)
+                .map(|(param, old)| Tensor::stack(&[squares(param), squares(&(param - old))], 0))
+                .collect();
+            Tensor::stack(&pairs, 0).sum_dim_intlist([0i64].as_slice(), false, Kind::Double)
+        })
+    }
+
+    /// Moments by name, `exp_avg.<parameter>` and so on: the live tensors.
+    pub fn named_state(&self) -> Vec<(String, Tensor)> {
+        let mut named = Vec::new();
+        for group in &self.groups {
+            for (kind, list) in group.optimizer.state_tensors() {
+                let members = group.names.iter().zip(list);
+                named.extend(members.map(|(name, tensor)| (format!("{kind}.{name}"), tensor.shallow_clone())));
+            }
+        }
+        named
+    }
+
+    fn params(&self) -> impl Iterator<Item = &Tensor> {
+        self.groups.iter().flat_map(|group| group.optimizer.params())
+    }
+
+    /// Parameters, then moments: live handles in a fixed order.
+    fn everything(&self) -> Vec<Tensor> {
+        let moments = self.named_state().into_iter().map(|(_, tensor)| tensor);
+        self.params().map(Tensor::shallow_clone).chain(moments).collect()
+    }
+}
+
+/// Every trainable tensor once, by a name of its own.
+fn check_params(params: &[PolicyParam]) -> Result<(), LearnerError> {
+    let mut problems = Vec::new();
+    if params.is_empty() {
+        problems.push("it has no parameters".to_string());
+    }
+    for (index, param) in params.iter().enumerate() {
+        let earlier = &params[..index];
+        if earlier.iter().any(|other| other.name == param.name) {
+            problems.push(format!("`{}` is listed twice", param.name));
+        } else if let Some(other) = earlier.iter().find(|o| o.tensor.data_ptr() == param.tensor.data_ptr()) {
+            problems.push(format!("`{}` and `{}` are one tensor", other.name, param.name));
+        }
+        if !(param.tensor.is_leaf() && param.tensor.requires_grad()) {
+            problems.push(format!("`{}` is no leaf that requires a gradient", param.name));
+        }
+    }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(LearnerError::Parameters(problems))
+    }
+}

@@ -1,0 +1,70 @@
+//! Charging a rollback at the moment it happens, so that the state after it is never credited to actions before it.
+
+use super::buffer::{RolloutBuffer, Row};
+use super::error::BufferError;
+use super::segments::SegmentEnd;
+use crate::scenario::RollbackCredit;
+
+impl RolloutBuffer {
+    /// Charges a rollback of `env` to what it did since its segment began, and closes the segment. A pending step is
+    /// discarded: its action never ran. Other envs are not touched. The caller zeroes the env's live recurrent state.
+    ///
+    /// `penalty` is raw reward, clamped already, and is never scaled.
+    ///
+    /// Returns how many steps before the charged one lost their own rewards; `None` if there is nothing to charge, since
+    /// the env had no finished step since its segment began.
+    ///
+    /// # Errors
+    /// An unknown env or a penalty that is not finite.
+    pub fn rollback(&mut self, env: usize, penalty: f32, credit: RollbackCredit) -> Result<Option<usize>, BufferError> {
+        let row = self.row_mut(env)?;
+        if !penalty.is_finite() {
+            let step = row.steps.len();
+            let field = "penalty";
+            return Err(BufferError::NonFinite { env, step, field });
+        }
+        row.discard_pending();
+        row.continues = false;
+        let steps = row.open_segment().map(|segment| segment.steps()).unwrap_or_default();
+        let is_valid = credit != RollbackCredit::Invalidate;
+        let mut forfeited = 0;
+        if let Some(segment) = row.open_segment() {
+            segment.closed = Some(SegmentEnd::Terminal);
+            segment.valid = is_valid;
+        }
+        if let Some((last, earlier)) = row.steps[steps.clone()].split_last_mut().filter(|_| is_valid) {
+            last.fix_reward(penalty);
+            if credit == RollbackCredit::PenalizeForfeit {
+                forfeited = earlier.len();
+                earlier.iter_mut().for_each(|record| record.fix_reward(0.0));
+            }
+        }
+        let charges = &mut self.charges;
+        charges.rollback_attempts += 1;
+        if steps.is_empty() {
+            charges.rollback_unattributed += 1;
+            return Ok(None);
+        }
+        charges.rollback_attributed += 1;
+        charges.rollback_steps_forfeited += forfeited as u64;
+        charges.rollback_steps_invalidated += if is_valid { 0 } else { steps.len() as u64 };
+        Ok(Some(forfeited))
+    }
+}
+
+impl Row {
+    /// Takes back a step whose action never ran; the segment it opened goes with it.
+    fn discard_pending(&mut self) {
+        if !std::mem::take(&mut self.is_pending) {
+            return;
+        }
+        self.steps.pop();
+        let len = self.steps.len();
+        if let Some(open) = self.open_segment() {
+            open.end = len;
+            if open.is_empty() {
+                self.segments.pop();
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What a rollout was like, measured once before the update from the values and actions of the policy that acted.
+//! Population statistics throughout.
+
+use super::buffer::RolloutBuffer;
+use super::targets::StepTargets;
+use crate::controller::{HEADS, Head, relevant};
+use crate::scenario::LearnerConfig;
+use crate::telemetry::{AdvantageStatistics, CriticQuality, Num, OpCounts, ReturnStatistics, RolloutData, statistics};
+
+/// Below this a deviation is taken for zero.
+const NO_SPREAD: f64 = 1e-8;
+/// Below this the shape of the advantages' distribution is noise.
+const LITTLE_SPREAD: f64 = 0.05;
+
+/// Metrics of one rollout, as telemetry has them.
+#[derive(Clone, Debug)]
+pub(super) struct RolloutMetrics {
+    pub data: RolloutData,
+    /// By head: share of valid steps in which it mattered, the actor learns, and there was a choice.
+    pub learnable: [f64; HEADS],
+    pub returns: ReturnStatistics,
+    pub advantages: AdvantageStatistics,
+    /// Of the critic's outputs nothing is known before the update.
+    pub critic: CriticQuality,
+}
+
+impl RolloutMetrics {
+    /// `free` are the advantages of the steps that the actor learns from.
+    pub fn measure(
+        buffer: &RolloutBuffer,
+        targets: &[Vec<StepTargets>],
+        free: &[f64],
+        config: &LearnerConfig,
+    ) -> Self {
+        let column = |field: fn(&StepTargets) -> f64| -> Vec<f64> {
+            let steps = buffer.valid_steps();
+            steps.map(|(env, step)| field(&targets[env][step])).collect()
+        };
+        let rewards = column(|target| target.reward);
+        let returns = column(|target| target.ret);
+        let fit = CriticFit::measure(&returns, &column(|target| target.value), config.ev_var_floor);
+        let advantage_deviation = deviation(free);
+        Self {
+            data: RolloutData {
+                ev_low_return_variance: fit.is_low_variance,
+                adv_std_floored: !free.is_empty() && advantage_deviation < config.adv_std_floor,
+                ..rollout_data(buffer)
+            },
+            learnable: learnable_shares(buffer),
+            returns: return_statistics(&rewards, &returns, config.reward_norm.clip),
+            advantages: advantage_statistics(free),
+            critic: critic_quality(&fit, &column(|target| target.td_error)),
+        }
+    }
+}
+
+fn rollout_data(buffer: &RolloutBuffer) -> RolloutData {
+    let records = || {
+        let steps = buffer.valid_steps();
+        steps.map(|(env, step)| &buffer.rows[env].steps[step])
+    };
+    let steps = records().count();
+    let share = |count: usize| count as f64 / steps as f64;
+    let mut op_counts = OpCounts::default();
+    records().for_each(|record| op_counts.record(record.effective_op));
+    let forced_ratio = share(records().filter(|record| record.forced).count());
+    RolloutData {
+        steps_valid: steps as u64,
+        steps_actor: records().filter(|record| record.is_free()).count() as u64,
+        forced_ratio: Num(forced_ratio),
+        scripted_ratio: Num(share(records().filter(|record| record.scripted).count())),
+        decision_density: Num(1.0 - forced_ratio),
+        segments: buffer.segments().count() as u64,
+        segments_invalid: buffer.segments().filter(|segment| !segment.valid).count() as u64,
+        op_counts,
+        charges: buffer.charges,
+        ..RolloutData::default()
+    }
+}
+
+fn learnable_shares(buffer: &RolloutBuffer) -> [f64; HEADS] {
+    let steps = buffer.valid_steps().count() as f64;
+    Head::ALL.map(|head| {
+        let learnable = buffer.valid_steps().filter(|&(env, step)| {
+            let record = &buffer.rows[env].steps[step];
+            record.is_free() && relevant(record.effective_op, head) && record.choosable[head as usize]
+        });
+        learnable.count() as f64 / steps
+    })
+}
+
+fn return_statistics(rewards: &[f64], returns: &[f64], clip: f64) -> ReturnStatistics {
+    let clipped = rewards.iter().filter(|reward| reward.abs() >= clip).count();
+    let return_std = deviation(returns);
+    ReturnStatistics {
+        return_mean: Some(Num(mean(returns))),
+        return_std: Some(Num(return_std)),
+        return_p10: Some(Num(quantile(returns, 0.1))),
+        return_p50: Some(Num(quantile(returns, 0.5))),
+        return_p90: Some(Num(quantile(returns, 0.9))),
+        return_variance: Some(Num(return_std * return_std)),
+        return_skewness: Some(Num(standardised_moment(returns, 3).unwrap_or(0.0))),
+        reward_mean: Some(Num(mean(rewards))),
+        reward_std: Some(Num(deviation(rewards))),
+        reward_scale: None,
+        reward_clip_fraction: Some(Num(clipped as f64 / rewards.len() as f64)),
+    }
+}
+
+fn advantage_statistics(free: &[f64]) -> AdvantageStatistics {
+    let Some((mean, deviation)) = statistics::mean_and_std(free) else {
+        return AdvantageStatistics::default();
+    };
+    let positive = free.iter().filter(|&&advantage| advantage > 0.0).count();
+    let shape = |order| standardised_moment(free, order).filter(|_| deviation > LITTLE_SPREAD);
+    AdvantageStatistics {
+        adv_pre_mean: Some(Num(mean)),
+        adv_pre_std: Some(Num(deviation)),
+        adv_skewness: shape(3).map(Num),
+        adv_kurtosis: shape(4).map(|kurtosis| Num(kurtosis - 3.0)),
+        adv_positive_ratio: Some(Num(positive as f64 / free.len() as f64)),
+    }
+}
+
+fn critic_quality(fit: &CriticFit, td_errors: &[f64]) -> CriticQuality {
+    let magnitudes = td_errors.iter().map(|error| error.abs()).sum::<f64>();
+    CriticQuality {
+        explained_variance: Some(Num(fit.explained_variance)),
+        value_nrmse: Some(Num(fit.nrmse)),
+        v_return_correlation: Some(Num(fit.correlation)),
+        td_mean: Some(Num(mean(td_errors))),
+        td_std: Some(Num(deviation(td_errors))),
+        bellman_error: Some(Num(magnitudes / td_errors.len() as f64)),
+        ..CriticQuality::default()
+    }
+}
+
+/// How well values predict returns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct CriticFit {
+    explained_variance: f64,
+    is_low_variance: bool,
+    nrmse: f64,
+    correlation: f64,
+}
+
+impl CriticFit {
+    fn measure(returns: &[f64], values: &[f64], variance_floor: f64) -> Self {
+        let errors: Vec<f64> = returns.iter().zip(values).map(|(ret, value)| ret - value).collect();
+        let variance = deviation(returns).powi(2);
+        let error_variance = deviation(&errors).powi(2);
+        let deviations = deviation(returns) * deviation(values);
+        let (mean_return, mean_value) = (mean(returns), mean(values));
+        let products = returns
+            .iter()
+            .zip(values)
+            .map(|(ret, value)| (ret - mean_return) * (value - mean_value));
+        let covariance = products.sum::<f64>() / returns.len().max(1) as f64;
+        let varies = deviation(returns) > NO_SPREAD && deviation(values) > NO_SPREAD;
+        Self {
+            explained_variance: 1.0 - error_variance / variance.max(variance_floor),
+            is_low_variance: variance < variance_floor,
+            nrmse: error_variance.sqrt() / (variance.sqrt() + variance_floor.sqrt()),
+            correlation: if varies { covariance / deviations } else { 0.0 },
+        }
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    statistics::mean_and_std(values).unwrap_or_default().0
+}
+
+fn deviation(values: &[f64]) -> f64 {
+    statistics::mean_and_std(values).unwrap_or_default().1
+}
+
+/// `E[((x − mean)/std)^order]`; `None` without spread.
+fn standardised_moment(values: &[f64], order: i32) -> Option<f64> {
+    let (mean, deviation) = (mean(values), deviation(values));
+    let moments = values.iter().map(|value| ((value - mean) / deviation).powi(order));
+    (deviation > NO_SPREAD).then(|| moments.sum::<f64>() / values.len() as f64)
+}
+
+/// By linear interpolation between the neighbours.
+fn quantile(values: &[f64], share: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let position = share * sorted.len().saturating_sub(1) as f64;
+    let below = position.floor() as usize;
+    let Some(&low) = sorted.get(below) else {
+        return 0.0;
+    };
+    let high = sorted.get(below + 1).copied().unwrap_or(low);
+    low + (position - below as f64) * (high - low)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! What changes in the course of learning, as functions of the successful updates so far.
+
+use crate::scenario::{LearnerConfig, LrSchedule};
+use crate::telemetry::LearnerSchedules;
+
+/// How long learning will go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Horizon {
+    /// All updates of the run.
+    pub total_updates: u64,
+    /// Envs whose episodes an update learns from.
+    pub envs: usize,
+}
+
+impl LearnerSchedules {
+    /// For the update after `updates` successful ones.
+    pub fn at(updates: u64, config: &LearnerConfig, horizon: Horizon) -> Self {
+        let progress = (updates as f64 / horizon.total_updates.max(1) as f64).min(1.0);
+        Self {
+            lr: learning_rate(updates, config, horizon),
+            entropy_coef: entropy_coef(updates, config, horizon),
+            value_coef: value_coef(updates, config),
+            aux_coef: config.aux_coef * ramp(updates, config.aux_warmup_updates.into()),
+            clip_ratio: config.clip_ratio,
+            entropy_floor: entropy_floor(progress),
+            probability_floor: 1.0 + progress * (config.prob_floor_end_scale - 1.0),
+        }
+    }
+}
+
+/// From 0 to 1 over `span` updates; 1 at once if it is 0.
+fn ramp(updates: u64, span: u64) -> f64 {
+    if span == 0 {
+        1.0
+    } else {
+        (updates as f64 / span as f64).min(1.0)
+    }
+}
+
+fn learning_rate(updates: u64, config: &LearnerConfig, horizon: Horizon) -> f64 {
+    let warmup = u64::from(config.lr_warmup_updates);
+    if updates < warmup {
+        return config.lr * (updates + 1) as f64 / warmup as f64;
+    }
+    let span = horizon.total_updates.saturating_sub(warmup).max(1);
+    let done = ((updates - warmup) as f64 / span as f64).min(1.0);
+    let end = config.lr_end_factor;
+    let factor = match config.lr_schedule {
+        LrSchedule::Constant => 1.0,
+        LrSchedule::Linear => end + (1.0 - end) * (1.0 - done),
+        LrSchedule::Cosine => end + (1.0 - end) * 0.5 * (1.0 + (std::f64::consts::PI * done).cos()),
+    };
+    config.lr * factor
+}
+
+fn entropy_coef(updates: u64, config: &LearnerConfig, horizon: Horizon) -> f64 {
+    let coef = if config.entropy_anneal_episodes == 0 {
+        config.entropy_coef
+    } else {
+        let per_update = horizon.envs as u64 * u64::from(config.episodes_per_update);
+        let span = u64::from(config.entropy_anneal_episodes).div_ceil(per_update.max(1));
+        let (start, end) = config.entropy_coefs();
+        start + ramp(updates, span) * (end - start)
+    };
+    coef.max(config.entropy_coef_min)
+}
+
+fn value_coef(updates: u64, config: &LearnerConfig) -> f64 {
+    let start = config.value_coef_start.unwrap_or(0.1 * config.value_coef);
+    start + ramp(updates, config.value_warmup_updates.into()) * (config.value_coef - start)
+}
+
+/// Strong while the policy is young, weaker in the last quarter.
+fn entropy_floor(progress: f64) -> f64 {
+    if progress < 0.25 {
+        1.5
+    } else if progress < 0.75 {
+        1.0
+    } else {
+        1.0 - 0.5 * (progress - 0.75) / 0.25
+    }
+}
+
+#[cfg(test)]
+mod tests;

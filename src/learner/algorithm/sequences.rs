@@ -1,0 +1,241 @@
+//! Segments as padded sequences: the batch that an update learns from.
+//!
+//! No sequence spans two segments, so no state is reset inside one. Padding reads a cell of its own whose masks allow
+//! exactly one action, so that a policy evaluates it to log-probability 0; nothing stale or undefined is ever gathered.
+
+use tch::kind::Element;
+use tch::{Device, Tensor};
+
+use super::buffer::RolloutBuffer;
+use super::steps::StepRecord;
+use super::targets::StepTargets;
+use crate::controller::{HEADS, Head, RecurrentState, SequenceInput, relevant};
+use crate::scenario::LearnerConfig;
+use crate::torch::{TorchError, catch};
+
+/// A segment, or a chunk of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sequence {
+    pub env: usize,
+    pub start: usize,
+    pub len: usize,
+    /// Stored recurrent state that enters it.
+    pub state: usize,
+}
+
+/// The valid segments, cut into chunks.
+pub(super) fn sequences(buffer: &RolloutBuffer) -> Vec<Sequence> {
+    let length = buffer.shape().chunk_length;
+    let mut found = Vec::new();
+    for segment in buffer.valid_segments() {
+        for (chunk, start) in segment.steps().step_by(length).enumerate() {
+            let stored = match chunk {
+                0 => segment.initial_state,
+                _ => segment.chunk_states.get(chunk - 1).copied(),
+            };
+            found.push(Sequence {
+                env: segment.env,
+                start,
+                len: length.min(segment.end - start),
+                state: stored.unwrap_or(buffer.zero_state()),
+            });
+        }
+    }
+    found
+}
+
+/// Sequences `[B, T]` with all that the losses read. Masks are bool; steps that they exclude hold finite placeholders.
+#[derive(Debug)]
+pub(super) struct SequenceBatch {
+    pub observations: Tensor,
+    pub blueprints: Tensor,
+    pub actions: Tensor,
+    pub masks: Tensor,
+    pub valid: Tensor,
+    pub initial: RecurrentState,
+    /// `[B, T, 8]`.
+    pub old_log_probs: Tensor,
+    /// `[B, T]`: the actor learns from the step.
+    pub actor: Tensor,
+    /// `[B, T, 8]`: and the head mattered to what was executed.
+    pub causal: Tensor,
+    /// `[B, T, 8]`: and the head could have mattered.
+    pub available: Tensor,
+    /// `[B, T]`, standardised unless that happens per minibatch.
+    pub advantages: Tensor,
+    /// `[B, T]`, normalised units.
+    pub targets: Tensor,
+    /// `[B, T]`, normalised units.
+    pub old_values: Tensor,
+    /// `[B, T]`.
+    pub value_weights: Tensor,
+    /// `[B, T, S]`, clamped percentage points.
+    pub contributions: Tensor,
+    /// `[B, T, S]`.
+    pub contribution_mask: Tensor,
+}
+
+/// Where each step of a batch is found, row by row: env and step in its row, or `None` for padding.
+struct Places {
+    places: Vec<Option<(usize, usize)>>,
+    rows: i64,
+    steps: i64,
+    device: Device,
+}
+
+impl Places {
+    fn new(sequences: &[Sequence], steps: usize, device: Device) -> Self {
+        let of = |sequence: &Sequence, offset| (sequence.env, sequence.start + offset);
+        let places = sequences
+            .iter()
+            .flat_map(|sequence| (0..steps).map(move |at| (at < sequence.len).then(|| of(sequence, at))));
+        Self {
+            places: places.collect(),
+            rows: sequences.len() as i64,
+            steps: steps as i64,
+            device,
+        }
+    }
+
+    /// `[B, T]`.
+    fn column<T: Element>(&self, value: impl Fn(Option<(usize, usize)>) -> T) -> Tensor {
+        let values: Vec<T> = self.places.iter().map(|&place| value(place)).collect();
+        self.upload(&values, &[self.rows, self.steps])
+    }
+
+    /// `[B, T, width]`.
+    fn columns<T: Element, I: IntoIterator<Item = T>>(
+        &self,
+        width: usize,
+        values: impl Fn(Option<(usize, usize)>) -> I,
+    ) -> Tensor {
+        let values: Vec<T> = self.places.iter().flat_map(|&place| values(place)).collect();
+        self.upload(&values, &[self.rows, self.steps, width as i64])
+    }
+
+    fn upload<T: Element>(&self, values: &[T], size: &[i64]) -> Tensor {
+        Tensor::from_slice(values).reshape(size).to_device(self.device)
+    }
+}
+
+impl SequenceBatch {
+    /// Gathers `sequences` padded to `steps`; `targets` by env and step. Without `learns_actor` only the critic has
+    /// something to learn.
+    pub fn gather(
+        buffer: &RolloutBuffer,
+        targets: &[Vec<StepTargets>],
+        sequences: &[Sequence],
+        steps: usize,
+        learns_actor: bool,
+        config: &LearnerConfig,
+    ) -> Result<Self, TorchError> {
+        let (slots, mask_width) = (buffer.shape().slots, buffer.shape().mask_width());
+        let record = |(env, step): (usize, usize)| &buffer.rows[env].steps[step];
+        let learns = |place| learns_actor && record(place).is_free();
+        let target = |place: Option<(usize, usize)>, field: fn(&StepTargets) -> f64| {
+            place.map_or(0.0, |(env, step)| field(&targets[env][step]) as f32)
+        };
+        let cell = |place: Option<(usize, usize)>| {
+            place.map_or(buffer.padding_cell(), |(env, step)| buffer.cell(env, step))
+        };
+        let contributions = |place| &buffer.contributions[cell(place) * slots..][..slots];
+        let clip = config.aux_clip as f32;
+        let of_heads = |place: Option<(usize, usize)>, is: &dyn Fn(&StepRecord, Head) -> bool| {
+            Head::ALL.map(|head| place.is_some_and(|place| learns(place) && is(record(place), head)))
+        };
+        catch(|| {
+            let places = Places::new(sequences, steps, buffer.device());
+            let cells = places.column(|place| cell(place) as i64).reshape([-1]);
+            let gathered = |field: &Tensor| {
+                let size = [places.rows, places.steps, field.size()[1]];
+                field.index_select(0, &cells).reshape(size)
+            };
+            let states: Vec<i64> = sequences.iter().map(|sequence| sequence.state as i64).collect();
+            let states = Tensor::from_slice(&states).to_device(buffer.device());
+            let entering = |stored: &Tensor| stored.index_select(0, &states).transpose(0, 1).contiguous();
+            Self {
+                observations: gathered(&buffer.cells.observations),
+                blueprints: gathered(&buffer.cells.blueprints),
+                actions: places.columns(HEADS, |place| match place {
+                    Some(place) => record(place).indices.map(i64::from),
+                    None => Head::ALL.map(|head| head.placeholder(0) as i64),
+                }),
+                masks: places.columns(mask_width, |place| {
+                    buffer.masks[cell(place) * mask_width..][..mask_width].iter().copied()
+                }),
+                valid: places.column(|place| place.is_some()),
+                initial: RecurrentState(buffer.cells.states.iter().map(entering).collect()),
+                old_log_probs: places.columns(HEADS, |place| {
+                    place.map_or([0.0; HEADS], |place| record(place).log_probs)
+                }),
+                actor: places.column(|place| place.is_some_and(learns)),
+                causal: places.columns(HEADS, |place| {
+                    of_heads(place, &|record, head| relevant(record.effective_op, head))
+                }),
+                available: places.columns(HEADS, |place| {
+                    of_heads(place, &|record, head| record.available[head as usize])
+                }),
+                advantages: places.column(|place| target(place, |target| target.advantage)),
+                targets: places.column(|place| target(place, |target| target.target)),
+                old_values: places.column(|place| target(place, |target| target.old_value)),
+                value_weights: places.column(|place| match place {
+                    None => 0.0,
+                    Some(place) if record(place).is_free() => 1.0,
+                    Some(_) => config.forced_value_weight as f32,
+                }),
+                contributions: places.columns(slots, |place| {
+                    let known = |&points: &f32| if points.is_nan() { 0.0 } else { points.clamp(-clip, clip) };
+                    contributions(place).iter().map(known)
+                }),
+                contribution_mask: places.columns(slots, |place| {
+                    contributions(place).iter().map(|points| !points.is_nan())
+                }),
+            }
+        })
+    }
+
+    /// Number of sequences.
+    pub fn len(&self) -> usize {
+        self.valid.size()[0] as usize
+    }
+
+    pub fn device(&self) -> Device {
+        self.valid.device()
+    }
+
+    /// Some of the sequences, by index. Panics on a device error.
+    pub fn select(&self, sequences: &[i64]) -> Self {
+        let index = Tensor::from_slice(sequences).to_device(self.device());
+        let pick = |tensor: &Tensor| tensor.index_select(0, &index);
+        Self {
+            observations: pick(&self.observations),
+            blueprints: pick(&self.blueprints),
+            actions: pick(&self.actions),
+            masks: pick(&self.masks),
+            valid: pick(&self.valid),
+            initial: RecurrentState(self.initial.0.iter().map(|t| t.index_select(1, &index)).collect()),
+            old_log_probs: pick(&self.old_log_probs),
+            actor: pick(&self.actor),
+            causal: pick(&self.causal),
+            available: pick(&self.available),
+            advantages: pick(&self.advantages),
+            targets: pick(&self.targets),
+            old_values: pick(&self.old_values),
+            value_weights: pick(&self.value_weights),
+            contributions: pick(&self.contributions),
+            contribution_mask: pick(&self.contribution_mask),
+        }
+    }
+
+    /// What the policy evaluates.
+    pub fn input(&self) -> SequenceInput<'_> {
+        SequenceInput {
+            observations: &self.observations,
+            blueprints: &self.blueprints,
+            actions: &self.actions,
+            masks: &self.masks,
+            valid: &self.valid,
+            initial: &self.initial,
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What a checkpoint keeps of a learner beside its optimizer's moments, and how it differs from a live one's. No
+//! generator state: every draw is derived from seed and round.
+
+use serde::{Deserialize, Serialize};
+use tch::Tensor;
+
+use super::reward_norm::RewardNormalizer;
+use super::value_norm::ValueNormalizer;
+
+/// How far learning has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Successful updates: what all schedules run on.
+    pub updates: u64,
+    /// Versions of the policy so far.
+    pub policy_version: u64,
+    /// Failed updates since the last successful one.
+    pub consecutive_failures: u32,
+}
+
+/// The plain part of a learner's state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LearnerState {
+    /// Updates so far.
+    pub counters: Counters,
+    /// Statistics of rewards.
+    pub rewards: RewardNormalizer,
+    /// Statistics of returns.
+    pub values: ValueNormalizer,
+}
+
+/// One line for everything in which the normalisers cannot be gone on with.
+pub(super) fn differences_of_norms(saved: &LearnerState, live: &LearnerState) -> Vec<String> {
+    let mut differences = Vec::new();
+    let (old, new) = (&saved.rewards, &live.rewards);
+    if old.mode != new.mode {
+        differences.push(format!("reward_norm.mode was {:?}, is {:?}", old.mode, new.mode));
+    }
+    if old.running_returns.len() != new.running_returns.len() {
+        let (old, new) = (old.running_returns.len(), new.running_returns.len());
+        differences.push(format!("there were {old} envs, there are {new}"));
+    }
+    if saved.values.mode != live.values.mode {
+        let (old, new) = (saved.values.mode, live.values.mode);
+        differences.push(format!("value_norm.mode was {old:?}, is {new:?}"));
+    }
+    differences
+}
+
+/// One line for every tensor that is missing, unknown, or of another shape or kind.
+pub(super) fn differences_of_tensors(saved: &[(String, Tensor)], live: &[(String, Tensor)]) -> Vec<String> {
+    let mut differences = Vec::new();
+    for (name, tensor) in live {
+        match saved.iter().find(|(saved, _)| saved == name) {
+            None => differences.push(format!("`{name}` is missing")),
+            Some((_, saved)) if saved.size() != tensor.size() => {
+                let (old, new) = (saved.size(), tensor.size());
+                differences.push(format!("`{name}` has the shape {old:?}, expected {new:?}"));
+            }
+            Some((_, saved)) if saved.kind() != tensor.kind() => {
+                let (old, new) = (saved.kind(), tensor.kind());
+                differences.push(format!("`{name}` is {old:?}, expected {new:?}"));
+            }
+            Some(_) => {}
+        }
+    }
+    let unknown = saved
+        .iter()
+        .filter(|(name, _)| live.iter().all(|(live, _)| live != name));
+    differences.extend(unknown.map(|(name, _)| format!("`{name}` is no tensor of this learner")));
+    differences
+}

@@ -1,0 +1,458 @@
+//! Rollouts in, targets out: segments, rollbacks, normalisation, errors.
+
+use proptest::prelude::*;
+use tch::{Device, Kind, Tensor};
+
+use super::tasks::{BLUEPRINTS, CueTask, Task};
+use crate::controller::{HEADS, Head, HeadIndices, RecurrentState, ValueOutput};
+use crate::growth::LifecycleOp;
+use crate::learner::algorithm::finalize::{Rollout, Unusable, finalize};
+use crate::learner::algorithm::*;
+use crate::scenario::{AdvantageNorm, LearnerConfig, RewardNormMode, RollbackCredit, ValueNormMode};
+use crate::telemetry::Num;
+use crate::torch::{HostSyncCounter, read_f64};
+
+const PRUNE: [u8; HEADS] = [0, 0, 2, 1, 2, 0, 0, LifecycleOp::Prune.code() as u8];
+
+/// Rows of steps with one decision each, in units of raw reward.
+struct Bench {
+    buffer: RolloutBuffer,
+    task: CueTask,
+    config: LearnerConfig,
+    rewards: RewardNormalizer,
+    values: ValueNormalizer,
+}
+
+impl Bench {
+    /// Nothing is normalised.
+    fn new(envs: usize, steps: usize) -> Self {
+        let mut config = LearnerConfig {
+            adv_norm: AdvantageNorm::Off,
+            min_actor_steps: 1,
+            norm_min_count: 2,
+            ..LearnerConfig::default()
+        };
+        config.reward_norm.mode = RewardNormMode::Off;
+        config.value_norm.mode = ValueNormMode::Off;
+        Self::with(envs, steps, config)
+    }
+
+    fn with(envs: usize, steps: usize, config: LearnerConfig) -> Self {
+        let shape = BufferShape {
+            envs,
+            steps,
+            observation: 2,
+            slots: 1,
+            blueprints: BLUEPRINTS,
+            state: vec![[1, 1]],
+            chunk_length: config.chunk_length.map_or(steps, |length| length as usize),
+        };
+        Self {
+            buffer: RolloutBuffer::new(shape, Device::Cpu).expect("memory"),
+            task: CueTask::new(envs),
+            rewards: RewardNormalizer::new(config.reward_norm.mode, envs),
+            values: ValueNormalizer::new(config.value_norm.mode, config.norm_min_count),
+            config,
+        }
+    }
+
+    fn try_begin(&mut self, env: usize, value: f32, indices: HeadIndices, is_free: bool) -> Result<(), BufferError> {
+        let at = self.buffer.len(env) as f64;
+        let observation = Tensor::full([1, 2], at, (Kind::Float, Device::Cpu));
+        let state = RecurrentState(vec![Tensor::full([1, 1, 1], at, (Kind::Float, Device::Cpu))]);
+        let decided = DecidedStep {
+            env,
+            indices,
+            log_probs: [0.0; HEADS],
+            value,
+            // Step 5 of a cue task leaves a choice, step 0 does not.
+            masks: self.task.masks(0, if is_free { 5 } else { 0 }),
+            scripted: false,
+        };
+        self.buffer.begin_steps(
+            &[decided],
+            &StepTensors {
+                observations: &observation,
+                raw_observations: &observation,
+                blueprints: &Tensor::full([1, 1], -1, (Kind::Int64, Device::Cpu)),
+                state: &state,
+            },
+        )
+    }
+
+    fn begin(&mut self, env: usize, value: f32) {
+        self.try_begin(env, value, PRUNE, true).expect("a sound decision");
+    }
+
+    fn step(&mut self, env: usize, reward: f32, value: f32) {
+        self.begin(env, value);
+        self.complete(env, reward).expect("pending");
+    }
+
+    fn forced_step(&mut self, env: usize, reward: f32, value: f32) {
+        let wait = [0, 0, 2, 1, 2, 0, 0, 0];
+        self.try_begin(env, value, wait, false).expect("a sound decision");
+        self.complete(env, reward).expect("pending");
+    }
+
+    fn complete(&mut self, env: usize, reward: f32) -> Result<(), BufferError> {
+        self.buffer.complete_steps(&[StepOutcome {
+            env,
+            reward,
+            effective_op: LifecycleOp::Prune,
+            contributions: &[],
+        }])
+    }
+
+    fn end(&mut self, env: usize, end: SegmentEnd) {
+        self.buffer.end_segments(&[(env, end)]).expect("an open segment");
+    }
+
+    fn finalize(&mut self) -> Result<Result<Rollout, Unusable>, LearnerError> {
+        let head = ValueOutput {
+            weight: Tensor::ones([1, 2], (Kind::Float, Device::Cpu)),
+            bias: Tensor::zeros([1], (Kind::Float, Device::Cpu)),
+        };
+        finalize(
+            &mut self.buffer,
+            &mut self.rewards,
+            &mut self.values,
+            &head,
+            &self.config,
+        )
+    }
+
+    fn rollout(&mut self) -> Rollout {
+        self.finalize().expect("finished").expect("usable")
+    }
+}
+
+fn read(tensor: &Tensor) -> Vec<f64> {
+    read_f64(tensor, &HostSyncCounter::default()).expect("read")
+}
+
+#[track_caller]
+fn assert_close(tensor: &Tensor, expected: &[f64]) {
+    let actual = read(tensor);
+    assert_eq!(actual.len(), expected.len(), "{actual:?}");
+    for (a, e) in actual.iter().zip(expected) {
+        assert!((a - e).abs() < 1e-5, "{actual:?} != {expected:?}");
+    }
+}
+
+const TRUNCATED: SegmentEnd = SegmentEnd::Truncated { bootstrap: 0.0 };
+
+#[test]
+fn segments_of_one_row_do_not_leak_into_each_other() {
+    let rows = [
+        (
+            [SegmentEnd::Terminal, SegmentEnd::Truncated { bootstrap: 4.0 }],
+            [1.0625, 0.75, 11.8575, 4.85],
+        ),
+        (
+            [SegmentEnd::Truncated { bootstrap: 3.0 }, SegmentEnd::Terminal],
+            [2.2775, 3.45, 10.2375, 1.25],
+        ),
+    ];
+    for (ends, expected) in rows {
+        let mut bench = Bench::new(1, 4);
+        (bench.config.gamma, bench.config.gae_lambda) = (0.9, 0.5);
+        for (index, (reward, value)) in [(1.0, 0.5), (1.0, 0.25), (10.0, 1.0), (2.0, 0.75)]
+            .into_iter()
+            .enumerate()
+        {
+            bench.step(0, reward, value);
+            if index % 2 == 1 {
+                bench.end(0, ends[index / 2]);
+            }
+        }
+        assert_close(&bench.rollout().batch.advantages, &expected);
+    }
+}
+
+#[test]
+fn a_rollback_is_charged_to_the_segment_it_ends() {
+    let play = |rolls_back: bool, credit| {
+        let mut bench = Bench::new(2, 5);
+        for step in 0..5 {
+            if step == 3 && rolls_back {
+                let forfeited = bench.buffer.rollback(0, -10.0, credit).expect("env 0");
+                let expected = if credit == RollbackCredit::PenalizeForfeit { 2 } else { 0 };
+                assert_eq!(forfeited, Some(expected));
+            }
+            bench.step(0, 1.0, 0.0);
+            bench.step(1, 0.5 * step as f32, 0.25);
+        }
+        bench.end(0, SegmentEnd::Truncated { bootstrap: 2.0 });
+        bench.end(1, TRUNCATED);
+        let charges = bench.buffer.charges;
+        (bench.rollout(), charges)
+    };
+
+    let (forfeit, charges) = play(true, RollbackCredit::PenalizeForfeit);
+    assert_close(
+        &forfeit.batch.advantages.narrow(0, 0, 2),
+        &[-9.508_200_1, -9.751, -10.0, 0.0, 0.0, 3.915_549, 2.99, 0.0, 0.0, 0.0],
+    );
+    assert_eq!((charges.rollback_attributed, charges.rollback_steps_forfeited), (1, 2));
+
+    let (untouched, _) = play(false, RollbackCredit::PenalizeForfeit);
+    assert_eq!(
+        read(&forfeit.batch.advantages.select(0, 2)),
+        read(&untouched.batch.advantages.select(0, 1)),
+        "the other env's row"
+    );
+
+    let (keep, _) = play(true, RollbackCredit::PenalizeKeep);
+    assert_eq!(
+        keep.metrics.returns.reward_mean,
+        Some(Num((1.0 + 1.0 - 10.0 + 1.0 + 1.0 + 5.0) / 10.0))
+    );
+}
+
+#[test]
+fn an_invalidated_segment_counts_for_nothing() {
+    let mut config = Bench::new(1, 5).config;
+    config.reward_norm.mode = RewardNormMode::Rms;
+    config.value_norm.mode = ValueNormMode::Popart;
+    let mut with = Bench::with(1, 5, config.clone());
+    for reward in [70.0, -30.0, 5.0] {
+        with.step(0, reward, 9.0);
+    }
+    with.buffer
+        .rollback(0, -10.0, RollbackCredit::Invalidate)
+        .expect("env 0");
+    assert_eq!(with.buffer.charges.rollback_steps_invalidated, 3);
+    let mut without = Bench::with(1, 5, config);
+    for bench in [&mut with, &mut without] {
+        bench.step(0, 1.0, 0.5);
+        bench.step(0, 2.0, 0.25);
+        bench.end(0, SegmentEnd::Truncated { bootstrap: 2.0 });
+    }
+
+    let (a, b) = (with.rollout(), without.rollout());
+
+    assert_eq!(read(&a.batch.advantages), read(&b.batch.advantages));
+    assert_eq!(read(&a.batch.targets), read(&b.batch.targets));
+    assert_eq!(with.rewards, without.rewards);
+    assert_eq!(with.values, without.values);
+    assert_eq!((a.metrics.data.segments_invalid, a.metrics.data.steps_valid), (1, 2));
+}
+
+#[test]
+fn a_rollback_with_nothing_but_a_pending_step_blames_nobody() {
+    let mut bench = Bench::new(1, 5);
+    bench.begin(0, 0.0);
+
+    let forfeited = bench.buffer.rollback(0, -10.0, RollbackCredit::PenalizeForfeit);
+
+    assert_eq!(forfeited, Ok(None));
+    assert_eq!(bench.buffer.len(0), 0);
+    assert_eq!(bench.buffer.segments().count(), 0);
+    assert_eq!(bench.buffer.charges.rollback_unattributed, 1);
+}
+
+#[test]
+fn advantage_statistics_pass_over_forced_steps() {
+    let mut bench = Bench::new(1, 5);
+    (bench.config.adv_norm, bench.config.gamma) = (AdvantageNorm::Rollout, 1e-9);
+    for reward in [2.0, -1.0, 0.5, 3.0] {
+        bench.step(0, reward, 0.0);
+    }
+    bench.forced_step(0, 100.0, 0.0);
+    bench.end(0, SegmentEnd::Terminal);
+
+    let rollout = bench.rollout();
+
+    let free = rollout.batch.advantages.narrow(1, 0, 4);
+    assert_close(&free, &[0.577_350_3, -1.402_136_4, -0.412_393_1, 1.237_179_2]);
+    assert_close(&rollout.batch.actor, &[1.0, 1.0, 1.0, 1.0, 0.0]);
+    assert_close(&rollout.batch.value_weights, &[1.0, 1.0, 1.0, 1.0, 0.2]);
+    assert_eq!(
+        (rollout.metrics.data.steps_actor, rollout.metrics.data.steps_valid),
+        (4, 5)
+    );
+}
+
+/// The second rollout, and the change of unit of what was measured before.
+#[test]
+fn a_new_reward_scale_changes_the_unit_of_stored_values_too() {
+    let mut config = Bench::new(1, 4).config;
+    config.reward_norm.mode = RewardNormMode::Rms;
+    let mut bench = Bench::with(1, 4, config);
+    for reward in [1.0, -2.0, 0.5, 3.0] {
+        bench.step(0, reward, 0.0);
+    }
+    bench.end(0, SegmentEnd::Terminal);
+    let scale = |rollout: &Rollout| rollout.metrics.returns.reward_scale.expect("measured").0;
+    assert!((scale(&bench.rollout()) - 1.887_458_6).abs() < 1e-6);
+    bench.buffer.clear().expect("complete");
+
+    bench.step(0, 2.0, 1.0);
+    bench.step(0, 5.0, 0.0);
+    bench
+        .buffer
+        .rollback(0, -10.0, RollbackCredit::PenalizeKeep)
+        .expect("env 0");
+    bench.step(0, 1.0, 0.0);
+    bench.end(0, SegmentEnd::Truncated { bootstrap: 2.0 });
+    let rollout = bench.rollout();
+
+    assert!((scale(&rollout) - 1.791_182_1).abs() < 1e-6);
+    let unit = 1.887_458_6 / 1.791_182_1;
+    // Sequence 0: 2, then the penalty -10; sequence 1: 1, then a bootstrap of 2.
+    let (scaled, gamma) = ([1.116_581_1, -10.0, 0.558_290_5], 0.995);
+    let last = scaled[2] + gamma * 2.0 * unit;
+    let first = scaled[0] - unit + gamma * 0.98 * scaled[1];
+    assert_close(&rollout.batch.advantages, &[first, scaled[1], last, 0.0]);
+    assert_close(&rollout.batch.old_values.narrow(0, 0, 1), &[unit, 0.0]);
+}
+
+#[test]
+fn chunks_start_from_stored_states_and_segments_from_zero_or_what_was_cut() {
+    let mut bench = Bench::new(1, 7);
+    bench.config.chunk_length = Some(2);
+    bench = Bench::with(1, 7, bench.config);
+    for _ in 0..5 {
+        bench.step(0, 1.0, 0.0);
+    }
+    bench.end(0, SegmentEnd::Cut { bootstrap: 1.0 });
+    let first = bench.rollout();
+    bench.buffer.clear().expect("complete");
+    for _ in 0..3 {
+        bench.step(0, 1.0, 0.0);
+    }
+    bench.end(0, TRUNCATED);
+    bench.step(0, 1.0, 0.0);
+    bench.end(0, TRUNCATED);
+    let second = bench.rollout();
+
+    // The bench's state at a step is the step's number in its row.
+    assert_close(&first.batch.initial.0[0], &[0.0, 2.0, 4.0]);
+    assert_close(&first.batch.valid, &[1.0, 1.0, 1.0, 1.0, 1.0, 0.0]);
+    assert_close(&first.batch.observations.select(2, 0), &[0.0, 1.0, 2.0, 3.0, 4.0, 0.0]);
+    // The first segment continues a cut episode: its state is stored, though it is 0 in this bench.
+    assert_close(&second.batch.initial.0[0], &[0.0, 2.0, 0.0]);
+    assert!(
+        bench
+            .buffer
+            .segments()
+            .next()
+            .is_some_and(|segment| segment.initial_state.is_some())
+    );
+    assert!(
+        bench
+            .buffer
+            .segments()
+            .nth(1)
+            .is_some_and(|segment| segment.initial_state.is_none())
+    );
+}
+
+#[test]
+fn what_must_not_enter_is_refused_by_name_and_changes_nothing() {
+    let mut bench = Bench::new(1, 2);
+    let (env, step) = (0, 0);
+    assert_eq!(
+        bench.try_begin(9, 0.0, PRUNE, true),
+        Err(BufferError::UnknownEnv { env: 9, envs: 1 })
+    );
+    let field = "value";
+    assert_eq!(
+        bench.try_begin(0, f32::NAN, PRUNE, true),
+        Err(BufferError::NonFinite { env, step, field })
+    );
+    let head = Head::Op;
+    assert_eq!(
+        bench.try_begin(0, 0.0, PRUNE, false),
+        Err(BufferError::IllegalAction { env, step, head }),
+        "only waiting was allowed"
+    );
+    assert_eq!(bench.buffer.len(0), 0);
+
+    assert_eq!(bench.complete(0, 1.0), Err(BufferError::NoPendingStep { env }));
+    bench.begin(0, 0.0);
+    assert_eq!(
+        bench.try_begin(0, 0.0, PRUNE, true),
+        Err(BufferError::PendingStep { env, step })
+    );
+    let field = "reward";
+    assert_eq!(
+        bench.complete(0, f32::INFINITY),
+        Err(BufferError::NonFinite { env, step, field })
+    );
+    assert_eq!(bench.buffer.clear(), Err(BufferError::PendingStep { env, step }));
+    bench.complete(0, 1.0).expect("pending");
+
+    bench.step(0, 1.0, 0.0);
+    let capacity = 2;
+    assert_eq!(
+        bench.try_begin(0, 0.0, PRUNE, true),
+        Err(BufferError::RowFull { env, capacity })
+    );
+    let start = 0;
+    assert_eq!(
+        bench.finalize().map(|_| ()),
+        Err(LearnerError::Buffer(BufferError::OpenSegment { env, start }))
+    );
+    bench.end(0, TRUNCATED);
+    assert_eq!(
+        bench.buffer.end_segments(&[(0, TRUNCATED)]),
+        Err(BufferError::SegmentClosed { env })
+    );
+    bench.buffer.clear().expect("complete");
+    assert_eq!(
+        bench.finalize().map(|_| ()),
+        Err(LearnerError::Buffer(BufferError::EmptyRollout))
+    );
+}
+
+#[test]
+fn with_few_free_steps_only_the_critic_learns() {
+    let mut bench = Bench::new(1, 4);
+    bench.config.min_actor_steps = 8;
+    bench.step(0, 1.0, 0.0);
+    bench.end(0, TRUNCATED);
+
+    let rollout = bench.rollout();
+
+    assert!(rollout.actor_skipped);
+    assert_close(&rollout.batch.actor, &[0.0]);
+    assert_close(&rollout.batch.value_weights, &[1.0]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Rows of unequal length in any order: every env's advantages and targets are its own.
+    #[test]
+    fn permuting_envs_permutes_what_they_learn(
+        lengths in prop::collection::vec(1usize..5, 2..5),
+        rewards in prop::collection::vec(-3.0f32..3.0, 20),
+    ) {
+        let envs = lengths.len();
+        let run = |order: &[usize]| {
+            let mut config = LearnerConfig { min_actor_steps: 1, norm_min_count: 2, ..LearnerConfig::default() };
+            config.reward_norm.mode = RewardNormMode::ReturnStd;
+            let mut bench = Bench::with(envs, 5, config);
+            for (row, &env) in order.iter().enumerate() {
+                for step in 0..lengths[env] {
+                    bench.step(row, rewards[env * 5 + step], rewards[env * 5 + 4]);
+                }
+                bench.end(row, SegmentEnd::Truncated { bootstrap: rewards[env * 5] });
+            }
+            bench.rollout().batch
+        };
+        let straight: Vec<usize> = (0..envs).collect();
+        let reversed: Vec<usize> = straight.iter().rev().copied().collect();
+
+        let (a, b) = (run(&straight), run(&reversed));
+
+        for (one, other) in [(&a.advantages, &b.advantages), (&a.targets, &b.targets), (&a.old_values, &b.old_values)] {
+            let turned = read(&other.flip([0]));
+            for (x, y) in read(one).iter().zip(turned) {
+                prop_assert!((x - y).abs() < 1e-4, "{x} {y}");
+            }
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Proximal policy optimization over one rollout (Schulman et al. 2017), for a recurrent policy whose action has several
+//! heads. Read `run`, `step` and `objective` in this order: they are the algorithm. What is measured is gathered after each
+//! step by [`measure`].
+//!
+//! Nothing in the loop waits for the device: the divergence stop, the consistency check and the finiteness gates are flags
+//! on the device that suppress the optimizer's step, and all measurements are read once at the end. On a CPU, where
+//! reading waits for nothing, the loop leaves early when a flag says that no further step will be taken.
+
+use std::ops::Range;
+use std::time::Instant;
+
+use tch::{Kind, Tensor};
+
+use super::error::LearnerError;
+use super::loss::{
+    Losses, Ratios, contribution_loss, drift, entropy_floor_penalty, head_denominators, head_entropies,
+    joint_policy_loss, mean, per_head_policy_loss, selected, value_loss,
+};
+use super::measurements::{
+    Gates, Measured, MinibatchStep, TimedStep, StepNumbers, measure, observation_faults, observation_shares, read_all,
+};
+use super::optimizer::PolicyOptimizer;
+use super::sequences::SequenceBatch;
+use super::targets::ADVANTAGE_EPSILON;
+use crate::controller::{Evaluation, HEADS, TrainablePolicy};
+use crate::random::Draw;
+use crate::scenario::{AdvantageNorm, LearnerConfig, RatioMode};
+use crate::telemetry::LearnerSchedules;
+use crate::torch::{Autocast, HostSyncCounter, TorchError, catch, read_f32};
+
+/// An update stops where the divergence exceeds the target by this factor.
+const KL_TOLERANCE: f64 = 1.5;
+/// Mean difference of stored and recomputed log-probabilities beyond which rollout and update do not belong together.
+pub(super) const MAX_DRIFT: f64 = 0.05;
+
+/// Flags of an update that stay set, f32 scalars on the device.
+struct StopFlags {
+    kl: Tensor,
+    mismatch: Tensor,
+}
+
+/// One pass of the algorithm over a rollout.
+pub(super) struct Update<'a> {
+    pub config: &'a LearnerConfig,
+    pub schedules: LearnerSchedules,
+    /// What autocast computes in; `None`: f32 throughout.
+    pub precision: Option<Kind>,
+    pub batch: &'a SequenceBatch,
+    /// `f32 [steps, D]`: of the rollout's valid steps.
+    pub raw_observations: &'a Tensor,
+    /// Numbers of the states with which the rollout's segments ended, by state tensor.
+    pub rollout_states: &'a [Tensor],
+    pub reads: &'a HostSyncCounter,
+}
+
+impl Update<'_> {
+    /// Optimises `policy` in place. The caller judges what was measured.
+    pub fn run(
+        &self,
+        policy: &dyn TrainablePolicy,
+        optimizer: &mut PolicyOptimizer,
+        rng: &mut impl Draw,
+    ) -> Result<Measured, LearnerError> {
+        optimizer.remember()?;
+        optimizer.set_lr(self.schedules.lr);
+        let device = self.batch.device();
+        let zero = || catch(|| Tensor::zeros([0i64; 0], (Kind::Float, device)));
+        let mut stop = StopFlags {
+            kl: zero()?,
+            mismatch: zero()?,
+        };
+        let mut order: Vec<i64> = (0..self.batch.len() as i64).collect();
+        let mut steps = Vec::new();
+
+        'epochs: for epoch in 0..self.config.epochs {
+            // Whole sequences are shuffled, never single steps: the recurrent core replays each from its start.
+            rng.shuffle(&mut order);
+            for (index, part) in split(order.len(), self.config.num_minibatches as usize).enumerate() {
+                let started = Instant::now();
+                let minibatch = catch(|| self.batch.select(&order[part]))?;
+                let numbers = self.step(&minibatch, policy, optimizer, &mut stop, steps.is_empty())?;
+                steps.push(TimedStep {
+                    epoch,
+                    minibatch: index as u32,
+                    numbers,
+                    elapsed: started.elapsed(),
+                });
+                if !device.is_cuda() && is_over(&stop)? {
+                    break 'epochs;
+                }
+            }
+        }
+        let observations = catch(|| {
+            let shares = observation_shares(self.batch, self.config.obs_norm.clip);
+            [shares, observation_faults(self.raw_observations)]
+        })?;
+        Ok(read_all(&steps, &optimizer.change()?, &observations, self.rollout_states, self.reads)?)
+    }
+
+    /// One minibatch: evaluate, descend where nothing forbids it, measure.
+    fn step(
+        &self,
+        minibatch: &SequenceBatch,
+        policy: &dyn TrainablePolicy,
+        optimizer: &mut PolicyOptimizer,
+        stop: &mut StopFlags,
+        is_first: bool,
+    ) -> Result<StepNumbers, LearnerError> {
+        // The stored actions under the current weights.
+        let evaluation = self.evaluate(policy, minibatch)?;
+        let (ratios, kl, losses) = catch(|| {
+            let ratios = Ratios::new(&evaluation.log_probs, &minibatch.old_log_probs, &minibatch.causal);
+
+            // Before any parameter has moved, evaluation must repeat what the policy said when it acted.
+            if is_first {
+                let drift = drift(&evaluation.log_probs, &minibatch.old_log_probs);
+                stop.mismatch = mean(&drift, &minibatch.causal).gt(MAX_DRIFT).to_kind(Kind::Float);
+            }
+            // Divergence stop: from here on no step is taken.
+            let kl = ratios.joint_kl(&minibatch.actor);
+            if let Some(target) = self.config.target_kl {
+                let exceeded = kl.gt(KL_TOLERANCE * target).to_kind(Kind::Float);
+                stop.kl = stop.kl.maximum(&exceeded);
+            }
+            let losses = self.objective(&evaluation, &ratios, minibatch);
+            (ratios, kl, losses)
+        })?;
+
+        // Gradients, clipped by their norm.
+        optimizer.zero_grad()?;
+        catch(|| losses.total.backward())?;
+        let gradients = optimizer.clip(self.config.max_grad_norm)?;
+
+        // No step after a stop, none with a value that is not finite.
+        let gates = catch(|| Gates::check(&evaluation, minibatch, &losses, &gradients))?;
+        let suppressed = catch(|| gates.any().maximum(&stop.kl).maximum(&stop.mismatch))?;
+        optimizer.step(&suppressed)?;
+
+        Ok(catch(|| {
+            measure(&MinibatchStep {
+                minibatch,
+                evaluation: &evaluation,
+                ratios: &ratios,
+                clip_ratio: self.schedules.clip_ratio,
+                kl: &kl,
+                losses: &losses,
+                gradients: &gradients,
+                gates: &gates,
+                kl_stop: &stop.kl,
+                mismatch: &stop.mismatch,
+                suppressed: &suppressed,
+                is_first,
+            })
+        })?)
+    }
+
+    fn evaluate(&self, policy: &dyn TrainablePolicy, minibatch: &SequenceBatch) -> Result<Evaluation, LearnerError> {
+        let _autocast = match self.precision {
+            Some(kind) => Some(Autocast::new(minibatch.device(), kind)?),
+            None => None,
+        };
+        Ok(catch(|| policy.evaluate(&minibatch.input()))??)
+    }
+
+    /// `L = L_policy + c_V·L_value + c_E·L_entropy + P_floor + c_C·L_contribution`.
+    fn objective(&self, evaluation: &Evaluation, ratios: &Ratios, minibatch: &SequenceBatch) -> Losses {
+        let (config, schedules) = (self.config, &self.schedules);
+        let SequenceBatch {
+            actor,
+            causal,
+            available,
+            valid,
+            ..
+        } = minibatch;
+        let denominators = head_denominators(causal, actor, config.head_min_fraction);
+
+        // Clipped surrogate, per head or of the joint ratio.
+        let advantages = self.advantages(minibatch);
+        let policy = match config.ratio_mode {
+            RatioMode::PerHead => {
+                per_head_policy_loss(ratios, &advantages, causal, &denominators, schedules.clip_ratio).sum(Kind::Float)
+            }
+            RatioMode::Joint => joint_policy_loss(ratios, &advantages, actor, schedules.clip_ratio),
+        };
+
+        // Value loss, in normalised units.
+        let value = value_loss(
+            &evaluation.value,
+            &minibatch.targets,
+            &minibatch.old_values,
+            &minibatch.value_weights,
+            valid,
+            config.clip_value.then_some(config.value_clip),
+        );
+
+        // Entropy bonus of the branches chosen, and penalty of heads that collapse.
+        let by_head = |values: [f64; HEADS]| {
+            let values = values.map(|value| value as f32);
+            Tensor::from_slice(&values).to_device(minibatch.device())
+        };
+        let entropies = head_entropies(&evaluation.entropy_causal, causal, &denominators);
+        let entropy = -(entropies * by_head(config.entropy_head_mult.values())).sum(Kind::Float);
+        let floor_penalty = entropy_floor_penalty(
+            &evaluation.entropy_available,
+            available,
+            &by_head(config.entropy_floor.values()),
+            &by_head(config.entropy_floor_coef.values()),
+        ) * schedules.entropy_floor;
+
+        let mut total = &policy + &value * schedules.value_coef + &entropy * schedules.entropy_coef + &floor_penalty;
+
+        // Contribution auxiliary.
+        let contribution = evaluation.contributions.as_ref().map(|predicted| {
+            contribution_loss(predicted, &minibatch.contributions, &minibatch.contribution_mask)
+        });
+        if let Some(contribution) = &contribution {
+            total += contribution * schedules.aux_coef;
+        }
+        Losses {
+            total,
+            policy,
+            value,
+            entropy,
+            floor_penalty,
+            contribution,
+        }
+    }
+
+    /// As they are, or standardised within the minibatch.
+    fn advantages(&self, minibatch: &SequenceBatch) -> Tensor {
+        if self.config.adv_norm != AdvantageNorm::Minibatch {
+            return minibatch.advantages.shallow_clone();
+        }
+        let (advantages, actor) = (&minibatch.advantages, &minibatch.actor);
+        let centre = mean(advantages, actor);
+        let deviation = mean(&(advantages - &centre).square(), actor).sqrt();
+        let divisor = deviation.clamp_min(self.config.adv_std_floor) + ADVANTAGE_EPSILON;
+        selected(&((advantages - centre) / divisor), actor)
+    }
+}
+
+/// No step will be taken any more.
+fn is_over(stop: &StopFlags) -> Result<bool, TorchError> {
+    let either = catch(|| stop.kl.maximum(&stop.mismatch))?;
+    Ok(read_f32(&either, &HostSyncCounter::default())?[0] > 0.0)
+}
+
+/// `parts` ranges over `0..count` whose sizes differ by at most 1; fewer if there are not enough.
+fn split(count: usize, parts: usize) -> impl Iterator<Item = Range<usize>> {
+    let parts = parts.clamp(1, count.max(1));
+    (0..parts).map(move |part| part * count / parts..(part + 1) * count / parts)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! Units of the critic: raw values are in units of scaled reward, the network puts out normalised ones (PopArt of van
+//! Hasselt et al. 2016).
+
+use serde::{Deserialize, Serialize};
+
+use crate::controller::{Moments, ValueOutput};
+use crate::scenario::ValueNormMode;
+use crate::torch::{TorchError, catch, copy_into};
+
+const MIN_DEVIATION: f64 = 1e-3;
+
+/// Running statistics of returns.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ValueNormalizer {
+    /// What is normalised.
+    pub mode: ValueNormMode,
+    /// Of all returns so far.
+    pub moments: Moments,
+    /// Returns before the statistics are used.
+    pub min_count: u64,
+}
+
+/// `raw = normalised · deviation + mean`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ValueUnits {
+    /// In units of scaled reward.
+    pub mean: f64,
+    /// In units of scaled reward.
+    pub deviation: f64,
+}
+
+impl ValueUnits {
+    /// Those of scaled reward itself.
+    const RAW: Self = Self {
+        mean: 0.0,
+        deviation: 1.0,
+    };
+
+    /// From units of scaled reward.
+    pub fn normalise(self, raw: f64) -> f64 {
+        (raw - self.mean) / self.deviation
+    }
+
+    /// To units of scaled reward.
+    pub fn raw(self, normalised: f64) -> f64 {
+        normalised * self.deviation + self.mean
+    }
+}
+
+impl ValueNormalizer {
+    /// Without any statistics.
+    pub(super) fn new(mode: ValueNormMode, min_count: u64) -> Self {
+        Self {
+            mode,
+            moments: Moments::default(),
+            min_count,
+        }
+    }
+
+    /// The units in force; they change only at the end of a rollout.
+    pub(super) fn units(&self) -> ValueUnits {
+        let deviation = self.moments.var.sqrt().max(MIN_DEVIATION);
+        match self.mode {
+            _ if !self.moments.is_ready(self.min_count) => ValueUnits::RAW,
+            ValueNormMode::Off => ValueUnits::RAW,
+            ValueNormMode::Scale => ValueUnits { mean: 0.0, deviation },
+            ValueNormMode::Popart => ValueUnits {
+                mean: self.moments.mean,
+                deviation,
+            },
+        }
+    }
+
+    /// Merges the returns of a rollout and rewrites the value head so that its raw outputs stay as they are. Returns
+    /// false, and changes nothing, if the returns' mean or variance is not finite.
+    ///
+    /// # Errors
+    /// A device error.
+    pub(super) fn observe(&mut self, returns: &[f64], momentum: f64, head: &ValueOutput) -> Result<bool, TorchError> {
+        if self.mode == ValueNormMode::Off {
+            return Ok(true);
+        }
+        let before = self.units();
+        let is_finite = self.moments.merge(returns.iter().copied(), momentum);
+        if is_finite {
+            preserve_outputs(head, before, self.units())?;
+        }
+        Ok(is_finite)
+    }
+
+    /// The unit of reward grew: all raw values are `factor` times what they were. The statistics move, or, where none are in use, the head itself.
+    ///
+    /// # Errors
+    /// A device error.
+    pub(super) fn rescale_units(&mut self, factor: f64, head: &ValueOutput) -> Result<(), TorchError> {
+        let is_in_use = self.mode != ValueNormMode::Off && self.moments.is_ready(self.min_count);
+        if self.moments.count > 0 {
+            self.moments.mean *= factor;
+            self.moments.var *= factor * factor;
+        }
+        if is_in_use {
+            return Ok(());
+        }
+        let (weight, bias) = catch(|| (head.weight.detach() * factor, head.bias.detach() * factor))?;
+        copy_into(&head.weight, &weight, false)?;
+        copy_into(&head.bias, &bias, false)
+    }
+}
+
+/// `w' = w·σ/σ'`, `b' = (σ·b + μ − μ')/σ'`, in place.
+fn preserve_outputs(head: &ValueOutput, from: ValueUnits, to: ValueUnits) -> Result<(), TorchError> {
+    let (weight, bias) = catch(|| {
+        let weight = head.weight.detach() * (from.deviation / to.deviation);
+        let bias = (head.bias.detach() * from.deviation + (from.mean - to.mean)) / to.deviation;
+        (weight, bias)
+    })?;
+    copy_into(&head.weight, &weight, false)?;
+    copy_into(&head.bias, &bias, false)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+use proptest::prelude::*;
+use tch::Tensor;
+
+use super::*;
+use crate::torch::{HostSyncCounter, read_f64};
+
+fn head(weight: [f32; 2], bias: f32) -> ValueOutput {
+    ValueOutput {
+        weight: Tensor::from_slice(&weight).reshape([1, 2]).set_requires_grad(true),
+        bias: Tensor::from_slice(&[bias]).set_requires_grad(true),
+    }
+}
+
+fn read(tensor: &Tensor) -> Vec<f64> {
+    read_f64(tensor, &HostSyncCounter::default()).expect("read")
+}
+
+fn raw_output(head: &ValueOutput, units: ValueUnits, input: [f64; 2]) -> f64 {
+    let (weight, bias) = (read(&head.weight), read(&head.bias));
+    units.raw(weight[0] * input[0] + weight[1] * input[1] + bias[0])
+}
+
+#[test]
+fn the_head_is_rewritten_so_that_raw_outputs_stay() {
+    let head = head([0.5, -0.25], 0.1);
+    let unit = ValueUnits {
+        mean: 0.0,
+        deviation: 1.0,
+    };
+    let moved = ValueUnits {
+        mean: 3.0,
+        deviation: 2.0,
+    };
+
+    preserve_outputs(&head, unit, moved).expect("rescale");
+
+    assert_eq!(read(&head.weight), [0.25, -0.125]);
+    assert!((read(&head.bias)[0] + 1.45).abs() < 1e-6);
+    assert!((raw_output(&head, moved, [2.0, 4.0]) - 0.1).abs() < 1e-6);
+    assert!(head.weight.requires_grad() && head.weight.is_leaf());
+}
+
+#[test]
+fn targets_are_centred_and_divided() {
+    let mut normalizer = ValueNormalizer::new(ValueNormMode::Popart, 2);
+    assert!(
+        normalizer
+            .observe(&[14.0, 10.0, 6.0], 0.95, &head([0.0; 2], 0.0))
+            .expect("observe")
+    );
+
+    assert!((normalizer.moments.mean - 10.0).abs() < 1e-9);
+    assert!((normalizer.moments.var - 10.666_666_7).abs() < 1e-6);
+    let targets = [14.0, 10.0, 6.0].map(|ret| normalizer.units().normalise(ret));
+    for (target, expected) in targets.iter().zip([1.224_744_9, 0.0, -1.224_744_9]) {
+        assert!((target - expected).abs() < 1e-6);
+    }
+}
+
+#[test]
+fn returns_that_are_not_finite_change_neither_statistics_nor_head() {
+    let head = head([0.5, -0.25], 0.1);
+    let mut normalizer = ValueNormalizer::new(ValueNormMode::Popart, 2);
+    assert!(!normalizer.observe(&[1.0, f64::INFINITY], 0.95, &head).expect("observe"));
+
+    assert_eq!(normalizer.moments, Moments::default());
+    assert_eq!(read(&head.weight), [0.5, -0.25]);
+}
+
+proptest! {
+    /// In every mode, whether the statistics are in use or not.
+    #[test]
+    fn raw_outputs_follow_the_unit_and_nothing_else(
+        mode in prop_oneof![Just(ValueNormMode::Off), Just(ValueNormMode::Scale), Just(ValueNormMode::Popart)],
+        batches in prop::collection::vec(prop::collection::vec(-50.0f64..50.0, 1..6), 1..5),
+        factor in 0.2f64..5.0,
+    ) {
+        let head = head([0.5, -0.25], 0.1);
+        let mut normalizer = ValueNormalizer::new(mode, 4);
+        let input = [2.0, -3.0];
+        let mut expected = raw_output(&head, normalizer.units(), input);
+        for batch in &batches {
+            normalizer.observe(batch, 0.95, &head).expect("observe");
+            let raw = raw_output(&head, normalizer.units(), input);
+            prop_assert!((raw - expected).abs() < 1e-3 * (1.0 + normalizer.units().deviation));
+
+            let deviation = normalizer.moments.var.sqrt() * factor;
+            normalizer.rescale_units(factor, &head).expect("rescale");
+            // Below the least deviation units no longer follow.
+            prop_assume!(deviation > 1e-2 && deviation / factor > 1e-2);
+            expected = raw_output(&head, normalizer.units(), input);
+            prop_assert!((expected - raw * factor).abs() < 1e-3 * (1.0 + raw.abs() * factor));
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Writing a rollout: decisions, outcomes, ends of segments.
+//!
+//! Every batch is checked as a whole before anything is written. Actions, masks and rewards are on the host anyway when
+//! they arrive, so the checks cost no device read.
+
+use tch::Tensor;
+
+use super::buffer::RolloutBuffer;
+use super::error::BufferError;
+use super::segments::{Segment, SegmentEnd};
+use super::steps::{DecidedStep, StepOutcome, StepRecord, StepTensors};
+use crate::controller::{Head, RecurrentState};
+use crate::growth::LifecycleOp;
+use crate::torch::catch;
+
+impl RolloutBuffer {
+    /// Writes the decisions of all envs that decided in this step.
+    ///
+    /// # Errors
+    /// Anything that must not enter the buffer, which is then unchanged; a device error.
+    pub fn begin_steps(&mut self, steps: &[DecidedStep], tensors: &StepTensors) -> Result<(), BufferError> {
+        self.check_tensors(steps.len(), tensors)?;
+        for (index, step) in steps.iter().enumerate() {
+            self.check_step(step)?;
+            if steps[..index].iter().any(|other| other.env == step.env) {
+                return Err(BufferError::PendingStep {
+                    env: step.env,
+                    step: self.len(step.env),
+                });
+            }
+        }
+        let cells: Vec<i64> = steps
+            .iter()
+            .map(|step| self.cell(step.env, self.len(step.env)) as i64)
+            .collect();
+        catch(|| {
+            let index = Tensor::from_slice(&cells).to_device(self.device);
+            let fields = [
+                (&mut self.cells.observations, tensors.observations),
+                (&mut self.cells.raw_observations, tensors.raw_observations),
+                (&mut self.cells.blueprints, tensors.blueprints),
+            ];
+            for (field, values) in fields {
+                let _ = field.index_copy_(0, &index, &values.detach());
+            }
+        })?;
+        let mut boundaries = Vec::new();
+        for (row, step) in steps.iter().enumerate() {
+            if let Some(state) = self.push(step) {
+                boundaries.push((row as i64, state as i64));
+            }
+        }
+        self.store_states(&boundaries, tensors.state)
+    }
+
+    /// Gives pending steps their outcomes.
+    ///
+    /// # Errors
+    /// A step that waits for none, or a value that is not finite; the buffer is then unchanged.
+    pub fn complete_steps(&mut self, outcomes: &[StepOutcome]) -> Result<(), BufferError> {
+        for outcome in outcomes {
+            let env = outcome.env;
+            let row = self.row(env)?;
+            if !row.is_pending {
+                return Err(BufferError::NoPendingStep { env });
+            }
+            let step = row.steps.len() - 1;
+            let nonfinite = |field| BufferError::NonFinite { env, step, field };
+            if !outcome.reward.is_finite() {
+                return Err(nonfinite("reward"));
+            }
+            if outcome.contributions.iter().flatten().any(|c| !c.is_finite()) {
+                return Err(nonfinite("contribution"));
+            }
+            if !outcome.contributions.is_empty() && outcome.contributions.len() != self.shape.slots {
+                return Err(mismatch("contributions", self.shape.slots, outcome.contributions.len()));
+            }
+        }
+        for outcome in outcomes {
+            let row = &mut self.rows[outcome.env];
+            row.is_pending = false;
+            let step = row.steps.len() - 1;
+            if let Some(record) = row.steps.last_mut() {
+                record.reward_raw = outcome.reward;
+                record.effective_op = outcome.effective_op;
+            }
+            let first = self.cell(outcome.env, step) * self.shape.slots;
+            let targets = &mut self.contributions[first..first + self.shape.slots];
+            targets.fill(f32::NAN);
+            for (target, contribution) in targets.iter_mut().zip(outcome.contributions) {
+                *target = contribution.unwrap_or(f32::NAN);
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the open segment of each env listed.
+    ///
+    /// # Errors
+    /// No open segment, a pending step, or a bootstrap that is not finite; the buffer is then unchanged.
+    pub fn end_segments(&mut self, ends: &[(usize, SegmentEnd)]) -> Result<(), BufferError> {
+        for &(env, end) in ends {
+            let row = self.row(env)?;
+            row.check_outcome(env)?;
+            if row.segments.last().is_none_or(|segment| segment.closed.is_some()) {
+                return Err(BufferError::SegmentClosed { env });
+            }
+            if !end.bootstrap().is_finite() {
+                let (step, field) = (row.steps.len().saturating_sub(1), "bootstrap");
+                return Err(BufferError::NonFinite { env, step, field });
+            }
+        }
+        for &(env, end) in ends {
+            let row = &mut self.rows[env];
+            row.continues = matches!(end, SegmentEnd::Cut { .. });
+            if let Some(segment) = row.open_segment() {
+                segment.closed = Some(end);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_tensors(&self, n: usize, tensors: &StepTensors) -> Result<(), BufferError> {
+        let n = n as i64;
+        let shape = &self.shape;
+        let expected = [
+            ("observations", tensors.observations, vec![n, shape.observation as i64]),
+            (
+                "raw observations",
+                tensors.raw_observations,
+                vec![n, shape.observation as i64],
+            ),
+            ("blueprints", tensors.blueprints, vec![n, shape.slots as i64]),
+        ];
+        for (field, tensor, size) in expected {
+            if tensor.size() != size {
+                return Err(mismatch(field, format!("{size:?}"), format!("{:?}", tensor.size())));
+            }
+        }
+        let found: Vec<Vec<i64>> = tensors.state.0.iter().map(Tensor::size).collect();
+        let state: Vec<Vec<i64>> = shape
+            .state
+            .iter()
+            .map(|&[layers, width]| vec![layers, n, width])
+            .collect();
+        if found != state {
+            return Err(mismatch("recurrent state", format!("{state:?}"), format!("{found:?}")));
+        }
+        Ok(())
+    }
+
+    fn check_step(&self, decided: &DecidedStep) -> Result<(), BufferError> {
+        let env = decided.env;
+        let row = self.row(env)?;
+        let step = row.steps.len();
+        row.check_outcome(env)?;
+        if step == self.shape.steps {
+            return Err(BufferError::RowFull { env, capacity: step });
+        }
+        if decided.masks.slots() != self.shape.slots {
+            return Err(mismatch("masks", self.shape.slots, decided.masks.slots()));
+        }
+        if !decided.value.is_finite() {
+            let field = "value";
+            return Err(BufferError::NonFinite { env, step, field });
+        }
+        if decided.log_probs.iter().any(|log_prob| !log_prob.is_finite()) {
+            let field = "log-probability";
+            return Err(BufferError::NonFinite { env, step, field });
+        }
+        let illegal = |head| BufferError::IllegalAction { env, step, head };
+        let index = |head: Head| usize::from(decided.indices[head as usize]);
+        let op = LifecycleOp::from_code(index(Head::Op)).ok_or(illegal(Head::Op))?;
+        // The op first: the other heads' masks depend on it.
+        for head in std::iter::once(Head::Op).chain(Head::ALL) {
+            let members = decided.masks.effective(head, op, index(Head::Slot));
+            if members.is_empty() {
+                return Err(BufferError::EmptyMask { env, step, head });
+            }
+            if !members.contains(index(head)) {
+                return Err(illegal(head));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a checked step; returns where its entering state must be stored, if it must.
+    fn push(&mut self, decided: &DecidedStep) -> Option<usize> {
+        let cell = self.cell(decided.env, self.len(decided.env));
+        let width = self.shape.mask_width();
+        let masks = &mut self.masks[cell * width..(cell + 1) * width];
+        decided.masks.write_row(self.shape.blueprints, masks);
+
+        let row = &mut self.rows[decided.env];
+        let start = row.steps.len();
+        row.steps.push(StepRecord::new(decided));
+        row.is_pending = true;
+        let first_state = decided.env * self.shape.states_per_row() + row.states;
+        let continues = row.continues;
+        let (stored, segment) = match row.segments.last_mut() {
+            Some(open) if open.closed.is_none() => {
+                let is_boundary = (start - open.start).is_multiple_of(self.shape.chunk_length);
+                if is_boundary {
+                    open.chunk_states.push(first_state);
+                }
+                (is_boundary, None)
+            }
+            _ => (continues, Some(continues.then_some(first_state))),
+        };
+        if let Some(initial_state) = segment {
+            row.segments.push(Segment {
+                env: decided.env,
+                start,
+                end: start,
+                closed: None,
+                valid: true,
+                initial_state,
+                chunk_states: Vec::new(),
+            });
+        }
+        if let Some(open) = row.open_segment() {
+            open.end = start + 1;
+        }
+        row.continues = false;
+        row.states += usize::from(stored);
+        stored.then_some(first_state)
+    }
+
+    fn store_states(&mut self, boundaries: &[(i64, i64)], state: &RecurrentState) -> Result<(), BufferError> {
+        if boundaries.is_empty() || self.cells.states.is_empty() {
+            return Ok(());
+        }
+        let (rows, places): (Vec<i64>, Vec<i64>) = boundaries.iter().copied().unzip();
+        catch(|| {
+            let rows = Tensor::from_slice(&rows).to_device(self.device);
+            let places = Tensor::from_slice(&places).to_device(self.device);
+            for (stored, live) in self.cells.states.iter_mut().zip(&state.0) {
+                let entering = live.detach().index_select(1, &rows).transpose(0, 1);
+                let _ = stored.index_copy_(0, &places, &entering);
+            }
+        })?;
+        Ok(())
+    }
+}
+
+fn mismatch(field: &'static str, expected: impl ToString, found: impl ToString) -> BufferError {
+    BufferError::ShapeMismatch {
+        field,
+        expected: expected.to_string(),
+        found: found.to_string(),
+    }
+}

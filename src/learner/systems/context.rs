@@ -1,0 +1,69 @@
+//! What the systems of the learner share.
+
+use bevy_ecs::prelude::*;
+use bevy_ecs::system::SystemParam;
+use bevy_platform::cell::SyncCell;
+use tch::{Device, Tensor};
+
+use crate::clock::RunClock;
+use crate::controller::{ActiveController, ActorCriticController, EnvRow, RecurrentState};
+use crate::env::{EnvId, Experiment};
+use crate::health::Failure;
+use crate::learner::algorithm::{Learner, RolloutBuffer};
+use crate::torch::{HostSyncCounter, catch};
+
+/// The learner of the run's policy and the rollout that it collects; absent if the controller has nothing to learn.
+#[derive(Resource)]
+pub struct PolicyLearner {
+    /// What improves the policy.
+    pub learner: SyncCell<Learner>,
+    /// What the envs did since the last update.
+    pub buffer: SyncCell<RolloutBuffer>,
+    /// Recurrent state that enters the decisions of this step, in the order of the deciding envs.
+    pub(super) entering: SyncCell<Option<RecurrentState>>,
+}
+
+/// What every system of the learner needs beside the envs.
+#[derive(SystemParam)]
+pub(in crate::learner) struct LearnerContext<'w> {
+    pub controller: ResMut<'w, ActiveController>,
+    pub policy: ResMut<'w, PolicyLearner>,
+    pub clock: Res<'w, RunClock>,
+    pub experiment: Res<'w, Experiment>,
+    pub reads: Res<'w, HostSyncCounter>,
+}
+
+impl LearnerContext<'_> {
+    /// Takes note of the live recurrent states of rows whose segments end, before they are zeroed.
+    pub fn note_final_states(&mut self, rows: &[usize]) -> Result<(), Failure> {
+        if let Some(policy) = self.controller.0.get().learned() {
+            let rows: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
+            let state = live_states(policy, &rows)?;
+            self.policy.buffer.get().note_final_states(&state)?;
+        }
+        Ok(())
+    }
+
+    /// Zeroes the live recurrent states of rows whose segments have ended.
+    pub fn reset_rows(&mut self, rows: &[usize]) {
+        if let Some(policy) = self.controller.0.get().learned() {
+            policy.reset_rows(rows);
+        }
+    }
+
+    /// Where the policy knows an env.
+    pub fn row(&self, id: &EnvId) -> EnvRow {
+        EnvRow {
+            env: id.index,
+            index_in_group: id.index_in_group,
+            episode: self.experiment.episode(self.clock.round(), id.index),
+        }
+    }
+}
+
+/// Copies of the live recurrent states of some rows of the group.
+pub(super) fn live_states(policy: &mut ActorCriticController, rows: &[i64]) -> Result<RecurrentState, Failure> {
+    let state = policy.recurrent()?;
+    let device = state.0.first().map_or(Device::Cpu, Tensor::device);
+    Ok(catch(|| state.select(&Tensor::from_slice(rows).to_device(device)))?)
+}

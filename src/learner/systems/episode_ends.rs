@@ -1,0 +1,110 @@
+//! What an episode's end adds to the rollout: the end of a segment, and the value of what a truncated one would have gone
+//! on to.
+
+use bevy_ecs::prelude::*;
+use bevy_ecs::query::QueryData;
+
+use super::context::LearnerContext;
+use crate::controller::{
+    Controller, DecisionPoint, DecisionView, EnvView, Feedback, Observation, ObservationInput, Signals,
+};
+use crate::env::{EnvId, EpisodeStats, SeedSlots, StepStatus};
+use crate::health::Failure;
+use crate::learner::algorithm::SegmentEnd;
+use crate::scenario::EpisodeEnd;
+use crate::seed::BlueprintRegistry;
+
+/// An env whose episode may have ended in this step.
+#[derive(QueryData)]
+pub(in crate::learner) struct EndingEnv {
+    id: &'static EnvId,
+    status: &'static StepStatus,
+    stats: &'static EpisodeStats,
+    slots: &'static SeedSlots,
+    signals: &'static Signals,
+    feedback: &'static Feedback,
+}
+
+/// Closes the segments of episodes that ended in this step. What a truncated one would have gone on to is estimated from
+/// the state after the tick, with the recurrent state after the last decision.
+pub(in crate::learner) fn end_segments(
+    envs: Query<EndingEnv>,
+    blueprints: Res<BlueprintRegistry>,
+    mut context: LearnerContext,
+) -> Result<(), Failure> {
+    let step = context.clock.step();
+    let ends_now = |env: &EndingEnvItem| env.stats.end.is_some_and(|end| end.step == step);
+    // A rollback has closed the segment of its env already.
+    let envs: Vec<_> = envs
+        .iter()
+        .sort_unstable::<&EnvId>()
+        .filter(|env| ends_now(env) && env.status.participates())
+        .collect();
+    if envs.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<usize> = envs.iter().map(|env| env.id.index_in_group).collect();
+    let ends = match context.experiment.scenario.learner.episode_end {
+        EpisodeEnd::Terminal => vec![SegmentEnd::Terminal; envs.len()],
+        EpisodeEnd::Truncated => {
+            let values = values_after(&envs, &blueprints, &mut context)?.into_iter();
+            values.map(|bootstrap| SegmentEnd::Truncated { bootstrap }).collect()
+        }
+    };
+    let ends: Vec<(usize, SegmentEnd)> = rows.iter().copied().zip(ends).collect();
+    context.policy.buffer.get().end_segments(&ends)?;
+    context.note_final_states(&rows)?;
+    context.reset_rows(&rows);
+    Ok(())
+}
+
+/// Raw values of the states that the envs are in now, after the tick.
+fn values_after(
+    envs: &[EndingEnvItem],
+    blueprints: &BlueprintRegistry,
+    context: &mut LearnerContext,
+) -> Result<Vec<f32>, Failure> {
+    let reports: Vec<_> = envs.iter().map(|env| env.slots.reports(blueprints)).collect();
+    let rows: Vec<_> = envs.iter().map(|env| context.row(env.id)).collect();
+    let (round, step) = (context.clock.round(), context.clock.step());
+    let units = context.policy.learner.get().value_units();
+    let Some(policy) = context.controller.0.get().learned() else {
+        return Ok(Vec::new());
+    };
+    let mut observations = Vec::with_capacity(envs.len());
+    for ((env, reports), row) in envs.iter().zip(&reports).zip(&rows) {
+        let mut observation = Observation::default();
+        let input = ObservationInput {
+            at: DecisionPoint {
+                env: row.env,
+                episode: row.episode,
+                step,
+            },
+            signals: &env.signals.0,
+            feedback: env.feedback.0,
+            reports,
+        };
+        policy.schema().observe(&input, &mut observation)?;
+        policy.normaliser().apply(&mut observation);
+        observations.push(observation);
+    }
+    let views: Vec<EnvView> = envs
+        .iter()
+        .zip(&reports)
+        .zip(rows.iter().zip(&observations))
+        .map(|((env, reports), (&row, observation))| EnvView {
+            row,
+            reports,
+            signals: &env.signals.0,
+            observation: Some(observation),
+        })
+        .collect();
+    let view = DecisionView {
+        round,
+        step,
+        envs: &views,
+        reads: &context.reads,
+    };
+    let values = policy.value(&view)?.unwrap_or_default();
+    Ok(values.into_iter().map(|value| units.raw(value.into()) as f32).collect())
+}

@@ -1,0 +1,38 @@
+//! Charging the step's rollbacks to the decisions before them.
+
+use bevy_ecs::prelude::*;
+
+use super::context::LearnerContext;
+use crate::env::EnvId;
+use crate::governor::{Credit, RollbackVerdict};
+use crate::health::Failure;
+use crate::reward::EpisodeReward;
+use crate::scenario::RollbackCredit;
+
+/// Charges every rollback of the step to what its env did, at once: no decision of this step can be credited with the
+/// state after it.
+pub(in crate::learner) fn credit_rollbacks(
+    mut envs: Query<(&EnvId, &mut RollbackVerdict, Option<&mut EpisodeReward>)>,
+    mut context: LearnerContext,
+) -> Result<(), Failure> {
+    let credit = context.experiment.scenario.governor.rollback_credit;
+    for (id, mut verdict, rewards) in &mut envs {
+        let Some(rollback) = &mut verdict.0 else { continue };
+        let penalty = context.policy.learner.get().clamp_penalty(rollback.raw_penalty);
+        let row = id.index_in_group;
+        if let Some(steps_forfeited) = context.policy.buffer.get().rollback(row, penalty, credit)? {
+            if credit != RollbackCredit::Invalidate {
+                context.note_final_states(&[row])?;
+            }
+            rollback.credit = Credit::Attributed {
+                penalty: penalty.into(),
+                steps_forfeited: steps_forfeited as u32,
+            };
+            if let Some(mut rewards) = rewards {
+                rewards.charge_rollback(steps_forfeited, rollback.raw_penalty);
+            }
+        }
+        context.reset_rows(&[row]);
+    }
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! Building the learner of the run's policy.
+
+use bevy_ecs::prelude::*;
+use bevy_platform::cell::SyncCell;
+use tch::Tensor;
+
+use super::context::PolicyLearner;
+use crate::controller::{ActiveController, ActorCriticController, DecideMode, TrainablePolicy};
+use crate::env::{Backend, Experiment};
+use crate::health::Failure;
+use crate::learner::algorithm::{BufferShape, Horizon, Learner, LearnerStream, RolloutBuffer};
+use crate::reward::RewardHorizon;
+use crate::torch::Implementation;
+
+/// Builds a learner and an empty rollout for the run's policy, if it learns.
+pub(in crate::learner) fn build_learner(
+    mut commands: Commands,
+    mut controller: ResMut<ActiveController>,
+    experiment: Res<Experiment>,
+    backend: Res<Backend>,
+) -> Result<(), Failure> {
+    commands.insert_resource(RewardHorizon::from(&experiment.scenario.learner));
+    if let Some(policy) = controller.0.get().learned() {
+        commands.insert_resource(policy_learner(policy, &experiment, backend.optimizer)?);
+    }
+    Ok(())
+}
+
+fn policy_learner(
+    policy: &mut ActorCriticController,
+    experiment: &Experiment,
+    implementation: Implementation,
+) -> Result<PolicyLearner, Failure> {
+    let scenario = &experiment.scenario;
+    let (config, envs) = (&scenario.learner, scenario.run.n_envs);
+    let max_steps = experiment.task.max_steps;
+    let horizon = Horizon {
+        total_updates: config.planned_updates(scenario.run.rounds),
+        envs,
+    };
+    let stream = LearnerStream {
+        seed: scenario.run.seed,
+        group: 0,
+    };
+    let learner = Learner::new(config.clone(), horizon, stream, policy, implementation)?;
+    policy.set_floor_scale(learner.schedules().probability_floor);
+    policy.set_last_good(learner.last_good_params());
+    if config.is_warm_up(experiment.rounds.start) {
+        policy.set_mode(DecideMode::Uniform);
+    }
+    let spec = policy.net().spec();
+    let shape = BufferShape {
+        envs,
+        steps: (config.episodes_per_update * max_steps) as usize,
+        observation: spec.observation,
+        slots: spec.slots,
+        blueprints: spec.blueprints,
+        state: policy.recurrent()?.0.iter().map(layers_and_width).collect(),
+        chunk_length: config.chunk_length.unwrap_or(max_steps) as usize,
+    };
+    let device = policy.net().params().device();
+    Ok(PolicyLearner {
+        learner: SyncCell::new(learner),
+        buffer: SyncCell::new(RolloutBuffer::new(shape, device)?),
+        entering: SyncCell::new(None),
+    })
+}
+
+/// Of a state tensor `[layers, rows, width]`.
+fn layers_and_width(state: &Tensor) -> [i64; 2] {
+    let size = state.size();
+    [size.first().copied().unwrap_or(1), size.last().copied().unwrap_or(1)]
+}

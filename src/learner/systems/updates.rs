@@ -1,0 +1,117 @@
+//! What follows a complete rollout: an update of the policy, or a fit of the observations' statistics alone.
+
+use bevy_ecs::prelude::*;
+
+use super::context::{LearnerContext, PolicyLearner};
+use crate::controller::{ActorCriticController, DecideMode};
+use crate::health::Failure;
+use crate::learner::algorithm::{Learner, RolloutBuffer};
+use crate::telemetry::{LearnerUpdate, Num};
+use crate::torch::{HostSyncCounter, read_f32};
+
+/// A rollout with fewer sampled steps is worth a remark.
+const FEW_DECISIONS: u64 = 256;
+
+/// The update that this round ended with; `None` if none was due.
+#[derive(Resource, Default)]
+pub struct LastUpdate(pub Option<LearnerUpdate>);
+
+/// Too many updates failed in a row.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the policy diverged: {failures} updates in a row failed; lower learner.lr, or see `learner_update` in events.jsonl"
+)]
+pub struct PolicyDiverged {
+    /// Failed updates since the last successful one.
+    pub failures: u32,
+}
+
+/// One update per rollout, then the statistics of observations move, whether or not it was performed.
+pub(in crate::learner) fn update_policy(
+    mut last: ResMut<LastUpdate>,
+    mut context: LearnerContext,
+    mut was_warned: Local<bool>,
+) -> Result<(), Failure> {
+    last.0 = None;
+    let round = context.clock.round();
+    let episodes = round - context.clock.length().first_round + 1;
+    if !episodes.is_multiple_of(context.experiment.scenario.learner.episodes_per_update) {
+        return Ok(());
+    }
+    let reads = &*context.reads;
+    let PolicyLearner { learner, buffer, .. } = &mut *context.policy;
+    let (learner, buffer) = (learner.get(), buffer.get());
+    let Some(policy) = context.controller.0.get().learned() else {
+        return Ok(());
+    };
+    if learner.config().is_warm_up(round) {
+        return warm_up(learner, buffer, policy, round, reads);
+    }
+    let update = update(learner, buffer, policy, round, reads)?;
+    let decisions = update.data.map_or(FEW_DECISIONS, |data| data.steps_actor);
+    if decisions < FEW_DECISIONS && !std::mem::replace(&mut *was_warned, true) {
+        // No warning: most steps of a growing env leave nothing to decide.
+        tracing::info!(
+            "a rollout holds {decisions} decisions to learn from, fewer than {FEW_DECISIONS}: updates will be noisy; \
+             raise run.n_envs, run.max_steps or learner.episodes_per_update"
+        );
+    }
+    last.0 = Some(update);
+    Ok(())
+}
+
+fn update(
+    learner: &mut Learner,
+    buffer: &mut RolloutBuffer,
+    policy: &mut ActorCriticController,
+    round: u32,
+    reads: &HostSyncCounter,
+) -> Result<LearnerUpdate, Failure> {
+    let fits = learner.config().obs_norm.learns_after(learner.counters().updates);
+    let mut update = learner.learn(buffer, policy, round.into(), reads)?;
+    if fits {
+        commit_observations(buffer, policy, reads)?;
+    }
+    update.observation.obs_norm_drift = policy.normaliser().drift().map(Num);
+    policy.set_updates(update.updates);
+    buffer.clear()?;
+    Ok(update)
+}
+
+/// A rollout of uniform actions: its observations are all that is kept of it.
+fn warm_up(
+    learner: &Learner,
+    buffer: &mut RolloutBuffer,
+    policy: &mut ActorCriticController,
+    round: u32,
+    reads: &HostSyncCounter,
+) -> Result<(), Failure> {
+    commit_observations(buffer, policy, reads)?;
+    buffer.clear()?;
+    tracing::info!("the rollout that ends with round {round} has fitted the statistics of observations, nothing else");
+    if !learner.config().is_warm_up(round + 1) {
+        policy.set_mode(DecideMode::Sample);
+    }
+    Ok(())
+}
+
+fn commit_observations(
+    buffer: &RolloutBuffer,
+    policy: &mut ActorCriticController,
+    reads: &HostSyncCounter,
+) -> Result<(), Failure> {
+    let observations = buffer.valid_raw_observations()?;
+    let width = policy.schema().len();
+    let rows = read_f32(&observations, reads)?;
+    Ok(policy.normaliser_mut().commit(rows.chunks_exact(width))?)
+}
+
+/// After the round's records, which show what went wrong, and after the checkpoint of the last good state.
+pub(in crate::learner) fn stop_if_diverged(mut context: LearnerContext) -> Result<(), Failure> {
+    let learner = context.policy.learner.get();
+    if !learner.has_diverged() {
+        return Ok(());
+    }
+    let failures = learner.counters().consecutive_failures;
+    Err(Failure::from(PolicyDiverged { failures }))
+}
