@@ -4,9 +4,9 @@ use simic_engine::controller::{MaskSet, command_of};
 use simic_engine::learner::{
     BufferShape, DecidedStep, Horizon, Learner, LearnerStream, RolloutBuffer, SegmentEnd, StepOutcome, StepTensors,
 };
-use simic_engine::telemetry::LearnerUpdate;
 use simic_engine::random::{Domain, RunRng};
 use simic_engine::scenario::{EntropyFloorCoefs, EpisodeEnd, LearnerConfig};
+use simic_engine::telemetry::LearnerUpdate;
 use simic_engine::torch::{HostSyncCounter, Implementation};
 use tch::{Device, Tensor};
 

@@ -17,7 +17,7 @@ use crate::telemetry::{BlueprintCounts, EpisodeEnd};
 use crate::torch::{Optimizer, Stream};
 
 /// Which env an entity is. Systems that other plugins add find envs by this component.
-#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EnvId {
     /// Index in the run, from 0.
     pub index: usize,

@@ -19,8 +19,8 @@ use crate::health::{EngineError, Failure, Position, RunHealth};
 use crate::learner::{Horizon, PolicyLearner};
 use crate::scenario::{InitialTopology, MatmulPrecision, OptimizerConfig, Scenario, TelemetryLevel};
 use crate::telemetry::{
-    BaselineMeasured, BigInteger, DatasetInfo, EntropyAnneal, Event, LearnerSchedules, LearnerSetup, Num, RunStarted, Sinks, TaskKind,
-    TelemetryHub, TelemetryOutbox,
+    BaselineMeasured, BigInteger, DatasetInfo, EntropyAnneal, Event, LearnerSchedules, LearnerSetup, Num, RunStarted,
+    Sinks, TaskKind, TelemetryHub, TelemetryOutbox,
 };
 use crate::training::TrainingPrecision;
 use crate::validation::TestResult;

@@ -21,9 +21,7 @@ pub(super) struct Findings {
 
 pub(super) fn findings(measured: &Measured) -> Findings {
     let readings = || measured.readings.iter();
-    let steps_taken = readings()
-        .filter(|reading| !reading.is_set(Scalar::Suppressed))
-        .count() as u32;
+    let steps_taken = readings().filter(|reading| !reading.is_set(Scalar::Suppressed)).count() as u32;
     let stop = readings().find(|reading| reading.is_set(Scalar::KlStop));
     let has_mismatch = readings().any(|reading| reading.is_set(Scalar::Mismatch));
     // What follows a stop or a mismatch would not have stepped anyway.

@@ -104,20 +104,14 @@ pub(super) struct Gates {
 }
 
 impl Gates {
-    pub fn check(
-        evaluation: &Evaluation,
-        minibatch: &SequenceBatch,
-        losses: &Losses,
-        gradients: &Gradients,
-    ) -> Self {
+    pub fn check(evaluation: &Evaluation, minibatch: &SequenceBatch, losses: &Losses, gradients: &Gradients) -> Self {
         let log_probs = selected(&evaluation.log_probs.detach(), &minibatch.causal);
         let predicted = evaluation.contributions.as_ref();
         Self {
             log_probs: count_by_head(&log_probs.isfinite().logical_not()),
             value: is_not_finite(&selected(&evaluation.value.detach(), &minibatch.valid)),
-            contribution: predicted.map(|predicted| {
-                is_not_finite(&selected(&predicted.detach(), &minibatch.contribution_mask))
-            }),
+            contribution: predicted
+                .map(|predicted| is_not_finite(&selected(&predicted.detach(), &minibatch.contribution_mask))),
             loss: is_not_finite(&losses.total),
             gradient: gradients.bad.shallow_clone(),
         }
@@ -126,8 +120,16 @@ impl Gates {
     /// f32 scalar, 1 if any gate is closed.
     pub fn any(&self) -> Tensor {
         let log_probs = self.log_probs.gt(0.0).any().to_kind(Kind::Float);
-        let gates = [Some(&self.value), self.contribution.as_ref(), Some(&self.loss), Some(&self.gradient)];
-        gates.into_iter().flatten().fold(log_probs, |any, gate| any.maximum(gate))
+        let gates = [
+            Some(&self.value),
+            self.contribution.as_ref(),
+            Some(&self.loss),
+            Some(&self.gradient),
+        ];
+        gates
+            .into_iter()
+            .flatten()
+            .fold(log_probs, |any, gate| any.maximum(gate))
     }
 }
 
@@ -326,8 +328,14 @@ impl DeviceNumbers {
     /// One vector; NaN where nothing was set.
     fn pack(self) -> Tensor {
         let unknown = |n: usize| Tensor::full([n as i64], f64::NAN, (Kind::Double, self.device));
-        let scalars = self.scalars.into_iter().map(|value| value.unwrap_or_else(|| unknown(1)));
-        let heads = self.heads.into_iter().map(|values| values.unwrap_or_else(|| unknown(HEADS)));
+        let scalars = self
+            .scalars
+            .into_iter()
+            .map(|value| value.unwrap_or_else(|| unknown(1)));
+        let heads = self
+            .heads
+            .into_iter()
+            .map(|values| values.unwrap_or_else(|| unknown(HEADS)));
         let parts: Vec<Tensor> = scalars.chain(heads).collect();
         Tensor::cat(&parts, 0)
     }
@@ -397,8 +405,14 @@ pub(super) fn read_all(
     let states = steps.last().map_or(&[][..], |step| &step.numbers.states);
     let packed = catch(|| {
         let readings = steps.iter().map(|step| &step.numbers.packed);
-        let rest = [change].into_iter().chain(observations).chain(states).chain(rollout_states);
-        let flat = readings.chain(rest).map(|tensor| tensor.reshape([-1]).to_kind(Kind::Double));
+        let rest = [change]
+            .into_iter()
+            .chain(observations)
+            .chain(states)
+            .chain(rollout_states);
+        let flat = readings
+            .chain(rest)
+            .map(|tensor| tensor.reshape([-1]).to_kind(Kind::Double));
         Tensor::cat(&flat.collect::<Vec<_>>(), 0)
     })?;
     let values = read_f64(&packed, reads)?;

@@ -52,10 +52,7 @@ pub(super) fn state_numbers(rows: &Tensor) -> Tensor {
 
 /// Magnitudes after an update's sequences and at the ends of its rollout's segments, by state tensor: the hidden state
 /// first, then the cell of cores that have one.
-pub(super) fn recurrent_health(
-    update: &[[f64; STATE_NUMBERS]],
-    rollout: &[[f64; STATE_NUMBERS]],
-) -> RecurrentHealth {
+pub(super) fn recurrent_health(update: &[[f64; STATE_NUMBERS]], rollout: &[[f64; STATE_NUMBERS]]) -> RecurrentHealth {
     let finite = |states: &[[f64; STATE_NUMBERS]], tensor: usize, number: usize| {
         let value = states.get(tensor)?[number];
         value.is_finite().then_some(Num(value))

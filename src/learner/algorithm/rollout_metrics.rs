@@ -26,12 +26,7 @@ pub(super) struct RolloutMetrics {
 
 impl RolloutMetrics {
     /// `free` are the advantages of the steps that the actor learns from.
-    pub fn measure(
-        buffer: &RolloutBuffer,
-        targets: &[Vec<StepTargets>],
-        free: &[f64],
-        config: &LearnerConfig,
-    ) -> Self {
+    pub fn measure(buffer: &RolloutBuffer, targets: &[Vec<StepTargets>], free: &[f64], config: &LearnerConfig) -> Self {
         let column = |field: fn(&StepTargets) -> f64| -> Vec<f64> {
             let steps = buffer.valid_steps();
             steps.map(|(env, step)| field(&targets[env][step])).collect()

@@ -135,9 +135,8 @@ impl SequenceBatch {
         let target = |place: Option<(usize, usize)>, field: fn(&StepTargets) -> f64| {
             place.map_or(0.0, |(env, step)| field(&targets[env][step]) as f32)
         };
-        let cell = |place: Option<(usize, usize)>| {
-            place.map_or(buffer.padding_cell(), |(env, step)| buffer.cell(env, step))
-        };
+        let cell =
+            |place: Option<(usize, usize)>| place.map_or(buffer.padding_cell(), |(env, step)| buffer.cell(env, step));
         let contributions = |place| &buffer.contributions[cell(place) * slots..][..slots];
         let clip = config.aux_clip as f32;
         let of_heads = |place: Option<(usize, usize)>, is: &dyn Fn(&StepRecord, Head) -> bool| {
@@ -184,7 +183,13 @@ impl SequenceBatch {
                     Some(_) => config.forced_value_weight as f32,
                 }),
                 contributions: places.columns(slots, |place| {
-                    let known = |&points: &f32| if points.is_nan() { 0.0 } else { points.clamp(-clip, clip) };
+                    let known = |&points: &f32| {
+                        if points.is_nan() {
+                            0.0
+                        } else {
+                            points.clamp(-clip, clip)
+                        }
+                    };
                     contributions(place).iter().map(known)
                 }),
                 contribution_mask: places.columns(slots, |place| {

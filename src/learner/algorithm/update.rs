@@ -17,7 +17,7 @@ use super::loss::{
     joint_policy_loss, mean, per_head_policy_loss, selected, value_loss,
 };
 use super::measurements::{
-    Gates, Measured, MinibatchStep, TimedStep, StepNumbers, measure, observation_faults, observation_shares, read_all,
+    Gates, Measured, MinibatchStep, StepNumbers, TimedStep, measure, observation_faults, observation_shares, read_all,
 };
 use super::optimizer::PolicyOptimizer;
 use super::sequences::SequenceBatch;
@@ -94,7 +94,13 @@ impl Update<'_> {
             let shares = observation_shares(self.batch, self.config.obs_norm.clip);
             [shares, observation_faults(self.raw_observations)]
         })?;
-        Ok(read_all(&steps, &optimizer.change()?, &observations, self.rollout_states, self.reads)?)
+        Ok(read_all(
+            &steps,
+            &optimizer.change()?,
+            &observations,
+            self.rollout_states,
+            self.reads,
+        )?)
     }
 
     /// One minibatch: evaluate, descend where nothing forbids it, measure.
@@ -210,9 +216,10 @@ impl Update<'_> {
         let mut total = &policy + &value * schedules.value_coef + &entropy * schedules.entropy_coef + &floor_penalty;
 
         // Contribution auxiliary.
-        let contribution = evaluation.contributions.as_ref().map(|predicted| {
-            contribution_loss(predicted, &minibatch.contributions, &minibatch.contribution_mask)
-        });
+        let contribution = evaluation
+            .contributions
+            .as_ref()
+            .map(|predicted| contribution_loss(predicted, &minibatch.contributions, &minibatch.contribution_mask));
         if let Some(contribution) = &contribution {
             total += contribution * schedules.aux_coef;
         }

@@ -134,7 +134,9 @@ fn trust_region(readings: &Readings) -> TrustRegion {
     TrustRegion {
         approx_kl: readings.average(Scalar::Kl),
         approx_kl_last: readings.all.last().and_then(|last| finite(last.get(Scalar::Kl))),
-        clip_fraction: positive.zip(negative).map(|(Num(positive), Num(negative))| Num(positive + negative)),
+        clip_fraction: positive
+            .zip(negative)
+            .map(|(Num(positive), Num(negative))| Num(positive + negative)),
         clip_fraction_pos: positive,
         clip_fraction_neg: negative,
         ratio_mean,

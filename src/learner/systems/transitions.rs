@@ -40,10 +40,7 @@ pub(in crate::learner) struct DecidedEnv {
 }
 
 /// Writes the step's decisions into the rollout, all envs at once.
-pub(in crate::learner) fn store_decisions(
-    envs: Query<DecidedEnv>,
-    mut context: LearnerContext,
-) -> Result<(), Failure> {
+pub(in crate::learner) fn store_decisions(envs: Query<DecidedEnv>, mut context: LearnerContext) -> Result<(), Failure> {
     let units = context.policy.learner.get().value_units();
     let mut decided = Vec::new();
     let mut observations = Vec::new();

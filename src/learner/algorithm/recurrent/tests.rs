@@ -31,6 +31,9 @@ fn a_row_that_is_not_finite_is_noticed() {
     let infinite = [numbers(&[[1.0, f32::INFINITY], [0.0, 0.0]])];
     assert_eq!((any_nan(&infinite), any_infinite(&infinite)), (Some(false), Some(true)));
     let undefined = [numbers(&[[1.0, 0.0], [f32::NAN, 0.0]])];
-    assert_eq!((any_nan(&undefined), any_infinite(&undefined)), (Some(true), Some(false)));
+    assert_eq!(
+        (any_nan(&undefined), any_infinite(&undefined)),
+        (Some(true), Some(false))
+    );
     assert_eq!(recurrent_health(&undefined, &[]).update_h_rms, None);
 }

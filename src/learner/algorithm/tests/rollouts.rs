@@ -177,7 +177,11 @@ fn a_rollback_is_charged_to_the_segment_it_ends() {
         for step in 0..5 {
             if step == 3 && rolls_back {
                 let forfeited = bench.buffer.rollback(0, -10.0, credit).expect("env 0");
-                let expected = if credit == RollbackCredit::PenalizeForfeit { 2 } else { 0 };
+                let expected = if credit == RollbackCredit::PenalizeForfeit {
+                    2
+                } else {
+                    0
+                };
                 assert_eq!(forfeited, Some(expected));
             }
             bench.step(0, 1.0, 0.0);

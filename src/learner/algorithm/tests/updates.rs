@@ -105,13 +105,7 @@ fn before_the_first_step_evaluation_repeats_what_was_said_when_acting() {
     let mut bandit = Training::new(BanditTask::new(8), Core::FeedForward, small_config(), UPDATES, 7);
     bandit.policy.floor = 0.03;
     bandit.play();
-    assert!(
-        bandit
-            .learn()
-            .trust
-            .logp_drift_max
-            .is_some_and(|drift| drift.0 <= 1e-5)
-    );
+    assert!(bandit.learn().trust.logp_drift_max.is_some_and(|drift| drift.0 <= 1e-5));
 }
 
 /// A chunk starts from the state that entered it, and before the first step that state is no
@@ -189,10 +183,17 @@ fn the_states_at_the_ends_of_a_rollout_are_told() {
 
     let states = &update.recurrent;
     assert_eq!(
-        (states.rollout_h_max, states.rollout_h_env_rms_max, states.rollout_h_env_rms_mean),
+        (
+            states.rollout_h_max,
+            states.rollout_h_env_rms_max,
+            states.rollout_h_env_rms_mean
+        ),
         (Some(Num(0.5)), Some(Num(0.5)), Some(Num(0.25)))
     );
-    assert_eq!((states.rollout_c_max, update.rollout_has_nan), (Some(Num(0.0)), Some(false)));
+    assert_eq!(
+        (states.rollout_c_max, update.rollout_has_nan),
+        (Some(Num(0.0)), Some(false))
+    );
     assert_eq!((update.obs_nan_count, update.obs_inf_count), (Some(0), Some(0)));
 
     training.play();
@@ -271,7 +272,10 @@ fn a_minibatch_with_a_gradient_that_is_not_finite_takes_no_step() {
     assert!(record.update_performed);
     assert_eq!((record.steps_taken, record.nonfinite_skips), (1, 1));
     let skip = &record.nonfinite_sources[0];
-    assert_eq!((skip.epoch, skip.minibatch, skip.gate), (Some(0), Some(0), FinitenessGate::G3));
+    assert_eq!(
+        (skip.epoch, skip.minibatch, skip.gate),
+        (Some(0), Some(0), FinitenessGate::G3)
+    );
     assert!(params(&training.policy).iter().all(|value| value.is_finite()));
 }
 
@@ -575,11 +579,21 @@ fn a_performed_update_reports_what_it_measured() {
     assert_eq!(rollout.steps_actor, 16);
     assert!((rollout.forced_ratio.0 - 80.0 / 96.0).abs() < 1e-9);
     let ops = rollout.op_counts;
-    let executed = [ops.wait, ops.germinate, ops.set_alpha_target, ops.prune, ops.fossilize, ops.advance];
+    let executed = [
+        ops.wait,
+        ops.germinate,
+        ops.set_alpha_target,
+        ops.prune,
+        ops.fossilize,
+        ops.advance,
+    ];
     assert_eq!(executed.iter().sum::<u32>(), 96);
     assert!(record.gradients.grad_norm.is_some_and(|norm| norm.0 > 0.0));
     assert_eq!(record.head_grad_state.get("op"), Some(&HeadGradient::Finite));
-    assert_eq!(record.head_grad_state.get("blueprint"), Some(&HeadGradient::NotLearnable));
+    assert_eq!(
+        record.head_grad_state.get("blueprint"),
+        Some(&HeadGradient::NotLearnable)
+    );
     assert_eq!(record.trust.head_kl.get("blueprint"), None);
     assert!(record.entropy.head_entropy["op"].0 > 0.9);
     assert!(record.recurrent.update_h_max.is_some() && record.recurrent.update_c_max.is_some());
