@@ -2,11 +2,11 @@
 
 use bevy_app::App;
 use simic_engine::controller::{ControllerRegistry, WaitController};
-use simic_engine::host::{Init, Mode, ParamSet, Topology};
 use simic_engine::random::RunRng;
 use simic_engine::run::{ExtensionError, RunPlan, catalog, run};
 use simic_engine::scenario::{self, Input, Loaded, Report};
 use simic_engine::seed::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
+use simic_engine::torch::{Init, Mode, ParamSet};
 use tch::{Device, TchError, Tensor};
 
 /// δ(x) = w·x per channel; `birth` is where w starts, which has to be 0.
@@ -40,10 +40,6 @@ impl Blueprint for ChannelScale {
 
     fn summary(&self) -> &'static str {
         "one learned factor a channel"
-    }
-
-    fn topology(&self) -> Topology {
-        Topology::Cnn
     }
 
     fn param_count(&self, dim: i64) -> u64 {

@@ -10,7 +10,6 @@ use simic_engine::env::{
 };
 use simic_engine::governor::{Governor, GovernorPlugin, Rollback, RollbackVerdict};
 use simic_engine::growth::{LifecycleOp, PruneReason, SeedStage};
-use simic_engine::host::Host;
 use simic_engine::run::{RunPlan, drive, experiment};
 use simic_engine::scenario::{self, Catalog, Input};
 use simic_engine::schedule::{EngineSet, StepEnd, Work};

@@ -10,7 +10,6 @@ use simic_engine::env::HostModel;
 use simic_engine::growth::{
     AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, SeedStage, Tempo,
 };
-use simic_engine::host::Host;
 use simic_engine::prelude::*;
 use tch::Tensor;
 

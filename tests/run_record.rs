@@ -9,7 +9,6 @@ use bevy_app::App;
 use bevy_ecs::prelude::*;
 use serde_json::Value;
 use simic_engine::env::{HostModel, SeedOptimizers};
-use simic_engine::host::Host;
 use simic_engine::prelude::*;
 use simic_engine::run::{Extension, ExtensionError, NO_EXTENSION, RunFolder, RunPlan, run};
 use simic_engine::scenario::{Catalog, Input, TelemetryLevel};

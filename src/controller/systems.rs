@@ -12,7 +12,6 @@ use crate::clock::RunClock;
 use crate::env::{Devices, EnvId, Experiment, SeedSlots, StepStatus, TrainMetrics, ValMetrics, participating};
 use crate::growth::{FailureReason, GateResult, LifecycleOp};
 use crate::health::{Failure, InEnv};
-use crate::host::Topology;
 use crate::scenario::TrackerConfig;
 use crate::schedule::{Act, AddWork, Assess, Decide, RoundEnd, RoundStart, Startup, Work};
 use crate::seed::{BlueprintRegistry, SeedReport};
@@ -123,7 +122,6 @@ impl Plugin for ControllerPlugin {
 fn selectable(blueprints: &BlueprintRegistry, allow_parameterless: bool) -> Choices {
     blueprints
         .iter()
-        .filter(|(_, blueprint)| blueprint.topology() == Topology::Cnn)
         .filter(|(_, blueprint)| allow_parameterless || blueprint.param_count(1) > 0)
         .map(|(index, _)| index)
         .collect()

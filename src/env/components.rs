@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use tch::Device;
 
 use crate::growth::LifecycleOp;
-use crate::host::CnnHost;
+use crate::host::Host;
 use crate::seed::GradientSums;
 use crate::telemetry::{BlueprintCounts, EpisodeEnd};
 use crate::torch::{Optimizer, Stream};
@@ -36,7 +36,7 @@ pub struct EnvStream(pub SyncCell<Stream>);
 
 /// The backbone. Its tensors keep their storage for the whole run; a new episode re-initialises them in place.
 #[derive(Component)]
-pub struct HostModel(pub SyncCell<CnnHost>);
+pub struct HostModel(pub SyncCell<Box<dyn Host>>);
 
 /// Trainable values of the host; fixed for the run.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use bevy_platform::cell::SyncCell;
 
 use super::*;
 use crate::health::{Failure, InEnv};
-use crate::host::{CnnHost, Host};
+use crate::host;
 use crate::random::{Domain, RunRng};
 use crate::telemetry::EpisodeEnd;
 use crate::torch::{Optimizer, Stream};
@@ -23,7 +23,7 @@ pub fn spawn_envs(
             let stream = Stream::from_pool(device)?;
             let guard = stream.enter()?;
             let mut rng = RunRng::new(experiment.scenario.run.seed, Domain::HostInit, &[0, index as u64]);
-            let host = CnnHost::new(&experiment.task.host, experiment.task.classes, &mut rng, device)?;
+            let host = host::build(&experiment.task.host, experiment.task.classes, &mut rng, device)?;
             let params = host
                 .params()
                 .trainable()

@@ -3,6 +3,7 @@
 mod components;
 mod episode;
 mod events;
+pub mod grafted;
 mod growth;
 mod outfit;
 mod parallel;

@@ -9,13 +9,14 @@ use tch::{Device, Tensor};
 
 use crate::growth::{AlphaAlgorithm, SlotId};
 use crate::health::Failure;
-use crate::host::{InjectionSpec, Param};
+use crate::host::InjectionSpec;
 use crate::random::{Domain, RunRng, derive};
 use crate::scenario::OptimizerConfig;
 use crate::seed::{
     BlueprintRegistry, Change, Effect, GateNetwork, InvariantError, Plan, SeedIdentity, SeedInstance, SeedRecord,
     SeedReport, has_optimizer, validate_invariants,
 };
+use crate::torch::Param;
 use crate::torch::{Implementation, Optimizer, TorchError};
 
 /// One place where the host can grow: empty, occupied or cooling down (spec 01 §2.3).

@@ -9,7 +9,6 @@ use bevy_ecs::prelude::*;
 use super::{Experiment, Garden, GrowingEnv, GrowingEnvItem, Sowing};
 use crate::growth::{AlphaAlgorithm, AlphaTarget, GerminationStyle, SlotId, Tempo};
 use crate::health::{Failure, InEnv};
-use crate::host::Topology;
 use crate::scenario::{EpisodeChoice, InitialSeed, InitialTopology};
 use crate::seed::{BlueprintRegistry, GateNetwork, Germination, plant_committed};
 use crate::telemetry::{Event, Payload, Recording, RecordingError};
@@ -147,7 +146,6 @@ fn sow(
             })?;
             let (blueprint, _) = blueprints
                 .iter()
-                .filter(|(_, recipe)| recipe.topology() == Topology::Cnn)
                 .find(|(_, recipe)| recipe.id() == seed.blueprint && (allow_parameterless || recipe.param_count(1) > 0))
                 .ok_or_else(|| TopologyError::NoSuchBlueprint(seed.blueprint.clone()))?;
             Ok(Sowing {

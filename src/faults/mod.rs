@@ -11,7 +11,6 @@ use tch::Tensor;
 use crate::clock::RunClock;
 use crate::env::{EnvId, EnvStream, Experiment, HostModel, HostOptimizer, SeedSlots, StepStatus, ValMetrics};
 use crate::health::{Failure, InEnv};
-use crate::host::Host;
 use crate::scenario::{Fault, FaultEntry};
 use crate::schedule::{AddWork, Assess, TrainBatch, Work};
 use crate::telemetry::{Event, Num, TelemetryOutbox, UserEvent, UserValue};

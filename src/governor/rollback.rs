@@ -49,7 +49,7 @@ fn roll_back(env: &mut RestoredEnvItem, garden: &mut Garden) -> Result<(), Failu
     let growing = &mut env.growing;
     {
         let _guard = growing.stream.0.get().enter()?;
-        let (host, device) = (env.host.0.get(), growing.device.0);
+        let (host, device) = (&**env.host.0.get(), growing.device.0);
         env.store.0.get().restore(host, &mut growing.slots, device)?;
     }
     let order = PruneOrder {

@@ -13,10 +13,11 @@ use super::GovernorError;
 use crate::env::SeedSlots;
 use crate::growth::SeedStage;
 use crate::health::Failure;
-use crate::host::{Host, ParamSet};
+use crate::host::Host;
 use crate::scenario::SnapshotPlacement;
 use crate::seed::SeedRecord;
 use crate::telemetry::SnapshotPlace;
+use crate::torch::ParamSet;
 use crate::torch::{TorchError, copy_all, copy_into};
 
 /// Snapshots up to this many bytes stay on the device under automatic placement.
@@ -46,7 +47,7 @@ pub struct LiveState {
 
 impl LiveState {
     /// Parameters and buffers of the host, then of module and gate of every committed seed, in slot order.
-    pub fn of(host: &impl Host, slots: &mut SeedSlots) -> Self {
+    pub fn of(host: &dyn Host, slots: &mut SeedSlots) -> Self {
         let mut tensors = Vec::new();
         let mut committed = Vec::new();
         push_all(&mut tensors, "host", host.params());
@@ -218,7 +219,7 @@ impl SnapshotStore {
     ///
     /// # Errors
     /// [`GovernorError`] if there is none or the network is another one by now; nothing has been written then.
-    pub fn restore(&mut self, host: &impl Host, slots: &mut SeedSlots, device: Device) -> Result<(), Failure> {
+    pub fn restore(&mut self, host: &dyn Host, slots: &mut SeedSlots, device: Device) -> Result<(), Failure> {
         let snapshot = self.known_good.as_ref().ok_or(GovernorError::NoSnapshot)?;
         let live = LiveState::of(host, slots);
         check(snapshot, &live)?;

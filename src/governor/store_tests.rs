@@ -2,12 +2,12 @@ use tch::{Device, Tensor};
 
 use super::{GovernorError, LiveState, SnapshotStore};
 use crate::env::SeedSlots;
-use crate::host::fixtures::perturb;
-use crate::host::{CnnHost, Host};
+use crate::host::{self, Host};
 use crate::random::{Domain, RunRng};
 use crate::scenario::{CnnSpec, SnapshotPlacement};
+use crate::torch::fixtures::perturb;
 
-fn host(base_channels: i64) -> CnnHost {
+fn host(base_channels: i64) -> Box<dyn Host> {
     let spec = CnnSpec {
         in_channels: 1,
         base_channels,
@@ -16,21 +16,21 @@ fn host(base_channels: i64) -> CnnHost {
         pool_layers: 3,
         input_hw: 8,
     };
-    CnnHost::new(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0, 0]), Device::Cpu).unwrap()
+    host::build(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0, 0]), Device::Cpu).unwrap()
 }
 
 fn no_slots() -> SeedSlots {
     SeedSlots::new(&[])
 }
 
-fn capture(store: &mut SnapshotStore, host: &CnnHost) -> u64 {
+fn capture(store: &mut SnapshotStore, host: &dyn Host) -> u64 {
     let live = LiveState::of(host, &mut no_slots());
     let taken = store.capture(live, Device::Cpu, SnapshotPlacement::Auto).unwrap();
     taken.bytes
 }
 
 /// All values of a host, and where they lie.
-fn state(host: &CnnHost) -> Vec<(usize, Vec<f32>)> {
+fn state(host: &dyn Host) -> Vec<(usize, Vec<f32>)> {
     let of = |tensor: &Tensor| {
         let flat = tensor.detach().contiguous().view(-1);
         (tensor.data_ptr().addr(), Vec::try_from(&flat).unwrap())
@@ -46,50 +46,50 @@ fn count(store: &mut SnapshotStore) -> Option<f64> {
 fn a_restore_puts_every_value_back_into_its_old_place() {
     // Given a capture of a host, channels-last weights and running statistics included.
     let (host, mut store) = (host(4), SnapshotStore::default());
-    let before = state(&host);
+    let before = state(&*host);
     let values: usize = before.iter().map(|(_, values)| values.len()).sum();
-    assert_eq!(capture(&mut store, &host), 4 * values as u64);
+    assert_eq!(capture(&mut store, &*host), 4 * values as u64);
     store.promote();
 
     perturb(host.params().all());
-    assert_ne!(state(&host), before);
-    store.restore(&host, &mut no_slots(), Device::Cpu).unwrap();
+    assert_ne!(state(&*host), before);
+    store.restore(&*host, &mut no_slots(), Device::Cpu).unwrap();
 
-    assert_eq!(state(&host), before);
+    assert_eq!(state(&*host), before);
 }
 
 #[test]
 fn a_capture_touches_the_known_good_state_only_when_it_is_promoted() {
     let (host, mut store) = (host(4), SnapshotStore::default());
-    let first = state(&host);
-    capture(&mut store, &host);
+    let first = state(&*host);
+    capture(&mut store, &*host);
     store.promote();
     perturb(host.params().all());
-    let second = state(&host);
-    capture(&mut store, &host);
+    let second = state(&*host);
+    capture(&mut store, &*host);
 
     // Not promoted: the first state comes back, time and again.
     for _ in 0..2 {
         perturb(host.params().all());
-        store.restore(&host, &mut no_slots(), Device::Cpu).unwrap();
-        assert_eq!(state(&host), first);
+        store.restore(&*host, &mut no_slots(), Device::Cpu).unwrap();
+        assert_eq!(state(&*host), first);
     }
 
     store.promote();
-    store.restore(&host, &mut no_slots(), Device::Cpu).unwrap();
-    assert_eq!(state(&host), second);
+    store.restore(&*host, &mut no_slots(), Device::Cpu).unwrap();
+    assert_eq!(state(&*host), second);
 }
 
 #[test]
 fn values_that_are_no_numbers_are_counted_once_per_capture() {
     let (host, mut store) = (host(4), SnapshotStore::default());
-    capture(&mut store, &host);
+    capture(&mut store, &*host);
     assert_eq!((count(&mut store), count(&mut store)), (Some(0.0), None));
 
     let bias = host.params().buffers()[0].tensor.shallow_clone();
     let _ = bias.get(0).fill_(f64::INFINITY);
     let _ = bias.get(1).fill_(f64::NAN);
-    capture(&mut store, &host);
+    capture(&mut store, &*host);
 
     assert_eq!(count(&mut store), Some(2.0));
 }
@@ -97,19 +97,19 @@ fn values_that_are_no_numbers_are_counted_once_per_capture() {
 #[test]
 fn another_network_is_refused_and_left_as_it_is() {
     let mut store = SnapshotStore::default();
-    let unknown = store.restore(&host(4), &mut no_slots(), Device::Cpu).unwrap_err();
+    let unknown = store.restore(&*host(4), &mut no_slots(), Device::Cpu).unwrap_err();
     assert_eq!(unknown.cause(), Some(&GovernorError::NoSnapshot));
-    capture(&mut store, &host(4));
+    capture(&mut store, &*host(4));
     store.promote();
     let other = host(6);
-    let before = state(&other);
+    let before = state(&*other);
 
-    let error = store.restore(&other, &mut no_slots(), Device::Cpu).unwrap_err();
+    let error = store.restore(&*other, &mut no_slots(), Device::Cpu).unwrap_err();
 
     let Some(GovernorError::SnapshotMismatch { missing, unexpected }) = error.cause() else {
         panic!("{error}");
     };
     assert!(!missing.is_empty() && !unexpected.is_empty());
     assert!(error.to_string().contains("nothing was written"));
-    assert_eq!(state(&other), before);
+    assert_eq!(state(&*other), before);
 }

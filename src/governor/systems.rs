@@ -241,7 +241,7 @@ fn capture(env: &mut CapturedEnvItem, trigger: SnapshotTrigger, watch: &mut Watc
     let placement = watch.experiment.scenario.governor.placement;
     let mut take = || -> Result<Captured, TorchError> {
         let _guard = env.stream.0.get().enter()?;
-        let live = LiveState::of(env.host.0.get(), &mut env.slots);
+        let live = LiveState::of(&**env.host.0.get(), &mut env.slots);
         env.store.0.get().capture(live, env.device.0, placement)
     };
     let taken = take().in_env(env.id.index)?;

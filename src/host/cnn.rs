@@ -1,32 +1,34 @@
-//! The convolutional host: blocks of convolution, batch norm and ReLU, max pools between them, a linear head
-//! (spec 01 §1.2). Features are channels-last throughout.
+//! The convolutional host: blocks of convolution, batch norm and ReLU, max pools between them, a linear head.
+//! Features are channels-last throughout.
+
+mod folded;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Range;
 
 use tch::{Device, TchError, Tensor};
 
-use super::{Conv2d, Host, HostError, Init, InjectionSpec, Mode, OpCost, ParamSet, Surface, Topology, check_range};
+use self::folded::FoldedCnn;
+use super::{FoldedHost, Host, HostError, InjectionSpec, OpCost, Surface};
 use crate::growth::SlotId;
 use crate::random::RunRng;
 use crate::scenario::CnnSpec;
-use crate::torch::channels_last;
-
-/// Epsilon of every normalisation.
-pub const NORM_EPS: f64 = 1e-5;
+use crate::torch::{Conv2d, Init, Mode, NORM_EPS, ParamSet, channels_last, spatial_mean};
 
 /// Weight of a batch's statistics in the running ones.
 const BATCH_NORM_MOMENTUM: f64 = 0.1;
 
 /// One step of a CNN's line of ops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CnnOp {
+enum CnnOp {
     Block(usize),
     Pool,
     Head,
 }
 
 /// The ops of a CNN, e.g. `block0, pool, block1, pool, block2, head`.
-pub fn cnn_ops(spec: &CnnSpec) -> Vec<CnnOp> {
+fn cnn_ops(spec: &CnnSpec) -> Vec<CnnOp> {
     (0..spec.n_blocks)
         .flat_map(|block| {
             let pool = (block < spec.pool_layers).then_some(CnnOp::Pool);
@@ -36,11 +38,8 @@ pub fn cnn_ops(spec: &CnnSpec) -> Vec<CnnOp> {
         .collect()
 }
 
-/// Checks the shape of a CNN.
-///
-/// # Errors
-/// [`HostError::BadSpec`] names the first field that makes it impossible.
-pub fn check_cnn(spec: &CnnSpec) -> Result<(), HostError> {
+/// Checks the shape of a CNN; the error names the first field that makes it impossible.
+fn check_cnn(spec: &CnnSpec) -> Result<(), HostError> {
     /// Deepest host; beyond it the doubling channels leave any memory.
     const MAX_BLOCKS: usize = 16;
     let bad = |field, value, requirement| {
@@ -78,11 +77,11 @@ fn channels(spec: &CnnSpec, block: usize) -> i64 {
     spec.base_channels << block
 }
 
-/// Where a CNN can grow, from its shape alone: row 0 right after each block, row 1 right after each pool
-/// (spec 01 §1.2). Sorted by `order`.
+/// Where a CNN can grow, from its shape alone: row 0 right after each block, row 1 right after each pool. Sorted by
+/// `order`.
 ///
 /// # Errors
-/// As [`check_cnn`].
+/// [`HostError::BadSpec`] names the first field that makes the shape impossible.
 pub fn injection_specs(spec: &CnnSpec) -> Result<Vec<InjectionSpec>, HostError> {
     check_cnn(spec)?;
     let mut block = 0;
@@ -138,13 +137,12 @@ fn op_costs(spec: &CnnSpec, classes: i64) -> Vec<OpCost> {
 }
 
 /// Handles of one block's tensors; the convolution has no bias, the norm brings one.
-#[derive(Debug)]
-pub struct ConvBlock {
-    pub conv: Conv2d,
-    pub scale: Tensor,
-    pub shift: Tensor,
-    pub running_mean: Tensor,
-    pub running_var: Tensor,
+struct ConvBlock {
+    conv: Conv2d,
+    scale: Tensor,
+    shift: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
     /// libtorch's channels-last batch norm on CPU vectorises over channels; with 2 to 7 it is ten times slower than a
     /// detour over NCHW. (One channel lies the same way in both.)
     few_channels: bool,
@@ -164,7 +162,7 @@ impl ConvBlock {
     }
 
     /// Further handles of the same tensors.
-    pub fn share(&self) -> Self {
+    fn share(&self) -> Self {
         Self {
             conv: self.conv.with_weight(self.conv.weight.shallow_clone()),
             scale: self.scale.shallow_clone(),
@@ -200,35 +198,46 @@ impl ConvBlock {
     }
 }
 
-/// Halves height and width.
-pub(crate) fn max_pool(x: &Tensor) -> Result<Tensor, TchError> {
-    x.f_max_pool2d(2, 2, 0, 1, false)
-}
-
-/// Spatial mean, `[B, C, H, W]` to `[B, C]`; a view where there is but one position.
-pub(crate) fn spatial_mean(x: &Tensor) -> Result<Tensor, TchError> {
-    let (batch, channels, height, width) = x.size4()?;
-    if height * width == 1 {
-        return x.f_view([batch, channels]);
-    }
-    x.f_mean_dim([2_i64, 3].as_slice(), false, None)
-}
-
-/// Handles of the head's tensors: spatial mean, then a linear map to logits.
-#[derive(Debug)]
-pub struct Head {
+/// The ops of a CNN with what training and evaluation share: costs and head.
+struct OpLine {
+    ops: Vec<CnnOp>,
+    costs: Vec<OpCost>,
+    /// The head: spatial mean, then a linear map to logits.
     weight: Tensor,
     bias: Tensor,
 }
 
-impl Head {
-    pub fn forward(&self, x: &Tensor) -> Result<Tensor, TchError> {
-        spatial_mean(x)?.f_linear(&self.weight, Some(&self.bias))
+impl OpLine {
+    /// Runs `ops` on `x`; `block` runs the block of an index.
+    fn run<E: Into<HostError>>(
+        &self,
+        ops: Range<usize>,
+        x: &Tensor,
+        block: impl Fn(usize, &Tensor) -> Result<Tensor, E>,
+    ) -> Result<Tensor, HostError> {
+        if ops.start > ops.end || ops.end > self.ops.len() {
+            return Err(HostError::BadRange {
+                start: ops.start,
+                end: ops.end,
+                ops: self.ops.len(),
+            });
+        }
+        let mut features = x.shallow_clone();
+        for op in &self.ops[ops] {
+            features = match *op {
+                CnnOp::Block(index) => block(index, &features).map_err(Into::into)?,
+                CnnOp::Pool => features.f_max_pool2d(2, 2, 0, 1, false)?,
+                CnnOp::Head => spatial_mean(&features)?.f_linear(&self.weight, Some(&self.bias))?,
+            };
+        }
+        Ok(features)
     }
 
-    /// Further handles of the same tensors.
-    pub fn share(&self) -> Self {
+    /// The same line with further handles of the same tensors.
+    fn share(&self) -> Self {
         Self {
+            ops: self.ops.clone(),
+            costs: self.costs.clone(),
             weight: self.weight.shallow_clone(),
             bias: self.bias.shallow_clone(),
         }
@@ -236,14 +245,11 @@ impl Head {
 }
 
 /// The convolutional host with its weights.
-#[derive(Debug)]
-pub struct CnnHost {
-    ops: Vec<CnnOp>,
-    costs: Vec<OpCost>,
+pub(super) struct CnnHost {
+    line: OpLine,
     injections: Vec<InjectionSpec>,
     params: ParamSet,
     blocks: Vec<ConvBlock>,
-    head: Head,
 }
 
 impl CnnHost {
@@ -251,7 +257,7 @@ impl CnnHost {
     ///
     /// # Errors
     /// [`HostError::BadSpec`] for an impossible shape, [`HostError::Torch`] if the device refuses.
-    pub fn new(spec: &CnnSpec, classes: i64, rng: &mut RunRng, device: Device) -> Result<Self, HostError> {
+    pub(super) fn new(spec: &CnnSpec, classes: i64, rng: &mut RunRng, device: Device) -> Result<Self, HostError> {
         let injections = injection_specs(spec)?;
         if classes < 1 {
             return Err(HostError::BadSpec {
@@ -268,41 +274,25 @@ impl CnnHost {
             blocks.push(ConvBlock::new(&mut params, index, inputs, outputs, spec.kernel_size)?);
             inputs = outputs;
         }
-        let head = Head {
+        let line = OpLine {
+            ops: cnn_ops(spec),
+            costs: op_costs(spec, classes),
             weight: params.add("head.weight", &[classes, inputs], Init::FanIn(inputs))?,
             bias: params.add("head.bias", &[classes], Init::FanIn(inputs))?,
         };
         params.initialise(rng)?;
         Ok(Self {
-            ops: cnn_ops(spec),
-            costs: op_costs(spec, classes),
+            line,
             injections,
             params,
             blocks,
-            head,
         })
-    }
-
-    pub fn ops(&self) -> &[CnnOp] {
-        &self.ops
-    }
-
-    pub fn blocks(&self) -> &[ConvBlock] {
-        &self.blocks
-    }
-
-    pub fn head(&self) -> &Head {
-        &self.head
     }
 }
 
 impl Host for CnnHost {
-    fn topology(&self) -> Topology {
-        Topology::Cnn
-    }
-
     fn num_ops(&self) -> usize {
-        self.ops.len()
+        self.line.ops.len()
     }
 
     fn injection_specs(&self) -> &[InjectionSpec] {
@@ -310,20 +300,11 @@ impl Host for CnnHost {
     }
 
     fn op_costs(&self) -> &[OpCost] {
-        &self.costs
+        &self.line.costs
     }
 
     fn run(&self, ops: Range<usize>, x: &Tensor, mode: Mode) -> Result<Tensor, HostError> {
-        check_range(&ops, self.ops.len())?;
-        let mut features = x.shallow_clone();
-        for op in &self.ops[ops] {
-            features = match *op {
-                CnnOp::Block(block) => self.blocks[block].forward(&features, mode)?,
-                CnnOp::Pool => max_pool(&features)?,
-                CnnOp::Head => self.head.forward(&features)?,
-            };
-        }
-        Ok(features)
+        self.line.run(ops, x, |block, x| self.blocks[block].forward(x, mode))
     }
 
     fn params(&self) -> &ParamSet {
@@ -332,5 +313,9 @@ impl Host for CnnHost {
 
     fn reinitialise(&mut self, rng: &mut RunRng) -> Result<(), HostError> {
         Ok(self.params.initialise(rng)?)
+    }
+
+    fn fold(&self) -> Result<Box<dyn FoldedHost>, HostError> {
+        Ok(Box::new(FoldedCnn::new(self)?))
     }
 }

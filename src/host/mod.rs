@@ -1,45 +1,29 @@
-//! Host networks: pure backbones with injection points (spec 01 §1), and the forward of a host with seeds grafted on.
+//! Host networks: pure backbones with injection points.
 //!
 //! A host is a line of ops. Whoever runs one passes a range of ops, so nothing else knows how the network is built:
-//! [`graft`] splits the line where seeds contribute in training, the coalition tree of `validation` where
-//! configurations differ.
+//! the grafted forward of `env` splits the line where seeds contribute in training, the coalition tree of
+//! `validation` where configurations differ.
 
 mod cnn;
-#[cfg(test)]
-mod cnn_tests;
-mod conv;
-#[cfg(test)]
-pub(crate) mod fixtures;
-pub mod graft;
-#[cfg(test)]
-mod graft_tests;
 mod layout;
-mod params;
 
 use std::ops::Range;
 
-use tch::{TchError, Tensor};
+use tch::{Device, TchError, Tensor};
+
+pub use cnn::injection_specs;
+pub use layout::{InjectionSpec, LayoutError, SlotLayout, Surface};
 
 use crate::random::RunRng;
-use crate::torch::TorchError;
+use crate::scenario::CnnSpec;
+use crate::torch::{Mode, ParamSet, TorchError};
 
-pub use cnn::*;
-pub use conv::Conv2d;
-pub use layout::*;
-pub use params::*;
-
-/// Family of a network; decides which blueprints fit its slots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Topology {
-    /// Features are `[B, C, H, W]`.
-    Cnn,
-}
-
-/// Behaviour of batch norm: batch statistics, which also update the running ones, or the running statistics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    Train,
-    Eval,
+/// Builds the host of a task with freshly drawn weights.
+///
+/// # Errors
+/// [`HostError::BadSpec`] for an impossible shape, [`HostError::Torch`] if the device refuses.
+pub fn build(spec: &CnnSpec, classes: i64, rng: &mut RunRng, device: Device) -> Result<Box<dyn Host>, HostError> {
+    Ok(Box::new(cnn::CnnHost::new(spec, classes, rng, device)?))
 }
 
 /// What one op costs per sample.
@@ -72,13 +56,11 @@ impl From<TchError> for HostError {
     }
 }
 
-/// A backbone as a line of ops `0..num_ops()`, the last of which turns features into logits (spec 01 §1.1).
+/// A backbone as a line of ops `0..num_ops()`, the last of which turns features into logits.
 ///
 /// Laws: running all ops is the plain forward; in [`Mode::Eval`], `i..k` equals `i..j` followed by `j..k` bit for bit;
 /// an empty range is the identity; a range outside the line is [`HostError::BadRange`].
 pub trait Host: Send {
-    fn topology(&self) -> Topology;
-
     /// At least 2.
     fn num_ops(&self) -> usize;
 
@@ -88,22 +70,31 @@ pub trait Host: Send {
     /// One entry an op.
     fn op_costs(&self) -> &[OpCost];
 
+    /// Features behind `ops` for features `x` in front of them.
     fn run(&self, ops: Range<usize>, x: &Tensor, mode: Mode) -> Result<Tensor, HostError>;
 
+    /// Every tensor of the host; their storage stays the same for the host's whole life.
     fn params(&self) -> &ParamSet;
 
     /// Draws new weights and resets the buffers, all in place.
     fn reinitialise(&mut self, rng: &mut RunRng) -> Result<(), HostError>;
+
+    /// The host as validation runs it. Holds handles on the host's own tensors, which are only ever written in place.
+    fn fold(&self) -> Result<Box<dyn FoldedHost>, HostError>;
 }
 
-/// Refuses a range that is not part of a line of `num_ops` ops.
-pub fn check_range(ops: &Range<usize>, num_ops: usize) -> Result<(), HostError> {
-    if ops.start > ops.end || ops.end > num_ops {
-        return Err(HostError::BadRange {
-            start: ops.start,
-            end: ops.end,
-            ops: num_ops,
-        });
-    }
-    Ok(())
+/// A host in [`Mode::Eval`] with whatever is constant there worked into its weights, exact up to rounding. The laws of
+/// [`Host`] hold.
+pub trait FoldedHost: Send {
+    /// That of the host.
+    fn num_ops(&self) -> usize;
+
+    /// One entry an op.
+    fn op_costs(&self) -> &[OpCost];
+
+    /// Features behind `ops` for features `x` in front of them.
+    fn evaluate(&self, ops: Range<usize>, x: &Tensor) -> Result<Tensor, HostError>;
+
+    /// Takes over the host's present weights and statistics: once per step, after its last training batch.
+    fn refill(&mut self) -> Result<(), HostError>;
 }

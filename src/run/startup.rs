@@ -11,7 +11,6 @@ use crate::clock::{RunClock, RunLength};
 use crate::data::{self, DataError, EvalSet, FeedArithmetic, ResidentData};
 use crate::env::{Backend, Devices, EnvPool, Experiment, LoadedData};
 use crate::health::Failure;
-use crate::host::Topology;
 use crate::scenario::{Launch, MatmulPrecision};
 use crate::schedule::{AddWork, Startup, Work};
 use crate::seed::BlueprintRegistry;
@@ -109,7 +108,7 @@ fn check_blueprints(
     let mut widths: Vec<i64> = experiment.layout.slots().iter().map(|slot| slot.channels).collect();
     widths.sort_unstable();
     widths.dedup();
-    Ok(blueprints.check(Topology::Cnn, &widths, devices.of_env(0), &syncs)?)
+    Ok(blueprints.check(&widths, devices.of_env(0), &syncs)?)
 }
 
 /// Opens the backend, the devices and the data, and tries the seed modules.

@@ -7,9 +7,9 @@ use bevy_ecs::resource::Resource;
 use tch::{Device, Kind, TchError, Tensor};
 
 use super::modules::CnnBlueprint;
-use crate::host::{Mode, ParamSet, Topology};
 use crate::random::{Domain, RunRng};
 use crate::torch::{HostSyncCounter, NoGrad, TorchError, read_f64};
+use crate::torch::{Mode, ParamSet};
 
 /// A module that grows in a slot, defined by its residual: the slot's full output is `x + δ(x)` (spec 01 §4.1).
 ///
@@ -29,7 +29,7 @@ pub trait SeedModule: Send {
 /// A kind of seed.
 ///
 /// ```
-/// use simic_engine::host::{Init, Mode, ParamSet, Topology};
+/// use simic_engine::torch::{Init, Mode, ParamSet};
 /// use simic_engine::random::RunRng;
 /// use simic_engine::seed::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
 /// use simic_engine::torch::HostSyncCounter;
@@ -50,7 +50,6 @@ pub trait SeedModule: Send {
 /// impl Blueprint for ChannelScale {
 ///     fn id(&self) -> &'static str { "channel_scale" }
 ///     fn summary(&self) -> &'static str { "one learned factor a channel" }
-///     fn topology(&self) -> Topology { Topology::Cnn }
 ///     fn param_count(&self, dim: i64) -> u64 { dim as u64 }
 ///     fn build(&self, dim: i64, rng: &mut RunRng, device: Device) -> Result<Box<dyn SeedModule>, BlueprintError> {
 ///         let mut params = ParamSet::new(device);
@@ -62,7 +61,7 @@ pub trait SeedModule: Send {
 ///
 /// let mut registry = BlueprintRegistry::default();
 /// assert_eq!(registry.register(Box::new(ChannelScale))?, 13);
-/// registry.check(Topology::Cnn, &[8, 16], Device::Cpu, &HostSyncCounter::default())?;
+/// registry.check(&[8, 16], Device::Cpu, &HostSyncCounter::default())?;
 /// # Ok::<(), BlueprintError>(())
 /// ```
 pub trait Blueprint: Send + Sync {
@@ -70,8 +69,6 @@ pub trait Blueprint: Send + Sync {
 
     /// One line for `simic-engine list blueprints`.
     fn summary(&self) -> &'static str;
-
-    fn topology(&self) -> Topology;
 
     /// Trainable values of a module of this width, exact, without building it.
     fn param_count(&self, dim: i64) -> u64;
@@ -118,7 +115,7 @@ const LISTING_WIDTH: i64 = 32;
 /// All blueprints by index.
 #[derive(Resource)]
 pub struct BlueprintRegistry {
-    /// `None` marks indices that belong to another topology's blueprints.
+    /// `None` marks indices that are kept free for later built-in blueprints.
     entries: Vec<Option<Box<dyn Blueprint>>>,
 }
 
@@ -138,11 +135,9 @@ impl BlueprintRegistry {
     /// Adds a plugin's blueprint and returns its index.
     ///
     /// # Errors
-    /// [`BlueprintError::Duplicate`] if its topology has a blueprint of this id, [`BlueprintError::TooMany`] if no index
-    /// is left.
+    /// [`BlueprintError::Duplicate`] if there is a blueprint of this id, [`BlueprintError::TooMany`] if no index is left.
     pub fn register(&mut self, blueprint: Box<dyn Blueprint>) -> Result<usize, BlueprintError> {
-        let same = |other: &dyn Blueprint| other.id() == blueprint.id() && other.topology() == blueprint.topology();
-        if self.iter().any(|(_, other)| same(other)) {
+        if self.iter().any(|(_, other)| other.id() == blueprint.id()) {
             return Err(BlueprintError::Duplicate(blueprint.id()));
         }
         if self.entries.len() == MAX_BLUEPRINTS {
@@ -219,20 +214,14 @@ impl BlueprintRegistry {
         blueprint.build(dim, rng, device)
     }
 
-    /// Builds a module of every blueprint for `topology` at every width that the run's slots have and holds it to the
+    /// Builds a module of every blueprint at every width that the run's slots have and holds it to the
     /// contract of [`SeedModule`]. Run once at start-up, so that germination need not (spec 01 §4.5).
     ///
     /// # Errors
     /// [`BlueprintError::Unfit`] names the first blueprint that breaks it.
-    pub fn check(
-        &self,
-        topology: Topology,
-        dims: &[i64],
-        device: Device,
-        syncs: &HostSyncCounter,
-    ) -> Result<(), BlueprintError> {
+    pub fn check(&self, dims: &[i64], device: Device, syncs: &HostSyncCounter) -> Result<(), BlueprintError> {
         let _no_grad = NoGrad::new();
-        for (_, blueprint) in self.iter().filter(|(_, blueprint)| blueprint.topology() == topology) {
+        for (_, blueprint) in self.iter() {
             for &dim in dims {
                 let breach = breach_of_contract(blueprint, dim, device, syncs);
                 if let Some(why) = breach.unwrap_or_else(|error| Some(error.to_string())) {
@@ -298,7 +287,7 @@ fn probe(dim: i64, device: Device) -> Result<Tensor, TchError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Init;
+    use crate::torch::Init;
 
     /// Multiplies by a weight that starts at `birth`, and may lie about its parameters or crop its input.
     #[derive(Clone, Copy)]
@@ -344,10 +333,6 @@ mod tests {
             "one factor"
         }
 
-        fn topology(&self) -> Topology {
-            Topology::Cnn
-        }
-
         fn param_count(&self, _: i64) -> u64 {
             self.declared
         }
@@ -372,7 +357,7 @@ mod tests {
         let mut registry = BlueprintRegistry::default();
         registry.register(Box::new(blueprint)).unwrap();
         registry
-            .check(Topology::Cnn, &[dim], Device::Cpu, &HostSyncCounter::default())
+            .check(&[dim], Device::Cpu, &HostSyncCounter::default())
             .map_err(|error| error.to_string())
     }
 

@@ -2,8 +2,8 @@
 
 use tch::{Device, TchError, Tensor};
 
-use crate::host::{Init, ParamSet, spatial_mean};
 use crate::random::RunRng;
+use crate::torch::{Init, ParamSet, spatial_mean};
 
 /// g = sigmoid(W₂·relu(W₁·mean(x) + b₁) + b₂); W₂ and b₂ start at 0, so g is exactly 0.5 at birth.
 pub struct GateNetwork {

@@ -6,8 +6,8 @@ use super::{
     BlendError, BlueprintError, BlueprintRegistry, GateNetwork, Residual, SeedModule, fit_residual, straight_through,
 };
 use crate::growth::AlphaAlgorithm;
-use crate::host::{Mode, Param};
 use crate::random::RunRng;
+use crate::torch::{Mode, Param};
 
 /// The tensors of one seed.
 pub struct SeedInstance {

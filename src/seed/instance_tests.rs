@@ -5,9 +5,9 @@ use super::{
     SeedModule, straight_through,
 };
 use crate::growth::AlphaAlgorithm;
-use crate::host::fixtures::{largest, perturb};
-use crate::host::{Mode, ParamSet, Topology};
 use crate::random::{Domain, RunRng};
+use crate::torch::fixtures::{largest, perturb};
+use crate::torch::{Mode, ParamSet};
 
 /// δ is what the function makes of the input.
 struct Formula {
@@ -204,10 +204,6 @@ impl Blueprint for Idle {
 
     fn summary(&self) -> &'static str {
         "adds nothing"
-    }
-
-    fn topology(&self) -> Topology {
-        Topology::Cnn
     }
 
     fn param_count(&self, _: i64) -> u64 {

@@ -12,16 +12,16 @@ use tch::{Device, Tensor};
 use super::{BatchSlot, EnvAccumulators, TrainingPrecision};
 use crate::clock::RunClock;
 use crate::data::{Accumulators, PackLayout, train_loss};
+use crate::env::grafted::{self, Graft, graft_kind};
 use crate::env::{
     EnvDevice, EnvId, EnvPool, EnvStream, Experiment, HostModel, HostOptimizer, SeedOptimizers, SeedSlots, Slot,
     StepStatus,
 };
 use crate::growth::SeedStage;
 use crate::health::Failure;
-use crate::host::Mode;
-use crate::host::graft::{self, SlotUse, use_kind};
 use crate::scenario::LifecycleConfig;
 use crate::seed::{GradientThresholds, SeedInstance, SeedRecord, trains};
+use crate::torch::Mode;
 use crate::torch::{Autocast, GroupNorm, Optimizer, Stream, TorchError, clip_group, grad_stats};
 
 /// Norm and finiteness of each group's gradient, kept and overwritten: the host's, then one per slot.
@@ -89,7 +89,7 @@ pub fn forward_backward(
             let y = part(&batch.y, first_row, rows, batch.n)?;
             let logits = {
                 let _autocast = precision.0.map(|kind| Autocast::new(env.device.0, kind)).transpose()?;
-                graft::forward(host, &uses, &x, Mode::Train)?
+                grafted::forward(&**host, &uses, &x, Mode::Train)?
             };
             let loss = train_loss(&logits, &y, experiment.task.label_smoothing).map_err(TorchError::from)?;
             let objective = if rows == batch.n {
@@ -125,14 +125,14 @@ fn part(whole: &Tensor, first: usize, count: usize, n: usize) -> Result<Tensor, 
 }
 
 /// The slots that take part in training, in execution order.
-fn training_slots<'a>(slots: &'a mut [Slot], lifecycle: &LifecycleConfig) -> SmallVec<[SlotUse<'a>; 4]> {
-    let mut uses: SmallVec<[SlotUse; 4]> = slots
+fn training_slots<'a>(slots: &'a mut [Slot], lifecycle: &LifecycleConfig) -> SmallVec<[Graft<'a>; 4]> {
+    let mut uses: SmallVec<[Graft; 4]> = slots
         .iter_mut()
         .filter_map(|slot| {
             let (seed, module) = (slot.record.as_ref()?, slot.module.as_mut()?);
             let isolation = &lifecycle.isolation.cnn;
-            let kind = use_kind(seed.stage, seed.alpha.alpha(), seed.algorithm, isolation, Mode::Train)?;
-            Some(SlotUse {
+            let kind = graft_kind(seed.stage, seed.alpha.alpha(), seed.algorithm, isolation, Mode::Train)?;
+            Some(Graft {
                 boundary: slot.spec.boundary,
                 instance: module.get() as &SeedInstance,
                 kind,

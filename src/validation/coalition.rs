@@ -6,11 +6,12 @@
 
 use tch::Tensor;
 
+use super::CoalitionTree;
 use super::coalition_tree::Stop;
-use super::{CoalitionTree, EvalHost};
 use crate::growth::AlphaAlgorithm;
-use crate::host::{HostError, Mode};
+use crate::host::{FoldedHost, HostError};
 use crate::seed::{BlendError, Residual, SeedInstance};
+use crate::torch::Mode;
 use crate::torch::{NoGrad, TorchError};
 
 /// A seed on the output path.
@@ -58,8 +59,8 @@ impl From<tch::TchError> for CoalitionError {
 ///
 /// # Errors
 /// [`CoalitionError`]; nothing was changed.
-pub fn coalition_forward<H: EvalHost + ?Sized>(
-    host: &H,
+pub fn coalition_forward(
+    host: &dyn FoldedHost,
     slots: &[LiveSlot],
     tree: &CoalitionTree,
     x: &Tensor,

@@ -1,13 +1,37 @@
 //! Seeds on a host as both kinds of tests of the coalition pass have them, and the brute force that they compare it with.
 
+use std::ops::Range;
+
 use tch::Tensor;
 
 use super::{CoalitionPlan, LiveSlot};
+use crate::env::grafted::{Graft, GraftKind, forward};
 use crate::growth::AlphaAlgorithm;
-use crate::host::graft::{SlotUse, UseKind, forward};
-use crate::host::{CnnHost, InjectionSpec, Mode};
+use crate::host::{FoldedHost, Host, HostError, InjectionSpec, OpCost};
 use crate::seed::SeedInstance;
+use crate::torch::Mode;
 use crate::torch::NoGrad;
+
+/// A host that evaluates itself, its norms unfolded.
+pub struct Unfolded(pub Box<dyn Host>);
+
+impl FoldedHost for Unfolded {
+    fn num_ops(&self) -> usize {
+        self.0.num_ops()
+    }
+
+    fn op_costs(&self) -> &[OpCost] {
+        self.0.op_costs()
+    }
+
+    fn evaluate(&self, ops: Range<usize>, x: &Tensor) -> Result<Tensor, HostError> {
+        self.0.run(ops, x, Mode::Eval)
+    }
+
+    fn refill(&mut self) -> Result<(), HostError> {
+        Ok(())
+    }
+}
 
 /// A seed on the output path.
 pub struct Planted {
@@ -33,18 +57,18 @@ pub fn live(seeds: &[Planted]) -> Vec<LiveSlot<'_>> {
 }
 
 /// One configuration of a plan on its own, unfused, as training would run it.
-pub fn separate(host: &CnnHost, seeds: &[Planted], plan: &CoalitionPlan, mask: u64, x: &Tensor) -> Tensor {
+pub fn separate(host: &dyn Host, seeds: &[Planted], plan: &CoalitionPlan, mask: u64, x: &Tensor) -> Tensor {
     let is_on = |seed: &&Planted| {
         let bit = plan.players.iter().position(|&player| player == seed.slot);
         bit.is_none_or(|bit| mask >> bit & 1 == 1)
     };
-    let uses: Vec<SlotUse> = seeds
+    let uses: Vec<Graft> = seeds
         .iter()
         .filter(is_on)
-        .map(|seed| SlotUse {
+        .map(|seed| Graft {
             boundary: seed.place.boundary,
             instance: &seed.instance,
-            kind: UseKind::Blend {
+            kind: GraftKind::Blend {
                 alpha: seed.alpha,
                 algorithm: seed.algorithm,
                 isolated: true,

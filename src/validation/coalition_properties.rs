@@ -4,16 +4,17 @@ use proptest::prelude::*;
 use smallvec::SmallVec;
 use tch::{Device, Tensor};
 
-use super::coalition_fixtures::{Planted, live, separate};
-use super::{CoalitionPlan, CoalitionTree, EvalHost, FoldedHost, LiveSlot, coalition_forward};
+use super::coalition_fixtures::{Planted, Unfolded, live, separate};
+use super::{CoalitionPlan, CoalitionTree, LiveSlot, coalition_forward};
 use crate::data::evaluate_rows;
 use crate::growth::AlphaAlgorithm;
-use crate::host::fixtures::largest;
-use crate::host::{CnnHost, Host, Mode};
+use crate::host::{self, FoldedHost};
 use crate::random::{Domain, Draw, RunRng};
 use crate::scenario::CnnSpec;
 use crate::seed::{BlueprintRegistry, SeedInstance};
+use crate::torch::Mode;
 use crate::torch::NoGrad;
+use crate::torch::fixtures::largest;
 
 const SIDE: i64 = 16;
 const CLASSES: i64 = 5;
@@ -63,7 +64,7 @@ fn images(rng: &mut RunRng, count: i64) -> Tensor {
 
 /// A host with settled norms and seeds that are no longer the identity.
 struct Grown {
-    host: CnnHost,
+    host: Unfolded,
     seeds: Vec<Planted>,
     /// Slots that may be off.
     players: SmallVec<[usize; 4]>,
@@ -82,7 +83,7 @@ impl Grown {
             input_hw: SIDE,
         };
         let mut rng = RunRng::from_seed(key);
-        let host = CnnHost::new(
+        let host = host::build(
             &spec,
             CLASSES,
             &mut RunRng::new(key, Domain::HostInit, &[]),
@@ -93,9 +94,7 @@ impl Grown {
         drawn.sort_by_key(|seed| specs[seed.slot].boundary);
 
         let _no_grad = NoGrad::new();
-        let _ = host
-            .run(0..Host::num_ops(&host), &images(&mut rng, 16), Mode::Train)
-            .unwrap();
+        let _ = host.run(0..host.num_ops(), &images(&mut rng, 16), Mode::Train).unwrap();
         let registry = BlueprintRegistry::default();
         let players = drawn
             .iter()
@@ -126,7 +125,7 @@ impl Grown {
         Self {
             x: images(&mut rng, SAMPLES),
             labels: Tensor::from_slice(&labels),
-            host,
+            host: Unfolded(host),
             seeds,
             players,
         }
@@ -146,11 +145,11 @@ impl Grown {
     }
 
     fn separate(&self, plan: &CoalitionPlan, mask: u64) -> Tensor {
-        separate(&self.host, &self.seeds, plan, mask, &self.x)
+        separate(&*self.host.0, &self.seeds, plan, mask, &self.x)
     }
 
     /// Correct samples of each configuration, evaluated `chunk` samples at a time.
-    fn correct(&self, host: &impl EvalHost, plan: &CoalitionPlan, chunk: i64) -> Vec<i64> {
+    fn correct(&self, host: &dyn FoldedHost, plan: &CoalitionPlan, chunk: i64) -> Vec<i64> {
         let live = self.live();
         let tree = CoalitionTree::new(plan, &live, Device::Cpu).unwrap();
         let mut correct = vec![0; plan.masks.len()];
@@ -184,10 +183,10 @@ proptest! {
         let plan = grown.plan(&order, count);
         let live = grown.live();
         let tree = CoalitionTree::new(&plan, &live, Device::Cpu).unwrap();
-        let folded = FoldedHost::new(&grown.host).unwrap();
+        let folded = grown.host.0.fold().unwrap();
         let fused = [
             coalition_forward(&grown.host, &live, &tree, &grown.x).unwrap(),
-            coalition_forward(&folded, &live, &tree, &grown.x).unwrap(),
+            coalition_forward(&*folded, &live, &tree, &grown.x).unwrap(),
         ];
         for (k, &mask) in plan.masks.iter().enumerate() {
             let expected = grown.separate(&plan, mask);

@@ -1,16 +1,17 @@
 use smallvec::SmallVec;
 use tch::{Device, Kind, Tensor};
 
-use super::coalition_fixtures::{Planted, live, separate};
+use super::coalition_fixtures::{Planted, Unfolded, live, separate};
 use super::coalition_tree::{BlockRun, Stop};
-use super::{CoalitionError, CoalitionPlan, CoalitionTree, EvalHost, FoldedHost, LiveSlot, coalition_forward};
+use super::{CoalitionError, CoalitionPlan, CoalitionTree, LiveSlot, coalition_forward};
 use crate::growth::AlphaAlgorithm;
-use crate::host::fixtures::{largest, perturb};
-use crate::host::{CnnHost, Host, Mode};
+use crate::host::{self, FoldedHost};
 use crate::random::{Domain, RunRng};
 use crate::scenario::CnnSpec;
 use crate::seed::{BlueprintRegistry, SeedInstance};
+use crate::torch::Mode;
 use crate::torch::NoGrad;
+use crate::torch::fixtures::{largest, perturb};
 
 const CPU: (Kind, Device) = (Kind::Float, Device::Cpu);
 const KINDS: [(&str, AlphaAlgorithm, f64); 5] = [
@@ -23,7 +24,7 @@ const KINDS: [(&str, AlphaAlgorithm, f64); 5] = [
 
 /// A host with settled batch-norm statistics and a trained-looking seed in each slot of row 0.
 struct Grown {
-    host: CnnHost,
+    host: Unfolded,
     seeds: Vec<Planted>,
 }
 
@@ -37,11 +38,11 @@ impl Grown {
             pool_layers: n_blocks,
             input_hw: 32,
         };
-        let host = CnnHost::new(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0]), Device::Cpu).unwrap();
+        let host = host::build(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0]), Device::Cpu).unwrap();
         tch::manual_seed(3);
         let _no_grad = NoGrad::new();
         for _ in 0..3 {
-            let _ = host.run(0..Host::num_ops(&host), &images(32), Mode::Train).unwrap();
+            let _ = host.run(0..host.num_ops(), &images(32), Mode::Train).unwrap();
         }
         let places = host.injection_specs()[..seeds].to_vec();
         let registry = BlueprintRegistry::default();
@@ -63,14 +64,17 @@ impl Grown {
                 }
             })
             .collect();
-        Self { host, seeds }
+        Self {
+            host: Unfolded(host),
+            seeds,
+        }
     }
 
     fn live(&self) -> Vec<LiveSlot<'_>> {
         live(&self.seeds)
     }
 
-    fn assert_equals_separate(&self, host: &impl EvalHost, plan: &CoalitionPlan, tolerance: f64) {
+    fn assert_equals_separate(&self, host: &dyn FoldedHost, plan: &CoalitionPlan, tolerance: f64) {
         let x = images(6);
         let live = self.live();
         let tree = CoalitionTree::new(plan, &live, Device::Cpu).unwrap();
@@ -78,7 +82,7 @@ impl Grown {
         assert_eq!(logits.size(), [6 * plan.masks.len() as i64, 10]);
         for (k, mask) in plan.masks.iter().enumerate() {
             let block = logits.narrow(0, 6 * k as i64, 6);
-            let difference = largest(&(block - separate(&self.host, &self.seeds, plan, *mask, &x)));
+            let difference = largest(&(block - separate(&*self.host.0, &self.seeds, plan, *mask, &x)));
             assert!(
                 difference <= tolerance,
                 "mask {mask:#b} of {plan:?} is off by {difference}"
@@ -120,10 +124,10 @@ fn every_configuration_equals_its_separate_evaluation() {
     for players in 0..=3 {
         let grown = Grown::new(3, players);
         let slots: Vec<usize> = (0..players).collect();
-        let folded = FoldedHost::new(&grown.host).unwrap();
+        let folded = grown.host.0.fold().unwrap();
 
         grown.assert_equals_separate(&grown.host, &full_factorial(&slots), 1e-6);
-        grown.assert_equals_separate(&folded, &full_factorial(&slots), 1e-5);
+        grown.assert_equals_separate(&*folded, &full_factorial(&slots), 1e-5);
     }
 }
 
@@ -180,6 +184,7 @@ fn the_pass_changes_no_state() {
         let seeds = grown.seeds.iter().flat_map(|seed| seed.instance.params());
         grown
             .host
+            .0
             .params()
             .all()
             .chain(seeds)
@@ -251,7 +256,7 @@ fn work_is_counted_per_distinct_prefix() {
         pool_layers: 3,
         input_hw: 32,
     };
-    let host = CnnHost::new(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0]), Device::Cpu).unwrap();
+    let host = host::build(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0]), Device::Cpu).unwrap();
     let registry = BlueprintRegistry::default();
     let mut rng = RunRng::new(2, Domain::SeedInit, &[0]);
     let instance = SeedInstance::germinate(&registry, 1, 16, AlphaAlgorithm::Add, &mut rng, Device::Cpu).unwrap();
@@ -264,7 +269,7 @@ fn work_is_counted_per_distinct_prefix() {
     }];
     let tree = CoalitionTree::new(&full_factorial(&[1]), &live, Device::Cpu).unwrap();
 
-    let flops = tree.flops(EvalHost::op_costs(&host), &live);
+    let flops = tree.flops(host.op_costs(), &live);
     let (before, after, seed) = (221_184 + 294_912, 294_912 + 320, 589_824);
     assert_eq!(flops.tree, 2 * (before + seed + 2 * after));
     assert_eq!(flops.naive, 2 * 2 * (before + seed + after));
@@ -298,29 +303,4 @@ fn plans_that_do_not_fit_are_refused() {
     let tree = CoalitionTree::new(&full_factorial(&[0, 1]), &live, Device::Cpu).unwrap();
     let stale = coalition_forward(&grown.host, &live[..1], &tree, &x);
     assert!(matches!(stale, Err(CoalitionError::SlotsChanged)));
-}
-
-#[test]
-fn folding_equals_the_unfolded_host_and_follows_it_in_place() {
-    let grown = Grown::new(3, 0);
-    let mut folded = FoldedHost::new(&grown.host).unwrap();
-    let x = images(8);
-    let _no_grad = NoGrad::new();
-    let difference = |folded: &FoldedHost| {
-        let expected = grown.host.run(0..7, &x, Mode::Eval).unwrap();
-        let logits = folded.evaluate(0..7, &x).unwrap();
-        assert!(matches!(
-            folded.evaluate(0..8, &x),
-            Err(crate::host::HostError::BadRange { .. })
-        ));
-        largest(&(logits - expected))
-    };
-    assert!(difference(&folded) <= 1e-5);
-
-    for _ in 0..5 {
-        let _ = grown.host.run(0..7, &(images(32) * 3.0), Mode::Train).unwrap();
-    }
-    assert!(difference(&folded) > 1e-3);
-    folded.refill().unwrap();
-    assert!(difference(&folded) <= 1e-5);
 }

@@ -79,7 +79,7 @@ fn test(
     let _inference = Inference::new()?;
     let mut sums = Vec::with_capacity(2 * batches.len());
     for batch in batches {
-        let logits = coalition_forward(&*env.folded.0.get(), &live, &tree, &batch.x)?;
+        let logits = coalition_forward(&**env.folded.0.get(), &live, &tree, &batch.x)?;
         let (losses, is_correct) = evaluate_rows(&logits, &batch.y).map_err(TorchError::from)?;
         for values in [is_correct, losses] {
             sums.push(values.f_sum(Kind::Double).map_err(TorchError::from)?);

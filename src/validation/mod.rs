@@ -1,6 +1,6 @@
 //! Validation: one pass that measures the network and every configuration of its seeds, and what follows from it.
 //!
-//! Pure parts: `plan` (which configurations), `attribution`, `interaction` and `shapley` (what they say). Tensors: `folding`,
+//! Pure parts: `plan` (which configurations), `attribution`, `interaction` and `shapley` (what they say). Tensors:
 //! `coalition_tree` and `coalition` (one forward for all configurations). `pass`, `sync` and `assess` are the systems.
 
 mod assess;
@@ -14,7 +14,6 @@ mod coalition_properties;
 mod coalition_tests;
 mod coalition_tree;
 mod final_test;
-mod folding;
 mod interaction;
 mod pass;
 mod plan;
@@ -26,7 +25,6 @@ pub use attribution::*;
 pub use coalition::*;
 pub use coalition_tree::*;
 pub use final_test::TestResult;
-pub use folding::*;
 pub use interaction::*;
 pub use pass::{FoldedModel, MAIN, ValBatches, ValPlan, ValidatingEnv, live_slots};
 pub use plan::*;

@@ -10,18 +10,19 @@ use smallvec::SmallVec;
 use super::*;
 use crate::clock::RunClock;
 use crate::data::{Batch, evaluate_rows};
+use crate::env::grafted::{GraftKind, graft_kind};
 use crate::env::{EnvDevice, EnvId, EnvPool, EnvStream, Experiment, HostModel, Outfitter, SeedSlots, Slot, StepStatus};
 use crate::health::Failure;
-use crate::host::Mode;
-use crate::host::graft::{UseKind, use_kind};
+use crate::host::FoldedHost;
 use crate::random::{Domain, derive};
 use crate::scenario::LifecycleConfig;
+use crate::torch::Mode;
 use crate::torch::{Inference, TorchError, catch};
 use crate::training::EnvAccumulators;
 
 /// The host as validation runs it, refilled in place once per step.
 #[derive(Component)]
-pub struct FoldedModel(pub SyncCell<FoldedHost>);
+pub struct FoldedModel(pub SyncCell<Box<dyn FoldedHost>>);
 
 /// The validation batches, the same views of the same samples for every env of a device.
 #[derive(Component)]
@@ -54,7 +55,7 @@ pub fn equip_envs(
 ) -> Result<(), Failure> {
     for (entity, id, mut stream, mut host) in &mut envs {
         outfitter.equip((entity, id), &mut stream, |resident, feed| {
-            let folded = FoldedHost::new(host.0.get())?;
+            let folded = host.0.get().fold()?;
             let batches = resident.val.batches(feed.val_batch_size, feed.val_batches);
             Ok((FoldedModel(SyncCell::new(folded)), ValBatches(SyncCell::new(batches))))
         })?;
@@ -70,15 +71,15 @@ pub fn live_slots<'a>(slots: &'a mut [Slot], lifecycle: &LifecycleConfig) -> Sma
         .filter_map(|(index, slot)| {
             let (seed, module) = (slot.record.as_ref()?, slot.module.as_mut()?);
             let (alpha, algorithm) = (seed.alpha.alpha(), seed.algorithm);
-            match use_kind(seed.stage, alpha, algorithm, &lifecycle.isolation.cnn, Mode::Eval)? {
-                UseKind::Blend { .. } => Some(LiveSlot {
+            match graft_kind(seed.stage, alpha, algorithm, &lifecycle.isolation.cnn, Mode::Eval)? {
+                GraftKind::Blend { .. } => Some(LiveSlot {
                     slot: index,
                     boundary: slot.spec.boundary,
                     instance: module.get(),
                     alpha,
                     algorithm,
                 }),
-                UseKind::StraightThrough => None,
+                GraftKind::StraightThrough => None,
             }
         })
         .collect();
@@ -168,7 +169,7 @@ pub fn evaluate_batch(
         let live = live_slots(&mut env.slots.0, &scenario.lifecycle);
         let chunk = tree.chunk_samples(env.device.0, scenario.attribution.max_fused_rows);
         let _inference = Inference::new()?;
-        let (folded, sums) = (&*env.folded.0.get(), env.sums.0.get());
+        let (folded, sums) = (&**env.folded.0.get(), env.sums.0.get());
         in_chunks(batch.n as i64, chunk, |first, count| {
             let x = batch.x.f_narrow(0, first, count)?;
             let y = batch.y.f_narrow(0, first, count)?;

@@ -8,7 +8,6 @@ use crate::data::StepNumbers;
 use crate::env::{EnvId, EnvPool, EnvStream, GradReport, HostModel, LoadedData, SeedSlots};
 use crate::env::{Experiment, StepStatus, TrainMetrics, ValMetrics};
 use crate::health::{Failure, InEnv};
-use crate::host::Host;
 use crate::seed::{GradientSums, trains};
 use crate::torch::{HostSyncCounter, TorchError, read_f64};
 use crate::training::{EnvAccumulators, EnvFeed, is_watched};

@@ -2,10 +2,10 @@
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
+use simic_engine::env::grafted::{self, Graft, GraftKind};
 use simic_engine::env::{HostModel, SeedSlots};
-use simic_engine::host::Mode;
-use simic_engine::host::graft::{self, SlotUse, UseKind};
 use simic_engine::prelude::*;
+use simic_engine::torch::Mode;
 use simic_engine::torch::NoGrad;
 use simic_engine::validation::{Counterfactual, ValBatches};
 use tch::Kind;
@@ -38,13 +38,13 @@ fn note(mut envs: Query<Validated>, mut notes: ResMut<Accuracies>) {
             .iter_mut()
             .enumerate()
             .filter(|(slot, _)| mask & (1 << slot) != 0);
-        let uses: Vec<SlotUse> = on
+        let uses: Vec<Graft> = on
             .map(|(_, slot)| {
                 let seed = slot.record.as_ref().expect("every slot is a player");
-                SlotUse {
+                Graft {
                     boundary: slot.spec.boundary,
                     instance: slot.module.as_mut().expect("with a module").get(),
-                    kind: UseKind::Blend {
+                    kind: GraftKind::Blend {
                         alpha: seed.alpha.alpha(),
                         algorithm: seed.algorithm,
                         isolated: true,
@@ -54,7 +54,7 @@ fn note(mut envs: Query<Validated>, mut notes: ResMut<Accuracies>) {
             .collect();
         let (mut correct, mut samples) = (0.0, 0.0);
         for batch in batches.0.get().iter() {
-            let logits = graft::forward(host.0.get(), &uses, &batch.x, Mode::Eval).expect("a forward pass");
+            let logits = grafted::forward(&**host.0.get(), &uses, &batch.x, Mode::Eval).expect("a forward pass");
             let hits = logits.argmax(1, false).eq_tensor(&batch.y);
             correct += f64::from(values(&hits.sum(Kind::Float))[0]);
             samples += batch.n as f64;

@@ -3,8 +3,8 @@
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 use simic_engine::env::{HostModel, SeedSlots};
-use simic_engine::host::{Host, Mode};
 use simic_engine::prelude::*;
+use simic_engine::torch::Mode;
 use simic_engine::torch::{NoGrad, is_channels_last};
 use simic_engine::training::BatchSlot;
 

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 use simic_engine::env::{HostModel, HostOptimizer, SeedOptimizers, SeedSlots};
-use simic_engine::host::Host;
 use simic_engine::prelude::*;
 use simic_engine::training::{BatchSlot, EnvAccumulators, EnvFeed, GroupNorms};
 use simic_engine::validation::ValBatches;

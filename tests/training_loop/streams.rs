@@ -5,7 +5,6 @@ use bevy_app::App;
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 use simic_engine::env::{EnvStream, HostModel};
-use simic_engine::host::Host;
 use simic_engine::prelude::*;
 use simic_engine::torch::{HostSyncCounter, Stream, StreamTrace, TraceEntry, TraceOperation};
 use simic_engine::training::EnvAccumulators;

@@ -3,7 +3,6 @@
 use bevy_app::{App, PluginGroup, Plugins};
 use bevy_ecs::prelude::*;
 use simic_engine::env::{HostModel, SeedOptimizers};
-use simic_engine::host::Host;
 use simic_engine::prelude::*;
 use simic_engine::reward::RewardPlugin;
 use simic_engine::run::{RunPlan, experiment};

@@ -3,11 +3,11 @@
 use super::*;
 use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, FailureReason, GerminationStyle, SeedStage, Tempo};
 use crate::host::Surface;
-use crate::host::fixtures::largest;
 use crate::scenario::{AutoForward, GateConfig, LifecycleConfig, MaskConfig};
 use crate::seed::{
     AlphaOrder, Germination, Limits, Refusal, Rules, SlotSet, germinate, plant_committed, prune, set_alpha_target, tick,
 };
+use crate::torch::fixtures::largest;
 use tch::Kind;
 
 const CHANNELS: i64 = 8;
@@ -155,7 +155,7 @@ impl Plot {
         let algorithm = self.slot.record.as_ref().expect("a seed").algorithm;
         let h = Tensor::randn([4, CHANNELS, 6, 6], (Kind::Float, Device::Cpu));
         let y = module
-            .blend(&h, 1.0, algorithm, true, crate::host::Mode::Train)
+            .blend(&h, 1.0, algorithm, true, crate::torch::Mode::Train)
             .unwrap();
         y.square().sum(Kind::Float).backward();
         self.optimizer.as_mut().expect("an optimizer").get().step(None).unwrap();

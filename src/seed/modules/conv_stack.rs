@@ -3,9 +3,9 @@
 use tch::{Device, TchError, Tensor};
 
 use super::norm::GroupNorm;
-use crate::host::{Conv2d, Mode, ParamSet};
 use crate::random::RunRng;
 use crate::seed::SeedModule;
+use crate::torch::{Conv2d, Mode, ParamSet};
 
 /// A layer as a blueprint describes it. Convolutions keep height and width and have no bias.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -13,8 +13,8 @@ use self::conv_stack::{ConvStack, Layer};
 use self::norm::NormModule;
 use self::squeeze_excite::SqueezeExcite;
 use super::{Blueprint, BlueprintError, SeedModule};
-use crate::host::{Mode, ParamSet, Topology};
 use crate::random::RunRng;
+use crate::torch::{Mode, ParamSet};
 
 /// The built-in kinds; the discriminant is the blueprint index (spec 01 §4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,10 +129,6 @@ impl Blueprint for CnnBlueprint {
             Self::ConvSmall => "one 1x1 convolution, SiLU, group norm",
             Self::ConvHeavy => "two 3x3 convolutions, SiLU, group norm",
         }
-    }
-
-    fn topology(&self) -> Topology {
-        Topology::Cnn
     }
 
     fn param_count(&self, dim: i64) -> u64 {

@@ -2,9 +2,9 @@
 
 use tch::{Device, TchError, Tensor};
 
-use crate::host::{Init, Mode, NORM_EPS, ParamSet};
 use crate::random::RunRng;
 use crate::seed::SeedModule;
+use crate::torch::{Init, Mode, NORM_EPS, ParamSet};
 
 /// Number of groups for `channels`: as many as leave at least 16 channels in each (spec 01 §4.3).
 pub(super) fn groups(channels: i64) -> i64 {

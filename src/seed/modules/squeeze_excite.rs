@@ -4,9 +4,9 @@
 
 use tch::{Device, TchError, Tensor};
 
-use crate::host::{Init, Mode, ParamSet, spatial_mean};
 use crate::random::RunRng;
 use crate::seed::SeedModule;
+use crate::torch::{Init, Mode, ParamSet, spatial_mean};
 
 const REDUCTION: i64 = 4;
 

@@ -1,10 +1,10 @@
 use tch::{Device, Kind, Tensor};
 
 use super::norm::{GroupNorm, groups};
-use crate::host::fixtures::{largest, perturb};
-use crate::host::{Mode, ParamSet};
 use crate::random::{Domain, RunRng};
 use crate::seed::{BlueprintRegistry, GateNetwork, SeedModule, straight_through};
+use crate::torch::fixtures::{largest, perturb};
+use crate::torch::{Mode, ParamSet};
 use crate::torch::{NoGrad, is_channels_last};
 
 const WIDTHS: [i64; 8] = [1, 2, 4, 8, 16, 32, 64, 128];

@@ -1,15 +1,15 @@
 use tch::{Device, Kind, Tensor};
 
-use super::fixtures::{largest, perturb};
-use super::graft::{SlotUse, UseKind, forward, use_kind};
-use super::{CnnHost, Host, Mode};
+use super::{Graft, GraftKind, forward, graft_kind};
 use crate::growth::{AlphaAlgorithm, SeedStage};
+use crate::host::{self, Host};
 use crate::random::{Domain, RunRng};
 use crate::scenario::{CnnSpec, IsolationConfig};
 use crate::seed::{BlueprintRegistry, SeedInstance};
-use crate::torch::is_channels_last;
+use crate::torch::fixtures::{largest, perturb};
+use crate::torch::{Mode, is_channels_last};
 
-fn host() -> CnnHost {
+fn host() -> Box<dyn Host> {
     let spec = CnnSpec {
         in_channels: 1,
         base_channels: 4,
@@ -18,7 +18,7 @@ fn host() -> CnnHost {
         pool_layers: 3,
         input_hw: 8,
     };
-    CnnHost::new(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0]), Device::Cpu).unwrap()
+    host::build(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0]), Device::Cpu).unwrap()
 }
 
 fn seed(id: &str, dim: i64) -> SeedInstance {
@@ -30,7 +30,7 @@ fn seed(id: &str, dim: i64) -> SeedInstance {
     seed
 }
 
-fn gradients(host: &CnnHost) -> Vec<Tensor> {
+fn gradients(host: &dyn Host) -> Vec<Tensor> {
     host.params()
         .trainable()
         .iter()
@@ -39,12 +39,12 @@ fn gradients(host: &CnnHost) -> Vec<Tensor> {
 }
 
 #[test]
-fn the_table_of_contributions_is_that_of_the_spec() {
+fn the_table_of_contributions_is_documented() {
     use SeedStage::*;
     let isolation = IsolationConfig::default().cnn;
-    let kind = |stage, alpha, mode| use_kind(stage, alpha, AlphaAlgorithm::Add, &isolation, mode);
+    let kind = |stage, alpha, mode| graft_kind(stage, alpha, AlphaAlgorithm::Add, &isolation, mode);
     let blend = |alpha, isolated| {
-        Some(UseKind::Blend {
+        Some(GraftKind::Blend {
             alpha,
             algorithm: AlphaAlgorithm::Add,
             isolated,
@@ -55,9 +55,9 @@ fn the_table_of_contributions_is_that_of_the_spec() {
         assert_eq!(kind(stage, 0.5, Mode::Train), None);
         assert_eq!(kind(stage, 0.5, Mode::Eval), None);
     }
-    assert_eq!(kind(Training, 0.0, Mode::Train), Some(UseKind::StraightThrough));
+    assert_eq!(kind(Training, 0.0, Mode::Train), Some(GraftKind::StraightThrough));
     assert_eq!(kind(Training, 0.0, Mode::Eval), None);
-    assert_eq!(kind(Blending, 0.0, Mode::Train), Some(UseKind::StraightThrough));
+    assert_eq!(kind(Blending, 0.0, Mode::Train), Some(GraftKind::StraightThrough));
     assert_eq!(kind(Blending, 0.0, Mode::Eval), None);
     for mode in [Mode::Train, Mode::Eval] {
         assert_eq!(kind(Blending, 0.3, mode), blend(0.3, true));
@@ -71,29 +71,29 @@ fn without_seeds_the_grafted_forward_is_the_hosts() {
     let host = host();
     let x = Tensor::randn([4, 8, 8, 1], (Kind::Float, Device::Cpu)).permute([0, 3, 1, 2]);
 
-    let grafted = forward(&host, &[], &x, Mode::Eval).unwrap();
+    let grafted = forward(&*host, &[], &x, Mode::Eval).unwrap();
     assert!(grafted.equal(&host.run(0..host.num_ops(), &x, Mode::Eval).unwrap()));
 }
 
-/// Check 9 of spec 01, in a network: an incubating seed changes neither logits nor any host gradient.
+/// An incubating seed changes neither logits nor any host gradient.
 #[test]
 fn incubation_leaves_the_host_bit_for_bit_alone() {
     let x = Tensor::randn([16, 8, 8, 1], (Kind::Float, Device::Cpu)).permute([0, 3, 1, 2]);
     let (alone, incubating) = (host(), host());
     let seed = seed("conv_light", 8);
-    let slots = [SlotUse {
+    let slots = [Graft {
         boundary: 3,
         instance: &seed,
-        kind: UseKind::StraightThrough,
+        kind: GraftKind::StraightThrough,
     }];
 
-    let expected = forward(&alone, &[], &x, Mode::Train).unwrap();
+    let expected = forward(&*alone, &[], &x, Mode::Train).unwrap();
     expected.square().sum(Kind::Float).backward();
-    let logits = forward(&incubating, &slots, &x, Mode::Train).unwrap();
+    let logits = forward(&*incubating, &slots, &x, Mode::Train).unwrap();
     logits.square().sum(Kind::Float).backward();
 
     assert!(logits.equal(&expected));
-    for (gradient, expected) in gradients(&incubating).iter().zip(gradients(&alone)) {
+    for (gradient, expected) in gradients(&*incubating).iter().zip(gradients(&*alone)) {
         assert!(gradient.equal(&expected));
     }
     for param in seed.module.params().trainable() {

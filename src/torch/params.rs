@@ -1,14 +1,14 @@
 //! Parameters of a network in a fixed order, allocated once and from then on only written in place.
 //!
 //! Optimizers, snapshots and streams hold handles to these tensors for the whole run, so a fresh episode draws new
-//! values into the old storage (spec 01 §1.1, §1.4). Convolution weights are channels-last.
+//! values into the old storage. Convolution weights are channels-last.
 
 use tch::{Device, Kind, TchError, Tensor};
 
+use super::NoGrad;
 use crate::random::Draw;
-use crate::torch::NoGrad;
 
-/// How a tensor starts (spec 01 §1.4).
+/// How a tensor starts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Init {
     /// U(−1/√fan_in, +1/√fan_in).
@@ -66,7 +66,7 @@ impl ParamSet {
         Ok(handle)
     }
 
-    /// Draws all values anew, in place: on the CPU, in order, row-major f32, whatever the device (spec 01 §1.4).
+    /// Draws all values anew, in place: on the CPU, in order, row-major f32, whatever the device.
     pub fn initialise(&mut self, rng: &mut impl Draw) -> Result<(), TchError> {
         let _no_grad = NoGrad::new();
         for param in self.trainable.iter_mut().chain(&mut self.buffers) {

@@ -1,15 +1,34 @@
-//! A convolution that keeps height, width and the channels-last layout; shared by hosts and seeds.
+//! Layers that hosts and seeds share.
 
 use tch::{Device, TchError, Tensor};
 
-use super::{Init, ParamSet};
-use crate::torch::{is_narrow_conv, narrow_conv};
+use super::{Init, ParamSet, is_narrow_conv, narrow_conv};
+
+/// Epsilon of every normalisation.
+pub const NORM_EPS: f64 = 1e-5;
+
+/// Behaviour of a network: batch norm normalises by the batch's statistics and updates the running ones, or uses the
+/// running ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Train,
+    Eval,
+}
+
+/// Spatial mean, `[B, C, H, W]` to `[B, C]`; a view where there is but one position.
+pub fn spatial_mean(x: &Tensor) -> Result<Tensor, TchError> {
+    let (batch, channels, height, width) = x.size4()?;
+    if height * width == 1 {
+        return x.f_view([batch, channels]);
+    }
+    x.f_mean_dim([2_i64, 3].as_slice(), false, None)
+}
 
 /// Up to this many positions of a batch, a matrix product beats oneDNN's 1×1 convolution on CPU, whose fixed cost is
 /// some 40 µs forward and 100 µs backward; far beyond, it is several times slower.
 const PRODUCT_POSITIONS: i64 = 4096;
 
-/// Stride 1, "same" padding, no bias of its own.
+/// A convolution that keeps height, width and the channels-last layout: stride 1, "same" padding, no bias of its own.
 #[derive(Debug)]
 pub struct Conv2d {
     pub weight: Tensor,

@@ -1,11 +1,12 @@
 use tch::{Device, Kind, Tensor};
 
-use super::fixtures::largest;
-use super::{CnnHost, Host, HostError, Mode, check_cnn, injection_specs};
+use super::{CnnHost, check_cnn, injection_specs};
 use crate::growth::SlotId;
+use crate::host::{FoldedHost, Host, HostError};
 use crate::random::{Domain, RunRng};
 use crate::scenario::CnnSpec;
-use crate::torch::is_channels_last;
+use crate::torch::fixtures::largest;
+use crate::torch::{Mode, NoGrad, is_channels_last};
 
 fn spec(base_channels: i64, n_blocks: usize, kernel_size: i64, pool_layers: usize) -> CnnSpec {
     CnnSpec {
@@ -28,9 +29,8 @@ fn images(batch: i64, spec: &CnnSpec) -> Tensor {
     nhwc.permute([0, 3, 1, 2])
 }
 
-/// Check 1 of spec 01.
 #[test]
-fn parameter_counts_are_those_of_the_spec() {
+fn parameter_counts_are_those_of_the_table() {
     let table = [
         (spec(8, 3, 3, 3), 6_418),
         (spec(8, 5, 3, 5), 99_922),
@@ -58,7 +58,6 @@ fn parameter_counts_are_those_of_the_spec() {
     );
 }
 
-/// Check 3 of spec 01, first half.
 #[test]
 fn evaluation_can_be_split_anywhere_without_changing_a_bit() {
     let spec = spec(8, 3, 3, 3);
@@ -75,7 +74,6 @@ fn evaluation_can_be_split_anywhere_without_changing_a_bit() {
     }
 }
 
-/// Check 3 of spec 01, second half.
 #[test]
 fn slots_execute_by_depth_and_are_numbered_by_row() {
     let spec = spec(8, 3, 3, 3);
@@ -196,7 +194,7 @@ fn reinitialising_writes_fresh_values_into_the_old_storage() {
     let before = storages(&host);
     let fresh = host.run(0..7, &images(4, &spec).zeros_like(), Mode::Eval).unwrap();
     let _ = host.run(0..7, &images(4, &spec), Mode::Train).unwrap();
-    let mean = host.blocks()[0].running_mean.shallow_clone();
+    let mean = host.blocks[0].running_mean.shallow_clone();
     assert!(largest(&mean) > 0.0);
 
     host.reinitialise(&mut RunRng::new(1, Domain::HostInit, &[0, 1]))
@@ -215,11 +213,11 @@ fn reinitialising_writes_fresh_values_into_the_old_storage() {
     );
 }
 
-/// Spec 01 §1.4: U(±1/√fan_in), whatever libtorch's own defaults are.
+/// U(±1/√fan_in), whatever libtorch's own defaults are.
 #[test]
 fn weights_are_uniform_within_the_fan_in_bound() {
     let host = build(&spec(32, 3, 3, 3));
-    let weight = &host.blocks()[2].conv.weight;
+    let weight = &host.blocks[2].conv.weight;
 
     let bound = 1.0 / (64.0_f64 * 9.0).sqrt();
     let furthest = largest(weight);
@@ -239,7 +237,7 @@ fn blocks_equal_the_plain_formula_whatever_their_shape() {
     ] {
         let host = build(&spec);
         let x = images(batch, &spec);
-        let block = &host.blocks()[0];
+        let block = &host.blocks[0];
         let padding = spec.kernel_size / 2;
         let plain = x
             .contiguous()
@@ -253,4 +251,27 @@ fn blocks_equal_the_plain_formula_whatever_their_shape() {
         let features = host.run(0..1, &x, Mode::Train).unwrap();
         assert!(largest(&(features - expected)) < 1e-4, "{spec:?}");
     }
+}
+
+#[test]
+fn folding_equals_the_unfolded_host_and_follows_it_in_place() {
+    let spec = spec(8, 3, 3, 3);
+    let host = build(&spec);
+    let mut folded = host.fold().unwrap();
+    let x = images(8, &spec);
+    let _no_grad = NoGrad::new();
+    let difference = |folded: &dyn FoldedHost| {
+        let expected = host.run(0..7, &x, Mode::Eval).unwrap();
+        let logits = folded.evaluate(0..7, &x).unwrap();
+        assert!(matches!(folded.evaluate(0..8, &x), Err(HostError::BadRange { .. })));
+        largest(&(logits - expected))
+    };
+    assert!(difference(&*folded) <= 1e-5);
+
+    for _ in 0..5 {
+        let _ = host.run(0..7, &(images(32, &spec) * 3.0), Mode::Train).unwrap();
+    }
+    assert!(difference(&*folded) > 1e-3);
+    folded.refill().unwrap();
+    assert!(difference(&*folded) <= 1e-5);
 }

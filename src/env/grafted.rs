@@ -1,17 +1,18 @@
-//! The forward pass of a host with seeds grafted on, as training runs it (spec 01 §3.1).
+//! The forward pass of a host with seeds grafted on, as training runs it.
 //!
 //! Only slots that contribute split the host's line of ops; a host without contributing seeds runs in one piece.
 
 use tch::Tensor;
 
-use super::{Host, HostError, Mode};
 use crate::growth::{AlphaAlgorithm, SeedStage};
+use crate::host::{Host, HostError};
 use crate::scenario::{Isolation, StageIsolation};
 use crate::seed::{BlendError, SeedInstance};
+use crate::torch::Mode;
 
 /// What a contributing slot does to the features.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum UseKind {
+pub enum GraftKind {
     /// Passes the features on unchanged while the seed learns from their gradient.
     StraightThrough,
     Blend {
@@ -23,22 +24,22 @@ pub enum UseKind {
     },
 }
 
-/// What a slot contributes to a pass in `mode`, or nothing: the one table of spec 01 §3.1 and §10.
-pub fn use_kind(
+/// What a slot contributes to a pass in `mode`, or nothing: by the stage of its seed.
+pub fn graft_kind(
     stage: SeedStage,
     alpha: f64,
     algorithm: AlphaAlgorithm,
     isolation: &StageIsolation,
     mode: Mode,
-) -> Option<UseKind> {
+) -> Option<GraftKind> {
     let blend = |isolation: Isolation| {
-        (alpha > 0.0).then_some(UseKind::Blend {
+        (alpha > 0.0).then_some(GraftKind::Blend {
             alpha,
             algorithm,
             isolated: isolation == Isolation::Isolated,
         })
     };
-    let incubate = (mode == Mode::Train).then_some(UseKind::StraightThrough);
+    let incubate = (mode == Mode::Train).then_some(GraftKind::StraightThrough);
     match stage {
         SeedStage::Training => incubate,
         SeedStage::Blending => blend(isolation.blending).or(incubate),
@@ -53,12 +54,12 @@ pub fn use_kind(
     }
 }
 
-/// A contributing slot.
-pub struct SlotUse<'a> {
+/// A seed where it meets the features.
+pub struct Graft<'a> {
     /// Host ops before the slot.
     pub boundary: usize,
     pub instance: &'a SeedInstance,
-    pub kind: UseKind,
+    pub kind: GraftKind,
 }
 
 /// Why a grafted model could not run.
@@ -70,24 +71,27 @@ pub enum GraftError {
     Blend(#[from] BlendError),
 }
 
-/// Logits of `x` with the seeds in `slots`, which stand in execution order.
+/// Logits of `x` with the seeds of `grafts`, which stand in execution order.
 ///
 /// # Errors
 /// [`GraftError`]; boundaries out of order are [`HostError::BadRange`].
-pub fn forward(host: &dyn Host, slots: &[SlotUse], x: &Tensor, mode: Mode) -> Result<Tensor, GraftError> {
+pub fn forward(host: &dyn Host, grafts: &[Graft], x: &Tensor, mode: Mode) -> Result<Tensor, GraftError> {
     let mut features = x.shallow_clone();
     let mut done = 0;
-    for slot in slots {
-        features = host.run(done..slot.boundary, &features, mode)?;
-        features = match slot.kind {
-            UseKind::StraightThrough => slot.instance.incubate(&features, mode)?,
-            UseKind::Blend {
+    for graft in grafts {
+        features = host.run(done..graft.boundary, &features, mode)?;
+        features = match graft.kind {
+            GraftKind::StraightThrough => graft.instance.incubate(&features, mode)?,
+            GraftKind::Blend {
                 alpha,
                 algorithm,
                 isolated,
-            } => slot.instance.blend(&features, alpha, algorithm, isolated, mode)?,
+            } => graft.instance.blend(&features, alpha, algorithm, isolated, mode)?,
         };
-        done = slot.boundary;
+        done = graft.boundary;
     }
     Ok(host.run(done..host.num_ops(), &features, mode)?)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+use super::*;
+
+fn slots(names: &[&str]) -> Vec<SlotId> {
+    names.iter().map(|name| name.parse().unwrap()).collect()
+}
+
+fn injections() -> Vec<InjectionSpec> {
+    let spec = crate::scenario::CnnSpec {
+        in_channels: 3,
+        base_channels: 8,
+        n_blocks: 3,
+        kernel_size: 3,
+        pool_layers: 3,
+        input_hw: 32,
+    };
+    crate::host::injection_specs(&spec).unwrap()
+}
+
+#[test]
+fn policy_order_is_row_major_whatever_the_order_of_enabling() {
+    let layout = SlotLayout::new(&injections(), &slots(&["r1c0", "r0c2", "r0c0"])).unwrap();
+
+    let order: Vec<SlotId> = layout.slots().iter().map(|spec| spec.slot).collect();
+    assert_eq!(order, slots(&["r0c0", "r0c2", "r1c0"]));
+    assert_eq!(layout.index_of(SlotId::new(1, 0)), Some(2));
+    assert_eq!(layout.id_at(1), Some(SlotId::new(0, 2)));
+    assert_eq!(layout.id_at(3), None);
+}
+
+#[test]
+fn mistakes_name_the_slot_and_what_there_is() {
+    let error = |names: &[&str]| SlotLayout::new(&injections(), &slots(names)).unwrap_err().to_string();
+
+    assert_eq!(error(&["r0c0", "r0c0"]), "slot `r0c0` is enabled twice; name it once");
+    assert_eq!(
+        error(&["r2c0"]),
+        "slot `r2c0` is enabled, but the host lacks it; it has `r0c0`, `r0c1`, `r0c2`, `r1c0`, `r1c1`, `r1c2`"
+    );
+    assert!(error(&[]).starts_with("no slot is enabled"));
+}
+
+/// The scenario names the slots of a host before there is one; both lists are the same.
+#[test]
+fn a_host_has_the_slots_that_its_scenario_promises() {
+    for preset in crate::scenario::task_presets() {
+        let spec = preset.spec.host;
+        let built: Vec<SlotId> = crate::host::injection_specs(&spec)
+            .unwrap()
+            .iter()
+            .map(|injection| injection.slot)
+            .collect();
+        assert_eq!(built, spec.slots(), "{}", preset.spec.name);
+        let channels: Vec<i64> = spec.channels().collect();
+        let layout = SlotLayout::new(&crate::host::injection_specs(&spec).unwrap(), &built).unwrap();
+        for injection in layout.slots() {
+            assert_eq!(injection.channels, channels[usize::from(injection.slot.col)]);
+        }
+    }
+}
