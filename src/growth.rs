@@ -59,6 +59,11 @@ impl<'de> Deserialize<'de> for SlotId {
     }
 }
 
+/// A name that a member of the vocabulary does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no known name")]
+pub struct NameError(pub String);
+
 /// Declares a field-less enum with fixed codes and its members' telemetry names.
 macro_rules! coded_enum {
     ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $code:literal => $text:literal),+ $(,)? }) => {
@@ -88,6 +93,14 @@ macro_rules! coded_enum {
             /// Reads the name in either case.
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|member| member.name().eq_ignore_ascii_case(name))
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NameError;
+
+            fn from_str(name: &str) -> Result<Self, Self::Err> {
+                Self::from_name(name).ok_or_else(|| NameError(name.into()))
             }
         }
 
@@ -267,6 +280,31 @@ coded_enum! {
 coded_enum! {
     /// Who ordered a lifecycle change.
     Initiator { Policy = 0 => "policy", Governor = 1 => "governor", Auto = 2 => "auto" }
+}
+coded_enum! {
+    /// Who or what moved a seed to another stage.
+    StageCause {
+        /// An order of the controller.
+        Policy = 0 => "policy",
+        /// A gate that is tried without being asked.
+        Gate = 1 => "gate",
+        /// The engine itself: cool-down, automatic prune.
+        Auto = 2 => "auto",
+        /// A rollback.
+        Governor = 3 => "governor",
+        /// The ramp down that a prune ordered.
+        ScheduledPrune = 4 => "scheduled_prune",
+    }
+}
+
+impl From<Initiator> for StageCause {
+    fn from(initiator: Initiator) -> Self {
+        match initiator {
+            Initiator::Policy => Self::Policy,
+            Initiator::Governor => Self::Governor,
+            Initiator::Auto => Self::Auto,
+        }
+    }
 }
 
 /// What a controller orders; slots are indices into the policy's slot order (spec 03 §2.3).

@@ -8,9 +8,13 @@ use bevy_ecs::prelude::*;
 /// Where in a run something happened; `None` where it does not apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
+    /// 0-based.
     pub round: Option<u32>,
+    /// 1-based.
     pub step: Option<u32>,
+    /// 0-based.
     pub batch: Option<usize>,
+    /// Index in the run.
     pub env: Option<usize>,
 }
 
@@ -96,14 +100,18 @@ impl<T, E: Into<Failure>> InEnv<T> for Result<T, E> {
 #[derive(Debug, thiserror::Error)]
 #[error("{phase} failed{}: {failure}", match position.to_string() { text if text.is_empty() => text, text => format!(" at {text}") })]
 pub struct EngineError {
+    /// What failed, as [`Work::phase`](crate::schedule::Work::phase) names it.
     pub phase: &'static str,
+    /// Where in the run.
     pub position: Position,
+    /// What went wrong.
     pub failure: Failure,
 }
 
 /// Whether the run still runs. The first failure counts; later ones are its consequences.
 #[derive(Resource, Default)]
 pub struct RunHealth {
+    /// The first one.
     pub failure: Option<EngineError>,
 }
 

@@ -29,6 +29,11 @@
 //! app.add_systems(Assess, watch.in_set(EngineSet::Observe).after(Work::UpdateSignals).before(Work::ReportSlots));
 //! ```
 
+#![allow(
+    rustdoc::private_intra_doc_links,
+    reason = "the works link to private systems; `cargo doc --document-private-items` follows them"
+)]
+
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::{InternedScheduleLabel, LogLevel, ScheduleBuildSettings, ScheduleLabel};
@@ -36,65 +41,53 @@ use bevy_ecs::schedule::{InternedScheduleLabel, LogLevel, ScheduleBuildSettings,
 use crate::clock::RunClock;
 use crate::health::{Failure, RunHealth, running};
 
-/// Once: backend, data, controllers, envs.
-#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Startup;
-/// Every env starts an episode with a fresh host.
-#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
-pub struct RoundStart;
-/// One host epoch begins: data order, accumulators.
-#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
-pub struct StepStart;
-/// One training batch of every env.
-#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
-pub struct TrainBatch;
-/// One validation batch of every env, all coalitions of its seeds at once.
-#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ValBatch;
-/// The step's only wait on devices.
-#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
-pub struct StepSync;
-/// What the step's numbers mean.
-#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Assess;
-/// One decision per env.
-#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Decide;
-/// The decision takes effect; slots tick.
-#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Act;
-/// Episode ends, telemetry.
-#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
-pub struct StepEnd;
-/// Outcomes of the episodes.
-#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
-pub struct RoundEnd;
-/// Always runs, also after an error or a stop.
-#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Shutdown;
+/// Declares the schedules, in the order in which they first run.
+macro_rules! schedules {
+    ($($(#[$what:meta])* $schedule:ident,)+) => {
+        $(
+            $(#[$what])*
+            #[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
+            pub struct $schedule;
+        )+
 
-/// All schedules, in the order in which they first run.
-pub fn all_schedules() -> [InternedScheduleLabel; 12] {
-    [
-        Startup.intern(),
-        RoundStart.intern(),
-        StepStart.intern(),
-        TrainBatch.intern(),
-        ValBatch.intern(),
-        StepSync.intern(),
-        Assess.intern(),
-        Decide.intern(),
-        Act.intern(),
-        StepEnd.intern(),
-        RoundEnd.intern(),
-        Shutdown.intern(),
-    ]
+        /// All schedules, in the order in which they first run.
+        pub fn all_schedules() -> Vec<InternedScheduleLabel> {
+            vec![$($schedule.intern()),+]
+        }
+    };
+}
+
+schedules! {
+    /// Once: backend, data, controllers, envs.
+    Startup,
+    /// Every env starts an episode with a fresh host.
+    RoundStart,
+    /// One host epoch begins: data order, accumulators.
+    StepStart,
+    /// One training batch of every env.
+    TrainBatch,
+    /// One validation batch of every env, all coalitions of its seeds at once.
+    ValBatch,
+    /// The step's only wait on devices.
+    StepSync,
+    /// What the step's numbers mean.
+    Assess,
+    /// One decision per env.
+    Decide,
+    /// The decision takes effect; slots tick.
+    Act,
+    /// Episode ends, telemetry.
+    StepEnd,
+    /// Outcomes of the episodes.
+    RoundEnd,
+    /// Always runs, also after an error or a stop.
+    Shutdown,
 }
 
 /// The public sets: the vocabulary of extensions.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EngineSet {
-    /// `Startup` and `Shutdown`: what has to be there before the first round and be told after the last.
+    /// `Startup` and `Shutdown`: what has to be there before the first round, and what is recorded after the last.
     Prepare,
     /// `RoundStart`: hosts, slots and trackers of a new episode.
     Reset,
@@ -126,138 +119,165 @@ pub enum EngineSet {
     Checkpoint,
 }
 
-/// Every engine system by name, each in its own set, so that others can be ordered against it.
-#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Work {
-    InitBackend,
-    ChoosePrecision,
-    OpenDevices,
-    LoadDatasets,
-    CheckBlueprints,
-    ReadInitialTopology,
-    BuildController,
-    BuildLearner,
-    SpawnEnvs,
-    EquipTraining,
-    EquipValidation,
-    Restore,
-    Announce,
-    WriteCheckpoint,
-    BeginRound,
-    ResetEnvs,
-    ApplyInitialTopology,
-    SnapshotInitial,
-    BeginEpisodes,
-    ResetRewards,
-    OpenStep,
-    BeginStep,
-    FetchTrainBatch,
-    ForwardBackward,
-    InjectFaults,
-    Optimize,
-    PlanVal,
-    CoalitionForward,
-    CarrySnapshotCounts,
-    EnqueueReads,
-    WaitAll,
-    Unpack,
-    DeriveMetrics,
-    SpikeLosses,
-    GovernorCheck,
-    GovernorRollback,
-    CreditRollbacks,
-    CloseAccounts,
-    GovernorSnapshot,
-    ReportRollbacks,
-    Attribute,
-    TrackSeeds,
-    UpdateSignals,
-    ReportSlots,
-    BuildObservations,
-    BuildMasks,
-    NormaliseObservations,
-    RememberStates,
-    Decide,
-    StoreDecisions,
-    CaptureRewardInputs,
-    ExecuteAction,
-    AdvanceLifecycle,
-    ComputeReward,
-    StoreOutcomes,
-    UpdateTracking,
-    CommitSnapshot,
-    EndEpisodes,
-    EndSegments,
-    EvaluateTest,
-    EmitStep,
-    UpdatePolicy,
-    FinishEpisodes,
-    EndControllerEpisodes,
-    RoundStats,
-    TeardownRound,
-    StopIfDiverged,
-    MeasureControl,
-    FinishRun,
+/// Declares the works. The text behind each is its phase: what failed if it did, in the words of an error message.
+macro_rules! works {
+    ($($(#[$what:meta])* $work:ident => $phase:literal,)+) => {
+        /// Every engine system by name, each in its own set, so that others can be ordered against it.
+        #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Work {
+            $($(#[$what])* $work),+
+        }
+
+        impl Work {
+            /// What failed if this work did, in the words of an error message.
+            pub const fn phase(self) -> &'static str {
+                match self {
+                    $(Self::$work => $phase),+
+                }
+            }
+        }
+    };
 }
 
-impl Work {
-    /// What failed if this work did, in the words of an error message.
-    pub const fn phase(self) -> &'static str {
-        match self {
-            Self::InitBackend
-            | Self::ChoosePrecision
-            | Self::OpenDevices
-            | Self::LoadDatasets
-            | Self::CheckBlueprints
-            | Self::ReadInitialTopology
-            | Self::BuildController
-            | Self::BuildLearner
-            | Self::SpawnEnvs
-            | Self::EquipTraining
-            | Self::EquipValidation
-            | Self::Announce => "start-up",
-            Self::Restore => "resume",
-            Self::WriteCheckpoint => "checkpoint",
-            Self::BeginRound | Self::ResetEnvs | Self::BeginEpisodes | Self::ResetRewards => "round start",
-            Self::ApplyInitialTopology => "initial topology",
-            Self::SnapshotInitial
-            | Self::CarrySnapshotCounts
-            | Self::GovernorCheck
-            | Self::GovernorSnapshot
-            | Self::CommitSnapshot => "governor",
-            Self::OpenStep => "step start",
-            Self::BeginStep => "data order",
-            Self::FetchTrainBatch => "fetch",
-            Self::ForwardBackward => "train",
-            Self::InjectFaults | Self::SpikeLosses => "fault injection",
-            Self::Optimize => "optimize",
-            Self::PlanVal => "validation plan",
-            Self::CoalitionForward => "validation",
-            Self::EnqueueReads | Self::Unpack => "read",
-            Self::WaitAll => "wait",
-            Self::DeriveMetrics => "metrics",
-            Self::GovernorRollback | Self::CreditRollbacks | Self::ReportRollbacks => "rollback",
-            Self::Attribute => "attribution",
-            Self::UpdateSignals => "signals",
-            Self::TrackSeeds | Self::ReportSlots | Self::UpdateTracking => "tracking",
-            Self::BuildObservations
-            | Self::BuildMasks
-            | Self::NormaliseObservations
-            | Self::RememberStates
-            | Self::Decide => "decision",
-            Self::StoreDecisions | Self::StoreOutcomes | Self::EndSegments => "rollout",
-            Self::ExecuteAction => "action",
-            Self::AdvanceLifecycle => "lifecycle",
-            Self::CloseAccounts | Self::CaptureRewardInputs | Self::ComputeReward => "reward",
-            Self::EvaluateTest => "final test",
-            Self::UpdatePolicy | Self::StopIfDiverged => "policy update",
-            Self::EndEpisodes | Self::FinishEpisodes | Self::EndControllerEpisodes | Self::TeardownRound => {
-                "episode end"
-            }
-            Self::EmitStep | Self::RoundStats | Self::FinishRun => "record",
-            Self::MeasureControl => "control",
-        }
-    }
+works! {
+    /// Sets process-wide switches before the first tensor: [`init_backend`](crate::run::startup::init_backend).
+    InitBackend => "start-up",
+    /// Decides whether hosts train in f32 or bf16: [`choose_precision`](crate::training::precision::choose_precision).
+    ChoosePrecision => "start-up",
+    /// Opens the devices that the scenario lists: [`open_devices`](crate::run::startup::open_devices).
+    OpenDevices => "start-up",
+    /// Loads, checks and uploads the data: [`load_datasets`](crate::run::startup::load_datasets).
+    LoadDatasets => "start-up",
+    /// Tries every seed module at the widths of the run's slots: [`check_blueprints`](crate::run::startup::check_blueprints).
+    CheckBlueprints => "start-up",
+    /// Reads the seeds that every episode starts with: [`read_initial_topology`](crate::env::topology::read_initial_topology).
+    ReadInitialTopology => "start-up",
+    /// Makes the controller that the scenario names: [`build_controller`](crate::controller::systems::build_controller).
+    BuildController => "start-up",
+    /// Makes the learner of a controller that learns: [`build_learner`](crate::learner::systems::build_learner).
+    BuildLearner => "start-up",
+    /// Gives every env its host, optimizer, slots and stream: [`spawn_envs`](crate::env::episode::spawn_envs).
+    SpawnEnvs => "start-up",
+    /// Gives every env its feed of batches and its sums: [`equip_envs`](crate::training::fetch::equip_envs).
+    EquipTraining => "start-up",
+    /// Gives every env its folded host and the validation batches: [`equip_envs`](crate::validation::pass::equip_envs).
+    EquipValidation => "start-up",
+    /// Puts a resumed run where its checkpoint was: [`restore`](crate::run::checkpoint::restore).
+    Restore => "resume",
+    /// Makes the run directory, starts the sinks, writes `run_started`: [`announce`](crate::run::announce::announce).
+    Announce => "start-up",
+    /// Writes what lasts from round to round, if it is due: [`write_checkpoint`](crate::run::checkpoint::write_checkpoint).
+    WriteCheckpoint => "checkpoint",
+    /// Notes when the round began: [`begin_record`](crate::run::record::begin_record).
+    BeginRound => "round start",
+    /// Gives every env a fresh host in its old storage and empty slots: [`reset_envs`](crate::env::episode::reset_envs).
+    ResetEnvs => "round start",
+    /// Germinates the seeds that episodes start with: [`apply_initial_topology`](crate::env::topology::apply_initial_topology).
+    ApplyInitialTopology => "initial topology",
+    /// Captures the fresh host as the first known good state: [`snapshot_initial`](crate::governor::systems::snapshot_initial).
+    SnapshotInitial => "governor",
+    /// Lets the controller forget the last episodes: [`begin_episodes`](crate::controller::systems::begin_episodes).
+    BeginControllerEpisodes => "round start",
+    /// Empties what rewards remember of the last episodes: [`reset_rewards`](crate::reward::systems::reset_rewards).
+    ResetRewards => "round start",
+    /// Lets envs whose episode still runs take part in the step: [`activate_envs`](crate::env::episode::activate_envs).
+    ActivateEnvs => "step start",
+    /// Fixes order and augmentation of the step's samples, zeroes the sums: [`plan_train_batches`](crate::training::fetch::plan_train_batches).
+    PlanTrainBatches => "data order",
+    /// Gathers the batch of every env on its device: [`fetch_train_batch`](crate::training::fetch::fetch_train_batch).
+    FetchTrainBatch => "fetch",
+    /// Leaves the gradients of the batch in the parameters: [`forward_backward`](crate::training::step::forward_backward).
+    ForwardBackward => "train",
+    /// Damages weights or gradients where the scenario says so: [`inject_faults`](crate::faults::inject_faults).
+    InjectFaults => "fault injection",
+    /// Measures, clips, guards and applies the gradients of host and seeds: [`optimize`](crate::training::step::optimize).
+    Optimize => "optimize",
+    /// Chooses the configurations of seeds that the step evaluates: [`plan_val`](crate::validation::pass::plan_val).
+    PlanVal => "validation plan",
+    /// Evaluates a validation batch under all of them: [`evaluate_batch`](crate::validation::pass::evaluate_batch).
+    CoalitionForward => "validation",
+    /// Puts what captures counted into the read packs: [`carry_snapshot_counts`](crate::governor::systems::carry_snapshot_counts).
+    CarrySnapshotCounts => "governor",
+    /// Reduces what the training batches left, on the device: [`reduce_sums`](crate::training::sums::reduce_sums).
+    EnqueueReads => "read",
+    /// Waits for all devices, once a step: [`wait_all`](crate::validation::sync::wait_all).
+    WaitAll => "wait",
+    /// Reads every env's pack and names its numbers: [`unpack`](crate::validation::sync::unpack).
+    Unpack => "read",
+    /// Turns the numbers into losses, accuracies and gradient norms:
+    /// [`derive_train_metrics`](crate::training::sums::derive_train_metrics) and
+    /// [`derive_val_metrics`](crate::validation::sync::derive_val_metrics).
+    DeriveMetrics => "metrics",
+    /// Replaces validation losses where the scenario says so: [`spike_losses`](crate::faults::spike_losses).
+    SpikeLosses => "fault injection",
+    /// Judges every env's validation loss: [`governor_check`](crate::governor::systems::governor_check).
+    GovernorCheck => "governor",
+    /// Restores the envs that panicked: [`governor_rollback`](crate::governor::rollback::governor_rollback).
+    GovernorRollback => "rollback",
+    /// Charges rollbacks to the transitions that led to them: [`credit_rollbacks`](crate::learner::systems::credit_rollbacks).
+    CreditRollbacks => "rollback",
+    /// Drops what rewards remember of seeds that a rollback pruned: [`forget_pruned_seeds`](crate::reward::systems::forget_pruned_seeds).
+    ForgetPrunedSeeds => "reward",
+    /// Captures healthy envs and promotes captures: [`governor_snapshot`](crate::governor::systems::governor_snapshot).
+    GovernorSnapshot => "governor",
+    /// Writes `governor_rollback`: [`report_rollbacks`](crate::governor::rollback::report_rollbacks).
+    ReportRollbacks => "rollback",
+    /// Measures what each seed contributes: [`attribute`](crate::validation::assess::attribute).
+    Attribute => "attribution",
+    /// Writes the step's accuracy and gradients into the seeds' records: [`track_seeds`](crate::env::episode::track_seeds).
+    TrackSeeds => "tracking",
+    /// Follows losses, accuracies and the host's stability: [`update_signals`](crate::controller::systems::update_signals).
+    UpdateSignals => "signals",
+    /// Describes every slot for controllers and records: [`report_slots`](crate::controller::systems::report_slots).
+    ReportSlots => "tracking",
+    /// Turns signals and reports into the numbers that a policy sees: [`build_observations`](crate::controller::systems::build_observations).
+    BuildObservations => "decision",
+    /// Determines what each env may do: [`build_masks`](crate::controller::systems::build_masks).
+    BuildMasks => "decision",
+    /// Scales observations by their running statistics: [`normalise_observations`](crate::controller::systems::normalise_observations).
+    NormaliseObservations => "decision",
+    /// Keeps the recurrent state that enters the step: [`remember_states`](crate::learner::transitions::remember_states).
+    RememberStates => "decision",
+    /// Lets the controller choose for all envs at once: [`decide`](crate::controller::systems::decide).
+    Decide => "decision",
+    /// Opens a transition for each decision: [`store_decisions`](crate::learner::transitions::store_decisions).
+    StoreDecisions => "rollout",
+    /// Keeps how the seeds stood before the action: [`capture_reward_inputs`](crate::reward::systems::capture_reward_inputs).
+    CaptureRewardInputs => "reward",
+    /// Carries out what was chosen: [`execute_action`](crate::controller::systems::execute_action).
+    ExecuteAction => "action",
+    /// Ticks every slot: ramps, gates, transitions: [`advance_lifecycle`](crate::env::growth::advance_lifecycle).
+    AdvanceLifecycle => "lifecycle",
+    /// Pays the step: [`compute_reward`](crate::reward::systems::compute_reward).
+    ComputeReward => "reward",
+    /// Completes the transitions with what they were paid: [`store_outcomes`](crate::learner::transitions::store_outcomes).
+    StoreOutcomes => "rollout",
+    /// Carries what was ordered over to the next observation: [`update_tracking`](crate::controller::systems::update_tracking).
+    UpdateTracking => "tracking",
+    /// Captures envs that committed a seed: [`commit_snapshot`](crate::governor::systems::commit_snapshot).
+    CommitSnapshot => "governor",
+    /// Ends the episodes that reached the horizon: [`end_episodes`](crate::env::episode::end_episodes).
+    EndEpisodes => "episode end",
+    /// Closes the segments of episodes that ended: [`end_segments`](crate::learner::episode_ends::end_segments).
+    EndSegments => "rollout",
+    /// Evaluates networks whose episode ended on the test part: [`evaluate_test`](crate::validation::test_part::evaluate_test).
+    EvaluateTest => "final test",
+    /// Writes `env_step` and `decision`: [`emit_step`](crate::run::record::emit_step).
+    EmitStep => "record",
+    /// Updates the policy from its rollout: [`update_policy`](crate::learner::rollout_ends::update_policy).
+    UpdatePolicy => "policy update",
+    /// Writes `episode_finished`: [`record_episodes`](crate::run::record::record_episodes).
+    RecordEpisodes => "episode end",
+    /// Tells the controller that the episodes are over: [`end_controller_episodes`](crate::controller::systems::end_controller_episodes).
+    EndControllerEpisodes => "episode end",
+    /// Writes `learner_update` and `round_finished`: [`round_stats`](crate::run::record::round_stats).
+    RoundStats => "record",
+    /// Removes all seeds and their optimizers: [`teardown_round`](crate::env::episode::teardown_round).
+    TeardownRound => "episode end",
+    /// Fails the run if the policy can no longer be updated: [`stop_if_diverged`](crate::learner::rollout_ends::stop_if_diverged).
+    StopIfDiverged => "policy update",
+    /// Plays the best episode again with a host that never grows: [`measure_control`](crate::run::announce::measure_control).
+    MeasureControl => "control",
 }
 
 /// Registers systems as pieces of [`Work`].
@@ -361,11 +381,11 @@ const ROUND_START: Table = &[(
         Work::ResetEnvs,
         Work::ApplyInitialTopology,
         Work::SnapshotInitial,
-        Work::BeginEpisodes,
+        Work::BeginControllerEpisodes,
         Work::ResetRewards,
     ],
 )];
-const STEP_START: Table = &[(EngineSet::Reset, &[Work::OpenStep, Work::BeginStep])];
+const STEP_START: Table = &[(EngineSet::Reset, &[Work::ActivateEnvs, Work::PlanTrainBatches])];
 const TRAIN_BATCH: Table = &[
     (EngineSet::FetchBatch, &[Work::FetchTrainBatch]),
     (
@@ -392,7 +412,7 @@ const ASSESS: Table = &[
             Work::GovernorCheck,
             Work::GovernorRollback,
             Work::CreditRollbacks,
-            Work::CloseAccounts,
+            Work::ForgetPrunedSeeds,
             Work::GovernorSnapshot,
             Work::ReportRollbacks,
         ],
@@ -433,7 +453,7 @@ const ROUND_END: Table = &[
     (
         EngineSet::Record,
         &[
-            Work::FinishEpisodes,
+            Work::RecordEpisodes,
             Work::EndControllerEpisodes,
             Work::RoundStats,
             Work::TeardownRound,
@@ -443,7 +463,7 @@ const ROUND_END: Table = &[
 ];
 const SHUTDOWN: Table = &[
     (EngineSet::Checkpoint, &[Work::WriteCheckpoint]),
-    (EngineSet::Prepare, &[Work::MeasureControl, Work::FinishRun]),
+    (EngineSet::Prepare, &[Work::MeasureControl]),
 ];
 
 /// Lays out the schedules; every other plugin of the engine needs it.

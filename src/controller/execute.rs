@@ -28,7 +28,7 @@ pub fn execute_action(
         let command = decision.command;
         let governor = governor.as_deref_mut();
         let result = execute(&command, val, governor, env, &mut garden).in_env(env.id.index)?;
-        env.stats.note_op(command.op(), result.is_ok());
+        env.stats.growth.record(command.op(), result.is_ok());
         **outcome = match result {
             Ok(()) => Outcome {
                 effective_op: command.op(),
@@ -69,7 +69,7 @@ fn execute(
             },
         )
     {
-        return Ok(Err(FailureReason::GovernorVeto { factor: factor.name() }.into()));
+        return Ok(Err(FailureReason::GovernorVeto { factor }.into()));
     }
     let (slot, plan) = match plan(command, val.accuracy_percent, env, garden, &garden.rules(&limits)) {
         Ok(Some(planned)) => planned,

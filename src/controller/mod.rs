@@ -8,6 +8,7 @@ mod action;
 mod action_space;
 mod choices;
 mod error;
+mod events;
 mod execute;
 #[cfg(test)]
 pub(crate) mod fixtures;
@@ -32,6 +33,7 @@ pub use action::*;
 pub use action_space::*;
 pub use choices::*;
 pub use error::*;
+pub use events::DecidedEnv;
 pub use heuristic::*;
 pub use masks::*;
 pub use moments::*;

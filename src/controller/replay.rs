@@ -244,7 +244,7 @@ mod tests {
             forced: BTreeMap::new(),
             scripted: false,
             choice: Choice::of(command, |index| BLUEPRINT_NAMES[index].into()),
-            thought: None,
+            policy: None,
             op_mask: vec![true; 6],
             reason: None,
             contribution_age: None,

@@ -95,7 +95,7 @@ impl Plugin for ControllerPlugin {
             Tracker(SignalTracker::new(TrackerConfig::default()))
         });
         app.add_work(Startup, Work::BuildController, build_controller)
-            .add_work(RoundStart, Work::BeginEpisodes, begin_episodes)
+            .add_work(RoundStart, Work::BeginControllerEpisodes, begin_episodes)
             .add_work(Assess, Work::UpdateSignals, update_signals)
             .add_work(Assess, Work::ReportSlots, report_slots)
             .add_work_if(

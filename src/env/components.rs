@@ -10,10 +10,9 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use tch::Device;
 
-use crate::growth::LifecycleOp;
 use crate::host::Host;
 use crate::seed::GradientSums;
-use crate::telemetry::{BlueprintCounts, EpisodeEnd};
+use crate::telemetry::{BlueprintCounts, EpisodeEnd, GrowthCounts};
 use crate::torch::{Optimizer, Stream};
 
 /// Which env an entity is. Systems that other plugins add find envs by this component.
@@ -108,14 +107,10 @@ pub struct EpisodeEnding {
 /// Tallies of the current episode.
 #[derive(Component, Clone, Debug, Default, PartialEq)]
 pub struct EpisodeStats {
-    pub germinated: u32,
-    pub fossilized: u32,
+    /// What was ordered and what grew.
+    pub growth: GrowthCounts,
     /// Fossilized seeds whose contribution reached the gate's minimum.
     pub contributing: u32,
-    pub pruned: u32,
-    /// By op code.
-    pub attempted: [u32; LifecycleOp::ALL.len()],
-    pub succeeded: [u32; LifecycleOp::ALL.len()],
     pub best_accuracy_percent: f64,
     pub best_step: u32,
     /// What the network as it stands has shown: in its last step, or when the state was captured to which it was rolled
@@ -141,10 +136,5 @@ impl EpisodeStats {
         } else {
             (self.best_accuracy_percent, self.best_step)
         }
-    }
-
-    pub fn note_op(&mut self, op: LifecycleOp, succeeded: bool) {
-        self.attempted[op.code()] += 1;
-        self.succeeded[op.code()] += u32::from(succeeded);
     }
 }

@@ -97,7 +97,7 @@ pub fn reset_envs(
 }
 
 /// Every env whose episode still runs takes part in the step.
-pub fn open_step(mut envs: Query<(&EpisodeStats, &mut StepStatus)>) {
+pub fn activate_envs(mut envs: Query<(&EpisodeStats, &mut StepStatus)>) {
     for (stats, mut status) in &mut envs {
         *status = match stats.end {
             None => StepStatus::Participating,

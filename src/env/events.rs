@@ -1,10 +1,10 @@
 //! What a change in a slot is told as (spec 07 §5.3).
 
 use crate::growth::{AlphaCurve, AlphaMode, SeedStage, SlotId};
-use crate::seed::{Cause, Change, Effect, SeedRecord, next_stage};
+use crate::seed::{Change, Effect, SeedRecord, next_stage};
 use crate::telemetry::{
     ActionId, EnvContext, Event, Num, Payload, SeedAlphaRetargeted, SeedFossilized, SeedGateEvaluated, SeedGerminated,
-    SeedPruned, SeedStageChanged, Severity, SlotRecycled, StageCause,
+    SeedPruned, SeedStageChanged, Severity, SlotRecycled,
 };
 
 /// One operation or tick of a slot, as seen from outside.
@@ -122,13 +122,7 @@ impl SlotChange<'_> {
             gradient_ratio: seed.gradient.ratio.map(Num),
             vanishing: seed.gradient.has_vanishing,
             exploding: seed.gradient.has_exploding,
-            cause: match transition.cause {
-                Cause::Policy => StageCause::Policy,
-                Cause::Gate => StageCause::Gate,
-                Cause::Auto => StageCause::Auto,
-                Cause::Governor => StageCause::Governor,
-                Cause::ScheduledPrune => StageCause::ScheduledPrune,
-            },
+            cause: transition.cause,
             action_id: self.action,
         })
     }

@@ -67,7 +67,7 @@ impl Garden<'_> {
         let episode = self.experiment.episode(self.clock.round(), env.id.index);
         Ok(SeedIdentity {
             seed_id: format!("e{episode}.{}.{}", slot.spec.slot, slot.germinations),
-            germination: env.stats.germinated,
+            germination: env.stats.growth.germinated,
             slot: slot.spec.slot,
             blueprint: recipe.id().into(),
             blueprint_index: sowing.blueprint,
@@ -111,7 +111,7 @@ impl Garden<'_> {
             change: &change,
             action: by_order.then(|| context.action_id()),
             min_contribution,
-            stream_key: nursery.stream_key(env.stats.germinated),
+            stream_key: nursery.stream_key(env.stats.growth.germinated),
         };
         self.outbox.extend(change.events());
         count(&mut env.stats, &change, min_contribution);
@@ -125,16 +125,16 @@ fn count(stats: &mut EpisodeStats, change: &SlotChange, min_contribution: f64) {
     };
     let blueprint = stats.blueprints.entry(seed.identity.blueprint.clone()).or_default();
     if change.change.effects.contains(&Effect::InsertSeed) {
-        stats.germinated += 1;
+        stats.growth.germinated += 1;
         blueprint.germinated += 1;
     }
     match stage {
         SeedStage::Pruned => {
-            stats.pruned += 1;
+            stats.growth.pruned += 1;
             blueprint.pruned += 1;
         }
         SeedStage::Fossilized => {
-            stats.fossilized += 1;
+            stats.growth.fossilized += 1;
             blueprint.fossilized += 1;
             stats.contributing += u32::from(is_contributing(seed, min_contribution));
         }

@@ -125,7 +125,7 @@ impl Plugin for EnvPlugin {
             .add_work(RoundStart, Work::ResetEnvs, episode::reset_envs)
             .add_work(Startup, Work::ReadInitialTopology, topology::read_initial_topology)
             .add_work(RoundStart, Work::ApplyInitialTopology, topology::apply_initial_topology)
-            .add_work(StepStart, Work::OpenStep, episode::open_step)
+            .add_work(StepStart, Work::ActivateEnvs, episode::activate_envs)
             .add_work(Assess, Work::TrackSeeds, episode::track_seeds)
             .add_work(Act, Work::AdvanceLifecycle, growth::advance_lifecycle)
             .add_work(StepEnd, Work::EndEpisodes, episode::end_episodes)

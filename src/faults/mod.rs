@@ -1,6 +1,6 @@
-//! Damage done on purpose: the `faults` section of a scenario, for tests and to see the governor work (spec 02 §8.11).
+//! Damage done on purpose: the `faults` section of a scenario, for tests and to see the governor work.
 //!
-//! Every entry is applied once, at its own env, round, step and batch, and told as a `user_event`. Nothing is drawn at
+//! Every entry is applied once, at its own env, round, step and batch, and recorded as a `user_event`. Nothing is drawn at
 //! random and no other env is touched, so the rest of a run is the run without the fault.
 
 use bevy_app::{App, Plugin};

@@ -10,18 +10,22 @@ pub enum GovernorError {
         list(.missing),
         list(.unexpected)
     )]
+    /// The network is another one than was captured.
     SnapshotMismatch {
         /// Captured, but not there any more.
         missing: Vec<String>,
         /// There, but not captured.
         unexpected: Vec<String>,
     },
+    /// Nothing was captured yet.
     #[error("the env is to be restored, but nothing was captured; the episode must begin with a capture")]
     NoSnapshot,
     #[error(
         "{count} values of the state captured at step {step} are no finite numbers, and it is the only one known good"
     )]
+    /// The state that a rollback would restore is broken.
     NonFiniteState { step: u32, count: u64 },
+    /// The lifecycle refused to prune a live seed.
     #[error("the seed in slot {slot} could not be pruned by a rollback: {reason}")]
     PruneFailed { slot: SlotId, reason: String },
 }

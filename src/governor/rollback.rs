@@ -1,13 +1,18 @@
-//! The rollback of an env, and of that env only (spec 02 §8.6, 06 A3).
+//! The rollback of an env, and of that env only.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use smallvec::SmallVec;
 
-use super::systems::Watch;
-use super::*;
+use super::detector::prune_reason;
+use super::error::GovernorError;
+use super::snapshot_rule::Moment;
+use super::state::{Credit, Governor, Rollback, RollbackVerdict};
+use super::store::Snapshots;
+use super::systems::GovernorContext;
 use crate::env::{
-    EpisodeEnding, EpisodeStats, Garden, GrowingEnv, GrowingEnvItem, HostModel, HostOptimizer, SeedSlots, StepStatus,
+    EnvId, EpisodeEnding, EpisodeStats, Garden, GrowingEnv, GrowingEnvItem, HostModel, HostOptimizer, SeedSlots,
+    StepStatus,
 };
 use crate::growth::Initiator;
 use crate::health::{Failure, InEnv};
@@ -29,21 +34,17 @@ pub struct RestoredEnv {
 
 /// Rolls every panicking env back.
 pub fn governor_rollback(mut envs: Query<RestoredEnv>, mut garden: Garden) -> Result<(), Failure> {
-    let mut panicking: Vec<_> = envs
-        .iter_mut()
-        .filter(|env| env.status.is_active() && env.governor.demands_rollback())
-        .collect();
-    panicking.sort_unstable_by_key(|env| env.growing.id.index);
-    for env in &mut panicking {
-        let id = env.growing.id.index;
-        roll_back(env, &mut garden).in_env(id)?;
+    for mut env in envs.iter_mut().sort_unstable::<&EnvId>() {
+        if env.status.is_active() && env.governor.demands_rollback() {
+            roll_back(&mut env, &mut garden).in_env(env.growing.id.index)?;
+        }
     }
     Ok(())
 }
 
 /// Restores tensors, prunes live seeds, empties optimizers, then sets the env's plain data back.
 fn roll_back(env: &mut RestoredEnvItem, garden: &mut Garden) -> Result<(), Failure> {
-    let Some(alarm) = env.governor.verdict().alarm().copied() else {
+    let Some(alarm) = env.governor.verdict.alarm().copied() else {
         return Ok(());
     };
     let growing = &mut env.growing;
@@ -127,14 +128,12 @@ fn set_back(stats: &mut EpisodeStats, restored: &Moment, step: u32, limit: u32) 
     ends_episode
 }
 
-/// Tells every rollback of the step, once it has succeeded and a learner has given credit for it. Where somebody was
+/// Records every rollback of the step, once it has succeeded and a learner has given credit for it. Where somebody was
 /// blamed, the pruned seeds are not charged for again.
-pub fn report_rollbacks(mut envs: Query<(&EnvId, &RollbackVerdict, &mut SeedSlots)>, mut watch: Watch) {
-    let mut envs: Vec<_> = envs.iter_mut().collect();
-    envs.sort_unstable_by_key(|(id, ..)| id.index);
-    for (id, verdict, slots) in &mut envs {
+pub fn report_rollbacks(mut envs: Query<(&EnvId, &RollbackVerdict, &mut SeedSlots)>, mut context: GovernorContext) {
+    for (id, verdict, mut slots) in envs.iter_mut().sort_unstable::<&EnvId>() {
         let Some(rollback) = &verdict.0 else { continue };
-        let episode = watch.experiment.context(id, &watch.clock).episode;
+        let episode = context.experiment.context(id, &context.clock).episode;
         let (penalty_applied, steps_forfeited) = match rollback.credit {
             Credit::Unattributed => (None, 0),
             Credit::Attributed {
@@ -155,7 +154,7 @@ pub fn report_rollbacks(mut envs: Query<(&EnvId, &RollbackVerdict, &mut SeedSlot
             steps_forfeited,
             seeds_pruned: rollback.pruned.iter().map(|&index| slots.0[index].spec.slot).collect(),
         };
-        watch.tell(id, event);
+        context.push(id, event);
         if penalty_applied.is_some() {
             for &index in &rollback.pruned {
                 if let Some(seed) = &mut slots.0[index].record {

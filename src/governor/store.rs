@@ -1,5 +1,5 @@
 //! The tensors of snapshots: host and committed seeds, captured into kept storage and copied back in place
-//! (spec 02 §8.5-8.6).
+//!.
 //!
 //! An env owns two buffers: the known good state and the other one. A capture always writes the other one and a
 //! promotion swaps them, so a capture that is discarded has damaged nothing. Live seeds are never captured: their
@@ -9,7 +9,7 @@ use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 use tch::{Device, Kind, Tensor};
 
-use super::GovernorError;
+use super::error::GovernorError;
 use crate::env::SeedSlots;
 use crate::growth::SeedStage;
 use crate::health::Failure;
@@ -34,18 +34,18 @@ impl Default for Snapshots {
 }
 
 /// A tensor that is captured. Handles share storage with the network; all of them are f32.
-struct LiveTensor {
+struct NamedTensor {
     name: String,
     tensor: Tensor,
 }
 
 /// Everything of an env's network that a rollback restores, as it is now.
-pub struct LiveState {
-    tensors: Vec<LiveTensor>,
+pub struct CapturedNetwork {
+    tensors: Vec<NamedTensor>,
     committed: Vec<(usize, SeedRecord)>,
 }
 
-impl LiveState {
+impl CapturedNetwork {
     /// Parameters and buffers of the host, then of module and gate of every committed seed, in slot order.
     pub fn of(host: &dyn Host, slots: &mut SeedSlots) -> Self {
         let mut tensors = Vec::new();
@@ -74,7 +74,7 @@ impl LiveState {
 
     fn table(&self) -> Vec<Entry> {
         let mut offset = 0;
-        let entry = |live: &LiveTensor| {
+        let entry = |live: &NamedTensor| {
             let entry = Entry {
                 name: live.name.clone(),
                 shape: live.tensor.size(),
@@ -88,8 +88,8 @@ impl LiveState {
     }
 }
 
-fn push_all(tensors: &mut Vec<LiveTensor>, owner: &str, params: &ParamSet) {
-    tensors.extend(params.all().map(|param| LiveTensor {
+fn push_all(tensors: &mut Vec<NamedTensor>, owner: &str, params: &ParamSet) {
+    tensors.extend(params.all().map(|param| NamedTensor {
         name: format!("{owner}/{}", param.name),
         tensor: param.tensor.shallow_clone(),
     }));
@@ -149,7 +149,9 @@ pub struct SnapshotStore {
 /// What a capture took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Captured {
+    /// Size of the captured values.
     pub bytes: u64,
+    /// Where they are.
     pub place: SnapshotPlace,
 }
 
@@ -161,7 +163,7 @@ impl SnapshotStore {
     /// libtorch's, e.g. when memory for a grown network is lacking.
     pub fn capture(
         &mut self,
-        live: LiveState,
+        live: CapturedNetwork,
         device: Device,
         placement: SnapshotPlacement,
     ) -> Result<Captured, TorchError> {
@@ -221,7 +223,7 @@ impl SnapshotStore {
     /// [`GovernorError`] if there is none or the network is another one by now; nothing has been written then.
     pub fn restore(&mut self, host: &dyn Host, slots: &mut SeedSlots, device: Device) -> Result<(), Failure> {
         let snapshot = self.known_good.as_ref().ok_or(GovernorError::NoSnapshot)?;
-        let live = LiveState::of(host, slots);
+        let live = CapturedNetwork::of(host, slots);
         check(snapshot, &live)?;
         let flat = match &snapshot.kept {
             Kept::OnDevice(flat) => flat,
@@ -263,7 +265,7 @@ fn staging<'a>(
 }
 
 /// Tensors and committed seeds must be the captured ones, name by name and shape by shape.
-fn check(snapshot: &Snapshot, live: &LiveState) -> Result<(), GovernorError> {
+fn check(snapshot: &Snapshot, live: &CapturedNetwork) -> Result<(), GovernorError> {
     let tensor = |entry: &Entry| format!("{} {:?}", entry.name, entry.shape);
     let seed = |(index, record): &(usize, SeedRecord)| {
         format!(
@@ -287,3 +289,6 @@ fn check(snapshot: &Snapshot, live: &LiveState) -> Result<(), GovernorError> {
         unexpected: lacking(&present, &captured),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,22 +1,26 @@
-//! Looking and capturing, as systems (spec 06 A2, A4, X7). Envs are visited in index order, so events are too.
+//! Looking and capturing, as systems. Envs are visited in index order, so events are too.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use bevy_ecs::system::SystemParam;
 
-use super::*;
+use super::detector::{Alarm, Thresholds, Verdict};
+use super::error::GovernorError;
+use super::snapshot_rule::Moment;
+use super::state::{Governor, RollbackVerdict};
+use super::store::{Captured, CapturedNetwork, Snapshots};
 use crate::clock::RunClock;
 use crate::data::PackLayout;
-use crate::env::{EnvDevice, EnvStream, EpisodeStats, Experiment, HostModel, SeedSlots, StepStatus, ValMetrics};
+use crate::env::{EnvDevice, EnvId, EnvStream, EpisodeStats, Experiment, HostModel, SeedSlots, StepStatus, ValMetrics};
 use crate::growth::SeedStage;
 use crate::health::{Failure, InEnv};
 use crate::seed::SeedRecord;
 use crate::telemetry::{
-    AlarmVerdict, Event, GovernorAlarm, GovernorSnapshot, Num, Payload, SnapshotAction, SnapshotPlace, TelemetryOutbox,
+    AlarmVerdict, Event, GovernorAlarm, GovernorCounts, GovernorSnapshot, Num, Payload, SnapshotAction, SnapshotPlace,
+    SnapshotTrigger, TelemetryOutbox,
 };
 use crate::torch::TorchError;
-use crate::training::EnvAccumulators;
-use crate::validation::StepResult;
+use crate::training::{EnvAccumulators, StepResult};
 
 /// Everything of an env that captures touch.
 #[derive(QueryData)]
@@ -36,21 +40,35 @@ pub struct CapturedEnv {
 
 /// What the governor's systems need besides an env.
 #[derive(SystemParam)]
-pub struct Watch<'w> {
+pub struct GovernorContext<'w> {
     pub clock: Res<'w, RunClock>,
     pub experiment: Res<'w, Experiment>,
     outbox: ResMut<'w, TelemetryOutbox>,
 }
 
-impl Watch<'_> {
-    pub fn tell(&mut self, id: &EnvId, payload: impl Into<Payload>) {
+impl GovernorContext<'_> {
+    /// Adds an event of the env.
+    pub fn push(&mut self, id: &EnvId, payload: impl Into<Payload>) {
         let context = self.experiment.context(id, &self.clock);
         self.outbox.push(Event::env(context, payload));
     }
 
-    fn tell_snapshot(&mut self, id: &EnvId, action: SnapshotAction, trigger: SnapshotTrigger, taken: Captured) {
+    /// Counts and records what became of a state. The fresh host of an episode is not counted.
+    fn push_snapshot(
+        &mut self,
+        id: &EnvId,
+        counts: &mut GovernorCounts,
+        action: SnapshotAction,
+        trigger: SnapshotTrigger,
+        taken: Captured,
+    ) {
+        match action {
+            SnapshotAction::Capture => counts.snapshot_captures += u32::from(trigger != SnapshotTrigger::Initial),
+            SnapshotAction::Promote => counts.snapshot_promotions += 1,
+            SnapshotAction::Discard => counts.snapshot_discards += 1,
+        }
         let Captured { bytes, place } = taken;
-        self.tell(
+        self.push(
             id,
             GovernorSnapshot {
                 action,
@@ -60,15 +78,24 @@ impl Watch<'_> {
             },
         );
     }
+
+    /// Drops the capture on probation, if there is one.
+    fn discard(&mut self, id: &EnvId, governor: &mut Governor) -> bool {
+        let discarded = governor.snapshots.discard();
+        if let Some(trigger) = discarded {
+            self.push_snapshot(id, &mut governor.counts, SnapshotAction::Discard, trigger, NOTHING);
+        }
+        discarded.is_some()
+    }
 }
 
-/// A new watchdog for every episode, with the fresh host as the first known good state (spec 06 R4).
-pub fn snapshot_initial(mut envs: Query<CapturedEnv>, mut watch: Watch) -> Result<(), Failure> {
-    let is_enabled = watch.experiment.scenario.governor.enabled;
-    for mut env in sorted(&mut envs) {
+/// A new watchdog for every episode, with the fresh host as the first known good state.
+pub fn snapshot_initial(mut envs: Query<CapturedEnv>, mut context: GovernorContext) -> Result<(), Failure> {
+    let is_enabled = context.experiment.scenario.governor.enabled;
+    for mut env in envs.iter_mut().sort_unstable::<&EnvId>() {
         *env.governor = Governor::new(is_enabled);
         if is_enabled {
-            capture(&mut env, SnapshotTrigger::Initial, &mut watch)?;
+            capture(&mut env, SnapshotTrigger::Initial, &mut context)?;
             env.store.0.get().promote();
         }
     }
@@ -99,38 +126,38 @@ pub fn carry_snapshot_counts(
     Ok(())
 }
 
-/// Judges every env's step, before anything of it is captured or seen (spec 06 A2).
-pub fn governor_check(
-    mut envs: Query<(
-        &EnvId,
-        &StepStatus,
-        &StepResult,
-        &ValMetrics,
-        &mut Governor,
-        &mut Snapshots,
-        &mut RollbackVerdict,
-    )>,
-    mut watch: Watch,
-) -> Result<(), Failure> {
-    let config = watch.experiment.scenario.governor;
-    let thresholds = Thresholds::new(&config, (watch.experiment.task.classes as f64).ln());
-    let mut envs: Vec<_> = envs.iter_mut().collect();
-    envs.sort_unstable_by_key(|(id, ..)| id.index);
-    for (id, status, result, val, governor, store, rollback) in &mut envs {
-        rollback.0 = None;
-        let Some(numbers) = result.0.as_ref().filter(|_| status.is_active()) else {
+/// What `governor_check` reads and writes of an env.
+#[derive(QueryData)]
+#[query_data(mutable)]
+pub struct JudgedEnv {
+    id: &'static EnvId,
+    status: &'static StepStatus,
+    result: &'static StepResult,
+    val: &'static ValMetrics,
+    governor: &'static mut Governor,
+    store: &'static mut Snapshots,
+    rollback: &'static mut RollbackVerdict,
+}
+
+/// Judges every env's step, before anything of it is captured or seen.
+pub fn governor_check(mut envs: Query<JudgedEnv>, mut context: GovernorContext) -> Result<(), Failure> {
+    let config = context.experiment.scenario.governor;
+    let thresholds = Thresholds::new(&config, (context.experiment.task.classes as f64).ln());
+    for mut env in envs.iter_mut().sort_unstable::<&EnvId>() {
+        env.rollback.0 = None;
+        let Some(numbers) = env.result.0.as_ref().filter(|_| env.status.is_active()) else {
             continue;
         };
-        weigh_count(id, governor, numbers.param_nonfinite, &mut watch)?;
-        if let Some(trigger) = governor.trust_finite_capture(&config.snapshot) {
-            store.0.get().promote();
-            watch.tell_snapshot(id, SnapshotAction::Promote, trigger, NOTHING);
+        let (id, governor) = (env.id, &mut *env.governor);
+        check_capture(id, governor, numbers.param_nonfinite, &mut context)?;
+        if let Some(trigger) = governor.snapshots.found_finite(&config.snapshot) {
+            env.store.0.get().promote();
+            context.push_snapshot(id, &mut governor.counts, SnapshotAction::Promote, trigger, NOTHING);
         }
-        let verdict = *governor.judge(val.loss, &thresholds);
-        let Some(alarm) = verdict.alarm() else { continue };
-        watch.tell(id, alarm_event(alarm, &verdict, &thresholds));
-        if let Some(trigger) = governor.discard_probation() {
-            watch.tell_snapshot(id, SnapshotAction::Discard, trigger, NOTHING);
+        governor.judge(env.val.loss, &thresholds);
+        if let Some(alarm) = governor.verdict.alarm() {
+            context.push(id, alarm_event(alarm, &governor.verdict, &thresholds));
+            context.discard(id, governor);
         }
     }
     Ok(())
@@ -142,25 +169,25 @@ const NOTHING: Captured = Captured {
     place: SnapshotPlace::Device,
 };
 
-/// What the count of the last capture means: a capture with values that are no numbers is worth nothing.
-fn weigh_count(id: &EnvId, governor: &mut Governor, nonfinite: u64, watch: &mut Watch) -> Result<(), Failure> {
+/// A capture with values that are no numbers is dropped, or fails the run if it is the only one known good.
+fn check_capture(
+    id: &EnvId,
+    governor: &mut Governor,
+    nonfinite: u64,
+    context: &mut GovernorContext,
+) -> Result<(), Failure> {
     if nonfinite == 0 {
         return Ok(());
     }
-    match governor.discard_probation() {
-        Some(trigger) => {
-            tracing::warn!(
-                "env {}: a capture held {nonfinite} values that are no numbers",
-                id.index
-            );
-            watch.tell_snapshot(id, SnapshotAction::Discard, trigger, NOTHING);
-            Ok(())
-        }
-        None => {
-            let step = governor.snapshots().known_good().moment.step;
-            Err(Failure::from(GovernorError::NonFiniteState { step, count: nonfinite }).in_env(id.index))
-        }
+    if !context.discard(id, governor) {
+        let step = governor.snapshots.known_good().moment.step;
+        return Err(GovernorError::NonFiniteState { step, count: nonfinite }).in_env(id.index);
     }
+    tracing::warn!(
+        "env {}: a capture held {nonfinite} values that are no numbers",
+        id.index
+    );
+    Ok(())
 }
 
 fn alarm_event(alarm: &Alarm, verdict: &Verdict, thresholds: &Thresholds) -> GovernorAlarm {
@@ -179,31 +206,37 @@ fn alarm_event(alarm: &Alarm, verdict: &Verdict, thresholds: &Thresholds) -> Gov
     }
 }
 
-/// Promotes and captures as the rule orders; host work waits for nothing (spec 06 A4).
-pub fn governor_snapshot(mut envs: Query<CapturedEnv>, mut watch: Watch) -> Result<(), Failure> {
-    let policy = watch.experiment.scenario.governor.snapshot;
-    for mut env in sorted(&mut envs) {
+/// Promotes and captures as the rule orders; host work waits for nothing.
+pub fn governor_snapshot(mut envs: Query<CapturedEnv>, mut context: GovernorContext) -> Result<(), Failure> {
+    let policy = context.experiment.scenario.governor.snapshot;
+    for mut env in envs.iter_mut().sort_unstable::<&EnvId>() {
         if !env.status.participates() || !env.governor.may_capture() {
             continue;
         }
-        let now = moment(&env, watch.clock.step());
-        let orders = env.governor.after_healthy_step(&policy, &now);
+        let now = moment(&env, context.clock.step());
+        let orders = env.governor.snapshots.healthy(&policy, &now);
         if let Some(trigger) = orders.promote {
             env.store.0.get().promote();
-            watch.tell_snapshot(env.id, SnapshotAction::Promote, trigger, NOTHING);
+            context.push_snapshot(
+                env.id,
+                &mut env.governor.counts,
+                SnapshotAction::Promote,
+                trigger,
+                NOTHING,
+            );
         }
         if let Some(trigger) = orders.capture {
-            capture(&mut env, trigger, &mut watch)?;
+            capture(&mut env, trigger, &mut context)?;
         }
     }
     Ok(())
 }
 
 /// Captures every env that committed a seed in this step: after its tick and before the next batch, so that no
-/// rollback can ever set an older host beside a newer seed (spec 06 X7).
-pub fn commit_snapshot(mut envs: Query<CapturedEnv>, mut watch: Watch) -> Result<(), Failure> {
-    let step = watch.clock.step();
-    for mut env in sorted(&mut envs) {
+/// rollback can ever set an older host beside a newer seed.
+pub fn commit_snapshot(mut envs: Query<CapturedEnv>, mut context: GovernorContext) -> Result<(), Failure> {
+    let step = context.clock.step();
+    for mut env in envs.iter_mut().sort_unstable::<&EnvId>() {
         if !env.status.participates() {
             continue;
         }
@@ -212,18 +245,12 @@ pub fn commit_snapshot(mut envs: Query<CapturedEnv>, mut watch: Watch) -> Result
         let has_committed = env.slots.records().flatten().any(is_new);
         if has_committed && env.governor.is_enabled {
             let now = moment(&env, step);
-            env.governor.commit(&now);
-            capture(&mut env, SnapshotTrigger::Commit, &mut watch)?;
+            env.governor.snapshots.commit(&now);
+            capture(&mut env, SnapshotTrigger::Commit, &mut context)?;
             env.store.0.get().promote();
         }
     }
     Ok(())
-}
-
-fn sorted<'a>(envs: &'a mut Query<CapturedEnv>) -> Vec<CapturedEnvItem<'a, 'a>> {
-    let mut envs: Vec<_> = envs.iter_mut().collect();
-    envs.sort_unstable_by_key(|env| env.id.index);
-    envs
 }
 
 fn moment(env: &CapturedEnvItem, step: u32) -> Moment {
@@ -233,18 +260,24 @@ fn moment(env: &CapturedEnvItem, step: u32) -> Moment {
         val: Some(*env.val),
         best_accuracy_percent,
         best_step,
-        history: env.governor.monitor().history().clone(),
+        history: env.governor.monitor.history().clone(),
     }
 }
 
-fn capture(env: &mut CapturedEnvItem, trigger: SnapshotTrigger, watch: &mut Watch) -> Result<(), Failure> {
-    let placement = watch.experiment.scenario.governor.placement;
+fn capture(env: &mut CapturedEnvItem, trigger: SnapshotTrigger, context: &mut GovernorContext) -> Result<(), Failure> {
+    let placement = context.experiment.scenario.governor.placement;
     let mut take = || -> Result<Captured, TorchError> {
         let _guard = env.stream.0.get().enter()?;
-        let live = LiveState::of(&**env.host.0.get(), &mut env.slots);
-        env.store.0.get().capture(live, env.device.0, placement)
+        let network = CapturedNetwork::of(&**env.host.0.get(), &mut env.slots);
+        env.store.0.get().capture(network, env.device.0, placement)
     };
     let taken = take().in_env(env.id.index)?;
-    watch.tell_snapshot(env.id, SnapshotAction::Capture, trigger, taken);
+    context.push_snapshot(
+        env.id,
+        &mut env.governor.counts,
+        SnapshotAction::Capture,
+        trigger,
+        taken,
+    );
     Ok(())
 }

@@ -66,7 +66,7 @@ impl Plugin for RewardPlugin {
         app.register_required_components::<EnvId, StepReward>();
         app.register_required_components::<EnvId, EpisodeReward>();
         app.add_work(RoundStart, Work::ResetRewards, reset_rewards)
-            .add_work(Assess, Work::CloseAccounts, close_accounts)
+            .add_work(Assess, Work::ForgetPrunedSeeds, forget_pruned_seeds)
             .add_work(Act, Work::CaptureRewardInputs, capture_reward_inputs)
             .add_work(Act, Work::ComputeReward, compute_reward);
     }
@@ -82,7 +82,7 @@ fn reset_rewards(mut envs: Query<(&mut BeforeAction, &mut RewardState, &mut Step
 }
 
 /// A rollback has pruned seeds behind the back of the reward, in a step that pays nothing.
-fn close_accounts(mut envs: Query<(&RollbackVerdict, &mut RewardState)>) {
+fn forget_pruned_seeds(mut envs: Query<(&RollbackVerdict, &mut RewardState)>) {
     for (verdict, mut state) in &mut envs {
         if let Some(rollback) = &verdict.0 {
             state.close(rollback.pruned.iter().copied());
@@ -203,13 +203,11 @@ fn interactions(env: &RewardedEnvItem) -> Vec<SlotInteraction> {
         return Vec::new();
     };
     let players = &plan.coalitions.players;
-    let pairs = attribution.interactions.iter();
-    pairs
-        .filter_map(|pair| {
-            Some(SlotInteraction {
-                slots: (players[pair.players.0], players[pair.players.1]),
-                points: pair.solo?,
-            })
+    let synergies = attribution.synergies.iter();
+    synergies
+        .map(|synergy| SlotInteraction {
+            slots: (players[synergy.players.0], players[synergy.players.1]),
+            points: synergy.points,
         })
         .collect()
 }

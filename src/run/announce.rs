@@ -230,7 +230,7 @@ pub fn measure_control(world: &mut World) {
     if has_stopped || !world.contains_resource::<TelemetryHub>() {
         return;
     }
-    let Some(best) = world.resource::<TelemetryHub>().live().best_episode().copied() else {
+    let Some(best) = world.resource::<TelemetryHub>().live().best_episode else {
         return;
     };
     let mut experiment = world.resource::<Experiment>().clone();

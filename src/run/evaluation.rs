@@ -129,7 +129,7 @@ impl Plugin for EvaluationPlugin {
         app.insert_resource(FrozenAs(self.contestant.clone()))
             .init_resource::<Outcomes>()
             .add_work(Startup, Work::BuildLearner, freeze_policy)
-            .add_work(RoundEnd, Work::FinishEpisodes, note_outcomes);
+            .add_work(RoundEnd, Work::RecordEpisodes, note_outcomes);
     }
 }
 

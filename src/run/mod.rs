@@ -8,7 +8,6 @@ mod evaluation;
 mod extension;
 mod frozen;
 mod inventory;
-mod learning;
 mod log;
 mod manifest;
 mod parts;

@@ -8,27 +8,23 @@ use bevy_ecs::query::QueryData;
 use bevy_ecs::system::SystemParam;
 
 use super::announce::{announce, measure_control};
-use super::learning::thought;
 use crate::clock::RunClock;
-use crate::controller::{Chosen, CommandStatus, Head, Masks, OPS, Outcome, SlotReports};
+use crate::controller::{DecidedEnv, SlotReports};
 use crate::env::{
     EnvId, EpisodeEnding, EpisodeStats, Experiment, GradReport, HostParams, LoadedData, SeedSlots, StepStatus,
     TrainMetrics, ValMetrics, round_is_complete,
 };
 use crate::governor::Governor;
-use crate::growth::LifecycleOp;
 use crate::learner::{LastUpdate, PolicyLearner, ValueUnits};
 use crate::reward::{EpisodeReward, RewardHorizon, StepReward, episode_rewards, round_rewards};
-use crate::scenario::AttributionStrategy;
 use crate::schedule::{AddWork, RoundEnd, RoundStart, Shutdown, Startup, StepEnd, Work};
 use crate::seed::{BlueprintRegistry, Growth};
 use crate::telemetry::{
-    self as events, BigInteger, Choice, CoalitionRow, Coverage, EnvContext, EnvStatusTracker, EpisodeEnd,
-    EpisodeFinished, Event, GovernorCounts, GrowthCounts, Num, OpCounts, PairInteraction, PerfRound, RoundFinished,
-    SeedRow, ShapleyMethod, ShapleyValue, TelemetryHub, TelemetryOutbox, refusal_code, statistics,
+    self as events, EnvContext, EnvStatusTracker, EpisodeEnd, EpisodeFinished, Event, GovernorCounts, GrowthCounts,
+    Num, PerfRound, RoundFinished, SeedRow, TelemetryHub, TelemetryOutbox, statistics,
 };
 use crate::torch::HostSyncCounter;
-use crate::validation::{Counterfactual, CounterfactualMatrix, TestResult, ValPlan};
+use crate::validation::{Counterfactual, TestResult, ValPlan};
 
 /// Follows each env's accuracy for the one word that people read.
 #[derive(Component, Default)]
@@ -64,7 +60,7 @@ impl Plugin for RecordPlugin {
             .add_work(Startup, Work::Announce, announce)
             .add_work(RoundStart, Work::BeginRound, begin_record)
             .add_work(StepEnd, Work::EmitStep, emit_step)
-            .add_work(RoundEnd, Work::FinishEpisodes, finish_episodes)
+            .add_work(RoundEnd, Work::RecordEpisodes, record_episodes)
             .add_work_if(RoundEnd, Work::RoundStats, round_stats, round_is_complete)
             .add_work(Shutdown, Work::MeasureControl, measure_control);
     }
@@ -119,9 +115,7 @@ pub struct RecordedEnv {
     slots: &'static SeedSlots,
     host: &'static HostParams,
     reports: &'static SlotReports,
-    masks: &'static Masks,
-    chosen: &'static Chosen,
-    outcome: &'static Outcome,
+    decided: DecidedEnv,
     plan: &'static ValPlan,
     counterfactual: &'static Counterfactual,
     test: &'static TestResult,
@@ -153,28 +147,22 @@ fn emit_step(mut envs: Query<RecordedEnv>, mut learner: Option<ResMut<PolicyLear
         if desk.outbox.wants_rows_of(context.step) {
             let row = env_step(&env, status, context.step, &desk.blueprints);
             desk.outbox.push(Event::env(context, row));
-            if let Some(decision) = decision(&env, &desk, context, units) {
-                desk.outbox.push(decision);
-            }
+            let paid = env.reward.and_then(|reward| Some(reward.0.as_ref()?.into()));
+            let layout = &desk.experiment.layout;
+            let decision = env
+                .decided
+                .event(context, layout, &desk.blueprints, |value| units.raw(value), paid);
+            desk.outbox.extend(decision);
         }
-        if let Some(matrix) = &env.counterfactual.matrix {
-            desk.outbox.push(Event::env(context, matrix_event(matrix, env.plan)));
-            if let Some(pairs) = interactions(&env, matrix) {
-                desk.outbox.push(Event::env(context, pairs));
-            }
-            if let Some(shapley) = shapley(&env, matrix, desk.clock.is_last_step()) {
-                desk.outbox.push(Event::env(context, shapley));
-            }
-        }
+        let measured = env.counterfactual.events(env.plan, desk.clock.is_last_step());
+        desk.outbox.extend(measured.map(|payload| Event::env(context, payload)));
     }
     desk.flush();
 }
 
-fn growth(env: &RecordedEnvItem) -> Growth {
-    Growth::of(
-        env.host.0,
-        env.slots.records().flatten().map(|seed| (seed.stage, seed.params())),
-    )
+fn growth(host: &HostParams, slots: &SeedSlots) -> Growth {
+    let seeds = slots.records().flatten();
+    Growth::of(host.0, seeds.map(|seed| (seed.stage, seed.params())))
 }
 
 fn env_step(
@@ -183,7 +171,7 @@ fn env_step(
     step: u32,
     blueprints: &BlueprintRegistry,
 ) -> events::EnvStep {
-    let growth = growth(env);
+    let growth = growth(env.host, env.slots);
     let seeds = match env.step_status {
         // The step's reports were skipped with everything else.
         StepStatus::RolledBack => &env.slots.reports(blueprints),
@@ -206,158 +194,16 @@ fn env_step(
     }
 }
 
-fn decision(env: &RecordedEnvItem, desk: &Desk, context: EnvContext, units: ValueUnits) -> Option<Event> {
-    let (chosen, masks) = (env.chosen.0.as_ref()?, env.masks.0.as_ref()?);
-    let command = &chosen.command;
-    let reason = match &env.outcome.status {
-        CommandStatus::Executed => None,
-        CommandStatus::Rejected(reason) => Some(reason),
-    };
-    let forced = masks.forced_heads(&chosen.indices);
-    let slot = command.slot().and_then(|slot| desk.experiment.layout.id_at(slot));
-    let age = command
-        .slot()
-        .and_then(|slot| env.reports.0.get(slot)?.as_ref()?.contribution_age);
-    let thought = chosen
-        .sample
-        .as_ref()
-        .map(|sample| thought(sample, command.op(), masks, forced, units));
-    let payload = events::Decision {
-        op: command.op(),
-        slot,
-        success: reason.is_none(),
-        blocked: reason.map(|reason| refusal_code(reason).into()),
-        effective_op: env.outcome.effective_op,
-        forced: Head::ALL
-            .iter()
-            .zip(forced)
-            .filter(|(_, forced)| *forced)
-            .map(|(head, _)| (head.to_string(), true))
-            .collect(),
-        scripted: false,
-        choice: Choice::of(command, |index| desk.blueprints.name_of(index).into()),
-        thought,
-        op_mask: (0..OPS).map(|op| masks.ops().contains(op)).collect(),
-        reason: Some(chosen.reason.to_string()),
-        contribution_age: age,
-        paid: env.reward.and_then(|reward| Some(reward.0.as_ref()?.into())),
-        action_id: context.action_id(),
-    };
-    let event = Event::env(context, payload);
-    Some(match reason {
-        Some(reason) => event.message(reason.to_string()),
-        None => event,
-    })
-}
-
-fn matrix_event(matrix: &CounterfactualMatrix, plan: &ValPlan) -> events::CounterfactualMatrix {
-    let players = &matrix.identity.players;
-    let is_full = matrix.masks.len() == 1 << players.len();
-    let row = |index: usize| CoalitionRow {
-        mask: BigInteger(matrix.masks[index]),
-        accuracy: Num(matrix.accuracy[index]),
-        loss: Num(matrix.loss[index]),
-        discordant: Some((matrix.discordant[index].0.into(), matrix.discordant[index].1.into())),
-    };
-    events::CounterfactualMatrix {
-        slots: players.iter().map(|player| player.slot).collect(),
-        seed_ids: players.iter().map(|player| player.seed_id.clone()).collect(),
-        alphas: players.iter().map(|player| Num(player.alpha)).collect(),
-        rows: (0..matrix.masks.len()).map(row).collect(),
-        samples: matrix.samples,
-        coverage: match matrix.identity.strategy {
-            _ if is_full => Coverage::Full,
-            AttributionStrategy::AblationOnly => Coverage::Ablation,
-            _ => Coverage::Sampled,
-        },
-        dropped: Vec::new(),
-        total_ms: Num(plan.elapsed.as_secs_f64() * 1e3),
-        val_flops: plan.flops.tree * matrix.samples,
-        val_flops_naive: plan.flops.naive * matrix.samples,
-    }
-}
-
-fn interactions(env: &RecordedEnvItem, matrix: &CounterfactualMatrix) -> Option<events::Interactions> {
-    let slot = |player: usize| matrix.identity.players[player].slot;
-    let attribution = env.counterfactual.attribution.as_ref()?;
-    let pairs: Vec<_> = attribution
-        .interactions
-        .iter()
-        .filter_map(|pair| {
-            let (a, b) = pair.players;
-            Some(PairInteraction {
-                a: slot(a),
-                b: slot(b),
-                value: Num(pair.solo?),
-            })
-        })
-        .collect();
-    (!pairs.is_empty()).then_some(events::Interactions { pairs })
-}
-
-/// At the end of an episode: how the players share what they add together.
-fn shapley(env: &RecordedEnvItem, matrix: &CounterfactualMatrix, is_last_step: bool) -> Option<events::Shapley> {
-    let plan = env.plan.plan.as_ref().filter(|_| is_last_step)?;
-    let values = matrix.shapley(&plan.permutations)?;
-    let players = &matrix.identity.players;
-    let all = matrix.masks.first().and_then(|&mask| matrix.get(mask))?.accuracy;
-    let none = matrix.get(0)?.accuracy;
-    let is_exact = values.iter().all(|value| value.exact);
-    Some(events::Shapley {
-        slots: players.iter().map(|player| player.slot).collect(),
-        seed_ids: players.iter().map(|player| player.seed_id.clone()).collect(),
-        efficiency_gap: Num(values.iter().map(|value| value.value).sum::<f64>() - (all - none)),
-        method: if is_exact {
-            ShapleyMethod::Exact
-        } else {
-            ShapleyMethod::Permutation
-        },
-        values: values
-            .iter()
-            .map(|value| ShapleyValue {
-                mean: Num(value.value),
-                std: Num(value.standard_error.unwrap_or(f64::NAN)),
-                n: value.pairs as u32,
-            })
-            .collect(),
-    })
-}
-
-fn counts(by_op: &[u32; LifecycleOp::ALL.len()]) -> OpCounts {
-    let of = |op: LifecycleOp| by_op[op.code()];
-    OpCounts {
-        wait: of(LifecycleOp::Wait),
-        germinate: of(LifecycleOp::Germinate),
-        set_alpha_target: of(LifecycleOp::SetAlphaTarget),
-        prune: of(LifecycleOp::Prune),
-        fossilize: of(LifecycleOp::Fossilize),
-        advance: of(LifecycleOp::Advance),
-    }
-}
-
-fn growth_counts(stats: &EpisodeStats) -> GrowthCounts {
-    GrowthCounts {
-        germinated: stats.germinated,
-        fossilized: stats.fossilized,
-        pruned: stats.pruned,
-        ops: counts(&stats.attempted),
-        ops_ok: counts(&stats.succeeded),
-    }
-}
-
 /// An env that was rolled back to its fresh host has shown nothing.
 const UNMEASURED: ValMetrics = ValMetrics {
     loss: f64::NAN,
     accuracy_percent: f64::NAN,
 };
 
-fn finish_episodes(envs: Query<RecordedEnvReadOnly>, mut desk: Desk) {
+fn record_episodes(envs: Query<RecordedEnvReadOnly>, mut desk: Desk) {
     let success = desk.experiment.task.success_accuracy;
     for env in &envs {
-        let growth = Growth::of(
-            env.host.0,
-            env.slots.records().flatten().map(|seed| (seed.stage, seed.params())),
-        );
+        let growth = growth(env.host, env.slots);
         let shown = env.stats.standing.unwrap_or(UNMEASURED);
         let final_accuracy = shown.accuracy_percent;
         let end = env.stats.end.unwrap_or(EpisodeEnding {
@@ -391,7 +237,7 @@ fn finish_episodes(envs: Query<RecordedEnvReadOnly>, mut desk: Desk) {
             param_ratio: Num(growth.parameter_ratio()),
             contributing: env.stats.contributing,
             rollbacks: env.stats.rollbacks,
-            growth: growth_counts(env.stats),
+            growth: env.stats.growth,
             blueprints: env.stats.blueprints.clone(),
         };
         let context = desk.context(env.id);
@@ -434,10 +280,8 @@ fn round_stats(
     let mut env_steps = 0;
     let rewards: Vec<_> = envs.iter().filter_map(|(.., reward)| *reward).collect();
     for (_, stats, watchdog, _) in &envs {
-        growth += growth_counts(stats);
-        governor += watchdog
-            .map(|watchdog| watchdog.tallies().snapshots)
-            .unwrap_or_default();
+        growth += stats.growth;
+        governor += watchdog.map(|watchdog| watchdog.counts).unwrap_or_default();
         env_steps += u64::from(stats.end.map_or(desk.clock.step(), |end| end.step));
     }
     let wall = started.at.elapsed().as_secs_f64();

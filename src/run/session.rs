@@ -166,7 +166,7 @@ fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
         record: Some(RunRecord {
             run_id: directory.run_id().into(),
             directory: directory.path().to_path_buf(),
-            finished: hub.live().finished().cloned(),
+            finished: hub.live().finished.clone(),
             summary: summary(hub.live(), directory.path()),
         }),
         failure,

@@ -103,11 +103,11 @@ impl StatusSink {
     fn write_now(&mut self) -> Result<(), SinkError> {
         let progress = self.live.progress();
         self.status.heartbeat = Timestamp::now();
-        if self.live.started().is_some() {
+        if self.live.started.is_some() {
             self.status.round = Some(progress.round);
             self.status.step = Some(progress.step);
         }
-        self.status.episodes = self.live.episodes_done();
+        self.status.episodes = self.live.episodes_done;
         self.status.rolling_accuracy = self.live.rolling_accuracy().map(Num);
         self.status.eta_s = self.live.eta_s().map(Num);
         self.written_at = Some(Instant::now());

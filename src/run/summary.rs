@@ -21,10 +21,10 @@ const ABSENT: &str = "—";
 pub fn summary(live: &LiveState, directory: &Path) -> String {
     [
         headline(live),
-        rounds_table(live.rounds()),
+        rounds_table(&live.rounds),
         learning(live),
-        seeds_table(live.committed()),
-        comparison(live.best_episode(), live.baseline()),
+        seeds_table(&live.committed),
+        comparison(live.best_episode.as_ref(), live.baseline.as_ref()),
         footer(live, directory),
     ]
     .into_iter()
@@ -34,7 +34,7 @@ pub fn summary(live: &LiveState, directory: &Path) -> String {
 }
 
 fn headline(live: &LiveState) -> Option<String> {
-    let run = live.started()?;
+    let run = live.started.as_ref()?;
     Some(format!(
         "{}: {} envs, {} steps a round, controller {}\n",
         run.task, run.n_envs, run.max_steps, run.controller
@@ -98,7 +98,7 @@ fn learning(live: &LiveState) -> Option<String> {
 /// `reward terms   attribution +8.10, pbrs +2.00, 3 others -0.20`: those that weigh most, as many as fit in a line.
 fn reward_terms(live: &LiveState) -> Option<String> {
     let mut terms: Vec<(&str, f64)> = live
-        .reward_terms()
+        .reward_terms
         .iter()
         .map(|(name, &mean)| (name.as_str(), mean))
         .collect();
@@ -133,7 +133,7 @@ fn policy_health(live: &LiveState) -> Option<String> {
     let number = |value: Option<Num>, decimals: usize| {
         value.map_or_else(|| ABSENT.into(), |value| format!("{:.decimals$}", value.0))
     };
-    let skipped = match live.skipped_updates() {
+    let skipped = match live.skipped_updates {
         0 => String::new(),
         count => format!(" ({count} skipped)"),
     };
@@ -144,7 +144,7 @@ fn policy_health(live: &LiveState) -> Option<String> {
     let mut text = format!(
         "policy         {} updates{skipped}{}\n",
         live.updates(),
-        learning_curve(live.rounds()).unwrap_or_default()
+        learning_curve(&live.rounds).unwrap_or_default()
     );
     _ = writeln!(
         text,
@@ -309,14 +309,15 @@ fn footer(live: &LiveState, directory: &Path) -> Option<String> {
     let mut text = String::new();
     if let (Some(steps), Some(samples)) = (live.env_steps_per_s(), live.samples_per_s()) {
         let wall = live
-            .finished()
+            .finished
+            .as_ref()
             .map_or_else(String::new, |run| format!(" in {:.1} s", run.wall_s.0));
         _ = writeln!(
             text,
             "throughput     {steps:.1} env-steps/s, {samples:.0} training samples/s{wall}"
         );
     }
-    if let Some(error) = live.finished().and_then(|run| run.error.as_ref()) {
+    if let Some(error) = live.finished.as_ref().and_then(|run| run.error.as_ref()) {
         _ = writeln!(text, "stopped by     {error}");
     }
     _ = writeln!(text, "run directory  {}", directory.display());

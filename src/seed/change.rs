@@ -8,7 +8,9 @@ use serde::Serialize;
 use smallvec::SmallVec;
 
 use super::{AlphaError, PruneOrder, RampShape, SeedRecord};
-use crate::growth::{AlphaAlgorithm, AlphaSpeed, FailureReason, GateLevel, GateResult, Initiator, SeedStage};
+use crate::growth::{
+    AlphaAlgorithm, AlphaSpeed, FailureReason, GateLevel, GateResult, Initiator, SeedStage, StageCause,
+};
 
 /// The record as it will be (`None` = slot empty), and what changes with it.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,37 +42,12 @@ pub struct Change {
     pub effects: SmallVec<[Effect; 2]>,
 }
 
-/// Who or what moved a seed to another stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Cause {
-    /// An order of the controller.
-    Policy,
-    /// A gate that is tried without being asked.
-    Gate,
-    /// The engine itself: cool-down, automatic prune.
-    Auto,
-    Governor,
-    /// The ramp down that a prune ordered.
-    ScheduledPrune,
-}
-
-impl From<Initiator> for Cause {
-    fn from(initiator: Initiator) -> Self {
-        match initiator {
-            Initiator::Policy => Self::Policy,
-            Initiator::Governor => Self::Governor,
-            Initiator::Auto => Self::Auto,
-        }
-    }
-}
-
 /// A change of stage.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Transition {
     pub from: SeedStage,
     pub to: SeedStage,
-    pub cause: Cause,
+    pub cause: StageCause,
     pub step: u32,
     /// Alpha before the change.
     pub alpha: f64,

@@ -7,13 +7,13 @@ use std::collections::VecDeque;
 
 use super::legality::{SlotView, seed_admits};
 use super::{
-    ALPHA_TOLERANCE, AccuracyTrack, AlphaController, Cause, Change, ContributionTrack, Effect, GateMemory, GateReport,
+    ALPHA_TOLERANCE, AccuracyTrack, AlphaController, Change, ContributionTrack, Effect, GateMemory, GateReport,
     GradientTrack, Interactions, Limits, Plan, PruneOrder, RampShape, Recycled, Refusal, Retarget, SeedIdentity,
     SeedRecord, Transition, evaluate_gate, may_follow, next_stage,
 };
 use crate::growth::{
     AlphaAlgorithm, AlphaCurveAction, AlphaSpeed, AlphaTarget, DEFAULT_STEEPNESS, FailureReason, GateLevel, GateResult,
-    GerminationStyle, Initiator, LifecycleOp, PruneReason, SeedStage,
+    GerminationStyle, Initiator, LifecycleOp, PruneReason, SeedStage, StageCause,
 };
 use crate::scenario::{GateMode, LifecycleConfig, OnFossilize};
 
@@ -44,7 +44,7 @@ pub struct Germination {
 pub fn germinate(germination: Germination, rules: &Rules) -> Result<Plan, Refusal> {
     let mut draft = Draft::unborn(germination, rules)?;
     draft.pass_gate(GateLevel::G0, rules)?;
-    draft.sprout(Cause::Policy, rules);
+    draft.sprout(StageCause::Policy, rules);
     Ok(draft.finish())
 }
 
@@ -52,11 +52,11 @@ pub fn germinate(germination: Germination, rules: &Rules) -> Result<Plan, Refusa
 /// whole life at once, and no gate is asked.
 pub fn plant_committed(germination: Germination, rules: &Rules) -> Result<Plan, Refusal> {
     let mut draft = Draft::unborn(germination, rules)?;
-    draft.sprout(Cause::Auto, rules);
+    draft.sprout(StageCause::Auto, rules);
     for stage in [SeedStage::Training, SeedStage::Blending, SeedStage::Holding] {
-        draft.grow_into(stage, Cause::Auto, rules);
+        draft.grow_into(stage, StageCause::Auto, rules);
     }
-    draft.commit(Cause::Auto, rules);
+    draft.commit(StageCause::Auto, rules);
     Ok(draft.finish())
 }
 
@@ -66,7 +66,7 @@ pub fn advance(seed: &SeedRecord, rules: &Rules) -> Result<Plan, Refusal> {
     let (gate, stage) = next_stage(seed.stage).ok_or(FailureReason::WrongStage { stage: seed.stage })?;
     let mut draft = Draft::of(seed);
     draft.pass_gate(gate, rules)?;
-    draft.grow_into(stage, Cause::Policy, rules);
+    draft.grow_into(stage, StageCause::Policy, rules);
     Ok(draft.finish())
 }
 
@@ -91,7 +91,7 @@ pub fn set_alpha_target(seed: &SeedRecord, order: &AlphaOrder, rules: &Rules) ->
     }
     let mut draft = Draft::of(seed);
     if seed.stage == SeedStage::Holding && order.target.value() < 1.0 - ALPHA_TOLERANCE {
-        draft.enter(SeedStage::Blending, Cause::Policy, rules);
+        draft.enter(SeedStage::Blending, StageCause::Policy, rules);
     }
     draft.ramp(order.target.value(), order.speed, order.curve)?;
     draft.switch_operator(operator, order.gate_params);
@@ -108,11 +108,11 @@ pub fn prune(seed: &SeedRecord, speed: AlphaSpeed, curve: AlphaCurveAction, rule
     };
     let mut draft = Draft::of(seed);
     if speed == AlphaSpeed::Instant || seed.alpha.alpha() == 0.0 {
-        draft.remove(order, Cause::Policy, rules);
+        draft.remove(order, StageCause::Policy, rules);
         return Ok(draft.finish());
     }
     if seed.stage == SeedStage::Holding {
-        draft.enter(SeedStage::Blending, Cause::ScheduledPrune, rules);
+        draft.enter(SeedStage::Blending, StageCause::ScheduledPrune, rules);
     }
     draft.ramp(0.0, speed, curve)?;
     draft.seed.pending_prune = Some(order);
@@ -135,7 +135,7 @@ pub fn fossilize(seed: &SeedRecord, rules: &Rules) -> Result<Plan, Refusal> {
     seed_admits(LifecycleOp::Fossilize, &SlotView::from(seed), rules.limits)?;
     let mut draft = Draft::of(seed);
     draft.pass_gate(GateLevel::G5, rules)?;
-    draft.commit(Cause::Policy, rules);
+    draft.commit(StageCause::Policy, rules);
     Ok(draft.finish())
 }
 
@@ -150,7 +150,7 @@ pub fn tick(slot: Option<&SeedRecord>, rules: &Rules) -> Plan {
     let mut draft = Draft::of(seed);
     if let Some(reason) = automatic_prune(seed, rules.config) {
         let initiator = Initiator::Auto;
-        draft.remove(PruneOrder { reason, initiator }, Cause::Auto, rules);
+        draft.remove(PruneOrder { reason, initiator }, StageCause::Auto, rules);
         return draft.finish();
     }
     match seed.stage {
@@ -159,7 +159,7 @@ pub fn tick(slot: Option<&SeedRecord>, rules: &Rules) -> Plan {
             draft.seed.alpha.step();
             match draft.seed.pending_prune {
                 Some(order) if draft.seed.alpha.is_holding() => {
-                    draft.remove(order, Cause::ScheduledPrune, rules);
+                    draft.remove(order, StageCause::ScheduledPrune, rules);
                 }
                 Some(_) => {}
                 None => draft.auto_forward(rules),
@@ -264,7 +264,7 @@ impl Draft {
     }
 
     /// The bookkeeping that every change of stage has in common.
-    fn enter(&mut self, to: SeedStage, cause: Cause, rules: &Rules) {
+    fn enter(&mut self, to: SeedStage, cause: StageCause, rules: &Rules) {
         let seed = &mut self.seed;
         debug_assert!(may_follow(seed.stage, to), "{} cannot become {to}", seed.stage);
         self.change.transition = Some(Transition {
@@ -290,7 +290,7 @@ impl Draft {
     }
 
     /// Germinates, with its module and, if the operator needs one, its gate.
-    fn sprout(&mut self, cause: Cause, rules: &Rules) {
+    fn sprout(&mut self, cause: StageCause, rules: &Rules) {
         self.enter(SeedStage::Germinated, cause, rules);
         self.seed.previous_stage = SeedStage::Unknown;
         self.change.effects.push(Effect::InsertSeed);
@@ -300,7 +300,7 @@ impl Draft {
     }
 
     /// Becomes a fixed part of the network, for the rest of the episode.
-    fn commit(&mut self, cause: Cause, rules: &Rules) {
+    fn commit(&mut self, cause: StageCause, rules: &Rules) {
         self.enter(SeedStage::Fossilized, cause, rules);
         if self.seed.identity.seed_params == 0 {
             return;
@@ -315,7 +315,7 @@ impl Draft {
     }
 
     /// Enters the next growing stage, with what belongs to it.
-    fn grow_into(&mut self, stage: SeedStage, cause: Cause, rules: &Rules) {
+    fn grow_into(&mut self, stage: SeedStage, cause: StageCause, rules: &Rules) {
         self.enter(stage, cause, rules);
         let seed = &mut self.seed;
         match stage {
@@ -355,7 +355,7 @@ impl Draft {
             return;
         }
         match self.pass_gate(level, rules) {
-            Ok(()) => self.grow_into(stage, Cause::Gate, rules),
+            Ok(()) => self.grow_into(stage, StageCause::Gate, rules),
             Err(Refusal { gate, .. }) => {
                 if let Some(result) = gate {
                     self.remember_failure(*result);
@@ -409,7 +409,7 @@ impl Draft {
     }
 
     /// Takes the seed out of the slot; its metrics stay readable until the slot is free.
-    fn remove(&mut self, order: PruneOrder, cause: Cause, rules: &Rules) {
+    fn remove(&mut self, order: PruneOrder, cause: StageCause, rules: &Rules) {
         self.enter(SeedStage::Pruned, cause, rules);
         let seed = &mut self.seed;
         seed.alpha.reset();
@@ -425,21 +425,21 @@ impl Draft {
         self.seed.epochs_in_stage += 1;
         match self.seed.stage {
             SeedStage::Pruned => {
-                self.enter(SeedStage::Embargoed, Cause::Auto, rules);
+                self.enter(SeedStage::Embargoed, StageCause::Auto, rules);
                 self.seed.cooldown_left = rules.config.embargo_epochs;
                 self.finish()
             }
             SeedStage::Embargoed => {
                 self.seed.cooldown_left = self.seed.cooldown_left.saturating_sub(1);
                 if self.seed.cooldown_left == 0 {
-                    self.enter(SeedStage::Resetting, Cause::Auto, rules);
+                    self.enter(SeedStage::Resetting, StageCause::Auto, rules);
                 }
                 self.finish()
             }
             _ => {
                 let embargoed_ticks = self.seed.previous_epochs_in_stage;
                 let idle_steps = PRUNED_TICKS + embargoed_ticks + self.seed.epochs_in_stage;
-                self.enter(SeedStage::Dormant, Cause::Auto, rules);
+                self.enter(SeedStage::Dormant, StageCause::Auto, rules);
                 self.change.recycled = Some(Recycled {
                     seed_id: self.seed.identity.seed_id,
                     idle_steps,

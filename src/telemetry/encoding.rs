@@ -1,7 +1,8 @@
-//! How single values are written (spec 07 §3, §4.2): numbers that may be non-finite, large integers, timestamps, action
+//! How single values are written: numbers that may be non-finite, large integers, timestamps, action
 //! ids, and the names of the growth vocabulary. Everything here reads back to what was written.
 
-use std::fmt;
+use std::fmt::{self, Display};
+use std::str::FromStr;
 use std::time::SystemTime;
 
 use serde::de::{Error as _, Unexpected};
@@ -9,13 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::growth::{
-    AlphaAlgorithm, AlphaCurve, AlphaCurveAction, AlphaMode, AlphaSpeed, GateLevel, GerminationStyle, Initiator,
-    LifecycleOp, PruneReason, SeedStage, Tempo,
-};
-
 /// A measured number. JSON knows no NaN, so non-finite values are the strings `"nan"`, `"inf"`, `"-inf"`; a value that
-/// was not measured is an absent `Option<Num>`, never a zero (spec 07 §4.2).
+/// was not measured is an absent `Option<Num>`, never a zero.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Num(pub f64);
 
@@ -111,19 +107,23 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
+    /// 1970-01-01, before an event is stamped.
     pub const EPOCH: Self = Self::from_milliseconds(0);
 
+    /// The present.
     pub fn now() -> Self {
         let now = OffsetDateTime::from(SystemTime::now());
         Self::from_utc(now)
     }
 
+    /// A moment by its distance from the epoch.
     pub const fn from_milliseconds(milliseconds_since_epoch: i64) -> Self {
         Self {
             milliseconds_since_epoch,
         }
     }
 
+    /// Since the epoch.
     pub const fn milliseconds(self) -> i64 {
         self.milliseconds_since_epoch
     }
@@ -139,16 +139,8 @@ impl Timestamp {
 
     /// `yyyymmdd-hhmmss`, the start of a run id.
     pub fn compact(self) -> String {
-        let utc = self.to_utc();
-        format!(
-            "{:04}{:02}{:02}-{:02}{:02}{:02}",
-            utc.year(),
-            u8::from(utc.month()),
-            utc.day(),
-            utc.hour(),
-            utc.minute(),
-            utc.second()
-        )
+        let seconds = self.to_string().replace(['-', ':'], "").replace('T', "-");
+        seconds.chars().take("yyyymmdd-hhmmss".len()).collect()
     }
 }
 
@@ -184,10 +176,12 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// Identifies the one action of an env and step (spec 07 §3), written `e{episode}.t{step}`.
+/// Identifies the one action of an env and step, written `e{episode}.t{step}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ActionId {
+    /// Of the run.
     pub episode: u32,
+    /// Of the episode.
     pub step: u32,
 }
 
@@ -225,52 +219,18 @@ impl<'de> Deserialize<'de> for ActionId {
     }
 }
 
-/// A member of the growth vocabulary that events print by its name.
-pub trait Named: Copy {
-    fn telemetry_name(self) -> &'static str;
-    fn from_telemetry_name(name: &str) -> Option<Self>;
-}
-
-macro_rules! named {
-    ($($kind:ty),+ $(,)?) => {
-        $(impl Named for $kind {
-            fn telemetry_name(self) -> &'static str {
-                self.name()
-            }
-
-            fn from_telemetry_name(name: &str) -> Option<Self> {
-                Self::from_name(name)
-            }
-        })+
-    };
-}
-
-named!(
-    AlphaAlgorithm,
-    AlphaCurve,
-    AlphaCurveAction,
-    AlphaMode,
-    AlphaSpeed,
-    GateLevel,
-    GerminationStyle,
-    Initiator,
-    LifecycleOp,
-    PruneReason,
-    SeedStage,
-    Tempo,
-);
-
 /// `#[serde(with = "by_name")]`: the name that telemetry prints, where scenarios would write snake_case.
 pub mod by_name {
     use super::*;
 
-    pub fn serialize<T: Named, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(value.telemetry_name())
+    pub fn serialize<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
     }
 
-    pub fn deserialize<'de, T: Named, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    pub fn deserialize<'de, T: FromStr, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
         let name = String::deserialize(deserializer)?;
-        T::from_telemetry_name(&name).ok_or_else(|| D::Error::invalid_value(Unexpected::Str(&name), &"a known name"))
+        name.parse()
+            .map_err(|_| D::Error::invalid_value(Unexpected::Str(&name), &"a known name"))
     }
 }
 
@@ -278,95 +238,17 @@ pub mod by_name {
 pub mod by_name_if_any {
     use super::*;
 
-    pub fn serialize<T: Named, S: Serializer>(value: &Option<T>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<T: Display, S: Serializer>(value: &Option<T>, serializer: S) -> Result<S::Ok, S::Error> {
         match value {
             Some(value) => by_name::serialize(value, serializer),
             None => serializer.serialize_none(),
         }
     }
 
-    pub fn deserialize<'de, T: Named, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    pub fn deserialize<'de, T: FromStr, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
         by_name::deserialize(deserializer).map(Some)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[derive(Debug, PartialEq, Serialize, Deserialize)]
-    struct Optional {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        value: Option<Num>,
-    }
-
-    /// Check C14.
-    #[test]
-    fn a_number_is_itself_again_after_json() {
-        for (value, expected) in [
-            (Some(f64::NAN), r#"{"value":"nan"}"#),
-            (Some(f64::INFINITY), r#"{"value":"inf"}"#),
-            (Some(f64::NEG_INFINITY), r#"{"value":"-inf"}"#),
-            (Some(0.0), r#"{"value":0.0}"#),
-            (Some(0.1 + 0.2), r#"{"value":0.30000000000000004}"#),
-            (None, "{}"),
-        ] {
-            let original = Optional { value: value.map(Num) };
-
-            let text = serde_json::to_string(&original).unwrap();
-
-            assert_eq!(text, expected);
-            assert_eq!(serde_json::from_str::<Optional>(&text).unwrap(), original);
-        }
-    }
-
-    #[test]
-    fn f32_sources_are_written_as_f32() {
-        assert_eq!(serde_json::to_string(&Num::from(0.1_f32)).unwrap(), "0.1");
-        assert!(Num::from(f32::NAN).0.is_nan());
-        assert_eq!(Num::from(f32::NEG_INFINITY).0, f64::NEG_INFINITY);
-    }
-
-    #[test]
-    fn words_that_are_no_numbers_are_refused() {
-        let error = serde_json::from_str::<Num>("\"many\"").unwrap_err();
-
-        assert!(error.to_string().contains("many"), "{error}");
-    }
-
-    #[test]
-    fn integers_beyond_two_to_the_53_are_strings() {
-        for (value, expected) in [
-            (42, "42"),
-            (9_007_199_254_740_992, "9007199254740992"),
-            (9_007_199_254_740_993, "\"9007199254740993\""),
-            (u64::MAX, "\"18446744073709551615\""),
-        ] {
-            let text = serde_json::to_string(&BigInteger(value)).unwrap();
-
-            assert_eq!(text, expected);
-            assert_eq!(serde_json::from_str::<BigInteger>(&text).unwrap(), BigInteger(value));
-        }
-    }
-
-    #[test]
-    fn timestamps_are_rfc_3339_with_milliseconds() {
-        let moment = Timestamp::from_milliseconds(1_700_000_000_005);
-
-        let text = serde_json::to_string(&moment).unwrap();
-
-        assert_eq!(text, "\"2023-11-14T22:13:20.005Z\"");
-        assert_eq!(serde_json::from_str::<Timestamp>(&text).unwrap(), moment);
-        assert_eq!(moment.compact(), "20231114-221320");
-    }
-
-    /// Check C21.
-    #[test]
-    fn the_action_of_episode_3_step_7_is_e3_t7() {
-        let action = ActionId { episode: 3, step: 7 };
-
-        assert_eq!(action.code(), 12_884_901_895);
-        assert_eq!(action.to_string(), "e3.t7");
-        assert_eq!(serde_json::from_str::<ActionId>("\"e3.t7\"").unwrap(), action);
-    }
-}
+mod tests;

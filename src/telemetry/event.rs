@@ -1,43 +1,56 @@
-//! The event: an envelope around one of a fixed set of payloads (spec 07 §4, §5), and the tables that say at which level
-//! and with which severity each is emitted.
+//! The event: an envelope around one of a fixed set of payloads, and the table that says at which level and with which
+//! severity each is emitted.
 
 use serde::de::Error as _;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::encoding::{ActionId, Timestamp};
-use super::health::TelemetryHealth;
 use super::payload::*;
 use crate::growth::SlotId;
 use crate::scenario::TelemetryLevel;
 
+/// Readers refuse files of another major version; it changes when a field is renamed or removed.
+pub const SCHEMA_MAJOR: u32 = 1;
+/// Grows when fields or types of events are added.
+pub const SCHEMA_MINOR: u32 = 0;
+
+/// How much an event matters to a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
+    /// Only for a close look.
     Debug,
+    /// The usual course of a run.
     Info,
+    /// Something may be wrong.
     Warning,
+    /// Something has failed.
     Error,
+    /// Work was lost.
     Critical,
 }
 
-/// What there is to know of a kind of event.
+/// A row of the catalogue of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct EventKind {
     /// Its `type` in files.
     pub name: &'static str,
-    /// The lowest level that emits it (spec 07 §5, column *lvl*).
+    /// The lowest level that emits it.
     pub level: TelemetryLevel,
+    /// Its content, in a few words.
     pub summary: &'static str,
 }
 
-/// Declares the payload enum and ties each variant to its name in files, its level and a line about it.
+/// Declares the payload enum and ties each variant to its name in files, its level, its usual severity and a line about it.
 macro_rules! payloads {
-    ($($variant:ident => $kind:literal, $level:ident: $summary:literal;)+) => {
+    ($($variant:ident => $kind:literal, $level:ident, $severity:ident: $summary:literal;)+) => {
         /// What happened. The variants are the whole catalogue: there is no free-form event.
         #[derive(Clone, Debug, PartialEq)]
         #[expect(clippy::large_enum_variant, reason = "the large one comes once a round")]
-        pub enum Payload { $($variant($variant)),+ }
+        pub enum Payload {
+            $(#[doc = concat!("`", $kind, "`: ", $summary, ".")] $variant($variant)),+
+        }
 
         impl Payload {
             /// The `type` of every event, in catalogue order.
@@ -53,6 +66,10 @@ macro_rules! payloads {
             /// The lowest level that emits the event.
             pub const fn level(&self) -> TelemetryLevel {
                 match self { $(Self::$variant(_) => TelemetryLevel::$level),+ }
+            }
+
+            const fn usual_severity(&self) -> Severity {
+                match self { $(Self::$variant(_) => Severity::$severity),+ }
             }
 
             /// The event's `type`.
@@ -85,33 +102,33 @@ macro_rules! payloads {
 }
 
 payloads! {
-    RunStarted => "run_started", Off: "what is about to be played";
-    RunFinished => "run_finished", Off: "how the run ended";
-    CheckpointSaved => "checkpoint_saved", Lifecycle: "a checkpoint is on disk";
-    CheckpointLoaded => "checkpoint_loaded", Lifecycle: "a resumed run goes on from it";
-    BaselineMeasured => "baseline_measured", Lifecycle: "what the host reaches that never grew";
-    Note => "note", Lifecycle: "a remark of a person, or what a resumed run plays differently";
-    UserEvent => "user_event", Full: "whatever a plugin has to say";
-    TelemetryHealth => "telemetry_health", Lifecycle: "what each sink wrote, lost and waited";
-    EnvStep => "env_step", Full: "losses, accuracies and seeds of an env after a step";
-    Decision => "decision", Full: "what a controller ordered, why, and what it was paid";
-    HostStabilized => "host_stabilized", Lifecycle: "the host has settled: seeds may germinate";
-    EpisodeFinished => "episode_finished", Lifecycle: "what an env came to";
-    SeedGerminated => "seed_germinated", Lifecycle: "a seed was planted";
-    SeedStageChanged => "seed_stage_changed", Lifecycle: "a seed moved on";
-    SeedAlphaRetargeted => "seed_alpha_retargeted", Lifecycle: "a ramp of a seed was ordered";
-    SeedGateEvaluated => "seed_gate_evaluated", Lifecycle: "a gate was checked: values and thresholds";
-    SeedFossilized => "seed_fossilized", Lifecycle: "a seed was committed";
-    SeedPruned => "seed_pruned", Lifecycle: "a seed was removed";
-    SlotRecycled => "slot_recycled", Lifecycle: "a slot has cooled down";
-    CounterfactualMatrix => "counterfactual_matrix", Full: "accuracy and loss of every measured coalition of seeds";
-    Shapley => "shapley", Full: "how the seeds share what they add, at the end of an episode";
-    Interactions => "interactions", Full: "what pairs of seeds add beyond their sum";
-    GovernorAlarm => "governor_alarm", Lifecycle: "a loss that is out of bounds";
-    GovernorRollback => "governor_rollback", Lifecycle: "an env was put back to its last good state";
-    GovernorSnapshot => "governor_snapshot", Debug: "a state was captured, trusted or discarded";
-    LearnerUpdate => "learner_update", Lifecycle: "an update of the policy, performed or skipped";
-    RoundFinished => "round_finished", Lifecycle: "the round over all envs";
+    RunStarted => "run_started", Off, Info: "what is about to be played";
+    RunFinished => "run_finished", Off, Info: "how the run ended";
+    CheckpointSaved => "checkpoint_saved", Lifecycle, Info: "a checkpoint is on disk";
+    CheckpointLoaded => "checkpoint_loaded", Lifecycle, Info: "a resumed run goes on from it";
+    BaselineMeasured => "baseline_measured", Lifecycle, Info: "what the host reaches that never grew";
+    Note => "note", Lifecycle, Info: "a remark of a person, or what a resumed run plays differently";
+    UserEvent => "user_event", Full, Info: "whatever a plugin has to say";
+    TelemetryHealth => "telemetry_health", Lifecycle, Info: "what each sink wrote, lost and waited";
+    EnvStep => "env_step", Full, Info: "losses, accuracies and seeds of an env after a step";
+    Decision => "decision", Full, Debug: "what a controller ordered, why, and what it was paid";
+    HostStabilized => "host_stabilized", Lifecycle, Info: "the host has settled: seeds may germinate";
+    EpisodeFinished => "episode_finished", Lifecycle, Info: "how an episode of an env ended";
+    SeedGerminated => "seed_germinated", Lifecycle, Info: "a seed was planted";
+    SeedStageChanged => "seed_stage_changed", Lifecycle, Info: "a seed moved on";
+    SeedAlphaRetargeted => "seed_alpha_retargeted", Lifecycle, Info: "a ramp of a seed was ordered";
+    SeedGateEvaluated => "seed_gate_evaluated", Lifecycle, Debug: "a gate was checked: values and thresholds";
+    SeedFossilized => "seed_fossilized", Lifecycle, Info: "a seed was committed";
+    SeedPruned => "seed_pruned", Lifecycle, Info: "a seed was removed";
+    SlotRecycled => "slot_recycled", Lifecycle, Debug: "a slot has cooled down";
+    CounterfactualMatrix => "counterfactual_matrix", Full, Info: "accuracy and loss of every measured coalition of seeds";
+    Shapley => "shapley", Full, Info: "how the seeds share what they add, at the end of an episode";
+    Interactions => "interactions", Full, Info: "what pairs of seeds add beyond their sum";
+    GovernorAlarm => "governor_alarm", Lifecycle, Warning: "a loss that is out of bounds";
+    GovernorRollback => "governor_rollback", Lifecycle, Critical: "an env was put back to its last good state";
+    GovernorSnapshot => "governor_snapshot", Debug, Debug: "a state was captured, trusted or discarded";
+    LearnerUpdate => "learner_update", Lifecycle, Info: "an update of the policy, performed or skipped";
+    RoundFinished => "round_finished", Lifecycle, Info: "the round over all envs";
 }
 
 impl Payload {
@@ -119,49 +136,25 @@ impl Payload {
     pub const fn is_step_row(&self) -> bool {
         matches!(self, Self::EnvStep(_) | Self::Decision(_))
     }
-}
 
-/// The severity an event has unless its producer knows better ([`Event::severity`]).
-pub fn severity_of(payload: &Payload) -> Severity {
-    match payload {
-        Payload::RunFinished(run) if run.status == RunState::Failed => Severity::Error,
-        Payload::TelemetryHealth(health) if !health.is_clean() => Severity::Warning,
-        Payload::GovernorAlarm(_) => Severity::Warning,
-        Payload::GovernorRollback(_) => Severity::Critical,
-        Payload::Decision(_)
-        | Payload::SeedGateEvaluated(_)
-        | Payload::SlotRecycled(_)
-        | Payload::GovernorSnapshot(_) => Severity::Debug,
-        Payload::RunStarted(_)
-        | Payload::RunFinished(_)
-        | Payload::CheckpointSaved(_)
-        | Payload::CheckpointLoaded(_)
-        | Payload::BaselineMeasured(_)
-        | Payload::Note(_)
-        | Payload::UserEvent(_)
-        | Payload::TelemetryHealth(_)
-        | Payload::EnvStep(_)
-        | Payload::HostStabilized(_)
-        | Payload::EpisodeFinished(_)
-        | Payload::SeedGerminated(_)
-        | Payload::SeedStageChanged(_)
-        | Payload::SeedAlphaRetargeted(_)
-        | Payload::SeedFossilized(_)
-        | Payload::SeedPruned(_)
-        | Payload::CounterfactualMatrix(_)
-        | Payload::Shapley(_)
-        | Payload::Interactions(_)
-        | Payload::LearnerUpdate(_)
-        | Payload::RoundFinished(_) => Severity::Info,
+    /// The severity of the event unless its producer knows better ([`Event::severity`]).
+    pub fn severity(&self) -> Severity {
+        match self {
+            Self::RunFinished(run) if run.status == RunState::Failed => Severity::Error,
+            Self::TelemetryHealth(health) if !health.is_clean() => Severity::Warning,
+            usual => usual.usual_severity(),
+        }
     }
 }
 
 /// Where an env stands; without it no event of an env can be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EnvContext {
+    /// Index in the run.
     pub env: u32,
     /// `round * n_envs + env`.
     pub episode: u32,
+    /// 0-based.
     pub round: u32,
     /// 1-based.
     pub step: u32,
@@ -180,18 +173,29 @@ impl EnvContext {
 /// One thing that happened. `seq` and `t` are set by the hub when it takes the event from the outbox.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
+    /// Position in the run's record, from 0.
     pub seq: u64,
+    /// When it was flushed.
     pub t: Timestamp,
+    /// How much it matters.
     pub severity: Severity,
     /// The policy group, unless it is the default one.
     pub group: Option<String>,
+    /// 0-based; absent for events of the run.
     pub round: Option<u32>,
+    /// Index of the env; absent for events of the run or a round.
     pub env: Option<u32>,
+    /// `round * n_envs + env`.
     pub episode: Option<u32>,
+    /// 1-based.
     pub step: Option<u32>,
+    /// Absent where it is about no slot.
     pub slot: Option<SlotId>,
+    /// `e{episode}.{slot}.{n}`.
     pub seed_id: Option<String>,
+    /// A text for people.
     pub message: Option<String>,
+    /// What happened.
     pub payload: Payload,
 }
 
@@ -202,7 +206,7 @@ impl Event {
         Self {
             seq: 0,
             t: Timestamp::EPOCH,
-            severity: severity_of(&payload),
+            severity: payload.severity(),
             group: None,
             round: None,
             env: None,
@@ -254,7 +258,7 @@ impl Event {
         self
     }
 
-    /// Run before round before env index: the order of events within one flush (spec 07 P10).
+    /// Run before round before env index: the order of events within one flush.
     pub(super) fn scope(&self) -> u64 {
         match (self.round, self.env) {
             (_, Some(env)) => 2 + u64::from(env),
@@ -339,93 +343,4 @@ impl<'de> Deserialize<'de> for Event {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-    use crate::telemetry::examples;
-
-    #[test]
-    fn every_kind_of_event_has_an_example() {
-        let shown: BTreeSet<_> = examples::events().iter().map(|event| event.payload.kind()).collect();
-
-        assert_eq!(shown, Payload::KINDS.iter().copied().collect());
-    }
-
-    #[test]
-    fn every_kind_of_event_keeps_its_wire_format() {
-        let lines: Vec<_> = examples::events()
-            .iter()
-            .map(|event| serde_json::to_string(event).unwrap())
-            .collect();
-
-        insta::assert_snapshot!(lines.join("\n"));
-    }
-
-    #[test]
-    fn every_kind_of_event_reads_back_to_itself() {
-        for event in examples::events() {
-            let line = serde_json::to_string(&event).unwrap();
-
-            let read: Event = serde_json::from_str(&line).unwrap();
-
-            assert_eq!(read, event, "{line}");
-        }
-    }
-
-    #[test]
-    fn no_event_writes_null() {
-        for event in examples::events() {
-            let line = serde_json::to_string(&event).unwrap();
-
-            assert!(!line.contains("null"), "{line}");
-        }
-    }
-
-    #[test]
-    fn levels_form_the_spec_table() {
-        let at = |level| -> Vec<_> {
-            examples::events()
-                .iter()
-                .filter(|event| event.payload.level() == level)
-                .map(|event| event.payload.kind())
-                .collect()
-        };
-
-        assert_eq!(at(TelemetryLevel::Off), ["run_started", "run_finished"]);
-        assert_eq!(
-            at(TelemetryLevel::Full),
-            [
-                "user_event",
-                "env_step",
-                "decision",
-                "counterfactual_matrix",
-                "shapley",
-                "interactions"
-            ]
-        );
-        assert_eq!(at(TelemetryLevel::Debug), ["governor_snapshot"]);
-    }
-
-    #[test]
-    fn a_failed_run_is_an_error_and_a_flipped_gate_is_worth_knowing() {
-        let mut finished = examples::run_finished();
-        assert_eq!(Event::run(finished.clone()).severity, Severity::Info);
-        finished.status = RunState::Failed;
-        assert_eq!(Event::run(finished).severity, Severity::Error);
-
-        let gate = Event::env(examples::context(), examples::gate_evaluated());
-        assert_eq!(gate.severity, Severity::Debug);
-        assert_eq!(gate.severity(Severity::Info).severity, Severity::Info);
-    }
-
-    #[test]
-    fn a_missing_field_is_named() {
-        let line = r#"{"seq":0,"t":"2026-01-01T00:00:00.000Z","type":"slot_recycled","sev":"info","data":{}}"#;
-
-        let error = serde_json::from_str::<Event>(line).unwrap_err();
-
-        assert!(error.to_string().contains("slot_recycled"), "{error}");
-        assert!(error.to_string().contains("idle_steps"), "{error}");
-    }
-}
+mod tests;

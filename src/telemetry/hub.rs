@@ -1,5 +1,5 @@
 //! The hub: orders and stamps events at flush points, folds them into the live state, and hands them to one thread per
-//! sink (spec 07 §10). A sink can fail; the training cannot fail because of it.
+//! sink. A sink can fail; the training cannot fail because of it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,15 +8,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bevy_ecs::prelude::Resource;
+use bevy_platform::cell::SyncCell;
 
 use super::encoding::{Num, Timestamp};
 use super::event::{Event, Payload};
-use super::health::{SinkHealth, TelemetryHealth};
 use super::live::LiveState;
 use super::outbox::TelemetryOutbox;
-use super::payload::{RunFinished, RunState};
-use super::queue::{Delivery, Queue};
-use super::sink::{RunInfo, Sink, SinkClass, SinkError, TelemetryError};
+use super::payload::{BestEpisode, RunFinished, RunState, SinkClass, SinkHealth, TelemetryHealth};
+use super::queue::{Delivery, Queue, Sent};
+use super::sink::{RunInfo, Sink, SinkError, TelemetryError};
 use crate::scenario::TelemetryLevel;
 
 /// Batches a sink may lag behind.
@@ -29,20 +29,25 @@ const IDLE_FLUSH: Duration = Duration::from_secs(2);
 /// How the run ended, as its driver sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEnd {
+    /// How.
     pub status: RunState,
+    /// Of a failed run.
     pub error: Option<String>,
 }
 
 /// What telemetry cost since it was last asked (for `round_finished`).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FlushCost {
+    /// Time inside flushes.
     pub telemetry: Duration,
+    /// Of that, time that durable sinks were waited for.
     pub blocked: Duration,
 }
 
 /// What is left to say once all sinks have finished.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShutdownReport {
+    /// What each sink wrote and lost.
     pub health: TelemetryHealth,
     /// Durable sinks that failed: with `telemetry.require` the run exits with code 5.
     pub failed_durable: Vec<String>,
@@ -143,6 +148,7 @@ impl TelemetryHub {
         &self.live
     }
 
+    /// How the sinks are doing.
     pub fn health(&self) -> TelemetryHealth {
         TelemetryHealth {
             sinks: self.lanes.iter().map(Lane::health).collect(),
@@ -184,21 +190,21 @@ impl TelemetryHub {
     }
 
     fn run_finished(&self, end: RunEnd) -> RunFinished {
-        let best = self.live.best_episode();
+        let best = self.live.best_episode.as_ref();
         RunFinished {
             status: end.status,
-            rounds_done: self.live.rounds().len() as u32,
-            episodes_done: self.live.episodes_done(),
+            rounds_done: self.live.rounds.len() as u32,
+            episodes_done: self.live.episodes_done,
             updates: self.live.updates(),
             wall_s: Num(self.started.elapsed().as_secs_f64()),
             best_rolling_accuracy: self.live.best_rolling_accuracy().map(Num),
             final_rolling_accuracy: self.live.rolling_accuracy().map(Num),
-            best_episode: best.map(|episode| super::payload::BestEpisode {
+            best_episode: best.map(|episode| BestEpisode {
                 episode: episode.episode,
                 accuracy: Num(episode.final_accuracy),
                 param_ratio: Num(episode.param_ratio),
             }),
-            rollbacks: self.live.rollbacks(),
+            rollbacks: self.live.rollbacks,
             dropped_events: self.health().dropped(),
             error: end.error,
         }
@@ -268,7 +274,7 @@ struct LaneState {
 }
 
 impl LaneState {
-    fn count(&self, sent: &super::queue::Sent) {
+    fn count(&self, sent: &Sent) {
         self.dropped.fetch_add(sent.dropped, Ordering::Relaxed);
         self.blocked_us
             .fetch_add(sent.blocked.as_micros() as u64, Ordering::Relaxed);
@@ -294,8 +300,8 @@ struct Lane {
     class: SinkClass,
     queue: Arc<Queue>,
     state: Arc<LaneState>,
-    /// Hears once when the thread is done; a sync receiver behind a lock, as the hub is shared between systems.
-    done: Mutex<mpsc::Receiver<()>>,
+    /// Hears once when the thread is done; a receiver may not be shared as the hub is.
+    done: SyncCell<mpsc::Receiver<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -335,14 +341,13 @@ impl Lane {
             class,
             queue,
             state,
-            done: Mutex::new(done),
+            done: SyncCell::new(done),
             thread: Some(thread),
         })
     }
 
     fn join(&mut self, patience: Duration) {
-        let done = self.done.get_mut().unwrap_or_else(PoisonError::into_inner);
-        match (done.recv_timeout(patience), self.thread.take()) {
+        match (self.done.get().recv_timeout(patience), self.thread.take()) {
             (Err(mpsc::RecvTimeoutError::Timeout), _) => {
                 self.state
                     .fail(format!("did not finish within {} s", patience.as_secs_f64()));

@@ -1,5 +1,5 @@
 //! The live state: one pure fold over the event stream, from which the progress display, the final summary and every
-//! later view are drawn (spec 07 P8, §18). Folding a finished file gives the same state as watching the run.
+//! later view are drawn. Folding a finished file gives the same state as watching the run.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,7 +9,7 @@ use super::payload::{
     BaselineMeasured, CounterfactualMatrix, EnvStep, EpisodeFinished, GrowthCounts, LearnerUpdate, RoundFinished,
     RunFinished, RunStarted, SeedFossilized, Shapley,
 };
-use super::statistics::{median, paired_standard_error};
+use super::statistics::median;
 use crate::growth::SlotId;
 
 /// Flushes that the running throughput looks back over.
@@ -20,19 +20,28 @@ const ETA_ROUNDS: usize = 10;
 /// Accuracy with a seed minus accuracy without it, in points, with its paired standard error where it is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contribution {
+    /// Percentage points.
     pub points: f64,
+    /// Paired, percentage points.
     pub standard_error: Option<f64>,
 }
 
 /// A fossilized seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommittedSeed {
+    /// Its id.
     pub seed_id: String,
+    /// Its slot.
     pub slot: Option<SlotId>,
+    /// Index of its env.
     pub env: u32,
+    /// 0-based.
     pub round: u32,
+    /// In which it was committed, 1-based.
     pub step: u32,
+    /// Id of the blueprint.
     pub blueprint: String,
+    /// Trainable parameters.
     pub params: u64,
     /// As last measured.
     pub contribution: Option<Contribution>,
@@ -43,41 +52,61 @@ pub struct CommittedSeed {
 /// One finished round over all envs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RoundResult {
+    /// 0-based.
     pub round: u32,
+    /// Final validation accuracy over the envs, percent.
     pub accuracy_mean: f64,
+    /// Best validation accuracy of any env, percent.
     pub accuracy_best: f64,
+    /// Mean over the last rounds, percent.
     pub rolling_accuracy: Option<f64>,
     /// Raw, per episode; absent where nothing pays.
     pub reward_mean: Option<f64>,
+    /// Summed over the envs.
     pub growth: GrowthCounts,
+    /// Of all envs.
     pub rollbacks: u32,
+    /// Duration in seconds.
     pub wall_s: f64,
+    /// Throughput.
     pub env_steps_per_s: f64,
+    /// Training samples of all envs.
     pub samples: u64,
 }
 
 /// One finished episode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EpisodeResult {
+    /// `round * n_envs + env`.
     pub episode: u32,
+    /// Index in the run.
     pub env: u32,
+    /// 0-based.
     pub round: u32,
+    /// Validation accuracy of the last step, percent.
     pub final_accuracy: f64,
     /// With its committed seeds alone; the final accuracy where that was not measured.
     pub committed_accuracy: f64,
+    /// Best validation accuracy, percent.
     pub best_accuracy: f64,
+    /// On the test part, percent.
     pub test_accuracy: Option<f64>,
+    /// Total over host parameters.
     pub param_ratio: f64,
+    /// Committed seeds.
     pub fossilized: u32,
 }
 
 /// Where the running round stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StepProgress {
+    /// 0-based.
     pub round: u32,
+    /// The furthest step of any env, 1-based; 0 before the first.
     pub step: u32,
     /// Mean validation accuracy over the envs that have reported, in percent.
     pub accuracy_mean: Option<f64>,
+    /// Over the latest flushes.
     pub env_steps_per_s: Option<f64>,
 }
 
@@ -94,26 +123,36 @@ struct EnvLive {
 /// Everything a view shows. Memory grows with rounds and committed seeds only.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LiveState {
-    started: Option<RunStarted>,
-    baseline: Option<BaselineMeasured>,
-    finished: Option<RunFinished>,
+    /// How the run began; the newest part of a resumed one.
+    pub started: Option<RunStarted>,
+    /// The host that never grew, once it was measured.
+    pub baseline: Option<BaselineMeasured>,
+    /// How the run ended.
+    pub finished: Option<RunFinished>,
+    /// Of the running round so far.
+    pub growth_in_round: GrowthCounts,
+    /// In the order in which they finished.
+    pub rounds: Vec<RoundResult>,
+    /// Episodes played to their end or stopped.
+    pub episodes_done: u64,
+    /// Of the whole run.
+    pub rollbacks: u64,
+    /// Mean sums per episode of the last finished round that was paid, by term.
+    pub reward_terms: BTreeMap<String, f64>,
+    /// Policy updates that were due and not performed.
+    pub skipped_updates: u64,
+    /// The episode whose committed seeds reached the highest validation accuracy.
+    pub best_episode: Option<EpisodeResult>,
+    /// In the order in which they were committed.
+    pub committed: Vec<CommittedSeed>,
     envs: BTreeMap<u32, EnvLive>,
     round: u32,
-    growth_in_round: GrowthCounts,
     rollbacks_in_round: u32,
     /// Time and number of env-steps so far, at each of the latest flushes.
     marks: VecDeque<(Timestamp, u64)>,
     env_steps: u64,
-    rounds: Vec<RoundResult>,
-    episodes_done: u64,
-    rollbacks: u64,
-    /// Mean sums per episode of the last finished round.
-    reward_terms: BTreeMap<String, f64>,
     /// The newest update and the round that it ended.
     latest_update: Option<(u32, LearnerUpdate)>,
-    skipped_updates: u64,
-    best_episode: Option<EpisodeResult>,
-    committed: Vec<CommittedSeed>,
 }
 
 impl LiveState {
@@ -142,20 +181,7 @@ impl LiveState {
                 self.latest_update = Some((self.round, update.clone()));
             }
             Payload::RoundFinished(round) => self.apply_round(event, round),
-            Payload::CheckpointSaved(_)
-            | Payload::CheckpointLoaded(_)
-            | Payload::Note(_)
-            | Payload::UserEvent(_)
-            | Payload::TelemetryHealth(_)
-            | Payload::Decision(_)
-            | Payload::HostStabilized(_)
-            | Payload::SeedStageChanged(_)
-            | Payload::SeedAlphaRetargeted(_)
-            | Payload::SeedGateEvaluated(_)
-            | Payload::SlotRecycled(_)
-            | Payload::GovernorAlarm(_)
-            | Payload::GovernorSnapshot(_)
-            | Payload::Interactions(_) => {}
+            _ => {}
         }
     }
 
@@ -211,19 +237,13 @@ impl LiveState {
     /// A seed that is off while all others are on, against all on.
     fn apply_matrix(&mut self, event: &Event, matrix: &CounterfactualMatrix) {
         let Some(env) = event.env else { return };
-        let players = matrix.seed_ids.len().min(63);
-        let everyone = (1_u64 << players) - 1;
-        let row = |mask: u64| matrix.rows.iter().find(|row| row.mask.0 == mask);
-        let Some(all_on) = row(everyone) else { return };
-        for (index, seed_id) in matrix.seed_ids.iter().enumerate().take(players) {
-            let Some(without) = row(everyone & !(1 << index)) else {
+        for (player, seed_id) in matrix.seed_ids.iter().enumerate() {
+            let Some(points) = matrix.contribution(player) else {
                 continue;
             };
             let contribution = Contribution {
-                points: all_on.accuracy.0 - without.accuracy.0,
-                standard_error: without
-                    .discordant
-                    .map(|(lost, won)| paired_standard_error(lost, won, matrix.samples)),
+                points,
+                standard_error: matrix.contribution_error(player),
             };
             let measured = self.envs.entry(env).or_default();
             measured.contributions.insert(seed_id.clone(), contribution);
@@ -284,42 +304,6 @@ impl LiveState {
         });
     }
 
-    pub const fn started(&self) -> Option<&RunStarted> {
-        self.started.as_ref()
-    }
-
-    pub const fn baseline(&self) -> Option<&BaselineMeasured> {
-        self.baseline.as_ref()
-    }
-
-    pub const fn finished(&self) -> Option<&RunFinished> {
-        self.finished.as_ref()
-    }
-
-    /// In the order in which they finished.
-    pub fn rounds(&self) -> &[RoundResult] {
-        &self.rounds
-    }
-
-    /// In the order in which they were committed.
-    pub fn committed(&self) -> &[CommittedSeed] {
-        &self.committed
-    }
-
-    pub const fn episodes_done(&self) -> u64 {
-        self.episodes_done
-    }
-
-    /// Of the whole run.
-    pub const fn rollbacks(&self) -> u64 {
-        self.rollbacks
-    }
-
-    /// Mean sums per episode of the last finished round that was paid, by term.
-    pub const fn reward_terms(&self) -> &BTreeMap<String, f64> {
-        &self.reward_terms
-    }
-
     /// Of the run's policy; absent where nothing learns.
     pub fn latest_update(&self) -> Option<&LearnerUpdate> {
         self.latest_update.as_ref().map(|(_, update)| update)
@@ -338,20 +322,7 @@ impl LiveState {
         self.latest_update().map_or(0, |update| update.updates)
     }
 
-    /// Policy updates that were due and not performed.
-    pub const fn skipped_updates(&self) -> u64 {
-        self.skipped_updates
-    }
-
-    pub const fn best_episode(&self) -> Option<&EpisodeResult> {
-        self.best_episode.as_ref()
-    }
-
-    /// Of the running round so far.
-    pub const fn growth_in_round(&self) -> &GrowthCounts {
-        &self.growth_in_round
-    }
-
+    /// Where the running round stands.
     pub fn progress(&self) -> StepProgress {
         let reported = || self.envs.values().filter(|env| env.step > 0);
         let count = reported().count();
@@ -375,6 +346,7 @@ impl LiveState {
         self.rounds.last()?.rolling_accuracy
     }
 
+    /// Of any round, percent.
     pub fn best_rolling_accuracy(&self) -> Option<f64> {
         self.rounds
             .iter()
@@ -397,7 +369,7 @@ impl LiveState {
         (wall_s > 0.0).then(|| self.rounds.iter().map(amount).sum::<f64>() / wall_s)
     }
 
-    /// Seconds until the last round ends: remaining rounds times the median of the last ten (spec 07 §16.1).
+    /// Seconds until the last round ends: remaining rounds times the median of the last ten.
     pub fn eta_s(&self) -> Option<f64> {
         let total = self.started.as_ref()?.n_rounds;
         let done = self.rounds.last()?.round + 1;

@@ -1,14 +1,13 @@
-//! Typed events, the hub that hands them to sinks, and the live state that every view is drawn from (spec 07).
+//! Typed events, the hub that hands them to sinks, and the live state that every view is drawn from.
 //!
 //! Systems push [`Event`]s into the [`TelemetryOutbox`]; at flush points the [`TelemetryHub`] orders and stamps them,
 //! folds them into its [`LiveState`] and hands them to one thread per [`Sink`]. Telemetry is one-way: nothing that trains,
-//! rewards or decides reads any of its own run, and nothing here touches a tensor. What an earlier run told is a
-//! [`Recording`].
+//! rewards or decides reads any of its own run, and nothing here touches a tensor. What an earlier run
+//! recorded is a [`Recording`].
 
 mod encoding;
 mod env_status;
 mod event;
-mod health;
 mod hub;
 mod live;
 mod outbox;
@@ -17,6 +16,7 @@ mod queue;
 mod reader;
 mod recording;
 mod sink;
+/// The sinks that the engine brings along.
 pub mod sinks;
 pub mod statistics;
 mod volatile;
@@ -30,25 +30,21 @@ use crate::scenario::TelemetryConfig;
 
 pub use encoding::{ActionId, BigInteger, Num, Timestamp};
 pub use env_status::{EnvStatus, EnvStatusTracker};
-pub use event::{EnvContext, Event, EventKind, Payload, Severity, severity_of};
-pub use health::{SinkHealth, TelemetryHealth};
+pub use event::{EnvContext, Event, EventKind, Payload, SCHEMA_MAJOR, SCHEMA_MINOR, Severity};
 pub use hub::{FlushCost, RunEnd, ShutdownReport, TelemetryHub};
 pub use live::{CommittedSeed, Contribution, EpisodeResult, LiveState, RoundResult, StepProgress};
 pub use outbox::TelemetryOutbox;
 pub use payload::*;
 pub use reader::{EventFile, ReadError, read_events};
 pub use recording::{Recording, RecordingError};
-pub use sink::{Earlier, RunInfo, Sink, SinkClass, SinkError, Sinks, TelemetryError};
+pub use sink::{Earlier, RunInfo, Sink, SinkError, Sinks, TelemetryError};
 pub use volatile::strip_volatile;
-
-/// The part of the schema that may only grow compatibly (spec 07 §4.3).
-pub const SCHEMA_MAJOR: u32 = 1;
-pub const SCHEMA_MINOR: u32 = 0;
 
 /// Provides the outbox that systems write to and the list in which other plugins register their sinks; the run driver
 /// starts a [`TelemetryHub`] from that list once the run directory exists.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TelemetryPlugin {
+    /// The scenario's section.
     pub config: TelemetryConfig,
 }
 

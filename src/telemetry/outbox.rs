@@ -1,4 +1,4 @@
-//! Where systems put their events between two flushes (spec 07 §2, §8).
+//! Where systems put their events between two flushes.
 
 use bevy_ecs::prelude::Resource;
 
@@ -15,6 +15,7 @@ pub struct TelemetryOutbox {
 }
 
 impl TelemetryOutbox {
+    /// An empty box.
     pub fn new(config: &TelemetryConfig) -> Self {
         Self {
             level: config.level,
@@ -23,6 +24,7 @@ impl TelemetryOutbox {
         }
     }
 
+    /// What is kept.
     pub const fn level(&self) -> TelemetryLevel {
         self.level
     }
@@ -39,6 +41,7 @@ impl TelemetryOutbox {
         }
     }
 
+    /// Pushes each of `events`.
     pub fn extend(&mut self, events: impl IntoIterator<Item = Event>) {
         for event in events {
             self.push(event);
@@ -62,46 +65,4 @@ impl TelemetryOutbox {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::telemetry::examples;
-
-    fn kept(level: TelemetryLevel) -> Vec<&'static str> {
-        let mut outbox = TelemetryOutbox::new(&TelemetryConfig {
-            level,
-            ..TelemetryConfig::default()
-        });
-        outbox.extend(examples::events());
-        outbox.drain().map(|event| event.payload.kind()).collect()
-    }
-
-    #[test]
-    fn the_level_decides_what_is_kept() {
-        assert_eq!(kept(TelemetryLevel::Off), ["run_started", "run_finished"]);
-        assert!(kept(TelemetryLevel::Lifecycle).contains(&"seed_germinated"));
-        assert!(!kept(TelemetryLevel::Lifecycle).contains(&"env_step"));
-        assert!(kept(TelemetryLevel::Lifecycle).contains(&"governor_rollback"));
-        let full = kept(TelemetryLevel::Full);
-        assert!(full.contains(&"env_step") && !full.contains(&"governor_snapshot"));
-        assert_eq!(kept(TelemetryLevel::Debug), Payload::KINDS);
-    }
-
-    #[test]
-    fn a_stride_thins_step_rows_and_nothing_else() {
-        let mut outbox = TelemetryOutbox::new(&TelemetryConfig {
-            step_stride: 3,
-            ..TelemetryConfig::default()
-        });
-
-        for step in 1..=7 {
-            let context = examples::context_at(0, 0, step);
-            outbox.push(Event::env(context, examples::env_step()));
-            outbox.push(Event::env(context, examples::host_stabilized()));
-        }
-
-        let (rows, others): (Vec<_>, Vec<_>) = outbox.drain().partition(|event| event.payload.is_step_row());
-        let steps: Vec<_> = rows.iter().filter_map(|event| event.step).collect();
-        assert_eq!(steps, [1, 4, 7]);
-        assert_eq!(others.len(), 7);
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! The bounded queue between the schedule and one sink's thread (spec 07 §10.2).
+//! The bounded queue between the schedule and one sink's thread.
 //!
 //! A durable queue makes the schedule wait when it is full. A live queue gives up the step rows of its oldest batch
 //! instead; whatever else that batch holds is kept and delivered first.
@@ -8,8 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::event::{Event, Severity};
-use super::payload::RunFinished;
-use super::sink::SinkClass;
+use super::payload::{RunFinished, SinkClass};
 
 pub(super) type Batch = Vec<Arc<Event>>;
 
@@ -27,7 +26,9 @@ pub(super) enum Delivery {
 /// What became of a batch that was sent.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Sent {
+    /// Events.
     pub dropped: u64,
+    /// Time waited for room.
     pub blocked: Duration,
 }
 
@@ -129,7 +130,7 @@ impl Queue {
         let mut waiting = self.lock();
         waiting.is_flush_awaited = true;
         self.changed.notify_all();
-        // A sink that takes longer writes on; its health tells if it failed.
+        // A sink that takes longer goes on writing; its health shows whether it failed.
         let _ = self.changed.wait_timeout_while(waiting, patience, |waiting| {
             waiting.is_flush_awaited && !waiting.is_abandoned
         });
@@ -179,85 +180,4 @@ fn is_kept(event: &Event) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::telemetry::examples;
-
-    fn batch(step: u32) -> Batch {
-        let context = examples::context_at(0, 0, step);
-        vec![
-            Arc::new(Event::env(context, examples::env_step())),
-            Arc::new(Event::env(context, examples::host_stabilized())),
-        ]
-    }
-
-    fn received(queue: &Queue) -> Vec<(&'static str, Option<u32>)> {
-        let mut events = Vec::new();
-        while let Delivery::Events(batch) = queue.receive(Duration::ZERO) {
-            events.extend(batch.iter().map(|event| (event.payload.kind(), event.step)));
-        }
-        events
-    }
-
-    #[test]
-    fn a_full_live_queue_drops_the_oldest_step_rows_only() {
-        let queue = Queue::new(SinkClass::Live, 2);
-
-        let dropped: u64 = (1..=4).map(|step| queue.send(batch(step)).dropped).sum();
-
-        assert_eq!(dropped, 2);
-        assert_eq!(
-            received(&queue),
-            [
-                ("host_stabilized", Some(1)),
-                ("host_stabilized", Some(2)),
-                ("env_step", Some(3)),
-                ("host_stabilized", Some(3)),
-                ("env_step", Some(4)),
-                ("host_stabilized", Some(4)),
-            ]
-        );
-    }
-
-    #[test]
-    fn a_step_row_that_warns_is_kept() {
-        let queue = Queue::new(SinkClass::Live, 1);
-        let warning = Event::env(examples::context(), examples::env_step()).severity(Severity::Warning);
-        queue.send(vec![Arc::new(warning)]);
-
-        let sent = queue.send(batch(2));
-
-        assert_eq!(sent.dropped, 0);
-        assert_eq!(received(&queue).len(), 3);
-    }
-
-    #[test]
-    fn a_full_durable_queue_waits_for_its_reader() {
-        let queue = Queue::new(SinkClass::Durable, 1);
-        queue.send(batch(1));
-
-        let sent = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                std::thread::sleep(Duration::from_millis(20));
-                queue.receive(Duration::ZERO);
-            });
-            queue.send(batch(2))
-        });
-
-        assert_eq!(sent.dropped, 0);
-        assert!(sent.blocked > Duration::ZERO);
-        assert_eq!(received(&queue).len(), 2);
-    }
-
-    #[test]
-    fn nobody_waits_for_an_abandoned_queue() {
-        let queue = Queue::new(SinkClass::Durable, 1);
-        queue.send(batch(1));
-
-        assert_eq!(queue.abandon(), 2);
-        let sent = queue.send(batch(2));
-
-        assert_eq!(sent.dropped, 2);
-        assert_eq!(queue.len(), 0);
-    }
-}
+mod tests;

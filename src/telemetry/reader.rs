@@ -1,4 +1,4 @@
-//! Reads an event file back (spec 07 §4.3): the same major version only, unknown types counted, every other fault named by
+//! Reads an event file back: the same major version only, unknown types counted, every other fault named by
 //! file and line.
 
 use std::collections::BTreeMap;
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::SCHEMA_MAJOR;
-use super::event::{Event, Payload};
+use super::event::{Event, Payload, SCHEMA_MAJOR};
 
 /// What an event file held.
 #[derive(Debug, Default)]
 pub struct EventFile {
+    /// In the order of the file.
     pub events: Vec<Event>,
     /// Events of types that this version does not know.
     pub unknown: BTreeMap<String, u64>,
@@ -19,16 +19,20 @@ pub struct EventFile {
     pub has_torn_end: bool,
 }
 
+/// Why an event file could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
+    /// It cannot be opened or is no text.
     #[error("{path}: {source}")]
     File { path: PathBuf, source: std::io::Error },
+    /// A line is no event.
     #[error("{path}:{line}: {problem}")]
     Line {
         path: PathBuf,
         line: usize,
         problem: String,
     },
+    /// It follows another version of the schema.
     #[error("{path}: written with telemetry schema {found}; this version reads schema {SCHEMA_MAJOR}.x")]
     Major { path: PathBuf, found: u32 },
 }
@@ -89,61 +93,4 @@ pub fn read_events(path: &Path) -> Result<EventFile, ReadError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const HEADER: &str = r#"{"type":"header","schema":"simic.telemetry","major":1,"minor":7}"#;
-    const NOTE: &str =
-        r#"{"seq":0,"t":"2026-01-01T00:00:00.000Z","type":"note","sev":"info","data":{"text":"hi","new":1}}"#;
-
-    fn read(text: &str) -> Result<EventFile, ReadError> {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("events.jsonl");
-        std::fs::write(&path, text).unwrap();
-        read_events(&path)
-    }
-
-    #[test]
-    fn unknown_fields_are_ignored_and_unknown_types_counted() {
-        let file = read(&format!("{HEADER}\n{NOTE}\n{{\"type\":\"dream\"}}\n")).unwrap();
-
-        assert_eq!(file.events.len(), 1);
-        assert_eq!(file.unknown["dream"], 1);
-        assert!(!file.has_torn_end);
-    }
-
-    #[test]
-    fn a_missing_field_is_named_with_its_line() {
-        let note = NOTE.replace("\"text\":\"hi\",", "");
-
-        let error = read(&format!("{HEADER}\n{note}\n")).unwrap_err().to_string();
-
-        assert!(error.contains("events.jsonl:2"), "{error}");
-        assert!(error.contains("`text`"), "{error}");
-    }
-
-    #[test]
-    fn another_major_version_is_refused() {
-        let header = HEADER.replace("\"major\":1", "\"major\":2");
-
-        let error = read(&format!("{header}\n{NOTE}\n")).unwrap_err().to_string();
-
-        assert!(error.contains("schema 2"), "{error}");
-        assert!(error.contains("reads schema 1.x"), "{error}");
-    }
-
-    #[test]
-    fn a_torn_last_line_is_tolerated() {
-        let file = read(&format!("{HEADER}\n{NOTE}\n{{\"seq\":1,\"ty")).unwrap();
-
-        assert_eq!(file.events.len(), 1);
-        assert!(file.has_torn_end);
-    }
-
-    #[test]
-    fn a_file_without_a_header_is_refused() {
-        let error = read(&format!("{NOTE}\n")).unwrap_err().to_string();
-
-        assert!(error.contains(":1: the first line is no header"), "{error}");
-    }
-}
+mod tests;

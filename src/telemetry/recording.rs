@@ -1,4 +1,4 @@
-//! A run as its folder tells it: what later runs play again, or start from.
+//! The record of an earlier run: what later runs play again, or start from.
 
 use std::path::{Path, PathBuf};
 
@@ -14,15 +14,20 @@ pub struct Recording {
     pub folder: PathBuf,
     /// How the run began.
     pub started: RunStarted,
+    /// In the order of the record.
     pub events: Vec<Event>,
 }
 
+/// Why a run's record could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
+    /// There is no such folder.
     #[error("there is no run {0}; give the folder of a recorded run")]
     NoRun(PathBuf),
+    /// There is no record in it.
     #[error("{0} holds no events of a run: it is no run directory, or the run ended before it began to train")]
-    NothingTold(PathBuf),
+    NoEvents(PathBuf),
+    /// The record is damaged.
     #[error(transparent)]
     Events(#[from] ReadError),
 }
@@ -38,7 +43,7 @@ impl Recording {
         }
         let path = folder.join(JsonLinesSink::FILE_NAME);
         if !path.is_file() {
-            return Err(RecordingError::NothingTold(folder.into()));
+            return Err(RecordingError::NoEvents(folder.into()));
         }
         let events = read_events(&path)?.events;
         let started = events.iter().find_map(|event| match &event.payload {
@@ -47,7 +52,7 @@ impl Recording {
         });
         Ok(Self {
             folder: folder.into(),
-            started: started.ok_or_else(|| RecordingError::NothingTold(folder.into()))?,
+            started: started.ok_or_else(|| RecordingError::NoEvents(folder.into()))?,
             events,
         })
     }
@@ -64,21 +69,4 @@ impl Recording {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_missing_is_named() {
-        let root = tempfile::tempdir().unwrap();
-        let why = |folder: &Path| Recording::open(folder).unwrap_err().to_string();
-
-        assert!(why(&root.path().join("gone")).starts_with("there is no run "));
-        assert!(why(root.path()).contains("holds no events of a run"));
-        std::fs::write(
-            root.path().join("events.jsonl"),
-            "{\"type\":\"header\",\"schema\":\"simic.telemetry\",\"major\":1,\"minor\":0}\n",
-        )
-        .unwrap();
-        assert!(why(root.path()).contains("holds no events of a run"));
-    }
-}
+mod tests;

@@ -1,35 +1,27 @@
-//! What a consumer of events implements, and the list in which plugins register theirs (spec 07 §10).
+//! What a consumer of events implements, and the list in which plugins register theirs.
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bevy_ecs::prelude::Resource;
-use serde::{Deserialize, Serialize};
+use bevy_platform::cell::SyncCell;
 
 use super::event::Event;
 use super::live::LiveState;
-use super::payload::RunFinished;
-
-/// What a sink may do when it cannot keep up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SinkClass {
-    /// Loses nothing: the run waits for it.
-    Durable,
-    /// Never delays the run: step rows are dropped and counted.
-    Live,
-}
+use super::payload::{RunFinished, SinkClass};
 
 /// What a sink knows before the first event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunInfo {
+    /// Name of the run directory.
     pub run_id: String,
+    /// Where the run is recorded.
     pub directory: PathBuf,
     /// `None` for a run that begins.
     pub earlier: Option<Earlier>,
 }
 
-/// What a resumed run has told already.
+/// What a resumed run has recorded already.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Earlier {
     /// All of it, folded.
@@ -41,22 +33,36 @@ pub struct Earlier {
 /// Why a sink could not do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum SinkError {
+    /// A file could not be written.
     #[error("{path}: {source}")]
     File { path: PathBuf, source: std::io::Error },
+    /// A stream could not be written.
     #[error("output stream: {0}")]
     Stream(#[from] std::io::Error),
+    /// An event could not be encoded.
     #[error("an event could not be encoded: {0}")]
     Encoding(#[from] serde_json::Error),
-    /// Anything a plugin's sink has to say.
+    /// An error of a plugin's sink.
     #[error("{0}")]
     Other(String),
+}
+
+impl SinkError {
+    pub(super) fn file(path: &Path, source: std::io::Error) -> Self {
+        Self::File {
+            path: path.to_owned(),
+            source,
+        }
+    }
 }
 
 /// Why telemetry could not start; nothing was trained (exit code 2).
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
+    /// A sink refused to start.
     #[error("telemetry sink `{name}` could not start: {source}")]
     Start { name: String, source: SinkError },
+    /// The system gave no thread.
     #[error("no thread for telemetry sink `{name}`: {source}")]
     Thread { name: String, source: std::io::Error },
 }
@@ -111,20 +117,23 @@ pub trait Sink: Send {
 }
 
 /// The sinks that plugins want the run to have.
-#[derive(Default, Resource)]
-pub struct Sinks(Mutex<Vec<Box<dyn Sink>>>);
+#[derive(Resource)]
+pub struct Sinks(SyncCell<Vec<Box<dyn Sink>>>);
+
+impl Default for Sinks {
+    fn default() -> Self {
+        Self(SyncCell::new(Vec::new()))
+    }
+}
 
 impl Sinks {
+    /// Registers a sink.
     pub fn add(&mut self, sink: impl Sink + 'static) {
-        self.list().push(Box::new(sink));
+        self.0.get().push(Box::new(sink));
     }
 
     /// Hands the registered sinks to the hub.
     pub fn take(&mut self) -> Vec<Box<dyn Sink>> {
-        std::mem::take(self.list())
-    }
-
-    fn list(&mut self) -> &mut Vec<Box<dyn Sink>> {
-        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(self.0.get())
     }
 }

@@ -1,4 +1,4 @@
-//! What may differ between two runs with one seed (spec 07 §4.4): clocks, sizes, and the events about them.
+//! What may differ between two runs with one seed: clocks, sizes, and the events about them.
 
 use serde_json::{Map, Value};
 
@@ -9,14 +9,7 @@ const DROPPED: &str = "dropped_events";
 /// Endings that mark a field as measured in time or memory.
 const SUFFIXES: [&str; 6] = ["_ms", "_us_p50", "_s", "_per_s", "_per_hour", "_bytes"];
 /// Events that are about the machine and about interruptions, not about the experiment.
-const EVENTS: [&str; 6] = [
-    "system_sample",
-    "phase_profile",
-    "device_memory",
-    "telemetry_health",
-    "checkpoint_saved",
-    "checkpoint_loaded",
-];
+const EVENTS: [&str; 3] = ["telemetry_health", "checkpoint_saved", "checkpoint_loaded"];
 
 /// What of one event (or header) line must reproduce under a fixed seed; `None` if the whole event is volatile.
 ///
@@ -74,65 +67,4 @@ fn reproducible(value: &Value) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn clocks_sizes_and_sequence_numbers_go_at_every_depth() {
-        let event = json!({
-            "seq": 3, "t": "now", "type": "round_finished", "round": 0,
-            "data": {
-                "accuracy_mean": 51.5, "eta_s": 4.0,
-                "rows": [{"total_ms": 1.0, "mask": 3}, {"mask": 1}],
-                "learner_step_us_p50": 9.0,
-                "perf": {"env_steps_per_s": 2.0, "rounds_per_hour": 9.0, "used_bytes": 7, "waits": 8},
-            },
-        });
-
-        assert_eq!(
-            strip_volatile(&event),
-            Some(json!({
-                "type": "round_finished", "round": 0,
-                "data": {"accuracy_mean": 51.5, "rows": [{"mask": 3}, {"mask": 1}], "perf": {"waits": 8}},
-            }))
-        );
-    }
-
-    #[test]
-    fn the_header_loses_its_run_id_only() {
-        let header = json!({"type": "header", "schema": "simic.telemetry", "run_id": "a"});
-
-        assert_eq!(
-            strip_volatile(&header),
-            Some(json!({"type": "header", "schema": "simic.telemetry"}))
-        );
-    }
-
-    #[test]
-    fn what_slow_live_sinks_dropped_is_no_part_of_the_experiment() {
-        let finished = json!({"type": "run_finished", "data": {"rounds_done": 2, "dropped_events": 17}});
-
-        assert_eq!(
-            strip_volatile(&finished),
-            Some(json!({"type": "run_finished", "data": {"rounds_done": 2}}))
-        );
-    }
-
-    #[test]
-    fn events_about_the_machine_go_whole() {
-        assert_eq!(strip_volatile(&json!({"type": "telemetry_health"})), None);
-    }
-
-    #[test]
-    fn what_an_interruption_adds_to_a_record_goes_whole() {
-        let added = [
-            json!({"type": "header", "resumed": true}),
-            json!({"type": "checkpoint_loaded", "data": {}}),
-            json!({"type": "run_started", "data": {"resumed_from": "checkpoints/round-000002"}}),
-        ];
-
-        assert_eq!(added.each_ref().map(strip_volatile), [None, None, None]);
-    }
-}
+mod tests;

@@ -1,26 +1,14 @@
-//! Batches on their way to an env: planned once per step, gathered once per batch into buffers that stay (spec 02 §5).
+//! Batches on their way to an env: planned once per step, gathered once per batch into buffers that stay.
 
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 
-use super::GroupNorms;
+use super::components::{BatchSlot, EnvAccumulators, EnvFeed, GroupNorms};
 use crate::clock::RunClock;
-use crate::data::{Accumulators, Batch, PackLayout, StepFeed, StepKey};
+use crate::data::{Accumulators, PackLayout, StepFeed, StepKey};
 use crate::env::{EnvDevice, EnvId, EnvPool, EnvStream, Experiment, Outfitter, StepStatus};
 use crate::health::Failure;
 use crate::torch::{HostSyncCounter, TorchError};
-
-/// The env's order of samples and its batch buffers.
-#[derive(Component)]
-pub struct EnvFeed(pub SyncCell<StepFeed>);
-
-/// What the env adds up on its device over a step.
-#[derive(Component)]
-pub struct EnvAccumulators(pub SyncCell<Accumulators>);
-
-/// The batch in hand.
-#[derive(Component)]
-pub struct BatchSlot(pub SyncCell<Option<Batch>>);
 
 /// Gives every env its feed and accumulators.
 pub fn equip_envs(
@@ -47,9 +35,9 @@ pub fn equip_envs(
     Ok(())
 }
 
-/// Order and augmentation of the whole step, one upload per env; sums back to zero (spec 06 S1). From here to
+/// Order and augmentation of the whole step, one upload per env; sums back to zero. From here to
 /// `StepSync` nothing may wait for a device.
-pub fn begin_step(
+pub fn plan_train_batches(
     mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, &mut EnvFeed, &mut EnvAccumulators)>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
@@ -76,7 +64,7 @@ pub fn begin_step(
     })
 }
 
-/// Gathers, crops and normalises the batch of every env on its device (spec 06 T1-T2).
+/// Gathers, crops and normalises the batch of every env on its device.
 pub fn fetch_train_batch(
     mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, &mut EnvFeed, &mut BatchSlot)>,
     clock: Res<RunClock>,

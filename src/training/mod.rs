@@ -1,27 +1,32 @@
-//! The training half of a step: batches reach their env, host and seeds learn from them (spec 06 §6-7).
+//! The training half of a step: batches reach their env, host and seeds learn from them, sums are named.
 
+mod components;
 mod fetch;
 mod precision;
 mod step;
+mod sums;
 
 use bevy_app::{App, Plugin};
 
-pub use fetch::{BatchSlot, EnvAccumulators, EnvFeed};
+pub use components::{BatchSlot, EnvAccumulators, EnvFeed, GroupNorms, StepResult};
 pub use precision::TrainingPrecision;
-pub use step::{GroupNorms, is_watched};
 
-use crate::schedule::{AddWork, Startup, StepStart, TrainBatch, Work};
+use crate::env::EnvId;
+use crate::schedule::{AddWork, Assess, Startup, StepStart, StepSync, TrainBatch, Work};
 
 /// Feeds and trains all envs.
 pub struct TrainingPlugin;
 
 impl Plugin for TrainingPlugin {
     fn build(&self, app: &mut App) {
+        app.register_required_components::<EnvId, StepResult>();
         app.add_work(Startup, Work::ChoosePrecision, precision::choose_precision)
             .add_work(Startup, Work::EquipTraining, fetch::equip_envs)
-            .add_work(StepStart, Work::BeginStep, fetch::begin_step)
+            .add_work(StepStart, Work::PlanTrainBatches, fetch::plan_train_batches)
             .add_work(TrainBatch, Work::FetchTrainBatch, fetch::fetch_train_batch)
             .add_work(TrainBatch, Work::ForwardBackward, step::forward_backward)
-            .add_work(TrainBatch, Work::Optimize, step::optimize);
+            .add_work(TrainBatch, Work::Optimize, step::optimize)
+            .add_work(StepSync, Work::EnqueueReads, sums::reduce_sums)
+            .add_work(Assess, Work::DeriveMetrics, sums::derive_train_metrics);
     }
 }

@@ -1,4 +1,4 @@
-//! In which precision hosts train (spec 06 §7.3): decided once, announced if it is not what was asked for.
+//! In which precision hosts train: decided once, announced if it is not what was asked for.
 
 use bevy_ecs::prelude::*;
 use tch::Kind;

@@ -1,15 +1,15 @@
-//! One training batch of one env: forward, backward, statistics, clip, guard, update (spec 06 §7).
+//! One training batch of one env: forward, backward, statistics, clip, guard, update.
 //!
 //! Host and seeds learn in one backward pass but are never mixed: each is a group with its own norm, clip, guard and
 //! optimizer, so a diverged seed stalls nobody but itself.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
-use bevy_platform::cell::SyncCell;
 use smallvec::SmallVec;
-use tch::{Device, Tensor};
+use tch::Tensor;
 
-use super::{BatchSlot, EnvAccumulators, TrainingPrecision};
+use super::components::{BatchSlot, EnvAccumulators, GroupNorms};
+use super::precision::TrainingPrecision;
 use crate::clock::RunClock;
 use crate::data::{Accumulators, PackLayout, train_loss};
 use crate::env::grafted::{self, Graft, graft_kind};
@@ -23,23 +23,6 @@ use crate::scenario::LifecycleConfig;
 use crate::seed::{GradientThresholds, SeedInstance, SeedRecord, trains};
 use crate::torch::Mode;
 use crate::torch::{Autocast, GroupNorm, Optimizer, Stream, TorchError, clip_group, grad_stats};
-
-/// Norm and finiteness of each group's gradient, kept and overwritten: the host's, then one per slot.
-#[derive(Component)]
-pub struct GroupNorms {
-    pub host: SyncCell<GroupNorm>,
-    pub seeds: SmallVec<[SyncCell<GroupNorm>; 4]>,
-}
-
-impl GroupNorms {
-    pub fn new(device: Device, slots: usize) -> Self {
-        let norm = || SyncCell::new(GroupNorm::new(device));
-        Self {
-            host: norm(),
-            seeds: (0..slots).map(|_| norm()).collect(),
-        }
-    }
-}
 
 /// Everything of an env that a training batch touches.
 #[derive(QueryData)]
@@ -63,7 +46,7 @@ fn active<'a>(envs: &'a mut Query<TrainingEnv>) -> impl Iterator<Item = (EnvId, 
     envs.map(|env| (*env.id, env))
 }
 
-/// Forward and backward; gradients of the whole batch are left in the parameters (spec 06 T3).
+/// Forward and backward; gradients of the whole batch are left in the parameters.
 pub fn forward_backward(
     mut envs: Query<TrainingEnv>,
     clock: Res<RunClock>,
@@ -109,7 +92,7 @@ pub fn forward_backward(
     })
 }
 
-/// Sizes of the parts of a batch of `n`: as even as can be, larger ones first (spec 06 §7.1).
+/// Sizes of the parts of a batch of `n`: as even as can be, larger ones first.
 fn micro_batches(n: usize, parts: usize) -> impl Iterator<Item = usize> {
     let parts = parts.clamp(1, n.max(1));
     (0..parts).map(move |part| n / parts + usize::from(part < n % parts))
@@ -143,7 +126,7 @@ fn training_slots<'a>(slots: &'a mut [Slot], lifecycle: &LifecycleConfig) -> Sma
     uses
 }
 
-/// Statistics, clip, guard and update of each group, host first (spec 06 T4, the order of §7.2).
+/// Statistics, clip, guard and update of each group, host first.
 pub fn optimize(
     mut envs: Query<TrainingEnv>,
     clock: Res<RunClock>,
@@ -204,7 +187,7 @@ fn note_updates(stream: &Stream, optimizer: &Optimizer) {
     }
 }
 
-/// Whose gradients gates and controllers look at (spec 06 §7.5).
+/// Whose gradients gates and controllers look at.
 pub fn is_watched(seed: &SeedRecord) -> bool {
     matches!(seed.stage, SeedStage::Training | SeedStage::Blending)
 }
@@ -246,13 +229,4 @@ impl Group<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn micro_batches_are_even_and_larger_ones_come_first() {
-        assert_eq!(micro_batches(10, 4).collect::<Vec<_>>(), [3, 3, 2, 2]);
-        assert_eq!(micro_batches(8, 1).collect::<Vec<_>>(), [8]);
-        assert_eq!(micro_batches(2, 5).collect::<Vec<_>>(), [1, 1]);
-    }
-}
+mod tests;

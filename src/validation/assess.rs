@@ -1,33 +1,34 @@
-//! From configurations to what each seed is worth, written into its record (spec 06 A5, 05 §10).
+//! From configurations to what each seed is worth, written into its record.
 
 use std::cmp::Ordering;
 
-use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use smallvec::SmallVec;
 
+use super::attribution::{Attribution, coalition_rows, shapley};
 use super::pass::ValPlan;
-use super::sync::StepResult;
-use super::*;
-use crate::clock::RunClock;
-use crate::data::ConfigNumbers;
+use super::plan::CoalitionPlan;
 use crate::env::{EnvId, Experiment, LoadedData, SeedSlots, StepStatus};
 use crate::growth::SeedStage;
 use crate::health::{Failure, InEnv};
-use crate::schedule::{AddWork, Assess, Startup, StepEnd, StepSync, ValBatch, Work};
+use crate::scenario::AttributionStrategy;
 use crate::seed::Interactions;
+use crate::telemetry::{self, CoalitionRow, CounterfactualMatrix, Coverage, Num, PairInteraction, Payload};
+use crate::training::StepResult;
 
 /// The step's measured configurations; `None` where only the network as it is was evaluated.
 #[derive(Component, Default)]
 pub struct Counterfactual {
+    /// What was measured.
     pub matrix: Option<CounterfactualMatrix>,
+    /// What follows from it.
     pub attribution: Option<Attribution>,
 }
 
 impl Counterfactual {
-    /// Accuracy, in percent, with the seeds alone that are committed by now: a commit since the measurement counts (spec
-    /// 05 §10.4). `whole`: what the network as it is reached. `None` if that mask was not measured.
+    /// Accuracy, in percent, with the seeds alone that are committed by now: a commit since the measurement counts.
+    /// `whole`: what the network as it is reached. `None` if that mask was not measured.
     pub fn committed_accuracy(&self, plan: &ValPlan, slots: &SeedSlots, whole: f64) -> Option<f64> {
         let (Some(plan), Some(matrix)) = (&plan.plan, &self.matrix) else {
             return plan.has_no_players().then_some(whole);
@@ -40,53 +41,55 @@ impl Counterfactual {
         let committed = players
             .filter(|(_, slot)| is_committed(**slot))
             .fold(0, |mask, (player, _)| mask | 1 << player);
-        matrix.get(committed).map(|measured| measured.accuracy)
+        matrix.accuracy(committed)
     }
-}
 
-/// Validates all envs with all coalitions of their seeds.
-pub struct ValidationPlugin;
+    /// The events of the measurement; how the players share what they add together is one of an episode's last step.
+    pub fn events(&self, plan: &ValPlan, is_last_step: bool) -> impl Iterator<Item = Payload> {
+        let matrix = self.matrix.as_ref();
+        let shares = matrix.zip(plan.plan.as_ref()).filter(|_| is_last_step);
+        let shares = shares.and_then(|(matrix, plan)| shapley(matrix, &plan.permutations));
+        [
+            matrix.cloned().map(Payload::from),
+            self.interactions().map(Payload::from),
+            shares.map(Payload::from),
+        ]
+        .into_iter()
+        .flatten()
+    }
 
-impl Plugin for ValidationPlugin {
-    fn build(&self, app: &mut App) {
-        app.register_required_components::<EnvId, ValPlan>();
-        app.register_required_components::<EnvId, StepResult>();
-        app.register_required_components::<EnvId, Counterfactual>();
-        app.register_required_components::<EnvId, InteractionRegimes>();
-        app.register_required_components::<EnvId, TestResult>();
-        app.add_work(Startup, Work::EquipValidation, pass::equip_envs)
-            .add_work(ValBatch, Work::PlanVal, pass::plan_val)
-            .add_work(ValBatch, Work::CoalitionForward, pass::evaluate_batch)
-            .add_work(StepSync, Work::EnqueueReads, sync::enqueue_reads)
-            .add_work(StepSync, Work::WaitAll, sync::wait_all)
-            .add_work(StepSync, Work::Unpack, sync::unpack)
-            .add_work(StepEnd, Work::EvaluateTest, final_test::evaluate_test)
-            .add_work(Assess, Work::DeriveMetrics, sync::derive_metrics)
-            .add_work(Assess, Work::Attribute, attribute);
+    fn interactions(&self) -> Option<telemetry::Interactions> {
+        let (matrix, attribution) = (self.matrix.as_ref()?, self.attribution.as_ref()?);
+        let pairs = attribution.synergies.iter().map(|synergy| PairInteraction {
+            a: matrix.slots[synergy.players.0],
+            b: matrix.slots[synergy.players.1],
+            value: Num(synergy.points),
+        });
+        let pairs: Vec<_> = pairs.collect();
+        (!pairs.is_empty()).then_some(telemetry::Interactions { pairs })
     }
 }
 
 /// What `attribute` reads and writes of an env.
 #[derive(QueryData)]
 #[query_data(mutable)]
-struct AttributedEnv {
+pub struct AttributedEnv {
     id: &'static EnvId,
     status: &'static StepStatus,
     result: &'static StepResult,
     plan: &'static ValPlan,
     slots: &'static mut SeedSlots,
     counterfactual: &'static mut Counterfactual,
-    regimes: &'static mut InteractionRegimes,
 }
 
 /// Contributions, interactions and neighbours of every player; other seeds are left unmeasured.
-fn attribute(
+pub fn attribute(
     mut envs: Query<AttributedEnv>,
-    clock: Res<RunClock>,
     experiment: Res<Experiment>,
     data: Res<LoadedData>,
 ) -> Result<(), Failure> {
-    let samples = data.feed.val_samples() as u64;
+    let config = &experiment.scenario.attribution;
+    let samples = data.feed.val_samples();
     for mut env in &mut envs {
         // What a network showed that is not there any more says nothing about the one that is.
         if env.status.participates() || *env.status == StepStatus::RolledBack {
@@ -99,27 +102,21 @@ fn attribute(
             continue;
         };
         let players = &plan.coalitions.players;
-        meet_neighbours(&mut env.slots, players);
+        measure_neighbours(&mut env.slots, players);
         if plan.coalitions.masks.len() == 1 {
             continue;
         }
-        let identity = MatrixIdentity {
-            env: env.id.index,
-            episode: experiment.episode(clock.round(), env.id.index),
-            step: clock.step(),
-            players: matrix_players(players, &env.slots),
-            strategy: experiment.scenario.attribution.strategy,
-        };
-        let tallies: Vec<MaskTally> = numbers.configs.iter().map(tally).collect();
-        let matrix = CounterfactualMatrix::new(identity, plan, samples, &tallies).in_env(env.id.index)?;
-        let attribution = matrix.attribute();
-        write_records(
-            &mut env.slots,
-            players,
-            &attribution,
-            experiment.scenario.attribution.velocity_decay,
+        let rows = coalition_rows(&plan.coalitions.masks, samples, &numbers.configs).in_env(env.id.index)?;
+        let matrix = matrix(
+            env.plan,
+            &plan.coalitions,
+            &env.slots,
+            rows,
+            samples as u64,
+            config.strategy,
         );
-        env.regimes.measure(&matrix.identity, &attribution);
+        let attribution = Attribution::of(&matrix, plan.fossilized);
+        write_records(&mut env.slots, players, &attribution, config.velocity_decay);
         *env.counterfactual = Counterfactual {
             matrix: Some(matrix),
             attribution: Some(attribution),
@@ -128,31 +125,40 @@ fn attribute(
     Ok(())
 }
 
-fn tally(config: &ConfigNumbers) -> MaskTally {
-    MaskTally {
-        correct: config.correct,
-        loss_sum: config.loss_sum,
-        lost: config.only_main_correct as u32,
-        gained: config.only_this_correct as u32,
+/// What the pass measured of the players as they are.
+fn matrix(
+    pass: &ValPlan,
+    plan: &CoalitionPlan,
+    slots: &SeedSlots,
+    rows: Vec<CoalitionRow>,
+    samples: u64,
+    strategy: AttributionStrategy,
+) -> CounterfactualMatrix {
+    let players = || {
+        let slots = plan.players.iter().map(|&slot| &slots.0[slot]);
+        slots.filter_map(|slot| Some((slot.spec.slot, slot.record.as_ref()?)))
+    };
+    CounterfactualMatrix {
+        slots: players().map(|(slot, _)| slot).collect(),
+        seed_ids: players().map(|(_, seed)| seed.identity.seed_id.clone()).collect(),
+        alphas: players().map(|(_, seed)| Num(seed.alpha.alpha())).collect(),
+        coverage: match strategy {
+            _ if rows.len() == 1 << plan.players.len() => Coverage::Full,
+            AttributionStrategy::AblationOnly => Coverage::Ablation,
+            _ => Coverage::Sampled,
+        },
+        rows,
+        samples,
+        dropped: Vec::new(),
+        total_ms: Num(pass.elapsed.as_secs_f64() * 1e3),
+        val_flops: pass.flops.tree * samples,
+        val_flops_naive: pass.flops.naive * samples,
     }
 }
 
-fn matrix_players(players: &[usize], slots: &SeedSlots) -> SmallVec<[MatrixPlayer; 4]> {
-    let player = |&slot: &usize| {
-        let seed = slots.0[slot].record.as_ref()?;
-        let seed_id = seed.identity.seed_id.clone();
-        Some(MatrixPlayer {
-            slot: slots.0[slot].spec.slot,
-            seed_id,
-            alpha: seed.alpha.alpha(),
-        })
-    };
-    players.iter().filter_map(player).collect()
-}
-
-/// Forgets the interactions of the last pass and tells every player of the alphas before and behind it, in execution
-/// order; these are known whether or not this step measures contributions.
-fn meet_neighbours(slots: &mut SeedSlots, players: &[usize]) {
+/// Forgets the interactions of the last pass and writes down, for every player, the alphas before and behind it, in
+/// execution order; these are known whether or not this step measures contributions.
+fn measure_neighbours(slots: &mut SeedSlots, players: &[usize]) {
     let neighbours: SmallVec<[(usize, f64); 4]> = players
         .iter()
         .filter_map(|&slot| {

@@ -1,4 +1,4 @@
-//! All configurations of the live seeds in one forward pass: the walk over the coalition tree (spec 01 §3.2).
+//! All configurations of the live seeds in one forward pass: the walk over the coalition tree.
 //!
 //! Per chunk of a validation batch: the host runs from slot to slot on all blocks at once, each seed runs once on the
 //! blocks that have it on in some configuration, and its result is written straight into the next stack. Nothing of
@@ -6,52 +6,10 @@
 
 use tch::Tensor;
 
-use super::CoalitionTree;
-use super::coalition_tree::Stop;
-use crate::growth::AlphaAlgorithm;
-use crate::host::{FoldedHost, HostError};
-use crate::seed::{BlendError, Residual, SeedInstance};
-use crate::torch::Mode;
-use crate::torch::{NoGrad, TorchError};
-
-/// A seed on the output path.
-pub struct LiveSlot<'a> {
-    /// Policy index of the slot.
-    pub slot: usize,
-    /// Host ops before the slot.
-    pub boundary: usize,
-    pub instance: &'a SeedInstance,
-    /// In [0, 1].
-    pub alpha: f64,
-    pub algorithm: AlphaAlgorithm,
-}
-
-/// Why the configurations could not be evaluated.
-#[derive(Debug, thiserror::Error)]
-pub enum CoalitionError {
-    #[error("the plan evaluates no configuration; the one with all players on is always needed")]
-    NoConfiguration,
-    #[error("slot #{slot} is a player of the plan, but no seed is on the output path there")]
-    UnknownPlayer { slot: usize },
-    #[error("configuration {mask:#b} names a player beyond the plan's {players}")]
-    BadMask { mask: u64, players: u32 },
-    #[error("the seed in slot #{slot} has amplitude {alpha}; it must lie in [0, 1]")]
-    BadAlpha { slot: usize, alpha: f64 },
-    #[error("the seeds are not those for which the plan was compiled; compile it again")]
-    SlotsChanged,
-    #[error(transparent)]
-    Host(#[from] HostError),
-    #[error(transparent)]
-    Blend(#[from] BlendError),
-    #[error(transparent)]
-    Torch(#[from] TorchError),
-}
-
-impl From<tch::TchError> for CoalitionError {
-    fn from(error: tch::TchError) -> Self {
-        Self::Torch(error.into())
-    }
-}
+use super::coalition_tree::{CoalitionError, CoalitionTree, LiveSlot, Stop};
+use crate::host::FoldedHost;
+use crate::seed::Residual;
+use crate::torch::{Mode, NoGrad};
 
 /// Logits `[K·b, classes]` of the `b` samples of `x`: rows `k·b..(k+1)·b` belong to the plan's configuration `k`.
 ///
@@ -123,3 +81,10 @@ fn pass(stop: &Stop, slot: &LiveSlot, h: &Tensor, samples: i64) -> Result<Tensor
     }
     Ok(stack)
 }
+
+#[cfg(test)]
+mod fixtures;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;

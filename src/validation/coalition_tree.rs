@@ -1,4 +1,4 @@
-//! The shape of the coalition tree: who splits where, known from the plan before any tensor exists (spec 01 §3.2).
+//! The shape of the coalition tree: who splits where, known from the plan before any tensor exists.
 //!
 //! A *block* is the batch once more, for a set of configurations that agree on all slots passed so far; blocks are
 //! stacked along the batch dimension. At a player's slot a block turns into one for the configurations with the seed
@@ -6,11 +6,63 @@
 
 use tch::{Device, TchError, Tensor};
 
-use super::{CoalitionError, CoalitionPlan, LiveSlot};
-use crate::host::OpCost;
+use super::plan::CoalitionPlan;
+use crate::growth::AlphaAlgorithm;
+use crate::host::{HostError, OpCost};
+use crate::seed::{BlendError, SeedInstance};
+use crate::torch::TorchError;
 
 /// Rows that are run at a time on a CPU, so that a segment's features stay in its caches.
 const CPU_ROWS: usize = 1024;
+
+/// A seed on the output path.
+pub struct LiveSlot<'a> {
+    /// Policy index of the slot.
+    pub slot: usize,
+    /// Host ops before the slot.
+    pub boundary: usize,
+    /// Module and gate of the seed.
+    pub instance: &'a SeedInstance,
+    /// In [0, 1].
+    pub alpha: f64,
+    /// How the seed's residual enters the host.
+    pub algorithm: AlphaAlgorithm,
+}
+
+/// Why the configurations could not be evaluated.
+#[derive(Debug, thiserror::Error)]
+pub enum CoalitionError {
+    /// The plan has no mask.
+    #[error("the plan evaluates no configuration; the one with all players on is always needed")]
+    NoConfiguration,
+    /// A player is not among the slots.
+    #[error("slot #{slot} is a player of the plan, but no seed is on the output path there")]
+    UnknownPlayer { slot: usize },
+    /// A mask is too wide.
+    #[error("configuration {mask:#b} names a player beyond the plan's {players}")]
+    BadMask { mask: u64, players: u32 },
+    /// An amplitude is out of range.
+    #[error("the seed in slot #{slot} has amplitude {alpha}; it must lie in [0, 1]")]
+    BadAlpha { slot: usize, alpha: f64 },
+    /// Tree and slots do not fit.
+    #[error("the seeds are not those for which the plan was compiled; compile it again")]
+    SlotsChanged,
+    /// The host refused its input.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// A seed could not be blended.
+    #[error(transparent)]
+    Blend(#[from] BlendError),
+    /// libtorch failed.
+    #[error(transparent)]
+    Torch(#[from] TorchError),
+}
+
+impl From<tch::TchError> for CoalitionError {
+    fn from(error: tch::TchError) -> Self {
+        Self::Torch(error.into())
+    }
+}
 
 /// Consecutive blocks that are made from consecutive blocks in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +104,7 @@ impl Stop {
 /// Work of one validation sample, in floating-point operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ValidationFlops {
+    /// As the tree runs it.
     pub tree: u64,
     /// The whole network, once for every configuration.
     pub naive: u64,

@@ -1,32 +1,48 @@
 //! Validation: one pass that measures the network and every configuration of its seeds, and what follows from it.
 //!
-//! Pure parts: `plan` (which configurations), `attribution`, `interaction` and `shapley` (what they say). Tensors:
-//! `coalition_tree` and `coalition` (one forward for all configurations). `pass`, `sync` and `assess` are the systems.
+//! Pure parts: `plan` (which configurations), `attribution` and `shapley` (what they say). Tensors: `coalition_tree`
+//! and `coalition` (one forward for all configurations). `pass`, `sync`, `assess` and `test_part` are the systems.
 
 mod assess;
 mod attribution;
 mod coalition;
-#[cfg(test)]
-mod coalition_fixtures;
-#[cfg(test)]
-mod coalition_properties;
-#[cfg(test)]
-mod coalition_tests;
 mod coalition_tree;
-mod final_test;
-mod interaction;
 mod pass;
 mod plan;
 mod shapley;
 mod sync;
+mod test_part;
 
-pub use assess::{Counterfactual, ValidationPlugin};
-pub use attribution::*;
-pub use coalition::*;
-pub use coalition_tree::*;
-pub use final_test::TestResult;
-pub use interaction::*;
-pub use pass::{FoldedModel, MAIN, ValBatches, ValPlan, ValidatingEnv, live_slots};
-pub use plan::*;
-pub use shapley::*;
-pub use sync::StepResult;
+use bevy_app::{App, Plugin};
+
+use crate::env::EnvId;
+use crate::schedule::{AddWork, Assess, Startup, StepEnd, StepSync, ValBatch, Work};
+
+pub use assess::Counterfactual;
+pub use attribution::{Attribution, AttributionError, InteractionSummary, PlayerAttribution, Synergy};
+pub use coalition::coalition_forward;
+pub use coalition_tree::{CoalitionError, CoalitionTree, LiveSlot, ValidationFlops};
+pub use pass::{FoldedModel, ValBatches, ValPlan};
+pub use plan::{
+    AttributionPlan, CoalitionPlan, PlanMoment, Player, Players, find_players, max_configurations, plan_coalitions,
+};
+pub use test_part::TestResult;
+
+/// Validates all envs with all coalitions of their seeds.
+pub struct ValidationPlugin;
+
+impl Plugin for ValidationPlugin {
+    fn build(&self, app: &mut App) {
+        app.register_required_components::<EnvId, ValPlan>();
+        app.register_required_components::<EnvId, Counterfactual>();
+        app.register_required_components::<EnvId, TestResult>();
+        app.add_work(Startup, Work::EquipValidation, pass::equip_envs)
+            .add_work(ValBatch, Work::PlanVal, pass::plan_val)
+            .add_work(ValBatch, Work::CoalitionForward, pass::evaluate_batch)
+            .add_work(StepSync, Work::WaitAll, sync::wait_all)
+            .add_work(StepSync, Work::Unpack, sync::unpack)
+            .add_work(Assess, Work::DeriveMetrics, sync::derive_val_metrics)
+            .add_work(Assess, Work::Attribute, assess::attribute)
+            .add_work(StepEnd, Work::EvaluateTest, test_part::evaluate_test);
+    }
+}

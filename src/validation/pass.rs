@@ -1,4 +1,4 @@
-//! The fused validation pass as systems: plan and fold once per step, evaluate batch by batch (spec 06 V0-V2, §8).
+//! The fused validation pass as systems: plan and fold once per step, evaluate batch by batch.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,9 @@ use bevy_ecs::query::QueryData;
 use bevy_platform::cell::SyncCell;
 use smallvec::SmallVec;
 
-use super::*;
+use super::coalition::coalition_forward;
+use super::coalition_tree::{CoalitionTree, LiveSlot, ValidationFlops};
+use super::plan::{AttributionPlan, PlanMoment, find_players, plan_coalitions};
 use crate::clock::RunClock;
 use crate::data::{Batch, evaluate_rows};
 use crate::env::grafted::{GraftKind, graft_kind};
@@ -185,7 +187,7 @@ pub fn evaluate_batch(
 }
 
 /// Evaluates `samples` in chunks of at most `chunk`. A chunk that the device has no room for is halved, once per batch:
-/// what was evaluated before it counts (spec 06 §14.2).
+/// what was evaluated before it counts.
 fn in_chunks(
     samples: i64,
     chunk: i64,
@@ -217,44 +219,4 @@ fn is_out_of_memory(failure: &Failure) -> bool {
 pub const MAIN: usize = 0;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn no_memory() -> Failure {
-        TorchError::OutOfMemory("tried to allocate 8 bytes".into()).into()
-    }
-
-    /// Evaluates chunks of at most `room` samples, and says which.
-    fn evaluated(samples: i64, chunk: i64, room: i64) -> (Vec<(i64, i64)>, bool) {
-        let mut done = Vec::new();
-        let outcome = in_chunks(samples, chunk, |first, count| {
-            if count > room {
-                return Err(no_memory());
-            }
-            done.push((first, count));
-            Ok(())
-        });
-        (done, outcome.is_ok())
-    }
-
-    #[test]
-    fn a_batch_is_evaluated_in_chunks_that_cover_it_once() {
-        assert_eq!(evaluated(10, 4, 4), (vec![(0, 4), (4, 4), (8, 2)], true));
-    }
-
-    #[test]
-    fn a_chunk_without_room_is_halved_once_and_nothing_is_counted_twice() {
-        assert_eq!(evaluated(10, 8, 4), (vec![(0, 4), (4, 4), (8, 2)], true));
-        assert_eq!(evaluated(10, 8, 3), (vec![], false));
-    }
-
-    #[test]
-    fn other_failures_are_no_reason_to_try_again() {
-        let mut calls = 0;
-        let outcome = in_chunks(10, 5, |_, _| {
-            calls += 1;
-            Err(Failure::message("broken"))
-        });
-        assert_eq!((outcome.unwrap_err().to_string().as_str(), calls), ("broken", 1));
-    }
-}
+mod tests;

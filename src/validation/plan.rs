@@ -1,4 +1,4 @@
-//! Which configurations of seeds the fused validation pass evaluates (spec 05 §10.1, §10.4).
+//! Which configurations of seeds the fused validation pass evaluates.
 //!
 //! In: the slots' stages and amplitudes before validation, the attribution settings, the step. Out: a [`CoalitionPlan`]
 //! for the forward pass, with what the attribution needs to read the results. Planned once per env and step, before
@@ -18,13 +18,14 @@ use crate::scenario::{AttributionConfig, AttributionStrategy, Cadence};
 pub struct Player {
     /// Index into the slot order.
     pub slot: usize,
+    /// Where its seed stands.
     pub stage: SeedStage,
 }
 
 /// At most four seeds are usual; more spill to the heap.
 pub type Players = SmallVec<[Player; 4]>;
 
-/// The players among `(stage, alpha)` of each slot in slot order; `None` is an empty slot (spec 05 §10.1).
+/// The players among `(stage, alpha)` of each slot in slot order; `None` is an empty slot.
 ///
 /// A training seed is never a player: its straight-through path leaves the output as it is.
 pub fn find_players(slots: impl IntoIterator<Item = Option<(SeedStage, f64)>>, include_fossilized: bool) -> Players {
@@ -53,12 +54,14 @@ pub fn find_players(slots: impl IntoIterator<Item = Option<(SeedStage, f64)>>, i
 pub struct CoalitionPlan {
     /// Slot indices of the players, ascending.
     pub players: SmallVec<[usize; 4]>,
+    /// One per configuration.
     pub masks: Vec<u64>,
 }
 
 /// A coalition plan with what is needed to read its results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttributionPlan {
+    /// What is evaluated.
     pub coalitions: CoalitionPlan,
     /// The players that are committed: the mask of `committed_accuracy`.
     pub fossilized: u64,
@@ -224,167 +227,4 @@ impl MaskList {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const STEP: PlanMoment = PlanMoment {
-        step: 7,
-        is_final: false,
-        permutation_seed: 1,
-    };
-    const LAST: PlanMoment = PlanMoment { is_final: true, ..STEP };
-
-    fn blending(count: usize) -> Players {
-        find_players(vec![Some((SeedStage::Blending, 0.5)); count], false)
-    }
-
-    fn plan(count: usize, moment: PlanMoment) -> AttributionPlan {
-        plan_coalitions(&blending(count), &AttributionConfig::default(), moment)
-    }
-
-    #[test]
-    fn auto_evaluates_all_configurations_up_to_four_players_and_pairs_beyond() {
-        let sizes: Vec<usize> = (0..=8).map(|n| plan(n, STEP).coalitions.masks.len()).collect();
-        assert_eq!(sizes, [1, 2, 4, 8, 16, 22, 29, 37, 46]);
-    }
-
-    #[test]
-    fn every_plan_starts_with_all_on_and_repeats_nothing() {
-        for count in 0..=9 {
-            for moment in [STEP, LAST] {
-                let masks = plan(count, moment).coalitions.masks;
-                let distinct: HashSet<u64> = masks.iter().copied().collect();
-                assert_eq!(masks[0], (1 << count) - 1);
-                assert_eq!(distinct.len(), masks.len());
-            }
-        }
-    }
-
-    #[test]
-    fn the_final_plan_is_exact_up_to_six_players_and_sampled_from_seven() {
-        let six = plan(6, LAST);
-        assert_eq!(six.coalitions.masks.len(), 64);
-        assert!(six.permutations.is_empty());
-
-        let seven = plan(7, LAST);
-        assert!(seven.coalitions.masks.len() < 128);
-        assert_eq!(seven.permutations.len(), 20);
-    }
-
-    /// The read pack must hold whatever is planned, also where 2^n is out of the question.
-    #[test]
-    fn no_plan_has_more_configurations_than_there_is_room_for() {
-        let configs = [
-            AttributionConfig::default(),
-            AttributionConfig {
-                shapley_permutations: 600,
-                pairs_max: 15,
-                ..Default::default()
-            },
-            AttributionConfig {
-                strategy: AttributionStrategy::AblationOnly,
-                ..Default::default()
-            },
-        ];
-        for config in &configs {
-            for count in 0..=15 {
-                let stages = (0..count).map(|slot| {
-                    let stage = [SeedStage::Fossilized, SeedStage::Holding, SeedStage::Blending][slot % 3];
-                    Some((stage, 0.5))
-                });
-                let players = find_players(stages, true);
-                let room = max_configurations(config, count);
-                for moment in [STEP, LAST] {
-                    let planned = plan_coalitions(&players, config, moment).coalitions.masks.len();
-                    assert!(planned <= room, "{count} players: {planned} planned, room for {room}");
-                }
-            }
-        }
-        assert_eq!(max_configurations(&configs[0], 3), 8);
-        assert_eq!(max_configurations(&configs[1], 15), 8553);
-    }
-
-    #[test]
-    fn sampled_orders_come_in_antithetic_pairs_and_follow_the_seed() {
-        let first = plan(7, LAST);
-        assert_eq!(first, plan(7, LAST));
-        let other = PlanMoment {
-            permutation_seed: 2,
-            ..LAST
-        };
-        assert_ne!(first.permutations, plan(7, other).permutations);
-        for pair in first.permutations.chunks(2) {
-            let reversed: Vec<usize> = pair[1].iter().rev().copied().collect();
-            assert_eq!(pair[0], reversed);
-            for coalition in prefixes(&pair[0]).chain(prefixes(&pair[1])) {
-                assert!(first.coalitions.masks.contains(&coalition));
-            }
-        }
-    }
-
-    #[test]
-    fn ablation_only_evaluates_all_each_off_and_none() {
-        let config = AttributionConfig {
-            strategy: AttributionStrategy::AblationOnly,
-            ..Default::default()
-        };
-        let masks = plan_coalitions(&blending(3), &config, STEP).coalitions.masks;
-        assert_eq!(masks, [0b111, 0b110, 0b101, 0b011, 0b000]);
-    }
-
-    #[test]
-    fn cadence_off_and_steps_between_measurements_evaluate_only_the_network_as_it_is() {
-        let masks = |cadence, moment| {
-            let config = AttributionConfig {
-                cadence,
-                ..Default::default()
-            };
-            plan_coalitions(&blending(2), &config, moment).coalitions.masks.len()
-        };
-        let at = |step| PlanMoment { step, ..STEP };
-        assert_eq!(masks(Cadence::Off, LAST), 1);
-        assert_eq!(masks(Cadence::Terminal, STEP), 1);
-        assert_eq!(masks(Cadence::Terminal, LAST), 4);
-        assert_eq!(masks(Cadence::EveryK(3), at(6)), 4);
-        assert_eq!(masks(Cadence::EveryK(3), at(7)), 1);
-        assert_eq!(masks(Cadence::EveryK(3), LAST), 4);
-    }
-
-    #[test]
-    fn only_seeds_on_the_output_path_play() {
-        let slots = [
-            Some((SeedStage::Training, 0.0)),
-            Some((SeedStage::Blending, 0.0)),
-            None,
-            Some((SeedStage::Blending, 0.2)),
-            Some((SeedStage::Holding, 1.0)),
-            Some((SeedStage::Fossilized, 1.0)),
-            Some((SeedStage::Embargoed, 0.0)),
-        ];
-        let played =
-            |include| -> Vec<usize> { find_players(slots, include).iter().map(|player| player.slot).collect() };
-        assert_eq!(played(false), [3, 4]);
-        assert_eq!(played(true), [3, 4, 5]);
-    }
-
-    #[test]
-    fn the_final_plan_holds_what_a_last_step_commit_would_be_worth() {
-        let players = find_players(
-            [
-                Some((SeedStage::Fossilized, 1.0)),
-                Some((SeedStage::Holding, 1.0)),
-                Some((SeedStage::Blending, 0.5)),
-            ],
-            true,
-        );
-        let config = AttributionConfig {
-            strategy: AttributionStrategy::AblationOnly,
-            ..Default::default()
-        };
-        let plan = plan_coalitions(&players, &config, LAST);
-        assert_eq!(plan.fossilized, 0b001);
-        assert_eq!(plan.coalitions.masks, [0b111, 0b110, 0b101, 0b011, 0b000, 0b001]);
-        let without_commit = plan_coalitions(&players[..2], &config, STEP);
-        assert_eq!(without_commit.coalitions.masks, [0b11, 0b10, 0b01, 0b00]);
-    }
-}
+mod tests;

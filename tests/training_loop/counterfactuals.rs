@@ -32,7 +32,7 @@ fn note(mut envs: Query<Validated>, mut notes: ResMut<Accuracies>) {
     let matrix = counterfactual.matrix.as_ref().expect("seeds are on");
     let _no_grad = NoGrad::new();
     let mut separate = Vec::new();
-    for mask in &matrix.masks {
+    for mask in matrix.rows.iter().map(|row| row.mask.0) {
         let on = slots
             .0
             .iter_mut()
@@ -62,8 +62,8 @@ fn note(mut envs: Query<Validated>, mut notes: ResMut<Accuracies>) {
         separate.push(100.0 * correct / samples);
     }
     *notes = Accuracies {
-        masks: matrix.masks.clone(),
-        fused: matrix.accuracy.clone(),
+        masks: matrix.rows.iter().map(|row| row.mask.0).collect(),
+        fused: matrix.rows.iter().map(|row| row.accuracy.0).collect(),
         separate,
     };
 }

@@ -100,7 +100,7 @@ fn a_blending_seed_at_alpha_0_changes_neither_logits_nor_host() {
     let alone: Host = play(watched(WAIT));
 
     let mut app = growing("conv_small");
-    app.add_systems(StepStart, blend.before(Work::BeginStep));
+    app.add_systems(StepStart, blend.before(Work::PlanTrainBatches));
     let grown: Host = play(app);
 
     assert_eq!(grown.stages[4..], [Some(SeedStage::Blending); 4]);

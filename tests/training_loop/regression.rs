@@ -95,7 +95,7 @@ fn an_impaired_host_alone_reads_at_most_35_percent_of_the_digits() {
 #[ignore = "slow: trains four hosts and twelve seeds for 100 steps"]
 fn an_impaired_host_with_a_seed_in_every_slot_reads_at_least_70_percent_of_the_digits() {
     let mut app = waiting("digits_impaired", 4);
-    app.add_systems(RoundStart, commit_seeds.after(Work::BeginEpisodes));
+    app.add_systems(RoundStart, commit_seeds.after(Work::BeginControllerEpisodes));
 
     let accuracies = accuracies(app);
     assert!(accuracies.iter().all(|accuracy| *accuracy >= 70.0), "{accuracies:?}");

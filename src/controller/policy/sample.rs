@@ -17,7 +17,7 @@ pub enum DecideMode {
     Uniform,
 }
 
-/// What a learned controller thought when it chose.
+/// What a learned controller computed when it chose.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     /// By head: natural logarithm of the chosen member's probability, floor included; 0 where the head does not matter.

@@ -178,7 +178,7 @@ fn a_scheduled_prune_ramps_down_and_cannot_be_called_off() {
     let transition = change.transition.expect("it blends again");
     assert_eq!(
         (transition.to, transition.cause),
-        (SeedStage::Blending, Cause::ScheduledPrune)
+        (SeedStage::Blending, StageCause::ScheduledPrune)
     );
     assert!(life.seed().is_withering());
     assert!(!crate::seed::trains(
@@ -204,7 +204,7 @@ fn a_scheduled_prune_ramps_down_and_cannot_be_called_off() {
     let change = life.wait();
     assert_eq!(life.stage(), SeedStage::Pruned);
     assert_eq!(change.pruned.map(|order| order.reason), Some(PruneReason::Policy));
-    assert_eq!(change.transition.map(|t| t.cause), Some(Cause::ScheduledPrune));
+    assert_eq!(change.transition.map(|t| t.cause), Some(StageCause::ScheduledPrune));
     assert!(!life.seed().auto_pruned);
     assert_eq!(life.alpha(), 0.0);
 }
@@ -220,7 +220,7 @@ fn the_governor_cuts_a_scheduled_prune_short() {
 
     assert_eq!(life.stage(), SeedStage::Pruned);
     assert_eq!(change.pruned, Some(GOVERNOR));
-    assert_eq!(change.transition.map(|t| t.cause), Some(Cause::Governor));
+    assert_eq!(change.transition.map(|t| t.cause), Some(StageCause::Governor));
     assert!(life.seed_mut().take_auto_pruned());
     assert!(!life.seed_mut().take_auto_pruned());
 }
@@ -295,7 +295,7 @@ fn a_held_seed_sent_lower_blends_again_and_keeps_its_blending_start() {
         .expect("alpha rests");
     assert_eq!(
         change.transition.map(|t| (t.to, t.cause)),
-        Some((SeedStage::Blending, Cause::Policy))
+        Some((SeedStage::Blending, StageCause::Policy))
     );
     assert_eq!(life.seed().accuracy.at_blending_start, start);
     life.tick();
@@ -352,7 +352,7 @@ fn germination_brings_the_gate_with_a_gated_style_and_an_optimizer_with_training
     assert_eq!(life.seed().params(), 592 + 81);
     let change = life.tick();
     assert_eq!(change.effects.as_slice(), [Effect::CreateOptimizer]);
-    assert_eq!(change.transition.map(|t| t.cause), Some(Cause::Gate));
+    assert_eq!(change.transition.map(|t| t.cause), Some(StageCause::Gate));
 }
 
 #[test]

@@ -133,7 +133,6 @@ fn the_health_of_the_sinks_follows_every_round() {
     assert_eq!(kinds(&seen), ["round_finished", "telemetry_health", "run_finished"]);
 }
 
-/// Check C16, first half.
 #[test]
 fn a_slow_durable_sink_loses_nothing_and_the_wait_is_counted() {
     let (mut sink, seen) = probe(SinkClass::Durable);
@@ -155,7 +154,6 @@ fn a_slow_durable_sink_loses_nothing_and_the_wait_is_counted() {
     assert!(report.failed_durable.is_empty());
 }
 
-/// Check C16, second half.
 #[test]
 fn a_slow_live_sink_misses_step_rows_only() {
     let (mut sink, seen) = probe(SinkClass::Live);

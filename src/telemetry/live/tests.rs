@@ -63,7 +63,7 @@ fn a_committed_seed_carries_its_last_measurement_and_its_shapley_value() {
         Event::env(context, shapley),
     ]);
 
-    let seed = &live.committed()[0];
+    let seed = &live.committed[0];
     let contribution = seed.contribution.unwrap();
     assert_eq!(contribution.points, 8.0);
     let standard_error = contribution.standard_error.unwrap();
@@ -83,7 +83,7 @@ fn without_a_matrix_the_contribution_is_that_of_the_commit() {
 
     let live = fold(&[seed]);
 
-    let contribution = live.committed()[0].contribution.unwrap();
+    let contribution = live.committed[0].contribution.unwrap();
     assert_eq!(contribution.points, 2.25);
     assert_eq!(contribution.standard_error, None);
 }
@@ -100,9 +100,9 @@ fn the_best_episode_is_chosen_by_validation_of_what_it_committed_never_by_test()
 
     let live = fold(&[finish(0, 70.0, 99.0), finish(1, 80.0, 60.0), finish(2, f64::NAN, 100.0)]);
 
-    let best = live.best_episode().unwrap();
+    let best = live.best_episode.as_ref().unwrap();
     assert_eq!((best.env, best.test_accuracy), (1, Some(60.0)));
-    assert_eq!(live.episodes_done(), 3);
+    assert_eq!(live.episodes_done, 3);
 }
 
 #[test]
@@ -128,14 +128,14 @@ fn learning_is_known_by_its_latest_update_and_the_rewards_of_the_rounds() {
 
     assert_eq!(live.latest_update(), Some(&performed));
     assert_eq!(live.update_of_round(0), None);
-    assert_eq!((live.updates(), live.skipped_updates()), (2, 1));
+    assert_eq!((live.updates(), live.skipped_updates), (2, 1));
     let rounds: Vec<_> = live
-        .rounds()
+        .rounds
         .iter()
         .map(|round| (round.reward_mean, round.rollbacks))
         .collect();
     assert_eq!(rounds, [(Some(12.0), 0), (Some(12.0), 1)]);
-    assert_eq!(live.reward_terms().get("pbrs"), Some(&-0.5));
+    assert_eq!(live.reward_terms.get("pbrs"), Some(&-0.5));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Events of an env: its steps and the end of its episode (spec 07 §5.2).
+//! Events of an env: its steps and the end of its episode.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -13,57 +13,87 @@ use crate::telemetry::env_status::EnvStatus;
 /// One env after the validation of one step. Accuracies in percent, losses in nats, params in scalars.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EnvStep {
+    /// Mean over the samples of finite batches.
     pub train_loss: Num,
+    /// Over all training samples.
     pub train_accuracy: Num,
+    /// Mean over the validation samples.
     pub val_loss: Num,
+    /// Over all validation samples.
     pub val_accuracy: Num,
+    /// At the last sampled batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_grad_norm: Option<Num>,
+    /// Host and occupied slots.
     pub params_total: u64,
+    /// Of seeds that are neither committed nor pruned.
     pub params_seeds_active: u64,
+    /// Of committed seeds.
     pub params_fossilized: u64,
     /// (host + fossilized) / host.
     pub growth_ratio: Num,
+    /// Best validation accuracy of the episode.
     pub best_accuracy: Num,
+    /// Steps since that accuracy.
     pub steps_since_best: u32,
+    /// How it is doing.
     pub status: EnvStatus,
+    /// In policy order.
     pub seeds: Vec<SeedRow>,
 }
 
 /// One occupied slot in an [`EnvStep`]. A gradient that was not measured leaves its fields out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeedRow {
+    /// Its slot.
     pub slot: SlotId,
+    /// Its id.
     pub seed_id: String,
+    /// Where it stands in its life.
     #[serde(with = "by_name")]
     pub stage: SeedStage,
+    /// Id of the blueprint.
     pub blueprint: String,
+    /// Trainable parameters.
     pub params: u64,
+    /// Amplitude, 0..1.
     pub alpha: Num,
+    /// Amplitude at the end of its ramp.
     pub alpha_target: Num,
+    /// What the amplitude is doing.
     #[serde(with = "by_name")]
     pub alpha_mode: AlphaMode,
+    /// Steps spent in the stage.
     pub epochs_in_stage: u32,
+    /// Steps since germination.
     pub age_epochs: u32,
     /// Since germination, in points.
     pub accuracy_delta: Num,
     /// Accuracy with the seed minus without it, in points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contribution: Option<Num>,
+    /// Smoothed change of the contribution, points per step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contribution_velocity: Option<Num>,
+    /// Sum of its synergies with the other seeds, points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interaction_sum: Option<Num>,
+    /// Its largest synergy, at least 0, points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boost_received: Option<Num>,
+    /// Over all tensors of the module.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gradient_norm: Option<Num>,
+    /// 1 less weighted shares of tensors whose gradient vanishes or explodes, 0..1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gradient_health: Option<Num>,
+    /// Seed's over host's gradient, per parameter, smoothed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gradient_ratio: Option<Num>,
+    /// Its gradients vanish.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vanishing: Option<bool>,
+    /// Its gradients explode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exploding: Option<bool>,
 }
@@ -100,8 +130,11 @@ impl From<&crate::seed::SeedReport> for SeedRow {
 /// The latch that first permits germination has closed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostStabilized {
+    /// Stable steps in a row.
     pub stable_count: u32,
+    /// Stable steps that are needed.
     pub required: u32,
+    /// Mean over the validation samples.
     pub val_loss: Num,
 }
 
@@ -109,15 +142,22 @@ pub struct HostStabilized {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub struct OpCounts {
+    /// `WAIT`.
     pub wait: u32,
+    /// `GERMINATE`.
     pub germinate: u32,
+    /// `SET_ALPHA_TARGET`.
     pub set_alpha_target: u32,
+    /// `PRUNE`.
     pub prune: u32,
+    /// `FOSSILIZE`.
     pub fossilize: u32,
+    /// `ADVANCE`.
     pub advance: u32,
 }
 
 impl OpCounts {
+    /// Counts one operation.
     pub const fn record(&mut self, op: LifecycleOp) {
         *match op {
             LifecycleOp::Wait => &mut self.wait,
@@ -144,8 +184,11 @@ impl AddAssign for OpCounts {
 /// What was ordered and what grew: per episode, summed over envs per round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrowthCounts {
+    /// Seeds planted.
     pub germinated: u32,
+    /// Seeds committed.
     pub fossilized: u32,
+    /// Seeds removed.
     pub pruned: u32,
     /// Operations ordered.
     pub ops: OpCounts,
@@ -154,6 +197,7 @@ pub struct GrowthCounts {
 }
 
 impl GrowthCounts {
+    /// Counts an ordered operation, and whether it was executed.
     pub const fn record(&mut self, op: LifecycleOp, success: bool) {
         self.ops.record(op);
         if success {
@@ -172,48 +216,70 @@ impl AddAssign for GrowthCounts {
     }
 }
 
+/// What became of the seeds of one blueprint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlueprintCounts {
+    /// Seeds planted.
     pub germinated: u32,
+    /// Seeds committed.
     pub fossilized: u32,
+    /// Seeds removed.
     pub pruned: u32,
 }
 
+/// Why an episode ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EpisodeEnd {
+    /// Its last step was played.
     Horizon,
+    /// The env was rolled back too often.
     GovernorLimit,
+    /// It was ended before its horizon.
     EarlyStop,
+    /// The run was asked to stop.
     Stopped,
+    /// The run failed.
     Failed,
 }
 
+/// Whether an episode reached its aim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
+    /// The final accuracy reaches the task's success accuracy.
     Success,
+    /// It does not.
     Timeout,
 }
 
 /// The end of an env's episode, once per env and round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EpisodeFinished {
+    /// Validation accuracy of the network as it stands.
     pub final_accuracy: Num,
     /// With the fossilized seeds alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub committed_accuracy: Option<Num>,
+    /// Its validation loss.
     pub final_loss: Num,
+    /// Best validation accuracy of the episode.
     pub best_accuracy: Num,
+    /// The step that reached it.
     pub best_step: u32,
     /// On the test split, which nothing was chosen by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_accuracy: Option<Num>,
+    /// On the test part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_loss: Option<Num>,
+    /// Steps played.
     pub length: u32,
+    /// Why it ended.
     pub end: EpisodeEnd,
+    /// Whether it reached its aim.
     pub outcome: Outcome,
+    /// Absent where nothing pays.
     #[serde(flatten)]
     pub paid: Option<EpisodeRewards>,
     /// Total / host; 1 = no growth.
@@ -222,7 +288,9 @@ pub struct EpisodeFinished {
     pub contributing: u32,
     /// Times the governor restored an earlier state.
     pub rollbacks: u32,
+    /// What was ordered and what grew.
     #[serde(flatten)]
     pub growth: GrowthCounts,
+    /// By blueprint id.
     pub blueprints: BTreeMap<String, BlueprintCounts>,
 }

@@ -1,4 +1,4 @@
-//! Events of the governor (spec 07 §5.5).
+//! Events of the governor.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,18 +17,24 @@ pub enum AlarmKind {
     Divergence,
 }
 
+/// What an alarm leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AlarmVerdict {
+    /// The env may neither plant nor commit.
     Suspect,
+    /// The env is rolled back.
     Panic,
 }
 
 /// A validation loss that is not healthy. Losses in nats.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GovernorAlarm {
+    /// What is wrong.
     pub kind: AlarmKind,
+    /// What it leads to.
     pub verdict: AlarmVerdict,
+    /// The validation loss.
     pub loss: Num,
     /// What the loss was compared with; absent for a loss that is no number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,6 +42,7 @@ pub struct GovernorAlarm {
     /// Of the healthy losses remembered; absent without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean: Option<Num>,
+    /// Population standard deviation of the healthy losses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub std: Option<Num>,
     /// Anomalies in a row, this one included.
@@ -47,30 +54,42 @@ pub struct GovernorAlarm {
 /// An env was restored to an earlier state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GovernorRollback {
+    /// What is wrong.
     pub kind: AlarmKind,
+    /// The validation loss.
     pub loss: Num,
+    /// What the loss was compared with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<Num>,
+    /// Anomalies in a row.
     pub consecutive: u32,
     /// Step whose state was restored; 0 is the fresh host.
     pub snapshot_step: u32,
+    /// Steps between the restored state and the panic.
     pub steps_lost: u32,
     /// The last executed action of the episode; absent if the first step panicked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_id: Option<ActionId>,
+    /// As the scenario sets it; negative.
     pub penalty_raw: Num,
     /// What a learner wrote into its buffer; absent where no transition could be blamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub penalty_applied: Option<Num>,
+    /// Steps whose rewards a learner took back.
     pub steps_forfeited: u32,
+    /// In policy order.
     pub seeds_pruned: Vec<SlotId>,
 }
 
+/// What became of a captured state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SnapshotAction {
+    /// It was taken and is on probation.
     Capture,
+    /// It is known good from here on.
     Promote,
+    /// It is dropped.
     Discard,
 }
 
@@ -90,27 +109,39 @@ pub enum SnapshotTrigger {
     Patience,
 }
 
+/// Where a captured state is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SnapshotPlace {
+    /// Beside the network.
     Device,
+    /// In pinned memory of the host.
     PinnedHost,
 }
 
+/// A state was captured, promoted or discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GovernorSnapshot {
+    /// What became of it.
     pub action: SnapshotAction,
+    /// Why it was captured.
     pub trigger: SnapshotTrigger,
+    /// Size of what was captured; 0 for what moves no values.
     pub bytes: u64,
+    /// Where it is kept.
     pub placement: SnapshotPlace,
 }
 
 /// What a governor did in one episode; summed over envs per round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GovernorCounts {
+    /// Steps between the restored state and the panic.
     pub steps_lost: u32,
+    /// States captured, the fresh host left out.
     pub snapshot_captures: u32,
+    /// Captures that became known good.
     pub snapshot_promotions: u32,
+    /// Captures that were dropped.
     pub snapshot_discards: u32,
 }
 

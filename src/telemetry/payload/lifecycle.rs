@@ -1,61 +1,74 @@
-//! Events of a seed's life (spec 07 §5.3).
+//! Events of a seed's life.
 
 use serde::{Deserialize, Serialize};
 
 use crate::growth::{
     AlphaAlgorithm, AlphaCurve, AlphaSpeed, GateLevel, GateResult, GerminationStyle, Initiator, PruneReason, SeedStage,
-    Tempo,
+    StageCause, Tempo,
 };
 use crate::telemetry::encoding::{ActionId, Num, by_name, by_name_if_any};
 
+/// A seed was planted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeedGerminated {
+    /// Id of the blueprint.
     pub blueprint: String,
+    /// Trainable parameters of the module.
     pub params: u64,
+    /// Trainable parameters of its gate network.
     pub gate_params: u64,
+    /// Curve and operator of a blend.
     #[serde(with = "by_name")]
     pub style: GerminationStyle,
+    /// Length of the first blend.
     #[serde(with = "by_name")]
     pub tempo: Tempo,
+    /// The same in steps.
     pub tempo_epochs: u32,
+    /// Amplitude to blend to, 0..1.
     pub alpha_target: Num,
+    /// Curve of the first blend.
     #[serde(with = "by_name")]
     pub alpha_curve: AlphaCurve,
+    /// Validation accuracy when it was planted, percent.
     pub accuracy: Num,
     /// A string, whatever its size.
     pub rng_seed: String,
+    /// The action behind it.
     pub action_id: ActionId,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StageCause {
-    Policy,
-    Gate,
-    Auto,
-    Governor,
-    ScheduledPrune,
-}
-
+/// A seed moved to another stage.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeedStageChanged {
+    /// The stage before.
     #[serde(with = "by_name")]
     pub from: SeedStage,
+    /// The stage after.
     #[serde(with = "by_name")]
     pub to: SeedStage,
+    /// Amplitude before the change.
     pub alpha: Num,
     /// Spent in `from`.
     pub epochs_in_stage: u32,
+    /// Gained in `from`, points.
     pub accuracy_delta: Num,
+    /// Of the running ramp.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "by_name_if_any")]
     pub curve: Option<AlphaCurve>,
+    /// Seed's over host's gradient, per parameter, smoothed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gradient_ratio: Option<Num>,
+    /// Its gradients vanish.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vanishing: Option<bool>,
+    /// Its gradients explode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exploding: Option<bool>,
+    /// Who or what moved it.
+    #[serde(with = "by_name")]
     pub cause: StageCause,
+    /// The action behind it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_id: Option<ActionId>,
 }
@@ -63,33 +76,46 @@ pub struct SeedStageChanged {
 /// A ramp of alpha was ordered: by a new target, or by a prune that lets the seed wither first.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeedAlphaRetargeted {
+    /// Amplitude before the ramp.
     pub from: Num,
+    /// Amplitude after the ramp.
     pub to: Num,
     /// Ticks of the ramp; 0 for a jump.
     pub steps: u32,
+    /// Length of the ramp.
     #[serde(with = "by_name")]
     pub speed: AlphaSpeed,
+    /// Curve of the ramp.
     #[serde(with = "by_name")]
     pub curve: AlphaCurve,
     /// Of a sigmoid; no other curve has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steepness: Option<Num>,
+    /// Blend operator before.
     #[serde(with = "by_name")]
     pub operator_from: AlphaAlgorithm,
+    /// Blend operator from here on.
     #[serde(with = "by_name")]
     pub operator_to: AlphaAlgorithm,
+    /// Who ordered it.
     #[serde(with = "by_name")]
     pub initiator: Initiator,
+    /// The action behind it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_id: Option<ActionId>,
 }
 
+/// One check of a gate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GateCheckRow {
+    /// What is checked.
     pub name: String,
+    /// It passed.
     pub passed: bool,
+    /// What was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Num>,
+    /// What it was compared with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<Num>,
 }
@@ -97,16 +123,20 @@ pub struct GateCheckRow {
 /// A gate with the values and thresholds it compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeedGateEvaluated {
+    /// Which gate.
     #[serde(with = "by_name")]
     pub gate: GateLevel,
+    /// All checks passed.
     pub passed: bool,
     /// The stage behind the gate.
     #[serde(with = "by_name")]
     pub target: SeedStage,
+    /// In the order in which they are made.
     pub checks: Vec<GateCheckRow>,
 }
 
 impl SeedGateEvaluated {
+    /// From a gate's result; `target`: the stage behind the gate.
     pub fn new(result: &GateResult, target: SeedStage) -> Self {
         Self {
             gate: result.level,
@@ -126,38 +156,57 @@ impl SeedGateEvaluated {
     }
 }
 
+/// A seed was committed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeedFossilized {
+    /// Id of the blueprint.
     pub blueprint: String,
+    /// Parameters that the host has gained for good.
     pub params_added: u64,
+    /// Amplitude, 0..1.
     pub alpha: Num,
+    /// Steps since germination.
     pub age_epochs: u32,
+    /// Accuracy gained since germination, points.
     pub total_improvement: Num,
+    /// Accuracy gained since blending began, points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blending_delta: Option<Num>,
+    /// As last measured, points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contribution: Option<Num>,
+    /// The contribution reaches the lifecycle's threshold.
     pub contributing: bool,
+    /// The action behind it.
     pub action_id: ActionId,
 }
 
+/// A seed was removed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeedPruned {
+    /// Id of the blueprint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blueprint: Option<String>,
+    /// Why.
     #[serde(with = "by_name")]
     pub reason: PruneReason,
+    /// Who ordered it.
     #[serde(with = "by_name")]
     pub initiator: Initiator,
     /// Where it was when it was pruned.
     #[serde(with = "by_name")]
     pub stage: SeedStage,
+    /// Steps since germination.
     pub age_epochs: u32,
+    /// Accuracy gained since germination, points.
     pub total_improvement: Num,
+    /// Accuracy gained since blending began, points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blending_delta: Option<Num>,
+    /// As last measured, points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contribution: Option<Num>,
+    /// The action behind it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_id: Option<ActionId>,
 }
@@ -165,5 +214,6 @@ pub struct SeedPruned {
 /// The cool-down is over; the slot is free again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotRecycled {
+    /// Steps that the slot cooled down.
     pub idle_steps: u32,
 }

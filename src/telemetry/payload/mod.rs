@@ -1,4 +1,4 @@
-//! What each event carries (spec 07 §5): one struct an event, plain data, absent values left out.
+//! What each event carries: one struct an event, plain data, absent values left out.
 
 mod attribution;
 mod decision;
@@ -8,6 +8,7 @@ mod learner;
 mod lifecycle;
 mod reward;
 mod run;
+mod sinks;
 
 pub use attribution::*;
 pub use decision::*;
@@ -17,3 +18,4 @@ pub use learner::*;
 pub use lifecycle::*;
 pub use reward::*;
 pub use run::*;
+pub use sinks::*;

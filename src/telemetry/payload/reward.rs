@@ -1,4 +1,4 @@
-//! What decisions were paid: parts of `decision`, `episode_finished` and `round_finished` (spec 07 §5.2, 05 §6). Raw
+//! What decisions were paid: parts of `decision`, `episode_finished` and `round_finished`. Raw
 //! rewards throughout; all of it is absent where nothing pays.
 
 use std::collections::BTreeMap;
@@ -10,6 +10,7 @@ use crate::telemetry::encoding::Num;
 /// The reward of one env and step. Costs and penalties are negative; the terms add up to the reward.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DecisionReward {
+    /// Sum of the terms.
     pub reward: Num,
     /// Every term that is not zero.
     pub terms: BTreeMap<String, Num>,
@@ -22,58 +23,39 @@ pub struct DecisionReward {
 pub struct TermSummary {
     /// Steps in which it was not zero.
     pub n: u32,
+    /// Over the episode.
     pub sum: Num,
     /// Sum of the magnitudes.
     pub abs: Num,
+    /// Least value of a step.
     pub min: Num,
+    /// Largest value of a step.
     pub max: Num,
 }
 
 /// The rewards of an episode, penalties included.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EpisodeRewards {
+    /// Sum over the episode.
     pub reward: Num,
+    /// Discounted sum from the first step on.
     pub return_discounted: Num,
     /// Of the accuracy, near 0 to 1.
     pub stability: Num,
+    /// By term.
     pub reward_terms: BTreeMap<String, TermSummary>,
 }
 
 /// Episode rewards over the envs of a round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundRewards {
+    /// Over the envs.
     pub reward_mean: Num,
+    /// Population standard deviation.
     pub reward_std: Num,
     /// Mean sum per episode; a term that an env never had counts as 0 there.
     pub reward_terms_mean: BTreeMap<String, Num>,
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::telemetry::examples;
-    use crate::telemetry::payload::Decision;
-
-    /// Spec 07 C10.
-    #[test]
-    fn the_terms_of_a_decision_add_up_to_its_reward() {
-        let reward = examples::decision_reward();
-        let sum: f64 = reward.terms.values().map(|term| term.0).sum();
-        assert!((sum - reward.reward.0).abs() <= 1e-9 * (1.0 + reward.reward.0.abs()));
-    }
-
-    #[test]
-    fn a_decision_that_nobody_pays_says_nothing_of_rewards() {
-        let unpaid = Decision {
-            paid: None,
-            ..examples::decision()
-        };
-
-        let text = serde_json::to_string(&unpaid).unwrap();
-
-        assert!(
-            !text.contains("reward") && !text.contains("terms") && !text.contains("context"),
-            "{text}"
-        );
-        assert_eq!(serde_json::from_str::<Decision>(&text).unwrap(), unpaid);
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! Events of the run and of its rounds (spec 07 §5.1, §5.6).
+//! Events of the run and of its rounds.
 
 use std::collections::BTreeMap;
 
@@ -11,105 +11,154 @@ use super::reward::RoundRewards;
 use crate::growth::SlotId;
 use crate::telemetry::encoding::{BigInteger, Num};
 
-/// Where a run stands (spec 07 §12.3).
+/// Where a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
+    /// Data, envs and controller are being made.
     Starting,
+    /// Rounds are played.
     Running,
+    /// It waits for a person.
     Paused,
+    /// It was asked to stop and ends its work.
     Stopping,
+    /// All rounds were played.
     Completed,
+    /// It stopped before its last round because it was asked to.
     Interrupted,
+    /// It ended with an error.
     Failed,
 }
 
+/// What hosts learn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskKind {
+    /// Classes of images.
     Classification,
+    /// The next token.
     Lm,
 }
 
 /// Name, split sizes and content hash of the data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DatasetInfo {
+    /// Its name.
     pub name: String,
+    /// Training samples.
     pub train_n: u64,
+    /// Validation samples.
     pub val_n: u64,
+    /// Test samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_n: Option<u64>,
+    /// Of the content.
     pub hash: String,
 }
 
 /// Annealing of the entropy bonus over the run's first rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EntropyAnneal {
+    /// Coefficient at the beginning.
     pub start: Num,
+    /// Coefficient at the end.
     pub end: Num,
+    /// Rounds in between.
     pub rounds: u32,
 }
 
 /// How the run's policy is made and trained.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LearnerSetup {
+    /// Trainable parameters of the policy.
     pub policy_params: u64,
+    /// Where the policy is.
     pub policy_device: String,
     /// Width of the network's core, recurrent or not.
     pub lstm_hidden: u32,
+    /// Learning rate.
     pub lr: Num,
+    /// Of PPO's surrogate objective.
     pub clip_ratio: Num,
+    /// Discount per step.
     pub gamma: Num,
+    /// Of generalised advantage estimation.
     pub gae_lambda: Num,
     /// Before the first update.
     pub entropy_coef: Num,
     /// Absent if it is constant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entropy_anneal: Option<EntropyAnneal>,
+    /// Weight of the value loss.
     pub value_coef: Num,
+    /// Limit of the policy's gradient norm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_grad_norm_policy: Option<Num>,
+    /// Passes over a rollout.
     pub update_epochs: u32,
 }
 
 /// Hosts and controller exist; round 0 follows. Precision and determinism are as resolved, never as asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunStarted {
+    /// Name of the scenario.
     pub scenario: String,
     /// blake3 of `resolved.ron`.
     pub scenario_hash: String,
+    /// Name of the task.
     pub task: String,
+    /// What hosts learn.
     pub task_kind: TaskKind,
+    /// Name of the controller.
     pub controller: String,
-    /// Names what the controller will order, where that is fixed: the hash of a schedule or a replay (spec 03 §10).
+    /// Names what the controller will order, where that is fixed: the hash of a schedule or a replay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller_hash: Option<String>,
     /// What the scenario pays for; `contribution` or `loss`.
     pub reward_family: String,
+    /// Mode of the family.
     pub reward_mode: String,
+    /// Envs in parallel.
     pub n_envs: u32,
+    /// Rounds of the whole run.
     pub n_rounds: u32,
+    /// Steps of an episode.
     pub max_steps: u32,
+    /// `n_envs * n_rounds`.
     pub n_episodes: u64,
+    /// In policy order.
     pub slots: Vec<SlotId>,
+    /// Most seeds at a time; absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_seeds: Option<u32>,
+    /// Trainable parameters of the host.
     pub host_params: u64,
+    /// Learning rate of the hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lr_host: Option<Num>,
+    /// Limit of the hosts' gradient norm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_grad_norm_host: Option<Num>,
     /// Absent where nothing learns.
     #[serde(flatten)]
     pub learner: Option<LearnerSetup>,
+    /// Root of all random streams.
     pub seed: BigInteger,
+    /// Devices that envs are spread over.
     pub env_devices: Vec<String>,
+    /// Hosts train in lower precision than f32.
     pub amp_enabled: bool,
+    /// In which one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amp_dtype: Option<String>,
+    /// Of f32 products.
     pub matmul_precision: String,
+    /// Only deterministic kernels are used.
     pub deterministic: bool,
+    /// What hosts learn from.
     pub dataset: DatasetInfo,
+    /// The first round of this part of the run.
     pub start_round: u32,
     /// Checkpoint that a resumed run goes on from, relative to the run directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -118,30 +167,44 @@ pub struct RunStarted {
     pub fallbacks: Vec<String>,
 }
 
+/// The episode with the best committed accuracy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BestEpisode {
+    /// `round * n_envs + env`.
     pub episode: u32,
+    /// Final validation accuracy, percent.
     pub accuracy: Num,
+    /// Total over host parameters.
     pub param_ratio: Num,
 }
 
 /// The last event of every run, failed ones included.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunFinished {
+    /// How it ended.
     pub status: RunState,
+    /// Rounds played to their end.
     pub rounds_done: u32,
+    /// Episodes that ended.
     pub episodes_done: u64,
     /// Policy updates performed.
     pub updates: u64,
+    /// Duration in seconds.
     pub wall_s: Num,
+    /// Of any round, percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best_rolling_accuracy: Option<Num>,
+    /// Of the last round, percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub final_rolling_accuracy: Option<Num>,
+    /// Absent if no episode ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best_episode: Option<BestEpisode>,
+    /// Of all envs.
     pub rollbacks: u64,
+    /// Events that live sinks lost.
     pub dropped_events: u64,
+    /// Of a failed run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -169,12 +232,17 @@ pub struct CheckpointSaved {
     pub path: String,
     /// The round that a run resumed from it plays next.
     pub round: u32,
+    /// Policy updates so far; absent where nothing learns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update: Option<u64>,
+    /// When it was written, percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolling_accuracy: Option<Num>,
+    /// Why.
     pub reason: CheckpointReason,
+    /// On disk.
     pub size_bytes: u64,
+    /// Time to write it.
     pub wall_ms: Num,
 }
 
@@ -192,53 +260,73 @@ pub struct CheckpointLoaded {
 pub struct BaselineMeasured {
     /// After the last step, in percent.
     pub val_accuracy: Num,
+    /// After the last step.
     pub val_loss: Num,
+    /// Of any step, percent.
     pub best_val_accuracy: Num,
+    /// On the test part, percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_accuracy: Option<Num>,
+    /// On the test part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_loss: Option<Num>,
+    /// Steps played.
     pub steps: u32,
+    /// Trainable parameters.
     pub params: u64,
 }
 
 /// A person's annotation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Note {
+    /// The remark.
     pub text: String,
+    /// Who made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
 }
 
+/// A value of a plugin's event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum UserValue {
+    /// Yes or no.
     Flag(bool),
+    /// A number, finite or not.
     Number(Num),
+    /// Any text.
     Text(String),
 }
 
 /// A plugin's event; `name` is `"plugin.thing"`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UserEvent {
+    /// Its name.
     pub name: String,
+    /// By name.
     pub fields: BTreeMap<String, UserValue>,
 }
 
-/// What a round cost (spec 07 §16.1).
+/// What a round cost.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PerfRound {
+    /// Duration in seconds.
     pub round_wall_s: Num,
+    /// Throughput.
     pub env_steps_per_s: Num,
+    /// Training samples of all envs per second.
     pub samples_per_s: Num,
     /// Training samples of all envs.
     pub samples: u64,
+    /// Throughput.
     pub rounds_per_hour: Num,
     /// Time inside telemetry flushes, and of that, waiting for a durable sink.
     pub telemetry_ms: Num,
+    /// Of that, time that durable sinks were waited for.
     pub blocked_ms: Num,
     /// Device-to-host copies and stream waits.
     pub host_reads: u64,
+    /// Waits for an env's stream.
     pub waits: u64,
 }
 
@@ -247,25 +335,33 @@ pub struct PerfRound {
 pub struct RoundFinished {
     /// Final validation accuracy over envs, in percent.
     pub accuracy_mean: Num,
+    /// Population standard deviation over envs.
     pub accuracy_std: Num,
     /// The best validation accuracy that any env reached in this round.
     pub accuracy_best: Num,
+    /// In env order.
     pub accuracy_env: Vec<Num>,
     /// Mean of the last ten rounds; absent in round 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolling_accuracy: Option<Num>,
+    /// Absent where nothing pays.
     #[serde(flatten)]
     pub paid: Option<RoundRewards>,
+    /// What was ordered and what grew.
     #[serde(flatten)]
     pub growth: GrowthCounts,
+    /// Summed over the envs.
     #[serde(flatten)]
     pub governor: GovernorCounts,
     /// Absent where nothing learns.
     #[serde(flatten)]
     pub charges: Option<RollbackCharges>,
+    /// By policy group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub updates: Vec<UpdateVerdict>,
+    /// Seconds until the last round ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eta_s: Option<Num>,
+    /// What the round cost.
     pub perf: PerfRound,
 }

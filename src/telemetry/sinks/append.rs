@@ -1,17 +1,21 @@
-//! A file that only grows, and what is to be added to it: an interrupted write neither loses nor repeats a byte.
+//! A file of events that only grows: an interrupted write neither loses nor repeats a byte, a repeated one no event.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use crate::telemetry::event::Event;
 use crate::telemetry::sink::SinkError;
 
-#[derive(Debug)]
+/// Where a sink writes; nowhere until it is opened.
+#[derive(Debug, Default)]
 pub struct AppendFile {
     path: PathBuf,
-    file: File,
+    file: Option<File>,
     /// Encoded, not yet written.
     pub pending: Vec<u8>,
+    /// Events below are encoded already.
+    next_seq: u64,
 }
 
 impl AppendFile {
@@ -28,9 +32,19 @@ impl AppendFile {
     fn open(path: &Path, options: &OpenOptions) -> std::io::Result<Self> {
         Ok(Self {
             path: path.to_owned(),
-            file: options.open(path)?,
-            pending: Vec::new(),
+            file: Some(options.open(path)?),
+            ..Self::default()
         })
+    }
+
+    /// Whether `event` has not been encoded yet: a write that is tried again must not repeat it.
+    pub fn lacks(&self, event: &Event) -> bool {
+        event.seq >= self.next_seq
+    }
+
+    /// `event` has been encoded.
+    pub fn has(&mut self, event: &Event) {
+        self.next_seq = event.seq + 1;
     }
 
     /// Writes what is pending, keeping what an error left over.
@@ -38,9 +52,10 @@ impl AppendFile {
     /// # Errors
     /// The file cannot be written.
     pub fn write_out(&mut self) -> Result<(), SinkError> {
+        let Some(file) = &mut self.file else { return Ok(()) };
         let mut done = 0;
         let outcome = loop {
-            match self.file.write(&self.pending[done..]) {
+            match file.write(&self.pending[done..]) {
                 Ok(0) if done == self.pending.len() => break Ok(()),
                 Ok(0) => break Err(ErrorKind::WriteZero.into()),
                 Ok(count) => done += count,
@@ -49,22 +64,16 @@ impl AppendFile {
             }
         };
         self.pending.drain(..done);
-        outcome.map_err(|source| self.failed(source))
+        outcome.map_err(|source| SinkError::file(&self.path, source))
     }
 
     /// Writes what is pending and waits until the device has it.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn settle(&mut self) -> Result<(), SinkError> {
+    pub fn sync(&mut self) -> Result<(), SinkError> {
         self.write_out()?;
-        self.file.sync_all().map_err(|source| self.failed(source))
-    }
-
-    fn failed(&self, source: std::io::Error) -> SinkError {
-        SinkError::File {
-            path: self.path.clone(),
-            source,
-        }
+        let Some(file) = &self.file else { return Ok(()) };
+        file.sync_all().map_err(|source| SinkError::file(&self.path, source))
     }
 }

@@ -1,4 +1,4 @@
-//! Progress on the terminal (spec 07 §11.2): two bars, one plain line a round, JSON lines, or nothing. It goes to standard
+//! Progress on the terminal: two bars, one plain line a round, JSON lines, or nothing. It goes to standard
 //! error; results go to standard output and are not this sink's business.
 
 use std::io::{IsTerminal, Write};
@@ -9,8 +9,8 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle as BarStyle};
 
 use crate::telemetry::event::{Event, Payload, Severity};
 use crate::telemetry::live::{LiveState, RoundResult};
-use crate::telemetry::payload::{RunFinished, RunStarted};
-use crate::telemetry::sink::{RunInfo, Sink, SinkClass, SinkError};
+use crate::telemetry::payload::{RunFinished, RunStarted, SinkClass};
+use crate::telemetry::sink::{RunInfo, Sink, SinkError};
 
 /// `--progress`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -18,11 +18,13 @@ pub enum ProgressStyle {
     /// A bar on a terminal, plain lines elsewhere.
     #[default]
     Auto,
+    /// Two bars and a status line.
     Bar,
     /// One line a round and one per event that is no step row.
     Plain,
     /// One JSON event a round.
     Json,
+    /// Nothing.
     None,
 }
 
@@ -32,7 +34,9 @@ pub enum ColorChoice {
     /// Colours on a terminal unless `NO_COLOR` is set.
     #[default]
     Auto,
+    /// Colours everywhere.
     Always,
+    /// No colours.
     Never,
 }
 
@@ -65,8 +69,11 @@ impl Write for Terminal {
 /// How and where progress is shown.
 #[derive(Clone, Debug, Default)]
 pub struct Console {
+    /// What is shown.
     pub style: ProgressStyle,
+    /// Whether it is coloured.
     pub color: ColorChoice,
+    /// Where bars and log lines are drawn.
     pub terminal: Terminal,
 }
 
@@ -155,7 +162,7 @@ impl Sink for ConsoleSink {
 }
 
 fn write_plain(out: &mut dyn Write, event: &Event, live: &LiveState) -> Result<(), SinkError> {
-    if let (Payload::RoundFinished(_), Some(round)) = (&event.payload, live.rounds().last()) {
+    if let (Payload::RoundFinished(_), Some(round)) = (&event.payload, live.rounds.last()) {
         writeln!(out, "{}", round_line(round, live))?;
     } else if event.severity >= Severity::Info
         && let Some(line) = event_line(event)
@@ -175,7 +182,8 @@ fn write_json(out: &mut dyn Write, event: &Event) -> Result<(), SinkError> {
 /// `round 12/200 acc 54.3% (roll 53.8) best 61.0% rew +1.92 H 0.71 kl 0.008 G3 F1 P2 6.4 env-steps/s eta 1h12m`
 fn round_line(round: &RoundResult, live: &LiveState) -> String {
     let total = live
-        .started()
+        .started
+        .as_ref()
         .map_or_else(|| "?".into(), |run| run.n_rounds.to_string());
     let rolling = round
         .rolling_accuracy
@@ -340,11 +348,11 @@ impl Bars {
     }
 
     fn draw(&self, live: &LiveState) {
-        if let Some(run) = live.started() {
+        if let Some(run) = live.started.as_ref() {
             self.rounds.set_length(u64::from(run.n_rounds));
             self.steps.set_length(u64::from(run.max_steps));
         }
-        self.rounds.set_position(live.rounds().len() as u64);
+        self.rounds.set_position(live.rounds.len() as u64);
         self.steps.set_position(u64::from(live.progress().step));
         self.status.set_message(status_line(live));
     }
@@ -359,15 +367,15 @@ impl Bars {
 /// `accuracy 54.3%  best 81.0%  reward +1.92  germinated 3 fossilized 1 pruned 2  6.4 env-steps/s  eta 20s`
 fn status_line(live: &LiveState) -> String {
     let progress = live.progress();
-    let growth = live.growth_in_round();
+    let growth = live.growth_in_round;
     let mut parts = Vec::new();
     if let Some(accuracy) = progress.accuracy_mean {
         parts.push(format!("accuracy {accuracy:.1}%"));
     }
-    if let Some(best) = live.best_episode() {
+    if let Some(best) = live.best_episode.as_ref() {
         parts.push(format!("best {:.1}%", best.final_accuracy));
     }
-    if let Some(reward) = live.rounds().last().and_then(|round| round.reward_mean) {
+    if let Some(reward) = live.rounds.last().and_then(|round| round.reward_mean) {
         parts.push(format!("reward {reward:+.2}"));
     }
     parts.push(format!(
@@ -384,103 +392,4 @@ fn status_line(live: &LiveState) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Mutex;
-
-    use super::*;
-    use crate::telemetry::UpdateSkip;
-    use crate::telemetry::examples;
-
-    #[derive(Clone, Default)]
-    struct Screen(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Screen {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    fn shown(view: impl Fn(Box<dyn Write + Send>) -> View, events: Vec<Event>) -> String {
-        let screen = Screen::default();
-        let mut sink = ConsoleSink {
-            live: LiveState::default(),
-            view: view(Box::new(screen.clone())),
-        };
-        let events: Vec<_> = events.into_iter().map(Arc::new).collect();
-        sink.write(&events).unwrap();
-        sink.finish(&examples::run_finished()).unwrap();
-        let bytes = screen.0.lock().unwrap();
-        String::from_utf8(bytes.clone()).unwrap()
-    }
-
-    #[test]
-    fn plain_progress_is_a_line_for_everything_but_step_rows() {
-        insta::assert_snapshot!(shown(View::Plain, examples::events()));
-    }
-
-    #[test]
-    fn a_first_round_has_no_rolling_accuracy() {
-        let mut round = examples::round_finished();
-        round.rolling_accuracy = None;
-
-        let text = shown(View::Plain, vec![Event::round(0, round)]);
-
-        assert_eq!(
-            text,
-            "round 1/? acc 54.3% (roll n/a) best 81.0% rew +12.00 G3 F1 P2 6.4 env-steps/s eta n/a\n"
-        );
-    }
-
-    #[test]
-    fn a_round_that_nobody_is_paid_for_shows_no_reward() {
-        let mut round = examples::round_finished();
-        round.paid = None;
-
-        let text = shown(View::Plain, vec![Event::round(0, round)]);
-
-        assert!(!text.contains("rew"), "{text}");
-    }
-
-    #[test]
-    fn an_update_that_was_not_performed_is_said_so() {
-        let mut update = examples::learner_update();
-        (update.update_performed, update.skip_reason) = (false, UpdateSkip::Nonfinite);
-
-        let text = shown(View::Plain, vec![Event::round(0, update)]);
-
-        assert_eq!(text, "the policy was not updated: something was not finite\n");
-    }
-
-    #[test]
-    fn json_progress_is_one_event_a_round() {
-        let text = shown(View::Json, examples::events());
-
-        assert_eq!(text.lines().count(), 1);
-        assert!(text.contains("\"type\":\"round_finished\""));
-    }
-
-    #[test]
-    fn the_status_line_shows_accuracy_and_speed() {
-        let mut live = LiveState::default();
-        for event in examples::events() {
-            live.apply(&event);
-        }
-
-        assert_eq!(
-            status_line(&live),
-            "accuracy 50.0%  best 80.5%  reward +12.00  germinated 1 fossilized 1 pruned 1  eta 0s"
-        );
-    }
-
-    #[test]
-    fn durations_are_short() {
-        assert_eq!(short_duration(42.4), "42s");
-        assert_eq!(short_duration(185.0), "3m05s");
-        assert_eq!(short_duration(4320.0), "1h12m");
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! TensorBoard event files (spec 07 §11.3): the curves of a run under `tb/`, readable by `tensorboard --logdir`.
+//! TensorBoard event files: the curves of a run under `tb/`, readable by `tensorboard --logdir`.
 //!
 //! Numbers of rounds and updates lie over the round, those of env steps over the run step. Every number of
 //! `round_finished` and `learner_update` becomes a curve under its key, so that no list of them can grow stale.
@@ -14,9 +14,8 @@ use super::records::{FILE_VERSION, Record, Scalar};
 use crate::scenario::TensorBoard;
 use crate::telemetry::encoding::Timestamp;
 use crate::telemetry::event::{Event, Payload};
-use crate::telemetry::live::LiveState;
-use crate::telemetry::payload::{EnvStep, RoundFinished, RunFinished};
-use crate::telemetry::sink::{RunInfo, Sink, SinkClass, SinkError};
+use crate::telemetry::payload::{EnvStep, GrowthCounts, RoundFinished, RunFinished, SinkClass};
+use crate::telemetry::sink::{RunInfo, Sink, SinkError};
 
 /// Folder of the event files inside the run directory.
 const FOLDER: &str = "tb";
@@ -24,39 +23,15 @@ const FOLDER: &str = "tb";
 const HOST: &str = "localhost";
 
 /// Writes curves for TensorBoard. Live: it never delays the run.
+#[derive(Default)]
 pub struct TensorBoardSink {
     has_env_curves: bool,
-    file: Option<AppendFile>,
-    /// Events below are encoded already: a write that is tried again does not repeat them.
-    next_seq: u64,
+    file: AppendFile,
     max_steps: Option<u32>,
-    totals: Totals,
-    step: Option<StepMean>,
-}
-
-/// Counts since the run began.
-#[derive(Clone, Copy, Debug, Default)]
-struct Totals {
-    germinated: u64,
-    fossilized: u64,
-    pruned: u64,
+    /// Since the run began.
+    growth: GrowthCounts,
     rollbacks: u64,
-}
-
-impl Totals {
-    /// What `live` has seen; a run that is resumed has played whole rounds.
-    fn of(live: &LiveState) -> Self {
-        let zero = Self {
-            rollbacks: live.rollbacks(),
-            ..Self::default()
-        };
-        live.rounds().iter().fold(zero, |totals, round| Self {
-            germinated: totals.germinated + u64::from(round.growth.germinated),
-            fossilized: totals.fossilized + u64::from(round.growth.fossilized),
-            pruned: totals.pruned + u64::from(round.growth.pruned),
-            ..totals
-        })
-    }
+    step: Option<StepMean>,
 }
 
 /// Sums over the envs that have reported one step.
@@ -66,13 +41,13 @@ struct StepMean {
     step: u32,
     at: Timestamp,
     envs: u32,
-    sums: [f64; CURVES],
+    sums: Curves,
 }
 
-/// Curves of an env.
-const CURVES: usize = 6;
+/// Names and values of an env's curves.
+type Curves = [(&'static str, f64); 6];
 
-fn env_curves(row: &EnvStep) -> [(&'static str, f64); CURVES] {
+fn env_curves(row: &EnvStep) -> Curves {
     [
         ("train_loss", row.train_loss.0),
         ("train_accuracy", row.train_accuracy.0),
@@ -83,42 +58,22 @@ fn env_curves(row: &EnvStep) -> [(&'static str, f64); CURVES] {
     ]
 }
 
-const CURVE_NAMES: [&str; CURVES] = [
-    "train_loss",
-    "train_accuracy",
-    "val_loss",
-    "val_accuracy",
-    "params_total",
-    "growth_ratio",
-];
-
 impl TensorBoardSink {
     /// `mode`: whether each env gets curves of its own beside the means. `None` if nothing is to be written.
-    pub const fn new(mode: TensorBoard) -> Option<Self> {
-        let has_env_curves = match mode {
-            TensorBoard::Off => return None,
-            TensorBoard::Mean => false,
-            TensorBoard::PerEnv => true,
-        };
-        Some(Self {
+    pub fn new(mode: TensorBoard) -> Option<Self> {
+        let sink = |has_env_curves| Self {
             has_env_curves,
-            file: None,
-            next_seq: 0,
-            max_steps: None,
-            totals: Totals {
-                germinated: 0,
-                fossilized: 0,
-                pruned: 0,
-                rollbacks: 0,
-            },
-            step: None,
-        })
+            ..Self::default()
+        };
+        match mode {
+            TensorBoard::Off => None,
+            TensorBoard::Mean => Some(sink(false)),
+            TensorBoard::PerEnv => Some(sink(true)),
+        }
     }
 
     fn add(&mut self, record: &Record) {
-        if let Some(file) = &mut self.file {
-            file.pending.extend(record.framed());
-        }
+        self.file.pending.extend(record.framed());
     }
 
     fn put(&mut self, at: Timestamp, step: u32, tag: &str, value: f64) {
@@ -146,17 +101,12 @@ impl TensorBoardSink {
         let perf = data.as_object_mut().and_then(|fields| fields.remove("perf"));
         self.put_all(at, index, "round", &data)?;
         self.put_all(at, index, "perf", &perf)?;
-        let Totals {
-            germinated,
-            fossilized,
-            pruned,
-            rollbacks,
-        } = self.totals;
+        let growth = self.growth;
         for (name, total) in [
-            ("germinated", germinated),
-            ("fossilized", fossilized),
-            ("pruned", pruned),
-            ("rollbacks", rollbacks),
+            ("germinated", growth.germinated.into()),
+            ("fossilized", growth.fossilized.into()),
+            ("pruned", growth.pruned.into()),
+            ("rollbacks", self.rollbacks),
         ] {
             self.put(at, index, &format!("seeds/{name}_total"), total as f64);
         }
@@ -176,10 +126,10 @@ impl TensorBoardSink {
             step,
             at: event.t,
             envs: 0,
-            sums: [0.0; CURVES],
+            sums: curves.map(|(name, _)| (name, 0.0)),
         });
         mean.envs += 1;
-        for (sum, (_, value)) in mean.sums.iter_mut().zip(curves) {
+        for ((_, sum), (_, value)) in mean.sums.iter_mut().zip(curves) {
             *sum += value;
         }
         if let (true, Some(run_step)) = (self.has_env_curves, self.run_step(round, step)) {
@@ -194,13 +144,9 @@ impl TensorBoardSink {
         let Some(run_step) = self.run_step(mean.round, mean.step) else {
             return;
         };
-        for (name, sum) in CURVE_NAMES.into_iter().zip(mean.sums) {
-            self.put(
-                mean.at,
-                run_step,
-                &format!("env_mean/{name}"),
-                sum / f64::from(mean.envs),
-            );
+        for (name, sum) in mean.sums {
+            let value = sum / f64::from(mean.envs);
+            self.put(mean.at, run_step, &format!("env_mean/{name}"), value);
         }
     }
 
@@ -209,18 +155,14 @@ impl TensorBoardSink {
         round.checked_mul(self.max_steps?)?.checked_add(step.checked_sub(1)?)
     }
 
-    fn write_out(&mut self) -> Result<(), SinkError> {
-        self.file.as_mut().map_or(Ok(()), AppendFile::write_out)
-    }
-
     fn take(&mut self, event: &Event) -> Result<(), SinkError> {
         match &event.payload {
             Payload::RunStarted(run) => self.max_steps = Some(run.max_steps),
             Payload::EnvStep(row) => self.take_step(event, row),
-            Payload::SeedGerminated(_) => self.totals.germinated += 1,
-            Payload::SeedFossilized(_) => self.totals.fossilized += 1,
-            Payload::SeedPruned(_) => self.totals.pruned += 1,
-            Payload::GovernorRollback(_) => self.totals.rollbacks += 1,
+            Payload::SeedGerminated(_) => self.growth.germinated += 1,
+            Payload::SeedFossilized(_) => self.growth.fossilized += 1,
+            Payload::SeedPruned(_) => self.growth.pruned += 1,
+            Payload::GovernorRollback(_) => self.rollbacks += 1,
             Payload::LearnerUpdate(update) => {
                 self.put_all(event.t, event.round.unwrap_or_default(), "policy", update)?;
             }
@@ -246,44 +188,43 @@ impl Sink for TensorBoardSink {
     fn start(&mut self, run: &RunInfo) -> Result<(), SinkError> {
         let now = Timestamp::now();
         if let Some(earlier) = &run.earlier {
-            self.totals = Totals::of(&earlier.live);
+            self.rollbacks = earlier.live.rollbacks;
+            for round in &earlier.live.rounds {
+                self.growth += round.growth;
+            }
         }
-        self.file = Some(create_in(&run.directory.join(FOLDER), now)?);
+        self.file = create_in(&run.directory.join(FOLDER), now)?;
         self.add(&Record::version(seconds(now), FILE_VERSION));
-        self.write_out()
+        self.file.write_out()
     }
 
     fn write(&mut self, events: &[Arc<Event>]) -> Result<(), SinkError> {
         for event in events {
-            if event.seq >= self.next_seq {
+            if self.file.lacks(event) {
                 self.take(event)?;
-                self.next_seq = event.seq + 1;
+                self.file.has(event);
             }
         }
         let ends_round = |event: &Arc<Event>| matches!(event.payload, Payload::RoundFinished(_));
         if events.iter().any(ends_round) {
-            self.write_out()?;
+            self.file.write_out()?;
         }
         Ok(())
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {
-        self.write_out()
+        self.file.write_out()
     }
 
     fn finish(&mut self, _run: &RunFinished) -> Result<(), SinkError> {
         self.put_step_means();
-        self.write_out()
+        self.file.write_out()
     }
 }
 
 /// A new file in `folder`: a resumed run adds one to those that are there.
 fn create_in(folder: &Path, now: Timestamp) -> Result<AppendFile, SinkError> {
-    let failed = |path: &Path, source| SinkError::File {
-        path: path.to_owned(),
-        source,
-    };
-    std::fs::create_dir_all(folder).map_err(|source| failed(folder, source))?;
+    std::fs::create_dir_all(folder).map_err(|source| SinkError::file(folder, source))?;
     let (second, pid) = (now.milliseconds() / 1000, std::process::id());
     let mut attempt = 0_u32;
     loop {
@@ -291,7 +232,7 @@ fn create_in(folder: &Path, now: Timestamp) -> Result<AppendFile, SinkError> {
         match AppendFile::create(&path) {
             Ok(file) => return Ok(file),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => attempt += 1,
-            Err(error) => return Err(failed(&path, error)),
+            Err(error) => return Err(SinkError::file(&path, error)),
         }
     }
 }
@@ -309,7 +250,7 @@ fn collect_numbers(tag: &str, value: &Value, curves: &mut Vec<(String, f64)>) {
         }
         Value::Number(number) => curves.extend(number.as_f64().map(|number| (tag.to_owned(), number))),
         Value::Bool(flag) => curves.push((tag.to_owned(), f64::from(u8::from(*flag)))),
-        // How a number that is not finite is written (spec 07 §4.2).
+        // How a number that is not finite is written.
         Value::String(text) => {
             let number = match text.as_str() {
                 "nan" => f64::NAN,
@@ -324,5 +265,4 @@ fn collect_numbers(tag: &str, value: &Value, curves: &mut Vec<(String, f64)>) {
 }
 
 #[cfg(test)]
-#[path = "tensorboard_tests.rs"]
 mod tests;

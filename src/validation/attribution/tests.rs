@@ -1,30 +1,35 @@
-//! What follows from measured configurations (spec 05 C13-C15).
+//! What follows from measured configurations.
 
 use std::collections::HashSet;
 
 use proptest::prelude::*;
 
 use super::super::max_configurations;
-use super::super::plan::{PlanMoment, Players, find_players, plan_coalitions};
+use super::super::plan::{AttributionPlan, PlanMoment, Players, find_players, plan_coalitions};
 use super::*;
-use crate::growth::SeedStage;
-use crate::scenario::{AttributionConfig, Cadence};
+use crate::growth::{SeedStage, SlotId};
+use crate::scenario::{AttributionConfig, AttributionStrategy, Cadence};
+use crate::telemetry::examples;
 
-const SAMPLES: u64 = 10_000;
+const SAMPLES: usize = 10_000;
 
-fn identity(players: usize) -> MatrixIdentity {
-    MatrixIdentity {
-        env: 2,
-        episode: 10,
-        step: 5,
-        players: (0..players)
-            .map(|i| MatrixPlayer {
-                slot: SlotId::new(0, i as u16),
-                seed_id: format!("e10.r0c{i}.0"),
-                alpha: 1.0,
-            })
-            .collect(),
-        strategy: AttributionStrategy::Auto,
+/// Sums of a configuration with this many samples right.
+fn sums(correct: u64) -> ConfigNumbers {
+    ConfigNumbers {
+        correct,
+        loss_sum: 0.0,
+        only_main_correct: 0,
+        only_this_correct: 0,
+    }
+}
+
+fn matrix_of(players: usize, rows: Vec<CoalitionRow>) -> CounterfactualMatrix {
+    CounterfactualMatrix {
+        slots: (0..players).map(|i| SlotId::new(0, i as u16)).collect(),
+        seed_ids: (0..players).map(|i| format!("e10.r0c{i}.0")).collect(),
+        alphas: vec![Num(1.0); players],
+        rows,
+        ..examples::matrix()
     }
 }
 
@@ -40,21 +45,16 @@ fn plan(players: usize, config: &AttributionConfig) -> AttributionPlan {
 
 /// A matrix with the given accuracies by mask and loss = 3 − accuracy / 100.
 fn matrix(players: usize, accuracy: &[f64]) -> CounterfactualMatrix {
-    let plan = plan(players, &AttributionConfig::default());
-    let tallies: Vec<MaskTally> = plan
-        .coalitions
-        .masks
-        .iter()
-        .map(|&mask| MaskTally {
-            correct: (accuracy[mask as usize] * SAMPLES as f64 / 100.0).round() as u64,
-            loss_sum: (3.0 - accuracy[mask as usize] / 100.0) * SAMPLES as f64,
-            ..Default::default()
-        })
-        .collect();
-    CounterfactualMatrix::new(identity(players), &plan, SAMPLES, &tallies).unwrap()
+    let masks = plan(players, &AttributionConfig::default()).coalitions.masks;
+    let measured = masks.iter().map(|&mask| ConfigNumbers {
+        loss_sum: (3.0 - accuracy[mask as usize] / 100.0) * SAMPLES as f64,
+        ..sums((accuracy[mask as usize] * SAMPLES as f64 / 100.0).round() as u64)
+    });
+    let measured: Vec<_> = measured.collect();
+    matrix_of(players, coalition_rows(&masks, SAMPLES, &measured).unwrap())
 }
 
-fn c14() -> CounterfactualMatrix {
+fn three_seeds() -> CounterfactualMatrix {
     matrix(3, &[60.0, 62.0, 63.0, 67.0, 60.5, 62.0, 64.0, 68.0])
 }
 
@@ -65,56 +65,51 @@ fn assert_close(actual: Option<f64>, expected: f64) {
 
 #[test]
 fn contributions_compare_with_each_player_off() {
-    let matrix = c14();
-    for (player, expected) in [4.0, 6.0, 1.0].into_iter().enumerate() {
-        assert_close(matrix.contribution(player), expected);
-        assert_close(matrix.contribution_loss(player), expected / 100.0);
+    let attribution = Attribution::of(&three_seeds(), 0);
+    for (player, expected) in attribution.players.iter().zip([4.0, 6.0, 1.0]) {
+        assert_close(player.contribution, expected);
+        assert_close(player.contribution_loss, expected / 100.0);
     }
-    assert_close(matrix.delta_cf(), 8.0);
-    assert_close(matrix.committed_accuracy(), 60.0);
-    assert_close(matrix.solo_gain(1), 3.0);
+    assert_close(attribution.delta_cf, 8.0);
+    assert_close(Attribution::of(&three_seeds(), 0b010).delta_cf, 5.0);
 }
 
 #[test]
-fn interactions_alone_and_in_context() {
-    let matrix = c14();
-    assert_close(matrix.interaction(0, 1), 2.0);
-    assert_close(matrix.interaction(0, 2), -0.5);
-    assert_close(matrix.interaction(1, 2), 0.5);
-    assert_close(matrix.interaction_in_context(0, 1), 2.5);
-    assert_close(matrix.interaction_in_context(0, 2), 0.0);
-    assert_close(matrix.interaction_in_context(1, 2), 1.0);
-}
+fn interactions_are_those_of_a_pair_alone() {
+    let attribution = Attribution::of(&three_seeds(), 0);
+    let expected = [((0, 1), 2.0), ((0, 2), -0.5), ((1, 2), 0.5)];
+    assert_eq!(attribution.synergies.len(), expected.len());
+    for (found, (players, points)) in attribution.synergies.iter().zip(expected) {
+        assert_eq!(found.players, players);
+        assert_close(Some(found.points), points);
+    }
 
-#[test]
-fn the_full_record_of_three_players() {
-    let attribution = c14().attribute();
-    let first = attribution.players[0];
-    assert_close(first.banzhaf, 2.875);
-    let interactions = first.interactions.unwrap();
-    assert_close(Some(interactions.sum), 1.5);
-    assert_close(Some(interactions.boost), 2.0);
+    let first = attribution.players[0].interactions.unwrap();
+    assert_close(Some(first.sum), 1.5);
+    assert_close(Some(first.boost), 2.0);
     let last = attribution.players[2].interactions.unwrap();
     assert_close(Some(last.sum), 0.0);
     assert_close(Some(last.boost), 0.5);
-    assert_eq!(attribution.interactions.len(), 3);
 }
 
+/// Each of two seeds is needed by the other, and together they are worse than the host alone.
 #[test]
 fn a_coalition_ransom_shows_in_delta_and_interaction() {
     let matrix = matrix(2, &[70.0, 60.0, 60.0, 68.0]);
-    assert_close(matrix.contribution(0), 8.0);
-    assert_close(matrix.contribution(1), 8.0);
-    assert_close(matrix.delta_cf(), -2.0);
-    assert_close(matrix.interaction(0, 1), 18.0);
-    let shares = matrix.shapley(&[]).unwrap();
-    assert_close(Some(shares[0].value), -1.0);
-    assert_close(Some(shares[1].value), -1.0);
+    let attribution = Attribution::of(&matrix, 0);
+    assert_close(attribution.players[0].contribution, 8.0);
+    assert_close(attribution.players[1].contribution, 8.0);
+    assert_close(attribution.delta_cf, -2.0);
+    assert_close(synergy(&matrix, 0, 1), 18.0);
+    let shares = shapley(&matrix, &[]).unwrap();
+    assert_close(Some(shares.values[0].mean.0), -1.0);
+    assert_close(Some(shares.values[1].mean.0), -1.0);
+    assert_close(Some(shares.efficiency_gap.0), 0.0);
 }
 
 #[test]
 fn the_interaction_of_two_seeds_above_a_host() {
-    assert_close(matrix(2, &[60.0, 65.0, 66.0, 72.0]).interaction(0, 1), 1.0);
+    assert_close(synergy(&matrix(2, &[60.0, 65.0, 66.0, 72.0]), 0, 1), 1.0);
 }
 
 #[test]
@@ -123,49 +118,44 @@ fn what_was_not_measured_is_absent() {
         cadence: Cadence::Off,
         ..Default::default()
     };
-    let tally = MaskTally {
-        correct: 50,
+    let measured = ConfigNumbers {
         loss_sum: 100.0,
-        ..Default::default()
+        ..sums(50)
     };
-    let plan = plan(2, &config);
-    let matrix = CounterfactualMatrix::new(identity(2), &plan, 100, &[tally]).unwrap();
-    let measured = Measured {
-        accuracy: 50.0,
-        loss: 1.0,
-    };
-    assert_eq!(matrix.get(0b11), Some(measured));
-    assert_eq!(matrix.get(0b01), None);
-    assert_eq!(matrix.shapley(&[]), None);
-    let attribution = matrix.attribute();
+    let matrix = matrix_of(
+        2,
+        coalition_rows(&plan(2, &config).coalitions.masks, 100, &[measured]).unwrap(),
+    );
+    let row = matrix.row(0b11).unwrap();
+    assert_eq!((row.accuracy, row.loss), (Num(50.0), Num(1.0)));
+    assert_eq!(matrix.row(0b01), None);
+    assert_eq!(shapley(&matrix, &[]), None);
+    let attribution = Attribution::of(&matrix, 0);
     assert_eq!(attribution.delta_cf, None);
     assert_eq!(attribution.players[0].contribution, None);
     assert_eq!(attribution.players[0].interactions, None);
+    assert_eq!(attribution.synergies, []);
 }
 
 #[test]
 fn a_pass_without_samples_is_an_error_not_zero_percent() {
-    let plan = plan(0, &AttributionConfig::default());
-    let empty = CounterfactualMatrix::new(identity(0), &plan, 0, &[MaskTally::default()]);
-    assert_eq!(empty, Err(AttributionError::NoSamples { env: 2, step: 5 }));
-    let short = CounterfactualMatrix::new(identity(0), &plan, 10, &[]);
+    assert_eq!(coalition_rows(&[0], 0, &[sums(0)]), Err(AttributionError::NoSamples));
+    let short = coalition_rows(&[0], 10, &[]);
     assert!(matches!(short, Err(AttributionError::WrongCount { .. })));
 }
 
 #[test]
 fn the_paired_error_of_a_contribution() {
-    let error = paired_standard_error(320, 200, 10_000);
-    assert!((error - 0.227_719_125_239_844_53).abs() < 1e-9);
-
-    let plan = plan(1, &AttributionConfig::default());
-    let tally = |correct, lost, gained| MaskTally {
-        correct,
-        loss_sum: 0.0,
-        lost,
-        gained,
+    let off = ConfigNumbers {
+        only_main_correct: 320,
+        only_this_correct: 200,
+        ..sums(6880)
     };
-    let tallies = [tally(7000, 0, 0), tally(6880, 320, 200)];
-    let matrix = CounterfactualMatrix::new(identity(1), &plan, SAMPLES, &tallies).unwrap();
+    let masks = plan(1, &AttributionConfig::default()).coalitions.masks;
+    let matrix = CounterfactualMatrix {
+        samples: SAMPLES as u64,
+        ..matrix_of(1, coalition_rows(&masks, SAMPLES, &[sums(7000), off]).unwrap())
+    };
     assert_close(matrix.contribution(0), 1.2);
     assert_close(matrix.contribution_error(0), 0.227_719_125_239_844_53);
 }
@@ -217,25 +207,25 @@ proptest! {
         prop_assert!(masks.contains(&0) && masks.contains(&plan.fossilized));
     }
 
-    /// Spec 05 C14: efficiency, with exact and with sampled shares.
+    /// Efficiency, with exact and with sampled shares.
     #[test]
     fn final_shares_add_up_to_what_all_seeds_add(
         players in any_players(),
         config in any_config(),
         permutation_seed in any::<u64>(),
-        correct in prop::collection::vec(0..=SAMPLES, 256),
+        correct in prop::collection::vec(0..=SAMPLES as u64, 256),
     ) {
         let config = AttributionConfig { strategy: AttributionStrategy::Auto, ..config };
         let moment = PlanMoment { step: 5, is_final: true, permutation_seed };
         let plan = plan_coalitions(&players, &config, moment);
-        let tally = |&mask: &u64| MaskTally { correct: correct[mask as usize], ..MaskTally::default() };
-        let tallies: Vec<MaskTally> = plan.coalitions.masks.iter().map(tally).collect();
-        let matrix = CounterfactualMatrix::new(identity(players.len()), &plan, SAMPLES, &tallies).unwrap();
+        let masks = &plan.coalitions.masks;
+        let measured: Vec<_> = masks.iter().map(|&mask| sums(correct[mask as usize])).collect();
+        let matrix = matrix_of(players.len(), coalition_rows(masks, SAMPLES, &measured).unwrap());
 
-        let shares = matrix.shapley(&plan.permutations).expect("the final plan measures all that it needs");
+        let shares = shapley(&matrix, &plan.permutations).expect("the final plan measures all that it needs").values;
 
-        let total: f64 = shares.iter().map(|share| share.value).sum();
-        let gain = matrix.get(plan.coalitions.masks[0]).unwrap().accuracy - matrix.get(0).unwrap().accuracy;
+        let total: f64 = shares.iter().map(|share| share.mean.0).sum();
+        let gain = matrix.accuracy(masks[0]).unwrap() - matrix.accuracy(0).unwrap();
         prop_assert!((total - gain).abs() < 1e-9);
         prop_assert_eq!(shares.len(), players.len());
     }

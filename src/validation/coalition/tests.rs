@@ -1,9 +1,7 @@
 use smallvec::SmallVec;
 use tch::{Device, Kind, Tensor};
 
-use super::coalition_fixtures::{Planted, Unfolded, live, separate};
-use super::coalition_tree::{BlockRun, Stop};
-use super::{CoalitionError, CoalitionPlan, CoalitionTree, LiveSlot, coalition_forward};
+use super::fixtures::{Planted, Unfolded, live, separate};
 use crate::growth::AlphaAlgorithm;
 use crate::host::{self, FoldedHost};
 use crate::random::{Domain, RunRng};
@@ -12,6 +10,8 @@ use crate::seed::{BlueprintRegistry, SeedInstance};
 use crate::torch::Mode;
 use crate::torch::NoGrad;
 use crate::torch::fixtures::{largest, perturb};
+use crate::validation::coalition_tree::{BlockRun, Stop};
+use crate::validation::{CoalitionError, CoalitionPlan, CoalitionTree, LiveSlot, coalition_forward};
 
 const CPU: (Kind, Device) = (Kind::Float, Device::Cpu);
 const KINDS: [(&str, AlphaAlgorithm, f64); 5] = [
@@ -118,7 +118,6 @@ fn partial_plan_of_five() -> CoalitionPlan {
     plan(&[0, 1, 2, 3, 4], &masks)
 }
 
-/// Check 19 of spec 01 and 13 of spec 06.
 #[test]
 fn every_configuration_equals_its_separate_evaluation() {
     for players in 0..=3 {

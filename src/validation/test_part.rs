@@ -1,12 +1,14 @@
-//! The last word on an episode: its committed network on the test part, which nothing else reads (spec 02 §4.1).
+//! The committed network at the end of an episode, on the test part, which nothing else reads.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use smallvec::SmallVec;
 use tch::{Kind, Tensor};
 
+use super::coalition::coalition_forward;
+use super::coalition_tree::CoalitionTree;
 use super::pass::{FoldedModel, live_slots};
-use super::{CoalitionPlan, CoalitionTree, coalition_forward};
+use super::plan::CoalitionPlan;
 use crate::clock::RunClock;
 use crate::data::evaluate_rows;
 use crate::env::{Devices, EnvDevice, EnvId, EnvStream, EpisodeStats, Experiment, LoadedData, SeedSlots};

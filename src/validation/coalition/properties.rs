@@ -1,11 +1,10 @@
-//! The coalition tree against brute force, for seeds of any kind in any places (spec 01 Check 19, 05 C16).
+//! The coalition tree against brute force, for seeds of any kind in any places.
 
 use proptest::prelude::*;
 use smallvec::SmallVec;
 use tch::{Device, Tensor};
 
-use super::coalition_fixtures::{Planted, Unfolded, live, separate};
-use super::{CoalitionPlan, CoalitionTree, LiveSlot, coalition_forward};
+use super::fixtures::{Planted, Unfolded, live, separate};
 use crate::data::evaluate_rows;
 use crate::growth::AlphaAlgorithm;
 use crate::host::{self, FoldedHost};
@@ -15,6 +14,7 @@ use crate::seed::{BlueprintRegistry, SeedInstance};
 use crate::torch::Mode;
 use crate::torch::NoGrad;
 use crate::torch::fixtures::largest;
+use crate::validation::{CoalitionPlan, CoalitionTree, LiveSlot, coalition_forward};
 
 const SIDE: i64 = 16;
 const CLASSES: i64 = 5;

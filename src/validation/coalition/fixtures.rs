@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use tch::Tensor;
 
-use super::{CoalitionPlan, LiveSlot};
 use crate::env::grafted::{Graft, GraftKind, forward};
 use crate::growth::AlphaAlgorithm;
 use crate::host::{FoldedHost, Host, HostError, InjectionSpec, OpCost};
 use crate::seed::SeedInstance;
 use crate::torch::Mode;
 use crate::torch::NoGrad;
+use crate::validation::{CoalitionPlan, LiveSlot};
 
 /// A host that evaluates itself, its norms unfolded.
 pub struct Unfolded(pub Box<dyn Host>);

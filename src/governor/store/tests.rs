@@ -1,6 +1,6 @@
 use tch::{Device, Tensor};
 
-use super::{GovernorError, LiveState, SnapshotStore};
+use super::{CapturedNetwork, GovernorError, SnapshotStore};
 use crate::env::SeedSlots;
 use crate::host::{self, Host};
 use crate::random::{Domain, RunRng};
@@ -24,7 +24,7 @@ fn no_slots() -> SeedSlots {
 }
 
 fn capture(store: &mut SnapshotStore, host: &dyn Host) -> u64 {
-    let live = LiveState::of(host, &mut no_slots());
+    let live = CapturedNetwork::of(host, &mut no_slots());
     let taken = store.capture(live, Device::Cpu, SnapshotPlacement::Auto).unwrap();
     taken.bytes
 }

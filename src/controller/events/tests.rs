@@ -1,0 +1,42 @@
+use super::*;
+use crate::controller::{Choices, DecisionPoint};
+use crate::scenario::{LifecycleConfig, MaskConfig};
+use crate::seed::{Limits, SlotSet};
+
+#[test]
+fn a_readout_tells_of_the_heads_that_mattered_and_of_what_could_have_been_done() {
+    // One empty slot: nothing but waiting and germinating is allowed.
+    let all = SlotSet::first(1);
+    let limits = Limits::new(&LifecycleConfig::default(), &MaskConfig::default(), all, all, 0);
+    let at = DecisionPoint {
+        env: 0,
+        episode: 0,
+        step: 1,
+    };
+    let masks = MaskSet::build(at, &[None], &[Choices::first_n(3)], &limits).unwrap();
+    let mut sample = Sample {
+        log_probs: [0.0; HEADS],
+        entropies: [0.5; HEADS],
+        op_probabilities: [0.75, 0.25, 0.0, 0.0, 0.0, 0.0],
+        value: -0.25,
+    };
+    sample.log_probs[Head::Op as usize] = 0.75_f32.ln();
+    let mut forced = [false; HEADS];
+    forced[Head::Slot as usize] = true;
+
+    let value_of = |value: f64| value * 10.0 + 2.0;
+    let waiting = readout(&sample, LifecycleOp::Wait, &masks, forced, value_of);
+    let germinating = readout(&sample, LifecycleOp::Germinate, &masks, forced, value_of);
+
+    assert_eq!(waiting.p, BTreeMap::from([("op".into(), Num(0.75))]));
+    assert_eq!(waiting.value, Num(-0.5), "in units of reward");
+    let alternative = Alternative {
+        op: LifecycleOp::Germinate,
+        p: Num(0.25),
+    };
+    assert_eq!(waiting.alternatives, [alternative]);
+    assert_eq!(germinating.p.get("slot"), Some(&Num(1.0)));
+    assert_eq!(germinating.h.get("slot"), None, "there was nothing to choose");
+    assert_eq!(germinating.h.get("blueprint"), Some(&Num(0.5)));
+    assert_eq!(germinating.p.get("alpha_speed"), None, "it does not matter");
+}

@@ -1,0 +1,131 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// Ten classes.
+const LN_10: f64 = std::f64::consts::LN_10;
+
+fn thresholds(random_loss: f64) -> Thresholds {
+    Thresholds::new(&GovernorConfig::default(), random_loss)
+}
+
+/// A governor that has seen nothing but these losses. The collapse row is out of the way: guessing is far off.
+fn after(history: impl IntoIterator<Item = f64>) -> LossMonitor {
+    LossMonitor {
+        history: history.into_iter().collect(),
+        streak: 0,
+    }
+}
+
+fn words(monitor: &mut LossMonitor, random_loss: f64, losses: &[f64]) -> Vec<&'static str> {
+    let word = |&loss: &f64| match monitor.judge(loss, &thresholds(random_loss)) {
+        Verdict::Healthy => "healthy",
+        Verdict::Suspect(_) => "suspect",
+        Verdict::Panic(_) => "panic",
+    };
+    losses.iter().map(word).collect()
+}
+
+fn calm() -> LossMonitor {
+    after([0.9, 1.1].repeat(10))
+}
+
+#[test]
+fn a_loss_must_pass_all_three_limits_to_be_an_anomaly() {
+    assert_eq!(words(&mut calm(), LN_10, &[12.0]), ["healthy"]);
+    assert_eq!(words(&mut calm(), LN_10, &[12.0001]), ["suspect"]);
+
+    let spread = || after([5.0, 5.5, 6.0, 4.5, 5.0, 5.5, 6.0, 4.5, 5.0, 5.0]);
+    assert_eq!(words(&mut spread(), LN_10, &[14.0]), ["healthy"]);
+    let Verdict::Suspect(alarm) = spread().judge(15.7, &thresholds(LN_10)) else {
+        panic!("15.7 is an anomaly");
+    };
+    let (mean, std) = alarm.healthy.unwrap();
+    assert!((mean - 5.2).abs() < 1e-12 && (std - 0.509_901_95).abs() < 1e-8);
+    assert!((alarm.threshold.unwrap() - (5.2 + 6.0 * 0.509_901_95)).abs() < 1e-7);
+}
+
+#[test]
+fn only_anomalies_in_a_row_make_a_panic_and_none_is_remembered() {
+    let mut monitor = calm();
+
+    let words = words(&mut monitor, LN_10, &[50.0, 50.0, 1.0, 50.0, 50.0, 50.0]);
+
+    assert_eq!(words, ["suspect", "suspect", "healthy", "suspect", "suspect", "panic"]);
+    assert_eq!(monitor.history.len(), 20);
+    assert!(!monitor.history.contains(&50.0));
+}
+
+#[test]
+fn an_early_spike_is_judged_by_the_median_and_never_remembered() {
+    let mut nine = after([1.0; 9]);
+    assert_eq!(
+        words(&mut nine, LN_10, &[1e6, 1e6, 1e6]),
+        ["suspect", "suspect", "panic"]
+    );
+    assert_eq!(nine.history, [1.0; 9]);
+
+    let mut two = after([1.0; 2]);
+    assert_eq!(words(&mut two, LN_10, &[1e6]), ["healthy"]);
+    assert_eq!(two.history, [1.0; 2]);
+
+    let mut below_the_limit = after([1.0; 9]);
+    assert_eq!(words(&mut below_the_limit, LN_10, &[11.9]), ["healthy"]);
+    assert_eq!(below_the_limit.history.back(), Some(&11.9));
+
+    let mut even = after([1.0, 5.0, 1.0, 5.0]);
+    assert_eq!(
+        words(&mut even, 1e9, &[12.5]),
+        ["suspect"],
+        "three times the median is 9"
+    );
+}
+
+#[test]
+fn a_network_that_was_better_than_chance_and_guesses_again_panics_at_once() {
+    assert_eq!(words(&mut after([0.8; 15]), LN_10, &[LN_10]), ["panic"]);
+    assert_eq!(words(&mut after([2.0; 15]), LN_10, &[LN_10]), ["healthy"]);
+    assert_eq!(words(&mut after([0.8; 15]), LN_10, &[2.1529]), ["healthy"]);
+    assert_eq!(words(&mut after([0.8; 15]), LN_10, &[2.1530]), ["panic"]);
+    assert_eq!(words(&mut after([0.8; 9]), LN_10, &[LN_10]), ["healthy"]);
+
+    let vocabulary = f64::from(50_257).ln();
+    assert_eq!(words(&mut after([4.0; 15]), vocabulary, &[10.2]), ["panic"]);
+    assert_eq!(words(&mut after([4.0; 15]), vocabulary, &[10.0]), ["healthy"]);
+}
+
+#[test]
+fn a_loss_that_is_no_number_panics_at_any_time_and_leaves_the_streak() {
+    assert_eq!(words(&mut LossMonitor::default(), LN_10, &[f64::NAN]), ["panic"]);
+    assert_eq!(words(&mut LossMonitor::default(), LN_10, &[f64::INFINITY]), ["panic"]);
+
+    let mut monitor = calm();
+    assert_eq!(
+        words(&mut monitor, LN_10, &[50.0, f64::NAN, 50.0, 50.0]),
+        ["suspect", "panic", "suspect", "panic"]
+    );
+}
+
+proptest! {
+    /// Whatever comes, the memory holds finite losses only, no more than the window, and no run of anomalies
+    /// shorter than required makes a divergence panic.
+    #[test]
+    fn the_memory_stays_healthy(losses in prop::collection::vec(prop_oneof![0.0..3.0f64, 0.0..1e9f64, Just(f64::NAN)], 0..80)) {
+        let mut monitor = LossMonitor::default();
+        let mut anomalies = 0;
+        for loss in losses {
+            let verdict = monitor.judge(loss, &thresholds(LN_10));
+            prop_assert!(monitor.history.len() <= 20);
+            prop_assert!(monitor.history.iter().all(|loss| loss.is_finite()));
+            match verdict {
+                Verdict::Healthy => anomalies = 0,
+                Verdict::Suspect(_) => anomalies += 1,
+                Verdict::Panic(alarm) if alarm.kind == AlarmKind::Divergence => {
+                    anomalies += 1;
+                    prop_assert!(anomalies >= 3);
+                }
+                Verdict::Panic(_) => {}
+            }
+        }
+    }
+}

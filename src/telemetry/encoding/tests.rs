@@ -1,0 +1,75 @@
+use super::*;
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Optional {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    value: Option<Num>,
+}
+
+#[test]
+fn a_number_is_itself_again_after_json() {
+    for (value, expected) in [
+        (Some(f64::NAN), r#"{"value":"nan"}"#),
+        (Some(f64::INFINITY), r#"{"value":"inf"}"#),
+        (Some(f64::NEG_INFINITY), r#"{"value":"-inf"}"#),
+        (Some(0.0), r#"{"value":0.0}"#),
+        (Some(0.1 + 0.2), r#"{"value":0.30000000000000004}"#),
+        (None, "{}"),
+    ] {
+        let original = Optional { value: value.map(Num) };
+
+        let text = serde_json::to_string(&original).unwrap();
+
+        assert_eq!(text, expected);
+        assert_eq!(serde_json::from_str::<Optional>(&text).unwrap(), original);
+    }
+}
+
+#[test]
+fn f32_sources_are_written_as_f32() {
+    assert_eq!(serde_json::to_string(&Num::from(0.1_f32)).unwrap(), "0.1");
+    assert!(Num::from(f32::NAN).0.is_nan());
+    assert_eq!(Num::from(f32::NEG_INFINITY).0, f64::NEG_INFINITY);
+}
+
+#[test]
+fn words_that_are_no_numbers_are_refused() {
+    let error = serde_json::from_str::<Num>("\"many\"").unwrap_err();
+
+    assert!(error.to_string().contains("many"), "{error}");
+}
+
+#[test]
+fn integers_beyond_two_to_the_53_are_strings() {
+    for (value, expected) in [
+        (42, "42"),
+        (9_007_199_254_740_992, "9007199254740992"),
+        (9_007_199_254_740_993, "\"9007199254740993\""),
+        (u64::MAX, "\"18446744073709551615\""),
+    ] {
+        let text = serde_json::to_string(&BigInteger(value)).unwrap();
+
+        assert_eq!(text, expected);
+        assert_eq!(serde_json::from_str::<BigInteger>(&text).unwrap(), BigInteger(value));
+    }
+}
+
+#[test]
+fn timestamps_are_rfc_3339_with_milliseconds() {
+    let moment = Timestamp::from_milliseconds(1_700_000_000_005);
+
+    let text = serde_json::to_string(&moment).unwrap();
+
+    assert_eq!(text, "\"2023-11-14T22:13:20.005Z\"");
+    assert_eq!(serde_json::from_str::<Timestamp>(&text).unwrap(), moment);
+    assert_eq!(moment.compact(), "20231114-221320");
+}
+
+#[test]
+fn the_action_of_episode_3_step_7_is_e3_t7() {
+    let action = ActionId { episode: 3, step: 7 };
+
+    assert_eq!(action.code(), 12_884_901_895);
+    assert_eq!(action.to_string(), "e3.t7");
+    assert_eq!(serde_json::from_str::<ActionId>("\"e3.t7\"").unwrap(), action);
+}

@@ -1,0 +1,88 @@
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::telemetry::examples;
+
+#[test]
+fn every_kind_of_event_has_an_example() {
+    let shown: BTreeSet<_> = examples::events().iter().map(|event| event.payload.kind()).collect();
+
+    assert_eq!(shown, Payload::KINDS.iter().copied().collect());
+}
+
+#[test]
+fn every_kind_of_event_keeps_its_wire_format() {
+    let lines: Vec<_> = examples::events()
+        .iter()
+        .map(|event| serde_json::to_string(event).unwrap())
+        .collect();
+
+    assert_eq!(lines, examples::LINES.lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn every_kind_of_event_reads_back_to_itself() {
+    for event in examples::events() {
+        let line = serde_json::to_string(&event).unwrap();
+
+        let read: Event = serde_json::from_str(&line).unwrap();
+
+        assert_eq!(read, event, "{line}");
+    }
+}
+
+#[test]
+fn no_event_writes_null() {
+    for event in examples::events() {
+        let line = serde_json::to_string(&event).unwrap();
+
+        assert!(!line.contains("null"), "{line}");
+    }
+}
+
+#[test]
+fn levels_are_those_of_the_catalogue() {
+    let at = |level| -> Vec<_> {
+        examples::events()
+            .iter()
+            .filter(|event| event.payload.level() == level)
+            .map(|event| event.payload.kind())
+            .collect()
+    };
+
+    assert_eq!(at(TelemetryLevel::Off), ["run_started", "run_finished"]);
+    assert_eq!(
+        at(TelemetryLevel::Full),
+        [
+            "user_event",
+            "env_step",
+            "decision",
+            "counterfactual_matrix",
+            "shapley",
+            "interactions"
+        ]
+    );
+    assert_eq!(at(TelemetryLevel::Debug), ["governor_snapshot"]);
+}
+
+#[test]
+fn a_failed_run_is_an_error_and_a_flipped_gate_is_worth_knowing() {
+    let mut finished = examples::run_finished();
+    assert_eq!(Event::run(finished.clone()).severity, Severity::Info);
+    finished.status = RunState::Failed;
+    assert_eq!(Event::run(finished).severity, Severity::Error);
+
+    let gate = Event::env(examples::context(), examples::gate_evaluated());
+    assert_eq!(gate.severity, Severity::Debug);
+    assert_eq!(gate.severity(Severity::Info).severity, Severity::Info);
+}
+
+#[test]
+fn a_missing_field_is_named() {
+    let line = r#"{"seq":0,"t":"2026-01-01T00:00:00.000Z","type":"slot_recycled","sev":"info","data":{}}"#;
+
+    let error = serde_json::from_str::<Event>(line).unwrap_err();
+
+    assert!(error.to_string().contains("slot_recycled"), "{error}");
+    assert!(error.to_string().contains("idle_steps"), "{error}");
+}

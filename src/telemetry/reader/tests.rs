@@ -1,0 +1,56 @@
+use super::*;
+
+const HEADER: &str = r#"{"type":"header","schema":"simic.telemetry","major":1,"minor":7}"#;
+const NOTE: &str =
+    r#"{"seq":0,"t":"2026-01-01T00:00:00.000Z","type":"note","sev":"info","data":{"text":"hi","new":1}}"#;
+
+fn read(text: &str) -> Result<EventFile, ReadError> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events.jsonl");
+    std::fs::write(&path, text).unwrap();
+    read_events(&path)
+}
+
+#[test]
+fn unknown_fields_are_ignored_and_unknown_types_counted() {
+    let file = read(&format!("{HEADER}\n{NOTE}\n{{\"type\":\"dream\"}}\n")).unwrap();
+
+    assert_eq!(file.events.len(), 1);
+    assert_eq!(file.unknown["dream"], 1);
+    assert!(!file.has_torn_end);
+}
+
+#[test]
+fn a_missing_field_is_named_with_its_line() {
+    let note = NOTE.replace("\"text\":\"hi\",", "");
+
+    let error = read(&format!("{HEADER}\n{note}\n")).unwrap_err().to_string();
+
+    assert!(error.contains("events.jsonl:2"), "{error}");
+    assert!(error.contains("`text`"), "{error}");
+}
+
+#[test]
+fn another_major_version_is_refused() {
+    let header = HEADER.replace("\"major\":1", "\"major\":2");
+
+    let error = read(&format!("{header}\n{NOTE}\n")).unwrap_err().to_string();
+
+    assert!(error.contains("schema 2"), "{error}");
+    assert!(error.contains("reads schema 1.x"), "{error}");
+}
+
+#[test]
+fn a_torn_last_line_is_tolerated() {
+    let file = read(&format!("{HEADER}\n{NOTE}\n{{\"seq\":1,\"ty")).unwrap();
+
+    assert_eq!(file.events.len(), 1);
+    assert!(file.has_torn_end);
+}
+
+#[test]
+fn a_file_without_a_header_is_refused() {
+    let error = read(&format!("{NOTE}\n")).unwrap_err().to_string();
+
+    assert!(error.contains(":1: the first line is no header"), "{error}");
+}

@@ -1,0 +1,16 @@
+use super::*;
+
+#[test]
+fn what_is_missing_is_named() {
+    let root = tempfile::tempdir().unwrap();
+    let why = |folder: &Path| Recording::open(folder).unwrap_err().to_string();
+
+    assert!(why(&root.path().join("gone")).starts_with("there is no run "));
+    assert!(why(root.path()).contains("holds no events of a run"));
+    std::fs::write(
+        root.path().join("events.jsonl"),
+        "{\"type\":\"header\",\"schema\":\"simic.telemetry\",\"major\":1,\"minor\":0}\n",
+    )
+    .unwrap();
+    assert!(why(root.path()).contains("holds no events of a run"));
+}

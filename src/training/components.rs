@@ -1,0 +1,45 @@
+//! What training adds to an env.
+
+use bevy_ecs::prelude::*;
+use bevy_platform::cell::SyncCell;
+use smallvec::SmallVec;
+use tch::Device;
+
+use crate::data::{Accumulators, Batch, StepFeed, StepNumbers};
+use crate::torch::GroupNorm;
+
+/// The env's order of samples and its batch buffers.
+#[derive(Component)]
+pub struct EnvFeed(pub SyncCell<StepFeed>);
+
+/// What the env adds up on its device over a step.
+#[derive(Component)]
+pub struct EnvAccumulators(pub SyncCell<Accumulators>);
+
+/// The batch in hand.
+#[derive(Component)]
+pub struct BatchSlot(pub SyncCell<Option<Batch>>);
+
+/// Norm and finiteness of each group's gradient, kept and overwritten: the host's, then one per slot.
+#[derive(Component)]
+pub struct GroupNorms {
+    /// Of the host.
+    pub host: SyncCell<GroupNorm>,
+    /// In slot order.
+    pub seeds: SmallVec<[SyncCell<GroupNorm>; 4]>,
+}
+
+impl GroupNorms {
+    /// Storage for the host and `slots` seeds.
+    pub fn new(device: Device, slots: usize) -> Self {
+        let norm = || SyncCell::new(GroupNorm::new(device));
+        Self {
+            host: norm(),
+            seeds: (0..slots).map(|_| norm()).collect(),
+        }
+    }
+}
+
+/// Everything that the step summed up for an env; `None` before the first and while the env is idle.
+#[derive(Component, Default)]
+pub struct StepResult(pub Option<StepNumbers>);

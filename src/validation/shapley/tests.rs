@@ -1,0 +1,119 @@
+use super::*;
+use proptest::prelude::*;
+
+/// Accuracy by mask, bit 0 = player 0.
+const THREE_SEEDS: [f64; 8] = [60.0, 62.0, 63.0, 67.0, 60.5, 62.0, 64.0, 68.0];
+
+fn lookup(table: &[f64]) -> impl Fn(u64) -> Option<f64> + '_ {
+    |mask| table.get(mask as usize).copied()
+}
+
+fn assert_close(actual: &[f64], expected: &[f64]) {
+    assert_eq!(actual.len(), expected.len());
+    for (a, e) in actual.iter().zip(expected) {
+        assert!((a - e).abs() < 1e-9, "{actual:?} is not {expected:?}");
+    }
+}
+
+fn values(shapley: &[ShapleyValue]) -> Vec<f64> {
+    shapley.iter().map(|share| share.mean.0).collect()
+}
+
+#[test]
+fn exact_values_of_three_players() {
+    let shares = exact_shapley(3, lookup(&THREE_SEEDS)).unwrap();
+    assert_close(
+        &values(&shares),
+        &[2.916_666_666_666_667, 4.416_666_666_666_667, 0.666_666_666_666_667],
+    );
+    assert!(shares.iter().all(|share| (share.std, share.n) == (Num(0.0), 0)));
+}
+
+/// Tables by mask.
+#[test]
+fn exact_values_add_up_to_what_all_players_add_together() {
+    let two = exact_shapley(2, lookup(&[50.0, 53.0, 52.0, 57.0])).unwrap();
+    assert_close(&values(&two), &[4.0, 3.0]);
+
+    let table = [50.0, 52.0, 51.0, 55.0, 50.0, 52.5, 51.0, 56.0];
+    let three = exact_shapley(3, lookup(&table)).unwrap();
+    assert_close(
+        &values(&three),
+        &[3.416_666_666_666_667, 2.166_666_666_666_667, 0.416_666_666_666_667],
+    );
+}
+
+#[test]
+fn a_coalition_ransom_gives_both_players_a_negative_share() {
+    let table = [70.0, 60.0, 60.0, 68.0];
+    assert_close(&values(&exact_shapley(2, lookup(&table)).unwrap()), &[-1.0, -1.0]);
+}
+
+#[test]
+fn sampled_values_use_the_given_orders() {
+    let orders = [[0, 1, 2], [2, 1, 0], [1, 0, 2], [2, 0, 1]].map(Vec::from);
+    let shares = sampled_shapley(3, &orders, lookup(&THREE_SEEDS)).unwrap();
+    assert_close(&values(&shares), &[2.875, 4.375, 0.75]);
+    let errors: Vec<f64> = shares.iter().map(|share| share.std.0).collect();
+    assert_close(&errors, &[0.125, 0.125, 0.0]);
+    assert_eq!(values(&shares).iter().sum::<f64>(), 8.0);
+    assert_eq!(shares[0].n, 2);
+}
+
+#[test]
+fn one_pair_of_orders_has_no_standard_error() {
+    let shares = sampled_shapley(2, &[vec![0, 1], vec![1, 0]], lookup(&THREE_SEEDS)).unwrap();
+    assert!(shares[0].std.0.is_nan());
+}
+
+#[test]
+fn a_missing_coalition_gives_no_value() {
+    let all_but_one = |mask| (mask != 5).then_some(1.0);
+    assert_eq!(exact_shapley(3, all_but_one), None);
+    assert_eq!(sampled_shapley(3, &[vec![0, 2, 1], vec![1, 2, 0]], all_but_one), None);
+}
+
+#[test]
+fn without_players_there_are_no_shares() {
+    assert_eq!(exact_shapley(0, |_| Some(60.0)), Some(vec![]));
+}
+
+/// A random game of two to five players.
+fn game() -> impl Strategy<Value = (usize, Vec<f64>)> {
+    (2usize..=5).prop_flat_map(|n| (Just(n), prop::collection::vec(0.0..100.0f64, 1 << n)))
+}
+
+proptest! {
+    #[test]
+    fn shares_add_up_to_the_gain_of_all((players, table) in game()) {
+        let total: f64 = values(&exact_shapley(players, lookup(&table)).unwrap()).iter().sum();
+        prop_assert!((total - (table[table.len() - 1] - table[0])).abs() < 1e-9);
+    }
+
+    #[test]
+    fn sampled_shares_add_up_for_any_orders(
+        (players, table) in game(),
+        keys in prop::collection::vec(any::<u64>(), 5),
+    ) {
+        let mut order: Vec<usize> = (0..players).collect();
+        order.sort_by_key(|&player| keys[player]);
+        let reverse = order.iter().rev().copied().collect();
+        let shares = sampled_shapley(players, &[order, reverse], lookup(&table)).unwrap();
+        let total: f64 = values(&shares).iter().sum();
+        prop_assert!((total - (table[table.len() - 1] - table[0])).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_player_that_adds_nothing_gets_nothing((players, table) in game()) {
+        let without_dummy = |mask: u64| lookup(&table)(mask & !1);
+        let shares = exact_shapley(players, without_dummy).unwrap();
+        prop_assert!(shares[0].mean.0.abs() < 1e-9);
+    }
+
+    #[test]
+    fn interchangeable_players_get_equal_shares((players, table) in game()) {
+        let symmetric = |mask: u64| lookup(&table)(if mask & 3 == 2 { mask ^ 3 } else { mask });
+        let shares = exact_shapley(players, symmetric).unwrap();
+        prop_assert!((shares[0].mean.0 - shares[1].mean.0).abs() < 1e-9);
+    }
+}
