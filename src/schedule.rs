@@ -236,11 +236,11 @@ works! {
     BuildMasks => "decision",
     /// Scales observations by their running statistics: [`normalise_observations`](crate::controller::systems::normalise_observations).
     NormaliseObservations => "decision",
-    /// Keeps the recurrent state that enters the step: [`remember_states`](crate::learner::transitions::remember_states).
+    /// Keeps the recurrent state that enters the step: [`remember_states`](crate::learner::systems::remember_states).
     RememberStates => "decision",
     /// Lets the controller choose for all envs at once: [`decide`](crate::controller::systems::decide).
     Decide => "decision",
-    /// Opens a transition for each decision: [`store_decisions`](crate::learner::transitions::store_decisions).
+    /// Opens a transition for each decision: [`store_decisions`](crate::learner::systems::store_decisions).
     StoreDecisions => "rollout",
     /// Keeps how the seeds stood before the action: [`capture_reward_inputs`](crate::reward::systems::capture_reward_inputs).
     CaptureRewardInputs => "reward",
@@ -250,7 +250,7 @@ works! {
     AdvanceLifecycle => "lifecycle",
     /// Pays the step: [`compute_reward`](crate::reward::systems::compute_reward).
     ComputeReward => "reward",
-    /// Completes the transitions with what they were paid: [`store_outcomes`](crate::learner::transitions::store_outcomes).
+    /// Completes the transitions with what they were paid: [`store_outcomes`](crate::learner::systems::store_outcomes).
     StoreOutcomes => "rollout",
     /// Carries what was ordered over to the next observation: [`update_tracking`](crate::controller::systems::update_tracking).
     UpdateTracking => "tracking",
@@ -258,13 +258,13 @@ works! {
     CommitSnapshot => "governor",
     /// Ends the episodes that reached the horizon: [`end_episodes`](crate::env::episode::end_episodes).
     EndEpisodes => "episode end",
-    /// Closes the segments of episodes that ended: [`end_segments`](crate::learner::episode_ends::end_segments).
+    /// Closes the segments of episodes that ended: [`end_segments`](crate::learner::systems::end_segments).
     EndSegments => "rollout",
     /// Evaluates networks whose episode ended on the test part: [`evaluate_test`](crate::validation::test_part::evaluate_test).
     EvaluateTest => "final test",
     /// Writes `env_step` and `decision`: [`emit_step`](crate::run::record::emit_step).
     EmitStep => "record",
-    /// Updates the policy from its rollout: [`update_policy`](crate::learner::rollout_ends::update_policy).
+    /// Updates the policy from its rollout: [`update_policy`](crate::learner::systems::update_policy).
     UpdatePolicy => "policy update",
     /// Writes `episode_finished`: [`record_episodes`](crate::run::record::record_episodes).
     RecordEpisodes => "episode end",
@@ -274,7 +274,7 @@ works! {
     RoundStats => "record",
     /// Removes all seeds and their optimizers: [`teardown_round`](crate::env::episode::teardown_round).
     TeardownRound => "episode end",
-    /// Fails the run if the policy can no longer be updated: [`stop_if_diverged`](crate::learner::rollout_ends::stop_if_diverged).
+    /// Fails the run if the policy can no longer be updated: [`stop_if_diverged`](crate::learner::systems::stop_if_diverged).
     StopIfDiverged => "policy update",
     /// Plays the best episode again with a host that never grows: [`measure_control`](crate::run::announce::measure_control).
     MeasureControl => "control",

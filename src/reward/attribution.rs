@@ -1,5 +1,5 @@
 //! What a seed is credited with: its contribution, bounded by the env's progress, discounted where the coalition does
-//! harm or the seed came too early, and fined where it looks like a hostage-taker (spec 05 §3.2, §3.4).
+//! harm or the seed came too early, and fined where it looks like a hostage-taker.
 
 use super::inputs::{RewardInputs, SeedView};
 use crate::growth::SeedStage;
@@ -131,71 +131,4 @@ pub fn live_fossils(config: &ShapedReward, inputs: &RewardInputs) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn assert_close(actual: f64, expected: f64) {
-        assert!((actual - expected).abs() < 1e-9, "{actual} is not {expected}");
-    }
-
-    fn harmonic(p: f64, c: f64) -> f64 {
-        combine(AttributionFormula::Harmonic, p, c)
-    }
-
-    /// Spec 05 C5.
-    #[test]
-    fn a_contribution_counts_as_far_as_the_env_progressed() {
-        assert_close(harmonic(5.0, 30.0), 8.571428571428571);
-        assert_close(harmonic(8.0, 10.0), 8.88888888888889);
-        assert_close(harmonic(10.0, 3.0), 3.0);
-        assert_close(harmonic(0.0, 3.0), 0.0);
-        assert_close(harmonic(-2.0, 3.0), 0.0);
-        assert_close(combine(AttributionFormula::Minimum, 5.0, 30.0), 5.0);
-    }
-
-    /// Spec 05 C5.
-    #[test]
-    fn harm_done_together_discounts_continuously() {
-        let discount = |delta| regression_discount(Some(delta), 3.0);
-        assert_close(discount(-0.1), 0.851114966376682);
-        assert_close(discount(-0.5), 0.3648510476127127);
-        assert_close(discount(0.0), 1.0);
-        assert!((discount(-1e-12) - 1.0).abs() < 1e-9);
-        assert_eq!(discount(-1e9), 2.0 / (1.0 + 700.0_f64.exp()));
-        assert_close(regression_discount(None, 3.0), 1.0);
-    }
-
-    /// Spec 05 C5.
-    #[test]
-    fn seeds_of_the_first_steps_are_credited_less() {
-        assert_close(timing_discount(0, 10, 0.4), 0.4);
-        assert_close(timing_discount(2, 10, 0.4), 0.52);
-        assert_close(timing_discount(5, 10, 0.4), 0.7);
-        assert_close(timing_discount(10, 10, 0.4), 1.0);
-        assert_close(timing_discount(0, 0, 0.4), 1.0);
-    }
-
-    /// Spec 05 C6.
-    #[test]
-    fn contributions_beyond_what_the_coalition_adds_are_fined() {
-        let config = ShapedReward::default();
-        for (c, delta, expected) in [
-            (10.0, 1.0, -0.1),
-            (20.0, 0.1, -0.3),
-            (6.0, 0.05, -0.18),
-            (50.0, 1.0, -0.3),
-            (4.0, 1.0, 0.0),
-            (0.9, 0.01, 0.0),
-            (10.0, -0.5, 0.0),
-        ] {
-            assert_close(ratio_penalty(&config, c, Some(delta)), expected);
-        }
-        assert_close(ratio_penalty(&config, 10.0, None), 0.0);
-        let fair = ShapedReward {
-            disable_anti_gaming: true,
-            ..config
-        };
-        assert_close(ratio_penalty(&fair, 50.0, Some(1.0)), 0.0);
-    }
-}
+mod tests;

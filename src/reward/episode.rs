@@ -1,4 +1,4 @@
-//! The rewards of an episode so far, and what they amount to (spec 05 §6, 07 §5.2).
+//! The rewards of an episode so far, and what they amount to.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,12 @@ use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::breakdown::{RewardBreakdown, Term};
+use crate::telemetry::{Num, TermSummary, statistics};
 
 /// Changes of accuracy that stability looks back over.
 const STABILITY_WINDOW: usize = 20;
 
-/// The terms that charge for what stands on the host (spec 05 §3.6).
+/// The terms that charge for what stands on the host.
 const RENT: [Term; 4] = [
     Term::ComputeRent,
     Term::LinearRent,
@@ -26,25 +27,15 @@ pub struct RewardedStep {
     pub step: u32,
     /// Percent.
     pub accuracy: f64,
+    /// What was paid.
     pub breakdown: RewardBreakdown,
-}
-
-/// What one term came to over an episode.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TermTotal {
-    /// Steps in which it was not zero.
-    pub steps: u32,
-    pub sum: f64,
-    /// Sum of the magnitudes.
-    pub magnitude: f64,
-    pub min: f64,
-    pub max: f64,
 }
 
 /// An env's raw rewards since the start of its episode.
 #[derive(Component, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EpisodeReward {
+    /// In order.
     pub steps: Vec<RewardedStep>,
 }
 
@@ -71,22 +62,22 @@ impl EpisodeReward {
         0.0 - paid.sum::<f64>() / steps
     }
 
-    /// The terms that occurred, in the order of the sum.
-    pub fn terms(&self) -> BTreeMap<Term, TermTotal> {
+    /// What the terms that occurred add up to, in the order of the sum.
+    pub fn terms(&self) -> BTreeMap<Term, TermSummary> {
         let mut totals = BTreeMap::new();
         for (term, amount) in self.steps.iter().flat_map(|step| step.breakdown.iter()) {
-            let total = totals.entry(term).or_insert(TermTotal {
-                steps: 0,
-                sum: 0.0,
-                magnitude: 0.0,
-                min: amount,
-                max: amount,
+            let total = totals.entry(term).or_insert(TermSummary {
+                n: 0,
+                sum: Num(0.0),
+                abs: Num(0.0),
+                min: Num(amount),
+                max: Num(amount),
             });
-            total.steps += 1;
-            total.sum += amount;
-            total.magnitude += amount.abs();
-            total.min = total.min.min(amount);
-            total.max = total.max.max(amount);
+            total.n += 1;
+            total.sum.0 += amount;
+            total.abs.0 += amount.abs();
+            total.min.0 = total.min.0.min(amount);
+            total.max.0 = total.max.0.max(amount);
         }
         totals
     }
@@ -97,7 +88,7 @@ impl EpisodeReward {
         stability(&accuracies)
     }
 
-    /// Edits the record after a rollback as the rollout buffer is edited (spec 02 §8.7): the last step gets `penalty`
+    /// Edits the record after a rollback as the rollout buffer is edited: the last step gets `penalty`
     /// alone, the `forfeited` steps before it pay nothing.
     pub fn charge_rollback(&mut self, forfeited: usize, penalty: f64) {
         let Some((last, earlier)) = self.steps.split_last_mut() else {
@@ -112,80 +103,15 @@ impl EpisodeReward {
 }
 
 /// `1 / (1 + sd)` of the last 20 changes from step to step; 1 with fewer than two of them.
-pub fn stability(accuracies: &[f64]) -> f64 {
+fn stability(accuracies: &[f64]) -> f64 {
     let changes: Vec<f64> = accuracies.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let recent = &changes[changes.len().saturating_sub(STABILITY_WINDOW)..];
     if recent.len() < 2 {
         return 1.0;
     }
-    let count = recent.len() as f64;
-    let mean = recent.iter().sum::<f64>() / count;
-    let variance = recent.iter().map(|change| (change - mean).powi(2)).sum::<f64>() / count;
-    1.0 / (1.0 + variance.sqrt())
+    let (_, deviation) = statistics::mean_and_std(recent).unwrap_or_default();
+    1.0 / (1.0 + deviation)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn episode(rewards: &[f64]) -> EpisodeReward {
-        let steps = rewards.iter().zip(1..).map(|(&reward, step)| {
-            let mut breakdown = RewardBreakdown::default();
-            breakdown.pay(Term::Attribution, reward);
-            RewardedStep {
-                step,
-                accuracy: 50.0,
-                breakdown,
-            }
-        });
-        EpisodeReward { steps: steps.collect() }
-    }
-
-    /// Spec 05 C18.
-    #[test]
-    fn stability_falls_with_the_spread_of_the_changes() {
-        assert!((stability(&[50.0, 52.0, 51.0, 54.0]) - 0.3704152083).abs() < 1e-9);
-        assert_eq!(stability(&[50.0]), 1.0);
-        assert_eq!(stability(&[]), 1.0);
-    }
-
-    #[test]
-    fn an_episode_sums_its_steps_and_terms() {
-        let episode = episode(&[1.0, -2.0, 0.0, 4.0]);
-
-        assert_eq!(episode.total(), 3.0);
-        assert_eq!(episode.discounted(0.5), 1.0 - 1.0 + 0.5);
-        assert_eq!(
-            episode.terms()[&Term::Attribution],
-            TermTotal {
-                steps: 3,
-                sum: 3.0,
-                magnitude: 7.0,
-                min: -2.0,
-                max: 4.0
-            }
-        );
-    }
-
-    #[test]
-    fn rent_is_what_stands_on_the_host_costs_per_step() {
-        let mut episode = episode(&[5.0, 5.0]);
-        episode.steps[0].breakdown.pay(Term::ComputeRent, -0.5);
-        episode.steps[1].breakdown.pay(Term::FossilRent, -0.25);
-        episode.steps[1].breakdown.pay(Term::Intervention, -9.0);
-
-        assert_eq!(episode.mean_rent(), 0.375);
-        assert_eq!(EpisodeReward::default().mean_rent(), 0.0);
-    }
-
-    #[test]
-    fn a_rollback_is_charged_to_the_last_step_of_its_segment() {
-        let mut episode = episode(&[1.0, 2.0, 3.0]);
-        EpisodeReward::default().charge_rollback(1, -10.0);
-        episode.charge_rollback(1, -10.0);
-
-        let rewards: Vec<f64> = episode.steps.iter().map(|step| step.breakdown.total()).collect();
-        assert_eq!(rewards, [1.0, 0.0, -10.0]);
-        assert_eq!(episode.steps[2].breakdown.get(Term::Governor), -10.0);
-    }
-}
+mod tests;

@@ -54,10 +54,10 @@ impl<'a> RewardFunction<'a> {
     /// The reward of one env's step, part by part; `state` moves on to the next step.
     ///
     /// # Errors
-    /// An input or a result that is no number, a missing measurement, or accounts that belong to other seeds.
+    /// An input or a result that is no number, a missing measurement, or the memory of another seed.
     pub fn compute(&self, inputs: &RewardInputs, state: &mut RewardState) -> Result<RewardBreakdown, RewardError> {
         inputs.check()?;
-        state.open_step(inputs)?;
+        state.begin_step(inputs)?;
         self.count_commit(inputs, state);
         let mut out = RewardBreakdown::default();
         match self.config {
@@ -70,7 +70,7 @@ impl<'a> RewardFunction<'a> {
             RewardConfig::Loss(config) => modes::pay_loss(config, inputs, state, &mut out)?,
         }
         self.pay_potential(inputs, state, &mut out);
-        state.close_step(inputs);
+        state.end_step(inputs);
         match out.total() {
             total if total.is_finite() => Ok(out),
             total => Err(RewardError::NonFinite {
@@ -82,34 +82,38 @@ impl<'a> RewardFunction<'a> {
 
     /// The mode's potential, if it shapes by one.
     fn potential(&self) -> Option<Potential> {
-        let potential = |weight, progress_bonus, gap_fraction| Potential {
-            weight,
-            progress_bonus,
-            gap_fraction,
+        let unless = |is_disabled: bool, weight, progress_bonus, gap_fraction| {
+            (!is_disabled).then_some(Potential {
+                weight,
+                progress_bonus,
+                gap_fraction,
+            })
         };
-        let (potential, is_disabled) = match self.config {
-            RewardConfig::Contribution(ContributionMode::Shaped(c)) => (
-                potential(c.pbrs_weight, c.epoch_progress_bonus, c.progress_gap_fraction),
+        match self.config {
+            RewardConfig::Contribution(ContributionMode::Shaped(c)) => unless(
                 c.disable_pbrs,
+                c.pbrs_weight,
+                c.epoch_progress_bonus,
+                c.progress_gap_fraction,
             ),
-            RewardConfig::Contribution(ContributionMode::Simplified(c)) => (
-                potential(c.pbrs_weight, c.epoch_progress_bonus, c.progress_gap_fraction),
+            RewardConfig::Contribution(ContributionMode::Simplified(c)) => unless(
                 c.disable_pbrs,
+                c.pbrs_weight,
+                c.epoch_progress_bonus,
+                c.progress_gap_fraction,
             ),
-            RewardConfig::Contribution(ContributionMode::Basic(c)) => (
-                potential(c.pbrs_weight, c.epoch_progress_bonus, c.progress_gap_fraction),
+            RewardConfig::Contribution(ContributionMode::Basic(c)) => unless(
                 c.disable_pbrs,
+                c.pbrs_weight,
+                c.epoch_progress_bonus,
+                c.progress_gap_fraction,
             ),
-            RewardConfig::Contribution(ContributionMode::Sparse(_)) => return None,
-            RewardConfig::Loss(c) => (
-                Potential {
-                    weight: c.stage_potential_weight,
-                    ..Potential::default()
-                },
-                false,
-            ),
-        };
-        (!is_disabled).then_some(potential)
+            RewardConfig::Contribution(ContributionMode::Sparse(_)) => None,
+            RewardConfig::Loss(c) => Some(Potential {
+                weight: c.stage_potential_weight,
+                ..Potential::default()
+            }),
+        }
     }
 
     fn pay_potential(&self, inputs: &RewardInputs, state: &mut RewardState, out: &mut RewardBreakdown) {

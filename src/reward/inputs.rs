@@ -1,4 +1,4 @@
-//! What a reward is computed from: plain data of one env and step, and what is wrong with it (spec 05 §2).
+//! What a reward is computed from: plain data of one env and step, and what is wrong with it.
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -17,7 +17,7 @@ pub enum RewardError {
     #[error("{0} was not measured")]
     MissingMeasurement(&'static str),
     #[error("slot {slot} keeps the account of seed {kept}, but holds seed {found}")]
-    LedgerIdMismatch { slot: usize, kept: String, found: String },
+    OtherSeed { slot: usize, kept: String, found: String },
     #[error("the reward {total} is no number; its terms: {}", list(terms))]
     NonFinite { total: f64, terms: Vec<(Term, f64)> },
 }

@@ -1,9 +1,10 @@
-//! Rewards: one number per env and step, and the terms that it is the sum of (spec 05).
+//! Rewards: one number per env and step, and the terms that it is the sum of.
 //!
 //! Before the action `capture_reward_inputs` looks at the seeds; after the tick `compute_reward` compares and pays, so
 //! that a reward belongs to what the command did, not to what it asked for. [`RewardFunction`] is pure: plain
 //! [`RewardInputs`] in, a [`RewardBreakdown`] out, with a [`RewardState`] for what outlives a step. Attribution,
 //! potentials, rent and warnings are summed over all slots; only the shaping of actions refers to the acted one.
+//! `docs/reference/rewards-and-attribution.md` has the formulas.
 
 mod attribution;
 mod breakdown;
@@ -14,8 +15,6 @@ mod fixtures;
 mod function;
 mod inputs;
 mod modes;
-#[cfg(test)]
-mod modes_tests;
 mod potential;
 #[cfg(test)]
 mod properties;
@@ -26,11 +25,34 @@ mod systems;
 #[cfg(test)]
 mod tests;
 
-pub use breakdown::*;
-pub use episode::*;
-pub use function::*;
-pub use inputs::*;
-pub use potential::*;
-pub use report::*;
-pub use state::RewardState;
-pub use systems::*;
+use bevy_app::{App, Plugin};
+
+pub use self::breakdown::{RewardBreakdown, RewardContext, Term};
+pub use self::episode::{EpisodeReward, RewardedStep};
+pub use self::function::RewardFunction;
+pub use self::inputs::{
+    EpisodeStatus, MeasuredContribution, RewardError, RewardInputs, SeedView, SlotInteraction, SlotStep,
+};
+pub use self::report::{episode_rewards, round_rewards};
+pub use self::state::RewardState;
+use self::systems::{BeforeAction, capture_reward_inputs, compute_reward, forget_pruned_seeds, reset_rewards};
+pub use self::systems::{RewardHorizon, StepReward};
+use crate::env::EnvId;
+use crate::schedule::{Act, AddWork, Assess, RoundStart, Work};
+
+/// Pays every decision.
+pub struct RewardPlugin;
+
+impl Plugin for RewardPlugin {
+    fn build(&self, app: &mut App) {
+        app.init_resource::<RewardHorizon>();
+        app.register_required_components::<EnvId, BeforeAction>();
+        app.register_required_components::<EnvId, RewardState>();
+        app.register_required_components::<EnvId, StepReward>();
+        app.register_required_components::<EnvId, EpisodeReward>();
+        app.add_work(RoundStart, Work::ResetRewards, reset_rewards)
+            .add_work(Assess, Work::ForgetPrunedSeeds, forget_pruned_seeds)
+            .add_work(Act, Work::CaptureRewardInputs, capture_reward_inputs)
+            .add_work(Act, Work::ComputeReward, compute_reward);
+    }
+}

@@ -1,4 +1,4 @@
-//! The smaller modes, as sums (spec 05 §4-5).
+//! The smaller modes, as sums.
 
 use super::attribution::combine;
 use super::breakdown::{RewardBreakdown, Term};
@@ -131,3 +131,6 @@ pub(super) fn pay_loss(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

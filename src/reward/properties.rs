@@ -1,4 +1,4 @@
-//! What holds for every reward, whatever happens to the seeds (spec 05 C21).
+//! What holds for every reward, whatever happens to the seeds.
 
 use proptest::prelude::*;
 
@@ -95,7 +95,6 @@ fn spread(mut history: Vec<RewardInputs>) -> Vec<RewardInputs> {
 }
 
 proptest! {
-    /// Spec 05 C21.
     #[test]
     fn every_reward_is_the_finite_sum_of_its_terms(inputs in any_inputs(), mode in 0usize..7) {
         let breakdown = pay(&configs()[mode], &inputs, &mut RewardState::default());
@@ -106,10 +105,8 @@ proptest! {
         prop_assert!((total - terms).abs() <= 1e-9 * (1.0 + total.abs()));
         prop_assert!(breakdown.get(Term::Attribution).abs() <= 3.0 * 10.0);
         prop_assert!(breakdown.get(Term::RatioPenalty) <= 0.0);
-        prop_assert!((0.0..=1.0).contains(&breakdown.shaping_share()));
     }
 
-    /// Spec 05 C21.
     #[test]
     fn a_state_that_was_stored_goes_on_equally(history in prop::collection::vec(any_inputs(), 1..6), mode in 0usize..7) {
         let config = &configs()[mode];

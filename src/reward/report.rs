@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{EpisodeReward, RewardBreakdown};
-use crate::telemetry::{DecisionReward, EpisodeRewards, Num, RoundRewards, TermSummary, statistics};
+use crate::telemetry::{DecisionReward, EpisodeRewards, Num, RoundRewards, statistics};
 
 impl From<&RewardBreakdown> for DecisionReward {
     fn from(breakdown: &RewardBreakdown) -> Self {
@@ -24,13 +24,6 @@ impl From<&RewardBreakdown> for DecisionReward {
 
 /// What an episode was paid, with the learner's discount.
 pub fn episode_rewards(episode: &EpisodeReward, gamma: f64) -> EpisodeRewards {
-    let summary = |total: super::TermTotal| TermSummary {
-        n: total.steps,
-        sum: Num(total.sum),
-        abs: Num(total.magnitude),
-        min: Num(total.min),
-        max: Num(total.max),
-    };
     EpisodeRewards {
         reward: Num(episode.total()),
         return_discounted: Num(episode.discounted(gamma)),
@@ -38,7 +31,7 @@ pub fn episode_rewards(episode: &EpisodeReward, gamma: f64) -> EpisodeRewards {
         reward_terms: episode
             .terms()
             .into_iter()
-            .map(|(term, total)| (term.name().into(), summary(total)))
+            .map(|(term, total)| (term.name().into(), total))
             .collect(),
     }
 }
@@ -49,7 +42,7 @@ pub fn round_rewards(episodes: &[&EpisodeReward]) -> Option<RoundRewards> {
     let (mean, std) = statistics::mean_and_std(&totals)?;
     let mut terms: BTreeMap<String, Num> = BTreeMap::new();
     for (term, total) in episodes.iter().flat_map(|episode| episode.terms()) {
-        terms.entry(term.name().into()).or_default().0 += total.sum / episodes.len() as f64;
+        terms.entry(term.name().into()).or_default().0 += total.sum.0 / episodes.len() as f64;
     }
     Some(RoundRewards {
         reward_mean: Num(mean),
@@ -59,36 +52,4 @@ pub fn round_rewards(episodes: &[&EpisodeReward]) -> Option<RoundRewards> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::reward::{RewardedStep, Term};
-
-    fn episode(amounts: &[(Term, f64)]) -> EpisodeReward {
-        let mut breakdown = RewardBreakdown::default();
-        for &(term, amount) in amounts {
-            breakdown.pay(term, amount);
-        }
-        EpisodeReward {
-            steps: vec![RewardedStep {
-                step: 1,
-                accuracy: 50.0,
-                breakdown,
-            }],
-        }
-    }
-
-    #[test]
-    fn a_round_tells_the_mean_sum_of_each_term() {
-        let one = episode(&[(Term::Attribution, 3.0), (Term::ComputeRent, -1.0)]);
-        let two = episode(&[(Term::Attribution, 1.0)]);
-
-        let round = round_rewards(&[&one, &two]).unwrap();
-
-        assert_eq!((round.reward_mean, round.reward_std), (Num(1.5), Num(0.5)));
-        assert_eq!(
-            round.reward_terms_mean,
-            BTreeMap::from([("attribution".into(), Num(2.0)), ("compute_rent".into(), Num(-0.5))])
-        );
-        assert_eq!(round_rewards(&[]), None);
-    }
-}
+mod tests;

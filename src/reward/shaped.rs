@@ -1,4 +1,4 @@
-//! The dense contribution mode: attribution, rent, and shaping of what the controller does (spec 05 §3.8-3.11, §4).
+//! The dense contribution mode: attribution, rent, and shaping of what the controller does.
 
 use super::attribution::{SeedValue, live_fossils, ratio_penalty, regression_discount, value_seeds};
 use super::breakdown::{RewardBreakdown, Term};
@@ -39,8 +39,8 @@ pub(super) fn pay(
         out.pay(Term::Attribution, attribution(value, inputs, delta_cf));
         out.pay(Term::RatioPenalty, ratio_penalty(config, value.contribution, delta_cf));
         out.pay(Term::Synergy, synergy(config, value, inputs, delta_cf));
-        if let Some(Some(account)) = state.slots.get_mut(value.slot) {
-            account.remember(value.attribution);
+        if let Some(Some(memory)) = state.slots.get_mut(value.slot) {
+            memory.remember(value.attribution);
         }
     }
     pay_warnings(&values, inputs, out);
@@ -153,10 +153,10 @@ fn pay_commit(
         );
     }
     state.scaffolds.retain(|pair| pair.beneficiary != seed.seed_id);
-    if let Some(Some(account)) = state.slots.get_mut(slot) {
-        let least = account.recent.iter().copied().reduce(f64::min);
+    if let Some(Some(memory)) = state.slots.get_mut(slot) {
+        let least = memory.recent.iter().copied().reduce(f64::min);
         let is_harmful = delta_cf.is_some_and(|delta| delta < 0.0);
-        account.frozen = Some(least.filter(|_| !is_harmful).unwrap_or(0.0).max(0.0));
+        memory.frozen = Some(least.filter(|_| !is_harmful).unwrap_or(0.0).max(0.0));
     }
 }
 

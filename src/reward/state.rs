@@ -1,4 +1,4 @@
-//! What a reward remembers between the steps of an episode (spec 05 §8): plain data, reset with the episode.
+//! What a reward remembers between the steps of an episode: plain data, reset with the episode.
 
 use std::ops::Add;
 
@@ -11,10 +11,10 @@ use super::inputs::{RewardError, RewardInputs};
 /// Attributions that a commit is judged by.
 const REMEMBERED: usize = 3;
 
-/// The account of the seed in one slot.
+/// What is remembered of the seed in one slot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SlotAccount {
+pub(super) struct SlotMemory {
     pub seed_id: String,
     /// The last attributions, oldest first.
     pub recent: SmallVec<[f64; REMEMBERED]>,
@@ -22,7 +22,7 @@ pub struct SlotAccount {
     pub frozen: Option<f64>,
 }
 
-impl SlotAccount {
+impl SlotMemory {
     pub fn remember(&mut self, attribution: f64) {
         if self.recent.len() == REMEMBERED {
             self.recent.remove(0);
@@ -34,7 +34,7 @@ impl SlotAccount {
 /// How one seed helped another while both grew.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Scaffold {
+pub(super) struct Scaffold {
     pub scaffold: String,
     pub beneficiary: String,
     /// The largest synergy so far, percentage points.
@@ -43,12 +43,12 @@ pub struct Scaffold {
     pub last_step: u32,
 }
 
-/// An env's accounts. `Default` is the state at the start of an episode.
+/// What is remembered of an env. `Default` is the state at the start of an episode.
 #[derive(Component, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RewardState {
     /// In slot order; `None` where no seed lives.
-    pub(super) slots: SmallVec<[Option<SlotAccount>; 4]>,
+    pub(super) slots: SmallVec<[Option<SlotMemory>; 4]>,
     pub(super) scaffolds: Vec<Scaffold>,
     /// Commits whose contribution reached the minimum.
     pub(super) contributing: u32,
@@ -63,40 +63,35 @@ pub struct RewardState {
 }
 
 impl RewardState {
-    /// Commits of this episode whose contribution reached the minimum.
-    pub fn contributing(&self) -> u32 {
-        self.contributing
-    }
-
     /// What frozen attributions pay per step.
-    pub fn frozen_sum(&self) -> f64 {
+    pub(super) fn frozen_sum(&self) -> f64 {
         self.slots
             .iter()
             .flatten()
-            .filter_map(|account| account.frozen)
+            .filter_map(|memory| memory.frozen)
             .fold(0.0, Add::add)
     }
 
-    /// Brings the accounts in line with the seeds at the decision.
-    pub(super) fn open_step(&mut self, inputs: &RewardInputs) -> Result<(), RewardError> {
+    /// Remembers the seeds at the decision and no others.
+    pub(super) fn begin_step(&mut self, inputs: &RewardInputs) -> Result<(), RewardError> {
         self.slots.resize(inputs.slots.len(), None);
         self.first_accuracy.get_or_insert(inputs.accuracy);
         if let Some(delta) = inputs.delta_cf {
             self.delta_cf = Some((inputs.step, delta));
         }
-        for (index, (account, slot)) in self.slots.iter_mut().zip(&inputs.slots).enumerate() {
+        for (index, (memory, slot)) in self.slots.iter_mut().zip(&inputs.slots).enumerate() {
             let Some(seed) = slot.before.as_ref().filter(|seed| seed.stage.is_occupied()) else {
-                *account = None;
+                *memory = None;
                 continue;
             };
-            let account = account.get_or_insert_with(|| SlotAccount {
+            let memory = memory.get_or_insert_with(|| SlotMemory {
                 seed_id: seed.seed_id.clone(),
-                ..SlotAccount::default()
+                ..SlotMemory::default()
             });
-            if account.seed_id != seed.seed_id {
-                return Err(RewardError::LedgerIdMismatch {
+            if memory.seed_id != seed.seed_id {
+                return Err(RewardError::OtherSeed {
                     slot: index,
-                    kept: account.seed_id.clone(),
+                    kept: memory.seed_id.clone(),
                     found: seed.seed_id.clone(),
                 });
             }
@@ -105,24 +100,23 @@ impl RewardState {
         Ok(())
     }
 
-    /// Closes the accounts of seeds that the step removed.
-    pub(super) fn close_step(&mut self, inputs: &RewardInputs) {
+    /// Forgets the seeds that the step removed.
+    pub(super) fn end_step(&mut self, inputs: &RewardInputs) {
         let after = inputs.slots.iter().enumerate();
         let emptied = after.filter(|(_, slot)| !slot.after.as_ref().is_some_and(|seed| seed.stage.is_occupied()));
-        self.close(emptied.map(|(index, _)| index));
+        self.forget(emptied.map(|(index, _)| index));
         self.previous_loss = Some(inputs.loss);
     }
 
-    /// Closes the accounts of `slots`, whose seeds are gone, and forgets whom they helped: what grows there next owes and
-    /// is owed nothing (spec 02 §8.6).
-    pub(super) fn close(&mut self, slots: impl IntoIterator<Item = usize>) {
+    /// Forgets the seeds of `slots`, which are gone, and whom they helped: what grows there next owes and is owed nothing.
+    pub(super) fn forget(&mut self, slots: impl IntoIterator<Item = usize>) {
         for index in slots {
-            if let Some(account) = self.slots.get_mut(index) {
-                *account = None;
+            if let Some(memory) = self.slots.get_mut(index) {
+                *memory = None;
             }
         }
         let slots = &self.slots;
-        let lives = |seed_id: &str| slots.iter().flatten().any(|account| account.seed_id == seed_id);
+        let lives = |seed_id: &str| slots.iter().flatten().any(|memory| memory.seed_id == seed_id);
         self.scaffolds
             .retain(|pair| lives(&pair.scaffold) && lives(&pair.beneficiary));
     }

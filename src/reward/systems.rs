@@ -1,26 +1,29 @@
-//! The reward's part of the schedule: what a decision faced, what became of it, what it is paid (spec 06 X1, X4).
+//! The reward's part of the schedule: the seeds before a decision, what the decision changed, what it is paid.
 
-use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use smallvec::SmallVec;
 
-use super::*;
+use super::breakdown::RewardBreakdown;
+use super::episode::{EpisodeReward, RewardedStep};
+use super::function::RewardFunction;
+use super::inputs::{EpisodeStatus, RewardInputs, SeedView, SlotInteraction, SlotStep};
+use super::state::RewardState;
 use crate::clock::RunClock;
 use crate::controller::{Chosen, CommandStatus, Outcome};
 use crate::env::{EnvId, Experiment, HostParams, SeedSlots, ValMetrics};
 use crate::governor::RollbackVerdict;
 use crate::health::{Failure, InEnv};
 use crate::scenario::{EpisodeEnd, LearnerConfig};
-use crate::schedule::{Act, AddWork, Assess, RoundStart, Work};
 use crate::validation::{Counterfactual, ValPlan};
 
 /// The discount of a scenario that has no learner.
-pub const DEFAULT_GAMMA: f64 = 0.995;
+const DEFAULT_GAMMA: f64 = 0.995;
 
 /// What rewards take over from the learner.
 #[derive(Resource, Clone, Copy, Debug, PartialEq)]
 pub struct RewardHorizon {
+    /// Discount per step.
     pub gamma: f64,
     /// How an episode that reaches its last step ends.
     pub last_step: EpisodeStatus,
@@ -49,30 +52,16 @@ impl From<&LearnerConfig> for RewardHorizon {
 
 /// The env's seeds as the decision found them, in slot order; `None` outside of a step that is rewarded.
 #[derive(Component, Default)]
-pub struct BeforeAction(pub Option<SmallVec<[Option<SeedView>; 4]>>);
+pub(super) struct BeforeAction(Option<SmallVec<[Option<SeedView>; 4]>>);
 
 /// The step's raw reward; `None` if the env took no decision.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
 pub struct StepReward(pub Option<RewardBreakdown>);
 
-/// Pays every decision.
-pub struct RewardPlugin;
-
-impl Plugin for RewardPlugin {
-    fn build(&self, app: &mut App) {
-        app.init_resource::<RewardHorizon>();
-        app.register_required_components::<EnvId, BeforeAction>();
-        app.register_required_components::<EnvId, RewardState>();
-        app.register_required_components::<EnvId, StepReward>();
-        app.register_required_components::<EnvId, EpisodeReward>();
-        app.add_work(RoundStart, Work::ResetRewards, reset_rewards)
-            .add_work(Assess, Work::ForgetPrunedSeeds, forget_pruned_seeds)
-            .add_work(Act, Work::CaptureRewardInputs, capture_reward_inputs)
-            .add_work(Act, Work::ComputeReward, compute_reward);
-    }
-}
-
-fn reset_rewards(mut envs: Query<(&mut BeforeAction, &mut RewardState, &mut StepReward, &mut EpisodeReward)>) {
+/// An episode starts without a past.
+pub(super) fn reset_rewards(
+    mut envs: Query<(&mut BeforeAction, &mut RewardState, &mut StepReward, &mut EpisodeReward)>,
+) {
     for (mut before, mut state, mut reward, mut episode) in &mut envs {
         *before = BeforeAction::default();
         *state = RewardState::default();
@@ -81,17 +70,17 @@ fn reset_rewards(mut envs: Query<(&mut BeforeAction, &mut RewardState, &mut Step
     }
 }
 
-/// A rollback has pruned seeds behind the back of the reward, in a step that pays nothing.
-fn forget_pruned_seeds(mut envs: Query<(&RollbackVerdict, &mut RewardState)>) {
+/// A rollback prunes seeds in a step that pays nothing.
+pub(super) fn forget_pruned_seeds(mut envs: Query<(&RollbackVerdict, &mut RewardState)>) {
     for (verdict, mut state) in &mut envs {
         if let Some(rollback) = &verdict.0 {
-            state.close(rollback.pruned.iter().copied());
+            state.forget(rollback.pruned.iter().copied());
         }
     }
 }
 
 /// Looks at every env that has decided.
-fn capture_reward_inputs(mut envs: Query<(&Chosen, &SeedSlots, &mut BeforeAction, &mut StepReward)>) {
+pub(super) fn capture_reward_inputs(mut envs: Query<(&Chosen, &SeedSlots, &mut BeforeAction, &mut StepReward)>) {
     for (chosen, slots, mut before, mut reward) in &mut envs {
         let views = || {
             slots
@@ -107,7 +96,7 @@ fn capture_reward_inputs(mut envs: Query<(&Chosen, &SeedSlots, &mut BeforeAction
 /// What the reward of an env reads and writes.
 #[derive(QueryData)]
 #[query_data(mutable)]
-struct RewardedEnv {
+pub(super) struct RewardedEnv {
     id: &'static EnvId,
     host: &'static HostParams,
     val: &'static ValMetrics,
@@ -123,18 +112,16 @@ struct RewardedEnv {
 }
 
 /// Pays every env whose seeds were looked at before the action, by what they are after the tick.
-fn compute_reward(
+pub(super) fn compute_reward(
     mut envs: Query<RewardedEnv>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     horizon: Res<RewardHorizon>,
 ) -> Result<(), Failure> {
     let function = RewardFunction::resolve(&experiment.scenario.reward, horizon.gamma);
-    let mut envs: Vec<_> = envs.iter_mut().collect();
-    envs.sort_unstable_by_key(|env| env.id.index);
-    for env in &mut envs {
+    for mut env in envs.iter_mut().sort_unstable::<&EnvId>() {
         let Some(before) = env.before.0.take() else { continue };
-        let inputs = reward_inputs(env, before, &clock, *horizon);
+        let inputs = reward_inputs(&mut env, before, &clock, *horizon);
         let breakdown = function.compute(&inputs, &mut env.state).in_env(env.id.index)?;
         env.reward.0 = Some(breakdown);
         env.episode.steps.push(RewardedStep {
@@ -213,85 +200,4 @@ fn interactions(env: &RewardedEnvItem) -> Vec<SlotInteraction> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::governor::{Alarm, Credit, Rollback};
-    use crate::growth::SeedStage;
-    use crate::reward::fixtures::{Step, seed};
-    use crate::scenario::RewardConfig;
-    use crate::schedule::SchedulePlugin;
-    use crate::telemetry::AlarmKind;
-
-    /// Spec 05 C21: an env starts every episode like a fresh one.
-    #[test]
-    fn a_round_starts_with_empty_accounts() {
-        let mut app = App::new();
-        app.add_plugins((SchedulePlugin, RewardPlugin));
-        let mut state = RewardState::default();
-        let inputs = Step::new(3).slot(seed(SeedStage::Training, 2), seed(SeedStage::Training, 3));
-        let config = RewardConfig::default();
-        let breakdown = RewardFunction::resolve(&config, DEFAULT_GAMMA)
-            .compute(&inputs.build(), &mut state)
-            .unwrap();
-        assert_ne!(state, RewardState::default());
-        let env = EnvId {
-            index: 0,
-            group: 0,
-            index_in_group: 0,
-        };
-        let used = (env, state, StepReward(Some(breakdown)));
-        let entity = app.world_mut().spawn(used).id();
-
-        app.world_mut().run_schedule(RoundStart);
-
-        let env = app.world().entity(entity);
-        assert_eq!(env.get::<RewardState>(), Some(&RewardState::default()));
-        assert_eq!(env.get::<StepReward>(), Some(&StepReward::default()));
-    }
-
-    /// Spec 02 §8.6.6: a new seed in the slot inherits nothing.
-    #[test]
-    fn a_rollback_closes_the_accounts_of_the_seeds_that_it_prunes_and_of_no_others() {
-        let mut app = App::new();
-        app.add_plugins((SchedulePlugin, RewardPlugin));
-        let mut state = RewardState::default();
-        let inputs = Step::new(3)
-            .slot(seed(SeedStage::Training, 2), seed(SeedStage::Training, 3))
-            .slot(seed(SeedStage::Training, 2), seed(SeedStage::Training, 3));
-        RewardFunction::resolve(&RewardConfig::default(), DEFAULT_GAMMA)
-            .compute(&inputs.build(), &mut state)
-            .unwrap();
-        let alarm = Alarm {
-            kind: AlarmKind::NonFinite,
-            loss: f64::NAN,
-            threshold: None,
-            healthy: None,
-            consecutive: 0,
-        };
-        let rollback = Rollback {
-            alarm,
-            raw_penalty: -10.0,
-            snapshot_step: 2,
-            steps_lost: 2,
-            pruned: smallvec::smallvec![1],
-            last_action_step: Some(3),
-            ends_episode: false,
-            credit: Credit::Unattributed,
-        };
-        let env = EnvId {
-            index: 0,
-            group: 0,
-            index_in_group: 0,
-        };
-        let entity = app
-            .world_mut()
-            .spawn((env, state, RollbackVerdict(Some(rollback))))
-            .id();
-
-        app.world_mut().run_schedule(Assess);
-
-        let state = app.world().get::<RewardState>(entity).unwrap();
-        assert!(state.slots[0].is_some());
-        assert_eq!(state.slots[1], None);
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! Whole steps of the dense mode, as spec 05 §15 lists them, and what no mode accepts.
+//! Whole steps of the dense mode, and what no mode accepts.
 
 use super::fixtures::*;
 use super::*;
@@ -13,7 +13,6 @@ fn commit(n: u32) -> Step {
         .act(LifecycleOp::Fossilize, 0)
 }
 
-/// Spec 05 C7 a.
 #[test]
 fn a_blending_seed_earns_what_it_contributes_less_rent_and_shock() {
     let before = seed(SeedStage::Blending, 3).alpha(0.4).worth(2.0);
@@ -33,7 +32,6 @@ fn a_blending_seed_earns_what_it_contributes_less_rent_and_shock() {
     assert_close(paid.total(), 2.0516460992299086);
 }
 
-/// Spec 05 C7 b.
 #[test]
 fn a_commit_earns_a_bonus_and_costs_upkeep() {
     let paid = first(&shaped(), commit(5));
@@ -57,7 +55,6 @@ fn a_commit_earns_a_bonus_and_costs_upkeep() {
     assert_close(bonus, 0.4 * (0.8 + 0.964538212594903));
 }
 
-/// Spec 05 C7 c.
 #[test]
 fn pruning_a_good_seed_costs_what_it_was_worth() {
     let step = Step::new(40)
@@ -80,7 +77,7 @@ fn pruning_a_good_seed_costs_what_it_was_worth() {
     assert_close(paid.total(), -4.20958);
 }
 
-/// Spec 05 C5: a harmful seed is charged without discounts, and its removal refunds nothing.
+/// A harmful seed is charged without discounts, and its removal refunds nothing.
 #[test]
 fn attribution_discounts_credit_but_not_harm() {
     let attribution = |age, c, accuracy, delta| {
@@ -101,7 +98,7 @@ fn attribution_discounts_credit_but_not_harm() {
     assert_eq!(first(&shaped(), pruned).get(Term::Attribution), 0.0);
 }
 
-/// Spec 05 C6: also on a prune.
+/// Also on a prune.
 #[test]
 fn a_hostage_taker_is_fined_whatever_is_done_to_it() {
     for op in [LifecycleOp::Wait, LifecycleOp::Prune, LifecycleOp::SetAlphaTarget] {
@@ -114,7 +111,6 @@ fn a_hostage_taker_is_fined_whatever_is_done_to_it() {
     }
 }
 
-/// Spec 05 C8.
 #[test]
 fn holding_a_good_seed_is_warned_about_unless_it_is_decided() {
     let warning = |n, c, op| {
@@ -130,7 +126,6 @@ fn holding_a_good_seed_is_warned_about_unless_it_is_decided() {
     }
 }
 
-/// Spec 05 C8.
 #[test]
 fn blending_a_harmful_seed_is_warned_about() {
     let warning = |n, seed: SeedView| {
@@ -147,7 +142,6 @@ fn blending_a_harmful_seed_is_warned_about() {
     }
 }
 
-/// Spec 05 C8.
 #[test]
 fn a_refused_commit_is_rewarded_like_waiting() {
     let step = || Step::new(40).delta(2.0).slot(held(4, 2.0), held(5, 2.0));
@@ -185,7 +179,6 @@ fn hold_or_commit(fossil_attribution: FossilAttribution, commits: bool) -> f64 {
     steps.sum()
 }
 
-/// Spec 05 C9.
 #[test]
 fn committing_is_worth_more_than_holding_for_ever() {
     assert_close(hold_or_commit(FossilAttribution::Frozen, false), 134.08805159315233);
@@ -193,7 +186,7 @@ fn committing_is_worth_more_than_holding_for_ever() {
     assert_close(hold_or_commit(FossilAttribution::None, true), 3.4988463871911963);
 }
 
-/// Spec 05 §3.3: the least of the last three attributions, or nothing from a harmful coalition.
+/// The least of the last three attributions, or nothing from a harmful coalition.
 #[test]
 fn a_committed_seed_earns_its_worst_recent_attribution() {
     let frozen = |last_delta: f64| {
@@ -224,7 +217,6 @@ fn a_live_fossil_earns_its_measured_contribution() {
     assert_close(first(&config, step).get(Term::FossilAttribution), 1.25 - 10.0);
 }
 
-/// Spec 05 C13.
 #[test]
 fn a_coalition_that_holds_the_host_to_ransom_is_fined_at_commit() {
     let step = Step::new(40)
@@ -242,7 +234,6 @@ fn a_coalition_that_holds_the_host_to_ransom_is_fined_at_commit() {
     assert_close(paid.get(Term::Attribution), 8.0 * 2.0 / (1.0 + 6.0_f64.exp()));
 }
 
-/// Spec 05 §3.9.
 #[test]
 fn commits_without_evidence_or_worth_are_fined() {
     let shaping = |seed: SeedView, delta: Option<f64>| {
@@ -257,7 +248,7 @@ fn commits_without_evidence_or_worth_are_fined() {
     assert_close(shaping(held(5, 0.05), Some(-9.0)), -1.5);
 }
 
-/// Spec 05 §3.9; the first rule that applies.
+/// The first rule that applies.
 #[test]
 fn prunes_are_judged_by_age_and_contribution() {
     let shaping = |config: &RewardConfig, seed: SeedView| {
@@ -279,7 +270,6 @@ fn prunes_are_judged_by_age_and_contribution() {
     assert_close(shaping(&shaped(), blending(9, 50.0)), -0.9);
 }
 
-/// Spec 05 C12.
 #[test]
 fn seeds_that_help_each_other_earn_a_little_more() {
     let synergy = |interaction, delta| {
@@ -293,7 +283,7 @@ fn seeds_that_help_each_other_earn_a_little_more() {
     assert_eq!(synergy(2.0, -2.0), 0.0);
 }
 
-/// Spec 05 C12: boost 1.5, contribution 3, ten steps ago; then another helper of boost 4 in this very step.
+/// Boost 1.5, contribution 3, ten steps ago; then another helper of boost 4 in this very step.
 #[test]
 fn who_helped_a_committed_seed_is_credited_in_hindsight() {
     let credit = |now: Option<f64>| {
@@ -340,7 +330,6 @@ fn a_helper_that_was_pruned_is_not_credited() {
     assert_eq!(pay(&shaped(), &commit.build(), &mut state).get(Term::Hindsight), 0.0);
 }
 
-/// Spec 05 §3.12.
 #[test]
 fn seeds_that_the_engine_removed_are_charged_once_each() {
     let paid = first(&shaped(), Step::new(40).auto_pruned(2));
@@ -408,7 +397,7 @@ fn what_is_no_number_is_named() {
 }
 
 #[test]
-fn accounts_are_never_taken_over_by_another_seed() {
+fn what_is_remembered_of_a_seed_is_never_taken_over_by_another_seed() {
     let mut state = RewardState::default();
     let mut inputs = Step::new(40).slot(held(1, 1.0), held(2, 1.0)).build();
     pay(&shaped(), &inputs, &mut state);

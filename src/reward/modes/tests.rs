@@ -1,11 +1,11 @@
-//! Whole steps of the smaller modes, as spec 05 §15 lists them.
+//! Whole steps of the smaller modes.
 
-use super::fixtures::*;
 use super::*;
 use crate::growth::{LifecycleOp, SeedStage};
+use crate::reward::fixtures::*;
+use crate::reward::*;
 use crate::scenario::*;
 
-/// Spec 05 C12.
 #[test]
 fn sparse_pays_committed_accuracy_less_committed_parameters_at_the_end() {
     let config = RewardConfig::Contribution(ContributionMode::Sparse(SparseReward::default()));
@@ -28,7 +28,6 @@ fn sparse_pays_committed_accuracy_less_committed_parameters_at_the_end() {
     );
 }
 
-/// Spec 05 C12.
 #[test]
 fn simplified_pays_accuracy_and_contributing_commits_at_the_end() {
     let config = RewardConfig::Contribution(ContributionMode::Simplified(SimplifiedReward::default()));
@@ -45,7 +44,7 @@ fn simplified_pays_accuracy_and_contributing_commits_at_the_end() {
     assert_close(pay(&config, &last.build(), &mut state).total(), 6.4);
 }
 
-/// Spec 05 C11 (the bonus before it is split) and C12.
+/// The bonus before it is split.
 #[test]
 fn basic_pays_commits_and_the_gain_of_the_episode() {
     let config = RewardConfig::Contribution(ContributionMode::Basic(BasicReward::default()));
@@ -64,7 +63,7 @@ fn basic_pays_commits_and_the_gain_of_the_episode() {
     assert_terms(&pay(&config, &last.build(), &mut state), &[(Term::TerminalGain, 2.0)]);
 }
 
-/// Spec 05 C12. Withering seeds have no potential, but pay rent.
+/// Withering seeds have no potential, but pay rent.
 #[test]
 fn the_loss_family_pays_for_a_falling_loss() {
     let withering = || seed(SeedStage::Blending, 3).params(20_000).withering();
@@ -77,7 +76,6 @@ fn the_loss_family_pays_for_a_falling_loss() {
     assert_close(paid.total(), 2.890883922160302);
 }
 
-/// Spec 05 C12.
 #[test]
 fn a_rising_loss_costs_half_as_much() {
     let mut state = RewardState::default();

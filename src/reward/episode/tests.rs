@@ -1,0 +1,61 @@
+use super::*;
+
+fn episode(rewards: &[f64]) -> EpisodeReward {
+    let steps = rewards.iter().zip(1..).map(|(&reward, step)| {
+        let mut breakdown = RewardBreakdown::default();
+        breakdown.pay(Term::Attribution, reward);
+        RewardedStep {
+            step,
+            accuracy: 50.0,
+            breakdown,
+        }
+    });
+    EpisodeReward { steps: steps.collect() }
+}
+
+#[test]
+fn stability_falls_with_the_spread_of_the_changes() {
+    assert!((stability(&[50.0, 52.0, 51.0, 54.0]) - 0.3704152083).abs() < 1e-9);
+    assert_eq!(stability(&[50.0]), 1.0);
+    assert_eq!(stability(&[]), 1.0);
+}
+
+#[test]
+fn an_episode_sums_its_steps_and_terms() {
+    let episode = episode(&[1.0, -2.0, 0.0, 4.0]);
+
+    assert_eq!(episode.total(), 3.0);
+    assert_eq!(episode.discounted(0.5), 1.0 - 1.0 + 0.5);
+    assert_eq!(
+        episode.terms()[&Term::Attribution],
+        TermSummary {
+            n: 3,
+            sum: Num(3.0),
+            abs: Num(7.0),
+            min: Num(-2.0),
+            max: Num(4.0)
+        }
+    );
+}
+
+#[test]
+fn rent_is_what_stands_on_the_host_costs_per_step() {
+    let mut episode = episode(&[5.0, 5.0]);
+    episode.steps[0].breakdown.pay(Term::ComputeRent, -0.5);
+    episode.steps[1].breakdown.pay(Term::FossilRent, -0.25);
+    episode.steps[1].breakdown.pay(Term::Intervention, -9.0);
+
+    assert_eq!(episode.mean_rent(), 0.375);
+    assert_eq!(EpisodeReward::default().mean_rent(), 0.0);
+}
+
+#[test]
+fn a_rollback_is_charged_to_the_last_step_of_its_segment() {
+    let mut episode = episode(&[1.0, 2.0, 3.0]);
+    EpisodeReward::default().charge_rollback(1, -10.0);
+    episode.charge_rollback(1, -10.0);
+
+    let rewards: Vec<f64> = episode.steps.iter().map(|step| step.breakdown.total()).collect();
+    assert_eq!(rewards, [1.0, 0.0, -10.0]);
+    assert_eq!(episode.steps[2].breakdown.get(Term::Governor), -10.0);
+}
