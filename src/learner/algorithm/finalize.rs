@@ -14,7 +14,7 @@ use crate::telemetry::{Num, statistics};
 
 /// A rollout that is ready to be learnt from.
 #[derive(Debug)]
-pub(super) struct Rollout {
+pub(super) struct PreparedRollout {
     pub batch: SequenceBatch,
     pub metrics: RolloutMetrics,
     /// Too few free steps: only the critic learns.
@@ -37,7 +37,7 @@ pub(super) fn finalize(
     values: &mut ValueNormalizer,
     head: &ValueOutput,
     config: &LearnerConfig,
-) -> Result<Result<Rollout, Unusable>, LearnerError> {
+) -> Result<Result<PreparedRollout, Unusable>, LearnerError> {
     // 1. Every segment has its end; the caller has cut those that go on.
     buffer.check_finished()?;
     let steps: Vec<(usize, usize)> = buffer.valid_steps().collect();
@@ -88,7 +88,7 @@ pub(super) fn finalize(
     }
 
     // 7. Advantages are standardised over the steps that the actor learns from.
-    if config.adv_norm == AdvantageNorm::Rollout {
+    if config.adv_norm == AdvantageNorm::PreparedRollout {
         let (mean, deviation) = statistics::mean_and_std(&free).unwrap_or_default();
         for &(env, step) in &steps {
             let StepTargets { advantage, .. } = &mut targets[env][step];
@@ -101,7 +101,7 @@ pub(super) fn finalize(
     let sequences = sequences(buffer);
     let longest = sequences.iter().map(|sequence| sequence.len).max().unwrap_or(0);
     let batch = SequenceBatch::gather(buffer, &targets, &sequences, longest, !actor_skipped, config)?;
-    Ok(Ok(Rollout {
+    Ok(Ok(PreparedRollout {
         batch,
         metrics,
         actor_skipped,

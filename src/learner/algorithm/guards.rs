@@ -2,14 +2,14 @@
 
 use tch::Kind;
 
-use super::measurements::{Measured, PerHead, Reading, Scalar};
+use super::measurements::{PerHead, Reading, Scalar, UpdateMeasurements};
 use super::update::MAX_DRIFT;
 use crate::controller::Head;
 use crate::telemetry::{FinitenessGate, NonfiniteSource, UpdateSkip};
 
 /// What an update's measurements say about it.
 #[derive(Debug)]
-pub(super) struct Findings {
+pub(super) struct UpdateFindings {
     pub skip_reason: UpdateSkip,
     /// The parameters are not finite any more (gate G4): they are to be restored.
     pub are_parameters_spoilt: bool,
@@ -19,7 +19,7 @@ pub(super) struct Findings {
     pub sources: Vec<NonfiniteSource>,
 }
 
-pub(super) fn findings(measured: &Measured) -> Findings {
+pub(super) fn findings(measured: &UpdateMeasurements) -> UpdateFindings {
     let readings = || measured.readings.iter();
     let steps_taken = readings().filter(|reading| !reading.is_set(Scalar::Suppressed)).count() as u32;
     let stop = readings().find(|reading| reading.is_set(Scalar::KlStop));
@@ -37,7 +37,7 @@ pub(super) fn findings(measured: &Measured) -> Findings {
             sources: vec!["parameters".into()],
         });
     }
-    Findings {
+    UpdateFindings {
         skip_reason: match () {
             () if are_parameters_spoilt => UpdateSkip::Nonfinite,
             () if steps_taken > 0 => UpdateSkip::None,
@@ -101,7 +101,7 @@ fn nonfinite_source(reading: &Reading) -> Option<NonfiniteSource> {
 }
 
 /// Warns where recomputed log-probabilities differ by more than rounding.
-pub(super) fn announce_drift(measured: &Measured, precision: Option<Kind>) {
+pub(super) fn announce_drift(measured: &UpdateMeasurements, precision: Option<Kind>) {
     let Some(first) = measured.readings.first() else {
         return;
     };

@@ -7,7 +7,7 @@ use tch::{Device, Kind, Tensor};
 
 use super::buffer::RolloutBuffer;
 use super::error::LearnerError;
-use super::finalize::{Rollout, Unusable, finalize};
+use super::finalize::{PreparedRollout, Unusable, finalize};
 use super::guards::{announce_drift, findings};
 use super::optimizer::PolicyOptimizer;
 use super::reward_norm::RewardNormalizer;
@@ -154,7 +154,7 @@ impl Learner {
     /// Optimises the policy on a rollout and decides whether that counts as an update.
     fn optimise(
         &mut self,
-        rollout: Rollout,
+        rollout: PreparedRollout,
         buffer: &RolloutBuffer,
         policy: &mut dyn TrainablePolicy,
         round: u64,

@@ -158,7 +158,7 @@ pub(super) struct MinibatchStep<'a> {
 
 /// Measurements of one minibatch on the device.
 #[derive(Debug)]
-pub(super) struct StepNumbers {
+pub(super) struct MinibatchNumbers {
     /// f64, all scalars, then all vectors by head.
     packed: Tensor,
     /// Numbers of the states after the minibatch's sequences, by state tensor.
@@ -166,7 +166,7 @@ pub(super) struct StepNumbers {
 }
 
 /// Measures a step that has been taken or suppressed.
-pub(super) fn measure(step: &MinibatchStep) -> StepNumbers {
+pub(super) fn measure(step: &MinibatchStep) -> MinibatchNumbers {
     let _no_grad = NoGrad::new();
     let mut numbers = DeviceNumbers::new(step.minibatch.device());
     measure_losses(step, &mut numbers);
@@ -176,7 +176,7 @@ pub(super) fn measure(step: &MinibatchStep) -> StepNumbers {
     measure_contributions(step, &mut numbers);
     measure_gradients(step, &mut numbers);
     let states = row_numbers(&step.evaluation.final_state);
-    StepNumbers {
+    MinibatchNumbers {
         packed: numbers.pack(),
         states: states.iter().map(state_numbers).collect(),
     }
@@ -345,7 +345,7 @@ impl DeviceNumbers {
 pub(super) struct TimedStep {
     pub epoch: u32,
     pub minibatch: u32,
-    pub numbers: StepNumbers,
+    pub numbers: MinibatchNumbers,
     /// From its selection to its last measurement as the host sees it. A CUDA device may still be at work when a step
     /// ends: nothing waits for it.
     pub elapsed: Duration,
@@ -375,7 +375,7 @@ impl Reading {
 
 /// All that was measured in an update.
 #[derive(Debug)]
-pub(super) struct Measured {
+pub(super) struct UpdateMeasurements {
     /// By minibatch, in order.
     pub readings: Vec<Reading>,
     /// By minibatch.
@@ -401,7 +401,7 @@ pub(super) fn read_all(
     observations: &[Tensor; 2],
     rollout_states: &[Tensor],
     reads: &HostSyncCounter,
-) -> Result<Measured, TorchError> {
+) -> Result<UpdateMeasurements, TorchError> {
     let states = steps.last().map_or(&[][..], |step| &step.numbers.states);
     let packed = catch(|| {
         let readings = steps.iter().map(|step| &step.numbers.packed);
@@ -423,7 +423,7 @@ pub(super) fn read_all(
         minibatch: step.minibatch,
         values: values.to_vec(),
     };
-    Ok(Measured {
+    Ok(UpdateMeasurements {
         readings: steps.iter().zip(readings.chunks(WIDTH)).map(reading).collect(),
         step_us: steps.iter().map(|step| step.elapsed.as_secs_f64() * 1e6).collect(),
         states: of_states.to_vec(),

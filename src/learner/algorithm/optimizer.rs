@@ -11,7 +11,7 @@ use crate::torch::{
 
 /// A group with its own weight decay.
 #[derive(Debug)]
-struct Group {
+struct DecayGroup {
     names: Vec<String>,
     optimizer: Optimizer,
 }
@@ -36,7 +36,7 @@ pub(super) struct Gradients {
 /// The optimizer of a policy.
 #[derive(Debug)]
 pub(super) struct PolicyOptimizer {
-    groups: Vec<Group>,
+    groups: Vec<DecayGroup>,
     /// All but the auxiliary parameters; they are clipped together.
     main: Vec<Tensor>,
     /// What only the auxiliary loss trains; clipped apart.
@@ -81,7 +81,7 @@ impl PolicyOptimizer {
                 },
             };
             let tensors = members.iter().map(|param| param.tensor.shallow_clone()).collect();
-            groups.push(Group {
+            groups.push(DecayGroup {
                 names: members.iter().map(|param| param.name.clone()).collect(),
                 optimizer: Optimizer::new(&rule, tensors, implementation)?,
             });

@@ -7,12 +7,27 @@ mod tasks;
 #[path = "../../../examples/learner_tasks/training.rs"]
 mod training;
 
+mod padding;
 mod rollouts;
 mod updates;
 
 use policy::Core;
 use tasks::{BanditTask, CueTask};
-use training::{final_score, small_config};
+use tch::Tensor;
+use training::{Training, final_score, small_config};
+
+use crate::scenario::LearnerConfig;
+use crate::torch::{HostSyncCounter, read_f64};
+
+const UPDATES: u64 = 100;
+
+fn cue(config: LearnerConfig) -> Training<CueTask> {
+    Training::new(CueTask::new(8), Core::Lstm, config, UPDATES, 7)
+}
+
+fn read(tensor: &Tensor) -> Vec<f64> {
+    read_f64(tensor, &HostSyncCounter::default()).expect("read")
+}
 
 /// One seed; `examples/learner_tasks` shows five. The unit of reward does not matter.
 #[test]

@@ -17,7 +17,8 @@ use super::loss::{
     joint_policy_loss, mean, per_head_policy_loss, selected, value_loss,
 };
 use super::measurements::{
-    Gates, Measured, MinibatchStep, StepNumbers, TimedStep, measure, observation_faults, observation_shares, read_all,
+    Gates, MinibatchNumbers, MinibatchStep, TimedStep, UpdateMeasurements, measure, observation_faults,
+    observation_shares, read_all,
 };
 use super::optimizer::PolicyOptimizer;
 use super::sequences::SequenceBatch;
@@ -60,7 +61,7 @@ impl Update<'_> {
         policy: &dyn TrainablePolicy,
         optimizer: &mut PolicyOptimizer,
         rng: &mut impl Draw,
-    ) -> Result<Measured, LearnerError> {
+    ) -> Result<UpdateMeasurements, LearnerError> {
         optimizer.remember()?;
         optimizer.set_lr(self.schedules.lr);
         let device = self.batch.device();
@@ -111,7 +112,7 @@ impl Update<'_> {
         optimizer: &mut PolicyOptimizer,
         stop: &mut StopFlags,
         is_first: bool,
-    ) -> Result<StepNumbers, LearnerError> {
+    ) -> Result<MinibatchNumbers, LearnerError> {
         // The stored actions under the current weights.
         let evaluation = self.evaluate(policy, minibatch)?;
         let (ratios, kl, losses) = catch(|| {

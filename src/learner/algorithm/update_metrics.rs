@@ -1,7 +1,7 @@
 //! The minibatches of an update reduced to what telemetry tells of it: means over the steps taken unless said otherwise;
 //! what is not finite is left out.
 
-use super::measurements::{Measured, PerHead, Reading, Scalar};
+use super::measurements::{PerHead, Reading, Scalar, UpdateMeasurements};
 use super::recurrent::{any_infinite, any_nan, recurrent_health};
 use crate::controller::{HEADS, Head};
 use crate::telemetry::{
@@ -13,7 +13,7 @@ use crate::telemetry::{
 /// something to learn, `max_grad_norm` is the limit that gradients were clipped to.
 pub(super) fn report(
     update: &mut LearnerUpdate,
-    measured: &Measured,
+    measured: &UpdateMeasurements,
     learnable: &[f64; HEADS],
     max_grad_norm: Option<f64>,
 ) {
@@ -60,7 +60,7 @@ struct Readings<'a> {
 }
 
 impl<'a> Readings<'a> {
-    fn new(measured: &'a Measured) -> Self {
+    fn new(measured: &'a UpdateMeasurements) -> Self {
         let all = &measured.readings;
         let taken = all.iter().filter(|reading| !reading.is_set(Scalar::Suppressed));
         Self {

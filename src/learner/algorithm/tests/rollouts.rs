@@ -3,14 +3,14 @@
 use proptest::prelude::*;
 use tch::{Device, Kind, Tensor};
 
+use super::read;
 use super::tasks::{BLUEPRINTS, CueTask, Task};
 use crate::controller::{HEADS, Head, HeadIndices, RecurrentState, ValueOutput};
 use crate::growth::LifecycleOp;
-use crate::learner::algorithm::finalize::{Rollout, Unusable, finalize};
+use crate::learner::algorithm::finalize::{PreparedRollout, Unusable, finalize};
 use crate::learner::algorithm::*;
 use crate::scenario::{AdvantageNorm, LearnerConfig, RewardNormMode, RollbackCredit, ValueNormMode};
 use crate::telemetry::Num;
-use crate::torch::{HostSyncCounter, read_f64};
 
 const PRUNE: [u8; HEADS] = [0, 0, 2, 1, 2, 0, 0, LifecycleOp::Prune.code() as u8];
 
@@ -108,7 +108,7 @@ impl Bench {
         self.buffer.end_segments(&[(env, end)]).expect("an open segment");
     }
 
-    fn finalize(&mut self) -> Result<Result<Rollout, Unusable>, LearnerError> {
+    fn finalize(&mut self) -> Result<Result<PreparedRollout, Unusable>, LearnerError> {
         let head = ValueOutput {
             weight: Tensor::ones([1, 2], (Kind::Float, Device::Cpu)),
             bias: Tensor::zeros([1], (Kind::Float, Device::Cpu)),
@@ -122,13 +122,9 @@ impl Bench {
         )
     }
 
-    fn rollout(&mut self) -> Rollout {
+    fn rollout(&mut self) -> PreparedRollout {
         self.finalize().expect("finished").expect("usable")
     }
-}
-
-fn read(tensor: &Tensor) -> Vec<f64> {
-    read_f64(tensor, &HostSyncCounter::default()).expect("read")
 }
 
 #[track_caller]
@@ -259,7 +255,7 @@ fn a_rollback_with_nothing_but_a_pending_step_blames_nobody() {
 #[test]
 fn advantage_statistics_pass_over_forced_steps() {
     let mut bench = Bench::new(1, 5);
-    (bench.config.adv_norm, bench.config.gamma) = (AdvantageNorm::Rollout, 1e-9);
+    (bench.config.adv_norm, bench.config.gamma) = (AdvantageNorm::PreparedRollout, 1e-9);
     for reward in [2.0, -1.0, 0.5, 3.0] {
         bench.step(0, reward, 0.0);
     }
@@ -288,7 +284,7 @@ fn a_new_reward_scale_changes_the_unit_of_stored_values_too() {
         bench.step(0, reward, 0.0);
     }
     bench.end(0, SegmentEnd::Terminal);
-    let scale = |rollout: &Rollout| rollout.metrics.returns.reward_scale.expect("measured").0;
+    let scale = |rollout: &PreparedRollout| rollout.metrics.returns.reward_scale.expect("measured").0;
     assert!((scale(&bench.rollout()) - 1.887_458_6).abs() < 1e-6);
     bench.buffer.clear().expect("complete");
 
