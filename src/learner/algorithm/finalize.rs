@@ -88,7 +88,7 @@ pub(super) fn finalize(
     }
 
     // 7. Advantages are standardised over the steps that the actor learns from.
-    if config.adv_norm == AdvantageNorm::PreparedRollout {
+    if config.adv_norm == AdvantageNorm::Rollout {
         let (mean, deviation) = statistics::mean_and_std(&free).unwrap_or_default();
         for &(env, step) in &steps {
             let StepTargets { advantage, .. } = &mut targets[env][step];

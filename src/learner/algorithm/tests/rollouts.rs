@@ -255,7 +255,7 @@ fn a_rollback_with_nothing_but_a_pending_step_blames_nobody() {
 #[test]
 fn advantage_statistics_pass_over_forced_steps() {
     let mut bench = Bench::new(1, 5);
-    (bench.config.adv_norm, bench.config.gamma) = (AdvantageNorm::PreparedRollout, 1e-9);
+    (bench.config.adv_norm, bench.config.gamma) = (AdvantageNorm::Rollout, 1e-9);
     for reward in [2.0, -1.0, 0.5, 3.0] {
         bench.step(0, reward, 0.0);
     }
