@@ -10,16 +10,38 @@ use crate::seed::SeedRecord;
 /// A reward that cannot be computed; the run stops rather than store a substitute.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RewardError {
+    /// An input is NaN or infinite.
     #[error("{field} is {value}")]
-    NonFiniteInput { field: &'static str, value: f64 },
+    NonFiniteInput {
+        /// Which one, in words.
+        field: &'static str,
+        /// NaN or infinite.
+        value: f64,
+    },
+    /// An accuracy outside 0 to 100.
     #[error("the accuracy {0} is no percentage")]
     NotPercent(f64),
+    /// What the mode needs in this step was not measured.
     #[error("{0} was not measured")]
     MissingMeasurement(&'static str),
+    /// What is remembered of a slot belongs to another seed.
     #[error("slot {slot} keeps the account of seed {kept}, but holds seed {found}")]
-    OtherSeed { slot: usize, kept: String, found: String },
+    OtherSeed {
+        /// In policy order.
+        slot: usize,
+        /// Seed that is remembered.
+        kept: String,
+        /// Seed that the slot holds.
+        found: String,
+    },
+    /// The sum is NaN or infinite.
     #[error("the reward {total} is no number; its terms: {}", list(terms))]
-    NonFinite { total: f64, terms: Vec<(Term, f64)> },
+    NonFinite {
+        /// The sum.
+        total: f64,
+        /// Those that are not zero.
+        terms: Vec<(Term, f64)>,
+    },
 }
 
 fn list(terms: &[(Term, f64)]) -> String {
@@ -31,6 +53,7 @@ fn list(terms: &[(Term, f64)]) -> String {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EpisodeStatus {
+    /// The episode goes on.
     #[default]
     Running,
     /// Nothing follows: the potential falls to 0.
@@ -44,22 +67,28 @@ pub enum EpisodeStatus {
 pub struct MeasuredContribution {
     /// Percentage points.
     pub points: f64,
+    /// Steps since it was measured.
     pub age: u32,
 }
 
 /// A non-empty slot as the reward sees it. Accuracies in percent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeedView {
+    /// Names the seed for ever.
     pub seed_id: String,
+    /// Where it stands in its life.
     pub stage: SeedStage,
     /// Steps in the stage, 1 at the first decision in it.
     pub epochs_in_stage: u32,
     /// Steps since germination, 1 at the first decision after it.
     pub age: u32,
+    /// Share of its output in the host, 0 to 1.
     pub alpha: f64,
     /// Trainable elements of module and gate.
     pub params: u64,
+    /// Of the env.
     pub accuracy_at_germination: f64,
+    /// Newest measurement.
     pub contribution: Option<MeasuredContribution>,
     /// Sum of the pairwise interactions, percentage points.
     pub interaction_sum: f64,
@@ -108,14 +137,18 @@ impl SeedView {
 /// A slot before the action and after the tick; `None` where it is empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SlotStep {
+    /// At the decision.
     pub before: Option<SeedView>,
+    /// After the tick.
     pub after: Option<SeedView>,
 }
 
 /// Synergy of the seeds in two slots, percentage points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlotInteraction {
+    /// In policy order.
     pub slots: (usize, usize),
+    /// Percentage points.
     pub points: f64,
 }
 
@@ -126,6 +159,7 @@ pub struct RewardInputs {
     pub step: u32,
     /// The last step of the episode.
     pub is_final: bool,
+    /// Whether the episode goes on.
     pub status: EpisodeStatus,
     /// What took effect; `Wait` after a refused command.
     pub op: LifecycleOp,
@@ -137,6 +171,7 @@ pub struct RewardInputs {
     pub accuracy: f64,
     /// Nats, of the network as it is.
     pub loss: f64,
+    /// Parameters of the host without seeds.
     pub host_params: u64,
     /// In slot order.
     pub slots: SmallVec<[SlotStep; 4]>,
