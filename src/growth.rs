@@ -64,12 +64,11 @@ impl<'de> Deserialize<'de> for SlotId {
 #[error("`{0}` is no known name")]
 pub struct NameError(pub String);
 
-/// Declares a field-less enum with fixed codes and its members' telemetry names.
+/// Declares a field-less enum with fixed codes and its members' names; serde writes them in lower case.
 macro_rules! coded_enum {
     ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $code:literal => $text:literal),+ $(,)? }) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(rename_all = "snake_case")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum $name { $($(#[$variant_meta])* $variant = $code),+ }
 
@@ -96,21 +95,35 @@ macro_rules! coded_enum {
             }
         }
 
-        impl FromStr for $name {
-            type Err = NameError;
+        impl std::str::FromStr for $name {
+            type Err = $crate::growth::NameError;
 
             fn from_str(name: &str) -> Result<Self, Self::Err> {
-                Self::from_name(name).ok_or_else(|| NameError(name.into()))
+                Self::from_name(name).ok_or_else(|| $crate::growth::NameError(name.into()))
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(self.name())
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.name().to_ascii_lowercase())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let name = <String as serde::Deserialize>::deserialize(deserializer)?;
+                Self::from_name(&name).ok_or_else(|| serde::de::Error::custom(format!("`{name}` is unknown here")))
             }
         }
     };
 }
+pub(crate) use coded_enum;
 
 coded_enum! {
     /// Where a seed stands in its life (spec 01 §7); the code is the observation's one-hot index.

@@ -23,6 +23,7 @@ pub mod reward;
 pub mod run;
 pub mod scenario;
 pub mod schedule;
+pub(crate) mod schema;
 pub mod seed;
 pub mod telemetry;
 pub mod torch;

@@ -158,7 +158,7 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&ResumePoi
         max_seeds: (task.max_seeds > 0).then_some(task.max_seeds),
         host_params,
         lr_host: Some(Num(match task.host_opt {
-            OptimizerConfig::Sgd { lr, .. } | OptimizerConfig::AdamW { lr, .. } => lr,
+            OptimizerConfig::Sgd { lr, .. } | OptimizerConfig::Adamw { lr, .. } => lr,
         })),
         max_grad_norm_host: task.max_grad_norm.map(Num),
         learner,

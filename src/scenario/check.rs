@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use super::catalog::Catalog;
-use super::fields::not_in_this_version;
+use super::paths::path_ending_in;
 use super::problem::{Problem, did_you_mean};
-use super::schema::{self, Content, Field, Item, Kind, Names, Variant};
+use super::reward::NOT_IN_THIS_VERSION;
+use super::wording::{choices, integer_range, noun, valid, variant_list};
 use super::tree::{Name, Node, Span, Value};
-use crate::growth::SlotId;
+use crate::schema::{Content, Field, Item, Kind, Names, Variant};
 
 /// Outcome of a check.
 pub struct Checked {
@@ -98,11 +99,11 @@ impl Checker<'_> {
 
     fn mismatch(&mut self, kind: &Kind, node: &Node, path: &str, help: Option<String>) {
         let found = self.found(node);
-        let valid = match kind.valid(self.catalog) {
+        let valid = match valid(kind, self.catalog) {
             Some(valid) => format!("; valid: {valid}"),
             None => String::new(),
         };
-        let message = format!("expected {}, found {found}{valid}", kind.noun());
+        let message = format!("expected {}, found {found}{valid}", noun(kind));
         self.problem(node.span, path, message, help);
     }
 
@@ -122,7 +123,7 @@ impl Checker<'_> {
                 Value::Bool(_) => Some(node.clone()),
                 _ => self.wrong_type(kind, node, path),
             },
-            Kind::Integer(range) => self.integer(kind, range, node, path),
+            Kind::Integer { min, max } => self.integer(kind, *min..=*max, node, path),
             Kind::Float(range) => {
                 let value = match node.value {
                     Value::Float(value) => value,
@@ -180,13 +181,13 @@ impl Checker<'_> {
         None
     }
 
-    fn integer(&mut self, kind: &Kind, range: &RangeInclusive<i128>, node: &Node, path: &str) -> Option<Node> {
+    fn integer(&mut self, kind: &Kind, range: RangeInclusive<i128>, node: &Node, path: &str) -> Option<Node> {
         match node.value {
             Value::Integer(value) if range.contains(&value) => Some(node.clone()),
             Value::Integer(value) if value > *range.end() => {
                 self.out_of_range(format!("at most {}", range.end()), node, path)
             }
-            Value::Integer(_) => self.out_of_range(schema::integer_range(range), node, path),
+            Value::Integer(_) => self.out_of_range(integer_range(*range.start(), *range.end()), node, path),
             _ => self.wrong_type(kind, node, path),
         }
     }
@@ -201,30 +202,22 @@ impl Checker<'_> {
             }
             _ => return self.wrong_type(kind, node, path),
         };
-        let valid = match names.choices(self.catalog) {
-            Some(choices) => match choices.iter().find(|name| name.eq_ignore_ascii_case(text)) {
-                Some(name) => Ok(name.clone()),
-                None => Err((
-                    choices.join(", "),
-                    did_you_mean(text, choices.iter().map(String::as_str)),
-                )),
+        let noun = names.noun();
+        let (message, help) = match (choices(names, self.catalog), names) {
+            (Some(known), _) => match known.iter().find(|name| name.eq_ignore_ascii_case(text)) {
+                Some(name) => return Some(Node::new(Value::Text(name.clone()), node.span)),
+                None => (
+                    format!("unknown {noun} \"{text}\"; valid: {}", known.join(", ")),
+                    did_you_mean(text, known.iter().map(String::as_str)),
+                ),
             },
-            None if is_well_formed(names, text) => Ok(text.clone()),
-            None => Err((names.form().into(), None)),
-        };
-        match valid {
-            Ok(name) => Some(Node::new(Value::Text(name), node.span)),
-            Err((valid, help)) => {
-                let noun = names.noun();
-                let unknown = if help.is_some() || names.choices(self.catalog).is_some() {
-                    format!("unknown {noun} \"{text}\"")
-                } else {
-                    format!("\"{text}\" is no {noun}")
-                };
-                self.problem(node.span, path, format!("{unknown}; valid: {valid}"), help);
-                None
+            (None, Names::Form { form, accepts, .. }) if !accepts(text) => {
+                (format!("\"{text}\" is no {noun}; valid: {form}"), None)
             }
-        }
+            (None, _) => return Some(Node::new(Value::Text(text.clone()), node.span)),
+        };
+        self.problem(node.span, path, message, help);
+        None
     }
 
     /// Checks given fields; `None` if a field without default is missing or wrong.
@@ -265,7 +258,7 @@ impl Checker<'_> {
 
     fn unknown_key(&mut self, key: &Name, fields: &'static [Field], path: &str) {
         let names: Vec<_> = fields.iter().map(|field| field.name).collect();
-        let elsewhere = schema::path_ending_in(&super::fields::SCENARIO, &key.text);
+        let elsewhere = path_ending_in(&super::SCENARIO, &key.text);
         let help = match elsewhere {
             Some(known) => Some(format!("`{}` belongs to `{known}`", key.text)),
             None => did_you_mean(&key.text, names.iter().copied()),
@@ -287,8 +280,8 @@ impl Checker<'_> {
         };
         let Some(variant) = variants.iter().find(|variant| variant.name == word) else {
             let help = did_you_mean(word, variants.iter().map(|variant| variant.name));
-            let valid = schema::variant_list(variants);
-            let message = if not_in_this_version(path, word) {
+            let valid = variant_list(variants);
+            let message = if path == "reward" && NOT_IN_THIS_VERSION.contains(&word) {
                 format!("`{word}` is not in this version; valid: {valid}")
             } else {
                 format!("unknown choice `{word}`; valid: {valid}")
@@ -315,7 +308,7 @@ impl Checker<'_> {
     }
 
     fn items(&mut self, name: &Name, items: &'static [Item], given: &[Node], span: Span, path: &str) -> Option<Node> {
-        let required = items.iter().filter(|item| !item.optional).count();
+        let required = items.iter().filter(|item| !item.is_optional()).count();
         if !(required..=items.len()).contains(&given.len()) {
             let form = form(&name.text, &Content::Items(items));
             let message = format!("expected {form}, found {} values", given.len());
@@ -351,7 +344,7 @@ fn form(name: &str, content: &Content) -> String {
         Content::Items(items) => {
             let items: Vec<_> = items
                 .iter()
-                .map(|item| match (item.optional, &item.kind) {
+                .map(|item| match (item.is_optional(), &item.kind) {
                     (false, Kind::Text(_)) => "\"..\"",
                     (false, Kind::Record(_)) => "(..)",
                     (false, _) => "..",
@@ -364,22 +357,5 @@ fn form(name: &str, content: &Content) -> String {
             let fields: Vec<_> = fields.iter().map(|f| format!("{}: ..", f.name)).collect();
             format!("`{name}({})`", fields.join(", "))
         }
-    }
-}
-
-/// Whether text has the form of names that cannot be listed.
-fn is_well_formed(names: Names, text: &str) -> bool {
-    match names {
-        Names::Run => {
-            let part = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-            text.len() <= 64 && text.chars().all(part) && text.chars().next().is_none_or(|c| c.is_ascii_alphanumeric())
-        }
-        Names::Slot => text.parse::<SlotId>().is_ok(),
-        Names::Device => {
-            let index = text.strip_prefix("cuda:");
-            let is_index = |index: &str| index.bytes().all(|b| b.is_ascii_digit()) && index.parse::<u16>().is_ok();
-            text == "cpu" || text == "mps" || index.is_some_and(is_index)
-        }
-        _ => true,
     }
 }

@@ -1,101 +1,133 @@
-//! Sections `policy.heuristic`, `random`, `schedule` and `replay`: controllers to compare with (spec 03 §9-10).
+//! Sections `policy.heuristic`, `random`, `schedule` and `replay`: controllers to compare with.
 
-use serde::{Deserialize, Serialize};
+use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, SlotId, Tempo, coded_enum};
+use crate::schema::{choice, members, record, section};
 
-/// Constants of the rule-based controller (spec 03 §9.1).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct HeuristicConfig {
-    pub plateau_epochs_to_germinate: u32,
-    pub min_epochs_before_germinate: u32,
-    pub embargo_epochs_after_prune: u32,
-    pub prune_after_epochs_without_improvement: u32,
-    pub prune_if_accuracy_drops_by: f64,
-    pub min_improvement_to_fossilize: f64,
-    /// Steps that a seed trains before it is moved on; `None`: the gate's minimum.
-    pub min_training_epochs: Option<u32>,
-    pub dependency_contribution_threshold: f64,
-    pub dependency_improvement_threshold: f64,
-    pub blueprint_penalty_on_prune: f64,
-    pub blueprint_penalty_decay: f64,
-    pub blueprint_penalty_threshold: f64,
-    pub rotation: Vec<String>,
-}
-
-impl Default for HeuristicConfig {
-    fn default() -> Self {
-        Self {
-            plateau_epochs_to_germinate: 3,
-            min_epochs_before_germinate: 5,
-            embargo_epochs_after_prune: 5,
-            prune_after_epochs_without_improvement: 5,
-            prune_if_accuracy_drops_by: 2.0,
-            min_improvement_to_fossilize: 0.5,
-            min_training_epochs: None,
-            dependency_contribution_threshold: 0.1,
-            dependency_improvement_threshold: 0.0,
-            blueprint_penalty_on_prune: 2.0,
-            blueprint_penalty_decay: 0.93,
-            blueprint_penalty_threshold: 1.0,
-            rotation: ["conv_light", "conv_heavy", "attention", "norm", "depthwise"]
-                .map(String::from)
-                .to_vec(),
-        }
+section! {
+    /// Constants of the rule-based controller.
+    pub struct HeuristicConfig {
+        /// Steps without progress before a seed is germinated.
+        plateau_epochs_to_germinate: u32 = 3;
+        /// First step at which a seed may be germinated.
+        min_epochs_before_germinate: u32 = 5;
+        /// Steps of rest after a prune.
+        embargo_epochs_after_prune: u32 = 5;
+        /// Steps in a stage before a failing seed is pruned.
+        prune_after_epochs_without_improvement: u32 = 5;
+        /// Accuracy loss in a stage that counts as failing.
+        #[unit = "percentage points"]
+        prune_if_accuracy_drops_by: f64 = 2.0, NOT_NEGATIVE;
+        /// Contribution above which a held seed is committed.
+        #[unit = "percentage points"]
+        min_improvement_to_fossilize: f64 = 0.5;
+        /// Steps that a seed trains before it is moved on. None: the minimum of its gate.
+        min_training_epochs: Option<u32>;
+        /// Contribution above which a host without overall gain counts as merely dependent on the seed.
+        dependency_contribution_threshold: f64 = 0.1;
+        /// Accuracy gain since germination below which there is no overall gain.
+        dependency_improvement_threshold: f64 = 0.0;
+        /// Penalty that a prune puts on the seed's blueprint.
+        blueprint_penalty_on_prune: f64 = 2.0, NOT_NEGATIVE;
+        /// Factor on all penalties per step.
+        blueprint_penalty_decay: f64 = 0.93, FRACTION;
+        /// Penalty from which a blueprint is skipped.
+        blueprint_penalty_threshold: f64 = 1.0, POSITIVE;
+        /// Blueprints in the order in which they are tried.
+        rotation: Vec<String> = ["conv_light", "conv_heavy", "attention", "norm", "depthwise"].map(String::from).to_vec(), BLUEPRINT;
     }
 }
 
-/// A fixed list of commands, or the name of a built-in one (spec 03 §10).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ScheduleConfig {
-    /// `germinate_first_slot` or `grow_one_seed`.
-    pub builtin: Option<String>,
-    pub entries: Vec<ScheduleEntry>,
-    /// Wait instead of failing when an entry is illegal at its step.
-    pub wait_on_illegal: bool,
+section! {
+    /// A list of commands, or the name of a built-in one, for the `schedule` controller.
+    pub struct ScheduleConfig {
+        /// A built-in schedule instead of entries.
+        builtin: Option<BuiltinSchedule>;
+        /// Commands at given steps, in the order of their steps.
+        entries: Vec<ScheduleEntry>;
+        /// Wait instead of failing when an entry is illegal at its step.
+        wait_on_illegal: bool;
+    }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ScheduleEntry {
-    pub step: u32,
-    pub command: ScheduledCommand,
+coded_enum! {
+    /// A schedule that needs no list.
+    BuiltinSchedule {
+        /// Germinates in the first slot at the first step.
+        GerminateFirstSlot = 0 => "germinate_first_slot",
+        /// Takes one seed from germination to its commit.
+        GrowOneSeed = 1 => "grow_one_seed",
+    }
 }
 
-/// A command as written in a scenario: slots and blueprints by name.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum ScheduledCommand {
-    Germinate {
-        slot: String,
-        blueprint: String,
-        style: String,
-        tempo: String,
-        target: String,
-    },
-    SetAlphaTarget {
-        slot: String,
-        style: String,
-        target: String,
-        speed: String,
-        curve: String,
-    },
-    Prune {
-        slot: String,
-        speed: String,
-        curve: String,
-    },
-    Fossilize {
-        slot: String,
-    },
-    Advance {
-        slot: String,
-    },
+members! {
+    BuiltinSchedule => "built-in schedule",
+}
+
+record! {
+    /// A command and the step at which it is given.
+    pub struct ScheduleEntry {
+        /// Step at which the command is given, from 1.
+        step: u32, at_least(1);
+        /// The command.
+        command: ScheduledCommand;
+    }
+}
+
+choice! {
+    /// A command as written in a scenario: slots and blueprints by name.
+    pub enum ScheduledCommand {
+        /// plant a seed
+        Germinate {
+            /// Slot to grow in.
+            slot: SlotId;
+            /// Recipe of the seed.
+            blueprint: String, BLUEPRINT;
+            /// Curve and operator of the first blend.
+            style: GerminationStyle;
+            /// Length of the first blend.
+            tempo: Tempo;
+            /// Amplitude to blend to.
+            target: AlphaTarget;
+        },
+        /// ramp a seed's amplitude
+        SetAlphaTarget {
+            /// Slot of the seed.
+            slot: SlotId;
+            /// Blend operator from now on.
+            style: GerminationStyle;
+            /// New amplitude.
+            target: AlphaTarget;
+            /// Length of the ramp.
+            speed: AlphaSpeed;
+            /// Curve of the ramp.
+            curve: AlphaCurveAction;
+        },
+        /// remove a seed
+        Prune {
+            /// Slot of the seed.
+            slot: SlotId;
+            /// Length of the ramp down.
+            speed: AlphaSpeed;
+            /// Curve of the ramp down.
+            curve: AlphaCurveAction;
+        },
+        /// commit a seed
+        Fossilize {
+            /// Slot of the seed.
+            slot: SlotId;
+        },
+        /// try the seed's next gate
+        Advance {
+            /// Slot of the seed.
+            slot: SlotId;
+        },
+    }
 }
 
 impl ScheduledCommand {
-    pub fn slot(&self) -> &str {
-        match self {
+    /// Slot that the command is about.
+    pub const fn slot(&self) -> SlotId {
+        match *self {
             Self::Germinate { slot, .. }
             | Self::SetAlphaTarget { slot, .. }
             | Self::Prune { slot, .. }
@@ -105,45 +137,41 @@ impl ScheduledCommand {
     }
 }
 
-/// How the `random` controller draws (spec 03 §10).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct RandomConfig {
-    pub op_weights: OpWeights,
-}
-
-/// How often each op is drawn, relative to the others that are legal; a wait always is.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct OpWeights {
-    /// More than 0.
-    pub wait: f64,
-    pub germinate: f64,
-    pub set_alpha_target: f64,
-    pub prune: f64,
-    pub fossilize: f64,
-    pub advance: f64,
-}
-
-impl Default for OpWeights {
-    fn default() -> Self {
-        Self {
-            wait: 1.0,
-            germinate: 1.0,
-            set_alpha_target: 1.0,
-            prune: 1.0,
-            fossilize: 1.0,
-            advance: 1.0,
-        }
+section! {
+    /// How the `random` controller draws.
+    #[derive(Copy)]
+    pub struct RandomConfig {
+        /// How often each operation is drawn, relative to the others that are legal.
+        op_weights: OpWeights;
     }
 }
 
-/// The recorded run whose decisions the `replay` controller repeats (spec 03 §10).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ReplayConfig {
-    /// Its folder, relative to the scenario.
-    pub run: Option<String>,
-    /// Wait instead of failing when a recorded command is illegal now.
-    pub wait_on_illegal: bool,
+section! {
+    /// How often each operation is drawn, relative to the others that are legal; a wait always is.
+    #[derive(Copy)]
+    pub struct OpWeights {
+        /// Weight of waiting.
+        wait: f64 = 1.0, POSITIVE;
+        /// Weight of planting a seed.
+        germinate: f64 = 1.0, NOT_NEGATIVE;
+        /// Weight of ramping a seed's amplitude.
+        set_alpha_target: f64 = 1.0, NOT_NEGATIVE;
+        /// Weight of removing a seed.
+        prune: f64 = 1.0, NOT_NEGATIVE;
+        /// Weight of committing a seed.
+        fossilize: f64 = 1.0, NOT_NEGATIVE;
+        /// Weight of trying a seed's next gate.
+        advance: f64 = 1.0, NOT_NEGATIVE;
+    }
+}
+
+section! {
+    /// The decisions that the `replay` controller repeats.
+    #[derive(Eq)]
+    pub struct ReplayConfig {
+        /// Folder of the recorded run, relative to this file.
+        run: Option<String>;
+        /// Wait instead of failing when a recorded command is illegal now.
+        wait_on_illegal: bool;
+    }
 }

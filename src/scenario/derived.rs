@@ -138,41 +138,4 @@ impl TaskSpec {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::scenario::Catalog;
-
-    fn task(name: &str) -> TaskSpec {
-        let tasks = Catalog::default().tasks;
-        let found = tasks.into_iter().find(|task| task.spec.name == name);
-        found.expect("a preset").spec
-    }
-
-    /// Spec 02 §11, checks 3 and 9.
-    #[test]
-    fn digits_split_into_1266_355_176_and_give_19_batches_of_64() {
-        let digits = task("digits_baseline");
-        let sizes = digits.data.part_sizes(&digits.split).expect("known");
-        assert_eq!((sizes.train, sizes.val, sizes.test), (1266, 355, 176));
-        assert_eq!(digits.train_batches(sizes.train, 8), 19);
-        assert_eq!(digits.val_batches(sizes.val), 2);
-    }
-
-    /// Spec 02 §11, check 9: 47 500 samples, batch 512.
-    #[test]
-    fn shard_divides_the_training_part_by_the_number_of_envs() {
-        let mut spec = task("synth_baseline");
-        spec.batch_size = 512;
-        spec.batches_per_step = BatchesPerStep::Shard;
-        assert_eq!(spec.train_batches(47_500, 4), 23);
-        assert_eq!(spec.train_batches(47_500, 128), 0);
-    }
-
-    #[test]
-    fn slots_lie_before_every_pool_and_after_each_that_exists() {
-        let mut host = task("digits_baseline").host;
-        host.pool_layers = 2;
-        let names: Vec<_> = host.slots().iter().map(SlotId::to_string).collect();
-        assert_eq!(names, ["r0c0", "r0c1", "r0c2", "r1c0", "r1c1"]);
-    }
-}
+mod tests;

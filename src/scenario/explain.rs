@@ -4,13 +4,14 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::Scenario;
 use super::catalog::Catalog;
 use super::check::check;
-use super::fields::SCENARIO;
+use super::{SCENARIO, Scenario};
+use super::paths::{self, UnknownPath, children};
 use super::reader;
 use super::resolve::resolved_ron;
-use super::schema::{self, Content, Field, Kind, UnknownPath, Variant};
+use super::wording;
+use crate::schema::{Field, Kind, Variant};
 
 /// A path that no scenario has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,7 +23,7 @@ pub struct UnknownField {
 
 /// Every dotted path that can be explained or set.
 pub fn field_paths() -> Vec<String> {
-    schema::paths(&SCENARIO)
+    paths::paths(&SCENARIO)
 }
 
 /// What there is to know of a field or section. Printed, it is what the user reads.
@@ -34,6 +35,8 @@ pub struct Explanation {
     /// In words, e.g. `a whole number`.
     #[serde(rename = "type")]
     pub kind: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
     /// What is valid, in words, where the type does not say it all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid: Option<String>,
@@ -60,6 +63,8 @@ pub struct Member {
 pub struct ExplainedField {
     pub name: String,
     pub doc: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
     /// As RON; absent for sections and for what must be written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
@@ -70,12 +75,12 @@ pub struct ExplainedField {
 /// # Errors
 /// An unknown path, with the nearest one.
 pub fn explain(path: &str, catalog: &Catalog) -> Result<Explanation, UnknownField> {
-    let found = schema::lookup(&SCENARIO, path).map_err(unknown_field)?;
+    let found = paths::lookup(&SCENARIO, path).map_err(unknown_field)?;
     let variants = match found.kind {
         Kind::Optional(Kind::Choice(variants)) | Kind::Choice(variants) => Some(*variants),
         _ => None,
     };
-    let children = found.kind.children();
+    let children = children(found.kind);
     let default = match default_of(path, catalog) {
         Some(default) => default,
         None if found.required => "none: it must be written".into(),
@@ -85,10 +90,11 @@ pub fn explain(path: &str, catalog: &Catalog) -> Result<Explanation, UnknownFiel
     Ok(Explanation {
         path: path.into(),
         doc: found.doc.into(),
-        kind: found.kind.noun(),
+        kind: wording::noun(found.kind),
+        unit: found.unit.map(String::from),
         valid: match variants {
             Some(_) => None,
-            None => found.kind.valid(catalog),
+            None => wording::valid(found.kind, catalog),
         },
         members: variants.unwrap_or_default().iter().map(member).collect(),
         default: (!is_section).then_some(default),
@@ -116,10 +122,7 @@ fn unknown_field(unknown: UnknownPath) -> UnknownField {
 
 fn member(variant: &Variant) -> Member {
     Member {
-        form: match variant.content {
-            Content::Nothing => variant.name.into(),
-            _ => format!("{}(..)", variant.name),
-        },
+        form: wording::variant_form(variant),
         doc: variant.doc.into(),
     }
 }
@@ -130,10 +133,11 @@ fn explained(path: &str, field: &Field, catalog: &Catalog) -> ExplainedField {
     } else {
         format!("{path}.{}", field.name)
     };
-    let is_leaf = field.kind.children().is_empty();
+    let is_leaf = paths::children(&field.kind).is_empty();
     ExplainedField {
         name: field.name.into(),
         doc: field.doc.into(),
+        unit: field.unit.map(String::from),
         default: is_leaf.then(|| default_of(&below, catalog)).flatten(),
     }
 }
@@ -143,6 +147,9 @@ impl fmt::Display for Explanation {
         let title = if self.path.is_empty() { "scenario" } else { &self.path };
         writeln!(f, "{title}\n    {}\n", self.doc)?;
         line(f, "type", &self.kind)?;
+        if let Some(unit) = &self.unit {
+            line(f, "unit", unit)?;
+        }
         for (index, member) in self.members.iter().enumerate() {
             let label = if index == 0 { "valid" } else { "" };
             line(f, label, &format!("{:<16} {}", member.form, member.doc))?;
@@ -158,11 +165,11 @@ impl fmt::Display for Explanation {
         }
         f.write_str("\n    fields\n")?;
         let width = self.fields.iter().map(|field| field.name.len()).max().unwrap_or(0);
-        for ExplainedField { name, doc, default } in &self.fields {
-            let default = default
-                .as_ref()
-                .map_or_else(String::new, |default| format!(" [{default}]"));
-            writeln!(f, "      {name:<width$}  {doc}{default}")?;
+        for field in &self.fields {
+            let ExplainedField { name, doc, unit, default } = field;
+            let value: Vec<&str> = [default, unit].into_iter().flatten().map(String::as_str).collect();
+            let value = if value.is_empty() { String::new() } else { format!(" [{}]", value.join(" ")) };
+            writeln!(f, "      {name:<width$}  {doc}{value}")?;
         }
         Ok(())
     }

@@ -1,45 +1,41 @@
-//! Section `faults`: damage done on purpose, for tests and to see the governor work (spec 02 §8.11).
+//! Section `faults`: damage done on purpose, for tests and to see the governor work.
 
-use serde::{Deserialize, Serialize};
+use crate::growth::SlotId;
+use crate::schema::{choice, record};
 
-/// One fault, applied once.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FaultEntry {
-    pub env: usize,
-    /// 0-based.
-    pub round: u32,
-    /// 1-based.
-    pub step: u32,
-    /// Training batch of the step, from 0; `None`: its first.
-    pub batch: Option<usize>,
-    pub fault: Fault,
+record! {
+    /// One fault, applied once.
+    pub struct FaultEntry {
+        /// Env to damage.
+        env: usize;
+        /// Round, from 0.
+        round: u32;
+        /// Step, from 1.
+        step: u32, at_least(1);
+        /// Training batch of the step, from 0. None: its first.
+        batch: Option<usize>;
+        /// What is done.
+        fault: Fault;
+    }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Fault {
-    /// Weights of the host are no numbers any more: so is every loss from here on.
-    NanWeight,
-    /// The host's gradient is no number in this batch.
-    NanGrad,
-    /// Multiplies every trainable value of the host.
-    ScaleWeights(f64),
-    /// Multiplies every trainable value of the seed in a slot.
-    ScaleSeed { slot: String, factor: f64 },
-    /// The step's validation loss is replaced before the governor sees it.
-    LossSpike(f64),
-}
-
-impl Fault {
-    /// As written in a scenario.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::NanWeight => "nan_weight",
-            Self::NanGrad => "nan_grad",
-            Self::ScaleWeights(_) => "scale_weights",
-            Self::ScaleSeed { .. } => "scale_seed",
-            Self::LossSpike(_) => "loss_spike",
-        }
+choice! {
+    /// What is done.
+    pub enum Fault {
+        /// host weights become NaN
+        NanWeight,
+        /// the host's gradient becomes NaN for one batch
+        NanGrad,
+        /// multiply all weights of the host
+        ScaleWeights(f64, POSITIVE),
+        /// multiply all weights of a seed
+        ScaleSeed {
+            /// Slot of the seed; nothing happens while it is empty.
+            slot: SlotId;
+            /// Factor on all of its weights.
+            factor: f64, POSITIVE;
+        },
+        /// the governor sees this validation loss instead
+        LossSpike(f64, POSITIVE),
     }
 }

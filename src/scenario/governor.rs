@@ -1,99 +1,87 @@
-//! Section `governor`: when an env counts as wrecked, what is kept to restore it, what the controller pays (spec 02 §8.1).
+//! Section `governor`: when an env counts as wrecked, what is kept to restore it, what the controller pays.
 
-use serde::{Deserialize, Serialize};
+use crate::schema::{choice, section};
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct GovernorConfig {
-    /// If not, alarms are still reported, but nothing is captured, vetoed or rolled back.
-    pub enabled: bool,
-    /// Standard deviations above the mean loss of healthy steps.
-    pub sensitivity: f64,
-    /// Multiples of the mean loss of healthy steps.
-    pub multiplier: f64,
-    /// Nats; `None`: the task's.
-    pub absolute_limit: Option<f64>,
-    /// Healthy losses remembered.
-    pub history_window: usize,
-    /// Healthy losses needed before a mean is trusted.
-    pub min_history: usize,
-    /// Anomalies in a row that make a panic.
-    pub min_panics: u32,
-    pub collapse: CollapseConfig,
-    /// Raw reward that a rollback costs, written as a positive number.
-    pub death_penalty: f64,
-    pub rollback_credit: RollbackCredit,
-    pub snapshot: SnapshotPolicy,
-    pub placement: SnapshotPlacement,
-    /// The rollback of an episode that ends it; 0 and 1 both mean the first.
-    pub max_rollbacks_per_episode: u32,
-}
-
-impl Default for GovernorConfig {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            sensitivity: 6.0,
-            multiplier: 3.0,
-            absolute_limit: None,
-            history_window: 20,
-            min_history: 10,
-            min_panics: 3,
-            collapse: CollapseConfig::default(),
-            death_penalty: 10.0,
-            rollback_credit: RollbackCredit::PenalizeForfeit,
-            snapshot: SnapshotPolicy::default(),
-            placement: SnapshotPlacement::Auto,
-            max_rollbacks_per_episode: 3,
-        }
+section! {
+    /// Section `governor`: when an env counts as wrecked, and what happens then.
+    #[derive(Copy)]
+    pub struct GovernorConfig {
+        /// Capture, veto and roll back; if not, alarms are reported and nothing else.
+        enabled: bool = true;
+        /// A loss this many standard deviations above the healthy mean is suspicious.
+        sensitivity: f64 = 6.0, POSITIVE;
+        /// A loss above this multiple of the healthy mean is suspicious.
+        multiplier: f64 = 3.0, ABOVE_ONE;
+        /// A loss up to this is never suspicious. None: the task's.
+        #[unit = "nats"]
+        absolute_limit: Option<f64>, POSITIVE;
+        /// Healthy losses remembered; at least min_history.
+        history_window: usize = 20, integer(2, 10_000);
+        /// Healthy losses needed before their mean is trusted.
+        min_history: usize = 10, integer(2, 10_000);
+        /// Suspicious steps in a row after which the env is rolled back.
+        min_panics: u32 = 3, at_least(1);
+        /// When a network that was better than chance counts as collapsed to it.
+        collapse: CollapseConfig;
+        /// Raw reward that a rollback costs.
+        death_penalty: f64 = 10.0, NOT_NEGATIVE;
+        /// What a rollback does to the rewards of the segment it ends.
+        rollback_credit: RollbackCredit = RollbackCredit::PenalizeForfeit;
+        /// When the state to restore is captured.
+        snapshot: SnapshotPolicy;
+        /// Where captured states lie; on a CPU there is but one place.
+        placement: SnapshotPlacement = SnapshotPlacement::Auto;
+        /// The rollback that ends an env's episode; 0 and 1: the first.
+        max_rollbacks_per_episode: u32 = 3;
     }
 }
 
-/// When a network that was better than chance counts as collapsed; both are fractions of the loss of guessing.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CollapseConfig {
-    /// The mean loss must have been below this.
-    pub arm: f64,
-    /// The loss now lies this near to guessing.
-    pub band: f64,
-}
-
-impl Default for CollapseConfig {
-    fn default() -> Self {
-        Self { arm: 0.6, band: 0.065 }
+section! {
+    /// When a network that was better than chance counts as collapsed to it.
+    #[derive(Copy)]
+    pub struct CollapseConfig {
+        /// The healthy mean must lie below this share of the loss of guessing; less than 1 - band.
+        arm: f64 = 0.6, OPEN_FRACTION;
+        /// The loss now differs from the loss of guessing by less than this share of it.
+        band: f64 = 0.065, OPEN_FRACTION;
     }
 }
 
-/// What a rollback does to the rewards of the segment that it ends (spec 04 §4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RollbackCredit {
-    PenalizeForfeit,
-    PenalizeKeep,
-    Invalidate,
+choice! {
+    /// What a rollback does to the rewards of the segment that it ends.
+    #[derive(Copy, Eq)]
+    pub enum RollbackCredit {
+        /// the last reward becomes the penalty, earlier ones of the segment 0
+        PenalizeForfeit,
+        /// only the last reward is replaced
+        PenalizeKeep,
+        /// the segment is left out of learning
+        Invalidate,
+    }
 }
 
-/// When a healthy env is captured (spec 02 §8.5).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum SnapshotPolicy {
-    Adaptive {
-        /// Fewest steps between captures.
-        min_interval: u32,
-        /// Steps after which a capture is due without an improvement.
-        max_interval: u32,
-        /// Relative improvement of the loss that makes a capture due early.
-        improvement: f64,
-        /// The loss may exceed the least of the last five by this factor.
-        stable_ratio: f64,
-        /// Steps after which a capture need not be stable.
-        patience: u32,
-        /// Steps for which a capture must prove itself before it replaces the last known good state.
-        probation: u32,
-    },
-    /// Every so many steps, trusted at once.
-    Every(u32),
+choice! {
+    /// When the state to restore is captured.
+    #[derive(Copy)]
+    pub enum SnapshotPolicy {
+        /// after improvements, at least every few steps, trusted after a probation
+        Adaptive {
+            /// Fewest steps between captures.
+            min_interval: u32, at_least(1);
+            /// Steps after which a capture is due without an improvement.
+            max_interval: u32, at_least(1);
+            /// Relative improvement of the loss that makes a capture due early.
+            improvement: f64, BELOW_ONE;
+            /// Factor by which the loss may exceed the least of the last five.
+            stable_ratio: f64, AT_LEAST_ONE;
+            /// Steps after which a capture need not be stable.
+            patience: u32, at_least(1);
+            /// Healthy steps until a capture is trusted.
+            probation: u32;
+        },
+        /// every so many steps, trusted at once
+        Every(u32, at_least(1)),
+    }
 }
 
 impl Default for SnapshotPolicy {
@@ -109,12 +97,15 @@ impl Default for SnapshotPolicy {
     }
 }
 
-/// Where snapshots lie. Envs on a CPU keep theirs there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SnapshotPlacement {
-    /// On the device up to 16 MiB, else in pinned host memory.
-    Auto,
-    Device,
-    PinnedHost,
+choice! {
+    /// Where captured states lie; on a CPU there is but one place.
+    #[derive(Copy, Eq)]
+    pub enum SnapshotPlacement {
+        /// on the device up to 16 MiB, else pinned_host
+        Auto,
+        /// on the env's device
+        Device,
+        /// in host memory
+        PinnedHost,
+    }
 }

@@ -1,8 +1,9 @@
 //! Lays the sources of a scenario over each other: defaults < preset < file < environment < command line.
 
 use super::problem::{Problem, SourceKind};
-use super::schema::{self, Content, Field, Kind, UnknownPath};
+use super::paths::{self, UnknownPath};
 use super::tree::{Name, Node, Span, Value};
+use crate::schema::{Content, Field, Kind};
 
 /// One field set from outside the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,14 +55,14 @@ impl Override {
 
     /// Whether both set the same field, or one a part of the other's.
     pub fn overlaps(&self, other: &Self) -> bool {
-        let (mine, theirs) = (schema::segments(&self.path), schema::segments(&other.path));
+        let (mine, theirs) = (paths::segments(&self.path), paths::segments(&other.path));
         let shared = mine.len().min(theirs.len());
         mine[..shared] == theirs[..shared]
     }
 
     /// Whether the value is text as it stands: what a text field takes without quotes.
     pub(super) fn is_plain_text(&self, root: &'static Kind) -> bool {
-        let kind = match schema::lookup(root, &self.path) {
+        let kind = match paths::lookup(root, &self.path) {
             Ok(found) => found.kind,
             Err(_) => return false,
         };
@@ -76,14 +77,14 @@ impl Override {
 /// Puts `value` at `path` of `root`, a tree of all defaults.
 pub fn put(kind: &'static Kind, root: &mut Node, path: &str, value: Node) -> Result<(), Problem> {
     let span = value.span;
-    if let Err(unknown) = schema::lookup(kind, path) {
+    if let Err(unknown) = paths::lookup(kind, path) {
         return Err(unknown_path(path, unknown, span));
     }
-    let segments = schema::segments(path);
+    let segments = paths::segments(path);
     descend(kind, root, &segments, value).map_err(|message| Problem::error(span, path, message))
 }
 
-/// The problem that a path of nobody's makes.
+/// The problem of a path that no field has.
 pub fn unknown_path(path: &str, unknown: UnknownPath, span: Span) -> Problem {
     let place = if unknown.below.is_empty() {
         "the scenario".into()

@@ -1,103 +1,126 @@
-//! Section `learner`: how a policy is trained (spec 04 §13).
+//! Section `learner`: how a policy is trained.
 
-use serde::{Deserialize, Serialize};
+use crate::schema::{choice, section};
+use crate::torch::AmpMode;
 
-use super::AmpMode;
-
-/// What the last step of a full-length episode means to the value of what follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EpisodeEnd {
-    /// The episode was cut off: what would have followed counts, by the critic's estimate.
-    Truncated,
-    /// Nothing follows.
-    Terminal,
+choice! {
+    /// What the end of a full-length episode means.
+    #[derive(Copy, Eq)]
+    pub enum EpisodeEnd {
+        /// the episode was cut off: what would follow counts, by the critic's estimate
+        Truncated,
+        /// nothing follows
+        Terminal,
+    }
 }
 
-/// How the heads of an action share the surrogate objective.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RatioMode {
-    /// Each head's ratio is clipped on its own.
-    PerHead,
-    /// The product of the heads' ratios is clipped.
-    Joint,
+choice! {
+    /// How the heads of an action share the objective.
+    #[derive(Copy, Eq)]
+    pub enum RatioMode {
+        /// each head's ratio is clipped on its own
+        PerHead,
+        /// the product of the heads' ratios is clipped
+        Joint,
+    }
 }
 
-/// Over which steps advantages are standardised.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AdvantageNorm {
-    Rollout,
-    Minibatch,
-    Off,
+choice! {
+    /// Where advantages are standardised.
+    #[derive(Copy, Eq)]
+    pub enum AdvantageNorm {
+        /// once, over the rollout
+        Rollout,
+        /// in each minibatch
+        Minibatch,
+        /// never
+        Off,
+    }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LrSchedule {
-    Constant,
-    Linear,
-    Cosine,
+choice! {
+    /// Course of the learning rate.
+    #[derive(Copy, Eq)]
+    pub enum LrSchedule {
+        /// as it is
+        Constant,
+        /// falls in a line
+        Linear,
+        /// falls in half a cosine
+        Cosine,
+    }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ObservationNormMode {
-    /// None: the fixed scales of the schema.
-    Off,
-    /// Features marked so, of slots only occupied ones, slots pooled.
-    Running,
-    /// Every element by itself, zeros and unknowns included (classic).
-    RunningAll,
-    /// By the statistics of the saved policy in this folder; they never move.
-    Fixed(String),
+choice! {
+    /// How observations are normalised.
+    #[derive(Eq)]
+    pub enum ObservationNormMode {
+        /// observations as they are
+        Off,
+        /// standardised by running statistics, frozen during a rollout
+        Running,
+        /// the same for every element by itself, unknowns included
+        RunningAll,
+        /// by the statistics of a saved policy, which never move; its folder, relative to this file
+        Fixed(String),
+    }
 }
 
-/// What becomes of an observation's elements that are NaN or infinite.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NonfiniteObservations {
-    /// The run ends; the error names env and feature.
-    Error,
-    /// They are read as 0.
-    Zero,
+choice! {
+    /// What becomes of an element of an observation that is NaN or infinite.
+    #[derive(Copy, Eq)]
+    pub enum NonfiniteObservations {
+        /// the run ends and names env and feature
+        Error,
+        /// it is read as 0, said once
+        Zero,
+    }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RewardNormMode {
-    Off,
-    /// Root mean square of the rewards.
-    Rms,
-    /// Standard deviation of the rewards.
-    Std,
-    /// Standard deviation of the running discounted sum of an env's rewards.
-    ReturnStd,
+choice! {
+    /// How rewards are scaled; nothing is ever subtracted.
+    #[derive(Copy, Eq)]
+    pub enum RewardNormMode {
+        /// rewards as they are
+        Off,
+        /// divided by their root mean square
+        Rms,
+        /// divided by their deviation
+        Std,
+        /// divided by the deviation of their discounted sums
+        ReturnStd,
+    }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ValueNormMode {
-    Off,
-    /// Divided by the deviation of the returns.
-    Scale,
-    /// Centred and divided; the critic's outputs stay as they are when the statistics move.
-    Popart,
+choice! {
+    /// In which units the critic learns.
+    #[derive(Copy, Eq)]
+    pub enum ValueNormMode {
+        /// the critic learns returns as they are
+        Off,
+        /// returns divided by their deviation
+        Scale,
+        /// returns centred and divided; the critic is rewritten when the statistics move
+        Popart,
+    }
 }
 
-/// Observation normaliser (spec 04 §5.2).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ObservationNorm {
-    pub mode: ObservationNormMode,
-    pub momentum: f64,
-    pub clip: f64,
-    /// Rollouts before the first update in which actions are drawn uniformly, to fit the statistics alone.
-    pub warmup_rollouts: u32,
-    /// `None`: the statistics move as long as the run lasts.
-    pub freeze_after_updates: Option<u64>,
-    pub nonfinite_obs: NonfiniteObservations,
+section! {
+    /// Normalisation of observations.
+    pub struct ObservationNorm {
+        /// How observations are normalised.
+        mode: ObservationNormMode = ObservationNormMode::Running;
+        /// Largest weight of the past per rollout; 1: all history counts alike.
+        momentum: f64 = 0.99, SHARE;
+        /// Clamp of normalised observations.
+        clip: f64 = 10.0, POSITIVE;
+        /// Rollouts at the start that only fit the statistics: actions are drawn uniformly, nothing is learnt.
+        warmup_rollouts: u32;
+        /// Updates after which the statistics stay as they are. None: they move to the end.
+        freeze_after_updates: Option<u64>, at_least(0);
+        /// What becomes of an element that is NaN or infinite.
+        nonfinite_obs: NonfiniteObservations = NonfiniteObservations::Error;
+    }
 }
 
 impl ObservationNorm {
@@ -115,81 +138,86 @@ impl ObservationNorm {
     }
 }
 
-impl Default for ObservationNorm {
-    fn default() -> Self {
-        Self {
-            mode: ObservationNormMode::Running,
-            momentum: 0.99,
-            clip: 10.0,
-            warmup_rollouts: 0,
-            freeze_after_updates: None,
-            nonfinite_obs: NonfiniteObservations::Error,
-        }
+section! {
+    /// Scaling of rewards.
+    #[derive(Copy)]
+    pub struct RewardNorm {
+        /// How rewards are scaled; nothing is ever subtracted.
+        mode: RewardNormMode = RewardNormMode::Rms;
+        /// Largest weight of the past per rollout; 1: all history counts alike.
+        momentum: f64 = 1.0, SHARE;
+        /// Clamp of scaled rewards and of penalties.
+        clip: f64 = 10.0, POSITIVE;
     }
 }
 
-/// Reward normaliser (spec 04 §5.3).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct RewardNorm {
-    pub mode: RewardNormMode,
-    pub momentum: f64,
-    pub clip: f64,
-}
-
-impl Default for RewardNorm {
-    fn default() -> Self {
-        Self {
-            mode: RewardNormMode::Rms,
-            momentum: 1.0,
-            clip: 10.0,
-        }
-    }
-}
-
-/// Value normaliser (spec 04 §5.4).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ValueNorm {
-    pub mode: ValueNormMode,
-    pub momentum: f64,
-}
-
-impl Default for ValueNorm {
-    fn default() -> Self {
-        Self {
-            mode: ValueNormMode::Popart,
-            momentum: 0.95,
-        }
+section! {
+    /// Normalisation of the critic's targets.
+    #[derive(Copy)]
+    pub struct ValueNorm {
+        /// In which units the critic learns.
+        mode: ValueNormMode = ValueNormMode::Popart;
+        /// Largest weight of the past per rollout.
+        momentum: f64 = 0.95, SHARE;
     }
 }
 
 /// A number per action head, each with its own default, so that a scenario names only those it changes.
 macro_rules! per_head {
-    ($(#[$doc:meta])* $name:ident { $($head:ident: $value:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-        #[serde(default, deny_unknown_fields)]
-        pub struct $name { $(pub $head: f64,)* }
-
-        impl Default for $name {
-            fn default() -> Self {
-                Self { $($head: $value,)* }
+    ($(#[$doc:meta])* $name:ident, $range:ident {
+        slot: $slot:literal,
+        blueprint: $blueprint:literal,
+        style: $style:literal,
+        tempo: $tempo:literal,
+        alpha_target: $target:literal,
+        alpha_speed: $speed:literal,
+        alpha_curve: $curve:literal,
+        op: $op:literal,
+    }) => {
+        section! {
+            $(#[$doc])*
+            #[derive(Copy)]
+            pub struct $name {
+                /// Which slot.
+                slot: f64 = $slot, $range;
+                /// Which blueprint.
+                blueprint: f64 = $blueprint, $range;
+                /// Which blend style.
+                style: f64 = $style, $range;
+                /// Which tempo.
+                tempo: f64 = $tempo, $range;
+                /// Which amplitude.
+                alpha_target: f64 = $target, $range;
+                /// Which length of a ramp.
+                alpha_speed: f64 = $speed, $range;
+                /// Which curve of a ramp.
+                alpha_curve: f64 = $curve, $range;
+                /// Which operation.
+                op: f64 = $op, $range;
             }
         }
 
         impl $name {
             /// In the storage order of the heads.
             pub const fn values(&self) -> [f64; 8] {
-                [$(self.$head,)*]
+                [
+                    self.slot,
+                    self.blueprint,
+                    self.style,
+                    self.tempo,
+                    self.alpha_target,
+                    self.alpha_speed,
+                    self.alpha_curve,
+                    self.op,
+                ]
             }
         }
     };
 }
 
 per_head! {
-    /// Weight of each head in the entropy bonus (spec 04 §7.4).
-    EntropyMultipliers {
+    /// Weight of each head in the entropy bonus.
+    EntropyMultipliers, NOT_NEGATIVE {
         slot: 1.0,
         blueprint: 1.3,
         style: 1.2,
@@ -202,8 +230,8 @@ per_head! {
 }
 
 per_head! {
-    /// Normalised entropy below which a head is penalised (spec 04 §7.4).
-    EntropyFloors {
+    /// Normalised entropy below which a head is penalised.
+    EntropyFloors, FRACTION {
         slot: 0.15,
         blueprint: 0.20,
         style: 0.15,
@@ -216,8 +244,8 @@ per_head! {
 }
 
 per_head! {
-    /// Strength of each head's entropy floor (spec 04 §7.4).
-    EntropyFloorCoefs {
+    /// Strength of each head's entropy floor.
+    EntropyFloorCoefs, NOT_NEGATIVE {
         slot: 0.1,
         blueprint: 0.3,
         style: 0.1,
@@ -229,120 +257,111 @@ per_head! {
     }
 }
 
-/// Section `learner` (spec 04 §13).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct LearnerConfig {
-    pub episodes_per_update: u32,
-    pub episode_end: EpisodeEnd,
-    pub gamma: f64,
-    pub gae_lambda: f64,
-    pub epochs: u32,
-    pub num_minibatches: u32,
-    /// `None`: whole segments.
-    pub chunk_length: Option<u32>,
-    pub clip_ratio: f64,
-    pub ratio_mode: RatioMode,
-    pub head_min_fraction: f64,
-    pub target_kl: Option<f64>,
-    pub adv_norm: AdvantageNorm,
-    pub adv_std_floor: f64,
-    pub min_actor_steps: u32,
-    pub value_coef: f64,
-    /// `None`: a tenth of `value_coef`.
-    pub value_coef_start: Option<f64>,
-    pub value_warmup_updates: u32,
-    pub clip_value: bool,
-    pub value_clip: f64,
-    pub forced_value_weight: f64,
-    pub entropy_coef: f64,
-    /// `None`: `entropy_coef`.
-    pub entropy_coef_start: Option<f64>,
-    /// `None`: `entropy_coef`.
-    pub entropy_coef_end: Option<f64>,
-    pub entropy_coef_min: f64,
-    pub entropy_anneal_episodes: u32,
-    pub entropy_head_mult: EntropyMultipliers,
-    pub entropy_floor: EntropyFloors,
-    pub entropy_floor_coef: EntropyFloorCoefs,
-    pub prob_floor_end_scale: f64,
-    /// `None`: the rollouts of the run.
-    pub total_updates: Option<u64>,
-    pub aux_coef: f64,
-    pub aux_warmup_updates: u32,
-    pub aux_clip: f64,
-    /// Read by the policy: its contribution predictor sees a detached trunk output.
-    pub aux_stop_gradient: bool,
-    pub lr: f64,
-    pub lr_schedule: LrSchedule,
-    pub lr_warmup_updates: u32,
-    pub lr_end_factor: f64,
-    pub betas: (f64, f64),
-    pub eps: f64,
-    pub critic_weight_decay: f64,
-    pub max_grad_norm: Option<f64>,
-    pub obs_norm: ObservationNorm,
-    pub reward_norm: RewardNorm,
-    pub value_norm: ValueNorm,
-    pub norm_min_count: u64,
-    pub amp: AmpMode,
-    pub max_consecutive_failures: u32,
-    pub ev_var_floor: f64,
-}
-
-impl Default for LearnerConfig {
-    fn default() -> Self {
-        Self {
-            episodes_per_update: 1,
-            episode_end: EpisodeEnd::Truncated,
-            gamma: 0.995,
-            gae_lambda: 0.98,
-            epochs: 4,
-            num_minibatches: 1,
-            chunk_length: None,
-            clip_ratio: 0.2,
-            ratio_mode: RatioMode::PerHead,
-            head_min_fraction: 0.05,
-            target_kl: Some(0.02),
-            adv_norm: AdvantageNorm::Rollout,
-            adv_std_floor: 0.1,
-            min_actor_steps: 8,
-            value_coef: 0.5,
-            value_coef_start: None,
-            value_warmup_updates: 0,
-            clip_value: false,
-            value_clip: 0.2,
-            forced_value_weight: 0.2,
-            entropy_coef: 0.05,
-            entropy_coef_start: None,
-            entropy_coef_end: None,
-            entropy_coef_min: 0.01,
-            entropy_anneal_episodes: 0,
-            entropy_head_mult: EntropyMultipliers::default(),
-            entropy_floor: EntropyFloors::default(),
-            entropy_floor_coef: EntropyFloorCoefs::default(),
-            prob_floor_end_scale: 0.2,
-            total_updates: None,
-            aux_coef: 0.05,
-            aux_warmup_updates: 20,
-            aux_clip: 10.0,
-            aux_stop_gradient: true,
-            lr: 3e-4,
-            lr_schedule: LrSchedule::Constant,
-            lr_warmup_updates: 0,
-            lr_end_factor: 0.0,
-            betas: (0.9, 0.999),
-            eps: 1e-5,
-            critic_weight_decay: 0.0,
-            max_grad_norm: Some(5.0),
-            obs_norm: ObservationNorm::default(),
-            reward_norm: RewardNorm::default(),
-            value_norm: ValueNorm::default(),
-            norm_min_count: 32,
-            amp: AmpMode::Off,
-            max_consecutive_failures: 3,
-            ev_var_floor: 1.0,
-        }
+section! {
+    /// Section `learner`: how the policy is trained.
+    pub struct LearnerConfig {
+        /// Episodes of each env between two updates.
+        episodes_per_update: u32 = 1, integer(1, 64);
+        /// What the end of a full-length episode means.
+        episode_end: EpisodeEnd = EpisodeEnd::Truncated;
+        /// Discount of future rewards per step.
+        gamma: f64 = 0.995, SHARE;
+        /// Weight of long returns against the critic's estimates in advantages.
+        gae_lambda: f64 = 0.98, FRACTION;
+        /// Passes over a rollout.
+        epochs: u32 = 4, integer(1, 64);
+        /// Minibatches per pass, of whole sequences; at most the sequences there are.
+        num_minibatches: u32 = 1, at_least(1);
+        /// Longest sequence that gradients flow through. None: a whole episode.
+        #[unit = "steps"]
+        chunk_length: Option<u32>, at_least(1);
+        /// How far a probability ratio may leave 1 before it stops paying.
+        clip_ratio: f64 = 0.2, OPEN_FRACTION;
+        /// How the heads of an action share the objective.
+        ratio_mode: RatioMode = RatioMode::PerHead;
+        /// Least share of the steps by which a rare head's loss is divided.
+        head_min_fraction: f64 = 0.05, FRACTION;
+        /// An update stops at 1.5 times this divergence from the old policy. None: never.
+        target_kl: Option<f64> = Some(0.02), POSITIVE;
+        /// Where advantages are standardised.
+        adv_norm: AdvantageNorm = AdvantageNorm::Rollout;
+        /// Least deviation by which advantages are divided.
+        #[unit = "reward units"]
+        adv_std_floor: f64 = 0.1, NOT_NEGATIVE;
+        /// Fewest free steps of a rollout from which the policy is trained; the critic always is.
+        min_actor_steps: u32 = 8, at_least(1);
+        /// Weight of the value loss.
+        value_coef: f64 = 0.5, NOT_NEGATIVE;
+        /// Its weight at the first update. None: a tenth.
+        value_coef_start: Option<f64>, NOT_NEGATIVE;
+        /// Updates over which the weight rises to value_coef; 0: at once.
+        value_warmup_updates: u32;
+        /// Clip the change of values as that of ratios.
+        clip_value: bool;
+        /// How far a value may move before it stops paying.
+        #[unit = "normalised units"]
+        value_clip: f64 = 0.2, POSITIVE;
+        /// Weight in the value loss of steps without a choice.
+        forced_value_weight: f64 = 0.2, FRACTION;
+        /// Weight of the entropy bonus.
+        entropy_coef: f64 = 0.05, NOT_NEGATIVE;
+        /// Its weight at the first update. None: entropy_coef.
+        entropy_coef_start: Option<f64>, NOT_NEGATIVE;
+        /// Its weight after annealing. None: entropy_coef.
+        entropy_coef_end: Option<f64>, NOT_NEGATIVE;
+        /// Least weight of the entropy bonus.
+        entropy_coef_min: f64 = 0.01, NOT_NEGATIVE;
+        /// Episodes of all envs together over which the weight moves; 0: it is constant.
+        entropy_anneal_episodes: u32;
+        /// Weight of each head in the entropy bonus.
+        entropy_head_mult: EntropyMultipliers;
+        /// Normalised entropy below which a head is penalised.
+        entropy_floor: EntropyFloors;
+        /// Strength of that penalty.
+        entropy_floor_coef: EntropyFloorCoefs;
+        /// Factor that the policy's probability floors reach at the last update.
+        prob_floor_end_scale: f64 = 0.2, FRACTION;
+        /// Updates over which schedules run. None: the rollouts of the run.
+        total_updates: Option<u64>, at_least(1);
+        /// Weight of predicting contributions.
+        aux_coef: f64 = 0.05, NOT_NEGATIVE;
+        /// Updates over which that weight rises from 0.
+        aux_warmup_updates: u32 = 20;
+        /// Clamp of predicted contributions' targets.
+        #[unit = "percentage points"]
+        aux_clip: f64 = 10.0, POSITIVE;
+        /// Keep the gradient of predicting contributions out of the trunk.
+        aux_stop_gradient: bool = true;
+        /// Learning rate of AdamW.
+        lr: f64 = 3e-4, OPEN_FRACTION;
+        /// Course of the learning rate over total_updates.
+        lr_schedule: LrSchedule = LrSchedule::Constant;
+        /// Updates over which the learning rate rises first.
+        lr_warmup_updates: u32;
+        /// Share of the learning rate that is left at the end.
+        lr_end_factor: f64 = 0.0, FRACTION;
+        /// Decay of AdamW's two moments.
+        betas: (f64, f64) = (0.9, 0.999), BELOW_ONE;
+        /// AdamW's epsilon.
+        eps: f64 = 1e-5, POSITIVE;
+        /// Weight decay of the value head; nothing else decays.
+        critic_weight_decay: f64 = 0.0, NOT_NEGATIVE;
+        /// L2 norm to which the policy's gradient is clipped. None: no clipping.
+        max_grad_norm: Option<f64> = Some(5.0), POSITIVE;
+        /// Normalisation of observations.
+        obs_norm: ObservationNorm;
+        /// Scaling of rewards.
+        reward_norm: RewardNorm;
+        /// Normalisation of the critic's targets.
+        value_norm: ValueNorm;
+        /// Elements before which statistics are not used.
+        norm_min_count: u64 = 32, at_least(2);
+        /// Mixed precision of the policy; on a CPU always float32.
+        amp: AmpMode = AmpMode::Off;
+        /// Rejected updates in a row after which the run stops.
+        max_consecutive_failures: u32 = 3, at_least(1);
+        /// Variance of returns below which explained variance is flagged.
+        ev_var_floor: f64 = 1.0, POSITIVE;
     }
 }
 
@@ -373,40 +392,4 @@ impl LearnerConfig {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn after(warmup_rollouts: u32, freeze_after_updates: Option<u64>) -> LearnerConfig {
-        LearnerConfig {
-            episodes_per_update: 2,
-            obs_norm: ObservationNorm {
-                warmup_rollouts,
-                freeze_after_updates,
-                ..ObservationNorm::default()
-            },
-            ..LearnerConfig::default()
-        }
-    }
-
-    #[test]
-    fn the_first_rollouts_warm_up_and_are_no_updates() {
-        let learner = after(2, None);
-
-        let warm: Vec<u32> = (0..8).filter(|&round| learner.is_warm_up(round)).collect();
-
-        assert_eq!(warm, [0, 1, 2, 3]);
-        assert_eq!(learner.planned_updates(8), 2);
-        assert_eq!(after(0, None).planned_updates(8), 4);
-        assert!(!after(0, None).is_warm_up(0));
-    }
-
-    #[test]
-    fn statistics_stop_after_so_many_updates_or_never() {
-        let moving = |freeze: Option<u64>| {
-            (0..4)
-                .filter(|&updates| after(0, freeze).obs_norm.learns_after(updates))
-                .count()
-        };
-        assert_eq!([moving(None), moving(Some(0)), moving(Some(2))], [4, 0, 2]);
-    }
-}
+mod tests;

@@ -1,150 +1,142 @@
-//! Section `lifecycle`: slots, gates, cool-down, isolation (spec 01 §16.4).
+//! Section `lifecycle`: slots, gates, cool-down, isolation.
 
-use serde::{Deserialize, Serialize};
+use crate::growth::SlotId;
+use crate::schema::{choice, record, section};
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct LifecycleConfig {
-    /// Enabled slots, e.g. `["r0c0"]`; `None`: the task's.
-    pub slots: Option<Vec<String>>,
-    /// Most live and committed seeds at a time; 0 = unlimited; `None`: the task's.
-    pub max_seeds: Option<u32>,
-    /// Steps a seed must have lived before the controller may prune it.
-    pub min_prune_age: u32,
-    /// Steps a pruned slot stays embargoed.
-    pub embargo_epochs: u32,
-    /// Prune a seed that is held longer than this many steps.
-    pub max_holding_epochs: Option<u32>,
-    pub auto_forward: AutoForward,
-    pub on_fossilize: OnFossilize,
-    pub gates: GateConfig,
-    pub isolation: IsolationConfig,
-    /// A gradient norm below this counts as vanishing.
-    pub vanishing: f64,
-    /// A gradient norm above this factor times the clip norm counts as exploding.
-    pub exploding_factor: f64,
-    /// Weight of the old value in the gradient ratio's moving average.
-    pub ratio_ema: f64,
-    /// Upper clamp of the gradient ratio.
-    pub ratio_max: f64,
-    /// Whether blueprints without parameters may germinate (a placebo control).
-    pub allow_parameterless_seeds: bool,
-    /// Whether `SetAlphaTarget` may change the blend operator.
-    pub allow_operator_switch: bool,
-    /// Stage changes that a seed record remembers.
-    pub history_len: usize,
-}
-
-impl Default for LifecycleConfig {
-    fn default() -> Self {
-        Self {
-            slots: None,
-            max_seeds: None,
-            min_prune_age: 5,
-            embargo_epochs: 5,
-            max_holding_epochs: None,
-            auto_forward: AutoForward::default(),
-            on_fossilize: OnFossilize::ResetMomentum,
-            gates: GateConfig::default(),
-            isolation: IsolationConfig::default(),
-            vanishing: 1e-7,
-            exploding_factor: 10.0,
-            ratio_ema: 0.9,
-            ratio_max: 10.0,
-            allow_parameterless_seeds: false,
-            allow_operator_switch: true,
-            history_len: 100,
-        }
+section! {
+    /// Section `lifecycle`: slots, quality gates and the rules of growing and pruning.
+    pub struct LifecycleConfig {
+        /// Slots that may grow, e.g. ["r0c0"]; r0cX lies before the pool of block X, r1cX after it. None: the task's.
+        slots: Option<Vec<SlotId>>;
+        /// Most seeds, live and committed, at a time; 0: no limit. None: the task's.
+        max_seeds: Option<u32>;
+        /// Steps that a seed must have lived before it may be pruned.
+        min_prune_age: u32 = 5;
+        /// Steps for which a slot rests after a prune.
+        embargo_epochs: u32 = 5;
+        /// Steps after which a seed still in holding is pruned. None: never.
+        max_holding_epochs: Option<u32>, at_least(1);
+        /// Gates that are tried every step without the controller asking.
+        auto_forward: AutoForward;
+        /// What happens to a seed's optimizer when the seed is committed.
+        on_fossilize: OnFossilize = OnFossilize::ResetMomentum;
+        /// Thresholds of the quality gates.
+        gates: GateConfig;
+        /// Whether a seed's gradient reaches the host; a training seed is always isolated.
+        isolation: IsolationConfig;
+        /// A seed gradient norm below this counts as vanishing.
+        vanishing: f64 = 1e-7, NOT_NEGATIVE;
+        /// A seed gradient norm above this multiple of the clip norm counts as exploding.
+        exploding_factor: f64 = 10.0, POSITIVE;
+        /// Weight of the old value in the moving average of the seed/host gradient ratio.
+        ratio_ema: f64 = 0.9, BELOW_ONE;
+        /// Upper clamp of the seed/host gradient ratio.
+        ratio_max: f64 = 10.0, POSITIVE;
+        /// Let blueprints without parameters germinate: a placebo control.
+        allow_parameterless_seeds: bool;
+        /// Let a later alpha command change a seed's blend operator.
+        allow_operator_switch: bool = true;
+        /// Stage changes that a seed's record remembers.
+        history_len: usize = 100, at_least(1);
     }
 }
 
-/// Which gates are tried without the controller asking (spec 01 §7.2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct AutoForward {
-    pub g1: bool,
-    pub g2: bool,
-    pub g3: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnFossilize {
-    ResetMomentum,
-    Keep,
-    Freeze,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GateMode {
-    Permissive,
-    Strict,
-}
-
-/// Thresholds of the quality gates (spec 01 §8).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct GateConfig {
-    pub mode: GateMode,
-    pub min_training_epochs: u32,
-    pub min_blending_epochs: u32,
-    /// Percentage points.
-    pub min_training_improvement: f64,
-    pub min_gradient_ratio: f64,
-    pub min_gradient_health: f64,
-    /// Percentage points.
-    pub min_contribution: f64,
-    /// Steps.
-    pub max_contribution_age: u32,
-}
-
-impl Default for GateConfig {
-    fn default() -> Self {
-        Self {
-            mode: GateMode::Permissive,
-            min_training_epochs: 10,
-            min_blending_epochs: 10,
-            min_training_improvement: 0.5,
-            min_gradient_ratio: 0.10,
-            min_gradient_health: 0.7,
-            min_contribution: 1.0,
-            max_contribution_age: 1,
-        }
+section! {
+    /// Gates that are tried every step without the controller asking.
+    #[derive(Copy, Eq)]
+    pub struct AutoForward {
+        /// Gate G1, germinated to training.
+        g1: bool;
+        /// Gate G2, training to blending.
+        g2: bool;
+        /// Gate G3, blending to holding.
+        g3: bool;
     }
 }
 
-/// Whether a seed's gradient reaches the host (spec 01 §10).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Isolation {
-    Isolated,
-    CoAdapt,
+choice! {
+    /// What happens to a seed's optimizer when the seed is committed.
+    #[derive(Copy, Eq)]
+    pub enum OnFossilize {
+        /// the committed seed keeps training with fresh momentum
+        ResetMomentum,
+        /// the committed seed keeps training as before
+        Keep,
+        /// the committed seed stops training
+        Freeze,
+    }
 }
 
-/// Isolation per stage; a training seed is always isolated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StageIsolation {
-    pub blending: Isolation,
-    pub holding: Isolation,
-    pub fossilized: Isolation,
+choice! {
+    /// How strict the gates are.
+    #[derive(Copy, Eq)]
+    pub enum GateMode {
+        /// structure and age decide; measured quality is reported only
+        Permissive,
+        /// measured quality must reach the thresholds
+        Strict,
+    }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct IsolationConfig {
-    pub cnn: StageIsolation,
+section! {
+    /// Thresholds of the quality gates.
+    #[derive(Copy)]
+    pub struct GateConfig {
+        /// How strict the gates are.
+        mode: GateMode = GateMode::Permissive;
+        /// Steps of training before blending.
+        min_training_epochs: u32 = 10;
+        /// Steps of blending before holding.
+        min_blending_epochs: u32 = 10;
+        /// Accuracy gained in training before blending.
+        #[unit = "percentage points"]
+        min_training_improvement: f64 = 0.5;
+        /// Least seed/host gradient ratio.
+        min_gradient_ratio: f64 = 0.10, NOT_NEGATIVE;
+        /// Least share of healthy gradients, 0 to 1.
+        min_gradient_health: f64 = 0.7, FRACTION;
+        /// Least measured contribution to be committed.
+        #[unit = "percentage points"]
+        min_contribution: f64 = 1.0;
+        /// Oldest contribution that a commit may rest on.
+        #[unit = "steps"]
+        max_contribution_age: u32 = 1;
+    }
 }
 
-impl Default for IsolationConfig {
-    fn default() -> Self {
-        Self {
-            cnn: StageIsolation {
-                blending: Isolation::Isolated,
-                holding: Isolation::Isolated,
-                fossilized: Isolation::CoAdapt,
-            },
-        }
+choice! {
+    /// Whether a seed's gradient reaches the host.
+    #[derive(Copy, Eq)]
+    pub enum Isolation {
+        /// the host does not feel the seed's gradient
+        Isolated,
+        /// host and seed train together
+        CoAdapt,
+    }
+}
+
+record! {
+    /// Isolation per stage; a training seed is always isolated.
+    #[derive(Copy, Eq)]
+    pub struct StageIsolation {
+        /// While the seed is blended in.
+        blending: Isolation;
+        /// While the seed is held at full amplitude.
+        holding: Isolation;
+        /// After the seed is committed.
+        fossilized: Isolation;
+    }
+}
+
+section! {
+    /// Isolation per kind of host.
+    #[derive(Copy, Eq)]
+    pub struct IsolationConfig {
+        /// Convolutional hosts.
+        cnn: StageIsolation = StageIsolation {
+            blending: Isolation::Isolated,
+            holding: Isolation::Isolated,
+            fossilized: Isolation::CoAdapt,
+        };
     }
 }

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use super::catalog::Catalog;
 use super::check::{Checked, check};
-use super::fields::SCENARIO;
 use super::layers::{self, Override};
 use super::presets::{POLICY_PRESETS, TRAINING_PRESETS, TrainingPreset, preset_named};
 use super::problem::{Problem, Report, Source, SourceKind};
@@ -13,7 +12,7 @@ use super::reader::{self, Document};
 use super::resolve::{resolved_ron, ron_options};
 use super::tree::{Node, Span, Value};
 use super::validate::{Finding, validate};
-use super::{Scenario, TaskSpec};
+use super::{SCENARIO, Scenario, TaskSpec};
 use crate::growth::SlotId;
 
 /// What a scenario is made from.
@@ -216,7 +215,7 @@ impl Layering {
         self.read(source)
     }
 
-    /// A field that two arguments set is an error (spec 07 §22).
+    /// A field that two arguments set is an error.
     fn report_conflicts(&mut self, overrides: &[Override], nodes: &[(&Override, Option<Node>)]) {
         let arguments = |over: &&Override| over.kind == SourceKind::Argument;
         for (index, later) in overrides.iter().enumerate() {

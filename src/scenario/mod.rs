@@ -1,79 +1,121 @@
 //! The experiment as a user writes it: plain data with defaults, and the way from text to it.
 //!
-//! The sections are serde types (`learner`, `lifecycle`, `sections`, `task`). A scenario file is read with positions (`reader` →
-//! `tree`), laid over defaults and presets and under overrides (`layers`), compared with one table of all fields
-//! (`fields`, in the language of `schema`) by `check`, and judged as a whole by `validate`; `load` is the way through.
+//! Each section is declared once, in a file of its own, in the language of [`schema`](crate::schema): type, default,
+//! range, unit and documentation of a field stand together. A scenario file is read with positions (`reader` → `tree`),
+//! laid over defaults and presets and under overrides (`layers`), compared with the declarations by `check`, and judged
+//! as a whole by `validate`; `load` is the way through.
 
 mod action_space;
+mod attribution;
 mod catalog;
 mod check;
 mod controllers;
 mod derived;
 mod explain;
 mod faults;
-mod fields;
 mod governor;
 mod layers;
 mod learner;
 mod lifecycle;
 mod load;
+mod paths;
+mod policy;
 mod presets;
 mod problem;
 mod reader;
 mod resolve;
 mod reward;
-mod schema;
-mod sections;
+mod run;
 mod task;
 #[cfg(test)]
 mod tests;
 mod topology;
 mod tree;
 mod validate;
+mod wording;
 
-pub use action_space::*;
+pub use action_space::ActionSpace;
+pub use attribution::{AttributionConfig, AttributionStrategy, Cadence, FULL_FACTORIAL_LIMIT};
 pub use catalog::{BlueprintEntry, Catalog, Entry};
-pub use controllers::*;
+pub use controllers::{
+    BuiltinSchedule, HeuristicConfig, OpWeights, RandomConfig, ReplayConfig, ScheduleConfig, ScheduleEntry,
+    ScheduledCommand,
+};
 pub use derived::{ImageShape, PartSizes};
 pub use explain::{ExplainedField, Explanation, Member, UnknownField, explain, field_paths};
-pub use faults::*;
-pub use fields::reward_forms;
-pub use governor::*;
+pub use faults::{Fault, FaultEntry};
+pub use governor::{CollapseConfig, GovernorConfig, RollbackCredit, SnapshotPlacement, SnapshotPolicy};
 pub use layers::Override;
-pub use learner::*;
-pub use lifecycle::*;
+pub use learner::{
+    AdvantageNorm, EntropyFloorCoefs, EntropyFloors, EntropyMultipliers, EpisodeEnd, LearnerConfig, LrSchedule,
+    NonfiniteObservations, ObservationNorm, ObservationNormMode, RatioMode, RewardNorm, RewardNormMode, ValueNorm,
+    ValueNormMode,
+};
+pub use lifecycle::{
+    AutoForward, GateConfig, GateMode, Isolation, IsolationConfig, LifecycleConfig, OnFossilize, StageIsolation,
+};
 pub use load::{Input, Loaded, load};
-pub use presets::{BUILTIN_SCHEDULES, POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
+pub use policy::{
+    FloorConfig, FloorMode, HeadConditioning, MaskConfig, NetConfig, ObservationConfig, OpBias, PolicyConfig,
+    TrackerConfig,
+};
+pub use presets::{POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
 pub use problem::{Problem, ProblemRow, Report, Severity, Source, SourceKind, nearest};
 pub use resolve::{UnknownTask, resolved_ron};
-pub use reward::*;
-pub use sections::*;
-pub use task::*;
-pub use topology::*;
+pub use reward::{
+    AttributionFormula, BasicReward, ContributionMode, FossilAttribution, LossPreset, LossReward, LossScale,
+    RewardConfig, ShapedReward, SimplifiedReward, SparseReward, reward_forms,
+};
+pub use run::{
+    DataConfig, FeedMode, Launch, RunConfig, StopAt, TelemetryConfig, TelemetryLevel, TensorBoard, TrainingConfig,
+};
+pub use task::{
+    AugmentSpec, BatchesPerStep, CnnSpec, DataSource, Normalise, SplitSpec, SynthImages, TaskChoice, TaskOverrides,
+    TaskSpec, ValBatches,
+};
+pub use topology::{EpisodeChoice, InitialSeed, InitialTopology};
 
-use serde::{Deserialize, Serialize};
+pub use crate::torch::{AmpMode, MatmulPrecision, OptimizerConfig};
 
-/// One experiment (spec 00 §3). Every section and key is optional; unknown keys are errors.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Scenario {
-    /// Name of the run; the file's name when empty.
-    pub name: String,
-    /// Training preset whose values lie between the defaults and this file's.
-    pub preset: Option<String>,
-    pub task: TaskChoice,
-    pub data: DataConfig,
-    pub run: RunConfig,
-    pub training: TrainingConfig,
-    pub lifecycle: LifecycleConfig,
-    /// What every episode starts with beside the host.
-    pub initial_topology: InitialTopology,
-    pub governor: GovernorConfig,
-    pub attribution: AttributionConfig,
-    pub policy: PolicyConfig,
-    pub reward: RewardConfig,
-    pub learner: LearnerConfig,
-    pub telemetry: TelemetryConfig,
-    /// Damage done on purpose; none by default.
-    pub faults: Vec<FaultEntry>,
+use crate::schema::{Described, Kind, section};
+use presets::TRAINING_PRESET;
+use wording::RUN_NAME;
+
+section! {
+    /// One experiment. Every section and key is optional; unknown keys are errors.
+    pub struct Scenario {
+        /// Name of the run; the scenario file's name if left out.
+        name: String, RUN_NAME;
+        /// Training preset; its values lie between the defaults and this file's.
+        preset: Option<String>, TRAINING_PRESET;
+        /// What every env trains on: data, host network, optimizers, episode length.
+        task: TaskChoice;
+        /// How data is fed.
+        data: DataConfig;
+        /// Size and placement of the run.
+        run: RunConfig;
+        /// How a training batch is computed.
+        training: TrainingConfig;
+        /// Slots, quality gates and the rules of growing and pruning.
+        lifecycle: LifecycleConfig;
+        /// Seeds that are committed, with fresh weights, before an episode's first step.
+        initial_topology: InitialTopology = InitialTopology::Empty;
+        /// When an env counts as wrecked, and what happens then.
+        governor: GovernorConfig;
+        /// How each seed's contribution is measured.
+        attribution: AttributionConfig;
+        /// Who decides what to grow, and within which limits.
+        policy: PolicyConfig;
+        /// What the policy is paid for.
+        reward: RewardConfig;
+        /// How the policy is trained.
+        learner: LearnerConfig;
+        /// What the run writes down.
+        telemetry: TelemetryConfig;
+        /// Damage done on purpose, to see the governor work.
+        faults: Vec<FaultEntry>;
+    }
 }
+
+/// The description of a whole scenario.
+static SCENARIO: Kind = Scenario::KIND;

@@ -1,8 +1,13 @@
-//! Named tasks and training presets (spec 02 §1.2, §1.4, §1.5).
+//! Named tasks and presets of other settings.
 
 use serde::Serialize;
 
-use super::task::*;
+use super::task::{
+    AugmentSpec, BatchesPerStep, CnnSpec, DataSource, Normalise, SplitSpec, SynthImages, TaskSpec, ValBatches,
+};
+use crate::growth::SlotId;
+use crate::schema::{Kind, Names};
+use crate::torch::OptimizerConfig;
 
 /// A task and the question that it asks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -23,8 +28,7 @@ pub static TRAINING_PRESETS: [TrainingPreset; 1] = [TrainingPreset {
     ron: "(run: (rounds: 40, n_envs: 8, max_steps: 60), policy: (preset: \"lstm_small\"))",
 }];
 
-/// Settings of the learned controller: a network that CPUs carry easily, and the system's historical choices
-/// (spec 03 §7.6, §15).
+/// Settings of the learned controller: a network that CPUs carry easily, and the system's historical choices.
 pub static POLICY_PRESETS: [TrainingPreset; 2] = [
     TrainingPreset {
         name: "lstm_small",
@@ -47,8 +51,21 @@ pub fn preset_named(presets: &'static [TrainingPreset], name: &str) -> Option<&'
     presets.iter().find(|preset| preset.name.eq_ignore_ascii_case(name))
 }
 
-/// Schedules that the `schedule` controller knows (spec 03 §10).
-pub const BUILTIN_SCHEDULES: [&str; 2] = ["germinate_first_slot", "grow_one_seed"];
+/// Names of [`TRAINING_PRESETS`].
+pub(super) const TRAINING_PRESET: Kind = Kind::Text(Names::Members {
+    noun: "training preset",
+    list: || names(&TRAINING_PRESETS),
+});
+
+/// Names of [`POLICY_PRESETS`].
+pub(super) const POLICY_PRESET: Kind = Kind::Text(Names::Members {
+    noun: "policy preset",
+    list: || names(&POLICY_PRESETS),
+});
+
+fn names(presets: &[TrainingPreset]) -> Vec<String> {
+    presets.iter().map(|preset| preset.name.into()).collect()
+}
 
 /// All built-in image tasks, in the order in which they are listed.
 pub fn task_presets() -> Vec<TaskPreset> {
@@ -137,7 +154,7 @@ fn image_task(name: &str, data: DataSource, host: CnnSpec) -> TaskSpec {
             std: vec![0.25; channels],
         },
         augment: None,
-        slots: (0..host.n_blocks).map(|block| format!("r0c{block}")).collect(),
+        slots: (0..host.n_blocks).map(|block| SlotId::new(0, block as u16)).collect(),
         host,
         max_seeds: 3,
         batch_size: 128,
@@ -176,24 +193,4 @@ fn digits(name: &str, host: CnnSpec) -> TaskSpec {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Spec 02 §1.2, column "params".
-    #[test]
-    fn hosts_have_the_parameter_counts_of_the_specification() {
-        let counts: Vec<_> = task_presets()
-            .iter()
-            .map(|task| (task.spec.name.clone(), task.spec.host.parameters(task.spec.classes)))
-            .collect();
-        let expected = [
-            ("digits_baseline", 1_702),
-            ("digits_impaired", 75),
-            ("digits_minimal", 160),
-            ("synth_baseline", 6_418),
-            ("synth_impaired", 164),
-            ("synth_scale", 99_922),
-        ];
-        assert_eq!(counts, expected.map(|(name, count)| (name.to_string(), count)));
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@ use ron::extensions::Extensions;
 use ron::ser::PrettyConfig;
 
 use super::catalog::Catalog;
-use super::{Scenario, TaskChoice, TaskOverrides, TaskSpec};
+use super::{Scenario, TaskChoice, TaskSpec};
 
 /// A task name that the catalog lacks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,7 +26,11 @@ impl Scenario {
             TaskChoice::Preset(name, overrides) => {
                 let mut tasks = catalog.tasks.iter().map(|task| &task.spec);
                 match tasks.find(|spec| spec.name.eq_ignore_ascii_case(name)) {
-                    Some(spec) => with_overrides(spec.clone(), overrides),
+                    Some(spec) => {
+                        let mut spec = spec.clone();
+                        overrides.apply(&mut spec);
+                        spec
+                    }
                     None => {
                         let tasks = catalog.tasks.iter();
                         return Err(UnknownTask {
@@ -47,26 +51,6 @@ impl Scenario {
     }
 }
 
-fn with_overrides(mut spec: TaskSpec, overrides: &TaskOverrides) -> TaskSpec {
-    fn replace<T: Clone>(value: &mut T, with: &Option<T>) {
-        if let Some(with) = with {
-            value.clone_from(with);
-        }
-    }
-    replace(&mut spec.batch_size, &overrides.batch_size);
-    replace(&mut spec.batches_per_step, &overrides.batches_per_step);
-    replace(&mut spec.val_batches_per_step, &overrides.val_batches_per_step);
-    replace(&mut spec.max_steps, &overrides.max_steps);
-    replace(&mut spec.host_opt, &overrides.host_opt);
-    replace(&mut spec.seed_opt, &overrides.seed_opt);
-    replace(&mut spec.label_smoothing, &overrides.label_smoothing);
-    replace(&mut spec.data, &overrides.data);
-    replace(&mut spec.host, &overrides.host);
-    spec.val_batch_size = overrides.val_batch_size.or(spec.val_batch_size);
-    spec.max_grad_norm = overrides.max_grad_norm.or(spec.max_grad_norm);
-    spec
-}
-
 /// RON with every default written out and options without `Some`.
 ///
 /// # Errors
@@ -76,7 +60,7 @@ pub fn resolved_ron(scenario: &Scenario) -> Result<String, ron::Error> {
     ron_options().to_string_pretty(scenario, layout)
 }
 
-/// The dialect of scenario files (spec 00 §1).
+/// The dialect of scenario files.
 pub(super) fn ron_options() -> ron::Options {
     ron::Options::default().with_default_extension(Extensions::IMPLICIT_SOME)
 }

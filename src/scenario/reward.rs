@@ -1,16 +1,19 @@
-//! Section `reward`: which family and mode pays a policy, and its coefficients (spec 05 §1, §5, §13).
+//! Section `reward`: which family and mode pays a policy, and its coefficients.
 //!
-//! Penalties are written with their sign, costs and weights as magnitudes. The discount is no field of it: there is one
-//! per policy group, `learner.gamma`.
+//! Penalties are written with their sign, costs and weights as magnitudes. The discount is no field of it: it is
+//! `learner.gamma`.
 
-use serde::{Deserialize, Serialize};
+use super::catalog::Entry;
+use crate::schema::{Content, Described, Kind, choice, section};
 
-/// `contribution(shaped(( rent_weight: 0.5 )))` or `loss(( preset: cifar10 ))`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RewardConfig {
-    Contribution(ContributionMode),
-    Loss(LossReward),
+choice! {
+    /// `contribution(shaped(( rent_weight: 0.5 )))` or `loss(( preset: cifar10 ))`.
+    pub enum RewardConfig {
+        /// what the seeds contribute, measured by ablation
+        Contribution(ContributionMode),
+        /// how the validation loss changes
+        Loss(LossReward),
+    }
 }
 
 impl Default for RewardConfig {
@@ -19,15 +22,22 @@ impl Default for RewardConfig {
     }
 }
 
-/// How the contribution family pays (spec 05 §1).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ContributionMode {
-    Shaped(Box<ShapedReward>),
-    Simplified(SimplifiedReward),
-    Basic(BasicReward),
-    Sparse(SparseReward),
+choice! {
+    /// How the contribution family pays.
+    pub enum ContributionMode {
+        /// every step: contribution less rent, shaped towards committing
+        Shaped(Box<ShapedReward>),
+        /// stage potentials and final accuracy, no rent: for diagnosis
+        Simplified(SimplifiedReward),
+        /// a bonus per commit, accuracy gained at the end, linear rent
+        Basic(BasicReward),
+        /// at the end: committed accuracy less the cost of committed parameters
+        Sparse(SparseReward),
+    }
 }
+
+/// Modes and families that a user may know from the literature and this version lacks.
+pub(super) const NOT_IN_THIS_VERSION: [&str; 4] = ["escrow", "basic_plus", "minimal", "custom"];
 
 impl RewardConfig {
     /// The name that reports print, e.g. `shaped` or `loss`.
@@ -59,204 +69,309 @@ impl RewardConfig {
     }
 }
 
-/// How progress and contribution become one number (spec 05 §3.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AttributionFormula {
-    Harmonic,
-    Minimum,
+/// Every family and mode, as a scenario writes it.
+pub fn reward_forms() -> Vec<Entry> {
+    forms_of(&RewardConfig::KIND)
 }
 
-/// What a committed seed goes on earning (spec 05 §3.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FossilAttribution {
-    /// The least of its last three attributions.
-    Frozen,
-    /// Its contribution as measured in every step.
-    Live,
-    /// Nothing.
-    None,
-}
-
-/// A record of coefficients together with its defaults.
-macro_rules! coefficients {
-    ($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty = $default:expr,)* }) => {
-        $(#[$meta])*
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-        #[serde(default, deny_unknown_fields)]
-        pub struct $name { $($(#[$field_meta])* pub $field: $type),* }
-
-        impl Default for $name {
-            fn default() -> Self {
-                Self { $($field: $default),* }
-            }
-        }
+fn forms_of(kind: &Kind) -> Vec<Entry> {
+    let Kind::Choice(variants) = kind else {
+        return Vec::new();
     };
+    variants
+        .iter()
+        .flat_map(|variant| {
+            let inner = match &variant.content {
+                Content::Items([item]) => forms_of(&item.kind),
+                _ => Vec::new(),
+            };
+            let own = inner
+                .is_empty()
+                .then(|| Entry::new(format!("{}()", variant.name), variant.doc));
+            let wrap = |entry: Entry| Entry::new(format!("{}({})", variant.name, entry.name), entry.summary);
+            own.into_iter().chain(inner.into_iter().map(wrap)).collect::<Vec<_>>()
+        })
+        .collect()
 }
 
-coefficients! {
-    /// Dense: what each seed contributes, less rent, shaped towards committing (spec 05 §3-4).
-    ShapedReward {
-        /// Reward per percentage point attributed.
-        contribution_weight: f64 = 1.0,
-        attribution_formula: AttributionFormula = AttributionFormula::Harmonic,
-        /// Bound of a seed's attribution per step; 0 = none.
-        attribution_clip: f64 = 10.0,
-        attribution_sigmoid_steepness: f64 = 3.0,
-        fossil_attribution: FossilAttribution = FossilAttribution::Frozen,
+choice! {
+    /// What a seed is credited with whose contribution exceeds the env's progress.
+    #[derive(Copy, Eq)]
+    pub enum AttributionFormula {
+        /// harmonic mean of progress and contribution
+        Harmonic,
+        /// the smaller of progress and contribution
+        Minimum,
+    }
+}
+
+choice! {
+    /// What a committed seed goes on earning.
+    #[derive(Copy, Eq)]
+    pub enum FossilAttribution {
+        /// the least of its last three attributions, every step
+        Frozen,
+        /// its contribution as measured, every step
+        Live,
+        /// nothing
+        None,
+    }
+}
+
+section! {
+    /// Dense: what each seed contributes, less rent, shaped towards committing.
+    pub struct ShapedReward {
+        /// Reward per percentage point attributed to a seed.
+        contribution_weight: f64 = 1.0, NOT_NEGATIVE;
+        /// What a seed is credited with whose contribution exceeds the env's progress.
+        attribution_formula: AttributionFormula = AttributionFormula::Harmonic;
+        /// Bound of a seed's attribution per step; 0: none.
+        attribution_clip: f64 = 10.0, NOT_NEGATIVE;
+        /// How fast credit fades when the seeds together do harm.
+        attribution_sigmoid_steepness: f64 = 3.0, NOT_NEGATIVE;
+        /// What a committed seed goes on earning.
+        fossil_attribution: FossilAttribution = FossilAttribution::Frozen;
         /// Steps for which a measured contribution is reused.
-        max_staleness: u32 = 0,
-        /// Percentage points from which a commit counts as contributing.
-        min_fossilize_contribution: f64 = 1.0,
+        max_staleness: u32;
+        /// Contribution from which a commit counts as contributing.
+        #[unit = "percentage points"]
+        min_fossilize_contribution: f64 = 1.0;
         /// Steps of holding from which a commit earns its bonus in full.
-        min_holding_epochs: u32 = 5,
-
-        germination_warmup_epochs: u32 = 10,
-        germination_discount_floor: f64 = 0.4,
-        disable_timing_discount: bool = false,
-
-        improvement_safe_threshold: f64 = 0.1,
-        hacking_ratio_threshold: f64 = 5.0,
-        ransomware_contribution: f64 = 0.1,
-        ransomware_improvement: f64 = -0.2,
-        disable_anti_gaming: bool = false,
-
-        pbrs_weight: f64 = 0.3,
-        epoch_progress_bonus: f64 = 0.3,
-        progress_gap_fraction: f64 = 0.9,
-        disable_pbrs: bool = false,
-
-        rent_weight: f64 = 0.5,
-        max_rent: f64 = 1.5,
-        rent_host_params_floor: u64 = 200,
-        base_slot_rent_ratio: f64 = 0.0039,
-        seed_occupancy_cost: f64 = 0.01,
-        free_slots: u32 = 1,
-        fossilized_maintenance_cost: f64 = 0.002,
-
-        alpha_shock_coef: f64 = 0.1958,
-        alpha_shock_cap: f64 = 1.0,
-
-        germinate_intervention: f64 = -0.15,
-        fossilize_intervention: f64 = -0.01,
-        prune_intervention: f64 = -0.005,
-        set_alpha_target_intervention: f64 = -0.005,
-        advance_from_training_penalty: f64 = -0.1,
-        penalize_rejected: bool = false,
-        rejected_fossilize_penalty: f64 = -1.0,
-        rejected_prune_penalty: f64 = -1.0,
-        rejected_germinate_penalty: f64 = -0.3,
-
-        fossilize_base_bonus: f64 = 0.5,
-        fossilize_contribution_scale: f64 = 0.1,
-        fossilize_noncontributing_penalty: f64 = -0.2,
-        fossilize_terminal_scale: f64 = 3.0,
-        fossilize_quality_ceiling: f64 = 3.0,
-
-        min_prune_age: u32 = 5,
-        prune_hurting_bonus: f64 = 0.15,
-        prune_acceptable_bonus: f64 = 0.1,
-        prune_good_seed_penalty: f64 = -0.3,
-        prune_hurting_threshold: f64 = -0.5,
-        min_prune_bonus_age: u32 = 3,
-        early_prune_threshold: u32 = 5,
-        early_prune_penalty: f64 = -0.1,
-        auto_prune_penalty: f64 = -0.2,
-
-        terminal_acc_weight: f64 = 0.05,
-        disable_terminal_reward: bool = false,
-
-        synergy_weight: f64 = 0.1,
-        synergy_gain: f64 = 0.5,
-        hindsight_weight: f64 = 0.1,
-        hindsight_gain: f64 = 0.1,
-        hindsight_cap: f64 = 0.2,
+        min_holding_epochs: u32 = 5;
+        /// First step at which germinating is credited in full.
+        germination_warmup_epochs: u32 = 10;
+        /// Share of the credit for a seed germinated at step 0.
+        germination_discount_floor: f64 = 0.4, FRACTION;
+        /// Credit early seeds in full.
+        disable_timing_discount: bool;
+        /// Joint improvement below which large contributions are fined at once.
+        #[unit = "percentage points"]
+        improvement_safe_threshold: f64 = 0.1, NOT_NEGATIVE;
+        /// Contribution per joint improvement above which a seed is fined.
+        hacking_ratio_threshold: f64 = 5.0, POSITIVE;
+        /// Contribution above which a seed of a harmful coalition counts as ransomware.
+        #[unit = "percentage points"]
+        ransomware_contribution: f64 = 0.1, NOT_NEGATIVE;
+        /// Joint improvement below which a coalition counts as harmful.
+        #[unit = "percentage points"]
+        ransomware_improvement: f64 = -0.2, NOT_POSITIVE;
+        /// No ratio penalty and no alpha shock.
+        disable_anti_gaming: bool;
+        /// Weight of the potential-based shaping.
+        pbrs_weight: f64 = 0.3, NOT_NEGATIVE;
+        /// Potential gained per step in a stage.
+        epoch_progress_bonus: f64 = 0.3, NOT_NEGATIVE;
+        /// Most of the gap to the next stage's potential that waiting can gain.
+        progress_gap_fraction: f64 = 0.9, BELOW_ONE;
+        /// No potential-based shaping.
+        disable_pbrs: bool;
+        /// Weight of the logarithmic rent on seed parameters.
+        rent_weight: f64 = 0.5, NOT_NEGATIVE;
+        /// Most rent per step.
+        max_rent: f64 = 1.5, NOT_NEGATIVE;
+        /// Host parameters that rent is reckoned by at least.
+        rent_host_params_floor: u64 = 200, integer(1, u64::MAX as i128);
+        /// Rent of an occupied slot as a share of the host's parameters.
+        base_slot_rent_ratio: f64 = 0.0039, NOT_NEGATIVE;
+        /// Cost per step of each seed beyond the free ones.
+        seed_occupancy_cost: f64 = 0.01, NOT_NEGATIVE;
+        /// Seeds that cost no occupancy.
+        free_slots: u32 = 1;
+        /// Cost per step of each committed seed.
+        fossilized_maintenance_cost: f64 = 0.002, NOT_NEGATIVE;
+        /// Cost of moving alpha: per squared change and relative size of the seed.
+        alpha_shock_coef: f64 = 0.1958, NOT_NEGATIVE;
+        /// Most alpha shock per step.
+        alpha_shock_cap: f64 = 1.0, NOT_NEGATIVE;
+        /// Reward of germinating.
+        germinate_intervention: f64 = -0.15, NOT_POSITIVE;
+        /// Reward of the act of committing.
+        fossilize_intervention: f64 = -0.01, NOT_POSITIVE;
+        /// Reward of the act of pruning.
+        prune_intervention: f64 = -0.005, NOT_POSITIVE;
+        /// Reward of ordering a ramp.
+        set_alpha_target_intervention: f64 = -0.005, NOT_POSITIVE;
+        /// Reward of moving a training seed on.
+        advance_from_training_penalty: f64 = -0.1, NOT_POSITIVE;
+        /// Fine commands that did not take effect.
+        penalize_rejected: bool;
+        /// Reward of a refused commit, if fined.
+        rejected_fossilize_penalty: f64 = -1.0, NOT_POSITIVE;
+        /// Reward of a refused prune, if fined.
+        rejected_prune_penalty: f64 = -1.0, NOT_POSITIVE;
+        /// Reward of a refused germination, if fined.
+        rejected_germinate_penalty: f64 = -0.3, NOT_POSITIVE;
+        /// Reward of committing a contributing seed.
+        fossilize_base_bonus: f64 = 0.5, NOT_NEGATIVE;
+        /// Further reward per percentage point that it contributes.
+        fossilize_contribution_scale: f64 = 0.1, NOT_NEGATIVE;
+        /// Reward of committing a seed that contributes too little.
+        fossilize_noncontributing_penalty: f64 = -0.2, NOT_POSITIVE;
+        /// Scale of the completion bonus.
+        fossilize_terminal_scale: f64 = 3.0, NOT_NEGATIVE;
+        /// Where the completion bonus saturates.
+        fossilize_quality_ceiling: f64 = 3.0, POSITIVE;
+        /// Age below which every missing step is fined when a seed is pruned.
+        min_prune_age: u32 = 5;
+        /// Reward of pruning a seed that hurts.
+        prune_hurting_bonus: f64 = 0.15, NOT_NEGATIVE;
+        /// Reward of pruning a seed that hurts a little.
+        prune_acceptable_bonus: f64 = 0.1, NOT_NEGATIVE;
+        /// Reward of pruning a seed that helps; at most three times as bad for a very good one.
+        prune_good_seed_penalty: f64 = -0.3, NOT_POSITIVE;
+        /// Contribution below which a seed hurts.
+        #[unit = "percentage points"]
+        prune_hurting_threshold: f64 = -0.5, NOT_POSITIVE;
+        /// Age below which pruning a hurting seed earns nothing.
+        min_prune_bonus_age: u32 = 3;
+        /// Age below which pruning a seed that was never measured is fined.
+        early_prune_threshold: u32 = 5;
+        /// Reward of pruning too early.
+        early_prune_penalty: f64 = -0.1, NOT_POSITIVE;
+        /// Reward per seed that the engine had to remove.
+        auto_prune_penalty: f64 = -0.2, NOT_POSITIVE;
+        /// Reward per percent of final accuracy.
+        terminal_acc_weight: f64 = 0.05, NOT_NEGATIVE;
+        /// No completion bonus and no reward of the final accuracy.
+        disable_terminal_reward: bool;
+        /// Most reward per step of seeds that help each other.
+        synergy_weight: f64 = 0.1, NOT_NEGATIVE;
+        /// How fast that reward saturates, per percentage point.
+        synergy_gain: f64 = 0.5, NOT_NEGATIVE;
+        /// Most credit of one seed for having helped a committed one; 0: none.
+        hindsight_weight: f64 = 0.1, NOT_NEGATIVE;
+        /// How fast that credit saturates.
+        hindsight_gain: f64 = 0.1, NOT_NEGATIVE;
+        /// Most such credit per commit.
+        hindsight_cap: f64 = 0.2, NOT_NEGATIVE;
     }
 }
 
-coefficients! {
-    /// Potentials, a flat cost of acting and the final accuracy: for diagnosis, it charges no rent (spec 05 §4).
-    SimplifiedReward {
-        /// Cost of every operation but `WAIT`.
-        simplified_action_cost: f64 = 0.01,
+section! {
+    /// Potentials, a flat cost of acting and the final accuracy: for diagnosis, it charges no rent.
+    pub struct SimplifiedReward {
+        /// Cost of every operation but WAIT.
+        simplified_action_cost: f64 = 0.01, NOT_NEGATIVE;
         /// Reward of 100 % final accuracy.
-        simplified_accuracy_weight: f64 = 3.0,
-        /// Reward per contributing commit at the end.
-        simplified_fossil_bonus: f64 = 2.0,
-        max_staleness: u32 = 0,
-        min_fossilize_contribution: f64 = 1.0,
-        pbrs_weight: f64 = 0.3,
-        epoch_progress_bonus: f64 = 0.3,
-        progress_gap_fraction: f64 = 0.9,
-        disable_pbrs: bool = false,
-        disable_terminal_reward: bool = false,
+        simplified_accuracy_weight: f64 = 3.0, NOT_NEGATIVE;
+        /// Reward at the end per contributing commit.
+        simplified_fossil_bonus: f64 = 2.0, NOT_NEGATIVE;
+        /// Steps for which a measured contribution is reused.
+        max_staleness: u32;
+        /// Contribution from which a commit counts as contributing.
+        #[unit = "percentage points"]
+        min_fossilize_contribution: f64 = 1.0;
+        /// Weight of the potential-based shaping.
+        pbrs_weight: f64 = 0.3, NOT_NEGATIVE;
+        /// Potential gained per step in a stage.
+        epoch_progress_bonus: f64 = 0.3, NOT_NEGATIVE;
+        /// Most of the gap to the next stage's potential that waiting can gain.
+        progress_gap_fraction: f64 = 0.9, BELOW_ONE;
+        /// No potential-based shaping.
+        disable_pbrs: bool;
+        /// No reward of the final accuracy and of commits.
+        disable_terminal_reward: bool;
     }
 }
 
-coefficients! {
-    /// A bonus per commit, the accuracy gained over the episode, linear rent (spec 05 §4).
-    BasicReward {
+section! {
+    /// A bonus per commit, the accuracy gained over the episode, linear rent.
+    pub struct BasicReward {
         /// Reward of 100 percentage points gained over the episode.
-        basic_acc_weight: f64 = 5.0,
-        basic_base_bonus: f64 = 0.3,
-        basic_contribution_scale: f64 = 0.5,
-        basic_invalid_penalty: f64 = -0.5,
-        basic_noncontributing_penalty: f64 = -0.2,
-        attribution_formula: AttributionFormula = AttributionFormula::Harmonic,
-        max_staleness: u32 = 0,
-        min_fossilize_contribution: f64 = 1.0,
-        min_holding_epochs: u32 = 5,
-        pbrs_weight: f64 = 0.3,
-        epoch_progress_bonus: f64 = 0.3,
-        progress_gap_fraction: f64 = 0.9,
-        disable_pbrs: bool = false,
-        base_slot_rent_ratio: f64 = 0.0039,
-        param_penalty_weight: f64 = 0.1,
-        /// Parameters that cost `param_penalty_weight` per step.
-        param_budget: u64 = 500_000,
-        auto_prune_penalty: f64 = -0.2,
+        basic_acc_weight: f64 = 5.0, NOT_NEGATIVE;
+        /// Reward of committing a contributing seed.
+        basic_base_bonus: f64 = 0.3, NOT_NEGATIVE;
+        /// Further reward per percentage point that it is credited with.
+        basic_contribution_scale: f64 = 0.5, NOT_NEGATIVE;
+        /// Reward of committing a seed while the seeds together do harm.
+        basic_invalid_penalty: f64 = -0.5, NOT_POSITIVE;
+        /// Reward of committing a seed that contributes too little.
+        basic_noncontributing_penalty: f64 = -0.2, NOT_POSITIVE;
+        /// What a seed is credited with whose contribution exceeds the joint improvement.
+        attribution_formula: AttributionFormula = AttributionFormula::Harmonic;
+        /// Steps for which a measured contribution is reused.
+        max_staleness: u32;
+        /// Contribution from which a commit counts as contributing.
+        #[unit = "percentage points"]
+        min_fossilize_contribution: f64 = 1.0;
+        /// Steps of holding from which a commit earns its bonus in full.
+        min_holding_epochs: u32 = 5;
+        /// Weight of the potential-based shaping.
+        pbrs_weight: f64 = 0.3, NOT_NEGATIVE;
+        /// Potential gained per step in a stage.
+        epoch_progress_bonus: f64 = 0.3, NOT_NEGATIVE;
+        /// Most of the gap to the next stage's potential that waiting can gain.
+        progress_gap_fraction: f64 = 0.9, BELOW_ONE;
+        /// No potential-based shaping.
+        disable_pbrs: bool;
+        /// Rent of an occupied slot as a share of the host's parameters.
+        base_slot_rent_ratio: f64 = 0.0039, NOT_NEGATIVE;
+        /// Cost of a full parameter budget.
+        param_penalty_weight: f64 = 0.1, NOT_NEGATIVE;
+        /// Parameters that make up the budget.
+        param_budget: u64 = 500_000, integer(1, u64::MAX as i128);
+        /// Reward per seed that the engine had to remove.
+        auto_prune_penalty: f64 = -0.2, NOT_POSITIVE;
     }
 }
 
-coefficients! {
-    /// At the end of an episode alone: committed accuracy less the committed parameters' cost (spec 05 §4).
-    SparseReward {
-        sparse_reward_scale: f64 = 1.0,
-        param_penalty_weight: f64 = 0.1,
-        /// Committed parameters that cost `param_penalty_weight`.
-        param_budget: u64 = 500_000,
+section! {
+    /// At the end of an episode alone: committed accuracy less the committed parameters' cost.
+    pub struct SparseReward {
+        /// Factor on the reward of the episode.
+        sparse_reward_scale: f64 = 1.0, POSITIVE;
+        /// Cost of a full parameter budget.
+        param_penalty_weight: f64 = 0.1, NOT_NEGATIVE;
+        /// Parameters that make up the budget.
+        param_budget: u64 = 500_000, integer(1, u64::MAX as i128);
     }
 }
 
-/// Constants of a kind of task (spec 05 §5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LossPreset {
-    Default,
-    Cifar10,
-    TinyStories,
+choice! {
+    /// Kind of task; fields that are None take its values.
+    #[derive(Copy, Eq)]
+    pub enum LossPreset {
+        /// no particular task
+        Default,
+        /// ten classes of images
+        Cifar10,
+        /// a language model
+        TinyStories,
+    }
 }
 
-coefficients! {
+section! {
     /// Dense: the change of the validation loss, less rent. What is `None` comes from the preset.
-    LossReward {
-        preset: LossPreset = LossPreset::Default,
-        loss_delta_weight: f64 = 5.0,
-        max_loss_delta: f64 = 5.0,
-        regression_penalty_scale: f64 = 0.5,
-        /// Nats.
-        typical_loss_delta_std: Option<f64> = None,
-        compute_rent_weight: Option<f64> = None,
-        max_rent_penalty: f64 = 5.0,
-        grace_epochs: u32 = 3,
-        stage_potential_weight: f64 = 0.1,
-        /// Nats.
-        baseline_loss: Option<f64> = None,
-        /// Nats.
-        target_loss: Option<f64> = None,
-        terminal_loss_weight: f64 = 1.0,
-        auto_prune_penalty: f64 = -0.2,
+    pub struct LossReward {
+        /// Kind of task; fields that are None take its values.
+        preset: LossPreset = LossPreset::Default;
+        /// Reward per typical change of the loss.
+        loss_delta_weight: f64 = 5.0, NOT_NEGATIVE;
+        /// Most typical changes that count in one step.
+        max_loss_delta: f64 = 5.0, POSITIVE;
+        /// Factor on the penalty of a rising loss.
+        regression_penalty_scale: f64 = 0.5, NOT_NEGATIVE;
+        /// A typical change of the loss between steps. None: the preset's.
+        #[unit = "nats"]
+        typical_loss_delta_std: Option<f64>, POSITIVE;
+        /// Weight of the logarithmic rent on seed parameters. None: the preset's.
+        compute_rent_weight: Option<f64>, NOT_NEGATIVE;
+        /// Most rent per step.
+        max_rent_penalty: f64 = 5.0, NOT_NEGATIVE;
+        /// Age from which a seed pays rent.
+        grace_epochs: u32 = 3;
+        /// Weight of the potential-based shaping.
+        stage_potential_weight: f64 = 0.1, NOT_NEGATIVE;
+        /// Loss of guessing; must exceed target_loss. None: the preset's.
+        #[unit = "nats"]
+        baseline_loss: Option<f64>, POSITIVE;
+        /// Loss of a solved task. None: the preset's.
+        #[unit = "nats"]
+        target_loss: Option<f64>, NOT_NEGATIVE;
+        /// Reward at the end of reaching the target loss.
+        terminal_loss_weight: f64 = 1.0, NOT_NEGATIVE;
+        /// Reward per seed that the engine had to remove.
+        auto_prune_penalty: f64 = -0.2, NOT_POSITIVE;
     }
 }
 

@@ -1,12 +1,19 @@
-//! Section `task`: what an env trains on (spec 02 §1). Names are looked up once; nothing else is keyed on them.
+//! Section `task`: what an env trains on.
 
 use serde::{Deserialize, Serialize};
+
+use super::wording::RUN_NAME;
+use crate::growth::SlotId;
+use crate::schema::{Content, Described, Item, Kind, Variant, choice, overlay, range, record, section};
+use crate::torch::OptimizerConfig;
 
 /// `preset("digits_impaired", (batch_size: 64))` or `custom((..))`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskChoice {
+    /// A known task by name, single fields changed.
     Preset(String, Box<TaskOverrides>),
+    /// A task written out in full.
     Custom(Box<TaskSpec>),
 }
 
@@ -16,173 +23,227 @@ impl Default for TaskChoice {
     }
 }
 
-/// The task fields that a scenario may change on a preset.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TaskOverrides {
-    pub batch_size: Option<usize>,
-    pub batches_per_step: Option<BatchesPerStep>,
-    pub val_batch_size: Option<usize>,
-    pub val_batches_per_step: Option<ValBatches>,
-    pub max_steps: Option<u32>,
-    pub host_opt: Option<OptimizerConfig>,
-    pub seed_opt: Option<OptimizerConfig>,
-    pub max_grad_norm: Option<f64>,
-    pub label_smoothing: Option<f64>,
-    pub data: Option<DataSource>,
-    pub host: Option<CnnSpec>,
+/// By hand, since the name of the task is an item with a path of its own, `task.preset`.
+impl Described for TaskChoice {
+    const KIND: Kind = Kind::Choice(&[
+        Variant {
+            name: "preset",
+            doc: "a known task, single fields changed",
+            content: Content::Items(&[
+                Item {
+                    name: "preset",
+                    doc: "Name of a task; `simic-engine list tasks` shows all.",
+                    kind: range::TASK,
+                },
+                Item::unnamed(TaskOverrides::KIND),
+            ]),
+        },
+        Variant {
+            name: "custom",
+            doc: "a task written out in full",
+            content: Content::Items(&[Item::unnamed(TaskSpec::KIND)]),
+        },
+    ]);
 }
 
-/// A task in full: plain data, no code.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TaskSpec {
-    pub name: String,
-    pub classes: i64,
-    pub data: DataSource,
-    pub split: SplitSpec,
-    pub normalise: Normalise,
-    pub augment: Option<AugmentSpec>,
-    pub host: CnnSpec,
-    pub slots: Vec<String>,
-    /// 0 = unlimited.
-    pub max_seeds: u32,
-    pub batch_size: usize,
-    pub batches_per_step: BatchesPerStep,
-    /// `None`: 4 × `batch_size`.
-    pub val_batch_size: Option<usize>,
-    pub val_batches_per_step: ValBatches,
-    pub max_steps: u32,
-    pub host_opt: OptimizerConfig,
-    pub seed_opt: OptimizerConfig,
-    /// L2 norm to which host and each seed are clipped separately; `None`: off.
-    pub max_grad_norm: Option<f64>,
-    pub label_smoothing: f64,
-    pub baseline_loss: f64,
-    pub target_loss: f64,
-    pub typical_loss_delta_std: f64,
-    pub success_accuracy: f64,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DataSource {
-    Digits,
-    SynthImages(SynthImages),
-    /// User-supplied IDX pair, split like the digits.
-    Idx {
-        images: String,
-        labels: String,
-        scale: f64,
-    },
-}
-
-/// Parameters of the procedural image generator (spec 02 §7.1).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SynthImages {
-    pub seed: u64,
-    pub classes: u64,
-    pub channels: usize,
-    pub height: usize,
-    pub width: usize,
-    pub noise: i64,
-    pub distractors: usize,
-    pub periods: (i64, i64),
-    pub train: usize,
-    pub val: usize,
-    pub test: usize,
-}
-
-impl Default for SynthImages {
-    fn default() -> Self {
-        Self {
-            seed: 0,
-            classes: 10,
-            channels: 3,
-            height: 32,
-            width: 32,
-            noise: 64,
-            distractors: 2,
-            periods: (8, 4),
-            train: 8000,
-            val: 1000,
-            test: 1000,
-        }
+overlay! {
+    /// The fields of a known task that a scenario may change.
+    pub struct TaskOverrides of TaskSpec {
+        batch_size: usize;
+        batches_per_step: BatchesPerStep;
+        /// Samples per validation batch. None: the task's.
+        val_batch_size: usize;
+        val_batches_per_step: ValBatches;
+        max_steps: u32;
+        host_opt: OptimizerConfig;
+        seed_opt: OptimizerConfig;
+        /// L2 norm to which host and each seed are clipped separately. None: the task's.
+        max_grad_norm: f64;
+        label_smoothing: f64;
+        data: DataSource;
+        host: CnnSpec;
     }
 }
 
-/// Stratified split in permille of each class (spec 02 §4.1); procedural data brings its own parts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SplitSpec {
-    pub seed: u64,
-    pub val_permille: u64,
-    pub test_permille: u64,
+record! {
+    /// A task in full: plain data, no code.
+    pub struct TaskSpec {
+        /// Name of the task in reports.
+        name: String, RUN_NAME;
+        /// Classes; must agree with the data.
+        classes: i64, integer(2, 65536);
+        /// Where samples come from.
+        data: DataSource;
+        /// Stratified split into training, validation and test parts; procedural data brings its own.
+        split: SplitSpec;
+        /// Normalisation (pixel/scale - mean)/std per channel.
+        normalise: Normalise;
+        /// Random crop and flip of training samples.
+        augment: Option<AugmentSpec>;
+        /// Shape of the host network.
+        host: CnnSpec;
+        /// Slots that may grow, unless lifecycle.slots says otherwise.
+        slots: Vec<SlotId>;
+        /// Most seeds at a time, unless lifecycle.max_seeds says otherwise; 0: no limit.
+        max_seeds: u32;
+        /// Samples per training batch, at most the training part.
+        batch_size: usize, at_least(1);
+        /// Training batches per env and step.
+        batches_per_step: BatchesPerStep;
+        /// Samples per validation batch. None: four training batches.
+        val_batch_size: Option<usize>, at_least(1);
+        /// Validation batches per step.
+        val_batches_per_step: ValBatches;
+        /// Steps of an episode, unless run.max_steps says otherwise.
+        max_steps: u32, at_least(1);
+        /// Optimizer of the host.
+        host_opt: OptimizerConfig;
+        /// Optimizer of each seed.
+        seed_opt: OptimizerConfig;
+        /// L2 norm to which host and each seed are clipped separately. None: no clipping.
+        max_grad_norm: Option<f64>, POSITIVE;
+        /// Label smoothing of the training loss.
+        label_smoothing: f64, BELOW_ONE;
+        /// Loss of guessing; must exceed target_loss.
+        baseline_loss: f64, POSITIVE;
+        /// Loss of a solved task.
+        target_loss: f64, NOT_NEGATIVE;
+        /// Typical spread of the loss between steps.
+        typical_loss_delta_std: f64, POSITIVE;
+        /// Accuracy from which an episode counts as a success.
+        #[unit = "percent"]
+        success_accuracy: f64, PERCENT;
+    }
 }
 
-/// Per-channel normalisation `(pixel/scale − mean)/std`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Normalise {
-    Constants { mean: Vec<f64>, std: Vec<f64> },
-    Auto,
-    None,
+choice! {
+    /// Where samples come from.
+    pub enum DataSource {
+        /// 1797 handwritten digits, 8x8, embedded in the program
+        Digits,
+        /// procedural gratings among distractors
+        SynthImages(SynthImages),
+        /// a pair of IDX files
+        Idx {
+            /// Path of the IDX image file.
+            images: String;
+            /// Path of the IDX label file.
+            labels: String;
+            /// Pixel value that means 1.0.
+            scale: f64, POSITIVE;
+        },
+    }
 }
 
-/// Padded random crop and horizontal flip, training only (spec 02 §4.3).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AugmentSpec {
-    pub pad: u32,
-    pub flip_p: f64,
+section! {
+    /// Parameters of the procedural image generator.
+    #[derive(Eq)]
+    pub struct SynthImages {
+        /// Seed of the generator.
+        seed: u64;
+        /// Classes: orientations and frequencies of the grating.
+        classes: u64 = 10, integer(2, 64);
+        /// Colour channels.
+        channels: usize = 3, integer(1, 4);
+        /// Height in pixels, a multiple of 8.
+        height: usize = 32, integer(8, 1024);
+        /// Width in pixels, a multiple of 8.
+        width: usize = 32, integer(8, 1024);
+        /// Amplitude of the pixel noise.
+        noise: i64 = 64, integer(0, 255);
+        /// Gratings of other classes in each image.
+        distractors: usize = 2, integer(0, 8);
+        /// Periods of the two frequencies in pixels.
+        periods: (i64, i64) = (8, 4), integer(2, 1024);
+        /// Training samples.
+        train: usize = 8000, at_least(1);
+        /// Validation samples.
+        val: usize = 1000, at_least(1);
+        /// Test samples.
+        test: usize = 1000, at_least(1);
+    }
 }
 
-/// Shape of the convolutional host (spec 01 §1.2).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CnnSpec {
-    pub in_channels: i64,
-    pub base_channels: i64,
-    pub n_blocks: usize,
-    /// Odd.
-    pub kernel_size: i64,
-    /// Blocks that are followed by a 2×2 max pool.
-    pub pool_layers: usize,
-    /// Height and width of the input.
-    pub input_hw: i64,
+record! {
+    /// Stratified split into training, validation and test parts; procedural data brings its own.
+    #[derive(Copy, Eq)]
+    pub struct SplitSpec {
+        /// Seed of the split.
+        seed: u64;
+        /// Share of each class for validation, in thousandths.
+        val_permille: u64, PERMILLE;
+        /// Share of each class for the final test, in thousandths.
+        test_permille: u64, PERMILLE;
+    }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BatchesPerStep {
-    Full,
-    Count(usize),
-    Shard,
+choice! {
+    /// Normalisation (pixel/scale - mean)/std per channel.
+    pub enum Normalise {
+        /// given constants
+        Constants {
+            /// Mean per channel, of pixels scaled to 0..1.
+            mean: Vec<f64>;
+            /// Standard deviation per channel.
+            std: Vec<f64>, POSITIVE;
+        },
+        /// measured on the training part
+        Auto,
+        /// none
+        None,
+    }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ValBatches {
-    Full,
-    Count(usize),
+record! {
+    /// Random crop and flip of training samples.
+    #[derive(Copy)]
+    pub struct AugmentSpec {
+        /// Pixels of padding before the random crop.
+        pad: u32, integer(0, 64);
+        /// Probability of a horizontal flip.
+        flip_p: f64, FRACTION;
+    }
 }
 
-/// Optimizer of a host or of its seeds, constant learning rate.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum OptimizerConfig {
-    Sgd {
-        lr: f64,
-        momentum: f64,
-        weight_decay: f64,
-    },
-    #[serde(rename = "adamw")]
-    AdamW {
-        lr: f64,
-        beta1: f64,
-        beta2: f64,
-        eps: f64,
-        weight_decay: f64,
-    },
+record! {
+    /// Shape of the convolutional host.
+    #[derive(Eq)]
+    pub struct CnnSpec {
+        /// Channels of the input; must agree with the data.
+        in_channels: i64, integer(1, 1024);
+        /// Channels of the first block; each further block doubles them.
+        base_channels: i64, integer(1, 4096);
+        /// Blocks of convolution, batch norm and ReLU.
+        n_blocks: usize, integer(2, 12);
+        /// Kernel of every convolution; odd.
+        kernel_size: i64, integer(1, 31);
+        /// First blocks that a 2x2 max pool follows; at most n_blocks.
+        pool_layers: usize, integer(0, 12);
+        /// Height and width of the input; must agree with the data.
+        input_hw: i64, integer(1, 4096);
+    }
+}
+
+choice! {
+    /// Training batches per env and step.
+    #[derive(Copy, Eq)]
+    pub enum BatchesPerStep {
+        /// one pass over the training part
+        Full,
+        /// this many batches
+        Count(usize, at_least(1)),
+        /// one pass shared by all envs
+        Shard,
+    }
+}
+
+choice! {
+    /// Validation batches per step.
+    #[derive(Copy, Eq)]
+    pub enum ValBatches {
+        /// the whole validation part
+        Full,
+        /// its first batches, this many
+        Count(usize, at_least(1)),
+    }
 }

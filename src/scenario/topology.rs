@@ -1,41 +1,51 @@
-//! Section `initial_topology`: seeds that are committed before an episode's first step (spec 06 §15.3).
+//! Section `initial_topology`: seeds that are committed before an episode's first step.
 
-use serde::{Deserialize, Serialize};
+use crate::growth::{GerminationStyle, SlotId};
+use crate::schema::{choice, record};
 
-/// What stands in the slots when an episode begins. Weights are always fresh.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum InitialTopology {
-    /// Every slot is empty.
-    #[default]
-    Empty,
-    /// The same seeds in every episode.
-    Seeds(Vec<InitialSeed>),
-    /// What a recorded run had committed in the end.
-    Run {
-        /// Its folder, relative to the scenario.
-        path: String,
-        /// `None`: the episode that was best with its committed seeds alone.
-        episode: Option<EpisodeChoice>,
-    },
+choice! {
+    /// What stands in the slots when an episode begins. Weights are always fresh.
+    #[derive(Eq)]
+    pub enum InitialTopology {
+        /// none: every slot is empty
+        Empty,
+        /// these seeds, in every episode
+        Seeds(Vec<InitialSeed>),
+        /// the seeds that a recorded run had committed at the end of an episode
+        Run {
+            /// Folder of the recorded run, relative to this file.
+            path: String;
+            /// Which of its episodes. None: the best one.
+            episode: Option<EpisodeChoice>;
+        },
+    }
 }
 
-/// A seed by name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct InitialSeed {
-    pub slot: String,
-    pub blueprint: String,
-    /// Only its operator counts. `None`: `sigmoid_add`.
-    pub style: Option<String>,
+record! {
+    /// A committed seed.
+    #[derive(Eq)]
+    pub struct InitialSeed {
+        /// Where it stands.
+        slot: SlotId;
+        /// Recipe of the seed.
+        blueprint: String, BLUEPRINT;
+        /// Its operator is how the seed enters the host. None: sigmoid_add.
+        style: Option<GerminationStyle>;
+    }
 }
 
-/// Which episode of a recorded run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum EpisodeChoice {
-    /// Every env and round starts with what the same env came to in the same round.
-    Each,
-    /// Both 0-based.
-    At { round: u32, env: u32 },
+choice! {
+    /// Which episode of a recorded run.
+    #[derive(Copy, Eq)]
+    pub enum EpisodeChoice {
+        /// every env and round starts with what the same env had at the end of the same round
+        Each,
+        /// that of one env in one round
+        At {
+            /// Round, from 0.
+            round: u32;
+            /// Env, from 0.
+            env: u32;
+        },
+    }
 }

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use tch::Device;
 
+use crate::schema::{Described, Kind, Names, written_as_text};
+
 /// A device of a run. CUDA devices carry their index: "the" CUDA device would change with the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeviceSpec {
@@ -56,6 +58,16 @@ impl fmt::Display for DeviceSpec {
             Self::Mps => f.write_str("mps"),
         }
     }
+}
+
+written_as_text!(DeviceSpec);
+
+impl Described for DeviceSpec {
+    const KIND: Kind = Kind::Text(Names::Form {
+        noun: "device",
+        form: "\"cpu\", \"cuda:<index>\" or \"mps\"",
+        accepts: |text| text.parse::<Self>().is_ok(),
+    });
 }
 
 #[cfg(test)]

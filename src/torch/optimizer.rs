@@ -11,7 +11,7 @@ use super::guards::NoGrad;
 use super::plain::{self, AdamW, Moments, Sgd};
 use super::read::copy_to_host;
 use super::{TorchError, catch, zero_all};
-use crate::scenario::OptimizerConfig;
+use super::OptimizerConfig;
 
 /// How steps are computed; the numbers agree within 1e-6 relative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Rule {
                 },
                 velocity: Vec::new(),
             },
-            OptimizerConfig::AdamW {
+            OptimizerConfig::Adamw {
                 lr,
                 beta1,
                 beta2,
@@ -322,7 +322,7 @@ pub fn self_test(device: Device) -> SelfTest {
         ),
         (
             "AdamW",
-            OptimizerConfig::AdamW {
+            OptimizerConfig::Adamw {
                 lr: 0.1,
                 beta1: 0.9,
                 beta2: 0.999,

@@ -12,7 +12,7 @@ fn sgd(lr: f64, momentum: f64, weight_decay: f64) -> OptimizerConfig {
 }
 
 fn adamw(lr: f64, eps: f64, weight_decay: f64) -> OptimizerConfig {
-    OptimizerConfig::AdamW {
+    OptimizerConfig::Adamw {
         lr,
         beta1: 0.9,
         beta2: 0.999,

@@ -2,7 +2,7 @@
 
 use super::TorchError;
 use super::ffi;
-use crate::scenario::MatmulPrecision;
+use super::MatmulPrecision;
 
 /// Sets the precision of f32 matrix products and, below `highest`, lets cuDNN use TF32 (spec 06 §2).
 ///

@@ -69,7 +69,7 @@ impl PolicyOptimizer {
             if members.is_empty() {
                 continue;
             }
-            let rule = OptimizerConfig::AdamW {
+            let rule = OptimizerConfig::Adamw {
                 lr: config.lr,
                 beta1: config.betas.0,
                 beta2: config.betas.1,

@@ -1,0 +1,151 @@
+//! Dotted paths through the description of the scenario: looked up, listed, suggested.
+
+use super::problem::nearest;
+use crate::schema::{Content, Field, Item, Kind};
+
+/// The fields that can be written below a path of this kind.
+pub fn children(kind: &Kind) -> Vec<&'static Field> {
+    match kind {
+        Kind::Optional(inner) | Kind::List(inner) => children(inner),
+        Kind::Record(fields) => fields.iter().collect(),
+        Kind::Choice(variants) => {
+            let mut all: Vec<&'static Field> = Vec::new();
+            for variant in variants.iter() {
+                let below = match variant.content {
+                    Content::Nothing => Vec::new(),
+                    Content::Fields(fields) => fields.iter().collect(),
+                    Content::Items(items) => items
+                        .iter()
+                        .filter(|item| item.name.is_empty())
+                        .flat_map(|item| children(&item.kind))
+                        .collect(),
+                };
+                for field in below {
+                    if all.iter().all(|known| known.name != field.name) {
+                        all.push(field);
+                    }
+                }
+            }
+            all
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A named item of a choice's members, e.g. `task.preset`.
+fn named_item(kind: &Kind, name: &str) -> Option<&'static Item> {
+    let Kind::Choice(variants) = kind else {
+        return None;
+    };
+    variants
+        .iter()
+        .filter_map(|variant| match variant.content {
+            Content::Items(items) => Some(items),
+            _ => None,
+        })
+        .flatten()
+        .find(|item| item.name == name)
+}
+
+/// A described path.
+pub struct Found {
+    pub doc: &'static str,
+    pub unit: Option<&'static str>,
+    pub kind: &'static Kind,
+    pub required: bool,
+}
+
+/// A path that the scenario lacks: the part up to the unknown segment, and what may have been meant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnknownPath {
+    pub below: String,
+    pub segment: String,
+    pub suggestion: Option<String>,
+    pub available: Vec<&'static str>,
+}
+
+/// Splits `a.b[0].c` and `a.b.0.c` alike.
+pub fn segments(path: &str) -> Vec<&str> {
+    path.split(['.', '['])
+        .map(|segment| segment.trim_end_matches(']'))
+        .filter(|segment| !segment.is_empty())
+        .collect()
+}
+
+/// Finds a dotted path; indices of list entries may be left out.
+pub fn lookup(root: &'static Kind, path: &str) -> Result<Found, UnknownPath> {
+    let mut found = Found {
+        doc: "The experiment.",
+        unit: None,
+        kind: root,
+        required: false,
+    };
+    let mut below = Vec::new();
+    for segment in segments(path) {
+        let is_index = segment.bytes().all(|b| b.is_ascii_digit());
+        let kind = match found.kind {
+            Kind::Optional(inner) => inner,
+            kind => kind,
+        };
+        if let (Kind::List(inner), true) = (kind, is_index) {
+            found.kind = inner;
+        } else if let Some(field) = children(kind).into_iter().find(|f| f.name == segment) {
+            found = Found {
+                doc: field.doc,
+                unit: field.unit,
+                kind: &field.kind,
+                required: field.must_be_written(),
+            };
+        } else if let Some(item) = named_item(kind, segment) {
+            found = Found {
+                doc: item.doc,
+                unit: None,
+                kind: &item.kind,
+                required: false,
+            };
+        } else {
+            let available: Vec<_> = children(kind).iter().map(|field| field.name).collect();
+            return Err(UnknownPath {
+                suggestion: suggest(root, &below, segment, &available),
+                below: below.join("."),
+                segment: segment.into(),
+                available,
+            });
+        }
+        below.push(segment);
+    }
+    Ok(found)
+}
+
+/// A field of that very name elsewhere, else a sibling that is spelled alike.
+fn suggest(root: &'static Kind, below: &[&str], segment: &str, siblings: &[&'static str]) -> Option<String> {
+    path_ending_in(root, segment).or_else(|| {
+        let near = nearest(segment, siblings.iter().copied())?;
+        Some([below, &[near]].concat().join("."))
+    })
+}
+
+/// The first path whose last segment is `name`.
+pub fn path_ending_in(root: &'static Kind, name: &str) -> Option<String> {
+    paths(root)
+        .into_iter()
+        .find(|path| path.rsplit('.').next() == Some(name))
+}
+
+/// Every path of the scenario, indices of lists left out, sections before their fields.
+pub fn paths(root: &'static Kind) -> Vec<String> {
+    fn collect(kind: &'static Kind, below: &str, all: &mut Vec<String>) {
+        for field in children(kind) {
+            let path = if below.is_empty() {
+                field.name.into()
+            } else {
+                format!("{below}.{}", field.name)
+            };
+            all.push(path.clone());
+            collect(&field.kind, &path, all);
+        }
+    }
+    let mut all = Vec::new();
+    collect(root, "", &mut all);
+    all
+}

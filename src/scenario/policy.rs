@@ -1,0 +1,182 @@
+//! Section `policy`: who decides what to grow, and within which limits.
+
+use super::presets::POLICY_PRESET;
+use super::{ActionSpace, HeuristicConfig, RandomConfig, ReplayConfig, ScheduleConfig};
+use crate::schema::{choice, section};
+
+section! {
+    /// Section `policy`: who decides what to grow, and within which limits.
+    pub struct PolicyConfig {
+        /// Who decides.
+        controller: String = "heuristic".into(), CONTROLLER;
+        /// Settings of the learned controller that lie between the defaults and this file's.
+        preset: Option<String>, POLICY_PRESET;
+        /// Network of the learned controller.
+        net: String = "lstm".into(), NETWORK;
+        /// Sizes of the network.
+        net_cfg: NetConfig;
+        /// What the learned controller sees.
+        obs: ObservationConfig;
+        /// Probability that every valid choice of the learned controller keeps.
+        floor: FloorConfig;
+        /// Which legal commands the controller is not offered.
+        masks: MaskConfig;
+        /// Folder of a saved policy whose weights the learned controller starts with, relative to this file.
+        init_from: Option<String>;
+        /// Constants of the rule-based controller.
+        heuristic: HeuristicConfig;
+        /// How the `random` controller draws.
+        random: RandomConfig;
+        /// The list that the `schedule` controller plays.
+        schedule: ScheduleConfig;
+        /// The decisions that the `replay` controller repeats, env by env, round by round, step by step.
+        replay: ReplayConfig;
+        /// When a host counts as stabilised or as standing still.
+        tracker: TrackerConfig;
+    }
+}
+
+choice! {
+    /// Whether parameters of an action are chosen by its operation.
+    #[derive(Copy, Eq)]
+    pub enum HeadConditioning {
+        /// every operation has its own logits for slots, styles, targets, speeds and curves
+        PerOp,
+        /// all operations share them
+        Shared,
+    }
+}
+
+section! {
+    /// Sizes of the policy network.
+    #[derive(Copy)]
+    pub struct NetConfig {
+        /// Width of the layer that reads the observation.
+        feature_dim: usize = 512, integer(1, 65536);
+        /// Width of the core; a multiple of 8.
+        hidden_dim: usize = 512, integer(8, 65536);
+        /// Recurrent layers.
+        layers: usize = 1, integer(1, 64);
+        /// Numbers that stand for a blueprint.
+        embed_dim: usize = 4, integer(1, 1024);
+        /// Whether parameters of an action are chosen by its operation.
+        head_conditioning: HeadConditioning = HeadConditioning::PerOp;
+        /// Predict the seeds' contributions as an auxiliary task.
+        contribution_head: bool = true;
+        /// Dropout in the contribution head; more than 0 makes runs irreproducible.
+        aux_dropout: f64 = 0.0, BELOW_ONE;
+        /// Steps that the mlp sees at once.
+        frame_stack: usize = 1, integer(1, 8);
+        /// Added to the logits of a fresh built-in network's operations: what it tries before it has learnt anything.
+        op_bias: OpBias;
+    }
+}
+
+section! {
+    /// Added to the logits of a fresh built-in network's operations: what it tries before it has learnt anything.
+    #[derive(Copy)]
+    pub struct OpBias {
+        /// On waiting.
+        wait: f64;
+        /// On germinating.
+        germinate: f64;
+        /// On ramping a seed's amplitude.
+        set_alpha_target: f64;
+        /// On pruning.
+        prune: f64;
+        /// On committing.
+        fossilize: f64;
+        /// On trying a gate.
+        advance: f64;
+    }
+}
+
+impl OpBias {
+    /// In the order of the operations.
+    pub const fn values(&self) -> [f64; 6] {
+        [
+            self.wait,
+            self.germinate,
+            self.set_alpha_target,
+            self.prune,
+            self.fossilize,
+            self.advance,
+        ]
+    }
+}
+
+section! {
+    /// What the learned controller sees.
+    #[derive(Copy)]
+    pub struct ObservationConfig {
+        /// Factor per step on the freshness of a measured contribution.
+        freshness_decay: f64 = 0.995, SHARE;
+    }
+}
+
+choice! {
+    /// How probabilities are kept up.
+    #[derive(Copy, Eq)]
+    pub enum FloorMode {
+        /// mixes in a uniform distribution: keeps the direction of the gradient
+        Mixture,
+        /// raises what is below and shrinks the rest
+        Clamp,
+        /// none
+        None,
+    }
+}
+
+section! {
+    /// Least probability of every valid choice of the learned controller, by head.
+    #[derive(Copy)]
+    pub struct FloorConfig {
+        /// How probabilities are kept up.
+        mode: FloorMode = FloorMode::Mixture;
+        /// Least probability of a valid operation.
+        op: f64 = 0.05, BELOW_ONE;
+        /// Least probability of a valid slot.
+        slot: f64 = 0.03, BELOW_ONE;
+        /// Least probability of a valid blueprint.
+        blueprint: f64 = 0.03, BELOW_ONE;
+        /// Least probability of a blend style.
+        style: f64 = 0.03, BELOW_ONE;
+        /// Least probability of a tempo.
+        tempo: f64 = 0.05, BELOW_ONE;
+        /// Least probability of an alpha target.
+        alpha_target: f64 = 0.03, BELOW_ONE;
+        /// Least probability of an alpha speed.
+        alpha_speed: f64 = 0.03, BELOW_ONE;
+        /// Least probability of an alpha curve.
+        alpha_curve: f64 = 0.02, BELOW_ONE;
+    }
+}
+
+section! {
+    /// Which legal commands the controller is not offered.
+    pub struct MaskConfig {
+        /// Allow germination only while no other seed develops.
+        sequential_germination: bool = true;
+        /// Hide commands that a gate would refuse for age or structure.
+        mask_structural_gates: bool = true;
+        /// Choices that controllers have at all; None: every one.
+        action_space: ActionSpace;
+    }
+}
+
+section! {
+    /// When a host counts as stabilised or as standing still.
+    #[derive(Copy)]
+    pub struct TrackerConfig {
+        /// A step that gains fewer percentage points extends the plateau.
+        plateau_threshold_pct: f64 = 0.5, NOT_NEGATIVE;
+        /// Steps remembered.
+        history_window: usize = 10, at_least(5);
+        /// A relative improvement of the loss below this counts as stable.
+        stabilization_threshold: f64 = 0.03, POSITIVE;
+        /// Stable steps in a row until the host counts as stabilised.
+        stabilization_epochs: u32 = 3;
+        /// A relative worsening of the loss from this on does not count as stable.
+        regression_threshold: f64 = 0.05, NOT_NEGATIVE;
+    }
+}

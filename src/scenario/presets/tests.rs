@@ -1,0 +1,18 @@
+use super::*;
+
+#[test]
+fn hosts_have_known_parameter_counts() {
+    let counts: Vec<_> = task_presets()
+        .iter()
+        .map(|task| (task.spec.name.clone(), task.spec.host.parameters(task.spec.classes)))
+        .collect();
+    let expected = [
+        ("digits_baseline", 1_702),
+        ("digits_impaired", 75),
+        ("digits_minimal", 160),
+        ("synth_baseline", 6_418),
+        ("synth_impaired", 164),
+        ("synth_scale", 99_922),
+    ];
+    assert_eq!(counts, expected.map(|(name, count)| (name.to_string(), count)));
+}

@@ -1,0 +1,130 @@
+//! Sections `data`, `run`, `training` and `telemetry`: how big the run is, where it takes place, what it writes down.
+
+use crate::schema::{choice, section};
+use crate::torch::{AmpMode, DeviceSpec, MatmulPrecision};
+
+choice! {
+    /// How training batches reach the envs.
+    #[derive(Copy, Eq)]
+    pub enum FeedMode {
+        /// every env draws its own order of the training set each step
+        PerEnv,
+        /// all envs see the same samples in the same order
+        Common,
+    }
+}
+
+section! {
+    /// Section `data`: how data is fed.
+    #[derive(Copy, Eq)]
+    pub struct DataConfig {
+        /// How training batches reach the envs.
+        feed: FeedMode = FeedMode::PerEnv;
+    }
+}
+
+section! {
+    /// Section `run`: size and placement of the run.
+    pub struct RunConfig {
+        /// Rounds; in each, every env plays one episode from a fresh host.
+        rounds: u32 = 100, at_least(1);
+        /// Steps of an episode: host epochs, one decision each. None: the task's.
+        max_steps: Option<u32>, at_least(1);
+        /// Envs that train side by side.
+        n_envs: usize = 4, integer(1, 4096);
+        /// Seed of every random draw of the run.
+        seed: u64 = 42;
+        /// Devices over which envs are spread; each runs at least one env.
+        devices: Vec<DeviceSpec> = vec![DeviceSpec::Cpu];
+        /// Use only kernels that give the same bits every time.
+        deterministic: bool;
+        /// Precision of float32 matrix products.
+        matmul_precision: MatmulPrecision = MatmulPrecision::High;
+        /// Whether envs run side by side.
+        launch: Launch = Launch::Parallel;
+        /// What is played to its end when the run is asked to stop, e.g. by Ctrl-C.
+        stop_at: StopAt = StopAt::Step;
+        /// Rounds from one checkpoint to the next; the last round has one in any case.
+        checkpoint_every: u32 = 1, at_least(1);
+        /// Newest checkpoints that stay; the best one stays as well.
+        keep_last: u32 = 3, at_least(1);
+    }
+}
+
+choice! {
+    /// Whether envs run side by side.
+    #[derive(Copy, Eq)]
+    pub enum Launch {
+        /// envs of a system run side by side
+        Parallel,
+        /// envs run one after another
+        Sequential,
+    }
+}
+
+choice! {
+    /// What a run that is asked to stop plays to its end.
+    #[derive(Copy, Eq)]
+    pub enum StopAt {
+        /// the current step; its round is played again after a resume
+        Step,
+        /// the current round
+        Round,
+    }
+}
+
+section! {
+    /// Section `training`: how a training batch is computed.
+    #[derive(Copy, Eq)]
+    pub struct TrainingConfig {
+        /// Parts into which a batch is split, gradients added up; at most the batch size.
+        micro_batches: usize = 1, at_least(1);
+        /// Mixed precision of the training batch.
+        amp: AmpMode = AmpMode::Off;
+        /// Batches from one measurement of gradient statistics to the next.
+        grad_stats_stride: usize = 10, at_least(1);
+    }
+}
+
+choice! {
+    /// How much telemetry is recorded.
+    #[derive(Copy, Eq, PartialOrd, Ord)]
+    pub enum TelemetryLevel {
+        /// only the start and the end of the run
+        Off,
+        /// stage changes, episodes and rounds
+        Lifecycle,
+        /// every step as well
+        Full,
+        /// everything
+        Debug,
+    }
+}
+
+choice! {
+    /// Which curves are written for TensorBoard.
+    #[derive(Copy, Eq)]
+    pub enum TensorBoard {
+        /// none
+        Off,
+        /// rounds, policy updates, and steps averaged over the envs
+        Mean,
+        /// the steps of each env as well
+        PerEnv,
+    }
+}
+
+section! {
+    /// Section `telemetry`: what the run writes down.
+    #[derive(Copy, Eq)]
+    pub struct TelemetryConfig {
+        /// How much is recorded.
+        level: TelemetryLevel = TelemetryLevel::Full;
+        /// Fail the run if a durable record cannot be written.
+        require: bool = true;
+        /// Steps from one recorded step to the next; 1: all are.
+        step_stride: u32 = 1, at_least(1);
+        /// Curves for TensorBoard, in tb/ of the run directory.
+        tensorboard: TensorBoard = TensorBoard::Mean;
+    }
+}

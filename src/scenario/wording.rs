@@ -1,0 +1,80 @@
+//! What values may be, in the words of messages and of `simic-engine explain`.
+
+use super::catalog::{Catalog, Entry};
+use crate::schema::{Content, Kind, Names, Registry, Variant};
+
+/// The name of a run or task: it becomes part of a folder's name.
+pub const RUN_NAME: Kind = Kind::Text(Names::Form {
+    noun: "run name",
+    form: "1 to 64 letters, digits, `.`, `_` or `-`, starting with a letter or digit",
+    accepts: |text| {
+        let part = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        text.len() <= 64 && text.chars().all(part) && text.chars().next().is_none_or(|c| c.is_ascii_alphanumeric())
+    },
+});
+
+/// The valid names, where they can be listed; they match in either case.
+pub fn choices(names: Names, catalog: &Catalog) -> Option<Vec<String>> {
+    let of_entries = |entries: &[Entry]| entries.iter().map(|entry| entry.name.clone()).collect();
+    match names {
+        Names::Free | Names::Form { .. } => None,
+        Names::Members { list, .. } => Some(list()),
+        Names::Registered(Registry::Tasks) => Some(catalog.tasks.iter().map(|task| task.spec.name.clone()).collect()),
+        Names::Registered(Registry::Blueprints) => Some(catalog.blueprints.iter().map(|b| b.name.clone()).collect()),
+        Names::Registered(Registry::Controllers) => Some(of_entries(&catalog.controllers)),
+        Names::Registered(Registry::Networks) => Some(of_entries(&catalog.nets)),
+    }
+}
+
+/// The type in words, e.g. `a whole number`.
+pub fn noun(kind: &Kind) -> String {
+    match kind {
+        Kind::Bool => "true or false".into(),
+        Kind::Integer { .. } => "a whole number".into(),
+        Kind::Float(_) => "a number".into(),
+        Kind::Text(Names::Free) => "text in quotes".into(),
+        Kind::Text(names) => format!("a {} in quotes", names.noun()),
+        Kind::Optional(inner) => format!("None or {}", noun(inner)),
+        Kind::List(inner) => format!("a list [..] of {}", noun(inner)),
+        Kind::Pair(inner) => format!("a pair (a, b), each {}", noun(inner)),
+        Kind::Record(_) => "a section (key: value, ..)".into(),
+        Kind::Choice(_) => "a choice".into(),
+    }
+}
+
+/// What is valid, in words; `None` where the type says it all.
+pub fn valid(kind: &Kind, catalog: &Catalog) -> Option<String> {
+    match *kind {
+        Kind::Bool | Kind::Record(_) | Kind::Text(Names::Free) => None,
+        Kind::Integer { min, max } => Some(integer_range(min, max)),
+        Kind::Float(range) => Some(range.to_string()),
+        Kind::Text(Names::Form { form, .. }) => Some(form.into()),
+        Kind::Text(names) => choices(names, catalog).map(|choices| choices.join(", ")),
+        Kind::Optional(inner) => valid(inner, catalog).map(|valid| format!("None; {valid}")),
+        Kind::List(inner) | Kind::Pair(inner) => valid(inner, catalog).map(|valid| format!("each {valid}")),
+        Kind::Choice(variants) => Some(variant_list(variants)),
+    }
+}
+
+/// `1..=4096`, or `at least 1` where the upper end is only the type's.
+pub fn integer_range(min: i128, max: i128) -> String {
+    if max >= u32::MAX.into() {
+        format!("at least {min}")
+    } else {
+        format!("{min}..={max}")
+    }
+}
+
+/// `name`, or `name(..)` where it takes more.
+pub fn variant_form(variant: &Variant) -> String {
+    match variant.content {
+        Content::Nothing => variant.name.into(),
+        _ => format!("{}(..)", variant.name),
+    }
+}
+
+/// The members of a choice, separated by commas.
+pub fn variant_list(variants: &[Variant]) -> String {
+    let forms: Vec<String> = variants.iter().map(variant_form).collect();
+    forms.join(", ")
+}

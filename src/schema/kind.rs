@@ -1,0 +1,235 @@
+//! What a value may be, as constants that the declarations make.
+
+use std::fmt;
+
+/// A key of a record.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    pub name: &'static str,
+    pub doc: &'static str,
+    pub unit: Option<&'static str>,
+    pub kind: Kind,
+    pub has_default: bool,
+}
+
+impl Field {
+    /// Has neither a default nor `None` to fall back to.
+    pub const fn must_be_written(&self) -> bool {
+        !self.has_default && !matches!(self.kind, Kind::Optional(_))
+    }
+
+    /// The field `name` of a record, as one that may be left out; with its own documentation unless `doc` is empty.
+    ///
+    /// Evaluated while compiling: a record without such a field is a compile error.
+    pub const fn replacing(record: Kind, name: &'static str, doc: &'static str) -> Self {
+        let Kind::Record(fields) = record else {
+            panic!("only fields of a record can be replaced");
+        };
+        let mut index = 0;
+        while !is_same(fields[index].name, name) {
+            index += 1;
+        }
+        let replaced: &'static Self = &fields[index];
+        Self {
+            doc: if doc.is_empty() { replaced.doc } else { doc },
+            kind: match replaced.kind {
+                Kind::Optional(_) => replaced.kind,
+                _ => Kind::Optional(&replaced.kind),
+            },
+            has_default: true,
+            ..*replaced
+        }
+    }
+}
+
+const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut index = 0;
+    while index < a.len() && index < b.len() && a[index] == b[index] {
+        index += 1;
+    }
+    index == a.len() && index == b.len()
+}
+
+/// One member of a choice.
+#[derive(Clone, Copy, Debug)]
+pub struct Variant {
+    pub name: &'static str,
+    pub doc: &'static str,
+    pub content: Content,
+}
+
+/// What stands in the parentheses after a choice's name.
+#[derive(Clone, Copy, Debug)]
+pub enum Content {
+    Nothing,
+    /// `name(item, …)`.
+    Items(&'static [Item]),
+    /// `name(key: …)`.
+    Fields(&'static [Field]),
+}
+
+/// A value inside `name(…)`. An unnamed item shares the path of the choice itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Item {
+    pub name: &'static str,
+    pub doc: &'static str,
+    pub kind: Kind,
+}
+
+impl Item {
+    /// Without name and documentation of its own.
+    pub const fn unnamed(kind: Kind) -> Self {
+        Self {
+            name: "",
+            doc: "",
+            kind,
+        }
+    }
+
+    /// May be left out, as the coefficients of `shaped()`: it then is the empty record.
+    pub fn is_optional(&self) -> bool {
+        matches!(self.kind, Kind::Record(fields) if fields.iter().all(|field| field.has_default))
+    }
+}
+
+/// What a value may be.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    Bool,
+    Integer { min: i128, max: i128 },
+    Float(FloatRange),
+    Text(Names),
+    /// `None` or a value.
+    Optional(&'static Kind),
+    List(&'static Kind),
+    Pair(&'static Kind),
+    Record(&'static [Field]),
+    Choice(&'static [Variant]),
+}
+
+impl Kind {
+    /// What an option, a list or a pair holds; else the kind itself.
+    pub const fn inner(self) -> Self {
+        match self {
+            Self::Optional(inner) | Self::List(inner) | Self::Pair(inner) => *inner,
+            plain => plain,
+        }
+    }
+
+    /// The same option, list or pair of `inner`, or `inner` itself, a narrower range than this one.
+    ///
+    /// Evaluated while compiling: a range of another type than the field's is a compile error.
+    pub const fn with_inner(self, inner: &'static Self) -> Self {
+        match (self, *inner) {
+            (Self::Optional(_), _) => Self::Optional(inner),
+            (Self::List(_), _) => Self::List(inner),
+            (Self::Pair(_), _) => Self::Pair(inner),
+            (Self::Integer { .. }, Self::Integer { .. })
+            | (Self::Float(_), Self::Float(_))
+            | (Self::Text(_), Self::Text(_)) => *inner,
+            _ => panic!("the range does not belong to the field's type"),
+        }
+    }
+}
+
+/// An interval of finite numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FloatRange {
+    pub min: f64,
+    pub max: f64,
+    pub min_excluded: bool,
+    pub max_excluded: bool,
+}
+
+impl FloatRange {
+    pub fn contains(&self, value: f64) -> bool {
+        let above = value > self.min || (value == self.min && !self.min_excluded);
+        let below = value < self.max || (value == self.max && !self.max_excluded);
+        value.is_finite() && above && below
+    }
+}
+
+impl fmt::Display for FloatRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let more = if self.min_excluded { "more than" } else { "at least" };
+        let less = if self.max_excluded { "less than" } else { "at most" };
+        match (self.min.is_finite(), self.max.is_finite()) {
+            (true, true) => write!(f, "{more} {}, {less} {}", self.min, self.max),
+            (true, false) => write!(f, "{more} {}", self.min),
+            (false, true) => write!(f, "{less} {}", self.max),
+            (false, false) => f.write_str("any finite number"),
+        }
+    }
+}
+
+/// Which names a text may be.
+#[derive(Clone, Copy, Debug)]
+pub enum Names {
+    /// Anything.
+    Free,
+    /// The members of a closed set, in lower case; they match in either case.
+    Members {
+        noun: &'static str,
+        list: fn() -> Vec<String>,
+    },
+    /// What is registered under such names, plugins included; they match in either case.
+    Registered(Registry),
+    /// Whatever has a certain form.
+    Form {
+        noun: &'static str,
+        /// In words.
+        form: &'static str,
+        accepts: fn(&str) -> bool,
+    },
+}
+
+/// Where names are registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Registry {
+    Tasks,
+    Blueprints,
+    Controllers,
+    Networks,
+}
+
+impl Names {
+    /// What a name stands for.
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Free => "text",
+            Self::Members { noun, .. } | Self::Form { noun, .. } => noun,
+            Self::Registered(Registry::Tasks) => "task",
+            Self::Registered(Registry::Blueprints) => "blueprint",
+            Self::Registered(Registry::Controllers) => "controller",
+            Self::Registered(Registry::Networks) => "network",
+        }
+    }
+}
+
+/// Length of [`snake_case`]'s result.
+pub const fn snake_case_len(name: &str) -> usize {
+    let bytes = name.as_bytes();
+    let (mut length, mut index) = (0, 0);
+    while index < bytes.len() {
+        length += if index > 0 && bytes[index].is_ascii_uppercase() { 2 } else { 1 };
+        index += 1;
+    }
+    length
+}
+
+/// `PerEnv` as `per_env`: serde's spelling of a variant, for constants.
+pub const fn snake_case<const LENGTH: usize>(name: &str) -> [u8; LENGTH] {
+    let bytes = name.as_bytes();
+    let mut snake = [b'_'; LENGTH];
+    let (mut at, mut index) = (0, 0);
+    while index < bytes.len() {
+        if index > 0 && bytes[index].is_ascii_uppercase() {
+            at += 1;
+        }
+        snake[at] = bytes[index].to_ascii_lowercase();
+        at += 1;
+        index += 1;
+    }
+    snake
+}

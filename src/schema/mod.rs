@@ -1,0 +1,32 @@
+//! The language in which settings are declared: name, type, default, range, unit and documentation in one place.
+//!
+//! [`section!`] and [`record!`] declare a struct, [`choice!`] an enum, [`overlay!`] the optional replacements for some
+//! fields of a record. From a declaration follow the serde type, its `Default`, its rustdoc and its [`Kind`], the
+//! description that checking, `--set`, `explain` and error messages read.
+//!
+//! ```text
+//! section! {
+//!     /// Section `run`: size and placement of the run.
+//!     pub struct RunConfig {
+//!         /// Envs that train side by side.
+//!         n_envs: usize = 4, integer(1, 4096);
+//!         /// A loss up to this is never suspicious. None: the task's.
+//!         #[unit = "nats"]
+//!         absolute_limit: Option<f64>, POSITIVE;
+//!     }
+//! }
+//! ```
+//! A field without `= default` has its type's. The range, any constant of [`range`] or another [`Kind`], applies to what
+//! an option, list or pair holds; without one the type alone decides.
+
+mod declare;
+mod described;
+mod kind;
+pub mod range;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use declare::{choice, field, name_of, overlay, record, section, written_as_text};
+pub use described::Described;
+pub(crate) use described::members;
+pub use kind::{Content, Field, FloatRange, Item, Kind, Names, Registry, Variant, snake_case, snake_case_len};

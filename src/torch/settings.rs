@@ -1,0 +1,58 @@
+//! Settings that a scenario passes to this folder.
+
+use crate::schema::choice;
+
+choice! {
+    /// Optimizer of a host or of its seeds, with a constant learning rate.
+    #[derive(Copy)]
+    pub enum OptimizerConfig {
+        /// stochastic gradient descent with momentum
+        Sgd {
+            /// Learning rate.
+            lr: f64, POSITIVE;
+            /// Momentum.
+            momentum: f64, BELOW_ONE;
+            /// Weight decay.
+            weight_decay: f64, NOT_NEGATIVE;
+        },
+        /// AdamW
+        Adamw {
+            /// Learning rate.
+            lr: f64, POSITIVE;
+            /// Decay of the first moment.
+            beta1: f64, BELOW_ONE;
+            /// Decay of the second moment.
+            beta2: f64, BELOW_ONE;
+            /// Added to the denominator.
+            eps: f64, POSITIVE;
+            /// Decoupled weight decay.
+            weight_decay: f64, NOT_NEGATIVE;
+        },
+    }
+}
+
+choice! {
+    /// Precision of float32 matrix products.
+    #[derive(Copy, Eq)]
+    pub enum MatmulPrecision {
+        /// full float32
+        Highest,
+        /// TensorFloat-32 on CUDA
+        High,
+        /// bfloat16 products where the device has them
+        Medium,
+    }
+}
+
+choice! {
+    /// Mixed precision.
+    #[derive(Copy, Eq)]
+    pub enum AmpMode {
+        /// float32
+        Off,
+        /// bfloat16 where the device supports it
+        Auto,
+        /// bfloat16
+        Bf16,
+    }
+}
