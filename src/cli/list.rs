@@ -137,7 +137,7 @@ fn channels(host: &CnnSpec) -> String {
 fn slots(spec: &TaskSpec) -> String {
     match (spec.slots.first(), spec.slots.last()) {
         (Some(first), Some(last)) if first != last => format!("{first}..{last}"),
-        (Some(only), _) => only.clone(),
+        (Some(only), _) => only.to_string(),
         _ => "no slots".into(),
     }
 }

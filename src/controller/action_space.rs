@@ -33,35 +33,30 @@ impl AllowedActions {
     /// `blueprints`: all names, by index.
     ///
     /// # Errors
-    /// An unknown member, a list that allows nothing, or operations without waiting.
+    /// An unknown blueprint, a list that allows nothing, or operations without waiting.
     pub fn new(space: &ActionSpace, blueprints: &[&str]) -> Result<Self, PolicyError> {
-        let blueprint = |name: &str| blueprints.iter().position(|known| known.eq_ignore_ascii_case(name));
-        let ops = allowed(&space.allowed_ops, "allowed_ops", LifecycleOp::ALL.len(), |name| {
-            LifecycleOp::from_name(name).map(LifecycleOp::code)
-        })?;
+        let ops = allowed(&space.allowed_ops, "allowed_ops", LifecycleOp::ALL.len(), |op| op.code())?;
         if !ops.contains(LifecycleOp::Wait.code()) {
             return Err(refusal("allowed_ops", "lacks \"wait\", which is always possible"));
         }
+        let index_of = |name: &String| {
+            let index = blueprints.iter().position(|known| known.eq_ignore_ascii_case(name));
+            index.ok_or_else(|| refusal("blueprint", format!("`{name}` is no choice here")))
+        };
+        let indices = match &space.blueprint {
+            Some(names) => Some(names.iter().map(index_of).collect::<Result<_, _>>()?),
+            None => None,
+        };
         let size = |head: Head| head.size(0, 0);
         Ok(Self {
             ops,
-            blueprints: allowed(&space.blueprint, "blueprint", blueprints.len(), blueprint)?,
+            blueprints: allowed(&indices, "blueprint", blueprints.len(), |&index: &usize| index)?,
             parameters: [
-                allowed(&space.style, "style", size(Head::Style), |name| {
-                    GerminationStyle::from_name(name).map(GerminationStyle::code)
-                })?,
-                allowed(&space.tempo, "tempo", size(Head::Tempo), |name| {
-                    Tempo::from_name(name).map(Tempo::code)
-                })?,
-                allowed(&space.alpha_target, "alpha_target", size(Head::AlphaTarget), |name| {
-                    AlphaTarget::from_name(name).map(AlphaTarget::code)
-                })?,
-                allowed(&space.alpha_speed, "alpha_speed", size(Head::AlphaSpeed), |name| {
-                    AlphaSpeed::from_name(name).map(AlphaSpeed::code)
-                })?,
-                allowed(&space.alpha_curve, "alpha_curve", size(Head::AlphaCurve), |name| {
-                    AlphaCurveAction::from_name(name).map(AlphaCurveAction::code)
-                })?,
+                allowed(&space.style, "style", size(Head::Style), |member| member.code())?,
+                allowed(&space.tempo, "tempo", size(Head::Tempo), |member| member.code())?,
+                allowed(&space.alpha_target, "alpha_target", size(Head::AlphaTarget), |member| member.code())?,
+                allowed(&space.alpha_speed, "alpha_speed", size(Head::AlphaSpeed), |member| member.code())?,
+                allowed(&space.alpha_curve, "alpha_curve", size(Head::AlphaCurve), |member| member.code())?,
             ],
         })
     }
@@ -127,21 +122,17 @@ impl AllowedActions {
 }
 
 /// The members of a list; all `size` of them where there is none.
-fn allowed(
-    list: &Option<Vec<String>>,
+fn allowed<T>(
+    list: &Option<Vec<T>>,
     field: &str,
     size: usize,
-    index_of: impl Fn(&str) -> Option<usize>,
+    code: impl Fn(&T) -> usize,
 ) -> Result<Choices, PolicyError> {
-    let Some(list) = list else {
-        return Ok(Choices::first_n(size));
-    };
-    if list.is_empty() {
-        return Err(refusal(field, "allows nothing; leave it out to allow everything"));
+    match list {
+        None => Ok(Choices::first_n(size)),
+        Some(list) if list.is_empty() => Err(refusal(field, "allows nothing; leave it out to allow everything")),
+        Some(list) => Ok(list.iter().map(code).collect()),
     }
-    list.iter()
-        .map(|name| index_of(name).ok_or_else(|| refusal(field, format!("`{name}` is no choice here"))))
-        .collect()
 }
 
 fn refusal(field: &str, why: impl Into<String>) -> PolicyError {
@@ -170,9 +161,9 @@ mod tests {
     #[test]
     fn what_is_not_listed_is_masked() {
         let allowed = of(&ActionSpace {
-            allowed_ops: names(&["wait", "germinate"]),
+            allowed_ops: Some(vec![LifecycleOp::Wait, LifecycleOp::Germinate]),
             blueprint: names(&["norm", "conv_heavy"]),
-            tempo: names(&["SLOW"]),
+            tempo: Some(vec![Tempo::Slow]),
             ..ActionSpace::default()
         });
         let mut masks = masks(&empty(3), &limits(3));
@@ -197,7 +188,7 @@ mod tests {
     #[test]
     fn a_space_that_leaves_nothing_is_refused_by_the_name_of_its_field() {
         let no_wait = ActionSpace {
-            allowed_ops: names(&["prune"]),
+            allowed_ops: Some(vec![LifecycleOp::Prune]),
             ..ActionSpace::default()
         };
         assert_eq!(
@@ -205,7 +196,7 @@ mod tests {
             "`policy.masks.action_space.allowed_ops`: lacks \"wait\", which is always possible"
         );
         let nothing = ActionSpace {
-            style: names(&[]),
+            style: Some(vec![]),
             ..ActionSpace::default()
         };
         assert_eq!(
@@ -225,8 +216,14 @@ mod tests {
     #[test]
     fn what_is_excluded_is_listed_head_by_head() {
         let allowed = of(&ActionSpace {
-            allowed_ops: names(&["wait", "germinate", "prune", "fossilize", "advance"]),
-            alpha_target: names(&["full"]),
+            allowed_ops: Some(vec![
+                LifecycleOp::Wait,
+                LifecycleOp::Germinate,
+                LifecycleOp::Prune,
+                LifecycleOp::Fossilize,
+                LifecycleOp::Advance,
+            ]),
+            alpha_target: Some(vec![AlphaTarget::Full]),
             ..ActionSpace::default()
         });
         let blueprints: Vec<String> = BLUEPRINT_NAMES.map(String::from).to_vec();
@@ -246,15 +243,15 @@ mod tests {
             blueprints in 1usize..128,
             styles in 1usize..16,
         ) {
-            let pick = |bits: usize, names: &[&str]| {
-                let chosen = names.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1);
-                chosen.map(|(_, name)| (*name).to_string()).collect::<Vec<_>>()
-            };
-            let ops = pick(ops << 1 | 1, &LifecycleOp::ALL.iter().map(|op| op.name()).collect::<Vec<_>>());
-            let styles = pick(styles, &GerminationStyle::ALL.iter().map(|style| style.name()).collect::<Vec<_>>());
+            fn pick<T: Copy>(bits: usize, members: &[T]) -> Vec<T> {
+                let chosen = members.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1);
+                chosen.map(|(_, member)| *member).collect()
+            }
+            let ops = pick(ops << 1 | 1, LifecycleOp::ALL);
+            let styles = pick(styles, GerminationStyle::ALL);
             let allowed = of(&ActionSpace {
                 allowed_ops: Some(ops),
-                blueprint: Some(pick(blueprints, &BLUEPRINT_NAMES[1..])),
+                blueprint: Some(pick(blueprints, &BLUEPRINT_NAMES[1..]).into_iter().map(String::from).collect()),
                 style: Some(styles),
                 ..ActionSpace::default()
             });

@@ -93,16 +93,13 @@ impl BuildContext<'_> {
     /// Policy index of a slot.
     ///
     /// # Errors
-    /// The text is no slot id, or the slot is not enabled.
-    pub fn slot(&self, path: &str, id: &str) -> Result<usize, PolicyError> {
-        let slot: SlotId = id
-            .parse()
-            .map_err(|error| PolicyError::config(path, format!("{error}")))?;
+    /// The slot is not enabled.
+    pub fn slot(&self, path: &str, slot: SlotId) -> Result<usize, PolicyError> {
         self.slots.iter().position(|&known| known == slot).ok_or_else(|| {
             let names: Vec<String> = self.slots.iter().map(SlotId::to_string).collect();
             PolicyError::config(
                 path,
-                format!("slot `{id}` is not enabled; enabled are {}", names.join(", ")),
+                format!("slot `{slot}` is not enabled; enabled are {}", names.join(", ")),
             )
         })
     }
@@ -231,7 +228,7 @@ mod tests {
     fn every_builtin_builds_under_its_own_name() {
         let registry = ControllerRegistry::default();
         let mut ground = Ground::default();
-        ground.policy.schedule.builtin = Some("germinate_first_slot".into());
+        ground.policy.schedule.builtin = Some(BuiltinSchedule::GerminateFirstSlot);
         ground.initial_topology = InitialTopology::Seeds(Vec::new());
         for name in ["actor_critic", "heuristic", "random", "schedule", "static", "wait"] {
             ground.policy.controller = name.into();

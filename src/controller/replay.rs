@@ -112,7 +112,7 @@ fn commands(recording: &Recording, context: &BuildContext) -> (BTreeMap<Moment, 
 fn command(decision: &telemetry::Decision, context: &BuildContext) -> Result<LifecycleCommand, PolicyError> {
     let choice = &decision.choice;
     let slot = || match decision.slot {
-        Some(slot) => context.slot(PATH, &slot.to_string()),
+        Some(slot) => context.slot(PATH, slot),
         None => Err(incomplete(decision.op, "slot")),
     };
     let style = || choice.style.ok_or_else(|| incomplete(decision.op, "style"));

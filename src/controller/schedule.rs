@@ -6,11 +6,8 @@ use std::fmt::Write;
 use sha2::{Digest, Sha256};
 
 use super::{BuildContext, Controller, Decision, DecisionPoint, DecisionView, MaskSet, PolicyError, indices_of};
-use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, Tempo};
-use crate::scenario::ScheduledCommand;
-
-/// Names of the built-in schedules.
-pub const BUILTIN_SCHEDULES: [&str; 2] = ["germinate_first_slot", "grow_one_seed"];
+use crate::growth::{AlphaTarget, GerminationStyle, LifecycleCommand, Tempo};
+use crate::scenario::{BuiltinSchedule, ScheduledCommand};
 
 /// Orders each command of the list at its step, and waits otherwise.
 #[derive(Clone, Debug)]
@@ -24,13 +21,13 @@ impl ScheduleController {
     /// Reads `policy.schedule`.
     ///
     /// # Errors
-    /// An unknown built-in, both or neither of a built-in and entries, steps that do not increase or lie outside the
+    /// Both or neither of a built-in and entries, steps that do not increase or lie outside the
     /// episode, or a name that the host lacks.
     pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
         let config = &context.policy.schedule;
         let path = "policy.schedule";
-        let commands = match (&config.builtin, config.entries.is_empty()) {
-            (Some(name), true) => builtin(name, context)?,
+        let commands = match (config.builtin, config.entries.is_empty()) {
+            (Some(schedule), true) => builtin(schedule, context)?,
             (None, false) => config
                 .entries
                 .iter()
@@ -47,10 +44,9 @@ impl ScheduleController {
                 ));
             }
             (None, true) => {
-                return Err(PolicyError::config(
-                    path,
-                    format!("is empty; list entries or name one of {}", BUILTIN_SCHEDULES.join(", ")),
-                ));
+                let names: Vec<&str> = BuiltinSchedule::ALL.iter().map(|builtin| builtin.name()).collect();
+                let why = format!("is empty; list entries or name one of {}", names.join(", "));
+                return Err(PolicyError::config(path, why));
             }
         };
         check_steps(&commands, context.max_steps)?;
@@ -168,26 +164,16 @@ pub(super) fn sha256(text: &str) -> String {
         })
 }
 
-fn builtin(name: &str, context: &BuildContext) -> Result<Vec<(u32, LifecycleCommand)>, PolicyError> {
-    let path = "policy.schedule.builtin";
-    if !BUILTIN_SCHEDULES.contains(&name) {
-        return Err(PolicyError::config(
-            path,
-            format!(
-                "no schedule is called `{name}`; there are {}",
-                BUILTIN_SCHEDULES.join(", ")
-            ),
-        ));
-    }
+fn builtin(schedule: BuiltinSchedule, context: &BuildContext) -> Result<Vec<(u32, LifecycleCommand)>, PolicyError> {
     let germinate = LifecycleCommand::Germinate {
         slot: 0,
-        blueprint: context.blueprint(path, "norm")?,
+        blueprint: context.blueprint("policy.schedule.builtin", "norm")?,
         style: GerminationStyle::SigmoidAdd,
         tempo: Tempo::Standard,
         target: AlphaTarget::Full,
     };
     let mut commands = vec![(1, germinate)];
-    if name == "grow_one_seed" {
+    if schedule == BuiltinSchedule::GrowOneSeed {
         commands.extend([2, 12, 17].map(|step| (step, LifecycleCommand::Advance { slot: 0 })));
         commands.push((18, LifecycleCommand::Fossilize { slot: 0 }));
     }
@@ -208,58 +194,40 @@ fn check_steps(commands: &[(u32, LifecycleCommand)], max_steps: u32) -> Result<(
     }
 }
 
-/// Turns names into a command.
+/// Turns names into indices.
 fn resolve(command: &ScheduledCommand, path: &str, context: &BuildContext) -> Result<LifecycleCommand, PolicyError> {
-    use ScheduledCommand as Named;
-    let at = |key: &str| format!("{path}.{key}");
-    let slot = |id: &str| context.slot(&at("slot"), id);
-    let style = |name: &str| member(at("style"), name, GerminationStyle::from_name);
-    let target = |name: &str| member(at("target"), name, AlphaTarget::from_name);
-    let speed = |name: &str| member(at("speed"), name, AlphaSpeed::from_name);
-    let curve = |name: &str| member(at("curve"), name, AlphaCurveAction::from_name);
-    Ok(match command {
-        Named::Germinate {
-            slot: id,
-            blueprint,
-            style: style_name,
+    let slot = context.slot(&format!("{path}.slot"), command.slot())?;
+    Ok(match *command {
+        ScheduledCommand::Germinate {
+            ref blueprint,
+            style,
             tempo,
-            target: target_name,
+            target,
+            ..
         } => LifecycleCommand::Germinate {
-            slot: slot(id)?,
-            blueprint: context.blueprint(&at("blueprint"), blueprint)?,
-            style: style(style_name)?,
-            tempo: member(at("tempo"), tempo, Tempo::from_name)?,
-            target: target(target_name)?,
+            slot,
+            blueprint: context.blueprint(&format!("{path}.blueprint"), blueprint)?,
+            style,
+            tempo,
+            target,
         },
-        Named::SetAlphaTarget {
-            slot: id,
-            style: style_name,
-            target: target_name,
-            speed: speed_name,
-            curve: curve_name,
+        ScheduledCommand::SetAlphaTarget {
+            style,
+            target,
+            speed,
+            curve,
+            ..
         } => LifecycleCommand::SetAlphaTarget {
-            slot: slot(id)?,
-            style: style(style_name)?,
-            target: target(target_name)?,
-            speed: speed(speed_name)?,
-            curve: curve(curve_name)?,
+            slot,
+            style,
+            target,
+            speed,
+            curve,
         },
-        Named::Prune {
-            slot: id,
-            speed: speed_name,
-            curve: curve_name,
-        } => LifecycleCommand::Prune {
-            slot: slot(id)?,
-            speed: speed(speed_name)?,
-            curve: curve(curve_name)?,
-        },
-        Named::Fossilize { slot: id } => LifecycleCommand::Fossilize { slot: slot(id)? },
-        Named::Advance { slot: id } => LifecycleCommand::Advance { slot: slot(id)? },
+        ScheduledCommand::Prune { speed, curve, .. } => LifecycleCommand::Prune { slot, speed, curve },
+        ScheduledCommand::Fossilize { .. } => LifecycleCommand::Fossilize { slot },
+        ScheduledCommand::Advance { .. } => LifecycleCommand::Advance { slot },
     })
-}
-
-fn member<T>(path: String, name: &str, from_name: impl Fn(&str) -> Option<T>) -> Result<T, PolicyError> {
-    from_name(name).ok_or_else(|| PolicyError::config(path, format!("`{name}` is no choice here")))
 }
 
 #[cfg(test)]
@@ -269,9 +237,9 @@ mod tests {
     use crate::growth::{LifecycleOp, SeedStage};
     use crate::scenario::ScheduleEntry;
 
-    fn builtin_named(name: &str) -> Ground {
+    fn builtin_named(schedule: BuiltinSchedule) -> Ground {
         let mut ground = Ground::default();
-        ground.policy.schedule.builtin = Some(name.into());
+        ground.policy.schedule.builtin = Some(schedule);
         ground
     }
 
@@ -286,7 +254,7 @@ mod tests {
     }
 
     fn advance(slot: &str) -> ScheduledCommand {
-        ScheduledCommand::Advance { slot: slot.into() }
+        ScheduledCommand::Advance { slot: slot.parse().unwrap() }
     }
 
     fn complaint(ground: &Ground) -> String {
@@ -297,11 +265,11 @@ mod tests {
     fn the_hashes_of_the_built_in_schedules_are_pinned() {
         for (name, hash) in [
             (
-                "germinate_first_slot",
+                BuiltinSchedule::GerminateFirstSlot,
                 "e816388d3566fb7fd2a213cd4e44610aecb791e3e3afe498048920f49a03e797",
             ),
             (
-                "grow_one_seed",
+                BuiltinSchedule::GrowOneSeed,
                 "ec5bbce4686177b486454a3a87b43a45c0724e790028ea66eda9c2078f838f3c",
             ),
         ] {
@@ -312,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_command_outside_the_action_space_is_found_before_the_run() {
-        let mut ground = builtin_named("grow_one_seed");
+        let mut ground = builtin_named(BuiltinSchedule::GrowOneSeed);
         ground.policy.masks.action_space.allowed_ops = Some(vec!["wait".into(), "germinate".into()]);
         assert_eq!(
             complaint(&ground),
@@ -322,7 +290,7 @@ mod tests {
 
     #[test]
     fn growing_one_seed_is_legal_at_each_of_its_steps() {
-        let ground = builtin_named("grow_one_seed");
+        let ground = builtin_named(BuiltinSchedule::GrowOneSeed);
         let mut schedule = ScheduleController::new(&ground.context()).unwrap();
         let mut order = |step, seed| Scene::new(step, vec![seed, None]).decide(&mut schedule);
         assert_eq!(
@@ -386,7 +354,7 @@ mod tests {
             complaint(&listed(&[(1, advance("r9c9"))])),
             "`policy.schedule.entries[0].command.slot`: slot `r9c9` is not enabled; enabled are r0c0, r0c1, r0c2"
         );
-        let mut short = builtin_named("grow_one_seed");
+        let mut short = builtin_named(BuiltinSchedule::GrowOneSeed);
         short.max_steps = 17;
         assert_eq!(
             complaint(&short),

@@ -60,8 +60,6 @@ pub enum TopologyError {
     NoSuchSlot { slot: String, enabled: Vec<String> },
     #[error("no slot of this host can grow `{0}`")]
     NoSuchBlueprint(String),
-    #[error("`{0}` is no blend style")]
-    NoSuchStyle(String),
     #[error("{seeds} seeds to start with, but at most {most} may grow")]
     TooMany { seeds: usize, most: u32 },
 }
@@ -87,7 +85,7 @@ fn initial_seeds(
     match &experiment.scenario.initial_topology {
         InitialTopology::Empty => Ok(None),
         InitialTopology::Seeds(listed) => {
-            let named: Vec<_> = listed.iter().map(named).collect::<Result<_, _>>()?;
+            let named: Vec<_> = listed.iter().map(named).collect();
             Ok(Some(InitialSeeds::Same(sow(&named)?)))
         }
         InitialTopology::Run { path, episode } => {
@@ -109,19 +107,12 @@ fn initial_seeds(
     }
 }
 
-fn named(seed: &InitialSeed) -> Result<NamedSeed, TopologyError> {
-    let style = match &seed.style {
-        None => GerminationStyle::SigmoidAdd,
-        Some(name) => GerminationStyle::from_name(name).ok_or_else(|| TopologyError::NoSuchStyle(name.clone()))?,
-    };
-    Ok(NamedSeed {
-        slot: seed.slot.parse().map_err(|_| TopologyError::NoSuchSlot {
-            slot: seed.slot.clone(),
-            enabled: Vec::new(),
-        })?,
+fn named(seed: &InitialSeed) -> NamedSeed {
+    NamedSeed {
+        slot: seed.slot,
         blueprint: seed.blueprint.clone(),
-        style,
-    })
+        style: seed.style.unwrap_or(GerminationStyle::SigmoidAdd),
+    }
 }
 
 /// Names become this host's slots and this build's blueprints.

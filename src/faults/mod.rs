@@ -112,7 +112,7 @@ fn damage(fault: &Fault, env: &mut DamagedEnvItem) -> Result<bool, Failure> {
         Fault::ScaleSeed { slot, factor } => {
             let mut slots = env.slots.0.iter_mut();
             let Some(module) = slots
-                .find(|candidate| candidate.spec.slot.to_string() == *slot)
+                .find(|candidate| candidate.spec.slot == *slot)
                 .and_then(|slot| slot.module.as_mut())
             else {
                 return Ok(false);
@@ -144,7 +144,7 @@ fn event(fault: &Fault) -> UserEvent {
         Fault::NanWeight | Fault::NanGrad => Vec::new(),
         Fault::ScaleWeights(factor) => vec![("factor", number(*factor))],
         Fault::ScaleSeed { slot, factor } => {
-            vec![("slot", UserValue::Text(slot.clone())), ("factor", number(*factor))]
+            vec![("slot", UserValue::Text(slot.to_string())), ("factor", number(*factor))]
         }
         Fault::LossSpike(loss) => vec![("loss", number(*loss))],
     };

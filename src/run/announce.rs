@@ -17,7 +17,7 @@ use crate::controller::ActiveController;
 use crate::env::{Backend, Devices, EnvId, EnvPool, EpisodeStats, Experiment, HostParams, LoadedData, ValMetrics};
 use crate::health::{EngineError, Failure, Position, RunHealth};
 use crate::learner::{Horizon, PolicyLearner};
-use crate::scenario::{InitialTopology, MatmulPrecision, OptimizerConfig, Scenario, TelemetryLevel};
+use crate::scenario::{InitialTopology, OptimizerConfig, Scenario, TelemetryLevel};
 use crate::telemetry::{
     BaselineMeasured, BigInteger, DatasetInfo, EntropyAnneal, Event, LearnerSchedules, LearnerSetup, Num, RunStarted,
     Sinks, TaskKind, TelemetryHub, TelemetryOutbox,
@@ -112,7 +112,7 @@ fn manifest(world: &World, request: &RunRequest, directory: &RunDirectory, start
     let mut manifest = Manifest::new(directory, experiment.scenario.run.seed, libraries, resolved, dataset);
     manifest.scenario_path.clone_from(&request.scenario_path);
     manifest.labels = request.labels.clone();
-    manifest.devices = experiment.scenario.run.devices.iter().map(DeviceInfo::new).collect();
+    manifest.devices = experiment.scenario.run.devices.iter().map(|device| DeviceInfo::new(device.to_string())).collect();
     let devices = world.resource::<Devices>();
     manifest.env_devices = experiment.envs.iter().map(|&env| devices.index_of_env(env)).collect();
     let plugins = world.get_resource::<Inventory>().map_or(&[][..], Inventory::plugins);
@@ -148,7 +148,7 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&ResumePoi
         task_kind: TaskKind::Classification,
         controller: scenario.policy.controller.clone(),
         controller_hash,
-        reward_family: scenario.reward.family().into(),
+        reward_family: scenario.reward.name().into(),
         reward_mode: scenario.reward.mode().into(),
         n_envs: scenario.run.n_envs as u32,
         n_rounds: scenario.run.rounds,
@@ -163,14 +163,10 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&ResumePoi
         max_grad_norm_host: task.max_grad_norm.map(Num),
         learner,
         seed: BigInteger(scenario.run.seed),
-        env_devices: scenario.run.devices.clone(),
+        env_devices: scenario.run.devices.iter().map(ToString::to_string).collect(),
         amp_enabled: precision.is_some(),
         amp_dtype: precision.map(|_| "bf16".into()),
-        matmul_precision: match scenario.run.matmul_precision {
-            MatmulPrecision::Highest => "highest".into(),
-            MatmulPrecision::High => "high".into(),
-            MatmulPrecision::Medium => "medium".into(),
-        },
+        matmul_precision: scenario.run.matmul_precision.name().into(),
         deterministic: scenario.run.deterministic,
         dataset: DatasetInfo {
             name: data.set.name.clone(),
@@ -204,7 +200,7 @@ fn learner_setup(world: &mut World) -> Option<LearnerSetup> {
     let episodes = learner.entropy_anneal_episodes;
     Some(LearnerSetup {
         policy_params: policy_params as u64,
-        policy_device: run.devices.first().cloned().unwrap_or_default(),
+        policy_device: run.devices.first().map(ToString::to_string).unwrap_or_default(),
         lstm_hidden: lstm_hidden as u32,
         lr: Num(learner.lr),
         clip_ratio: Num(learner.clip_ratio),

@@ -34,15 +34,8 @@ fn init_backend(mut commands: Commands, experiment: Res<Experiment>) -> Result<(
 /// Opens what the scenario lists; CUDA is loaded here, and only if it is listed (spec 06 U3).
 fn open_devices(mut commands: Commands, experiment: Res<Experiment>) -> Result<(), Failure> {
     let run = &experiment.scenario.run;
-    let specs: Vec<DeviceSpec> = run
+    let cuda: Vec<usize> = run
         .devices
-        .iter()
-        .map(|text| {
-            text.parse()
-                .map_err(|error: torch::DeviceError| Failure::message(error.to_string()))
-        })
-        .collect::<Result<_, _>>()?;
-    let cuda: Vec<usize> = specs
         .iter()
         .filter_map(|spec| match spec {
             DeviceSpec::Cuda(index) => Some(*index),
@@ -59,7 +52,7 @@ fn open_devices(mut commands: Commands, experiment: Res<Experiment>) -> Result<(
         };
         torch::set_matmul_precision(precision)?;
     }
-    let devices: Vec<_> = specs.into_iter().map(DeviceSpec::to_tch).collect();
+    let devices: Vec<_> = run.devices.iter().map(|device| device.to_tch()).collect();
     let tests: Vec<SelfTest> = devices.iter().map(|&device| torch::self_test(device)).collect();
     let refused = tests.iter().find(|test| test.refused.is_some()).unwrap_or(&tests[0]);
     commands.insert_resource(Backend {

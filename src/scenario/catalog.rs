@@ -22,7 +22,7 @@ impl Entry {
     }
 }
 
-/// A recipe of seeds; `index` is its fixed action index (spec 01 §4.2).
+/// A recipe of seeds; `index` is its fixed action index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BlueprintEntry {
     pub index: usize,
@@ -40,4 +40,13 @@ pub struct Catalog {
     pub controllers: Vec<Entry>,
     /// Networks of the learned controller.
     pub nets: Vec<Entry>,
+}
+
+impl Catalog {
+    /// Whether the blueprint of that name grows nothing and only serves as a control.
+    pub(super) fn is_placebo(&self, blueprint: &str) -> bool {
+        self.blueprints
+            .iter()
+            .any(|known| known.name == blueprint && !known.selectable)
+    }
 }

@@ -1,9 +1,9 @@
 //! What follows from a task: sizes of its parts, slots of its host, batches per step. Pure arithmetic.
 
-use super::task::*;
-use crate::growth::{SlotId, SlotIdError};
+use super::task::{BatchesPerStep, CnnSpec, DataSource, SplitSpec, TaskSpec, ValBatches};
+use crate::growth::SlotId;
 
-/// Images of each class in the embedded digits (spec 02 §3.5).
+/// Images of each class in the embedded digits.
 const DIGITS_PER_CLASS: [u64; 10] = [178, 182, 177, 183, 181, 182, 181, 179, 174, 180];
 
 /// Samples in each part of a data set.
@@ -44,7 +44,7 @@ impl DataSource {
         }
     }
 
-    /// Part sizes under `split`, `None` where only the files can tell (spec 02 §4.1).
+    /// Part sizes under `split`, `None` where only the files can tell.
     pub fn part_sizes(&self, split: &SplitSpec) -> Option<PartSizes> {
         match self {
             Self::Digits => {
@@ -68,7 +68,7 @@ impl DataSource {
 }
 
 impl CnnSpec {
-    /// Slots in the policy's order: row 0 before each pool, row 1 after each pool (spec 01 §1.2).
+    /// Slots in the policy's order: row 0 before each pool, row 1 after each pool.
     pub fn slots(&self) -> Vec<SlotId> {
         let row = |row: u16, count: usize| (0..count).map(move |col| SlotId::new(row, col as u16));
         row(0, self.n_blocks)
@@ -98,17 +98,10 @@ impl CnnSpec {
 
 impl TaskSpec {
     /// Enabled slots in the policy's order.
-    ///
-    /// # Errors
-    /// A name that is no slot id; a loaded scenario has none.
-    pub fn slot_ids(&self) -> Result<Vec<SlotId>, SlotIdError> {
-        let mut slots = self
-            .slots
-            .iter()
-            .map(|slot| slot.parse())
-            .collect::<Result<Vec<SlotId>, _>>()?;
+    pub fn ordered_slots(&self) -> Vec<SlotId> {
+        let mut slots = self.slots.clone();
         slots.sort_unstable();
-        Ok(slots)
+        slots
     }
 
     /// Rows of a validation batch.
@@ -116,7 +109,7 @@ impl TaskSpec {
         self.val_batch_size.unwrap_or_else(|| self.batch_size.saturating_mul(4))
     }
 
-    /// Training batches per env and step, M (spec 06 §2); 0 where the training part is too small.
+    /// Training batches per env and step; 0 where the training part is too small.
     pub fn train_batches(&self, train_samples: usize, n_envs: usize) -> usize {
         let rows = self.batch_size.max(1);
         match self.batches_per_step {
@@ -127,7 +120,7 @@ impl TaskSpec {
         }
     }
 
-    /// Validation batches per step, V.
+    /// Validation batches per step.
     pub fn val_batches(&self, val_samples: usize) -> usize {
         let all = val_samples.div_ceil(self.val_rows().max(1));
         match self.val_batches_per_step {

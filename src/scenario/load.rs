@@ -77,7 +77,7 @@ pub fn load(input: &Input<'_>, catalog: &Catalog) -> Result<Loaded, Report> {
             if let Ok(task) = scenario.task_spec(catalog) {
                 let findings = validate(&scenario, &task, catalog);
                 layering.add_findings(findings, &checked);
-                resolved = task.slot_ids().ok().map(|slots| (scenario, task, slots));
+                resolved = Some((scenario, task));
             }
         }
         Some(Err(error)) if layering.problems.is_empty() => {
@@ -89,10 +89,10 @@ pub fn load(input: &Input<'_>, catalog: &Catalog) -> Result<Loaded, Report> {
     let origins = layering.origins(&checked.places);
     let report = Report::new(layering.sources, layering.problems);
     match resolved {
-        Some((scenario, task, slots)) if !report.has_errors() => Ok(Loaded {
+        Some((scenario, task)) if !report.has_errors() => Ok(Loaded {
+            slots: task.ordered_slots(),
             scenario,
             task,
-            slots,
             origins,
             warnings: report,
         }),

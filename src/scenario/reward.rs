@@ -43,18 +43,8 @@ impl RewardConfig {
     /// The name that reports print, e.g. `shaped` or `loss`.
     pub const fn mode(&self) -> &'static str {
         match self {
-            Self::Contribution(ContributionMode::Shaped(_)) => "shaped",
-            Self::Contribution(ContributionMode::Simplified(_)) => "simplified",
-            Self::Contribution(ContributionMode::Basic(_)) => "basic",
-            Self::Contribution(ContributionMode::Sparse(_)) => "sparse",
-            Self::Loss(_) => "loss",
-        }
-    }
-
-    pub const fn family(&self) -> &'static str {
-        match self {
-            Self::Contribution(_) => "contribution",
-            Self::Loss(_) => "loss",
+            Self::Contribution(mode) => mode.name(),
+            Self::Loss(_) => self.name(),
         }
     }
 

@@ -5,7 +5,7 @@ use tch::Kind;
 
 use crate::env::Experiment;
 use crate::scenario::AmpMode;
-use crate::torch;
+use crate::torch::{self, DeviceSpec};
 
 /// `None`: f32 throughout; else the type that autocast computes in.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq)]
@@ -13,7 +13,7 @@ pub struct TrainingPrecision(pub Option<Kind>);
 
 /// bf16 needs no loss scaling and is what autocast uses here; `auto` falls back to f32 where the device has no bf16.
 pub fn choose_precision(mut commands: Commands, experiment: Res<Experiment>) {
-    let on_cpu = experiment.scenario.run.devices.iter().any(|device| device == "cpu");
+    let on_cpu = experiment.scenario.run.devices.contains(&DeviceSpec::Cpu);
     let has_bf16 = !on_cpu || torch::cpu_has_bf16();
     let chosen = match experiment.scenario.training.amp {
         AmpMode::Off => None,

@@ -1,41 +1,36 @@
-//! Whether an action space leaves something to do (spec 03 §3.4, §3.5).
+//! Whether an action space leaves something to do.
 
-use super::{ActionSpace, Catalog, Findings, Scenario};
+use super::Findings;
+use crate::growth::{AlphaTarget, GerminationStyle, LifecycleOp, Tempo};
+use crate::scenario::{ActionSpace, Catalog, Scenario};
 
 const PATH: &str = "policy.masks.action_space";
-/// How the rule-based controller germinates (spec 03 §9.2).
-const HEURISTIC_STYLE: [(&str, &str); 3] = [
-    ("style", "sigmoid_add"),
-    ("tempo", "standard"),
-    ("alpha_target", "full"),
-];
 
-pub fn check_action_space(scenario: &Scenario, catalog: &Catalog, findings: &mut Findings) {
+pub(super) fn check_action_space(scenario: &Scenario, catalog: &Catalog, findings: &mut Findings) {
     let space = &scenario.policy.masks.action_space;
-    for (name, list) in space.lists() {
-        if list.is_some_and(<[String]>::is_empty) {
-            findings.error([format!("{PATH}.{name}")], "allows nothing".into());
-            findings.help("leave it out to allow everything");
-        }
+    let lists = [
+        ("allowed_ops", is_empty(&space.allowed_ops)),
+        ("blueprint", is_empty(&space.blueprint)),
+        ("style", is_empty(&space.style)),
+        ("tempo", is_empty(&space.tempo)),
+        ("alpha_target", is_empty(&space.alpha_target)),
+        ("alpha_speed", is_empty(&space.alpha_speed)),
+        ("alpha_curve", is_empty(&space.alpha_curve)),
+    ];
+    for (name, _) in lists.iter().filter(|(_, is_empty)| *is_empty) {
+        findings.error([format!("{PATH}.{name}")], "allows nothing".into());
+        findings.help("leave it out to allow everything");
     }
-    let ops = space.allowed_ops.as_deref().filter(|ops| !ops.is_empty());
-    if !ActionSpace::allows(ops, "wait") {
+    if excludes(&space.allowed_ops, &LifecycleOp::Wait) {
         findings.error(
             [format!("{PATH}.allowed_ops")],
             "lacks \"wait\", which is always possible".into(),
         );
     }
-    let is_placebo = |name: &str| {
-        let known = catalog
-            .blueprints
-            .iter()
-            .find(|known| known.name.eq_ignore_ascii_case(name));
-        known.is_some_and(|blueprint| !blueprint.selectable)
-    };
-    if let Some(blueprints) = space.blueprint.as_deref()
+    if let Some(blueprints) = &space.blueprint
         && !blueprints.is_empty()
         && !scenario.lifecycle.allow_parameterless_seeds
-        && blueprints.iter().all(|name| is_placebo(name))
+        && blueprints.iter().all(|name| catalog.is_placebo(name))
     {
         findings.error(
             [format!("{PATH}.blueprint")],
@@ -48,21 +43,30 @@ pub fn check_action_space(scenario: &Scenario, catalog: &Catalog, findings: &mut
     }
 }
 
+fn is_empty<T>(list: &Option<Vec<T>>) -> bool {
+    list.as_ref().is_some_and(Vec::is_empty)
+}
+
+/// Whether a list lacks a member; one that allows nothing is another finding.
+fn excludes<T: PartialEq>(list: &Option<Vec<T>>, member: &T) -> bool {
+    list.as_ref()
+        .is_some_and(|list| !list.is_empty() && !list.contains(member))
+}
+
 /// The rules know one way to germinate, and the blueprints of their rotation.
 fn check_heuristic(scenario: &Scenario, space: &ActionSpace, findings: &mut Findings) {
     let rotation = &scenario.policy.heuristic.rotation;
-    let blueprints = space.blueprint.as_deref().filter(|names| !names.is_empty());
-    if !rotation.is_empty() && !rotation.iter().any(|name| ActionSpace::allows(blueprints, name)) {
+    if !rotation.is_empty() && rotation.iter().all(|name| excludes(&space.blueprint, name)) {
         let paths = ["policy.heuristic.rotation".into(), format!("{PATH}.blueprint")];
         findings.error(paths, "no blueprint of the rotation is in the action space".into());
     }
-    for (name, list) in space.lists() {
-        let list = list.filter(|list| !list.is_empty());
-        for (_, member) in HEURISTIC_STYLE.iter().filter(|(head, _)| *head == name) {
-            if !ActionSpace::allows(list, member) {
-                let message = format!("without \"{member}\" the heuristic controller can only wait");
-                findings.warning([format!("{PATH}.{name}")], message);
-            }
-        }
+    let needed = [
+        ("style", "sigmoid_add", excludes(&space.style, &GerminationStyle::SigmoidAdd)),
+        ("tempo", "standard", excludes(&space.tempo, &Tempo::Standard)),
+        ("alpha_target", "full", excludes(&space.alpha_target, &AlphaTarget::Full)),
+    ];
+    for (list, member, _) in needed.into_iter().filter(|(_, _, is_excluded)| *is_excluded) {
+        let message = format!("without \"{member}\" the heuristic controller can only wait");
+        findings.warning([format!("{PATH}.{list}")], message);
     }
 }

@@ -1,6 +1,10 @@
-//! Whether the reward's needs are met: what its mode pays for must be measured (spec 05 §1, §14).
+//! Whether contributions can be measured, and whether those are measured that the reward pays for.
 
-use super::*;
+use super::Findings;
+use crate::scenario::{
+    AttributionConfig, AttributionStrategy, Cadence, ContributionMode, FULL_FACTORIAL_LIMIT, RewardConfig, Scenario,
+    TaskSpec,
+};
 
 /// How often a mode needs to know what the seeds contribute.
 enum Need {
@@ -14,18 +18,13 @@ enum Need {
 }
 
 fn need(reward: &RewardConfig) -> Need {
+    let fresh = |max_staleness| Need::Fresh { max_staleness };
     match reward {
         RewardConfig::Loss(_) => Need::Nothing,
         RewardConfig::Contribution(ContributionMode::Sparse(_)) => Need::AtTheEnd,
-        RewardConfig::Contribution(ContributionMode::Shaped(config)) => Need::Fresh {
-            max_staleness: config.max_staleness,
-        },
-        RewardConfig::Contribution(ContributionMode::Simplified(config)) => Need::Fresh {
-            max_staleness: config.max_staleness,
-        },
-        RewardConfig::Contribution(ContributionMode::Basic(config)) => Need::Fresh {
-            max_staleness: config.max_staleness,
-        },
+        RewardConfig::Contribution(ContributionMode::Shaped(config)) => fresh(config.max_staleness),
+        RewardConfig::Contribution(ContributionMode::Simplified(config)) => fresh(config.max_staleness),
+        RewardConfig::Contribution(ContributionMode::Basic(config)) => fresh(config.max_staleness),
     }
 }
 
@@ -66,5 +65,23 @@ pub(super) fn check_reward(scenario: &Scenario, findings: &mut Findings) {
                 message,
             );
         }
+    }
+}
+
+pub(super) fn check_attribution(attribution: &AttributionConfig, task: &TaskSpec, findings: &mut Findings) {
+    let slots = task.slots.len();
+    if attribution.strategy == AttributionStrategy::FullFactorial && slots > FULL_FACTORIAL_LIMIT {
+        let message = format!("all configurations of {slots} slots are 2^{slots} forward passes");
+        findings.error(["attribution.strategy"], message);
+        findings.help(format!(
+            "at most {FULL_FACTORIAL_LIMIT} slots can be evaluated so; use auto"
+        ));
+    }
+    if !attribution.shapley_permutations.is_multiple_of(2) {
+        let message = format!(
+            "{} is odd; every sampled order comes with its reverse",
+            attribution.shapley_permutations
+        );
+        findings.error(["attribution.shapley_permutations"], message);
     }
 }

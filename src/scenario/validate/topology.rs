@@ -1,7 +1,6 @@
-//! Whether the topology that episodes start with fits task and controller (spec 06 §15.3).
+//! Whether the topology that episodes start with fits task and controller.
 
 use super::Findings;
-use crate::growth::SlotId;
 use crate::scenario::{Catalog, InitialTopology, Scenario, TaskSpec};
 
 pub(super) fn check_topology(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog, findings: &mut Findings) {
@@ -30,14 +29,9 @@ pub(super) fn check_topology(scenario: &Scenario, task: &TaskSpec, catalog: &Cat
         if seeds[..index].iter().any(|earlier| earlier.slot == seed.slot) {
             findings.error([path("slot")], format!("slot {} is listed twice", seed.slot));
         }
-        if !task.slots.contains(&seed.slot) && seed.slot.parse::<SlotId>().is_ok() {
-            let message = format!("slot {} is not enabled; valid: {}", seed.slot, task.slots.join(", "));
-            findings.error([path("slot"), "lifecycle.slots".into(), "task.slots".into()], message);
-        }
-        let mut blueprints = catalog.blueprints.iter();
-        if blueprints.any(|blueprint| blueprint.name == seed.blueprint && !blueprint.selectable)
-            && !scenario.lifecycle.allow_parameterless_seeds
-        {
+        let paths = [path("slot"), "lifecycle.slots".into(), "task.slots".into()];
+        findings.require_slot(seed.slot, task, paths);
+        if catalog.is_placebo(&seed.blueprint) && !scenario.lifecycle.allow_parameterless_seeds {
             findings.error([path("blueprint")], format!("\"{}\" has no parameters", seed.blueprint));
             findings.help("as a placebo it needs lifecycle.allow_parameterless_seeds: true");
         }

@@ -1,0 +1,85 @@
+//! Whether the controller, its network and its schedule fit the task.
+
+use super::Findings;
+use crate::scenario::{
+    BuiltinSchedule, Catalog, NetConfig, PolicyConfig, Scenario, ScheduleEntry, ScheduledCommand, TaskSpec,
+};
+
+pub(super) fn check_network(policy: &PolicyConfig, findings: &mut Findings) {
+    let NetConfig {
+        hidden_dim,
+        frame_stack,
+        ..
+    } = policy.net_cfg;
+    if !hidden_dim.is_multiple_of(8) {
+        let message = format!("{hidden_dim} is no multiple of 8");
+        findings.error(["policy.net_cfg.hidden_dim"], message);
+    }
+    if frame_stack > 1 && ["lstm", "gru"].contains(&policy.net.as_str()) {
+        let message = format!("{frame_stack} frames for a network with memory of its own; valid: 1, or net: \"mlp\"");
+        findings.error(["policy.net_cfg.frame_stack", "policy.net"], message);
+    }
+}
+
+pub(super) fn check_controller(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog, findings: &mut Findings) {
+    let policy = &scenario.policy;
+    if policy.controller == "heuristic" && policy.heuristic.rotation.is_empty() {
+        findings.error(["policy.heuristic.rotation"], "no blueprint to germinate".into());
+    }
+    for (index, name) in policy.heuristic.rotation.iter().enumerate() {
+        if catalog.is_placebo(name) {
+            let message = format!("\"{name}\" grows nothing; controllers may not choose it");
+            findings.error([format!("policy.heuristic.rotation[{index}]")], message);
+        }
+    }
+    for (index, entry) in policy.schedule.entries.iter().enumerate() {
+        if let ScheduledCommand::Germinate { blueprint, .. } = &entry.command
+            && catalog.is_placebo(blueprint)
+            && !scenario.lifecycle.allow_parameterless_seeds
+        {
+            let path = format!("policy.schedule.entries[{index}].command.blueprint");
+            findings.error([path], format!("\"{blueprint}\" has no parameters"));
+            findings.help("as a placebo it needs lifecycle.allow_parameterless_seeds: true");
+        }
+    }
+    if policy.controller == "replay" && policy.replay.run.is_none() {
+        findings.error(
+            ["policy.replay.run", "policy.replay", "policy.controller"],
+            "the replay controller needs the folder of a recorded run in policy.replay.run".into(),
+        );
+    }
+    let schedule = &policy.schedule;
+    match (schedule.builtin, schedule.entries.is_empty()) {
+        (Some(_), false) => findings.error(
+            ["policy.schedule.builtin"],
+            "a built-in schedule and entries exclude each other".into(),
+        ),
+        (None, true) if policy.controller == "schedule" => findings.error(
+            ["policy.schedule", "policy.controller"],
+            "the schedule controller needs policy.schedule.entries or policy.schedule.builtin".into(),
+        ),
+        (Some(BuiltinSchedule::GrowOneSeed), true) if task.max_steps < 18 => {
+            let message = format!("grow_one_seed needs 18 steps, an episode has {}", task.max_steps);
+            findings.error(["policy.schedule.builtin", "run.max_steps", "task.max_steps"], message);
+        }
+        _ => check_entries(&schedule.entries, task, findings),
+    }
+}
+
+fn check_entries(entries: &[ScheduleEntry], task: &TaskSpec, findings: &mut Findings) {
+    let mut previous = 0;
+    for (index, entry) in entries.iter().enumerate() {
+        let step_path = format!("policy.schedule.entries[{index}].step");
+        let slot_path = format!("policy.schedule.entries[{index}].command.slot");
+        if entry.step <= previous {
+            let message = format!("step {} does not come after step {previous}", entry.step);
+            findings.error([step_path.as_str()], message);
+        } else if entry.step > task.max_steps {
+            let message = format!("step {} lies beyond the episode's {} steps", entry.step, task.max_steps);
+            let paths = [step_path.as_str(), "run.max_steps", "task.max_steps"];
+            findings.error(paths, message);
+        }
+        previous = entry.step;
+        findings.require_slot(entry.command.slot(), task, [slot_path.as_str(), "lifecycle.slots", "task.slots"]);
+    }
+}

@@ -1,0 +1,188 @@
+//! Whether data, host, batches and slots of a task fit together.
+
+use super::{Findings, listed};
+use crate::scenario::{BatchesPerStep, DataSource, Normalise, Scenario, TaskSpec, ValBatches};
+
+pub(super) fn check_task(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
+    check_data(task, findings);
+    check_host(task, findings);
+    check_batches(scenario, task, findings);
+    if task.baseline_loss <= task.target_loss {
+        let message = format!(
+            "baseline_loss {} must exceed target_loss {}",
+            task.baseline_loss, task.target_loss
+        );
+        findings.error(["task.baseline_loss", "task.target_loss"], message);
+    }
+    check_slots(scenario, task, findings);
+}
+
+fn check_data(task: &TaskSpec, findings: &mut Findings) {
+    if let DataSource::SynthImages(synth) = &task.data {
+        for (name, size) in [("height", synth.height), ("width", synth.width)] {
+            if !size.is_multiple_of(8) {
+                let message = format!("{size} is no multiple of 8");
+                findings.error([format!("task.data.{name}")], message);
+            }
+        }
+        let fewest = synth.train.min(synth.val);
+        if (fewest as u64) < synth.classes {
+            let message = format!(
+                "{} classes need as many samples in each of train ({}) and val ({})",
+                synth.classes, synth.train, synth.val
+            );
+            findings.error(["task.data.classes", "task.data.train", "task.data.val"], message);
+        }
+    }
+    let split = &task.split;
+    if split.val_permille + split.test_permille >= 1000 {
+        let message = format!(
+            "validation ({} ‰) and test ({} ‰) leave nothing to train on",
+            split.val_permille, split.test_permille
+        );
+        findings.error(["task.split.val_permille", "task.split"], message);
+    }
+    if task.data == DataSource::Digits && task.augment.is_some_and(|augment| augment.flip_p > 0.0) {
+        findings.warning(
+            ["task.augment.flip_p", "task.augment"],
+            "mirrored digits are other digits, or none; 0.0 is advised".into(),
+        );
+    }
+    if let Normalise::Constants { mean, std } = &task.normalise {
+        let channels = usize::try_from(task.host.in_channels).unwrap_or_default();
+        for (name, list) in [("mean", mean), ("std", std)] {
+            if list.len() != channels {
+                let message = format!("expected one value per channel ({channels}), found {}", list.len());
+                findings.error(
+                    [
+                        &format!("task.normalise.{name}"),
+                        "task.host.in_channels",
+                        "task.host",
+                        "task.data",
+                    ],
+                    message,
+                );
+            }
+        }
+    }
+}
+
+fn check_host(task: &TaskSpec, findings: &mut Findings) {
+    let host = &task.host;
+    if let Some(shape) = task.data.shape() {
+        let pairs = [
+            ("in_channels", host.in_channels, "channels", shape.channels),
+            ("input_hw", host.input_hw, "height", shape.height),
+            ("input_hw", host.input_hw, "width", shape.width),
+        ];
+        for (field, expected, what, found) in pairs {
+            if expected != found {
+                let paths = [
+                    format!("task.host.{field}"),
+                    format!("task.data.{what}"),
+                    "task.host".into(),
+                    "task.data".into(),
+                ];
+                let message = format!("the host takes {what} {expected}, the data has {what} {found}");
+                findings.error(paths, message);
+            }
+        }
+        if task.classes != shape.classes {
+            let message = format!("{} classes, but the data has {}", task.classes, shape.classes);
+            findings.error(["task.classes", "task.data.classes", "task.data"], message);
+        }
+    }
+    if host.kernel_size % 2 == 0 {
+        let message = format!("{} is even; valid: odd kernels", host.kernel_size);
+        findings.error(["task.host.kernel_size"], message);
+    }
+    if host.pool_layers > host.n_blocks {
+        let message = format!("{} pools for {} blocks", host.pool_layers, host.n_blocks);
+        findings.error(["task.host.pool_layers"], message);
+    }
+    let pools = u32::try_from(host.pool_layers).unwrap_or(u32::MAX);
+    if host.input_hw.checked_shr(pools).unwrap_or(0) == 0 {
+        let most = host.input_hw.checked_ilog2().unwrap_or(0);
+        let message = format!(
+            "{pools} pools shrink {0}x{0} pixels to nothing; at most {most} fit",
+            host.input_hw
+        );
+        findings.error(["task.host.pool_layers", "task.host.input_hw", "task.host"], message);
+    }
+}
+
+fn check_batches(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
+    if scenario.training.micro_batches > task.batch_size {
+        let message = format!(
+            "{} micro-batches of a batch of {}",
+            scenario.training.micro_batches, task.batch_size
+        );
+        findings.error(["training.micro_batches", "task.batch_size"], message);
+    }
+    let Some(sizes) = task.data.part_sizes(&task.split) else {
+        return;
+    };
+    let n_envs = scenario.run.n_envs;
+    if task.train_batches(sizes.train, n_envs) == 0 {
+        let (largest, mode) = match task.batches_per_step {
+            BatchesPerStep::Shard => (sizes.train / n_envs.max(1), format!(" shared by {n_envs} envs")),
+            _ => (sizes.train, String::new()),
+        };
+        let message = format!(
+            "a batch of {} does not fit into {} training samples{mode}; the largest that does is {largest}",
+            task.batch_size, sizes.train
+        );
+        let paths = [
+            "task.batch_size",
+            "task.batches_per_step",
+            "run.n_envs",
+            "task.data",
+            "task.preset",
+        ];
+        findings.error(paths, message);
+    }
+    let all = sizes.val.div_ceil(task.val_rows().max(1));
+    match task.val_batches_per_step {
+        _ if sizes.val == 0 => {
+            findings.error(
+                ["task.split.val_permille", "task.split"],
+                "no validation samples are left".into(),
+            );
+        }
+        ValBatches::Count(count) if count > all => {
+            let rows = task.val_rows();
+            let message = format!(
+                "{} validation samples do not fill {count} batches of {rows}; at most {all}",
+                sizes.val
+            );
+            findings.error(["task.val_batches_per_step", "task.val_batch_size"], message);
+        }
+        _ => {}
+    }
+}
+
+fn check_slots(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
+    let list = match scenario.lifecycle.slots {
+        Some(_) => "lifecycle.slots",
+        None => "task.slots",
+    };
+    if task.slots.is_empty() {
+        findings.error([list], "no slot is enabled: nothing could grow".into());
+    }
+    let available = task.host.slots();
+    for (index, &slot) in task.slots.iter().enumerate() {
+        let path = format!("{list}[{index}]");
+        if task.slots[..index].contains(&slot) {
+            findings.error([path], format!("slot {slot} is listed twice"));
+        } else if !available.contains(&slot) {
+            let message = format!("the host has no slot {slot}; valid: {}", listed(&available));
+            findings.error([path.as_str(), "task.host", "task.preset"], message);
+            let near = available
+                .iter()
+                .min_by_key(|s| u32::from(s.row.abs_diff(slot.row)) + u32::from(s.col.abs_diff(slot.col)));
+            if let Some(near) = near {
+                findings.help(format!("did you mean `{near}`?"));
+            }
+        }
+    }
+}
