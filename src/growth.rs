@@ -1,20 +1,23 @@
 //! The vocabulary of growth: slot ids, stages, blend operators, operations, commands, reasons of refusal.
 //!
-//! Codes are part of observations, masks and schedules' hashes: they are fixed for ever (spec 01 §5-7, 03 §2).
+//! Codes are part of observations, masks and schedules' hashes: they are fixed for ever.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A place in a host, printed `r{row}c{col}` and ordered by row, then column (spec 01 §2.1).
+/// A place in a host, printed `r{row}c{col}` and ordered by row, then column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotId {
+    /// 0: before the pool of a block, 1: after it.
     pub row: u16,
+    /// The block.
     pub col: u16,
 }
 
 impl SlotId {
+    /// The slot at `row` and `col`.
     pub const fn new(row: u16, col: u16) -> Self {
         Self { row, col }
     }
@@ -76,15 +79,17 @@ macro_rules! coded_enum {
             /// All members, in code order.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
+            /// The fixed number of the member.
             pub const fn code(self) -> usize {
                 self as usize
             }
 
+            /// The member of that number.
             pub fn from_code(code: usize) -> Option<Self> {
                 Self::ALL.iter().copied().find(|member| member.code() == code)
             }
 
-            /// The upper-case name that telemetry prints.
+            /// The name that telemetry and messages print.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }
             }
@@ -126,18 +131,27 @@ macro_rules! coded_enum {
 pub(crate) use coded_enum;
 
 coded_enum! {
-    /// Where a seed stands in its life (spec 01 §7); the code is the observation's one-hot index.
+    /// Where a seed stands in its life; the code is the observation's one-hot index.
     SeedStage {
         /// Only the previous stage of a fresh seed.
         Unknown = 0 => "UNKNOWN",
+        /// The slot is empty.
         Dormant = 1 => "DORMANT",
+        /// A module exists and does not train yet.
         Germinated = 2 => "GERMINATED",
+        /// It learns without touching the host.
         Training = 3 => "TRAINING",
+        /// Its amplitude rises.
         Blending = 4 => "BLENDING",
+        /// It stands at its amplitude, to be committed or pruned.
         Holding = 5 => "HOLDING",
+        /// Committed: part of the host.
         Fossilized = 6 => "FOSSILIZED",
+        /// Removed.
         Pruned = 7 => "PRUNED",
+        /// The slot cools down after a prune.
         Embargoed = 8 => "EMBARGOED",
+        /// The slot is about to be free.
         Resetting = 9 => "RESETTING",
     }
 }
@@ -160,23 +174,48 @@ impl SeedStage {
 }
 
 coded_enum! {
-    /// How a seed's residual enters the host (spec 01 §5.1).
-    AlphaAlgorithm { Add = 1 => "ADD", Multiply = 2 => "MULTIPLY", Gate = 3 => "GATE" }
+    /// How a seed's residual enters the host.
+    AlphaAlgorithm {
+        /// `h + α·δ`, with the host's features `h` and the seed's residual `δ`.
+        Add = 1 => "ADD",
+        /// `h·(1 + α·tanh δ)`.
+        Multiply = 2 => "MULTIPLY",
+        /// `h + α·g·δ`, with the value `g` of a small learned gate network.
+        Gate = 3 => "GATE",
+    }
 }
 coded_enum! {
     /// What the amplitude is doing.
-    AlphaMode { Hold = 0 => "HOLD", Up = 1 => "UP", Down = 2 => "DOWN" }
+    AlphaMode {
+        /// It stays.
+        Hold = 0 => "HOLD",
+        /// It rises.
+        Up = 1 => "UP",
+        /// It falls.
+        Down = 2 => "DOWN",
+    }
 }
 coded_enum! {
-    /// Easing of an amplitude ramp (spec 01 §6.1).
-    AlphaCurve { Linear = 1 => "LINEAR", Cosine = 2 => "COSINE", Sigmoid = 3 => "SIGMOID" }
+    /// Easing of an amplitude ramp.
+    AlphaCurve {
+        /// In a line.
+        Linear = 1 => "LINEAR",
+        /// In half a cosine.
+        Cosine = 2 => "COSINE",
+        /// In a normalised logistic curve.
+        Sigmoid = 3 => "SIGMOID",
+    }
 }
 coded_enum! {
-    /// Curve and operator of a seed's first blend (spec 01 §5.2).
+    /// Curve and operator of a seed's first blend.
     GerminationStyle {
+        /// A linear ramp of an added residual.
         LinearAdd = 0 => "LINEAR_ADD",
+        /// A linear ramp of a multiplied residual.
         LinearMultiply = 1 => "LINEAR_MULTIPLY",
+        /// A logistic ramp of an added residual.
         SigmoidAdd = 2 => "SIGMOID_ADD",
+        /// A linear ramp of a gated residual.
         GatedGate = 3 => "GATED_GATE",
     }
 }
@@ -185,6 +224,7 @@ coded_enum! {
 pub const DEFAULT_STEEPNESS: f64 = 12.0;
 
 impl GerminationStyle {
+    /// Its operator.
     pub const fn algorithm(self) -> AlphaAlgorithm {
         match self {
             Self::LinearAdd | Self::SigmoidAdd => AlphaAlgorithm::Add,
@@ -193,6 +233,7 @@ impl GerminationStyle {
         }
     }
 
+    /// Its curve.
     pub const fn curve(self) -> AlphaCurve {
         match self {
             Self::SigmoidAdd => AlphaCurve::Sigmoid,
@@ -203,10 +244,18 @@ impl GerminationStyle {
 
 coded_enum! {
     /// Length of the first blend, in steps.
-    Tempo { Fast = 0 => "FAST", Standard = 1 => "STANDARD", Slow = 2 => "SLOW" }
+    Tempo {
+        /// 3 steps.
+        Fast = 0 => "FAST",
+        /// 5 steps.
+        Standard = 1 => "STANDARD",
+        /// 8 steps.
+        Slow = 2 => "SLOW",
+    }
 }
 
 impl Tempo {
+    /// Steps.
     pub const fn ticks(self) -> u32 {
         [3, 5, 8][self as usize]
     }
@@ -214,10 +263,18 @@ impl Tempo {
 
 coded_enum! {
     /// Amplitude to blend to.
-    AlphaTarget { Half = 0 => "HALF", Seventy = 1 => "SEVENTY", Full = 2 => "FULL" }
+    AlphaTarget {
+        /// 0.5.
+        Half = 0 => "HALF",
+        /// 0.7.
+        Seventy = 1 => "SEVENTY",
+        /// 1.
+        Full = 2 => "FULL",
+    }
 }
 
 impl AlphaTarget {
+    /// The amplitude, 0 to 1.
     pub const fn value(self) -> f64 {
         [0.5, 0.7, 1.0][self as usize]
     }
@@ -225,10 +282,20 @@ impl AlphaTarget {
 
 coded_enum! {
     /// Length of a later ramp, in steps.
-    AlphaSpeed { Instant = 0 => "INSTANT", Fast = 1 => "FAST", Medium = 2 => "MEDIUM", Slow = 3 => "SLOW" }
+    AlphaSpeed {
+        /// At once.
+        Instant = 0 => "INSTANT",
+        /// 3 steps.
+        Fast = 1 => "FAST",
+        /// 5 steps.
+        Medium = 2 => "MEDIUM",
+        /// 8 steps.
+        Slow = 3 => "SLOW",
+    }
 }
 
 impl AlphaSpeed {
+    /// Steps.
     pub const fn ticks(self) -> u32 {
         [0, 3, 5, 8][self as usize]
     }
@@ -237,15 +304,21 @@ impl AlphaSpeed {
 coded_enum! {
     /// Curve of a later ramp.
     AlphaCurveAction {
+        /// In a line.
         Linear = 0 => "LINEAR",
+        /// In half a cosine.
         Cosine = 1 => "COSINE",
+        /// A logistic curve of steepness 6.
         SigmoidGentle = 2 => "SIGMOID_GENTLE",
+        /// A logistic curve of steepness 12.
         Sigmoid = 3 => "SIGMOID",
+        /// A logistic curve of steepness 24.
         SigmoidSharp = 4 => "SIGMOID_SHARP",
     }
 }
 
 impl AlphaCurveAction {
+    /// Its shape.
     pub const fn curve(self) -> AlphaCurve {
         match self {
             Self::Linear => AlphaCurve::Linear,
@@ -254,6 +327,7 @@ impl AlphaCurveAction {
         }
     }
 
+    /// Steepness of its logistic curve, if it is one.
     pub const fn steepness(self) -> f64 {
         match self {
             Self::SigmoidGentle => 6.0,
@@ -266,33 +340,64 @@ impl AlphaCurveAction {
 coded_enum! {
     /// The head that is always relevant.
     LifecycleOp {
+        /// Do nothing.
         Wait = 0 => "WAIT",
+        /// Plant a seed.
         Germinate = 1 => "GERMINATE",
+        /// Ramp a seed's amplitude.
         SetAlphaTarget = 2 => "SET_ALPHA_TARGET",
+        /// Remove a seed.
         Prune = 3 => "PRUNE",
+        /// Commit a seed.
         Fossilize = 4 => "FOSSILIZE",
+        /// Try a seed's next gate.
         Advance = 5 => "ADVANCE",
     }
 }
 coded_enum! {
-    /// Quality check before a stage; there is no G4 (spec 01 §8).
-    GateLevel { G0 = 0 => "G0", G1 = 1 => "G1", G2 = 2 => "G2", G3 = 3 => "G3", G5 = 5 => "G5" }
+    /// Quality check before a stage; there is no G4.
+    GateLevel {
+        /// Before germination.
+        G0 = 0 => "G0",
+        /// Before training.
+        G1 = 1 => "G1",
+        /// Before blending.
+        G2 = 2 => "G2",
+        /// Before holding.
+        G3 = 3 => "G3",
+        /// Before the commit.
+        G5 = 5 => "G5",
+    }
 }
 coded_enum! {
-    /// Why a seed was pruned (spec 01 §13).
+    /// Why a seed was pruned.
     PruneReason {
+        /// Ordered by the controller.
         Policy = 0 => "policy",
+        /// The loss of the env was not finite.
         GovernorNan = 1 => "governor_nan",
+        /// The host collapsed to guessing.
         GovernorLobotomy = 2 => "governor_lobotomy",
+        /// The loss diverged.
         GovernorDivergence = 3 => "governor_divergence",
+        /// Removed while its env was rolled back.
         GovernorRollback = 4 => "governor_rollback",
+        /// The seed's own numbers were not finite.
         SeedNonfinite = 5 => "seed_nonfinite",
+        /// It stayed in holding for too long.
         HoldingTimeout = 6 => "holding_timeout",
     }
 }
 coded_enum! {
     /// Who ordered a lifecycle change.
-    Initiator { Policy = 0 => "policy", Governor = 1 => "governor", Auto = 2 => "auto" }
+    Initiator {
+        /// The controller.
+        Policy = 0 => "policy",
+        /// The governor.
+        Governor = 1 => "governor",
+        /// A rule of the lifecycle itself.
+        Auto = 2 => "auto",
+    }
 }
 coded_enum! {
     /// Who or what moved a seed to another stage.
@@ -320,38 +425,60 @@ impl From<Initiator> for StageCause {
     }
 }
 
-/// What a controller orders; slots are indices into the policy's slot order (spec 03 §2.3).
+/// What a controller orders; slots are indices into the policy's slot order.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum LifecycleCommand {
+    /// Nothing.
     Wait,
+    /// Plant a seed.
     Germinate {
+        /// Where.
         slot: usize,
+        /// Index of its recipe.
         blueprint: usize,
+        /// Curve and operator of the first blend.
         style: GerminationStyle,
+        /// Length of the first blend.
         tempo: Tempo,
+        /// Amplitude to blend to.
         target: AlphaTarget,
     },
+    /// Ramp a seed's amplitude.
     SetAlphaTarget {
+        /// Of which seed.
         slot: usize,
+        /// Its operator holds from now on.
         style: GerminationStyle,
+        /// New amplitude.
         target: AlphaTarget,
+        /// Length of the ramp.
         speed: AlphaSpeed,
+        /// Curve of the ramp.
         curve: AlphaCurveAction,
     },
+    /// Remove a seed.
     Prune {
+        /// Which.
         slot: usize,
+        /// Length of the ramp down.
         speed: AlphaSpeed,
+        /// Curve of the ramp down.
         curve: AlphaCurveAction,
     },
+    /// Commit a seed.
     Fossilize {
+        /// Which.
         slot: usize,
     },
+    /// Try a seed's next gate.
     Advance {
+        /// Of which seed.
         slot: usize,
     },
 }
 
 impl LifecycleCommand {
+    /// Its operation.
     pub const fn op(&self) -> LifecycleOp {
         match self {
             Self::Wait => LifecycleOp::Wait,
@@ -363,6 +490,7 @@ impl LifecycleCommand {
         }
     }
 
+    /// The slot that it is about.
     pub const fn slot(&self) -> Option<usize> {
         match *self {
             Self::Wait => None,
@@ -378,24 +506,33 @@ impl LifecycleCommand {
 /// One named comparison of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct GateCheck {
+    /// Name of the comparison.
     pub id: &'static str,
+    /// What was measured.
     pub value: Option<f64>,
+    /// What it was compared with.
     pub threshold: Option<f64>,
+    /// Whether it was good enough.
     pub passed: bool,
 }
 
-/// Outcome of a gate (spec 01 §8); `score` lies in [0, 1].
+/// Outcome of a gate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GateResult {
+    /// Which gate.
     pub level: GateLevel,
+    /// Whether the seed may go on.
     pub passed: bool,
+    /// How well the seed does, from 0 to 1.
     pub score: f64,
+    /// Every comparison.
     pub checks: smallvec::SmallVec<[GateCheck; 4]>,
 }
 
-/// Why an operation was refused: shared by masks, execution and telemetry (spec 01 §7.1).
+/// Why an operation was refused: shared by masks, execution and telemetry.
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum FailureReason {
     #[error("the slot is disabled")]
     SlotDisabled,
@@ -434,65 +571,4 @@ pub enum FailureReason {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn slots_are_ordered_by_row_then_column_as_numbers() {
-        let mut slots: Vec<SlotId> = ["r1c0", "r0c10", "r0c2"].map(|text| text.parse().unwrap()).to_vec();
-        slots.sort();
-        assert_eq!(
-            slots.iter().map(SlotId::to_string).collect::<Vec<_>>(),
-            ["r0c2", "r0c10", "r1c0"]
-        );
-    }
-
-    #[test]
-    fn only_the_written_form_is_a_slot_id() {
-        for text in ["early", "r-1c0", "r0", "R0C0", "r0c0 ", "r0c1c2", "rc", "r0c70000", ""] {
-            let error = text.parse::<SlotId>().unwrap_err();
-            assert!(error.to_string().contains("r<row>c<column>"));
-        }
-    }
-
-    #[test]
-    fn stage_codes_are_the_one_hot_indices_of_the_observation() {
-        let names: Vec<_> = SeedStage::ALL.iter().map(|stage| stage.name()).collect();
-        assert_eq!(
-            names,
-            [
-                "UNKNOWN",
-                "DORMANT",
-                "GERMINATED",
-                "TRAINING",
-                "BLENDING",
-                "HOLDING",
-                "FOSSILIZED",
-                "PRUNED",
-                "EMBARGOED",
-                "RESETTING"
-            ]
-        );
-        assert_eq!(SeedStage::from_code(10), None);
-    }
-
-    #[test]
-    fn styles_fix_curve_and_operator() {
-        use AlphaAlgorithm::{Add, Gate, Multiply};
-        use AlphaCurve::{Linear, Sigmoid};
-        let pairs: Vec<_> = GerminationStyle::ALL
-            .iter()
-            .map(|style| (style.curve(), style.algorithm()))
-            .collect();
-        assert_eq!(
-            pairs,
-            [(Linear, Add), (Linear, Multiply), (Sigmoid, Add), (Linear, Gate)]
-        );
-    }
-
-    #[test]
-    fn there_is_no_fourth_gate() {
-        assert_eq!(GateLevel::from_code(4), None);
-        assert_eq!(GateLevel::from_code(5), Some(GateLevel::G5));
-    }
-}
+mod tests;

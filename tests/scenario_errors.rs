@@ -229,7 +229,6 @@ fn an_action_space_has_to_leave_something() {
     ));
 }
 
-/// Spec 04 §5.2.
 #[test]
 fn statistics_that_do_not_move_can_neither_be_warmed_up_nor_frozen() {
     let of = |norm: &str| problems_of(&format!("(run: (rounds: 4), learner: (obs_norm: ({norm})))"), &[]);

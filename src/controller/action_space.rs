@@ -35,7 +35,9 @@ impl AllowedActions {
     /// # Errors
     /// An unknown blueprint, a list that allows nothing, or operations without waiting.
     pub fn new(space: &ActionSpace, blueprints: &[&str]) -> Result<Self, PolicyError> {
-        let ops = allowed(&space.allowed_ops, "allowed_ops", LifecycleOp::ALL.len(), |op| op.code())?;
+        let ops = allowed(&space.allowed_ops, "allowed_ops", LifecycleOp::ALL.len(), |op| {
+            op.code()
+        })?;
         if !ops.contains(LifecycleOp::Wait.code()) {
             return Err(refusal("allowed_ops", "lacks \"wait\", which is always possible"));
         }
@@ -54,9 +56,15 @@ impl AllowedActions {
             parameters: [
                 allowed(&space.style, "style", size(Head::Style), |member| member.code())?,
                 allowed(&space.tempo, "tempo", size(Head::Tempo), |member| member.code())?,
-                allowed(&space.alpha_target, "alpha_target", size(Head::AlphaTarget), |member| member.code())?,
-                allowed(&space.alpha_speed, "alpha_speed", size(Head::AlphaSpeed), |member| member.code())?,
-                allowed(&space.alpha_curve, "alpha_curve", size(Head::AlphaCurve), |member| member.code())?,
+                allowed(&space.alpha_target, "alpha_target", size(Head::AlphaTarget), |member| {
+                    member.code()
+                })?,
+                allowed(&space.alpha_speed, "alpha_speed", size(Head::AlphaSpeed), |member| {
+                    member.code()
+                })?,
+                allowed(&space.alpha_curve, "alpha_curve", size(Head::AlphaCurve), |member| {
+                    member.code()
+                })?,
             ],
         })
     }

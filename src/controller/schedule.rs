@@ -254,7 +254,9 @@ mod tests {
     }
 
     fn advance(slot: &str) -> ScheduledCommand {
-        ScheduledCommand::Advance { slot: slot.parse().unwrap() }
+        ScheduledCommand::Advance {
+            slot: slot.parse().unwrap(),
+        }
     }
 
     fn complaint(ground: &Ground) -> String {

@@ -112,7 +112,13 @@ fn manifest(world: &World, request: &RunRequest, directory: &RunDirectory, start
     let mut manifest = Manifest::new(directory, experiment.scenario.run.seed, libraries, resolved, dataset);
     manifest.scenario_path.clone_from(&request.scenario_path);
     manifest.labels = request.labels.clone();
-    manifest.devices = experiment.scenario.run.devices.iter().map(|device| DeviceInfo::new(device.to_string())).collect();
+    manifest.devices = experiment
+        .scenario
+        .run
+        .devices
+        .iter()
+        .map(|device| DeviceInfo::new(device.to_string()))
+        .collect();
     let devices = world.resource::<Devices>();
     manifest.env_devices = experiment.envs.iter().map(|&env| devices.index_of_env(env)).collect();
     let plugins = world.get_resource::<Inventory>().map_or(&[][..], Inventory::plugins);

@@ -9,11 +9,14 @@ use super::presets::TaskPreset;
 /// A name and one line about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Entry {
+    /// As a scenario writes it.
     pub name: String,
+    /// One line.
     pub summary: String,
 }
 
 impl Entry {
+    /// An entry of the catalog.
     pub fn new(name: impl Into<String>, summary: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -22,21 +25,29 @@ impl Entry {
     }
 }
 
-/// A recipe of seeds; `index` is its fixed action index.
+/// A recipe of seeds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BlueprintEntry {
+    /// Index of the action that chooses it.
     pub index: usize,
+    /// As a scenario writes it.
     pub name: String,
+    /// One line.
     pub summary: String,
     /// Whether scenarios and controllers may choose it.
     pub selectable: bool,
 }
 
+/// Everything that this build, plugins included, knows by name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Catalog {
+    /// Tasks that `task: preset("..")` may name.
     pub tasks: Vec<TaskPreset>,
+    /// Kinds of host networks.
     pub hosts: Vec<Entry>,
+    /// Recipes of seeds, in the order of their indices.
     pub blueprints: Vec<BlueprintEntry>,
+    /// Controllers that `policy.controller` may name.
     pub controllers: Vec<Entry>,
     /// Networks of the learned controller.
     pub nets: Vec<Entry>,

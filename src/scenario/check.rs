@@ -1,4 +1,4 @@
-//! Compares a tree with the schema: every wrong key, type, choice, range and name becomes a problem, and what remains
+//! Compares a tree with the declarations: every wrong key, type, choice, range and name becomes a problem, and what remains
 //! is a tree that deserialises.
 
 use std::collections::BTreeMap;
@@ -8,8 +8,8 @@ use super::catalog::Catalog;
 use super::paths::path_ending_in;
 use super::problem::{Problem, did_you_mean};
 use super::reward::NOT_IN_THIS_VERSION;
-use super::wording::{choices, integer_range, noun, valid, variant_list};
 use super::tree::{Name, Node, Span, Value};
+use super::wording::{choices, integer_range, noun, valid, variant_list};
 use crate::schema::{Content, Field, Item, Kind, Names, Variant};
 
 /// Outcome of a check.

@@ -9,17 +9,24 @@ const DIGITS_PER_CLASS: [u64; 10] = [178, 182, 177, 183, 181, 182, 181, 179, 174
 /// Samples in each part of a data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartSizes {
+    /// Training samples.
     pub train: usize,
+    /// Validation samples.
     pub val: usize,
+    /// Test samples.
     pub test: usize,
 }
 
 /// What a sample looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageShape {
+    /// Number of labels.
     pub classes: i64,
+    /// Colour channels.
     pub channels: i64,
+    /// Pixels.
     pub height: i64,
+    /// Pixels.
     pub width: i64,
 }
 

@@ -6,18 +6,20 @@ use serde::Serialize;
 
 use super::catalog::Catalog;
 use super::check::check;
-use super::{SCENARIO, Scenario};
 use super::paths::{self, UnknownPath, children};
 use super::reader;
 use super::resolve::resolved_ron;
 use super::wording;
+use super::{SCENARIO, Scenario};
 use crate::schema::{Field, Kind, Variant};
 
 /// A path that no scenario has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}{}", help.as_ref().map(|help| format!("\nhelp: {help}")).unwrap_or_default())]
 pub struct UnknownField {
+    /// What there is instead.
     pub message: String,
+    /// The path that may have been meant.
     pub help: Option<String>,
 }
 
@@ -31,10 +33,12 @@ pub fn field_paths() -> Vec<String> {
 pub struct Explanation {
     /// Empty for the scenario as a whole.
     pub path: String,
+    /// What it means.
     pub doc: String,
     /// In words, e.g. `a whole number`.
     #[serde(rename = "type")]
     pub kind: String,
+    /// Unit of a number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
     /// What is valid, in words, where the type does not say it all.
@@ -46,6 +50,7 @@ pub struct Explanation {
     /// As RON; absent for sections.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
+    /// What may be written below it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<ExplainedField>,
 }
@@ -55,14 +60,18 @@ pub struct Explanation {
 pub struct Member {
     /// `name`, or `name(..)` where it takes more.
     pub form: String,
+    /// What choosing it means.
     pub doc: String,
 }
 
 /// A field of a section.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ExplainedField {
+    /// The last segment of its path.
     pub name: String,
+    /// What it means.
     pub doc: String,
+    /// Unit of a number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
     /// As RON; absent for sections and for what must be written.
@@ -166,9 +175,18 @@ impl fmt::Display for Explanation {
         f.write_str("\n    fields\n")?;
         let width = self.fields.iter().map(|field| field.name.len()).max().unwrap_or(0);
         for field in &self.fields {
-            let ExplainedField { name, doc, unit, default } = field;
+            let ExplainedField {
+                name,
+                doc,
+                unit,
+                default,
+            } = field;
             let value: Vec<&str> = [default, unit].into_iter().flatten().map(String::as_str).collect();
-            let value = if value.is_empty() { String::new() } else { format!(" [{}]", value.join(" ")) };
+            let value = if value.is_empty() {
+                String::new()
+            } else {
+                format!(" [{}]", value.join(" "))
+            };
             writeln!(f, "      {name:<width$}  {doc}{value}")?;
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Lays the sources of a scenario over each other: defaults < preset < file < environment < command line.
 
-use super::problem::{Problem, SourceKind};
 use super::paths::{self, UnknownPath};
+use super::problem::{Problem, SourceKind};
 use super::tree::{Name, Node, Span, Value};
 use crate::schema::{Content, Field, Kind};
 
@@ -14,11 +14,15 @@ pub struct Override {
     pub value: String,
     /// As the user typed it, e.g. `--rounds 3`: error messages begin with it.
     pub shown: String,
+    /// Whether a flag or an environment variable sets it.
     pub kind: SourceKind,
 }
 
 impl Override {
     /// `--set path=value`.
+    ///
+    /// # Errors
+    /// Text without `=` or without a path.
     pub fn parse(assignment: &str) -> Result<Self, String> {
         let (path, value) = assignment
             .split_once('=')

@@ -385,6 +385,7 @@ impl LearnerConfig {
         self.rollouts_before(round) < self.obs_norm.warmup_rollouts
     }
 
+    /// Weight of the entropy bonus at the first update and after annealing.
     pub fn entropy_coefs(&self) -> (f64, f64) {
         let or_constant = |coef: Option<f64>| coef.unwrap_or(self.entropy_coef);
         (or_constant(self.entropy_coef_start), or_constant(self.entropy_coef_end))

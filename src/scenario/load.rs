@@ -20,6 +20,7 @@ use crate::growth::SlotId;
 pub struct Input<'a> {
     /// File name as the user gave it.
     pub label: &'a str,
+    /// The scenario as RON.
     pub text: &'a str,
     /// Later ones win: environment first, then the command line.
     pub overrides: &'a [Override],
@@ -28,6 +29,7 @@ pub struct Input<'a> {
 /// A scenario without errors.
 #[derive(Clone, Debug)]
 pub struct Loaded {
+    /// As written, defaults filled in.
     pub scenario: Scenario,
     /// All overrides applied: see [`Scenario::task_spec`].
     pub task: TaskSpec,
@@ -58,11 +60,6 @@ pub fn load(input: &Input<'_>, catalog: &Catalog) -> Result<Loaded, Report> {
     let checked = check(&SCENARIO, &root, catalog, &texts, &bare);
     layering.problems.extend(checked.problems.iter().cloned());
 
-    let whole = Span {
-        source: FILE,
-        start: 0,
-        end: 0,
-    };
     let read = checked
         .clean
         .as_ref()
@@ -82,7 +79,9 @@ pub fn load(input: &Input<'_>, catalog: &Catalog) -> Result<Loaded, Report> {
         }
         Some(Err(error)) if layering.problems.is_empty() => {
             let message = format!("this cannot be read as a scenario: {error}");
-            layering.problems.push(Problem::error(whole, "", message));
+            layering
+                .problems
+                .push(Problem::error(Span::start_of(FILE), "", message));
         }
         _ => {}
     }
@@ -108,18 +107,13 @@ struct Layering {
 impl Layering {
     fn new(input: &Input<'_>) -> Self {
         let defaults = resolved_ron(&Scenario::default()).unwrap_or_default();
-        let source = |label: &str, text: &str, kind| Source {
-            label: label.into(),
-            text: text.into(),
-            kind,
-        };
-        Self {
-            sources: vec![
-                source("defaults", &defaults, SourceKind::Defaults),
-                source(input.label, input.text, SourceKind::File),
-            ],
+        let mut layering = Self {
+            sources: Vec::new(),
             problems: Vec::new(),
-        }
+        };
+        layering.add_source("defaults", &defaults, SourceKind::Defaults);
+        layering.add_source(input.label, input.text, SourceKind::File);
+        layering
     }
 
     fn add_source(&mut self, label: &str, text: &str, kind: SourceKind) -> usize {
@@ -224,14 +218,8 @@ impl Layering {
                 .filter(|_| arguments(&later))
                 .find(|earlier| later.overlaps(earlier));
             if let Some(earlier) = clash {
-                let span = nodes[index].1.as_ref().map_or(
-                    Span {
-                        source: FILE,
-                        start: 0,
-                        end: 0,
-                    },
-                    |node| node.span,
-                );
+                let node = nodes[index].1.as_ref();
+                let span = node.map_or(Span::start_of(FILE), |node| node.span);
                 let message = format!("already given by {}; give it once", earlier.shown);
                 self.problems.push(Problem::error(span, &later.path, message));
             }
@@ -262,13 +250,8 @@ impl Layering {
                 let span = *checked.places.get(path)?;
                 (self.sources[span.source].kind != SourceKind::Defaults).then_some((path, span))
             });
-            let whole = Span {
-                source: FILE,
-                start: 0,
-                end: 0,
-            };
             let fallback = finding.paths.first().map(String::as_str).unwrap_or_default();
-            let (path, span) = written.map_or((fallback, whole), |(path, span)| (path.as_str(), span));
+            let (path, span) = written.map_or((fallback, Span::start_of(FILE)), |(path, span)| (path.as_str(), span));
             self.problems.push(Problem {
                 severity: finding.severity,
                 span,

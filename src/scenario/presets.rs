@@ -13,16 +13,21 @@ use crate::torch::OptimizerConfig;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TaskPreset {
     #[serde(flatten)]
+    /// The task.
     pub spec: TaskSpec,
+    /// What it asks of growth, in one line.
     pub question: String,
 }
 
 /// Run-level values between the defaults and a scenario's own, as RON.
 pub struct TrainingPreset {
+    /// As a scenario writes it.
     pub name: &'static str,
+    /// A scenario that sets nothing but the preset's values.
     pub ron: &'static str,
 }
 
+/// Choices of the field `preset`.
 pub static TRAINING_PRESETS: [TrainingPreset; 1] = [TrainingPreset {
     name: "digits",
     ron: "(run: (rounds: 40, n_envs: 8, max_steps: 60), policy: (preset: \"lstm_small\"))",

@@ -11,16 +11,24 @@ use super::tree::Span;
 pub struct Source {
     /// File name as the user gave it, or the argument as typed (`--set run.rounds=abc`).
     pub label: String,
+    /// All of it.
     pub text: String,
+    /// Where it comes from.
     pub kind: SourceKind,
 }
 
+/// Where text comes from, the weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceKind {
+    /// The defaults of the declarations.
     Defaults,
+    /// A training or policy preset.
     Preset,
+    /// The scenario file.
     File,
+    /// An environment variable.
     Environment,
+    /// The command line.
     Argument,
 }
 
@@ -34,7 +42,7 @@ impl Source {
     }
 
     /// Where `span` stands: `file:line:column`, or the argument itself.
-    pub fn place(&self, span: Span) -> String {
+    pub(crate) fn place(&self, span: Span) -> String {
         if self.kind == SourceKind::File {
             let (line, column) = self.line_column(span.start);
             format!("{}:{line}:{column}", self.label)
@@ -44,18 +52,23 @@ impl Source {
     }
 }
 
+/// Whether a problem stops the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
+    /// The scenario cannot run.
     Error,
+    /// Advice.
     Warning,
 }
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
+    /// Whether it stops the run.
     pub severity: Severity,
-    pub span: Span,
+    /// The text that is wrong.
+    pub(crate) span: Span,
     /// Dotted path of the field; empty for syntax errors.
     pub path: String,
     /// What was found and what would be valid.
@@ -65,7 +78,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub fn error(span: Span, path: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn error(span: Span, path: &str, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Error,
             span,
@@ -75,7 +88,7 @@ impl Problem {
         }
     }
 
-    pub fn with_help(mut self, help: Option<String>) -> Self {
+    pub(crate) fn with_help(mut self, help: Option<String>) -> Self {
         self.help = help;
         self
     }
@@ -84,16 +97,21 @@ impl Problem {
 /// A problem without the text that it points into, for programs to read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProblemRow {
+    /// Whether it stops the run.
     pub severity: Severity,
     /// The file or the argument as the user gave it.
     pub source: String,
     /// 1-based; absent where the source is no file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
+    /// 1-based, in characters; absent where the source is no file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<usize>,
+    /// Dotted path of the field; empty for syntax errors.
     pub path: String,
+    /// What was found and what would be valid.
     pub message: String,
+    /// The nearest name, or what to write instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }
@@ -101,18 +119,21 @@ pub struct ProblemRow {
 /// All problems of one scenario with the texts that they point into. Printed, it is what the user reads.
 #[derive(Clone, Debug, Default, PartialEq, thiserror::Error)]
 pub struct Report {
+    /// Texts that the problems point into.
     pub sources: Vec<Source>,
+    /// In the order of the texts.
     pub problems: Vec<Problem>,
 }
 
 impl Report {
-    /// Errors before warnings, each in the order of the text.
-    pub fn new(sources: Vec<Source>, mut problems: Vec<Problem>) -> Self {
+    /// Sorts the problems by their place and drops repeated ones.
+    pub(crate) fn new(sources: Vec<Source>, mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(|problem| (problem.span.source, problem.span.start));
         problems.dedup();
         Self { sources, problems }
     }
 
+    /// Whether any problem stops the run.
     pub fn has_errors(&self) -> bool {
         self.problems.iter().any(|problem| problem.severity == Severity::Error)
     }

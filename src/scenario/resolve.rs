@@ -10,7 +10,9 @@ use super::{Scenario, TaskChoice, TaskSpec};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown task \"{name}\"; valid: {}", valid.join(", "))]
 pub struct UnknownTask {
+    /// As written.
     pub name: String,
+    /// What the catalog has.
     pub valid: Vec<String>,
 }
 

@@ -368,12 +368,13 @@ section! {
 /// The coefficients of the loss family that depend on the task.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LossScale {
-    /// Nats.
+    /// A typical change of the loss between steps, nats.
     pub typical_delta: f64,
+    /// Weight of the logarithmic rent on seed parameters.
     pub rent_weight: f64,
-    /// Nats.
+    /// Loss of guessing, nats.
     pub baseline: f64,
-    /// Nats.
+    /// Loss of a solved task, nats.
     pub target: f64,
 }
 

@@ -1,12 +1,12 @@
-//! The table of fields, the serde types, the reader and the printer agree with each other.
+//! The declarations, the serde types, the reader and the printer agree with each other.
 
 use proptest::prelude::*;
 
 use super::check::check;
-use super::fields::SCENARIO;
 use super::resolve::ron_options;
-use super::schema::{Content, Field, Kind, Names};
+use super::wording::choices;
 use super::*;
+use crate::schema::{Content, Field, Kind, Names};
 
 /// Draws choices for random scenarios.
 struct Draw(u64);
@@ -26,9 +26,9 @@ impl Draw {
 fn random_ron(kind: &'static Kind, catalog: &Catalog, draw: &mut Draw) -> String {
     match kind {
         Kind::Bool => (draw.below(2) == 0).to_string(),
-        Kind::Integer(range) => {
-            let span = (range.end() - range.start()).min(1000) as u64;
-            (range.start() + i128::from(draw.below(span + 1))).to_string()
+        Kind::Integer { min, max } => {
+            let span = (max - min).min(1000) as u64;
+            (min + i128::from(draw.below(span + 1))).to_string()
         }
         Kind::Float(range) => {
             let low = range.min.max(-3.0);
@@ -36,14 +36,16 @@ fn random_ron(kind: &'static Kind, catalog: &Catalog, draw: &mut Draw) -> String
             let share = (1 + draw.below(998)) as f64 / 1000.0;
             format!("{:?}", low + (high - low) * share)
         }
-        Kind::Text(names) => match names.choices(catalog) {
-            Some(choices) => format!("{:?}", choices[draw.below(choices.len() as u64) as usize]),
-            None => match names {
-                Names::Slot => "\"r1c2\"".into(),
-                Names::Device => "\"cuda:1\"".into(),
-                Names::Run => "\"a.b-c_1\"".into(),
-                _ => "\"a \\\"quoted\\\" \\\\ path\\n\"".into(),
-            },
+        Kind::Text(names) => match (choices(*names, catalog), names) {
+            (Some(choices), _) => format!("{:?}", choices[draw.below(choices.len() as u64) as usize]),
+            (None, Names::Form { accepts, .. }) => {
+                let samples = ["r1c2", "cuda:1", "a.b-c_1"];
+                format!(
+                    "{:?}",
+                    samples.into_iter().find(|text| accepts(text)).expect("a sample")
+                )
+            }
+            (None, _) => "\"a \\\"quoted\\\" \\\\ path\\n\"".into(),
         },
         Kind::Optional(_) if draw.below(3) == 0 => "None".into(),
         Kind::Optional(inner) if draw.below(2) == 0 => {
@@ -97,7 +99,7 @@ fn scenario_of(text: &str, catalog: &Catalog) -> Scenario {
 }
 
 proptest! {
-    /// Whatever the table of fields allows, the serde types read; printing and reading it again changes nothing.
+    /// Whatever the declarations allow, the serde types read; printing and reading it again changes nothing.
     #[test]
     fn a_random_scenario_is_read_and_survives_printing(seed: u64) {
         let catalog = Catalog::default();
@@ -139,9 +141,8 @@ fn written_fields(node: &tree::Node) -> Vec<String> {
     }
 }
 
-/// The other direction: a field of a serde type that the table lacks would be unsettable and undocumented.
 #[test]
-fn every_field_of_the_default_scenario_stands_in_the_table() {
+fn fields_are_described_in_the_order_in_which_they_are_written() {
     fn compare(kind: &Kind, node: &tree::Node, path: &str) {
         if let Kind::Record(fields) = kind {
             let names: Vec<_> = fields.iter().map(|field| field.name).collect();
@@ -160,7 +161,7 @@ fn every_field_of_the_default_scenario_stands_in_the_table() {
 fn every_field_is_explained() {
     let catalog = Catalog::default();
     for path in field_paths() {
-        let found = schema::lookup(&SCENARIO, &path).expect("a path of the table");
+        let found = paths::lookup(&SCENARIO, &path).expect("a listed path");
         assert!(found.doc.ends_with('.'), "`{path}` has no proper doc");
         assert_eq!(explain(&path, &catalog).expect("explains").doc, found.doc);
     }
@@ -275,9 +276,8 @@ fn reward_fields_are_set_one_by_one_within_the_mode_that_is_chosen() {
     assert!(load_with("(reward: loss(()))", &["reward.rent_weight=0.25"]).is_err());
 }
 
-/// As for sections: a coefficient that the table lacks would be unsettable and undocumented.
 #[test]
-fn every_coefficient_of_every_reward_stands_in_the_table() {
+fn every_reward_is_read_as_it_is_printed() {
     let rewards = [
         RewardConfig::Contribution(ContributionMode::Shaped(Box::default())),
         RewardConfig::Contribution(ContributionMode::Simplified(SimplifiedReward::default())),
@@ -317,7 +317,7 @@ fn a_policy_preset_lies_under_the_file_and_a_training_preset_may_choose_it() {
     assert_eq!(mixed.heuristic.min_training_epochs, Some(0));
 }
 
-/// Spec 03 §15: the classic policy came with a normaliser of every element.
+/// The classic policy came with a normaliser of every element.
 #[test]
 fn a_policy_preset_may_set_what_belongs_to_the_learner() {
     let mode = |text: &str| {

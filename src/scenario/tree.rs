@@ -1,6 +1,6 @@
 //! A scenario as written: a tree of values that know where they stand in their source.
 //!
-//! The reader makes it, layers are laid over each other in it, the checker compares it with the schema.
+//! The reader makes it, layers are laid over each other in it, the checker compares it with the declarations.
 
 use std::fmt;
 
@@ -10,6 +10,14 @@ pub struct Span {
     pub source: usize,
     pub start: usize,
     pub end: usize,
+}
+
+impl Span {
+    /// Where a source begins: for problems of the source as a whole.
+    pub fn start_of(source: usize) -> Self {
+        let (start, end) = (0, 0);
+        Self { source, start, end }
+    }
 }
 
 /// A key, or the name before a parenthesis.

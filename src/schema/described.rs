@@ -2,9 +2,7 @@
 
 use super::kind::{Kind, Names};
 use super::range::{self, at_least, integer};
-use crate::growth::{
-    AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleOp, SlotId, Tempo,
-};
+use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleOp, SlotId, Tempo};
 
 /// A type that knows what its values may be.
 pub trait Described {

@@ -97,7 +97,10 @@ impl Item {
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     Bool,
-    Integer { min: i128, max: i128 },
+    Integer {
+        min: i128,
+        max: i128,
+    },
     Float(FloatRange),
     Text(Names),
     /// `None` or a value.
@@ -212,7 +215,11 @@ pub const fn snake_case_len(name: &str) -> usize {
     let bytes = name.as_bytes();
     let (mut length, mut index) = (0, 0);
     while index < bytes.len() {
-        length += if index > 0 && bytes[index].is_ascii_uppercase() { 2 } else { 1 };
+        length += if index > 0 && bytes[index].is_ascii_uppercase() {
+            2
+        } else {
+            1
+        };
         index += 1;
     }
     length

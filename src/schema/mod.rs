@@ -29,4 +29,4 @@ mod tests;
 pub(crate) use declare::{choice, field, name_of, overlay, record, section, written_as_text};
 pub use described::Described;
 pub(crate) use described::members;
-pub use kind::{Content, Field, FloatRange, Item, Kind, Names, Registry, Variant, snake_case, snake_case_len};
+pub use kind::{Content, Field, Item, Kind, Names, Registry, Variant, snake_case, snake_case_len};

@@ -6,12 +6,12 @@
 
 use tch::{Device, Kind, Tensor};
 
+use super::OptimizerConfig;
 use super::ffi::{self, optional_pointer, pointers};
 use super::guards::NoGrad;
 use super::plain::{self, AdamW, Moments, Sgd};
 use super::read::copy_to_host;
 use super::{TorchError, catch, zero_all};
-use super::OptimizerConfig;
 
 /// How steps are computed; the numbers agree within 1e-6 relative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

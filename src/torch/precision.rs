@@ -1,8 +1,8 @@
 //! Process-wide arithmetic switches, set once at start, and what the processor can do.
 
+use super::MatmulPrecision;
 use super::TorchError;
 use super::ffi;
-use super::MatmulPrecision;
 
 /// Sets the precision of f32 matrix products and, below `highest`, lets cuDNN use TF32 (spec 06 §2).
 ///

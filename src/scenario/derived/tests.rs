@@ -7,7 +7,6 @@ fn task(name: &str) -> TaskSpec {
     found.expect("a preset").spec
 }
 
-/// Spec 02 §11, checks 3 and 9.
 #[test]
 fn digits_split_into_1266_355_176_and_give_19_batches_of_64() {
     let digits = task("digits_baseline");
@@ -17,7 +16,7 @@ fn digits_split_into_1266_355_176_and_give_19_batches_of_64() {
     assert_eq!(digits.val_batches(sizes.val), 2);
 }
 
-/// Spec 02 §11, check 9: 47 500 samples, batch 512.
+/// As many samples as CIFAR-10 has for training, 47 500, in batches of 512.
 #[test]
 fn shard_divides_the_training_part_by_the_number_of_envs() {
     let mut spec = task("synth_baseline");

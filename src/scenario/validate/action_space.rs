@@ -61,9 +61,17 @@ fn check_heuristic(scenario: &Scenario, space: &ActionSpace, findings: &mut Find
         findings.error(paths, "no blueprint of the rotation is in the action space".into());
     }
     let needed = [
-        ("style", "sigmoid_add", excludes(&space.style, &GerminationStyle::SigmoidAdd)),
+        (
+            "style",
+            "sigmoid_add",
+            excludes(&space.style, &GerminationStyle::SigmoidAdd),
+        ),
         ("tempo", "standard", excludes(&space.tempo, &Tempo::Standard)),
-        ("alpha_target", "full", excludes(&space.alpha_target, &AlphaTarget::Full)),
+        (
+            "alpha_target",
+            "full",
+            excludes(&space.alpha_target, &AlphaTarget::Full),
+        ),
     ];
     for (list, member, _) in needed.into_iter().filter(|(_, _, is_excluded)| *is_excluded) {
         let message = format!("without \"{member}\" the heuristic controller can only wait");

@@ -80,6 +80,10 @@ fn check_entries(entries: &[ScheduleEntry], task: &TaskSpec, findings: &mut Find
             findings.error(paths, message);
         }
         previous = entry.step;
-        findings.require_slot(entry.command.slot(), task, [slot_path.as_str(), "lifecycle.slots", "task.slots"]);
+        findings.require_slot(
+            entry.command.slot(),
+            task,
+            [slot_path.as_str(), "lifecycle.slots", "task.slots"],
+        );
     }
 }
