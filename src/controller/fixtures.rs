@@ -205,7 +205,7 @@ impl Default for Ground {
             policy: PolicyConfig::default(),
             lifecycle: LifecycleConfig::default(),
             learner: LearnerConfig::default(),
-            initial_topology: InitialTopology::default(),
+            initial_topology: InitialTopology::Empty,
             slots: (0..3).map(|col| SlotId::new(0, col)).collect(),
             max_steps: 150,
             nets: NetRegistry::default(),

@@ -228,7 +228,7 @@ mod tests {
     fn every_builtin_builds_under_its_own_name() {
         let registry = ControllerRegistry::default();
         let mut ground = Ground::default();
-        ground.policy.schedule.builtin = Some(BuiltinSchedule::GerminateFirstSlot);
+        ground.policy.schedule.builtin = Some(crate::scenario::BuiltinSchedule::GerminateFirstSlot);
         ground.initial_topology = InitialTopology::Seeds(Vec::new());
         for name in ["actor_critic", "heuristic", "random", "schedule", "static", "wait"] {
             ground.policy.controller = name.into();

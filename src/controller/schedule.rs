@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn a_command_outside_the_action_space_is_found_before_the_run() {
         let mut ground = builtin_named(BuiltinSchedule::GrowOneSeed);
-        ground.policy.masks.action_space.allowed_ops = Some(vec!["wait".into(), "germinate".into()]);
+        ground.policy.masks.action_space.allowed_ops = Some(vec![LifecycleOp::Wait, LifecycleOp::Germinate]);
         assert_eq!(
             complaint(&ground),
             "`policy.schedule`: step 2 orders ADVANCE, which policy.masks.action_space excludes"

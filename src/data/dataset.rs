@@ -309,7 +309,7 @@ pub(crate) mod tests {
                 pool_layers: 3,
                 input_hw: 8,
             },
-            slots: vec![SlotId::new(0, 0)],
+            slots: vec![crate::growth::SlotId::new(0, 0)],
             max_seeds: 3,
             batch_size: 64,
             batches_per_step: BatchesPerStep::Full,

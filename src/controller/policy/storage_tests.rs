@@ -144,7 +144,7 @@ fn another_action_space_is_refused_with_what_it_excludes() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("policy");
     let narrow = |ground: &mut Ground| {
-        ground.policy.masks.action_space.tempo = Some(vec![Tempo::Fast, Tempo::Standard]);
+        ground.policy.masks.action_space.tempo = Some(vec![crate::growth::Tempo::Fast, crate::growth::Tempo::Standard]);
     };
     other(narrow).save(&folder).unwrap();
     assert_eq!(other(narrow).load(&folder), Ok(()));
