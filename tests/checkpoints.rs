@@ -8,7 +8,7 @@ use std::path::Path;
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 use serde_json::Value;
-use simic_engine::controller::{ActiveController, ParamGroup, TrainablePolicy};
+use simic_engine::controller::{ActiveController, ParamGroup};
 use simic_engine::health::{EngineError, Failure, Position, RunHealth};
 use simic_engine::learner::PolicyDiverged;
 use simic_engine::prelude::*;

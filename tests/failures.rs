@@ -5,7 +5,7 @@ mod support;
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
-use simic_engine::controller::{ActiveController, ParamGroup, PolicyError, Signals, TrainablePolicy};
+use simic_engine::controller::{ActiveController, ParamGroup, PolicyError, Signals};
 use simic_engine::env::EnvPool;
 use simic_engine::health::RunHealth;
 use simic_engine::prelude::*;

@@ -6,7 +6,7 @@ mod in_memory;
 use bevy_ecs::prelude::*;
 use in_memory::engine;
 use simic_engine::clock::RunClock;
-use simic_engine::controller::{ActiveController, Chosen, Observation, TrainablePolicy};
+use simic_engine::controller::{ActiveController, Chosen, Observation};
 use simic_engine::env::EnvId;
 use simic_engine::learner::{LastUpdate, PolicyDiverged, PolicyLearner};
 use simic_engine::run::drive;

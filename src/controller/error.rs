@@ -1,8 +1,8 @@
-//! What can go wrong between a measured step and a command (spec 03 §16).
+//! What can go wrong between a measured step and a command.
 
 use std::fmt;
 
-use super::action::Head;
+use crate::controller::actions::Head;
 use crate::growth::LifecycleOp;
 use crate::torch::TorchError;
 
@@ -48,10 +48,12 @@ pub enum PolicyError {
         op: LifecycleOp,
         why: String,
     },
-    #[error("no controller is called `{name}`; there are: {}", .available.join(", "))]
-    UnknownController { name: String, available: Vec<String> },
-    #[error("no network is called `{name}`; there are: {}", .available.join(", "))]
-    UnknownNet { name: String, available: Vec<String> },
+    #[error("no {kind} is called `{name}`; there are: {}", .available.join(", "))]
+    UnknownName {
+        kind: &'static str,
+        name: String,
+        available: Vec<String>,
+    },
     #[error("a {kind} called `{name}` is already registered")]
     DuplicateRegistration { kind: &'static str, name: String },
     #[error("{at}: the observation's feature {index}, {feature}, is not finite")]

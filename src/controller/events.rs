@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use bevy_ecs::query::QueryData;
 
-use super::{Chosen, CommandStatus, HEADS, Head, MaskSet, Masks, OPS, Outcome, Sample, SlotReports, relevant};
+use super::actions::{Chosen, CommandOutcome, CommandStatus, HEADS, Head, MaskSet, OPS, Sample, relevant};
+use super::systems::Masks;
+use super::view::SlotReports;
 use crate::growth::LifecycleOp;
 use crate::host::SlotLayout;
 use crate::seed::BlueprintRegistry;
@@ -21,7 +23,7 @@ pub struct DecidedEnv {
     reports: &'static SlotReports,
     masks: &'static Masks,
     chosen: &'static Chosen,
-    outcome: &'static Outcome,
+    outcome: &'static CommandOutcome,
 }
 
 impl DecidedEnvItem<'_, '_> {

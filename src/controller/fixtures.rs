@@ -5,14 +5,20 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 use tch::Device;
 
-use super::*;
+use crate::controller::actions::{Choices, Decision, MaskSet};
+use crate::controller::deciders::{BuildContext, Controller};
+use crate::controller::error::{DecisionPoint, PolicyError};
+use crate::controller::policy::NetRegistry;
+use crate::controller::view::{DecisionView, EnvRow, EnvView, ObservationFeatures, TrainingSignals};
 use crate::growth::{
-    AlphaAlgorithm, AlphaCurve, AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GerminationStyle, SeedStage,
-    SlotId, Tempo,
+    AlphaAlgorithm, AlphaCurve, AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GerminationStyle,
+    LifecycleCommand, SeedStage, SlotId, Tempo,
 };
 use crate::scenario::{AutoForward, InitialTopology, LearnerConfig, LifecycleConfig, MaskConfig, PolicyConfig};
-use crate::seed::{Limits, SlotSet};
+use crate::seed::{Limits, SeedReport, SlotSet};
 use crate::torch::HostSyncCounter;
+
+pub mod policies;
 
 pub const AT: DecisionPoint = DecisionPoint {
     env: 3,

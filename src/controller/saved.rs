@@ -1,4 +1,4 @@
-//! Controllers on disk: a folder that appears whole or not at all (spec 03 §13).
+//! Controllers on disk: a folder that appears whole or not at all.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::PolicyError;
+use crate::controller::error::PolicyError;
 
 /// What a controller without a network saves.
 const CONTROLLER_FILE: &str = "controller.ron";
@@ -63,7 +63,7 @@ pub fn load_controller<S: DeserializeOwned>(
 
 /// Everything in which a saved thing differs from the running one.
 #[derive(Debug, Default)]
-pub(super) struct Differences(Vec<String>);
+pub struct Differences(Vec<String>);
 
 impl Differences {
     pub fn compare<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, saved: &T, running: &T) {
@@ -89,17 +89,17 @@ impl Differences {
     }
 }
 
-pub(super) fn to_ron(path: &Path, value: &impl Serialize) -> Result<String, PolicyError> {
+pub fn to_ron(path: &Path, value: &impl Serialize) -> Result<String, PolicyError> {
     let layout = ron::ser::PrettyConfig::new().struct_names(false).depth_limit(2);
     ron::ser::to_string_pretty(value, layout).map_err(|error| storage(path, &error))
 }
 
-pub(super) fn read_ron<T: DeserializeOwned>(path: &Path) -> Result<T, PolicyError> {
+pub fn read_ron<T: DeserializeOwned>(path: &Path) -> Result<T, PolicyError> {
     let text = fs::read_to_string(path).map_err(|error| storage(path, &error))?;
     ron::from_str(&text).map_err(|error| storage(path, &error))
 }
 
-pub(super) fn storage(path: &Path, why: &dyn std::fmt::Display) -> PolicyError {
+pub fn storage(path: &Path, why: &dyn std::fmt::Display) -> PolicyError {
     PolicyError::Storage {
         path: path.display().to_string(),
         why: why.to_string(),
@@ -107,7 +107,7 @@ pub(super) fn storage(path: &Path, why: &dyn std::fmt::Display) -> PolicyError {
 }
 
 /// Writes files into a folder beside `folder`, then puts it in its place; what stood there before goes last.
-pub(super) fn write_folder(folder: &Path, files: &[(&str, &[u8])]) -> Result<(), PolicyError> {
+pub fn write_folder(folder: &Path, files: &[(&str, &[u8])]) -> Result<(), PolicyError> {
     let beside = |suffix: &str| {
         let mut name = folder.file_name().unwrap_or_default().to_os_string();
         name.push(suffix);
@@ -140,36 +140,4 @@ pub(super) fn write_folder(folder: &Path, files: &[(&str, &[u8])]) -> Result<(),
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_folder_is_replaced_as_a_whole() {
-        let root = tempfile::tempdir().unwrap();
-        let folder = root.path().join("policy");
-        write_folder(&folder, &[("a", b"1"), ("b", b"2")]).unwrap();
-        write_folder(&folder, &[("a", b"3")]).unwrap();
-        assert_eq!(fs::read(folder.join("a")).unwrap(), b"3");
-        assert!(!folder.join("b").exists());
-        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn another_controller_is_refused_with_every_difference() {
-        let root = tempfile::tempdir().unwrap();
-        let folder = root.path().join("saved");
-        save_controller(&folder, "schedule", Some("abc"), &()).unwrap();
-        assert_eq!(load_controller::<()>(&folder, "schedule", Some("abc")), Ok(()));
-        let error = load_controller::<()>(&folder, "random", None).unwrap_err();
-        let PolicyError::IncompatiblePolicy { diffs, .. } = error else {
-            panic!("{error}");
-        };
-        assert_eq!(
-            diffs,
-            [
-                "controller: saved \"schedule\", running \"random\"",
-                "fingerprint: saved Some(\"abc\"), running None"
-            ]
-        );
-    }
-}
+mod tests;

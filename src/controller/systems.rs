@@ -1,122 +1,33 @@
-//! The controller's part of the schedule: signals and reports, masks, the decision, its execution (spec 06 §4.7-4.9).
+//! The controller's part of the schedule: it is built, episodes begin and end, masks are made, it decides.
 
-use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use bevy_platform::cell::SyncCell;
-use smallvec::SmallVec;
 
-use super::execute::execute_action;
-use super::*;
 use crate::clock::RunClock;
-use crate::env::{Devices, EnvId, Experiment, SeedSlots, StepStatus, TrainMetrics, ValMetrics, participating};
-use crate::growth::{FailureReason, GateResult, LifecycleOp};
+use crate::controller::actions::{
+    ActionFeedback, AllowedActions, Choices, Chosen, CommandOutcome, CommandStatus, MaskSet,
+};
+use crate::controller::deciders::{BuildContext, Controller, ControllerRegistry};
+use crate::controller::error::{DecisionPoint, PolicyError};
+use crate::controller::policy::NetRegistry;
+use crate::controller::view::{
+    DecisionView, EnvRow, EnvView, Feedback, Observation, ObservationFeatures, SignalTracker, Signals, SlotReports,
+    Tracker,
+};
+use crate::env::{Devices, EnvId, Experiment, SeedSlots, StepStatus, participating};
+use crate::growth::LifecycleOp;
 use crate::health::{Failure, InEnv};
-use crate::scenario::TrackerConfig;
-use crate::schedule::{Act, AddWork, Assess, Decide, RoundEnd, RoundStart, Startup, Work};
-use crate::seed::{BlueprintRegistry, SeedReport};
-use crate::telemetry::{Event, HostStabilized, Num, TelemetryOutbox};
+use crate::seed::BlueprintRegistry;
 use crate::torch::HostSyncCounter;
 
 /// The run's controller.
 #[derive(Resource)]
 pub struct ActiveController(pub SyncCell<Box<dyn Controller>>);
 
-/// The memory behind an env's [`TrainingSignals`].
-#[derive(Component)]
-pub struct Tracker(pub SignalTracker);
-
-/// What the env's numbers tell a controller.
-#[derive(Component, Default)]
-pub struct Signals(pub TrainingSignals);
-
-/// The env's slots after the step's measurements, in policy order; `None` is an empty slot.
-#[derive(Component, Default)]
-pub struct SlotReports(pub SmallVec<[Option<SeedReport>; 4]>);
-
 /// What may be chosen in this step; `None` before the first.
 #[derive(Component, Default)]
 pub struct Masks(pub Option<MaskSet>);
-
-/// What was chosen in this step; `None` before the first.
-#[derive(Component, Default)]
-pub struct Chosen(pub Option<Decision>);
-
-/// What became of the command (spec 06 §10.1).
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum CommandStatus {
-    #[default]
-    Executed,
-    Rejected(FailureReason),
-}
-
-/// The step's command and its effect.
-#[derive(Component, Clone, Debug, PartialEq)]
-pub struct Outcome {
-    /// The ordered op if it took effect, else `Wait`.
-    pub effective_op: LifecycleOp,
-    pub slot: Option<usize>,
-    pub status: CommandStatus,
-    /// The gate that was tried and failed.
-    pub gate: Option<GateResult>,
-}
-
-impl Default for Outcome {
-    fn default() -> Self {
-        Self {
-            effective_op: LifecycleOp::Wait,
-            slot: None,
-            status: CommandStatus::Executed,
-            gate: None,
-        }
-    }
-}
-
-/// What the controller is told of its last command.
-#[derive(Component, Default)]
-pub struct Feedback(pub ActionFeedback);
-
-/// Signals, masks, decisions and their execution.
-pub struct ControllerPlugin;
-
-impl Plugin for ControllerPlugin {
-    fn build(&self, app: &mut App) {
-        app.init_resource::<ControllerRegistry>();
-        app.init_resource::<NetRegistry>();
-        app.init_resource::<ObservationFeatures>();
-        app.register_required_components::<EnvId, Observation>();
-        app.register_required_components::<EnvId, Signals>();
-        app.register_required_components::<EnvId, SlotReports>();
-        app.register_required_components::<EnvId, Masks>();
-        app.register_required_components::<EnvId, Chosen>();
-        app.register_required_components::<EnvId, Outcome>();
-        app.register_required_components::<EnvId, Feedback>();
-        app.register_required_components_with::<EnvId, Tracker>(|| {
-            Tracker(SignalTracker::new(TrackerConfig::default()))
-        });
-        app.add_work(Startup, Work::BuildController, build_controller)
-            .add_work(RoundStart, Work::BeginControllerEpisodes, begin_episodes)
-            .add_work(Assess, Work::UpdateSignals, update_signals)
-            .add_work(Assess, Work::ReportSlots, report_slots)
-            .add_work_if(
-                Decide,
-                Work::BuildObservations,
-                build_observations,
-                resource_exists::<ObservationSchema>,
-            )
-            .add_work_if(
-                Decide,
-                Work::NormaliseObservations,
-                normalise_observations,
-                resource_exists::<ObservationSchema>,
-            )
-            .add_work(Decide, Work::BuildMasks, build_masks)
-            .add_work(Decide, Work::Decide, decide)
-            .add_work(Act, Work::ExecuteAction, execute_action)
-            .add_work(Act, Work::UpdateTracking, update_tracking)
-            .add_work(RoundEnd, Work::EndControllerEpisodes, end_controller_episodes);
-    }
-}
 
 /// The blueprints that may grow in every slot of the experiment.
 fn selectable(blueprints: &BlueprintRegistry, allow_parameterless: bool) -> Choices {
@@ -127,7 +38,7 @@ fn selectable(blueprints: &BlueprintRegistry, allow_parameterless: bool) -> Choi
         .collect()
 }
 
-fn build_controller(
+pub fn build_controller(
     mut commands: Commands,
     experiment: Res<Experiment>,
     registry: Res<ControllerRegistry>,
@@ -189,16 +100,16 @@ fn rows(envs: impl Iterator<Item = EnvId>, round: u32, experiment: &Experiment) 
     rows
 }
 
-fn begin_episodes(
+pub fn begin_episodes(
     mut controller: ResMut<ActiveController>,
-    mut envs: Query<(&EnvId, &mut Tracker, &mut Feedback, &mut Outcome)>,
+    mut envs: Query<(&EnvId, &mut Tracker, &mut Feedback, &mut CommandOutcome)>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
 ) {
     for (_, mut tracker, mut feedback, mut outcome) in &mut envs {
         tracker.0 = SignalTracker::new(experiment.scenario.policy.tracker);
         feedback.0 = ActionFeedback::default();
-        *outcome = Outcome::default();
+        *outcome = CommandOutcome::default();
     }
     controller
         .0
@@ -206,7 +117,7 @@ fn begin_episodes(
         .begin_episode(&rows(envs.iter().map(|(id, ..)| *id), clock.round(), &experiment));
 }
 
-fn end_controller_episodes(
+pub fn end_controller_episodes(
     mut controller: ResMut<ActiveController>,
     envs: Query<&EnvId>,
     clock: Res<RunClock>,
@@ -218,61 +129,21 @@ fn end_controller_episodes(
         .end_episode(&rows(envs.iter().copied(), clock.round(), &experiment));
 }
 
-fn update_signals(
-    mut envs: Query<(
-        &EnvId,
-        &StepStatus,
-        &TrainMetrics,
-        &ValMetrics,
-        &mut Tracker,
-        &mut Signals,
-    )>,
-    clock: Res<RunClock>,
-    experiment: Res<Experiment>,
-    mut outbox: ResMut<TelemetryOutbox>,
-    mut is_warned: Local<bool>,
-) -> Result<(), Failure> {
-    for (id, status, train, val, mut tracker, mut signals) in &mut envs {
-        if !status.participates() {
-            continue;
+/// Normalises every env's row by the learned controller's statistics; for any other controller it stays raw (D4).
+pub fn normalise_observations(mut envs: Query<&mut Observation>, mut controller: ResMut<ActiveController>) {
+    let learned = controller.0.get().learned();
+    for mut observation in &mut envs {
+        match &learned {
+            Some(learned) => learned.normaliser().apply(&mut observation),
+            None => {
+                let Observation { raw, normalised, .. } = &mut *observation;
+                normalised.clone_from(raw);
+            }
         }
-        let metrics = StepMetrics {
-            step: clock.step(),
-            train_loss: train.loss,
-            train_accuracy: train.accuracy_percent,
-            val_loss: val.loss,
-            val_accuracy: val.accuracy_percent,
-        };
-        signals.0 = tracker.0.update(metrics).in_env(id.index)?;
-        if signals.0.looks_like_fraction && !std::mem::replace(&mut *is_warned, true) {
-            tracing::warn!(
-                "the validation accuracy of env {} at step {} is {}: it looks like a fraction, percent is expected",
-                id.index,
-                clock.step(),
-                val.accuracy_percent
-            );
-        }
-        if signals.0.just_stabilized {
-            outbox.push(Event::env(
-                experiment.context(id, &clock),
-                HostStabilized {
-                    stable_count: signals.0.stable_count,
-                    required: experiment.scenario.policy.tracker.stabilization_epochs,
-                    val_loss: Num(val.loss),
-                },
-            ));
-        }
-    }
-    Ok(())
-}
-
-fn report_slots(mut envs: Query<((&SeedSlots, &mut SlotReports), &StepStatus)>, blueprints: Res<BlueprintRegistry>) {
-    for (slots, mut reports) in participating(envs.iter_mut()) {
-        reports.0 = slots.reports(&blueprints);
     }
 }
 
-fn build_masks(
+pub fn build_masks(
     mut envs: Query<((&EnvId, &SlotReports, &mut Masks), &StepStatus)>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
@@ -298,7 +169,7 @@ fn build_masks(
 /// What `decide` reads and writes of an env.
 #[derive(QueryData)]
 #[query_data(mutable)]
-struct DecidingEnv {
+pub struct DecidingEnv {
     id: &'static EnvId,
     status: &'static StepStatus,
     reports: &'static SlotReports,
@@ -308,8 +179,8 @@ struct DecidingEnv {
     chosen: &'static mut Chosen,
 }
 
-/// One call for all participating envs, in index order; the controller may narrow the masks first (spec 06 D3-D6).
-fn decide(
+/// One call for all participating envs, in index order; the controller may narrow the masks first.
+pub fn decide(
     mut controller: ResMut<ActiveController>,
     mut envs: Query<DecidingEnv>,
     reads: Res<HostSyncCounter>,
@@ -365,12 +236,12 @@ fn decide(
     Ok(())
 }
 
-/// Closes the step for the next observation (spec 06 X6).
-fn update_tracking(
+/// Closes the step for the next observation.
+pub fn update_tracking(
     mut envs: Query<(
         &StepStatus,
         &Chosen,
-        &Outcome,
+        &CommandOutcome,
         &SlotReports,
         &mut Feedback,
         &mut SeedSlots,

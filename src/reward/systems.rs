@@ -10,7 +10,7 @@ use super::function::RewardFunction;
 use super::inputs::{EpisodeStatus, RewardInputs, SeedView, SlotInteraction, SlotStep};
 use super::state::RewardState;
 use crate::clock::RunClock;
-use crate::controller::{Chosen, CommandStatus, Outcome};
+use crate::controller::{Chosen, CommandOutcome, CommandStatus};
 use crate::env::{EnvId, Experiment, HostParams, SeedSlots, ValMetrics};
 use crate::governor::RollbackVerdict;
 use crate::health::{Failure, InEnv};
@@ -103,7 +103,7 @@ pub(super) struct RewardedEnv {
     plan: &'static ValPlan,
     counterfactual: &'static Counterfactual,
     chosen: &'static Chosen,
-    outcome: &'static Outcome,
+    outcome: &'static CommandOutcome,
     slots: &'static mut SeedSlots,
     before: &'static mut BeforeAction,
     state: &'static mut RewardState,

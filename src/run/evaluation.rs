@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{RunPlan, drive, experiment};
 use crate::SimicPlugins;
 use crate::clock::RunClock;
-use crate::controller::{ActiveController, DecideMode, TrainablePolicy};
+use crate::controller::{ActiveController, DecideMode};
 use crate::env::{EnvId, EpisodeStats, Experiment, HostParams, SeedSlots};
 use crate::health::{EngineError, Failure, Position};
 use crate::learner::LearnerPlugin;

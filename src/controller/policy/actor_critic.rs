@@ -1,14 +1,10 @@
-//! What a policy network is to the controller, and the networks that `policy.net` may name (spec 03 §11).
+//! What a policy network is to the controller.
 
-use std::collections::BTreeMap;
-
-use bevy_ecs::resource::Resource;
 use tch::{Device, Tensor};
 
 use super::layout::LogitLayout;
-use super::network::Network;
 use super::parameters::PolicyParams;
-use crate::controller::{PolicyError, RecurrentState, ValueOutput};
+use super::trainable::{RecurrentState, ValueOutput};
 use crate::scenario::NetConfig;
 
 /// What a network is built for.
@@ -110,83 +106,5 @@ impl NetContext {
     /// No parameters yet, on the device of the run, from the group's own random stream.
     pub fn params(&self) -> PolicyParams {
         PolicyParams::new(self.device, self.seed, self.group)
-    }
-}
-
-/// Builds a network.
-pub type NetFactory = fn(NetContext) -> Result<Box<dyn ActorCritic>, PolicyError>;
-
-/// All networks that `policy.net` may name.
-#[derive(Resource, Clone, Debug)]
-pub struct NetRegistry {
-    nets: BTreeMap<String, Registered>,
-}
-
-#[derive(Clone, Debug)]
-struct Registered {
-    summary: String,
-    build: NetFactory,
-}
-
-impl Default for NetRegistry {
-    /// With the built-in networks.
-    fn default() -> Self {
-        let build: NetFactory = |context| Ok(Box::new(Network::new(context)?));
-        let builtin = [
-            ("gru", "residual GRU layers"),
-            ("lstm", "residual LSTM layers"),
-            (
-                "mlp",
-                "two residual blocks, no memory beyond policy.net_cfg.frame_stack",
-            ),
-        ];
-        let registered = |(name, summary): (&str, &str)| {
-            let summary = summary.to_owned();
-            (name.to_owned(), Registered { summary, build })
-        };
-        Self {
-            nets: builtin.into_iter().map(registered).collect(),
-        }
-    }
-}
-
-impl NetRegistry {
-    /// Adds a network; `summary` is its line in lists.
-    ///
-    /// # Errors
-    /// The name is taken.
-    pub fn register(
-        &mut self,
-        name: impl Into<String>,
-        summary: impl Into<String>,
-        build: NetFactory,
-    ) -> Result<(), PolicyError> {
-        let name = name.into();
-        if self.nets.contains_key(&name) {
-            return Err(PolicyError::DuplicateRegistration { kind: "network", name });
-        }
-        let summary = summary.into();
-        self.nets.insert(name, Registered { summary, build });
-        Ok(())
-    }
-
-    /// Names with their summaries, sorted.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.nets
-            .iter()
-            .map(|(name, net)| (name.as_str(), net.summary.as_str()))
-    }
-
-    /// Builds the network that the context's spec names.
-    ///
-    /// # Errors
-    /// The name is unknown, or the factory refuses its configuration.
-    pub fn build(&self, context: NetContext) -> Result<Box<dyn ActorCritic>, PolicyError> {
-        let name = &context.spec.kind;
-        let net = self.nets.get(name).ok_or_else(|| PolicyError::UnknownNet {
-            name: name.clone(),
-            available: self.nets.keys().cloned().collect(),
-        })?;
-        (net.build)(context)
     }
 }

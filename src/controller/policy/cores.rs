@@ -1,11 +1,11 @@
-//! The middle of a network: what carries memory from step to step, or does not (spec 03 §7.1, §8).
+//! The middle of a network: what carries memory from step to step, or does not.
 
 use tch::{Device, Tensor};
 
 use super::layers::{HIDDEN_GAIN, LayerNorm, Linear};
 use super::parameters::PolicyParams;
 use super::recurrent::Packing;
-use crate::controller::{ParamGroup, RecurrentState};
+use super::trainable::{ParamGroup, RecurrentState};
 
 const GROUP: ParamGroup = ParamGroup::Shared;
 /// Residual blocks of the core without memory.
@@ -13,7 +13,7 @@ const MLP_BLOCKS: usize = 2;
 
 /// A recurrent cell of libtorch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cell {
+pub enum Cell {
     Lstm,
     Gru,
 }
@@ -53,7 +53,7 @@ impl Cell {
 
 /// `x ← x + LayerNorm(cell(x))`, one cell of one layer at a time.
 #[derive(Debug)]
-pub(super) struct RecurrentCore {
+pub struct RecurrentCore {
     cell: Cell,
     width: i64,
     layers: Vec<RecurrentLayer>,
@@ -162,7 +162,7 @@ impl RecurrentLayer {
 
 /// `x ← x + LayerNorm(Linear(ReLU(Linear x)))`, without memory.
 #[derive(Debug)]
-pub(super) struct MlpCore(Vec<MlpBlock>);
+pub struct MlpCore(Vec<MlpBlock>);
 
 #[derive(Debug)]
 struct MlpBlock {

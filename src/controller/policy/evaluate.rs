@@ -1,4 +1,4 @@
-//! Stored actions under the current weights, on the device and with gradient (spec 03 §4.1-4.6).
+//! Stored actions under the current weights, on the device and with gradient.
 //!
 //! The same distributions as the host sampler's, written for whole batches of sequences: masks are rebuilt from their
 //! stored rows, the branch of each head is that of the stored op, and nothing is read back.
@@ -7,7 +7,7 @@ use tch::{Device, Kind, Tensor};
 
 use super::distribution::Floor;
 use super::layout::{LogitLayout, ops_of};
-use crate::controller::{HEADS, Head, OPS, RELEVANCE};
+use crate::controller::actions::{HEADS, Head, OPS, RELEVANCE};
 use crate::growth::LifecycleOp;
 use crate::scenario::FloorMode;
 
@@ -16,7 +16,7 @@ const FILL: f64 = -1.0e4;
 
 /// What evaluation looks up by op, on the policy's device.
 #[derive(Debug)]
-pub(super) struct OpTables {
+pub struct OpTables {
     /// `bool [6, 8]`: the head matters to the op.
     relevance: Tensor,
     /// By head, `i64 [6]`: place of the op among those that the head matters to.
@@ -55,7 +55,7 @@ impl OpTables {
 
 /// Stored masks and actions, taken apart. Shapes start with `[B, T]`.
 #[derive(Debug)]
-pub(super) struct Stored {
+pub struct Stored {
     /// `[.., 8]`.
     actions: Tensor,
     /// `bool [.., 8]`: the head matters to the stored op.
@@ -135,14 +135,14 @@ impl Stored {
 
 /// All heads' terms, `[B, T, 8]` each, in storage order.
 #[derive(Debug)]
-pub(super) struct HeadTerms {
+pub struct HeadTerms {
     pub log_probs: Tensor,
     pub entropy_causal: Tensor,
     pub entropy_available: Tensor,
 }
 
 /// `logits`: `[B, T, A]`.
-pub(super) fn head_terms(
+pub fn head_terms(
     logits: &Tensor,
     layout: &LogitLayout,
     stored: &Stored,
@@ -222,7 +222,7 @@ fn masked_log_softmax(logits: &Tensor, mask: &Tensor) -> Tensor {
     logits.where_scalarother(mask, FILL).log_softmax(-1, Kind::Float)
 }
 
-/// Entropy over ln(valid members), 0 for fewer than two, without any floor (spec 03 §4.5).
+/// Entropy over ln(valid members), 0 for fewer than two, without any floor.
 fn normalised_entropy(log_p: &Tensor, mask: &Tensor) -> Tensor {
     let terms = (log_p.exp() * log_p).where_scalarother(mask, 0.0);
     let entropy = -terms.sum_dim_intlist(-1, false, Kind::Float);
@@ -230,7 +230,7 @@ fn normalised_entropy(log_p: &Tensor, mask: &Tensor) -> Tensor {
     (entropy / valid.clamp_min(2.0).log()).where_scalarother(&valid.ge(2.0), 0.0)
 }
 
-/// Log-probability of `action [B, T, 1]` with its floor, `[B, T]` (spec 03 §4.2).
+/// Log-probability of `action [B, T, 1]` with its floor, `[B, T]`.
 fn floored_log_prob(log_p: &Tensor, mask: &Tensor, action: &Tensor, floor: Floor) -> Tensor {
     let of_action = log_p.gather(-1, action, false).squeeze_dim(-1);
     if floor.mode == FloorMode::None {

@@ -3,7 +3,7 @@
 use tch::Tensor;
 
 use super::parameters::PolicyParams;
-use crate::controller::ParamGroup;
+use super::trainable::ParamGroup;
 use crate::torch::NoGrad;
 
 /// Gain of hidden layers: keeps the scale of activations through a ReLU.

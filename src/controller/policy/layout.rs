@@ -1,8 +1,8 @@
-//! Which columns of a network's logit vector belong to which head and op (spec 03 §7.3).
+//! Which columns of a network's logit vector belong to which head and op.
 
 use std::ops::Range;
 
-use crate::controller::{HEADS, Head, relevant};
+use crate::controller::actions::{HEADS, Head, relevant};
 use crate::growth::LifecycleOp;
 use crate::scenario::HeadConditioning;
 
@@ -97,35 +97,9 @@ impl LogitLayout {
 }
 
 /// The ops that a head matters to, in op order.
-pub(super) fn ops_of(head: Head) -> impl Iterator<Item = LifecycleOp> {
+pub fn ops_of(head: Head) -> impl Iterator<Item = LifecycleOp> {
     LifecycleOp::ALL.iter().copied().filter(move |&op| relevant(op, head))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Spec 03 Check 1.
-    #[test]
-    fn logit_vectors_have_the_sizes_of_the_specification() {
-        let width = |conditioning, slots| LogitLayout::new(conditioning, slots, 13).width();
-        let per_op = [1, 3, 5, 10].map(|slots| width(HeadConditioning::PerOp, slots));
-        assert_eq!(per_op, [59, 69, 79, 104]);
-        assert_eq!(width(HeadConditioning::Shared, 3), 41);
-    }
-
-    #[test]
-    fn an_op_has_its_own_row_of_every_head_that_several_ops_use() {
-        let layout = LogitLayout::new(HeadConditioning::PerOp, 3, 13);
-        assert_eq!(layout.columns(Head::Op, LifecycleOp::Prune), 0..6);
-        assert_eq!(layout.columns(Head::Slot, LifecycleOp::Germinate), 6..9);
-        assert_eq!(layout.columns(Head::Slot, LifecycleOp::Advance), 18..21);
-        assert_eq!(layout.columns(Head::Blueprint, LifecycleOp::Germinate), 21..34);
-        assert_eq!(layout.columns(Head::Style, LifecycleOp::SetAlphaTarget), 38..42);
-        assert_eq!(layout.columns(Head::AlphaCurve, LifecycleOp::Prune), 64..69);
-
-        let shared = LogitLayout::new(HeadConditioning::Shared, 3, 13);
-        assert_eq!(shared.columns(Head::Slot, LifecycleOp::Germinate), 6..9);
-        assert_eq!(shared.columns(Head::Slot, LifecycleOp::Advance), 6..9);
-    }
-}
+mod tests;

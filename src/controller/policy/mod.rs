@@ -1,37 +1,36 @@
-//! The learned controller: networks that turn observations into logits and a value, the distribution over actions that
-//! the logits stand for, and the controller around both (spec 03 §4, §7, §11).
+//! Policies: networks that turn observations into logits and a value, the distribution over actions that the logits stand
+//! for, and what a learner needs of both.
 //!
-//! A network ([`ActorCritic`]) knows nothing of masks or probabilities: [`ActorCriticController`] owns masking, floors,
-//! sampling, evaluation and the recurrent state of its envs, for any network.
+//! A network ([`ActorCritic`]) knows nothing of masks or probabilities; masking, floors, sampling, evaluation and the
+//! recurrent state of the envs are the same for any network.
 
 mod actor_critic;
-mod controller;
-#[cfg(test)]
-mod controller_tests;
 mod cores;
 mod distribution;
 mod evaluate;
-#[cfg(test)]
-mod fixtures;
 mod layers;
 mod layout;
+mod learning;
+mod nets;
 mod network;
-#[cfg(test)]
-mod network_tests;
 mod parameters;
 mod recurrent;
 mod rollout;
 mod sample;
 mod storage;
-#[cfg(test)]
-mod storage_tests;
+mod trainable;
 
-pub use actor_critic::*;
-pub use controller::*;
-pub use distribution::*;
-pub use layers::*;
-pub use layout::*;
-pub use network::*;
-pub use parameters::*;
-pub use sample::*;
-pub use storage::*;
+pub use actor_critic::{ActorCritic, NetContext, NetSequence, NetSpec, PolicyInput, SequenceOutput, StepOutput};
+pub use distribution::Floor;
+#[cfg(test)]
+pub use evaluate::HeadTerms;
+pub use evaluate::{OpTables, Stored, head_terms};
+pub use layers::{HIDDEN_GAIN, Linear, Stack};
+pub use layout::LogitLayout;
+pub use learning::LearningPolicy;
+pub use nets::{NetFactory, NetRegistry};
+pub use parameters::PolicyParams;
+pub use rollout::Rollout;
+pub use sample::{DecideMode, choose, head_uniforms};
+pub use storage::{MANIFEST_FILE, PolicyManifest, WEIGHTS_FILE, load_policy, load_statistics, save_policy};
+pub use trainable::{Evaluation, ParamGroup, PolicyParam, RecurrentState, SequenceInput, TrainablePolicy, ValueOutput};

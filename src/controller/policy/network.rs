@@ -1,5 +1,4 @@
-//! The built-in networks: one feature net, one of three cores, eight action heads, a value, a contribution predictor
-//! (spec 03 §7.1-7.4, §8).
+//! The built-in networks: one feature net, one of three cores, eight action heads, a value, a contribution predictor.
 
 use tch::{Kind, Tensor};
 
@@ -8,7 +7,9 @@ use super::cores::{Cell, MlpCore, RecurrentCore};
 use super::layers::{HIDDEN_GAIN, Linear, Stack};
 use super::parameters::PolicyParams;
 use super::recurrent::Packing;
-use crate::controller::{Head, ParamGroup, PolicyError, RecurrentState, ValueOutput};
+use super::trainable::{ParamGroup, RecurrentState, ValueOutput};
+use crate::controller::actions::Head;
+use crate::controller::error::PolicyError;
 use crate::torch::catch;
 
 /// Gain of the action heads' last layers: a fresh policy is close to uniform.
@@ -290,3 +291,6 @@ fn contribution_stack(spec: &NetSpec, hidden: i64, params: &mut PolicyParams) ->
         .relu()
         .linear(params, spec.slots as i64, VALUE_GAIN)
 }
+
+#[cfg(test)]
+mod tests;

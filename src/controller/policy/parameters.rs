@@ -1,11 +1,11 @@
-//! A network's trainable tensors and their initial values (spec 03 §7.2, §7.6).
+//! A network's trainable tensors and their initial values.
 //!
 //! Values are drawn on the CPU from the engine's own generator, so a policy starts alike on every device, whatever else
 //! draws in the process meanwhile. Tensors keep their storage for the whole run: loading and learning write in place.
 
 use tch::{Device, Kind, Tensor};
 
-use crate::controller::{ParamGroup, PolicyParam};
+use super::trainable::{ParamGroup, PolicyParam};
 use crate::random::{Domain, Draw, RunRng};
 use crate::torch::NoGrad;
 

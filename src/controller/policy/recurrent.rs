@@ -1,8 +1,8 @@
-//! Rows of recurrent state: taken out, put back, forgotten (spec 03 §7.5).
+//! Rows of recurrent state: taken out, put back, forgotten.
 
 use tch::{Device, Kind, Tensor};
 
-use crate::controller::RecurrentState;
+use super::trainable::RecurrentState;
 use crate::torch::NoGrad;
 
 /// The dimension that counts rows.
@@ -64,7 +64,7 @@ impl RecurrentState {
 /// Sequences of different length without their padding: all first steps, then all second ones, longest row first, as
 /// libtorch's recurrent kernels want them.
 #[derive(Debug)]
-pub(super) struct Packing {
+pub struct Packing {
     /// Row of each packed row.
     order: Tensor,
     /// Packed row of each row.

@@ -3,12 +3,14 @@
 use tch::{Kind, Tensor};
 
 use super::actor_critic::{ActorCritic, PolicyInput};
-use crate::controller::{DecisionView, EnvRow, PolicyError, RecurrentState};
+use super::trainable::RecurrentState;
+use crate::controller::error::PolicyError;
+use crate::controller::view::{DecisionView, EnvRow};
 use crate::torch::{NoGrad, TorchError, catch, read_f32};
 
 /// The recurrent state of a group's envs, and the storage that steps reuse.
 #[derive(Debug)]
-pub(super) struct Rollout {
+pub struct Rollout {
     rows: usize,
     state: RecurrentState,
     /// Rows that start anew before the next step.

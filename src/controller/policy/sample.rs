@@ -1,9 +1,10 @@
-//! One action of one env from its logits: op, then slot, then the rest (spec 03 §4.3-4.5).
+//! One action of one env from its logits: op, then slot, then the rest.
 
 use super::distribution::{Categorical, Floor};
 use super::layout::LogitLayout;
-use crate::controller::{HEADS, Head, HeadIndices, MaskSet, OPS, relevant};
+use crate::controller::actions::{HEADS, Head, HeadIndices, MaskSet, OPS, Sample, relevant};
 use crate::growth::LifecycleOp;
+use crate::random::Draw;
 
 /// How a learned controller chooses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,23 +18,10 @@ pub enum DecideMode {
     Uniform,
 }
 
-/// What a learned controller computed when it chose.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Sample {
-    /// By head: natural logarithm of the chosen member's probability, floor included; 0 where the head does not matter.
-    pub log_probs: [f32; HEADS],
-    /// By head: entropy of the chosen branch over ln(valid members), in [0, 1]; 0 where the head does not matter.
-    pub entropies: [f32; HEADS],
-    /// By op, floor included.
-    pub op_probabilities: [f32; OPS],
-    /// Output of the value head, in normalised units.
-    pub value: f32,
-}
-
 /// Chooses a member of every head and fills `log_probs`, `entropies` and `op_probabilities` of the sample.
 ///
 /// `uniforms`: one per head, in storage order, whether it is needed or not. The masks' invariants hold.
-pub(super) fn choose(
+pub fn choose(
     logits: &[f32],
     layout: &LogitLayout,
     masks: &MaskSet,
@@ -88,4 +76,13 @@ pub(super) fn choose(
         }
     }
     (chosen.map(|member| u8::try_from(member).unwrap_or(u8::MAX)), sample)
+}
+
+/// One number in (0, 1) per head, in storage order: eight 32-bit words of the stream, their top 24 bits each.
+pub fn head_uniforms(rng: &mut impl Draw) -> [f64; HEADS] {
+    let pairs: [u64; HEADS / 2] = std::array::from_fn(|_| rng.next_u64());
+    std::array::from_fn(|head| {
+        let word = (pairs[head / 2] >> (32 * (head % 2))) as u32;
+        (f64::from(word >> 8) + 0.5) / f64::from(1u32 << 24)
+    })
 }

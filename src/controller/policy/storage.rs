@@ -1,4 +1,4 @@
-//! A learned policy on disk: weights as safetensors, everything else as RON (spec 03 §13).
+//! A learned policy on disk: weights as safetensors, everything else as RON.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,11 +11,11 @@ use tch::Tensor;
 
 use super::actor_critic::NetSpec;
 use super::parameters::PolicyParams;
+use super::trainable::PolicyParam;
+use crate::controller::actions::Head;
+use crate::controller::error::PolicyError;
 use crate::controller::saved::{Differences, read_ron, storage, to_ron, write_folder};
-use crate::controller::{
-    Head, Moments, NormaliserConfig, ObservationNormaliser, ObservationSchema, PolicyError, PolicyParam, SCHEMA_ID,
-    Standardisation,
-};
+use crate::controller::view::{NormaliserConfig, ObservationSchema, RunningMoments, SCHEMA_ID, Standardisation};
 use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleOp, Tempo};
 use crate::scenario::{FloorConfig, NetConfig};
 use crate::torch::{HostSyncCounter, catch, copy_all, read_f32};
@@ -49,7 +49,7 @@ pub struct PolicyManifest {
     pub floor: FloorConfig,
     pub floor_scale: f64,
     pub normaliser: NormaliserConfig,
-    pub statistics: Vec<Moments>,
+    pub statistics: Vec<RunningMoments>,
     /// Updates that the weights have seen.
     pub updates: u64,
     /// SHA-256 of the file of weights: a manifest beside other weights is noticed.
@@ -57,7 +57,8 @@ pub struct PolicyManifest {
 }
 
 impl PolicyManifest {
-    pub(super) fn new(spec: &NetSpec, slots: Vec<String>, blueprints: Vec<String>, schema: &ObservationSchema) -> Self {
+    /// Of a policy that has learnt nothing, may choose anything and has no floor of its own yet.
+    pub fn new(spec: &NetSpec, slots: Vec<String>, blueprints: Vec<String>, schema: &ObservationSchema) -> Self {
         Self {
             format: FORMAT,
             net: spec.kind.clone(),
@@ -77,33 +78,6 @@ impl PolicyManifest {
             updates: 0,
             weights: String::new(),
         }
-    }
-
-    pub(super) fn with_excluded(self, excluded: &[String]) -> Self {
-        Self {
-            excluded: excluded.to_vec(),
-            ..self
-        }
-    }
-
-    pub(super) fn with_floor(self, floor: &FloorConfig, floor_scale: f64) -> Self {
-        Self {
-            floor: *floor,
-            floor_scale,
-            ..self
-        }
-    }
-
-    pub(super) fn with_normaliser(self, normaliser: &ObservationNormaliser) -> Self {
-        Self {
-            normaliser: normaliser.config(),
-            statistics: normaliser.statistics().to_vec(),
-            ..self
-        }
-    }
-
-    pub(super) fn with_updates(self, updates: u64) -> Self {
-        Self { updates, ..self }
     }
 
     /// Notes where `self`, as saved, does not fit a running policy.
@@ -159,7 +133,7 @@ fn hexadecimal(content: &[u8]) -> String {
 ///
 /// # Errors
 /// A device error, or `Storage`.
-pub(super) fn save_policy(
+pub fn save_policy(
     folder: &Path,
     manifest: &PolicyManifest,
     params: &PolicyParams,
@@ -194,7 +168,7 @@ pub(super) fn save_policy(
 /// # Errors
 /// `Storage` for files that cannot be read, `IncompatiblePolicy` with every difference from `running`; in both cases
 /// nothing has changed. A device error may leave some weights copied.
-pub(super) fn load_policy(
+pub fn load_policy(
     folder: &Path,
     running: &PolicyManifest,
     params: &PolicyParams,
@@ -218,7 +192,7 @@ pub(super) fn load_policy(
 /// # Errors
 /// `Storage` for a file that cannot be read; `IncompatiblePolicy` if it was about other observations or did not
 /// normalise them.
-pub(super) fn load_statistics(folder: &Path, running: &PolicyManifest) -> Result<PolicyManifest, PolicyError> {
+pub fn load_statistics(folder: &Path, running: &PolicyManifest) -> Result<PolicyManifest, PolicyError> {
     let manifest: PolicyManifest = read_ron(&folder.join(MANIFEST_FILE))?;
     let mut diffs = Differences::default();
     diffs.compare("format", &manifest.format, &running.format);

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::buffer::RolloutBuffer;
-use crate::controller::Moments;
+use crate::controller::RunningMoments;
 use crate::scenario::{RewardNorm, RewardNormMode};
 
 /// Scales below this are taken for it.
@@ -17,7 +17,7 @@ pub struct RewardNormalizer {
     /// What rewards are divided by.
     pub mode: RewardNormMode,
     /// Of what the mode looks at.
-    pub moments: Moments,
+    pub moments: RunningMoments,
     /// By env: discounted sum of the raw rewards of the episode that goes on; used by `ReturnStd` alone.
     pub running_returns: Vec<f64>,
 }
@@ -27,7 +27,7 @@ impl RewardNormalizer {
     pub(super) fn new(mode: RewardNormMode, envs: usize) -> Self {
         Self {
             mode,
-            moments: Moments::default(),
+            moments: RunningMoments::default(),
             running_returns: vec![0.0; envs],
         }
     }
@@ -37,7 +37,7 @@ impl RewardNormalizer {
         if !self.moments.is_ready(min_count) {
             return 1.0;
         }
-        let Moments { mean, var, .. } = self.moments;
+        let RunningMoments { mean, var, .. } = self.moments;
         match self.mode {
             RewardNormMode::Off => 1.0,
             RewardNormMode::Rms => (var + mean * mean).sqrt().max(MIN_SCALE),

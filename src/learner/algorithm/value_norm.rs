@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::controller::{Moments, ValueOutput};
+use crate::controller::{RunningMoments, ValueOutput};
 use crate::scenario::ValueNormMode;
 use crate::torch::{TorchError, catch, copy_into};
 
@@ -15,7 +15,7 @@ pub struct ValueNormalizer {
     /// What is normalised.
     pub mode: ValueNormMode,
     /// Of all returns so far.
-    pub moments: Moments,
+    pub moments: RunningMoments,
     /// Returns before the statistics are used.
     pub min_count: u64,
 }
@@ -52,7 +52,7 @@ impl ValueNormalizer {
     pub(super) fn new(mode: ValueNormMode, min_count: u64) -> Self {
         Self {
             mode,
-            moments: Moments::default(),
+            moments: RunningMoments::default(),
             min_count,
         }
     }

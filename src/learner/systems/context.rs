@@ -6,7 +6,7 @@ use bevy_platform::cell::SyncCell;
 use tch::{Device, Tensor};
 
 use crate::clock::RunClock;
-use crate::controller::{ActiveController, ActorCriticController, EnvRow, RecurrentState};
+use crate::controller::{ActiveController, EnvRow, LearningPolicy, RecurrentState};
 use crate::env::{EnvId, Experiment};
 use crate::health::Failure;
 use crate::learner::algorithm::{Learner, RolloutBuffer};
@@ -62,7 +62,7 @@ impl LearnerContext<'_> {
 }
 
 /// Copies of the live recurrent states of some rows of the group.
-pub(super) fn live_states(policy: &mut ActorCriticController, rows: &[i64]) -> Result<RecurrentState, Failure> {
+pub(super) fn live_states(policy: &mut dyn LearningPolicy, rows: &[i64]) -> Result<RecurrentState, Failure> {
     let state = policy.recurrent()?;
     let device = state.0.first().map_or(Device::Cpu, Tensor::device);
     Ok(catch(|| state.select(&Tensor::from_slice(rows).to_device(device)))?)

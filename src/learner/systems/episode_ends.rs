@@ -5,9 +5,7 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 
 use super::context::LearnerContext;
-use crate::controller::{
-    Controller, DecisionPoint, DecisionView, EnvView, Feedback, Observation, ObservationInput, Signals,
-};
+use crate::controller::{DecisionPoint, DecisionView, EnvView, Feedback, Observation, ObservationInput, Signals};
 use crate::env::{EnvId, EpisodeStats, SeedSlots, StepStatus};
 use crate::health::Failure;
 use crate::learner::algorithm::SegmentEnd;
@@ -105,6 +103,6 @@ fn values_after(
         envs: &views,
         reads: &context.reads,
     };
-    let values = policy.value(&view)?.unwrap_or_default();
+    let values = policy.value(&view)?;
     Ok(values.into_iter().map(|value| units.raw(value.into()) as f32).collect())
 }

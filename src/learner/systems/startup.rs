@@ -5,7 +5,7 @@ use bevy_platform::cell::SyncCell;
 use tch::Tensor;
 
 use super::context::PolicyLearner;
-use crate::controller::{ActiveController, ActorCriticController, DecideMode, TrainablePolicy};
+use crate::controller::{ActiveController, DecideMode, LearningPolicy};
 use crate::env::{Backend, Experiment};
 use crate::health::Failure;
 use crate::learner::algorithm::{BufferShape, Horizon, Learner, LearnerStream, RolloutBuffer};
@@ -27,7 +27,7 @@ pub(in crate::learner) fn build_learner(
 }
 
 fn policy_learner(
-    policy: &mut ActorCriticController,
+    policy: &mut dyn LearningPolicy,
     experiment: &Experiment,
     implementation: Implementation,
 ) -> Result<PolicyLearner, Failure> {

@@ -5,7 +5,7 @@ use bevy_ecs::query::QueryData;
 use tch::Tensor;
 
 use super::context::{LearnerContext, live_states};
-use crate::controller::{Chosen, Masks, Observation, Outcome, RecurrentState};
+use crate::controller::{Chosen, CommandOutcome, Masks, Observation, RecurrentState};
 use crate::env::{EnvId, SeedSlots, StepStatus};
 use crate::health::Failure;
 use crate::learner::algorithm::{BufferError, DecidedStep, RolloutBuffer, StepOutcome, StepTensors};
@@ -114,7 +114,7 @@ fn begin_steps(
 pub(in crate::learner) struct ActedEnv {
     id: &'static EnvId,
     chosen: &'static Chosen,
-    outcome: &'static Outcome,
+    outcome: &'static CommandOutcome,
     reward: Option<&'static StepReward>,
     slots: &'static SeedSlots,
 }

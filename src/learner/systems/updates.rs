@@ -3,7 +3,7 @@
 use bevy_ecs::prelude::*;
 
 use super::context::{LearnerContext, PolicyLearner};
-use crate::controller::{ActorCriticController, DecideMode};
+use crate::controller::{DecideMode, LearningPolicy};
 use crate::health::Failure;
 use crate::learner::algorithm::{Learner, RolloutBuffer};
 use crate::telemetry::{LearnerUpdate, Num};
@@ -63,7 +63,7 @@ pub(in crate::learner) fn update_policy(
 fn update(
     learner: &mut Learner,
     buffer: &mut RolloutBuffer,
-    policy: &mut ActorCriticController,
+    policy: &mut dyn LearningPolicy,
     round: u32,
     reads: &HostSyncCounter,
 ) -> Result<LearnerUpdate, Failure> {
@@ -82,7 +82,7 @@ fn update(
 fn warm_up(
     learner: &Learner,
     buffer: &mut RolloutBuffer,
-    policy: &mut ActorCriticController,
+    policy: &mut dyn LearningPolicy,
     round: u32,
     reads: &HostSyncCounter,
 ) -> Result<(), Failure> {
@@ -97,7 +97,7 @@ fn warm_up(
 
 fn commit_observations(
     buffer: &RolloutBuffer,
-    policy: &mut ActorCriticController,
+    policy: &mut dyn LearningPolicy,
     reads: &HostSyncCounter,
 ) -> Result<(), Failure> {
     let observations = buffer.valid_raw_observations()?;

@@ -63,7 +63,7 @@ fn returns_that_are_not_finite_change_neither_statistics_nor_head() {
     let mut normalizer = ValueNormalizer::new(ValueNormMode::Popart, 2);
     assert!(!normalizer.observe(&[1.0, f64::INFINITY], 0.95, &head).expect("observe"));
 
-    assert_eq!(normalizer.moments, Moments::default());
+    assert_eq!(normalizer.moments, RunningMoments::default());
     assert_eq!(read(&head.weight), [0.5, -0.25]);
 }
 

@@ -1,0 +1,154 @@
+//! What a scenario leaves of the action space.
+//!
+//! The first modifier of every mask: what it clears no controller is offered, learned or not.
+
+use bevy_ecs::resource::Resource;
+
+use super::choices::Choices;
+use super::commands::indices_of;
+use super::heads::{Head, relevant};
+use super::masks::{MaskRow, MaskSet};
+use crate::controller::error::PolicyError;
+use crate::growth::{
+    AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, LifecycleOp, Tempo,
+};
+use crate::scenario::ActionSpace;
+
+/// The mask rows of [`Head::PARAMETERS`], in the same order.
+const PARAMETER_ROWS: [MaskRow; Head::PARAMETERS.len()] = [
+    MaskRow::Style,
+    MaskRow::Tempo,
+    MaskRow::AlphaTarget,
+    MaskRow::AlphaSpeed,
+    MaskRow::AlphaCurve,
+];
+
+/// The allowed members of every head but the slots', which `lifecycle.slots` chooses.
+#[derive(Resource, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AllowedActions {
+    ops: Choices,
+    blueprints: Choices,
+    /// In the order of [`Head::PARAMETERS`].
+    parameters: [Choices; Head::PARAMETERS.len()],
+}
+
+impl AllowedActions {
+    /// `blueprints`: all names, by index.
+    ///
+    /// # Errors
+    /// An unknown blueprint, a list that allows nothing, or operations without waiting.
+    pub fn new(space: &ActionSpace, blueprints: &[&str]) -> Result<Self, PolicyError> {
+        let ops = allowed(&space.allowed_ops, "allowed_ops", LifecycleOp::ALL.len(), |op| {
+            op.code()
+        })?;
+        if !ops.contains(LifecycleOp::Wait.code()) {
+            return Err(refusal("allowed_ops", "lacks \"wait\", which is always possible"));
+        }
+        let index_of = |name: &String| {
+            let index = blueprints.iter().position(|known| known.eq_ignore_ascii_case(name));
+            index.ok_or_else(|| refusal("blueprint", format!("`{name}` is no choice here")))
+        };
+        let indices = match &space.blueprint {
+            Some(names) => Some(names.iter().map(index_of).collect::<Result<_, _>>()?),
+            None => None,
+        };
+        let size = |head: Head| head.size(0, 0);
+        Ok(Self {
+            ops,
+            blueprints: allowed(&indices, "blueprint", blueprints.len(), |&index: &usize| index)?,
+            parameters: [
+                allowed(&space.style, "style", size(Head::Style), |member| member.code())?,
+                allowed(&space.tempo, "tempo", size(Head::Tempo), |member| member.code())?,
+                allowed(&space.alpha_target, "alpha_target", size(Head::AlphaTarget), |member| {
+                    member.code()
+                })?,
+                allowed(&space.alpha_speed, "alpha_speed", size(Head::AlphaSpeed), |member| {
+                    member.code()
+                })?,
+                allowed(&space.alpha_curve, "alpha_curve", size(Head::AlphaCurve), |member| {
+                    member.code()
+                })?,
+            ],
+        })
+    }
+
+    /// Of all blueprints, grown by this host or not.
+    pub fn blueprints(&self) -> Choices {
+        self.blueprints
+    }
+
+    /// Clears what is not allowed.
+    pub fn restrict(&self, masks: &mut MaskSet) {
+        for &op in LifecycleOp::ALL.iter().filter(|op| !self.ops.contains(op.code())) {
+            masks.clear(MaskRow::Slots(op), !Choices::NONE);
+        }
+        for slot in 0..masks.slots() {
+            masks.clear(MaskRow::Blueprints { slot }, !self.blueprints);
+        }
+        for (row, &members) in PARAMETER_ROWS.iter().zip(&self.parameters) {
+            masks.clear(*row, !members);
+        }
+    }
+
+    /// All of a command's choices but its slot are allowed.
+    pub fn allows(&self, command: &LifecycleCommand) -> bool {
+        let indices = indices_of(command, 0);
+        Head::ALL
+            .into_iter()
+            .filter(|&head| relevant(command.op(), head))
+            .all(|head| self.contains(head, indices[head as usize].into()))
+    }
+
+    /// `head:member` of everything that is not allowed, in order: part of what a policy was trained for.
+    pub fn excluded(&self, blueprints: &[String]) -> Vec<String> {
+        let mut excluded = Vec::new();
+        for head in Head::ALL {
+            let names: Vec<&str> = match head {
+                Head::Slot => continue,
+                Head::Blueprint => blueprints.iter().map(String::as_str).collect(),
+                Head::Style => GerminationStyle::ALL.iter().map(|member| member.name()).collect(),
+                Head::Tempo => Tempo::ALL.iter().map(|member| member.name()).collect(),
+                Head::AlphaTarget => AlphaTarget::ALL.iter().map(|member| member.name()).collect(),
+                Head::AlphaSpeed => AlphaSpeed::ALL.iter().map(|member| member.name()).collect(),
+                Head::AlphaCurve => AlphaCurveAction::ALL.iter().map(|member| member.name()).collect(),
+                Head::Op => LifecycleOp::ALL.iter().map(|member| member.name()).collect(),
+            };
+            let missing = names
+                .iter()
+                .enumerate()
+                .filter(|(member, _)| !self.contains(head, *member));
+            excluded.extend(missing.map(|(_, name)| format!("{head}:{name}")));
+        }
+        excluded
+    }
+
+    fn contains(&self, head: Head, member: usize) -> bool {
+        match head {
+            Head::Slot => true,
+            Head::Blueprint => self.blueprints.contains(member),
+            Head::Op => self.ops.contains(member),
+            _ => self.parameters[head as usize - Head::PARAMETERS[0] as usize].contains(member),
+        }
+    }
+}
+
+/// The members of a list; all `size` of them where there is none.
+fn allowed<T>(
+    list: &Option<Vec<T>>,
+    field: &str,
+    size: usize,
+    code: impl Fn(&T) -> usize,
+) -> Result<Choices, PolicyError> {
+    match list {
+        None => Ok(Choices::first_n(size)),
+        Some(list) if list.is_empty() => Err(refusal(field, "allows nothing; leave it out to allow everything")),
+        Some(list) => Ok(list.iter().map(code).collect()),
+    }
+}
+
+fn refusal(field: &str, why: impl Into<String>) -> PolicyError {
+    PolicyError::config(format!("policy.masks.action_space.{field}"), why)
+}
+
+#[cfg(test)]
+mod tests;

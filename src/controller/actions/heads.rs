@@ -1,0 +1,134 @@
+//! The action space: eight categorical heads, which of them matter to which operation, and the way from head indices
+//! to commands and back.
+//!
+//! [`RELEVANCE`] is the only source of what matters: masks, controllers, learner and views read it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::choices::Choices;
+use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleOp, Tempo};
+
+/// Number of heads.
+pub const HEADS: usize = 8;
+/// Number of lifecycle operations.
+pub const OPS: usize = LifecycleOp::ALL.len();
+
+/// One chosen member per head, in storage order; irrelevant heads hold their placeholder.
+pub type HeadIndices = [u8; HEADS];
+
+/// A categorical part of an action. The numbering is the storage order everywhere and fixed for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum Head {
+    Slot = 0,
+    Blueprint = 1,
+    Style = 2,
+    Tempo = 3,
+    AlphaTarget = 4,
+    AlphaSpeed = 5,
+    AlphaCurve = 6,
+    Op = 7,
+}
+
+impl Head {
+    /// In storage order.
+    pub const ALL: [Self; HEADS] = [
+        Self::Slot,
+        Self::Blueprint,
+        Self::Style,
+        Self::Tempo,
+        Self::AlphaTarget,
+        Self::AlphaSpeed,
+        Self::AlphaCurve,
+        Self::Op,
+    ];
+    /// The heads whose members are the same for every slot, in storage order.
+    pub const PARAMETERS: [Self; 5] = [
+        Self::Style,
+        Self::Tempo,
+        Self::AlphaTarget,
+        Self::AlphaSpeed,
+        Self::AlphaCurve,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Slot => "slot",
+            Self::Blueprint => "blueprint",
+            Self::Style => "style",
+            Self::Tempo => "tempo",
+            Self::AlphaTarget => "alpha_target",
+            Self::AlphaSpeed => "alpha_speed",
+            Self::AlphaCurve => "alpha_curve",
+            Self::Op => "op",
+        }
+    }
+
+    /// Number of members, on a host with `slots` slots and a registry of `blueprints` blueprints.
+    pub const fn size(self, slots: usize, blueprints: usize) -> usize {
+        match self {
+            Self::Slot => slots,
+            Self::Blueprint => blueprints,
+            Self::Style => GerminationStyle::ALL.len(),
+            Self::Tempo => Tempo::ALL.len(),
+            Self::AlphaTarget => AlphaTarget::ALL.len(),
+            Self::AlphaSpeed => AlphaSpeed::ALL.len(),
+            Self::AlphaCurve => AlphaCurveAction::ALL.len(),
+            Self::Op => OPS,
+        }
+    }
+
+    /// What the head holds where it does not matter; a slot's is the lowest enabled one.
+    pub const fn placeholder(self, lowest_slot: usize) -> usize {
+        match self {
+            Self::Slot => lowest_slot,
+            Self::Blueprint => 0,
+            Self::Style => GerminationStyle::SigmoidAdd.code(),
+            Self::Tempo => Tempo::Standard.code(),
+            Self::AlphaTarget => AlphaTarget::Full.code(),
+            Self::AlphaSpeed => AlphaSpeed::Instant.code(),
+            Self::AlphaCurve => AlphaCurveAction::Linear.code(),
+            Self::Op => LifecycleOp::Wait.code(),
+        }
+    }
+}
+
+impl fmt::Display for Head {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// `RELEVANCE[op][head]`: the head influences the outcome of the op.
+///
+/// Columns in storage order: slot, blueprint, style, tempo, alpha target, alpha speed, alpha curve, op.
+pub const RELEVANCE: [[bool; HEADS]; OPS] = {
+    const Y: bool = true;
+    const N: bool = false;
+    [
+        [N, N, N, N, N, N, N, Y], // wait
+        [Y, Y, Y, Y, Y, N, N, Y], // germinate
+        [Y, N, Y, N, Y, Y, Y, Y], // set alpha target
+        [Y, N, N, N, N, Y, Y, Y], // prune
+        [Y, N, N, N, N, N, N, Y], // fossilize
+        [Y, N, N, N, N, N, N, Y], // advance
+    ]
+};
+
+/// A head that is not relevant cannot influence the outcome and is fixed to its placeholder.
+pub const fn relevant(op: LifecycleOp, head: Head) -> bool {
+    RELEVANCE[op.code()][head as usize]
+}
+
+/// Some op of the step's op mask has the head relevant.
+pub fn available(op_mask: Choices, head: Head) -> bool {
+    LifecycleOp::ALL
+        .iter()
+        .any(|&op| op_mask.contains(op.code()) && relevant(op, head))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! Commands that were written down before the run: those of a schedule, and those of a recorded run.
+
+use std::fmt::Write;
+
+use sha2::{Digest, Sha256};
+
+use crate::controller::actions::{Decision, MaskSet};
+use crate::controller::error::{DecisionPoint, PolicyError};
+use crate::growth::LifecycleCommand;
+
+/// Commands that were written down before the run, and what happens to one that is not legal when its step has come.
+#[derive(Clone, Debug)]
+pub struct CommandList {
+    /// In error messages.
+    pub name: &'static str,
+    /// In reasons: what its commands are.
+    pub verb: &'static str,
+    pub wait_on_illegal: bool,
+    /// The warning of a wait in place of a command has been given.
+    pub has_waited: bool,
+}
+
+impl CommandList {
+    pub fn new(name: &'static str, verb: &'static str, wait_on_illegal: bool) -> Self {
+        Self {
+            name,
+            verb,
+            wait_on_illegal,
+            has_waited: false,
+        }
+    }
+
+    /// # Errors
+    /// `ScheduleIllegal`, unless illegal commands become waits.
+    pub fn decide(
+        &mut self,
+        command: LifecycleCommand,
+        masks: &MaskSet,
+        at: DecisionPoint,
+    ) -> Result<Decision, PolicyError> {
+        let (verb, op) = (self.verb, command.op());
+        match masks.objection(&command) {
+            None => Ok(Decision::new(command, masks, verb)),
+            Some(why) if self.wait_on_illegal => {
+                if !std::mem::replace(&mut self.has_waited, true) {
+                    let list = self.name;
+                    tracing::warn!(
+                        "{at}: the {list} orders {op}, which is not legal: {why}; waits instead, here and wherever else"
+                    );
+                }
+                let reason = format!("{verb} {op} is not legal: {why}");
+                Ok(Decision::new(LifecycleCommand::Wait, masks, reason))
+            }
+            Some(why) => Err(PolicyError::ScheduleIllegal {
+                at,
+                list: self.name,
+                op,
+                why,
+            }),
+        }
+    }
+}
+
+/// In hexadecimal.
+pub fn sha256(text: &str) -> String {
+    Sha256::digest(text.as_bytes())
+        .iter()
+        .fold(String::with_capacity(64), |mut hex, byte| {
+            // Writing into a string cannot fail.
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+}

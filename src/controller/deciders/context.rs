@@ -1,0 +1,102 @@
+//! What controllers are built from.
+
+use std::ops::Range;
+use std::path::Path;
+
+use tch::Device;
+
+use crate::controller::actions::{AllowedActions, Choices};
+use crate::controller::error::PolicyError;
+use crate::controller::policy::NetRegistry;
+use crate::controller::view::{ObservationFeatures, ObservationSchema};
+use crate::growth::SlotId;
+use crate::scenario::{InitialTopology, LearnerConfig, LifecycleConfig, PolicyConfig};
+
+/// What a controller may be built from.
+#[derive(Clone, Copy, Debug)]
+pub struct BuildContext<'a> {
+    pub policy: &'a PolicyConfig,
+    pub lifecycle: &'a LifecycleConfig,
+    pub learner: &'a LearnerConfig,
+    /// What every episode starts with.
+    pub initial_topology: &'a InitialTopology,
+    /// In the policy's slot order.
+    pub slots: &'a [SlotId],
+    /// Blueprint names by index.
+    pub blueprints: &'a [&'a str],
+    /// The blueprints that may grow in at least one slot.
+    pub selectable: Choices,
+    /// Steps of an episode.
+    pub max_steps: u32,
+    /// `run.seed`.
+    pub seed: u64,
+    /// The policy group's number in random streams; 0 under common random numbers.
+    pub group: u64,
+    /// Envs of the policy group.
+    pub rows: usize,
+    /// Those of them that are played, by their index in the run.
+    pub envs: &'a [usize],
+    /// That are played, from 0.
+    pub rounds: &'a Range<u32>,
+    /// Where a network's tensors live.
+    pub device: Device,
+    /// Networks that `policy.net` may name.
+    pub nets: &'a NetRegistry,
+    /// Features that plugins add to observations.
+    pub features: &'a ObservationFeatures,
+    /// Relative paths start here.
+    pub folder: Option<&'a Path>,
+}
+
+impl BuildContext<'_> {
+    /// The layout of observations in this run.
+    pub fn schema(&self) -> ObservationSchema {
+        let decay = self.policy.obs.freshness_decay;
+        ObservationSchema::new(self.slots, self.max_steps, decay, self.features)
+            .with_nonfinite(self.learner.obs_norm.nonfinite_obs)
+    }
+
+    /// What the scenario leaves of the action space.
+    ///
+    /// # Errors
+    /// It leaves nothing of a head, or names an unknown member.
+    pub fn allowed_actions(&self) -> Result<AllowedActions, PolicyError> {
+        AllowedActions::new(&self.policy.masks.action_space, self.blueprints)
+    }
+
+    /// Index of a selectable blueprint.
+    ///
+    /// # Errors
+    /// No blueprint of that name, or one that no slot can grow; `path` says where it was asked for.
+    pub fn blueprint(&self, path: &str, name: &str) -> Result<usize, PolicyError> {
+        let index = self.blueprints.iter().position(|known| *known == name);
+        index.filter(|&index| self.selectable.contains(index)).ok_or_else(|| {
+            let names: Vec<&str> = self
+                .selectable
+                .iter()
+                .filter_map(|index| self.blueprints.get(index).copied())
+                .collect();
+            PolicyError::config(
+                path,
+                format!(
+                    "no slot of this host can grow `{name}`; choose one of {}",
+                    names.join(", ")
+                ),
+            )
+        })
+    }
+
+    /// Policy index of a slot.
+    ///
+    /// # Errors
+    /// The slot is not enabled.
+    pub fn slot(&self, path: &str, slot: SlotId) -> Result<usize, PolicyError> {
+        self.slots.iter().position(|&known| known == slot).ok_or_else(|| {
+            let names: Vec<String> = self.slots.iter().map(SlotId::to_string).collect();
+            PolicyError::config(
+                path,
+                format!("slot `{slot}` is not enabled; enabled are {}", names.join(", ")),
+            )
+        })
+    }
+}

@@ -1,0 +1,113 @@
+//! What every controller does.
+
+use std::path::Path;
+
+use crate::controller::actions::{Decision, MaskSet};
+use crate::controller::error::PolicyError;
+use crate::controller::policy::LearningPolicy;
+use crate::controller::saved::{load_controller, save_controller};
+use crate::controller::view::{DecisionView, EnvRow};
+
+/// What a controller wants to see beyond reports, signals and masks, which are always there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Observations and blueprint indices of every env.
+    pub observation: bool,
+}
+
+/// Decides for all envs of one policy group.
+///
+/// A decision must lie within its env's masks. It may depend on nothing but the view, the masks, the controller's own
+/// state and its own random streams, so that runs with one seed are equal whatever the order of envs and threads.
+///
+/// ```
+/// use simic_engine::controller::{
+///     BuildContext, Controller, ControllerRegistry, Decision, DecisionView, MaskSet, PolicyError,
+/// };
+/// use simic_engine::growth::{LifecycleCommand, LifecycleOp};
+///
+/// /// Moves every seed on as soon as it may, and never starts one.
+/// struct Eager;
+///
+/// impl Controller for Eager {
+///     fn name(&self) -> &str {
+///         "eager"
+///     }
+///
+///     fn decide(
+///         &mut self,
+///         _view: &DecisionView,
+///         masks: &[MaskSet],
+///     ) -> Result<Vec<Decision>, PolicyError> {
+///         let decide = |masks: &MaskSet| match masks.slots_for(LifecycleOp::Advance).lowest() {
+///             Some(slot) => Decision::new(LifecycleCommand::Advance { slot }, masks, "may advance"),
+///             None => Decision::new(LifecycleCommand::Wait, masks, "nothing to advance"),
+///         };
+///         Ok(masks.iter().map(decide).collect())
+///     }
+/// }
+///
+/// fn build(_context: &BuildContext) -> Result<Box<dyn Controller>, PolicyError> {
+///     Ok(Box::new(Eager))
+/// }
+///
+/// let mut registry = ControllerRegistry::default();
+/// registry.register("eager", "advances whatever it can", build)?;
+/// assert!(registry.names().any(|name| name == "eager"));
+/// # Ok::<(), PolicyError>(())
+/// ```
+pub trait Controller: Send {
+    /// The name it is registered by.
+    fn name(&self) -> &str;
+
+    /// Identity of what it will do, beyond its name: the hash of a schedule.
+    fn fingerprint(&self) -> Option<&str> {
+        None
+    }
+
+    /// What it wants to see; asked once, when it has been built.
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    /// The envs start an episode: forget what belongs to the last one.
+    fn begin_episode(&mut self, _rows: &[EnvRow]) {}
+
+    /// Narrows the masks, one set per env of the view; bits can only be cleared, and the masks are checked afterwards.
+    ///
+    /// # Errors
+    /// The controller's own, or a restriction that leaves nothing.
+    fn restrict(&self, _view: &DecisionView, _masks: &mut [MaskSet]) -> Result<(), PolicyError> {
+        Ok(())
+    }
+
+    /// One decision per env of the view, in the same order.
+    ///
+    /// # Errors
+    /// Whatever keeps the controller from deciding; the run stops.
+    fn decide(&mut self, view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError>;
+
+    /// The envs' episodes are over.
+    fn end_episode(&mut self, _rows: &[EnvRow]) {}
+
+    /// The policy that a learner may improve; `None` for a controller that does not learn.
+    fn learned(&mut self) -> Option<&mut dyn LearningPolicy> {
+        None
+    }
+
+    /// Writes what another run needs to go on as this controller into `folder`, which appears whole or not at all.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    fn save(&self, folder: &Path) -> Result<(), PolicyError> {
+        save_controller(folder, self.name(), self.fingerprint(), &())
+    }
+
+    /// Goes on as the controller that was saved.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or what it holds does not fit; nothing has changed then.
+    fn load(&mut self, folder: &Path) -> Result<(), PolicyError> {
+        load_controller(folder, self.name(), self.fingerprint())
+    }
+}

@@ -1,0 +1,352 @@
+//! The controller that learns: masks, floors, sampling and recurrent rows around any [`ActorCritic`].
+
+use std::path::Path;
+
+use tch::{Kind, Tensor};
+
+use super::context::BuildContext;
+use super::controller::{Controller, Needs};
+use crate::controller::actions::{Decision, HEADS, Head, MaskSet, command_of};
+use crate::controller::error::PolicyError;
+use crate::controller::policy::{
+    ActorCritic, DecideMode, Evaluation, Floor, LearningPolicy, LogitLayout, NetContext, NetSequence, NetSpec,
+    OpTables, PolicyManifest, PolicyParam, RecurrentState, Rollout, SequenceInput, Stored, TrainablePolicy,
+    ValueOutput, choose, head_terms, head_uniforms, load_policy, load_statistics, save_policy,
+};
+use crate::controller::view::{
+    DecisionView, EnvRow, EnvView, NormaliserConfig, ObservationNormaliser, ObservationSchema,
+};
+use crate::random::{Domain, RunRng};
+use crate::scenario::{FloorConfig, ObservationNormMode};
+use crate::torch::{HostSyncCounter, catch, copy_into, read_i64};
+
+/// A policy network at work on the envs of one group.
+pub struct ActorCriticController {
+    net: Box<dyn ActorCritic>,
+    layout: LogitLayout,
+    tables: OpTables,
+    schema: ObservationSchema,
+    normaliser: ObservationNormaliser,
+    blueprints: Vec<String>,
+    /// Choices that the scenario does not allow, as `head:member`.
+    excluded: Vec<String>,
+    floor: FloorConfig,
+    /// In force: scaled.
+    floors: [Floor; HEADS],
+    floor_scale: f64,
+    mode: DecideMode,
+    rollout: Rollout,
+    /// Whether the contribution head's loss reaches the rest of the network.
+    contributions_train_core: bool,
+    seed: u64,
+    group: u64,
+    /// Updates that the weights have seen: part of a saved policy.
+    updates: u64,
+    /// Weights by name to fall back to where those in force put out nothing finite; used once.
+    last_good: Vec<(String, Tensor)>,
+    /// Reads of evaluation and storage; those of a step are counted by the view's counter.
+    reads: HostSyncCounter,
+}
+
+impl ActorCriticController {
+    /// Builds the network that `policy.net` names, on the context's device; loads `policy.init_from`, and the statistics
+    /// of observations that `learner.obs_norm` fixes.
+    ///
+    /// # Errors
+    /// An unknown network, a configuration that it refuses, a saved policy that does not fit, or a device error.
+    pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
+        let policy = context.policy;
+        let schema = context.schema();
+        let net = context.nets.build(NetContext {
+            spec: NetSpec {
+                kind: policy.net.clone(),
+                observation: schema.len(),
+                slots: context.slots.len(),
+                blueprints: context.blueprints.len(),
+                config: policy.net_cfg,
+            },
+            device: context.device,
+            seed: context.seed,
+            group: context.group,
+        })?;
+        let blueprints: Vec<String> = context.blueprints.iter().map(|name| (*name).to_string()).collect();
+        let mut controller = Self {
+            layout: net.spec().layout(),
+            tables: catch(|| OpTables::new(context.device))?,
+            normaliser: ObservationNormaliser::new(&schema, NormaliserConfig::from(context.learner)),
+            schema,
+            excluded: context.allowed_actions()?.excluded(&blueprints),
+            blueprints,
+            floor: policy.floor,
+            floors: Floor::of_heads(&policy.floor, 1.0),
+            floor_scale: 1.0,
+            mode: DecideMode::default(),
+            rollout: Rollout::new(&*net, context.rows)?,
+            net,
+            contributions_train_core: !context.learner.aux_stop_gradient,
+            seed: context.seed,
+            group: context.group,
+            updates: 0,
+            last_good: Vec::new(),
+            reads: HostSyncCounter::default(),
+        };
+        if let Some(folder) = &policy.init_from {
+            let start = context.folder.unwrap_or(Path::new(""));
+            controller.load(&start.join(folder))?;
+        }
+        if let ObservationNormMode::Fixed(folder) = &context.learner.obs_norm.mode {
+            let start = context.folder.unwrap_or(Path::new(""));
+            let saved = load_statistics(&start.join(folder), &controller.manifest())?;
+            controller.normaliser.configure(NormaliserConfig {
+                mode: saved.normaliser.mode,
+                min_count: saved.normaliser.min_count,
+                ..NormaliserConfig::from(context.learner)
+            });
+            controller.normaliser.restore(&saved.statistics)?;
+        }
+        Ok(controller)
+    }
+
+    /// Factor on all probability floors.
+    pub fn floor_scale(&self) -> f64 {
+        self.floor_scale
+    }
+
+    /// Floors in force, by head, in storage order.
+    pub fn floors(&self) -> &[Floor; HEADS] {
+        &self.floors
+    }
+
+    /// Updates that the weights have seen.
+    pub fn updates(&self) -> u64 {
+        self.updates
+    }
+
+    fn restore_last_good(&mut self) -> Result<(), PolicyError> {
+        let last_good = std::mem::take(&mut self.last_good);
+        for param in self.net.params().iter() {
+            if let Some((_, weight)) = last_good.iter().find(|(name, _)| *name == param.name) {
+                copy_into(&param.tensor, weight, false)?;
+            }
+        }
+        Ok(self.rollout.take_back()?)
+    }
+
+    /// Acts for all envs of a view, whose rows move on.
+    fn act(&mut self, view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError> {
+        let outputs = self.rollout.act(&*self.net, view)?;
+        let rows = outputs.chunks_exact(self.layout.width() + 1);
+        let envs = view.envs.iter().zip(masks).zip(rows);
+        envs.map(|((env, masks), output)| self.decision(view, env, masks, output))
+            .collect()
+    }
+
+    fn decision(
+        &self,
+        view: &DecisionView,
+        env: &EnvView,
+        masks: &MaskSet,
+        output: &[f32],
+    ) -> Result<Decision, PolicyError> {
+        let (logits, value) = output.split_at(self.layout.width());
+        let infinite = Head::ALL.into_iter().find(|&head| {
+            let columns = self.layout.head(head);
+            let logits = &logits[columns.first..columns.first + columns.width()];
+            logits.iter().any(|logit| !logit.is_finite())
+        });
+        let value_is_finite = value.iter().all(|value| value.is_finite());
+        if infinite.is_some() || !value_is_finite {
+            return Err(PolicyError::PolicyNonFinite {
+                at: view.point(env.row),
+                head: infinite,
+            });
+        }
+        let stream = [
+            self.group,
+            view.round.into(),
+            view.step.into(),
+            env.row.index_in_group as u64,
+        ];
+        let uniforms = head_uniforms(&mut RunRng::new(self.seed, Domain::DecisionSampling, &stream));
+        let (indices, mut sample) = choose(logits, &self.layout, masks, &self.floors, &uniforms, self.mode);
+        sample.value = value.first().copied().unwrap_or(f32::NAN);
+        let reason = match self.mode {
+            DecideMode::Sample => "sampled",
+            DecideMode::Greedy => "likeliest",
+            DecideMode::Uniform => "uniform",
+        };
+        let mut decision = Decision::new(command_of(&indices)?, masks, reason);
+        decision.sample = Some(sample);
+        Ok(decision)
+    }
+
+    fn manifest(&self) -> PolicyManifest {
+        let spec = self.net.spec();
+        let slots = self.schema.slots().iter().map(ToString::to_string).collect();
+        PolicyManifest {
+            excluded: self.excluded.clone(),
+            floor: self.floor,
+            floor_scale: self.floor_scale,
+            normaliser: self.normaliser.config(),
+            statistics: self.normaliser.statistics().to_vec(),
+            updates: self.updates,
+            ..PolicyManifest::new(spec, slots, self.blueprints.clone(), &self.schema)
+        }
+    }
+}
+
+impl Controller for ActorCriticController {
+    fn name(&self) -> &str {
+        "actor_critic"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { observation: true }
+    }
+
+    fn begin_episode(&mut self, rows: &[EnvRow]) {
+        self.rollout.forget(rows.iter().map(|row| row.index_in_group));
+    }
+
+    fn decide(&mut self, view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError> {
+        if view.envs.is_empty() {
+            return Ok(Vec::new());
+        }
+        match self.act(view, masks) {
+            Err(error @ PolicyError::PolicyNonFinite { .. }) if !self.last_good.is_empty() => {
+                tracing::warn!("{error}; the weights before the newest update are put back");
+                self.restore_last_good()?;
+                self.act(view, masks)
+            }
+            decided => decided,
+        }
+    }
+
+    fn learned(&mut self) -> Option<&mut dyn LearningPolicy> {
+        Some(self)
+    }
+
+    fn save(&self, folder: &Path) -> Result<(), PolicyError> {
+        save_policy(folder, &self.manifest(), self.net.params(), &self.reads)
+    }
+
+    fn load(&mut self, folder: &Path) -> Result<(), PolicyError> {
+        let saved = load_policy(folder, &self.manifest(), self.net.params())?;
+        self.normaliser.configure(saved.normaliser);
+        self.normaliser.restore(&saved.statistics)?;
+        self.updates = saved.updates;
+        self.set_floor_scale(saved.floor_scale);
+        Ok(())
+    }
+}
+
+impl TrainablePolicy for ActorCriticController {
+    fn params(&self) -> Vec<PolicyParam> {
+        let handle = |param: &PolicyParam| PolicyParam {
+            name: param.name.clone(),
+            tensor: param.tensor.shallow_clone(),
+            group: param.group,
+        };
+        self.net.params().iter().map(handle).collect()
+    }
+
+    fn value_output(&self) -> ValueOutput {
+        self.net.value_output()
+    }
+
+    fn evaluate(&self, input: &SequenceInput) -> Result<Evaluation, PolicyError> {
+        let spec = self.net.spec();
+        let (stored, facts) = catch(|| {
+            let stored = Stored::new(input.masks, input.actions, spec.slots, spec.blueprints, &self.tables);
+            let masked = stored.masked_actions(input.valid).view([1]);
+            let lengths = input.valid.sum_dim_intlist(1, false, Kind::Int64);
+            (stored, Tensor::cat(&[masked, lengths], 0))
+        })?;
+        let facts = read_i64(&facts, &self.reads)?;
+        let (masked, lengths) = facts.split_first().map_or((0, &[][..]), |(first, rest)| (*first, rest));
+        if masked > 0 {
+            return Err(PolicyError::MaskedActionEvaluated { count: masked as u64 });
+        }
+        let evaluation = catch(|| {
+            let output = self.net.sequence(&NetSequence {
+                observations: input.observations,
+                blueprints: input.blueprints,
+                lengths,
+                initial: input.initial,
+                contributions_train_core: self.contributions_train_core,
+            });
+            let terms = head_terms(&output.logits, &self.layout, &stored, &self.tables, &self.floors);
+            Evaluation {
+                log_probs: terms.log_probs,
+                value: output.value,
+                entropy_causal: terms.entropy_causal,
+                entropy_available: terms.entropy_available,
+                contributions: output.contributions,
+                final_state: output.state.detach(),
+            }
+        })?;
+        Ok(evaluation)
+    }
+
+    fn set_floor_scale(&mut self, scale: f64) {
+        self.floor_scale = scale;
+        self.floors = Floor::of_heads(&self.floor, scale);
+    }
+}
+
+impl LearningPolicy for ActorCriticController {
+    fn net(&self) -> &dyn ActorCritic {
+        &*self.net
+    }
+
+    fn schema(&self) -> &ObservationSchema {
+        &self.schema
+    }
+
+    fn normaliser(&self) -> &ObservationNormaliser {
+        &self.normaliser
+    }
+
+    fn normaliser_mut(&mut self) -> &mut ObservationNormaliser {
+        &mut self.normaliser
+    }
+
+    fn recurrent(&mut self) -> Result<&RecurrentState, PolicyError> {
+        Ok(self.rollout.state()?)
+    }
+
+    fn reset_rows(&mut self, rows: &[usize]) {
+        self.rollout.forget(rows.iter().copied());
+    }
+
+    fn value(&mut self, view: &DecisionView) -> Result<Vec<f32>, PolicyError> {
+        if view.envs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let values = self.rollout.value(&*self.net, view)?;
+        match values.iter().zip(view.envs).find(|(value, _)| !value.is_finite()) {
+            None => Ok(values),
+            Some((_, env)) => Err(PolicyError::PolicyNonFinite {
+                at: view.point(env.row),
+                head: None,
+            }),
+        }
+    }
+
+    fn set_mode(&mut self, mode: DecideMode) {
+        self.mode = mode;
+    }
+
+    fn set_updates(&mut self, updates: u64) {
+        self.updates = updates;
+    }
+
+    fn set_last_good(&mut self, weights: Vec<(String, Tensor)>) {
+        self.last_good = weights;
+    }
+}
+
+#[cfg(test)]
+mod storage_tests;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,257 @@
+//! Policies on disk.
+
+use std::fs;
+use std::path::Path;
+
+use super::*;
+use crate::controller::deciders::Controller;
+use crate::controller::error::PolicyError;
+use crate::controller::fixtures::Ground;
+use crate::controller::fixtures::policies::{Crowd, controller, small};
+use crate::controller::policy::TrainablePolicy;
+use crate::controller::policy::{MANIFEST_FILE, WEIGHTS_FILE};
+use crate::controller::view::{NormaliserConfig, Standardisation};
+use crate::growth::SlotId;
+use crate::scenario::ObservationNormMode;
+
+fn other(change: impl FnOnce(&mut Ground)) -> ActorCriticController {
+    let mut ground = Ground::default();
+    ground.policy.net_cfg = small();
+    change(&mut ground);
+    ActorCriticController::new(&ground.context()).unwrap()
+}
+
+fn differences(controller: &mut ActorCriticController, folder: &Path) -> Vec<String> {
+    match controller.load(folder) {
+        Err(PolicyError::IncompatiblePolicy { diffs, .. }) => diffs,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_saved_policy_goes_on_with_the_same_bits() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("policy");
+    let crowd = Crowd::new(8, 1);
+    let places: Vec<usize> = (0..8).collect();
+    let mut saved = controller("lstm");
+    saved.set_updates(17);
+    saved.set_floor_scale(0.4);
+    let rows = crowd.observations.iter().map(|observation| observation.raw.as_slice());
+    saved.normaliser_mut().commit(rows).unwrap();
+    saved.save(&folder).unwrap();
+
+    let mut loaded = other(|_| ());
+    let storage: Vec<_> = loaded
+        .params()
+        .iter()
+        .map(|param| param.tensor.data_ptr() as usize)
+        .collect();
+    loaded.load(&folder).unwrap();
+
+    let moved: Vec<_> = loaded
+        .params()
+        .iter()
+        .map(|param| param.tensor.data_ptr() as usize)
+        .collect();
+    assert_eq!(storage, moved, "weights are copied in place");
+    assert_eq!(loaded.updates(), 17);
+    assert_eq!(loaded.normaliser(), saved.normaliser());
+    for step in 1..4 {
+        let expected = crowd.decide(&mut saved, step, &places);
+        assert_eq!(crowd.decide(&mut loaded, step, &places), expected);
+    }
+}
+
+#[test]
+fn a_policy_may_be_where_a_run_starts() {
+    let root = tempfile::tempdir().unwrap();
+    let saved = controller("lstm");
+    saved.save(&root.path().join("policy")).unwrap();
+    let mut ground = Ground::default();
+    ground.policy.net_cfg = small();
+    ground.policy.init_from = Some("policy".into());
+    let context = crate::controller::BuildContext {
+        folder: Some(root.path()),
+        ..ground.context()
+    };
+    let started = ActorCriticController::new(&context).unwrap();
+    let pairs = started.params().into_iter().zip(saved.params());
+    assert!(
+        pairs
+            .into_iter()
+            .all(|(started, saved)| started.tensor.equal(&saved.tensor))
+    );
+}
+
+#[test]
+fn every_difference_is_named_at_once_and_nothing_changes() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("policy");
+    controller("lstm").save(&folder).unwrap();
+
+    let mut reordered = other(|ground| ground.slots.swap(0, 2));
+    let before: Vec<_> = reordered.params().iter().map(|param| param.tensor.copy()).collect();
+    let diffs = differences(&mut reordered, &folder);
+    for what in ["slots:", "action space:", "observation schema hash:"] {
+        assert!(diffs.iter().any(|diff| diff.starts_with(what)), "{what} {diffs:?}");
+    }
+    for (param, before) in reordered.params().iter().zip(before) {
+        assert!(param.tensor.equal(&before));
+    }
+
+    let mut wider = other(|ground| ground.slots.push(SlotId::new(1, 0)));
+    let diffs = differences(&mut wider, &folder);
+    assert!(
+        diffs.iter().any(|diff| diff.starts_with("weight feature.0.weight")),
+        "{diffs:?}"
+    );
+    assert!(
+        diffs
+            .iter()
+            .any(|diff| diff.starts_with("observation size: saved 116, running 147"))
+    );
+
+    let mut gated = other(|ground| ground.policy.net = "gru".into());
+    let diffs = differences(&mut gated, &folder);
+    assert!(diffs.iter().any(|diff| diff == "net: saved \"lstm\", running \"gru\""));
+    assert!(
+        diffs
+            .iter()
+            .any(|diff| diff == "weight core.0.gru.bias_hh is not in the file")
+    );
+}
+
+#[test]
+fn another_blueprint_list_or_schema_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("policy");
+    controller("lstm").save(&folder).unwrap();
+    let manifest = folder.join(MANIFEST_FILE);
+    let text = fs::read_to_string(&manifest).unwrap();
+    let edited = text
+        .replace("\"conv_small\"", "\"conv_odd\"")
+        .replace("\"v1\"", "\"v2\"");
+    fs::write(&manifest, edited).unwrap();
+    let diffs = differences(&mut other(|_| ()), &folder);
+    assert!(diffs.iter().any(|diff| diff.starts_with("blueprints:")));
+    assert!(
+        diffs
+            .iter()
+            .any(|diff| diff == "observation schema: saved \"v2\", running \"v1\"")
+    );
+}
+
+/// What was never allowed was never learnt.
+#[test]
+fn another_action_space_is_refused_with_what_it_excludes() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("policy");
+    let narrow = |ground: &mut Ground| {
+        ground.policy.masks.action_space.tempo = Some(vec![crate::growth::Tempo::Fast, crate::growth::Tempo::Standard]);
+    };
+    other(narrow).save(&folder).unwrap();
+    assert_eq!(other(narrow).load(&folder), Ok(()));
+    assert_eq!(
+        differences(&mut other(|_| ()), &folder),
+        ["excluded choices: saved [\"tempo:SLOW\"], running []"]
+    );
+}
+
+#[test]
+fn weights_of_another_save_are_noticed() {
+    let root = tempfile::tempdir().unwrap();
+    let (first, second) = (root.path().join("a"), root.path().join("b"));
+    controller("lstm").save(&first).unwrap();
+    other(|_| ()).save(&second).unwrap();
+    fs::copy(first.join(WEIGHTS_FILE), second.join(WEIGHTS_FILE)).unwrap();
+    let diffs = differences(&mut other(|_| ()), &second);
+    assert_eq!(diffs.len(), 1);
+    assert!(diffs[0].starts_with("weights file:"));
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_named() {
+    let error = controller("mlp").load(Path::new("/nowhere/policy")).unwrap_err();
+    assert!(error.to_string().starts_with("/nowhere/policy/policy.ron: "), "{error}");
+}
+
+/// The normaliser is part of what the policy computes, its mode included.
+#[test]
+fn a_policy_brings_its_normaliser_along() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("policy");
+    let mut classic = controller("mlp");
+    classic.normaliser_mut().configure(NormaliserConfig {
+        mode: Standardisation::RunningAll,
+        ..Default::default()
+    });
+    classic.save(&folder).unwrap();
+    let mut loaded = other(|ground| ground.policy.net = "mlp".into());
+    loaded.load(&folder).unwrap();
+    assert_eq!(loaded.normaliser(), classic.normaliser());
+}
+
+/// A controller whose observations are normalised by the statistics of the policy in `root/policy`.
+fn with_fixed_statistics(root: &Path, slots: u16) -> Result<ActorCriticController, PolicyError> {
+    let mut ground = Ground::default();
+    ground.policy.net_cfg = small();
+    ground.slots = (0..slots).map(|col| SlotId::new(0, col)).collect();
+    ground.learner.obs_norm.mode = ObservationNormMode::Fixed("policy".into());
+    ground.learner.obs_norm.clip = 5.0;
+    ActorCriticController::new(&crate::controller::BuildContext {
+        folder: Some(root),
+        ..ground.context()
+    })
+}
+
+/// Only the statistics are taken, by policies of any network, and the clamp is the scenario's.
+#[test]
+fn observations_may_be_normalised_by_the_statistics_of_a_saved_policy() {
+    let root = tempfile::tempdir().unwrap();
+    let mut saved = controller("mlp");
+    saved.normaliser_mut().configure(NormaliserConfig {
+        mode: Standardisation::RunningAll,
+        min_count: 2,
+        ..Default::default()
+    });
+    let width = saved.schema().len();
+    let rows = [vec![1.0; width], vec![3.0; width]];
+    let rows = rows.iter().map(Vec::as_slice);
+    saved.normaliser_mut().commit(rows).unwrap();
+    saved.save(&root.path().join("policy")).unwrap();
+
+    let fixed = with_fixed_statistics(root.path(), 3).unwrap();
+
+    assert_eq!(fixed.normaliser().statistics(), saved.normaliser().statistics());
+    let expected = NormaliserConfig {
+        mode: Standardisation::RunningAll,
+        min_count: 2,
+        clip: 5.0,
+        ..Default::default()
+    };
+    assert_eq!(fixed.normaliser().config(), expected);
+    assert_ne!(fixed.params().len(), saved.params().len());
+}
+
+#[test]
+fn statistics_of_other_observations_or_of_none_are_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("policy");
+    let why = |slots: u16| match with_fixed_statistics(root.path(), slots) {
+        Ok(_) => panic!("they fit"),
+        Err(error) => error.to_string(),
+    };
+    assert!(why(3).contains("policy.ron"), "{}", why(3));
+
+    let mut saved = controller("mlp");
+    saved.save(&folder).unwrap();
+    assert!(why(2).contains("observation size: saved"), "{}", why(2));
+
+    saved.normaliser_mut().configure(NormaliserConfig {
+        mode: Standardisation::Off,
+        ..Default::default()
+    });
+    saved.save(&folder).unwrap();
+    assert!(why(3).contains("its observations were not normalised"), "{}", why(3));
+}

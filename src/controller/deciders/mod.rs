@@ -1,0 +1,18 @@
+//! Deciders: all controllers, learned or not, and the registry that plugins add theirs to.
+
+mod command_list;
+mod context;
+mod controller;
+mod heuristic;
+mod learned;
+mod random;
+mod registry;
+mod replay;
+mod scheduled;
+mod wait;
+
+pub use context::BuildContext;
+pub use controller::{Controller, Needs};
+pub use learned::ActorCriticController;
+pub use registry::{ControllerFactory, ControllerRegistry};
+pub use wait::WaitController;

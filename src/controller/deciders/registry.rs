@@ -1,0 +1,68 @@
+//! The controllers that `policy.controller` may name.
+
+use super::context::BuildContext;
+use super::controller::Controller;
+use super::heuristic::HeuristicController;
+use super::learned::ActorCriticController;
+use super::random::RandomController;
+use super::replay::ReplayController;
+use super::scheduled::ScheduleController;
+use super::wait::{StaticController, WaitController};
+use crate::controller::error::PolicyError;
+use crate::controller::registry::Registry;
+
+/// Builds a controller for one policy group.
+pub type ControllerFactory = fn(&BuildContext) -> Result<Box<dyn Controller>, PolicyError>;
+
+/// All controllers that `policy.controller` may name.
+pub type ControllerRegistry = Registry<ControllerFactory>;
+
+impl Default for ControllerRegistry {
+    /// With the built-in controllers.
+    fn default() -> Self {
+        let builtin: [(&str, &str, ControllerFactory); 7] = [
+            (
+                "actor_critic",
+                "a recurrent network, trained while the run goes on",
+                |context| Ok(Box::new(ActorCriticController::new(context)?)),
+            ),
+            (
+                "heuristic",
+                "rules: germinate on a plateau, commit what contributes, prune what fails",
+                |context| Ok(Box::new(HeuristicController::new(context)?)),
+            ),
+            ("random", "a random legal command per step", |context| {
+                let weights = context.policy.random.op_weights;
+                Ok(Box::new(RandomController::new(context.seed, context.group, weights)))
+            }),
+            ("replay", "the decisions of the recorded run policy.replay", |context| {
+                Ok(Box::new(ReplayController::new(context)?))
+            }),
+            ("schedule", "the commands listed in policy.schedule", |context| {
+                Ok(Box::new(ScheduleController::new(context)?))
+            }),
+            (
+                "static",
+                "never does anything: the seeds of initial_topology, committed from the first step",
+                |context| Ok(Box::new(StaticController::new(context)?)),
+            ),
+            ("wait", "never does anything: the host alone", |_| {
+                Ok(Box::new(WaitController))
+            }),
+        ];
+        Self::with("controller", builtin)
+    }
+}
+
+impl ControllerRegistry {
+    /// Builds the controller that `policy.controller` names.
+    ///
+    /// # Errors
+    /// The name is unknown, or the factory refuses its configuration.
+    pub fn build(&self, context: &BuildContext) -> Result<Box<dyn Controller>, PolicyError> {
+        self.get(&context.policy.controller)?(context)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,43 @@
+use super::*;
+use crate::controller::fixtures::Ground;
+use crate::scenario::InitialTopology;
+
+fn wait(_: &BuildContext) -> Result<Box<dyn Controller>, PolicyError> {
+    Ok(Box::new(WaitController))
+}
+
+#[test]
+fn every_builtin_builds_under_its_own_name() {
+    let registry = ControllerRegistry::default();
+    let mut ground = Ground::default();
+    ground.policy.schedule.builtin = Some(crate::scenario::BuiltinSchedule::GerminateFirstSlot);
+    ground.initial_topology = InitialTopology::Seeds(Vec::new());
+    for name in ["actor_critic", "heuristic", "random", "schedule", "static", "wait"] {
+        ground.policy.controller = name.into();
+        assert_eq!(registry.build(&ground.context()).unwrap().name(), name);
+    }
+}
+
+#[test]
+fn a_name_is_taken_once() {
+    let mut registry = ControllerRegistry::default();
+    assert_eq!(registry.register("mine", "my own", wait), Ok(()));
+    assert_eq!(
+        registry.register("mine", "another", wait),
+        Err(PolicyError::DuplicateRegistration {
+            kind: "controller",
+            name: "mine".into()
+        })
+    );
+}
+
+#[test]
+fn an_unknown_name_lists_what_there_is() {
+    let mut ground = Ground::default();
+    ground.policy.controller = "oracle".into();
+    let error = ControllerRegistry::default().build(&ground.context()).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "no controller is called `oracle`; there are: actor_critic, heuristic, random, replay, schedule, static, wait"
+    );
+}

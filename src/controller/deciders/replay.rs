@@ -1,0 +1,236 @@
+//! The controller that decides as a recorded run did: env by env, round by round, step by step.
+//!
+//! With the scenario and the seed of that run it plays the same run again; with others it shows what the same decisions
+//! do elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::path::Path;
+
+use super::command_list::{CommandList, sha256};
+use super::context::BuildContext;
+use super::controller::Controller;
+use crate::controller::actions::{Decision, MaskSet, indices_of};
+use crate::controller::error::PolicyError;
+use crate::controller::view::{DecisionView, EnvView};
+use crate::growth::{AlphaTarget, LifecycleCommand, LifecycleOp};
+use crate::telemetry::{self, Payload, Recording};
+
+const PATH: &str = "policy.replay";
+/// Most problems of a recording that are listed.
+const LISTED: usize = 8;
+
+/// Round, env and step of a decision.
+type Moment = (u32, u32, u32);
+
+/// Repeats the decisions of a recorded run.
+#[derive(Clone, Debug)]
+pub struct ReplayController {
+    commands: BTreeMap<Moment, LifecycleCommand>,
+    list: CommandList,
+    hash: String,
+}
+
+impl ReplayController {
+    /// Reads the run that `policy.replay` names.
+    ///
+    /// # Errors
+    /// No recorded run there; one that recorded no decisions, or fewer rounds, envs or steps than are to be played; or
+    /// slots and blueprints that this host lacks. All problems are told at once.
+    pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
+        let config = &context.policy.replay;
+        let run = config.run.as_deref().ok_or_else(|| {
+            PolicyError::config(format!("{PATH}.run"), "names no run; give the folder of a recorded one")
+        })?;
+        let folder = context.folder.unwrap_or(Path::new("")).join(run);
+        let recording =
+            Recording::open(&folder).map_err(|error| PolicyError::config(format!("{PATH}.run"), error.to_string()))?;
+        let (commands, foreign) = commands(&recording, context);
+        let mut problems: Vec<String> = foreign.into_iter().collect();
+        problems.extend(too_short(&recording, context));
+        if problems.is_empty() {
+            problems.extend(gap(&recording, &commands, context));
+        }
+        if !problems.is_empty() {
+            let rest = problems.len().saturating_sub(LISTED);
+            problems.truncate(LISTED);
+            if rest > 0 {
+                problems.push(format!("and {rest} more"));
+            }
+            let why = format!(
+                "{} cannot be replayed here:\n  {}",
+                folder.display(),
+                problems.join("\n  ")
+            );
+            return Err(PolicyError::config(PATH, why));
+        }
+        Ok(Self {
+            hash: fingerprint(&commands),
+            commands,
+            list: CommandList::new("replay", "replayed", config.wait_on_illegal),
+        })
+    }
+}
+
+impl Controller for ReplayController {
+    fn name(&self) -> &str {
+        "replay"
+    }
+
+    fn fingerprint(&self) -> Option<&str> {
+        Some(&self.hash)
+    }
+
+    fn decide(&mut self, view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError> {
+        let decide = |(env, masks): (&EnvView, &MaskSet)| {
+            let moment = (view.round, u32::try_from(env.row.env).unwrap_or(u32::MAX), view.step);
+            match self.commands.get(&moment) {
+                Some(&command) => self.list.decide(command, masks, view.point(env.row)),
+                // The recorded env was rolled back in this step, or its episode was over.
+                None => Ok(Decision::new(LifecycleCommand::Wait, masks, "nothing was decided then")),
+            }
+        };
+        view.envs.iter().zip(masks).map(decide).collect()
+    }
+}
+
+/// All recorded decisions, and what of them this host cannot follow.
+fn commands(recording: &Recording, context: &BuildContext) -> (BTreeMap<Moment, LifecycleCommand>, BTreeSet<String>) {
+    let (mut commands, mut foreign) = (BTreeMap::new(), BTreeSet::new());
+    for event in &recording.events {
+        let (Payload::Decision(decision), Some(round), Some(env), Some(step)) =
+            (&event.payload, event.round, event.env, event.step)
+        else {
+            continue;
+        };
+        match command(decision, context) {
+            Ok(command) => _ = commands.insert((round, env, step), command),
+            Err(PolicyError::InvalidConfig { why, .. }) => _ = foreign.insert(why),
+            Err(error) => _ = foreign.insert(error.to_string()),
+        }
+    }
+    (commands, foreign)
+}
+
+/// Slots and blueprints by name become those of this host.
+fn command(decision: &telemetry::Decision, context: &BuildContext) -> Result<LifecycleCommand, PolicyError> {
+    let choice = &decision.choice;
+    let slot = || match decision.slot {
+        Some(slot) => context.slot(PATH, slot),
+        None => Err(incomplete(decision.op, "slot")),
+    };
+    let style = || choice.style.ok_or_else(|| incomplete(decision.op, "style"));
+    let target = || {
+        let value = choice.alpha_target.map(|target| target.0);
+        AlphaTarget::ALL
+            .iter()
+            .copied()
+            .find(|target| Some(target.value()) == value)
+            .ok_or_else(|| incomplete(decision.op, "alpha target"))
+    };
+    let speed = || choice.alpha_speed.ok_or_else(|| incomplete(decision.op, "alpha speed"));
+    let curve = || choice.alpha_curve.ok_or_else(|| incomplete(decision.op, "alpha curve"));
+    Ok(match decision.op {
+        LifecycleOp::Wait => LifecycleCommand::Wait,
+        LifecycleOp::Germinate => LifecycleCommand::Germinate {
+            slot: slot()?,
+            blueprint: match &choice.blueprint {
+                Some(name) => context.blueprint(PATH, name)?,
+                None => return Err(incomplete(decision.op, "blueprint")),
+            },
+            style: style()?,
+            tempo: choice.tempo.ok_or_else(|| incomplete(decision.op, "tempo"))?,
+            target: target()?,
+        },
+        LifecycleOp::SetAlphaTarget => LifecycleCommand::SetAlphaTarget {
+            slot: slot()?,
+            style: style()?,
+            target: target()?,
+            speed: speed()?,
+            curve: curve()?,
+        },
+        LifecycleOp::Prune => LifecycleCommand::Prune {
+            slot: slot()?,
+            speed: speed()?,
+            curve: curve()?,
+        },
+        LifecycleOp::Fossilize => LifecycleCommand::Fossilize { slot: slot()? },
+        LifecycleOp::Advance => LifecycleCommand::Advance { slot: slot()? },
+    })
+}
+
+fn incomplete(op: LifecycleOp, what: &str) -> PolicyError {
+    PolicyError::config(PATH, format!("a recorded {op} has no {what} that this version knows"))
+}
+
+/// In what the recorded run fell short of the one that is to be played.
+fn too_short(recording: &Recording, context: &BuildContext) -> Vec<String> {
+    let started = &recording.started;
+    let mut problems = Vec::new();
+    let envs = context.envs.iter().max().map_or(0, |last| last + 1);
+    if envs > started.n_envs as usize {
+        problems.push(format!("it had {} envs, {envs} are to be played", started.n_envs));
+    }
+    if context.max_steps > started.max_steps {
+        let (had, wanted) = (started.max_steps, context.max_steps);
+        problems.push(format!("its episodes had {had} steps, {wanted} are to be played"));
+    }
+    let rounds = complete_rounds(recording);
+    if context.rounds.end > rounds {
+        let wanted = context.rounds.end;
+        problems.push(format!("it completed {rounds} rounds, {wanted} are to be played"));
+    }
+    problems
+}
+
+/// Rounds from the first on in which every env played its episode to the end.
+fn complete_rounds(recording: &Recording) -> u32 {
+    let mut envs: BTreeMap<u32, u32> = BTreeMap::new();
+    for ((round, _), _) in recording.episodes() {
+        *envs.entry(round).or_default() += 1;
+    }
+    let is_complete = |round: &u32| envs.get(round).is_some_and(|&count| count >= recording.started.n_envs);
+    u32::try_from((0..).take_while(is_complete).count()).unwrap_or(u32::MAX)
+}
+
+/// The first step to be played of which no decision was recorded, though its env took part in it.
+fn gap(recording: &Recording, commands: &BTreeMap<Moment, LifecycleCommand>, context: &BuildContext) -> Option<String> {
+    if commands.is_empty() {
+        return Some("it recorded no decisions; they are recorded from telemetry.level full on".into());
+    }
+    let rollbacks: BTreeSet<Moment> = recording
+        .events
+        .iter()
+        .filter(|event| matches!(event.payload, Payload::GovernorRollback(_)))
+        .filter_map(|event| Some((event.round?, event.env?, event.step?)))
+        .collect();
+    let is_played = |&((round, env), _): &((u32, u32), _)| {
+        context.rounds.contains(&round) && context.envs.contains(&(env as usize))
+    };
+    recording
+        .episodes()
+        .filter(is_played)
+        .flat_map(|((round, env), episode)| {
+            (1..=episode.length.min(context.max_steps)).map(move |step| (round, env, step))
+        })
+        .find(|moment| !commands.contains_key(moment) && !rollbacks.contains(moment))
+        .map(|(round, env, step)| {
+            format!(
+                "no decision of env {env} in step {step} of round {round} is recorded; a replay needs telemetry.level \
+                 full and telemetry.step_stride 1"
+            )
+        })
+}
+
+/// Of everything that is decided.
+fn fingerprint(commands: &BTreeMap<Moment, LifecycleCommand>) -> String {
+    let mut text = String::new();
+    for ((round, env, step), command) in commands {
+        // Writing into a string cannot fail.
+        let _ = writeln!(text, "{round} {env} {step} {:?}", indices_of(command, 0));
+    }
+    sha256(&text)
+}
+
+#[cfg(test)]
+mod tests;

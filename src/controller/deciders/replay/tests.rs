@@ -1,0 +1,47 @@
+use super::*;
+use crate::controller::fixtures::{BLUEPRINT_NAMES, Ground, commands};
+use crate::telemetry::{ActionId, Choice};
+
+fn recorded(command: &LifecycleCommand, ground: &Ground) -> telemetry::Decision {
+    telemetry::Decision {
+        op: command.op(),
+        slot: command.slot().map(|slot| ground.slots[slot]),
+        success: true,
+        blocked: None,
+        effective_op: command.op(),
+        forced: BTreeMap::new(),
+        scripted: false,
+        choice: Choice::of(command, |index| BLUEPRINT_NAMES[index].into()),
+        policy: None,
+        op_mask: vec![true; 6],
+        reason: None,
+        contribution_age: None,
+        paid: None,
+        action_id: ActionId { episode: 0, step: 1 },
+    }
+}
+
+#[test]
+fn every_command_survives_its_recording() {
+    let ground = Ground::default();
+    for original in commands(3) {
+        let written = serde_json::to_string(&recorded(&original, &ground)).unwrap();
+        let read = serde_json::from_str(&written).unwrap();
+        assert_eq!(command(&read, &ground.context()), Ok(original));
+    }
+}
+
+#[test]
+fn a_host_without_the_slot_or_the_blueprint_is_told_apart() {
+    let original = commands(3)
+        .into_iter()
+        .rfind(|command| command.op() == LifecycleOp::Germinate);
+    let wide = recorded(&original.unwrap(), &Ground::default());
+    let mut narrow = Ground::default();
+    narrow.slots.truncate(2);
+
+    assert_eq!(
+        command(&wide, &narrow.context()).unwrap_err().to_string(),
+        "`policy.replay`: slot `r0c2` is not enabled; enabled are r0c0, r0c1"
+    );
+}

@@ -1,0 +1,172 @@
+//! The controller that plays a fixed list of commands.
+
+use std::collections::BTreeMap;
+
+use super::command_list::{CommandList, sha256};
+use super::context::BuildContext;
+use super::controller::Controller;
+use crate::controller::actions::{Decision, MaskSet, indices_of};
+use crate::controller::error::PolicyError;
+use crate::controller::view::DecisionView;
+use crate::growth::{AlphaTarget, GerminationStyle, LifecycleCommand, Tempo};
+use crate::scenario::{BuiltinSchedule, ScheduledCommand};
+
+/// Orders each command of the list at its step, and waits otherwise.
+#[derive(Clone, Debug)]
+pub struct ScheduleController {
+    commands: BTreeMap<u32, LifecycleCommand>,
+    list: CommandList,
+    hash: String,
+}
+
+impl ScheduleController {
+    /// Reads `policy.schedule`.
+    ///
+    /// # Errors
+    /// Both or neither of a built-in and entries, steps that do not increase or lie outside the
+    /// episode, or a name that the host lacks.
+    pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
+        let config = &context.policy.schedule;
+        let path = "policy.schedule";
+        let commands = match (config.builtin, config.entries.is_empty()) {
+            (Some(schedule), true) => builtin(schedule, context)?,
+            (None, false) => config
+                .entries
+                .iter()
+                .enumerate()
+                .map(|(index, entry)| {
+                    let path = format!("{path}.entries[{index}].command");
+                    Ok((entry.step, resolve(&entry.command, &path, context)?))
+                })
+                .collect::<Result<_, PolicyError>>()?,
+            (Some(_), false) => {
+                return Err(PolicyError::config(
+                    path,
+                    "names a built-in schedule and lists entries; give one of the two",
+                ));
+            }
+            (None, true) => {
+                let names: Vec<&str> = BuiltinSchedule::ALL.iter().map(|builtin| builtin.name()).collect();
+                let why = format!("is empty; list entries or name one of {}", names.join(", "));
+                return Err(PolicyError::config(path, why));
+            }
+        };
+        check_steps(&commands, context.max_steps)?;
+        let allowed = context.allowed_actions()?;
+        if let Some((step, command)) = commands.iter().find(|(_, command)| !allowed.allows(command)) {
+            let why = format!(
+                "step {step} orders {}, which policy.masks.action_space excludes",
+                command.op()
+            );
+            return Err(PolicyError::config(path, why));
+        }
+        Ok(Self {
+            hash: schedule_hash(&commands),
+            commands: commands.into_iter().collect(),
+            list: CommandList::new("schedule", "scheduled", config.wait_on_illegal),
+        })
+    }
+}
+
+impl Controller for ScheduleController {
+    fn name(&self) -> &str {
+        "schedule"
+    }
+
+    fn fingerprint(&self) -> Option<&str> {
+        Some(&self.hash)
+    }
+
+    fn decide(&mut self, view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError> {
+        let Some(&command) = self.commands.get(&view.step) else {
+            let wait = |masks| Decision::new(LifecycleCommand::Wait, masks, "nothing scheduled");
+            return Ok(masks.iter().map(wait).collect());
+        };
+        view.envs
+            .iter()
+            .zip(masks)
+            .map(|(env, masks)| self.list.decide(command, masks, view.point(env.row)))
+            .collect()
+    }
+}
+
+/// SHA-256 of the schedule as compact JSON, in hexadecimal; its key names are frozen.
+pub fn schedule_hash(commands: &[(u32, LifecycleCommand)]) -> String {
+    let entries: Vec<String> = commands
+        .iter()
+        .map(|(step, command)| {
+            let indices = indices_of(command, 0).map(|index| index.to_string());
+            format!(r#"{{"action":[{}],"epoch":{step}}}"#, indices.join(","))
+        })
+        .collect();
+    sha256(&format!("[{}]", entries.join(",")))
+}
+
+fn builtin(schedule: BuiltinSchedule, context: &BuildContext) -> Result<Vec<(u32, LifecycleCommand)>, PolicyError> {
+    let germinate = LifecycleCommand::Germinate {
+        slot: 0,
+        blueprint: context.blueprint("policy.schedule.builtin", "norm")?,
+        style: GerminationStyle::SigmoidAdd,
+        tempo: Tempo::Standard,
+        target: AlphaTarget::Full,
+    };
+    let mut commands = vec![(1, germinate)];
+    if schedule == BuiltinSchedule::GrowOneSeed {
+        commands.extend([2, 12, 17].map(|step| (step, LifecycleCommand::Advance { slot: 0 })));
+        commands.push((18, LifecycleCommand::Fossilize { slot: 0 }));
+    }
+    Ok(commands)
+}
+
+fn check_steps(commands: &[(u32, LifecycleCommand)], max_steps: u32) -> Result<(), PolicyError> {
+    let path = "policy.schedule";
+    if !commands.is_sorted_by(|before, after| before.0 < after.0) {
+        return Err(PolicyError::config(path, "steps have to increase strictly"));
+    }
+    match commands.iter().find(|(step, _)| !(1..=max_steps).contains(step)) {
+        Some((step, _)) => Err(PolicyError::config(
+            path,
+            format!("orders something at step {step}; an episode has steps 1 to {max_steps}"),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Turns names into indices.
+fn resolve(command: &ScheduledCommand, path: &str, context: &BuildContext) -> Result<LifecycleCommand, PolicyError> {
+    let slot = context.slot(&format!("{path}.slot"), command.slot())?;
+    Ok(match *command {
+        ScheduledCommand::Germinate {
+            ref blueprint,
+            style,
+            tempo,
+            target,
+            ..
+        } => LifecycleCommand::Germinate {
+            slot,
+            blueprint: context.blueprint(&format!("{path}.blueprint"), blueprint)?,
+            style,
+            tempo,
+            target,
+        },
+        ScheduledCommand::SetAlphaTarget {
+            style,
+            target,
+            speed,
+            curve,
+            ..
+        } => LifecycleCommand::SetAlphaTarget {
+            slot,
+            style,
+            target,
+            speed,
+            curve,
+        },
+        ScheduledCommand::Prune { speed, curve, .. } => LifecycleCommand::Prune { slot, speed, curve },
+        ScheduledCommand::Fossilize { .. } => LifecycleCommand::Fossilize { slot },
+        ScheduledCommand::Advance { .. } => LifecycleCommand::Advance { slot },
+    })
+}
+
+#[cfg(test)]
+mod tests;

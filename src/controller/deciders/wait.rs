@@ -1,0 +1,60 @@
+//! The controllers that never act: `wait`, the host alone, and `static`, a topology that was there from the first step.
+
+use super::context::BuildContext;
+use super::controller::Controller;
+use crate::controller::actions::{Decision, MaskSet};
+use crate::controller::error::PolicyError;
+use crate::controller::view::DecisionView;
+use crate::growth::LifecycleCommand;
+use crate::scenario::InitialTopology;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WaitController;
+
+/// Waits on the scenario's initial topology, so that a run tells what the architecture is worth without its growth.
+#[derive(Clone, Copy, Debug)]
+pub struct StaticController;
+
+impl StaticController {
+    /// # Errors
+    /// The scenario has no initial topology: waiting on the host alone would be measured under the wrong name.
+    pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
+        match context.initial_topology {
+            InitialTopology::Empty => Err(PolicyError::config(
+                "initial_topology",
+                "is empty, but a static topology needs one; controller \"wait\" plays the host alone",
+            )),
+            InitialTopology::Seeds(_) | InitialTopology::Run { .. } => Ok(Self),
+        }
+    }
+}
+
+impl Controller for WaitController {
+    fn name(&self) -> &str {
+        "wait"
+    }
+
+    fn decide(&mut self, _view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError> {
+        Ok(wait(masks))
+    }
+}
+
+impl Controller for StaticController {
+    fn name(&self) -> &str {
+        "static"
+    }
+
+    fn decide(&mut self, _view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError> {
+        Ok(wait(masks))
+    }
+}
+
+fn wait(masks: &[MaskSet]) -> Vec<Decision> {
+    masks
+        .iter()
+        .map(|masks| Decision::new(LifecycleCommand::Wait, masks, "always waits"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

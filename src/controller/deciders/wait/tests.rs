@@ -1,0 +1,21 @@
+use super::*;
+use crate::controller::fixtures::{Ground, Scene, empty};
+
+#[test]
+fn waits_whatever_there_is() {
+    let scene = Scene::new(1, empty(3));
+    let decision = scene.decide(&mut WaitController);
+    assert_eq!(decision.command, LifecycleCommand::Wait);
+    assert_eq!(decision.indices, [0, 0, 2, 1, 2, 0, 0, 0]);
+}
+
+#[test]
+fn a_static_topology_has_to_be_there() {
+    let mut ground = Ground::default();
+    assert_eq!(
+        StaticController::new(&ground.context()).unwrap_err().to_string(),
+        "`initial_topology`: is empty, but a static topology needs one; controller \"wait\" plays the host alone"
+    );
+    ground.initial_topology = InitialTopology::Seeds(Vec::new());
+    assert!(StaticController::new(&ground.context()).is_ok());
+}

@@ -1,0 +1,24 @@
+use super::*;
+
+#[test]
+fn logit_vectors_have_known_sizes() {
+    let width = |conditioning, slots| LogitLayout::new(conditioning, slots, 13).width();
+    let per_op = [1, 3, 5, 10].map(|slots| width(HeadConditioning::PerOp, slots));
+    assert_eq!(per_op, [59, 69, 79, 104]);
+    assert_eq!(width(HeadConditioning::Shared, 3), 41);
+}
+
+#[test]
+fn an_op_has_its_own_row_of_every_head_that_several_ops_use() {
+    let layout = LogitLayout::new(HeadConditioning::PerOp, 3, 13);
+    assert_eq!(layout.columns(Head::Op, LifecycleOp::Prune), 0..6);
+    assert_eq!(layout.columns(Head::Slot, LifecycleOp::Germinate), 6..9);
+    assert_eq!(layout.columns(Head::Slot, LifecycleOp::Advance), 18..21);
+    assert_eq!(layout.columns(Head::Blueprint, LifecycleOp::Germinate), 21..34);
+    assert_eq!(layout.columns(Head::Style, LifecycleOp::SetAlphaTarget), 38..42);
+    assert_eq!(layout.columns(Head::AlphaCurve, LifecycleOp::Prune), 64..69);
+
+    let shared = LogitLayout::new(HeadConditioning::Shared, 3, 13);
+    assert_eq!(shared.columns(Head::Slot, LifecycleOp::Germinate), 6..9);
+    assert_eq!(shared.columns(Head::Slot, LifecycleOp::Advance), 6..9);
+}

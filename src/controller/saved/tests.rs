@@ -1,0 +1,31 @@
+use super::*;
+
+#[test]
+fn a_folder_is_replaced_as_a_whole() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("policy");
+    write_folder(&folder, &[("a", b"1"), ("b", b"2")]).unwrap();
+    write_folder(&folder, &[("a", b"3")]).unwrap();
+    assert_eq!(fs::read(folder.join("a")).unwrap(), b"3");
+    assert!(!folder.join("b").exists());
+    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn another_controller_is_refused_with_every_difference() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("saved");
+    save_controller(&folder, "schedule", Some("abc"), &()).unwrap();
+    assert_eq!(load_controller::<()>(&folder, "schedule", Some("abc")), Ok(()));
+    let error = load_controller::<()>(&folder, "random", None).unwrap_err();
+    let PolicyError::IncompatiblePolicy { diffs, .. } = error else {
+        panic!("{error}");
+    };
+    assert_eq!(
+        diffs,
+        [
+            "controller: saved \"schedule\", running \"random\"",
+            "fingerprint: saved Some(\"abc\"), running None"
+        ]
+    );
+}

@@ -1,0 +1,409 @@
+//! The observation, feature by feature, and its normaliser.
+
+use super::*;
+use crate::controller::actions::ActionFeedback;
+use crate::controller::error::PolicyError;
+use crate::controller::fixtures::{AT, empty, report};
+use crate::controller::view::signals::StepMetrics;
+use crate::controller::view::{
+    NormaliserConfig, ObservationFeatures, ObservationNormaliser, SignalTracker, Standardisation, TrainingSignals,
+    Treatment,
+};
+use crate::growth::{AlphaAlgorithm, AlphaMode, LifecycleOp, SeedStage, SlotId, Tempo};
+use crate::scenario::{NonfiniteObservations, TrackerConfig};
+use crate::seed::SeedReport;
+
+fn slots(count: u16) -> Vec<SlotId> {
+    (0..count).map(|col| SlotId::new(0, col)).collect()
+}
+
+fn schema(count: u16) -> ObservationSchema {
+    ObservationSchema::new(&slots(count), 150, 0.995, &ObservationFeatures::default())
+}
+
+fn observe(
+    schema: &ObservationSchema,
+    signals: &TrainingSignals,
+    feedback: ActionFeedback,
+    reports: &[Option<SeedReport>],
+) -> Result<Observation, PolicyError> {
+    let mut observation = Observation::default();
+    let input = ObservationInput {
+        at: AT,
+        signals,
+        feedback,
+        reports,
+    };
+    schema.observe(&input, &mut observation)?;
+    Ok(observation)
+}
+
+/// The 31 numbers of a slot, alone on its host.
+fn slot_row(seed: SeedReport) -> Vec<f32> {
+    let signals = TrainingSignals::default();
+    let row = observe(&schema(1), &signals, ActionFeedback::default(), &[Some(seed)]).unwrap();
+    row.raw[23..].to_vec()
+}
+
+fn assert_close(found: &[f32], expected: &[f32]) {
+    assert_eq!(found.len(), expected.len());
+    for (index, (found, expected)) in found.iter().zip(expected).enumerate() {
+        assert!((found - expected).abs() < 1e-6, "{index}: {found} is not {expected}");
+    }
+}
+
+/// Zeros but for the given indices.
+fn sparse(values: &[(usize, f32)]) -> Vec<f32> {
+    let mut row = vec![0.0; 31];
+    for &(index, value) in values {
+        row[index] = value;
+    }
+    row
+}
+
+#[test]
+fn observations_have_known_sizes() {
+    assert_eq!([1, 3, 5, 10].map(|count| schema(count).len()), [54, 116, 178, 333]);
+}
+
+#[test]
+fn the_env_s_features_have_known_values() {
+    let mut tracker = SignalTracker::new(TrackerConfig::default());
+    let mut signals = TrainingSignals::default();
+    for (step, val_loss, val_accuracy) in [(8, 2.3, 20.0), (9, 1.8, 40.0), (10, 1.2, 55.0)] {
+        let metrics = StepMetrics {
+            step,
+            train_loss: val_loss,
+            train_accuracy: val_accuracy,
+            val_loss,
+            val_accuracy,
+        };
+        signals = tracker.update(metrics).unwrap();
+    }
+    let reports = [
+        Some(report(0, SeedStage::Training)),
+        Some(report(1, SeedStage::Fossilized)),
+        None,
+    ];
+    let feedback = ActionFeedback {
+        last_op: LifecycleOp::Germinate,
+        last_ok: true,
+    };
+
+    let observation = observe(&schema(3), &signals, feedback, &reports).unwrap();
+
+    let expected = [
+        0.066667, 0.112637, 0.55, -1.0, -1.0, 0.170560, 0.147088, 0.112637, -1.0, -1.0, 0.2, 0.4, 0.55, 0.333333, 0.0,
+        0.333333, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0,
+    ];
+    assert_close(&observation.raw[..23], &expected);
+    assert_eq!(observation.blueprints.as_slice(), [1, 1, -1]);
+    assert_eq!(observation.raw[23 + 62..], [0.0; 31]);
+}
+
+/// A loss that was not finite is seen as a very large one.
+#[test]
+fn a_diverged_loss_is_at_the_end_of_its_scale() {
+    let signals = TrainingSignals {
+        val_loss: 1.0e6,
+        ..Default::default()
+    };
+    let observation = observe(&schema(3), &signals, ActionFeedback::default(), &empty(3)).unwrap();
+    assert_close(&observation.raw[1..2], &[1.973645]);
+}
+
+#[test]
+fn a_training_seed_s_features_have_known_values() {
+    let seed = SeedReport {
+        gradient_norm: Some(3.5),
+        gradient_health: Some(0.9),
+        epochs_in_stage: 4,
+        age_epochs: 5,
+        ..report(0, SeedStage::Training)
+    };
+    let expected = sparse(&[
+        (0, 1.0),
+        (4, 1.0),
+        (14, 0.416667),
+        (23, 0.214868),
+        (24, 0.9),
+        (27, -1.0),
+        (28, 0.026667),
+        (29, -1.0),
+        (30, 0.033333),
+    ]);
+    assert_close(&slot_row(seed), &expected);
+}
+
+#[test]
+fn a_blending_seed_s_features_have_known_values() {
+    let seed = SeedReport {
+        alpha: 0.3,
+        alpha_mode: AlphaMode::Up,
+        alpha_target: 1.0,
+        alpha_steps_total: 8,
+        alpha_steps_done: 3,
+        time_to_target: 5,
+        alpha_velocity: 0.125,
+        algorithm: AlphaAlgorithm::Multiply,
+        contribution: Some(2.5),
+        contribution_velocity: -0.6,
+        interaction_sum: -23.0,
+        tempo: Tempo::Slow,
+        contribution_age: Some(2),
+        ..report(0, SeedStage::Blending)
+    };
+    let row = slot_row(seed);
+    let found: Vec<f32> = [5, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 29]
+        .map(|k| row[k])
+        .to_vec();
+    let expected = [
+        1.0, 0.25, -0.06, 0.666667, 1.0, 0.5, 0.053333, 0.02, 0.033333, 0.125, 0.5, -1.0, 0.990025,
+    ];
+    assert_close(&found, &expected);
+}
+
+#[test]
+fn an_infinite_gradient_is_the_largest_and_a_health_that_is_no_number_is_an_error() {
+    let exploded = SeedReport {
+        gradient_norm: Some(f64::INFINITY),
+        ..report(0, SeedStage::Training)
+    };
+    assert_eq!(slot_row(exploded)[23], 2.0);
+
+    let broken = SeedReport {
+        gradient_health: Some(f64::NAN),
+        ..report(2, SeedStage::Training)
+    };
+    let reports = [None, None, Some(broken)];
+    let error = observe(
+        &schema(3),
+        &TrainingSignals::default(),
+        ActionFeedback::default(),
+        &reports,
+    );
+    let expected = PolicyError::NonFiniteFeature {
+        at: AT,
+        index: 23 + 62 + 24,
+        feature: "r0c2.grad_health".into(),
+    };
+    assert_eq!(error, Err(expected));
+}
+
+#[test]
+fn names_are_hashed_in_order() {
+    let names = schema(3).names().to_vec();
+    assert_eq!(
+        (names[1].as_str(), names[23].as_str(), names[115].as_str()),
+        ("val_loss", "r0c0.occupied", "r0c2.seed_age")
+    );
+    assert_eq!(schema(3).hash(), schema(3).hash());
+    assert_ne!(schema(3).hash(), schema(2).hash());
+    assert_eq!(schema(3).hash().len(), 64);
+}
+
+fn custom(name: &str, extract: Extract, treatment: Treatment) -> ObservationFeature {
+    ObservationFeature {
+        name: name.into(),
+        extract,
+        range: 0.0..=1.0,
+        treatment,
+    }
+}
+
+#[test]
+fn features_of_plugins_stand_at_the_end_of_their_blocks_within_their_range() {
+    let mut features = ObservationFeatures::default();
+    let loss = Extract::Env(|env| Some(env.signals.train_loss));
+    let health = Extract::Slot(|seed| seed.gradient_health);
+    features
+        .register(custom("health", health, Treatment::MayBeUnknown))
+        .unwrap();
+    features
+        .register(custom("train_loss", loss, Treatment::Normalised))
+        .unwrap();
+    let schema = ObservationSchema::new(&slots(2), 150, 0.995, &features);
+    let signals = TrainingSignals {
+        train_loss: 7.0,
+        ..Default::default()
+    };
+
+    let reports = [None, Some(report(1, SeedStage::Training))];
+    let observation = observe(&schema, &signals, ActionFeedback::default(), &reports).unwrap();
+
+    assert_eq!(schema.len(), 24 + 2 * 32);
+    assert_eq!((schema.names()[23].as_str(), observation.raw[23]), ("train_loss", 1.0));
+    assert_eq!((schema.names()[55].as_str(), observation.raw[55]), ("r0c0.health", 0.0));
+    assert_eq!(
+        (schema.names()[87].as_str(), observation.raw[87]),
+        ("r0c1.health", UNKNOWN)
+    );
+}
+
+#[test]
+fn a_feature_s_name_is_taken_once_and_unknown_lies_outside_its_range() {
+    let mut features = ObservationFeatures::default();
+    let extract = Extract::Slot(|seed| seed.gradient_ratio);
+    features.register(custom("ratio", extract, Treatment::Plain)).unwrap();
+    for taken in ["ratio", "val_loss", "seed_age"] {
+        assert!(features.register(custom(taken, extract, Treatment::Plain)).is_err());
+    }
+    let hidden = ObservationFeature {
+        range: -2.0..=2.0,
+        ..custom("hidden", extract, Treatment::MayBeUnknown)
+    };
+    assert!(features.register(hidden).is_err());
+    assert_eq!(features.iter().count(), 1);
+}
+
+#[test]
+fn elements_that_are_not_finite_are_read_as_zero_on_request() {
+    let schema = schema(3).with_nonfinite(NonfiniteObservations::Zero);
+    let health = 23 + 62 + 24;
+    let row_of = |gradient_health: f64| {
+        let seed = SeedReport {
+            gradient_health: Some(gradient_health),
+            ..report(2, SeedStage::Training)
+        };
+        observe(
+            &schema,
+            &TrainingSignals::default(),
+            ActionFeedback::default(),
+            &[None, None, Some(seed)],
+        )
+        .unwrap()
+    };
+
+    let (sound, broken) = (row_of(0.5), row_of(f64::NAN));
+
+    assert_eq!((sound.replaced, broken.replaced), (None, Some(health)));
+    assert_eq!((sound.raw[health], broken.raw[health]), (0.5, 0.0));
+    let others = |row: &[f32]| [&row[..health], &row[health + 1..]].concat();
+    assert_eq!(others(&sound.raw), others(&broken.raw));
+}
+
+/// A row of a host with two slots; the first is occupied, and its alpha is what is looked at.
+fn row_with_alpha(alpha: f32) -> Vec<f32> {
+    let mut row = vec![0.0; schema(2).len()];
+    (row[23], row[23 + 11], row[23 + 27]) = (1.0, alpha, UNKNOWN);
+    row
+}
+
+fn normaliser(mode: Standardisation) -> ObservationNormaliser {
+    let config = NormaliserConfig {
+        mode,
+        min_count: 2,
+        ..Default::default()
+    };
+    ObservationNormaliser::new(&schema(2), config)
+}
+
+fn normalised(normaliser: &ObservationNormaliser, row: &[f32]) -> Vec<f32> {
+    let mut out = Vec::new();
+    normaliser.normalise(row, &mut out);
+    out
+}
+
+fn commit(normaliser: &mut ObservationNormaliser, rows: &[Vec<f32>]) {
+    normaliser.commit(rows.iter().map(Vec::as_slice)).unwrap();
+}
+
+#[test]
+fn committed_statistics_scale_the_features_that_take_part_and_no_others() {
+    let mut normaliser = normaliser(Standardisation::Running);
+    let before = normalised(&normaliser, &row_with_alpha(3.0));
+    assert_eq!(before[34], 3.0, "identity until enough was seen");
+
+    commit(&mut normaliser, &[row_with_alpha(1.0), row_with_alpha(3.0)]);
+
+    let row = normalised(&normaliser, &row_with_alpha(3.0));
+    assert_close(&row[34..35], &[0.999950]);
+    assert_eq!(row[23 + 27], UNKNOWN);
+    assert_eq!(row[23], 1.0);
+    assert_eq!(row[23 + 31..], [0.0; 31], "an empty slot stays empty");
+    assert_eq!(normalised(&normaliser, &row_with_alpha(1000.0))[34], 10.0);
+}
+
+#[test]
+fn a_rollout_without_seeds_leaves_the_slots_statistics_alone() {
+    let mut normaliser = normaliser(Standardisation::Running);
+    commit(&mut normaliser, &[row_with_alpha(1.0), row_with_alpha(3.0)]);
+    let of_alpha = normaliser.statistics()[34];
+    assert_eq!((of_alpha.mean, of_alpha.var, of_alpha.count), (2.0, 1.0, 2));
+
+    commit(&mut normaliser, &[vec![0.0; 85]]);
+
+    assert_eq!(normaliser.statistics()[34], of_alpha);
+    assert_eq!(normaliser.statistics()[0].count, 3);
+}
+
+#[test]
+fn slots_share_the_statistics_of_a_feature() {
+    let mut normaliser = normaliser(Standardisation::Running);
+    let mut second = row_with_alpha(0.0);
+    (second[23], second[54], second[54 + 11]) = (0.0, 1.0, 3.0);
+    commit(&mut normaliser, &[row_with_alpha(1.0), second]);
+    let of_alpha = normaliser.statistics()[34];
+    assert_eq!((of_alpha.mean, of_alpha.var), (2.0, 1.0));
+}
+
+#[test]
+fn the_classic_mode_takes_every_element_by_itself_and_off_takes_none() {
+    let rows = [row_with_alpha(1.0), row_with_alpha(3.0)];
+    let mut all = normaliser(Standardisation::RunningAll);
+    commit(&mut all, &rows);
+    assert_eq!(all.statistics().len(), 85);
+    assert_eq!(normalised(&all, &row_with_alpha(3.0))[23 + 27], 0.0, "unknown is moved");
+
+    let mut off = normaliser(Standardisation::Off);
+    commit(&mut off, &rows);
+    assert_eq!(normalised(&off, &row_with_alpha(1000.0)), row_with_alpha(1000.0));
+}
+
+#[test]
+fn numbers_that_are_not_finite_change_no_statistics() {
+    let mut normaliser = normaliser(Standardisation::Running);
+    commit(&mut normaliser, &[row_with_alpha(1.0), row_with_alpha(3.0)]);
+    let before = normaliser.clone();
+    let rows = [row_with_alpha(f32::NAN)];
+    let error = normaliser.commit(rows.iter().map(Vec::as_slice));
+    assert_eq!(error, Err(PolicyError::NonFiniteStatistics));
+    assert_eq!(normaliser, before);
+}
+
+#[test]
+fn drift_is_the_distance_from_the_statistics_at_the_start() {
+    let schema = ObservationSchema::new(&[SlotId::new(0, 0)], 10, 0.995, &ObservationFeatures::default());
+    let mut normaliser = ObservationNormaliser::new(&schema, NormaliserConfig::default());
+    assert_eq!(normaliser.drift(), None);
+
+    // The empty slot takes no part: the six features of the env alone, all with mean 3 and deviation 2.
+    let row = |value: f32| {
+        let mut row = vec![0.0; schema.len()];
+        row[..23].fill(value);
+        row
+    };
+    let rows = [row(1.0), row(5.0)];
+    normaliser.commit(rows.iter().map(Vec::as_slice)).unwrap();
+    let drift = normaliser.drift().unwrap();
+    assert!((drift - 4.0).abs() < 1e-9, "{drift}");
+}
+
+/// Mean 52 and variance 2305.5 after three batches that half forget each other.
+#[test]
+fn a_value_is_scaled_by_statistics_that_forget() {
+    let schema = ObservationSchema::new(&[SlotId::new(0, 0)], 10, 0.995, &ObservationFeatures::default());
+    let config = NormaliserConfig {
+        momentum: 0.5,
+        min_count: 2,
+        ..NormaliserConfig::default()
+    };
+    let mut normaliser = ObservationNormaliser::new(&schema, config);
+    for batch in [&[1.0, 2.0, 3.0, 4.0][..], &[5.0, 6.0], &[100.0]] {
+        let rows: Vec<Vec<f32>> = batch.iter().map(|&value| vec![value; schema.len()]).collect();
+        normaliser.commit(rows.iter().map(Vec::as_slice)).unwrap();
+    }
+    let mut normalised = Vec::new();
+    normaliser.normalise(&vec![10.0; schema.len()], &mut normalised);
+    assert!((normalised[0] + 0.874_715_3).abs() < 1e-6, "{}", normalised[0]);
+}

@@ -1,0 +1,51 @@
+//! What a controller is shown of the envs that decide in a step.
+
+use super::observation::Observation;
+use super::signals::TrainingSignals;
+use crate::controller::error::DecisionPoint;
+use crate::seed::SeedReport;
+use crate::torch::HostSyncCounter;
+
+/// An env of a controller's policy group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EnvRow {
+    /// Index in the run.
+    pub env: usize,
+    /// Index in the policy group: what random streams are named by.
+    pub index_in_group: usize,
+    pub episode: u64,
+}
+
+/// What is known of one env when its command is due.
+#[derive(Clone, Copy, Debug)]
+pub struct EnvView<'a> {
+    pub row: EnvRow,
+    /// In slot order; `None` is an empty slot.
+    pub reports: &'a [Option<SeedReport>],
+    pub signals: &'a TrainingSignals,
+    /// `None` unless the controller asks for it by [`Controller::needs`].
+    pub observation: Option<&'a Observation>,
+}
+
+/// All envs of a policy group that decide in this step. Masks come beside it, one set per env, in the same order.
+#[derive(Clone, Copy, Debug)]
+pub struct DecisionView<'a> {
+    /// 0-based.
+    pub round: u32,
+    /// 1-based.
+    pub step: u32,
+    pub envs: &'a [EnvView<'a>],
+    /// Counts what is read from a device.
+    pub reads: &'a HostSyncCounter,
+}
+
+impl DecisionView<'_> {
+    /// Where an error of the env in `row` arises.
+    pub fn point(&self, row: EnvRow) -> DecisionPoint {
+        DecisionPoint {
+            env: row.env,
+            episode: row.episode,
+            step: self.step,
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The table of built-in features, and the list that plugins append theirs to.
+
+use std::ops::RangeInclusive;
+
+use bevy_ecs::resource::Resource;
+
+use super::signals::TrainingSignals;
+use crate::controller::actions::ActionFeedback;
+use crate::controller::error::{DecisionPoint, PolicyError};
+use crate::seed::SeedReport;
+
+/// All that an observation is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct ObservationInput<'a> {
+    pub at: DecisionPoint,
+    pub signals: &'a TrainingSignals,
+    pub feedback: ActionFeedback,
+    /// In slot order; `None` is an empty slot.
+    pub reports: &'a [Option<SeedReport>],
+}
+
+/// What a normaliser does with a feature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Treatment {
+    /// Takes part in the running statistics and is brought to their scale.
+    Normalised,
+    /// Binary or categorical, already in scale: passes unchanged.
+    Plain,
+    /// May be [`UNKNOWN`], which lies outside every range and must stay recognisable: passes unchanged.
+    MayBeUnknown,
+}
+
+/// What a feature holds that was never measured.
+pub const UNKNOWN: f32 = -1.0;
+
+/// Name and treatment of each feature of an env, in order.
+pub const BASE: [(&str, Treatment); 23] = {
+    use Treatment::{MayBeUnknown as U, Normalised as N, Plain as P};
+    [
+        ("step", N),
+        ("val_loss", N),
+        ("val_acc", N),
+        ("loss_hist_0", U),
+        ("loss_hist_1", U),
+        ("loss_hist_2", U),
+        ("loss_hist_3", U),
+        ("loss_hist_4", U),
+        ("acc_hist_0", U),
+        ("acc_hist_1", U),
+        ("acc_hist_2", U),
+        ("acc_hist_3", U),
+        ("acc_hist_4", U),
+        ("frac_training", N),
+        ("frac_blending", N),
+        ("frac_holding", N),
+        ("last_ok", P),
+        ("last_op_wait", P),
+        ("last_op_germinate", P),
+        ("last_op_set_alpha_target", P),
+        ("last_op_prune", P),
+        ("last_op_fossilize", P),
+        ("last_op_advance", P),
+    ]
+};
+
+/// Name and treatment of each feature of a slot, in order.
+pub const SLOT: [(&str, Treatment); 31] = {
+    use Treatment::{MayBeUnknown as U, Normalised as N, Plain as P};
+    [
+        ("occupied", P),
+        ("stage_unknown", P),
+        ("stage_dormant", P),
+        ("stage_germinated", P),
+        ("stage_training", P),
+        ("stage_blending", P),
+        ("stage_holding", P),
+        ("stage_fossilized", P),
+        ("stage_pruned", P),
+        ("stage_embargoed", P),
+        ("stage_resetting", P),
+        ("alpha", N),
+        ("contribution", N),
+        ("contribution_velocity", N),
+        ("tempo", N),
+        ("alpha_target", N),
+        ("alpha_mode", P),
+        ("alpha_steps_total", N),
+        ("alpha_steps_done", N),
+        ("time_to_target", N),
+        ("alpha_velocity", N),
+        ("alpha_algorithm", P),
+        ("interaction", N),
+        ("grad_norm", U),
+        ("grad_health", U),
+        ("vanishing", P),
+        ("exploding", P),
+        ("grad_health_prev", U),
+        ("epochs_in_stage", N),
+        ("counterfactual_freshness", U),
+        ("seed_age", N),
+    ]
+};
+
+/// Built-in features of an env: the first elements of an observation, before what plugins add to them.
+pub const ENV_FEATURES: usize = BASE.len();
+/// Built-in features of a slot: the first elements of its block, before what plugins add to them.
+pub const SLOT_FEATURES: usize = SLOT.len();
+
+/// Where a plugin's feature comes from. `None` means not known.
+#[derive(Clone, Copy, Debug)]
+pub enum Extract {
+    /// One number per env.
+    Env(fn(&ObservationInput) -> Option<f64>),
+    /// One number per slot with a seed; an empty slot's is 0.
+    Slot(fn(&SeedReport) -> Option<f64>),
+}
+
+/// A feature that a plugin adds.
+#[derive(Clone, Debug)]
+pub struct ObservationFeature {
+    pub name: String,
+    pub extract: Extract,
+    /// Values outside are brought to its ends; NaN is an error.
+    pub range: RangeInclusive<f64>,
+    pub treatment: Treatment,
+}
+
+/// The features that plugins add, in registration order: those of the env after the built-in ones of the env, those of
+/// a slot at the end of each slot's block. Register before `Startup`; the schema is made there.
+///
+/// ```
+/// use simic_engine::controller::{Extract, ObservationFeature, ObservationFeatures, Treatment};
+///
+/// let mut features = ObservationFeatures::default();
+/// features.register(ObservationFeature {
+///     name: "train_loss".into(),
+///     extract: Extract::Env(|env| Some(env.signals.train_loss)),
+///     range: 0.0..=10.0,
+///     treatment: Treatment::Normalised,
+/// })?;
+/// # Ok::<(), simic_engine::controller::PolicyError>(())
+/// ```
+#[derive(Resource, Clone, Debug, Default)]
+pub struct ObservationFeatures(Vec<ObservationFeature>);
+
+impl ObservationFeatures {
+    /// Appends a feature.
+    ///
+    /// # Errors
+    /// The name is taken, also by a built-in feature, or cannot stand in the schema's hash; the range is empty or
+    /// hides [`UNKNOWN`] in a feature that may be unknown.
+    pub fn register(&mut self, feature: ObservationFeature) -> Result<(), PolicyError> {
+        let name = &feature.name;
+        let builtin = BASE.iter().chain(&SLOT).map(|(name, _)| *name);
+        let mut taken = self.0.iter().map(|known| known.name.as_str()).chain(builtin);
+        if taken.any(|known| known == name) {
+            return Err(PolicyError::DuplicateRegistration {
+                kind: "observation feature",
+                name: name.clone(),
+            });
+        }
+        let refuse = |why: &str| Err(PolicyError::config(format!("observation feature {name}"), why));
+        if name.is_empty() || name.contains(['\n', '.']) {
+            return refuse("a name is not empty and has neither a line end nor a dot");
+        }
+        let ends = [*feature.range.start(), *feature.range.end()];
+        if feature.range.is_empty() || ends.iter().any(|end| !end.is_finite()) {
+            return refuse("its range must be finite and not empty");
+        }
+        if feature.treatment == Treatment::MayBeUnknown && feature.range.contains(&f64::from(UNKNOWN)) {
+            return refuse("its range must not contain -1, which means unknown");
+        }
+        self.0.push(feature);
+        Ok(())
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &ObservationFeature> {
+        self.0.iter()
+    }
+}

@@ -1,0 +1,26 @@
+//! What controllers see of an env: signals of its training, and observations for learned controllers.
+//!
+//! An [`ObservationSchema`] names an observation's features and encodes them; an [`ObservationNormaliser`] brings them to
+//! one scale with statistics that move only between rollouts. Plugins append features of their own by
+//! [`ObservationFeatures`].
+
+mod encode;
+mod envs;
+mod features;
+mod moments;
+mod normaliser;
+mod observation;
+mod schema;
+mod signals;
+mod systems;
+
+pub use envs::{DecisionView, EnvRow, EnvView};
+pub use features::{
+    ENV_FEATURES, Extract, ObservationFeature, ObservationFeatures, ObservationInput, SLOT_FEATURES, Treatment, UNKNOWN,
+};
+pub use moments::RunningMoments;
+pub use normaliser::{NormaliserConfig, ObservationNormaliser, Standardisation};
+pub use observation::Observation;
+pub use schema::{ObservationSchema, SCHEMA_ID};
+pub use signals::{SignalTracker, TrainingSignals};
+pub use systems::{Feedback, Signals, SlotReports, Tracker, build_observations, report_slots, update_signals};

@@ -1,0 +1,58 @@
+//! Mean and variance of a stream of batches, the one rule of all normalisers.
+
+use serde::{Deserialize, Serialize};
+
+/// Before this many elements, statistics are not to be used.
+pub const READY_COUNT: u64 = 32;
+
+/// Running mean and population variance of one quantity.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunningMoments {
+    pub mean: f64,
+    pub var: f64,
+    pub count: u64,
+}
+
+impl Default for RunningMoments {
+    fn default() -> Self {
+        Self {
+            mean: 0.0,
+            var: 1.0,
+            count: 0,
+        }
+    }
+}
+
+impl RunningMoments {
+    /// Merges the values of a batch. `momentum` in (0, 1] bounds the weight of the past: 1 is exact over all history,
+    /// less becomes an exponential average once the history is long enough.
+    ///
+    /// Returns false, and changes nothing, if the batch's mean or variance is not finite. An empty batch is merged
+    /// without effect.
+    pub fn merge(&mut self, values: impl Iterator<Item = f64> + Clone, momentum: f64) -> bool {
+        let size = values.clone().count();
+        if size == 0 {
+            return true;
+        }
+        let mean = values.clone().sum::<f64>() / size as f64;
+        let var = values.map(|value| (value - mean).powi(2)).sum::<f64>() / size as f64;
+        if !(mean.is_finite() && var.is_finite()) {
+            return false;
+        }
+        let count = self.count + size as u64;
+        let past = momentum.min(self.count as f64 / count as f64);
+        let shift = mean - self.mean;
+        self.var = past * self.var + (1.0 - past) * var + past * (1.0 - past) * shift * shift;
+        self.mean = past * self.mean + (1.0 - past) * mean;
+        self.count = count;
+        true
+    }
+
+    /// Enough has been seen.
+    pub fn is_ready(&self, min_count: u64) -> bool {
+        self.count >= min_count
+    }
+}
+
+#[cfg(test)]
+mod tests;

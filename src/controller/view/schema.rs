@@ -1,0 +1,138 @@
+//! Names, order and scales of an observation's features: the contract between a run and a saved policy.
+
+use std::fmt::Write;
+
+use bevy_ecs::resource::Resource;
+use sha2::{Digest, Sha256};
+
+use super::features::{BASE, Extract, ObservationFeature, ObservationFeatures, SLOT, Treatment};
+use crate::growth::SlotId;
+use crate::scenario::NonfiniteObservations;
+
+/// Identifier of the built-in layout.
+pub const SCHEMA_ID: &str = "v1";
+
+/// The layout of an observation: 23 features of the env, then 31 of each slot, plugins' features at the end of either
+/// block.
+#[derive(Resource, Clone, Debug)]
+pub struct ObservationSchema {
+    slots: Vec<SlotId>,
+    pub(super) env_features: Vec<ObservationFeature>,
+    pub(super) slot_features: Vec<ObservationFeature>,
+    /// Steps of an episode: the unit of time.
+    pub(super) max_steps: u32,
+    /// Freshness of a measurement falls by this factor per step.
+    pub(super) freshness_decay: f64,
+    /// What becomes of elements that are not finite.
+    pub(super) nonfinite: NonfiniteObservations,
+    names: Vec<String>,
+}
+
+/// How a normaliser treats one element of an observation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Element {
+    pub treatment: Treatment,
+    /// Elements that share this number share one statistic: a feature of all slots.
+    pub feature: usize,
+    /// Index of the element that says whether the slot is occupied; `None` for a feature of the env.
+    pub occupied_by: Option<usize>,
+}
+
+impl ObservationSchema {
+    /// `slots`: in policy order; `max_steps`: steps of an episode; `freshness_decay`: in (0, 1].
+    pub fn new(slots: &[SlotId], max_steps: u32, freshness_decay: f64, custom: &ObservationFeatures) -> Self {
+        let of_env = |feature: &&ObservationFeature| matches!(feature.extract, Extract::Env(_));
+        let (env_features, slot_features): (Vec<_>, Vec<_>) = custom.iter().partition(of_env);
+        let custom_names = |features: &[&ObservationFeature]| -> Vec<String> {
+            features.iter().map(|feature| feature.name.clone()).collect()
+        };
+        let builtin = |table: &[(&str, Treatment)]| -> Vec<String> {
+            table.iter().map(|(name, _)| (*name).to_string()).collect()
+        };
+        let mut names = builtin(&BASE);
+        names.extend(custom_names(&env_features));
+        let mut of_slot = builtin(&SLOT);
+        of_slot.extend(custom_names(&slot_features));
+        for slot in slots {
+            names.extend(of_slot.iter().map(|name| format!("{slot}.{name}")));
+        }
+        Self {
+            slots: slots.to_vec(),
+            env_features: env_features.into_iter().cloned().collect(),
+            slot_features: slot_features.into_iter().cloned().collect(),
+            max_steps: max_steps.max(1),
+            freshness_decay,
+            nonfinite: NonfiniteObservations::Error,
+            names,
+        }
+    }
+
+    /// The same layout with another answer to elements that are not finite.
+    pub fn with_nonfinite(self, nonfinite: NonfiniteObservations) -> Self {
+        Self { nonfinite, ..self }
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Never: the env's features are always there.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    pub fn slots(&self) -> &[SlotId] {
+        &self.slots
+    }
+
+    /// Names of all elements, e.g. `val_loss` and `r0c1.alpha`.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// SHA-256 of the names, one a line, in lower-case hexadecimal.
+    pub fn hash(&self) -> String {
+        let digest = Sha256::digest(self.names.join("\n"));
+        digest.iter().fold(String::new(), |mut text, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+    }
+
+    /// Elements before the first slot.
+    pub(super) fn base_len(&self) -> usize {
+        BASE.len() + self.env_features.len()
+    }
+
+    /// Elements of one slot.
+    pub(super) fn slot_len(&self) -> usize {
+        SLOT.len() + self.slot_features.len()
+    }
+
+    /// What a normaliser has to know, element by element.
+    pub fn elements(&self) -> Vec<Element> {
+        let base = self.base_len();
+        let treatments = |table: &[(&str, Treatment)], custom: &[ObservationFeature]| -> Vec<Treatment> {
+            let custom = custom.iter().map(|feature| feature.treatment);
+            table.iter().map(|(_, treatment)| *treatment).chain(custom).collect()
+        };
+        let of_env = treatments(&BASE, &self.env_features);
+        let of_slot = treatments(&SLOT, &self.slot_features);
+        let env = of_env.iter().enumerate().map(|(feature, &treatment)| Element {
+            treatment,
+            feature,
+            occupied_by: None,
+        });
+        let slots = (0..self.slots.len()).flat_map(|slot| {
+            let first = base + slot * of_slot.len();
+            of_slot.iter().enumerate().map(move |(k, &treatment)| Element {
+                treatment,
+                feature: base + k,
+                occupied_by: Some(first),
+            })
+        });
+        env.chain(slots).collect()
+    }
+}

@@ -1,0 +1,206 @@
+//! What an env's training looks like to a controller: deltas, plateau, stabilisation.
+//!
+//! In: one step's losses and accuracies. Out: [`TrainingSignals`]. One tracker per env, new for every episode,
+//! updated once per step before masks are built.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+use crate::scenario::TrackerConfig;
+
+/// Losses and accuracies that an observation shows.
+pub const SHOWN_HISTORY: usize = 5;
+/// What a loss that is not finite is counted as.
+pub const NONFINITE_LOSS: f64 = 1.0e6;
+/// A previous loss at or below this says nothing about relative improvement.
+const SMALLEST_LOSS: f64 = 1e-8;
+
+/// What one step measured: losses in nats, accuracies in percent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepMetrics {
+    /// 1-based.
+    pub step: u32,
+    pub train_loss: f64,
+    pub train_accuracy: f64,
+    pub val_loss: f64,
+    pub val_accuracy: f64,
+}
+
+/// An accuracy outside 0..=100: the producer mixes up units.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("step {step} reports an accuracy of {accuracy}; accuracies are percent, 0 to 100")]
+pub struct AccuracyOutOfRange {
+    pub step: u32,
+    pub accuracy: f64,
+}
+
+/// One step of an env as controllers see it. Losses in nats, accuracies in percent, all finite.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TrainingSignals {
+    pub step: u32,
+    pub train_loss: f64,
+    pub train_accuracy: f64,
+    pub val_loss: f64,
+    pub val_accuracy: f64,
+    /// Positive = better; 0 on the first step.
+    pub accuracy_delta: f64,
+    /// Positive = better; 0 on the first step.
+    pub loss_delta: f64,
+    /// Steps in a row without a gain worth the name.
+    pub plateau_epochs: u32,
+    /// Stable steps in a row; stays once the host is stabilised.
+    pub stable_count: u32,
+    pub host_stabilized: bool,
+    /// The host stabilised in this very step.
+    pub just_stabilized: bool,
+    pub best_val_accuracy: f64,
+    pub best_val_loss: f64,
+    /// Over the remembered steps only.
+    pub best_val_loss_window: f64,
+    /// A loss or accuracy was not finite and has been replaced.
+    pub nonfinite: bool,
+    /// An accuracy in (0, 1] after the first step: perhaps a fraction, where percent is expected.
+    pub looks_like_fraction: bool,
+    /// Oldest first, at most [`SHOWN_HISTORY`].
+    pub loss_history: SmallVec<[f64; SHOWN_HISTORY]>,
+    /// Oldest first, at most [`SHOWN_HISTORY`].
+    pub accuracy_history: SmallVec<[f64; SHOWN_HISTORY]>,
+}
+
+/// The memory behind [`TrainingSignals`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SignalTracker {
+    config: TrackerConfig,
+    /// Validation loss and accuracy of the step before.
+    previous: Option<(f64, f64)>,
+    best_accuracy: f64,
+    best_loss: Option<f64>,
+    plateau: u32,
+    stable_count: u32,
+    stabilized: bool,
+    losses: VecDeque<f64>,
+    accuracies: VecDeque<f64>,
+}
+
+impl SignalTracker {
+    pub fn new(config: TrackerConfig) -> Self {
+        Self {
+            config,
+            previous: None,
+            best_accuracy: 0.0,
+            best_loss: None,
+            plateau: 0,
+            stable_count: 0,
+            stabilized: config.stabilization_epochs == 0,
+            losses: VecDeque::with_capacity(config.history_window),
+            accuracies: VecDeque::with_capacity(config.history_window),
+        }
+    }
+
+    /// Takes in one step.
+    ///
+    /// # Errors
+    /// A finite accuracy outside 0..=100; the tracker is then unchanged.
+    pub fn update(&mut self, metrics: StepMetrics) -> Result<TrainingSignals, AccuracyOutOfRange> {
+        let mut nonfinite = false;
+        let mut or_else = |value: f64, replacement: f64| {
+            nonfinite |= !value.is_finite();
+            if value.is_finite() { value } else { replacement }
+        };
+        let train_loss = or_else(metrics.train_loss, NONFINITE_LOSS);
+        let val_loss = or_else(metrics.val_loss, NONFINITE_LOSS);
+        let train_accuracy = or_else(metrics.train_accuracy, 0.0);
+        let val_accuracy = or_else(metrics.val_accuracy, 0.0);
+        let step = metrics.step;
+        for accuracy in [train_accuracy, val_accuracy] {
+            if !(0.0..=100.0).contains(&accuracy) {
+                return Err(AccuracyOutOfRange { step, accuracy });
+            }
+        }
+
+        let (loss_delta, accuracy_delta) = self.previous.map_or((0.0, 0.0), |(loss, accuracy)| {
+            (loss - val_loss, val_accuracy - accuracy)
+        });
+        self.track_plateau(accuracy_delta);
+        let just_stabilized = self.track_stabilisation(loss_delta, nonfinite);
+        let best_loss = self.best_loss.map_or(val_loss, |best| best.min(val_loss));
+        self.best_loss = Some(best_loss);
+        self.best_accuracy = self.best_accuracy.max(val_accuracy);
+        self.remember(val_loss, val_accuracy);
+        self.previous = Some((val_loss, val_accuracy));
+
+        Ok(TrainingSignals {
+            step,
+            train_loss,
+            train_accuracy,
+            val_loss,
+            val_accuracy,
+            accuracy_delta,
+            loss_delta,
+            plateau_epochs: self.plateau,
+            stable_count: self.stable_count,
+            host_stabilized: self.stabilized,
+            just_stabilized,
+            best_val_accuracy: self.best_accuracy,
+            best_val_loss: best_loss,
+            best_val_loss_window: self.losses.iter().copied().fold(val_loss, f64::min),
+            nonfinite,
+            looks_like_fraction: step > 1 && val_accuracy > 0.0 && val_accuracy <= 1.0,
+            loss_history: newest(&self.losses, SHOWN_HISTORY).collect(),
+            accuracy_history: newest(&self.accuracies, SHOWN_HISTORY).collect(),
+        })
+    }
+
+    /// The lowest of the last `steps` validation accuracies; `None` for no steps or no history.
+    pub fn stable_val_accuracy(&self, steps: usize) -> Option<f64> {
+        newest(&self.accuracies, steps).reduce(f64::min)
+    }
+
+    fn track_plateau(&mut self, accuracy_delta: f64) {
+        if self.previous.is_none() {
+            return;
+        }
+        if accuracy_delta < self.config.plateau_threshold_pct {
+            self.plateau += 1;
+        } else {
+            self.plateau = 0;
+        }
+    }
+
+    /// Returns whether the host stabilised just now; once stabilised, it stays so.
+    fn track_stabilisation(&mut self, loss_delta: f64, nonfinite: bool) -> bool {
+        let Some((previous_loss, _)) = self.previous else {
+            return false;
+        };
+        if self.stabilized || previous_loss <= SMALLEST_LOSS {
+            return false;
+        }
+        let improvement = loss_delta / previous_loss;
+        let is_stable = !nonfinite
+            && improvement > -self.config.regression_threshold
+            && improvement < self.config.stabilization_threshold;
+        self.stable_count = if is_stable { self.stable_count + 1 } else { 0 };
+        self.stabilized = self.stable_count >= self.config.stabilization_epochs;
+        self.stabilized
+    }
+
+    fn remember(&mut self, loss: f64, accuracy: f64) {
+        for (history, value) in [(&mut self.losses, loss), (&mut self.accuracies, accuracy)] {
+            if history.len() >= self.config.history_window {
+                history.pop_front();
+            }
+            history.push_back(value);
+        }
+    }
+}
+
+/// The last `count` values, oldest first.
+fn newest(history: &VecDeque<f64>, count: usize) -> impl Iterator<Item = f64> + '_ {
+    history.iter().skip(history.len().saturating_sub(count)).copied()
+}
+
+#[cfg(test)]
+mod tests;

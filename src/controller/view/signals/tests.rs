@@ -1,0 +1,125 @@
+use super::*;
+
+fn metrics(step: u32, val_loss: f64, val_accuracy: f64) -> StepMetrics {
+    StepMetrics {
+        step,
+        train_loss: val_loss,
+        train_accuracy: val_accuracy.clamp(0.0, 100.0),
+        val_loss,
+        val_accuracy,
+    }
+}
+
+fn run(losses: &[f64], accuracies: &[f64]) -> Vec<TrainingSignals> {
+    let mut tracker = SignalTracker::new(TrackerConfig::default());
+    (1..)
+        .zip(losses.iter().zip(accuracies))
+        .map(|(step, (&loss, &accuracy))| tracker.update(metrics(step, loss, accuracy)).unwrap())
+        .collect()
+}
+
+fn latches(signals: &[TrainingSignals]) -> Vec<(u32, bool, u32)> {
+    signals
+        .iter()
+        .map(|signals| (signals.stable_count, signals.host_stabilized, signals.plateau_epochs))
+        .collect()
+}
+
+#[test]
+fn three_stable_steps_latch_and_a_later_jump_does_not_unlatch() {
+    let signals = run(
+        &[2.3, 1.8, 1.77, 1.75, 1.74, 1.5],
+        &[30.0, 40.0, 40.4, 41.0, 41.2, 41.3],
+    );
+    assert_eq!(
+        latches(&signals),
+        [
+            (0, false, 0),
+            (0, false, 0),
+            (1, false, 1),
+            (2, false, 0),
+            (3, true, 1),
+            (3, true, 2)
+        ]
+    );
+    let announced: Vec<bool> = signals.iter().map(|s| s.just_stabilized).collect();
+    assert_eq!(announced, [false, false, false, false, true, false]);
+}
+
+#[test]
+fn regressions_and_recoveries_restart_the_count() {
+    let signals = run(&[2.0, 2.0, 2.11, 2.0, 2.0, 2.0], &[30.0, 30.0, 30.0, 30.5, 30.6, 30.7]);
+    assert_eq!(
+        latches(&signals),
+        [
+            (0, false, 0),
+            (1, false, 1),
+            (0, false, 2),
+            (0, false, 0),
+            (1, false, 1),
+            (2, false, 2)
+        ]
+    );
+}
+
+#[test]
+fn a_loss_that_is_not_finite_is_replaced_and_flagged() {
+    let signals = run(&[2.0, 2.0, f64::NAN], &[30.0, 30.0, 30.0]);
+    let last = &signals[2];
+    assert_eq!(last.val_loss, 1.0e6);
+    assert!(last.nonfinite);
+    assert_eq!(last.stable_count, 0);
+}
+
+#[test]
+fn the_first_step_has_no_deltas_and_the_second_counts_gains_as_positive() {
+    let signals = run(&[2.5, 2.0], &[30.0, 40.0]);
+    assert_eq!((signals[0].loss_delta, signals[0].accuracy_delta), (0.0, 0.0));
+    assert_eq!(signals[1].loss_delta, 0.5);
+    assert_eq!(signals[1].accuracy_delta, 10.0);
+}
+
+#[test]
+fn histories_show_five_steps_and_bests_cover_episode_and_window() {
+    let losses: Vec<f64> = (0..12).map(|i| 1.0 + f64::from(i)).collect();
+    let accuracies: Vec<f64> = (0..12).map(|i| 50.0 - f64::from(i)).collect();
+    let signals = run(&losses, &accuracies);
+    let last = &signals[11];
+    assert_eq!(last.loss_history.as_slice(), [8.0, 9.0, 10.0, 11.0, 12.0]);
+    assert_eq!(last.accuracy_history.as_slice(), [43.0, 42.0, 41.0, 40.0, 39.0]);
+    assert_eq!(last.best_val_accuracy, 50.0);
+    assert_eq!(last.best_val_loss, 1.0);
+    assert_eq!(last.best_val_loss_window, 3.0);
+}
+
+#[test]
+fn the_stable_accuracy_is_the_lowest_of_the_last_steps() {
+    let mut tracker = SignalTracker::new(TrackerConfig::default());
+    assert_eq!(tracker.stable_val_accuracy(3), None);
+    for (step, accuracy) in [(1, 10.0), (2, 42.0), (3, 40.0), (4, 41.0)] {
+        tracker.update(metrics(step, 1.0, accuracy)).unwrap();
+    }
+    assert_eq!(tracker.stable_val_accuracy(0), None);
+    assert_eq!(tracker.stable_val_accuracy(3), Some(40.0));
+    assert_eq!(tracker.stable_val_accuracy(9), Some(10.0));
+}
+
+#[test]
+fn an_accuracy_beyond_percent_is_an_error_and_a_tiny_one_is_suspicious() {
+    let mut tracker = SignalTracker::new(TrackerConfig::default());
+    let before = tracker.clone();
+    assert!(tracker.update(metrics(1, 1.0, 100.1)).is_err());
+    assert_eq!(tracker, before);
+    tracker.update(metrics(1, 1.0, 0.4)).unwrap();
+    let second = tracker.update(metrics(2, 1.0, 0.5)).unwrap();
+    assert!(second.looks_like_fraction);
+}
+
+#[test]
+fn without_a_waiting_time_the_host_counts_as_stabilised_at_once() {
+    let mut tracker = SignalTracker::new(TrackerConfig {
+        stabilization_epochs: 0,
+        ..Default::default()
+    });
+    assert!(tracker.update(metrics(1, 2.0, 30.0)).unwrap().host_stabilized);
+}
