@@ -79,7 +79,6 @@ pub use crate::torch::{AmpMode, MatmulPrecision, OptimizerConfig};
 
 use crate::schema::{Described, Kind, section};
 use presets::TRAINING_PRESET;
-use wording::RUN_NAME;
 
 section! {
     /// One experiment. Every section and key is optional; unknown keys are errors.

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::wording::RUN_NAME;
 use crate::growth::SlotId;
 use crate::schema::{Content, Described, Item, Kind, Variant, choice, overlay, range, record, section};
 use crate::torch::OptimizerConfig;

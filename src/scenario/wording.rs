@@ -3,16 +3,6 @@
 use super::catalog::{Catalog, Entry};
 use crate::schema::{Content, Kind, Names, Registry, Variant};
 
-/// The name of a run or task: it becomes part of a folder's name.
-pub const RUN_NAME: Kind = Kind::Text(Names::Form {
-    noun: "run name",
-    form: "1 to 64 letters, digits, `.`, `_` or `-`, starting with a letter or digit",
-    accepts: |text| {
-        let part = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-        text.len() <= 64 && text.chars().all(part) && text.chars().next().is_none_or(|c| c.is_ascii_alphanumeric())
-    },
-});
-
 /// The valid names, where they can be listed; they match in either case.
 pub fn choices(names: Names, catalog: &Catalog) -> Option<Vec<String>> {
     let of_entries = |entries: &[Entry]| entries.iter().map(|entry| entry.name.clone()).collect();

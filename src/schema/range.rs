@@ -58,3 +58,13 @@ pub const TASK: Kind = Kind::Text(Names::Registered(Registry::Tasks));
 pub const BLUEPRINT: Kind = Kind::Text(Names::Registered(Registry::Blueprints));
 pub const CONTROLLER: Kind = Kind::Text(Names::Registered(Registry::Controllers));
 pub const NETWORK: Kind = Kind::Text(Names::Registered(Registry::Networks));
+
+/// The name of a run or task: it becomes part of a folder's name.
+pub const RUN_NAME: Kind = Kind::Text(Names::Form {
+    noun: "run name",
+    form: "1 to 64 letters, digits, `.`, `_` or `-`, starting with a letter or digit",
+    accepts: |text| {
+        let part = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        text.len() <= 64 && text.chars().all(part) && text.chars().next().is_none_or(|c| c.is_ascii_alphanumeric())
+    },
+});
