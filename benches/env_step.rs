@@ -11,7 +11,7 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::ScheduleLabel;
 use criterion::{BenchmarkGroup, Criterion, criterion_group, criterion_main, measurement::WallTime};
 use simic_engine::clock::RunClock;
-use simic_engine::env::{Garden, GrowingEnv};
+use simic_engine::env::{GrowingEnv, GrowthContext};
 use simic_engine::growth::{AlphaCurve, AlphaTarget, GerminationStyle, SeedStage, Tempo};
 use simic_engine::prelude::*;
 use simic_engine::run::{RunPlan, experiment};
@@ -54,9 +54,9 @@ fn envs(text: &str, blueprint: &'static str, seeds: usize) -> App {
 }
 
 /// Germinates the first `seeds` slots of every env and holds them, past the stages in between.
-fn grow(In((blueprint, seeds)): In<(&'static str, usize)>, mut envs: Query<GrowingEnv>, mut garden: Garden) {
-    let limits = garden.experiment.limits();
-    let index = garden.blueprints.index_of(blueprint).expect("the blueprint exists");
+fn grow(In((blueprint, seeds)): In<(&'static str, usize)>, mut envs: Query<GrowingEnv>, mut growth: GrowthContext) {
+    let limits = growth.experiment.limits();
+    let index = growth.blueprints.index_of(blueprint).expect("the blueprint exists");
     for mut env in &mut envs {
         for slot in 0..seeds {
             let spec = env.slots.0[slot].spec;
@@ -69,7 +69,7 @@ fn grow(In((blueprint, seeds)): In<(&'static str, usize)>, mut envs: Query<Growi
                 style: GerminationStyle::SigmoidAdd,
                 tempo: Tempo::Standard,
                 target: AlphaTarget::Full,
-                seed_params: garden
+                seed_params: growth
                     .blueprints
                     .get(index)
                     .expect("it exists")
@@ -77,7 +77,7 @@ fn grow(In((blueprint, seeds)): In<(&'static str, usize)>, mut envs: Query<Growi
                 host_params: env.host_params.0,
             };
             let gate_params = GateNetwork::param_count(spec.channels);
-            let rules: Rules = garden.rules(&limits);
+            let rules: Rules = growth.rules(&limits);
             let plan = germinate(
                 Germination {
                     identity,
@@ -87,7 +87,7 @@ fn grow(In((blueprint, seeds)): In<(&'static str, usize)>, mut envs: Query<Growi
                 &rules,
             )
             .expect("slots are empty");
-            garden.apply(plan, slot, &mut env, false).expect("a seed can be built");
+            growth.apply(plan, slot, &mut env, false).expect("a seed can be built");
             let mut held = env.slots.0[slot].record.clone();
             if let Some(seed) = &mut held {
                 seed.previous_stage = SeedStage::Blending;
@@ -100,7 +100,7 @@ fn grow(In((blueprint, seeds)): In<(&'static str, usize)>, mut envs: Query<Growi
                 effects: [Effect::CreateOptimizer].into_iter().collect(),
                 ..Change::default()
             };
-            garden
+            growth
                 .apply(Plan { next: held, change }, slot, &mut env, false)
                 .expect("an optimizer can be built");
         }

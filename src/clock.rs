@@ -9,6 +9,7 @@ use crate::health::Position;
 pub struct RunLength {
     /// Rounds `first_round..end_round` are played.
     pub first_round: u32,
+    /// The round behind the last one.
     pub end_round: u32,
     /// Steps of an episode.
     pub max_steps: u32,
@@ -28,6 +29,7 @@ pub struct RunClock {
 }
 
 impl RunClock {
+    /// A clock before its first round.
     pub fn new(length: RunLength) -> Self {
         Self {
             length,
@@ -37,6 +39,7 @@ impl RunClock {
         }
     }
 
+    /// What the clock was made with.
     pub fn length(&self) -> RunLength {
         self.length
     }
@@ -51,10 +54,12 @@ impl RunClock {
         self.step
     }
 
+    /// The batch of the step, training and validation batches counted apart.
     pub fn batch(&self) -> usize {
         self.batch
     }
 
+    /// Whether the episodes of the round end with this step.
     pub fn is_last_step(&self) -> bool {
         self.step == self.length.max_steps
     }
@@ -84,6 +89,7 @@ impl RunClock {
         exists
     }
 
+    /// Sets the batch of the step.
     pub fn begin_batch(&mut self, batch: usize) {
         self.batch = batch;
     }
@@ -100,26 +106,4 @@ impl RunClock {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_clock_plays_every_step_of_every_round_once() {
-        let mut clock = RunClock::new(RunLength {
-            first_round: 2,
-            end_round: 4,
-            max_steps: 2,
-            train_batches: 3,
-            val_batches: 1,
-        });
-
-        let mut played = Vec::new();
-        while clock.next_round() {
-            while clock.next_step() {
-                played.push((clock.round(), clock.step(), clock.is_last_step()));
-            }
-        }
-
-        assert_eq!(played, [(2, 1, false), (2, 2, true), (3, 1, false), (3, 2, true)]);
-    }
-}
+mod tests;

@@ -2,6 +2,8 @@
 //!
 //! Start with [`schedule`]: it lists every schedule, every public set and every piece of work in order.
 
+#![deny(unsafe_code)]
+
 // Tests of this crate share code with its examples, which know it by its name.
 #[cfg(test)]
 extern crate self as simic_engine;
@@ -26,6 +28,7 @@ pub mod schedule;
 pub(crate) mod schema;
 pub mod seed;
 pub mod telemetry;
+#[allow(unsafe_code)]
 pub mod torch;
 pub mod training;
 pub mod validation;

@@ -1,4 +1,4 @@
-//! Randomness: every draw of the engine comes from `derive(seed, domain, indices)` (spec 06 §6.4, 02 §2).
+//! Randomness: every draw of the engine comes from `derive(seed, domain, indices)`.
 //!
 //! A stream is named by what it is for, never by who draws first, so nothing here depends on the order of work: envs
 //! may run on any thread, in any number. Two generators stand behind one trait: [`RunRng`] for everything that a run
@@ -10,7 +10,7 @@ use std::f64::consts::TAU;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
-/// What a stream of random numbers is for (the one table of spec 00 §5). Numbers are fixed for ever.
+/// What a stream of random numbers is for. Numbers are fixed for ever.
 ///
 /// The comment of each variant lists its indices: `r` round, `e` env, `t` step, `b` batch, `n` germination count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,7 +61,7 @@ pub enum Domain {
 /// SplitMix64's increment: the golden ratio in 64 bits.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// SplitMix64's step and finaliser (spec 06 §6.4).
+/// SplitMix64's step and finaliser (Steele, Lea and Flood 2014, DOI 10.1145/2660193.2660195).
 pub const fn mix(x: u64) -> u64 {
     let mut z = x.wrapping_add(GOLDEN);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -69,18 +69,13 @@ pub const fn mix(x: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The seed of one stream: `seed` and `domain` name the family, `indices` the member (spec 06 §6.4).
+/// The seed of one stream: `seed` and `domain` name the family, `indices` the member.
 pub fn derive(seed: u64, domain: Domain, indices: &[u64]) -> u64 {
     let family = mix(mix(seed) ^ domain as u64);
     indices.iter().fold(family, |state, &index| mix(state ^ index))
 }
 
-/// The seed for libtorch's generator, which takes a non-negative `i64`: the upper 63 bits of [`derive`].
-pub fn derive_for_libtorch(seed: u64, domain: Domain, indices: &[u64]) -> i64 {
-    (derive(seed, domain, indices) >> 1) as i64
-}
-
-/// Uniform 64-bit words and everything that the engine draws from them (spec 02 §2.2).
+/// Uniform 64-bit words and everything that the engine draws from them.
 pub trait Draw {
     /// The next 64 uniform bits.
     fn next_u64(&mut self) -> u64;
@@ -197,93 +192,4 @@ impl Draw for ContentRng {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-
-    use super::*;
-
-    /// Spec 06 Check 1.
-    #[test]
-    fn derived_seeds_have_the_pinned_values() {
-        assert_eq!(mix(0), 0xE220_A839_7B1D_CDAF);
-        assert_eq!(derive(42, Domain::HostInit, &[0, 0]), 0x3E4A_12D7_0B0A_F178);
-        assert_eq!(derive(42, Domain::HostInit, &[0, 1]), 0x7181_8AD8_3CBA_8F05);
-        assert_eq!(derive(42, Domain::HostInit, &[1, 0]), 0xDFE0_5ACD_AF69_D627);
-        assert_eq!(derive(42, Domain::DataOrder, &[0, 0, 1]), 0xBA21_2407_AD4D_7B53);
-        assert_eq!(
-            derive_for_libtorch(42, Domain::HostInit, &[0, 0]),
-            2_244_210_346_720_327_868
-        );
-    }
-
-    /// Spec 06 Check 1.
-    #[test]
-    fn host_seeds_of_200_rounds_and_64_envs_are_distinct() {
-        let seeds: HashSet<u64> = (0..200)
-            .flat_map(|round| (0..64).map(move |env| derive(42, Domain::HostInit, &[round, env])))
-            .collect();
-
-        assert_eq!(seeds.len(), 200 * 64);
-    }
-
-    /// Spec 02 Check 1.
-    #[test]
-    fn run_streams_have_the_pinned_values() {
-        let mut rng = RunRng::new(42, Domain::DataOrder, &[0, 0, 1]);
-        assert_eq!(rng.next_u64(), 0x1E38_C67F_3958_0E26);
-        assert_eq!(rng.next_u64(), 0x02CF_2FA7_771B_5B94);
-        assert_eq!(RunRng::from_seed(0).next_u64(), 0xB585_F767_A79A_3B6C);
-
-        let order = |indices| RunRng::new(42, Domain::DataOrder, indices).permutation(8);
-        assert_eq!(order(&[0, 0, 1]), [5, 1, 6, 4, 3, 2, 7, 0]);
-        assert_eq!(order(&[0, 1, 1]), [4, 5, 7, 3, 0, 1, 6, 2]);
-        assert_eq!(order(&[0, 0, 2]), [3, 0, 6, 7, 5, 2, 1, 4]);
-    }
-
-    /// Spec 02 Check 1.
-    #[test]
-    fn content_streams_have_the_pinned_values() {
-        let mut from_zero = ContentRng::from_seed(0);
-        assert_eq!(from_zero.next_u64(), 0xE220_A839_7B1D_CDAF);
-        assert_eq!(from_zero.next_u64(), 0x6E78_9E6A_A1B9_65F4);
-        assert_eq!(from_zero.next_u64(), 0x06C4_5D18_8009_454F);
-
-        let mut rng = ContentRng::from_seed(42);
-        let digits: Vec<u64> = (0..10).map(|_| rng.below(10)).collect();
-        assert_eq!(digits, [7, 1, 2, 3, 0, 8, 2, 8, 3, 6]);
-        assert_eq!(
-            ContentRng::from_seed(42).permutation(10),
-            [8, 3, 6, 5, 4, 0, 9, 2, 1, 7]
-        );
-    }
-
-    #[test]
-    fn uniform_weights_stay_inside_their_bound_and_have_its_variance() {
-        let mut weights = vec![0.0f32; 20_000];
-        RunRng::from_seed(1).fill_uniform(&mut weights, 0.25);
-
-        let (mean, variance) = moments(&weights);
-        assert!(weights.iter().all(|w| w.abs() <= 0.25));
-        assert!(mean.abs() < 0.005, "mean {mean}");
-        // The variance of U(−b, b) is b²/3.
-        assert!((variance - 0.0208333).abs() < 0.0005, "variance {variance}");
-    }
-
-    #[test]
-    fn normal_weights_have_the_deviation_asked_for_at_odd_lengths_too() {
-        let mut weights = vec![0.0f32; 20_001];
-        RunRng::from_seed(2).fill_normal(&mut weights, 0.02);
-
-        let (mean, variance) = moments(&weights);
-        assert!(weights.iter().all(|w| w.is_finite()));
-        assert!(mean.abs() < 0.0005, "mean {mean}");
-        assert!((variance.sqrt() - 0.02).abs() < 0.0005);
-    }
-
-    fn moments(values: &[f32]) -> (f64, f64) {
-        let n = values.len() as f64;
-        let mean = values.iter().map(|&v| f64::from(v)).sum::<f64>() / n;
-        let variance = values.iter().map(|&v| (f64::from(v) - mean).powi(2)).sum::<f64>() / n;
-        (mean, variance)
-    }
-}
+mod tests;

@@ -1,9 +1,7 @@
 //! Two small tasks with known optima, in the engine's own action space.
 
 use simic_engine::controller::{Choices, DecisionPoint, Head, HeadIndices, MaskRow, MaskSet};
-use simic_engine::growth::{
-    AlphaAlgorithm, AlphaCurve, AlphaMode, AlphaTarget, GerminationStyle, LifecycleOp, SeedStage, SlotId, Tempo,
-};
+use simic_engine::growth::{AlphaAlgorithm, AlphaMode, GerminationStyle, LifecycleOp, SeedStage, SlotId, Tempo};
 use simic_engine::random::{Draw, RunRng};
 use simic_engine::scenario::{LifecycleConfig, MaskConfig};
 use simic_engine::seed::{Limits, SeedReport, SlotSet};
@@ -273,16 +271,12 @@ fn training_seed() -> SeedReport {
         blueprint: "conv_light",
         blueprint_index: 1,
         stage: SeedStage::Training,
-        previous_stage: SeedStage::Germinated,
-        previous_epochs_in_stage: 1,
-        stage_entered_step: 1,
         age_epochs: 20,
         epochs_in_stage: 19,
         cooldown_left: 0,
         alpha: 0.0,
         alpha_target: 0.0,
         alpha_mode: AlphaMode::Hold,
-        alpha_curve: AlphaCurve::Linear,
         alpha_steps_total: 0,
         alpha_steps_done: 0,
         time_to_target: 0,
@@ -290,34 +284,20 @@ fn training_seed() -> SeedReport {
         algorithm: AlphaAlgorithm::Add,
         style: GerminationStyle::SigmoidAdd,
         tempo: Tempo::Standard,
-        germination_target: AlphaTarget::Full,
-        initial_accuracy: 50.0,
-        current_accuracy: 50.0,
-        best_accuracy: 50.0,
-        accuracy_at_stage_start: 50.0,
-        accuracy_at_blending_start: None,
         total_improvement: 0.0,
         improvement_since_stage_start: 0.0,
-        blending_delta: None,
         contribution: None,
-        contribution_loss: None,
         contribution_age: None,
         contribution_velocity: 0.0,
         interaction_sum: 0.0,
         boost_received: 0.0,
-        upstream_alpha_sum: 0.0,
-        downstream_alpha_sum: 0.0,
         gradient_norm: None,
         gradient_ratio: None,
         gradient_health: None,
         previous_gradient_health: None,
         has_vanishing: None,
         has_exploding: None,
-        nonfinite_streak: 0,
-        healthy: true,
         seed_params: 592,
-        gate_params: 0,
         auto_pruned: false,
-        prune_reason: None,
     }
 }

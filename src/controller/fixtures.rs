@@ -11,8 +11,8 @@ use crate::controller::error::{DecisionPoint, PolicyError};
 use crate::controller::policy::NetRegistry;
 use crate::controller::view::{DecisionView, EnvRow, EnvView, ObservationFeatures, TrainingSignals};
 use crate::growth::{
-    AlphaAlgorithm, AlphaCurve, AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GerminationStyle,
-    LifecycleCommand, SeedStage, SlotId, Tempo,
+    AlphaAlgorithm, AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand,
+    SeedStage, SlotId, Tempo,
 };
 use crate::scenario::{AutoForward, InitialTopology, LearnerConfig, LifecycleConfig, MaskConfig, PolicyConfig};
 use crate::seed::{Limits, SeedReport, SlotSet};
@@ -57,16 +57,12 @@ pub fn report(slot: usize, stage: SeedStage) -> SeedReport {
         blueprint: "conv_light",
         blueprint_index: 1,
         stage,
-        previous_stage: SeedStage::Unknown,
-        previous_epochs_in_stage: 0,
-        stage_entered_step: 1,
         age_epochs: 1,
         epochs_in_stage: 1,
         cooldown_left: 0,
         alpha,
         alpha_target: alpha,
         alpha_mode: AlphaMode::Hold,
-        alpha_curve: AlphaCurve::Linear,
         alpha_steps_total: 0,
         alpha_steps_done: 0,
         time_to_target: 0,
@@ -74,35 +70,21 @@ pub fn report(slot: usize, stage: SeedStage) -> SeedReport {
         algorithm: AlphaAlgorithm::Add,
         style: GerminationStyle::SigmoidAdd,
         tempo: Tempo::Standard,
-        germination_target: AlphaTarget::Full,
-        initial_accuracy: 50.0,
-        current_accuracy: 50.0,
-        best_accuracy: 50.0,
-        accuracy_at_stage_start: 50.0,
-        accuracy_at_blending_start: None,
         total_improvement: 0.0,
         improvement_since_stage_start: 0.0,
-        blending_delta: None,
         contribution: None,
-        contribution_loss: None,
         contribution_age: None,
         contribution_velocity: 0.0,
         interaction_sum: 0.0,
         boost_received: 0.0,
-        upstream_alpha_sum: 0.0,
-        downstream_alpha_sum: 0.0,
         gradient_norm: None,
         gradient_ratio: None,
         gradient_health: None,
         previous_gradient_health: None,
         has_vanishing: None,
         has_exploding: None,
-        nonfinite_streak: 0,
-        healthy: true,
         seed_params: 592,
-        gate_params: 0,
         auto_pruned: false,
-        prune_reason: None,
     }
 }
 

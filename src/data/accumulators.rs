@@ -1,4 +1,4 @@
-//! The sums of an env's step on its device (spec 02 §6.2): allocated once, zeroed in place, written in place, read once.
+//! The sums of an env's step on its device: allocated once, zeroed in place, written in place, read once.
 //!
 //! Training costs two operations a batch: predictions and mean losses are put aside in kept buffers, and one reduction
 //! at the end of the training part turns them into the pack's columns. Validation adds per batch.
@@ -42,6 +42,7 @@ impl Accumulators {
         })
     }
 
+    /// Columns of the pack.
     pub fn layout(&self) -> PackLayout {
         self.layout
     }
@@ -149,111 +150,4 @@ impl Accumulators {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::data::StepNumbers;
-
-    const LAYOUT: PackLayout = PackLayout { configs: 2, slots: 1 };
-
-    fn accumulators(batches: usize, batch_size: usize) -> Accumulators {
-        Accumulators::new(Device::Cpu, LAYOUT, batches, batch_size).unwrap()
-    }
-
-    fn read(accumulators: &Accumulators, configs: usize) -> StepNumbers {
-        let pack = Vec::<f64>::try_from(accumulators.pack()).unwrap();
-        LAYOUT.unpack(&pack, configs, 0)
-    }
-
-    fn mean_loss(value: f32) -> Tensor {
-        Tensor::from(value)
-    }
-
-    #[test]
-    fn validation_loss_is_weighted_by_samples_and_not_by_batches() {
-        // Given 100 samples of loss 1 and 20 samples of loss 4.
-        let mut sums = accumulators(1, 1);
-        for (samples, loss) in [(100, 1.0), (20, 4.0)] {
-            let losses = Tensor::full([1, samples], loss, (Kind::Float, Device::Cpu));
-            let is_correct = Tensor::ones([1, samples], (Kind::Bool, Device::Cpu));
-            sums.add_val(&losses, &is_correct, 0).unwrap();
-        }
-
-        let main = read(&sums, 1).configs[0];
-
-        assert_eq!(main.loss(120), 1.5);
-        assert_eq!(main.accuracy_percent(120), 100.0);
-    }
-
-    #[test]
-    fn counts_stay_exact_beyond_the_integers_of_f32() {
-        // Given 2^24 correct samples so far.
-        let mut sums = accumulators(1, 1);
-        let _ = sums.columns(LAYOUT.val_correct()).fill_(f64::from(1 << 24));
-
-        let row = Tensor::zeros([1, 1], (Kind::Float, Device::Cpu));
-        sums.add_val(&row, &row.eq(0.0), 0).unwrap();
-
-        assert_eq!(read(&sums, 1).configs[0].correct, 16_777_217);
-    }
-
-    #[test]
-    fn training_batches_with_a_non_finite_loss_are_counted_and_left_out() {
-        // Given three batches of two samples, predicted as class 1, the second with a NaN loss.
-        let mut sums = accumulators(3, 2);
-        let logits = Tensor::from_slice2(&[[0.0f32, 1.0], [0.0, 1.0]]).set_requires_grad(true);
-        for (batch, loss) in [1.0, f32::NAN, 4.0].into_iter().enumerate() {
-            sums.record_train(batch, 0, &logits, &mean_loss(loss)).unwrap();
-        }
-
-        sums.finish_train(&Tensor::from_slice(&[1i64, 1, 1, 0, 0, 0])).unwrap();
-
-        let numbers = read(&sums, 1);
-        assert_eq!((numbers.loss_sum, numbers.finite_units), (10.0, 4));
-        assert_eq!((numbers.nonfinite_batches, numbers.correct), (1, 3));
-        assert_eq!(numbers.train_loss(), 2.5);
-    }
-
-    #[test]
-    fn micro_batches_add_up_to_their_batch() {
-        // Given a batch of four in parts of three and one.
-        let mut sums = accumulators(1, 4);
-        let logits = Tensor::from_slice2(&[[1.0f32, 0.0], [1.0, 0.0], [0.0, 1.0]]);
-        sums.record_train(0, 0, &logits, &mean_loss(2.0)).unwrap();
-        sums.record_train(0, 3, &logits.narrow(0, 0, 1), &mean_loss(6.0))
-            .unwrap();
-
-        sums.finish_train(&Tensor::from_slice(&[0i64, 0, 1, 1])).unwrap();
-
-        let numbers = read(&sums, 1);
-        assert_eq!(numbers.train_loss(), 3.0);
-        assert_eq!(numbers.correct, 3);
-    }
-
-    #[test]
-    fn a_new_step_starts_from_zero_in_the_same_storage() {
-        let mut sums = accumulators(1, 1);
-        let storage = sums.pack().data_ptr();
-        let _ = sums.columns(LAYOUT.host_gradients()).fill_(3.0);
-
-        sums.zero().unwrap();
-
-        assert_eq!(read(&sums, 1).host_gradient_square_sum, 0.0);
-        assert_eq!(sums.pack().data_ptr(), storage);
-        // Without any batch there is no training loss to speak of.
-        assert!(read(&sums, 1).train_loss().is_nan());
-    }
-
-    #[test]
-    fn agreement_with_the_main_configuration_is_counted_per_configuration() {
-        let mut sums = accumulators(1, 1);
-        let is_correct = Tensor::from_slice(&[1u8, 1, 1, 0, 0, 1, 0, 1])
-            .view([2, 4])
-            .to_kind(Kind::Bool);
-        let losses = Tensor::zeros([2, 4], (Kind::Float, Device::Cpu));
-
-        sums.add_val(&losses, &is_correct, 0).unwrap();
-
-        let without = read(&sums, 2).configs[1];
-        assert_eq!((without.only_main_correct, without.only_this_correct), (2, 1));
-    }
-}
+mod tests;

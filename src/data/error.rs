@@ -1,4 +1,4 @@
-//! What can go wrong with data (spec 02 §9). Every message says what was asked, what is wrong, and what to do.
+//! What can go wrong with data. Every message says what was asked, what is wrong, and what to do.
 
 use std::path::PathBuf;
 
@@ -6,6 +6,7 @@ use thiserror::Error;
 
 /// Start-up errors of loading and planning, and the run-time contract of the feed.
 #[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum DataError {
     #[error(
         "data file '{name}' was not found; looked at {}. \

@@ -1,4 +1,4 @@
-//! What envs train on (spec 02): loading, splitting and normalising image data, its one resident copy per device, the
+//! What envs train on: loading, splitting and normalising image data, its one resident copy per device, the
 //! per-env feed of batches, losses, and the per-env accumulators of a step.
 //!
 //! Bytes flow `idx | digits | synth → dataset (split, checked, hashed) → resident (device) → feed (per env) → loss →
@@ -7,17 +7,17 @@
 mod accumulators;
 mod arithmetic;
 mod dataset;
-pub mod digits;
+pub(crate) mod digits;
 mod error;
 mod feed;
-pub mod idx;
+pub(crate) mod idx;
 mod loss;
 mod normalise;
 mod pack;
 mod plan;
 mod resident;
 mod split;
-pub mod synth;
+pub(crate) mod synth;
 
 pub use accumulators::Accumulators;
 pub use arithmetic::{FeedArithmetic, Sharing};
@@ -25,7 +25,6 @@ pub use dataset::{DataSet, Part, load};
 pub use error::DataError;
 pub use feed::{Batch, StepFeed};
 pub use loss::{TrainLoss, evaluate_rows, train_loss};
-pub use normalise::Affine;
 pub use pack::{ConfigNumbers, PackLayout, SlotNumbers, StepNumbers};
 pub use plan::StepKey;
 pub use resident::{EvalSet, ResidentData};

@@ -1,4 +1,4 @@
-//! Normalisation as two element-wise operations (spec 02 §4.2): `x = f32(pixel)·a_c + b_c` with
+//! Normalisation as two element-wise operations: `x = f32(pixel)·a_c + b_c` with
 //! `a_c = 1/(scale·std_c)` and `b_c = −mean_c/std_c`, computed here in f64 and rounded once. Two operations rather than
 //! a division, because division by a scalar is not the same operation on every device.
 
@@ -96,51 +96,4 @@ pub fn measure(pixels: &[u8], channels: usize, scale: f64) -> Moments {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn constants_become_factor_and_offset() {
-        // The CIFAR-10 constants of spec 02 §4.2; b is what a black pixel becomes (spec 02 Check 2).
-        let cifar = Normalise::Constants {
-            mean: vec![0.4914, 0.4822, 0.4465],
-            std: vec![0.2470, 0.2435, 0.2616],
-        };
-
-        let affine = resolve("cifar", &cifar, &[], 3, 255.0).unwrap();
-
-        for (found, expected) in affine.b.iter().zip([-1.989_473_7, -1.980_287_5, -1.706_804_3]) {
-            assert!((found - expected).abs() < 1e-6, "{found}");
-        }
-        assert!((affine.a[0] - 0.015_876_8).abs() < 1e-7, "{}", affine.a[0]);
-    }
-
-    #[test]
-    fn without_normalisation_pixels_are_only_scaled() {
-        let affine = resolve("plain", &Normalise::None, &[], 1, 16.0).unwrap();
-
-        assert_eq!((affine.a[0], affine.b[0]), (0.0625, 0.0));
-    }
-
-    #[test]
-    fn a_constant_channel_and_a_wrong_count_are_refused() {
-        // Channel 1 is constant.
-        let flat = resolve("flat", &Normalise::Auto, &[0, 7, 9, 7], 2, 255.0);
-        assert!(matches!(flat, Err(DataError::FlatChannel { channel: 1, .. })));
-
-        let constants = Normalise::Constants {
-            mean: vec![0.5],
-            std: vec![0.25; 3],
-        };
-        let short = resolve("short", &constants, &[], 3, 255.0);
-        assert!(matches!(
-            short,
-            Err(DataError::NormaliseChannels {
-                what: "mean",
-                found: 1,
-                channels: 3,
-                ..
-            })
-        ));
-    }
-}
+mod tests;

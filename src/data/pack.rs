@@ -1,4 +1,4 @@
-//! The read pack (spec 07 §9.1): everything that the host needs to know of an env's step, in one f64 vector, copied
+//! The read pack: everything that the host needs to know of an env's step, in one f64 vector, copied
 //! once. Counts are f64 too — exact to 2^53, where f32 would stop at 2^24 — so that one copy carries everything.
 
 use std::ops::Range;
@@ -13,20 +13,28 @@ use std::ops::Range;
 /// | slots × 5 | per slot `grad_sq, vanish, explode, bad, skipped` |
 ///
 /// The quantities of all configurations lie side by side so that one operation adds to all of them.
-/// `val_both_correct[k]`, samples that both the main configuration and k get right, yields the discordant counts of
-/// spec 05 §10.3 by subtraction.
+/// `val_both_correct[k]`, samples that both the main configuration and k get right, yields the discordant counts by
+/// subtraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackLayout {
+    /// Most configurations that a step evaluates.
     pub configs: usize,
+    /// Slots of the env.
     pub slots: usize,
 }
 
 impl PackLayout {
+    /// Column of the summed training loss.
     pub const LOSS_SUM: usize = 0;
+    /// Column of the correct training samples.
     pub const CORRECT: usize = 1;
+    /// Column of the training samples in batches with a finite loss.
     pub const FINITE_UNITS: usize = 2;
+    /// Column of the training batches without a finite loss.
     pub const NONFINITE_BATCHES: usize = 3;
+    /// Column of the host's suppressed updates.
     pub const SKIPPED_UPDATES: usize = 4;
+    /// Column of the non-finite parameters in the last snapshot.
     pub const PARAM_NONFINITE: usize = 5;
     const TRAIN_COLUMNS: usize = 6;
     const CONFIG_QUANTITIES: usize = 3;
@@ -139,14 +147,19 @@ pub struct StepNumbers {
     pub correct: u64,
     /// Training samples of batches with a finite loss.
     pub finite_units: u64,
+    /// Training batches without a finite loss.
     pub nonfinite_batches: u64,
     /// Suppressed updates of the host.
     pub skipped_updates: u64,
     /// Non-finite parameters found by the last snapshot capture.
     pub param_nonfinite: u64,
+    /// In the order of the plan.
     pub configs: Vec<ConfigNumbers>,
+    /// Of the host at the last statistics batch.
     pub host_gradient_square_sum: f64,
+    /// Whether the host's gradient was not finite there: 0 or 1.
     pub host_gradient_nonfinite: u64,
+    /// In policy order.
     pub slots: Vec<SlotNumbers>,
 }
 
@@ -162,6 +175,7 @@ impl StepNumbers {
 pub struct ConfigNumbers {
     /// Not masked: the main configuration's NaN must reach the governor.
     pub loss_sum: f64,
+    /// Samples that were classified correctly.
     pub correct: u64,
     /// n10: the main configuration is right, this one is wrong.
     pub only_main_correct: u64,
@@ -184,43 +198,17 @@ impl ConfigNumbers {
 /// One slot's gradients at the last statistics batch, and its suppressed updates of the step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlotNumbers {
+    /// Sum of squared gradient elements.
     pub gradient_square_sum: f64,
+    /// Tensors whose gradient vanishes.
     pub vanishing: u64,
+    /// Tensors whose gradient explodes or is not finite.
     pub exploding: u64,
+    /// Last sampled batches in a row with a gradient that was not finite.
     pub nonfinite: u64,
+    /// Suppressed updates of the seed.
     pub skipped_updates: u64,
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn three_slots_and_eight_configurations_take_47_columns() {
-        // Spec 07 §9.1 counts 39; a third number per configuration is 8 more.
-        let layout = PackLayout { configs: 8, slots: 3 };
-
-        assert_eq!(layout.columns(), 47);
-        assert_eq!(layout.val_both_correct(), 22..30);
-        assert_eq!(layout.host_gradients(), 30..32);
-        assert_eq!(layout.slot_gradients(2), 42..46);
-        assert_eq!(layout.slot_skipped(2), 46);
-    }
-
-    #[test]
-    fn discordant_counts_follow_from_agreement() {
-        // Given a main configuration with 9400 of 10 000 right and one without a seed with 9280, agreeing on 9080.
-        let layout = PackLayout { configs: 4, slots: 0 };
-        let mut pack = vec![0.0; layout.columns()];
-        pack[layout.val_correct()].copy_from_slice(&[9400.0, 9280.0, 0.0, 0.0]);
-        pack[layout.val_both_correct()].copy_from_slice(&[9400.0, 9080.0, 0.0, 0.0]);
-
-        let numbers = layout.unpack(&pack, 2, 0);
-
-        let (main, without) = (numbers.configs[0], numbers.configs[1]);
-        assert_eq!((main.only_main_correct, main.only_this_correct), (0, 0));
-        // The counts of spec 05 C15.
-        assert_eq!((without.only_main_correct, without.only_this_correct), (320, 200));
-        assert_eq!(without.accuracy_percent(10_000), 92.8);
-    }
-}
+mod tests;

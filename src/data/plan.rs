@@ -1,4 +1,4 @@
-//! The host side of a step's feed: which sample stands where, cropped how (spec 02 §4.3, §5.2). Streams are named by what
+//! The host side of a step's feed: which sample stands where, cropped how. Streams are named by what
 //! they are for, so the plan of an env is the same whatever other envs do, and whether the run was resumed.
 
 use std::ops::Range;
@@ -14,6 +14,7 @@ use super::{FeedArithmetic, ResidentData, Sharing};
 pub struct StepKey {
     /// The run's seed.
     pub seed: u64,
+    /// 0-based.
     pub round: u64,
     /// 1-based.
     pub step: u64,
@@ -133,125 +134,4 @@ pub(super) fn draw_crop(rng: &mut impl Draw, augment: AugmentSpec) -> Crop {
 }
 
 #[cfg(test)]
-mod tests {
-    use tch::Device;
-
-    use super::*;
-    use crate::data::dataset::tests::{digits_task, small_colour_task};
-    use crate::data::load;
-    use crate::scenario::{BatchesPerStep, DataSource, FeedMode, TaskSpec};
-
-    const FIRST_STEP: StepKey = StepKey {
-        seed: 42,
-        round: 0,
-        step: 1,
-    };
-
-    /// Feed plans of all envs of a task, without augmentation.
-    fn plans(task: &TaskSpec, mode: FeedMode, n_envs: usize) -> Vec<FeedPlan> {
-        let data = load(task, None).unwrap();
-        let resident = ResidentData::upload(&data, None, Device::Cpu).unwrap();
-        let arithmetic = FeedArithmetic::new(task, mode, &data, n_envs).unwrap();
-        (0..n_envs as u64)
-            .map(|env| FeedPlan::new(&resident, arithmetic, env))
-            .collect()
-    }
-
-    fn order(plan: &mut FeedPlan, key: StepKey) -> Vec<i64> {
-        let mut samples = vec![0; plan.arithmetic.train_samples()];
-        plan.draw_order(key, &mut samples);
-        samples
-    }
-
-    #[test]
-    fn crops_are_the_published_ones() {
-        let crops = |pad: u32| {
-            let augment = AugmentSpec { pad, flip_p: 0.5 };
-            let mut rng = RunRng::new(42, Domain::Augmentation, &[0, 0, 1, 0]);
-            [(); 4].map(|()| {
-                let crop = draw_crop(&mut rng, augment);
-                (crop.top, crop.left, crop.is_flipped)
-            })
-        };
-
-        assert_eq!(crops(4), [(3, 5, true), (1, 4, false), (0, 8, true), (0, 7, true)]);
-        assert_eq!(crops(1), [(1, 1, true), (0, 1, false), (0, 2, true), (0, 2, true)]);
-    }
-
-    #[test]
-    fn the_order_of_an_env_is_the_published_permutation() {
-        let mut task = small_colour_task();
-        if let DataSource::SynthImages(params) = &mut task.data {
-            params.train = 8;
-        }
-        task.batch_size = 4;
-        let mut envs = plans(&task, FeedMode::PerEnv, 2);
-
-        assert_eq!(order(&mut envs[0], FIRST_STEP), [5, 1, 6, 4, 3, 2, 7, 0]);
-        assert_eq!(order(&mut envs[1], FIRST_STEP), [4, 5, 7, 3, 0, 1, 6, 2]);
-        let second = StepKey { step: 2, ..FIRST_STEP };
-        assert_eq!(order(&mut envs[0], second), [3, 0, 6, 7, 5, 2, 1, 4]);
-    }
-
-    #[test]
-    fn forty_steps_of_digits_leave_no_sample_out() {
-        let mut envs = plans(&digits_task(), FeedMode::PerEnv, 1);
-        let mut is_used = vec![false; 1266];
-
-        for step in 1..=40 {
-            for sample in order(&mut envs[0], StepKey { step, ..FIRST_STEP }) {
-                is_used[sample as usize] = true;
-            }
-        }
-
-        assert!(is_used.into_iter().all(|is_used| is_used));
-    }
-
-    #[test]
-    fn batches_beyond_one_pass_come_from_a_new_permutation() {
-        let full = order(&mut plans(&digits_task(), FeedMode::PerEnv, 1)[0], FIRST_STEP);
-        let long_task = TaskSpec {
-            batches_per_step: BatchesPerStep::Count(30),
-            ..digits_task()
-        };
-
-        let long = order(&mut plans(&long_task, FeedMode::PerEnv, 1)[0], FIRST_STEP);
-
-        // Batches 0..19 are pass 0, batches 19..30 begin pass 1.
-        let second = RunRng::new(42, Domain::DataOrder, &[0, 0, 1, 1]).permutation(1266);
-        assert_eq!(long[..19 * 64], full);
-        assert!(
-            long[19 * 64..]
-                .iter()
-                .zip(second)
-                .all(|(&sample, expected)| sample == i64::from(expected))
-        );
-        assert_eq!(long.len(), 30 * 64);
-    }
-
-    #[test]
-    fn only_shards_depend_on_the_number_of_envs() {
-        let shard_task = TaskSpec {
-            batches_per_step: BatchesPerStep::Shard,
-            ..digits_task()
-        };
-        let orders = |task: &TaskSpec, mode: FeedMode, n_envs: usize| -> Vec<Vec<i64>> {
-            let mut envs = plans(task, mode, n_envs);
-            envs.iter_mut().map(|plan| order(plan, FIRST_STEP)).collect()
-        };
-
-        let per_env = orders(&digits_task(), FeedMode::PerEnv, 4);
-        assert_eq!(per_env[2], orders(&digits_task(), FeedMode::PerEnv, 8)[2]);
-
-        let shards = orders(&shard_task, FeedMode::PerEnv, 4);
-        assert_ne!(shards[2], orders(&shard_task, FeedMode::PerEnv, 8)[2]);
-        let mut all = shards.concat();
-        all.sort_unstable();
-        all.dedup();
-        assert_eq!(all.len(), 4 * 4 * 64, "shards overlap");
-
-        let common = orders(&digits_task(), FeedMode::Common, 3);
-        assert!(common.iter().all(|order| *order == common[0]));
-        assert_ne!(common[0], per_env[0]);
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! The one copy of the data on a device (spec 02 §5.1): uploaded once, never written again, read by all envs there.
+//! The one copy of the data on a device: uploaded once, never written again, read by all envs there.
 //!
 //! **Crops without arithmetic.** Training images are stored with their padding, channels last, followed by mirrored
 //! copies where the task flips. Every crop of every image is then `height` equally spaced runs of `width` pixels, so one
@@ -103,6 +103,7 @@ impl EvalSet {
         self.len
     }
 
+    /// Whether there is no sample.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -135,7 +136,7 @@ pub(super) struct Geometry {
     is_mirrored: bool,
 }
 
-/// The draws of one augmented sample (spec 02 §4.3).
+/// The draws of one augmented sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Crop {
     pub(super) top: usize,
@@ -251,45 +252,4 @@ fn upload_labels(part: &Part, device: Device) -> Result<Tensor, TchError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::data::dataset::tests::digits_task;
-    use crate::data::load;
-
-    const PAD: usize = 4;
-
-    fn window(resident: &ResidentData, crop: Crop) -> Vec<Vec<u8>> {
-        let pixels = resident.windows.get(resident.geometry.window(3, crop));
-        Vec::<Vec<u8>>::try_from(pixels.contiguous()).unwrap()
-    }
-
-    /// Spec 02 Check 2.
-    #[test]
-    fn a_centred_crop_is_the_image_and_a_corner_crop_has_a_black_edge() {
-        let data = load(&digits_task(), None).unwrap();
-        let augment = AugmentSpec {
-            pad: PAD as u32,
-            flip_p: 0.5,
-        };
-        let resident = ResidentData::upload(&data, Some(augment), Device::Cpu).unwrap();
-        let image: Vec<Vec<u8>> = data.train.images[3 * 64..4 * 64]
-            .chunks(8)
-            .map(<[u8]>::to_vec)
-            .collect();
-
-        let centred = Crop {
-            top: PAD,
-            left: PAD,
-            is_flipped: false,
-        };
-        assert_eq!(window(&resident, centred), image);
-
-        let corner = window(&resident, Crop::default());
-        for (y, row) in corner.iter().enumerate() {
-            for (x, &pixel) in row.iter().enumerate() {
-                let expected = if y < PAD || x < PAD { 0 } else { image[y - PAD][x - PAD] };
-                assert_eq!(pixel, expected, "row {y}, column {x}");
-            }
-        }
-    }
-}
+mod tests;

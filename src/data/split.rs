@@ -1,4 +1,4 @@
-//! The stratified split (spec 02 §4.1): three disjoint parts that depend on the labels and the data set's own seed only.
+//! The stratified split: three disjoint parts that depend on the labels and the data set's own seed only.
 
 use crate::random::{ContentRng, Domain, Draw};
 use crate::scenario::SplitSpec;
@@ -49,43 +49,4 @@ pub fn stratified(labels: &[i64], classes: i64, spec: SplitSpec) -> Result<Split
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::data::{digits, idx};
-
-    const DIGITS: SplitSpec = SplitSpec {
-        seed: 0,
-        val_permille: 200,
-        test_permille: 100,
-    };
-
-    #[test]
-    fn the_digits_split_is_the_published_one() {
-        let labels = idx::parse_labels("digits", digits::LABELS).unwrap();
-
-        let split = stratified(&labels, 10, DIGITS).unwrap();
-
-        assert_eq!((split.train.len(), split.val.len(), split.test.len()), (1266, 355, 176));
-        assert_eq!(split.train[..8], [1, 2, 3, 4, 5, 7, 8, 9]);
-        assert_eq!(split.val[..8], [23, 41, 42, 49, 65, 70, 76, 83]);
-        assert_eq!(split.test[..8], [0, 6, 10, 13, 18, 24, 36, 43]);
-        assert_eq!(split.train.iter().sum::<usize>(), 1_135_251);
-        assert_eq!(split.val.iter().sum::<usize>(), 324_528);
-        assert_eq!(split.test.iter().sum::<usize>(), 153_927);
-        let val_counts: Vec<usize> = (0..10)
-            .map(|class| split.val.iter().filter(|&&i| labels[i] == class).count())
-            .collect();
-        assert_eq!(val_counts, [35, 36, 35, 36, 36, 36, 36, 35, 34, 36]);
-    }
-
-    #[test]
-    fn a_split_that_leaves_nothing_to_train_on_is_refused() {
-        let greedy = SplitSpec {
-            val_permille: 600,
-            test_permille: 400,
-            ..DIGITS
-        };
-
-        assert!(matches!(stratified(&[0, 1], 2, greedy), Err(DataError::Split { .. })));
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! The env entity: one training, all of its state in components that live as long as the run (spec 06 §3).
+//! The env entity: one training, all of its state in components that live as long as the run.
 //!
 //! Tensors are `Send` but not `Sync`, components must be both: tensor-bearing ones hold them in a `SyncCell`.
 
@@ -15,13 +15,14 @@ use crate::seed::GradientSums;
 use crate::telemetry::{BlueprintCounts, EpisodeEnd, GrowthCounts};
 use crate::torch::{Optimizer, Stream};
 
-/// Which env an entity is. Systems that other plugins add find envs by this component.
+/// Which env an entity is, ordered by its index. Systems that other plugins add find envs by this component.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EnvId {
     /// Index in the run, from 0.
     pub index: usize,
     /// Index of the env's policy group.
     pub group: usize,
+    /// Index among the envs of the group.
     pub index_in_group: usize,
 }
 
@@ -41,15 +42,18 @@ pub struct HostModel(pub SyncCell<Box<dyn Host>>);
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostParams(pub u64);
 
+/// The optimizer of the host's parameters.
 #[derive(Component)]
 pub struct HostOptimizer(pub SyncCell<Optimizer>);
 
-/// What the step's training batches came to.
+/// The result of the step's training batches.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
 pub struct TrainMetrics {
     /// Nats per sample over the batches with a finite loss; NaN without one.
     pub loss: f64,
+    /// Of all training samples of the step.
     pub accuracy_percent: f64,
+    /// Batches without a finite loss.
     pub nonfinite_batches: u64,
     /// Updates of the host that were suppressed because its gradient was not finite.
     pub skipped_updates: u64,
@@ -60,12 +64,14 @@ pub struct TrainMetrics {
 pub struct ValMetrics {
     /// Nats per sample; not finite if the network is not.
     pub loss: f64,
+    /// Of the validation samples of the step.
     pub accuracy_percent: f64,
 }
 
 /// Gradients at the step's last sampled batch.
 #[derive(Component, Clone, Debug, Default, PartialEq)]
 pub struct GradReport {
+    /// Of the host's parameters.
     pub host: GradientSums,
     /// In slot order; `None` where the slot's seed was not sampled.
     pub seeds: SmallVec<[Option<GradientSums>; 4]>,
@@ -73,9 +79,10 @@ pub struct GradReport {
     pub nonfinite_streaks: SmallVec<[u32; 4]>,
 }
 
-/// Whether an env takes part in the step (spec 06 §4).
+/// Whether an env takes part in the step.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StepStatus {
+    /// Trained, validated, observed, decided for and ticked.
     #[default]
     Participating,
     /// Rolled back in this step: not observed, given no command, not ticked. It trains on in the next step.
@@ -96,9 +103,16 @@ impl StepStatus {
     }
 }
 
+/// The envs that take part in the step. In index order with
+/// `participating(query.iter_mut().sort_unstable::<&EnvId>())`.
+pub fn participating<'a, T>(envs: impl Iterator<Item = (T, &'a StepStatus)>) -> impl Iterator<Item = T> {
+    envs.filter_map(|(env, status)| status.participates().then_some(env))
+}
+
 /// How and when an episode ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpisodeEnding {
+    /// Why it ended.
     pub reason: EpisodeEnd,
     /// The episode's last step.
     pub step: u32,
@@ -111,10 +125,12 @@ pub struct EpisodeStats {
     pub growth: GrowthCounts,
     /// Fossilized seeds whose contribution reached the gate's minimum.
     pub contributing: u32,
+    /// The highest validation accuracy.
     pub best_accuracy_percent: f64,
+    /// The step of the highest accuracy; 0 before the first step.
     pub best_step: u32,
-    /// What the network as it stands has shown: in its last step, or when the state was captured to which it was rolled
-    /// back. `None` while nothing has been measured.
+    /// Validation of the network as it is: in its last step, or when the state was captured to which it was rolled back.
+    /// `None` while nothing has been measured.
     pub standing: Option<ValMetrics>,
     /// Times the governor restored an earlier state.
     pub rollbacks: u32,
@@ -125,6 +141,7 @@ pub struct EpisodeStats {
 }
 
 impl EpisodeStats {
+    /// Takes the validation accuracy of a step.
     pub fn note_accuracy(&mut self, step: u32, accuracy_percent: f64) {
         (self.best_accuracy_percent, self.best_step) = self.best_with(step, accuracy_percent);
     }

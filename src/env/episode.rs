@@ -10,7 +10,7 @@ use crate::random::{Domain, RunRng};
 use crate::telemetry::EpisodeEnd;
 use crate::torch::{Optimizer, Stream};
 
-/// Gives every env its storage: from here on values change, tensors stay (spec 06 U6).
+/// Gives every env its storage: from here on values change, tensors stay.
 pub fn spawn_envs(
     mut commands: Commands,
     experiment: Res<Experiment>,
@@ -54,7 +54,7 @@ pub fn spawn_envs(
     Ok(())
 }
 
-/// A fresh host in the old storage, empty slots, empty tallies (spec 06 R2). A seed left from the last episode is an
+/// A fresh host in the old storage, empty slots, empty tallies. A seed left from the last episode is an
 /// error.
 pub fn reset_envs(
     mut envs: Query<(
@@ -106,7 +106,7 @@ pub fn activate_envs(mut envs: Query<(&EpisodeStats, &mut StepStatus)>) {
     }
 }
 
-/// Writes the step's accuracy and gradients into every seed's record (spec 06 A6).
+/// Writes the step's accuracy and gradients into every seed's record.
 pub fn track_seeds(
     mut envs: Query<(&StepStatus, &ValMetrics, &GradReport, &mut SeedSlots, &mut EpisodeStats)>,
     clock: Res<RunClock>,
@@ -134,7 +134,7 @@ pub fn track_seeds(
     }
 }
 
-/// Ends the episodes that have reached the horizon (spec 06 E1).
+/// Ends the episodes that have reached the horizon.
 pub fn end_episodes(mut envs: Query<&mut EpisodeStats>, clock: Res<RunClock>) {
     if !clock.is_last_step() {
         return;
@@ -153,7 +153,7 @@ pub fn round_is_complete(envs: Query<&EpisodeStats>) -> bool {
     envs.iter().all(|stats| stats.end.is_some())
 }
 
-/// Seeds and their optimizers go; everything else waits for the next episode (spec 06 N8).
+/// Seeds and their optimizers go; everything else waits for the next episode.
 pub fn teardown_round(mut envs: Query<(&mut SeedSlots, &mut SeedOptimizers)>) {
     for (mut slots, mut optimizers) in &mut envs {
         slots.clear();

@@ -1,4 +1,4 @@
-//! What a change in a slot is told as (spec 07 §5.3).
+//! The telemetry events of a change in a slot.
 
 use crate::growth::{AlphaCurve, AlphaMode, SeedStage, SlotId};
 use crate::seed::{Change, Effect, SeedRecord, next_stage};
@@ -9,12 +9,15 @@ use crate::telemetry::{
 
 /// One operation or tick of a slot, as seen from outside.
 pub struct SlotChange<'a> {
+    /// Env and step.
     pub context: EnvContext,
+    /// The slot.
     pub slot: SlotId,
     /// The seed before the change, `None` if the slot was empty.
     pub before: Option<&'a SeedRecord>,
     /// The seed after it.
     pub after: Option<&'a SeedRecord>,
+    /// The change itself.
     pub change: &'a Change,
     /// The order behind it, `None` for ticks.
     pub action: Option<ActionId>,
@@ -157,7 +160,7 @@ impl SlotChange<'_> {
     }
 }
 
-/// Whether a seed is worth its place: `min` percentage points or more (spec 01 §14).
+/// Whether a seed is worth its place: `min` percentage points or more.
 pub fn is_contributing(seed: &SeedRecord, min: f64) -> bool {
     seed.contribution.value.is_some_and(|points| points >= min)
 }

@@ -15,9 +15,11 @@ use crate::torch::Mode;
 pub enum GraftKind {
     /// Passes the features on unchanged while the seed learns from their gradient.
     StraightThrough,
+    /// Blends the residual of the seed into the features.
     Blend {
         /// In (0, 1].
         alpha: f64,
+        /// Blend operator.
         algorithm: AlphaAlgorithm,
         /// The seed's gradient does not reach the host.
         isolated: bool,
@@ -58,12 +60,15 @@ pub fn graft_kind(
 pub struct Graft<'a> {
     /// Host ops before the slot.
     pub boundary: usize,
+    /// The seed.
     pub instance: &'a SeedInstance,
+    /// What it does to the features.
     pub kind: GraftKind,
 }
 
 /// Why a grafted model could not run.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum GraftError {
     #[error(transparent)]
     Host(#[from] HostError),

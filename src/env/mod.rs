@@ -1,14 +1,14 @@
-//! Envs: entities that each hold one training, spawned once and reset in place for every episode (spec 06 §3).
+//! Envs: entities that each hold one training, spawned once and reset in place for every episode.
 
 mod components;
 mod episode;
 mod events;
 pub mod grafted;
-mod growth;
-mod outfit;
+mod initial_topology;
+mod lifecycle;
 mod parallel;
+mod setup;
 mod slots;
-mod topology;
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -18,13 +18,16 @@ use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 use tch::Device;
 
-pub use components::*;
+pub use components::{
+    EnvDevice, EnvId, EnvStream, EpisodeEnding, EpisodeStats, GradReport, HostModel, HostOptimizer, HostParams,
+    StepStatus, TrainMetrics, ValMetrics, participating,
+};
 pub use episode::round_is_complete;
-pub use growth::{Garden, GrowingEnv, GrowingEnvItem, Sowing, participating};
-pub use outfit::Outfitter;
+pub use initial_topology::InitialSeeds;
+pub use lifecycle::{GrowingEnv, GrowingEnvItem, GrowthContext, SeedOrder};
 pub use parallel::EnvPool;
-pub use slots::{Nursery, SeedOptimizers, SeedSlots, Slot, SlotError, carry_out, check_slot};
-pub use topology::InitialSeeds;
+pub use setup::EnvSetup;
+pub use slots::{SeedBuilder, SeedOptimizers, SeedSlots, Slot, SlotError, carry_out, check_slot};
 
 use crate::clock::RunClock;
 use crate::data::{DataSet, EvalSet, FeedArithmetic, ResidentData};
@@ -38,6 +41,7 @@ use crate::torch::Implementation;
 /// What is played, resolved and frozen before anything is allocated.
 #[derive(Resource, Clone, Debug)]
 pub struct Experiment {
+    /// As the user wrote it, with all defaults.
     pub scenario: Scenario,
     /// The task with all overrides of the scenario in it.
     pub task: TaskSpec,
@@ -56,7 +60,7 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// `round · E + env` (spec 06 §1).
+    /// Number of an episode in the run: `round · E + env` with E envs.
     pub fn episode(&self, round: u32, env: usize) -> u64 {
         u64::from(round) * self.scenario.run.n_envs as u64 + env as u64
     }
@@ -84,6 +88,7 @@ impl Experiment {
 pub struct Devices(pub Vec<Device>);
 
 impl Devices {
+    /// The device on which an env lives.
     pub fn of_env(&self, env: usize) -> Device {
         self.0[self.index_of_env(env)]
     }
@@ -97,8 +102,11 @@ impl Devices {
 /// The data of the run: one resident copy per entry of [`Devices`].
 #[derive(Resource)]
 pub struct LoadedData {
+    /// The data on the host.
     pub set: DataSet,
+    /// Batch counts and sizes.
     pub feed: FeedArithmetic,
+    /// Training and validation part of each device.
     pub resident: SyncCell<Vec<ResidentData>>,
     /// The part that only the final evaluation of an episode reads.
     pub test: SyncCell<Vec<EvalSet>>,
@@ -107,7 +115,9 @@ pub struct LoadedData {
 /// What the start-up self-test chose, and what it refused.
 #[derive(Resource, Clone, Debug)]
 pub struct Backend {
+    /// How optimizer steps are computed.
     pub optimizer: Implementation,
+    /// Why kernels were refused, one text each.
     pub fallbacks: Vec<String>,
 }
 
@@ -123,27 +133,23 @@ impl Plugin for EnvPlugin {
         app.register_required_components::<EnvId, StepStatus>();
         app.add_work(Startup, Work::SpawnEnvs, episode::spawn_envs)
             .add_work(RoundStart, Work::ResetEnvs, episode::reset_envs)
-            .add_work(Startup, Work::ReadInitialTopology, topology::read_initial_topology)
-            .add_work(RoundStart, Work::ApplyInitialTopology, topology::apply_initial_topology)
+            .add_work(
+                Startup,
+                Work::ReadInitialTopology,
+                initial_topology::read_initial_topology,
+            )
+            .add_work(
+                RoundStart,
+                Work::ApplyInitialTopology,
+                initial_topology::apply_initial_topology,
+            )
             .add_work(StepStart, Work::ActivateEnvs, episode::activate_envs)
             .add_work(Assess, Work::TrackSeeds, episode::track_seeds)
-            .add_work(Act, Work::AdvanceLifecycle, growth::advance_lifecycle)
+            .add_work(Act, Work::AdvanceLifecycle, lifecycle::advance_lifecycle)
             .add_work(StepEnd, Work::EndEpisodes, episode::end_episodes)
             .add_work(RoundEnd, Work::TeardownRound, episode::teardown_round);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Spec 06 Check 21.
-    #[test]
-    fn five_envs_take_turns_on_two_devices() {
-        let devices = Devices(vec![Device::Cuda(0), Device::Cuda(1)]);
-
-        let assigned: Vec<Device> = (0..5).map(|env| devices.of_env(env)).collect();
-
-        assert_eq!(assigned, [0, 1, 0, 1, 0].map(Device::Cuda));
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! Envs side by side: one rayon pool, one intra-op thread per worker (spec 06 §5.3).
+//! Envs side by side: one rayon pool, one intra-op thread per worker.
 //!
 //! An env's numbers depend on its own components only, so neither the number of workers nor their timing shows in them.
 
@@ -34,6 +34,7 @@ impl EnvPool {
         Ok(Self { pool })
     }
 
+    /// Number of workers.
     pub fn threads(&self) -> usize {
         self.pool.current_num_threads()
     }
@@ -46,7 +47,7 @@ impl EnvPool {
         work: impl Fn(&EnvId, T) -> Result<(), Failure> + Sync,
     ) -> Result<(), Failure> {
         let mut envs: Vec<_> = envs.into_iter().collect();
-        envs.sort_unstable_by_key(|(id, _)| id.index);
+        envs.sort_unstable_by_key(|(id, _)| *id);
         let failures: Vec<_> = self.pool.install(|| {
             // One env at a time per worker: envs take about equally long, and the slow ones must not queue up.
             envs.into_par_iter()

@@ -1,4 +1,4 @@
-//! The slots of an env: records, modules and optimizers that change together or not at all (spec 01 §16.3, 06 §7.4).
+//! The slots of an env: records, modules and optimizers that change together or not at all.
 //!
 //! The lifecycle decides on plain data (`seed::lifecycle`); this file carries its effects out on tensors.
 
@@ -19,8 +19,9 @@ use crate::seed::{
 use crate::torch::Param;
 use crate::torch::{Implementation, Optimizer, TorchError};
 
-/// One place where the host can grow: empty, occupied or cooling down (spec 01 §2.3).
+/// One place where the host can grow: empty, occupied or cooling down.
 pub struct Slot {
+    /// Where it is.
     pub spec: InjectionSpec,
     /// Present unless the slot is empty.
     pub record: Option<SeedRecord>,
@@ -39,6 +40,7 @@ pub struct SeedSlots(pub SmallVec<[Slot; 4]>);
 pub struct SeedOptimizers(pub SmallVec<[Option<SyncCell<Optimizer>>; 4]>);
 
 impl SeedSlots {
+    /// Empty slots.
     pub fn new(specs: &[InjectionSpec]) -> Self {
         let empty = |&spec| Slot {
             spec,
@@ -70,29 +72,37 @@ impl SeedSlots {
 }
 
 impl SeedOptimizers {
+    /// No optimizer for any of `slots` slots.
     pub fn new(slots: usize) -> Self {
         Self((0..slots).map(|_| None).collect())
     }
 
+    /// Drops every optimizer.
     pub fn clear(&mut self) {
         self.0.fill_with(|| None);
     }
 }
 
 /// Makes what a plan asks for: modules, gates and optimizers, each from its own stream of random numbers.
-pub struct Nursery<'a> {
+pub struct SeedBuilder<'a> {
+    /// What can be built.
     pub blueprints: &'a BlueprintRegistry,
+    /// Settings of new optimizers.
     pub optimizer: OptimizerConfig,
+    /// How their steps are computed.
     pub implementation: Implementation,
+    /// Where tensors are allocated.
     pub device: Device,
+    /// The seed of the run.
     pub run_seed: u64,
+    /// The round, from 0.
     pub round: u32,
     /// Index of the env within its group.
     pub env: usize,
 }
 
-impl Nursery<'_> {
-    /// Indices of a seed's stream; `germination` counts the env's germinations before it (spec 00 §5, domain 5).
+impl SeedBuilder<'_> {
+    /// Indices of a seed's stream; `germination` counts the env's germinations before it.
     fn indices(&self, germination: u32) -> [u64; 3] {
         [u64::from(self.round), self.env as u64, u64::from(germination)]
     }
@@ -133,21 +143,21 @@ struct Parts {
 }
 
 impl Parts {
-    fn build(plan: &Plan, slot: &mut Slot, nursery: &Nursery) -> Result<Self, Failure> {
+    fn build(plan: &Plan, slot: &mut Slot, builder: &SeedBuilder) -> Result<Self, Failure> {
         let mut parts = Self::default();
         let Some(next) = &plan.next else { return Ok(parts) };
         let does = |effect| plan.change.effects.contains(&effect);
         if does(Effect::InsertSeed) {
             // With its gate, if the style has one.
-            parts.seed = Some(nursery.build_seed(&next.identity, &slot.spec)?);
+            parts.seed = Some(builder.build_seed(&next.identity, &slot.spec)?);
         } else if does(Effect::AddGate) {
-            parts.gate = Some(nursery.build_gate(next, &slot.spec)?);
+            parts.gate = Some(builder.build_gate(next, &slot.spec)?);
         }
         if does(Effect::CreateOptimizer) {
-            let planted = slot.module.as_mut().map(|module| &*module.get());
-            if let Some(seed) = parts.seed.as_ref().or(planted) {
+            let present = slot.module.as_mut().map(|module| &*module.get());
+            if let Some(seed) = parts.seed.as_ref().or(present) {
                 let params = handles(seed.params());
-                parts.optimizer = Some(Optimizer::new(&nursery.optimizer, params, nursery.implementation)?);
+                parts.optimizer = Some(Optimizer::new(&builder.optimizer, params, builder.implementation)?);
             }
         }
         Ok(parts)
@@ -166,9 +176,9 @@ pub fn carry_out(
     plan: Plan,
     slot: &mut Slot,
     optimizer: &mut Option<SyncCell<Optimizer>>,
-    nursery: &Nursery,
+    builder: &SeedBuilder,
 ) -> Result<Change, Failure> {
-    let mut parts = Parts::build(&plan, slot, nursery)?;
+    let mut parts = Parts::build(&plan, slot, builder)?;
     for effect in &plan.change.effects {
         match effect {
             Effect::InsertSeed => {
@@ -224,6 +234,7 @@ fn remove_gate(slot: &mut Slot, optimizer: &mut Option<SyncCell<Optimizer>>) {
 
 /// A slot whose tensors do not fit its record.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum SlotError {
     #[error(transparent)]
     Record(#[from] InvariantError),
@@ -236,7 +247,7 @@ pub enum SlotError {
     },
 }
 
-/// Checks that record, module, gate and optimizer belong together (spec 01 §2.3, §7).
+/// Checks that record, module, gate and optimizer belong together.
 ///
 /// # Errors
 /// The first law that does not hold.

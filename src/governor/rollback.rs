@@ -11,7 +11,7 @@ use super::state::{Credit, Governor, Rollback, RollbackVerdict};
 use super::store::Snapshots;
 use super::systems::GovernorContext;
 use crate::env::{
-    EnvId, EpisodeEnding, EpisodeStats, Garden, GrowingEnv, GrowingEnvItem, HostModel, HostOptimizer, SeedSlots,
+    EnvId, EpisodeEnding, EpisodeStats, GrowingEnv, GrowingEnvItem, GrowthContext, HostModel, HostOptimizer, SeedSlots,
     StepStatus,
 };
 use crate::growth::Initiator;
@@ -33,17 +33,17 @@ pub struct RestoredEnv {
 }
 
 /// Rolls every panicking env back.
-pub fn governor_rollback(mut envs: Query<RestoredEnv>, mut garden: Garden) -> Result<(), Failure> {
+pub fn governor_rollback(mut envs: Query<RestoredEnv>, mut growth: GrowthContext) -> Result<(), Failure> {
     for mut env in envs.iter_mut().sort_unstable::<&EnvId>() {
         if env.status.is_active() && env.governor.demands_rollback() {
-            roll_back(&mut env, &mut garden).in_env(env.growing.id.index)?;
+            roll_back(&mut env, &mut growth).in_env(env.growing.id.index)?;
         }
     }
     Ok(())
 }
 
 /// Restores tensors, prunes live seeds, empties optimizers, then sets the env's plain data back.
-fn roll_back(env: &mut RestoredEnvItem, garden: &mut Garden) -> Result<(), Failure> {
+fn roll_back(env: &mut RestoredEnvItem, growth: &mut GrowthContext) -> Result<(), Failure> {
     let Some(alarm) = env.governor.verdict.alarm().copied() else {
         return Ok(());
     };
@@ -57,7 +57,7 @@ fn roll_back(env: &mut RestoredEnvItem, garden: &mut Garden) -> Result<(), Failu
         reason: prune_reason(alarm.kind),
         initiator: Initiator::Governor,
     };
-    let pruned = prune_live_seeds(growing, order, garden)?;
+    let pruned = prune_live_seeds(growing, order, growth)?;
     {
         let _guard = growing.stream.0.get().enter()?;
         let seeds = growing
@@ -71,9 +71,9 @@ fn roll_back(env: &mut RestoredEnvItem, garden: &mut Garden) -> Result<(), Failu
             optimizer.zero_grad()?;
         }
     }
-    let step = garden.clock.step();
+    let step = growth.clock.step();
     let restored = env.governor.rolled_back(step);
-    let config = &garden.experiment.scenario.governor;
+    let config = &growth.experiment.scenario.governor;
     let ends_episode = set_back(&mut growing.stats, &restored, step, config.max_rollbacks_per_episode);
     *env.status = StepStatus::RolledBack;
     env.verdict.0 = Some(Rollback {
@@ -93,20 +93,20 @@ fn roll_back(env: &mut RestoredEnvItem, garden: &mut Garden) -> Result<(), Failu
 fn prune_live_seeds(
     env: &mut GrowingEnvItem,
     order: PruneOrder,
-    garden: &mut Garden,
+    growth: &mut GrowthContext,
 ) -> Result<SmallVec<[usize; 4]>, Failure> {
-    let limits = garden.experiment.limits();
+    let limits = growth.experiment.limits();
     let mut pruned = SmallVec::new();
     for index in 0..env.slots.0.len() {
         let slot = &env.slots.0[index];
         let Some(seed) = slot.record.as_ref().filter(|seed| seed.stage.is_live()) else {
             continue;
         };
-        let plan = prune_now(seed, order, &garden.rules(&limits)).map_err(|refusal| GovernorError::PruneFailed {
+        let plan = prune_now(seed, order, &growth.rules(&limits)).map_err(|refusal| GovernorError::PruneFailed {
             slot: slot.spec.slot,
             reason: refusal.to_string(),
         })?;
-        garden.apply(plan, index, env, false)?;
+        growth.apply(plan, index, env, false)?;
         pruned.push(index);
     }
     Ok(pruned)

@@ -10,7 +10,7 @@ use std::ops::Range;
 use tch::{Device, TchError, Tensor};
 
 use self::folded::FoldedCnn;
-use super::{FoldedHost, Host, HostError, InjectionSpec, OpCost, Surface};
+use super::{FoldedHost, Host, HostError, InjectionSpec, OpCost};
 use crate::growth::SlotId;
 use crate::random::RunRng;
 use crate::scenario::CnnSpec;
@@ -87,21 +87,19 @@ pub fn injection_specs(spec: &CnnSpec) -> Result<Vec<InjectionSpec>, HostError> 
     let mut block = 0;
     let mut specs: Vec<InjectionSpec> = Vec::new();
     for (op, kind) in cnn_ops(spec).into_iter().enumerate() {
-        let (surface, row) = match kind {
+        let row = match kind {
             CnnOp::Block(index) => {
                 block = index;
-                (Surface::PrePool, 0)
+                0
             }
-            CnnOp::Pool => (Surface::PostPool, 1),
+            CnnOp::Pool => 1,
             CnnOp::Head => break,
         };
         specs.push(InjectionSpec {
             slot: SlotId::new(row, block as u16),
             channels: channels(spec, block),
             boundary: op + 1,
-            surface,
             order: (usize::from(row) * spec.n_blocks + block) as u32,
-            position: (2 * block + 1 + usize::from(row)) as f32 / (2 * spec.n_blocks) as f32,
         });
     }
     specs.sort_by_key(|spec| spec.order);

@@ -1,32 +1,23 @@
 //! Where a host can grow: injection points and the policy's slot order.
 
-use serde::Serialize;
-
 use crate::growth::SlotId;
 
-/// Where on a block a slot sits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Surface {
-    PrePool = 1,
-    PostPool = 2,
-}
-
 /// One place where a host can grow.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InjectionSpec {
+    /// Its name.
     pub slot: SlotId,
+    /// Channels of the features there.
     pub channels: i64,
     /// Number of host ops already executed when the slot is applied: execution order.
     pub boundary: usize,
-    pub surface: Surface,
     /// Row-major index: the policy's action order.
     pub order: u32,
-    /// Relative depth in [0, 1], for display only.
-    pub position: f32,
 }
 
 /// Why a list of slots does not fit a host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum LayoutError {
     #[error("no slot is enabled; enable at least one of {}", list(.available))]
     Empty { available: Vec<SlotId> },
@@ -44,7 +35,7 @@ fn list(slots: &[SlotId]) -> String {
 }
 
 /// The enabled slots in the policy's order: the position in this list is the *policy slot index*.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SlotLayout {
     slots: Vec<InjectionSpec>,
 }
@@ -95,10 +86,12 @@ impl SlotLayout {
         self.slots.len()
     }
 
+    /// Policy slot index of a slot.
     pub fn index_of(&self, slot: SlotId) -> Option<usize> {
         self.slots.iter().position(|spec| spec.slot == slot)
     }
 
+    /// The slot with a policy slot index.
     pub fn id_at(&self, index: usize) -> Option<SlotId> {
         self.slots.get(index).map(|spec| spec.slot)
     }

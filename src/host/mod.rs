@@ -1,4 +1,4 @@
-//! Host networks: pure backbones with injection points.
+//! Host networks: pure backbones with injection points (`docs/reference/hosts-and-seeds.md`).
 //!
 //! A host is a line of ops. Whoever runs one passes a range of ops, so nothing else knows how the network is built:
 //! the grafted forward of `env` splits the line where seeds contribute in training, the coalition tree of
@@ -12,7 +12,7 @@ use std::ops::Range;
 use tch::{Device, TchError, Tensor};
 
 pub use cnn::injection_specs;
-pub use layout::{InjectionSpec, LayoutError, SlotLayout, Surface};
+pub use layout::{InjectionSpec, LayoutError, SlotLayout};
 
 use crate::random::RunRng;
 use crate::scenario::CnnSpec;
@@ -37,6 +37,7 @@ pub struct OpCost {
 
 /// Why a host could not be built or run.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum HostError {
     #[error("ops {start}..{end} were asked of a host with {ops} ops")]
     BadRange { start: usize, end: usize, ops: usize },

@@ -110,7 +110,7 @@ impl SeedView {
             accuracy_at_germination: record.accuracy.initial,
             contribution: contribution.map(|(points, age)| MeasuredContribution { points, age }),
             interaction_sum: record.interactions.sum,
-            is_withering: record.is_withering(),
+            is_withering: record.is_fading(),
         }
     }
 

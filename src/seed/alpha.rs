@@ -1,4 +1,4 @@
-//! The amplitude of a seed: a scalar that either rests or follows an eased ramp, one tick per step (spec 01 §6.1).
+//! The amplitude of a seed: a scalar that either rests or follows an eased ramp, one tick per step.
 //!
 //! The controller is the only place that holds alpha; everything else asks it.
 
@@ -14,6 +14,7 @@ const MIN_STEEPNESS: f64 = 0.1;
 /// A ramp that was ordered while another one runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AlphaError {
+    /// Another ramp runs.
     #[error("alpha can only be retargeted while it rests; it is moving {0}")]
     NotHolding(AlphaMode),
 }
@@ -22,7 +23,9 @@ pub enum AlphaError {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RampShape {
+    /// Easing.
     pub curve: AlphaCurve,
+    /// Of a sigmoid; at least 0.1.
     pub steepness: f64,
 }
 
@@ -167,30 +170,37 @@ impl AlphaController {
         self.steps_done = self.steps_total;
     }
 
+    /// The amplitude now, in [0, 1].
     pub const fn alpha(&self) -> f64 {
         self.alpha
     }
 
+    /// Where the ramp ends; alpha itself at rest.
     pub const fn target(&self) -> f64 {
         self.target
     }
 
+    /// Whether alpha rests, rises or falls.
     pub const fn mode(&self) -> AlphaMode {
         self.mode
     }
 
+    /// Shape of the last ramp.
     pub const fn shape(&self) -> RampShape {
         self.shape
     }
 
+    /// Ticks of the last ramp.
     pub const fn steps_total(&self) -> u32 {
         self.steps_total
     }
 
+    /// Ticks of it that are over.
     pub const fn steps_done(&self) -> u32 {
         self.steps_done
     }
 
+    /// Whether alpha rests.
     pub fn is_holding(&self) -> bool {
         self.mode == AlphaMode::Hold
     }
@@ -240,131 +250,4 @@ fn direction(from: f64, to: f64) -> AlphaMode {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::growth::*;
-
-    fn ramp(start: f64, target: f64, ticks: u32, curve: AlphaCurve, steepness: f64) -> Vec<f64> {
-        let mut controller = AlphaController::resting_at(start);
-        controller
-            .retarget(target, ticks, RampShape::new(curve, steepness))
-            .unwrap();
-        (0..ticks)
-            .map(|tick| {
-                assert_eq!(controller.step(), tick + 1 == ticks);
-                controller.alpha()
-            })
-            .collect()
-    }
-
-    #[track_caller]
-    fn assert_ramp(actual: &[f64], expected: &[f64]) {
-        assert_eq!(actual.len(), expected.len());
-        for (a, e) in actual.iter().zip(expected) {
-            assert!((a - e).abs() < 1e-6, "{actual:?} is not {expected:?}");
-        }
-    }
-
-    #[test]
-    fn ramps_follow_the_table_of_the_specification() {
-        use AlphaCurve::{Cosine, Linear, Sigmoid};
-        let table: [(u32, AlphaCurve, f64, &[f64]); 8] = [
-            (3, Linear, 12.0, &[0.333333, 0.666667, 1.0]),
-            (3, Cosine, 12.0, &[0.25, 0.75, 1.0]),
-            (5, Linear, 12.0, &[0.2, 0.4, 0.6, 0.8, 1.0]),
-            (5, Cosine, 12.0, &[0.095492, 0.345492, 0.654508, 0.904508, 1.0]),
-            (5, Sigmoid, 6.0, &[0.104320, 0.339080, 0.660920, 0.895680, 1.0]),
-            (5, Sigmoid, 12.0, &[0.024244, 0.230141, 0.769859, 0.975756, 1.0]),
-            (5, Sigmoid, 24.0, &[0.000740, 0.083168, 0.916832, 0.999260, 1.0]),
-            (
-                8,
-                Sigmoid,
-                12.0,
-                &[0.008557, 0.045177, 0.180847, 0.5, 0.819153, 0.954823, 0.991443, 1.0],
-            ),
-        ];
-        for (ticks, curve, steepness, expected) in table {
-            assert_ramp(&ramp(0.0, 1.0, ticks, curve, steepness), expected);
-        }
-    }
-
-    #[test]
-    fn a_ramp_may_start_anywhere() {
-        assert_ramp(
-            &ramp(0.5, 1.0, 5, AlphaCurve::Sigmoid, 12.0),
-            &[0.512122, 0.615070, 0.884930, 0.987878, 1.0],
-        );
-    }
-
-    #[test]
-    fn retargeting_a_moving_controller_is_refused_and_changes_nothing() {
-        let mut controller = AlphaController::default();
-        controller.retarget(1.0, 5, RampShape::default()).unwrap();
-        controller.step();
-        let before = controller;
-
-        let refused = controller.retarget(0.5, 3, RampShape::default());
-
-        assert_eq!(refused, Err(AlphaError::NotHolding(AlphaMode::Up)));
-        assert_eq!(controller, before);
-    }
-
-    #[test]
-    fn a_ramp_without_ticks_arrives_at_once() {
-        let mut controller = AlphaController::default();
-        controller.retarget(0.7, 0, RampShape::default()).unwrap();
-        assert_eq!(controller.alpha(), 0.7);
-        assert_eq!(controller.mode(), AlphaMode::Hold);
-        assert!(!controller.step());
-    }
-
-    #[test]
-    fn an_equal_target_rests_and_an_outlying_one_is_clamped() {
-        let mut controller = AlphaController::default();
-        controller.retarget(-3.0, 5, RampShape::default()).unwrap();
-        assert_eq!((controller.mode(), controller.target()), (AlphaMode::Hold, 0.0));
-        controller.retarget(7.0, 5, RampShape::default()).unwrap();
-        assert_eq!((controller.mode(), controller.target()), (AlphaMode::Up, 1.0));
-    }
-
-    #[test]
-    fn time_and_velocity_describe_the_ramp_and_vanish_at_rest() {
-        let mut controller = AlphaController::default();
-        assert_eq!((controller.time_to_target(), controller.velocity()), (0, 0.0));
-        controller.retarget(1.0, 4, RampShape::default()).unwrap();
-        controller.step();
-        assert_eq!((controller.time_to_target(), controller.velocity()), (3, 0.25));
-    }
-
-    #[test]
-    fn a_very_steep_sigmoid_does_not_overflow() {
-        for alpha in ramp(0.0, 1.0, 8, AlphaCurve::Sigmoid, 1000.0) {
-            assert!((0.0..=1.0).contains(&alpha));
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn every_ramp_is_monotone_bounded_and_exact_at_its_end(
-            start in 0.0..=1.0f64,
-            target in 0.0..=1.0f64,
-            ticks in 0u32..=25,
-            curve in prop::sample::select(AlphaCurve::ALL),
-            steepness in 0.0..2000.0f64,
-        ) {
-            let mut controller = AlphaController::resting_at(start);
-            controller.retarget(target, ticks, RampShape::new(curve, steepness)).unwrap();
-            let mut previous = start;
-            for _ in 0..ticks {
-                controller.step();
-                prop_assert!(controller.is_consistent());
-                prop_assert!((target - start) * (controller.alpha() - previous) >= 0.0);
-                previous = controller.alpha();
-            }
-            prop_assert_eq!(controller.alpha(), target);
-            prop_assert_eq!(controller.mode(), AlphaMode::Hold);
-        }
-    }
-}
+mod tests;

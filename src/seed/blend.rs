@@ -1,5 +1,5 @@
-//! How a seed's residual δ enters the features h: blend operators and straight-through incubation
-//! (spec 01 §5.1, §6.2). Functions on tensors; they know no seed.
+//! How a seed's residual δ enters the features h: blend operators and straight-through incubation (Bengio, Léonard and
+//! Courville 2013, arXiv:1308.3432). Functions on tensors; they know no seed.
 //!
 //! Every operator is one fused `h + u·v`, so each feature is read and written once:
 //!
@@ -16,6 +16,7 @@ use crate::torch::TorchError;
 
 /// Why a residual could not enter the host.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum BlendError {
     #[error("the Gate operator was asked of a seed without a gate network; add one first")]
     NoGate,
@@ -122,7 +123,7 @@ pub fn fit_residual(delta: Tensor, h: &Tensor) -> Result<Tensor, BlendError> {
     Ok(delta.f_to_kind(h.kind())?)
 }
 
-/// Exactly `h`, with δ in its graph: ∂y/∂h = ∂y/∂δ = 1 (spec 01 §6.2).
+/// Exactly `h`, with δ in its graph: ∂y/∂h = ∂y/∂δ = 1.
 ///
 /// The sum records both gradients; its value is then replaced by that of `h`, which is bit-exact and cannot be spoiled
 /// by a non-finite δ. The formula `h + finite(δ − sg(δ))` has the same value and, where δ is finite, the same gradient,

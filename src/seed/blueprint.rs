@@ -1,4 +1,4 @@
-//! Blueprints: what can be grown, each under an index that policies and observations use for ever (spec 01 §4.1-4.2).
+//! Blueprints: what can be grown, each under an index that policies and observations use for ever.
 //!
 //! The registry is filled at start-up and immutable afterwards. A plugin adds a kind of seed by implementing
 //! [`Blueprint`] and [`SeedModule`] and registering it; it receives the next free index.
@@ -11,7 +11,7 @@ use crate::random::{Domain, RunRng};
 use crate::torch::{HostSyncCounter, NoGrad, TorchError, read_f64};
 use crate::torch::{Mode, ParamSet};
 
-/// A module that grows in a slot, defined by its residual: the slot's full output is `x + δ(x)` (spec 01 §4.1).
+/// A module that grows in a slot, defined by its residual: the slot's full output is `x + δ(x)`.
 ///
 /// Laws: δ is exactly 0 at birth; every parameter receives gradient within three plain SGD steps; no normalisation
 /// follows a zero-initialised layer; shape and dtype are kept at any resolution; no running statistics; `x` is never
@@ -20,6 +20,7 @@ pub trait SeedModule: Send {
     /// `None` means identically zero.
     fn delta(&self, x: &Tensor, mode: Mode) -> Result<Option<Tensor>, TchError>;
 
+    /// Every tensor of the module.
     fn params(&self) -> &ParamSet;
 
     /// Multiply-accumulates per sample over `positions` spatial positions.
@@ -65,6 +66,7 @@ pub trait SeedModule: Send {
 /// # Ok::<(), BlueprintError>(())
 /// ```
 pub trait Blueprint: Send + Sync {
+    /// The name in scenarios and events.
     fn id(&self) -> &'static str;
 
     /// One line for `simic-engine list blueprints`.
@@ -79,6 +81,7 @@ pub trait Blueprint: Send + Sync {
 
 /// Why a blueprint could not be found, registered or built.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum BlueprintError {
     #[error("there is no blueprint `{id}`; available are {available}")]
     UnknownId { id: String, available: String },
@@ -103,7 +106,7 @@ impl From<TchError> for BlueprintError {
     }
 }
 
-/// First index of blueprints that plugins register; the ones below are fixed (spec 01 §4.2).
+/// First index of blueprints that plugins register; the ones below are fixed.
 pub const FIRST_PLUGIN_INDEX: usize = 13;
 
 /// Most indices that there can be: the bits of one word of an action mask.
@@ -215,7 +218,7 @@ impl BlueprintRegistry {
     }
 
     /// Builds a module of every blueprint at every width that the run's slots have and holds it to the
-    /// contract of [`SeedModule`]. Run once at start-up, so that germination need not (spec 01 §4.5).
+    /// contract of [`SeedModule`]. Run once at start-up, so that germination need not.
     ///
     /// # Errors
     /// [`BlueprintError::Unfit`] names the first blueprint that breaks it.
@@ -285,113 +288,4 @@ fn probe(dim: i64, device: Device) -> Result<Tensor, TchError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::torch::Init;
-
-    /// Multiplies by a weight that starts at `birth`, and may lie about its parameters or crop its input.
-    #[derive(Clone, Copy)]
-    struct Scale {
-        birth: f32,
-        declared: u64,
-        crops: bool,
-    }
-
-    const SOUND: Scale = Scale {
-        birth: 0.0,
-        declared: 1,
-        crops: false,
-    };
-
-    struct ScaleModule {
-        weight: Tensor,
-        params: ParamSet,
-        crops: bool,
-    }
-
-    impl SeedModule for ScaleModule {
-        fn delta(&self, x: &Tensor, _: Mode) -> Result<Option<Tensor>, TchError> {
-            let rows = if self.crops { 1 } else { x.size()[2] };
-            Ok(Some(x.f_narrow(2, 0, rows)?.f_mul(&self.weight)?))
-        }
-
-        fn params(&self) -> &ParamSet {
-            &self.params
-        }
-
-        fn macs(&self, positions: u64) -> u64 {
-            positions
-        }
-    }
-
-    impl Blueprint for Scale {
-        fn id(&self) -> &'static str {
-            "scale"
-        }
-
-        fn summary(&self) -> &'static str {
-            "one factor"
-        }
-
-        fn param_count(&self, _: i64) -> u64 {
-            self.declared
-        }
-
-        fn build(&self, dim: i64, rng: &mut RunRng, device: Device) -> Result<Box<dyn SeedModule>, BlueprintError> {
-            let mut params = ParamSet::new(device);
-            // A convolution's weight that fits widths divisible by four.
-            if dim % 4 != 0 {
-                return Err(BlueprintError::BadWidth { id: self.id(), dim });
-            }
-            let weight = params.add("weight", &[1], Init::Constant(self.birth))?;
-            params.initialise(rng)?;
-            Ok(Box::new(ScaleModule {
-                weight,
-                params,
-                crops: self.crops,
-            }))
-        }
-    }
-
-    fn checked(blueprint: Scale, dim: i64) -> Result<(), String> {
-        let mut registry = BlueprintRegistry::default();
-        registry.register(Box::new(blueprint)).unwrap();
-        registry
-            .check(&[dim], Device::Cpu, &HostSyncCounter::default())
-            .map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn a_sound_seed_module_may_grow() {
-        assert_eq!(checked(SOUND, 8), Ok(()));
-    }
-
-    #[test]
-    fn a_seed_module_that_breaks_the_contract_is_named_with_the_width_and_the_breach() {
-        let unfit = |blueprint, dim, why: &str| {
-            assert_eq!(
-                checked(blueprint, dim),
-                Err(format!(
-                    "blueprint `scale` cannot grow in a slot of {dim} channels: {why}"
-                ))
-            );
-        };
-
-        unfit(
-            Scale { birth: 0.5, ..SOUND },
-            8,
-            "it changes the network at birth; its residual must start at exactly 0",
-        );
-        unfit(Scale { declared: 9, ..SOUND }, 8, "it declares 9 parameters and has 1");
-        unfit(
-            Scale { crops: true, ..SOUND },
-            8,
-            "it turns Float [1, 8, 8, 8] into Float [1, 8, 1, 8]; a seed must keep its input's shape and type",
-        );
-        unfit(
-            SOUND,
-            6,
-            "blueprint `scale` was asked for 6 channels; at least 1 is needed",
-        );
-    }
-}
+mod tests;

@@ -15,7 +15,9 @@ use crate::growth::{
 /// The record as it will be (`None` = slot empty), and what changes with it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
+    /// The record to store.
     pub next: Option<SeedRecord>,
+    /// What the operation does.
     pub change: Change,
 }
 
@@ -27,10 +29,12 @@ impl Plan {
     }
 }
 
-/// Everything that one operation or tick does to a slot; each part is one event of spec 07 §5.3.
+/// Everything that one operation or tick does to a slot; each part becomes one telemetry event.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Change {
+    /// A change of stage.
     pub transition: Option<Transition>,
+    /// An ordered ramp.
     pub retarget: Option<Retarget>,
     /// A gate result worth telling.
     pub gate: Option<GateReport>,
@@ -45,9 +49,13 @@ pub struct Change {
 /// A change of stage.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Transition {
+    /// The stage left.
     pub from: SeedStage,
+    /// The stage entered.
     pub to: SeedStage,
+    /// Who or what moved the seed.
     pub cause: StageCause,
+    /// The step in which it happened.
     pub step: u32,
     /// Alpha before the change.
     pub alpha: f64,
@@ -60,26 +68,28 @@ pub struct Transition {
 /// An ordered ramp, possibly with another blend operator.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Retarget {
+    /// Alpha when the ramp was ordered.
     pub from: f64,
+    /// Alpha at its end.
     pub to: f64,
+    /// Length of the ramp.
     pub speed: AlphaSpeed,
+    /// Easing of the ramp.
     pub shape: RampShape,
+    /// Blend operator before.
     pub operator_from: AlphaAlgorithm,
+    /// Blend operator from now on.
     pub operator_to: AlphaAlgorithm,
+    /// Who ordered it.
     pub initiator: Initiator,
-}
-
-impl Retarget {
-    /// A switch of operators at positive alpha is a jump of the network's function.
-    pub fn jumps(&self) -> bool {
-        self.operator_from != self.operator_to && self.from > 0.0
-    }
 }
 
 /// A gate's result, and whether it differs from the last attempt's in this stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GateReport {
+    /// The result.
     pub result: GateResult,
+    /// Whether the last attempt had failed.
     pub flipped: bool,
 }
 
@@ -101,6 +111,7 @@ pub enum Effect {
     AddGate,
     /// Drop the gate and its entries in the optimizer; the seed's momentum stays.
     RemoveGate,
+    /// Create the optimizer of the seed's parameters.
     CreateOptimizer,
     /// Zero the optimizer's state.
     ResetMomentum,
@@ -114,7 +125,9 @@ pub enum Effect {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Refusal {
+    /// Why.
     pub reason: FailureReason,
+    /// The gate that failed.
     pub gate: Option<Box<GateResult>>,
 }
 

@@ -1,4 +1,4 @@
-//! The gate of the Gate operator: one value in (0, 1) per sample, learned with the seed (spec 01 §5.3).
+//! The gate of the Gate operator: one value in (0, 1) per sample, learned with the seed.
 
 use tch::{Device, TchError, Tensor};
 
@@ -26,6 +26,7 @@ impl GateNetwork {
         (dim * hidden + 2 * hidden + 1) as u64
     }
 
+    /// A gate over `dim` channels, its weights drawn from `rng`.
     pub fn new(dim: i64, rng: &mut RunRng, device: Device) -> Result<Self, TchError> {
         let hidden = Self::hidden(dim);
         let mut params = ParamSet::new(device);
@@ -53,6 +54,7 @@ impl GateNetwork {
             .f_view([-1, 1, 1, 1])
     }
 
+    /// Every tensor of the gate.
     pub fn params(&self) -> &ParamSet {
         &self.params
     }

@@ -18,7 +18,7 @@ pub struct SeedInstance {
 
 impl SeedInstance {
     /// Builds blueprint `index` for `dim` channels, with a gate if the operator needs one. `rng` is the stream of this
-    /// germination; the gate draws after the module (spec 01 §4.5).
+    /// germination; the gate draws after the module.
     ///
     /// # Errors
     /// [`BlueprintError`]; nothing is left behind.
@@ -76,7 +76,7 @@ impl SeedInstance {
         Residual::new(delta, alpha, algorithm, gate.as_ref()).map(Some)
     }
 
-    /// The slot's output at amplitude `alpha`; `isolated` keeps the seed's gradient from the host (spec 01 §10).
+    /// The slot's output at amplitude `alpha`; `isolated` keeps the seed's gradient from the host.
     ///
     /// # Errors
     /// As [`residual`](Self::residual).
@@ -115,3 +115,6 @@ fn fit_gate(gate: Tensor, x: &Tensor) -> Result<Tensor, TchError> {
         gate.f_to_kind(x.kind())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! What must hold of every record at all times (spec 01 §7): checked after each change in debug builds, and on every
+//! What must hold of every record at all times: checked after each change in debug builds, and on every
 //! record that comes from a file.
 
 use super::{SeedRecord, may_follow};
@@ -6,6 +6,7 @@ use crate::growth::{AlphaAlgorithm, AlphaMode, SeedStage};
 
 /// A record that no sequence of operations can have produced.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum InvariantError {
     #[error("a seed cannot become {to} from {from}")]
     IllegalTransition { from: SeedStage, to: SeedStage },
@@ -73,7 +74,7 @@ fn alpha_fits_stage(seed: &SeedRecord) -> Result<(), InvariantError> {
 fn prune_fits_stage(seed: &SeedRecord) -> Result<(), InvariantError> {
     let stage = seed.stage;
     let fades = seed.alpha.mode() == AlphaMode::Down && seed.alpha.target() == 0.0;
-    if seed.is_withering() != (stage == SeedStage::Blending && fades) {
+    if seed.is_fading() != (stage == SeedStage::Blending && fades) {
         return Err(InvariantError::StrayPendingPrune);
     }
     let left = seed.cooldown_left;
@@ -87,70 +88,4 @@ fn prune_fits_stage(seed: &SeedRecord) -> Result<(), InvariantError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::growth::*;
-    use crate::growth::{Initiator, PruneReason};
-    use crate::scenario::LifecycleConfig;
-    use crate::seed::PruneOrder;
-    use crate::seed::fixtures::held;
-
-    /// What is wrong with a held seed after `change`.
-    fn error_after(change: impl FnOnce(&mut SeedRecord)) -> InvariantError {
-        let mut seed = held(LifecycleConfig::default()).seed().clone();
-        assert_eq!(validate_invariants(&seed), Ok(()));
-        change(&mut seed);
-        validate_invariants(&seed).expect_err("the record is impossible")
-    }
-
-    #[test]
-    fn impossible_records_are_told_apart() {
-        let (from, to) = (SeedStage::Training, SeedStage::Holding);
-        assert_eq!(
-            error_after(|seed| seed.previous_stage = from),
-            InvariantError::IllegalTransition { from, to }
-        );
-        assert_eq!(
-            error_after(|seed| seed.stage = SeedStage::Dormant),
-            InvariantError::NoSuchSeed(SeedStage::Dormant)
-        );
-        assert_eq!(
-            error_after(|seed| seed.alpha.reset()),
-            InvariantError::AlphaInStage {
-                stage: to,
-                alpha: 0.0,
-                mode: AlphaMode::Hold
-            }
-        );
-        assert_eq!(
-            error_after(|seed| {
-                seed.pending_prune = Some(PruneOrder {
-                    reason: PruneReason::Policy,
-                    initiator: Initiator::Policy,
-                });
-            }),
-            InvariantError::StrayPendingPrune
-        );
-        assert_eq!(
-            error_after(|seed| seed.cooldown_left = 2),
-            InvariantError::CooldownInStage { stage: to, left: 2 }
-        );
-        assert_eq!(
-            error_after(|seed| seed.gate_params = 81),
-            InvariantError::StrayGate(AlphaAlgorithm::Add)
-        );
-        assert_eq!(
-            error_after(|seed| seed.prune_reason = Some(PruneReason::Policy)),
-            InvariantError::PruneReasonInStage(to)
-        );
-    }
-
-    #[test]
-    fn an_alpha_outside_its_range_is_found_after_reading() {
-        let seed = held(LifecycleConfig::default()).seed().clone();
-        let mut document = serde_json::to_value(&seed).expect("records can be written");
-        document["alpha"]["alpha"] = 1.5.into();
-        let read: SeedRecord = serde_json::from_value(document).expect("the form is right");
-        assert_eq!(validate_invariants(&read), Err(InvariantError::InconsistentAlpha));
-    }
-}
+mod tests;

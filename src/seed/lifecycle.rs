@@ -1,4 +1,4 @@
-//! The life of a seed: the operations a controller orders and the tick at the end of each step (spec 01 §7, §9, §13-14).
+//! The life of a seed: the operations a controller orders and the tick at the end of each step.
 //!
 //! Every function reads a record and returns a [`Plan`]; see `change` for what becomes of it. The rules across slots
 //! are `legality`'s and are checked before an operation arrives here; the rules on the seed itself are checked again.
@@ -25,14 +25,18 @@ const PRUNED_TICKS: u32 = 1;
 /// What an operation is judged by: the scenario, the env's limits, and the step it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
+    /// Settings of the scenario.
     pub config: &'a LifecycleConfig,
+    /// What may be ordered.
     pub limits: &'a Limits,
+    /// The step of the round, from 1.
     pub step: u32,
 }
 
-/// A seed about to be planted. Its module has been built, so the parameter counts are exact.
+/// A seed that is to germinate. Its module has been built, so the parameter counts are exact.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Germination {
+    /// What is fixed for the life of the seed.
     pub identity: SeedIdentity,
     /// Elements of the slot's gate, counted if the style's operator is Gate.
     pub gate_params: u64,
@@ -40,19 +44,19 @@ pub struct Germination {
     pub accuracy: f64,
 }
 
-/// Plants a seed in an empty slot.
+/// Starts a seed in an empty slot.
 pub fn germinate(germination: Germination, rules: &Rules) -> Result<Plan, Refusal> {
-    let mut draft = Draft::unborn(germination, rules)?;
+    let mut draft = Draft::new(germination, rules)?;
     draft.pass_gate(GateLevel::G0, rules)?;
-    draft.sprout(StageCause::Policy, rules);
+    draft.germinate(StageCause::Policy, rules);
     Ok(draft.finish())
 }
 
-/// Puts a seed into an empty slot that is committed from the start, with fresh weights (spec 06 §15.3): it lives its
-/// whole life at once, and no gate is asked.
-pub fn plant_committed(germination: Germination, rules: &Rules) -> Result<Plan, Refusal> {
-    let mut draft = Draft::unborn(germination, rules)?;
-    draft.sprout(StageCause::Auto, rules);
+/// Puts a seed into an empty slot that is committed from the start, with fresh weights: it passes
+/// through all stages at once, without gates.
+pub fn germinate_committed(germination: Germination, rules: &Rules) -> Result<Plan, Refusal> {
+    let mut draft = Draft::new(germination, rules)?;
+    draft.germinate(StageCause::Auto, rules);
     for stage in [SeedStage::Training, SeedStage::Blending, SeedStage::Holding] {
         draft.grow_into(stage, StageCause::Auto, rules);
     }
@@ -75,8 +79,11 @@ pub fn advance(seed: &SeedRecord, rules: &Rules) -> Result<Plan, Refusal> {
 pub struct AlphaOrder {
     /// Only its operator counts.
     pub style: GerminationStyle,
+    /// Amplitude to reach.
     pub target: AlphaTarget,
+    /// Length of the ramp.
     pub speed: AlphaSpeed,
+    /// Easing of the ramp.
     pub curve: AlphaCurveAction,
     /// Elements of the slot's gate, counted if the operator becomes Gate.
     pub gate_params: u64,
@@ -214,7 +221,7 @@ impl Draft {
     }
 
     /// A seed before its germination.
-    fn unborn(germination: Germination, rules: &Rules) -> Result<Self, Refusal> {
+    fn new(germination: Germination, rules: &Rules) -> Result<Self, Refusal> {
         let Germination {
             identity,
             gate_params,
@@ -290,7 +297,7 @@ impl Draft {
     }
 
     /// Germinates, with its module and, if the operator needs one, its gate.
-    fn sprout(&mut self, cause: StageCause, rules: &Rules) {
+    fn germinate(&mut self, cause: StageCause, rules: &Rules) {
         self.enter(SeedStage::Germinated, cause, rules);
         self.seed.previous_stage = SeedStage::Unknown;
         self.change.effects.push(Effect::InsertSeed);

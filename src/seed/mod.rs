@@ -1,4 +1,4 @@
-//! Seeds: what can grow in a slot, and the life it leads there.
+//! Seeds: what can grow in a slot, and its life cycle there (`docs/reference/hosts-and-seeds.md`).
 //!
 //! Two halves that meet only in an env's slots: plain data (stages, alpha, gates, legality, lifecycle) and tensors
 //! (blueprints, modules, gate networks, blend operators).
@@ -12,8 +12,6 @@ mod fixtures;
 mod gate_network;
 mod gates;
 mod instance;
-#[cfg(test)]
-mod instance_tests;
 mod invariants;
 mod legality;
 mod lifecycle;
@@ -25,18 +23,24 @@ mod report;
 mod stages;
 mod statistics;
 
-pub use alpha::*;
-pub use blend::*;
-pub use blueprint::*;
-pub use change::*;
-pub use gate_network::*;
-pub use gates::*;
-pub use instance::*;
-pub use invariants::*;
-pub use legality::*;
-pub use lifecycle::*;
+pub use alpha::{ALPHA_TOLERANCE, AlphaController, AlphaError, RampShape};
+pub use blend::{BlendError, Residual};
+pub(crate) use blend::{fit_residual, straight_through};
+pub use blueprint::{Blueprint, BlueprintError, BlueprintRegistry, FIRST_PLUGIN_INDEX, MAX_BLUEPRINTS, SeedModule};
+pub use change::{Change, Effect, GateReport, Plan, Recycled, Refusal, Retarget, Transition};
+pub use gate_network::GateNetwork;
+pub use gates::evaluate_gate;
+pub use instance::SeedInstance;
+pub use invariants::{InvariantError, validate_invariants};
+pub use legality::{Limits, SlotSet, SlotView, command_legal, legal};
+pub use lifecycle::{
+    AlphaOrder, Germination, Rules, advance, fossilize, germinate, germinate_committed, prune, prune_now,
+    set_alpha_target, tick,
+};
 pub use modules::CnnBlueprint;
-pub use record::*;
-pub use report::*;
-pub use stages::*;
-pub use statistics::*;
+pub use record::{
+    AccuracyTrack, ContributionTrack, GateMemory, GradientTrack, Interactions, PruneOrder, SeedIdentity, SeedRecord,
+};
+pub use report::SeedReport;
+pub use stages::{has_optimizer, may_follow, next_stage, trains};
+pub use statistics::{GradientSums, GradientThresholds, Growth};

@@ -18,18 +18,25 @@ use crate::scenario::LifecycleConfig;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeedIdentity {
-    /// `e{episode}.{slot}.{n}` (spec 07 §3).
+    /// `e{episode}.{slot}.{n}`.
     pub seed_id: String,
     /// Germinations of the env in this episode before this one: names the seed's random stream.
     pub germination: u32,
+    /// Where it grows.
     pub slot: SlotId,
+    /// Id of the blueprint.
     pub blueprint: String,
+    /// Index of the blueprint in the registry.
     pub blueprint_index: usize,
+    /// Curve and operator of the first blend.
     pub style: GerminationStyle,
+    /// Length of the first blend.
     pub tempo: Tempo,
+    /// Amplitude of the first blend.
     pub target: AlphaTarget,
     /// Trainable elements of the module, without a gate.
     pub seed_params: u64,
+    /// Trainable elements of the host.
     pub host_params: u64,
 }
 
@@ -37,18 +44,24 @@ pub struct SeedIdentity {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccuracyTrack {
+    /// At germination.
     pub initial: f64,
+    /// In the last step.
     pub current: f64,
+    /// The highest since germination.
     pub best: f64,
+    /// When the present stage was entered.
     pub at_stage_start: f64,
+    /// When blending was first entered.
     #[serde(deserialize_with = "required")]
     pub at_blending_start: Option<f64>,
 }
 
-/// What the seed is worth by ablation, in percentage points (spec 05 §10).
+/// What the seed is worth by ablation, in percentage points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ContributionTrack {
+    /// Accuracy with the seed minus accuracy without it.
     #[serde(deserialize_with = "required")]
     pub value: Option<f64>,
     /// Loss without the seed minus loss with it.
@@ -71,10 +84,11 @@ pub struct Interactions {
     pub boost_received: f64,
     /// Alphas of the players before and behind the seed in execution order.
     pub upstream_alpha_sum: f64,
+    /// Alphas of the players behind the seed in execution order.
     pub downstream_alpha_sum: f64,
 }
 
-/// The last gradient measurement (spec 01 §12.2).
+/// The last gradient measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GradientTrack {
@@ -84,13 +98,16 @@ pub struct GradientTrack {
     /// Moving average of the ratio to the host's gradient.
     #[serde(deserialize_with = "required")]
     pub ratio: Option<f64>,
+    /// 1 is perfect, 0 useless.
     #[serde(deserialize_with = "required")]
     pub health: Option<f64>,
     /// Health at the previous decision.
     #[serde(deserialize_with = "required")]
     pub previous_health: Option<f64>,
+    /// Whether the gradient of a tensor vanished.
     #[serde(deserialize_with = "required")]
     pub has_vanishing: Option<bool>,
+    /// Whether the gradient of a tensor exploded or was not finite.
     #[serde(deserialize_with = "required")]
     pub has_exploding: Option<bool>,
     /// Sampled batches in a row whose gradient was not finite.
@@ -101,7 +118,9 @@ pub struct GradientTrack {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PruneOrder {
+    /// Why.
     pub reason: PruneReason,
+    /// By whose order.
     pub initiator: Initiator,
 }
 
@@ -109,6 +128,7 @@ pub struct PruneOrder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GateMemory {
+    /// Which gate.
     pub level: GateLevel,
     /// Bit i: check i failed.
     pub failed_checks: u8,
@@ -118,15 +138,20 @@ pub struct GateMemory {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeedRecord {
+    /// What is fixed.
     pub identity: SeedIdentity,
     /// Blend operator; starts as the style's, `SetAlphaTarget` may switch it.
     pub algorithm: AlphaAlgorithm,
     /// Trainable elements of the gate, 0 without one.
     pub gate_params: u64,
 
+    /// The present stage.
     pub stage: SeedStage,
+    /// The stage before.
     pub previous_stage: SeedStage,
+    /// Steps spent in the stage before.
     pub previous_epochs_in_stage: u32,
+    /// The step in which the present stage was entered.
     pub stage_entered_step: u32,
     /// Steps recorded since germination.
     pub age_epochs: u32,
@@ -136,21 +161,28 @@ pub struct SeedRecord {
     pub cooldown_left: u32,
     /// Stages entered and when, oldest first.
     pub history: VecDeque<(SeedStage, u32)>,
+    /// The last failed attempt at a gate in this stage.
     #[serde(deserialize_with = "required")]
     pub last_gate: Option<GateMemory>,
 
+    /// The amplitude.
     pub alpha: AlphaController,
     /// The order that a ramp down to 0 carries out.
     #[serde(deserialize_with = "required")]
     pub pending_prune: Option<PruneOrder>,
+    /// Why the seed was removed; present while the slot cools down.
     #[serde(deserialize_with = "required")]
     pub prune_reason: Option<PruneReason>,
     /// Something other than the controller pruned the seed, and nobody has charged for it yet.
     pub auto_pruned: bool,
 
+    /// Accuracy of the env over the life of the seed.
     pub accuracy: AccuracyTrack,
+    /// What the seed is worth.
     pub contribution: ContributionTrack,
+    /// Interactions with other seeds.
     pub interactions: Interactions,
+    /// Gradients of the seed.
     pub gradient: GradientTrack,
     /// The last snapshot found a parameter that is not finite.
     pub has_nonfinite_params: bool,
@@ -177,7 +209,7 @@ impl SeedRecord {
     }
 
     /// Takes this step's ablation result: `points` of accuracy, `loss` saved. Velocity is the moving average of the
-    /// change per step, weight `decay` on the old value (spec 05 §10.7). Numbers that are not finite measure nothing.
+    /// change per step, weight `decay` on the old value. Numbers that are not finite measure nothing.
     pub fn measure_contribution(&mut self, points: f64, loss: f64, decay: f64) {
         if !points.is_finite() {
             return;
@@ -217,8 +249,8 @@ impl SeedRecord {
         };
     }
 
-    /// Closes a step for the observation: measurements grow older, health becomes the previous health
-    /// (spec 03 §6.6). For every slot that was occupied when the step was reported.
+    /// Closes a step for the observation: measurements grow older, health becomes the previous health. For every slot
+    /// that was occupied when the step was reported.
     pub fn age_measurements(&mut self) {
         if self.gradient.health.is_some() {
             self.gradient.previous_health = self.gradient.health;
@@ -237,7 +269,7 @@ impl SeedRecord {
     }
 
     /// Ramping down to be pruned.
-    pub fn is_withering(&self) -> bool {
+    pub fn is_fading(&self) -> bool {
         self.pending_prune.is_some()
     }
 
@@ -246,10 +278,12 @@ impl SeedRecord {
         self.identity.seed_params + self.gate_params
     }
 
+    /// Percentage points since germination.
     pub fn total_improvement(&self) -> f64 {
         self.accuracy.current - self.accuracy.initial
     }
 
+    /// Percentage points since the present stage was entered.
     pub fn improvement_since_stage_start(&self) -> f64 {
         self.accuracy.current - self.accuracy.at_stage_start
     }
@@ -275,9 +309,6 @@ impl SeedRecord {
             blueprint,
             blueprint_index: self.identity.blueprint_index,
             stage: self.stage,
-            previous_stage: self.previous_stage,
-            previous_epochs_in_stage: self.previous_epochs_in_stage,
-            stage_entered_step: self.stage_entered_step,
             age_epochs: self.age_epochs,
             epochs_in_stage: self.epochs_in_stage,
             cooldown_left: self.cooldown_left,
@@ -285,7 +316,6 @@ impl SeedRecord {
             alpha: self.alpha.alpha(),
             alpha_target: self.alpha.target(),
             alpha_mode: self.alpha.mode(),
-            alpha_curve: self.alpha.shape().curve,
             alpha_steps_total: self.alpha.steps_total(),
             alpha_steps_done: self.alpha.steps_done(),
             time_to_target: self.alpha.time_to_target(),
@@ -293,25 +323,14 @@ impl SeedRecord {
             algorithm: self.algorithm,
             style: self.identity.style,
             tempo: self.identity.tempo,
-            germination_target: self.identity.target,
-
-            initial_accuracy: self.accuracy.initial,
-            current_accuracy: self.accuracy.current,
-            best_accuracy: self.accuracy.best,
-            accuracy_at_stage_start: self.accuracy.at_stage_start,
-            accuracy_at_blending_start: self.accuracy.at_blending_start,
             total_improvement: self.total_improvement(),
             improvement_since_stage_start: self.improvement_since_stage_start(),
-            blending_delta: self.blending_delta(),
 
             contribution: self.contribution.value,
-            contribution_loss: self.contribution.loss,
             contribution_age: self.contribution.age,
             contribution_velocity: self.contribution.velocity,
             interaction_sum: self.interactions.sum,
             boost_received: self.interactions.boost_received,
-            upstream_alpha_sum: self.interactions.upstream_alpha_sum,
-            downstream_alpha_sum: self.interactions.downstream_alpha_sum,
 
             gradient_norm: self.gradient.norm,
             gradient_ratio: self.gradient.ratio,
@@ -319,13 +338,9 @@ impl SeedRecord {
             previous_gradient_health: self.gradient.previous_health,
             has_vanishing: self.gradient.has_vanishing,
             has_exploding: self.gradient.has_exploding,
-            nonfinite_streak: self.gradient.nonfinite_streak,
-            healthy: self.healthy(),
 
             seed_params: self.identity.seed_params,
-            gate_params: self.gate_params,
             auto_pruned: self.auto_pruned,
-            prune_reason: self.prune_reason,
         }
     }
 }

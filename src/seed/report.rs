@@ -1,86 +1,87 @@
 //! What everyone outside the lifecycle sees of a seed: an immutable row of plain data per slot and step.
 
-use serde::Serialize;
+use crate::growth::{AlphaAlgorithm, AlphaMode, GerminationStyle, SeedStage, SlotId, Tempo};
 
-use crate::growth::{
-    AlphaAlgorithm, AlphaCurve, AlphaMode, AlphaTarget, GerminationStyle, PruneReason, SeedStage, SlotId, Tempo,
-};
-
-/// One non-empty slot at one step (spec 01 §12.3). Accuracies in percent, contributions in percentage points;
+/// One non-empty slot at one step. Accuracies in percent, contributions in percentage points;
 /// `None` means never measured.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SeedReport {
+    /// `e{episode}.{slot}.{n}`.
     pub seed_id: String,
+    /// Where it grows.
     pub slot: SlotId,
+    /// Id of the blueprint; empty if this build has none of that index.
     pub blueprint: &'static str,
+    /// Index of the blueprint in the registry.
     pub blueprint_index: usize,
+    /// The present stage.
     pub stage: SeedStage,
-    pub previous_stage: SeedStage,
-    pub previous_epochs_in_stage: u32,
-    pub stage_entered_step: u32,
+    /// Steps since germination.
     pub age_epochs: u32,
+    /// Steps in the present stage.
     pub epochs_in_stage: u32,
+    /// Ticks of embargo left.
     pub cooldown_left: u32,
 
+    /// In [0, 1].
     pub alpha: f64,
+    /// In [0, 1].
     pub alpha_target: f64,
+    /// Whether alpha rests, rises or falls.
     pub alpha_mode: AlphaMode,
-    pub alpha_curve: AlphaCurve,
+    /// Ticks of the last ramp.
     pub alpha_steps_total: u32,
+    /// Ticks of it that are over.
     pub alpha_steps_done: u32,
+    /// Ticks until the target is reached, 0 at rest.
     pub time_to_target: u32,
+    /// Mean change of alpha per tick of the ramp, 0 at rest.
     pub alpha_velocity: f64,
+    /// Blend operator.
     pub algorithm: AlphaAlgorithm,
+    /// Curve and operator of the first blend.
     pub style: GerminationStyle,
+    /// Length of the first blend.
     pub tempo: Tempo,
-    pub germination_target: AlphaTarget,
-
-    pub initial_accuracy: f64,
-    pub current_accuracy: f64,
-    pub best_accuracy: f64,
-    pub accuracy_at_stage_start: f64,
-    pub accuracy_at_blending_start: Option<f64>,
+    /// Percentage points since germination.
     pub total_improvement: f64,
+    /// Percentage points in the present stage.
     pub improvement_since_stage_start: f64,
-    pub blending_delta: Option<f64>,
 
+    /// Accuracy with the seed minus accuracy without it.
     pub contribution: Option<f64>,
-    pub contribution_loss: Option<f64>,
+    /// Steps since that measurement.
     pub contribution_age: Option<u32>,
+    /// Smoothed change of the contribution per step.
     pub contribution_velocity: f64,
+    /// Sum of the pairwise interactions, percentage points.
     pub interaction_sum: f64,
+    /// The largest positive interaction.
     pub boost_received: f64,
-    pub upstream_alpha_sum: f64,
-    pub downstream_alpha_sum: f64,
 
+    /// L2 norm over all tensors of the seed.
     pub gradient_norm: Option<f64>,
+    /// Moving average of the ratio to the host's gradient.
     pub gradient_ratio: Option<f64>,
+    /// 1 is perfect, 0 useless.
     pub gradient_health: Option<f64>,
+    /// Health at the previous decision.
     pub previous_gradient_health: Option<f64>,
+    /// Whether the gradient of a tensor vanished.
     pub has_vanishing: Option<bool>,
+    /// Whether the gradient of a tensor exploded or was not finite.
     pub has_exploding: Option<bool>,
-    pub nonfinite_streak: u32,
-    pub healthy: bool,
 
+    /// Trainable elements without the gate.
     pub seed_params: u64,
-    pub gate_params: u64,
+    /// Something other than the controller pruned it, and it has not been charged for yet.
     pub auto_pruned: bool,
-    pub prune_reason: Option<PruneReason>,
 }
 
 impl SeedReport {
     /// Improvement in this stage that the seed can have caused, percentage points.
     pub fn accuracy_delta(&self) -> f64 {
         attributable(self.stage, self.improvement_since_stage_start)
-    }
-
-    /// Mean rise of alpha per step of blending, 0 in any other stage and in its first step.
-    pub fn blending_velocity(&self) -> f64 {
-        if self.stage == SeedStage::Blending && self.epochs_in_stage > 0 {
-            self.alpha / f64::from(self.epochs_in_stage)
-        } else {
-            0.0
-        }
     }
 }
 

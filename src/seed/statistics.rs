@@ -1,4 +1,4 @@
-//! Formulas on plain sums: how healthy a seed's gradients are (spec 01 §12.2), and how much a host has grown (§16.1).
+//! Formulas on plain sums: how healthy a seed's gradients are, and how much a host has grown.
 
 use crate::growth::SeedStage;
 
@@ -11,7 +11,9 @@ const EXPLODING_WEIGHT: f64 = 0.8;
 /// When the gradient norm of one tensor counts as vanishing or exploding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GradientThresholds {
+    /// Below this norm.
     pub vanishing: f64,
+    /// Above this norm.
     pub exploding: f64,
 }
 
@@ -34,24 +36,13 @@ pub struct GradientSums {
     pub vanishing: u32,
     /// Tensors whose norm explodes or is not finite.
     pub exploding: u32,
+    /// Tensors with a gradient.
     pub tensors: u32,
+    /// Elements of those tensors.
     pub elements: u64,
 }
 
 impl GradientSums {
-    /// Folds `(norm, elements)` of each tensor.
-    pub fn from_tensors(tensors: impl IntoIterator<Item = (f64, u64)>, thresholds: GradientThresholds) -> Self {
-        tensors
-            .into_iter()
-            .fold(Self::default(), |sums, (norm, elements)| Self {
-                sum_squares: sums.sum_squares + norm * norm,
-                vanishing: sums.vanishing + u32::from(norm < thresholds.vanishing),
-                exploding: sums.exploding + u32::from(norm > thresholds.exploding || !norm.is_finite()),
-                tensors: sums.tensors + 1,
-                elements: sums.elements + elements,
-            })
-    }
-
     /// Global L2 norm; infinite where it has no number. `None` without any gradient.
     pub fn norm(&self) -> Option<f64> {
         let norm = self.sum_squares.sqrt();
@@ -83,10 +74,15 @@ impl GradientSums {
 /// Parameters and seeds of one env. Seed parameters count with their gate, frozen or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Growth {
+    /// Of the host.
     pub host_params: u64,
+    /// Of committed seeds.
     pub fossil_params: u64,
+    /// Of seeds that are neither committed nor pruned.
     pub live_params: u64,
+    /// Seeds that are neither committed nor pruned.
     pub live_seeds: u32,
+    /// Committed seeds.
     pub fossilized_seeds: u32,
 }
 
@@ -109,13 +105,9 @@ impl Growth {
         growth
     }
 
+    /// Of host and seeds.
     pub fn total_params(&self) -> u64 {
         self.host_params + self.fossil_params + self.live_params
-    }
-
-    /// What a seed limit compares with.
-    pub fn total_seeds(&self) -> u32 {
-        self.live_seeds + self.fossilized_seeds
     }
 
     /// Committed size over the host's: `(H + F) / H`.
@@ -130,116 +122,4 @@ impl Growth {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::growth::*;
-
-    #[track_caller]
-    fn assert_close(actual: Option<f64>, expected: f64) {
-        let actual = actual.expect("measured");
-        assert!((actual - expected).abs() < 1e-6, "{actual} is not {expected}");
-    }
-
-    fn counted(tensors: u32, vanishing: u32, exploding: u32) -> GradientSums {
-        GradientSums {
-            sum_squares: 1.0,
-            vanishing,
-            exploding,
-            tensors,
-            elements: 16,
-        }
-    }
-
-    fn with_norm(norm: f64, elements: u64) -> GradientSums {
-        GradientSums {
-            sum_squares: norm * norm,
-            tensors: 1,
-            elements,
-            ..GradientSums::default()
-        }
-    }
-
-    #[test]
-    fn health_falls_with_vanishing_and_exploding_tensors() {
-        assert_close(counted(4, 0, 0).health(), 1.0);
-        assert_close(counted(4, 1, 0).health(), 0.875);
-        assert_close(counted(4, 2, 1).health(), 0.55);
-    }
-
-    #[test]
-    fn no_gradient_at_all_is_unmeasured() {
-        let none = GradientSums::default();
-        assert_eq!(none.norm(), None);
-        assert_eq!(none.health(), None);
-        assert_eq!(none.ratio_to(&with_norm(1.0, 10), 10.0), None);
-    }
-
-    #[test]
-    fn tensor_norms_fold_into_one_global_norm() {
-        let thresholds = GradientThresholds::new(1e-7, 10.0, Some(1.0));
-        let sums = GradientSums::from_tensors([3.0, 4.0, 1e-8, 12.0].map(|norm| (norm, 10)), thresholds);
-        assert_close(sums.norm(), 13.0);
-        assert_eq!((sums.vanishing, sums.exploding), (1, 1));
-        assert_close(sums.health(), 0.675);
-    }
-
-    /// Check C3 of spec 07.
-    #[test]
-    fn a_tensor_without_gradient_counts_as_vanishing() {
-        let thresholds = GradientThresholds::new(1e-7, 10.0, Some(1.0));
-        let norms = [0.0, 5e-8, 0.5, 3.0, 12.0].map(|norm| (norm, 10));
-        let sums = GradientSums::from_tensors(norms, thresholds);
-        assert_close(sums.norm(), 12.379_418_403_139_947);
-        assert_eq!((sums.vanishing, sums.exploding), (2, 1));
-        assert_close(sums.health(), 0.64);
-
-        let diverged = norms.into_iter().chain([(f64::INFINITY, 10)]);
-        assert_eq!(GradientSums::from_tensors(diverged, thresholds).health(), Some(0.0));
-    }
-
-    #[test]
-    fn huge_norms_stay_finite_and_non_finite_ones_are_worthless() {
-        let thresholds = GradientThresholds::new(1e-7, 10.0, None);
-        let huge = GradientSums::from_tensors([(1e30, 1), (1e30, 1)], thresholds);
-        assert!((huge.norm().expect("measured") / 1.4142e30 - 1.0).abs() < 1e-4);
-
-        let diverged = GradientSums::from_tensors([(f64::NAN, 1), (1.0, 1)], thresholds);
-        assert_eq!(diverged.norm(), Some(f64::INFINITY));
-        assert_eq!(diverged.exploding, 1);
-        assert_eq!(diverged.health(), Some(0.0));
-    }
-
-    #[test]
-    fn the_ratio_compares_mean_squares_and_is_capped() {
-        assert_close(with_norm(0.3, 688).ratio_to(&with_norm(2.0, 6418), 10.0), 0.458139);
-        assert_close(with_norm(0.5, 1000).ratio_to(&with_norm(2.0, 100_000), 10.0), 2.499996);
-        assert_close(with_norm(3.0, 10).ratio_to(&with_norm(0.1, 100_000), 10.0), 10.0);
-        assert_close(with_norm(1e-9, 10).ratio_to(&with_norm(0.1, 10), 10.0), 0.0);
-        assert_close(with_norm(1.0, 10).ratio_to(&GradientSums::default(), 10.0), 0.0);
-    }
-
-    /// Check C4 of spec 07.
-    #[test]
-    fn the_ratio_of_a_small_seed_to_its_host() {
-        let ratio = with_norm(0.2, 4200).ratio_to(&with_norm(4.0, 6000), 10.0);
-        assert_close(ratio, 0.059_761_418_893_970_7);
-    }
-
-    #[test]
-    fn growth_counts_committed_and_live_parameters_apart() {
-        let growth = Growth::of(
-            6418,
-            [
-                (SeedStage::Fossilized, 688),
-                (SeedStage::Blending, 273),
-                (SeedStage::Embargoed, 5000),
-            ],
-        );
-        assert!((growth.growth_ratio() - 1.107199).abs() < 1e-6);
-        assert!((growth.parameter_ratio() - 1.149735).abs() < 1e-6);
-        assert_eq!(
-            (growth.live_seeds, growth.fossilized_seeds, growth.total_seeds()),
-            (1, 1, 2)
-        );
-    }
-}
+mod tests;

@@ -10,8 +10,11 @@ use crate::schema::{Described, Kind, Names, written_as_text};
 /// A device of a run. CUDA devices carry their index: "the" CUDA device would change with the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeviceSpec {
+    /// The processor.
     Cpu,
+    /// A CUDA device by its index.
     Cuda(usize),
+    /// The GPU of a Mac.
     Mps,
 }
 
@@ -21,6 +24,7 @@ pub enum DeviceSpec {
 pub struct DeviceError(pub String);
 
 impl DeviceSpec {
+    /// tch's name of the device.
     pub fn to_tch(self) -> Device {
         match self {
             Self::Cpu => Device::Cpu,
@@ -71,28 +75,4 @@ impl Described for DeviceSpec {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn devices_are_read_as_they_are_printed() {
-        for (text, device) in [
-            ("cpu", DeviceSpec::Cpu),
-            ("cuda:0", DeviceSpec::Cuda(0)),
-            ("cuda:11", DeviceSpec::Cuda(11)),
-            ("mps", DeviceSpec::Mps),
-        ] {
-            assert_eq!(text.parse(), Ok(device));
-            assert_eq!(device.to_string(), text);
-        }
-        assert_eq!(DeviceSpec::Cuda(3).to_tch(), Device::Cuda(3));
-    }
-
-    #[test]
-    fn a_device_without_index_or_of_unknown_type_is_refused_with_the_valid_forms() {
-        for text in ["cuda", "cuda:", "cuda:-1", "cuda:+1", "cuda:999", "CPU", "gpu", ""] {
-            let error = text.parse::<DeviceSpec>().expect_err(text);
-            assert!(error.to_string().contains("`cuda:<index>`"), "{error}");
-        }
-    }
-}
+mod tests;

@@ -177,19 +177,7 @@ unsafe extern "C" {
     ) -> *mut c_char;
     pub(super) fn simic_stream_restore(previous: *const RawStream, previous_device: i64) -> *mut c_char;
     pub(super) fn simic_stream_synchronize(stream: *const RawStream) -> *mut c_char;
-    pub(super) fn simic_record_stream(tensor: *mut C_tensor, stream: *const RawStream) -> *mut c_char;
-    pub(super) fn simic_event_new(device_type: i64, out: *mut *mut Opaque) -> *mut c_char;
-    pub(super) fn simic_event_free(event: *mut Opaque);
-    pub(super) fn simic_event_record(event: *mut Opaque, stream: *const RawStream) -> *mut c_char;
-    pub(super) fn simic_event_wait(event: *const Opaque, stream: *const RawStream) -> *mut c_char;
-    pub(super) fn simic_event_synchronize(event: *const Opaque) -> *mut c_char;
 
     pub(super) fn simic_set_matmul_precision(precision: *const c_char) -> *mut c_char;
     pub(super) fn simic_set_deterministic(on: bool) -> *mut c_char;
-    pub(super) fn simic_allocator_stats(
-        device_type: i64,
-        index: i64,
-        allocated: *mut i64,
-        reserved: *mut i64,
-    ) -> *mut c_char;
 }

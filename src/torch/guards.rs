@@ -1,6 +1,6 @@
 //! Modes of the current thread as values: dropped, also by unwinding, they restore what was in force before.
 //!
-//! Guards nest in this order: stream ⊃ grad mode ⊃ autocast (spec 06 §5.1 S7). None of them is `Send`: libtorch keeps
+//! Guards nest in this order: stream ⊃ grad mode ⊃ autocast. None of them is `Send`: libtorch keeps
 //! these modes per thread.
 
 use std::marker::PhantomData;
@@ -23,6 +23,7 @@ pub struct NoGrad {
 }
 
 impl NoGrad {
+    /// Switches the recording off.
     pub fn new() -> Self {
         let previous = ffi::simic_grad_enabled();
         ffi::simic_set_grad_enabled(false);
@@ -47,7 +48,7 @@ impl Drop for NoGrad {
 
 /// Inference mode is on while this lives: no gradients, no version counters.
 ///
-/// Tensors created inside can never take part in autograd afterwards, so none may be kept (spec 06 §5.1 S10).
+/// Tensors created inside can never take part in autograd afterwards, so none may be kept.
 #[must_use = "the mode ends when the guard is dropped"]
 #[derive(Debug)]
 pub struct Inference {
@@ -55,6 +56,7 @@ pub struct Inference {
 }
 
 impl Inference {
+    /// Enters inference mode on this thread.
     pub fn new() -> Result<Self, TorchError> {
         let mut mode = ptr::null_mut();
         // SAFETY: `mode` is a valid place for the pointer that the shim writes.
@@ -128,101 +130,4 @@ fn exchange_autocast(mode: &RawAutocast) -> Result<RawAutocast, TorchError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use tch::{Device, Kind, Tensor};
-
-    use super::*;
-    use crate::torch::catch;
-
-    const CPU: (Kind, Device) = (Kind::Float, Device::Cpu);
-
-    fn records_gradients() -> bool {
-        let x = Tensor::ones([1], CPU).set_requires_grad(true);
-        (&x * 2.0).requires_grad()
-    }
-
-    fn product_kind() -> Kind {
-        let x = Tensor::ones([2, 2], CPU);
-        x.matmul(&x).kind()
-    }
-
-    #[test]
-    fn gradients_are_recorded_again_after_the_guard_and_after_a_panic() {
-        {
-            let _outer = NoGrad::new();
-            {
-                let _inner = NoGrad::new();
-            }
-            assert!(!records_gradients());
-        }
-        assert!(records_gradients());
-
-        let result = catch(|| {
-            let _guard = NoGrad::new();
-            panic!("inside");
-        });
-        assert!(result.is_err());
-        assert!(records_gradients());
-    }
-
-    #[test]
-    fn inference_mode_ends_with_its_guard_and_with_a_panic() {
-        let inside = {
-            let _guard = Inference::new().expect("inference mode");
-            assert!(!records_gradients());
-            Tensor::ones([1], CPU).is_inference()
-        };
-        assert!(inside);
-        assert!(!Tensor::ones([1], CPU).is_inference());
-
-        let result = catch(|| {
-            let _guard = Inference::new().expect("inference mode");
-            panic!("inside");
-        });
-        assert!(result.is_err());
-        assert!(records_gradients());
-        assert!(!Tensor::ones([1], CPU).is_inference());
-    }
-
-    #[test]
-    fn products_are_bf16_inside_autocast_and_f32_outside() {
-        {
-            let _guard = Autocast::new(Device::Cpu, Kind::BFloat16).expect("autocast");
-            assert_eq!(product_kind(), Kind::BFloat16);
-            {
-                let _half = Autocast::new(Device::Cpu, Kind::Half).expect("autocast");
-                assert_eq!(product_kind(), Kind::Half);
-            }
-            assert_eq!(product_kind(), Kind::BFloat16);
-        }
-        assert_eq!(product_kind(), Kind::Float);
-
-        let result = catch(|| {
-            let _guard = Autocast::new(Device::Cpu, Kind::BFloat16).expect("autocast");
-            panic!("inside");
-        });
-        assert!(result.is_err());
-        assert_eq!(product_kind(), Kind::Float);
-    }
-
-    #[test]
-    fn a_no_grad_pass_before_a_grad_pass_in_one_region_loses_no_gradient() {
-        let weight = Tensor::ones([2, 2], CPU).set_requires_grad(true);
-        let input = Tensor::ones([2, 2], CPU);
-        let _guard = Autocast::new(Device::Cpu, Kind::BFloat16).expect("autocast");
-
-        {
-            let _no_grad = NoGrad::new();
-            let _ = input.matmul(&weight);
-        }
-        input.matmul(&weight).sum(Kind::Float).backward();
-
-        assert!(weight.grad().defined());
-    }
-
-    #[test]
-    fn autocast_to_a_full_precision_kind_is_refused() {
-        let error = Autocast::new(Device::Cpu, Kind::Float).expect_err("no such autocast");
-        assert!(error.to_string().contains("BFloat16 or Half"));
-    }
-}
+mod tests;

@@ -11,7 +11,9 @@ pub const NORM_EPS: f64 = 1e-5;
 /// running ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
+    /// By the statistics of the batch, which the running ones follow.
     Train,
+    /// By the running statistics.
     Eval,
 }
 
@@ -31,6 +33,7 @@ const PRODUCT_POSITIONS: i64 = 4096;
 /// A convolution that keeps height, width and the channels-last layout: stride 1, "same" padding, no bias of its own.
 #[derive(Debug)]
 pub struct Conv2d {
+    /// `[outputs, inputs / groups, kernel, kernel]`.
     pub weight: Tensor,
     padding: i64,
     groups: i64,
@@ -66,6 +69,7 @@ impl Conv2d {
         Self { weight, ..*self }
     }
 
+    /// `[B, inputs, H, W]` to `[B, outputs, H, W]`.
     pub fn forward(&self, x: &Tensor, bias: Option<&Tensor>) -> Result<Tensor, TchError> {
         if !self.pointwise && !self.layout_ambiguous {
             return self.convolve(x, bias);

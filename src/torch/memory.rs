@@ -1,11 +1,6 @@
-//! Memory: keeping freed blocks in the process on CPU, and what the caching allocator holds on a device.
+//! Memory on CPU: freed blocks are kept in the process.
 
-use tch::Device;
-
-use super::TorchError;
-use super::ffi;
-
-/// Tells glibc to keep large freed blocks instead of handing them back to the kernel (DESIGN §7).
+/// Tells glibc to keep large freed blocks instead of handing them back to the kernel.
 ///
 /// By default every block above the mmap threshold is mapped, zeroed page by page and unmapped again around each tensor
 /// operation, which costs more than the arithmetic. Without mapped blocks and without trimming, memory that a batch
@@ -35,45 +30,5 @@ pub fn keep_freed_blocks() -> bool {
     #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
     {
         false
-    }
-}
-
-/// Bytes that libtorch's caching allocator holds on a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AllocatorStats {
-    /// In use by tensors.
-    pub allocated_bytes: u64,
-    /// Taken from the device, in use or cached.
-    pub reserved_bytes: u64,
-}
-
-/// The caching allocator's figures; `None` on devices without one.
-pub fn allocator_stats(device: Device) -> Result<Option<AllocatorStats>, TorchError> {
-    let Device::Cuda(index) = device else {
-        return Ok(None);
-    };
-    let (mut allocated, mut reserved) = (0, 0);
-    // SAFETY: both places live through the call.
-    unsafe {
-        ffi::check(ffi::simic_allocator_stats(
-            ffi::device_type(device),
-            index as i64,
-            &mut allocated,
-            &mut reserved,
-        ))
-    }?;
-    Ok(Some(AllocatorStats {
-        allocated_bytes: allocated.max(0) as u64,
-        reserved_bytes: reserved.max(0) as u64,
-    }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_cpu_has_no_caching_allocator() {
-        assert_eq!(allocator_stats(Device::Cpu), Ok(None));
     }
 }

@@ -1,8 +1,9 @@
-//! What tch lacks, safely: guards, streams, fused optimizers, multi-tensor gradients, the door for reads, CUDA at run time.
+//! What tch lacks, safely: guards, streams, fused optimizers, multi-tensor gradients, the door for reads, CUDA at run
+//! time; and what hosts and seeds share: parameters and layers.
 //!
 //! Everything unsafe of the engine lives in this folder, over one small C++ file (`shim.cpp`) that uses libtorch's
-//! device-generic headers only: the engine compiles against a CPU-only libtorch and finds CUDA at run time
-//! (spec 06 §5.4). C++ exceptions arrive as [`TorchError`].
+//! device-generic headers only: the engine compiles against a CPU-only libtorch and finds CUDA at run time. C++
+//! exceptions arrive as [`TorchError`].
 
 mod cuda;
 mod device;
@@ -33,7 +34,7 @@ pub use error::{TorchError, catch};
 pub use gradients::{GroupNorm, clip_group, grad_stats, zero_grads};
 pub use guards::{Autocast, Inference, NoGrad};
 pub use layers::{Conv2d, Mode, NORM_EPS, spatial_mean};
-pub use memory::{AllocatorStats, allocator_stats, keep_freed_blocks};
+pub use memory::keep_freed_blocks;
 pub use narrow_conv::{is_narrow_conv, narrow_conv};
 pub use optimizer::{Implementation, Optimizer, SelfTest, self_test};
 pub use params::{Init, Param, ParamSet};
@@ -41,7 +42,7 @@ pub use precision::{cpu_has_bf16, set_deterministic, set_matmul_precision};
 pub use read::{HostSyncCounter, read_f32, read_f64, read_i64};
 pub use scaler::LossScaler;
 pub use settings::{AmpMode, MatmulPrecision, OptimizerConfig};
-pub use stream::{Event, Stream, StreamGuard};
+pub use stream::{Stream, StreamGuard};
 pub use tensors::{channels_last, copy_all, copy_into, is_channels_last, zero_all};
 pub use threads::set_intra_op_threads;
 pub use trace::{StreamTrace, TraceEntry, TraceOperation};

@@ -1,4 +1,4 @@
-//! The engine's optimizers: fused SGD and fused AdamW over plain state tensors (spec 01 §11, 04 §8, 06 §7.2).
+//! The engine's optimizers: fused SGD and fused AdamW over plain state tensors.
 //!
 //! tch's optimizers can neither export nor reset their state nor drop a parameter; checkpoints, rollback and gates need
 //! all three. One optimizer owns one group: a host, or one seed with its gate. Parameters are leaves that require
@@ -302,12 +302,13 @@ fn zeros_like(params: &[Tensor]) -> Result<Vec<Tensor>, TorchError> {
 /// Outcome of [`self_test`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelfTest {
+    /// How steps are to be computed on this device.
     pub implementation: Implementation,
     /// Why the fused kernels were refused; the caller announces it once.
     pub refused: Option<String>,
 }
 
-/// Tries the fused kernels on a tiny tensor of `device` and compares them with the plain formulas (spec 06 §7.6).
+/// Tries the fused kernels on a tiny tensor of `device` and compares them with the plain formulas.
 ///
 /// Run once at start per device; this reads the device, so never inside a step.
 pub fn self_test(device: Device) -> SelfTest {
@@ -376,5 +377,4 @@ fn trial_steps(rule: &OptimizerConfig, implementation: Implementation, device: D
 }
 
 #[cfg(test)]
-#[path = "optimizer_tests.rs"]
 mod tests;

@@ -13,13 +13,16 @@ use crate::random::Draw;
 pub enum Init {
     /// U(−1/√fan_in, +1/√fan_in).
     FanIn(i64),
+    /// The same value everywhere.
     Constant(f32),
 }
 
 /// A tensor with its name and its initial law.
 #[derive(Debug)]
 pub struct Param {
+    /// Unique in its set.
     pub name: String,
+    /// The live tensor.
     pub tensor: Tensor,
     init: Init,
 }
@@ -33,6 +36,7 @@ pub struct ParamSet {
 }
 
 impl ParamSet {
+    /// An empty set whose tensors will be on `device`.
     pub fn new(device: Device) -> Self {
         Self {
             trainable: Vec::new(),
@@ -85,10 +89,12 @@ impl ParamSet {
         Ok(())
     }
 
+    /// What training optimises.
     pub fn trainable(&self) -> &[Param] {
         &self.trainable
     }
 
+    /// Running statistics and the like.
     pub fn buffers(&self) -> &[Param] {
         &self.buffers
     }
@@ -103,6 +109,7 @@ impl ParamSet {
         self.trainable.iter().map(|param| param.tensor.numel() as u64).sum()
     }
 
+    /// Where the tensors are.
     pub fn device(&self) -> Device {
         self.device
     }

@@ -1,5 +1,5 @@
 //! The optimizer rules as plain tensor formulas: what the fused kernels are tested against, and their replacement where
-//! a device refuses them (spec 06 §7.6).
+//! a device refuses them.
 //!
 //! A suppressed step is a selection, never a multiplication by zero: NaN times zero is NaN.
 
@@ -13,7 +13,7 @@ pub(super) struct Sgd {
     pub weight_decay: f64,
 }
 
-/// `g ← g + wd·p; v ← μ·v + g; p ← p − lr·v` (spec 01 §11). Without momentum there is no `v`.
+/// `g ← g + wd·p; v ← μ·v + g; p ← p − lr·v`. Without momentum there is no `v`.
 pub(super) fn sgd_step(
     param: &mut Tensor,
     grad: &Tensor,
@@ -56,7 +56,7 @@ pub(super) struct Moments<'a> {
     pub step: &'a mut Tensor,
 }
 
-/// Decoupled weight decay, then Adam with bias correction (spec 04 §8).
+/// Decoupled weight decay, then Adam with bias correction (Loshchilov and Hutter 2019, arXiv:1711.05101).
 pub(super) fn adamw_step(param: &mut Tensor, grad: &Tensor, state: Moments, rule: AdamW, found_inf: Option<&Tensor>) {
     let AdamW {
         lr,

@@ -4,7 +4,7 @@ use super::MatmulPrecision;
 use super::TorchError;
 use super::ffi;
 
-/// Sets the precision of f32 matrix products and, below `highest`, lets cuDNN use TF32 (spec 06 §2).
+/// Sets the precision of f32 matrix products and, below `highest`, lets cuDNN use TF32.
 ///
 /// Process-wide. It is meant for CUDA: on CPU libtorch's default, `highest`, stays unless this is called.
 pub fn set_matmul_precision(precision: MatmulPrecision) -> Result<(), TorchError> {
@@ -17,7 +17,7 @@ pub fn set_matmul_precision(precision: MatmulPrecision) -> Result<(), TorchError
     unsafe { ffi::check(ffi::simic_set_matmul_precision(name.as_ptr())) }
 }
 
-/// Restricts libtorch to deterministic kernels and turns cuDNN's autotuning off (spec 06 §2). Process-wide.
+/// Restricts libtorch to deterministic kernels and turns cuDNN's autotuning off. Process-wide.
 ///
 /// cuBLAS needs a fixed workspace besides, which [`load_cuda`](super::load_cuda) sees to.
 pub fn set_deterministic(on: bool) -> Result<(), TorchError> {
@@ -38,13 +38,4 @@ pub fn cpu_has_bf16() -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    #[test]
-    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-    fn bf16_is_reported_where_the_kernel_lists_it() {
-        let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").expect("cpuinfo");
-        let listed = cpuinfo.split_whitespace().any(|flag| flag == "avx512_bf16");
-
-        assert_eq!(super::cpu_has_bf16(), listed);
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-// What tch lacks, as plain C functions over libtorch's device-generic headers (spec 06 §5.4).
+// What tch lacks, as plain C functions over libtorch's device-generic headers.
 //
 // Conventions: tensors come as `at::Tensor*`, the pointers that tch holds; every function returns null or an error text
 // that the caller frees with simic_free_error; nothing here reads a CUDA tensor's value. Lists of parameters go through
@@ -21,8 +21,6 @@
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
-#include <c10/core/CachingDeviceAllocator.h>
-#include <c10/core/Event.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -356,7 +354,7 @@ char* simic_autocast_set(const SimicAutocast* mode, SimicAutocast* previous) {
   });
 }
 
-// ---- streams and events
+// ---- streams
 
 char* simic_stream_from_pool(int64_t type, int64_t index, SimicStream* out) {
   return guarded([&] {
@@ -390,29 +388,7 @@ char* simic_stream_synchronize(const SimicStream* stream) {
   return guarded([&] { unpack(stream->id, stream->index, stream->type).synchronize(); });
 }
 
-char* simic_record_stream(Tensor* tensor, const SimicStream* stream) {
-  return guarded([&] { tensor->record_stream(unpack(stream->id, stream->index, stream->type)); });
-}
-
-char* simic_event_new(int64_t type, c10::Event** out) {
-  return guarded([&] { *out = new c10::Event(static_cast<c10::DeviceType>(type)); });
-}
-
-void simic_event_free(c10::Event* event) { delete event; }
-
-char* simic_event_record(c10::Event* event, const SimicStream* stream) {
-  return guarded([&] { event->record(unpack(stream->id, stream->index, stream->type)); });
-}
-
-char* simic_event_wait(const c10::Event* event, const SimicStream* stream) {
-  return guarded([&] { event->block(unpack(stream->id, stream->index, stream->type)); });
-}
-
-char* simic_event_synchronize(const c10::Event* event) {
-  return guarded([&] { event->synchronize(); });
-}
-
-// ---- process-wide switches and statistics
+// ---- process-wide switches
 
 char* simic_set_matmul_precision(const char* precision) {
   return guarded([&] {
@@ -430,16 +406,6 @@ char* simic_set_deterministic(bool on) {
     context.setDeterministicFillUninitializedMemory(false);
     context.setDeterministicCuDNN(on);
     context.setBenchmarkCuDNN(!on);
-  });
-}
-
-char* simic_allocator_stats(int64_t type, int64_t index, int64_t* allocated, int64_t* reserved) {
-  return guarded([&] {
-    const auto stats = at::getDeviceAllocator(static_cast<c10::DeviceType>(type))
-                           ->getDeviceStats(static_cast<c10::DeviceIndex>(index));
-    const auto aggregate = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-    *allocated = stats.allocated_bytes[aggregate].current;
-    *reserved = stats.reserved_bytes[aggregate].current;
   });
 }
 

@@ -1,15 +1,14 @@
-//! Streams and events for any device: queues of work that run side by side on CUDA and are no-ops elsewhere.
+//! Streams for any device: queues of work that run side by side on CUDA and are no-ops elsewhere.
 //!
-//! Every CUDA env has a stream of its own and does all its tensor work inside that stream's guard (spec 06 §5.1 S1-S3).
-//! On CPU and MPS the same program runs with the same results, and every operation here does nothing (S12).
+//! Every CUDA env has a stream of its own and does all its tensor work inside that stream's guard.
+//! On CPU and MPS the same program runs with the same results, and every operation here does nothing.
 
 use std::marker::PhantomData;
-use std::ptr::{self, NonNull};
 
 use tch::{Device, Tensor};
 
 use super::TorchError;
-use super::ffi::{self, Opaque, RawStream, pointer};
+use super::ffi::{self, RawStream};
 use super::guards::ThreadBound;
 use super::trace::{StreamTrace, TraceOperation};
 
@@ -24,7 +23,7 @@ pub struct Stream {
 
 impl Stream {
     /// A stream of libtorch's pool on `device`. The pool holds 32 per device and hands them out in turn; with more envs
-    /// streams are shared, which only serialises (S1).
+    /// streams are shared, which only serialises.
     pub fn from_pool(device: Device) -> Result<Self, TorchError> {
         let raw = match device {
             Device::Cuda(index) => {
@@ -56,6 +55,7 @@ impl Stream {
         }
     }
 
+    /// The device of the stream.
     pub fn device(&self) -> Device {
         self.device
     }
@@ -85,17 +85,6 @@ impl Stream {
         match &self.raw {
             // SAFETY: `raw` came from the pool.
             Some(raw) => unsafe { ffi::check(ffi::simic_stream_synchronize(raw)) },
-            None => Ok(()),
-        }
-    }
-
-    /// Keeps the memory of `tensor`, which another stream allocated, until this stream's work queued so far is done.
-    /// This protects its lifetime only: the order of work needs [`Event`]s (S4).
-    pub fn record_stream(&self, tensor: &Tensor) -> Result<(), TorchError> {
-        self.note(TraceOperation::RecordStream, Some(tensor));
-        match &self.raw {
-            // SAFETY: `raw` came from the pool and `tensor` outlives the call.
-            Some(raw) => unsafe { ffi::check(ffi::simic_record_stream(pointer(tensor), raw)) },
             None => Ok(()),
         }
     }
@@ -135,121 +124,5 @@ impl Drop for StreamGuard<'_> {
     }
 }
 
-/// A mark in a stream that other streams, or the host, can wait for.
-#[derive(Debug)]
-pub struct Event {
-    /// `None` on devices without streams.
-    raw: Option<NonNull<Opaque>>,
-}
-
-// SAFETY: c10::Event holds a device event and no thread-local state; libtorch allows recording, waiting and destroying
-// it on any thread, one at a time, and Event is not `Sync`.
-unsafe impl Send for Event {}
-
-impl Event {
-    pub fn new(device: Device) -> Result<Self, TorchError> {
-        if !matches!(device, Device::Cuda(_)) {
-            return Ok(Self { raw: None });
-        }
-        let mut raw = ptr::null_mut();
-        // SAFETY: `raw` is a valid place for the pointer that the shim writes.
-        unsafe { ffi::check(ffi::simic_event_new(ffi::device_type(device), &mut raw)) }?;
-        Ok(Self { raw: NonNull::new(raw) })
-    }
-
-    /// Marks the work queued on `stream` so far; an earlier mark is forgotten.
-    pub fn record(&mut self, stream: &Stream) -> Result<(), TorchError> {
-        stream.note(TraceOperation::RecordEvent, None);
-        match (self.raw, &stream.raw) {
-            // SAFETY: the event is ours until it is dropped, and the stream came from the pool.
-            (Some(event), Some(stream)) => unsafe { ffi::check(ffi::simic_event_record(event.as_ptr(), stream)) },
-            _ => Ok(()),
-        }
-    }
-
-    /// Makes later work of `stream` wait for the mark, on the device; the host goes on.
-    pub fn wait(&self, stream: &Stream) -> Result<(), TorchError> {
-        stream.note(TraceOperation::WaitEvent, None);
-        match (self.raw, &stream.raw) {
-            // SAFETY: as in `record`.
-            (Some(event), Some(stream)) => unsafe { ffi::check(ffi::simic_event_wait(event.as_ptr(), stream)) },
-            _ => Ok(()),
-        }
-    }
-
-    /// Waits for the mark on the host.
-    pub fn synchronize(&self) -> Result<(), TorchError> {
-        match self.raw {
-            // SAFETY: the event is ours until it is dropped.
-            Some(event) => unsafe { ffi::check(ffi::simic_event_synchronize(event.as_ptr())) },
-            None => Ok(()),
-        }
-    }
-}
-
-impl Drop for Event {
-    fn drop(&mut self) {
-        if let Some(event) = self.raw {
-            // SAFETY: made by simic_event_new and freed once.
-            unsafe { ffi::simic_event_free(event.as_ptr()) }
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use tch::Kind;
-
-    use super::*;
-    use crate::torch::catch;
-
-    /// Spec 06 §5.1 S12.
-    #[test]
-    fn on_cpu_streams_and_events_change_nothing() {
-        let stream = Stream::from_pool(Device::Cpu).expect("stream");
-        let mut event = Event::new(Device::Cpu).expect("event");
-
-        let sum = {
-            let _guard = stream.enter().expect("guard");
-            let x = Tensor::ones([3], (Kind::Float, Device::Cpu));
-            stream.record_stream(&x).expect("record");
-            event.record(&stream).expect("record");
-            event.wait(&stream).expect("wait");
-            x.sum(Kind::Float)
-        };
-        event.synchronize().expect("synchronize");
-        stream.synchronize().expect("synchronize");
-
-        assert!(sum.equal(&Tensor::from(3.0f32)));
-    }
-
-    #[test]
-    fn a_trace_shows_writes_inside_their_env_s_guard_also_when_it_is_left_by_a_panic() {
-        let trace = StreamTrace::default();
-        let stream = Stream::from_pool(Device::Cpu).expect("stream").traced(3, trace.clone());
-        let x = Tensor::ones([1], (Kind::Float, Device::Cpu));
-
-        let result = catch(|| {
-            let _guard = stream.enter().expect("guard");
-            stream.note_write(&x);
-            panic!("inside");
-        });
-        stream.synchronize().expect("synchronize");
-
-        assert!(result.is_err());
-        let entries = trace.take();
-        let operations: Vec<_> = entries.iter().map(|entry| entry.operation).collect();
-        assert_eq!(
-            operations,
-            [
-                TraceOperation::EnterGuard,
-                TraceOperation::Write,
-                TraceOperation::LeaveGuard,
-                TraceOperation::Wait
-            ]
-        );
-        assert!(entries.iter().all(|entry| entry.env == Some(3)));
-        assert_eq!(entries[1].tensor, Some(x.data_ptr().addr()));
-        assert!(trace.take().is_empty());
-    }
-}
+mod tests;

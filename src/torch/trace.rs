@@ -1,6 +1,6 @@
 //! A recorder of stream discipline: who entered which guard, waited, adopted, wrote or read, in which order.
 //!
-//! The rules S1–S9 of spec 06 §5.1 concern CUDA streams, but break silently there. With a trace attached to the streams
+//! The rules of streams concern CUDA, but break silently there. With a trace attached to the streams
 //! and to the read counter the same program leaves the same record on a CPU, where tests can check it. Without one,
 //! recording costs a test of an `Option`.
 
@@ -11,18 +11,14 @@ use tch::Tensor;
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceOperation {
+    /// The stream became current.
     EnterGuard,
+    /// The previous stream became current again.
     LeaveGuard,
     /// A tensor was written in place.
     Write,
     /// The host waited for the stream.
     Wait,
-    /// The stream was told to wait for an event.
-    WaitEvent,
-    /// An event was recorded on the stream.
-    RecordEvent,
-    /// A tensor of another stream was taken over: its memory is kept until this stream is done with it.
-    RecordStream,
     /// A tensor was read by the host.
     Read,
 }
@@ -30,8 +26,11 @@ pub enum TraceOperation {
 /// One record. `tensor` is the address of its data; reads belong to no env.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceEntry {
+    /// Index of the env.
     pub env: Option<usize>,
+    /// What happened.
     pub operation: TraceOperation,
+    /// Address of the data.
     pub tensor: Option<usize>,
 }
 

@@ -6,7 +6,7 @@ use bevy_platform::cell::SyncCell;
 use super::components::{BatchSlot, EnvAccumulators, EnvFeed, GroupNorms};
 use crate::clock::RunClock;
 use crate::data::{Accumulators, PackLayout, StepFeed, StepKey};
-use crate::env::{EnvDevice, EnvId, EnvPool, EnvStream, Experiment, Outfitter, StepStatus};
+use crate::env::{EnvDevice, EnvId, EnvPool, EnvSetup, EnvStream, Experiment, StepStatus};
 use crate::health::Failure;
 use crate::torch::{HostSyncCounter, TorchError};
 
@@ -14,14 +14,14 @@ use crate::torch::{HostSyncCounter, TorchError};
 pub fn equip_envs(
     mut envs: Query<(Entity, &EnvId, &EnvDevice, &mut EnvStream)>,
     experiment: Res<Experiment>,
-    mut outfitter: Outfitter,
+    mut setup: EnvSetup,
 ) -> Result<(), Failure> {
     let layout = PackLayout {
         configs: experiment.max_configurations,
         slots: experiment.layout.len(),
     };
     for (entity, id, device, mut stream) in &mut envs {
-        outfitter.equip((entity, id), &mut stream, |resident, feed| {
+        setup.insert((entity, id), &mut stream, |resident, feed| {
             let feed_of_env = StepFeed::new(resident, feed, id.index_in_group as u64)?;
             let sums = Accumulators::new(device.0, layout, feed.batches, feed.batch_size).map_err(TorchError::from)?;
             Ok((

@@ -13,7 +13,7 @@ use super::plan::{AttributionPlan, PlanMoment, find_players, plan_coalitions};
 use crate::clock::RunClock;
 use crate::data::{Batch, evaluate_rows};
 use crate::env::grafted::{GraftKind, graft_kind};
-use crate::env::{EnvDevice, EnvId, EnvPool, EnvStream, Experiment, HostModel, Outfitter, SeedSlots, Slot, StepStatus};
+use crate::env::{EnvDevice, EnvId, EnvPool, EnvSetup, EnvStream, Experiment, HostModel, SeedSlots, Slot, StepStatus};
 use crate::health::Failure;
 use crate::host::FoldedHost;
 use crate::random::{Domain, derive};
@@ -53,10 +53,10 @@ impl ValPlan {
 /// Gives every env its folded host and its handles on the validation data.
 pub fn equip_envs(
     mut envs: Query<(Entity, &EnvId, &mut EnvStream, &mut HostModel)>,
-    mut outfitter: Outfitter,
+    mut setup: EnvSetup,
 ) -> Result<(), Failure> {
     for (entity, id, mut stream, mut host) in &mut envs {
-        outfitter.equip((entity, id), &mut stream, |resident, feed| {
+        setup.insert((entity, id), &mut stream, |resident, feed| {
             let folded = host.0.get().fold()?;
             let batches = resident.val.batches(feed.val_batch_size, feed.val_batches);
             Ok((FoldedModel(SyncCell::new(folded)), ValBatches(SyncCell::new(batches))))

@@ -3,7 +3,7 @@
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
-use simic_engine::env::{Garden, GrowingEnv};
+use simic_engine::env::{GrowingEnv, GrowthContext};
 use simic_engine::growth::{AlphaCurve, AlphaTarget, GerminationStyle, SeedStage, Tempo};
 use simic_engine::prelude::*;
 use simic_engine::seed::{Change, Effect, GateNetwork, Germination, Plan, RampShape, SeedIdentity, germinate};
@@ -35,13 +35,13 @@ fn accuracies(app: App) -> Vec<f64> {
 }
 
 /// Commits a seed at alpha 1 in every slot before the first step, past all stages in between.
-fn commit_seeds(mut envs: Query<GrowingEnv>, mut garden: Garden) {
-    let limits = garden.experiment.limits();
-    let blueprint = garden.blueprints.index_of("conv_heavy").expect("a built-in");
+fn commit_seeds(mut envs: Query<GrowingEnv>, mut growth: GrowthContext) {
+    let limits = growth.experiment.limits();
+    let blueprint = growth.blueprints.index_of("conv_heavy").expect("a built-in");
     for mut env in &mut envs {
         for index in 0..env.slots.0.len() {
             let spec = env.slots.0[index].spec;
-            let recipe = garden.blueprints.get(blueprint).expect("a built-in");
+            let recipe = growth.blueprints.get(blueprint).expect("a built-in");
             let identity = SeedIdentity {
                 seed_id: format!("e{}.{}.0", env.id.index, spec.slot),
                 germination: index as u32,
@@ -59,8 +59,8 @@ fn commit_seeds(mut envs: Query<GrowingEnv>, mut garden: Garden) {
                 gate_params: GateNetwork::param_count(spec.channels),
                 accuracy: 0.0,
             };
-            let plan = germinate(germination, &garden.rules(&limits)).expect("the slot is empty");
-            garden.apply(plan, index, &mut env, false).expect("a seed can be built");
+            let plan = germinate(germination, &growth.rules(&limits)).expect("the slot is empty");
+            growth.apply(plan, index, &mut env, false).expect("a seed can be built");
 
             let mut committed = env.slots.0[index].record.clone().expect("it germinated");
             committed.stage = SeedStage::Fossilized;
@@ -72,7 +72,7 @@ fn commit_seeds(mut envs: Query<GrowingEnv>, mut garden: Garden) {
             };
             let next = Some(committed);
             let plan = Plan { next, change };
-            garden
+            growth
                 .apply(plan, index, &mut env, false)
                 .expect("an optimizer can be built");
         }

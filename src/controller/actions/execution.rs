@@ -3,7 +3,7 @@
 use bevy_ecs::prelude::*;
 
 use super::decision::Decision;
-use crate::env::{Garden, GrowingEnv, GrowingEnvItem, Sowing, ValMetrics};
+use crate::env::{GrowingEnv, GrowingEnvItem, GrowthContext, SeedOrder, ValMetrics};
 use crate::governor::{Governor, Preflight};
 use crate::growth::{FailureReason, GateResult, LifecycleCommand, LifecycleOp};
 use crate::health::{Failure, InEnv};
@@ -56,7 +56,7 @@ pub fn execute_action(
         &mut CommandOutcome,
         Option<&mut Governor>,
     )>,
-    mut garden: Garden,
+    mut growth: GrowthContext,
 ) -> Result<(), Failure> {
     let mut envs: Vec<_> = envs.iter_mut().collect();
     envs.sort_unstable_by_key(|(env, ..)| env.id.index);
@@ -67,7 +67,7 @@ pub fn execute_action(
         };
         let command = decision.command;
         let governor = governor.as_deref_mut();
-        let result = execute(&command, val, governor, env, &mut garden).in_env(env.id.index)?;
+        let result = execute(&command, val, governor, env, &mut growth).in_env(env.id.index)?;
         env.stats.growth.record(command.op(), result.is_ok());
         **outcome = match result {
             Ok(()) => CommandOutcome {
@@ -92,9 +92,9 @@ fn execute(
     val: &ValMetrics,
     governor: Option<&mut Governor>,
     env: &mut GrowingEnvItem,
-    garden: &mut Garden,
+    growth: &mut GrowthContext,
 ) -> Result<Result<(), Refusal>, Failure> {
-    let limits = garden.experiment.limits();
+    let limits = growth.experiment.limits();
     let views: Vec<_> = env.slots.records().map(|record| record.map(SlotView::from)).collect();
     if let Err(reason) = command_legal(command, &views, &limits) {
         return Ok(Err(reason.into()));
@@ -111,12 +111,12 @@ fn execute(
     {
         return Ok(Err(FailureReason::GovernorVeto { factor }.into()));
     }
-    let (slot, plan) = match plan(command, val.accuracy_percent, env, garden, &garden.rules(&limits)) {
+    let (slot, plan) = match plan(command, val.accuracy_percent, env, growth, &growth.rules(&limits)) {
         Ok(Some(planned)) => planned,
         Ok(None) => return Ok(Ok(())),
         Err(refusal) => return Ok(Err(refusal)),
     };
-    match garden.apply(plan, slot, env, true) {
+    match growth.apply(plan, slot, env, true) {
         Ok(()) => Ok(Ok(())),
         Err(failure) => recoverable(failure).map(|reason| Err(reason.into())),
     }
@@ -127,7 +127,7 @@ fn plan(
     command: &LifecycleCommand,
     accuracy: f64,
     env: &GrowingEnvItem,
-    garden: &Garden,
+    growth: &GrowthContext,
     rules: &Rules,
 ) -> Result<Option<(usize, Plan)>, Refusal> {
     let seed = |slot: usize| env.slots.0[slot].record.as_ref().ok_or(FailureReason::SlotEmpty);
@@ -141,15 +141,15 @@ fn plan(
             tempo,
             target,
         } => {
-            let sowing = Sowing {
+            let order = SeedOrder {
                 slot,
                 blueprint,
                 style,
                 tempo,
                 target,
             };
-            let identity = garden
-                .identity(sowing, env)
+            let identity = growth
+                .identity(order, env)
                 .map_err(|_| FailureReason::BlueprintUnavailable)?;
             let germination = Germination {
                 identity,

@@ -1,11 +1,11 @@
-//! Records, modules and optimizers change together or not at all (spec 01 Checks 12, 17, 22).
+//! Records, modules and optimizers change together or not at all.
 
 use super::*;
 use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, FailureReason, GerminationStyle, SeedStage, Tempo};
-use crate::host::Surface;
 use crate::scenario::{AutoForward, GateConfig, LifecycleConfig, MaskConfig};
 use crate::seed::{
-    AlphaOrder, Germination, Limits, Refusal, Rules, SlotSet, germinate, plant_committed, prune, set_alpha_target, tick,
+    AlphaOrder, Germination, Limits, Refusal, Rules, SlotSet, germinate, germinate_committed, prune, set_alpha_target,
+    tick,
 };
 use crate::torch::fixtures::largest;
 use tch::Kind;
@@ -28,9 +28,7 @@ impl Plot {
             slot: SlotId::new(0, 0),
             channels: CHANNELS,
             boundary: 1,
-            surface: Surface::PrePool,
             order: 0,
-            position: 0.5,
         };
         let mut slots = SeedSlots::new(&[spec]);
         Self {
@@ -64,7 +62,7 @@ impl Plot {
             step: self.step,
         };
         let plan = plan(self.slot.record.as_ref(), &rules);
-        let nursery = Nursery {
+        let builder = SeedBuilder {
             blueprints: &self.registry,
             optimizer: OptimizerConfig::Sgd {
                 lr: 0.01,
@@ -77,7 +75,7 @@ impl Plot {
             round: 0,
             env: self.env,
         };
-        carry_out(plan, &mut self.slot, &mut self.optimizer, &nursery)
+        carry_out(plan, &mut self.slot, &mut self.optimizer, &builder)
     }
 
     fn germinate(&mut self, blueprint: usize, style: GerminationStyle) -> Result<Change, Failure> {
@@ -87,7 +85,7 @@ impl Plot {
 
     fn plant(&mut self, blueprint: usize, style: GerminationStyle) -> Result<Change, Failure> {
         let germination = Self::germination(blueprint, style);
-        self.carry_out(|_, rules| plant_committed(germination, rules).expect("the slot is empty"))
+        self.carry_out(|_, rules| germinate_committed(germination, rules).expect("the slot is empty"))
     }
 
     fn germination(blueprint: usize, style: GerminationStyle) -> Germination {
@@ -176,65 +174,65 @@ fn equal(left: &[Tensor], right: &[Tensor]) -> bool {
 
 #[test]
 fn an_operator_switched_to_a_gate_and_back_leaves_the_seeds_momentum_alone() {
-    let mut plot = Plot::new(0);
-    plot.germinate(1, GerminationStyle::LinearAdd).unwrap();
-    plot.hold();
-    plot.train();
-    let (storage, velocities) = plot.optimized();
+    let mut slot = Plot::new(0);
+    slot.germinate(1, GerminationStyle::LinearAdd).unwrap();
+    slot.hold();
+    slot.train();
+    let (storage, velocities) = slot.optimized();
     assert!(velocities.iter().any(|velocity| largest(velocity) > 0.0));
 
-    plot.blend_as(GerminationStyle::GatedGate);
-    let (gated, momentum) = plot.optimized();
+    slot.blend_as(GerminationStyle::GatedGate);
+    let (gated, momentum) = slot.optimized();
     assert_eq!((gated.len(), momentum.len()), (storage.len() + 4, velocities.len() + 4));
     assert!(momentum[velocities.len()..].iter().all(|fresh| largest(fresh) == 0.0));
 
-    plot.blend_as(GerminationStyle::LinearAdd);
-    let (after, kept) = plot.optimized();
+    slot.blend_as(GerminationStyle::LinearAdd);
+    let (after, kept) = slot.optimized();
     assert_eq!(after, storage);
     assert!(equal(&kept, &velocities));
 }
 
 #[test]
 fn a_gate_learns_as_soon_as_its_seed_adds_something() {
-    let mut plot = Plot::new(0);
-    plot.germinate(1, GerminationStyle::GatedGate).unwrap();
-    plot.hold();
+    let mut slot = Plot::new(0);
+    slot.germinate(1, GerminationStyle::GatedGate).unwrap();
+    slot.hold();
     // The residual is 0 at birth, and so is the gate's gradient; the first update wakes the module.
-    plot.train();
-    let before = plot.weights();
+    slot.train();
+    let before = slot.weights();
 
-    plot.train();
+    slot.train();
 
     let gate = before.len() - 4;
     let moved = |index: usize, after: &[Tensor]| largest(&(&after[index] - &before[index])) > 0.0;
-    let after = plot.weights();
+    let after = slot.weights();
     assert!(moved(gate + 2, &after) && moved(gate + 3, &after));
 }
 
 #[test]
 fn a_prune_drops_module_and_optimizer_at_once_and_keeps_the_report_until_the_slot_is_free() {
-    let mut plot = Plot::new(0);
-    plot.germinate(1, GerminationStyle::LinearAdd).unwrap();
-    plot.hold();
+    let mut slot = Plot::new(0);
+    slot.germinate(1, GerminationStyle::LinearAdd).unwrap();
+    slot.hold();
 
-    plot.order(|seed, rules| prune(seed, AlphaSpeed::Instant, AlphaCurveAction::Linear, rules));
+    slot.order(|seed, rules| prune(seed, AlphaSpeed::Instant, AlphaCurveAction::Linear, rules));
 
-    assert!(plot.slot.module.is_none() && plot.optimizer.is_none());
+    assert!(slot.slot.module.is_none() && slot.optimizer.is_none());
     for _ in 1..7 {
-        assert!(plot.slot.record.is_some());
-        plot.tick();
+        assert!(slot.slot.record.is_some());
+        slot.tick();
     }
-    assert_eq!(plot.stage(), SeedStage::Resetting);
-    plot.tick();
-    assert_eq!(plot.slot.record, None);
+    assert_eq!(slot.stage(), SeedStage::Resetting);
+    slot.tick();
+    assert_eq!(slot.slot.record, None);
 }
 
 #[test]
 fn a_seed_is_drawn_from_its_own_stream() {
     let born = |env: usize| {
-        let mut plot = Plot::new(env);
-        plot.germinate(1, GerminationStyle::GatedGate).unwrap();
-        plot.weights()
+        let mut slot = Plot::new(env);
+        slot.germinate(1, GerminationStyle::GatedGate).unwrap();
+        slot.weights()
     };
     assert!(equal(&born(0), &born(0)));
     assert!(!equal(&born(0), &born(1)));
@@ -244,11 +242,11 @@ fn a_seed_is_drawn_from_its_own_stream() {
 #[test]
 fn a_later_gate_is_drawn_from_a_stream_of_its_own() {
     let gate_beside = |blueprint: usize| {
-        let mut plot = Plot::new(0);
-        plot.germinate(blueprint, GerminationStyle::LinearAdd).unwrap();
-        plot.hold();
-        plot.blend_as(GerminationStyle::GatedGate);
-        let mut weights = plot.weights();
+        let mut slot = Plot::new(0);
+        slot.germinate(blueprint, GerminationStyle::LinearAdd).unwrap();
+        slot.hold();
+        slot.blend_as(GerminationStyle::GatedGate);
+        let mut weights = slot.weights();
         weights.split_off(weights.len() - 4)
     };
     assert!(equal(&gate_beside(1), &gate_beside(6)));
@@ -256,73 +254,72 @@ fn a_later_gate_is_drawn_from_a_stream_of_its_own() {
 
 #[test]
 fn a_germination_that_fails_leaves_the_slot_empty_and_usable() {
-    let mut plot = Plot::new(0);
+    let mut slot = Plot::new(0);
     // Index 9 belongs to another topology.
-    assert!(plot.germinate(9, GerminationStyle::GatedGate).is_err());
-    assert!(plot.slot.record.is_none() && plot.slot.module.is_none() && plot.optimizer.is_none());
-    assert_eq!(plot.slot.germinations, 0);
+    assert!(slot.germinate(9, GerminationStyle::GatedGate).is_err());
+    assert!(slot.slot.record.is_none() && slot.slot.module.is_none() && slot.optimizer.is_none());
+    assert_eq!(slot.slot.germinations, 0);
 
-    plot.germinate(1, GerminationStyle::GatedGate).unwrap();
-    assert_eq!((plot.stage(), plot.slot.germinations), (SeedStage::Germinated, 1));
+    slot.germinate(1, GerminationStyle::GatedGate).unwrap();
+    assert_eq!((slot.stage(), slot.slot.germinations), (SeedStage::Germinated, 1));
 }
 
 #[test]
 fn an_order_that_is_refused_touches_nothing() {
-    let mut plot = Plot::new(0);
-    plot.germinate(1, GerminationStyle::LinearAdd).unwrap();
-    let (record, weights) = (plot.slot.record.clone(), plot.weights());
+    let mut slot = Plot::new(0);
+    slot.germinate(1, GerminationStyle::LinearAdd).unwrap();
+    let (record, weights) = (slot.slot.record.clone(), slot.weights());
     let all = SlotSet::first(1);
-    let limits = Limits::new(&plot.config, &MaskConfig::default(), all, all, 0);
+    let limits = Limits::new(&slot.config, &MaskConfig::default(), all, all, 0);
     let rules = Rules {
-        config: &plot.config,
+        config: &slot.config,
         limits: &limits,
         step: 2,
     };
 
-    let refusal = crate::seed::fossilize(plot.slot.record.as_ref().unwrap(), &rules).unwrap_err();
+    let refusal = crate::seed::fossilize(slot.slot.record.as_ref().unwrap(), &rules).unwrap_err();
 
     let stage = SeedStage::Germinated;
     assert_eq!(refusal.reason, FailureReason::WrongStage { stage });
-    assert_eq!(plot.slot.record, record);
-    assert!(equal(&plot.weights(), &weights));
+    assert_eq!(slot.slot.record, record);
+    assert!(equal(&slot.weights(), &weights));
 }
 
 #[test]
 fn a_slot_whose_tensors_do_not_fit_its_record_is_found() {
-    let mut plot = Plot::new(0);
-    plot.germinate(1, GerminationStyle::LinearAdd).unwrap();
-    plot.tick();
-    assert_eq!(check_slot(&mut plot.slot, &plot.optimizer), Ok(()));
+    let mut slot = Plot::new(0);
+    slot.germinate(1, GerminationStyle::LinearAdd).unwrap();
+    slot.tick();
+    assert_eq!(check_slot(&mut slot.slot, &slot.optimizer), Ok(()));
 
-    let error = check_slot(&mut plot.slot, &None).unwrap_err();
+    let error = check_slot(&mut slot.slot, &None).unwrap_err();
     assert_eq!(
         error.to_string(),
         "slot r0c0: optimizer present: false, but its seed calls for: true"
     );
-    plot.slot.record = None;
+    slot.slot.record = None;
     assert!(matches!(
-        check_slot(&mut plot.slot, &plot.optimizer),
+        check_slot(&mut slot.slot, &slot.optimizer),
         Err(SlotError::Tensors { what: "module", .. })
     ));
 }
 
-/// Spec 06 §15.3.
 #[test]
-fn a_planted_seed_has_module_optimizer_and_gate_at_once() {
+fn a_committed_seed_has_module_optimizer_and_gate_at_once() {
     for style in [GerminationStyle::SigmoidAdd, GerminationStyle::GatedGate] {
-        let mut plot = Plot::new(0);
-        plot.plant(1, style).expect("the tensors can be made");
-        assert_eq!(plot.stage(), SeedStage::Fossilized);
-        assert_eq!(check_slot(&mut plot.slot, &plot.optimizer), Ok(()));
+        let mut slot = Plot::new(0);
+        slot.plant(1, style).expect("the tensors can be made");
+        assert_eq!(slot.stage(), SeedStage::Fossilized);
+        assert_eq!(check_slot(&mut slot.slot, &slot.optimizer), Ok(()));
         // Seeds that take the whole way start from the same weights.
-        let planted = plot.weights();
+        let committed = slot.weights();
         let mut grown = Plot::new(0);
         grown.germinate(1, style).expect("the tensors can be made");
         assert!(
-            planted
+            committed
                 .iter()
                 .zip(grown.weights())
-                .all(|(planted, grown)| planted.equal(&grown))
+                .all(|(committed, grown)| committed.equal(&grown))
         );
     }
 }

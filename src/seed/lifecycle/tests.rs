@@ -180,7 +180,7 @@ fn a_scheduled_prune_ramps_down_and_cannot_be_called_off() {
         (transition.to, transition.cause),
         (SeedStage::Blending, StageCause::ScheduledPrune)
     );
-    assert!(life.seed().is_withering());
+    assert!(life.seed().is_fading());
     assert!(!crate::seed::trains(
         life.stage(),
         life.seed().alpha.mode(),
@@ -319,7 +319,11 @@ fn a_gate_comes_and_goes_with_the_operator() {
             .order(|seed, rules| set_alpha_target(seed, &order, rules))
             .expect("alpha rests");
         assert_eq!(change.effects.as_slice(), [effect]);
-        assert!(change.retarget.is_some_and(|retarget| retarget.jumps()));
+        assert!(
+            change
+                .retarget
+                .is_some_and(|ramp| ramp.operator_from != ramp.operator_to)
+        );
         assert_eq!(life.seed().gate_params, gate_params);
         assert_eq!(life.seed().algorithm, style.algorithm());
         assert_eq!(life.stage(), SeedStage::Holding);
@@ -458,9 +462,8 @@ fn history_is_a_ring() {
     );
 }
 
-/// Spec 06 §15.3.
 #[test]
-fn a_planted_topology_is_committed_before_its_first_step_and_sound() {
+fn an_initial_topology_is_committed_before_its_first_step_and_sound() {
     for style in GerminationStyle::ALL {
         let mut germination = germination();
         germination.identity.style = *style;
@@ -472,7 +475,7 @@ fn a_planted_topology_is_committed_before_its_first_step_and_sound() {
             step: 0,
         };
 
-        let plan = plant_committed(germination, &rules).unwrap();
+        let plan = germinate_committed(germination, &rules).unwrap();
 
         let seed = plan.next.unwrap();
         assert_eq!(

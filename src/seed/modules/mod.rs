@@ -1,4 +1,4 @@
-//! The built-in seed modules for convolutional hosts (spec 01 §4.3).
+//! The built-in seed modules for convolutional hosts.
 //!
 //! All are SiLU networks with GroupNorm; each ends in a factor or norm that starts at zero, so δ is exactly 0 at birth
 //! while the gradient already reaches that factor.
@@ -16,16 +16,24 @@ use super::{Blueprint, BlueprintError, SeedModule};
 use crate::random::RunRng;
 use crate::torch::{Mode, ParamSet};
 
-/// The built-in kinds; the discriminant is the blueprint index (spec 01 §4.2).
+/// The built-in kinds; the discriminant is the blueprint index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CnnBlueprint {
+    /// No residual and no parameters.
     Noop = 0,
+    /// One 3×3 convolution.
     ConvLight = 1,
+    /// Squeeze-and-excite channel gates.
     Attention = 2,
+    /// Group norm.
     Norm = 3,
+    /// Depthwise, then pointwise convolution.
     Depthwise = 4,
+    /// 1×1, 3×3 and 1×1 convolutions through fewer channels.
     Bottleneck = 5,
+    /// One 1×1 convolution.
     ConvSmall = 6,
+    /// Two 3×3 convolutions.
     ConvHeavy = 7,
 }
 

@@ -6,7 +6,7 @@ use crate::random::RunRng;
 use crate::seed::SeedModule;
 use crate::torch::{Init, Mode, NORM_EPS, ParamSet};
 
-/// Number of groups for `channels`: as many as leave at least 16 channels in each (spec 01 §4.3).
+/// Number of groups for `channels`: as many as leave at least 16 channels in each.
 pub(super) fn groups(channels: i64) -> i64 {
     [32, 16, 8, 4, 2]
         .into_iter()

@@ -1,4 +1,5 @@
-//! `attention`: channel attention by squeeze and excitation, δ(x) = x·tanh(W₂·silu(W₁·mean(x)) + b₂) (spec 01 §4.3).
+//! `attention`: channel attention by squeeze and excitation, δ(x) = x·tanh(W₂·silu(W₁·mean(x)) + b₂)
+//! (Hu, Shen and Sun 2018, arXiv:1709.01507).
 //!
 //! The full output is x·(1 + tanh z): a gate in (0, 2) that is exactly 1 at birth with slope 1.
 

@@ -86,7 +86,7 @@ fn noop_has_no_residual_and_no_parameters() {
     assert_eq!(noop.params().count(), 0);
 }
 
-/// Laws 1, 2 and 4 of spec 01 §4.1: identity at birth, life within three steps, shape and layout kept.
+/// Identity at birth, life within three steps, shape and layout kept.
 #[test]
 fn every_seed_is_born_as_identity_and_alive() {
     tch::manual_seed(7);

@@ -35,7 +35,6 @@ fn assert_all_close(actual: &[f64], expected: &[f64]) {
 fn velocity_smooths_the_change_per_step() {
     assert_all_close(&velocities(&[1.0, 2.0, 1.5, 3.0]), &[0.0, 0.3, 0.06, 0.492]);
     assert_all_close(&velocities(&[1.0, 3.0, 2.0]), &[0.0, 0.6, 0.12]);
-    // Spec 05 C17.
     assert_all_close(&velocities(&[1.0, 2.0, 1.5, 1.5]), &[0.0, 0.3, 0.06, 0.042]);
 }
 
@@ -160,7 +159,7 @@ fn a_record_read_back_in_the_middle_of_a_ramp_down_goes_on_the_same() {
         .expect("held seeds may be pruned");
     life.tick();
     assert_eq!(life.seed().alpha.mode(), AlphaMode::Down);
-    assert!(life.seed().is_withering());
+    assert!(life.seed().is_fading());
     assert_same_future(&mut life);
 }
 

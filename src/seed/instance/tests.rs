@@ -1,11 +1,11 @@
 use tch::{Device, Kind, TchError, Tensor};
 
-use super::{
+use crate::growth::AlphaAlgorithm;
+use crate::random::{Domain, RunRng};
+use crate::seed::{
     BlendError, Blueprint, BlueprintError, BlueprintRegistry, FIRST_PLUGIN_INDEX, GateNetwork, Residual, SeedInstance,
     SeedModule, straight_through,
 };
-use crate::growth::AlphaAlgorithm;
-use crate::random::{Domain, RunRng};
 use crate::torch::fixtures::{largest, perturb};
 use crate::torch::{Mode, ParamSet};
 
@@ -47,7 +47,6 @@ fn assert_close(tensor: &Tensor, expected: &[f32]) {
     }
 }
 
-/// Check 7 of spec 01.
 #[test]
 fn operators_blend_by_their_formulas() {
     let h = Tensor::from_slice(&[1.0_f32, 2.0]);
@@ -73,7 +72,7 @@ fn amplitude_zero_leaves_the_features_whatever_the_seed_holds() {
     }
 }
 
-/// Check 8 of spec 01: the direct path keeps its full gradient at any amplitude.
+/// The direct path keeps its full gradient at any amplitude.
 #[test]
 fn isolation_cuts_only_the_path_through_the_seed() {
     let halver = seed(|x| x * 0.5);
@@ -93,7 +92,6 @@ fn isolation_cuts_only_the_path_through_the_seed() {
     assert_eq!(run(1.0, false), (9.0, 4.5));
 }
 
-/// Check 9 of spec 01.
 #[test]
 fn straight_through_shows_the_host_and_trains_the_seed() {
     let h = Tensor::from_slice(&[1.0_f32, -0.1, 3.0]).set_requires_grad(true);
@@ -119,7 +117,6 @@ fn a_module_that_changes_the_shape_is_named() {
     assert!(matches!(result, Err(BlendError::ShapeMismatch { .. })));
 }
 
-/// Check 17 of spec 01, for convolutional hosts.
 #[test]
 fn a_gate_starts_at_half_and_learns_from_the_first_blended_step() {
     let registry = BlueprintRegistry::default();

@@ -49,7 +49,6 @@ fn assert_close(actual: f64, expected: f64) {
     assert!((actual - expected).abs() < 1e-6, "{actual} != {expected}");
 }
 
-/// Spec 06 Check 2.
 #[test]
 fn sgd_follows_its_rule_and_a_bad_step_changes_nothing() {
     for implementation in BOTH {
@@ -75,7 +74,6 @@ fn sgd_follows_its_rule_and_a_bad_step_changes_nothing() {
     }
 }
 
-/// Spec 01 Check 16.
 #[test]
 fn a_step_without_a_gradient_between_two_steps_changes_nothing() {
     for implementation in BOTH {
@@ -130,7 +128,7 @@ fn sgd_without_momentum_has_no_state_and_follows_the_gradient() {
     }
 }
 
-/// The rule of spec 04 §8 in scalar f64 arithmetic.
+/// AdamW in scalar f64 arithmetic.
 struct ScalarAdamW {
     p: f64,
     m: f64,
@@ -150,7 +148,7 @@ impl ScalarAdamW {
     }
 }
 
-/// Spec 04 §8, with a suppressed step in between.
+/// With a suppressed step in between.
 #[test]
 fn adamw_follows_its_rule_and_a_bad_step_does_not_count() {
     for implementation in BOTH {
@@ -179,7 +177,7 @@ fn adamw_follows_its_rule_and_a_bad_step_does_not_count() {
     }
 }
 
-/// Spec 06 Check 2: a NaN gradient in one seed leaves host and other seeds updating.
+/// A NaN gradient in one seed leaves host and other seeds updating.
 #[test]
 fn a_diverged_group_suppresses_its_own_update_only() {
     let (host, seed) = (param(1.0), param(1.0));
@@ -322,7 +320,7 @@ fn the_self_test_refuses_a_device_that_fails_and_says_why() {
     assert!(outcome.refused.expect("reason").contains("Vulkan"));
 }
 
-/// Spec 04 Check 15: a step with a gradient that is not a number lies between the two and leaves no trace.
+/// A step with a gradient that is not a number lies between the two and leaves no trace.
 #[test]
 fn adamw_has_the_pinned_values() {
     for implementation in [Implementation::Fused, Implementation::Plain] {

@@ -1,16 +1,16 @@
-//! Episodes that do not begin with an empty host: seeds that stand in their slots, committed, before the first step
-//! (spec 06 R3, §15.3). Their weights are fresh, so that a topology alone is carried over, and nothing it has learnt.
+//! Episodes that do not begin with an empty host: seeds are in their slots, committed, before the first step. Their
+//! weights are fresh, so that a topology alone is carried over, and nothing it has learnt.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use bevy_ecs::prelude::*;
 
-use super::{Experiment, Garden, GrowingEnv, GrowingEnvItem, Sowing};
+use super::{EnvId, Experiment, GrowingEnv, GrowingEnvItem, GrowthContext, SeedOrder};
 use crate::growth::{AlphaAlgorithm, AlphaTarget, GerminationStyle, SlotId, Tempo};
 use crate::health::{Failure, InEnv};
 use crate::scenario::{EpisodeChoice, InitialSeed, InitialTopology};
-use crate::seed::{BlueprintRegistry, GateNetwork, Germination, plant_committed};
+use crate::seed::{BlueprintRegistry, GateNetwork, Germination, germinate_committed};
 use crate::telemetry::{Event, Payload, Recording, RecordingError};
 
 /// A seed by its names, as scenarios and recordings have it.
@@ -27,14 +27,15 @@ type Episode = (u32, u32);
 /// What every episode starts with; there if the scenario asks for it.
 #[derive(Resource, Clone, Debug, PartialEq, Eq)]
 pub enum InitialSeeds {
-    Same(Vec<Sowing>),
+    /// The same seeds in every episode.
+    Same(Vec<SeedOrder>),
     /// By round and env; an episode that is not listed starts with the host alone.
-    Each(BTreeMap<Episode, Vec<Sowing>>),
+    Each(BTreeMap<Episode, Vec<SeedOrder>>),
 }
 
 impl InitialSeeds {
     /// In slot order.
-    pub fn of(&self, round: u32, env: usize) -> &[Sowing] {
+    pub fn of(&self, round: u32, env: usize) -> &[SeedOrder] {
         match self {
             Self::Same(seeds) => seeds,
             Self::Each(episodes) => u32::try_from(env)
@@ -47,6 +48,7 @@ impl InitialSeeds {
 
 /// Why there is no topology to start with.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum TopologyError {
     #[error(transparent)]
     Recording(#[from] RecordingError),
@@ -81,24 +83,24 @@ fn initial_seeds(
     experiment: &Experiment,
     blueprints: &BlueprintRegistry,
 ) -> Result<Option<InitialSeeds>, TopologyError> {
-    let sow = |seeds: &[NamedSeed]| sow(seeds, experiment, blueprints);
+    let resolve = |seeds: &[NamedSeed]| resolve(seeds, experiment, blueprints);
     match &experiment.scenario.initial_topology {
         InitialTopology::Empty => Ok(None),
         InitialTopology::Seeds(listed) => {
             let named: Vec<_> = listed.iter().map(named).collect();
-            Ok(Some(InitialSeeds::Same(sow(&named)?)))
+            Ok(Some(InitialSeeds::Same(resolve(&named)?)))
         }
         InitialTopology::Run { path, episode } => {
             let folder = experiment.folder.as_deref().unwrap_or(Path::new("")).join(path);
             let grown = Grown::read(&folder)?;
             Ok(Some(match *episode {
-                None => InitialSeeds::Same(sow(grown.best()?)?),
-                Some(EpisodeChoice::At { round, env }) => InitialSeeds::Same(sow(grown.at((round, env))?)?),
+                None => InitialSeeds::Same(resolve(grown.best()?)?),
+                Some(EpisodeChoice::At { round, env }) => InitialSeeds::Same(resolve(grown.at((round, env))?)?),
                 Some(EpisodeChoice::Each) => {
                     grown.covers(experiment)?;
                     let mut each = BTreeMap::new();
                     for (&episode, seeds) in &grown.committed {
-                        each.insert(episode, sow(seeds)?);
+                        each.insert(episode, resolve(seeds)?);
                     }
                     InitialSeeds::Each(each)
                 }
@@ -116,11 +118,11 @@ fn named(seed: &InitialSeed) -> NamedSeed {
 }
 
 /// Names become this host's slots and this build's blueprints.
-fn sow(
+fn resolve(
     seeds: &[NamedSeed],
     experiment: &Experiment,
     blueprints: &BlueprintRegistry,
-) -> Result<Vec<Sowing>, TopologyError> {
+) -> Result<Vec<SeedOrder>, TopologyError> {
     let most = experiment.task.max_seeds;
     if most > 0 && seeds.len() > most as usize {
         let seeds = seeds.len();
@@ -128,7 +130,7 @@ fn sow(
     }
     let layout = &experiment.layout;
     let allow_parameterless = experiment.scenario.lifecycle.allow_parameterless_seeds;
-    let mut sown = seeds
+    let mut orders = seeds
         .iter()
         .map(|seed| {
             let slot = layout.index_of(seed.slot).ok_or_else(|| TopologyError::NoSuchSlot {
@@ -139,7 +141,7 @@ fn sow(
                 .iter()
                 .find(|(_, recipe)| recipe.id() == seed.blueprint && (allow_parameterless || recipe.param_count(1) > 0))
                 .ok_or_else(|| TopologyError::NoSuchBlueprint(seed.blueprint.clone()))?;
-            Ok(Sowing {
+            Ok(SeedOrder {
                 slot,
                 blueprint,
                 style: seed.style,
@@ -148,8 +150,8 @@ fn sow(
             })
         })
         .collect::<Result<Vec<_>, TopologyError>>()?;
-    sown.sort_unstable_by_key(|sowing| sowing.slot);
-    Ok(sown)
+    orders.sort_unstable_by_key(|order| order.slot);
+    Ok(orders)
 }
 
 /// What the episodes of a recorded run had committed in the end.
@@ -276,33 +278,31 @@ fn style_with(operator: AlphaAlgorithm, style: GerminationStyle) -> GerminationS
     styles.find(|style| style.algorithm() == operator).unwrap_or(style)
 }
 
-/// Plants the seeds that the episode starts with (spec 06 R3). A fresh host guesses: that is the accuracy they start from.
+/// Inserts the seeds that the episode starts with. A fresh host guesses: that is the accuracy they start from.
 pub fn apply_initial_topology(
     mut envs: Query<GrowingEnv>,
-    mut garden: Garden,
+    mut growth: GrowthContext,
     initial: Option<Res<InitialSeeds>>,
 ) -> Result<(), Failure> {
     let Some(initial) = initial else {
         return Ok(());
     };
-    let mut envs: Vec<_> = envs.iter_mut().collect();
-    envs.sort_unstable_by_key(|env| env.id.index);
-    for env in &mut envs {
-        for &sowing in initial.of(garden.clock.round(), env.id.index) {
-            let id = env.id.index;
-            plant(sowing, env, &mut garden).in_env(id)?;
+    for mut env in envs.iter_mut().sort_unstable::<&EnvId>() {
+        let id = env.id.index;
+        for &order in initial.of(growth.clock.round(), id) {
+            insert_committed(order, &mut env, &mut growth).in_env(id)?;
         }
     }
     Ok(())
 }
 
-fn plant(sowing: Sowing, env: &mut GrowingEnvItem, garden: &mut Garden) -> Result<(), Failure> {
-    let limits = garden.experiment.limits();
+fn insert_committed(order: SeedOrder, env: &mut GrowingEnvItem, growth: &mut GrowthContext) -> Result<(), Failure> {
+    let limits = growth.experiment.limits();
     let germination = Germination {
-        identity: garden.identity(sowing, env)?,
-        gate_params: GateNetwork::param_count(env.slots.0[sowing.slot].spec.channels),
-        accuracy: 100.0 / garden.experiment.task.classes as f64,
+        identity: growth.identity(order, env)?,
+        gate_params: GateNetwork::param_count(env.slots.0[order.slot].spec.channels),
+        accuracy: 100.0 / growth.experiment.task.classes as f64,
     };
-    let plan = plant_committed(germination, &garden.rules(&limits))?;
-    garden.apply(plan, sowing.slot, env, false)
+    let plan = germinate_committed(germination, &growth.rules(&limits))?;
+    growth.apply(plan, order.slot, env, false)
 }

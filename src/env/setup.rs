@@ -1,4 +1,4 @@
-//! How envs get what the subjects around them need, at start-up.
+//! What the subjects around an env add to it at start-up.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::system::SystemParam;
@@ -7,24 +7,24 @@ use super::{Devices, EnvId, EnvStream, LoadedData};
 use crate::data::{FeedArithmetic, ResidentData};
 use crate::health::{Failure, InEnv};
 
-/// Equips envs, each in the guard of its own stream, with what is made from the data on its device.
+/// Adds components to envs, each made in the guard of its env's stream from the data on its device.
 #[derive(SystemParam)]
-pub struct Outfitter<'w, 's> {
+pub struct EnvSetup<'w, 's> {
     commands: Commands<'w, 's>,
     devices: Res<'w, Devices>,
     data: ResMut<'w, LoadedData>,
 }
 
-impl Outfitter<'_, '_> {
-    /// Adds the components that `outfit` makes.
+impl EnvSetup<'_, '_> {
+    /// Adds the components that `make` returns.
     ///
     /// # Errors
-    /// What `outfit` fails with, under the env's name.
-    pub fn equip<B: Bundle>(
+    /// The error of `make`, under the env's name.
+    pub fn insert<B: Bundle>(
         &mut self,
         (entity, id): (Entity, &EnvId),
         stream: &mut EnvStream,
-        outfit: impl FnOnce(&ResidentData, FeedArithmetic) -> Result<B, Failure>,
+        make: impl FnOnce(&ResidentData, FeedArithmetic) -> Result<B, Failure>,
     ) -> Result<(), Failure> {
         let feed = self.data.feed;
         let resident = &self.data.resident.get()[self.devices.index_of_env(id.index)];
@@ -33,7 +33,7 @@ impl Outfitter<'_, '_> {
             .get()
             .enter()
             .map_err(Failure::from)
-            .and_then(|_guard| outfit(resident, feed));
+            .and_then(|_guard| make(resident, feed));
         let made = made.in_env(id.index)?;
         self.commands.entity(entity).insert(made);
         Ok(())

@@ -1,11 +1,11 @@
-//! How an env grows: plans are carried out, counted and told, whoever made them; and the mechanical tick of every slot.
+//! How an env grows: plans are carried out, counted and recorded, whoever made them; and the tick of every slot.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use bevy_ecs::system::SystemParam;
 
 use super::events::{SlotChange, is_contributing};
-use super::slots::{Nursery, carry_out};
+use super::slots::{SeedBuilder, carry_out};
 use super::*;
 use crate::growth::{AlphaTarget, GerminationStyle, SeedStage, Tempo};
 use crate::health::{Failure, InEnv};
@@ -16,38 +16,51 @@ use crate::telemetry::TelemetryOutbox;
 #[derive(QueryData)]
 #[query_data(mutable)]
 pub struct GrowingEnv {
+    /// Its identity.
     pub id: &'static EnvId,
+    /// Where new seeds are allocated.
     pub device: &'static EnvDevice,
+    /// The queue that tensor work goes to.
     pub stream: &'static mut EnvStream,
+    /// Records and modules.
     pub slots: &'static mut SeedSlots,
+    /// Optimizers of the seeds.
     pub optimizers: &'static mut SeedOptimizers,
+    /// Tallies of the episode.
     pub stats: &'static mut EpisodeStats,
+    /// Size of the host.
     pub host_params: &'static HostParams,
 }
 
-/// What is put where, and how it is to blend in.
+/// Which seed is to germinate where, and how it is to blend in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sowing {
+pub struct SeedOrder {
     /// Index in policy order.
     pub slot: usize,
     /// Index in the registry.
     pub blueprint: usize,
+    /// Curve and operator of the first blend.
     pub style: GerminationStyle,
+    /// Length of the first blend.
     pub tempo: Tempo,
+    /// Amplitude of the first blend.
     pub target: AlphaTarget,
 }
 
 /// Everything outside an env that growth depends on.
 #[derive(SystemParam)]
-pub struct Garden<'w> {
+pub struct GrowthContext<'w> {
+    /// Where the run stands.
     pub clock: Res<'w, RunClock>,
+    /// What is played.
     pub experiment: Res<'w, Experiment>,
+    /// What can grow.
     pub blueprints: Res<'w, BlueprintRegistry>,
     backend: Res<'w, Backend>,
     outbox: ResMut<'w, TelemetryOutbox>,
 }
 
-impl Garden<'_> {
+impl GrowthContext<'_> {
     /// What operations and ticks of this step are judged by.
     pub fn rules<'a>(&'a self, limits: &'a Limits) -> Rules<'a> {
         Rules {
@@ -61,32 +74,32 @@ impl Garden<'_> {
     ///
     /// # Errors
     /// There is no such blueprint.
-    pub fn identity(&self, sowing: Sowing, env: &GrowingEnvItem) -> Result<SeedIdentity, BlueprintError> {
-        let recipe = self.blueprints.get(sowing.blueprint)?;
-        let slot = &env.slots.0[sowing.slot];
+    pub fn identity(&self, order: SeedOrder, env: &GrowingEnvItem) -> Result<SeedIdentity, BlueprintError> {
+        let recipe = self.blueprints.get(order.blueprint)?;
+        let slot = &env.slots.0[order.slot];
         let episode = self.experiment.episode(self.clock.round(), env.id.index);
         Ok(SeedIdentity {
             seed_id: format!("e{episode}.{}.{}", slot.spec.slot, slot.germinations),
             germination: env.stats.growth.germinated,
             slot: slot.spec.slot,
             blueprint: recipe.id().into(),
-            blueprint_index: sowing.blueprint,
-            style: sowing.style,
-            tempo: sowing.tempo,
-            target: sowing.target,
+            blueprint_index: order.blueprint,
+            style: order.style,
+            tempo: order.tempo,
+            target: order.target,
             seed_params: recipe.param_count(slot.spec.channels),
             host_params: env.host_params.0,
         })
     }
 
-    /// Carries out a plan for slot `index` of `env`, inside the env's stream, and tells and counts what it changed.
+    /// Carries out a plan for slot `index` of `env`, inside the env's stream; counts the change and records its events.
     /// `by_order`: the controller's command of this step is behind it.
     ///
     /// # Errors
     /// As [`carry_out`]; nothing has changed then.
     pub fn apply(&mut self, plan: Plan, index: usize, env: &mut GrowingEnvItem, by_order: bool) -> Result<(), Failure> {
         let experiment = &*self.experiment;
-        let nursery = Nursery {
+        let builder = SeedBuilder {
             blueprints: &self.blueprints,
             optimizer: experiment.task.seed_opt,
             implementation: self.backend.optimizer,
@@ -98,7 +111,7 @@ impl Garden<'_> {
         let slot = &mut env.slots.0[index];
         let before = slot.record.clone();
         let guard = env.stream.0.get().enter()?;
-        let change = carry_out(plan, slot, &mut env.optimizers.0[index], &nursery)?;
+        let change = carry_out(plan, slot, &mut env.optimizers.0[index], &builder)?;
         drop(guard);
 
         let context = experiment.context(env.id, &self.clock);
@@ -111,7 +124,7 @@ impl Garden<'_> {
             change: &change,
             action: by_order.then(|| context.action_id()),
             min_contribution,
-            stream_key: nursery.stream_key(env.stats.growth.germinated),
+            stream_key: builder.stream_key(env.stats.growth.germinated),
         };
         self.outbox.extend(change.events());
         count(&mut env.stats, &change, min_contribution);
@@ -142,21 +155,14 @@ fn count(stats: &mut EpisodeStats, change: &SlotChange, min_contribution: f64) {
     }
 }
 
-/// The envs that take part in the step.
-pub fn participating<'a, T>(envs: impl Iterator<Item = (T, &'a StepStatus)>) -> impl Iterator<Item = T> {
-    envs.filter_map(|(env, status)| status.participates().then_some(env))
-}
-
-/// The tick of every slot, once per step, after the command (spec 06 X3).
-pub fn advance_lifecycle(mut envs: Query<(GrowingEnv, &StepStatus)>, mut garden: Garden) -> Result<(), Failure> {
-    let limits = garden.experiment.limits();
-    let mut envs: Vec<_> = participating(envs.iter_mut()).collect();
-    envs.sort_unstable_by_key(|env| env.id.index);
-    for env in &mut envs {
+/// The tick of every slot, once per step, after the command.
+pub fn advance_lifecycle(mut envs: Query<(GrowingEnv, &StepStatus)>, mut growth: GrowthContext) -> Result<(), Failure> {
+    let limits = growth.experiment.limits();
+    for mut env in participating(envs.iter_mut().sort_unstable::<&EnvId>()) {
+        let id = env.id.index;
         for index in 0..env.slots.0.len() {
-            let plan = tick(env.slots.0[index].record.as_ref(), &garden.rules(&limits));
-            let id = env.id.index;
-            garden.apply(plan, index, env, false).in_env(id)?;
+            let plan = tick(env.slots.0[index].record.as_ref(), &growth.rules(&limits));
+            growth.apply(plan, index, &mut env, false).in_env(id)?;
         }
     }
     Ok(())

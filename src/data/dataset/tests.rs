@@ -1,0 +1,210 @@
+use super::*;
+use crate::scenario::{BatchesPerStep, Normalise, OptimizerConfig, SplitSpec, ValBatches};
+
+/// The data side of `digits_baseline` without augmentation.
+pub(crate) fn digits_task() -> TaskSpec {
+    let optimizer = OptimizerConfig::Sgd {
+        lr: 0.01,
+        momentum: 0.9,
+        weight_decay: 5e-4,
+    };
+    TaskSpec {
+        name: "digits".into(),
+        classes: 10,
+        data: DataSource::Digits,
+        split: SplitSpec {
+            seed: 0,
+            val_permille: 200,
+            test_permille: 100,
+        },
+        normalise: Normalise::Constants {
+            mean: vec![0.305],
+            std: vec![0.376],
+        },
+        augment: None,
+        host: CnnSpec {
+            in_channels: 1,
+            base_channels: 4,
+            n_blocks: 3,
+            kernel_size: 3,
+            pool_layers: 3,
+            input_hw: 8,
+        },
+        slots: vec![crate::growth::SlotId::new(0, 0)],
+        max_seeds: 3,
+        batch_size: 64,
+        batches_per_step: BatchesPerStep::Full,
+        val_batch_size: None,
+        val_batches_per_step: ValBatches::Full,
+        max_steps: 100,
+        host_opt: optimizer,
+        seed_opt: optimizer,
+        max_grad_norm: Some(1.0),
+        label_smoothing: 0.0,
+        baseline_loss: 2.3,
+        target_loss: 0.1,
+        typical_loss_delta_std: 0.05,
+        success_accuracy: 96.0,
+    }
+}
+
+/// A handful of 8×8 images of three channels and two classes.
+pub(crate) fn small_colour_task() -> TaskSpec {
+    TaskSpec {
+        classes: 2,
+        data: DataSource::SynthImages(SynthImages {
+            classes: 2,
+            height: 8,
+            width: 8,
+            train: 6,
+            val: 4,
+            test: 2,
+            ..SynthImages::default()
+        }),
+        normalise: Normalise::Auto,
+        host: CnnSpec {
+            in_channels: 3,
+            ..digits_task().host
+        },
+        batch_size: 3,
+        ..digits_task()
+    }
+}
+
+fn class_means(part: &Part, classes: usize, size: usize) -> Vec<Vec<f64>> {
+    let mut sums = vec![vec![0.0; size]; classes];
+    let mut counts = vec![0.0; classes];
+    for (image, &label) in part.images.chunks_exact(size).zip(&part.labels) {
+        counts[label as usize] += 1.0;
+        for (sum, &pixel) in sums[label as usize].iter_mut().zip(image) {
+            *sum += f64::from(pixel);
+        }
+    }
+    for (mean, count) in sums.iter_mut().zip(counts) {
+        mean.iter_mut().for_each(|sum| *sum /= count);
+    }
+    sums
+}
+
+fn nearest_mean_hits(means: &[Vec<f64>], part: &Part, size: usize) -> usize {
+    let distance = |mean: &[f64], image: &[u8]| -> f64 {
+        mean.iter()
+            .zip(image)
+            .map(|(mean, &pixel)| (mean - f64::from(pixel)).powi(2))
+            .sum()
+    };
+    let is_hit = |(image, label): &(&[u8], &i64)| {
+        let nearest =
+            (0..means.len()).min_by(|&i, &j| distance(&means[i], image).total_cmp(&distance(&means[j], image)));
+        nearest == Some(**label as usize)
+    };
+    part.images.chunks_exact(size).zip(&part.labels).filter(is_hit).count()
+}
+
+#[test]
+fn digits_are_as_separable_as_published() {
+    let data = load(&digits_task(), None).unwrap();
+
+    let means = class_means(&data.train, 10, 64);
+
+    assert_eq!(nearest_mean_hits(&means, &data.val, 64), 321);
+    assert_eq!(nearest_mean_hits(&means, &data.test, 64), 155);
+}
+
+#[test]
+fn measured_moments_of_digits_are_the_published_ones() {
+    let data = load(&digits_task(), None).unwrap();
+
+    let moments = normalise::measure(&data.train.images, 1, 16.0);
+
+    assert!((moments.mean[0] - 0.305_094_79).abs() < 1e-7);
+    assert!((moments.std[0] - 0.376_165_32).abs() < 1e-7);
+    // The value of a black pixel, which padding has too.
+    assert!((data.b[0] + 0.811_17).abs() < 1e-5);
+}
+
+#[test]
+fn the_hash_tells_data_sets_apart_and_is_stable() {
+    let digits = load(&digits_task(), None).unwrap();
+    let again = load(&digits_task(), None).unwrap();
+    let other_split = TaskSpec {
+        split: SplitSpec {
+            seed: 1,
+            ..digits_task().split
+        },
+        ..digits_task()
+    };
+
+    assert_eq!(digits.hash, again.hash);
+    assert_eq!(digits.hash.len(), 64);
+    assert_ne!(digits.hash, load(&other_split, None).unwrap().hash);
+}
+
+#[test]
+fn a_host_that_does_not_fit_the_data_is_refused() {
+    let mut coloured = digits_task();
+    coloured.host.in_channels = 3;
+    let mut large = digits_task();
+    large.host.input_hw = 32;
+
+    for (task, wrong) in [(coloured, "in_channels"), (large, "input_hw")] {
+        assert!(matches!(
+            load(&task, None),
+            Err(DataError::ShapeMismatch { key, .. }) if key == wrong
+        ));
+    }
+}
+
+#[test]
+fn labels_outside_the_classes_and_absent_classes_are_refused() {
+    let few = TaskSpec {
+        classes: 9,
+        ..digits_task()
+    };
+    let many = TaskSpec {
+        classes: 11,
+        ..digits_task()
+    };
+
+    // Digit 9 first stands at row 9 of the source.
+    assert!(matches!(
+        load(&few, None),
+        Err(DataError::LabelOutOfRange {
+            index: 9,
+            label: 9,
+            classes: 9,
+            ..
+        })
+    ));
+    assert!(matches!(
+        load(&many, None),
+        Err(DataError::EmptyClass {
+            class: 10,
+            part: "train",
+            ..
+        })
+    ));
+}
+
+#[test]
+fn a_users_idx_pair_is_found_beside_the_scenario() {
+    // Given the digits as files of the user's own.
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("pixels"), digits::IMAGES).unwrap();
+    std::fs::write(folder.path().join("labels"), digits::LABELS).unwrap();
+    let task = |images: &str| TaskSpec {
+        data: DataSource::Idx {
+            images: images.into(),
+            labels: "labels".into(),
+            scale: 16.0,
+        },
+        ..digits_task()
+    };
+
+    let loaded = load(&task("pixels"), Some(folder.path())).unwrap();
+    let missing = load(&task("pixel"), Some(folder.path())).unwrap_err();
+
+    assert_eq!(loaded.train, load(&digits_task(), None).unwrap().train);
+    assert!(matches!(&missing, DataError::MissingFile { name, .. } if name == "pixel"));
+    assert!(missing.to_string().contains("digits_*"), "{missing}");
+}

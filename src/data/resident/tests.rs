@@ -1,0 +1,39 @@
+use super::*;
+use crate::data::dataset::tests::digits_task;
+use crate::data::load;
+
+const PAD: usize = 4;
+
+fn window(resident: &ResidentData, crop: Crop) -> Vec<Vec<u8>> {
+    let pixels = resident.windows.get(resident.geometry.window(3, crop));
+    Vec::<Vec<u8>>::try_from(pixels.contiguous()).unwrap()
+}
+
+#[test]
+fn a_centred_crop_is_the_image_and_a_corner_crop_has_a_black_edge() {
+    let data = load(&digits_task(), None).unwrap();
+    let augment = AugmentSpec {
+        pad: PAD as u32,
+        flip_p: 0.5,
+    };
+    let resident = ResidentData::upload(&data, Some(augment), Device::Cpu).unwrap();
+    let image: Vec<Vec<u8>> = data.train.images[3 * 64..4 * 64]
+        .chunks(8)
+        .map(<[u8]>::to_vec)
+        .collect();
+
+    let centred = Crop {
+        top: PAD,
+        left: PAD,
+        is_flipped: false,
+    };
+    assert_eq!(window(&resident, centred), image);
+
+    let corner = window(&resident, Crop::default());
+    for (y, row) in corner.iter().enumerate() {
+        for (x, &pixel) in row.iter().enumerate() {
+            let expected = if y < PAD || x < PAD { 0 } else { image[y - PAD][x - PAD] };
+            assert_eq!(pixel, expected, "row {y}, column {x}");
+        }
+    }
+}

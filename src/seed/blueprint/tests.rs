@@ -1,0 +1,108 @@
+use super::*;
+use crate::torch::Init;
+
+/// Multiplies by a weight that starts at `birth`, and may lie about its parameters or crop its input.
+#[derive(Clone, Copy)]
+struct Scale {
+    birth: f32,
+    declared: u64,
+    crops: bool,
+}
+
+const SOUND: Scale = Scale {
+    birth: 0.0,
+    declared: 1,
+    crops: false,
+};
+
+struct ScaleModule {
+    weight: Tensor,
+    params: ParamSet,
+    crops: bool,
+}
+
+impl SeedModule for ScaleModule {
+    fn delta(&self, x: &Tensor, _: Mode) -> Result<Option<Tensor>, TchError> {
+        let rows = if self.crops { 1 } else { x.size()[2] };
+        Ok(Some(x.f_narrow(2, 0, rows)?.f_mul(&self.weight)?))
+    }
+
+    fn params(&self) -> &ParamSet {
+        &self.params
+    }
+
+    fn macs(&self, positions: u64) -> u64 {
+        positions
+    }
+}
+
+impl Blueprint for Scale {
+    fn id(&self) -> &'static str {
+        "scale"
+    }
+
+    fn summary(&self) -> &'static str {
+        "one factor"
+    }
+
+    fn param_count(&self, _: i64) -> u64 {
+        self.declared
+    }
+
+    fn build(&self, dim: i64, rng: &mut RunRng, device: Device) -> Result<Box<dyn SeedModule>, BlueprintError> {
+        let mut params = ParamSet::new(device);
+        // A convolution's weight that fits widths divisible by four.
+        if dim % 4 != 0 {
+            return Err(BlueprintError::BadWidth { id: self.id(), dim });
+        }
+        let weight = params.add("weight", &[1], Init::Constant(self.birth))?;
+        params.initialise(rng)?;
+        Ok(Box::new(ScaleModule {
+            weight,
+            params,
+            crops: self.crops,
+        }))
+    }
+}
+
+fn checked(blueprint: Scale, dim: i64) -> Result<(), String> {
+    let mut registry = BlueprintRegistry::default();
+    registry.register(Box::new(blueprint)).unwrap();
+    registry
+        .check(&[dim], Device::Cpu, &HostSyncCounter::default())
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_sound_seed_module_may_grow() {
+    assert_eq!(checked(SOUND, 8), Ok(()));
+}
+
+#[test]
+fn a_seed_module_that_breaks_the_contract_is_named_with_the_width_and_the_breach() {
+    let unfit = |blueprint, dim, why: &str| {
+        assert_eq!(
+            checked(blueprint, dim),
+            Err(format!(
+                "blueprint `scale` cannot grow in a slot of {dim} channels: {why}"
+            ))
+        );
+    };
+
+    unfit(
+        Scale { birth: 0.5, ..SOUND },
+        8,
+        "it changes the network at birth; its residual must start at exactly 0",
+    );
+    unfit(Scale { declared: 9, ..SOUND }, 8, "it declares 9 parameters and has 1");
+    unfit(
+        Scale { crops: true, ..SOUND },
+        8,
+        "it turns Float [1, 8, 8, 8] into Float [1, 8, 1, 8]; a seed must keep its input's shape and type",
+    );
+    unfit(
+        SOUND,
+        6,
+        "blueprint `scale` was asked for 6 channels; at least 1 is needed",
+    );
+}

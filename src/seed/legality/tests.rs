@@ -1,0 +1,161 @@
+use super::*;
+use crate::growth::*;
+use crate::seed::fixtures::limits;
+
+fn strict_limits(slots: usize) -> Limits {
+    limits(&LifecycleConfig::default(), slots)
+}
+
+/// An old, resting, measured seed at the alpha of its stage.
+fn at(stage: SeedStage) -> SlotView {
+    let alpha = match stage {
+        SeedStage::Blending | SeedStage::Holding | SeedStage::Fossilized => 1.0,
+        _ => 0.0,
+    };
+    SlotView {
+        stage,
+        age: 20,
+        alpha_mode: AlphaMode::Hold,
+        alpha,
+        alpha_target: alpha,
+        contribution_known: true,
+        cooldown_left: 0,
+    }
+}
+
+/// The ops that a lone slot admits.
+fn ops(slot: Option<SlotView>, limits: &Limits) -> Vec<LifecycleOp> {
+    let admits = |op: &LifecycleOp| legal(*op, 0, &[slot], limits).is_ok();
+    LifecycleOp::ALL.iter().copied().filter(admits).collect()
+}
+
+#[test]
+fn each_stage_admits_exactly_its_ops() {
+    use LifecycleOp::{Advance, Fossilize, Germinate, Prune, SetAlphaTarget, Wait};
+    use SeedStage::*;
+    let limits = strict_limits(1);
+    assert_eq!(ops(None, &limits), [Wait, Germinate]);
+    let table: [(SeedStage, &[LifecycleOp]); 8] = [
+        (Germinated, &[Wait, Prune, Advance]),
+        (Training, &[Wait, Prune, Advance]),
+        (Blending, &[Wait, SetAlphaTarget, Prune, Advance]),
+        (Holding, &[Wait, SetAlphaTarget, Prune, Fossilize]),
+        (Fossilized, &[Wait]),
+        (Pruned, &[Wait]),
+        (Embargoed, &[Wait]),
+        (Resetting, &[Wait]),
+    ];
+    for (stage, expected) in table {
+        assert_eq!(ops(Some(at(stage)), &limits), expected, "{stage}");
+    }
+}
+
+#[test]
+fn automatic_gates_take_their_advance_away_one_by_one() {
+    use SeedStage::{Blending, Germinated, Training};
+    let mut limits = strict_limits(1);
+    limits.auto_forward.g2 = true;
+    let advance = |stage| legal(LifecycleOp::Advance, 0, &[Some(at(stage))], &limits);
+    assert_eq!(advance(Germinated), Ok(()));
+    assert_eq!(advance(Training), Err(FailureReason::AdvanceDisabled));
+    assert_eq!(advance(Blending), Ok(()));
+}
+
+#[test]
+fn attempts_without_hope_are_hidden_unless_the_masks_are_to_show_them() {
+    let unmeasured = SlotView {
+        contribution_known: false,
+        ..at(SeedStage::Holding)
+    };
+    let half = SlotView {
+        alpha: 0.5,
+        alpha_target: 0.5,
+        ..at(SeedStage::Blending)
+    };
+    let mut limits = strict_limits(1);
+    let fossilize = |limits: &Limits| legal(LifecycleOp::Fossilize, 0, &[Some(unmeasured)], limits);
+    let advance = |limits: &Limits| legal(LifecycleOp::Advance, 0, &[Some(half)], limits);
+    assert_eq!(
+        fossilize(&limits),
+        Err(FailureReason::GateFailed { gate: GateLevel::G5 })
+    );
+    assert_eq!(advance(&limits), Err(FailureReason::GateFailed { gate: GateLevel::G3 }));
+    limits.mask_structural_gates = false;
+    assert_eq!((fossilize(&limits), advance(&limits)), (Ok(()), Ok(())));
+}
+
+#[test]
+fn a_moving_alpha_and_a_young_age_forbid_pruning() {
+    let limits = strict_limits(1);
+    let prune = |seed| legal(LifecycleOp::Prune, 0, &[Some(seed)], &limits);
+    let moving = SlotView {
+        alpha_mode: AlphaMode::Up,
+        ..at(SeedStage::Blending)
+    };
+    let busy = FailureReason::AlphaBusy { mode: AlphaMode::Up };
+    assert_eq!(prune(moving), Err(busy));
+    let young = SlotView {
+        age: 4,
+        ..at(SeedStage::Training)
+    };
+    assert_eq!(prune(young), Err(FailureReason::TooYoung { age: 4, min: 5 }));
+    assert_eq!(prune(SlotView { age: 5, ..young }), Ok(()));
+}
+
+#[test]
+fn germination_waits_for_developing_neighbours_but_not_for_blended_ones() {
+    use SeedStage::*;
+    let mut limits = strict_limits(2);
+    let beside = |stage, limits: &Limits| legal(LifecycleOp::Germinate, 1, &[Some(at(stage)), None], limits);
+    for stage in [Germinated, Training, Pruned, Embargoed, Resetting] {
+        assert_eq!(beside(stage, &limits), Err(FailureReason::DevelopingSeed), "{stage}");
+    }
+    for stage in [Blending, Holding, Fossilized] {
+        assert_eq!(beside(stage, &limits), Ok(()), "{stage}");
+    }
+    limits.sequential_germination = false;
+    assert_eq!(beside(Training, &limits), Ok(()));
+}
+
+#[test]
+fn a_germination_is_refused_by_name() {
+    let mut limits = strict_limits(2);
+    let germinate =
+        |slot, slots: &[Option<SlotView>], limits: &Limits| legal(LifecycleOp::Germinate, slot, slots, limits);
+    let held = Some(at(SeedStage::Holding));
+    let cooling = Some(SlotView {
+        cooldown_left: 3,
+        ..at(SeedStage::Embargoed)
+    });
+    let cooldown = FailureReason::Cooldown {
+        stage: SeedStage::Embargoed,
+        left: 3,
+    };
+    assert_eq!(germinate(0, &[held, None], &limits), Err(FailureReason::SlotOccupied));
+    assert_eq!(germinate(0, &[cooling, None], &limits), Err(cooldown));
+    limits.max_seeds = 1;
+    assert_eq!(germinate(1, &[held, None], &limits), Err(FailureReason::SeedLimit));
+    assert_eq!(
+        germinate(1, &[cooling, None], &limits),
+        Err(FailureReason::DevelopingSeed)
+    );
+    limits.germinable = SlotSet::first(1);
+    assert_eq!(
+        germinate(1, &[None, None], &limits),
+        Err(FailureReason::BlueprintUnavailable)
+    );
+    limits.enabled = SlotSet::first(1);
+    assert_eq!(germinate(1, &[None, None], &limits), Err(FailureReason::SlotDisabled));
+}
+
+#[test]
+fn waiting_is_always_a_legal_command() {
+    let nothing_enabled = Limits {
+        enabled: SlotSet::default(),
+        ..strict_limits(1)
+    };
+    assert_eq!(
+        command_legal(&LifecycleCommand::Wait, &[None], &nothing_enabled),
+        Ok(())
+    );
+}

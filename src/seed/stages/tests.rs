@@ -1,0 +1,62 @@
+use super::*;
+use crate::growth::*;
+
+#[test]
+fn exactly_the_transitions_of_the_table_are_legal() {
+    use SeedStage::*;
+    let table = [
+        (Unknown, Germinated),
+        (Dormant, Germinated),
+        (Germinated, Training),
+        (Training, Blending),
+        (Blending, Holding),
+        (Holding, Fossilized),
+        (Holding, Blending),
+        (Germinated, Pruned),
+        (Training, Pruned),
+        (Blending, Pruned),
+        (Holding, Pruned),
+        (Pruned, Embargoed),
+        (Embargoed, Resetting),
+        (Resetting, Dormant),
+    ];
+    for &from in SeedStage::ALL {
+        for &to in SeedStage::ALL {
+            assert_eq!(may_follow(from, to), table.contains(&(from, to)), "{from} → {to}");
+        }
+    }
+}
+
+#[test]
+fn advancing_never_commits_or_prunes() {
+    for &stage in SeedStage::ALL {
+        if let Some((_, to)) = next_stage(stage) {
+            assert!(may_follow(stage, to) && to.is_live());
+        }
+    }
+    assert_eq!(next_stage(SeedStage::Holding), None);
+}
+
+#[test]
+fn seeds_train_from_incubation_on_unless_they_fade_or_are_frozen_for_ever() {
+    use AlphaMode::{Down, Hold, Up};
+    use SeedStage::*;
+    for stage in [Unknown, Dormant, Germinated, Pruned, Embargoed, Resetting] {
+        assert!(!trains(stage, Hold, OnFossilize::Keep));
+    }
+    assert!(trains(Training, Hold, OnFossilize::Keep));
+    assert!(trains(Blending, Up, OnFossilize::Keep));
+    assert!(!trains(Blending, Down, OnFossilize::Keep));
+    assert!(trains(Holding, Hold, OnFossilize::Freeze));
+    assert!(trains(Fossilized, Hold, OnFossilize::ResetMomentum));
+    assert!(!trains(Fossilized, Hold, OnFossilize::Freeze));
+}
+
+#[test]
+fn an_optimizer_needs_parameters_and_a_stage_that_has_begun_to_train() {
+    assert!(!has_optimizer(SeedStage::Germinated, 10));
+    assert!(has_optimizer(SeedStage::Training, 10));
+    assert!(has_optimizer(SeedStage::Fossilized, 10));
+    assert!(!has_optimizer(SeedStage::Training, 0));
+    assert!(!has_optimizer(SeedStage::Pruned, 10));
+}

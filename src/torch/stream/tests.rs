@@ -1,0 +1,48 @@
+use tch::Kind;
+
+use super::*;
+use crate::torch::catch;
+
+#[test]
+fn on_cpu_a_stream_changes_nothing() {
+    let stream = Stream::from_pool(Device::Cpu).expect("stream");
+
+    let sum = {
+        let _guard = stream.enter().expect("guard");
+        let x = Tensor::ones([3], (Kind::Float, Device::Cpu));
+        x.sum(Kind::Float)
+    };
+    stream.synchronize().expect("synchronize");
+
+    assert!(sum.equal(&Tensor::from(3.0f32)));
+}
+
+#[test]
+fn a_trace_shows_writes_inside_their_env_s_guard_also_when_it_is_left_by_a_panic() {
+    let trace = StreamTrace::default();
+    let stream = Stream::from_pool(Device::Cpu).expect("stream").traced(3, trace.clone());
+    let x = Tensor::ones([1], (Kind::Float, Device::Cpu));
+
+    let result = catch(|| {
+        let _guard = stream.enter().expect("guard");
+        stream.note_write(&x);
+        panic!("inside");
+    });
+    stream.synchronize().expect("synchronize");
+
+    assert!(result.is_err());
+    let entries = trace.take();
+    let operations: Vec<_> = entries.iter().map(|entry| entry.operation).collect();
+    assert_eq!(
+        operations,
+        [
+            TraceOperation::EnterGuard,
+            TraceOperation::Write,
+            TraceOperation::LeaveGuard,
+            TraceOperation::Wait
+        ]
+    );
+    assert!(entries.iter().all(|entry| entry.env == Some(3)));
+    assert_eq!(entries[1].tensor, Some(x.data_ptr().addr()));
+    assert!(trace.take().is_empty());
+}
