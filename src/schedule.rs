@@ -154,7 +154,7 @@ works! {
     ReadInitialTopology => "start-up",
     /// Makes the controller that the scenario names: [`build_controller`](crate::controller::systems::build_controller).
     BuildController => "start-up",
-    /// Makes the learner of a controller that learns: [`build_learner`](crate::learner::systems::build_learner).
+    /// Makes the learner of a controller that learns: [`build_learner`](crate::learner::systems::startup::build_learner).
     BuildLearner => "start-up",
     /// Gives every env its host, optimizer, slots and stream: [`spawn_envs`](crate::env::episode::spawn_envs).
     SpawnEnvs => "start-up",
@@ -214,7 +214,7 @@ works! {
     GovernorCheck => "governor",
     /// Restores the envs that panicked: [`governor_rollback`](crate::governor::rollback::governor_rollback).
     GovernorRollback => "rollback",
-    /// Charges rollbacks to the transitions that led to them: [`credit_rollbacks`](crate::learner::systems::credit_rollbacks).
+    /// Charges rollbacks to the transitions that led to them: [`credit_rollbacks`](crate::learner::systems::rollbacks::credit_rollbacks).
     CreditRollbacks => "rollback",
     /// Drops what rewards remember of seeds that a rollback pruned: [`forget_pruned_seeds`](crate::reward::systems::forget_pruned_seeds).
     ForgetPrunedSeeds => "reward",
@@ -230,27 +230,27 @@ works! {
     UpdateSignals => "signals",
     /// Describes every slot for controllers and records: [`report_slots`](crate::controller::systems::report_slots).
     ReportSlots => "tracking",
-    /// Turns signals and reports into the numbers that a policy sees: [`build_observations`](crate::controller::systems::build_observations).
+    /// Turns signals and reports into the numbers that a policy sees: [`build_observations`](crate::controller::observation::systems::build_observations).
     BuildObservations => "decision",
     /// Determines what each env may do: [`build_masks`](crate::controller::systems::build_masks).
     BuildMasks => "decision",
-    /// Scales observations by their running statistics: [`normalise_observations`](crate::controller::systems::normalise_observations).
+    /// Scales observations by their running statistics: [`normalise_observations`](crate::controller::observation::systems::normalise_observations).
     NormaliseObservations => "decision",
-    /// Keeps the recurrent state that enters the step: [`remember_states`](crate::learner::systems::remember_states).
+    /// Keeps the recurrent state that enters the step: [`remember_states`](crate::learner::systems::transitions::remember_states).
     RememberStates => "decision",
     /// Lets the controller choose for all envs at once: [`decide`](crate::controller::systems::decide).
     Decide => "decision",
-    /// Opens a transition for each decision: [`store_decisions`](crate::learner::systems::store_decisions).
+    /// Opens a transition for each decision: [`store_decisions`](crate::learner::systems::transitions::store_decisions).
     StoreDecisions => "rollout",
     /// Keeps how the seeds stood before the action: [`capture_reward_inputs`](crate::reward::systems::capture_reward_inputs).
     CaptureRewardInputs => "reward",
-    /// Carries out what was chosen: [`execute_action`](crate::controller::systems::execute_action).
+    /// Carries out what was chosen: [`execute_action`](crate::controller::execute::execute_action).
     ExecuteAction => "action",
     /// Ticks every slot: ramps, gates, transitions: [`advance_lifecycle`](crate::env::growth::advance_lifecycle).
     AdvanceLifecycle => "lifecycle",
     /// Pays the step: [`compute_reward`](crate::reward::systems::compute_reward).
     ComputeReward => "reward",
-    /// Completes the transitions with what they were paid: [`store_outcomes`](crate::learner::systems::store_outcomes).
+    /// Completes the transitions with what they were paid: [`store_outcomes`](crate::learner::systems::transitions::store_outcomes).
     StoreOutcomes => "rollout",
     /// Carries what was ordered over to the next observation: [`update_tracking`](crate::controller::systems::update_tracking).
     UpdateTracking => "tracking",
@@ -258,13 +258,13 @@ works! {
     CommitSnapshot => "governor",
     /// Ends the episodes that reached the horizon: [`end_episodes`](crate::env::episode::end_episodes).
     EndEpisodes => "episode end",
-    /// Closes the segments of episodes that ended: [`end_segments`](crate::learner::systems::end_segments).
+    /// Closes the segments of episodes that ended: [`end_segments`](crate::learner::systems::episode_ends::end_segments).
     EndSegments => "rollout",
     /// Evaluates networks whose episode ended on the test part: [`evaluate_test`](crate::validation::test_part::evaluate_test).
     EvaluateTest => "final test",
     /// Writes `env_step` and `decision`: [`emit_step`](crate::run::record::emit_step).
     EmitStep => "record",
-    /// Updates the policy from its rollout: [`update_policy`](crate::learner::systems::update_policy).
+    /// Updates the policy from its rollout: [`update_policy`](crate::learner::systems::updates::update_policy).
     UpdatePolicy => "policy update",
     /// Writes `episode_finished`: [`record_episodes`](crate::run::record::record_episodes).
     RecordEpisodes => "episode end",
@@ -274,7 +274,7 @@ works! {
     RoundStats => "record",
     /// Removes all seeds and their optimizers: [`teardown_round`](crate::env::episode::teardown_round).
     TeardownRound => "episode end",
-    /// Fails the run if the policy can no longer be updated: [`stop_if_diverged`](crate::learner::systems::stop_if_diverged).
+    /// Fails the run if the policy can no longer be updated: [`stop_if_diverged`](crate::learner::systems::updates::stop_if_diverged).
     StopIfDiverged => "policy update",
     /// Plays the best episode again with a host that never grows: [`measure_control`](crate::run::announce::measure_control).
     MeasureControl => "control",

@@ -1,25 +1,32 @@
 //! One example of every event, for tests: `examples/events.jsonl`, as a run would have written it.
 
+use std::sync::LazyLock;
+
 use super::*;
 
 /// The file: an event a line, in catalogue order.
 pub const LINES: &str = include_str!("examples/events.jsonl");
 
-/// One event of every kind, in catalogue order.
-pub fn events() -> Vec<Event> {
+/// Read once: tests of slow sinks must not wait for their events.
+static EVENTS: LazyLock<Vec<Event>> = LazyLock::new(|| {
     let read = |line| serde_json::from_str(line).expect("the examples are events");
     LINES.lines().map(read).collect()
+});
+
+/// One event of every kind, in catalogue order.
+pub fn events() -> Vec<Event> {
+    EVENTS.clone()
 }
 
 /// A function for the payload of each kind that tests build upon.
 macro_rules! payloads {
     ($($name:ident: $payload:ident),+ $(,)?) => {
         $(pub fn $name() -> $payload {
-            let payload = |event: Event| match event.payload {
-                Payload::$payload(data) => Some(data),
+            let payload = |event: &Event| match &event.payload {
+                Payload::$payload(data) => Some(data.clone()),
                 _ => None,
             };
-            events().into_iter().find_map(payload).expect("every kind of event has an example")
+            EVENTS.iter().find_map(payload).expect("every kind of event has an example")
         })+
     };
 }

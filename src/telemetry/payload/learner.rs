@@ -1,4 +1,4 @@
-//! What one policy update did and what the rollout behind it was like (spec 07 §5.6, keys of 04 §12).
+//! What one policy update did and what the rollout behind it was like.
 //!
 //! A quantity that is undefined is left out; one that was computed and is no number is written as `"nan"`. Rewards,
 //! returns and values are in units of scaled reward, shares lie in 0..1. Maps are keyed by head.
@@ -90,8 +90,10 @@ pub struct NonfiniteSource {
     /// Absent: it was about the whole update.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<u32>,
+    /// Absent: it was about the whole update.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minibatch: Option<u32>,
+    /// Which check found it.
     pub gate: FinitenessGate,
     /// What was not finite there.
     pub sources: Vec<String>,
@@ -114,11 +116,17 @@ pub enum HeadGradient {
 measured! {
     /// Means over the optimizer steps taken.
     UpdateLosses {
+        /// Everything that is minimised.
         loss_total,
+        /// Clipped surrogate objective.
         loss_policy,
+        /// Clipped value loss.
         loss_value,
+        /// Weighted entropy bonus; negative where there is entropy.
         loss_entropy,
+        /// Of heads below their floor.
         entropy_floor_penalty,
+        /// Of predicted contributions.
         loss_contribution,
         ;
     }
@@ -133,20 +141,32 @@ measured! {
         approx_kl_last,
         /// Share of joint ratios beyond the clip.
         clip_fraction,
+        /// Of that, with a positive advantage.
         clip_fraction_pos,
+        /// Of that, with a negative advantage.
         clip_fraction_neg,
+        /// Of joint probability ratios.
         ratio_mean,
+        /// Of joint probability ratios.
         ratio_std,
+        /// Of joint probability ratios.
         ratio_max,
+        /// Of joint probability ratios.
         ratio_min,
         /// Of stored and recomputed log-probabilities before the first step.
         logp_drift_mean,
+        /// The largest of them.
         logp_drift_max,
+        /// Least joint log-probability.
         logp_min,
+        /// Largest joint log-probability.
         logp_max,
         ;
+        /// Approximate divergence, in nats.
         head_kl,
+        /// Share of ratios beyond the clip.
         head_clip_fraction,
+        /// Largest probability ratio.
         head_ratio_max,
     }
 }
@@ -169,20 +189,24 @@ measured! {
 }
 
 measured! {
+    /// Norms of the policy's gradients.
     PolicyGradients {
         /// Largest of all steps, before clipping.
         grad_norm,
+        /// Of the prediction of contributions.
         grad_norm_aux,
         /// `grad_norm` over the limit; absent without a limit.
         grad_clip_ratio,
         /// Share of steps whose gradient was clipped.
         grad_clip_fraction,
+        /// Of the value head.
         value_grad_norm,
         /// Deviation over mean of the heads' norms.
         grad_cv,
         /// `‖Δp‖ / ‖p‖` of the whole update.
         param_update_ratio,
         ;
+        /// Largest of all steps.
         head_grad_norm,
     }
 }
@@ -190,38 +214,58 @@ measured! {
 measured! {
     /// How well the critic knows what follows; explained variance and errors are those of the policy that acted.
     CriticQuality {
+        /// Share of the returns' variance that values explain.
         explained_variance,
+        /// Root mean square error over the deviation of the returns.
         value_nrmse,
+        /// Of values and returns.
         v_return_correlation,
         /// Of the critic's outputs, in its own normalised units.
         value_mean,
+        /// Deviation.
         value_std,
+        /// Least.
         value_min,
+        /// Largest.
         value_max,
+        /// One-step errors.
         td_mean,
+        /// Deviation of the one-step errors.
         td_std,
         /// Mean absolute one-step error.
         bellman_error,
         /// The critic's units.
         value_target_mean,
+        /// What values are divided by.
         value_target_scale,
         ;
     }
 }
 
 measured! {
+    /// Returns and rewards of the rollout.
     ReturnStatistics {
+        /// Mean.
         return_mean,
+        /// Deviation.
         return_std,
+        /// Tenth percentile.
         return_p10,
+        /// Median.
         return_p50,
+        /// Ninetieth percentile.
         return_p90,
+        /// Variance.
         return_variance,
+        /// Skewness.
         return_skewness,
+        /// Of scaled rewards.
         reward_mean,
+        /// Of scaled rewards.
         reward_std,
         /// What raw rewards were divided by.
         reward_scale,
+        /// Share of rewards beyond the clip.
         reward_clip_fraction,
         ;
     }
@@ -230,11 +274,15 @@ measured! {
 measured! {
     /// Before they are normalised.
     AdvantageStatistics {
+        /// Mean.
         adv_pre_mean,
+        /// Deviation.
         adv_pre_std,
+        /// Skewness.
         adv_skewness,
         /// Excess.
         adv_kurtosis,
+        /// Share of positive ones.
         adv_positive_ratio,
         ;
     }
@@ -244,21 +292,37 @@ measured! {
     /// Magnitudes of the recurrent states after the update's sequences and at the ends of the rollout's: hidden, and
     /// cell where there is one.
     RecurrentHealth {
+        /// Root mean square of hidden states after the update's sequences.
         update_h_rms,
+        /// Root mean square of cells after the update's sequences.
         update_c_rms,
+        /// Mean over envs of each one's.
         update_h_env_rms_mean,
+        /// Largest of an env's.
         update_h_env_rms_max,
+        /// Mean over envs of each one's.
         update_c_env_rms_mean,
+        /// Largest of an env's.
         update_c_env_rms_max,
+        /// Largest magnitude.
         update_h_max,
+        /// Largest magnitude.
         update_c_max,
+        /// Root mean square of hidden states at the ends of the rollout's sequences.
         rollout_h_rms,
+        /// Root mean square of cells at the ends of the rollout's sequences.
         rollout_c_rms,
+        /// Mean over envs of each one's.
         rollout_h_env_rms_mean,
+        /// Largest of an env's.
         rollout_h_env_rms_max,
+        /// Mean over envs of each one's.
         rollout_c_env_rms_mean,
+        /// Largest of an env's.
         rollout_c_env_rms_max,
+        /// Largest magnitude.
         rollout_h_max,
+        /// Largest magnitude.
         rollout_c_max,
         ;
     }
@@ -267,8 +331,11 @@ measured! {
 measured! {
     /// The head that predicts contributions.
     ContributionHead {
+        /// Of the predictions.
         aux_pred_variance,
+        /// Of the measured contributions.
         aux_explained_variance,
+        /// Of predicted and measured contributions.
         aux_correlation,
         ;
     }
@@ -279,7 +346,9 @@ measured! {
     ObservationHealth {
         /// Beyond three deviations.
         obs_outlier_pct,
+        /// Close to the clip.
         obs_near_clip_pct,
+        /// At the clip.
         obs_clip_pct,
         /// How far the statistics of the normaliser have moved since it knew nothing.
         obs_norm_drift,
@@ -305,19 +374,27 @@ pub struct RollbackCharges {
 /// What the update learnt from; absent if the rollout could not be used at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RolloutData {
+    /// Steps that count.
     pub steps_valid: u64,
     /// Steps that the actor learns from.
     pub steps_actor: u64,
+    /// Share of steps without a choice.
     pub forced_ratio: Num,
+    /// Share of steps that something else decided.
     pub scripted_ratio: Num,
     /// `1 − forced_ratio`.
     pub decision_density: Num,
+    /// Pieces of episodes.
     pub segments: u64,
+    /// Pieces that contribute to nothing.
     pub segments_invalid: u64,
+    /// Operations chosen.
     pub op_counts: OpCounts,
     /// The returns vary too little for `explained_variance` to mean much.
     pub ev_low_return_variance: bool,
+    /// The deviation of the advantages was too small to divide by.
     pub adv_std_floored: bool,
+    /// Rollbacks.
     #[serde(flatten)]
     pub charges: RollbackCharges,
 }
@@ -345,66 +422,94 @@ pub struct LearnerSchedules {
 /// One update of a policy, performed or not.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LearnerUpdate {
+    /// Steps were taken and kept.
     pub update_performed: bool,
+    /// Why not.
     pub skip_reason: UpdateSkip,
     /// Performed so far, this one included.
     pub updates: u64,
+    /// Version of the policy that acts next.
     pub policy_version: u64,
+    /// Optimizer steps.
     pub steps_taken: u32,
     /// Epoch in which the divergence stopped the update.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early_stop_epoch: Option<u32>,
+    /// Minibatches that were left out.
     pub nonfinite_skips: u32,
+    /// What was not finite in them.
     pub nonfinite_sources: Vec<NonfiniteSource>,
+    /// Failed updates in a row.
     pub consecutive_failures: u32,
     /// Too few free steps: only the critic learnt.
     pub actor_skipped: bool,
+    /// What was minimised.
     #[serde(flatten)]
     pub losses: UpdateLosses,
+    /// How far the policy moved.
     #[serde(flatten)]
     pub trust: TrustRegion,
+    /// How undecided it is.
     #[serde(flatten)]
     pub entropy: PolicyEntropy,
+    /// How large gradients were.
     #[serde(flatten)]
     pub gradients: PolicyGradients,
+    /// By head.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub head_grad_state: BTreeMap<String, HeadGradient>,
+    /// How well returns are known.
     #[serde(flatten)]
     pub critic: CriticQuality,
+    /// What the rollout was worth.
     #[serde(flatten)]
     pub returns: ReturnStatistics,
+    /// What decisions were worth.
     #[serde(flatten)]
     pub advantages: AdvantageStatistics,
+    /// What there was to learn from.
     #[serde(flatten)]
     pub data: Option<RolloutData>,
+    /// Of policies with memory.
     #[serde(flatten)]
     pub recurrent: RecurrentHealth,
     /// Of the recurrent states; absent where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_has_nan: Option<bool>,
+    /// Some recurrent state was infinite in the update.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_has_inf: Option<bool>,
+    /// Some recurrent state was NaN in the rollout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout_has_nan: Option<bool>,
+    /// Some recurrent state was infinite in the rollout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout_has_inf: Option<bool>,
+    /// How well contributions are predicted.
     #[serde(flatten)]
     pub contribution: ContributionHead,
+    /// Steps with a measured contribution.
     pub aux_samples: u64,
+    /// How well observations are scaled.
     #[serde(flatten)]
     pub observation: ObservationHealth,
     /// Elements of raw observations; absent if no minibatch was evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub obs_nan_count: Option<u64>,
+    /// Infinite elements of raw observations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub obs_inf_count: Option<u64>,
+    /// What was in force.
     #[serde(flatten)]
     pub schedules: LearnerSchedules,
+    /// Time to turn the rollout into targets.
     pub finalize_ms: Num,
+    /// Time of the update.
     pub update_ms: Num,
     /// Median of the minibatches' times, evaluation to optimizer step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learner_step_us_p50: Option<Num>,
+    /// Precision of the update.
     pub amp_dtype: String,
 }
 
@@ -422,8 +527,11 @@ impl LearnerUpdate {
 /// What became of one policy group's update in a round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpdateVerdict {
+    /// Name of the policy group.
     pub group: String,
+    /// Steps were taken and kept.
     pub performed: bool,
+    /// Why not.
     pub skip_reason: UpdateSkip,
 }
 

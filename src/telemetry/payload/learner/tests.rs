@@ -1,7 +1,6 @@
 use super::*;
 use crate::telemetry::examples;
 
-/// Spec 07 C8.
 #[test]
 fn what_is_undefined_has_no_key_and_what_is_no_number_has_one() {
     let mut update = examples::learner_update();
