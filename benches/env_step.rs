@@ -6,7 +6,6 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use bevy_app::App;
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::ScheduleLabel;
 use criterion::{BenchmarkGroup, Criterion, criterion_group, criterion_main, measurement::WallTime};
@@ -14,8 +13,6 @@ use simic_engine::clock::RunClock;
 use simic_engine::env::{GrowingEnv, GrowthContext};
 use simic_engine::growth::{AlphaCurve, AlphaTarget, GerminationStyle, SeedStage, Tempo};
 use simic_engine::prelude::*;
-use simic_engine::run::{RunPlan, experiment};
-use simic_engine::scenario::{self, Catalog, Input};
 use simic_engine::seed::{Change, Effect, GateNetwork, Germination, Plan, RampShape, Rules, SeedIdentity, germinate};
 
 const DIGITS: &str = r#"(
@@ -32,25 +29,16 @@ const CIFAR_SHAPED: &str = r#"(
 )"#;
 
 /// Envs in the middle of an episode, with `seeds` held at full amplitude in each.
-fn envs(text: &str, blueprint: &'static str, seeds: usize) -> App {
-    let input = Input {
-        label: "bench",
-        text,
-        overrides: &[],
-    };
-    let loaded = scenario::load(&input, &Catalog::default()).expect("the scenario is valid");
-    let plan = RunPlan::new(loaded, text);
-    let mut app = App::new();
-    app.add_plugins(SimicPlugins::unrecorded())
-        .insert_resource(experiment(&plan).expect("the slots exist"));
-    let world = app.world_mut();
+fn envs(text: &str, blueprint: &'static str, seeds: usize) -> Engine {
+    let mut engine = Engine::from_ron(text).expect("the scenario is valid");
+    let world = engine.world_mut();
     world.run_schedule(Startup);
     world.resource_mut::<RunClock>().next_round();
     world.run_schedule(RoundStart);
     world
         .run_system_cached_with(grow, (blueprint, seeds))
         .expect("growth is a system");
-    app
+    engine
 }
 
 /// Germinates the first `seeds` slots of every env and holds them, past the stages in between.
@@ -155,18 +143,18 @@ enum Part {
 
 /// Times per env: of a batch for the parts of a step, of a step for the whole.
 fn measure(group: &mut BenchmarkGroup<WallTime>, text: &str, blueprint: &'static str, seeds: usize) {
-    let mut app = envs(text, blueprint, seeds);
+    let mut engine = envs(text, blueprint, seeds);
     // Lets the allocator settle.
-    time_steps(&mut app, 8, Part::Step);
-    let envs = app.world().resource::<Experiment>().envs.len() as u32;
-    let (train, val) = app.world().resource::<RunClock>().batches_per_step();
+    time_steps(engine.app_mut(), 8, Part::Step);
+    let envs = engine.world().resource::<Experiment>().envs.len() as u32;
+    let (train, val) = engine.world().resource::<RunClock>().batches_per_step();
     for (name, part, batches) in [
         ("train_batch", Part::Training, train as u32),
         ("val_batch", Part::Validation, val as u32),
         ("step", Part::Step, 1),
     ] {
         group.bench_function(format!("{name}/{blueprint}x{seeds}"), |bencher| {
-            bencher.iter_custom(|iterations| time_steps(&mut app, iterations, part) / (envs * batches));
+            bencher.iter_custom(|iterations| time_steps(engine.app_mut(), iterations, part) / (envs * batches));
         });
     }
 }

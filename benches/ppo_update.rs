@@ -11,8 +11,6 @@ use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
 use simic_engine::learner::{LastUpdate, PolicyLearner};
 use simic_engine::prelude::*;
-use simic_engine::run::{RunPlan, experiment};
-use simic_engine::scenario::{self, Catalog, Input, Override};
 
 const QUICKSTART: &str = include_str!("../scenarios/quickstart.ron");
 
@@ -74,26 +72,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some(at) => arguments.get(at + 1).ok_or("--rounds needs a number")?.parse::<u32>()?,
         None => 5,
     };
-    let mut overrides = vec![Override::flag("--rounds", "run.rounds", rounds)];
-    if !arguments.iter().any(|argument| argument == "--bench") {
-        overrides = vec![
-            Override::flag("--rounds", "run.rounds", 1),
-            Override::flag("--steps", "run.max_steps", 2),
-        ];
-    }
-    let input = Input {
-        label: "quickstart",
-        text: QUICKSTART,
-        overrides: &overrides,
+    let settings = if arguments.iter().any(|argument| argument == "--bench") {
+        Engine::builder().set("run.rounds", rounds)
+    } else {
+        Engine::builder().set("run.rounds", 1).set("run.max_steps", 2)
     };
-    let plan = RunPlan::new(scenario::load(&input, &Catalog::default())?, QUICKSTART);
+    let mut engine = settings.from_ron(QUICKSTART)?.with(StopwatchPlugin);
+    engine.run()?;
 
-    let mut app = App::new();
-    app.add_plugins((SimicPlugins::unrecorded(), StopwatchPlugin))
-        .insert_resource(experiment(&plan)?);
-    drive(&mut app)?;
-
-    let world = app.world_mut();
+    let world = engine.world_mut();
     let transitions = {
         let mut learner = world.resource_mut::<PolicyLearner>();
         let shape = learner.buffer.get().shape();

@@ -2,11 +2,7 @@
 //!
 //! Run it with `cargo run --release --example custom_system`.
 
-use bevy_app::{App, Plugin};
-use bevy_ecs::prelude::*;
 use simic_engine::prelude::*;
-use simic_engine::run::{RunPlan, experiment};
-use simic_engine::scenario::{self, Catalog, Input};
 
 /// Everything that an extension is: a plugin that puts systems into the engine's sets.
 struct LeaderPlugin;
@@ -52,19 +48,6 @@ const SCENARIO: &str = r#"(
 )"#;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let loaded = scenario::load(
-        &Input {
-            label: "custom-system",
-            text: SCENARIO,
-            overrides: &[],
-        },
-        &Catalog::default(),
-    )?;
-    let plan = RunPlan::new(loaded, SCENARIO);
-
-    let mut app = App::new();
-    app.add_plugins((SimicPlugins::unrecorded(), LeaderPlugin))
-        .insert_resource(experiment(&plan)?);
-    drive(&mut app)?;
+    Engine::from_ron(SCENARIO)?.with(LeaderPlugin).run()?;
     Ok(())
 }

@@ -1,6 +1,63 @@
-//! An ECS simulation engine for morphogenetic training: neural networks that grow while they train.
+//! An ECS simulation engine for **morphogenetic training**: neural networks that grow while they train.
 //!
-//! Start with [`schedule`]: it lists every schedule, every public set and every piece of work in order.
+//! Small *seed modules* germinate in *slots* of a *host* network, learn there in isolation, are blended in, and are committed
+//! or pruned. A *controller*, a recurrent policy trained by PPO or a rule, decides once per step for each of many such
+//! trainings. Each training is one *env*: an entity whose components are its host, optimizers, slots and measurements. Ordered
+//! systems work on all envs at once.
+//!
+//! # A run
+//!
+//! An experiment is a RON text or file; whatever it leaves out has a default. An [`Engine`](engine::Engine) plays it, whole or
+//! step by step:
+//!
+//! ```
+//! use simic_engine::prelude::*;
+//!
+//! let mut engine = Engine::from_ron(
+//!     r#"(
+//!         task: preset("digits_minimal", (batches_per_step: count(1))),
+//!         run: (rounds: 1, n_envs: 2, max_steps: 3),
+//!         policy: (controller: "random"),
+//!     )"#,
+//! )?;
+//! engine.run()?;
+//!
+//! let mut envs = engine.world_mut().query::<(&EnvId, &ValMetrics)>();
+//! for (env, metrics) in envs.iter(engine.world()) {
+//!     println!("env {}: {:.1} %", env.index, metrics.accuracy_percent);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`Engine::builder`](engine::Engine::builder) overrides fields, sets threads, records the run in a folder of its own and adds
+//! names that scenarios may use.
+//!
+//! # Plugins
+//!
+//! [`SimicPlugins`](engine::SimicPlugins) is the group of them. Any can be left out or replaced; what is then missing is named
+//! before anything runs.
+//!
+//! | plugin | does |
+//! | --- | --- |
+//! | [`SchedulePlugin`](schedule::SchedulePlugin) | schedules and sets in order |
+//! | [`TelemetryPlugin`](telemetry::TelemetryPlugin) | events and their sinks |
+//! | [`StartupPlugin`](run::StartupPlugin) | backend, devices, data |
+//! | [`EnvPlugin`](env::EnvPlugin) | env entities and their episodes |
+//! | [`TrainingPlugin`](training::TrainingPlugin) | train steps of hosts and seeds |
+//! | [`ValidationPlugin`](validation::ValidationPlugin) | the coalition pass and what seeds contribute |
+//! | [`GovernorPlugin`](governor::GovernorPlugin) | a watchdog per env: alarms, snapshots, rollbacks, vetoes |
+//! | [`FaultPlugin`](faults::FaultPlugin) | damage on purpose, as the scenario asks for |
+//! | [`ControllerPlugin`](controller::ControllerPlugin) | observations, masks, decisions and their execution |
+//! | [`RewardPlugin`](reward::RewardPlugin) | what a decision is paid |
+//! | [`LearnerPlugin`](learner::LearnerPlugin) | rollouts and updates of the policy |
+//! | [`RecordPlugin`](record::RecordPlugin) | of a recorded run: its folder and what is told of it |
+//! | [`CheckpointPlugin`](checkpoint::CheckpointPlugin) | of a recorded run: checkpoints and resumed runs |
+//!
+//! # Where to start reading
+//!
+//! [`schedule`] lists every schedule, every public set and every piece of work in order; [`run::Driver`] is the loop that runs
+//! them. From there one step leads to a subject's folder and its plugin. [`prelude`] is what an extension usually names;
+//! `examples/` has small programs that add a system, a seed module, a controller, a policy network and a reward term.
 
 #![deny(unsafe_code)]
 
@@ -8,11 +65,13 @@
 #[cfg(test)]
 extern crate self as simic_engine;
 
+pub mod checkpoint;
 pub mod cli;
 pub mod clock;
 pub mod compare;
 pub mod controller;
 pub mod data;
+pub mod engine;
 pub mod env;
 pub mod faults;
 pub mod governor;
@@ -21,6 +80,7 @@ pub mod health;
 pub mod host;
 pub mod learner;
 pub mod random;
+pub mod record;
 pub mod reward;
 pub mod run;
 pub mod scenario;
@@ -34,59 +94,3 @@ pub mod training;
 pub mod validation;
 
 pub mod prelude;
-
-use bevy_app::{PluginGroup, PluginGroupBuilder};
-
-use scenario::TelemetryConfig;
-
-/// The engine: every subject's plugin. Any of them can be disabled or replaced, as an application's own; [`run::drive`]
-/// names the one whose work nobody does.
-pub struct SimicPlugins {
-    telemetry: TelemetryConfig,
-    is_recorded: bool,
-}
-
-impl SimicPlugins {
-    /// With a run directory, sinks and a summary; needs a [`run::RunRequest`] beside the [`env::Experiment`].
-    pub fn recorded(telemetry: &TelemetryConfig) -> Self {
-        Self {
-            telemetry: *telemetry,
-            is_recorded: true,
-        }
-    }
-
-    /// In memory alone: nothing is written or printed.
-    pub fn unrecorded() -> Self {
-        let telemetry = TelemetryConfig {
-            level: scenario::TelemetryLevel::Off,
-            ..TelemetryConfig::default()
-        };
-        Self {
-            telemetry,
-            is_recorded: false,
-        }
-    }
-}
-
-impl PluginGroup for SimicPlugins {
-    fn build(self) -> PluginGroupBuilder {
-        let group = PluginGroupBuilder::start::<Self>()
-            .add(schedule::SchedulePlugin)
-            .add(telemetry::TelemetryPlugin { config: self.telemetry })
-            .add(run::StartupPlugin)
-            .add(env::EnvPlugin)
-            .add(training::TrainingPlugin)
-            .add(validation::ValidationPlugin)
-            .add(governor::GovernorPlugin)
-            .add(faults::FaultPlugin)
-            .add(controller::ControllerPlugin)
-            .add(reward::RewardPlugin)
-            .add(learner::LearnerPlugin);
-        let group = if self.is_recorded {
-            group.add(run::RecordPlugin).add(run::CheckpointPlugin)
-        } else {
-            group
-        };
-        group.add(run::InventoryPlugin)
-    }
-}

@@ -1,8 +1,17 @@
-//! What a program that extends the engine usually names.
+//! What a program that extends the engine usually names, bevy's own vocabulary among it.
 
-pub use crate::SimicPlugins;
+pub use bevy_app::{App, Plugin};
+pub use bevy_ecs::prelude::*;
+
 pub use crate::clock::RunClock;
+pub use crate::controller::{
+    Controller, ControllerRegistry, Decision, DecisionView, MaskSet, NetRegistry, PolicyError,
+};
+pub use crate::engine::{Engine, SimicPlugins};
 pub use crate::env::{EnvId, EpisodeStats, Experiment, SeedSlots, StepStatus, TrainMetrics, ValMetrics};
 pub use crate::governor::{Governor, RollbackVerdict};
-pub use crate::run::drive;
+pub use crate::growth::{LifecycleCommand, LifecycleOp, SeedStage};
+pub use crate::reward::{EpisodeReward, StepReward};
+pub use crate::run::{Extension, ExtensionError, StopSignal};
 pub use crate::schedule::*;
+pub use crate::seed::{Blueprint, BlueprintRegistry, SeedModule};

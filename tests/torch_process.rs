@@ -46,7 +46,7 @@ fn deterministic_mode_refuses_an_operation_whose_result_depends_on_order() {
     assert!(put().is_ok());
 }
 
-/// DESIGN §7: a block that was touched once is neither unmapped nor faulted in again.
+/// A block that was touched once is neither unmapped nor faulted in again.
 #[test]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn large_blocks_stay_in_the_process_when_freed() {

@@ -6,11 +6,14 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::output::{show, show_json};
-use super::prepare::Rejection;
-use super::{EvalOptions, GlobalOptions, Outcome, RunOptions, prepare};
-use crate::compare::{Estimate, Paired, Played, Standing, Standings, Summary};
+use super::prepare::{Rejection, prepare};
+use super::{Context, EvalOptions, Outcome, RunOptions};
+use crate::checkpoint::FrozenPolicy;
+use crate::compare::{Candidate, Comparison, ControllerSummary, Episodes, Estimate, Paired, Played, Summary, play};
 use crate::controller::DecideMode;
-use crate::run::{Align, Contestant, Episodes, Extension, FrozenPolicy, RunPlan, Table, play};
+use crate::engine::SetupError;
+use crate::env::Experiment;
+use crate::record::{Align, Table};
 use crate::scenario::Catalog;
 use crate::telemetry::BigInteger;
 
@@ -18,24 +21,18 @@ use crate::telemetry::BigInteger;
 const BASELINES: [&str; 3] = ["heuristic", "random", "wait"];
 /// The controller that saved policies belong to; among the baselines it starts from fresh weights.
 const LEARNED: &str = "actor_critic";
-/// Episodes of an env unless a number is asked for (spec 05 §11.2).
+/// Episodes of an env unless a number is asked for.
 const EPISODES_PER_ENV: u32 = 10;
 const ABSENT: &str = "—";
 
-/// Plays all episodes with every contestant; the tables go to stdout.
-pub fn eval(options: &EvalOptions, catalog: &Catalog, global: &GlobalOptions, extend: Extension) -> Outcome {
-    let contest = match Contest::prepare(options, catalog, global, extend) {
-        Ok(contest) => contest,
-        Err(rejection) => {
-            rejection.print(global);
-            return Outcome::Rejected;
-        }
-    };
+/// Plays all episodes with every candidate; the tables go to stdout.
+pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejection> {
+    let plan = EvaluationPlan::prepare(options, context)?;
     let mut played = Vec::new();
-    for entrant in contest.entrants {
+    for entrant in plan.entrants {
         let mut by_seed = Vec::new();
-        for episodes in &contest.episodes {
-            if !global.quiet {
+        for episodes in &plan.episodes {
+            if !context.global.quiet {
                 eprintln!(
                     "{} plays {} episodes, seed {}",
                     entrant.name,
@@ -43,70 +40,64 @@ pub fn eval(options: &EvalOptions, catalog: &Catalog, global: &GlobalOptions, ex
                     episodes.seed
                 );
             }
-            match play(&contest.plan, &entrant.contestant, episodes) {
+            let experiment = plan.experiment.clone();
+            match play(experiment, context.extend, &entrant.candidate, episodes) {
                 Ok(outcomes) => by_seed.push(outcomes),
                 Err(error) => {
                     eprintln!("error: {}: {error}", entrant.name);
-                    return match error.position.round {
+                    return Ok(match error.position.round {
                         Some(_) => Outcome::Failed,
                         None => Outcome::Rejected,
-                    };
+                    });
                 }
             }
         }
         played.push(Played {
             name: entrant.name,
-            is_policy: entrant.contestant.policy.is_some(),
+            is_policy: entrant.candidate.policy.is_some(),
             episodes: by_seed,
         });
     }
+    let Experiment { scenario, task, .. } = plan.experiment;
+    let first = &plan.episodes[0];
     let evaluation = Evaluation {
-        scenario: contest.plan.scenario.name.clone(),
-        task: contest.plan.task.name.clone(),
-        policy: contest.policy,
-        steps: contest.plan.task.max_steps,
-        first_round: contest.episodes[0].rounds.start,
-        rounds: contest.episodes[0].rounds.len(),
-        envs: contest.episodes[0].envs,
-        seeds: contest
-            .episodes
-            .iter()
-            .map(|episodes| BigInteger(episodes.seed))
-            .collect(),
-        standings: Standings::new(played, contest.episodes[0].seed),
+        scenario: scenario.name,
+        task: task.name,
+        policy: plan.policy,
+        steps: task.max_steps,
+        first_round: first.rounds.start,
+        rounds: first.rounds.len(),
+        envs: first.envs,
+        seeds: plan.episodes.iter().map(|episodes| BigInteger(episodes.seed)).collect(),
+        comparison: Comparison::new(played, first.seed),
     };
-    if global.json {
+    if context.global.json {
         show_json(&evaluation);
     } else {
         show(evaluation.to_text());
     }
-    Outcome::Done
+    Ok(Outcome::Done)
 }
 
-/// A contestant under the name that the tables print.
+/// A candidate under the name that the tables print.
 struct Entrant {
     name: String,
-    contestant: Contestant,
+    candidate: Candidate,
 }
 
 /// Who plays what.
-struct Contest {
-    plan: RunPlan,
+struct EvaluationPlan {
+    experiment: Experiment,
     policy: PathBuf,
     entrants: Vec<Entrant>,
     /// One entry per seed, at least one.
     episodes: Vec<Episodes>,
 }
 
-impl Contest {
-    fn prepare(
-        options: &EvalOptions,
-        catalog: &Catalog,
-        global: &GlobalOptions,
-        extend: Extension,
-    ) -> Result<Self, Rejection> {
+impl EvaluationPlan {
+    fn prepare(options: &EvalOptions, context: &Context) -> Result<Self, Rejection> {
         let policy = FrozenPolicy::find(&options.run).map_err(|error| Rejection::Usage(error.to_string()))?;
-        let entrants = entrants(options, &policy, catalog)?;
+        let entrants = entrants(options, &policy, &context.catalog)?;
         let origin = policy.origin.as_ref();
         let scenario = options
             .scenario
@@ -119,14 +110,15 @@ impl Contest {
             );
             return Err(Rejection::Usage(message));
         };
-        let prepared = prepare(
-            &RunOptions {
-                scenario: Some(scenario),
-                sets: options.sets.clone(),
-                ..RunOptions::default()
-            },
-            catalog,
-        )?;
+        let run_options = RunOptions {
+            scenario: Some(scenario),
+            sets: options.sets.clone(),
+            ..RunOptions::default()
+        };
+        let mut prepared = prepare(&run_options, context)?;
+        if let (Some(origin), None) = (origin, &options.scenario) {
+            prepared.file.path.clone_from(&origin.source);
+        }
         let run = &prepared.loaded.scenario.run;
         // Rounds that the policy was not trained in.
         let first_round = run.rounds.max(origin.map_or(0, |origin| origin.rounds));
@@ -138,17 +130,8 @@ impl Contest {
         } else {
             options.seeds.clone()
         };
-        let mut plan = RunPlan::new(prepared.loaded, prepared.text);
-        plan.path = match origin {
-            Some(origin) if options.scenario.is_none() => origin.source.clone(),
-            _ => prepared.path,
-        };
-        plan.extend = extend;
-        if let Some(threads) = global.threads {
-            plan.threads = threads.into();
-        }
         Ok(Self {
-            plan,
+            experiment: prepared.experiment(context.threads()).map_err(SetupError::from)?,
             policy: policy.folder,
             entrants,
             episodes: seeds
@@ -185,7 +168,7 @@ fn entrants(options: &EvalOptions, policy: &FrozenPolicy, catalog: &Catalog) -> 
         .filter(|(.., wanted)| *wanted)
         .map(|(mode, name, _)| Entrant {
             name: name.into(),
-            contestant: Contestant {
+            candidate: Candidate {
                 controller: LEARNED.into(),
                 policy: Some(policy.folder.clone()),
                 mode,
@@ -196,7 +179,7 @@ fn entrants(options: &EvalOptions, policy: &FrozenPolicy, catalog: &Catalog) -> 
             LEARNED => format!("{LEARNED} (untrained)"),
             other => other.into(),
         },
-        contestant: Contestant {
+        candidate: Candidate {
             controller: name.into(),
             policy: None,
             mode: DecideMode::Sample,
@@ -218,7 +201,7 @@ struct Evaluation {
     envs: usize,
     seeds: Vec<BigInteger>,
     #[serde(flatten)]
-    standings: Standings,
+    comparison: Comparison,
 }
 
 impl Evaluation {
@@ -241,11 +224,11 @@ impl Evaluation {
         text.push_str(
             "\ncommitted, test: the host with its committed seeds alone, on images that nothing else reads\n",
         );
-        if self.standings.unmeasured > 0 {
+        if self.comparison.unmeasured > 0 {
             _ = writeln!(
                 text,
                 "\n{} episodes are left out: a network was rolled back before it was measured",
-                self.standings.unmeasured
+                self.comparison.unmeasured
             );
         }
         text
@@ -260,7 +243,7 @@ impl Evaluation {
             ("95 % interval", Align::Right),
             ("committed, test", Align::Right),
         ]);
-        for player in &self.standings.players {
+        for player in &self.comparison.players {
             let test = player.test_accuracy;
             let mut row = summary_row(player, &player.accuracy);
             row.push(test.map_or_else(|| ABSENT.into(), |accuracy| format!("{accuracy:.2}")));
@@ -279,7 +262,7 @@ impl Evaluation {
             ("reward", Align::Right),
             ("params", Align::Right),
         ]);
-        for player in &self.standings.players {
+        for player in &self.comparison.players {
             let mut row = summary_row(player, &player.accuracy_minus_rent);
             row.push(format!("{:.2}", player.reward.mean.value));
             row.push(format!("{:.2}x", player.param_ratio.mean.value));
@@ -298,7 +281,7 @@ impl Evaluation {
             ("95 % interval", Align::Right),
             ("wins", Align::Right),
         ]);
-        for difference in &self.standings.differences {
+        for difference in &self.comparison.differences {
             let mut row = vec![format!("{} - {}", difference.policy, difference.baseline)];
             for paired in [&difference.accuracy, &difference.accuracy_minus_rent] {
                 let mean = &paired.difference.mean;
@@ -310,7 +293,7 @@ impl Evaluation {
     }
 }
 
-fn summary_row(player: &Standing, summary: &Summary) -> Vec<String> {
+fn summary_row(player: &ControllerSummary, summary: &Summary) -> Vec<String> {
     let mut row = vec![player.name.clone()];
     for estimate in [&summary.mean, &summary.iqm] {
         row.extend([format!("{:.2}", estimate.value), interval(estimate)]);

@@ -1,13 +1,13 @@
 //! `simic-engine explain PATH`.
 
 use super::output::{show, show_json};
-use super::{GlobalOptions, Outcome};
-use crate::scenario::{self, Catalog};
+use super::{Context, Outcome};
+use crate::scenario;
 
-pub fn explain(path: &str, catalog: &Catalog, global: &GlobalOptions) -> Outcome {
-    match scenario::explain(path, catalog) {
+pub fn explain(path: &str, context: &Context) -> Outcome {
+    match scenario::explain(path, &context.catalog) {
         Ok(explanation) => {
-            if global.json {
+            if context.global.json {
                 show_json(&explanation);
             } else {
                 show(explanation);

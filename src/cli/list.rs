@@ -3,8 +3,9 @@
 use serde::Serialize;
 
 use super::output::{show, show_json};
-use super::{GlobalOptions, ListWhat, Outcome};
-use crate::run::{Extension, ExtensionError, plugins};
+use super::{Context, GlobalOptions, ListWhat, Outcome};
+use crate::engine::plugins;
+use crate::run::ExtensionError;
 use crate::scenario::{
     Catalog, CnnSpec, Entry, POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TaskSpec, TrainingPreset, reward_forms,
 };
@@ -14,12 +15,8 @@ use crate::telemetry::Payload;
 ///
 /// # Errors
 /// The extension's own.
-pub fn list(
-    what: ListWhat,
-    catalog: &Catalog,
-    global: &GlobalOptions,
-    extend: Extension,
-) -> Result<Outcome, ExtensionError> {
+pub fn list(what: ListWhat, context: &Context) -> Result<Outcome, ExtensionError> {
+    let Context { global, catalog, .. } = context;
     match what {
         ListWhat::Tasks => print(&catalog.tasks, catalog.tasks.iter().map(task_row), global),
         ListWhat::Hosts => print(&catalog.hosts, host_rows(catalog), global),
@@ -51,7 +48,7 @@ pub fn list(
             print(&Payload::CATALOGUE, rows, global);
         }
         ListWhat::Plugins => {
-            let plugins = plugins(extend)?;
+            let plugins = plugins(context.extend)?;
             let rows = plugins
                 .iter()
                 .map(|plugin| vec![plugin.name.clone(), plugin.version.clone(), plugin.summary.clone()]);

@@ -5,7 +5,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};
 
 use super::GlobalOptions;
-use crate::run::LogFile;
+use crate::record::LogFile;
 use crate::telemetry::sinks::Terminal;
 
 /// Starts the log. `RUST_LOG` wins over `-q` and `-v`; without either the file holds more than the terminal.

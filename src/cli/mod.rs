@@ -1,4 +1,4 @@
-//! The command line: one file a subcommand. Data goes to stdout, messages to stderr (spec 07 §22).
+//! The command line: one file a subcommand. Data goes to stdout, messages to stderr.
 
 mod eval;
 mod explain;
@@ -11,20 +11,23 @@ mod resume;
 mod run;
 mod validate;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 
-pub use options::{Arguments, Command, EvalOptions, GlobalOptions, ListWhat, ResumeOptions, RunOptions};
-pub use prepare::{Prepared, prepare};
+use options::{Arguments, Command, EvalOptions, GlobalOptions, ListWhat, ResumeOptions, RunOptions};
+use prepare::Rejection;
 
-use crate::run::{Extension, StopRequest, catalog};
-use crate::scenario::Report;
-use crate::telemetry::sinks::Terminal;
+use crate::engine::{Engine, EngineBuilder, all_cores, catalog};
+use crate::record::{LogFile, Recording, runs_root};
+use crate::run::{Extension, StopRequest};
+use crate::scenario::{Catalog, Report};
+use crate::telemetry::sinks::{Console, ProgressStyle, Terminal};
 
-/// What a command ended with (spec 07 §22).
+/// What a command ended with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+enum Outcome {
     Done,
     /// Wrong usage, a scenario with problems, or a start-up that failed: nothing was touched.
     Rejected,
@@ -73,41 +76,74 @@ pub fn main(extend: Extension) -> ExitCode {
         .into()
 }
 
+/// What every command works with.
+struct Context<'a> {
+    global: &'a GlobalOptions,
+    /// The names that scenarios may use.
+    catalog: Catalog,
+    extend: Extension,
+    terminal: Terminal,
+    log: LogFile,
+}
+
+impl Context<'_> {
+    fn engine(&self) -> EngineBuilder {
+        Engine::builder().extended(self.extend).threads(self.threads())
+    }
+
+    fn threads(&self) -> usize {
+        self.global.threads.map_or_else(all_cores, usize::from)
+    }
+
+    fn recording(&self, out: Option<&Path>, progress: ProgressStyle) -> Recording {
+        let style = if self.global.quiet {
+            ProgressStyle::None
+        } else {
+            progress
+        };
+        Recording {
+            console: Console {
+                style,
+                color: self.global.color,
+                terminal: self.terminal.clone(),
+            },
+            log: self.log.clone(),
+            ..Recording::under(runs_root(out))
+        }
+    }
+}
+
 /// The outcome of a command, or why it could not even start.
 fn execute(arguments: &Arguments, extend: Extension) -> Result<Outcome, String> {
     let global = &arguments.global;
     let terminal = Terminal::default();
     let log = log::start(global, &terminal)?;
-    let catalog = catalog(extend).map_err(|error| error.to_string())?;
+    let context = Context {
+        global,
+        catalog: catalog(extend).map_err(|error| error.to_string())?,
+        extend,
+        terminal,
+        log,
+    };
+    let refuse = |rejection: Rejection| {
+        rejection.print(&context);
+        Outcome::Rejected
+    };
     Ok(match &arguments.command {
-        Command::Run(options) => match prepare(options, &catalog) {
-            Ok(prepared) => {
-                let warnings = &prepared.loaded.warnings;
-                if !global.quiet && !warnings.problems.is_empty() {
-                    eprintln!("{}", report_text(warnings, global));
-                }
-                if options.dry_run {
-                    run::dry_run(&prepared, global)
-                } else {
-                    let around = run::Surroundings { terminal, log, extend };
-                    let plan = run::plan(&prepared, options, global, &around);
-                    run::play(plan, &prepared.loaded.origins, global, &around)
-                }
-            }
-            Err(rejection) => {
-                rejection.print(global);
-                eprintln!("nothing was run");
-                Outcome::Rejected
-            }
-        },
-        Command::Resume(options) => {
-            let around = run::Surroundings { terminal, log, extend };
-            resume::resume(options, &catalog, global, &around)
-        }
-        Command::Eval(options) => eval::eval(options, &catalog, global, extend),
-        Command::Validate { scenarios } => validate::validate(scenarios, &catalog, global),
-        Command::List { what } => list::list(*what, &catalog, global, extend).map_err(|error| error.to_string())?,
-        Command::Explain { path } => explain::explain(path.as_deref().unwrap_or(""), &catalog, global),
+        Command::Run(options) => run::run(options, &context).unwrap_or_else(|rejection| {
+            let outcome = refuse(rejection);
+            eprintln!("nothing was run");
+            outcome
+        }),
+        Command::Resume(options) => resume::resume(options, &context).unwrap_or_else(|rejection| {
+            let outcome = refuse(rejection);
+            eprintln!("nothing was changed");
+            outcome
+        }),
+        Command::Eval(options) => eval::eval(options, &context).unwrap_or_else(refuse),
+        Command::Validate { scenarios } => validate::validate(scenarios, &context),
+        Command::List { what } => list::list(*what, &context).map_err(|error| error.to_string())?,
+        Command::Explain { path } => explain::explain(path.as_deref().unwrap_or(""), &context),
     })
 }
 

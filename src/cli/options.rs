@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::run::CheckpointName;
+use crate::checkpoint::CheckpointName;
 use crate::scenario::{Override, SourceKind};
 use crate::telemetry::sinks::{ColorChoice, ProgressStyle};
 use crate::torch;

@@ -5,45 +5,46 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::output::{show, show_json};
-use super::{GlobalOptions, Outcome, Prepared, RunOptions};
+use super::prepare::{Rejection, prepare};
+use super::{Context, GlobalOptions, Outcome, RunOptions, report_text};
+use crate::engine::{Engine, Prepared, RunReport};
+use crate::env::Experiment;
 use crate::learner::PolicyDiverged;
-use crate::run::{Extension, Labels, LogFile, RunPlan, RunReport, run, stop_on_signals};
+use crate::record::Labels;
+use crate::run::{StopSignal, stop_on_signals};
 use crate::scenario::{Loaded, Scenario, TaskSpec, resolved_ron};
 use crate::telemetry::RunFinished;
-use crate::telemetry::sinks::{Console, ProgressStyle, Terminal};
 
-/// What every run of this process shares.
-pub struct Surroundings {
-    pub terminal: Terminal,
-    pub log: LogFile,
-    pub extend: Extension,
+/// Plays a scenario, or says what would be played.
+pub fn run(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection> {
+    let prepared = prepare(options, context)?;
+    let Loaded { warnings, origins, .. } = &prepared.loaded;
+    if !context.global.quiet && !warnings.problems.is_empty() {
+        eprintln!("{}", report_text(warnings, context.global));
+    }
+    if options.dry_run {
+        return Ok(dry_run(&prepared, context.global));
+    }
+    let mut recording = context.recording(options.out.as_deref(), options.progress);
+    recording.labels.tags.clone_from(&options.tags);
+    if options.identify {
+        recording.labels = Labels::identified(recording.labels);
+    }
+    let engine = context.engine().recording(recording).build(&prepared)?;
+    Ok(play(engine, origins, context.global))
 }
 
-/// Plays `plan`; the summary goes to stdout. `origins` says where each value that is no default comes from.
-pub fn play(
-    plan: RunPlan,
-    origins: &BTreeMap<String, String>,
-    global: &GlobalOptions,
-    around: &Surroundings,
-) -> Outcome {
-    let plan = RunPlan {
-        log: around.log.clone(),
-        extend: around.extend,
-        ..plan
-    };
-    if let Err(error) = stop_on_signals(plan.stop.clone()) {
+/// Plays to the end; the summary goes to stdout. `origins` says where each value that is no default comes from.
+pub fn play(mut engine: Engine, origins: &BTreeMap<String, String>, global: &GlobalOptions) -> Outcome {
+    let stop = engine.world().get_resource::<StopSignal>().cloned();
+    if let Err(error) = stop_on_signals(stop.unwrap_or_default()) {
         eprintln!("error: no handlers for signals: {error}");
         return Outcome::Rejected;
     }
-    let report = match run(&plan) {
-        Ok(report) => report,
-        Err(error) => {
-            eprintln!("error: {error}");
-            return Outcome::Rejected;
-        }
-    };
+    let requires_records = engine.world().resource::<Experiment>().scenario.telemetry.require;
+    let report = engine.play();
     print(&report, origins, global);
-    outcome(&report, plan.scenario.telemetry.require)
+    outcome(&report, requires_records)
 }
 
 fn outcome(report: &RunReport, requires_records: bool) -> Outcome {
@@ -54,29 +55,6 @@ fn outcome(report: &RunReport, requires_records: bool) -> Outcome {
         (None, _) if !report.failed_durable.is_empty() && requires_records => Outcome::RecordIncomplete,
         (None, Some(request)) => Outcome::Stopped(request),
         (None, None) => Outcome::Done,
-    }
-}
-
-pub fn plan(prepared: &Prepared, options: &RunOptions, global: &GlobalOptions, around: &Surroundings) -> RunPlan {
-    let mut plan = RunPlan::new(prepared.loaded.clone(), &prepared.text);
-    plan.path.clone_from(&prepared.path);
-    plan.out.clone_from(&options.out);
-    if let Some(threads) = global.threads {
-        plan.threads = threads.into();
-    }
-    plan.console = console(options.progress, global, around);
-    plan.labels.tags.clone_from(&options.tags);
-    if options.identify {
-        plan.labels = Labels::identified(plan.labels);
-    }
-    plan
-}
-
-pub fn console(progress: ProgressStyle, global: &GlobalOptions, around: &Surroundings) -> Console {
-    Console {
-        style: if global.quiet { ProgressStyle::None } else { progress },
-        color: global.color,
-        terminal: around.terminal.clone(),
     }
 }
 
@@ -128,13 +106,13 @@ struct Preview<'a> {
 }
 
 /// Prints what would be played: the amount of work, then the scenario with everything resolved.
-pub fn dry_run(prepared: &Prepared, global: &GlobalOptions) -> Outcome {
+fn dry_run(prepared: &Prepared, global: &GlobalOptions) -> Outcome {
     let loaded = &prepared.loaded;
     if global.json {
         show_json(&Preview {
             scenario: &loaded.scenario,
             task: &loaded.task,
-            samples_per_round: Work::of(loaded).map(|work| work.samples),
+            samples_per_round: Samples::of(loaded).map(|work| work.samples),
             origins: &loaded.origins,
         });
         return Outcome::Done;
@@ -151,8 +129,8 @@ pub fn dry_run(prepared: &Prepared, global: &GlobalOptions) -> Outcome {
     }
 }
 
-/// The samples that a round costs (spec 06 §2).
-struct Work {
+/// The samples that a round costs.
+struct Samples {
     /// Per env and step.
     train: usize,
     val: usize,
@@ -160,7 +138,7 @@ struct Work {
     samples: usize,
 }
 
-impl Work {
+impl Samples {
     /// `None` where the data's size is not known beforehand.
     fn of(loaded: &Loaded) -> Option<Self> {
         let (run, task) = (&loaded.scenario.run, &loaded.task);
@@ -178,8 +156,8 @@ impl Work {
 /// One line, as a RON comment.
 fn headline(loaded: &Loaded) -> String {
     let (run, task) = (&loaded.scenario.run, &loaded.task);
-    let work = Work::of(loaded).map_or_else(String::new, |work| {
-        let Work { train, val, samples } = work;
+    let work = Samples::of(loaded).map_or_else(String::new, |work| {
+        let Samples { train, val, samples } = work;
         format!(", {samples} samples a round ({train} to train and {val} to validate, per env and step)")
     });
     format!(
@@ -189,57 +167,4 @@ fn headline(loaded: &Loaded) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::health::{EngineError, Failure, Position};
-    use crate::run::{RunRecord, StopRequest};
-
-    fn report(failure: Option<Failure>, stopped_by: Option<StopRequest>, failed_durable: &[&str]) -> RunReport {
-        RunReport {
-            record: Some(RunRecord {
-                run_id: "test".into(),
-                directory: "runs/test".into(),
-                finished: None,
-                summary: String::new(),
-            }),
-            failure: failure.map(|failure| EngineError {
-                phase: "test",
-                position: Position::default(),
-                failure,
-            }),
-            stopped_by,
-            failed_durable: failed_durable.iter().map(ToString::to_string).collect(),
-        }
-    }
-
-    /// Spec 07 §22, spec 06 §14.
-    #[test]
-    fn every_end_of_a_run_has_its_exit_code() {
-        let diverged = || Failure::from(PolicyDiverged { failures: 3 });
-        let broken = || Failure::message("out of memory");
-        let interrupt = Some(StopRequest::Interrupt);
-
-        assert_eq!(outcome(&report(None, None, &[]), true), Outcome::Done);
-        assert_eq!(outcome(&report(Some(broken()), None, &[]), true), Outcome::Failed);
-        assert_eq!(outcome(&report(Some(diverged()), None, &[]), true), Outcome::Halted);
-        assert_eq!(
-            outcome(&report(None, None, &["jsonl"]), true),
-            Outcome::RecordIncomplete
-        );
-        assert_eq!(outcome(&report(None, None, &["jsonl"]), false), Outcome::Done);
-        assert_eq!(
-            outcome(&report(None, interrupt, &[]), true),
-            Outcome::Stopped(StopRequest::Interrupt)
-        );
-        let before_its_record = RunReport {
-            record: None,
-            ..report(Some(broken()), None, &[])
-        };
-        assert_eq!(outcome(&before_its_record, true), Outcome::Rejected);
-        assert_eq!(
-            outcome(&report(Some(broken()), interrupt, &["jsonl"]), true),
-            Outcome::Failed,
-            "the failure counts first"
-        );
-    }
-}
+mod tests;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::output::{show, show_json};
-use super::prepare::{Rejection, read};
-use super::{GlobalOptions, Outcome, report_text};
-use crate::scenario::{self, Catalog, Input, Loaded, ProblemRow};
+use super::{Context, GlobalOptions, Outcome, report_text};
+use crate::engine::{Prepared, SetupError};
+use crate::scenario::ProblemRow;
 
 /// The verdict on one file, for programs to read.
 #[derive(Serialize)]
@@ -22,14 +22,15 @@ struct Verdict {
 
 /// Checks every file; each good one gets a line on stdout, each bad one its problems on stderr. With `--json` all of
 /// it is one list on stdout.
-pub fn validate(files: &[PathBuf], catalog: &Catalog, global: &GlobalOptions) -> Outcome {
-    let checked: Vec<_> = files.iter().map(|path| (path, load(path, catalog))).collect();
-    if global.json {
+pub fn validate(files: &[PathBuf], context: &Context) -> Outcome {
+    let load = |path| (path, Prepared::load(path, &[], &context.catalog));
+    let checked: Vec<_> = files.iter().map(|path| load(path.as_path())).collect();
+    if context.global.json {
         let verdicts: Vec<Verdict> = checked.iter().map(|(path, result)| verdict(path, result)).collect();
         show_json(&verdicts);
     } else {
         for (path, result) in &checked {
-            print(path, result, global);
+            print(path, result, context.global);
         }
     }
     if checked.iter().all(|(_, result)| result.is_ok()) {
@@ -39,20 +40,10 @@ pub fn validate(files: &[PathBuf], catalog: &Catalog, global: &GlobalOptions) ->
     }
 }
 
-fn load(path: &Path, catalog: &Catalog) -> Result<Loaded, Rejection> {
-    let text = read(path)?;
-    let input = Input {
-        label: &path.display().to_string(),
-        text: &text,
-        overrides: &[],
-    };
-    scenario::load(&input, catalog).map_err(Rejection::Scenario)
-}
-
-fn print(path: &Path, result: &Result<Loaded, Rejection>, global: &GlobalOptions) {
+fn print(path: &Path, result: &Result<Prepared, SetupError>, global: &GlobalOptions) {
     let loaded = match result {
-        Ok(loaded) => loaded,
-        Err(Rejection::Scenario(report)) => return eprintln!("{}", report_text(report, global)),
+        Ok(prepared) => &prepared.loaded,
+        Err(SetupError::Scenario(report)) => return eprintln!("{}", report_text(report, global)),
         Err(other) => return eprintln!("error: {other}"),
     };
     if !loaded.warnings.problems.is_empty() {
@@ -71,10 +62,10 @@ fn print(path: &Path, result: &Result<Loaded, Rejection>, global: &GlobalOptions
     }
 }
 
-fn verdict(path: &Path, result: &Result<Loaded, Rejection>) -> Verdict {
+fn verdict(path: &Path, result: &Result<Prepared, SetupError>) -> Verdict {
     let (problems, error) = match result {
-        Ok(loaded) => (loaded.warnings.rows(), None),
-        Err(Rejection::Scenario(report)) => (report.rows(), None),
+        Ok(prepared) => (prepared.loaded.warnings.rows(), None),
+        Err(SetupError::Scenario(report)) => (report.rows(), None),
         Err(other) => (Vec::new(), Some(other.to_string())),
     };
     Verdict {

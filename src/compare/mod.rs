@@ -1,7 +1,9 @@
 //! Comparisons between controllers that played the same episodes: estimates with intervals, and paired differences.
 
-mod standings;
+mod comparison;
+mod episodes;
 mod statistics;
 
-pub use standings::{Difference, Estimate, Paired, Played, Standing, Standings, Summary};
+pub use comparison::{Comparison, ControllerSummary, Difference, Estimate, Paired, Played, Summary};
+pub use episodes::{Candidate, EpisodeOutcome, Episodes, play};
 pub use statistics::{Interval, bootstrap_interval, iqm, mean, percentile};

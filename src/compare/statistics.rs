@@ -1,4 +1,4 @@
-//! Means, trimmed means and their bootstrap intervals (spec 05 §11.3). Equal inputs give equal numbers, bit for bit.
+//! Means, trimmed means and their bootstrap intervals. Equal inputs give equal numbers, bit for bit.
 
 use serde::Serialize;
 
@@ -81,7 +81,6 @@ mod tests {
         assert!((actual - expected).abs() < 1e-9, "{actual} is not {expected}");
     }
 
-    /// Spec 05 C19.
     #[test]
     fn the_interquartile_mean_leaves_out_a_quarter_at_each_end() {
         assert_close(iqm(&[71.2, 72.5, 70.8, 73.1, 71.9]), 71.866_666_666_666_67);
@@ -91,7 +90,6 @@ mod tests {
         assert!(iqm(&[]).is_nan());
     }
 
-    /// Spec 05 C19.
     #[test]
     fn percentiles_lie_between_order_statistics() {
         let values = [1.0, 2.0, 3.0, 4.0, 5.0];

@@ -79,6 +79,8 @@ terms! {
     Rejected => "rejected",
     /// On a rollback.
     Governor => "governor",
+    /// Terms that an application adds: see [`RewardTerms`](super::RewardTerms).
+    Extension => "extension",
 }
 
 /// Declares numbers that may be unknown.

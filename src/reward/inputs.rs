@@ -42,6 +42,17 @@ pub enum RewardError {
         /// Those that are not zero.
         terms: Vec<(Term, f64)>,
     },
+    /// A term of an application is NaN or infinite.
+    #[error("the reward term `{name}` is {amount}")]
+    NonFiniteTerm {
+        /// As it was registered.
+        name: String,
+        /// NaN or infinite.
+        amount: f64,
+    },
+    /// An application registered two terms of one name.
+    #[error("a reward term `{0}` is registered already")]
+    DuplicateTerm(String),
 }
 
 fn list(terms: &[(Term, f64)]) -> String {

@@ -10,6 +10,7 @@ mod attribution;
 mod breakdown;
 mod costs;
 mod episode;
+mod extension;
 #[cfg(test)]
 mod fixtures;
 mod function;
@@ -29,6 +30,7 @@ use bevy_app::{App, Plugin};
 
 pub use self::breakdown::{RewardBreakdown, RewardContext, Term};
 pub use self::episode::{EpisodeReward, RewardedStep};
+pub use self::extension::{RewardTerm, RewardTerms};
 pub use self::function::RewardFunction;
 pub use self::inputs::{
     EpisodeStatus, MeasuredContribution, RewardError, RewardInputs, SeedView, SlotInteraction, SlotStep,
@@ -45,7 +47,7 @@ pub struct RewardPlugin;
 
 impl Plugin for RewardPlugin {
     fn build(&self, app: &mut App) {
-        app.init_resource::<RewardHorizon>();
+        app.init_resource::<RewardHorizon>().init_resource::<RewardTerms>();
         app.register_required_components::<EnvId, BeforeAction>();
         app.register_required_components::<EnvId, RewardState>();
         app.register_required_components::<EnvId, StepReward>();

@@ -117,12 +117,14 @@ pub(super) fn compute_reward(
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     horizon: Res<RewardHorizon>,
+    terms: Res<RewardTerms>,
 ) -> Result<(), Failure> {
     let function = RewardFunction::resolve(&experiment.scenario.reward, horizon.gamma);
     for mut env in envs.iter_mut().sort_unstable::<&EnvId>() {
         let Some(before) = env.before.0.take() else { continue };
         let inputs = reward_inputs(&mut env, before, &clock, *horizon);
-        let breakdown = function.compute(&inputs, &mut env.state).in_env(env.id.index)?;
+        let mut breakdown = function.compute(&inputs, &mut env.state).in_env(env.id.index)?;
+        terms.pay(&inputs, &mut breakdown).in_env(env.id.index)?;
         env.reward.0 = Some(breakdown);
         env.episode.steps.push(RewardedStep {
             step: inputs.step,

@@ -1,4 +1,4 @@
-//! The loop: which schedule runs when. All behaviour is in systems (spec 06 §4).
+//! The loop: which schedule runs when. All behaviour is in systems.
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
@@ -13,24 +13,63 @@ use crate::scenario::StopAt;
 use crate::schedule::*;
 use crate::torch::catch;
 
-/// Plays the run that `app` holds, to its end or until a [`StopSignal`] asks for less. `Shutdown` runs whatever happens
-/// after `Startup` has begun; the first failure is returned.
-///
-/// # Errors
-/// An app that lacks a part, named before anything runs; else the first failure of a system.
-pub fn drive(app: &mut App) -> Result<(), EngineError> {
-    let world = app.world_mut();
-    check_parts(world).map_err(|failure| failure.during("start-up", Position::default()))?;
-    run(world, Startup);
-    while is_running(world) && !is_stopping(world) && world.resource_mut::<RunClock>().next_round() {
-        play_round(world);
-    }
-    run(world, Shutdown);
-    world.resource_mut::<RunHealth>().failure.take().map_or(Ok(()), Err)
+/// Plays the run that an app holds, step by step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Driver {
+    /// Nothing has run.
+    #[default]
+    Ready,
+    /// Before a round, or after the last one.
+    BetweenRounds,
+    /// Before a step of a round, or after its last one.
+    InRound,
+    /// `Shutdown` has run.
+    Over,
 }
 
-/// A panic in a system, the engine's or a plugin's, is a failure of the run like any other (spec 06 §14.1): what was
-/// finished is kept, and the record is closed.
+impl Driver {
+    /// Plays up to the end of the next step, with whatever comes before it: `Startup`, the end of the round before, the
+    /// start of its own. False when there was none: the run is over then, or was asked to stop by a [`StopSignal`].
+    /// `Shutdown` runs whatever happens after `Startup` has begun.
+    ///
+    /// # Errors
+    /// An app that lacks a part, named before anything runs; else, once `Shutdown` has run, the first failure of a system.
+    pub fn step(&mut self, app: &mut App) -> Result<bool, EngineError> {
+        let world = app.world_mut();
+        loop {
+            *self = match self {
+                Self::Ready => {
+                    check_parts(world).map_err(|failure| failure.during("start-up", Position::default()))?;
+                    run(world, Startup);
+                    Self::BetweenRounds
+                }
+                Self::BetweenRounds if begins_round(world) => {
+                    run(world, RoundStart);
+                    Self::InRound
+                }
+                Self::BetweenRounds => {
+                    run(world, Shutdown);
+                    Self::Over
+                }
+                Self::InRound if begins_step(world) => {
+                    play_step(world);
+                    return Ok(true);
+                }
+                Self::InRound => {
+                    run(world, RoundEnd);
+                    Self::BetweenRounds
+                }
+                Self::Over => {
+                    let failure = world.resource_mut::<RunHealth>().failure.take();
+                    return failure.map_or(Ok(false), Err);
+                }
+            };
+        }
+    }
+}
+
+/// A panic in a system, the engine's or a plugin's, is a failure of the run like any other: what was finished is kept, and
+/// the record is closed.
 fn run(world: &mut World, schedule: impl ScheduleLabel) {
     let Err(error) = catch(|| world.run_schedule(schedule)) else {
         return;
@@ -41,12 +80,16 @@ fn run(world: &mut World, schedule: impl ScheduleLabel) {
     world.resource_mut::<RunHealth>().record(failure);
 }
 
-fn play_round(world: &mut World) {
-    run(world, RoundStart);
-    while goes_on(world) && has_active_env(world) && world.resource_mut::<RunClock>().next_step() {
-        play_step(world);
-    }
-    run(world, RoundEnd);
+fn begins_round(world: &mut World) -> bool {
+    is_running(world) && !is_stopping(world) && world.resource_mut::<RunClock>().next_round()
+}
+
+/// A run that is asked to stop leaves its round unfinished, unless the scenario says otherwise. A round ends early once
+/// every env's episode is over.
+fn begins_step(world: &mut World) -> bool {
+    let leaves_the_round = world.resource::<Experiment>().scenario.run.stop_at == StopAt::Step;
+    let goes_on = is_running(world) && !(leaves_the_round && is_stopping(world));
+    goes_on && has_active_env(world) && world.resource_mut::<RunClock>().next_step()
 }
 
 fn play_step(world: &mut World) {
@@ -69,16 +112,9 @@ fn play_batches(world: &mut World, schedule: impl ScheduleLabel + Clone, count: 
     }
 }
 
-/// A round ends early once every env's episode is over.
 fn has_active_env(world: &mut World) -> bool {
     let mut envs = world.query::<&EpisodeStats>();
     envs.iter(world).any(|stats| stats.end.is_none())
-}
-
-/// A run that is asked to stop leaves its round unfinished, unless the scenario says otherwise.
-fn goes_on(world: &World) -> bool {
-    let leaves_the_round = world.resource::<Experiment>().scenario.run.stop_at == StopAt::Step;
-    is_running(world) && !(leaves_the_round && is_stopping(world))
 }
 
 fn is_stopping(world: &World) -> bool {

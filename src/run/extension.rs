@@ -1,13 +1,8 @@
-//! What an application adds to the engine, and the names that scenarios may use because of it.
+//! What an application adds to the engine.
 
 use std::error::Error;
 
 use bevy_app::App;
-
-use crate::SimicPlugins;
-use crate::controller::{ControllerRegistry, NetRegistry};
-use crate::scenario::{BlueprintEntry, Catalog, Entry, task_presets};
-use crate::seed::BlueprintRegistry;
 
 /// Adds plugins, systems, seed modules and controllers to an app that holds the engine already.
 ///
@@ -38,56 +33,3 @@ pub type ExtensionError = Box<dyn Error + Send + Sync>;
 
 /// The engine as it is.
 pub const NO_EXTENSION: Extension = |_| Ok(());
-
-/// The names that scenarios may use in an engine with this extension.
-///
-/// # Errors
-/// The extension's own.
-pub fn catalog(extend: Extension) -> Result<Catalog, ExtensionError> {
-    let mut app = App::new();
-    app.add_plugins(SimicPlugins::unrecorded());
-    extend(&mut app)?;
-    let world = app.world();
-    Ok(names(
-        world.resource::<BlueprintRegistry>(),
-        world.resource::<ControllerRegistry>(),
-        world.resource::<NetRegistry>(),
-    ))
-}
-
-fn names(blueprints: &BlueprintRegistry, controllers: &ControllerRegistry, nets: &NetRegistry) -> Catalog {
-    /// A width at which every blueprint that grows anything has parameters.
-    const WIDTH: i64 = 1;
-    Catalog {
-        tasks: task_presets(),
-        hosts: vec![Entry::new(
-            "cnn",
-            "blocks of convolution, batch norm and ReLU, max pools, linear head",
-        )],
-        blueprints: blueprints
-            .iter()
-            .map(|(index, blueprint)| BlueprintEntry {
-                index,
-                name: blueprint.id().into(),
-                summary: blueprint.summary().into(),
-                selectable: blueprint.param_count(WIDTH) > 0,
-            })
-            .collect(),
-        controllers: controllers
-            .iter()
-            .map(|(name, summary)| Entry::new(name, summary))
-            .collect(),
-        nets: nets.iter().map(|(name, summary)| Entry::new(name, summary)).collect(),
-    }
-}
-
-impl Default for Catalog {
-    /// The names of the engine as it is.
-    fn default() -> Self {
-        names(
-            &BlueprintRegistry::default(),
-            &ControllerRegistry::default(),
-            &NetRegistry::default(),
-        )
-    }
-}

@@ -85,7 +85,7 @@ fn check_resources(world: &World) -> Result<(), MissingPart> {
     if !world.contains_resource::<Experiment>() {
         return Err(MissingPart::Resource {
             resource: "Experiment",
-            remedy: "what `run::experiment` makes of a plan",
+            remedy: "one, or make the app by `Engine`",
         });
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! From a frozen experiment to open devices and loaded data (spec 06 §4.1).
+//! From a frozen experiment to open devices and loaded data.
 
 use std::num::NonZero;
 
@@ -16,7 +16,7 @@ use crate::schedule::{AddWork, Startup, Work};
 use crate::seed::BlueprintRegistry;
 use crate::torch::{self, DeviceSpec, SelfTest};
 
-/// Process-wide switches, set once before the first tensor (spec 06 U2).
+/// Process-wide switches, set once before the first tensor.
 fn init_backend(mut commands: Commands, experiment: Res<Experiment>) -> Result<(), Failure> {
     let run = &experiment.scenario.run;
     torch::keep_freed_blocks();
@@ -31,7 +31,7 @@ fn init_backend(mut commands: Commands, experiment: Res<Experiment>) -> Result<(
     Ok(())
 }
 
-/// Opens what the scenario lists; CUDA is loaded here, and only if it is listed (spec 06 U3).
+/// Opens what the scenario lists; CUDA is loaded here, and only if it is listed.
 fn open_devices(mut commands: Commands, experiment: Res<Experiment>) -> Result<(), Failure> {
     let run = &experiment.scenario.run;
     let cuda: Vec<usize> = run
@@ -63,7 +63,7 @@ fn open_devices(mut commands: Commands, experiment: Res<Experiment>) -> Result<(
     Ok(())
 }
 
-/// Loads, checks and uploads the data, and with it fixes the length of the run (spec 06 U4).
+/// Loads, checks and uploads the data, and with it fixes the length of the run.
 fn load_datasets(mut commands: Commands, experiment: Res<Experiment>, devices: Res<Devices>) -> Result<(), Failure> {
     let set = data::load(&experiment.task, experiment.folder.as_deref())?;
     let scenario = &experiment.scenario;

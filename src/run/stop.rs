@@ -1,4 +1,4 @@
-//! Requests to stop (spec 06 §14.4): the first lets the current step (or round) end and the record close, the second ends
+//! Requests to stop: the first lets the current step (or round) end and the record close, the second ends
 //! the process at once.
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The names that a scenario may use beyond the schema's own: tasks, hosts, blueprints, controllers.
 //!
-//! Blueprints and controllers have their names from where they are registered: [`crate::run::catalog`] reads them.
+//! Blueprints and controllers have their names from where they are registered: [`crate::engine::catalog`] reads them.
 
 use serde::Serialize;
 

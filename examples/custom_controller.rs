@@ -1,0 +1,80 @@
+//! A controller of one's own: plants `conv_small` wherever it may and commits it as soon as it may.
+//!
+//! Run it with `cargo run --release --example custom_controller`.
+
+use simic_engine::growth::{AlphaTarget, GerminationStyle, Tempo};
+use simic_engine::prelude::*;
+
+struct EagerController {
+    blueprint: usize,
+}
+
+impl EagerController {
+    /// The first command that is legal now.
+    fn command(&self, masks: &MaskSet) -> LifecycleCommand {
+        let commits = masks
+            .slots_for(LifecycleOp::Fossilize)
+            .iter()
+            .map(|slot| LifecycleCommand::Fossilize { slot });
+        let germinations = masks
+            .slots_for(LifecycleOp::Germinate)
+            .iter()
+            .map(|slot| LifecycleCommand::Germinate {
+                slot,
+                blueprint: self.blueprint,
+                style: GerminationStyle::SigmoidAdd,
+                tempo: Tempo::Fast,
+                target: AlphaTarget::Full,
+            });
+        let mut commands = commits.chain(germinations);
+        let legal = commands.find(|command| masks.allows(command));
+        legal.unwrap_or(LifecycleCommand::Wait)
+    }
+}
+
+impl Controller for EagerController {
+    fn name(&self) -> &str {
+        "eager"
+    }
+
+    /// One decision per env, each within the env's masks.
+    fn decide(&mut self, _view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError> {
+        let decisions = masks.iter().map(|masks| {
+            let command = self.command(masks);
+            Decision::new(command, masks, "as soon as it may")
+        });
+        Ok(decisions.collect())
+    }
+}
+
+fn register(app: &mut App) -> Result<(), ExtensionError> {
+    let mut controllers = app.world_mut().resource_mut::<ControllerRegistry>();
+    Ok(
+        controllers.register("eager", "plants and commits as soon as it may", |context| {
+            let blueprint = context.blueprint("policy.controller", "conv_small")?;
+            Ok(Box::new(EagerController { blueprint }))
+        })?,
+    )
+}
+
+const SCENARIO: &str = r#"(
+    task: preset("digits_impaired", (batches_per_step: count(4))),
+    run: (rounds: 1, n_envs: 2, max_steps: 30),
+    lifecycle: (auto_forward: (g1: true, g2: true, g3: true)),
+    policy: (controller: "eager"),
+)"#;
+
+fn main() -> Result<(), ExtensionError> {
+    let mut engine = Engine::builder().extended(register).from_ron(SCENARIO)?;
+    engine.run()?;
+    let mut envs = engine.world_mut().query::<(&EnvId, &EpisodeStats)>();
+    for (env, stats) in envs.iter(engine.world()) {
+        let (planted, committed) = (stats.germinated, stats.fossilized);
+        let best = stats.best_accuracy_percent;
+        println!(
+            "env {}: {planted} planted, {committed} committed, at best {best:.1} %",
+            env.index
+        );
+    }
+    Ok(())
+}

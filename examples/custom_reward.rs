@@ -1,0 +1,44 @@
+//! A reward term of one's own: every seed that stands in a slot costs a little, and waiting pays a little.
+//!
+//! Run it with `cargo run --release --example custom_reward`.
+
+use simic_engine::prelude::*;
+use simic_engine::reward::{RewardInputs, RewardTerms, Term};
+
+/// Added to what the scenario's reward pays for the step.
+fn thrift(inputs: &RewardInputs) -> f64 {
+    let standing = inputs.slots.iter().filter(|slot| slot.after.is_some()).count();
+    let waits = inputs.op == LifecycleOp::Wait;
+    f64::from(u8::from(waits)) * 0.02 - 0.05 * standing as f64
+}
+
+fn register(app: &mut App) -> Result<(), ExtensionError> {
+    let mut terms = app.world_mut().resource_mut::<RewardTerms>();
+    Ok(terms.register("thrift", thrift)?)
+}
+
+const SCENARIO: &str = r#"(
+    task: preset("digits_impaired", (batches_per_step: count(4))),
+    run: (rounds: 1, n_envs: 4, max_steps: 30),
+    policy: (controller: "random"),
+    lifecycle: (auto_forward: (g1: true, g2: true, g3: true)),
+)"#;
+
+fn main() -> Result<(), ExtensionError> {
+    let mut engine = Engine::builder().extended(register).from_ron(SCENARIO)?;
+    engine.run()?;
+    let mut envs = engine.world_mut().query::<(&EnvId, &EpisodeReward)>();
+    for (env, episode) in envs.iter(engine.world()) {
+        let own: f64 = episode
+            .steps
+            .iter()
+            .map(|step| step.breakdown.get(Term::Extension))
+            .sum();
+        println!(
+            "env {}: paid {:+.2}, {own:+.2} of it by the term of its own",
+            env.index,
+            episode.total()
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! A seed module of one's own: one learned factor a channel. A scenario plants it by its name.
+//!
+//! Run it with `cargo run --release --example custom_seed_module`.
+
+use simic_engine::host::Topology;
+use simic_engine::prelude::*;
+use simic_engine::random::RunRng;
+use simic_engine::seed::BlueprintError;
+use simic_engine::torch::{Init, Mode, ParamSet};
+use tch::{Device, TchError, Tensor};
+
+struct ChannelScale;
+
+struct ChannelScaleModule {
+    weight: Tensor,
+    params: ParamSet,
+}
+
+impl Blueprint for ChannelScale {
+    fn id(&self) -> &'static str {
+        "channel_scale"
+    }
+
+    fn summary(&self) -> &'static str {
+        "one learned factor a channel"
+    }
+
+    fn topology(&self) -> Topology {
+        Topology::Cnn
+    }
+
+    fn param_count(&self, dim: i64) -> u64 {
+        dim as u64
+    }
+
+    fn build(&self, dim: i64, rng: &mut RunRng, device: Device) -> Result<Box<dyn SeedModule>, BlueprintError> {
+        let mut params = ParamSet::new(device);
+        // A fresh seed must not change its host: the factors start at 0.
+        let weight = params.add("weight", &[dim, 1, 1], Init::Constant(0.0))?;
+        params.initialise(rng)?;
+        Ok(Box::new(ChannelScaleModule { weight, params }))
+    }
+}
+
+impl SeedModule for ChannelScaleModule {
+    fn delta(&self, x: &Tensor, _: Mode) -> Result<Option<Tensor>, TchError> {
+        Ok(Some(x.f_mul(&self.weight)?))
+    }
+
+    fn params(&self) -> &ParamSet {
+        &self.params
+    }
+
+    fn macs(&self, positions: u64) -> u64 {
+        self.params.count() * positions
+    }
+}
+
+const SCENARIO: &str = r#"(
+    task: preset("digits_impaired", (batches_per_step: count(4))),
+    run: (rounds: 1, n_envs: 1, max_steps: 20),
+    lifecycle: (auto_forward: (g1: true, g2: true, g3: true)),
+    policy: (controller: "schedule", schedule: (entries: [(step: 1, command: germinate(
+        slot: "r0c0", blueprint: "channel_scale", style: "linear_add", tempo: "fast", target: "full"))])),
+)"#;
+
+fn register(app: &mut App) -> Result<(), ExtensionError> {
+    let mut blueprints = app.world_mut().resource_mut::<BlueprintRegistry>();
+    Ok(blueprints.register(Box::new(ChannelScale)).map(drop)?)
+}
+
+fn main() -> Result<(), ExtensionError> {
+    let mut engine = Engine::builder().extended(register).from_ron(SCENARIO)?;
+    while engine.step()? {
+        let mut envs = engine.world_mut().query::<(&ValMetrics, &SeedSlots)>();
+        for (metrics, slots) in envs.iter(engine.world()) {
+            let stages: Vec<_> = slots.records().flatten().map(|seed| seed.stage.to_string()).collect();
+            println!("{:5.1} %  {}", metrics.accuracy_percent, stages.join(", "));
+        }
+    }
+    Ok(())
+}

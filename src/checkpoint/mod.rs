@@ -1,0 +1,12 @@
+//! What lasts from round to round: checkpoints on disk, and runs that go on from them.
+
+mod frozen;
+mod resume;
+mod saved_learner;
+mod shelf;
+mod systems;
+
+pub use frozen::{FrozenPolicy, FrozenPolicyError, PolicyOrigin};
+pub use resume::{PastRun, ResumeError, ResumePoint};
+pub use shelf::{BestCheckpoint, CheckpointError, CheckpointName, Checkpoints, Progress};
+pub use systems::{CheckpointPlugin, CheckpointState};

@@ -1,0 +1,304 @@
+//! Runs that go on: what is left of one is found and judged before anything of it is touched; then
+//! its record is cut back to its newest checkpoint and continued in place.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use bevy_ecs::prelude::Resource;
+use serde_json::Value;
+
+use super::shelf::{CheckpointError, CheckpointName, Checkpoints, Progress};
+use crate::record::{Continuation, RunDirectory, RunDirectoryError};
+use crate::scenario::{Loaded, Override, Scenario};
+use crate::telemetry::sinks::JsonLinesSink;
+use crate::telemetry::{Payload, ReadError, RunState, read_events};
+
+/// Fields that may change without further ado: they touch neither what a round is nor what is learnt from it.
+const MAY_CHANGE: [&str; 4] = [ROUNDS, "run.stop_at", "run.checkpoint_every", "run.keep_last"];
+
+const ROUNDS: &str = "run.rounds";
+
+/// Why a run cannot go on. Nothing of it has been changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ResumeError {
+    #[error("{0} is no run directory: it has no resolved.ron")]
+    NoRun(PathBuf),
+    #[error("{path}: {source}")]
+    File { path: PathBuf, source: io::Error },
+    #[error(
+        "{0} has no checkpoint: the run ended before its first round; start it again with `simic-engine run \
+         {0}/scenario.ron`"
+    )]
+    NoCheckpoint(PathBuf),
+    #[error("the run cannot go on as it is asked to:\n  {}", .0.join("\n  "))]
+    Incompatible(Vec<String>),
+    #[error(transparent)]
+    Checkpoint(CheckpointError),
+    #[error(transparent)]
+    Directory(#[from] RunDirectoryError),
+    #[error(transparent)]
+    Events(#[from] ReadError),
+}
+
+/// Where a run goes on.
+#[derive(Resource, Clone, Debug)]
+pub struct ResumePoint {
+    pub directory: RunDirectory,
+    /// The checkpoint's folder.
+    pub checkpoint: PathBuf,
+    pub progress: Progress,
+    /// What differs from the scenario that was played until then, in words.
+    pub changed: Vec<String>,
+}
+
+impl ResumePoint {
+    /// Where the record goes on.
+    pub fn continuation(&self) -> Continuation {
+        Continuation {
+            directory: self.directory.clone(),
+            checkpoint: Checkpoints::relative_path(self.progress.next_round),
+            next_round: self.progress.next_round,
+            next_seq: self.progress.next_seq,
+            changed: self.changed.clone(),
+        }
+    }
+}
+
+/// A run that has ended or been killed, as its directory shows it.
+#[derive(Clone, Debug)]
+pub struct PastRun {
+    pub point: ResumePoint,
+    /// The scenario file of the run, verbatim.
+    pub source: String,
+    /// The scenario that it began with, every default and override in it.
+    pub resolved: String,
+    /// Where that file was, as far as it had a place.
+    pub scenario_path: Option<PathBuf>,
+    /// The checkpoint was asked for.
+    from: CheckpointName,
+}
+
+impl PastRun {
+    /// Looks at a run directory and one of its checkpoints.
+    ///
+    /// # Errors
+    /// No run, or none that has this checkpoint.
+    pub fn open(path: &Path, from: CheckpointName) -> Result<Self, ResumeError> {
+        if !RunDirectory::is_at(path) {
+            return Err(ResumeError::NoRun(path.into()));
+        }
+        let directory = RunDirectory::open(path)?;
+        let path = directory.path();
+        let (checkpoint, progress) = Checkpoints::of(path).find(from).map_err(|error| match error {
+            CheckpointError::None(_) => ResumeError::NoCheckpoint(path.into()),
+            other => ResumeError::Checkpoint(other),
+        })?;
+        Ok(Self {
+            source: read(&path.join("scenario.ron"))?,
+            resolved: read(&directory.resolved_path())?,
+            scenario_path: directory.scenario_path()?,
+            point: ResumePoint {
+                directory,
+                checkpoint,
+                progress,
+                changed: Vec::new(),
+            },
+            from,
+        })
+    }
+
+    /// What the run was changed by when it was resumed before.
+    ///
+    /// # Errors
+    /// A checkpoint that was edited by hand.
+    pub fn earlier_changes(&self) -> Result<Vec<Override>, String> {
+        self.point
+            .progress
+            .changes
+            .iter()
+            .map(|change| Override::parse(change))
+            .collect()
+    }
+
+    /// Whether the run has played all of `rounds` and said its last word, and was not asked to go back.
+    ///
+    /// # Errors
+    /// Events that cannot be read.
+    pub fn is_finished(&self, rounds: u32) -> Result<bool, ResumeError> {
+        let progress = &self.point.progress;
+        if self.from != CheckpointName::Last && progress.next_round < rounds {
+            return Ok(false);
+        }
+        let events = read_events(&self.events_path())?.events;
+        Ok(events.last().is_some_and(|event| {
+            matches!(&event.payload, Payload::RunFinished(run)
+                if run.status == RunState::Completed && progress.rounds >= rounds)
+        }))
+    }
+
+    fn events_path(&self) -> PathBuf {
+        self.point.directory.path().join(JsonLinesSink::FILE_NAME)
+    }
+
+    /// Where the run goes on. `before` is its scenario as it was, `now` as it is to be, `changes` what makes the one into
+    /// the other and `allowed` the paths, or sections, at which they may differ.
+    ///
+    /// # Errors
+    /// Every difference that keeps the rounds to come from continuing those that have been played.
+    pub fn resume(
+        &self,
+        before: &Scenario,
+        now: &Loaded,
+        changes: &[Override],
+        allowed: &[String],
+    ) -> Result<ResumePoint, ResumeError> {
+        let mut point = self.point.clone();
+        point.changed = self.differences(before, now, allowed)?;
+        point.progress.changes = changes
+            .iter()
+            .filter(|change| change.path != ROUNDS)
+            .map(|change| format!("{}={}", change.path, change.value))
+            .collect();
+        Ok(point)
+    }
+
+    /// What has changed and may, in words.
+    fn differences(&self, before: &Scenario, now: &Loaded, allowed: &[String]) -> Result<Vec<String>, ResumeError> {
+        let (progress, scenario) = (&self.point.progress, &now.scenario);
+        let slots: Vec<String> = now.slots.iter().map(ToString::to_string).collect();
+        let mut found = Differences::default();
+        found.compare(
+            "resolved.ron (hash)",
+            &progress.scenario_hash,
+            &self.point.directory.scenario_hash(),
+        );
+        found.compare("run.n_envs", &progress.n_envs, &scenario.run.n_envs);
+        found.compare("lifecycle.slots", &progress.slots, &slots);
+        found.compare("policy.controller", &progress.controller, &scenario.policy.controller);
+        if scenario.run.rounds < progress.next_round {
+            let (rounds, done) = (scenario.run.rounds, progress.next_round);
+            let why = format!("{done} rounds have been played already, {rounds} are asked for");
+            found.add(ROUNDS, why);
+        }
+        let mut changed = Vec::new();
+        let differing = changed_fields(before, scenario);
+        for (path, saved, running) in &differing {
+            if MAY_CHANGE.contains(&path.as_str()) || allowed.iter().any(|allowed| covers(allowed, path)) {
+                changed.push(format!("resumed with {path} {running} instead of {saved}"));
+            } else {
+                let why = format!("the run has {saved}, now {running}; --allow {path} lets it change");
+                found.add(path, why);
+            }
+        }
+        for path in allowed {
+            if !differing.iter().any(|(differing, ..)| covers(path, differing)) {
+                found.add(path, "allowed to change, but it does not; change it by --set".into());
+            }
+        }
+        if found.lines.is_empty() {
+            Ok(changed)
+        } else {
+            Err(ResumeError::Incompatible(found.lines))
+        }
+    }
+}
+
+/// Whether `path` is `allowed` or inside of it.
+fn covers(allowed: &str, path: &str) -> bool {
+    path.strip_prefix(allowed)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// What differs, each thing once.
+#[derive(Default)]
+struct Differences {
+    named: BTreeSet<String>,
+    lines: Vec<String>,
+}
+
+impl Differences {
+    fn compare<T, U>(&mut self, path: &str, saved: &T, running: &U)
+    where
+        T: PartialEq<U> + fmt::Debug,
+        U: fmt::Debug,
+    {
+        if saved != running {
+            self.add(path, format!("the run began with {saved:?}, now {running:?}"));
+        }
+    }
+
+    fn add(&mut self, path: &str, what: String) {
+        if self.named.insert(path.to_owned()) {
+            self.lines.push(format!("{path}: {what}"));
+        }
+    }
+}
+
+/// Dotted paths at which two scenarios differ, with both values.
+fn changed_fields(before: &Scenario, now: &Scenario) -> Vec<(String, Value, Value)> {
+    let (before, now) = (fields(before), fields(now));
+    let paths: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
+    let value = |fields: &BTreeMap<String, Value>, path| fields.get(path).cloned().unwrap_or_default();
+    paths
+        .into_iter()
+        .map(|path| (path.clone(), value(&before, path), value(&now, path)))
+        .filter(|(_, before, now)| before != now)
+        .collect()
+}
+
+fn fields(scenario: &Scenario) -> BTreeMap<String, Value> {
+    fn flatten(path: &str, value: Value, into: &mut BTreeMap<String, Value>) {
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    let path = if path.is_empty() {
+                        name
+                    } else {
+                        format!("{path}.{name}")
+                    };
+                    flatten(&path, value, into);
+                }
+            }
+            plain => {
+                into.insert(path.into(), plain);
+            }
+        }
+    }
+    let mut into = BTreeMap::new();
+    flatten("", serde_json::to_value(scenario).unwrap_or_default(), &mut into);
+    into
+}
+
+fn read(path: &Path) -> Result<String, ResumeError> {
+    fs::read_to_string(path).map_err(|source| ResumeError::File {
+        path: path.into(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_between_two_scenarios_is_named_by_its_path() {
+        let before = Scenario::default();
+        let mut now = before.clone();
+        assert_eq!(changed_fields(&before, &now), []);
+
+        now.attribution.pairs_max = 3;
+
+        let changed = changed_fields(&before, &now);
+        assert_eq!(changed, [("attribution.pairs_max".into(), 8.into(), 3.into())]);
+    }
+
+    #[test]
+    fn a_section_that_may_change_covers_its_fields_and_no_others() {
+        assert!(covers("learner.lr", "learner.lr"));
+        assert!(covers("learner", "learner.lr"));
+        assert!(!covers("learner.lr", "learner.lr_schedule"));
+        assert!(!covers("learner.lr", "learner"));
+    }
+}

@@ -1,0 +1,490 @@
+//! The folder `checkpoints` of a run directory: a checkpoint is put there as a whole, found again, and thrown away when
+//! newer ones have taken its place.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::health::Failure;
+use crate::record::point_at;
+
+/// Folder inside the run directory.
+const FOLDER: &str = "checkpoints";
+/// Folder of the controller inside a checkpoint: what serves inference.
+pub(super) const POLICY_FOLDER: &str = "policy";
+const PREFIX: &str = "round-";
+const PROGRESS_FILE: &str = "run.ron";
+
+/// A rolling accuracy, in percent, and the checkpoint that was written with it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BestCheckpoint {
+    pub next_round: u32,
+    pub accuracy: f64,
+}
+
+/// How far a run has come: `run.ron`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Progress {
+    pub format: u32,
+    /// Version that wrote it.
+    pub engine: String,
+    /// blake3 of the run's `resolved.ron`.
+    pub scenario_hash: String,
+    /// That the run is to have in all; a resumed run may have been given more.
+    pub rounds: u32,
+    /// To be played next: as many have been played to their end.
+    pub next_round: u32,
+    /// Events below belong to the rounds played.
+    pub next_seq: u64,
+    pub n_envs: usize,
+    /// In policy order.
+    pub slots: Vec<String>,
+    pub controller: String,
+    /// Fields that were changed when the run was resumed, as `path=value`; `rounds` stands on its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<String>,
+    /// Mean final accuracy of each round, percent.
+    pub history: Vec<f64>,
+    pub best: Option<BestCheckpoint>,
+}
+
+impl Progress {
+    pub const FORMAT: u32 = 1;
+}
+
+/// One of a run's checkpoints, as a user names it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CheckpointName {
+    /// The newest that can be read.
+    #[default]
+    Last,
+    /// That with the best rolling accuracy.
+    Best,
+    /// The one after so many rounds.
+    Round(u32),
+}
+
+impl FromStr for CheckpointName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "last" => Ok(Self::Last),
+            "best" => Ok(Self::Best),
+            number => number
+                .parse()
+                .map(Self::Round)
+                .map_err(|_| "expected `last`, `best` or the number of rounds played by then".into()),
+        }
+    }
+}
+
+/// Why a checkpoint cannot be written, found or read.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    #[error("{0} holds no checkpoint that can be read")]
+    None(PathBuf),
+    #[error("{0} holds no best checkpoint: none was written after a round, or the run injects faults")]
+    NoBest(PathBuf),
+    #[error("{shelf} holds no checkpoint after {asked} rounds; there are those after {}", list(.there))]
+    NoSuchRound {
+        shelf: PathBuf,
+        asked: u32,
+        there: Vec<u32>,
+    },
+    #[error("checkpoint {path}: {source}")]
+    File { path: PathBuf, source: io::Error },
+    #[error("checkpoint {path}: {failure}")]
+    Content { path: PathBuf, failure: Failure },
+    #[error(
+        "checkpoint {path} has format {found}; this version reads format {}",
+        Progress::FORMAT
+    )]
+    Format { path: PathBuf, found: u32 },
+}
+
+/// The checkpoints of one run.
+#[derive(Clone, Debug)]
+pub struct Checkpoints(PathBuf);
+
+impl Checkpoints {
+    pub fn of(run_directory: &Path) -> Self {
+        Self(run_directory.join(FOLDER))
+    }
+
+    /// Where the checkpoint before round `next_round` is, relative to the run directory.
+    pub fn relative_path(next_round: u32) -> String {
+        format!("{FOLDER}/{}", name_of(next_round))
+    }
+
+    /// Puts a checkpoint in its place, filled by `fill`, and returns its size in bytes. Until the last moment it has
+    /// another name, so a process killed at any time leaves it whole or absent.
+    ///
+    /// # Errors
+    /// A file that cannot be written; what `fill` fails with. Older checkpoints are as they were.
+    pub fn put(
+        &self,
+        progress: &Progress,
+        fill: impl FnOnce(&Path) -> Result<(), Failure>,
+    ) -> Result<u64, CheckpointError> {
+        let name = name_of(progress.next_round);
+        let (fresh, place) = (self.0.join(format!(".{name}.new")), self.0.join(&name));
+        remove(&fresh).map_err(at(&fresh))?;
+        fs::create_dir_all(&fresh).map_err(at(&fresh))?;
+        let content = |failure| CheckpointError::Content {
+            path: fresh.clone(),
+            failure,
+        };
+        fill(&fresh).map_err(content)?;
+        let text = ron::ser::to_string_pretty(
+            progress,
+            ron::ser::PrettyConfig::new().struct_names(false).depth_limit(2),
+        )
+        .map_err(|error| content(error.into()))?;
+        write_synced(&fresh.join(PROGRESS_FILE), text.as_bytes()).map_err(at(&fresh))?;
+        let size = size_of(&fresh).map_err(at(&fresh))?;
+        sync_folder(&fresh).map_err(at(&fresh))?;
+        // Left over from a run that was resumed from an older one.
+        self.discard(&name).map_err(at(&place))?;
+        fs::rename(&fresh, &place).map_err(at(&place))?;
+        sync_folder(&self.0).map_err(at(&self.0))?;
+        Ok(size)
+    }
+
+    /// Points `last` and `best` at their checkpoints and throws away all but the newest `keep_last` and the best. What
+    /// cannot be removed is left: it does no harm.
+    pub fn tidy(&self, progress: &Progress, keep_last: u32) {
+        let name = name_of(progress.next_round);
+        let best = progress.best.map(|best| name_of(best.next_round));
+        point_at(&self.0, "last", &name);
+        if let Some(best) = &best {
+            point_at(&self.0, "best", best);
+        }
+        for round in self.rounds().into_iter().skip(keep_last as usize) {
+            let name = name_of(round);
+            if best.as_ref() != Some(&name)
+                && let Err(error) = self.discard(&name)
+            {
+                tracing::warn!(%error, checkpoint = name, "an old checkpoint could not be removed");
+            }
+        }
+    }
+
+    /// The checkpoint of that name and how far the run had come.
+    ///
+    /// # Errors
+    /// There is none of that name, or it cannot be read.
+    pub fn find(&self, name: CheckpointName) -> Result<(PathBuf, Progress), CheckpointError> {
+        let newest = || self.newest().ok_or_else(|| CheckpointError::None(self.0.clone()));
+        let round = match name {
+            CheckpointName::Last => return newest(),
+            CheckpointName::Best => newest()?.1.best.map(|best| best.next_round),
+            CheckpointName::Round(round) => Some(round),
+        };
+        let round = round.ok_or_else(|| CheckpointError::NoBest(self.0.clone()))?;
+        let there = self.rounds();
+        if !there.contains(&round) {
+            let shelf = self.0.clone();
+            return Err(CheckpointError::NoSuchRound {
+                shelf,
+                asked: round,
+                there,
+            });
+        }
+        let folder = self.0.join(name_of(round));
+        let progress = read(&folder)?;
+        Ok((folder, progress))
+    }
+
+    /// Moves the checkpoints after that before `next_round` into `discarded-{n}/`: the run goes on from there, and what
+    /// they hold will not have happened.
+    ///
+    /// # Errors
+    /// A folder that cannot be made or moved.
+    pub fn set_aside_after(&self, next_round: u32) -> Result<(), CheckpointError> {
+        let later: Vec<u32> = self.rounds().into_iter().filter(|&round| round > next_round).collect();
+        if later.is_empty() {
+            return Ok(());
+        }
+        let place = (1_u32..)
+            .map(|n| self.0.join(format!("discarded-{n}")))
+            .find(|place| !place.exists())
+            .unwrap_or_else(|| self.0.join("discarded"));
+        fs::create_dir_all(&place).map_err(at(&place))?;
+        for round in later {
+            let name = name_of(round);
+            fs::rename(self.0.join(&name), place.join(&name)).map_err(at(&place))?;
+        }
+        sync_folder(&self.0).map_err(at(&self.0))
+    }
+
+    /// Whether the checkpoint before `next_round` is there.
+    pub fn has(&self, next_round: u32) -> bool {
+        self.rounds().contains(&next_round)
+    }
+
+    /// The newest checkpoint that can be read; broken ones are passed over with a warning.
+    fn newest(&self) -> Option<(PathBuf, Progress)> {
+        self.rounds().into_iter().find_map(|round| {
+            let folder = self.0.join(name_of(round));
+            match read(&folder) {
+                Ok(progress) => Some((folder, progress)),
+                Err(error) => {
+                    tracing::warn!(%error, "a checkpoint is passed over");
+                    None
+                }
+            }
+        })
+    }
+
+    /// Rounds before which there is a checkpoint, newest first. Anything of another name is no checkpoint.
+    fn rounds(&self) -> Vec<u32> {
+        let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
+        let mut rounds: Vec<u32> = entries
+            .filter_map(|entry| entry.file_name().to_str()?.strip_prefix(PREFIX)?.parse().ok())
+            .collect();
+        rounds.sort_unstable_by(|a, b| b.cmp(a));
+        rounds
+    }
+
+    /// Takes its name away first: half a checkpoint must not look like one.
+    fn discard(&self, name: &str) -> io::Result<()> {
+        let (place, old) = (self.0.join(name), self.0.join(format!(".{name}.old")));
+        if !place.exists() {
+            return Ok(());
+        }
+        remove(&old)?;
+        fs::rename(&place, &old)?;
+        remove(&old)
+    }
+}
+
+/// Numbers as people read them, lowest first.
+fn list(rounds: &[u32]) -> String {
+    let texts: Vec<String> = rounds.iter().rev().map(u32::to_string).collect();
+    texts.join(", ")
+}
+
+fn name_of(next_round: u32) -> String {
+    format!("{PREFIX}{next_round:06}")
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> CheckpointError {
+    let path = path.to_owned();
+    move |source| CheckpointError::File { path, source }
+}
+
+fn read(folder: &Path) -> Result<Progress, CheckpointError> {
+    /// What every format has.
+    #[derive(Deserialize)]
+    struct AnyFormat {
+        format: u32,
+    }
+
+    let path = folder.join(PROGRESS_FILE);
+    let text = fs::read_to_string(&path).map_err(at(&path))?;
+    let content = |error: ron::error::SpannedError| CheckpointError::Content {
+        path: path.clone(),
+        failure: error.into(),
+    };
+    let AnyFormat { format } = ron::from_str(&text).map_err(content)?;
+    if format != Progress::FORMAT {
+        return Err(CheckpointError::Format { path, found: format });
+    }
+    ron::from_str(&text).map_err(content)
+}
+
+fn remove(folder: &Path) -> io::Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    Ok(())
+}
+
+fn write_synced(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(content)?;
+    file.sync_all()
+}
+
+/// Names survive a power cut only once their folder is on disk.
+#[cfg(unix)]
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_folder: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+fn size_of(folder: &Path) -> io::Result<u64> {
+    let mut total = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        total += if metadata.is_dir() {
+            size_of(&entry.path())?
+        } else {
+            metadata.len()
+        };
+    }
+    Ok(total)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub fn progress(next_round: u32, best: Option<u32>) -> Progress {
+        Progress {
+            format: Progress::FORMAT,
+            engine: "0.1.0".into(),
+            scenario_hash: "abcd".into(),
+            rounds: 9,
+            next_round,
+            next_seq: 100,
+            n_envs: 2,
+            slots: vec!["r0c0".into()],
+            controller: "random".into(),
+            changes: Vec::new(),
+            history: vec![0.1 + 0.2; next_round as usize],
+            best: best.map(|next_round| BestCheckpoint {
+                next_round,
+                accuracy: 50.0,
+            }),
+        }
+    }
+
+    fn put(shelf: &Checkpoints, progress: &Progress) {
+        shelf
+            .put(progress, |folder| Ok(fs::write(folder.join("state"), "1")?))
+            .unwrap();
+    }
+
+    fn names(shelf: &Checkpoints) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(&shelf.0)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn the_newest_checkpoint_is_found_as_it_was_put() {
+        let root = tempfile::tempdir().unwrap();
+        let shelf = Checkpoints::of(root.path());
+        assert!(shelf.newest().is_none());
+
+        put(&shelf, &progress(2, None));
+        put(&shelf, &progress(3, None));
+
+        let (folder, found) = shelf.newest().unwrap();
+        assert_eq!(found, progress(3, None));
+        assert_eq!(folder, root.path().join("checkpoints/round-000003"));
+        assert_eq!(Checkpoints::relative_path(3), "checkpoints/round-000003");
+    }
+
+    #[test]
+    fn the_newest_few_and_the_best_stay() {
+        let root = tempfile::tempdir().unwrap();
+        let shelf = Checkpoints::of(root.path());
+
+        for next_round in 0..6 {
+            let progress = progress(next_round, Some(next_round.min(1)));
+            put(&shelf, &progress);
+            shelf.tidy(&progress, 2);
+        }
+
+        let expected = ["best", "last", "round-000001", "round-000004", "round-000005"];
+        assert_eq!(names(&shelf), expected);
+        let target = |link: &str| fs::read_link(shelf.0.join(link)).unwrap();
+        assert_eq!(target("best"), Path::new("round-000001"));
+        assert_eq!(target("last"), Path::new("round-000005"));
+    }
+
+    #[test]
+    fn a_checkpoint_is_found_by_its_name() {
+        let root = tempfile::tempdir().unwrap();
+        let shelf = Checkpoints::of(root.path());
+        let round_of = |name: &str| {
+            shelf
+                .find(name.parse().unwrap())
+                .map(|(_, progress)| progress.next_round)
+        };
+        let why = |name: &str| round_of(name).unwrap_err().to_string();
+        assert!(why("last").ends_with("holds no checkpoint that can be read"));
+        put(&shelf, &progress(0, None));
+        assert!(why("best").contains("holds no best checkpoint"));
+
+        put(&shelf, &progress(2, Some(2)));
+        put(&shelf, &progress(3, Some(2)));
+
+        assert_eq!(round_of("last").unwrap(), 3);
+        assert_eq!(round_of("best").unwrap(), 2);
+        assert_eq!(round_of("0").unwrap(), 0);
+        let missing = "holds no checkpoint after 1 rounds; there are those after 0, 2, 3";
+        assert!(why("1").ends_with(missing), "{}", why("1"));
+        assert!("newest".parse::<CheckpointName>().is_err());
+    }
+
+    #[test]
+    fn what_a_run_turns_its_back_on_is_kept_beside_it() {
+        let root = tempfile::tempdir().unwrap();
+        let shelf = Checkpoints::of(root.path());
+        for next_round in [2, 3, 4] {
+            put(&shelf, &progress(next_round, None));
+        }
+
+        shelf.set_aside_after(2).unwrap();
+
+        assert_eq!(names(&shelf), ["discarded-1", "round-000002"]);
+        assert!(shelf.0.join("discarded-1/round-000004/run.ron").is_file());
+        assert!(!shelf.has(3));
+    }
+
+    #[test]
+    fn what_a_killed_writer_left_is_no_checkpoint() {
+        let root = tempfile::tempdir().unwrap();
+        let shelf = Checkpoints::of(root.path());
+        put(&shelf, &progress(2, None));
+        fs::create_dir(shelf.0.join(".round-000003.new")).unwrap();
+        fs::create_dir(shelf.0.join("round-000004")).unwrap();
+        fs::write(shelf.0.join("round-000004/run.ron"), "(format: 1, eng").unwrap();
+
+        assert_eq!(shelf.newest().unwrap().1.next_round, 2);
+
+        put(&shelf, &progress(3, None));
+        put(&shelf, &progress(4, None));
+        assert_eq!(shelf.newest().unwrap().1.next_round, 4);
+        assert_eq!(names(&shelf), ["round-000002", "round-000003", "round-000004"]);
+    }
+
+    #[test]
+    fn a_checkpoint_that_cannot_be_filled_leaves_the_older_one() {
+        let root = tempfile::tempdir().unwrap();
+        let shelf = Checkpoints::of(root.path());
+        put(&shelf, &progress(2, None));
+
+        let error = shelf.put(&progress(2, None), |_| Err(Failure::message("disk full")));
+
+        assert!(error.unwrap_err().to_string().ends_with("disk full"));
+        assert_eq!(shelf.newest().unwrap().1.next_round, 2);
+    }
+
+    #[test]
+    fn another_format_is_named() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("run.ron"), "(format: 7, novelty: 1)").unwrap();
+
+        let error = read(root.path()).unwrap_err().to_string();
+
+        assert!(error.ends_with("has format 7; this version reads format 1"), "{error}");
+    }
+}

@@ -1,0 +1,293 @@
+//! Checkpoints: what a run has learnt so far, on disk at every round boundary.
+//!
+//! Everything inside a round follows from seed and round, so a checkpoint holds no envs and no random state: how far the
+//! run has come (`run.ron`), its controller (`policy/`) and what improves it (`learner.ron`, `optim.safetensors`). It
+//! appears whole under its name or not at all. `Work::WriteCheckpoint` ends `Startup` and every round that is played to
+//! its end, and opens `Shutdown`: a round that was finished is never lost, however the run ends. `Work::Restore` puts a
+//! resumed run where its checkpoint was.
+
+use std::path::Path;
+use std::time::Instant;
+
+use bevy_app::{App, Plugin};
+use bevy_ecs::prelude::*;
+use bevy_ecs::system::SystemParam;
+
+use super::resume::ResumePoint;
+use super::saved_learner::{CheckpointKind, load_learner, save_learner};
+use super::shelf::{BestCheckpoint, Checkpoints, POLICY_FOLDER, Progress};
+use crate::clock::RunClock;
+use crate::controller::ActiveController;
+use crate::env::{Experiment, round_is_complete};
+use crate::health::{Failure, RunHealth};
+use crate::learner::PolicyLearner;
+use crate::record::{RoundHistory, RunClaim, RunFolder, rolling_accuracy};
+use crate::run::StopSignal;
+use crate::scenario::Scenario;
+use crate::schedule::{AddWork, RoundEnd, Shutdown, Startup, Work};
+use crate::telemetry::{CheckpointReason, CheckpointSaved, Event, Num, TelemetryHub, TelemetryOutbox};
+
+/// Writes checkpoints of recorded runs and goes on from them.
+pub struct CheckpointPlugin;
+
+impl Plugin for CheckpointPlugin {
+    fn build(&self, app: &mut App) {
+        app.init_resource::<CheckpointState>()
+            .add_work_if(Startup, Work::Restore, restore, resource_exists::<RoundHistory>)
+            .add_work_if(Startup, Work::WriteCheckpoint, write_checkpoint, begins)
+            .add_work_if(
+                RoundEnd,
+                Work::WriteCheckpoint,
+                write_checkpoint,
+                round_is_complete.and_then(resource_exists::<RunFolder>),
+            )
+            .add_work_if(
+                Shutdown,
+                Work::WriteCheckpoint,
+                write_last_checkpoint,
+                resource_exists::<RunFolder>,
+            );
+    }
+}
+
+/// What the run remembers of its checkpoints.
+#[derive(Resource, Debug, Default)]
+pub struct CheckpointState {
+    /// The best rolling accuracy so far, and the checkpoint that has it.
+    best: Option<BestCheckpoint>,
+    /// How far the run has come, where its newest checkpoint is older. What else lasts is as it was then: controllers and
+    /// learners change for good at the ends of rounds alone.
+    unsaved: Option<Progress>,
+    /// Why the newest state is not on disk.
+    failure: Option<String>,
+}
+
+impl CheckpointState {
+    /// Why the newest checkpoint that was due is not on disk; `None` if it is.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+}
+
+/// A run that is resumed has its checkpoint already.
+fn begins(folder: Option<Res<RunFolder>>, point: Option<Res<ResumePoint>>) -> bool {
+    folder.is_some() && point.is_none()
+}
+
+/// All that lasts from round to round.
+#[derive(SystemParam)]
+pub struct TrainedState<'w> {
+    controller: ResMut<'w, ActiveController>,
+    learner: Option<ResMut<'w, PolicyLearner>>,
+    history: ResMut<'w, RoundHistory>,
+    state: ResMut<'w, CheckpointState>,
+}
+
+impl TrainedState<'_> {
+    fn save(&mut self, folder: &Path, kind: CheckpointKind, scenario_hash: &str) -> Result<(), Failure> {
+        self.controller.0.get().save(&folder.join(POLICY_FOLDER))?;
+        match &mut self.learner {
+            Some(learner) => save_learner(folder, learner.learner.get(), kind, scenario_hash),
+            None => Ok(()),
+        }
+    }
+
+    fn load(&mut self, folder: &Path, scenario_hash: &str) -> Result<(), Failure> {
+        self.controller.0.get().load(&folder.join(POLICY_FOLDER))?;
+        match &mut self.learner {
+            Some(learner) => load_learner(folder, learner.learner.get(), scenario_hash),
+            None => Ok(()),
+        }
+    }
+
+    /// A rollout that is collected over several rounds exists in memory alone.
+    fn is_between_rollouts(&self, next_round: u32, scenario: &Scenario) -> bool {
+        self.learner.is_none() || next_round.is_multiple_of(scenario.learner.episodes_per_update)
+    }
+
+    fn has_diverged(&mut self) -> bool {
+        let learner = self.learner.as_mut();
+        learner.is_some_and(|learner| learner.learner.get().has_diverged())
+    }
+
+    fn updates(&mut self) -> Option<u64> {
+        let learner = self.learner.as_mut()?;
+        Some(learner.learner.get().counters().updates)
+    }
+}
+
+/// Puts a resumed run where its checkpoint was: nothing on disk changes before that has worked. Later checkpoints are
+/// then moved aside, before the events after this one are: killed in between, the run goes on from here as well.
+fn restore(mut commands: Commands, point: Option<Res<ResumePoint>>, mut trained: TrainedState) -> Result<(), Failure> {
+    let Some(point) = point else {
+        return Ok(());
+    };
+    let loaded = trained.load(&point.checkpoint, &point.progress.scenario_hash);
+    loaded.map_err(Failure::from)?;
+    trained.history.0.clone_from(&point.progress.history);
+    // A better one may have been thrown away since the run last stood here.
+    let shelf = Checkpoints::of(point.directory.path());
+    trained.state.best = point.progress.best.filter(|best| shelf.has(best.next_round));
+    commands.insert_resource(RunClaim::new(&point.directory)?);
+    shelf.set_aside_after(point.progress.next_round)?;
+    Ok(())
+}
+
+/// Where the run stands.
+#[derive(SystemParam)]
+pub struct RunView<'w> {
+    experiment: Res<'w, Experiment>,
+    clock: Res<'w, RunClock>,
+    folder: Res<'w, RunFolder>,
+    stop: Res<'w, StopSignal>,
+    resumed: Option<Res<'w, ResumePoint>>,
+}
+
+impl RunView<'_> {
+    /// What a resumed run plays differently, as `path=value`.
+    fn changes(&self) -> Vec<String> {
+        let point = self.resumed.as_ref();
+        point.map(|point| point.progress.changes.clone()).unwrap_or_default()
+    }
+
+    /// Rounds played to their end.
+    fn next_round(&self) -> u32 {
+        let played = self.clock.position().round.map(|round| round + 1);
+        played.unwrap_or(self.experiment.rounds.start)
+    }
+
+    /// Why a checkpoint is due, if one is.
+    fn reason(&self, next_round: u32, is_best: bool, has_diverged: bool) -> Option<CheckpointReason> {
+        let scenario = &self.experiment.scenario;
+        if has_diverged {
+            Some(CheckpointReason::Emergency)
+        } else if next_round == self.experiment.rounds.end {
+            Some(CheckpointReason::Exit)
+        } else if self.stop.is_requested() {
+            Some(CheckpointReason::Signal)
+        } else if is_best {
+            Some(CheckpointReason::Best)
+        } else {
+            let is_due = next_round.is_multiple_of(scenario.run.checkpoint_every);
+            is_due.then_some(CheckpointReason::Periodic)
+        }
+    }
+
+    fn progress(&self, next_round: u32, next_seq: u64, trained: &TrainedState) -> Progress {
+        let Experiment { scenario, layout, .. } = &*self.experiment;
+        Progress {
+            format: Progress::FORMAT,
+            engine: env!("CARGO_PKG_VERSION").into(),
+            scenario_hash: self.folder.0.scenario_hash().into(),
+            rounds: scenario.run.rounds,
+            next_round,
+            next_seq,
+            n_envs: scenario.run.n_envs,
+            slots: layout.slots().iter().map(|spec| spec.slot.to_string()).collect(),
+            controller: scenario.policy.controller.clone(),
+            changes: self.changes(),
+            history: trained.history.0.clone(),
+            best: trained.state.best,
+        }
+    }
+}
+
+/// The way of a checkpoint to disk and into the record.
+#[derive(SystemParam)]
+pub struct CheckpointWriter<'w> {
+    trained: TrainedState<'w>,
+    view: RunView<'w>,
+    hub: ResMut<'w, TelemetryHub>,
+    outbox: ResMut<'w, TelemetryOutbox>,
+}
+
+impl CheckpointWriter<'_> {
+    /// Puts what lasts on disk. A checkpoint that cannot be written leaves the older ones as they are; the run goes on,
+    /// tries again at its end and then says so.
+    fn write(&mut self, progress: Progress, reason: CheckpointReason) {
+        let started = Instant::now();
+        // What the checkpoint counts as told has to be on disk before it is.
+        self.hub.settle();
+        let shelf = Checkpoints::of(self.view.folder.0.path());
+        let kind = kind_of(&progress, reason);
+        let mut put = || {
+            shelf.put(&progress, |folder| {
+                self.trained.save(folder, kind, &progress.scenario_hash)
+            })
+        };
+        let written = put().or_else(|error| {
+            tracing::warn!(%error, "a checkpoint could not be written; trying once more");
+            put()
+        });
+        let next_round = progress.next_round;
+        match written {
+            Ok(size_bytes) => {
+                shelf.tidy(&progress, self.view.experiment.scenario.run.keep_last);
+                self.outbox.push(Event::run(CheckpointSaved {
+                    path: Checkpoints::relative_path(next_round),
+                    round: next_round,
+                    update: self.trained.updates(),
+                    rolling_accuracy: rolling_accuracy(&progress.history).map(Num),
+                    reason,
+                    size_bytes,
+                    wall_ms: Num(started.elapsed().as_secs_f64() * 1e3),
+                }));
+                self.hub.flush(&mut self.outbox);
+                let state = &mut self.trained.state;
+                (state.unsaved, state.failure) = (None, None);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "no checkpoint of round {next_round}; the older ones are as they were");
+                let state = &mut self.trained.state;
+                (state.unsaved, state.failure) = (Some(progress), Some(error.to_string()));
+            }
+        }
+    }
+}
+
+fn kind_of(progress: &Progress, reason: CheckpointReason) -> CheckpointKind {
+    if reason == CheckpointReason::Emergency {
+        CheckpointKind::Emergency
+    } else if progress.best.is_some_and(|best| best.next_round == progress.next_round) {
+        CheckpointKind::Best
+    } else {
+        CheckpointKind::Last
+    }
+}
+
+/// At a boundary between rounds: writes what lasts if it is due, else remembers that it is not on disk.
+fn write_checkpoint(mut writer: CheckpointWriter) {
+    let CheckpointWriter { trained, view, hub, .. } = &mut writer;
+    let next_round = view.next_round();
+    if !trained.is_between_rollouts(next_round, &view.experiment.scenario) {
+        return;
+    }
+    // Damage done on purpose says nothing about what is good.
+    let is_candidate = view.experiment.scenario.faults.is_empty();
+    let record = rolling_accuracy(&trained.history.0)
+        .filter(|_| is_candidate)
+        .map(|accuracy| BestCheckpoint { next_round, accuracy })
+        .filter(|record| trained.state.best.is_none_or(|best| record.accuracy > best.accuracy));
+    trained.state.best = record.or(trained.state.best);
+    let progress = view.progress(next_round, hub.next_seq(), trained);
+    let has_diverged = trained.has_diverged();
+    match view.reason(next_round, record.is_some(), has_diverged) {
+        Some(reason) => writer.write(progress, reason),
+        None => trained.state.unsaved = Some(progress),
+    }
+}
+
+/// However the run ends, its last boundary is on disk.
+fn write_last_checkpoint(mut writer: CheckpointWriter, health: Res<RunHealth>) {
+    let Some(progress) = writer.trained.state.unsaved.take() else {
+        return;
+    };
+    let reason = if health.failure.is_some() {
+        CheckpointReason::Emergency
+    } else if writer.view.stop.is_requested() {
+        CheckpointReason::Signal
+    } else {
+        CheckpointReason::Exit
+    };
+    writer.write(progress, reason);
+}

@@ -1,0 +1,282 @@
+//! How controllers did that played the same episodes: each alone, and a policy against each baseline, pair by pair.
+
+use serde::Serialize;
+
+use super::EpisodeOutcome;
+use super::statistics::{Interval, bootstrap_interval, iqm, mean};
+
+/// All episodes of one controller, in the order in which every other one of the comparison played them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Played {
+    pub name: String,
+    /// What is being compared with the rest; the others are its baselines.
+    pub is_policy: bool,
+    /// One list per seed.
+    pub episodes: Vec<Vec<EpisodeOutcome>>,
+}
+
+/// A statistic of a sample; no interval with fewer than 5 values.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    pub value: f64,
+    pub interval: Option<Interval>,
+}
+
+/// One number per episode, summed up.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    pub mean: Estimate,
+    pub iqm: Estimate,
+}
+
+impl Summary {
+    /// `strata`: the values of each seed.
+    fn of(strata: &[Vec<f64>], seed: u64) -> Self {
+        let all = strata.concat();
+        Self {
+            mean: Estimate {
+                value: mean(&all),
+                interval: bootstrap_interval(strata, mean, seed),
+            },
+            iqm: Estimate {
+                value: iqm(&all),
+                interval: bootstrap_interval(strata, iqm, seed),
+            },
+        }
+    }
+}
+
+/// How one controller did.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ControllerSummary {
+    pub name: String,
+    /// Final validation accuracy, percent.
+    pub accuracy: Summary,
+    /// The same less the mean rent of a step.
+    pub accuracy_minus_rent: Summary,
+    /// Mean final accuracy on the test part, percent; `None` where it was not evaluated.
+    pub test_accuracy: Option<f64>,
+    /// Sum of the episode's rewards.
+    pub reward: Summary,
+    /// Final size over the host's.
+    pub param_ratio: Summary,
+    pub episodes: Vec<EpisodeOutcome>,
+}
+
+/// Differences of pairs, and who was ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Paired {
+    pub difference: Summary,
+    pub wins: usize,
+    pub ties: usize,
+    pub losses: usize,
+}
+
+impl Paired {
+    fn of(strata: &[Vec<f64>], seed: u64) -> Self {
+        let count = |is: fn(&f64) -> bool| strata.iter().flatten().filter(|difference| is(difference)).count();
+        Self {
+            difference: Summary::of(strata, seed),
+            wins: count(|&difference| difference > 0.0),
+            ties: count(|&difference| difference == 0.0),
+            losses: count(|&difference| difference < 0.0),
+        }
+    }
+}
+
+/// A policy less a baseline, episode by episode.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Difference {
+    pub policy: String,
+    pub baseline: String,
+    pub accuracy: Paired,
+    pub accuracy_minus_rent: Paired,
+}
+
+/// The whole comparison.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    pub players: Vec<ControllerSummary>,
+    pub differences: Vec<Difference>,
+    /// Episodes that are left out for everybody, because somebody's network was rolled back before it was measured.
+    pub unmeasured: usize,
+}
+
+impl Comparison {
+    /// Sums up what was played. `seed` is what intervals are drawn from.
+    pub fn new(mut played: Vec<Played>, seed: u64) -> Self {
+        let unmeasured = keep_measured(&mut played);
+        let (policies, baselines): (Vec<_>, Vec<_>) = played.iter().partition(|player| player.is_policy);
+        let pairs = policies
+            .iter()
+            .flat_map(|policy| baselines.iter().map(move |baseline| (*policy, *baseline)));
+        Self {
+            differences: pairs
+                .map(|(policy, baseline)| Difference {
+                    policy: policy.name.clone(),
+                    baseline: baseline.name.clone(),
+                    accuracy: Paired::of(&differences(policy, baseline, accuracy), seed),
+                    accuracy_minus_rent: Paired::of(&differences(policy, baseline, accuracy_minus_rent), seed),
+                })
+                .collect(),
+            players: played.iter().map(|player| summarize(player, seed)).collect(),
+            unmeasured,
+        }
+    }
+}
+
+/// Removes the episodes that lack an accuracy in anybody's record, and says how many there were.
+fn keep_measured(played: &mut [Played]) -> usize {
+    let seeds = played.first().map_or(0, |player| player.episodes.len());
+    let mut removed = 0;
+    for seed in 0..seeds {
+        let episodes = played[0].episodes[seed].len();
+        let is_measured: Vec<bool> = (0..episodes)
+            .map(|episode| {
+                let mut outcomes = played.iter().map(|player| &player.episodes[seed][episode]);
+                outcomes.all(|outcome| outcome.accuracy.is_some())
+            })
+            .collect();
+        removed += is_measured.iter().filter(|is_measured| !**is_measured).count();
+        for player in &mut *played {
+            let mut is_measured = is_measured.iter();
+            player.episodes[seed].retain(|_| is_measured.next().is_some_and(|&keep| keep));
+        }
+    }
+    removed
+}
+
+fn accuracy(outcome: &EpisodeOutcome) -> f64 {
+    outcome.accuracy.unwrap_or(f64::NAN)
+}
+
+fn accuracy_minus_rent(outcome: &EpisodeOutcome) -> f64 {
+    accuracy(outcome) - outcome.rent
+}
+
+fn summarize(player: &Played, seed: u64) -> ControllerSummary {
+    let summary = |of: fn(&EpisodeOutcome) -> f64| {
+        let strata: Vec<Vec<f64>> = player
+            .episodes
+            .iter()
+            .map(|episodes| episodes.iter().map(of).collect())
+            .collect();
+        Summary::of(&strata, seed)
+    };
+    let tests: Option<Vec<f64>> = player
+        .episodes
+        .iter()
+        .flatten()
+        .map(|outcome| outcome.test_accuracy)
+        .collect();
+    ControllerSummary {
+        name: player.name.clone(),
+        accuracy: summary(accuracy),
+        accuracy_minus_rent: summary(accuracy_minus_rent),
+        test_accuracy: tests.filter(|tests| !tests.is_empty()).map(|tests| mean(&tests)),
+        reward: summary(|outcome| outcome.reward),
+        param_ratio: summary(|outcome| outcome.param_ratio),
+        episodes: player.episodes.concat(),
+    }
+}
+
+fn differences(policy: &Played, baseline: &Played, of: fn(&EpisodeOutcome) -> f64) -> Vec<Vec<f64>> {
+    let seeds = policy.episodes.iter().zip(&baseline.episodes);
+    seeds
+        .map(|(ours, theirs)| {
+            ours.iter()
+                .zip(theirs)
+                .map(|(our, their)| of(our) - of(their))
+                .collect()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::BigInteger;
+
+    fn outcome(env: usize, accuracy: Option<f64>, rent: f64) -> EpisodeOutcome {
+        EpisodeOutcome {
+            seed: BigInteger(42),
+            round: 0,
+            env,
+            accuracy,
+            test_accuracy: accuracy,
+            rent,
+            reward: 1.0,
+            param_ratio: 1.5,
+            rollbacks: 0,
+        }
+    }
+
+    fn played(name: &str, is_policy: bool, accuracies: &[f64], rent: f64) -> Played {
+        let episodes = accuracies.iter().enumerate();
+        Played {
+            name: name.into(),
+            is_policy,
+            episodes: vec![episodes.map(|(env, &value)| outcome(env, Some(value), rent)).collect()],
+        }
+    }
+
+    /// Five pairs whose interval was computed independently.
+    #[test]
+    fn a_policy_is_compared_with_each_baseline_pair_by_pair() {
+        let comparison = Comparison::new(
+            vec![
+                played("policy", true, &[61.2, 62.0, 60.5, 63.1, 61.8], 0.5),
+                played("wait", false, &[59.9, 60.1, 60.4, 61.0, 58.7], 0.0),
+            ],
+            1,
+        );
+
+        let [difference] = &comparison.differences[..] else {
+            panic!("{:?}", comparison.differences);
+        };
+        let paired = &difference.accuracy;
+        assert!((paired.difference.mean.value - 1.7).abs() < 1e-9);
+        let interval = paired.difference.mean.interval.expect("five pairs");
+        assert!(0.1 <= interval.low && interval.low < 1.7 && 1.7 < interval.high && interval.high <= 3.1);
+        assert_eq!((paired.wins, paired.ties, paired.losses), (5, 0, 0));
+        let net = &difference.accuracy_minus_rent;
+        assert!((net.difference.mean.value - 1.2).abs() < 1e-9);
+        assert_eq!((net.wins, net.ties, net.losses), (4, 0, 1));
+    }
+
+    #[test]
+    fn equals_tie_without_any_doubt() {
+        let accuracies = [50.0, 60.0, 70.0, 80.0, 90.0];
+        let players = vec![
+            played("policy", true, &accuracies, 0.0),
+            played("wait", false, &accuracies, 0.0),
+        ];
+
+        let paired = Comparison::new(players, 1).differences[0].accuracy;
+
+        assert_eq!((paired.wins, paired.ties, paired.losses), (0, 5, 0));
+        let nothing = Estimate {
+            value: 0.0,
+            interval: Some(Interval { low: 0.0, high: 0.0 }),
+        };
+        assert_eq!(paired.difference.mean, nothing);
+    }
+
+    #[test]
+    fn an_episode_that_one_controller_lost_is_left_out_for_all() {
+        let mut policy = played("policy", true, &[60.0, 0.0, 62.0], 0.0);
+        policy.episodes[0][1].accuracy = None;
+        let baseline = played("wait", false, &[50.0, 99.0, 50.0], 0.0);
+
+        let comparison = Comparison::new(vec![policy, baseline], 1);
+
+        assert_eq!(comparison.unmeasured, 1);
+        let means: Vec<f64> = comparison
+            .players
+            .iter()
+            .map(|player| player.accuracy.mean.value)
+            .collect();
+        assert_eq!(means, [61.0, 50.0]);
+        assert_eq!(comparison.differences[0].accuracy.wins, 2);
+    }
+}

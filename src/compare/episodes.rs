@@ -1,0 +1,198 @@
+//! Controllers that play to be measured: the loop of every run, in memory, without a learner. All of them meet the same
+//! hosts and the same order of data, because both derive from seed, round and env alone; only decisions differ.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use bevy_app::{App, Plugin};
+use bevy_ecs::prelude::*;
+use serde::Serialize;
+
+use crate::clock::RunClock;
+use crate::controller::{ActiveController, DecideMode};
+use crate::engine::Engine;
+use crate::env::{EnvId, EpisodeStats, Experiment, HostParams, SeedSlots};
+use crate::health::{EngineError, Failure, Position};
+use crate::learner::LearnerPlugin;
+use crate::reward::{EpisodeReward, RewardHorizon};
+use crate::run::Extension;
+use crate::scenario::{ObservationNormMode, TelemetryLevel};
+use crate::schedule::{AddWork, RoundEnd, Startup, Work};
+use crate::seed::Growth;
+use crate::telemetry::BigInteger;
+use crate::validation::TestResult;
+
+/// Who decides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// As registered.
+    pub controller: String,
+    /// A saved policy that it starts from.
+    pub policy: Option<PathBuf>,
+    /// How a learned policy chooses.
+    pub mode: DecideMode,
+}
+
+/// Which episodes are played.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Episodes {
+    /// Takes the place of `run.seed`.
+    pub seed: u64,
+    pub rounds: Range<u32>,
+    /// The first envs of the scenario.
+    pub envs: usize,
+}
+
+impl Episodes {
+    /// At least `count` episodes, from round `first` on, in whole rounds of at most `envs` envs.
+    pub fn at_least(count: u32, seed: u64, first: u32, envs: usize) -> Self {
+        let envs = envs.min(count as usize).max(1);
+        let rounds = count.div_ceil(u32::try_from(envs).unwrap_or(u32::MAX));
+        Self {
+            seed,
+            rounds: first..first.saturating_add(rounds),
+            envs,
+        }
+    }
+
+    pub fn count(&self) -> usize {
+        self.rounds.len() * self.envs
+    }
+}
+
+/// What an episode came to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EpisodeOutcome {
+    pub seed: BigInteger,
+    pub round: u32,
+    pub env: usize,
+    /// Percent of the validation part, of the network as it stands in the end; `None` if that was never measured.
+    pub accuracy: Option<f64>,
+    /// Percent of the test part.
+    pub test_accuracy: Option<f64>,
+    /// Mean of a step, in points: what the scenario's reward charges for parameters and slots.
+    pub rent: f64,
+    /// Sum of the episode's rewards.
+    pub reward: f64,
+    /// Final size over the host's.
+    pub param_ratio: f64,
+    pub rollbacks: u32,
+}
+
+/// Plays the episodes with one candidate; their outcomes come by round, then by env. `experiment` is the scenario's.
+///
+/// # Errors
+/// A controller or policy that does not fit the scenario, or the first failure of a system. A failure before the first
+/// round has no round in its position.
+pub fn play(
+    mut experiment: Experiment,
+    extend: Extension,
+    candidate: &Candidate,
+    episodes: &Episodes,
+) -> Result<Vec<EpisodeOutcome>, EngineError> {
+    let scenario = &mut experiment.scenario;
+    scenario.run.seed = episodes.seed;
+    scenario.policy.controller.clone_from(&candidate.controller);
+    scenario.policy.init_from = None;
+    // A saved policy brings its statistics along: those of another need not be there any more.
+    if candidate.policy.is_some() && matches!(scenario.learner.obs_norm.mode, ObservationNormMode::Fixed(_)) {
+        scenario.learner.obs_norm.mode = ObservationNormMode::Running;
+    }
+    scenario.telemetry.level = TelemetryLevel::Off;
+    scenario.faults.clear();
+    experiment.envs = (0..episodes.envs).collect();
+    experiment.rounds = episodes.rounds.clone();
+    let mut engine = Engine::builder()
+        .extended(extend)
+        .without::<LearnerPlugin>()
+        .build_experiment(experiment)
+        .map_err(|error| Failure::from(error).during("start-up", Position::default()))?
+        .with(EvaluationPlugin {
+            candidate: candidate.clone(),
+        });
+    engine.run()?;
+    let mut outcomes = std::mem::take(&mut engine.world_mut().resource_mut::<Outcomes>().0);
+    outcomes.sort_unstable_by_key(|outcome| (outcome.round, outcome.env));
+    Ok(outcomes)
+}
+
+/// Stands where the learner would: fixes the policy for all rounds, and notes every episode's outcome.
+struct EvaluationPlugin {
+    candidate: Candidate,
+}
+
+#[derive(Resource)]
+struct FrozenAs(Candidate);
+
+#[derive(Resource, Default)]
+struct Outcomes(Vec<EpisodeOutcome>);
+
+impl Plugin for EvaluationPlugin {
+    fn build(&self, app: &mut App) {
+        app.insert_resource(FrozenAs(self.candidate.clone()))
+            .init_resource::<Outcomes>()
+            .add_work(Startup, Work::BuildLearner, freeze_policy)
+            .add_work(RoundEnd, Work::RecordEpisodes, note_outcomes);
+    }
+}
+
+/// Loads the weights. Nothing is explored any more: no action is more likely than the policy makes it.
+fn freeze_policy(
+    mut controller: ResMut<ActiveController>,
+    mut horizon: ResMut<RewardHorizon>,
+    candidate: Res<FrozenAs>,
+    experiment: Res<Experiment>,
+) -> Result<(), Failure> {
+    *horizon = RewardHorizon::from(&experiment.scenario.learner);
+    let controller = controller.0.get();
+    if let Some(folder) = &candidate.0.policy {
+        controller.load(folder)?;
+    }
+    if let Some(policy) = controller.learned() {
+        policy.set_mode(candidate.0.mode);
+        policy.set_floor_scale(0.0);
+    }
+    Ok(())
+}
+
+fn note_outcomes(
+    envs: Query<(
+        &EnvId,
+        &EpisodeStats,
+        &EpisodeReward,
+        &TestResult,
+        &HostParams,
+        &SeedSlots,
+    )>,
+    mut outcomes: ResMut<Outcomes>,
+    clock: Res<RunClock>,
+    experiment: Res<Experiment>,
+) {
+    for (id, stats, reward, test, host, slots) in &envs {
+        let seeds = slots.records().flatten().map(|seed| (seed.stage, seed.params()));
+        outcomes.0.push(EpisodeOutcome {
+            seed: BigInteger(experiment.scenario.run.seed),
+            round: clock.round(),
+            env: id.index,
+            accuracy: stats.standing.map(|shown| shown.accuracy_percent),
+            test_accuracy: test.0.map(|(accuracy, _)| accuracy),
+            rent: reward.mean_rent(),
+            reward: reward.total(),
+            param_ratio: Growth::of(host.0, seeds).parameter_ratio(),
+            rollbacks: stats.rollbacks,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn episodes_fill_whole_rounds_of_the_first_envs() {
+        let few = Episodes::at_least(3, 1, 40, 8);
+        assert_eq!((few.rounds.clone(), few.envs, few.count()), (40..41, 3, 3));
+        let many = Episodes::at_least(20, 1, 40, 8);
+        assert_eq!((many.rounds.clone(), many.envs, many.count()), (40..43, 8, 24));
+    }
+}

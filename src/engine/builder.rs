@@ -1,0 +1,184 @@
+//! What an engine is made with beside its scenario.
+
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::thread::available_parallelism;
+
+use bevy_app::{App, Plugin, PluginGroup, PluginGroupBuilder};
+use bevy_ecs::prelude::*;
+
+use super::control::measure_control;
+use super::{Engine, Prepared, SetupError, SimicPlugins, catalog};
+use crate::checkpoint::ResumePoint;
+use crate::env::Experiment;
+use crate::record::{Recording, ScenarioFile, StatusSink};
+use crate::run::{Driver, Extension, NO_EXTENSION};
+use crate::scenario::{Override, TensorBoard};
+use crate::schedule::{AddWork, Shutdown, Work};
+use crate::telemetry::Sinks;
+use crate::telemetry::sinks::{ConsoleSink, JsonLinesSink, TensorBoardSink};
+
+/// Settings of an engine, given before its scenario is read.
+///
+/// ```no_run
+/// use simic_engine::prelude::*;
+///
+/// let report = Engine::builder()
+///     .set("run.rounds", 3)
+///     .threads(2)
+///     .recorded("runs")
+///     .load("scenarios/quickstart.ron")?
+///     .run()?;
+/// println!("{}", report.record.expect("it was recorded").summary);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct EngineBuilder {
+    extend: Extension,
+    overrides: Vec<Override>,
+    threads: usize,
+    recording: Option<Recording>,
+    resume: Option<ResumePoint>,
+    leave_out: Vec<fn(PluginGroupBuilder) -> PluginGroupBuilder>,
+}
+
+impl Default for EngineBuilder {
+    fn default() -> Self {
+        Self {
+            extend: NO_EXTENSION,
+            overrides: Vec::new(),
+            threads: all_cores(),
+            recording: None,
+            resume: None,
+            leave_out: Vec::new(),
+        }
+    }
+}
+
+impl EngineBuilder {
+    /// Adds what the application adds to the engine; scenarios may use the names that it registers.
+    pub fn extended(mut self, extend: Extension) -> Self {
+        self.extend = extend;
+        self
+    }
+
+    /// Sets one field of the scenario, by its dotted path, as `--set` does.
+    pub fn set(mut self, path: &str, value: impl ToString) -> Self {
+        self.overrides.push(Override::flag("set", path, value));
+        self
+    }
+
+    /// Worker threads; all cores unless set.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Records the run in a folder of its own under `root`, silently.
+    pub fn recorded(self, root: impl Into<PathBuf>) -> Self {
+        self.recording(Recording::under(root))
+    }
+
+    /// Records the run.
+    pub fn recording(mut self, recording: Recording) -> Self {
+        self.recording = Some(recording);
+        self
+    }
+
+    /// Goes on with a recorded run.
+    pub fn resumed(mut self, point: ResumePoint) -> Self {
+        self.resume = Some(point);
+        self
+    }
+
+    /// Leaves out a plugin of the engine.
+    pub fn without<P: Plugin>(mut self) -> Self {
+        self.leave_out.push(PluginGroupBuilder::disable::<P>);
+        self
+    }
+
+    /// An engine for a scenario text.
+    ///
+    /// # Errors
+    /// Every problem of the scenario; what the extension fails with.
+    pub fn from_ron(self, text: &str) -> Result<Engine, SetupError> {
+        let catalog = catalog(self.extend)?;
+        let prepared = Prepared::from_ron("scenario", text, &self.overrides, &catalog)?;
+        self.build(&prepared)
+    }
+
+    /// An engine for a scenario file.
+    ///
+    /// # Errors
+    /// A file that cannot be read; every problem of the scenario; what the extension fails with.
+    pub fn load(self, path: impl AsRef<Path>) -> Result<Engine, SetupError> {
+        let catalog = catalog(self.extend)?;
+        let prepared = Prepared::load(path.as_ref(), &self.overrides, &catalog)?;
+        self.build(&prepared)
+    }
+
+    /// An engine for a scenario that has been checked; its overrides were given then.
+    ///
+    /// # Errors
+    /// What the extension fails with.
+    pub fn build(self, prepared: &Prepared) -> Result<Engine, SetupError> {
+        let mut experiment = prepared.experiment(self.threads)?;
+        if let Some(point) = &self.resume {
+            experiment.rounds.start = point.progress.next_round;
+        }
+        let mut engine = self.build_experiment(experiment)?;
+        engine.world_mut().insert_resource(prepared.file.clone());
+        Ok(engine)
+    }
+
+    /// An engine for an experiment that was put together by hand.
+    ///
+    /// # Errors
+    /// What the extension fails with.
+    pub fn build_experiment(self, experiment: Experiment) -> Result<Engine, SetupError> {
+        let plugins = match &self.recording {
+            Some(_) => SimicPlugins::recorded(&experiment.scenario.telemetry),
+            None => SimicPlugins::unrecorded(),
+        };
+        let leave_out = self.leave_out.iter();
+        let mut app = App::new();
+        app.add_plugins(leave_out.fold(plugins.build(), |plugins, disable| disable(plugins)));
+        let tensorboard = experiment.scenario.telemetry.tensorboard;
+        app.insert_resource(experiment);
+        (self.extend)(&mut app)?;
+        if let Some(recording) = self.recording {
+            let extend = self.extend;
+            app.add_work(Shutdown, Work::MeasureControl, move |world: &mut World| {
+                measure_control(world, extend);
+            });
+            add_sinks(app.world_mut(), &recording, tensorboard);
+            app.insert_resource(Recording {
+                resume: self.resume.as_ref().map(ResumePoint::continuation),
+                ..recording
+            })
+            .init_resource::<ScenarioFile>();
+        }
+        if let Some(point) = self.resume {
+            app.insert_resource(point);
+        }
+        let driver = Driver::default();
+        Ok(Engine { app, driver })
+    }
+}
+
+/// Threads that this process may run at once.
+pub fn all_cores() -> usize {
+    available_parallelism().map_or(1, NonZero::get)
+}
+
+fn add_sinks(world: &mut World, recording: &Recording, tensorboard: TensorBoard) {
+    let Some(mut sinks) = world.get_resource_mut::<Sinks>() else {
+        return;
+    };
+    sinks.add(JsonLinesSink::default());
+    sinks.add(StatusSink::default());
+    sinks.add(ConsoleSink::new(recording.console.clone()));
+    if let Some(curves) = TensorBoardSink::new(tensorboard) {
+        sinks.add(curves);
+    }
+}

@@ -1,0 +1,62 @@
+//! The names that scenarios may use, the engine's and those that an extension adds.
+
+use bevy_app::App;
+
+use super::SimicPlugins;
+use crate::controller::{ControllerRegistry, NetRegistry};
+use crate::run::{Extension, ExtensionError};
+use crate::scenario::{BlueprintEntry, Catalog, Entry, task_presets};
+use crate::seed::BlueprintRegistry;
+
+/// The names that scenarios may use in an engine with this extension.
+///
+/// # Errors
+/// The extension's own.
+pub fn catalog(extend: Extension) -> Result<Catalog, ExtensionError> {
+    let mut app = App::new();
+    app.add_plugins(SimicPlugins::unrecorded());
+    extend(&mut app)?;
+    let world = app.world();
+    Ok(names(
+        world.resource::<BlueprintRegistry>(),
+        world.resource::<ControllerRegistry>(),
+        world.resource::<NetRegistry>(),
+    ))
+}
+
+fn names(blueprints: &BlueprintRegistry, controllers: &ControllerRegistry, nets: &NetRegistry) -> Catalog {
+    /// A width at which every blueprint that grows anything has parameters.
+    const WIDTH: i64 = 1;
+    Catalog {
+        tasks: task_presets(),
+        hosts: vec![Entry::new(
+            "cnn",
+            "blocks of convolution, batch norm and ReLU, max pools, linear head",
+        )],
+        blueprints: blueprints
+            .iter()
+            .map(|(index, blueprint)| BlueprintEntry {
+                index,
+                name: blueprint.id().into(),
+                summary: blueprint.summary().into(),
+                selectable: blueprint.param_count(WIDTH) > 0,
+            })
+            .collect(),
+        controllers: controllers
+            .iter()
+            .map(|(name, summary)| Entry::new(name, summary))
+            .collect(),
+        nets: nets.iter().map(|(name, summary)| Entry::new(name, summary)).collect(),
+    }
+}
+
+impl Default for Catalog {
+    /// The names of the engine as it is.
+    fn default() -> Self {
+        names(
+            &BlueprintRegistry::default(),
+            &ControllerRegistry::default(),
+            &NetRegistry::default(),
+        )
+    }
+}

@@ -1,0 +1,65 @@
+//! The host that never grew, played after the run for comparison.
+
+use bevy_ecs::prelude::*;
+
+use super::Engine;
+use crate::clock::RunClock;
+use crate::env::{EnvId, EpisodeStats, Experiment, HostParams, ValMetrics};
+use crate::health::{EngineError, Failure, Position, RunHealth};
+use crate::run::{Extension, StopSignal};
+use crate::scenario::{InitialTopology, TelemetryLevel};
+use crate::telemetry::{BaselineMeasured, Event, Num, TelemetryHub, TelemetryOutbox};
+use crate::validation::TestResult;
+
+/// Plays the best env's best episode again with a controller that only waits: the same host, data and order, never
+/// grown. A configuration of the same loop, without a record of its own.
+pub(super) fn measure_control(world: &mut World, extend: Extension) {
+    let stop = world.resource::<StopSignal>().clone();
+    let has_stopped = world.resource::<RunHealth>().failure.is_some() || stop.is_requested();
+    if has_stopped || !world.contains_resource::<TelemetryHub>() {
+        return;
+    }
+    let Some(best) = world.resource::<TelemetryHub>().live().best_episode else {
+        return;
+    };
+    let mut experiment = world.resource::<Experiment>().clone();
+    experiment.scenario.policy.controller = "wait".into();
+    experiment.scenario.initial_topology = InitialTopology::Empty;
+    experiment.scenario.telemetry.level = TelemetryLevel::Off;
+    experiment.scenario.faults.clear();
+    experiment.envs = vec![best.env as usize];
+    experiment.rounds = best.round..best.round + 1;
+    match play_control(experiment, extend, &stop) {
+        // A part of an episode is no measurement.
+        _ if stop.is_requested() => {}
+        Ok(baseline) => world.resource_scope(|world, mut hub: Mut<TelemetryHub>| {
+            let mut outbox = world.resource_mut::<TelemetryOutbox>();
+            outbox.push(Event::run(baseline));
+            hub.flush(&mut outbox);
+        }),
+        Err(error) => tracing::warn!("the host that never grew could not be measured: {error}"),
+    }
+}
+
+fn play_control(experiment: Experiment, extend: Extension, stop: &StopSignal) -> Result<BaselineMeasured, EngineError> {
+    let failed = |failure: Failure| failure.during("control", Position::default());
+    let mut engine = Engine::builder()
+        .extended(extend)
+        .build_experiment(experiment)
+        .map_err(|error| failed(error.into()))?;
+    engine.world_mut().insert_resource(stop.clone());
+    engine.run()?;
+    let world = engine.world_mut();
+    let steps = world.resource::<RunClock>().length().max_steps;
+    let mut envs = world.query_filtered::<(&ValMetrics, &EpisodeStats, &TestResult, &HostParams), With<EnvId>>();
+    let (val, stats, test, params) = envs.single(world).map_err(|error| failed(error.into()))?;
+    Ok(BaselineMeasured {
+        val_accuracy: Num(val.accuracy_percent),
+        val_loss: Num(val.loss),
+        best_val_accuracy: Num(stats.best_accuracy_percent),
+        test_accuracy: test.0.map(|(accuracy, _)| Num(accuracy)),
+        test_loss: test.0.map(|(_, loss)| Num(loss)),
+        steps,
+        params: params.0,
+    })
+}

@@ -1,0 +1,119 @@
+//! The front door: an engine of all plugins, made from a scenario and played, in memory or recorded.
+
+mod builder;
+mod catalog;
+mod control;
+mod plugins;
+mod prepared;
+mod report;
+
+use std::path::Path;
+
+use bevy_app::{App, Plugins};
+use bevy_ecs::prelude::World;
+
+pub use builder::{EngineBuilder, all_cores};
+pub use catalog::catalog;
+pub use plugins::{SimicPlugins, plugins};
+pub use prepared::{Prepared, SetupError};
+pub use report::{RunRecord, RunReport};
+
+use crate::health::EngineError;
+use crate::run::Driver;
+
+/// A run that can be played: an [`App`] of all plugins with an [`Experiment`](crate::env::Experiment) in it.
+///
+/// ```
+/// use simic_engine::prelude::*;
+///
+/// let mut engine = Engine::from_ron(
+///     r#"(
+///         task: preset("digits_minimal", (batches_per_step: count(1))),
+///         run: (rounds: 1, n_envs: 1, max_steps: 2),
+///         policy: (controller: "wait"),
+///     )"#,
+/// )?;
+/// while engine.step()? {
+///     println!("step {}", engine.world().resource::<RunClock>().step());
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Engine {
+    app: App,
+    driver: Driver,
+}
+
+impl Engine {
+    /// Settings beside the scenario: overrides, threads, an extension, a record.
+    pub fn builder() -> EngineBuilder {
+        EngineBuilder::default()
+    }
+
+    /// An engine in memory for a scenario text.
+    ///
+    /// # Errors
+    /// Every problem of the scenario.
+    pub fn from_ron(text: &str) -> Result<Self, SetupError> {
+        Self::builder().from_ron(text)
+    }
+
+    /// An engine in memory for a scenario file.
+    ///
+    /// # Errors
+    /// A file that cannot be read; every problem of the scenario.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, SetupError> {
+        Self::builder().load(path)
+    }
+
+    /// Adds plugins, before the first step.
+    pub fn with<M>(mut self, plugins: impl Plugins<M>) -> Self {
+        self.app.add_plugins(plugins);
+        self
+    }
+
+    /// Plays one step of every env, with whatever comes before it; false when the run was over, which closes its record.
+    ///
+    /// # Errors
+    /// The first failure of a system, after `Shutdown` has run.
+    pub fn step(&mut self) -> Result<bool, EngineError> {
+        let failure = match self.driver.step(&mut self.app) {
+            Ok(true) => return Ok(true),
+            ended => ended.err(),
+        };
+        report::finish(&mut self.app, failure).into_result().map(|_| false)
+    }
+
+    /// Plays what is left of the run and closes its record.
+    ///
+    /// # Errors
+    /// The first failure of a system, after `Shutdown` has run.
+    pub fn run(&mut self) -> Result<RunReport, EngineError> {
+        self.play().into_result()
+    }
+
+    /// As [`Self::run`], for those who want the record of a run that failed.
+    pub fn play(&mut self) -> RunReport {
+        let failure = loop {
+            match self.driver.step(&mut self.app) {
+                Ok(true) => {}
+                ended => break ended.err(),
+            }
+        };
+        report::finish(&mut self.app, failure)
+    }
+
+    /// Entities and resources.
+    pub fn world(&self) -> &World {
+        self.app.world()
+    }
+
+    /// Entities and resources, to change.
+    pub fn world_mut(&mut self) -> &mut World {
+        self.app.world_mut()
+    }
+
+    /// The app, to add systems to before the first step.
+    pub fn app_mut(&mut self) -> &mut App {
+        &mut self.app
+    }
+}

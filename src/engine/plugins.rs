@@ -1,0 +1,136 @@
+//! The plugins that an engine consists of, each with what it is for.
+
+use std::any::type_name;
+
+use bevy_app::{App, Plugin, PluginGroup, PluginGroupBuilder};
+
+use crate::checkpoint::CheckpointPlugin;
+use crate::controller::ControllerPlugin;
+use crate::env::EnvPlugin;
+use crate::faults::FaultPlugin;
+use crate::governor::GovernorPlugin;
+use crate::learner::LearnerPlugin;
+use crate::record::RecordPlugin;
+use crate::reward::RewardPlugin;
+use crate::run::{Extension, ExtensionError, Inventory, PluginInfo, StartupPlugin};
+use crate::scenario::{TelemetryConfig, TelemetryLevel};
+use crate::schedule::SchedulePlugin;
+use crate::telemetry::TelemetryPlugin;
+use crate::training::TrainingPlugin;
+use crate::validation::ValidationPlugin;
+
+/// The engine: every subject's plugin. Any of them can be disabled or replaced, as an application's own;
+/// [`Driver::step`](crate::run::Driver::step) names the one whose work nobody does.
+pub struct SimicPlugins {
+    telemetry: TelemetryConfig,
+    is_recorded: bool,
+}
+
+impl SimicPlugins {
+    /// With a run directory, sinks and a summary; needs a [`Recording`](crate::record::Recording) beside the
+    /// [`Experiment`](crate::env::Experiment).
+    pub fn recorded(telemetry: &TelemetryConfig) -> Self {
+        Self {
+            telemetry: *telemetry,
+            is_recorded: true,
+        }
+    }
+
+    /// In memory alone: nothing is written or printed.
+    pub fn unrecorded() -> Self {
+        let telemetry = TelemetryConfig {
+            level: TelemetryLevel::Off,
+            ..TelemetryConfig::default()
+        };
+        Self {
+            telemetry,
+            is_recorded: false,
+        }
+    }
+}
+
+impl PluginGroup for SimicPlugins {
+    fn build(self) -> PluginGroupBuilder {
+        let telemetry = TelemetryPlugin { config: self.telemetry };
+        let plugins = Listing::new(PluginGroupBuilder::start::<Self>())
+            .add(SchedulePlugin, "schedules and sets in order")
+            .add(telemetry, "events and their sinks")
+            .add(StartupPlugin, "backend, devices, data")
+            .add(EnvPlugin, "env entities and their episodes")
+            .add(TrainingPlugin, "train steps of hosts and seeds")
+            .add(ValidationPlugin, "the coalition pass and what seeds contribute")
+            .add(
+                GovernorPlugin,
+                "a watchdog per env: alarms, snapshots, rollbacks, vetoes",
+            )
+            .add(FaultPlugin, "damage on purpose, as the scenario asks for")
+            .add(ControllerPlugin, "observations, masks, decisions and their execution")
+            .add(RewardPlugin, "what a decision is paid")
+            .add(LearnerPlugin, "rollouts and updates of the policy");
+        let plugins = if self.is_recorded {
+            plugins
+                .add(RecordPlugin, "the run directory and what is told of a run")
+                .add(CheckpointPlugin, "checkpoints and resumed runs")
+        } else {
+            plugins
+        };
+        plugins.group.add(InventoryPlugin(plugins.rows))
+    }
+}
+
+/// A group of plugins that remembers what they are for.
+struct Listing {
+    group: PluginGroupBuilder,
+    rows: Vec<Row>,
+}
+
+struct Row {
+    name: &'static str,
+    summary: &'static str,
+    is_added: fn(&App) -> bool,
+}
+
+impl Listing {
+    fn new(group: PluginGroupBuilder) -> Self {
+        let rows = Vec::new();
+        Self { group, rows }
+    }
+
+    fn add<P: Plugin>(mut self, plugin: P, summary: &'static str) -> Self {
+        self.rows.push(Row {
+            name: type_name::<P>().rsplit("::").next().unwrap_or_default(),
+            summary,
+            is_added: App::is_plugin_added::<P>,
+        });
+        let group = self.group.add(plugin);
+        Self { group, ..self }
+    }
+}
+
+/// Lists those plugins of the engine that were not disabled: the last of its group.
+struct InventoryPlugin(Vec<Row>);
+
+impl Plugin for InventoryPlugin {
+    fn build(&self, app: &mut App) {
+        let present: Vec<_> = self.0.iter().filter(|row| (row.is_added)(app)).collect();
+        let mut inventory = app.world_mut().get_resource_or_init::<Inventory>();
+        for row in present {
+            inventory.add(row.name, env!("CARGO_PKG_VERSION"), row.summary);
+        }
+    }
+}
+
+/// The plugins of a recorded run in an engine with this extension.
+///
+/// # Errors
+/// The extension's own.
+pub fn plugins(extend: Extension) -> Result<Vec<PluginInfo>, ExtensionError> {
+    let mut app = App::new();
+    app.add_plugins(SimicPlugins::recorded(&TelemetryConfig::default()));
+    extend(&mut app)?;
+    let inventory = app.world().get_resource::<Inventory>();
+    Ok(inventory.map_or_else(Vec::new, |inventory| inventory.plugins().to_vec()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,30 @@
+use super::*;
+use crate::run::NO_EXTENSION;
+
+fn names(app: &App) -> Vec<&str> {
+    let plugins = app.world().resource::<Inventory>().plugins();
+    plugins.iter().map(|plugin| plugin.name.as_str()).collect()
+}
+
+#[test]
+fn the_inventory_holds_what_is_in_the_app_and_nothing_else() {
+    let mut app = App::new();
+    app.add_plugins(SimicPlugins::unrecorded().build().disable::<GovernorPlugin>());
+    let mut inventory = app.world_mut().resource_mut::<Inventory>();
+    inventory.add("frost", "0.3.0", "stops the growth of seeds in winter");
+
+    let names = names(&app);
+
+    assert_eq!(names.len(), 11, "of 13 two only record, one is disabled, one is new");
+    assert!(names.contains(&"LearnerPlugin"));
+    assert!(!names.contains(&"GovernorPlugin"));
+    assert_eq!(names.last(), Some(&"frost"));
+}
+
+#[test]
+fn every_plugin_of_a_recorded_run_is_known() {
+    let plugins = plugins(NO_EXTENSION).unwrap();
+
+    assert_eq!(plugins.len(), 13);
+    assert!(plugins.iter().all(|plugin| plugin.name.ends_with("Plugin")));
+}

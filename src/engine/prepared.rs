@@ -1,0 +1,123 @@
+//! From a scenario file to a scenario that can run, before anything is touched.
+
+use std::path::{Path, PathBuf};
+
+use crate::env::Experiment;
+use crate::host::{LayoutError, SlotLayout, injection_specs};
+use crate::record::ScenarioFile;
+use crate::run::ExtensionError;
+use crate::scenario::{self, Catalog, Input, Loaded, Override, Report};
+use crate::validation::max_configurations;
+
+/// A checked scenario with the file it came from.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// The scenario with its task, slots, warnings and the origin of every value.
+    pub loaded: Loaded,
+    /// The text that it was read from.
+    pub file: ScenarioFile,
+}
+
+/// Why an engine cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// Everything that is wrong with the scenario.
+    #[error("{0}")]
+    Scenario(Report),
+    /// The scenario file cannot be read.
+    #[error("cannot read the scenario {}: {error}", path.display())]
+    Unreadable {
+        /// As it was given.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// The scenario file is not UTF-8.
+    #[error("the scenario {}:{line}:{column} is not UTF-8 text; save it as UTF-8", path.display())]
+    NotText {
+        /// As it was given.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// From 1.
+        column: usize,
+    },
+    /// Slots that the host lacks, or a host that cannot be; scenarios that were checked have neither.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// What the application adds cannot be added.
+    #[error("{0}")]
+    Extension(#[from] ExtensionError),
+}
+
+impl Prepared {
+    /// Checks a scenario text; problems name it by `label`.
+    ///
+    /// # Errors
+    /// Every problem of the scenario.
+    pub fn from_ron(label: &str, text: &str, overrides: &[Override], catalog: &Catalog) -> Result<Self, SetupError> {
+        let input = Input { label, text, overrides };
+        Ok(Self {
+            loaded: scenario::load(&input, catalog).map_err(SetupError::Scenario)?,
+            file: ScenarioFile {
+                path: None,
+                text: text.into(),
+            },
+        })
+    }
+
+    /// Reads and checks a scenario file.
+    ///
+    /// # Errors
+    /// A file that cannot be read; every problem of the scenario.
+    pub fn load(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Self, SetupError> {
+        let mut prepared = Self::from_ron(&path.display().to_string(), &read(path)?, overrides, catalog)?;
+        prepared.file.path = Some(path.into());
+        Ok(prepared)
+    }
+
+    /// What the engine plays, from the first round on.
+    ///
+    /// # Errors
+    /// Slots that the host lacks, or a host that cannot be: the check of the scenario has excluded both.
+    pub fn experiment(&self, threads: usize) -> Result<Experiment, LayoutError> {
+        let Loaded {
+            scenario, task, slots, ..
+        } = &self.loaded;
+        let specs = injection_specs(&task.host).unwrap_or_default();
+        let layout = SlotLayout::new(&specs, slots)?;
+        Ok(Experiment {
+            max_configurations: max_configurations(&scenario.attribution, layout.len()),
+            folder: self
+                .file
+                .path
+                .as_ref()
+                .and_then(|path| Some(path.parent()?.to_path_buf())),
+            threads,
+            envs: (0..scenario.run.n_envs).collect(),
+            rounds: 0..scenario.run.rounds,
+            scenario: scenario.clone(),
+            task: task.clone(),
+            layout,
+        })
+    }
+}
+
+fn read(path: &Path) -> Result<String, SetupError> {
+    let bytes = std::fs::read(path).map_err(|error| SetupError::Unreadable {
+        path: path.into(),
+        error,
+    })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let sound = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line_start = sound
+            .iter()
+            .rposition(|&byte| byte == b'\n')
+            .map_or(0, |newline| newline + 1);
+        SetupError::NotText {
+            path: path.into(),
+            line: sound.iter().filter(|&&byte| byte == b'\n').count() + 1,
+            column: String::from_utf8_lossy(&sound[line_start..]).chars().count() + 1,
+        }
+    })
+}

@@ -1,0 +1,87 @@
+//! How a run ended, and the end of its record.
+
+use std::path::PathBuf;
+
+use bevy_app::App;
+
+use crate::checkpoint::CheckpointState;
+use crate::health::EngineError;
+use crate::record::{RunFolder, summary};
+use crate::run::{StopRequest, StopSignal};
+use crate::telemetry::{RunEnd, RunFinished, RunState, ShutdownReport, TelemetryHub};
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct RunReport {
+    /// `None` for a run in memory, or one that never began: nothing was written.
+    pub record: Option<RunRecord>,
+    /// The first failure of a system.
+    pub failure: Option<EngineError>,
+    /// Who ended the run before its end.
+    pub stopped_by: Option<StopRequest>,
+    /// Durable sinks that lost something, and `checkpoint` if the newest one is missing.
+    pub failed_durable: Vec<String>,
+}
+
+/// What a run left behind.
+#[derive(Clone, Debug)]
+pub struct RunRecord {
+    /// Name of the run's folder.
+    pub run_id: String,
+    /// The run's folder.
+    pub directory: PathBuf,
+    /// The last event.
+    pub finished: Option<RunFinished>,
+    /// What to print at the end.
+    pub summary: String,
+}
+
+impl RunReport {
+    /// # Errors
+    /// The failure of a run that failed.
+    pub fn into_result(mut self) -> Result<Self, EngineError> {
+        self.failure.take().map_or(Ok(self), Err)
+    }
+}
+
+/// Closes the record and says what there is to say.
+pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
+    let world = app.world_mut();
+    let missing_checkpoint = world
+        .get_resource::<CheckpointState>()
+        .and_then(CheckpointState::failure)
+        .is_some();
+    let stopped_by = world.get_resource::<StopSignal>().and_then(StopSignal::requested);
+    let directory = world.get_resource::<RunFolder>().map(|folder| folder.0.clone());
+    let (Some(directory), Some(mut hub)) = (directory, world.get_resource_mut::<TelemetryHub>()) else {
+        return RunReport {
+            record: None,
+            failure,
+            stopped_by,
+            failed_durable: Vec::new(),
+        };
+    };
+    let status = match (&failure, stopped_by) {
+        (Some(_), _) => RunState::Failed,
+        (None, Some(_)) => RunState::Interrupted,
+        (None, None) => RunState::Completed,
+    };
+    let ShutdownReport { mut failed_durable, .. } = hub.finish(RunEnd {
+        status,
+        error: failure.as_ref().map(ToString::to_string),
+    });
+    if missing_checkpoint {
+        failed_durable.push("checkpoint".into());
+    }
+    RunReport {
+        record: Some(RunRecord {
+            run_id: directory.run_id().into(),
+            directory: directory.path().to_path_buf(),
+            finished: hub.live().finished.clone(),
+            summary: summary(hub.live(), directory.path()),
+        }),
+        failure,
+        stopped_by,
+        failed_durable,
+    }
+}

@@ -1,0 +1,254 @@
+//! The beginning of a run's record: its directory and manifest.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use bevy_ecs::prelude::*;
+
+use super::{
+    Continuation, DeviceInfo, Labels, Libraries, LogFile, Manifest, Resolved, RunDirectory, RunDirectoryError,
+};
+use crate::controller::ActiveController;
+use crate::env::{Backend, Devices, EnvPool, Experiment, HostParams, LoadedData};
+use crate::health::Failure;
+use crate::learner::{Horizon, PolicyLearner};
+use crate::run::{Inventory, MissingPart};
+use crate::scenario::{OptimizerConfig, Scenario, resolved_ron};
+use crate::telemetry::sinks::Console;
+use crate::telemetry::{
+    BigInteger, DatasetInfo, EntropyAnneal, Event, LearnerSchedules, LearnerSetup, Num, RunStarted, Sinks, TaskKind,
+    TelemetryHub, TelemetryOutbox,
+};
+use crate::training::TrainingPrecision;
+
+/// How a run is recorded.
+#[derive(Resource, Clone, Debug)]
+pub struct Recording {
+    /// Folder in which the run's own is made.
+    pub root: PathBuf,
+    /// How progress is shown.
+    pub console: Console,
+    /// Where the log goes.
+    pub log: LogFile,
+    /// What the user says about the run.
+    pub labels: Labels,
+    /// `None`: the run begins.
+    pub resume: Option<Continuation>,
+}
+
+impl Recording {
+    /// A silent record in a folder of its own under `root`.
+    pub fn under(root: impl Into<PathBuf>) -> Self {
+        Self {
+            root: root.into(),
+            console: Console::silent(),
+            log: LogFile::default(),
+            labels: Labels::default(),
+            resume: None,
+        }
+    }
+}
+
+/// The file that a scenario was written in.
+#[derive(Resource, Clone, Debug, Default)]
+pub struct ScenarioFile {
+    /// `None` for a built-in scenario, or a text from a program.
+    pub path: Option<PathBuf>,
+    /// Verbatim.
+    pub text: String,
+}
+
+/// Where the run is recorded, once it has begun.
+#[derive(Resource, Clone, Debug)]
+pub struct RunFolder(pub RunDirectory);
+
+/// Keeps other processes from the run directory for as long as it lives.
+#[derive(Resource, Debug)]
+pub struct RunClaim {
+    _lock: File,
+}
+
+impl RunClaim {
+    /// Claims the run for this process.
+    ///
+    /// # Errors
+    /// If another process plays the run, or the file system has no locks.
+    pub fn new(directory: &RunDirectory) -> Result<Self, RunDirectoryError> {
+        let _lock = directory.claim()?;
+        Ok(Self { _lock })
+    }
+}
+
+/// Creates the run directory or takes up the one that is resumed, starts the sinks and tells what is about to be played.
+/// The first thing that a run writes: everything that can be wrong with a scenario has been found by now.
+pub fn announce(world: &mut World) -> Result<(), Failure> {
+    let recording = world
+        .get_resource::<Recording>()
+        .cloned()
+        .ok_or(MissingPart::Resource {
+            resource: "Recording",
+            remedy: "one, or use `SimicPlugins::unrecorded()`",
+        })?;
+    let scenario = &world.resource::<Experiment>().scenario;
+    let file = world.get_resource::<ScenarioFile>().cloned().unwrap_or_default();
+    let directory = match &recording.resume {
+        None => RunDirectory::create(
+            &recording.root,
+            &scenario.name,
+            file.text.as_bytes(),
+            &resolved_ron(scenario)?,
+        )?,
+        Some(point) => point.directory.clone(),
+    };
+    // A run that is resumed is claimed when it is restored.
+    if recording.resume.is_none() {
+        world.insert_resource(RunClaim::new(&directory)?);
+    }
+    let started = run_started(world, directory.scenario_hash(), recording.resume.as_ref());
+    let mut info = directory.info();
+    match &recording.resume {
+        None => manifest(world, &recording, file, &directory, &started).write(directory.path())?,
+        Some(point) => info.earlier = Some(point.cut_back()?),
+    }
+    recording.log.settle_in(directory.path())?;
+    tracing::info!(run = directory.run_id(), directory = %directory.path().display(), "a run begins");
+    let sinks = world.resource_mut::<Sinks>().take();
+    let hub = TelemetryHub::start(&info, sinks)?;
+    world.insert_resource(hub);
+    world.insert_resource(RunFolder(directory));
+    world.resource_scope(|world, mut hub: Mut<TelemetryHub>| {
+        let mut outbox = world.resource_mut::<TelemetryOutbox>();
+        outbox.extend(recording.resume.iter().flat_map(Continuation::loaded));
+        outbox.push(Event::run(started));
+        hub.flush(&mut outbox);
+    });
+    Ok(())
+}
+
+fn manifest(
+    world: &World,
+    recording: &Recording,
+    file: ScenarioFile,
+    directory: &RunDirectory,
+    started: &RunStarted,
+) -> Manifest {
+    let experiment = world.resource::<Experiment>();
+    let resolved = Resolved {
+        amp_dtype: started.amp_dtype.clone(),
+        matmul_precision: started.matmul_precision.clone(),
+        deterministic: started.deterministic,
+    };
+    let libraries = Libraries {
+        tch: TCH_VERSION.into(),
+        libtorch: LIBTORCH_VERSION.into(),
+    };
+    let dataset = started.dataset.clone();
+    let mut manifest = Manifest::new(directory, experiment.scenario.run.seed, libraries, resolved, dataset);
+    manifest.scenario_path = file.path;
+    manifest.labels = recording.labels.clone();
+    let devices = experiment.scenario.run.devices.iter();
+    manifest.devices = devices.map(|device| DeviceInfo::new(device.to_string())).collect();
+    let devices = world.resource::<Devices>();
+    manifest.env_devices = experiment.envs.iter().map(|&env| devices.index_of_env(env)).collect();
+    let plugins = world.get_resource::<Inventory>().map_or(&[][..], Inventory::plugins);
+    manifest.plugins = plugins
+        .iter()
+        .map(|plugin| (plugin.name.clone(), plugin.version.clone()))
+        .collect();
+    manifest.threads.env_workers = world.resource::<EnvPool>().threads();
+    manifest.threads.intra_op = 1;
+    manifest
+}
+
+/// The versions that this build links (Cargo.toml pins tch, and tch its libtorch).
+const TCH_VERSION: &str = "0.24";
+const LIBTORCH_VERSION: &str = "2.11.0";
+
+fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&Continuation>) -> RunStarted {
+    let host_params = world
+        .query::<&HostParams>()
+        .iter(world)
+        .next()
+        .map_or(0, |params| params.0);
+    let learner = learner_setup(world);
+    let mut controller = world.resource_mut::<ActiveController>();
+    let controller_hash = controller.0.get().fingerprint().map(String::from);
+    let (experiment, data) = (world.resource::<Experiment>(), world.resource::<LoadedData>());
+    let (scenario, task) = (&experiment.scenario, &experiment.task);
+    let precision = world.resource::<TrainingPrecision>().0;
+    RunStarted {
+        scenario: scenario.name.clone(),
+        scenario_hash: scenario_hash.into(),
+        task: task.name.clone(),
+        task_kind: TaskKind::Classification,
+        controller: scenario.policy.controller.clone(),
+        controller_hash,
+        reward_family: scenario.reward.name().into(),
+        reward_mode: scenario.reward.mode().into(),
+        n_envs: scenario.run.n_envs as u32,
+        n_rounds: scenario.run.rounds,
+        max_steps: task.max_steps,
+        n_episodes: u64::from(scenario.run.rounds) * scenario.run.n_envs as u64,
+        slots: experiment.layout.slots().iter().map(|spec| spec.slot).collect(),
+        max_seeds: (task.max_seeds > 0).then_some(task.max_seeds),
+        host_params,
+        lr_host: Some(Num(match task.host_opt {
+            OptimizerConfig::Sgd { lr, .. } | OptimizerConfig::Adamw { lr, .. } => lr,
+        })),
+        max_grad_norm_host: task.max_grad_norm.map(Num),
+        learner,
+        seed: BigInteger(scenario.run.seed),
+        env_devices: scenario.run.devices.iter().map(ToString::to_string).collect(),
+        amp_enabled: precision.is_some(),
+        amp_dtype: precision.map(|_| "bf16".into()),
+        matmul_precision: scenario.run.matmul_precision.name().into(),
+        deterministic: scenario.run.deterministic,
+        dataset: DatasetInfo {
+            name: data.set.name.clone(),
+            train_n: data.set.train.len() as u64,
+            val_n: data.set.val.len() as u64,
+            test_n: Some(data.set.test.len() as u64),
+            hash: data.set.hash.clone(),
+        },
+        start_round: experiment.rounds.start,
+        resumed_from: resume.map(|point| point.checkpoint.clone()),
+        fallbacks: world.resource::<Backend>().fallbacks.clone(),
+    }
+}
+
+/// `None` if the run's controller does not learn.
+fn learner_setup(world: &mut World) -> Option<LearnerSetup> {
+    if !world.contains_resource::<PolicyLearner>() {
+        return None;
+    }
+    let (policy_params, lstm_hidden) = {
+        let mut controller = world.get_resource_mut::<ActiveController>()?;
+        let net = controller.0.get().learned()?.net();
+        (net.params().count(), net.spec().config.hidden_dim)
+    };
+    let Scenario { run, learner, .. } = &world.resource::<Experiment>().scenario;
+    let horizon = Horizon {
+        total_updates: learner.planned_updates(run.rounds),
+        envs: run.n_envs,
+    };
+    let (start, end) = learner.entropy_coefs();
+    let episodes = learner.entropy_anneal_episodes;
+    Some(LearnerSetup {
+        policy_params: policy_params as u64,
+        policy_device: run.devices.first().map(ToString::to_string).unwrap_or_default(),
+        lstm_hidden: lstm_hidden as u32,
+        lr: Num(learner.lr),
+        clip_ratio: Num(learner.clip_ratio),
+        gamma: Num(learner.gamma),
+        gae_lambda: Num(learner.gae_lambda),
+        entropy_coef: Num(LearnerSchedules::at(0, learner, horizon).entropy_coef),
+        entropy_anneal: (episodes > 0).then(|| EntropyAnneal {
+            start: Num(start),
+            end: Num(end),
+            rounds: episodes.div_ceil(run.n_envs.max(1) as u32),
+        }),
+        value_coef: Num(learner.value_coef),
+        max_grad_norm_policy: learner.max_grad_norm.map(Num),
+        update_epochs: learner.epochs,
+    })
+}

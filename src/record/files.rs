@@ -1,0 +1,37 @@
+//! Files that other processes read while a run writes them.
+
+use std::io::Write;
+use std::path::Path;
+
+/// Replaces `path` in one step: a reader sees the old content or the new, never half of either.
+pub(super) fn write_atomically(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".tmp");
+    let temporary = path.with_file_name(name);
+    let mut file = std::fs::File::create(&temporary)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    std::fs::rename(&temporary, path)
+}
+
+/// Makes `name` in `folder` a link to `target`. Convenience only: a folder that cannot hold the link, or something else of
+/// that name, is left as it is, and said so.
+#[cfg(unix)]
+pub(crate) fn point_at(folder: &Path, name: &str, target: &str) {
+    let link = folder.join(name);
+    let is_in_the_way = link.symlink_metadata().is_ok_and(|metadata| !metadata.is_symlink());
+    let replaced = if is_in_the_way {
+        Err(std::io::ErrorKind::AlreadyExists.into())
+    } else {
+        let temporary = folder.join(format!(".{name}-{target}"));
+        // Left by a process that was killed in between; where there is none, the link below tells.
+        let _ = std::fs::remove_file(&temporary);
+        std::os::unix::fs::symlink(target, &temporary).and_then(|()| std::fs::rename(&temporary, &link))
+    };
+    if let Err(error) = replaced {
+        tracing::warn!(link = %link.display(), %error, "a link was not set");
+    }
+}
+
+#[cfg(not(unix))]
+pub(crate) fn point_at(_folder: &Path, _name: &str, _target: &str) {}

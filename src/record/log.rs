@@ -1,0 +1,105 @@
+//! The log on disk: `log.txt` of the run directory, or a file that the user named.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+const FILE_NAME: &str = "log.txt";
+
+/// A log file that may not have a place yet: lines wait until the run directory exists. Clones write to the same file.
+#[derive(Clone, Debug, Default)]
+pub struct LogFile(Arc<Mutex<Target>>);
+
+#[derive(Debug)]
+enum Target {
+    Waiting(Vec<u8>),
+    Open(File),
+}
+
+impl Default for Target {
+    fn default() -> Self {
+        Self::Waiting(Vec::new())
+    }
+}
+
+impl LogFile {
+    /// Appends to the file at `path`.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn at(path: &Path) -> std::io::Result<Self> {
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        Ok(Self(Arc::new(Mutex::new(Target::Open(file)))))
+    }
+
+    /// Goes on in `log.txt` of a run directory, unless the log has a place already.
+    ///
+    /// # Errors
+    /// If the file cannot be created or written.
+    pub fn settle_in(&self, directory: &Path) -> std::io::Result<()> {
+        let mut target = self.lock();
+        if let Target::Waiting(lines) = &*target {
+            let mut file = OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(directory.join(FILE_NAME))?;
+            file.write_all(lines)?;
+            *target = Target::Open(file);
+        }
+        Ok(())
+    }
+
+    /// A panic while a line is written leaves the line short, nothing else.
+    fn lock(&self) -> MutexGuard<'_, Target> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Write for LogFile {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match &mut *self.lock() {
+            Target::Waiting(lines) => lines.write(bytes),
+            Target::Open(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(path: &Path) -> String {
+        std::fs::read_to_string(path).unwrap()
+    }
+
+    #[test]
+    fn lines_from_before_the_run_directory_are_not_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = LogFile::default();
+
+        log.write_all(b"early\n").unwrap();
+        log.settle_in(folder.path()).unwrap();
+        log.clone().write_all(b"late\n").unwrap();
+
+        assert_eq!(read(&folder.path().join("log.txt")), "early\nlate\n");
+    }
+
+    #[test]
+    fn a_file_that_the_user_named_is_appended_to_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.log");
+        std::fs::write(&path, "before\n").unwrap();
+
+        let mut log = LogFile::at(&path).unwrap();
+        log.settle_in(folder.path()).unwrap();
+        log.write_all(b"now\n").unwrap();
+
+        assert_eq!(read(&path), "before\nnow\n");
+        assert!(!folder.path().join("log.txt").exists());
+    }
+}

@@ -1,0 +1,328 @@
+//! `manifest.json`: what a run was made of, written once before round 0 and never edited.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::directory::{MANIFEST_FILE, RunDirectory, RunDirectoryError};
+use super::files::write_atomically;
+use crate::telemetry::{BigInteger, DatasetInfo, SCHEMA_MAJOR, SCHEMA_MINOR, Timestamp};
+
+/// Environment variables that may change how a run behaves; no others are recorded.
+const RECORDED_VARIABLES: [&str; 4] = [
+    "CUDA_VISIBLE_DEVICES",
+    "PYTORCH_ALLOC_CONF",
+    "OMP_NUM_THREADS",
+    "RUST_LOG",
+];
+const RECORDED_PREFIX: &str = "SIMIC_ENGINE_";
+
+/// How this binary was built. What the build script could not find out is absent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Build {
+    pub engine: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git_commit: Option<&'static str>,
+    /// Hash of what differed from that commit; absent if nothing did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git_diff: Option<&'static str>,
+    /// Whether anything differed, files that git does not know among it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git_dirty: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rustc: Option<&'static str>,
+    pub target: String,
+    pub profile: &'static str,
+}
+
+impl Build {
+    pub fn current() -> Self {
+        Self {
+            engine: env!("CARGO_PKG_VERSION"),
+            git_commit: option_env!("SIMIC_ENGINE_GIT_COMMIT"),
+            git_diff: option_env!("SIMIC_ENGINE_GIT_DIFF"),
+            git_dirty: option_env!("SIMIC_ENGINE_GIT_DIRTY").map(|text| text == "true"),
+            rustc: option_env!("SIMIC_ENGINE_RUSTC"),
+            target: option_env!("SIMIC_ENGINE_TARGET").map_or_else(
+                || format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
+                String::from,
+            ),
+            profile: if cfg!(debug_assertions) { "debug" } else { "release" },
+        }
+    }
+}
+
+/// The tensor libraries in use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Libraries {
+    pub tch: String,
+    pub libtorch: String,
+}
+
+/// A device as the scenario names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DeviceInfo {
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+}
+
+impl DeviceInfo {
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            memory_bytes: None,
+        }
+    }
+}
+
+/// What the user says about a run, beyond its scenario.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Labels {
+    pub tags: Vec<String>,
+    /// Only where the user asked to be named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_name: Option<String>,
+}
+
+impl Labels {
+    /// Adds the names of this computer and of its user, as far as the system tells them.
+    pub fn identified(self) -> Self {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+        let user = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
+        Self {
+            host_name: host.map(|name| name.trim().to_owned()),
+            user_name: user,
+            ..self
+        }
+    }
+}
+
+/// The computer; neither host nor user is named.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Machine {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<String>,
+    /// That this process may use.
+    pub cores: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ram_bytes: Option<u64>,
+    pub os: String,
+}
+
+impl Machine {
+    /// What the operating system says; what it does not say is absent.
+    pub fn current() -> Self {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        Self {
+            cpu: value_of(&read("/proc/cpuinfo"), "model name", ':'),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            ram_bytes: value_of(&read("/proc/meminfo"), "MemTotal", ':')
+                .and_then(|text| text.strip_suffix(" kB")?.parse::<u64>().ok())
+                .map(|kibibytes| kibibytes * 1024),
+            os: value_of(&read("/etc/os-release"), "PRETTY_NAME", '=')
+                .map_or_else(|| std::env::consts::OS.into(), |name| name.replace('"', "")),
+        }
+    }
+}
+
+/// The first value of `key` in lines of `key{separator}value`.
+fn value_of(text: &str, key: &str, separator: char) -> Option<String> {
+    text.lines()
+        .filter_map(|line| line.split_once(separator))
+        .find(|(name, _)| name.trim() == key)
+        .map(|(_, value)| value.trim().to_owned())
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Threads {
+    /// Envs that are worked on at once.
+    pub env_workers: usize,
+    /// Inside one tensor operation.
+    pub intra_op: usize,
+}
+
+/// What was asked for, as it was resolved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Resolved {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub amp_dtype: Option<String>,
+    pub matmul_precision: String,
+    pub deterministic: bool,
+}
+
+/// The content of `manifest.json`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Manifest {
+    pub run_id: String,
+    pub created: Timestamp,
+    pub command_line: Vec<String>,
+    /// As given; absent for a built-in scenario.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scenario_path: Option<PathBuf>,
+    #[serde(flatten)]
+    pub labels: Labels,
+    /// blake3 of `resolved.ron`.
+    pub scenario_hash: String,
+    pub seed: BigInteger,
+    pub build: Build,
+    pub libraries: Libraries,
+    pub machine: Machine,
+    pub devices: Vec<DeviceInfo>,
+    /// Index into `devices` per env.
+    pub env_devices: Vec<usize>,
+    pub threads: Threads,
+    pub resolved: Resolved,
+    pub environment: BTreeMap<String, String>,
+    pub dataset: DatasetInfo,
+    /// Versions by name.
+    pub plugins: BTreeMap<String, String>,
+    pub telemetry_schema: String,
+}
+
+impl Manifest {
+    /// Starts a manifest with what the process itself knows: time, command line, build, machine, environment. The
+    /// caller fills in devices, threads, plugins and what else was resolved.
+    pub fn new(
+        directory: &RunDirectory,
+        seed: u64,
+        libraries: Libraries,
+        resolved: Resolved,
+        dataset: DatasetInfo,
+    ) -> Self {
+        let machine = Machine::current();
+        Self {
+            run_id: directory.run_id().into(),
+            created: Timestamp::now(),
+            command_line: std::env::args_os()
+                .map(|argument| argument.to_string_lossy().into_owned())
+                .collect(),
+            scenario_path: None,
+            labels: Labels::default(),
+            scenario_hash: directory.scenario_hash().into(),
+            seed: BigInteger(seed),
+            build: Build::current(),
+            libraries,
+            threads: Threads {
+                env_workers: machine.cores,
+                intra_op: 1,
+            },
+            machine,
+            devices: Vec::new(),
+            env_devices: Vec::new(),
+            resolved,
+            environment: recorded_environment(
+                std::env::vars_os()
+                    .filter_map(|(key, value)| Some((key.into_string().ok()?, value.to_string_lossy().into_owned()))),
+            ),
+            dataset,
+            plugins: BTreeMap::new(),
+            telemetry_schema: format!("{SCHEMA_MAJOR}.{SCHEMA_MINOR}"),
+        }
+    }
+
+    /// Writes `manifest.json` into the run directory, in one step.
+    ///
+    /// # Errors
+    /// If the file exists already or cannot be written.
+    pub fn write(&self, directory: &Path) -> Result<(), RunDirectoryError> {
+        let path = directory.join(MANIFEST_FILE);
+        let at = |source| RunDirectoryError {
+            path: path.clone(),
+            source,
+        };
+        if path.exists() {
+            return Err(at(std::io::ErrorKind::AlreadyExists.into()));
+        }
+        let mut text = serde_json::to_vec_pretty(self).map_err(|error| at(error.into()))?;
+        text.push(b'\n');
+        write_atomically(&path, &text).map_err(at)
+    }
+}
+
+fn recorded_environment(variables: impl Iterator<Item = (String, String)>) -> BTreeMap<String, String> {
+    variables
+        .filter(|(key, _)| RECORDED_VARIABLES.contains(&key.as_str()) || key.starts_with(RECORDED_PREFIX))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::examples;
+
+    fn manifest(root: &Path) -> (RunDirectory, Manifest) {
+        let directory = RunDirectory::create(root, "quickstart", b"()", "()").unwrap();
+        let manifest = Manifest::new(
+            &directory,
+            u64::MAX,
+            Libraries {
+                tch: "0.24.0".into(),
+                libtorch: "2.11.0".into(),
+            },
+            Resolved {
+                amp_dtype: None,
+                matmul_precision: "high".into(),
+                deterministic: false,
+            },
+            examples::run_started().dataset,
+        );
+        (directory, manifest)
+    }
+
+    #[test]
+    fn a_manifest_says_what_a_run_was_made_of() {
+        let root = tempfile::tempdir().unwrap();
+        let (directory, manifest) = manifest(root.path());
+
+        manifest.write(directory.path()).unwrap();
+
+        let text = std::fs::read(directory.path().join("manifest.json")).unwrap();
+        let read: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(read["run_id"], directory.run_id());
+        assert_eq!(read["scenario_hash"], blake3::hash(b"()").to_hex().as_str());
+        assert_eq!(read["seed"], "18446744073709551615");
+        assert_eq!(read["libraries"]["libtorch"], "2.11.0");
+        assert_eq!(read["dataset"]["train_n"], 3000);
+        assert_eq!(read["telemetry_schema"], "1.0");
+        assert!(read["machine"]["cores"].as_u64().unwrap() >= 1);
+        assert!(!directory.path().join("manifest.json.tmp").exists());
+    }
+
+    #[test]
+    fn a_manifest_is_never_edited() {
+        let root = tempfile::tempdir().unwrap();
+        let (directory, manifest) = manifest(root.path());
+        manifest.write(directory.path()).unwrap();
+
+        let error = manifest.write(directory.path()).unwrap_err();
+
+        assert!(error.to_string().contains("manifest.json"), "{error}");
+    }
+
+    #[test]
+    fn only_allowed_variables_are_recorded() {
+        let variables = [
+            ("HOME", "/home/someone"),
+            ("RUST_LOG", "debug"),
+            ("SIMIC_ENGINE_RUNS", "/data"),
+            ("TOKEN", "secret"),
+        ];
+
+        let recorded = recorded_environment(variables.into_iter().map(|(key, value)| (key.into(), value.into())));
+
+        let keys: Vec<_> = recorded.keys().map(String::as_str).collect();
+        assert_eq!(keys, ["RUST_LOG", "SIMIC_ENGINE_RUNS"]);
+    }
+
+    #[test]
+    fn values_are_read_from_the_system_s_lists() {
+        let text = "processor\t: 0\nmodel name\t: Fast CPU 3000\nmodel name\t: Other\n";
+
+        assert_eq!(value_of(text, "model name", ':').as_deref(), Some("Fast CPU 3000"));
+        assert_eq!(value_of(text, "bogomips", ':'), None);
+    }
+}

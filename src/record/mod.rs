@@ -1,0 +1,23 @@
+//! The record of a run on disk: directory, manifest, status, events, log and summary.
+
+mod announce;
+mod continuation;
+mod directory;
+mod files;
+mod log;
+mod manifest;
+mod record;
+mod status;
+mod summary;
+mod table;
+
+pub use announce::{Recording, RunClaim, RunFolder, ScenarioFile};
+pub use continuation::{Continuation, ContinuationError};
+pub use directory::{RunDirectory, RunDirectoryError, find_run, runs_root};
+pub(crate) use files::point_at;
+pub use log::LogFile;
+pub use manifest::{Build, DeviceInfo, Labels, Libraries, Machine, Manifest, Resolved, Threads};
+pub use record::{RecordPlugin, RoundHistory, rolling_accuracy};
+pub use status::{RunStatus, StatusSink, is_legal_transition};
+pub use summary::summary;
+pub use table::{Align, Table};

@@ -1,0 +1,324 @@
+//! What a run tells: systems that turn the envs' plain numbers into events and hand them to the hub.
+
+use std::time::Instant;
+
+use bevy_app::{App, Plugin};
+use bevy_ecs::prelude::*;
+use bevy_ecs::query::QueryData;
+use bevy_ecs::system::SystemParam;
+
+use super::announce::announce;
+use crate::clock::RunClock;
+use crate::controller::{DecidedEnv, SlotReports};
+use crate::env::{
+    EnvId, EpisodeEnding, EpisodeStats, Experiment, GradReport, HostParams, LoadedData, SeedSlots, StepStatus,
+    TrainMetrics, ValMetrics, round_is_complete,
+};
+use crate::governor::Governor;
+use crate::learner::{LastUpdate, PolicyLearner, ValueUnits};
+use crate::reward::{EpisodeReward, RewardHorizon, StepReward, episode_rewards, round_rewards};
+use crate::schedule::{AddWork, RoundEnd, RoundStart, Startup, StepEnd, Work};
+use crate::seed::{BlueprintRegistry, Growth};
+use crate::telemetry::{
+    self as events, EnvContext, EnvStatusTracker, EpisodeEnd, EpisodeFinished, Event, GovernorCounts, GrowthCounts,
+    Num, PerfRound, RoundFinished, SeedRow, TelemetryHub, TelemetryOutbox, statistics,
+};
+use crate::torch::HostSyncCounter;
+use crate::validation::{Counterfactual, TestResult, ValPlan};
+
+/// Follows each env's accuracy for the one word that people read.
+#[derive(Component, Default)]
+pub struct StatusTracker(EnvStatusTracker);
+
+/// When the round began, and what had been read from devices by then.
+#[derive(Resource)]
+pub struct RoundStarted {
+    at: Instant,
+    reads: u64,
+}
+
+/// Mean final accuracy of each round so far, percent.
+#[derive(Resource, Default)]
+pub struct RoundHistory(pub Vec<f64>);
+
+/// Mean of the latest rounds of a history, percent.
+pub fn rolling_accuracy(history: &[f64]) -> Option<f64> {
+    statistics::rolling_mean(&history[history.len().saturating_sub(ROLLING_ROUNDS)..])
+}
+
+/// Records a run in its own directory.
+pub struct RecordPlugin;
+
+impl Plugin for RecordPlugin {
+    fn build(&self, app: &mut App) {
+        app.register_required_components::<EnvId, StatusTracker>();
+        app.init_resource::<RoundHistory>()
+            .insert_resource(RoundStarted {
+                at: Instant::now(),
+                reads: 0,
+            })
+            .add_work(Startup, Work::Announce, announce)
+            .add_work(RoundStart, Work::BeginRound, begin_record)
+            .add_work(StepEnd, Work::EmitStep, emit_step)
+            .add_work(RoundEnd, Work::RecordEpisodes, record_episodes)
+            .add_work_if(RoundEnd, Work::RoundStats, round_stats, round_is_complete);
+    }
+}
+
+fn begin_record(
+    mut started: ResMut<RoundStarted>,
+    mut trackers: Query<&mut StatusTracker>,
+    syncs: Res<HostSyncCounter>,
+) {
+    *started = RoundStarted {
+        at: Instant::now(),
+        reads: syncs.count(),
+    };
+    for mut tracker in &mut trackers {
+        tracker.0 = EnvStatusTracker::default();
+    }
+}
+
+/// What every record of an env needs around it.
+#[derive(SystemParam)]
+pub struct Desk<'w> {
+    clock: Res<'w, RunClock>,
+    experiment: Res<'w, Experiment>,
+    data: Res<'w, LoadedData>,
+    blueprints: Res<'w, BlueprintRegistry>,
+    outbox: ResMut<'w, TelemetryOutbox>,
+    hub: ResMut<'w, TelemetryHub>,
+    horizon: Option<Res<'w, RewardHorizon>>,
+}
+
+impl Desk<'_> {
+    fn context(&self, id: &EnvId) -> EnvContext {
+        self.experiment.context(id, &self.clock)
+    }
+
+    fn flush(&mut self) {
+        self.hub.flush(&mut self.outbox);
+    }
+}
+
+/// The plain data of an env that its records are made of.
+#[derive(QueryData)]
+#[query_data(mutable)]
+pub struct RecordedEnv {
+    id: &'static EnvId,
+    step_status: &'static StepStatus,
+    train: &'static TrainMetrics,
+    val: &'static ValMetrics,
+    gradients: &'static GradReport,
+    stats: &'static EpisodeStats,
+    slots: &'static SeedSlots,
+    host: &'static HostParams,
+    reports: &'static SlotReports,
+    decided: DecidedEnv,
+    plan: &'static ValPlan,
+    counterfactual: &'static Counterfactual,
+    test: &'static TestResult,
+    reward: Option<&'static StepReward>,
+    episode_reward: Option<&'static EpisodeReward>,
+    status: &'static mut StatusTracker,
+}
+
+/// What a policy without a learner estimates in.
+const AS_REWARDED: ValueUnits = ValueUnits {
+    mean: 0.0,
+    deviation: 1.0,
+};
+
+fn emit_step(mut envs: Query<RecordedEnv>, mut learner: Option<ResMut<PolicyLearner>>, mut desk: Desk) {
+    let units = learner
+        .as_mut()
+        .map_or(AS_REWARDED, |policy| policy.learner.get().value_units());
+    for mut env in &mut envs {
+        if !env.step_status.is_active() {
+            continue;
+        }
+        if *env.step_status == StepStatus::RolledBack {
+            env.status.0.note_rollback();
+        }
+        let success = desk.experiment.task.success_accuracy;
+        let status = env.status.0.update(env.val.accuracy_percent, Some(success));
+        let context = desk.context(env.id);
+        if desk.outbox.wants_rows_of(context.step) {
+            let row = env_step(&env, status, context.step, &desk.blueprints);
+            desk.outbox.push(Event::env(context, row));
+            let paid = env.reward.and_then(|reward| Some(reward.0.as_ref()?.into()));
+            let layout = &desk.experiment.layout;
+            let decision = env
+                .decided
+                .event(context, layout, &desk.blueprints, |value| units.raw(value), paid);
+            desk.outbox.extend(decision);
+        }
+        let measured = env.counterfactual.events(env.plan, desk.clock.is_last_step());
+        desk.outbox.extend(measured.map(|payload| Event::env(context, payload)));
+    }
+    desk.flush();
+}
+
+fn growth(host: &HostParams, slots: &SeedSlots) -> Growth {
+    let seeds = slots.records().flatten();
+    Growth::of(host.0, seeds.map(|seed| (seed.stage, seed.params())))
+}
+
+fn env_step(
+    env: &RecordedEnvItem,
+    status: events::EnvStatus,
+    step: u32,
+    blueprints: &BlueprintRegistry,
+) -> events::EnvStep {
+    let growth = growth(env.host, env.slots);
+    let seeds = match env.step_status {
+        // The step's reports were skipped with everything else.
+        StepStatus::RolledBack => &env.slots.reports(blueprints),
+        _ => &env.reports.0,
+    };
+    events::EnvStep {
+        train_loss: Num(env.train.loss),
+        train_accuracy: Num(env.train.accuracy_percent),
+        val_loss: Num(env.val.loss),
+        val_accuracy: Num(env.val.accuracy_percent),
+        host_grad_norm: env.gradients.host.norm().map(Num),
+        params_total: growth.total_params(),
+        params_seeds_active: growth.live_params,
+        params_fossilized: growth.fossil_params,
+        growth_ratio: Num(growth.growth_ratio()),
+        best_accuracy: Num(env.stats.best_accuracy_percent),
+        steps_since_best: step - env.stats.best_step,
+        status,
+        seeds: seeds.iter().flatten().map(SeedRow::from).collect(),
+    }
+}
+
+/// An env that was rolled back to its fresh host has shown nothing.
+const UNMEASURED: ValMetrics = ValMetrics {
+    loss: f64::NAN,
+    accuracy_percent: f64::NAN,
+};
+
+fn record_episodes(envs: Query<RecordedEnvReadOnly>, mut desk: Desk) {
+    let success = desk.experiment.task.success_accuracy;
+    for env in &envs {
+        let growth = growth(env.host, env.slots);
+        let shown = env.stats.standing.unwrap_or(UNMEASURED);
+        let final_accuracy = shown.accuracy_percent;
+        let end = env.stats.end.unwrap_or(EpisodeEnding {
+            reason: EpisodeEnd::Stopped,
+            step: desk.clock.step(),
+        });
+        let payload = EpisodeFinished {
+            final_accuracy: Num(final_accuracy),
+            committed_accuracy: env
+                .counterfactual
+                .committed_accuracy(env.plan, env.slots, final_accuracy)
+                .filter(|accuracy| accuracy.is_finite())
+                .map(Num),
+            final_loss: Num(shown.loss),
+            best_accuracy: Num(env.stats.best_accuracy_percent),
+            best_step: env.stats.best_step,
+            test_accuracy: env.test.0.map(|(accuracy, _)| Num(accuracy)),
+            test_loss: env.test.0.map(|(_, loss)| Num(loss)),
+            length: end.step,
+            end: end.reason,
+            outcome: if final_accuracy >= success {
+                events::Outcome::Success
+            } else {
+                events::Outcome::Timeout
+            },
+            paid: desk
+                .horizon
+                .as_ref()
+                .zip(env.episode_reward)
+                .map(|(horizon, episode)| episode_rewards(episode, horizon.gamma)),
+            param_ratio: Num(growth.parameter_ratio()),
+            contributing: env.stats.contributing,
+            rollbacks: env.stats.rollbacks,
+            growth: env.stats.growth,
+            blueprints: env.stats.blueprints.clone(),
+        };
+        let context = desk.context(env.id);
+        desk.outbox.push(Event::env(context, payload));
+    }
+    desk.flush();
+}
+
+fn round_stats(
+    envs: Query<(&EnvId, &EpisodeStats, Option<&Governor>, Option<&EpisodeReward>)>,
+    mut history: ResMut<RoundHistory>,
+    started: Res<RoundStarted>,
+    syncs: Res<HostSyncCounter>,
+    update: Option<Res<LastUpdate>>,
+    mut desk: Desk,
+) {
+    let round = desk.clock.round();
+    let update = update.as_ref().and_then(|update| update.0.as_ref());
+    if let Some(update) = update {
+        desk.outbox.push(Event::round(round, update.clone()));
+    }
+    let mut envs: Vec<_> = envs.iter().collect();
+    envs.sort_unstable_by_key(|(id, ..)| id.index);
+    let accuracies: Vec<f64> = envs
+        .iter()
+        .map(|(_, stats, ..)| stats.standing.unwrap_or(UNMEASURED).accuracy_percent)
+        .collect();
+    let measured: Vec<f64> = accuracies
+        .iter()
+        .copied()
+        .filter(|accuracy| !accuracy.is_nan())
+        .collect();
+    let Some((mean, std)) = statistics::mean_and_std(&measured) else {
+        desk.flush();
+        return;
+    };
+    history.0.push(mean);
+    let mut growth = GrowthCounts::default();
+    let mut governor = GovernorCounts::default();
+    let mut env_steps = 0;
+    let rewards: Vec<_> = envs.iter().filter_map(|(.., reward)| *reward).collect();
+    for (_, stats, watchdog, _) in &envs {
+        growth += stats.growth;
+        governor += watchdog.map(|watchdog| watchdog.counts).unwrap_or_default();
+        env_steps += u64::from(stats.end.map_or(desk.clock.step(), |end| end.step));
+    }
+    let wall = started.at.elapsed().as_secs_f64();
+    let samples = env_steps * desk.data.feed.train_samples() as u64;
+    let cost = desk.hub.take_cost();
+    let rounds_left = desk.experiment.rounds.end - desk.clock.round() - 1;
+    let payload = RoundFinished {
+        accuracy_mean: Num(mean),
+        accuracy_std: Num(std),
+        accuracy_best: Num(envs
+            .iter()
+            .map(|(_, stats, ..)| stats.best_accuracy_percent)
+            .fold(0.0, f64::max)),
+        accuracy_env: accuracies.into_iter().map(Num).collect(),
+        rolling_accuracy: rolling_accuracy(&history.0).map(Num),
+        paid: round_rewards(&rewards),
+        growth,
+        governor,
+        charges: update.and_then(|update| update.data).map(|data| data.charges),
+        updates: update.map(|update| update.verdict(GROUP)).into_iter().collect(),
+        eta_s: Some(Num(wall * f64::from(rounds_left))),
+        perf: PerfRound {
+            round_wall_s: Num(wall),
+            env_steps_per_s: Num(env_steps as f64 / wall),
+            samples_per_s: Num(samples as f64 / wall),
+            samples,
+            rounds_per_hour: Num(3600.0 / wall),
+            telemetry_ms: Num(cost.telemetry.as_secs_f64() * 1e3),
+            blocked_ms: Num(cost.blocked.as_secs_f64() * 1e3),
+            host_reads: syncs.count() - started.reads,
+            waits: env_steps,
+        },
+    };
+    desk.outbox.push(Event::round(round, payload));
+    desk.flush();
+}
+
+/// The one policy group that there is.
+const GROUP: &str = "default";
+/// Rounds that a rolling mean looks back over.
+const ROLLING_ROUNDS: usize = 10;

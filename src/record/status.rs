@@ -1,0 +1,261 @@
+//! `status.json`: where a run stands, for people and scripts that look at it from outside.
+//!
+//! A sink keeps it: its thread writes a heartbeat even while a long step is under way.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::files::write_atomically;
+use crate::telemetry::{
+    Event, LiveState, Num, Payload, RunFinished, RunInfo, RunState, Sink, SinkClass, SinkError, Timestamp,
+};
+
+const FILE_NAME: &str = "status.json";
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The content of `status.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunStatus {
+    pub state: RunState,
+    pub pid: u32,
+    pub heartbeat: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
+    pub episodes: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rolling_accuracy: Option<Num>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eta_s: Option<Num>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl RunStatus {
+    pub fn new(state: RunState) -> Self {
+        Self {
+            state,
+            pid: std::process::id(),
+            heartbeat: Timestamp::now(),
+            round: None,
+            step: None,
+            episodes: 0,
+            rolling_accuracy: None,
+            eta_s: None,
+            error: None,
+        }
+    }
+
+    /// Writes it into a run directory, in one step.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write(&self, directory: &Path) -> std::io::Result<()> {
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        write_atomically(&directory.join(FILE_NAME), &text)
+    }
+}
+
+/// Whether a run may go from one state to another.
+pub const fn is_legal_transition(from: RunState, to: RunState) -> bool {
+    use RunState::*;
+    match to {
+        Starting => false,
+        Running => matches!(from, Starting | Paused),
+        Paused | Completed => matches!(from, Running),
+        Stopping => matches!(from, Running | Paused),
+        Interrupted => matches!(from, Stopping),
+        Failed => !matches!(from, Completed | Interrupted | Failed),
+    }
+}
+
+/// Keeps `status.json` up to date: at every round, at the end, and every ten seconds in between.
+pub struct StatusSink {
+    directory: PathBuf,
+    live: LiveState,
+    status: RunStatus,
+    written_at: Option<Instant>,
+}
+
+impl Default for StatusSink {
+    fn default() -> Self {
+        Self {
+            directory: PathBuf::new(),
+            live: LiveState::default(),
+            status: RunStatus::new(RunState::Starting),
+            written_at: None,
+        }
+    }
+}
+
+impl StatusSink {
+    fn enter(&mut self, state: RunState) {
+        if is_legal_transition(self.status.state, state) {
+            self.status.state = state;
+        }
+    }
+
+    fn write_now(&mut self) -> Result<(), SinkError> {
+        let progress = self.live.progress();
+        self.status.heartbeat = Timestamp::now();
+        if self.live.started.is_some() {
+            self.status.round = Some(progress.round);
+            self.status.step = Some(progress.step);
+        }
+        self.status.episodes = self.live.episodes_done;
+        self.status.rolling_accuracy = self.live.rolling_accuracy().map(Num);
+        self.status.eta_s = self.live.eta_s().map(Num);
+        self.written_at = Some(Instant::now());
+        self.status.write(&self.directory).map_err(|source| SinkError::File {
+            path: self.directory.join(FILE_NAME),
+            source,
+        })
+    }
+
+    fn write_if_due(&mut self) -> Result<(), SinkError> {
+        let is_due = self.written_at.is_none_or(|at| at.elapsed() >= HEARTBEAT_INTERVAL);
+        if is_due { self.write_now() } else { Ok(()) }
+    }
+}
+
+impl Sink for StatusSink {
+    fn name(&self) -> &str {
+        "status"
+    }
+
+    fn class(&self) -> SinkClass {
+        SinkClass::Live
+    }
+
+    fn start(&mut self, run: &RunInfo) -> Result<(), SinkError> {
+        self.directory = run.directory.clone();
+        if let Some(earlier) = &run.earlier {
+            self.live = earlier.live.clone();
+        }
+        self.write_now()
+    }
+
+    fn write(&mut self, events: &[Arc<Event>]) -> Result<(), SinkError> {
+        let mut is_milestone = false;
+        for event in events {
+            self.live.apply(event);
+            match &event.payload {
+                Payload::RunStarted(_) => {
+                    self.enter(RunState::Running);
+                    is_milestone = true;
+                }
+                Payload::RoundFinished(_) => is_milestone = true,
+                _ => {}
+            }
+        }
+        if is_milestone {
+            self.write_now()
+        } else {
+            self.write_if_due()
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        self.write_if_due()
+    }
+
+    fn finish(&mut self, run: &RunFinished) -> Result<(), SinkError> {
+        if run.status == RunState::Interrupted {
+            self.enter(RunState::Stopping);
+        }
+        self.enter(run.status);
+        self.status.error.clone_from(&run.error);
+        self.write_now()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::examples;
+
+    fn read(directory: &Path) -> RunStatus {
+        serde_json::from_slice(&std::fs::read(directory.join(FILE_NAME)).unwrap()).unwrap()
+    }
+
+    fn started_in(directory: &Path) -> StatusSink {
+        let mut sink = StatusSink::default();
+        sink.start(&RunInfo {
+            run_id: "test".into(),
+            directory: directory.into(),
+            earlier: None,
+        })
+        .unwrap();
+        sink
+    }
+
+    #[test]
+    fn a_run_starts_runs_and_completes() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut sink = started_in(folder.path());
+        assert_eq!(read(folder.path()).state, RunState::Starting);
+
+        let events = [
+            Event::run(examples::run_started()),
+            Event::round(0, examples::round_finished()),
+        ];
+        sink.write(&events.map(Arc::new)).unwrap();
+        let running = read(folder.path());
+        assert_eq!(running.state, RunState::Running);
+        assert_eq!(running.round, Some(0));
+        assert_eq!(running.rolling_accuracy, Some(Num(53.8)));
+        assert_eq!(running.pid, std::process::id());
+
+        sink.finish(&examples::run_finished()).unwrap();
+        assert_eq!(read(folder.path()).state, RunState::Completed);
+    }
+
+    #[test]
+    fn a_failure_before_the_first_round_keeps_its_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut sink = started_in(folder.path());
+        let mut finished = examples::run_finished();
+        finished.status = RunState::Failed;
+        finished.error = Some("out of memory".into());
+
+        sink.finish(&finished).unwrap();
+
+        let status = read(folder.path());
+        assert_eq!(status.state, RunState::Failed);
+        assert_eq!(status.error.as_deref(), Some("out of memory"));
+    }
+
+    #[test]
+    fn transitions_are_those_of_the_spec() {
+        use RunState::*;
+        let all = [Starting, Running, Paused, Stopping, Completed, Interrupted, Failed];
+        let legal = [
+            (Starting, Running),
+            (Starting, Failed),
+            (Running, Paused),
+            (Running, Stopping),
+            (Running, Completed),
+            (Running, Failed),
+            (Paused, Running),
+            (Paused, Stopping),
+            (Paused, Failed),
+            (Stopping, Interrupted),
+            (Stopping, Failed),
+        ];
+
+        for from in all {
+            for to in all {
+                assert_eq!(
+                    is_legal_transition(from, to),
+                    legal.contains(&(from, to)),
+                    "{from:?} -> {to:?}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Baselines made from recorded runs: the same decisions again, and the final topology without its growth.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use simic_engine::telemetry::strip_volatile;
+
+/// Rounds, envs and steps of the recorded runs.
+const LENGTH: [&str; 6] = ["--rounds", "2", "--envs", "2", "--steps", "22"];
+
+fn start(out: &Path, length: &[&str], set: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_simic-engine"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["run", "scenarios/quickstart.ron", "--progress", "none"])
+        .args(length)
+        .args([
+            "--set",
+            "task.batches_per_step=count(2)",
+            "--set",
+            "policy.masks.action_space.allowed_ops=None",
+        ])
+        .args(set.iter().flat_map(|set| ["--set", set]))
+        .arg("--out")
+        .arg(out)
+        .output()
+        .expect("the engine starts")
+}
+
+/// Plays a run to its end and returns its folder.
+fn play(out: &Path, set: &[&str]) -> PathBuf {
+    let output = start(out, &LENGTH, set);
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    out.join("latest")
+        .canonicalize()
+        .expect("runs/latest points at the run")
+}
+
+/// What is said of a run that cannot start.
+fn refusal(out: &Path, length: &[&str], set: &[&str]) -> String {
+    let output = start(out, length, set);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(!out.exists(), "a run that cannot start leaves nothing behind");
+    String::from_utf8(output.stderr).expect("messages are text")
+}
+
+fn events(run: &Path) -> Vec<Value> {
+    let lines = crate::support::lines(run);
+    lines.iter().filter_map(strip_volatile).collect()
+}
+
+fn of_kind<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    events.iter().filter(|event| event["type"] == kind).collect()
+}
+
+/// `policy.replay.run` or another path in quotes.
+fn quoted(field: &str, path: &Path) -> String {
+    format!("{field}=\"{}\"", path.display())
+}
+
+const EAGER: [&str; 3] = [
+    "lifecycle.gates.min_training_epochs=1",
+    "lifecycle.gates.min_gradient_health=0.0",
+    "policy.controller=random",
+];
+
+#[test]
+fn a_replay_is_the_recorded_run_again() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let original = play(&folder.path().join("original"), &EAGER);
+
+    let mut set = EAGER;
+    let source = quoted("policy.replay.run", &original);
+    set[2] = "policy.controller=replay";
+    let replayed = play(&folder.path().join("replayed"), &[&set[..], &[&source]].concat());
+
+    let (original, replayed) = (events(&original), events(&replayed));
+    for kind in [
+        "env_step",
+        "seed_germinated",
+        "seed_stage_changed",
+        "seed_pruned",
+        "episode_finished",
+    ] {
+        assert_eq!(of_kind(&original, kind), of_kind(&replayed, kind), "{kind}");
+    }
+    // The comparison means something: there was much to be repeated.
+    assert_eq!(of_kind(&original, "env_step").len(), 2 * 2 * 22);
+    assert!(of_kind(&original, "seed_germinated").len() > 4);
+    assert!(of_kind(&original, "seed_pruned").len() > 1);
+    let reasons = |events: &[Value]| -> Vec<Value> {
+        let decisions = of_kind(events, "decision");
+        decisions.iter().map(|event| event["data"]["reason"].clone()).collect()
+    };
+    assert!(reasons(&replayed).iter().all(|reason| reason == "replayed"));
+}
+
+#[test]
+fn a_run_that_cannot_be_replayed_is_refused_with_every_reason() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("refused");
+    let original = play(&folder.path().join("original"), &["policy.controller=random"]);
+    let replay = ["policy.controller=replay", &quoted("policy.replay.run", &original)];
+
+    let longer = ["--rounds", "3", "--envs", "4", "--steps", "30"];
+    let message = refusal(&out, &longer, &replay);
+    assert!(message.contains("it had 2 envs, 4 are to be played"), "{message}");
+    assert!(
+        message.contains("its episodes had 22 steps, 30 are to be played"),
+        "{message}"
+    );
+    assert!(
+        message.contains("it completed 2 rounds, 3 are to be played"),
+        "{message}"
+    );
+
+    let narrower = [&replay[..], &["lifecycle.slots=[\"r0c1\"]"]].concat();
+    let message = refusal(&out, &LENGTH, &narrower);
+    assert!(message.contains("slot `r0c0` is not enabled"), "{message}");
+
+    let message = refusal(&out, &LENGTH, &replay[..1]);
+    assert!(message.contains("policy.replay.run"), "{message}");
+
+    let gone = ["policy.controller=replay", "policy.replay.run=\"gone\""];
+    let message = refusal(&out, &LENGTH, &gone);
+    assert!(message.contains("there is no run"), "{message}");
+
+    let quiet = ["policy.controller=random", "telemetry.level=lifecycle"];
+    let quiet = play(&folder.path().join("quiet"), &quiet);
+    let message = refusal(
+        &out,
+        &LENGTH,
+        &["policy.controller=replay", &quoted("policy.replay.run", &quiet)],
+    );
+    assert!(message.contains("it recorded no decisions"), "{message}");
+
+    let thinned = ["policy.controller=random", "telemetry.step_stride=2"];
+    let thinned = play(&folder.path().join("thinned"), &thinned);
+    let message = refusal(
+        &out,
+        &LENGTH,
+        &["policy.controller=replay", &quoted("policy.replay.run", &thinned)],
+    );
+    assert!(
+        message.contains("no decision of env 0 in step 2 of round 0 is recorded"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_recorded_command_that_is_illegal_now_ends_the_run_or_becomes_a_wait() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let original = play(&folder.path().join("original"), &EAGER);
+    let replay = [
+        "policy.controller=replay",
+        &quoted("policy.replay.run", &original),
+        "lifecycle.max_seeds=1",
+        "lifecycle.min_prune_age=20",
+    ];
+
+    let output = start(&folder.path().join("strict"), &LENGTH, &replay);
+    assert_eq!(output.status.code(), Some(3));
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.contains("the replay orders"), "{message}");
+
+    let lenient = [&replay[..], &["policy.replay.wait_on_illegal=true"]].concat();
+    let output = start(&folder.path().join("lenient"), &LENGTH, &lenient);
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let warnings = String::from_utf8_lossy(&output.stderr).matches("waits instead").count();
+    assert_eq!(warnings, 1, "told once");
+}
+
+/// Grows one seed and commits it at step 18.
+const GROWN: [&str; 3] = [
+    "policy.controller=schedule",
+    "policy.schedule.builtin=grow_one_seed",
+    "policy.schedule.wait_on_illegal=true",
+];
+
+#[test]
+fn a_static_topology_stands_before_the_first_step_and_stays() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let seeds = "initial_topology=seeds([(slot: \"r0c2\", blueprint: \"norm\"), (slot: \"r0c0\", blueprint: \"conv_small\", style: \"gated_gate\")])";
+
+    let run = play(&folder.path().join("listed"), &["policy.controller=static", seeds]);
+
+    let events = events(&run);
+    let steps = of_kind(&events, "env_step");
+    assert_eq!(steps.len(), 2 * 2 * 22);
+    for step in &steps {
+        let seeds = step["data"]["seeds"].as_array().expect("seeds");
+        let names: Vec<_> = seeds
+            .iter()
+            .map(|seed| (&seed["slot"], &seed["blueprint"], &seed["stage"]))
+            .collect();
+        assert_eq!(seeds.len(), 2, "{names:?}");
+        assert_eq!(seeds[0]["blueprint"], "conv_small");
+        assert_eq!(seeds[1]["blueprint"], "norm");
+        assert!(
+            seeds
+                .iter()
+                .all(|seed| seed["stage"] == "FOSSILIZED" && seed["alpha"] == 1.0),
+            "{seeds:?}"
+        );
+    }
+    let planted = of_kind(&events, "seed_fossilized");
+    assert_eq!(planted.len(), 2 * 2 * 2);
+    assert!(planted.iter().all(|event| event["step"] == 0));
+    // Fresh weights for every episode and slot.
+    let streams: std::collections::BTreeSet<_> = of_kind(&events, "seed_germinated")
+        .iter()
+        .map(|event| event["data"]["rng_seed"].to_string())
+        .collect();
+    assert_eq!(streams.len(), 2 * 2 * 2);
+    assert!(
+        of_kind(&events, "decision")
+            .iter()
+            .all(|event| event["data"]["op"] == "WAIT")
+    );
+    // The host that never grew never grew.
+    assert_eq!(of_kind(&events, "baseline_measured").len(), 1);
+}
+
+#[test]
+fn a_recorded_run_gives_its_final_topology() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let grown = play(&folder.path().join("grown"), &GROWN);
+    let told = events(&grown);
+    let committed = of_kind(&told, "seed_fossilized").len();
+    assert_eq!(committed, 4, "grow_one_seed commits one seed an episode");
+    assert_eq!(
+        of_kind(&told, "run_started")[0]["data"]["controller_hash"],
+        "ec5bbce4686177b486454a3a87b43a45c0724e790028ea66eda9c2078f838f3c"
+    );
+
+    for episode in ["", ", episode: each", ", episode: at(round: 1, env: 1)"] {
+        let topology = format!("initial_topology=run(path: \"{}\"{episode})", grown.display());
+        let out = folder.path().join(format!("static{}", episode.len()));
+        let run = play(&out, &["policy.controller=static", &topology]);
+
+        let steps = events(&run);
+        for step in of_kind(&steps, "env_step") {
+            let seeds = step["data"]["seeds"].as_array().expect("seeds");
+            assert_eq!(seeds.len(), 1);
+            assert_eq!(
+                (&seeds[0]["slot"], &seeds[0]["blueprint"]),
+                (&"r0c0".into(), &"norm".into())
+            );
+        }
+    }
+}
+
+#[test]
+fn a_topology_that_is_none_is_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("refused");
+    let still = play(&folder.path().join("still"), &["policy.controller=wait"]);
+
+    let message = refusal(&out, &LENGTH, &["policy.controller=static"]);
+    assert!(message.contains("a static topology needs one"), "{message}");
+
+    let topology = format!("initial_topology=run(path: \"{}\")", still.display());
+    let message = refusal(&out, &LENGTH, &["policy.controller=static", &topology]);
+    assert!(message.contains("committed no seed"), "{message}");
+
+    let twice =
+        "initial_topology=seeds([(slot: \"r0c0\", blueprint: \"norm\"), (slot: \"r0c0\", blueprint: \"norm\")])";
+    let message = refusal(&out, &LENGTH, &["policy.controller=static", twice]);
+    assert!(message.contains("slot r0c0 is listed twice"), "{message}");
+}

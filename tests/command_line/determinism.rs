@@ -1,0 +1,86 @@
+//! A run's record depends on its scenario and seed alone: neither on threads nor on when it was played.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use simic_engine::telemetry::strip_volatile;
+
+/// Plays a short quickstart into `out`, some fields of it set anew, and returns its run directory.
+fn play(out: &Path, threads: usize, seed: u64, set: &[&str]) -> PathBuf {
+    let output = Command::new(env!("CARGO_BIN_EXE_simic-engine"))
+        .args([
+            "run",
+            "scenarios/quickstart.ron",
+            "--rounds",
+            "1",
+            "--steps",
+            "22",
+            "--envs",
+            "3",
+        ])
+        .args([
+            "--progress",
+            "none",
+            "--threads",
+            &threads.to_string(),
+            "--seed",
+            &seed.to_string(),
+        ])
+        .args(set.iter().flat_map(|set| ["--set", set]))
+        .arg("--out")
+        .arg(out)
+        .output()
+        .expect("the binary starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    out.join("latest")
+        .canonicalize()
+        .expect("runs/latest points at the run")
+}
+
+fn events(run: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(run.join("events.jsonl")).expect("events.jsonl exists");
+    text.lines()
+        .filter_map(|line| strip_volatile(&serde_json::from_str(line).expect("a line is JSON")))
+        .collect()
+}
+
+fn kinds(events: &[Value], kind: &str) -> usize {
+    events.iter().filter(|event| event["type"] == kind).count()
+}
+
+#[test]
+fn events_do_not_depend_on_threads_or_on_the_moment() {
+    let set = ["policy.controller=heuristic"];
+    let folder = tempfile::tempdir().expect("a temporary folder");
+
+    let one = events(&play(&folder.path().join("one"), 1, 42, &set));
+    let two = events(&play(&folder.path().join("two"), 2, 42, &set));
+    let again = events(&play(&folder.path().join("again"), 2, 42, &set));
+    let other = events(&play(&folder.path().join("other"), 2, 43, &set));
+
+    assert_eq!(one, two);
+    assert_eq!(two, again);
+    assert_ne!(one, other);
+    // The comparison means something: the run trained, grew and measured.
+    assert_eq!(kinds(&one, "env_step"), 3 * 22);
+    assert!(kinds(&one, "seed_germinated") > 0);
+    assert!(kinds(&one, "counterfactual_matrix") > 0);
+    assert_eq!(kinds(&one, "episode_finished"), 3);
+    assert_eq!(kinds(&one, "baseline_measured"), 1);
+}
+
+/// The network's draws depend on seed, round, step and env alone.
+#[test]
+fn a_policy_network_decides_the_same_whatever_the_threads() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let set = ["policy.controller=actor_critic", "policy.preset=lstm_small"];
+
+    let one = events(&play(&folder.path().join("one"), 1, 42, &set));
+    let two = events(&play(&folder.path().join("two"), 2, 42, &set));
+    let other = events(&play(&folder.path().join("other"), 2, 43, &set));
+
+    assert_eq!(one, two);
+    assert_ne!(one, other);
+    assert!(kinds(&one, "seed_germinated") > 0);
+}

@@ -1,0 +1,255 @@
+//! The command `eval` as a user meets it, and what it rests on: controllers that play the same episodes.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use simic_engine::checkpoint::{Checkpoints, Progress};
+use simic_engine::compare::{Candidate, Episodes, play};
+use simic_engine::controller::{ActiveController, DecideMode};
+use simic_engine::prelude::*;
+use simic_engine::run::NO_EXTENSION;
+use simic_engine::scenario::resolved_ron;
+
+use crate::support::engine;
+
+/// Two envs of a few batches, in which a seed grows within a few steps.
+const SCENARIO: &str = r#"(
+    name: "tiny",
+    task: preset("digits_minimal", (batches_per_step: count(2))),
+    run: (rounds: 2, n_envs: 2, max_steps: 8),
+    policy: (controller: "actor_critic", preset: "lstm_small"),
+    lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_epochs: 1, min_gradient_health: 0.0)),
+)"#;
+
+fn eval(run: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_simic-engine"));
+    command.args(["eval", "--threads", "2"]).arg(run).args(arguments);
+    for variable in ["SIMIC_ENGINE_AMP", "SIMIC_ENGINE_RUNS", "RUST_LOG"] {
+        command.env_remove(variable);
+    }
+    command.output().expect("the engine starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn stdout(run: &Path, arguments: &[&str]) -> String {
+    let output = eval(run, arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// Standard error of a command that must be refused as usage or start-up error.
+fn refused(run: &Path, arguments: &[&str]) -> String {
+    let output = eval(run, arguments);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
+    assert!(output.stdout.is_empty());
+    text(&output.stderr)
+}
+
+fn experiment() -> Experiment {
+    engine(SCENARIO).world().resource::<Experiment>().clone()
+}
+
+/// The run directory of a run of two rounds, with the policy that they trained.
+fn trained_run(root: &Path) {
+    let mut engine = engine(SCENARIO);
+    engine.run().expect("the run plays");
+    let mut controller = engine.world_mut().resource_mut::<ActiveController>();
+    let progress = Progress {
+        format: Progress::FORMAT,
+        engine: "test".into(),
+        scenario_hash: String::new(),
+        rounds: 2,
+        next_round: 2,
+        next_seq: 0,
+        n_envs: 2,
+        slots: Vec::new(),
+        controller: "actor_critic".into(),
+        changes: Vec::new(),
+        history: Vec::new(),
+        best: None,
+    };
+    let save = |folder: &Path| Ok(controller.0.get().save(&folder.join("policy"))?);
+    Checkpoints::of(root).put(&progress, save).expect("the policy is saved");
+    let resolved = resolved_ron(&experiment().scenario).expect("the scenario can be written");
+    fs::write(root.join("resolved.ron"), resolved).expect("written");
+    fs::write(root.join("manifest.json"), r#"{"run_id": "tiny"}"#).expect("written");
+}
+
+/// The text without what was measured, and without gaps and rules, which depend on its width.
+fn shape(text: &str) -> String {
+    let masked = |line: &str| {
+        let is_difference = line.contains(" - ");
+        let words = line.split_whitespace().map(|word| {
+            let is_number = word
+                .trim_start_matches(['+', '-'])
+                .starts_with(|c: char| c.is_ascii_digit());
+            match word {
+                _ if word.starts_with('─') => "──",
+                _ if is_number && (word.contains('.') || is_difference) => "#",
+                _ => word,
+            }
+        });
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let lines = text.lines().filter(|line| !line.starts_with("policy /"));
+    lines.map(masked).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_policy_is_compared_with_the_baselines_on_the_same_episodes() {
+    let root = tempfile::tempdir().expect("a folder");
+    trained_run(root.path());
+
+    let first = stdout(root.path(), &["--episodes", "6"]);
+
+    insta::assert_snapshot!(shape(&first));
+    assert!(first.lines().all(|line| line.chars().count() <= 120), "{first}");
+    assert_eq!(
+        first,
+        stdout(root.path(), &["--episodes", "6", "--quiet"]),
+        "the same again"
+    );
+}
+
+#[test]
+fn programs_read_every_episode() {
+    let root = tempfile::tempdir().expect("a folder");
+    trained_run(root.path());
+
+    let arguments = [
+        "--episodes",
+        "2",
+        "--seed",
+        "7,8",
+        "--sample",
+        "--controllers",
+        "wait",
+        "--json",
+    ];
+    let read: Value = serde_json::from_str(&stdout(root.path(), &arguments)).expect("JSON");
+
+    let names: Vec<&str> = read["players"]
+        .as_array()
+        .expect("players")
+        .iter()
+        .filter_map(|player| player["name"].as_str())
+        .collect();
+    assert_eq!(names, ["policy (sampled)", "wait"]);
+    let episode = |player: usize, key: &str| -> Vec<u64> {
+        let episodes = read["players"][player]["episodes"].as_array().expect("episodes");
+        episodes.iter().filter_map(|episode| episode[key].as_u64()).collect()
+    };
+    for player in [0, 1] {
+        assert_eq!(episode(player, "seed"), [7, 7, 8, 8]);
+        assert_eq!(
+            episode(player, "round"),
+            [2, 2, 2, 2],
+            "rounds that the policy was not trained in"
+        );
+        assert_eq!(episode(player, "env"), [0, 1, 0, 1]);
+    }
+    let accuracy = &read["differences"][0]["accuracy"];
+    let pairs: u64 = ["wins", "ties", "losses"]
+        .iter()
+        .filter_map(|key| accuracy[key].as_u64())
+        .sum();
+    assert_eq!(pairs, 4);
+    assert!(accuracy["difference"]["mean"]["interval"].is_null(), "four are too few");
+}
+
+#[test]
+fn waiting_is_the_host_alone() {
+    let builder = Engine::builder().threads(2).set("policy.controller", "wait");
+    let mut engine = builder.from_ron(SCENARIO).expect("the scenario is sound");
+    engine.run().expect("the run plays");
+    let world = engine.world_mut();
+    let mut alone: Vec<_> = world
+        .query::<(&EnvId, &ValMetrics)>()
+        .iter(world)
+        .map(|(id, metrics)| (id.index, Some(metrics.accuracy_percent)))
+        .collect();
+    alone.sort_unstable_by_key(|(index, _)| *index);
+    let candidate = Candidate {
+        controller: "wait".into(),
+        policy: None,
+        mode: DecideMode::Sample,
+    };
+
+    let last_round = Episodes {
+        seed: experiment().scenario.run.seed,
+        rounds: 1..2,
+        envs: 2,
+    };
+    let outcomes = play(experiment(), NO_EXTENSION, &candidate, &last_round).expect("the episodes are played");
+
+    let shown: Vec<_> = outcomes.iter().map(|outcome| (outcome.env, outcome.accuracy)).collect();
+    assert_eq!(shown, alone);
+    assert!(
+        outcomes
+            .iter()
+            .all(|outcome| outcome.param_ratio == 1.0 && outcome.rent == 0.0)
+    );
+}
+
+#[test]
+fn playing_a_policy_does_not_change_it() {
+    let root = tempfile::tempdir().expect("a folder");
+    trained_run(root.path());
+    let candidate = Candidate {
+        controller: "actor_critic".into(),
+        policy: Some(root.path().join("checkpoints/round-000002/policy")),
+        mode: DecideMode::Sample,
+    };
+    let episodes = |rounds| Episodes {
+        seed: 42,
+        rounds,
+        envs: 2,
+    };
+
+    let both = play(experiment(), NO_EXTENSION, &candidate, &episodes(5..7)).expect("two rounds");
+    let second = play(experiment(), NO_EXTENSION, &candidate, &episodes(6..7)).expect("one round");
+
+    assert_eq!(both[2..], second, "what is played before leaves no trace");
+}
+
+#[test]
+fn what_cannot_be_played_is_refused() {
+    let root = tempfile::tempdir().expect("a folder");
+    assert!(refused(&root.path().join("gone"), &[]).starts_with("error: there is no run "));
+    assert!(refused(root.path(), &[]).contains("is neither a run directory"));
+
+    trained_run(root.path());
+    let unknown = refused(root.path(), &["--controllers", "wait,oracle"]);
+    assert!(
+        unknown.contains("no controller is called `oracle`; there are: actor_critic"),
+        "{unknown}"
+    );
+    let alone = refused(&root.path().join("checkpoints/round-000002/policy"), &[]);
+    assert!(alone.contains("say by --scenario FILE what it decides in"), "{alone}");
+    let misfit = refused(root.path(), &["--episodes", "1", "--set", "lifecycle.slots=[r0c1]"]);
+    assert!(
+        misfit.contains("slots: saved") && misfit.contains("action space: saved"),
+        "{misfit}"
+    );
+}
+
+#[test]
+fn a_policy_on_its_own_is_played_in_a_scenario_that_is_given() {
+    let root = tempfile::tempdir().expect("a folder");
+    trained_run(root.path());
+    let scenario = root.path().join("mine.ron");
+    fs::write(&scenario, SCENARIO).expect("written");
+    let policy = root.path().join("checkpoints/round-000002/policy");
+    let arguments = ["--episodes", "1", "--greedy", "--controllers", "wait", "--scenario"];
+
+    let scenario = scenario.to_string_lossy();
+    let text = stdout(&policy, &[&arguments[..], &[&scenario]].concat());
+
+    assert!(text.contains("policy (greedy) - wait"), "{text}");
+    assert!(!text.contains("policy (sampled)"), "{text}");
+}

@@ -1,0 +1,10 @@
+//! The command line as a user meets it: the real binary, what it prints and what it leaves behind.
+
+mod baselines;
+mod determinism;
+mod eval;
+mod resume;
+mod run;
+mod scenarios;
+#[path = "../support/mod.rs"]
+mod support;

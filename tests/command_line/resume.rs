@@ -1,0 +1,339 @@
+//! A run that is stopped or killed at any moment goes on to the same bits as one that was left alone.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use simic_engine::telemetry::strip_volatile;
+
+const LEARNED: &str = r#"controller: "actor_critic", preset: "lstm_small""#;
+const RULES: &str = r#"controller: "heuristic""#;
+
+/// A scenario of short rounds.
+fn write_scenario(folder: &Path, policy: &str, rounds: u32) -> PathBuf {
+    let path = folder.join("scenario.ron");
+    let text = format!(
+        r#"(
+            name: "resumed",
+            task: preset("digits_minimal", (batches_per_step: count(1))),
+            run: (rounds: {rounds}, n_envs: 2, max_steps: 8, keep_last: 2),
+            policy: ({policy}),
+        )"#
+    );
+    std::fs::write(&path, text).expect("the scenario is written");
+    path
+}
+
+fn engine(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_simic-engine"));
+    command.args(arguments).args(["--threads", "2"]);
+    command
+}
+
+fn begin(scenario: &Path, out: &Path) -> Child {
+    engine(&["run", "--progress", "none"])
+        .arg(scenario)
+        .arg("--out")
+        .arg(out)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary starts")
+}
+
+fn resume(run: &Path, arguments: &[&str]) -> Output {
+    engine(&["resume", "--progress", "none"])
+        .arg(run)
+        .args(arguments)
+        .output()
+        .expect("the binary starts")
+}
+
+fn begin_resumed(run: &Path) -> Child {
+    engine(&["resume", "--progress", "none"])
+        .arg(run)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary starts")
+}
+
+fn succeeds(output: &Output) {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn wait_until(mut condition: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < Duration::from_secs(120), "it never came");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Name of the newest checkpoint.
+#[cfg(unix)]
+fn newest_checkpoint(run: &Path) -> Option<String> {
+    let entries = std::fs::read_dir(run.join("checkpoints")).expect("the run has checkpoints");
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.starts_with("round-") && !name.contains('.'))
+        .max()
+}
+
+/// Waits until the checkpoint before `round` is there.
+fn wait_for_round(out: &Path, round: u32) -> PathBuf {
+    let checkpoint = out.join(format!("latest/checkpoints/round-{round:06}"));
+    wait_until(|| checkpoint.exists());
+    out.join("latest").canonicalize().expect("latest points at the run")
+}
+
+/// What of the record must reproduce.
+fn record(run: &Path) -> Vec<Value> {
+    crate::support::lines(run).iter().filter_map(strip_volatile).collect()
+}
+
+/// Every file of the newest checkpoint that the policy consists of.
+fn learnt(run: &Path) -> Vec<(String, Vec<u8>)> {
+    let folder = run.join("checkpoints/round-000004");
+    let files = [
+        "policy/policy.ron",
+        "policy/policy.safetensors",
+        "policy/controller.ron",
+        "learner.ron",
+        "optim.safetensors",
+    ];
+    files
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), std::fs::read(folder.join(name)).ok()?)))
+        .collect()
+}
+
+fn sequence_numbers(run: &Path) -> Vec<u64> {
+    crate::support::lines(run)
+        .iter()
+        .filter_map(|line| line["seq"].as_u64())
+        .collect()
+}
+
+/// Updates that were told, wall times left out.
+fn updates(run: &Path) -> Vec<Value> {
+    let mut events = record(run);
+    events.retain(|event| event["type"] == "learner_update");
+    events
+}
+
+/// Plays a run in one go and with two kills in `folder`, and returns the latter.
+fn killed_twice_equals_left_alone(folder: &Path, policy: &str, files: usize) -> PathBuf {
+    let scenario = write_scenario(folder, policy, 4);
+    let alone = folder.join("alone");
+    let status = begin(&scenario, &alone).wait().expect("the run ends");
+    assert!(status.success());
+    let alone = alone.join("latest").canonicalize().expect("latest points at the run");
+
+    let out = folder.join("killed");
+    let mut child = begin(&scenario, &out);
+    let run = wait_for_round(&out, 1);
+    child.kill().expect("the run is killed");
+    child.wait().expect("the run is gone");
+    let mut child = begin_resumed(&run);
+    wait_for_round(&out, 3);
+    child.kill().expect("the run is killed again");
+    child.wait().expect("the run is gone");
+    succeeds(&resume(&run, &[]));
+
+    assert_eq!(learnt(&run).len(), files);
+    assert!(learnt(&run) == learnt(&alone), "the policies differ");
+    assert_eq!(record(&run), record(&alone));
+    let numbers = sequence_numbers(&run);
+    assert!(numbers.iter().copied().eq(0..numbers.len() as u64), "{numbers:?}");
+    run
+}
+
+#[test]
+fn a_learning_run_that_was_killed_twice_ends_as_if_left_alone() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+
+    let run = killed_twice_equals_left_alone(folder.path(), LEARNED, 4);
+
+    // The metrics of its updates were among what was compared.
+    let updates = updates(&run);
+    assert_eq!(updates.len(), 4);
+    for metric in [
+        "loss_total",
+        "approx_kl",
+        "explained_variance",
+        "grad_norm",
+        "obs_norm_drift",
+        "lr",
+    ] {
+        assert!(
+            updates.iter().all(|update| update["data"][metric].is_number()),
+            "{metric}"
+        );
+    }
+}
+
+#[test]
+fn a_run_by_rules_that_was_killed_twice_ends_as_if_left_alone() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    killed_twice_equals_left_alone(folder.path(), RULES, 1);
+}
+
+#[cfg(unix)]
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill")
+        .args(["-s", name, &child.id().to_string()])
+        .status()
+        .expect("kill is there");
+    assert!(status.success());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_stops_a_run_cleanly_and_it_can_be_resumed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let scenario = write_scenario(folder.path(), RULES, 100);
+    let out = folder.path().join("stopped");
+
+    let mut child = begin(&scenario, &out);
+    let run = wait_for_round(&out, 1);
+    signal(&child, "INT");
+    assert_eq!(child.wait().expect("the run ends").code(), Some(130));
+    let interrupted = crate::support::lines(&run);
+    let reached = newest_checkpoint(&run);
+    let mut child = begin_resumed(&run);
+    wait_until(|| newest_checkpoint(&run) > reached);
+    signal(&child, "TERM");
+    assert_eq!(child.wait().expect("the run ends").code(), Some(143));
+    succeeds(&resume(&run, &[]));
+
+    let last = interrupted.last().expect("the record has an end");
+    assert_eq!(last["type"], "run_finished");
+    assert_eq!(last["data"]["status"], "interrupted");
+    let status = std::fs::read_to_string(run.join("status.json")).expect("status.json exists");
+    assert!(status.contains("\"completed\""), "{status}");
+}
+
+#[test]
+fn a_finished_run_has_nothing_left_to_do_but_may_be_given_more_rounds() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let scenario = write_scenario(folder.path(), RULES, 4);
+    let alone = folder.path().join("alone");
+    begin(&scenario, &alone).wait().expect("the run ends");
+    let run = alone.join("latest").canonicalize().expect("latest points at the run");
+    let before = std::fs::read(run.join("events.jsonl")).expect("events.jsonl exists");
+
+    succeeds(&resume(&run, &[]));
+    assert_eq!(
+        std::fs::read(run.join("events.jsonl")).expect("events.jsonl exists"),
+        before
+    );
+
+    succeeds(&resume(&run, &["--extend", "1"]));
+    let finished = crate::support::lines(&run).pop().expect("the record has an end");
+    assert_eq!(finished["data"]["rounds_done"], 5);
+    succeeds(&resume(&run, &[]));
+    assert!(run.join("checkpoints/round-000005").exists());
+}
+
+/// A run of four rounds that has come to its end.
+fn finished(folder: &Path) -> PathBuf {
+    let scenario = write_scenario(folder, RULES, 4);
+    let out = folder.join("finished");
+    begin(&scenario, &out).wait().expect("the run ends");
+    out.join("latest").canonicalize().expect("latest points at the run")
+}
+
+#[test]
+fn a_run_goes_back_to_an_older_checkpoint_and_comes_to_the_same_end() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let run = finished(folder.path());
+    let (before, learnt_before) = (record(&run), learnt(&run));
+
+    succeeds(&resume(&run, &["--from", "3"]));
+
+    assert_eq!(record(&run), before);
+    assert!(learnt(&run) == learnt_before, "the policies differ");
+    assert!(run.join("checkpoints/discarded-1/round-000004").exists());
+    assert!(run.join("events.discarded-1.jsonl").exists());
+    let unknown = resume(&run, &["--from", "9"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&unknown.stderr);
+    assert!(message.contains("holds no checkpoint after 9 rounds"), "{message}");
+    assert!(message.contains("nothing was changed"));
+}
+
+/// A field that changes what is learnt, once it is allowed to, stays changed.
+#[test]
+fn a_run_goes_on_with_another_setting_if_that_is_allowed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let run = finished(folder.path());
+    let change = [
+        "--set",
+        "attribution.pairs_max=3",
+        "--allow",
+        "attribution",
+        "--extend",
+        "1",
+    ];
+
+    succeeds(&resume(&run, &change));
+    succeeds(&resume(&run, &["--extend", "1"]));
+
+    let notes: Vec<_> = crate::support::lines(&run)
+        .iter()
+        .filter(|line| line["type"] == "note")
+        .map(|line| line["data"]["text"].clone())
+        .collect();
+    let expected = [
+        "resumed with attribution.pairs_max 3 instead of 8",
+        "resumed with run.rounds 5 instead of 4",
+        "resumed with run.rounds 6 instead of 5",
+    ];
+    assert_eq!(notes, expected);
+    let progress = std::fs::read_to_string(run.join("checkpoints/last/run.ron")).expect("run.ron exists");
+    assert!(progress.contains("attribution.pairs_max=3"), "{progress}");
+}
+
+#[test]
+fn a_run_goes_on_only_as_what_it_was() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let run = finished(folder.path());
+
+    let changed = [
+        "run.n_envs=3",
+        "lifecycle.slots=[\"r0c1\"]",
+        "attribution.pairs_max=3",
+        "run.rounds=2",
+    ];
+    let mut arguments: Vec<&str> = changed.iter().flat_map(|change| ["--set", change]).collect();
+    arguments.extend(["--allow", "run.n_envs", "--allow", "learner.lr"]);
+    let output = resume(&run, &arguments);
+
+    assert_eq!(output.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&output.stderr);
+    for problem in [
+        "run.n_envs: the run began with 2, now 3",
+        "lifecycle.slots: the run began with",
+        "attribution.pairs_max: the run has 8, now 3; --allow attribution.pairs_max lets it change",
+        "run.rounds: 4 rounds have been played already, 2 are asked for",
+        "learner.lr: allowed to change, but it does not; change it by --set",
+    ] {
+        assert!(message.contains(problem), "{problem}: {message}");
+    }
+    let twice = resume(&run, &["--extend", "1", "--set", "run.rounds=9"]);
+    assert_eq!(twice.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&twice.stderr);
+    assert!(message.contains("already given by --extend 1"), "{message}");
+}
+
+#[test]
+fn a_folder_that_is_no_run_is_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+
+    let output = resume(folder.path(), &[]);
+
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no run directory"));
+}

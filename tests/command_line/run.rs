@@ -1,0 +1,325 @@
+//! The command `run` as a user meets it: what it leaves behind, what it prints where, and how it ends.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_simic-engine"));
+    command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    for variable in ["SIMIC_ENGINE_AMP", "SIMIC_ENGINE_RUNS", "RUST_LOG"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+/// The smallest run there is, into `out`.
+fn short_run(out: &Path) -> Command {
+    let mut command = command();
+    command
+        .args([
+            "run",
+            "scenarios/quickstart.ron",
+            "--rounds",
+            "1",
+            "--envs",
+            "2",
+            "--steps",
+            "2",
+        ])
+        .args(["--set", "task.batches_per_step=count(1)", "--out"])
+        .arg(out);
+    command
+}
+
+fn output(command: &mut Command) -> Output {
+    command.output().expect("the engine starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Standard output of a command that must succeed.
+fn stdout(command: &mut Command) -> String {
+    let output = output(command);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn read(path: PathBuf) -> String {
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("the folder exists");
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_run_leaves_one_folder_with_its_whole_record() {
+    let root = tempfile::tempdir().expect("a folder");
+
+    let end = json(&stdout(
+        short_run(root.path()).args(["--json", "--tag", "first", "--tag", "short"]),
+    ));
+
+    assert_eq!(end["status"], "completed");
+    assert_eq!(end["rounds_done"], 1);
+    assert_eq!(end["origins"]["run.rounds"], "--rounds 1");
+    assert_eq!(end["origins"]["policy.controller"], "scenarios/quickstart.ron:25:21");
+    let run_id = end["run_id"].as_str().expect("a run id");
+    assert_eq!(names(root.path()), [run_id, "latest"]);
+    let run = root.path().join("latest");
+    assert_eq!(
+        names(&run),
+        [
+            "checkpoints",
+            "events.jsonl",
+            "log.txt",
+            "manifest.json",
+            "resolved.ron",
+            "scenario.ron",
+            "status.json",
+            "tb"
+        ]
+    );
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/quickstart.ron");
+    assert_eq!(read(run.join("scenario.ron")), read(source));
+    assert!(read(run.join("resolved.ron")).contains("rounds: 1"));
+    assert_eq!(json(&read(run.join("status.json")))["state"], "completed");
+    assert!(read(run.join("log.txt")).contains(run_id));
+}
+
+#[test]
+fn the_manifest_tells_what_was_run_with_what_and_names_nobody_unasked() {
+    let root = tempfile::tempdir().expect("a folder");
+    stdout(short_run(root.path()).args(["--tag", "first"]));
+
+    let manifest = json(&read(root.path().join("latest/manifest.json")));
+
+    assert_eq!(manifest["tags"], json(r#"["first"]"#));
+    assert_eq!(manifest["scenario_path"], "scenarios/quickstart.ron");
+    assert_eq!(manifest["devices"], json(r#"[{"name": "cpu"}]"#));
+    assert_eq!(manifest["env_devices"], json("[0, 0]"));
+    let build = &manifest["build"];
+    assert!(build["rustc"].as_str().expect("the compiler").starts_with("rustc 1."));
+    assert_eq!(build["target"].as_str().expect("the target").split('-').count(), 4);
+    // Where there is a commit it is known whether anything differed from it.
+    assert_eq!(build.get("git_commit").is_some(), build["git_dirty"].is_boolean());
+    assert_eq!(manifest["plugins"]["GovernorPlugin"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(manifest["plugins"].as_object().map(|plugins| plugins.len()), Some(13));
+    let resolved = read(root.path().join("latest/resolved.ron"));
+    assert_eq!(
+        manifest["scenario_hash"],
+        blake3::hash(resolved.as_bytes()).to_hex().as_str()
+    );
+    assert!(manifest.get("host_name").is_none() && manifest.get("user_name").is_none());
+}
+
+#[test]
+fn a_user_who_asks_to_be_named_is() {
+    let root = tempfile::tempdir().expect("a folder");
+    stdout(short_run(root.path()).arg("--identify").env("USER", "ada"));
+
+    assert_eq!(
+        json(&read(root.path().join("latest/manifest.json")))["user_name"],
+        "ada"
+    );
+}
+
+#[test]
+fn a_second_run_touches_nothing_of_the_first() {
+    let root = tempfile::tempdir().expect("a folder");
+    stdout(&mut short_run(root.path()));
+    let first = root.path().join("latest").canonicalize().expect("a run");
+    let before = read(first.join("events.jsonl"));
+
+    stdout(&mut short_run(root.path()));
+
+    assert_eq!(read(first.join("events.jsonl")), before);
+    let second = root.path().join("latest").canonicalize().expect("a run");
+    assert_ne!(first, second);
+    assert_eq!(names(root.path()).len(), 3);
+}
+
+#[test]
+fn a_rollout_of_few_decisions_is_told_once() {
+    let root = tempfile::tempdir().expect("a folder");
+    let size = ["--rounds", "2", "--envs", "2", "--steps", "2"];
+    let mut run = command();
+    run.args(["run", "scenarios/quickstart.ron", "--progress", "none", "-v"])
+        .args(size)
+        .args(["--set", "task.batches_per_step=count(1)", "--out"])
+        .arg(root.path());
+
+    let ended = output(&mut run);
+
+    assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
+    let remarks = text(&ended.stderr);
+    assert_eq!(
+        remarks.matches("decisions to learn from, fewer than 256").count(),
+        1,
+        "{remarks}"
+    );
+}
+
+#[test]
+fn results_go_to_standard_output_and_everything_else_does_not() {
+    let root = tempfile::tempdir().expect("a folder");
+
+    let plain = output(&mut short_run(root.path()));
+    let quiet = output(short_run(root.path()).arg("--quiet"));
+    let json_lines = output(short_run(root.path()).args(["--progress", "json"]));
+
+    assert!(text(&plain.stdout).contains("run directory"));
+    assert!(text(&plain.stderr).contains("round 1/1 acc"));
+    assert!(text(&quiet.stdout).contains("run directory"));
+    assert_eq!(text(&quiet.stderr), "");
+    assert_eq!(json(text(&json_lines.stderr).trim())["type"], "round_finished");
+}
+
+#[test]
+fn the_runs_folder_is_the_flag_s_then_the_variable_s() {
+    let root = tempfile::tempdir().expect("a folder");
+    let (flag, variable) = (root.path().join("flag"), root.path().join("variable"));
+
+    stdout(short_run(&flag).env("SIMIC_ENGINE_RUNS", &variable));
+    assert!(flag.join("latest").exists() && !variable.exists());
+
+    let mut without_flag = command();
+    without_flag
+        .args(["run", "--rounds", "1", "--envs", "1", "--steps", "1"])
+        .env("SIMIC_ENGINE_RUNS", &variable);
+    stdout(&mut without_flag);
+    assert!(variable.join("latest").exists());
+}
+
+#[test]
+fn a_log_file_of_the_user_s_takes_the_place_of_the_run_s() {
+    let root = tempfile::tempdir().expect("a folder");
+    let log = root.path().join("engine.log");
+
+    stdout(short_run(&root.path().join("runs")).arg("--log-file").arg(&log));
+
+    assert!(read(log).contains("a run begins"));
+    assert!(!root.path().join("runs/latest/log.txt").exists());
+}
+
+#[test]
+fn values_come_from_scenario_then_environment_then_flags() {
+    let amp = |environment: Option<&str>, flag: Option<&str>| {
+        let mut command = command();
+        command.args(["run", "--dry-run", "--json", "--set", "run.seed=7"]);
+        if let Some(value) = environment {
+            command.env("SIMIC_ENGINE_AMP", value);
+        }
+        if let Some(value) = flag {
+            command.args(["--amp", value]);
+        }
+        let preview = json(&stdout(&mut command));
+        (
+            preview["scenario"]["training"]["amp"].clone(),
+            preview["origins"]["training.amp"].clone(),
+        )
+    };
+
+    assert_eq!(amp(None, None), ("off".into(), Value::Null));
+    assert_eq!(amp(Some("auto"), None), ("auto".into(), "SIMIC_ENGINE_AMP=auto".into()));
+    assert_eq!(amp(Some("auto"), Some("bf16")), ("bf16".into(), "--amp bf16".into()));
+}
+
+#[test]
+fn devices_are_given_one_or_many_and_checked() {
+    let devices = |flags: &[&str]| {
+        let preview = json(&stdout(command().args(["run", "--dry-run", "--json"]).args(flags)));
+        preview["scenario"]["run"]["devices"].clone()
+    };
+    assert_eq!(devices(&["--device", "cuda:1"]), json(r#"["cuda:1"]"#));
+    assert_eq!(devices(&["--devices", "cpu,cuda:0"]), json(r#"["cpu", "cuda:0"]"#));
+    let automatic = devices(&["--device", "auto"]);
+    assert!(automatic == json(r#"["cpu"]"#) || automatic == json(r#"["cuda:0"]"#));
+
+    let both = output(command().args(["run", "--dry-run", "--device", "cpu", "--devices", "cpu,cpu"]));
+    assert_eq!(both.status.code(), Some(2));
+    assert!(text(&both.stderr).contains("already given by --device cpu"));
+    let unknown = output(command().args(["run", "--dry-run", "--device", "gpu"]));
+    assert!(text(&unknown.stderr).contains(r#"--device gpu: run.devices[0]: "gpu" is no device"#));
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_a_start_up_error() {
+    let root = tempfile::tempdir().expect("a folder");
+    let file = root.path().join("taken");
+    std::fs::write(&file, "").expect("a file");
+
+    let refused = output(&mut short_run(&file));
+
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("error: start-up failed: run directory: "));
+    let log = output(command().args(["list", "tasks", "--log-file"]).arg(root.path()));
+    assert_eq!(log.status.code(), Some(2));
+    assert!(text(&log.stderr).contains("the log file"));
+}
+
+/// Disks fill up: here a limit on the size of files, with the signal that goes with it ignored.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_whose_record_could_not_be_written_ends_with_5() {
+    let root = tempfile::tempdir().expect("a folder");
+    let mut limited = Command::new("sh");
+    limited
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["-c", "trap '' 25; ulimit -f 48; exec \"$@\"", "sh"])
+        .arg(env!("CARGO_BIN_EXE_simic-engine"))
+        .args([
+            "run",
+            "--rounds",
+            "1",
+            "--envs",
+            "4",
+            "--steps",
+            "60",
+            "--set",
+            "policy.controller=heuristic",
+            "--progress",
+            "none",
+            "--out",
+        ])
+        .arg(root.path());
+
+    let ended = output(&mut limited);
+
+    assert_eq!(ended.status.code(), Some(5), "{}", text(&ended.stderr));
+    assert!(
+        text(&ended.stderr).contains("the record of `jsonl` is incomplete"),
+        "{}",
+        text(&ended.stderr)
+    );
+    assert!(text(&ended.stdout).contains("run directory"));
+}
+
+#[test]
+fn a_reader_that_stops_reading_is_no_error() {
+    let mut child = command()
+        .args(["list", "tasks"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the engine starts");
+    drop(child.stdout.take());
+
+    let ended = child.wait_with_output().expect("the engine ends");
+
+    assert_eq!(ended.status.code(), Some(0));
+    assert_eq!(text(&ended.stderr), "");
+}

@@ -1,0 +1,210 @@
+//! The command line around scenarios: validate, list, explain, and what `run` accepts and refuses.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn engine(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_simic-engine"));
+    command.current_dir(env!("CARGO_MANIFEST_DIR")).args(arguments);
+    for variable in ["SIMIC_ENGINE_AMP", "SIMIC_ENGINE_RUNS"] {
+        command.env_remove(variable);
+    }
+    command.output().expect("the engine starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Standard output of a command that must succeed.
+fn stdout(arguments: &[&str]) -> String {
+    let output = engine(arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// Standard error of a command that must be refused as usage or scenario error.
+fn refused(arguments: &[&str]) -> String {
+    let output = engine(arguments);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
+    assert!(output.stdout.is_empty());
+    text(&output.stderr)
+}
+
+#[test]
+fn all_shipped_scenarios_are_valid() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+    let mut files: Vec<String> = std::fs::read_dir(folder)
+        .expect("the folder exists")
+        .map(|entry| format!("scenarios/{}", entry.expect("an entry").file_name().display()))
+        .collect();
+    files.sort();
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+
+    insta::assert_snapshot!(stdout(&[&["validate"], &files[..]].concat()));
+}
+
+#[test]
+fn the_scenario_of_the_readme_is_valid() {
+    let readme = include_str!("../../README.md");
+    let (_, rest) = readme.split_once("```ron\n").expect("an example scenario");
+    let (scenario, _) = rest.split_once("```").expect("its end");
+    let (_folder, file) = written("my-experiment.ron", scenario.as_bytes());
+
+    assert!(stdout(&["validate", &file]).contains("ok, digits_impaired with 8 envs, 3 rounds of 60 steps"));
+}
+
+#[test]
+fn list_shows_what_the_build_knows() {
+    let lists = [
+        "tasks",
+        "hosts",
+        "blueprints",
+        "rewards",
+        "controllers",
+        "presets",
+        "events",
+        "plugins",
+    ];
+    insta::assert_snapshot!(lists.map(|what| stdout(&["list", what])).join("\n"));
+}
+
+#[test]
+fn explain_shows_a_field_a_choice_a_section_and_all_sections() {
+    let paths = [
+        "run.n_envs",
+        "training.amp",
+        "policy.heuristic.rotation",
+        "run",
+        "task.preset",
+        "task.host_opt",
+    ];
+    let texts: Vec<_> = paths.iter().map(|path| stdout(&["explain", path])).collect();
+    insta::assert_snapshot!(texts.join("\n"));
+    insta::assert_snapshot!(stdout(&["explain"]));
+}
+
+#[test]
+fn explain_tells_a_number_s_range_and_default() {
+    insta::assert_snapshot!(stdout(&["explain", "run.rounds"]));
+}
+
+#[test]
+fn help_names_commands_and_flags() {
+    insta::assert_snapshot!(stdout(&["--help"]));
+    insta::assert_snapshot!(stdout(&["run", "-h"]));
+}
+
+#[test]
+fn programs_read_lists_explanations_and_verdicts_as_json() {
+    let parsed = |arguments: &[&str]| -> serde_json::Value {
+        serde_json::from_str(&stdout(arguments)).expect("one JSON document")
+    };
+    assert_eq!(parsed(&["list", "tasks", "--json"])[1]["name"], "digits_impaired");
+    assert_eq!(parsed(&["list", "hosts", "--json"])[0]["name"], "cnn");
+    assert_eq!(parsed(&["list", "blueprints", "--json"])[0]["selectable"], false);
+    assert_eq!(parsed(&["list", "controllers", "--json"])[0]["name"], "actor_critic");
+    assert_eq!(parsed(&["list", "rewards", "--json"])[4]["name"], "loss()");
+    assert_eq!(parsed(&["list", "presets", "--json"])[0]["field"], "preset");
+    assert_eq!(parsed(&["list", "events", "--json"])[8]["level"], "full");
+    assert_eq!(parsed(&["list", "plugins", "--json"])[6]["name"], "GovernorPlugin");
+    assert_eq!(parsed(&["explain", "run.rounds", "--json"])["default"], "100");
+    assert_eq!(
+        parsed(&["validate", "--json", "scenarios/quickstart.ron"])[0]["is_valid"],
+        true
+    );
+}
+
+/// Files as a user might have written them.
+fn written(name: &str, content: &[u8]) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join(name);
+    std::fs::write(&path, content).expect("a file");
+    (folder, path.display().to_string())
+}
+
+const SEVERAL_MISTAKES: &str = r#"(
+    task: preset("digits_impared"),
+    run: (n_envs: 0, rounds: "ten", devices: ["gpu"]),
+    trainng: (amp: off),
+    lifecycle: (slots: ["r0c9"]),
+)"#;
+
+#[test]
+fn validate_reports_every_mistake_and_the_other_files_too() {
+    let (folder, bad) = written("mine.ron", SEVERAL_MISTAKES.as_bytes());
+
+    let output = engine(&["validate", &bad, "scenarios/quickstart.ron"]);
+
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stdout).starts_with("scenarios/quickstart.ron: ok"));
+    let report = text(&output.stderr).replace(&format!("{}/", folder.path().display()), "");
+    insta::assert_snapshot!(report);
+}
+
+#[test]
+fn validate_tells_programs_where_each_mistake_is() {
+    let (folder, bad) = written("mine.ron", SEVERAL_MISTAKES.as_bytes());
+
+    let output = engine(&["validate", "--json", &bad]);
+
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stderr.is_empty());
+    insta::assert_snapshot!(text(&output.stdout).replace(&format!("{}/", folder.path().display()), ""));
+}
+
+#[test]
+fn a_file_that_is_no_text_is_refused_where_the_text_ends() {
+    let (_folder, bad) = written("mine.ron", b"(\n  name: \"\xff\",\n)");
+
+    for command in ["validate", "run"] {
+        let message = refused(&[command, &bad]);
+        assert!(message.contains(&format!("{bad}:2:10 is not UTF-8 text")), "{message}");
+    }
+}
+
+#[test]
+fn explain_of_an_unknown_path_names_the_nearest() {
+    insta::assert_snapshot!(refused(&["explain", "run.n_env"]));
+    insta::assert_snapshot!(refused(&["explain", "min_prune_age"]));
+}
+
+#[test]
+fn a_dry_run_of_the_built_in_quickstart_shows_its_digits_task() {
+    let text = stdout(&["run", "--dry-run", "--rounds", "1"]);
+    assert!(text.contains("digits_impaired"), "{text}");
+}
+
+#[test]
+fn a_field_given_by_flag_and_by_set_is_refused() {
+    insta::assert_snapshot!(refused(&["run", "--dry-run", "--rounds", "2", "--set", "run.rounds=3"]));
+}
+
+#[test]
+fn a_flag_out_of_range_is_refused_like_a_field() {
+    insta::assert_snapshot!(refused(&[
+        "run",
+        "--dry-run",
+        "--envs",
+        "0",
+        "--steps",
+        "many",
+        "--level",
+        "loud"
+    ]));
+}
+
+#[test]
+fn wrong_usage_is_refused() {
+    assert!(refused(&["run", "--set", "rounds"]).contains("expected path=value"));
+    assert!(refused(&["run", "nowhere.ron"]).contains("cannot read the scenario nowhere.ron"));
+    assert!(refused(&["dance"]).contains("unrecognized subcommand"));
+}
+
+#[test]
+fn a_refused_run_touches_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("runs");
+    refused(&["run", "--out", &out.to_string_lossy(), "--set", "run.rounds=0"]);
+    assert!(!out.exists());
+}

@@ -1,0 +1,77 @@
+//! A scenario may narrow what controllers can choose; every one of them then stays within it.
+
+use crate::support::engine;
+use bevy_ecs::prelude::*;
+use simic_engine::controller::{Chosen, Head, Masks};
+use simic_engine::growth::{AlphaTarget, LifecycleOp, Tempo};
+use simic_engine::schedule::{EngineSet, StepEnd, Work};
+
+/// Everything chosen in a run, and the blueprints that were offered.
+#[derive(Resource, Default)]
+struct Choices {
+    chosen: Vec<[u8; 8]>,
+    offered: Vec<Vec<usize>>,
+}
+
+fn note(envs: Query<(&Chosen, &Masks)>, mut choices: ResMut<Choices>) {
+    for (chosen, masks) in &envs {
+        choices.chosen.extend(chosen.0.iter().map(|decision| decision.indices));
+        choices
+            .offered
+            .extend(masks.0.iter().map(|masks| masks.blueprints_for(0).iter().collect()));
+    }
+}
+
+fn play(controller: &str) -> Choices {
+    let text = format!(
+        r#"(
+    task: preset("digits_impaired"),
+    run: (rounds: 1, n_envs: 4, max_steps: 24),
+    policy: (
+        controller: "{controller}",
+        preset: "lstm_small",
+        masks: (action_space: (
+            allowed_ops: ["wait", "germinate", "fossilize", "advance"],
+            blueprint: ["norm", "conv_small"],
+            tempo: ["fast", "standard"],
+            alpha_target: ["full"],
+        )),
+    ),
+)"#
+    );
+    let mut engine = engine(&text);
+    engine.app_mut().init_resource::<Choices>().add_systems(
+        StepEnd,
+        note.in_set(EngineSet::Record)
+            .after(Work::EndSegments)
+            .before(Work::EvaluateTest),
+    );
+    engine.run().expect("the run ends well");
+    engine.world_mut().remove_resource::<Choices>().expect("it was there")
+}
+
+#[test]
+fn controllers_choose_within_the_action_space() {
+    for controller in ["actor_critic", "random", "heuristic"] {
+        let choices = play(controller);
+
+        assert_eq!(choices.chosen.len(), 4 * 24, "{controller}");
+        assert!(choices.offered.iter().all(|offered| *offered == [3, 6]), "{controller}");
+        let mut germinations = 0;
+        for indices in &choices.chosen {
+            let of = |head: Head| usize::from(indices[head as usize]);
+            let op = LifecycleOp::from_code(of(Head::Op)).expect("an op");
+            assert!(
+                ![LifecycleOp::Prune, LifecycleOp::SetAlphaTarget].contains(&op),
+                "{controller}"
+            );
+            if op == LifecycleOp::Germinate {
+                germinations += 1;
+                assert!([3, 6].contains(&of(Head::Blueprint)), "{controller}");
+                assert_ne!(of(Head::Tempo), Tempo::Slow.code(), "{controller}");
+                assert_eq!(of(Head::AlphaTarget), AlphaTarget::Full.code(), "{controller}");
+            }
+        }
+        assert!(germinations > 0, "{controller} grew nothing: nothing was tested");
+    }
+}

@@ -1,0 +1,135 @@
+//! However a run ends, its last finished round is on disk, and the run can go on from there.
+
+use std::path::Path;
+
+use bevy_app::App;
+use bevy_ecs::prelude::*;
+use serde_json::Value;
+use simic_engine::checkpoint::{CheckpointName, Checkpoints, Progress};
+use simic_engine::controller::{ActiveController, ParamGroup};
+use simic_engine::engine::RunReport;
+use simic_engine::health::{EngineError, Failure, Position, RunHealth};
+use simic_engine::learner::PolicyDiverged;
+use simic_engine::prelude::*;
+use simic_engine::run::{ExtensionError, StopRequest, StopSignal};
+use simic_engine::torch::NoGrad;
+use tch::{Device, Kind, Tensor};
+
+/// Learns; its rounds are far fewer than a checkpoint takes, and none is the best of a run with faults, though this one
+/// ends before the fault comes.
+const SCENARIO: &str = r#"(
+    name: "kept",
+    task: preset("digits_minimal", (batches_per_step: count(1))),
+    run: (rounds: 5, n_envs: 2, max_steps: 4, checkpoint_every: 100),
+    policy: (controller: "actor_critic", preset: "lstm_small"),
+    learner: (max_consecutive_failures: 2),
+    faults: [(env: 0, round: 4, step: 4, fault: nan_grad)],
+)"#;
+
+fn directory(report: &RunReport) -> &Path {
+    &report.record.as_ref().expect("the run was recorded").directory
+}
+
+fn newest(report: &RunReport) -> Progress {
+    let shelf = Checkpoints::of(directory(report));
+    shelf.find(CheckpointName::Last).expect("there is a checkpoint").1
+}
+
+/// Rounds and reasons of the checkpoints that the record tells of.
+fn told(report: &RunReport) -> Vec<(u64, String)> {
+    let lines = crate::support::lines(directory(report));
+    let saved = lines.iter().filter(|line| line["type"] == "checkpoint_saved");
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    saved
+        .map(|line| (line["data"]["round"].as_u64().unwrap(), text(&line["data"]["reason"])))
+        .collect()
+}
+
+/// From the third round on the policy is another one than that which acted: no update may touch it.
+fn swap_policies(app: &mut App) -> Result<(), ExtensionError> {
+    fn swap(clock: Res<RunClock>, mut controller: ResMut<ActiveController>) {
+        let policy = controller.0.get().learned().expect("the policy learns");
+        let _no_grad = NoGrad::new();
+        for param in policy.params() {
+            if clock.round() >= 2 && param.group == ParamGroup::ActorHeads {
+                let offset = Tensor::linspace(-3.0, 3.0, param.tensor.numel() as i64, (Kind::Float, Device::Cpu));
+                let mut tensor = param.tensor;
+                let _ = tensor.g_add_(&offset.view_as(&tensor));
+            }
+        }
+    }
+    app.add_systems(RoundEnd, swap.in_set(EngineSet::PpoUpdate).before(Work::UpdatePolicy));
+    Ok(())
+}
+
+/// A policy that diverges leaves an emergency checkpoint of its last good state.
+#[test]
+fn a_policy_that_diverges_is_kept_as_it_last_was_good() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+
+    let report = crate::recorded::play(SCENARIO, folder.path(), swap_policies);
+
+    let failure = report.failure.as_ref().expect("the run fails");
+    let diverged = failure.failure.cause::<PolicyDiverged>();
+    assert_eq!(diverged, Some(&PolicyDiverged { failures: 2 }), "{failure}");
+    assert_eq!(newest(&report).next_round, 4, "the round of the second failure is over");
+    assert_eq!(told(&report).last(), Some(&(4, "emergency".to_owned())));
+    let policy = directory(&report).join("checkpoints/round-000004/policy/policy.safetensors");
+    let weights = Tensor::read_safetensors(policy).expect("the policy can be read");
+    let is_finite = |tensor: &Tensor| bool::try_from(tensor.isfinite().all()).expect("one flag");
+    assert!(weights.iter().all(|(_, tensor)| is_finite(tensor)));
+}
+
+fn in_the_middle_of_the_third_round(clock: Res<RunClock>) -> bool {
+    (clock.round(), clock.step()) == (2, 2)
+}
+
+fn fail(app: &mut App) -> Result<(), ExtensionError> {
+    let fail = |mut health: ResMut<RunHealth>| {
+        health.failure = Some(EngineError {
+            phase: "test",
+            position: Position::default(),
+            failure: Failure::message("it broke"),
+        });
+    };
+    app.add_systems(
+        StepEnd,
+        fail.before(EngineSet::Record).run_if(in_the_middle_of_the_third_round),
+    );
+    Ok(())
+}
+
+fn stop(app: &mut App) -> Result<(), ExtensionError> {
+    let stop = |stop: Res<StopSignal>| stop.request(StopRequest::Interrupt);
+    app.add_systems(
+        StepEnd,
+        stop.before(EngineSet::Record).run_if(in_the_middle_of_the_third_round),
+    );
+    Ok(())
+}
+
+/// Nothing of a completed round is ever lost.
+#[test]
+fn rounds_before_a_failure_are_kept_between_two_checkpoints_too() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+
+    let report = crate::recorded::play(SCENARIO, folder.path(), fail);
+
+    assert!(report.failure.is_some());
+    assert_eq!(newest(&report).next_round, 2);
+    let periodic = (0, "periodic".to_owned());
+    assert_eq!(told(&report).first(), Some(&periodic));
+    assert_eq!(told(&report).last(), Some(&(2, "emergency".to_owned())));
+}
+
+/// The checkpoint of a run that is stopped is the last round boundary.
+#[test]
+fn rounds_before_a_stop_are_kept_between_two_checkpoints_too() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+
+    let report = crate::recorded::play(SCENARIO, folder.path(), stop);
+
+    assert!(report.failure.is_none());
+    assert_eq!(newest(&report).next_round, 2);
+    assert_eq!(told(&report).last(), Some(&(2, "signal".to_owned())));
+}

@@ -1,0 +1,146 @@
+//! Seed modules and controllers of an application: known to scenarios by the names that they are registered by.
+
+use bevy_app::App;
+use simic_engine::controller::{ControllerRegistry, WaitController};
+use simic_engine::engine::{RunReport, catalog};
+use simic_engine::prelude::*;
+use simic_engine::random::RunRng;
+use simic_engine::scenario::{self, Input, Loaded, Report};
+use simic_engine::seed::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
+use simic_engine::torch::{Init, Mode, ParamSet};
+use tch::{Device, TchError, Tensor};
+
+/// δ(x) = w·x per channel; `birth` is where w starts, which has to be 0.
+struct ChannelScale {
+    birth: f32,
+}
+
+struct ChannelScaleModule {
+    weight: Tensor,
+    params: ParamSet,
+}
+
+impl SeedModule for ChannelScaleModule {
+    fn delta(&self, x: &Tensor, _: Mode) -> Result<Option<Tensor>, TchError> {
+        Ok(Some(x.f_mul(&self.weight)?))
+    }
+
+    fn params(&self) -> &ParamSet {
+        &self.params
+    }
+
+    fn macs(&self, positions: u64) -> u64 {
+        self.params.count() * positions
+    }
+}
+
+impl Blueprint for ChannelScale {
+    fn id(&self) -> &'static str {
+        "channel_scale"
+    }
+
+    fn summary(&self) -> &'static str {
+        "one learned factor a channel"
+    }
+
+    fn param_count(&self, dim: i64) -> u64 {
+        dim as u64
+    }
+
+    fn build(&self, dim: i64, rng: &mut RunRng, device: Device) -> Result<Box<dyn SeedModule>, BlueprintError> {
+        let mut params = ParamSet::new(device);
+        let weight = params.add("weight", &[dim, 1, 1], Init::Constant(self.birth))?;
+        params.initialise(rng)?;
+        Ok(Box::new(ChannelScaleModule { weight, params }))
+    }
+}
+
+fn add(app: &mut App, birth: f32) -> Result<(), ExtensionError> {
+    let world = app.world_mut();
+    world
+        .resource_mut::<BlueprintRegistry>()
+        .register(Box::new(ChannelScale { birth }))?;
+    world
+        .resource_mut::<ControllerRegistry>()
+        .register("patience", "waits, under another name", |_| {
+            Ok(Box::new(WaitController))
+        })?;
+    Ok(())
+}
+
+fn sound(app: &mut App) -> Result<(), ExtensionError> {
+    add(app, 0.0)
+}
+
+fn broken(app: &mut App) -> Result<(), ExtensionError> {
+    add(app, 0.5)
+}
+
+const SCENARIO: &str = r#"(
+    name: "custom",
+    task: preset("digits_minimal", (batches_per_step: count(1))),
+    run: (rounds: 1, n_envs: 1, max_steps: 8),
+    lifecycle: (auto_forward: (g1: true, g2: true, g3: true)),
+    policy: (controller: "schedule", schedule: (entries: [(step: 1, command: germinate(
+        slot: "r0c0", blueprint: "channel_scale", style: "linear_add", tempo: "fast", target: "full"))])),
+)"#;
+
+fn load(text: &str) -> Result<Loaded, Report> {
+    let input = Input {
+        label: "custom.ron",
+        text,
+        overrides: &[],
+    };
+    scenario::load(&input, &catalog(sound).expect("the names are free"))
+}
+
+#[test]
+fn registered_names_are_valid_and_listed() {
+    let names = catalog(sound).expect("the names are free");
+
+    let blueprint = names.blueprints.last().expect("blueprints");
+    assert_eq!((blueprint.index, blueprint.name.as_str()), (13, "channel_scale"));
+    assert_eq!(blueprint.summary, "one learned factor a channel");
+    assert!(blueprint.selectable);
+    assert!(load(SCENARIO).is_ok());
+    assert!(load(r#"(policy: (controller: "patience"))"#).is_ok());
+}
+
+#[test]
+fn a_slip_in_a_registered_name_is_recognised() {
+    let text = r#"(policy: (controller: "patence", heuristic: (rotation: ["chanel_scale"])))"#;
+
+    let report = load(text).expect_err("no such names").to_string();
+
+    assert!(report.contains("did you mean `patience`?"), "{report}");
+    assert!(report.contains("did you mean `channel_scale`?"), "{report}");
+}
+
+fn play(extend: Extension) -> (RunReport, tempfile::TempDir) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = Engine::builder().extended(extend).recorded(folder.path().join("runs"));
+    let report = engine.from_ron(SCENARIO).expect("a sound scenario").play();
+    (report, folder)
+}
+
+#[test]
+fn a_registered_seed_module_grows() {
+    let (report, _folder) = play(sound);
+
+    assert!(report.failure.is_none(), "{:?}", report.failure);
+    let directory = report.record.expect("the run was recorded").directory;
+    let events = std::fs::read_to_string(directory.join("events.jsonl")).expect("events");
+    assert!(events.contains(r#""type":"seed_germinated""#));
+    assert!(events.contains(r#""blueprint":"channel_scale""#));
+}
+
+#[test]
+fn a_bad_seed_module_is_named_at_start_up_and_nothing_is_touched() {
+    let (report, folder) = play(broken);
+
+    let failure = report.failure.expect("the module is refused").to_string();
+    assert!(failure.contains("blueprint `channel_scale` cannot grow"), "{failure}");
+    assert!(failure.contains("its residual must start at exactly 0"), "{failure}");
+    assert!(report.record.is_none());
+    assert!(!folder.path().join("runs").exists());
+}

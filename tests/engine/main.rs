@@ -1,0 +1,17 @@
+//! The engine as a library: runs played in this process, in memory or recorded, and watched by systems that tests add.
+
+mod action_space;
+mod checkpoints;
+mod custom_names;
+mod failures;
+mod governor;
+mod growth;
+mod recorded;
+mod regression_bands;
+mod rewards;
+mod rollouts;
+mod run_record;
+mod scenario_errors;
+#[path = "../support/mod.rs"]
+mod support;
+mod training_loop;

@@ -1,0 +1,250 @@
+//! What reaches the learner: a step that was rolled back leaves no trace in it, and an update that keeps failing ends
+//! the run.
+
+use crate::support::engine;
+use bevy_ecs::prelude::*;
+use simic_engine::clock::RunClock;
+use simic_engine::controller::{ActiveController, Chosen, Observation};
+use simic_engine::env::EnvId;
+use simic_engine::learner::{LastUpdate, PolicyDiverged, PolicyLearner};
+use simic_engine::schedule::{Decide, EngineSet, RoundEnd, StepEnd, Work};
+use simic_engine::torch::{HostSyncCounter, NoGrad, catch, read_f32};
+use tch::Tensor;
+
+const STEPS: u32 = 16;
+/// The env that is damaged, and when.
+const DAMAGED: usize = 1;
+const STEP: u32 = 9;
+
+fn scenario(rounds: u32, faults: &str) -> String {
+    format!(
+        r#"(
+    task: preset("digits_impaired"),
+    run: (rounds: {rounds}, n_envs: 3, max_steps: {STEPS}),
+    policy: (controller: "actor_critic", preset: "lstm_small"),
+    {faults}
+)"#
+    )
+}
+
+/// What was seen of a run.
+#[derive(Resource, Default)]
+struct Seen {
+    /// Env, step and what it chose.
+    chosen: Vec<(usize, u32, [u8; 8])>,
+    /// Env, step and the largest number in its recurrent rows when decisions are due.
+    remembered: Vec<(usize, u32, f32)>,
+    /// By env, at the end of the first round.
+    transitions: Vec<usize>,
+    /// How often each feature of the env has been counted, after the first round's commit.
+    counted: Option<u64>,
+}
+
+fn note_memory(
+    envs: Query<&EnvId>,
+    clock: Res<RunClock>,
+    mut controller: ResMut<ActiveController>,
+    mut seen: ResMut<Seen>,
+) {
+    let policy = controller.0.get().learned().expect("it learns");
+    let state = policy.recurrent().expect("no device fails");
+    let reads = HostSyncCounter::default();
+    for id in &envs {
+        let largest = |tensor: &Tensor| tensor.narrow(1, id.index_in_group as i64, 1).abs().max();
+        let numbers = catch(|| Tensor::stack(&state.0.iter().map(largest).collect::<Vec<_>>(), 0).max());
+        let largest = read_f32(&numbers.expect("no device fails"), &reads).expect("no device fails")[0];
+        seen.remembered.push((id.index, clock.step(), largest));
+    }
+}
+
+fn note_choices(envs: Query<(&EnvId, &Chosen)>, clock: Res<RunClock>, mut seen: ResMut<Seen>) {
+    for (id, chosen) in &envs {
+        let chosen = chosen
+            .0
+            .as_ref()
+            .map(|decision| (id.index, clock.step(), decision.indices));
+        seen.chosen.extend(chosen);
+    }
+}
+
+fn note_rollout(mut policy: ResMut<PolicyLearner>, mut seen: ResMut<Seen>) {
+    let buffer = policy.buffer.get();
+    seen.transitions = (0..3).map(|env| buffer.len(env)).collect();
+}
+
+fn note_statistics(mut controller: ResMut<ActiveController>, mut seen: ResMut<Seen>) {
+    let policy = controller.0.get().learned().expect("it learns");
+    seen.counted = policy.normaliser().statistics().first().map(|moments| moments.count);
+}
+
+fn play(faults: &str) -> Seen {
+    let mut engine = engine(&scenario(1, faults));
+    engine
+        .app_mut()
+        .init_resource::<Seen>()
+        .add_systems(
+            Decide,
+            note_memory
+                .in_set(EngineSet::Decide)
+                .after(Work::RememberStates)
+                .before(Work::Decide),
+        )
+        .add_systems(
+            StepEnd,
+            note_choices
+                .in_set(EngineSet::Record)
+                .after(Work::EndSegments)
+                .before(Work::EvaluateTest),
+        )
+        .add_systems(
+            RoundEnd,
+            (
+                note_rollout.in_set(EngineSet::PpoUpdate).before(Work::UpdatePolicy),
+                note_statistics.in_set(EngineSet::PpoUpdate).after(Work::UpdatePolicy),
+            ),
+        );
+    engine.run().expect("the run ends well");
+    let mut seen = engine.world_mut().remove_resource::<Seen>().expect("it was there");
+    seen.chosen.sort_unstable();
+    seen
+}
+
+#[test]
+fn a_step_that_was_rolled_back_reaches_neither_rollout_nor_statistics() {
+    let sound = play("");
+    let wrecked = play(&format!(
+        "faults: [(env: {DAMAGED}, round: 0, step: {STEP}, fault: nan_weight)],"
+    ));
+
+    // No transition and no row of the statistics for the step.
+    assert_eq!(sound.transitions, [16, 16, 16]);
+    assert_eq!(wrecked.transitions, [16, 15, 16]);
+    assert_eq!((sound.counted, wrecked.counted), (Some(48), Some(47)));
+    assert!(
+        !wrecked
+            .chosen
+            .iter()
+            .any(|&(env, step, _)| (env, step) == (DAMAGED, STEP))
+    );
+
+    // The env remembers nothing in the step after; before it did.
+    let memory = |step: u32| {
+        let rows = wrecked.remembered.iter();
+        rows.filter(move |row| (row.0, row.1) == (DAMAGED, step))
+            .map(|row| row.2)
+            .collect::<Vec<_>>()
+    };
+    assert!(memory(STEP - 1)[0] > 0.0);
+    assert_eq!(memory(STEP + 1), [0.0]);
+
+    // The others decide as they would have.
+    let others = |seen: &Seen| {
+        let chosen = seen.chosen.iter().copied();
+        chosen.filter(|&(env, _, _)| env != DAMAGED).collect::<Vec<_>>()
+    };
+    assert_eq!(others(&wrecked), others(&sound));
+}
+
+/// Rows of the newest step, raw and as the policy saw them, before the update moves the statistics.
+fn check_frozen(envs: Query<&Observation>, mut controller: ResMut<ActiveController>, clock: Res<RunClock>) {
+    let policy = controller.0.get().learned().expect("it learns");
+    let mut again = Vec::new();
+    for observation in &envs {
+        policy.normaliser().normalise(&observation.raw, &mut again);
+        assert_eq!(again, observation.normalised);
+    }
+    let moved = policy.normaliser().drift().is_some();
+    assert_eq!(moved, clock.round() > 0, "statistics move with the first update");
+}
+
+#[test]
+fn what_the_policy_saw_is_what_its_statistics_still_say_before_the_update() {
+    let mut engine = engine(&scenario(2, ""));
+    let before = check_frozen.in_set(EngineSet::PpoUpdate).before(Work::UpdatePolicy);
+    engine.app_mut().add_systems(RoundEnd, before);
+    engine.run().expect("the run ends well");
+}
+
+/// By round: whether an update came of it, updates so far, elements counted, and whether every choice was uniform.
+#[derive(Resource, Default)]
+struct Rounds(Vec<(bool, u64, u64, bool)>);
+
+fn note_round(
+    envs: Query<&Chosen>,
+    last: Res<LastUpdate>,
+    mut controller: ResMut<ActiveController>,
+    mut policy: ResMut<PolicyLearner>,
+    mut rounds: ResMut<Rounds>,
+) {
+    let updates = policy.learner.get().counters().updates;
+    let normaliser = controller.0.get().learned().expect("it learns").normaliser();
+    let counted = normaliser.statistics().first().map_or(0, |moments| moments.count);
+    let is_uniform = |chosen: &Chosen| {
+        let sample = chosen.0.as_ref().and_then(|decision| decision.sample.as_ref());
+        let probabilities = sample.expect("it was sampled").op_probabilities;
+        let legal: Vec<f32> = probabilities.into_iter().filter(|&p| p > 0.0).collect();
+        legal.iter().all(|p| (p * legal.len() as f32 - 1.0).abs() < 1e-5)
+    };
+    let uniform = envs.iter().all(is_uniform);
+    rounds.0.push((last.0.is_some(), updates, counted, uniform));
+}
+
+#[test]
+fn statistics_are_fitted_by_uniform_rollouts_first_and_frozen_later() {
+    let norm = "learner: (target_kl: None, obs_norm: (warmup_rollouts: 2, freeze_after_updates: 1))";
+    let mut engine = engine(&scenario(4, norm));
+    let after = note_round.in_set(EngineSet::PpoUpdate).after(Work::UpdatePolicy);
+    engine.app_mut().init_resource::<Rounds>().add_systems(RoundEnd, after);
+
+    engine.run().expect("the run ends well");
+
+    let rounds = &engine.world().resource::<Rounds>().0;
+    let expected = [
+        (false, 0, 48, true),
+        (false, 0, 96, true),
+        (true, 1, 144, false),
+        (true, 2, 144, false),
+    ];
+    assert_eq!(rounds[..], expected);
+}
+
+/// The bias of the value head, aside while an update runs.
+#[derive(Resource)]
+struct Kept(f32);
+
+fn value_bias(controller: &mut ActiveController, value: Option<f32>) -> f32 {
+    let policy = controller.0.get().learned().expect("it learns");
+    let bias = policy.value_output().bias;
+    let old = read_f32(&bias, &HostSyncCounter::default()).expect("no device fails")[0];
+    if let Some(value) = value {
+        let _no_grad = NoGrad::new();
+        let _ = bias.shallow_clone().fill_(f64::from(value));
+    }
+    old
+}
+
+fn spoil(mut controller: ResMut<ActiveController>, mut kept: ResMut<Kept>) {
+    kept.0 = value_bias(&mut controller, Some(f32::NAN));
+}
+
+fn repair(mut controller: ResMut<ActiveController>, kept: Res<Kept>) {
+    value_bias(&mut controller, Some(kept.0));
+}
+
+#[test]
+fn a_policy_whose_updates_fail_three_times_in_a_row_ends_the_run() {
+    let mut engine = engine(&scenario(6, ""));
+    app.insert_resource(Kept(0.0)).add_systems(
+        RoundEnd,
+        (
+            spoil.in_set(EngineSet::PpoUpdate).before(Work::UpdatePolicy),
+            repair.in_set(EngineSet::PpoUpdate).after(Work::UpdatePolicy),
+        ),
+    );
+
+    let error = engine.run().expect_err("nothing was learnt");
+
+    let diverged = error.failure.cause::<PolicyDiverged>();
+    assert_eq!(diverged, Some(&PolicyDiverged { failures: 3 }));
+    assert_eq!(engine.world().resource::<RunClock>().round(), 2, "in the third round");
+}

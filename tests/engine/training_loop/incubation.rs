@@ -1,0 +1,108 @@
+//! A seed that learns beside its host leaves no trace in it.
+
+use bevy_app::App;
+use bevy_ecs::prelude::*;
+use simic_engine::env::{HostModel, SeedOptimizers};
+use simic_engine::growth::SeedStage;
+use simic_engine::prelude::*;
+
+use super::support::*;
+
+/// What the host went through, bit by bit.
+#[derive(Resource, Default)]
+struct Host {
+    /// At every training batch.
+    gradients: Vec<Vec<Vec<u32>>>,
+    /// At the end of every step.
+    params: Vec<Vec<Vec<u32>>>,
+    metrics: Vec<[u64; 4]>,
+    stages: Vec<Option<SeedStage>>,
+    /// Of the seed in the first slot.
+    seeds: Vec<Vec<Vec<u32>>>,
+}
+
+fn note_gradients(mut envs: Query<&mut HostModel>, mut notes: ResMut<Host>) {
+    let gradients = host_gradients(&mut envs.single_mut().expect("one env"));
+    notes.gradients.push(bits(&gradients));
+}
+
+type Trained = (
+    &'static mut HostModel,
+    &'static mut SeedOptimizers,
+    &'static SeedSlots,
+    &'static TrainMetrics,
+    &'static ValMetrics,
+);
+
+fn note_step(mut envs: Query<Trained>, mut notes: ResMut<Host>) {
+    let (mut host, mut optimizers, slots, train, val) = envs.single_mut().expect("one env");
+    let metrics = [train.loss, train.accuracy_percent, val.loss, val.accuracy_percent];
+    notes.metrics.push(metrics.map(f64::to_bits));
+    notes.params.push(host_bits(&mut host));
+    notes.stages.push(slots.0[0].record.as_ref().map(|seed| seed.stage));
+    notes.seeds.push(seed_bits(&mut optimizers).swap_remove(0));
+}
+
+fn watched(policy: &str) -> App {
+    app(&scenario(MINIMAL, 1, 8, policy), |app: &mut App| {
+        app.init_resource::<Host>()
+            .add_systems(
+                TrainBatch,
+                note_gradients.after(Work::ForwardBackward).before(Work::InjectFaults),
+            )
+            .add_systems(StepEnd, note_step.after(Work::EmitStep));
+    })
+}
+
+fn growing(blueprint: &str) -> App {
+    watched(&schedule(&[(1, &germinate("r0c0", blueprint)), (2, &advance("r0c0"))]))
+}
+
+fn assert_same_host(grown: &Host, alone: &Host, what: &str) {
+    assert!(grown.gradients == alone.gradients, "gradients with {what}");
+    assert!(grown.params == alone.params, "parameters with {what}");
+    assert!(grown.metrics == alone.metrics, "metrics with {what}");
+}
+
+#[test]
+fn a_training_seed_leaves_host_gradients_parameters_and_metrics_bit_for_bit_alone() {
+    let alone: Host = play(watched(WAIT));
+
+    for blueprint in [
+        "norm",
+        "attention",
+        "depthwise",
+        "bottleneck",
+        "conv_small",
+        "conv_light",
+        "conv_heavy",
+    ] {
+        let grown: Host = play(growing(blueprint));
+
+        assert_same_host(&grown, &alone, blueprint);
+        // It was there and learned.
+        assert_eq!(grown.stages[1..], [Some(SeedStage::Training); 7]);
+        assert_eq!(alone.stages, [None; 8]);
+        assert!(grown.seeds[6] != grown.seeds[7], "{blueprint} learns");
+    }
+}
+
+#[test]
+fn a_blending_seed_at_alpha_0_changes_neither_logits_nor_host() {
+    // From step 5 on, the seed blends, but its amplitude has not left 0.
+    let blend = |mut envs: Query<&mut SeedSlots>, clock: Res<RunClock>| {
+        let mut slots = envs.single_mut().expect("one env");
+        if let (5.., Some(seed)) = (clock.step(), &mut slots.0[0].record) {
+            seed.previous_stage = SeedStage::Training;
+            seed.stage = SeedStage::Blending;
+        }
+    };
+    let alone: Host = play(watched(WAIT));
+
+    let mut app = growing("conv_small");
+    app.add_systems(StepStart, blend.before(Work::PlanTrainBatches));
+    let grown: Host = play(app);
+
+    assert_eq!(grown.stages[4..], [Some(SeedStage::Blending); 4]);
+    assert_same_host(&grown, &alone, "a blending seed at alpha 0");
+}

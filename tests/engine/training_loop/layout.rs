@@ -1,0 +1,97 @@
+//! Training is channels-last throughout: no op and no gradient falls back.
+
+use bevy_app::App;
+use bevy_ecs::prelude::*;
+use simic_engine::env::{HostModel, SeedSlots};
+use simic_engine::prelude::*;
+use simic_engine::torch::Mode;
+use simic_engine::torch::{NoGrad, is_channels_last};
+use simic_engine::training::BatchSlot;
+
+use super::support::*;
+
+/// How many features, weights and gradients were looked at, and which of them are not channels-last.
+#[derive(Resource, Default)]
+struct Layouts {
+    seen: usize,
+    fallen_back: Vec<String>,
+}
+
+impl Layouts {
+    fn look(&mut self, tensor: &tch::Tensor, what: impl FnOnce() -> String) {
+        self.seen += 1;
+        if !is_channels_last(tensor) {
+            self.fallen_back
+                .push(format!("{}: {:?} {:?}", what(), tensor.size(), tensor.stride()));
+        }
+    }
+}
+
+fn look_at_features(mut envs: Query<(&mut HostModel, &mut BatchSlot)>, mut layouts: ResMut<Layouts>) {
+    let _no_grad = NoGrad::new();
+    let (mut host, mut slot) = envs.single_mut().expect("one env");
+    let (host, batch) = (host.0.get(), slot.0.get().as_ref().expect("a batch was fetched"));
+    layouts.look(&batch.x, || "batch".into());
+    let mut features = batch.x.shallow_clone();
+    for op in 0..host.num_ops() - 1 {
+        features = host.run(op..op + 1, &features, Mode::Train).expect("ops run");
+        layouts.look(&features, || format!("features after op {op}"));
+    }
+}
+
+fn look_at_gradients(mut envs: Query<(&mut HostModel, &mut SeedSlots)>, mut layouts: ResMut<Layouts>) {
+    let (mut host, mut slots) = envs.single_mut().expect("one env");
+    let seeds = slots.0.iter_mut().filter_map(|slot| slot.module.as_mut());
+    let of_seeds = seeds.flat_map(|seed| (seed.get() as &simic_engine::seed::SeedInstance).params());
+    let convolutions = host.0.get().params().trainable().iter().chain(of_seeds);
+    for param in convolutions.filter(|param| param.tensor.dim() == 4) {
+        layouts.look(&param.tensor, || param.name.clone());
+        layouts.look(&param.tensor.grad(), || format!("gradient of {}", param.name));
+    }
+}
+
+/// Trains with `blueprint` in training in the first slot and blending in the second.
+fn train(task: &str, blueprint: &str) -> Layouts {
+    let policy = schedule(&[
+        (1, &germinate("r0c1", blueprint)),
+        (2, &advance("r0c1")),
+        (11, &germinate("r0c0", blueprint)),
+        (12, &advance("r0c1")),
+        (13, &advance("r0c0")),
+    ]);
+    let is_last_step = |clock: Res<RunClock>| clock.is_last_step();
+    play(app(&scenario(task, 1, 14, &policy), move |app: &mut App| {
+        let look_at_features = look_at_features
+            .after(Work::FetchTrainBatch)
+            .before(Work::ForwardBackward);
+        let look_at_gradients = look_at_gradients
+            .after(Work::ForwardBackward)
+            .before(Work::InjectFaults);
+        app.init_resource::<Layouts>()
+            .add_systems(TrainBatch, (look_at_features, look_at_gradients).run_if(is_last_step));
+    }))
+}
+
+#[test]
+fn no_feature_and_no_gradient_of_a_training_step_falls_back_from_channels_last() {
+    const SYNTH: &str = r#"preset("synth_baseline", (
+        batch_size: 8, batches_per_step: count(1), val_batch_size: 8,
+        data: synth_images((train: 10, val: 10, test: 10)),
+    ))"#;
+    let digits = |preset: &str| format!(r#"preset("{preset}", (batches_per_step: count(1)))"#);
+    let tasks = [
+        digits("digits_minimal"),
+        digits("digits_impaired"),
+        digits("digits_baseline"),
+        SYNTH.into(),
+    ];
+    for task in &tasks {
+        for blueprint in ["depthwise", "bottleneck", "conv_small"] {
+            let layouts = train(task, blueprint);
+
+            // The batch, three blocks, and at least three weights of the host and one of each seed with gradients.
+            assert!(layouts.seen >= 1 + 3 + 2 * (3 + 2), "{} seen", layouts.seen);
+            assert_eq!(layouts.fallen_back, Vec::<String>::new(), "{blueprint} on {task}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! A seed's life in the real loop keeps its timetable.
+
+use bevy_app::App;
+use bevy_ecs::prelude::*;
+use simic_engine::growth::SeedStage::{self, *};
+use simic_engine::prelude::*;
+use simic_engine::run;
+use simic_engine::telemetry::{Payload, read_events};
+
+use super::support::*;
+
+/// Stage and alpha in the first slot at the end of every step; `Dormant` if it is empty.
+#[derive(Resource, Default)]
+struct Life(Vec<(SeedStage, f64)>);
+
+fn note(envs: Query<&SeedSlots>, mut life: ResMut<Life>) {
+    let slots = envs.single().expect("one env");
+    let record = slots.0[0].record.as_ref();
+    life.0
+        .push(record.map_or((Dormant, 0.0), |seed| (seed.stage, seed.alpha.alpha())));
+}
+
+fn live(policy: &str, steps: u32) -> Life {
+    play(app(&scenario(MINIMAL, 1, steps, policy), |app: &mut App| {
+        app.init_resource::<Life>()
+            .add_systems(StepEnd, note.after(Work::EmitStep));
+    }))
+}
+
+impl Life {
+    /// Each step at whose end the stage was another than before.
+    fn changes(&self) -> Vec<(usize, SeedStage)> {
+        let before = std::iter::once(Dormant).chain(self.0.iter().map(|step| step.0));
+        let steps = self.0.iter().zip(before).enumerate();
+        steps
+            .filter(|(_, (now, before))| now.0 != *before)
+            .map(|(index, (now, _))| (index + 1, now.0))
+            .collect()
+    }
+
+    #[track_caller]
+    fn assert_alphas(&self, first_step: usize, expected: &[f64]) {
+        for (index, alpha) in expected.iter().enumerate() {
+            let step = first_step + index;
+            assert!(
+                (self.0[step - 1].1 - alpha).abs() < 5e-5,
+                "alpha {} at step {step}",
+                self.0[step - 1].1
+            );
+        }
+    }
+}
+
+#[test]
+fn a_life_ordered_as_early_as_possible_keeps_the_timetable() {
+    let life = live(
+        &schedule(&[
+            (1, &germinate("r0c0", "conv_small")),
+            (2, &advance("r0c0")),
+            (12, &advance("r0c0")),
+            (17, &advance("r0c0")),
+            (20, r#"prune(slot: "r0c0", speed: "fast", curve: "sigmoid")"#),
+            (30, &germinate("r0c0", "conv_small")),
+        ]),
+        30,
+    );
+
+    assert_eq!(
+        life.changes(),
+        [
+            (1, Germinated),
+            (2, Training),
+            (12, Blending),
+            (17, Holding),
+            (20, Blending),
+            (22, Pruned),
+            (23, Embargoed),
+            (28, Resetting),
+            (29, Dormant),
+            (30, Germinated),
+        ]
+    );
+    life.assert_alphas(12, &[0.0242, 0.2301, 0.7699, 0.9758, 1.0]);
+    life.assert_alphas(20, &[0.8827, 0.1173, 0.0]);
+}
+
+#[test]
+fn an_instant_prune_frees_the_slot_six_steps_later() {
+    let life = live(
+        &schedule(&[
+            (1, &germinate("r0c0", "conv_small")),
+            (2, &advance("r0c0")),
+            (8, r#"prune(slot: "r0c0", speed: "instant", curve: "linear")"#),
+            (15, &germinate("r0c0", "conv_small")),
+        ]),
+        15,
+    );
+
+    assert_eq!(
+        life.changes(),
+        [
+            (1, Germinated),
+            (2, Training),
+            (8, Embargoed),
+            (13, Resetting),
+            (14, Dormant),
+            (15, Germinated),
+        ]
+    );
+}
+
+#[test]
+fn growing_one_seed_ends_with_it_fossilized_at_step_18() {
+    let life = live(GROW_ONE_SEED, 20);
+
+    assert_eq!(
+        life.changes(),
+        [
+            (1, Germinated),
+            (2, Training),
+            (12, Blending),
+            (17, Holding),
+            (18, Fossilized)
+        ]
+    );
+    assert_eq!(life.0[19], (Fossilized, 1.0));
+}
+
+#[test]
+fn a_growing_seed_is_told_step_by_step_in_order() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let engine = Engine::builder().threads(2).recorded(folder.path());
+    let text = scenario(MINIMAL, 1, 20, GROW_ONE_SEED);
+
+    let played = engine.from_ron(&text).expect("the scenario is sound").run();
+
+    assert!(played.is_ok(), "{played:?}");
+    let file = folder.path().join("latest").join("events.jsonl");
+    let events = read_events(&file).expect("events are readable").events;
+    let of_seed: Vec<(u32, &str)> = events
+        .iter()
+        .filter(|event| event.seed_id.is_some())
+        .map(|event| (event.step.expect("a seed's events have a step"), event.payload.kind()))
+        .collect();
+    assert_eq!(
+        of_seed,
+        [
+            (1, "seed_germinated"),
+            (1, "seed_gate_evaluated"),
+            (1, "seed_stage_changed"),
+            (2, "seed_gate_evaluated"),
+            (2, "seed_stage_changed"),
+            (12, "seed_gate_evaluated"),
+            (12, "seed_stage_changed"),
+            (17, "seed_gate_evaluated"),
+            (17, "seed_stage_changed"),
+            (18, "seed_gate_evaluated"),
+            (18, "seed_stage_changed"),
+            (18, "seed_fossilized"),
+        ]
+    );
+    let stages: Vec<_> = events
+        .iter()
+        .filter_map(|event| match &event.payload {
+            Payload::SeedStageChanged(change) => Some((change.from, change.to)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        stages,
+        [
+            (Dormant, Germinated),
+            (Germinated, Training),
+            (Training, Blending),
+            (Blending, Holding),
+            (Holding, Fossilized),
+        ]
+    );
+}

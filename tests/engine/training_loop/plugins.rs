@@ -1,0 +1,163 @@
+//! The engine is a group of plugins: their systems never leave an order to chance, and a plugin that is missing is named.
+
+use bevy_app::{PluginGroup, PluginGroupBuilder};
+use simic_engine::controller::ControllerPlugin;
+use simic_engine::env::EnvPlugin;
+use simic_engine::health::EngineError;
+use simic_engine::record::RecordPlugin;
+use simic_engine::run::{Driver, MissingPart, StartupPlugin};
+use simic_engine::scenario::TelemetryConfig;
+use simic_engine::schedule::all_schedules;
+use simic_engine::telemetry::TelemetryPlugin;
+use simic_engine::training::TrainingPlugin;
+use simic_engine::validation::ValidationPlugin;
+
+use simic_engine::prelude::*;
+
+use super::support::*;
+
+fn tiny() -> String {
+    scenario(MINIMAL, 1, 2, WAIT)
+}
+
+/// An engine of these plugins, with an experiment to play.
+fn engine(plugins: PluginGroupBuilder) -> App {
+    let mut app = App::new();
+    let experiment = app_of_tiny().world().resource::<Experiment>().clone();
+    app.add_plugins(plugins).insert_resource(experiment);
+    app
+}
+
+fn app_of_tiny() -> Engine {
+    Engine::from_ron(&tiny()).expect("the scenario is sound")
+}
+
+fn drive(app: &mut App) -> Result<(), EngineError> {
+    let mut driver = Driver::default();
+    while driver.step(app)? {}
+    Ok(())
+}
+
+fn recorded() -> PluginGroupBuilder {
+    SimicPlugins::recorded(&TelemetryConfig::default()).build()
+}
+
+fn unrecorded() -> PluginGroupBuilder {
+    SimicPlugins::unrecorded().build()
+}
+
+/// Ambiguous orders are errors of the build.
+#[test]
+fn all_schedules_of_all_plugins_build_without_ambiguity() {
+    for plugins in [recorded(), unrecorded()] {
+        let mut app = engine(plugins);
+        let world = app.world_mut();
+        for label in all_schedules() {
+            let systems = world.schedule_scope(label, |world, schedule| {
+                if let Err(error) = schedule.initialize(world) {
+                    panic!("{label:?}: {}", error.to_string(schedule.graph(), world));
+                }
+                schedule.systems_len()
+            });
+            assert!(systems > 0 || format!("{label:?}") == "Shutdown", "{label:?} is empty");
+        }
+    }
+}
+
+#[test]
+fn a_system_whose_order_is_left_open_is_refused_with_the_systems_it_conflicts_with() {
+    fn meddle(mut envs: Query<&mut ValMetrics>) {
+        for mut metrics in &mut envs {
+            metrics.accuracy_percent = 0.0;
+        }
+    }
+    let mut app = engine(unrecorded());
+    app.add_systems(Assess, meddle);
+
+    let message = drive(&mut app).expect_err("the order matters").to_string();
+
+    assert!(
+        message.starts_with("start-up failed: schedule Assess cannot be built"),
+        "{message}"
+    );
+    assert!(
+        message.contains("meddle") && message.contains("derive_metrics"),
+        "{message}"
+    );
+}
+
+/// The engine without `P`: what is missing, if anything is.
+fn without<P: Plugin>(plugins: PluginGroupBuilder) -> Option<MissingPart> {
+    let error = drive(&mut engine(plugins.disable::<P>())).err()?;
+    let cause = error.failure.cause::<MissingPart>();
+    Some(cause.unwrap_or_else(|| panic!("{error}")).clone())
+}
+
+fn work(plugin: &'static str, work: Work) -> Option<MissingPart> {
+    Some(MissingPart::Work { plugin, work })
+}
+
+fn provider(plugin: &'static str, resource: &'static str) -> Option<MissingPart> {
+    Some(MissingPart::Plugin { plugin, resource })
+}
+
+#[test]
+fn an_engine_without_one_of_its_plugins_says_which_it_lacks() {
+    for group in [unrecorded, recorded] {
+        assert_eq!(
+            without::<SchedulePlugin>(group()),
+            provider("SchedulePlugin", "RunHealth")
+        );
+        assert_eq!(
+            without::<TelemetryPlugin>(group()),
+            provider("TelemetryPlugin", "TelemetryOutbox")
+        );
+        assert_eq!(
+            without::<StartupPlugin>(group()),
+            work("StartupPlugin", Work::LoadDatasets)
+        );
+        assert_eq!(without::<EnvPlugin>(group()), work("EnvPlugin", Work::SpawnEnvs));
+        assert_eq!(
+            without::<TrainingPlugin>(group()),
+            work("TrainingPlugin", Work::ForwardBackward)
+        );
+        assert_eq!(
+            without::<ValidationPlugin>(group()),
+            work("ValidationPlugin", Work::CoalitionForward)
+        );
+        assert_eq!(
+            without::<ControllerPlugin>(group()),
+            work("ControllerPlugin", Work::Decide)
+        );
+    }
+    assert_eq!(
+        work("TrainingPlugin", Work::ForwardBackward)
+            .expect("a part")
+            .to_string(),
+        "the app has no `TrainingPlugin`: add it (it is in `SimicPlugins`), or do its work in systems of your own, among \
+         them one in `Work::ForwardBackward`"
+    );
+}
+
+#[test]
+fn an_engine_without_its_record_runs() {
+    assert_eq!(without::<RecordPlugin>(recorded()), None);
+}
+
+#[test]
+fn an_engine_without_anything_to_play_says_what_to_insert() {
+    let mut nothing_to_play = App::new();
+    nothing_to_play.add_plugins(SimicPlugins::unrecorded());
+    let mut nowhere_to_record = engine(recorded());
+
+    let complaint = |app: &mut App| drive(app).expect_err("something is missing").to_string();
+
+    assert_eq!(
+        complaint(&mut nothing_to_play),
+        "start-up failed: the app has no `Experiment`: insert one, or make the app by `Engine`"
+    );
+    assert_eq!(
+        complaint(&mut nowhere_to_record),
+        "start-up failed: the app has no `Recording`: insert one, or use `SimicPlugins::unrecorded()`"
+    );
+}

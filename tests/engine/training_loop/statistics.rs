@@ -1,0 +1,61 @@
+//! Gradient statistics come from every tenth batch; the step's last sampled one is reported.
+
+use bevy_app::App;
+use bevy_ecs::prelude::*;
+use simic_engine::env::{GradReport, HostModel, SeedSlots};
+use simic_engine::prelude::*;
+
+use super::support::*;
+
+/// Squared gradient norms of host and seed at each batch of the last step, and the report on it.
+#[derive(Resource, Default)]
+struct Notes {
+    host: Vec<f64>,
+    seed: Vec<f64>,
+    report: GradReport,
+}
+
+fn sum_of_squares(gradients: impl IntoIterator<Item = tch::Tensor>) -> f64 {
+    gradients
+        .into_iter()
+        .flat_map(|gradient| values(&gradient))
+        .map(|value| f64::from(value).powi(2))
+        .sum()
+}
+
+fn note_gradients(mut envs: Query<(&mut HostModel, &mut SeedSlots)>, mut notes: ResMut<Notes>) {
+    let (mut host, mut slots) = envs.single_mut().expect("one env");
+    let seed = slots.0[0].module.as_mut().expect("the seed is there").get();
+    notes.host.push(sum_of_squares(host_gradients(&mut host)));
+    notes
+        .seed
+        .push(sum_of_squares(seed.params().map(|param| param.tensor.grad())));
+}
+
+fn note_report(envs: Query<&GradReport>, mut notes: ResMut<Notes>) {
+    notes.report = envs.single().expect("one env").clone();
+}
+
+#[test]
+fn of_24_batches_the_statistics_of_batch_20_are_reported_before_clipping() {
+    let policy = schedule(&[(1, &germinate("r0c0", "conv_small")), (2, &advance("r0c0"))]);
+    let task = r#"preset("digits_minimal", (batch_size: 16, batches_per_step: count(24), max_grad_norm: 1e-3))"#;
+    let is_last_step = |clock: Res<RunClock>| clock.is_last_step();
+
+    let notes: Notes = play(app(&scenario(task, 1, 3, &policy), move |app: &mut App| {
+        let note_gradients = note_gradients.after(Work::ForwardBackward).before(Work::InjectFaults);
+        app.init_resource::<Notes>()
+            .add_systems(TrainBatch, note_gradients.run_if(is_last_step))
+            .add_systems(StepEnd, note_report.after(Work::EmitStep));
+    }));
+
+    assert_eq!(notes.host.len(), 24);
+    let reported = |sum: f64, batches: &[f64]| -> Vec<usize> {
+        let is_it = |&batch: &usize| (batches[batch] / sum - 1.0).abs() < 1e-6;
+        (0..24).filter(is_it).collect()
+    };
+    assert_eq!(reported(notes.report.host.sum_squares, &notes.host), [20]);
+    let seed = notes.report.seeds[0].expect("a training seed is sampled");
+    assert_eq!(reported(seed.sum_squares, &notes.seed), [20]);
+    assert_eq!(notes.report.seeds[1], None);
+}

@@ -1,0 +1,148 @@
+//! What an env computes with is allocated once: values change, tensors stay.
+
+use std::collections::BTreeMap;
+
+use bevy_app::App;
+use bevy_ecs::prelude::*;
+use simic_engine::env::{HostModel, HostOptimizer, SeedOptimizers, SeedSlots};
+use simic_engine::prelude::*;
+use simic_engine::training::{BatchSlot, EnvAccumulators, EnvFeed, GroupNorms};
+use simic_engine::validation::ValBatches;
+use tch::Tensor;
+
+use super::support::*;
+
+/// Addresses by name, as seen at the end of every step and before every update.
+#[derive(Resource, Default)]
+struct Addresses(BTreeMap<String, Vec<usize>>);
+
+impl Addresses {
+    fn note(&mut self, name: String, tensor: &Tensor) {
+        self.0.entry(name).or_default().push(tensor.data_ptr().addr());
+    }
+
+    fn note_all<'a>(&mut self, name: &str, tensors: impl IntoIterator<Item = &'a Tensor>) {
+        for (index, tensor) in tensors.into_iter().enumerate() {
+            self.note(format!("{name} {index}"), tensor);
+        }
+    }
+
+    /// Names of what moved or was not there.
+    fn moved(&self) -> Vec<&String> {
+        let is_moved = |addresses: &[usize]| {
+            addresses
+                .iter()
+                .any(|address| *address != addresses[0] || *address == 0)
+        };
+        self.0
+            .iter()
+            .filter(|(_, addresses)| is_moved(addresses))
+            .map(|(name, _)| name)
+            .collect()
+    }
+}
+
+type HostStorage = (
+    &'static EnvId,
+    &'static mut HostModel,
+    &'static mut HostOptimizer,
+    &'static mut EnvAccumulators,
+    &'static mut EnvFeed,
+    &'static mut GroupNorms,
+    &'static mut ValBatches,
+);
+
+fn note_host(mut envs: Query<HostStorage>, mut addresses: ResMut<Addresses>) {
+    for (id, mut host, mut optimizer, mut sums, mut feed, mut norms, mut val) in &mut envs {
+        let env = id.index;
+        let params = host.0.get().params();
+        addresses.note_all(&format!("env {env} parameter"), params.all().map(|param| &param.tensor));
+        let gradients: Vec<Tensor> = params.trainable().iter().map(|param| param.tensor.grad()).collect();
+        addresses.note_all(&format!("env {env} gradient"), &gradients);
+        for (kind, list) in optimizer.0.get().state_tensors() {
+            addresses.note_all(&format!("env {env} {kind}"), list);
+        }
+        addresses.note(format!("env {env} accumulators"), sums.0.get().pack());
+        addresses.note(format!("env {env} labels"), feed.0.get().step_labels());
+        addresses.note(format!("env {env} norm"), &norms.host.get().norm);
+        addresses.note_all(
+            &format!("env {env} validation"),
+            val.0.get().iter().map(|batch| &batch.x),
+        );
+    }
+}
+
+fn note_batch(mut envs: Query<(&EnvId, &mut BatchSlot)>, mut addresses: ResMut<Addresses>, clock: Res<RunClock>) {
+    for (id, mut slot) in &mut envs {
+        let batch = slot.0.get().as_ref().expect("a batch was fetched");
+        addresses.note(format!("env {} images", id.index), &batch.x);
+        addresses.note(format!("env {} labels of batch {}", id.index, clock.batch()), &batch.y);
+    }
+}
+
+fn note_seed(mut envs: Query<(&EnvId, &mut SeedSlots, &mut SeedOptimizers)>, mut addresses: ResMut<Addresses>) {
+    for (id, mut slots, mut optimizers) in &mut envs {
+        let Some(module) = &mut slots.0[0].module else { continue };
+        let module = module.get();
+        let params: Vec<&Tensor> = module.params().map(|param| &param.tensor).collect();
+        addresses.note_all(&format!("env {} seed parameter", id.index), params.iter().copied());
+        let Some(optimizer) = &mut optimizers.0[0] else {
+            continue;
+        };
+        for (kind, list) in optimizer.get().state_tensors() {
+            addresses.note_all(&format!("env {} seed {kind}", id.index), list);
+        }
+        let gradients: Vec<Tensor> = params.iter().map(|param| param.grad()).collect();
+        if gradients.iter().all(Tensor::defined) {
+            addresses.note_all(&format!("env {} seed gradient", id.index), &gradients);
+        }
+    }
+}
+
+#[test]
+fn parameters_gradients_momenta_batches_and_sums_keep_their_storage_over_steps_and_rounds() {
+    for optimizer in [
+        "sgd(lr: 0.01, momentum: 0.9, weight_decay: 0.0005)",
+        "adamw(lr: 0.001, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.01)",
+    ] {
+        // Two hosts that take different kernels, three rounds, with seeds germinating and dying in each.
+        for preset in ["digits_minimal", "digits_baseline"] {
+            let text = format!(
+                r#"(
+                    name: "test", policy: {policy},
+                    task: preset("{preset}", (batches_per_step: count(2), host_opt: {optimizer})),
+                    run: (rounds: 3, n_envs: 2, max_steps: 4),
+                )"#,
+                policy = schedule(&[(1, &germinate("r0c0", "conv_small")), (2, &advance("r0c0"))]),
+            );
+            let addresses: Addresses = play(app(&text, |app: &mut App| {
+                app.init_resource::<Addresses>()
+                    .add_systems(
+                        TrainBatch,
+                        note_batch.after(Work::FetchTrainBatch).before(Work::ForwardBackward),
+                    )
+                    .add_systems(StepEnd, note_host.after(Work::EmitStep));
+            }));
+
+            assert_eq!(addresses.0["env 1 accumulators"].len(), 3 * 4);
+            assert_eq!(addresses.0["env 1 images"].len(), 3 * 4 * 2);
+            assert!(addresses.0.contains_key("env 0 gradient 0"));
+            assert!(addresses.0.contains_key("env 0 velocity 0") || addresses.0.contains_key("env 0 exp_avg_sq 0"));
+            assert_eq!(addresses.moved(), Vec::<&String>::new(), "{preset}, {optimizer}");
+        }
+    }
+}
+
+#[test]
+fn a_seed_keeps_its_tensors_from_its_first_training_step_to_its_commit() {
+    let addresses: Addresses = play(app(&scenario(MINIMAL, 2, 20, GROW_ONE_SEED), |app: &mut App| {
+        app.init_resource::<Addresses>()
+            .add_systems(StepEnd, note_seed.after(Work::EmitStep));
+    }));
+
+    // Born in step 1, trained from step 3 on, committed in step 18.
+    assert_eq!(addresses.0["env 0 seed parameter 0"].len(), 20);
+    assert_eq!(addresses.0["env 0 seed velocity 0"].len(), 19);
+    assert_eq!(addresses.0["env 0 seed gradient 0"].len(), 18);
+    assert_eq!(addresses.moved(), Vec::<&String>::new());
+}

@@ -1,0 +1,111 @@
+//! What the tests of the loop share: runs from scenario texts, and plain copies of what an env holds.
+
+use bevy_app::Plugins;
+use bevy_ecs::prelude::*;
+use simic_engine::env::{HostModel, SeedOptimizers};
+use simic_engine::prelude::*;
+use simic_engine::reward::RewardPlugin;
+use simic_engine::torch::{HostSyncCounter, read_f32};
+use tch::Tensor;
+
+/// A scenario as most tests need it: `task` and `policy` as written in a file, envs and steps of the only round.
+pub fn scenario(task: &str, n_envs: usize, max_steps: u32, policy: &str) -> String {
+    format!(
+        r#"(
+            name: "test", task: {task}, policy: {policy},
+            run: (rounds: 1, n_envs: {n_envs}, max_steps: {max_steps}),
+        )"#
+    )
+}
+
+/// Digits on the smallest host without pools: two training batches a step.
+pub const MINIMAL: &str = r#"preset("digits_minimal", (batches_per_step: count(2)))"#;
+pub const WAIT: &str = r#"(controller: "wait")"#;
+pub const GROW_ONE_SEED: &str = r#"(controller: "schedule", schedule: (builtin: Some("grow_one_seed")))"#;
+
+/// The policy that orders `entries`, each `(step, command)` with the command as written in a file. Seeds may grow side
+/// by side.
+pub fn schedule(entries: &[(u32, &str)]) -> String {
+    let entries: Vec<String> = entries
+        .iter()
+        .map(|(step, command)| format!("(step: {step}, command: {command})"))
+        .collect();
+    format!(
+        r#"(
+            controller: "schedule", schedule: (entries: [{}]),
+            masks: (sequential_germination: false),
+        )"#,
+        entries.join(", ")
+    )
+}
+
+/// The command that moves the seed in `slot` on to its next stage.
+pub fn advance(slot: &str) -> String {
+    format!(r#"advance(slot: "{slot}")"#)
+}
+
+/// The command that plants `blueprint` in `slot`, to be blended in additively over the standard five ticks.
+pub fn germinate(slot: &str, blueprint: &str) -> String {
+    format!(
+        r#"germinate(slot: "{slot}", blueprint: "{blueprint}", style: "sigmoid_add", tempo: "standard", target: "full")"#
+    )
+}
+
+/// The engine with `plugins` beside it, ready to be driven through the scenario `text`.
+pub fn app<M>(text: &str, plugins: impl Plugins<M>) -> Engine {
+    // Rewards assume that nobody changes a seed behind the engine's back, as some of these tests do.
+    let engine = Engine::builder().threads(2).without::<RewardPlugin>().from_ron(text);
+    engine.unwrap_or_else(|problems| panic!("{problems}")).with(plugins)
+}
+
+/// Plays `engine` to its end and hands out the notes that its systems took.
+pub fn play<T: Resource>(mut engine: Engine) -> T {
+    engine.run().expect("the run succeeds");
+    engine.world_mut().remove_resource().expect("notes were taken")
+}
+
+/// Values of a tensor, in row order.
+pub fn values(tensor: &Tensor) -> Vec<f32> {
+    read_f32(tensor, &HostSyncCounter::default()).expect("read")
+}
+
+/// Bits of a list of tensors: equal exactly if every value is.
+pub fn bits<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Vec<Vec<u32>> {
+    tensors
+        .into_iter()
+        .map(|tensor| values(tensor).into_iter().map(f32::to_bits).collect())
+        .collect()
+}
+
+/// Bits of the host's parameters and running statistics.
+pub fn host_bits(host: &mut HostModel) -> Vec<Vec<u32>> {
+    bits(host.0.get().params().all().map(|param| &param.tensor))
+}
+
+/// Gradients of the host's parameters.
+pub fn host_gradients(host: &mut HostModel) -> Vec<Tensor> {
+    let params = host.0.get().params().trainable();
+    params.iter().map(|param| param.tensor.grad()).collect()
+}
+
+/// Bits of the parameters that each slot's optimizer trains; empty without one.
+pub fn seed_bits(optimizers: &mut SeedOptimizers) -> Vec<Vec<Vec<u32>>> {
+    optimizers
+        .0
+        .iter_mut()
+        .map(|optimizer| match optimizer {
+            Some(optimizer) => bits(optimizer.get().params()),
+            None => Vec::new(),
+        })
+        .collect()
+}
+
+/// The largest difference between two lists of values.
+pub fn largest_difference(left: &[Vec<f32>], right: &[Vec<f32>]) -> f32 {
+    let (left, right) = (left.concat(), right.concat());
+    assert_eq!(left.len(), right.len());
+    left.iter()
+        .zip(right)
+        .map(|(left, right)| (left - right).abs())
+        .fold(0.0, f32::max)
+}
