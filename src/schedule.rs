@@ -162,13 +162,13 @@ works! {
     EquipTraining => "start-up",
     /// Gives every env its folded host and the validation batches: [`equip_envs`](crate::validation::pass::equip_envs).
     EquipValidation => "start-up",
-    /// Puts a resumed run where its checkpoint was: [`restore`](crate::run::checkpoint::restore).
+    /// Puts a resumed run where its checkpoint was: [`restore`](crate::checkpoint::systems::restore).
     Restore => "resume",
-    /// Makes the run directory, starts the sinks, writes `run_started`: [`announce`](crate::run::announce::announce).
+    /// Makes the run directory, starts the sinks, writes `run_started`: [`announce`](crate::record::announce::announce).
     Announce => "start-up",
-    /// Writes what lasts from round to round, if it is due: [`write_checkpoint`](crate::run::checkpoint::write_checkpoint).
+    /// Writes what lasts from round to round, if it is due: [`write_checkpoint`](crate::checkpoint::systems::write_checkpoint).
     WriteCheckpoint => "checkpoint",
-    /// Notes when the round began: [`begin_record`](crate::run::record::begin_record).
+    /// Notes when the round began: [`begin_record`](crate::record::record::begin_record).
     BeginRound => "round start",
     /// Gives every env a fresh host in its old storage and empty slots: [`reset_envs`](crate::env::episode::reset_envs).
     ResetEnvs => "round start",
@@ -262,21 +262,21 @@ works! {
     EndSegments => "rollout",
     /// Evaluates networks whose episode ended on the test part: [`evaluate_test`](crate::validation::test_part::evaluate_test).
     EvaluateTest => "final test",
-    /// Writes `env_step` and `decision`: [`emit_step`](crate::run::record::emit_step).
+    /// Writes `env_step` and `decision`: [`emit_step`](crate::record::record::emit_step).
     EmitStep => "record",
     /// Updates the policy from its rollout: [`update_policy`](crate::learner::systems::updates::update_policy).
     UpdatePolicy => "policy update",
-    /// Writes `episode_finished`: [`record_episodes`](crate::run::record::record_episodes).
+    /// Writes `episode_finished`: [`record_episodes`](crate::record::record::record_episodes).
     RecordEpisodes => "episode end",
     /// Tells the controller that the episodes are over: [`end_controller_episodes`](crate::controller::systems::end_controller_episodes).
     EndControllerEpisodes => "episode end",
-    /// Writes `learner_update` and `round_finished`: [`round_stats`](crate::run::record::round_stats).
+    /// Writes `learner_update` and `round_finished`: [`round_stats`](crate::record::record::round_stats).
     RoundStats => "record",
     /// Removes all seeds and their optimizers: [`teardown_round`](crate::env::episode::teardown_round).
     TeardownRound => "episode end",
     /// Fails the run if the policy can no longer be updated: [`stop_if_diverged`](crate::learner::systems::updates::stop_if_diverged).
     StopIfDiverged => "policy update",
-    /// Plays the best episode again with a host that never grows: [`measure_control`](crate::run::announce::measure_control).
+    /// Plays the best episode again with a host that never grows: [`measure_control`](crate::engine::control::measure_control).
     MeasureControl => "control",
 }
 
