@@ -37,7 +37,6 @@ impl Controller for EagerController {
         "eager"
     }
 
-    /// One decision per env, each within the env's masks.
     fn decide(&mut self, _view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError> {
         let decisions = masks.iter().map(|masks| {
             let command = self.command(masks);
@@ -69,7 +68,7 @@ fn main() -> Result<(), ExtensionError> {
     engine.run()?;
     let mut envs = engine.world_mut().query::<(&EnvId, &EpisodeStats)>();
     for (env, stats) in envs.iter(engine.world()) {
-        let (planted, committed) = (stats.germinated, stats.fossilized);
+        let (planted, committed) = (stats.growth.germinated, stats.growth.fossilized);
         let best = stats.best_accuracy_percent;
         println!(
             "env {}: {planted} planted, {committed} committed, at best {best:.1} %",

@@ -2,7 +2,6 @@
 //!
 //! Run it with `cargo run --release --example custom_seed_module`.
 
-use simic_engine::host::Topology;
 use simic_engine::prelude::*;
 use simic_engine::random::RunRng;
 use simic_engine::seed::BlueprintError;
@@ -23,10 +22,6 @@ impl Blueprint for ChannelScale {
 
     fn summary(&self) -> &'static str {
         "one learned factor a channel"
-    }
-
-    fn topology(&self) -> Topology {
-        Topology::Cnn
     }
 
     fn param_count(&self, dim: i64) -> u64 {

@@ -234,7 +234,7 @@ fn repair(mut controller: ResMut<ActiveController>, kept: Res<Kept>) {
 #[test]
 fn a_policy_whose_updates_fail_three_times_in_a_row_ends_the_run() {
     let mut engine = engine(&scenario(6, ""));
-    app.insert_resource(Kept(0.0)).add_systems(
+    engine.app_mut().insert_resource(Kept(0.0)).add_systems(
         RoundEnd,
         (
             spoil.in_set(EngineSet::PpoUpdate).before(Work::UpdatePolicy),

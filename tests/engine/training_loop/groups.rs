@@ -65,7 +65,7 @@ fn train(tamper: ScheduleConfigs<ScheduleSystem>) -> Notes {
             .add_systems(StepEnd, note_skipped.after(Work::EmitStep));
     });
     let between = (note_before, tamper).chain().run_if(is_last_batch);
-    app.add_systems(
+    app.app_mut().add_systems(
         TrainBatch,
         between.after(Work::ForwardBackward).before(Work::InjectFaults),
     );

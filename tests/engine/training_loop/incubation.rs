@@ -43,7 +43,7 @@ fn note_step(mut envs: Query<Trained>, mut notes: ResMut<Host>) {
     notes.seeds.push(seed_bits(&mut optimizers).swap_remove(0));
 }
 
-fn watched(policy: &str) -> App {
+fn watched(policy: &str) -> Engine {
     app(&scenario(MINIMAL, 1, 8, policy), |app: &mut App| {
         app.init_resource::<Host>()
             .add_systems(
@@ -54,7 +54,7 @@ fn watched(policy: &str) -> App {
     })
 }
 
-fn growing(blueprint: &str) -> App {
+fn growing(blueprint: &str) -> Engine {
     watched(&schedule(&[(1, &germinate("r0c0", blueprint)), (2, &advance("r0c0"))]))
 }
 
@@ -100,7 +100,8 @@ fn a_blending_seed_at_alpha_0_changes_neither_logits_nor_host() {
     let alone: Host = play(watched(WAIT));
 
     let mut app = growing("conv_small");
-    app.add_systems(StepStart, blend.before(Work::PlanTrainBatches));
+    app.app_mut()
+        .add_systems(StepStart, blend.before(Work::PlanTrainBatches));
     let grown: Host = play(app);
 
     assert_eq!(grown.stages[4..], [Some(SeedStage::Blending); 4]);

@@ -4,7 +4,6 @@ use bevy_app::App;
 use bevy_ecs::prelude::*;
 use simic_engine::growth::SeedStage::{self, *};
 use simic_engine::prelude::*;
-use simic_engine::run;
 use simic_engine::telemetry::{Payload, read_events};
 
 use super::support::*;

@@ -1,5 +1,5 @@
 //! Hosts learn as much as they should, alone and with seeds. With seeds it is slow; run it with
-//! `cargo test --release --test training_loop -- --ignored`.
+//! `cargo test --release --test engine -- --ignored`.
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
@@ -19,7 +19,7 @@ fn note(envs: Query<&ValMetrics>, mut accuracies: ResMut<Final>) {
 }
 
 /// Envs of a preset that are left alone for 100 steps.
-fn waiting(preset: &str, n_envs: usize) -> App {
+fn waiting(preset: &str, n_envs: usize) -> Engine {
     let text = scenario(&format!(r#"preset("{preset}")"#), n_envs, 100, WAIT);
     app(&text, |app: &mut App| {
         app.init_resource::<Final>()
@@ -27,7 +27,7 @@ fn waiting(preset: &str, n_envs: usize) -> App {
     })
 }
 
-fn accuracies(app: App) -> Vec<f64> {
+fn accuracies(app: Engine) -> Vec<f64> {
     let n_envs = app.world().resource::<Experiment>().envs.len();
     let Final(accuracies) = play(app);
     assert_eq!(accuracies.len(), n_envs);
@@ -95,7 +95,8 @@ fn an_impaired_host_alone_reads_at_most_35_percent_of_the_digits() {
 #[ignore = "slow: trains four hosts and twelve seeds for 100 steps"]
 fn an_impaired_host_with_a_seed_in_every_slot_reads_at_least_70_percent_of_the_digits() {
     let mut app = waiting("digits_impaired", 4);
-    app.add_systems(RoundStart, commit_seeds.after(Work::BeginControllerEpisodes));
+    app.app_mut()
+        .add_systems(RoundStart, commit_seeds.after(Work::BeginControllerEpisodes));
 
     let accuracies = accuracies(app);
     assert!(accuracies.iter().all(|accuracy| *accuracy >= 70.0), "{accuracies:?}");
