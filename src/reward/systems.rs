@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use super::breakdown::RewardBreakdown;
 use super::episode::{EpisodeReward, RewardedStep};
+use super::extension::RewardTerms;
 use super::function::RewardFunction;
 use super::inputs::{EpisodeStatus, RewardInputs, SeedView, SlotInteraction, SlotStep};
 use super::state::RewardState;
