@@ -8,7 +8,12 @@ use std::{env, fs};
 
 /// What goes into the binary.
 const INGREDIENTS: [&str; 6] = ["src", "assets", "scenarios", "build.rs", "Cargo.toml", "Cargo.lock"];
-const SOURCES: [&str; 2] = ["src/torch/shim.cpp", "src/torch/narrow_conv.cpp"];
+/// The unit that is compiled, and what it includes.
+const SOURCES: [&str; 3] = [
+    "src/torch/native.cpp",
+    "src/torch/narrow_conv.cpp",
+    "src/torch/shim.cpp",
+];
 
 fn main() {
     for source in SOURCES {
@@ -56,7 +61,7 @@ fn compile_shim(include: &Path) {
             // Norms and clipping run here on CPU: vectorised whatever the Rust profile is.
             .opt_level(3)
             .define("_GLIBCXX_USE_CXX11_ABI", "1")
-            .files(SOURCES)
+            .file(SOURCES[0])
             .cargo_metadata(false)
             .compile("simic_shim");
         // Without it the shim is compiled again, no more.

@@ -1,8 +1,9 @@
 //! The log of the process: warnings on the terminal, above the progress bars, and more of it in a file.
 
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer, fmt};
+use tracing_subscriber::{Layer, fmt};
 
 use super::GlobalOptions;
 use crate::record::LogFile;
@@ -25,12 +26,11 @@ pub fn start(global: &GlobalOptions, terminal: &Terminal) -> Result<LogFile, Str
         (false, 1) => ("info", "info"),
         (false, _) => ("debug", "debug"),
     };
-    let directives = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_default();
-    let filter = |default: &str| {
-        if directives.is_empty() {
-            return Ok(EnvFilter::new(default));
-        }
-        EnvFilter::try_new(&directives).map_err(|error| format!("RUST_LOG={directives} is no log filter: {error}"))
+    let directives = std::env::var("RUST_LOG").unwrap_or_default();
+    let filter = |default: &'static str| {
+        let chosen = if directives.is_empty() { default } else { &directives };
+        let filter = chosen.parse::<Targets>();
+        filter.map_err(|error| format!("RUST_LOG={directives} is no log filter: {error}"))
     };
     let (terminal, lines) = (terminal.clone(), file.clone());
     tracing_subscriber::registry()

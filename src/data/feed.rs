@@ -7,19 +7,7 @@
 use tch::{Kind, TchError, Tensor};
 
 use super::plan::{FeedPlan, StepKey};
-use super::{DataError, FeedArithmetic, ResidentData};
-
-/// Samples on the env's device.
-#[derive(Debug)]
-pub struct Batch {
-    /// `f32 [n, channels, height, width]`, normalised, channels-last strides. A training batch lies in the env's kept
-    /// buffer: it is valid until the env's next fetch.
-    pub x: Tensor,
-    /// `i64 [n]`.
-    pub y: Tensor,
-    /// Number of samples.
-    pub n: usize,
-}
+use super::{Batch, DataError, FeedArithmetic, ResidentData};
 
 /// The training feed of one env: its plan of the current step and its kept buffers.
 #[derive(Debug)]

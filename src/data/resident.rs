@@ -13,7 +13,19 @@ use tch::{Device, Kind, TchError, Tensor};
 
 use crate::scenario::AugmentSpec;
 
-use super::{Batch, DataError, DataSet, Part};
+use super::{DataError, DataSet, Part};
+
+/// Samples on the env's device.
+#[derive(Debug)]
+pub struct Batch {
+    /// `f32 [n, channels, height, width]`, normalised, channels-last strides. A training batch lies in the env's kept
+    /// buffer: it is valid until the env's next fetch.
+    pub x: Tensor,
+    /// `i64 [n]`.
+    pub y: Tensor,
+    /// Number of samples.
+    pub n: usize,
+}
 
 /// Data on one device. Tensors are `Send` but not `Sync`: envs take handles of their own from it (`StepFeed::new`,
 /// `EvalSet::batches`), which share its storage.

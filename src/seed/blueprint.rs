@@ -6,7 +6,6 @@
 use bevy_ecs::resource::Resource;
 use tch::{Device, Kind, TchError, Tensor};
 
-use super::modules::CnnBlueprint;
 use crate::random::{Domain, RunRng};
 use crate::torch::{HostSyncCounter, NoGrad, TorchError, read_f64};
 use crate::torch::{Mode, ParamSet};
@@ -122,19 +121,14 @@ pub struct BlueprintRegistry {
     entries: Vec<Option<Box<dyn Blueprint>>>,
 }
 
-impl Default for BlueprintRegistry {
-    /// The built-in blueprints.
-    fn default() -> Self {
-        let mut entries: Vec<Option<Box<dyn Blueprint>>> = CnnBlueprint::BY_INDEX
-            .into_iter()
-            .map(|blueprint| Some(Box::new(blueprint) as Box<dyn Blueprint>))
-            .collect();
+impl BlueprintRegistry {
+    /// Of built-in blueprints, by index.
+    pub(super) fn of(built_in: impl Iterator<Item = Box<dyn Blueprint>>) -> Self {
+        let mut entries: Vec<_> = built_in.map(Some).collect();
         entries.resize_with(FIRST_PLUGIN_INDEX, || None);
         Self { entries }
     }
-}
 
-impl BlueprintRegistry {
     /// Adds a plugin's blueprint and returns its index.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use tch::{Device, TchError, Tensor};
 use self::conv_stack::{ConvStack, Layer};
 use self::norm::NormModule;
 use self::squeeze_excite::SqueezeExcite;
-use super::{Blueprint, BlueprintError, SeedModule};
+use super::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
 use crate::random::RunRng;
 use crate::torch::{Mode, ParamSet};
 
@@ -109,6 +109,17 @@ impl CnnBlueprint {
                 vec![conv(3), inner_norm, Silu, conv(3), Silu, birth_norm]
             }
         }
+    }
+}
+
+impl Default for BlueprintRegistry {
+    /// The built-in blueprints.
+    fn default() -> Self {
+        Self::of(
+            CnnBlueprint::BY_INDEX
+                .into_iter()
+                .map(|blueprint| Box::new(blueprint) as _),
+        )
     }
 }
 

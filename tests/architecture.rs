@@ -1,0 +1,387 @@
+//! Which part of `src/` knows which: no circle between folders or files, and no arrow against the order of the rooms.
+//!
+//! An arrow leads from the file that names an item to the file that defines it, however many re-exports lie between.
+//! Tests are left out. A module's file knows its own children by nature: that arrow does not count.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use syn::visit::{self, Visit};
+use syn::{Attribute, Item, ItemUse, UseTree};
+
+/// The rooms, lowest first. A room may use those of lower floors, and neighbours on its own floor in one direction.
+const FLOORS: &[&[&str]] = &[
+    &["growth", "random", "health", "clock", "schema"],
+    &["torch", "schedule"],
+    &["scenario"],
+    &["data", "host", "seed"],
+    &["telemetry"],
+    &["env"],
+    &["training", "validation"],
+    &["governor", "faults"],
+    &["controller"],
+    &["reward"],
+    &["learner"],
+    &["run"],
+    &["record", "checkpoint"],
+    &["engine"],
+    &["compare"],
+    &["cli"],
+    &["lib", "main", "prelude"],
+];
+
+/// A module: its own file, or a part of one.
+#[derive(Default)]
+struct Module {
+    file: PathBuf,
+    /// Names of items that stand here.
+    defined: BTreeSet<String>,
+    /// `use` by the name that it brings in.
+    imported: BTreeMap<String, Vec<String>>,
+    globs: Vec<Vec<String>>,
+    /// All paths that the module names, imports among them.
+    paths: BTreeSet<Vec<String>>,
+    /// First words of paths: what a glob import may serve.
+    words: BTreeSet<String>,
+}
+
+/// By path from the crate's root; the root is empty.
+type Modules = BTreeMap<Vec<String>, Module>;
+/// Names that were looked for, and where.
+type Asked = BTreeSet<(Vec<String>, String)>;
+type Arrows = BTreeMap<String, BTreeMap<String, String>>;
+
+fn is_test(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        let is_cfg_test = |list: &syn::MetaList| list.tokens.to_string() == "test";
+        attribute.path().is_ident("test")
+            || attribute.path().is_ident("cfg") && attribute.meta.require_list().is_ok_and(is_cfg_test)
+    })
+}
+
+/// Where the file of module `path`, declared in `parent`, stands.
+fn module_file(parent: &Path, name: &str) -> PathBuf {
+    let folder = match parent.file_stem().and_then(|stem| stem.to_str()) {
+        Some("lib" | "main" | "mod") | None => parent.with_file_name(""),
+        Some(_) => parent.with_extension(""),
+    };
+    let flat = folder.join(format!("{name}.rs"));
+    if flat.exists() {
+        flat
+    } else {
+        folder.join(name).join("mod.rs")
+    }
+}
+
+fn read(file: &Path, path: &[String], modules: &mut Modules) {
+    let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let parsed = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    add(parsed.items, file, path, modules);
+}
+
+fn add(items: Vec<Item>, file: &Path, path: &[String], modules: &mut Modules) {
+    let mut module = Module {
+        file: file.into(),
+        ..Module::default()
+    };
+    for item in items {
+        match item {
+            Item::Mod(child) if !is_test(&child.attrs) => {
+                let path: Vec<String> = [path, &[child.ident.to_string()]].concat();
+                match child.content {
+                    Some((_, items)) => add(items, file, &path, modules),
+                    None => read(&module_file(file, &child.ident.to_string()), &path, modules),
+                }
+            }
+            item => module.take_item(&item),
+        }
+    }
+    modules.insert(path.to_vec(), module);
+}
+
+impl Module {
+    fn take_item(&mut self, item: &Item) {
+        let (attributes, name) = match item {
+            Item::Use(item) => {
+                if !is_test(&item.attrs) {
+                    self.take_use(&item.tree, Vec::new());
+                }
+                return;
+            }
+            Item::Const(item) => (&item.attrs, Some(&item.ident)),
+            Item::Enum(item) => (&item.attrs, Some(&item.ident)),
+            Item::Fn(item) => (&item.attrs, Some(&item.sig.ident)),
+            Item::Macro(item) => (&item.attrs, item.ident.as_ref()),
+            Item::Static(item) => (&item.attrs, Some(&item.ident)),
+            Item::Struct(item) => (&item.attrs, Some(&item.ident)),
+            Item::Trait(item) => (&item.attrs, Some(&item.ident)),
+            Item::Type(item) => (&item.attrs, Some(&item.ident)),
+            Item::Union(item) => (&item.attrs, Some(&item.ident)),
+            Item::Impl(item) => (&item.attrs, None),
+            _ => return,
+        };
+        if is_test(attributes) {
+            return;
+        }
+        self.defined.extend(name.map(ToString::to_string));
+        self.visit_item(item);
+    }
+
+    fn take_use(&mut self, tree: &UseTree, mut before: Vec<String>) {
+        match tree {
+            UseTree::Path(path) => {
+                before.push(path.ident.to_string());
+                self.take_use(&path.tree, before);
+            }
+            UseTree::Group(group) => group.items.iter().for_each(|item| self.take_use(item, before.clone())),
+            UseTree::Glob(_) => self.globs.push(before),
+            UseTree::Name(name) if name.ident == "self" => self.import(before.last().cloned(), before),
+            UseTree::Name(name) => {
+                before.push(name.ident.to_string());
+                self.import(Some(name.ident.to_string()), before);
+            }
+            UseTree::Rename(rename) => {
+                before.push(rename.ident.to_string());
+                self.import(Some(rename.rename.to_string()), before);
+            }
+        }
+    }
+
+    fn import(&mut self, name: Option<String>, path: Vec<String>) {
+        self.paths.insert(path.clone());
+        self.imported.extend(name.map(|name| (name, path)));
+    }
+}
+
+impl Visit<'_> for Module {
+    fn visit_path(&mut self, path: &syn::Path) {
+        let words: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        self.words.extend(words.first().cloned());
+        self.paths.insert(words);
+        visit::visit_path(self, path);
+    }
+
+    /// `pub(crate)` names nothing.
+    fn visit_visibility(&mut self, _: &syn::Visibility) {}
+
+    /// `use` inside a function.
+    fn visit_item_use(&mut self, item: &ItemUse) {
+        self.take_use(&item.tree, Vec::new());
+    }
+
+    /// What stands in a macro is not parsed: its words may be served by globs, its paths by `crate::`.
+    fn visit_macro(&mut self, call: &syn::Macro) {
+        let text = call.tokens.to_string().replace("\\\"", "");
+        let code: Vec<&str> = text.split('"').step_by(2).collect();
+        let code = code.join(" ").replace(" :: ", "::");
+        let words = code.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
+        for word in words.filter(|word| !word.is_empty()) {
+            let path: Vec<String> = word
+                .split("::")
+                .filter(|word| !word.is_empty())
+                .map(String::from)
+                .collect();
+            self.words.extend(path.first().cloned());
+            if matches!(path.first().map(String::as_str), Some("crate" | "super")) {
+                self.paths.insert(path);
+            }
+        }
+        visit::visit_macro(self, call);
+    }
+}
+
+/// The module that defines what `path` means in module `at`; `None` outside the crate.
+fn resolve(modules: &Modules, at: &[String], path: &[String], asked: &mut Asked) -> Option<Vec<String>> {
+    let (first, mut rest) = path.split_first()?;
+    let mut here = match first.as_str() {
+        "crate" => Vec::new(),
+        "self" => at.to_vec(),
+        "super" => at.split_last()?.1.to_vec(),
+        _ => {
+            rest = path;
+            at.to_vec()
+        }
+    };
+    let is_relative = rest.len() == path.len();
+    for (index, word) in rest.iter().enumerate() {
+        if word == "super" {
+            here.pop()?;
+            continue;
+        }
+        let child = [here.as_slice(), &[word.clone()]].concat();
+        if modules.contains_key(&child) {
+            here = child;
+            continue;
+        }
+        return match provider(modules, &here, word, asked) {
+            // A module that was imported: its own items are meant.
+            Some(found) if found.last() == Some(word) && index + 1 < rest.len() => {
+                resolve(modules, &found, &rest[index + 1..], asked).or(Some(found))
+            }
+            None if is_relative && index == 0 => None,
+            found => found,
+        };
+    }
+    Some(here)
+}
+
+/// The module that defines the item which module `here` offers as `word`.
+fn provider(modules: &Modules, here: &[String], word: &str, asked: &mut Asked) -> Option<Vec<String>> {
+    // Globs may lead back to where they came from.
+    let module = modules
+        .get(here)
+        .filter(|_| asked.insert((here.to_vec(), word.to_owned())))?;
+    if module.defined.contains(word) {
+        return Some(here.to_vec());
+    }
+    if let Some(path) = module.imported.get(word) {
+        return resolve(modules, here, path, asked);
+    }
+    module.globs.iter().find_map(|glob| {
+        let source = resolve(modules, here, glob, asked).filter(|source| source != here)?;
+        let child = [source.as_slice(), &[word.to_owned()]].concat();
+        if modules.contains_key(&child) {
+            return Some(child);
+        }
+        provider(modules, &source, word, asked)
+    })
+}
+
+/// All arrows between files, each with a path that makes it.
+static FILES: LazyLock<Arrows> = LazyLock::new(|| {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut modules = Modules::new();
+    read(&source.join("lib.rs"), &[], &mut modules);
+    let name = |path: &[String]| {
+        let file = modules[path].file.strip_prefix(&source).expect("a module lies in src/");
+        file.to_string_lossy().replace('\\', "/")
+    };
+    let mut arrows = Arrows::new();
+    for (at, module) in &modules {
+        let is_keyword = |word: &str| matches!(word, "crate" | "self" | "super");
+        let served_by_globs = module
+            .words
+            .iter()
+            .filter(|word| !is_keyword(word) && !module.imported.contains_key(*word));
+        let words = served_by_globs
+            .filter(|_| !module.globs.is_empty())
+            .map(|word| vec![word.clone()]);
+        let longer = module.paths.iter().filter(|path| path.len() > 1).cloned();
+        for path in longer.chain(words) {
+            let Some(to) = resolve(&modules, at, &path, &mut Asked::new()) else {
+                continue;
+            };
+            let (from, into) = (name(at), name(&to));
+            let is_own_child = to.starts_with(at);
+            if from != into && !is_own_child {
+                arrows.entry(from).or_default().entry(into).or_insert(path.join("::"));
+            }
+        }
+    }
+    arrows
+});
+
+/// The folder of a file, or the file's own name at the top.
+fn room(file: &str) -> &str {
+    file.split_once('/')
+        .map_or(file.trim_end_matches(".rs"), |(folder, _)| folder)
+}
+
+fn room_arrows(files: &Arrows) -> Arrows {
+    let mut arrows = Arrows::new();
+    for (from, targets) in files {
+        for (into, path) in targets {
+            if room(from) != room(into) {
+                let why = format!("{from} names {path} of {into}");
+                arrows
+                    .entry(room(from).into())
+                    .or_default()
+                    .entry(room(into).into())
+                    .or_insert(why);
+            }
+        }
+    }
+    arrows
+}
+
+/// A way from some place back to itself, if there is one.
+fn circle(arrows: &Arrows) -> Option<Vec<String>> {
+    fn walk(at: &str, arrows: &Arrows, way: &mut Vec<String>, done: &mut BTreeSet<String>) -> bool {
+        if let Some(start) = way.iter().position(|place| place == at) {
+            way.drain(..start);
+            way.push(at.into());
+            return true;
+        }
+        if done.contains(at) {
+            return false;
+        }
+        way.push(at.into());
+        for next in arrows.get(at).into_iter().flat_map(BTreeMap::keys) {
+            if walk(next, arrows, way, done) {
+                return true;
+            }
+        }
+        way.pop();
+        done.insert(at.into());
+        false
+    }
+    let mut done = BTreeSet::new();
+    arrows.keys().find_map(|start| {
+        let mut way = Vec::new();
+        walk(start, arrows, &mut way, &mut done).then_some(way)
+    })
+}
+
+fn told(way: &[String], arrows: &Arrows) -> String {
+    let steps = way
+        .windows(2)
+        .map(|step| format!("  {} -> {}: {}", step[0], step[1], arrows[&step[0]][&step[1]]));
+    steps.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn no_files_know_each_other_in_a_circle() {
+    if let Some(way) = circle(&FILES) {
+        panic!("a circle of files:\n{}", told(&way, &FILES));
+    }
+}
+
+#[test]
+fn no_rooms_know_each_other_in_a_circle() {
+    let arrows = room_arrows(&FILES);
+
+    if let Some(way) = circle(&arrows) {
+        panic!("a circle of rooms:\n{}", told(&way, &arrows));
+    }
+}
+
+#[test]
+fn every_arrow_between_rooms_leads_down_or_along_a_floor() {
+    let floor = |room: &str| {
+        let floor = FLOORS.iter().position(|rooms| rooms.contains(&room));
+        floor.unwrap_or_else(|| panic!("`{room}` stands on no floor: add it to FLOORS"))
+    };
+    let arrows = room_arrows(&FILES);
+    let up = arrows.iter().flat_map(|(from, targets)| {
+        let targets = targets.iter().filter(move |(into, _)| floor(into) > floor(from));
+        targets.map(move |(into, why)| format!("  {from} -> {into}: {why}"))
+    });
+
+    let up: Vec<String> = up.collect();
+
+    assert!(up.is_empty(), "arrows that lead up:\n{}", up.join("\n"));
+}
+
+#[test]
+fn arrows_are_found_through_imports_globs_and_reexports() {
+    let arrows = &*FILES;
+
+    assert!(arrows["env/slots.rs"].contains_key("growth.rs"), "an import");
+    assert!(
+        arrows.values().any(|targets| targets.contains_key("torch/error.rs")),
+        "a re-export"
+    );
+    assert!(arrows.len() > 100, "{} files name others", arrows.len());
+}
