@@ -4,14 +4,17 @@
 //! all three. One optimizer owns one group: a host, or one seed with its gate. Parameters are leaves that require
 //! gradients; state tensors have the parameter's layout and exist, zeroed, from birth, so nothing is allocated later.
 
-use tch::{Device, Kind, Tensor};
+use smallvec::SmallVec;
+use tch::{Device, Kind, TchError, Tensor};
 
 use super::OptimizerConfig;
 use super::ffi::{self, optional_pointer, pointers};
 use super::guards::NoGrad;
-use super::plain::{self, AdamW, Moments, Sgd};
 use super::read::copy_to_host;
-use super::{TorchError, catch, zero_all};
+use super::{TorchError, catch, plain, zero_all};
+
+/// The list of update counts.
+const STEP: &str = "step";
 
 /// How steps are computed; the numbers agree within 1e-6 relative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,75 +29,11 @@ pub enum Implementation {
 #[derive(Debug)]
 pub struct Optimizer {
     implementation: Implementation,
+    config: OptimizerConfig,
     params: Vec<Tensor>,
-    rule: Rule,
-}
-
-/// An update rule with its state: of each kind one tensor per parameter, in the parameters' order.
-#[derive(Debug)]
-enum Rule {
-    Sgd {
-        hyper: Sgd,
-        /// Empty without momentum.
-        velocity: Vec<Tensor>,
-    },
-    AdamW {
-        hyper: AdamW,
-        exp_avg: Vec<Tensor>,
-        exp_avg_sq: Vec<Tensor>,
-        /// f32 scalars: updates made so far, per parameter.
-        step: Vec<Tensor>,
-    },
-}
-
-impl Rule {
-    fn new(config: &OptimizerConfig) -> Self {
-        match *config {
-            OptimizerConfig::Sgd {
-                lr,
-                momentum,
-                weight_decay,
-            } => Self::Sgd {
-                hyper: Sgd {
-                    lr,
-                    momentum,
-                    weight_decay,
-                },
-                velocity: Vec::new(),
-            },
-            OptimizerConfig::Adamw {
-                lr,
-                beta1,
-                beta2,
-                eps,
-                weight_decay,
-            } => Self::AdamW {
-                hyper: AdamW {
-                    lr,
-                    beta1,
-                    beta2,
-                    eps,
-                    weight_decay,
-                },
-                exp_avg: Vec::new(),
-                exp_avg_sq: Vec::new(),
-                step: Vec::new(),
-            },
-        }
-    }
-
-    /// The state lists with their names.
-    fn lists(&self) -> Vec<(&'static str, &[Tensor])> {
-        match self {
-            Self::Sgd { velocity, .. } => vec![("velocity", velocity)],
-            Self::AdamW {
-                exp_avg,
-                exp_avg_sq,
-                step,
-                ..
-            } => vec![("exp_avg", exp_avg), ("exp_avg_sq", exp_avg_sq), ("step", step)],
-        }
-    }
+    /// By kind: the name, and one tensor per parameter in the parameters' order. SGD keeps `velocity` (empty without
+    /// momentum), AdamW `exp_avg`, `exp_avg_sq` and `step`, f32 scalars that count the updates of each parameter.
+    state: Vec<(&'static str, Vec<Tensor>)>,
 }
 
 impl Optimizer {
@@ -107,10 +46,15 @@ impl Optimizer {
         params: Vec<Tensor>,
         implementation: Implementation,
     ) -> Result<Self, TorchError> {
+        let kinds: &[&'static str] = match config {
+            OptimizerConfig::Sgd { .. } => &["velocity"],
+            OptimizerConfig::Adamw { .. } => &["exp_avg", "exp_avg_sq", STEP],
+        };
         let mut optimizer = Self {
             implementation,
+            config: *config,
             params: Vec::with_capacity(params.len()),
-            rule: Rule::new(config),
+            state: kinds.iter().map(|&kind| (kind, Vec::new())).collect(),
         };
         optimizer.append(params)?;
         Ok(optimizer)
@@ -132,26 +76,21 @@ impl Optimizer {
                 stray.size()
             )));
         }
-        match &mut self.rule {
-            Rule::Sgd { hyper, velocity } => {
-                if hyper.momentum != 0.0 {
-                    velocity.extend(zeros_like(&params)?);
-                }
-            }
-            Rule::AdamW {
-                exp_avg,
-                exp_avg_sq,
-                step,
-                ..
-            } => {
-                let (first, second) = (zeros_like(&params)?, zeros_like(&params)?);
-                let counts = params
-                    .iter()
-                    .map(|p| Ok(Tensor::f_zeros([0i64; 0], (Kind::Float, p.device()))?))
-                    .collect::<Result<Vec<_>, TorchError>>()?;
-                exp_avg.extend(first);
-                exp_avg_sq.extend(second);
-                step.extend(counts);
+        if !matches!(self.config, OptimizerConfig::Sgd { momentum: 0.0, .. }) {
+            let zeros = |kind: &str| -> Result<Vec<Tensor>, TchError> {
+                let zero = |param: &Tensor| match kind {
+                    STEP => Tensor::f_zeros([0i64; 0], (Kind::Float, param.device())),
+                    _ => param.f_zeros_like(),
+                };
+                params.iter().map(zero).collect()
+            };
+            let added = self
+                .state
+                .iter()
+                .map(|(kind, _)| zeros(kind))
+                .collect::<Result<Vec<_>, _>>()?;
+            for ((_, list), tensors) in self.state.iter_mut().zip(added) {
+                list.extend(tensors);
             }
         }
         self.params.extend(params);
@@ -161,24 +100,14 @@ impl Optimizer {
     /// Drops the parameters from index `len` on, with their state.
     pub fn truncate(&mut self, len: usize) {
         self.params.truncate(len);
-        match &mut self.rule {
-            Rule::Sgd { velocity, .. } => velocity.truncate(len),
-            Rule::AdamW {
-                exp_avg,
-                exp_avg_sq,
-                step,
-                ..
-            } => {
-                exp_avg.truncate(len);
-                exp_avg_sq.truncate(len);
-                step.truncate(len);
-            }
+        for (_, list) in &mut self.state {
+            list.truncate(len);
         }
     }
 
     /// Zeroes the state in place: the next step is a first step.
     pub fn zero_state(&mut self) -> Result<(), TorchError> {
-        self.rule.lists().into_iter().try_for_each(|(_, list)| zero_all(list))
+        self.state.iter().try_for_each(|(_, list)| zero_all(list))
     }
 
     /// Zeroes the defined gradients in place; undefined ones stay undefined.
@@ -188,24 +117,29 @@ impl Optimizer {
 
     /// Changes the weight decay, e.g. to 0 when a seed is committed.
     pub fn set_weight_decay(&mut self, weight_decay: f64) {
-        match &mut self.rule {
-            Rule::Sgd { hyper, .. } => hyper.weight_decay = weight_decay,
-            Rule::AdamW { hyper, .. } => hyper.weight_decay = weight_decay,
+        match &mut self.config {
+            OptimizerConfig::Sgd {
+                weight_decay: value, ..
+            }
+            | OptimizerConfig::Adamw {
+                weight_decay: value, ..
+            } => {
+                *value = weight_decay;
+            }
         }
     }
 
     /// Changes the learning rate, e.g. to follow a schedule.
     pub fn set_lr(&mut self, lr: f64) {
-        match &mut self.rule {
-            Rule::Sgd { hyper, .. } => hyper.lr = lr,
-            Rule::AdamW { hyper, .. } => hyper.lr = lr,
+        match &mut self.config {
+            OptimizerConfig::Sgd { lr: value, .. } | OptimizerConfig::Adamw { lr: value, .. } => *value = lr,
         }
     }
 
     /// The state by name, one tensor per parameter (velocities only where there is momentum). The tensors are the live
     /// ones: copying into them restores a state.
     pub fn state_tensors(&self) -> Vec<(&'static str, &[Tensor])> {
-        self.rule.lists()
+        self.state.iter().map(|(kind, list)| (*kind, list.as_slice())).collect()
     }
 
     /// Updates the parameters from their gradients.
@@ -222,43 +156,47 @@ impl Optimizer {
     fn fused_step(&self, found_inf: Option<&Tensor>) -> Result<(), TorchError> {
         let params = pointers(&self.params);
         let found_inf = optional_pointer(found_inf);
-        match &self.rule {
-            Rule::Sgd { hyper, velocity } => {
-                let velocity = pointers(velocity);
+        let state: SmallVec<[_; 3]> = self.state.iter().map(|(_, list)| pointers(list)).collect();
+        match self.config {
+            OptimizerConfig::Sgd {
+                lr,
+                momentum,
+                weight_decay,
+            } => {
                 // SAFETY: `velocity` holds one tensor per parameter, or none where momentum is 0 and the shim reads
                 // none; all tensors are borrowed from `self` through the call.
                 unsafe {
                     ffi::check(ffi::simic_fused_sgd(
                         params.as_ptr(),
-                        velocity.as_ptr(),
+                        state[0].as_ptr(),
                         params.len(),
-                        hyper.lr,
-                        hyper.momentum,
-                        hyper.weight_decay,
+                        lr,
+                        momentum,
+                        weight_decay,
                         found_inf,
                     ))
                 }
             }
-            Rule::AdamW {
-                hyper,
-                exp_avg,
-                exp_avg_sq,
-                step,
+            OptimizerConfig::Adamw {
+                lr,
+                beta1,
+                beta2,
+                eps,
+                weight_decay,
             } => {
-                let (first, second, counts) = (pointers(exp_avg), pointers(exp_avg_sq), pointers(step));
                 // SAFETY: the four lists hold one tensor per parameter; all are borrowed from `self` through the call.
                 unsafe {
                     ffi::check(ffi::simic_fused_adamw(
                         params.as_ptr(),
-                        first.as_ptr(),
-                        second.as_ptr(),
-                        counts.as_ptr(),
+                        state[0].as_ptr(),
+                        state[1].as_ptr(),
+                        state[2].as_ptr(),
                         params.len(),
-                        hyper.lr,
-                        hyper.beta1,
-                        hyper.beta2,
-                        hyper.eps,
-                        hyper.weight_decay,
+                        lr,
+                        beta1,
+                        beta2,
+                        eps,
+                        weight_decay,
                         found_inf,
                     ))
                 }
@@ -273,30 +211,14 @@ impl Optimizer {
             if !grad.defined() {
                 continue;
             }
-            match &mut self.rule {
-                Rule::Sgd { hyper, velocity } => {
-                    plain::sgd_step(param, &grad, velocity.get_mut(index), *hyper, found_inf);
-                }
-                Rule::AdamW {
-                    hyper,
-                    exp_avg,
-                    exp_avg_sq,
-                    step,
-                } => {
-                    let moments = Moments {
-                        exp_avg: &mut exp_avg[index],
-                        exp_avg_sq: &mut exp_avg_sq[index],
-                        step: &mut step[index],
-                    };
-                    plain::adamw_step(param, &grad, moments, *hyper, found_inf);
-                }
-            }
+            let mut state: Vec<_> = self
+                .state
+                .iter_mut()
+                .filter_map(|(_, list)| list.get_mut(index))
+                .collect();
+            plain::step(&self.config, param, &grad, &mut state, found_inf);
         }
     }
-}
-
-fn zeros_like(params: &[Tensor]) -> Result<Vec<Tensor>, TorchError> {
-    params.iter().map(|p| Ok(p.f_zeros_like()?)).collect()
 }
 
 /// Outcome of [`self_test`].

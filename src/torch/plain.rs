@@ -5,79 +5,66 @@
 
 use tch::Tensor;
 
-/// Hyper-parameters of SGD.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sgd {
-    pub lr: f64,
-    pub momentum: f64,
-    pub weight_decay: f64,
-}
+use super::OptimizerConfig;
 
-/// `g ← g + wd·p; v ← μ·v + g; p ← p − lr·v`. Without momentum there is no `v`.
-pub(super) fn sgd_step(
+/// One update of `param`; `state` are its tensors in the order of [`Optimizer::state_tensors`](super::Optimizer::state_tensors).
+///
+/// - SGD: `g ← g + wd·p; v ← μ·v + g; p ← p − lr·v`. Without momentum there is no `v`.
+/// - AdamW: decoupled weight decay, then Adam with bias correction (Loshchilov and Hutter 2019, arXiv:1711.05101).
+pub(super) fn step(
+    config: &OptimizerConfig,
     param: &mut Tensor,
     grad: &Tensor,
-    velocity: Option<&mut Tensor>,
-    rule: Sgd,
+    state: &mut [&mut Tensor],
     found_inf: Option<&Tensor>,
 ) {
-    let Sgd {
-        lr,
-        momentum,
-        weight_decay,
-    } = rule;
-    let grad = grad + &*param * weight_decay;
-    let direction = match velocity {
-        Some(velocity) => {
-            let next = &*velocity * momentum + grad;
-            replace(velocity, &next, found_inf);
-            next
+    match (*config, state) {
+        (
+            OptimizerConfig::Sgd {
+                lr,
+                momentum,
+                weight_decay,
+            },
+            state,
+        ) => {
+            let grad = grad + &*param * weight_decay;
+            let direction = match state {
+                [velocity] => {
+                    let next = &**velocity * momentum + grad;
+                    replace(velocity, &next, found_inf);
+                    next
+                }
+                _ => grad,
+            };
+            let next = &*param - direction * lr;
+            replace(param, &next, found_inf);
         }
-        None => grad,
-    };
-    let next = &*param - direction * lr;
-    replace(param, &next, found_inf);
-}
+        (
+            OptimizerConfig::Adamw {
+                lr,
+                beta1,
+                beta2,
+                eps,
+                weight_decay,
+            },
+            [exp_avg, exp_avg_sq, step],
+        ) => {
+            let first = &**exp_avg * beta1 + grad * (1.0 - beta1);
+            let second = &**exp_avg_sq * beta2 + grad * grad * (1.0 - beta2);
+            let count = &**step + 1.0;
+            let correction = |beta: f64| 1.0 - (&count * beta.ln()).exp();
+            let corrected: Tensor = &second / correction(beta2);
+            let denominator = corrected.sqrt() + eps;
+            let decayed = &*param * (1.0 - lr * weight_decay);
+            let next = decayed - (&first / correction(beta1)) / denominator * lr;
 
-/// Hyper-parameters of AdamW.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct AdamW {
-    pub lr: f64,
-    pub beta1: f64,
-    pub beta2: f64,
-    pub eps: f64,
-    pub weight_decay: f64,
-}
-
-/// State of one parameter under AdamW; `step` is an f32 scalar.
-pub(super) struct Moments<'a> {
-    pub exp_avg: &'a mut Tensor,
-    pub exp_avg_sq: &'a mut Tensor,
-    pub step: &'a mut Tensor,
-}
-
-/// Decoupled weight decay, then Adam with bias correction (Loshchilov and Hutter 2019, arXiv:1711.05101).
-pub(super) fn adamw_step(param: &mut Tensor, grad: &Tensor, state: Moments, rule: AdamW, found_inf: Option<&Tensor>) {
-    let AdamW {
-        lr,
-        beta1,
-        beta2,
-        eps,
-        weight_decay,
-    } = rule;
-    let first = &*state.exp_avg * beta1 + grad * (1.0 - beta1);
-    let second = &*state.exp_avg_sq * beta2 + grad * grad * (1.0 - beta2);
-    let step = &*state.step + 1.0;
-    let correction = |beta: f64| 1.0 - (&step * beta.ln()).exp();
-    let corrected: Tensor = &second / correction(beta2);
-    let denominator = corrected.sqrt() + eps;
-    let decayed = &*param * (1.0 - lr * weight_decay);
-    let next = decayed - (&first / correction(beta1)) / denominator * lr;
-
-    replace(state.exp_avg, &first, found_inf);
-    replace(state.exp_avg_sq, &second, found_inf);
-    replace(state.step, &step, found_inf);
-    replace(param, &next, found_inf);
+            replace(exp_avg, &first, found_inf);
+            replace(exp_avg_sq, &second, found_inf);
+            replace(step, &count, found_inf);
+            replace(param, &next, found_inf);
+        }
+        (OptimizerConfig::Adamw { .. }, _) => unreachable!("AdamW keeps three tensors a parameter"),
+    }
 }
 
 /// Writes `next` into `current`'s storage unless `found_inf` is 1.
