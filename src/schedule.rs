@@ -204,10 +204,10 @@ works! {
     WaitAll => "wait",
     /// Reads every env's pack and names its numbers: [`unpack`](crate::validation::sync::unpack).
     Unpack => "read",
-    /// Turns the numbers into losses, accuracies and gradient norms:
-    /// [`derive_train_metrics`](crate::training::sums::derive_train_metrics) and
-    /// [`derive_val_metrics`](crate::validation::sync::derive_val_metrics).
-    DeriveMetrics => "metrics",
+    /// Loss and accuracy of the step's training batches: [`derive_train_metrics`](crate::training::sums::derive_train_metrics).
+    DeriveTrainMetrics => "metrics",
+    /// Loss and accuracy of the whole validation part: [`derive_val_metrics`](crate::validation::sync::derive_val_metrics).
+    DeriveValMetrics => "metrics",
     /// Replaces validation losses where the scenario says so: [`spike_losses`](crate::faults::spike_losses).
     SpikeLosses => "fault injection",
     /// Judges every env's validation loss: [`governor_check`](crate::governor::systems::governor_check).
@@ -407,7 +407,8 @@ const ASSESS: Table = &[
     (
         EngineSet::Govern,
         &[
-            Work::DeriveMetrics,
+            Work::DeriveTrainMetrics,
+            Work::DeriveValMetrics,
             Work::SpikeLosses,
             Work::GovernorCheck,
             Work::GovernorRollback,

@@ -27,6 +27,6 @@ impl Plugin for TrainingPlugin {
             .add_work(TrainBatch, Work::ForwardBackward, step::forward_backward)
             .add_work(TrainBatch, Work::Optimize, step::optimize)
             .add_work(StepSync, Work::EnqueueReads, sums::reduce_sums)
-            .add_work(Assess, Work::DeriveMetrics, sums::derive_train_metrics);
+            .add_work(Assess, Work::DeriveTrainMetrics, sums::derive_train_metrics);
     }
 }

@@ -41,7 +41,7 @@ impl Plugin for ValidationPlugin {
             .add_work(ValBatch, Work::CoalitionForward, pass::evaluate_batch)
             .add_work(StepSync, Work::WaitAll, sync::wait_all)
             .add_work(StepSync, Work::Unpack, sync::unpack)
-            .add_work(Assess, Work::DeriveMetrics, sync::derive_val_metrics)
+            .add_work(Assess, Work::DeriveValMetrics, sync::derive_val_metrics)
             .add_work(Assess, Work::Attribute, assess::attribute)
             .add_work(StepEnd, Work::EvaluateTest, test_part::evaluate_test);
     }

@@ -81,7 +81,7 @@ fn a_system_whose_order_is_left_open_is_refused_with_the_systems_it_conflicts_wi
         "{message}"
     );
     assert!(
-        message.contains("meddle") && message.contains("derive_metrics"),
+        message.contains("meddle") && message.contains("derive_val_metrics"),
         "{message}"
     );
 }
