@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::controller::error::PolicyError;
 
@@ -87,6 +88,14 @@ impl Differences {
             diffs: self.0,
         })
     }
+}
+
+/// Of some bytes, in lower-case hexadecimal.
+pub fn sha256(content: &[u8]) -> String {
+    Sha256::digest(content)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 pub fn to_ron(path: &Path, value: &impl Serialize) -> Result<String, PolicyError> {

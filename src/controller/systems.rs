@@ -6,7 +6,7 @@ use bevy_platform::cell::SyncCell;
 
 use crate::clock::RunClock;
 use crate::controller::actions::{
-    ActionFeedback, AllowedActions, Choices, Chosen, CommandOutcome, CommandStatus, MaskSet,
+    ActionFeedback, AllowedActions, Choices, Chosen, CommandOutcome, CommandStatus, Decision, MaskSet,
 };
 use crate::controller::deciders::{BuildContext, Controller, ControllerRegistry};
 use crate::controller::error::{DecisionPoint, PolicyError};
@@ -216,24 +216,34 @@ pub fn decide(
         envs: &views,
         reads: &reads,
     };
-    controller.restrict(&view, &mut masks)?;
-    for (env, masks) in views.iter().zip(&masks) {
-        let point = view.point(env.row);
-        masks.check(point, env.reports).in_env(env.row.env)?;
-    }
-    let decisions = controller.decide(&view, &masks)?;
-    if decisions.len() != views.len() {
-        return Err(Failure::message(format!(
-            "controller `{}` returned {} decisions for {} envs",
-            controller.name(),
-            decisions.len(),
-            views.len()
-        )));
-    }
+    let decisions = checked_decisions(controller.as_mut(), &view, &mut masks)?;
     for ((env, masks), decision) in envs.iter_mut().zip(masks).zip(decisions) {
         (env.masks.0, env.chosen.0) = (Some(masks), Some(decision));
     }
     Ok(())
+}
+
+/// One decision for each env of the view, within masks that the controller has narrowed.
+fn checked_decisions(
+    controller: &mut dyn Controller,
+    view: &DecisionView,
+    masks: &mut [MaskSet],
+) -> Result<Vec<Decision>, Failure> {
+    controller.restrict(view, masks)?;
+    for (env, masks) in view.envs.iter().zip(&*masks) {
+        let point = view.point(env.row);
+        masks.check(point, env.reports).in_env(env.row.env)?;
+    }
+    let decisions = controller.decide(view, masks)?;
+    if decisions.len() != view.envs.len() {
+        return Err(Failure::message(format!(
+            "controller `{}` returned {} decisions for {} envs",
+            controller.name(),
+            decisions.len(),
+            view.envs.len()
+        )));
+    }
+    Ok(decisions)
 }
 
 /// Closes the step for the next observation.

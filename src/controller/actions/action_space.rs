@@ -9,9 +9,7 @@ use super::commands::indices_of;
 use super::heads::{Head, relevant};
 use super::masks::{MaskRow, MaskSet};
 use crate::controller::error::PolicyError;
-use crate::growth::{
-    AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, LifecycleOp, Tempo,
-};
+use crate::growth::{LifecycleCommand, LifecycleOp};
 use crate::scenario::ActionSpace;
 
 /// The mask rows of [`Head::PARAMETERS`], in the same order.
@@ -103,20 +101,8 @@ impl AllowedActions {
     pub fn excluded(&self, blueprints: &[String]) -> Vec<String> {
         let mut excluded = Vec::new();
         for head in Head::ALL {
-            let names: Vec<&str> = match head {
-                Head::Slot => continue,
-                Head::Blueprint => blueprints.iter().map(String::as_str).collect(),
-                Head::Style => GerminationStyle::ALL.iter().map(|member| member.name()).collect(),
-                Head::Tempo => Tempo::ALL.iter().map(|member| member.name()).collect(),
-                Head::AlphaTarget => AlphaTarget::ALL.iter().map(|member| member.name()).collect(),
-                Head::AlphaSpeed => AlphaSpeed::ALL.iter().map(|member| member.name()).collect(),
-                Head::AlphaCurve => AlphaCurveAction::ALL.iter().map(|member| member.name()).collect(),
-                Head::Op => LifecycleOp::ALL.iter().map(|member| member.name()).collect(),
-            };
-            let missing = names
-                .iter()
-                .enumerate()
-                .filter(|(member, _)| !self.contains(head, *member));
+            let names = head.members(&[], blueprints).into_iter().enumerate();
+            let missing = names.filter(|(member, _)| !self.contains(head, *member));
             excluded.extend(missing.map(|(_, name)| format!("{head}:{name}")));
         }
         excluded

@@ -81,6 +81,20 @@ impl Head {
         }
     }
 
+    /// Names of the members by index; `slots` and `blueprints` are those of the host and the registry.
+    pub fn members<'a>(self, slots: &'a [String], blueprints: &'a [String]) -> Vec<&'a str> {
+        match self {
+            Self::Slot => slots.iter().map(String::as_str).collect(),
+            Self::Blueprint => blueprints.iter().map(String::as_str).collect(),
+            Self::Style => GerminationStyle::ALL.iter().map(|member| member.name()).collect(),
+            Self::Tempo => Tempo::ALL.iter().map(|member| member.name()).collect(),
+            Self::AlphaTarget => AlphaTarget::ALL.iter().map(|member| member.name()).collect(),
+            Self::AlphaSpeed => AlphaSpeed::ALL.iter().map(|member| member.name()).collect(),
+            Self::AlphaCurve => AlphaCurveAction::ALL.iter().map(|member| member.name()).collect(),
+            Self::Op => LifecycleOp::ALL.iter().map(|member| member.name()).collect(),
+        }
+    }
+
     /// What the head holds where it does not matter; a slot's is the lowest enabled one.
     pub const fn placeholder(self, lowest_slot: usize) -> usize {
         match self {

@@ -1,9 +1,5 @@
 //! Commands that were written down before the run: those of a schedule, and those of a recorded run.
 
-use std::fmt::Write;
-
-use sha2::{Digest, Sha256};
-
 use crate::controller::actions::{Decision, MaskSet};
 use crate::controller::error::{DecisionPoint, PolicyError};
 use crate::growth::LifecycleCommand;
@@ -59,15 +55,4 @@ impl CommandList {
             }),
         }
     }
-}
-
-/// In hexadecimal.
-pub fn sha256(text: &str) -> String {
-    Sha256::digest(text.as_bytes())
-        .iter()
-        .fold(String::with_capacity(64), |mut hex, byte| {
-            // Writing into a string cannot fail.
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
 }

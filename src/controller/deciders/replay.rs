@@ -7,11 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 
-use super::command_list::{CommandList, sha256};
+use super::command_list::CommandList;
 use super::context::BuildContext;
 use super::controller::Controller;
 use crate::controller::actions::{Decision, MaskSet, indices_of};
 use crate::controller::error::PolicyError;
+use crate::controller::saved::sha256;
 use crate::controller::view::{DecisionView, EnvView};
 use crate::growth::{AlphaTarget, LifecycleCommand, LifecycleOp};
 use crate::telemetry::{self, Payload, Recording};
@@ -229,7 +230,7 @@ fn fingerprint(commands: &BTreeMap<Moment, LifecycleCommand>) -> String {
         // Writing into a string cannot fail.
         let _ = writeln!(text, "{round} {env} {step} {:?}", indices_of(command, 0));
     }
-    sha256(&text)
+    sha256(text.as_bytes())
 }
 
 #[cfg(test)]

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::command_list::{CommandList, sha256};
+use super::command_list::CommandList;
 use super::context::BuildContext;
 use super::controller::Controller;
 use crate::controller::actions::{Decision, MaskSet, indices_of};
 use crate::controller::error::PolicyError;
+use crate::controller::saved::sha256;
 use crate::controller::view::DecisionView;
 use crate::growth::{AlphaTarget, GerminationStyle, LifecycleCommand, Tempo};
 use crate::scenario::{BuiltinSchedule, ScheduledCommand};
@@ -99,7 +100,7 @@ pub fn schedule_hash(commands: &[(u32, LifecycleCommand)]) -> String {
             format!(r#"{{"action":[{}],"epoch":{step}}}"#, indices.join(","))
         })
         .collect();
-    sha256(&format!("[{}]", entries.join(",")))
+    sha256(format!("[{}]", entries.join(",")).as_bytes())
 }
 
 fn builtin(schedule: BuiltinSchedule, context: &BuildContext) -> Result<Vec<(u32, LifecycleCommand)>, PolicyError> {

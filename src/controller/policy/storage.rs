@@ -6,7 +6,6 @@ use std::path::Path;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use tch::Tensor;
 
 use super::actor_critic::NetSpec;
@@ -14,9 +13,8 @@ use super::parameters::PolicyParams;
 use super::trainable::PolicyParam;
 use crate::controller::actions::Head;
 use crate::controller::error::PolicyError;
-use crate::controller::saved::{Differences, read_ron, storage, to_ron, write_folder};
+use crate::controller::saved::{Differences, read_ron, sha256, storage, to_ron, write_folder};
 use crate::controller::view::{NormaliserConfig, ObservationSchema, RunningMoments, SCHEMA_ID, Standardisation};
-use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleOp, Tempo};
 use crate::scenario::{FloorConfig, NetConfig};
 use crate::torch::{HostSyncCounter, catch, copy_all, read_f32};
 
@@ -107,26 +105,10 @@ impl PolicyManifest {
 fn action_space_hash(slots: &[String], blueprints: &[String]) -> String {
     let mut lines: Vec<String> = Vec::new();
     for head in Head::ALL {
-        let members: Vec<&str> = match head {
-            Head::Slot => slots.iter().map(String::as_str).collect(),
-            Head::Blueprint => blueprints.iter().map(String::as_str).collect(),
-            Head::Style => GerminationStyle::ALL.iter().map(|member| member.name()).collect(),
-            Head::Tempo => Tempo::ALL.iter().map(|member| member.name()).collect(),
-            Head::AlphaTarget => AlphaTarget::ALL.iter().map(|member| member.name()).collect(),
-            Head::AlphaSpeed => AlphaSpeed::ALL.iter().map(|member| member.name()).collect(),
-            Head::AlphaCurve => AlphaCurveAction::ALL.iter().map(|member| member.name()).collect(),
-            Head::Op => LifecycleOp::ALL.iter().map(|member| member.name()).collect(),
-        };
+        let members = head.members(slots, blueprints);
         lines.extend(members.iter().map(|member| format!("{head}:{member}")));
     }
-    hexadecimal(lines.join("\n").as_bytes())
-}
-
-fn hexadecimal(content: &[u8]) -> String {
-    Sha256::digest(content)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    sha256(lines.join("\n").as_bytes())
 }
 
 /// Writes weights and manifest into `folder`, which appears whole or not at all.
@@ -156,7 +138,7 @@ pub fn save_policy(
         .and_then(|views| serialize(views, None))
         .map_err(|error| storage(folder, &error))?;
     let manifest = PolicyManifest {
-        weights: hexadecimal(&weights),
+        weights: sha256(&weights),
         ..manifest.clone()
     };
     let text = to_ron(folder, &manifest)?;
@@ -178,7 +160,7 @@ pub fn load_policy(
     let bytes = fs::read(&path).map_err(|error| storage(&path, &error))?;
     let mut diffs = Differences::default();
     manifest.compare(running, &mut diffs);
-    diffs.compare("weights file", &hexadecimal(&bytes), &manifest.weights);
+    diffs.compare("weights file", &sha256(&bytes), &manifest.weights);
     let saved = SafeTensors::deserialize(&bytes).map_err(|error| storage(&path, &error))?;
     let sources = match_weights(&saved, params, &mut diffs)?;
     diffs.finish(folder)?;

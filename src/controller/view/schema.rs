@@ -1,11 +1,9 @@
 //! Names, order and scales of an observation's features: the contract between a run and a saved policy.
 
-use std::fmt::Write;
-
 use bevy_ecs::resource::Resource;
-use sha2::{Digest, Sha256};
 
 use super::features::{BASE, Extract, ObservationFeature, ObservationFeatures, SLOT, Treatment};
+use crate::controller::saved::sha256;
 use crate::growth::SlotId;
 use crate::scenario::NonfiniteObservations;
 
@@ -93,12 +91,7 @@ impl ObservationSchema {
 
     /// SHA-256 of the names, one a line, in lower-case hexadecimal.
     pub fn hash(&self) -> String {
-        let digest = Sha256::digest(self.names.join("\n"));
-        digest.iter().fold(String::new(), |mut text, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+        sha256(self.names.join("\n").as_bytes())
     }
 
     /// Elements before the first slot.
