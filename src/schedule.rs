@@ -473,6 +473,8 @@ pub struct SchedulePlugin;
 impl Plugin for SchedulePlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<RunHealth>();
+        // Every work may note a failure, the first counts: which of two unordered systems noted it matters to nobody.
+        app.allow_ambiguous_resource::<RunHealth>();
         arrange(app, Startup, STARTUP, true);
         arrange(app, RoundStart, ROUND_START, true);
         arrange(app, StepStart, STEP_START, true);
