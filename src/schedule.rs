@@ -310,7 +310,7 @@ impl AddWork for App {
         work: Work,
         system: impl IntoSystem<(), R, M>,
     ) -> &mut Self {
-        self.add_systems(schedule, system.pipe(record_failure_of(work)).in_set(work))
+        self.add_systems(schedule, system.pipe(record_failure_of(work)).with_first_name().in_set(work))
     }
 
     fn add_work_if<M, C, R: WorkResult>(
@@ -320,7 +320,7 @@ impl AddWork for App {
         system: impl IntoSystem<(), R, M>,
         condition: impl SystemCondition<C>,
     ) -> &mut Self {
-        let system = system.pipe(record_failure_of(work)).in_set(work);
+        let system = system.pipe(record_failure_of(work)).with_first_name().in_set(work);
         self.add_systems(schedule, system.run_if(condition))
     }
 }
