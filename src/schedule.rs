@@ -168,7 +168,7 @@ works! {
     Announce => "start-up",
     /// Writes what lasts from round to round, if it is due: [`write_checkpoint`](crate::checkpoint::systems::write_checkpoint).
     WriteCheckpoint => "checkpoint",
-    /// Notes when the round began: [`begin_record`](crate::record::record::begin_record).
+    /// Notes when the round began: [`begin_record`](crate::record::systems::begin_record).
     BeginRound => "round start",
     /// Gives every env a fresh host in its old storage and empty slots: [`reset_envs`](crate::env::episode::reset_envs).
     ResetEnvs => "round start",
@@ -262,15 +262,15 @@ works! {
     EndSegments => "rollout",
     /// Evaluates networks whose episode ended on the test part: [`evaluate_test`](crate::validation::test_part::evaluate_test).
     EvaluateTest => "final test",
-    /// Writes `env_step` and `decision`: [`emit_step`](crate::record::record::emit_step).
+    /// Writes `env_step` and `decision`: [`emit_step`](crate::record::systems::emit_step).
     EmitStep => "record",
     /// Updates the policy from its rollout: [`update_policy`](crate::learner::systems::updates::update_policy).
     UpdatePolicy => "policy update",
-    /// Writes `episode_finished`: [`record_episodes`](crate::record::record::record_episodes).
+    /// Writes `episode_finished`: [`record_episodes`](crate::record::systems::record_episodes).
     RecordEpisodes => "episode end",
     /// Tells the controller that the episodes are over: [`end_controller_episodes`](crate::controller::systems::end_controller_episodes).
     EndControllerEpisodes => "episode end",
-    /// Writes `learner_update` and `round_finished`: [`round_stats`](crate::record::record::round_stats).
+    /// Writes `learner_update` and `round_finished`: [`round_stats`](crate::record::systems::round_stats).
     RoundStats => "record",
     /// Removes all seeds and their optimizers: [`teardown_round`](crate::env::episode::teardown_round).
     TeardownRound => "episode end",
@@ -310,7 +310,10 @@ impl AddWork for App {
         work: Work,
         system: impl IntoSystem<(), R, M>,
     ) -> &mut Self {
-        self.add_systems(schedule, system.pipe(record_failure_of(work)).with_first_name().in_set(work))
+        self.add_systems(
+            schedule,
+            system.pipe(record_failure_of(work)).with_first_name().in_set(work),
+        )
     }
 
     fn add_work_if<M, C, R: WorkResult>(

@@ -122,8 +122,7 @@ fn restore(mut commands: Commands, point: Option<Res<ResumePoint>>, mut trained:
     let Some(point) = point else {
         return Ok(());
     };
-    let loaded = trained.load(&point.checkpoint, &point.progress.scenario_hash);
-    loaded.map_err(Failure::from)?;
+    trained.load(&point.checkpoint, &point.progress.scenario_hash)?;
     trained.history.0.clone_from(&point.progress.history);
     // A better one may have been thrown away since the run last stood here.
     let shelf = Checkpoints::of(point.directory.path());
