@@ -330,6 +330,7 @@ impl AddWork for App {
 
 /// What a system that does [`Work`] may return.
 pub trait WorkResult: 'static {
+    /// What stops the run, if anything does.
     fn failure(self) -> Option<Failure>;
 }
 

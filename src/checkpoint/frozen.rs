@@ -29,6 +29,7 @@ pub struct PolicyOrigin {
 
 /// Why there is no policy to be had.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum FrozenPolicyError {
     #[error("there is no run {0}; give the folder of a run, its name in the folder of all runs, or a saved policy")]
     NoRun(PathBuf),

@@ -22,6 +22,7 @@ const ROUNDS: &str = "run.rounds";
 
 /// Why a run cannot go on. Nothing of it has been changed.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ResumeError {
     #[error("{0} is no run directory: it has no resolved.ron")]
     NoRun(PathBuf),
@@ -45,9 +46,11 @@ pub enum ResumeError {
 /// Where a run goes on.
 #[derive(Resource, Clone, Debug)]
 pub struct ResumePoint {
+    /// The folder of the run.
     pub directory: RunDirectory,
     /// The checkpoint's folder.
     pub checkpoint: PathBuf,
+    /// Where the checkpoint stands.
     pub progress: Progress,
     /// What differs from the scenario that was played until then, in words.
     pub changed: Vec<String>,
@@ -69,6 +72,7 @@ impl ResumePoint {
 /// A run that has ended or been killed, as its directory shows it.
 #[derive(Clone, Debug)]
 pub struct PastRun {
+    /// Where the run goes on.
     pub point: ResumePoint,
     /// The scenario file of the run, verbatim.
     pub source: String,

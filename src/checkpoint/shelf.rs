@@ -22,7 +22,9 @@ const PROGRESS_FILE: &str = "run.ron";
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BestCheckpoint {
+    /// The round that it would go on with.
     pub next_round: u32,
+    /// Mean validation accuracy of its round, percent.
     pub accuracy: f64,
 }
 
@@ -30,6 +32,7 @@ pub struct BestCheckpoint {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {
+    /// [`Self::FORMAT`] of the engine that wrote it.
     pub format: u32,
     /// Version that wrote it.
     pub engine: String,
@@ -41,19 +44,23 @@ pub struct Progress {
     pub next_round: u32,
     /// Events below belong to the rounds played.
     pub next_seq: u64,
+    /// Envs of the run.
     pub n_envs: usize,
     /// In policy order.
     pub slots: Vec<String>,
+    /// Name of the controller.
     pub controller: String,
     /// Fields that were changed when the run was resumed, as `path=value`; `rounds` stands on its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
     /// Mean final accuracy of each round, percent.
     pub history: Vec<f64>,
+    /// The best checkpoint so far; `None` before the first round.
     pub best: Option<BestCheckpoint>,
 }
 
 impl Progress {
+    /// Form of checkpoints that this engine writes and reads.
     pub const FORMAT: u32 = 1;
 }
 
@@ -86,6 +93,7 @@ impl FromStr for CheckpointName {
 
 /// Why a checkpoint cannot be written, found or read.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum CheckpointError {
     #[error("{0} holds no checkpoint that can be read")]
     None(PathBuf),
@@ -113,6 +121,7 @@ pub enum CheckpointError {
 pub struct Checkpoints(PathBuf);
 
 impl Checkpoints {
+    /// The checkpoints of a run.
     pub fn of(run_directory: &Path) -> Self {
         Self(run_directory.join(FOLDER))
     }

@@ -8,6 +8,7 @@ use super::statistics::{Interval, bootstrap_interval, iqm, mean};
 /// All episodes of one controller, in the order in which every other one of the comparison played them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Played {
+    /// Of the controller.
     pub name: String,
     /// What is being compared with the rest; the others are its baselines.
     pub is_policy: bool,
@@ -18,14 +19,18 @@ pub struct Played {
 /// A statistic of a sample; no interval with fewer than 5 values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
+    /// Point estimate.
     pub value: f64,
+    /// 95 % bootstrap interval; `None` for fewer than two episodes.
     pub interval: Option<Interval>,
 }
 
 /// One number per episode, summed up.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
+    /// Mean over episodes.
     pub mean: Estimate,
+    /// Interquartile mean over episodes.
     pub iqm: Estimate,
 }
 
@@ -49,6 +54,7 @@ impl Summary {
 /// How one controller did.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ControllerSummary {
+    /// Of the controller.
     pub name: String,
     /// Final validation accuracy, percent.
     pub accuracy: Summary,
@@ -60,15 +66,20 @@ pub struct ControllerSummary {
     pub reward: Summary,
     /// Final size over the host's.
     pub param_ratio: Summary,
+    /// By round and env.
     pub episodes: Vec<EpisodeOutcome>,
 }
 
 /// Differences of pairs, and who was ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Paired {
+    /// Policy minus baseline, episode by episode.
     pub difference: Summary,
+    /// Episodes in which the policy was better.
     pub wins: usize,
+    /// Episodes in which both were equal.
     pub ties: usize,
+    /// Episodes in which the baseline was better.
     pub losses: usize,
 }
 
@@ -87,16 +98,22 @@ impl Paired {
 /// A policy less a baseline, episode by episode.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
+    /// Name of the policy.
     pub policy: String,
+    /// Name of what it is compared with.
     pub baseline: String,
+    /// Final accuracy, percentage points.
     pub accuracy: Paired,
+    /// Final accuracy less the rent of the parameters, percentage points.
     pub accuracy_minus_rent: Paired,
 }
 
 /// The whole comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
+    /// All that were played, the policy first.
     pub players: Vec<ControllerSummary>,
+    /// The policy against each baseline.
     pub differences: Vec<Difference>,
     /// Episodes that are left out for everybody, because somebody's network was rolled back before it was measured.
     pub unmeasured: usize,

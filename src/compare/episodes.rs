@@ -38,6 +38,7 @@ pub struct Candidate {
 pub struct Episodes {
     /// Takes the place of `run.seed`.
     pub seed: u64,
+    /// Rounds that are played.
     pub rounds: Range<u32>,
     /// The first envs of the scenario.
     pub envs: usize,
@@ -55,6 +56,7 @@ impl Episodes {
         }
     }
 
+    /// Episodes in all.
     pub fn count(&self) -> usize {
         self.rounds.len() * self.envs
     }
@@ -63,8 +65,11 @@ impl Episodes {
 /// What an episode came to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EpisodeOutcome {
+    /// Of the run in which it was played.
     pub seed: BigInteger,
+    /// From 0.
     pub round: u32,
+    /// Index in the run.
     pub env: usize,
     /// Percent of the validation part, of the network as it stands in the end; `None` if that was never measured.
     pub accuracy: Option<f64>,
@@ -76,6 +81,7 @@ pub struct EpisodeOutcome {
     pub reward: f64,
     /// Final size over the host's.
     pub param_ratio: f64,
+    /// Rollbacks by the governor.
     pub rollbacks: u32,
 }
 

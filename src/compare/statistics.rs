@@ -14,7 +14,9 @@ const FEWEST_VALUES: usize = 5;
 /// Where a statistic lies with 95 % confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
+    /// Lower end.
     pub low: f64,
+    /// Upper end.
     pub high: f64,
 }
 

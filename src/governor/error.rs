@@ -4,6 +4,7 @@ use crate::growth::SlotId;
 
 /// Mistakes of the engine or of a host, never of training: those are what the governor is for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum GovernorError {
     #[error(
         "the env cannot be restored, its network is not the captured one: missing {}, unexpected {}; nothing was written",

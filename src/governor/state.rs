@@ -112,5 +112,10 @@ pub enum Credit {
     #[default]
     Unattributed,
     /// The last stored transition. Seeds that the rollback pruned cost nothing extra then.
-    Attributed { penalty: f64, steps_forfeited: u32 },
+    Attributed {
+        /// Charged to it, as the learner clamped it.
+        penalty: f64,
+        /// Steps of the segment whose rewards became 0.
+        steps_forfeited: u32,
+    },
 }

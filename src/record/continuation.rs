@@ -13,6 +13,7 @@ use crate::telemetry::{CheckpointLoaded, Earlier, Event, LiveState, Note, ReadEr
 /// Where a record goes on.
 #[derive(Clone, Debug)]
 pub struct Continuation {
+    /// The folder of the run.
     pub directory: RunDirectory,
     /// The checkpoint, relative to the run directory.
     pub checkpoint: String,
@@ -26,6 +27,7 @@ pub struct Continuation {
 
 /// Why a record cannot go on.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ContinuationError {
     #[error("{path}: {source}")]
     File { path: PathBuf, source: io::Error },

@@ -20,6 +20,7 @@ const SLUG_CHARACTERS: usize = 40;
 
 #[derive(Debug, thiserror::Error)]
 #[error("run directory: {path}: {source}")]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub struct RunDirectoryError {
     pub path: PathBuf,
     pub source: std::io::Error,
@@ -125,10 +126,12 @@ impl RunDirectory {
         Ok(file)
     }
 
+    /// Name of the folder.
     pub fn run_id(&self) -> &str {
         &self.run_id
     }
 
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -21,7 +21,9 @@ const RECORDED_PREFIX: &str = "SIMIC_ENGINE_";
 /// How this binary was built. What the build script could not find out is absent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Build {
+    /// Version of the engine.
     pub engine: &'static str,
+    /// Commit of the sources; `None` outside a repository.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git_commit: Option<&'static str>,
     /// Hash of what differed from that commit; absent if nothing did.
@@ -30,13 +32,17 @@ pub struct Build {
     /// Whether anything differed, files that git does not know among it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git_dirty: Option<bool>,
+    /// Compiler.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rustc: Option<&'static str>,
+    /// Target triple.
     pub target: String,
+    /// `debug` or `release`.
     pub profile: &'static str,
 }
 
 impl Build {
+    /// Of this binary.
     pub fn current() -> Self {
         Self {
             engine: env!("CARGO_PKG_VERSION"),
@@ -56,19 +62,24 @@ impl Build {
 /// The tensor libraries in use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Libraries {
+    /// Version of the bindings.
     pub tch: String,
+    /// Version of libtorch.
     pub libtorch: String,
 }
 
 /// A device as the scenario names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DeviceInfo {
+    /// As in scenarios, e.g. `cuda:0`.
     pub name: String,
+    /// Memory of the device; `None` where it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
 }
 
 impl DeviceInfo {
+    /// A device of which only the name is known.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -80,10 +91,12 @@ impl DeviceInfo {
 /// What the user says about a run, beyond its scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Labels {
+    /// Words to find the run by.
     pub tags: Vec<String>,
     /// Only where the user asked to be named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_name: Option<String>,
+    /// Only if the user asked to be named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_name: Option<String>,
 }
@@ -104,12 +117,15 @@ impl Labels {
 /// The computer; neither host nor user is named.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Machine {
+    /// Model; `None` where it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<String>,
     /// That this process may use.
     pub cores: usize,
+    /// Memory of the machine; `None` where it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ram_bytes: Option<u64>,
+    /// Operating system.
     pub os: String,
 }
 
@@ -137,6 +153,7 @@ fn value_of(text: &str, key: &str, separator: char) -> Option<String> {
         .map(|(_, value)| value.trim().to_owned())
 }
 
+/// How many threads do what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Threads {
     /// Envs that are worked on at once.
@@ -148,38 +165,55 @@ pub struct Threads {
 /// What was asked for, as it was resolved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Resolved {
+    /// What autocast computes in; `None`: full precision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amp_dtype: Option<String>,
+    /// Precision of f32 matrix products.
     pub matmul_precision: String,
+    /// Whether only kernels with reproducible results were used.
     pub deterministic: bool,
 }
 
 /// The content of `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Manifest {
+    /// Name of the folder.
     pub run_id: String,
+    /// When the run began.
     pub created: Timestamp,
+    /// As typed.
     pub command_line: Vec<String>,
     /// As given; absent for a built-in scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scenario_path: Option<PathBuf>,
+    /// What the user says of the run.
     #[serde(flatten)]
     pub labels: Labels,
     /// blake3 of `resolved.ron`.
     pub scenario_hash: String,
+    /// Seed of every random draw.
     pub seed: BigInteger,
+    /// What the binary was built from.
     pub build: Build,
+    /// Versions that numbers depend on.
     pub libraries: Libraries,
+    /// Where the run was played.
     pub machine: Machine,
+    /// Devices of the run.
     pub devices: Vec<DeviceInfo>,
     /// Index into `devices` per env.
     pub env_devices: Vec<usize>,
+    /// Threads of the run.
     pub threads: Threads,
+    /// Settings that depend on the machine.
     pub resolved: Resolved,
+    /// Environment variables that may change a run.
     pub environment: BTreeMap<String, String>,
+    /// What was trained on.
     pub dataset: DatasetInfo,
     /// Versions by name.
     pub plugins: BTreeMap<String, String>,
+    /// Version of the events.
     pub telemetry_schema: String,
 }
 

@@ -19,23 +19,33 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 /// The content of `status.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunStatus {
+    /// What the run does.
     pub state: RunState,
+    /// Of the process that plays it.
     pub pid: u32,
+    /// When this was written.
     pub heartbeat: Timestamp,
+    /// From 0; `None` before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<u32>,
+    /// From 1; `None` before the first of a round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
+    /// Episodes that have ended.
     pub episodes: u64,
+    /// Mean final accuracy of the last rounds, percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolling_accuracy: Option<Num>,
+    /// Seconds left, estimated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eta_s: Option<Num>,
+    /// Why the run failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
 impl RunStatus {
+    /// A run of which only the state is known.
     pub fn new(state: RunState) -> Self {
         Self {
             state,

@@ -2,9 +2,12 @@
 
 use std::fmt::Write;
 
+/// Side to which a column is aligned.
 #[derive(Clone, Copy)]
 pub enum Align {
+    /// For text.
     Left,
+    /// For numbers.
     Right,
 }
 
@@ -16,6 +19,7 @@ pub struct Table {
 }
 
 impl Table {
+    /// A table without rows.
     pub fn new(columns: &[(&str, Align)]) -> Self {
         Self {
             head: columns.iter().map(|(name, _)| (*name).into()).collect(),
@@ -30,6 +34,7 @@ impl Table {
         self.rows.push(row);
     }
 
+    /// One line a row, columns two spaces apart.
     pub fn render(&self) -> String {
         let widths: Vec<usize> = (0..self.head.len())
             .map(|column| {

@@ -6,8 +6,11 @@ use serde::Serialize;
 /// A part of the engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PluginInfo {
+    /// Type name of the plugin, or what an extension calls itself.
     pub name: String,
+    /// Of the crate that it comes from.
     pub version: String,
+    /// One line.
     pub summary: String,
 }
 
@@ -30,6 +33,7 @@ pub struct PluginInfo {
 pub struct Inventory(Vec<PluginInfo>);
 
 impl Inventory {
+    /// Adds a part.
     pub fn add(&mut self, name: impl Into<String>, version: impl Into<String>, summary: impl Into<String>) {
         self.0.push(PluginInfo {
             name: name.into(),

@@ -12,6 +12,7 @@ use crate::telemetry::TelemetryOutbox;
 
 /// A part without which nothing can be played.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum MissingPart {
     #[error(
         "the app has no `{plugin}`: add it (it is in `SimicPlugins`), or do its work in systems of your own, among them \

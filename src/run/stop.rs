@@ -58,6 +58,7 @@ impl StopSignal {
             .find(|request| request.exit_code() == code)
     }
 
+    /// Whether somebody has asked for a stop.
     pub fn is_requested(&self) -> bool {
         self.requested().is_some()
     }

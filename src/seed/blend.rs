@@ -33,6 +33,7 @@ impl From<TchError> for BlendError {
 }
 
 /// What is added to `h`: the product of two terms.
+#[allow(missing_docs, reason = "each variant says what its fields are")]
 pub enum Residual {
     /// δ and the amplitude, `[1]`.
     Add { delta: Tensor, amplitude: Tensor },

@@ -11,6 +11,7 @@ use crate::torch::{Mode, Param};
 
 /// The tensors of one seed.
 pub struct SeedInstance {
+    /// The module that grows.
     pub module: Box<dyn SeedModule>,
     /// Present exactly while the seed's operator is Gate.
     pub gate: Option<GateNetwork>,

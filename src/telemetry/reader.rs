@@ -21,6 +21,7 @@ pub struct EventFile {
 
 /// Why an event file could not be read.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ReadError {
     /// It cannot be opened or is no text.
     #[error("{path}: {source}")]

@@ -32,6 +32,7 @@ pub struct Earlier {
 
 /// Why a sink could not do its work.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum SinkError {
     /// A file could not be written.
     #[error("{path}: {source}")]
@@ -58,6 +59,7 @@ impl SinkError {
 
 /// Why telemetry could not start; nothing was trained (exit code 2).
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum TelemetryError {
     /// A sink refused to start.
     #[error("telemetry sink `{name}` could not start: {source}")]
@@ -93,8 +95,10 @@ pub enum TelemetryError {
 /// sinks.add(CountsSeeds(0));
 /// ```
 pub trait Sink: Send {
+    /// For messages and the shutdown report.
     fn name(&self) -> &str;
 
+    /// Whether the run may go on when it fails.
     fn class(&self) -> SinkClass;
 
     /// Called before the training; an error aborts the run.

@@ -13,6 +13,7 @@ use crate::telemetry::{BigInteger, CoalitionRow, CounterfactualMatrix, Num, Shap
 
 /// A validation pass whose numbers cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum AttributionError {
     /// There is nothing to divide by.
     #[error("the validation pass saw no samples")]

@@ -31,6 +31,7 @@ pub struct LiveSlot<'a> {
 
 /// Why the configurations could not be evaluated.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum CoalitionError {
     /// The plan has no mask.
     #[error("the plan evaluates no configuration; the one with all players on is always needed")]
