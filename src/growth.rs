@@ -562,8 +562,6 @@ pub enum FailureReason {
     BlueprintUnavailable,
     #[error("the blueprint has no trainable parameters")]
     NoTrainableParams,
-    #[error("the module does not keep the slot's shape")]
-    ShapeMismatch,
     #[error("out of memory")]
     OutOfMemory,
     #[error("vetoed by the governor ({factor})")]

@@ -97,11 +97,6 @@ pub trait Draw {
         (product >> 64) as u64
     }
 
-    /// A fair coin: the top bit of a word.
-    fn bit(&mut self) -> bool {
-        self.next_u64() >> 63 == 1
-    }
-
     /// A uniform multiple of 2⁻⁵³ in `[0, 1)`.
     fn uniform_f64(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
@@ -113,13 +108,6 @@ pub trait Draw {
             let other = self.below(last as u64 + 1) as usize;
             items.swap(last, other);
         }
-    }
-
-    /// A uniform permutation of `0..n`.
-    fn permutation(&mut self, n: usize) -> Vec<u32> {
-        let mut order: Vec<u32> = (0..n as u32).collect();
-        self.shuffle(&mut order);
-        order
     }
 
     /// Fills `values` with U(−bound, bound), one word a value: `(2u − 1)·bound` in f64, rounded to f32.

@@ -109,7 +109,7 @@ impl Task for CueTask {
 
     fn begin_episode(&mut self, rng: &mut RunRng) {
         for cues in &mut self.cues {
-            *cues = [usize::from(rng.bit()), usize::from(rng.bit())];
+            *cues = [rng.below(2) as usize, rng.below(2) as usize];
         }
     }
 

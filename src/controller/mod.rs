@@ -36,9 +36,9 @@ pub use policy::{
 pub use registry::Registry;
 pub use systems::{ActiveController, Masks};
 pub use view::{
-    DecisionView, ENV_FEATURES, EnvRow, EnvView, Extract, Feedback, Observation, ObservationFeature,
-    ObservationFeatures, ObservationInput, ObservationNormaliser, ObservationSchema, RunningMoments, SLOT_FEATURES,
-    Signals, SlotReports, TrainingSignals, Treatment, UNKNOWN,
+    DecisionView, EnvRow, EnvView, Extract, Feedback, Observation, ObservationFeature, ObservationFeatures,
+    ObservationInput, ObservationNormaliser, ObservationSchema, RunningMoments, Signals, SlotReports, TrainingSignals,
+    Treatment, UNKNOWN,
 };
 
 use crate::env::EnvId;

@@ -93,11 +93,6 @@ impl SnapshotRule {
         &self.known_good
     }
 
-    /// The capture that is not trusted yet.
-    pub fn probation(&self) -> Option<&Mark> {
-        self.probation.as_ref()
-    }
-
     /// A healthy step is over.
     pub fn healthy(&mut self, policy: &SnapshotPolicy, now: &Moment) -> Orders {
         let mut orders = Orders::default();

@@ -95,16 +95,6 @@ pub struct Rollback {
     pub credit: Credit,
 }
 
-impl Rollback {
-    /// How far the loss was out: loss over what it was compared with, infinite where it is no number.
-    pub fn severity(&self) -> f64 {
-        match (self.alarm.kind, self.alarm.threshold) {
-            (AlarmKind::NonFinite, _) | (_, None) => f64::INFINITY,
-            (_, Some(threshold)) => self.alarm.loss / threshold,
-        }
-    }
-}
-
 /// Who was blamed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Credit {

@@ -1,6 +1,6 @@
 //! What follows from a task: sizes of its parts, slots of its host, batches per step. Pure arithmetic.
 
-use super::task::{BatchesPerStep, CnnSpec, DataSource, SplitSpec, TaskSpec, ValBatches};
+use super::task::{BatchesPerStep, CnnSpec, DataSource, SplitSpec, TaskSpec};
 use crate::growth::SlotId;
 
 /// Images of each class in the embedded digits.
@@ -124,15 +124,6 @@ impl TaskSpec {
             BatchesPerStep::Count(_) if rows > train_samples => 0,
             BatchesPerStep::Count(count) => count,
             BatchesPerStep::Shard => train_samples / rows.saturating_mul(n_envs.max(1)),
-        }
-    }
-
-    /// Validation batches per step.
-    pub fn val_batches(&self, val_samples: usize) -> usize {
-        let all = val_samples.div_ceil(self.val_rows().max(1));
-        match self.val_batches_per_step {
-            ValBatches::Full => all,
-            ValBatches::Count(count) => count.min(all),
         }
     }
 }

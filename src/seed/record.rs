@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::report::attributable;
 use super::{AlphaController, GradientSums, SeedReport};
 use crate::growth::{
     AlphaAlgorithm, AlphaTarget, GateLevel, GerminationStyle, Initiator, PruneReason, SeedStage, SlotId, Tempo,
@@ -295,9 +294,13 @@ impl SeedRecord {
             .map(|start| self.accuracy.current - start)
     }
 
-    /// Improvement in this stage that the seed can have caused.
+    /// Improvement in this stage that the seed can have caused: before blending alpha is 0, so that none can be the
+    /// seed's.
     pub fn accuracy_delta(&self) -> f64 {
-        attributable(self.stage, self.improvement_since_stage_start())
+        match self.stage {
+            SeedStage::Germinated | SeedStage::Training => 0.0,
+            _ => self.improvement_since_stage_start(),
+        }
     }
 
     /// The row that everyone outside the lifecycle reads. `blueprint` is the registry's name of the record's

@@ -77,18 +77,3 @@ pub struct SeedReport {
     /// Something other than the controller pruned it, and it has not been charged for yet.
     pub auto_pruned: bool,
 }
-
-impl SeedReport {
-    /// Improvement in this stage that the seed can have caused, percentage points.
-    pub fn accuracy_delta(&self) -> f64 {
-        attributable(self.stage, self.improvement_since_stage_start)
-    }
-}
-
-/// Before blending alpha is 0, so that no improvement can be the seed's.
-pub(super) fn attributable(stage: SeedStage, improvement: f64) -> f64 {
-    match stage {
-        SeedStage::Germinated | SeedStage::Training => 0.0,
-        _ => improvement,
-    }
-}

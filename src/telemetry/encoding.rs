@@ -185,13 +185,6 @@ pub struct ActionId {
     pub step: u32,
 }
 
-impl ActionId {
-    /// `episode << 32 | step`.
-    pub const fn code(self) -> u64 {
-        (self.episode as u64) << 32 | self.step as u64
-    }
-}
-
 impl fmt::Display for ActionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "e{}.t{}", self.episode, self.step)

@@ -10,8 +10,6 @@ use super::sinks::JsonLinesSink;
 /// The events of a recorded run.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// The run's folder.
-    pub folder: PathBuf,
     /// How the run began.
     pub started: RunStarted,
     /// In the order of the record.
@@ -51,7 +49,6 @@ impl Recording {
             _ => None,
         });
         Ok(Self {
-            folder: folder.into(),
             started: started.ok_or_else(|| RecordingError::NoEvents(folder.into()))?,
             events,
         })

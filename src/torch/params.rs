@@ -94,11 +94,6 @@ impl ParamSet {
         &self.trainable
     }
 
-    /// Running statistics and the like.
-    pub fn buffers(&self) -> &[Param] {
-        &self.buffers
-    }
-
     /// Trainable tensors, then buffers: everything that a snapshot must hold.
     pub fn all(&self) -> impl Iterator<Item = &Param> {
         self.trainable.iter().chain(&self.buffers)

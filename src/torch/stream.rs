@@ -15,7 +15,6 @@ use super::trace::{StreamTrace, TraceOperation};
 /// A queue of device work.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    device: Device,
     /// `None` on devices without streams.
     raw: Option<RawStream>,
     trace: Option<(usize, StreamTrace)>,
@@ -40,11 +39,7 @@ impl Stream {
             }
             _ => None,
         };
-        Ok(Self {
-            device,
-            raw,
-            trace: None,
-        })
+        Ok(Self { raw, trace: None })
     }
 
     /// The same stream, with everything that happens on it recorded as env `env`'s.
@@ -53,11 +48,6 @@ impl Stream {
             trace: Some((env, trace)),
             ..self
         }
-    }
-
-    /// The device of the stream.
-    pub fn device(&self) -> Device {
-        self.device
     }
 
     /// Makes this stream and its device current on this thread until the guard is dropped.

@@ -153,11 +153,6 @@ impl CoalitionTree {
         })
     }
 
-    /// Number of configurations.
-    pub fn configurations(&self) -> usize {
-        self.configurations
-    }
-
     /// Largest number of blocks that are stacked at a time.
     pub fn widest(&self) -> usize {
         self.stops.iter().map(|stop| stop.leaving).max().unwrap_or(1)

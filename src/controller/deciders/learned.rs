@@ -107,21 +107,6 @@ impl ActorCriticController {
         Ok(controller)
     }
 
-    /// Factor on all probability floors.
-    pub fn floor_scale(&self) -> f64 {
-        self.floor_scale
-    }
-
-    /// Floors in force, by head, in storage order.
-    pub fn floors(&self) -> &[Floor; HEADS] {
-        &self.floors
-    }
-
-    /// Updates that the weights have seen.
-    pub fn updates(&self) -> u64 {
-        self.updates
-    }
-
     fn restore_last_good(&mut self) -> Result<(), PolicyError> {
         let last_good = std::mem::take(&mut self.last_good);
         for param in self.net.params().iter() {

@@ -101,11 +101,6 @@ pub const SLOT: [(&str, Treatment); 31] = {
     ]
 };
 
-/// Built-in features of an env: the first elements of an observation, before what plugins add to them.
-pub const ENV_FEATURES: usize = BASE.len();
-/// Built-in features of a slot: the first elements of its block, before what plugins add to them.
-pub const SLOT_FEATURES: usize = SLOT.len();
-
 /// Where a plugin's feature comes from. `None` means not known.
 #[derive(Clone, Copy, Debug)]
 pub enum Extract {

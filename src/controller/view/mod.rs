@@ -15,9 +15,7 @@ mod signals;
 mod systems;
 
 pub use envs::{DecisionView, EnvRow, EnvView};
-pub use features::{
-    ENV_FEATURES, Extract, ObservationFeature, ObservationFeatures, ObservationInput, SLOT_FEATURES, Treatment, UNKNOWN,
-};
+pub use features::{Extract, ObservationFeature, ObservationFeatures, ObservationInput, Treatment, UNKNOWN};
 pub use moments::RunningMoments;
 pub use normaliser::{NormaliserConfig, ObservationNormaliser, Standardisation};
 pub use observation::Observation;

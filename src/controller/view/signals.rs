@@ -154,11 +154,6 @@ impl SignalTracker {
         })
     }
 
-    /// The lowest of the last `steps` validation accuracies; `None` for no steps or no history.
-    pub fn stable_val_accuracy(&self, steps: usize) -> Option<f64> {
-        newest(&self.accuracies, steps).reduce(f64::min)
-    }
-
     fn track_plateau(&mut self, accuracy_delta: f64) {
         if self.previous.is_none() {
             return;

@@ -43,7 +43,8 @@ fn assert_batches_follow_the_definition(augment: Option<AugmentSpec>) {
     let data = load(&task, None).unwrap();
     let arithmetic = FeedArithmetic::new(&task, FeedMode::PerEnv, &data, 1).unwrap();
     let mut feed = StepFeed::new(&resident(&data, augment), arithmetic, 5).unwrap();
-    let samples = RunRng::new(42, Domain::DataOrder, &[0, 5, 1]).permutation(6);
+    let mut samples: Vec<usize> = (0..6).collect();
+    RunRng::new(42, Domain::DataOrder, &[0, 5, 1]).shuffle(&mut samples);
 
     feed.begin_step(FIRST_STEP).unwrap();
 
@@ -52,7 +53,7 @@ fn assert_batches_follow_the_definition(augment: Option<AugmentSpec>) {
         let labels = Vec::<i64>::try_from(&fetched.y).unwrap();
         let mut rng = RunRng::new(42, Domain::Augmentation, &[0, 5, 1, batch as u64]);
         for row in 0..3 {
-            let sample = samples[batch * 3 + row] as usize;
+            let sample = samples[batch * 3 + row];
             let (pad, crop) = match augment {
                 None => (0, Crop::default()),
                 Some(augment) => (augment.pad as usize, draw_crop(&mut rng, augment)),

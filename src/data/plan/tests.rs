@@ -82,14 +82,10 @@ fn batches_beyond_one_pass_come_from_a_new_permutation() {
     let long = order(&mut plans(&long_task, FeedMode::PerEnv, 1)[0], FIRST_STEP);
 
     // Batches 0..19 are pass 0, batches 19..30 begin pass 1.
-    let second = RunRng::new(42, Domain::DataOrder, &[0, 0, 1, 1]).permutation(1266);
+    let mut second: Vec<i64> = (0..1266).collect();
+    RunRng::new(42, Domain::DataOrder, &[0, 0, 1, 1]).shuffle(&mut second);
     assert_eq!(long[..19 * 64], full);
-    assert!(
-        long[19 * 64..]
-            .iter()
-            .zip(second)
-            .all(|(&sample, expected)| sample == i64::from(expected))
-    );
+    assert_eq!(long[19 * 64..], second[..11 * 64]);
     assert_eq!(long.len(), 30 * 64);
 }
 

@@ -42,7 +42,7 @@ fn captures_follow_improvements_and_prove_themselves_for_two_steps() {
     assert_eq!(captures, [2, 4, 6, 10, 13]);
     assert_eq!(promotions, [(4, 2), (6, 4), (8, 6), (12, 10)]);
     assert_eq!(rule.known_good().moment.step, 10);
-    assert_eq!(rule.probation().unwrap().moment.step, 13);
+    assert_eq!(rule.probation.unwrap().moment.step, 13);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn an_anomaly_drops_what_has_not_proven_itself() {
     // Step 14 is suspect; step 16 panics.
     assert_eq!(rule.discard(), Some(SnapshotTrigger::Improved));
 
-    assert_eq!(rule.probation(), None);
+    assert_eq!(rule.probation, None);
     assert_eq!(16 - rule.known_good().moment.step, 6);
     assert_eq!(rule.last, (10, Some(1.58)));
     assert_eq!(rule.discard(), None);
@@ -103,7 +103,7 @@ fn after_a_rollback_intervals_count_from_it() {
 
     rule.rolled_back(16);
 
-    assert_eq!((rule.last, rule.probation()), ((16, Some(1.58)), None));
+    assert_eq!((rule.last, rule.probation), ((16, Some(1.58)), None));
     assert_eq!(rule.known_good().moment.step, 10);
 }
 

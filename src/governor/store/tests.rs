@@ -86,9 +86,9 @@ fn values_that_are_no_numbers_are_counted_once_per_capture() {
     capture(&mut store, &*host);
     assert_eq!((count(&mut store), count(&mut store)), (Some(0.0), None));
 
-    let bias = host.params().buffers()[0].tensor.shallow_clone();
-    let _ = bias.get(0).fill_(f64::INFINITY);
-    let _ = bias.get(1).fill_(f64::NAN);
+    let buffer = host.params().all().last().unwrap().tensor.shallow_clone();
+    let _ = buffer.get(0).fill_(f64::INFINITY);
+    let _ = buffer.get(1).fill_(f64::NAN);
     capture(&mut store, &*host);
 
     assert_eq!(count(&mut store), Some(2.0));

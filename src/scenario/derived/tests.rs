@@ -13,7 +13,6 @@ fn digits_split_into_1266_355_176_and_give_19_batches_of_64() {
     let sizes = digits.data.part_sizes(&digits.split).expect("known");
     assert_eq!((sizes.train, sizes.val, sizes.test), (1266, 355, 176));
     assert_eq!(digits.train_batches(sizes.train, 8), 19);
-    assert_eq!(digits.val_batches(sizes.val), 2);
 }
 
 /// As many samples as CIFAR-10 has for training, 47 500, in batches of 512.

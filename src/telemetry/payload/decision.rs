@@ -158,7 +158,6 @@ pub const fn refusal_code(reason: &FailureReason) -> &'static str {
         FailureReason::InvalidTarget => "invalid_target",
         FailureReason::BlueprintUnavailable => "blueprint_unavailable",
         FailureReason::NoTrainableParams => "no_trainable_params",
-        FailureReason::ShapeMismatch => "shape_mismatch",
         FailureReason::OutOfMemory => "out_of_memory",
         FailureReason::GovernorVeto { .. } => "governor_veto",
     }

@@ -55,7 +55,7 @@ fn a_saved_policy_goes_on_with_the_same_bits() {
         .map(|param| param.tensor.data_ptr() as usize)
         .collect();
     assert_eq!(storage, moved, "weights are copied in place");
-    assert_eq!(loaded.updates(), 17);
+    assert_eq!(loaded.updates, 17);
     assert_eq!(loaded.normaliser(), saved.normaliser());
     for step in 1..4 {
         let expected = crowd.decide(&mut saved, step, &places);

@@ -93,18 +93,6 @@ fn histories_show_five_steps_and_bests_cover_episode_and_window() {
 }
 
 #[test]
-fn the_stable_accuracy_is_the_lowest_of_the_last_steps() {
-    let mut tracker = SignalTracker::new(TrackerConfig::default());
-    assert_eq!(tracker.stable_val_accuracy(3), None);
-    for (step, accuracy) in [(1, 10.0), (2, 42.0), (3, 40.0), (4, 41.0)] {
-        tracker.update(metrics(step, 1.0, accuracy)).unwrap();
-    }
-    assert_eq!(tracker.stable_val_accuracy(0), None);
-    assert_eq!(tracker.stable_val_accuracy(3), Some(40.0));
-    assert_eq!(tracker.stable_val_accuracy(9), Some(10.0));
-}
-
-#[test]
 fn an_accuracy_beyond_percent_is_an_error_and_a_tiny_one_is_suspicious() {
     let mut tracker = SignalTracker::new(TrackerConfig::default());
     let before = tracker.clone();
