@@ -210,7 +210,7 @@ fn resolve(modules: &Modules, at: &[String], path: &[String], asked: &mut Asked)
             here.pop()?;
             continue;
         }
-        let child = [here.as_slice(), &[word.clone()]].concat();
+        let child = [here.as_slice(), std::slice::from_ref(word)].concat();
         if modules.contains_key(&child) {
             here = child;
             continue;

@@ -7,7 +7,7 @@ use super::detector::{Alarm, LossMonitor, Thresholds, Verdict};
 use super::preflight::Preflight;
 use super::snapshot_rule::{Moment, SnapshotRule};
 use crate::growth::LifecycleCommand;
-use crate::telemetry::{AlarmKind, GovernorCounts};
+use crate::telemetry::GovernorCounts;
 
 /// The state of an env's watchdog, all of it plain data; new at every episode.
 #[derive(Component, Clone, Debug, Default, PartialEq)]

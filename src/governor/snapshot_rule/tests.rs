@@ -103,7 +103,7 @@ fn after_a_rollback_intervals_count_from_it() {
 
     rule.rolled_back(16);
 
-    assert_eq!((rule.last, rule.probation), ((16, Some(1.58)), None));
+    assert_eq!((rule.last, rule.probation.as_ref()), ((16, Some(1.58)), None));
     assert_eq!(rule.known_good().moment.step, 10);
 }
 
