@@ -9,8 +9,11 @@ use crate::torch::TorchError;
 /// Where in the run an error arose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecisionPoint {
+    /// Index in the run.
     pub env: usize,
+    /// Number in the run: `round · E + env` with E envs.
     pub episode: u64,
+    /// 1-based.
     pub step: u32,
 }
 
@@ -20,7 +23,9 @@ impl fmt::Display for DecisionPoint {
     }
 }
 
+/// What keeps a controller from being built, deciding, evaluating, saving or loading.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum PolicyError {
     /// A head that the chosen op needs offers nothing: a bug in a mask or in one of its modifiers. Slots: `dump`.
     #[error("{at}: no valid {head}{} is left; slots: {dump}", .op.map(|op| format!(" for {op}")).unwrap_or_default())]

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct Choices(u64);
 
 impl Choices {
+    /// No member.
     pub const NONE: Self = Self(0);
     /// Members that one word can hold.
     pub const CAPACITY: usize = u64::BITS as usize;
@@ -37,18 +38,25 @@ impl Choices {
         Self(1 << member)
     }
 
+    /// The set less one member, which need not be in it.
+    ///
+    /// # Panics
+    /// If `member` is 64 or more.
     pub const fn without(self, member: usize) -> Self {
         Self(self.0 & !Self::only(member).0)
     }
 
+    /// False for any `member` of 64 or more.
     pub const fn contains(self, member: usize) -> bool {
         member < Self::CAPACITY && self.0 >> member & 1 == 1
     }
 
+    /// Number of members, 0 to 64.
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
+    /// There is no member.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }

@@ -10,6 +10,7 @@ use crate::growth::LifecycleCommand;
 /// What a controller orders for one env, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
+    /// The op with its slot and parameters.
     pub command: LifecycleCommand,
     /// The command as head indices, placeholders filled in.
     pub indices: HeadIndices,
@@ -22,6 +23,7 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// A decision without a sample; `masks` are those of the env, and say whether it was forced.
     pub fn new(command: LifecycleCommand, masks: &MaskSet, reason: impl Into<Cow<'static, str>>) -> Self {
         Self {
             command,

@@ -20,8 +20,10 @@ pub struct Chosen(pub Option<Decision>);
 /// What became of the command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum CommandStatus {
+    /// It took effect, or was a wait.
     #[default]
     Executed,
+    /// It changed nothing, for this reason.
     Rejected(FailureReason),
 }
 
@@ -30,7 +32,9 @@ pub enum CommandStatus {
 pub struct CommandOutcome {
     /// The ordered op if it took effect, else `Wait`.
     pub effective_op: LifecycleOp,
+    /// The slot it was for, by index; `None` for a wait.
     pub slot: Option<usize>,
+    /// Whether the command took effect.
     pub status: CommandStatus,
     /// The gate that was tried and failed.
     pub gate: Option<GateResult>,

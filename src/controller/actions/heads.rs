@@ -23,13 +23,21 @@ pub type HeadIndices = [u8; HEADS];
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum Head {
+    /// Which slot the op is for.
     Slot = 0,
+    /// What a germination grows, by index in the registry.
     Blueprint = 1,
+    /// Curve and operator of a first blend; of a later ramp, the operator only.
     Style = 2,
+    /// Length of a first blend, 3 to 8 steps.
     Tempo = 3,
+    /// Amplitude to blend to, 0.5 to 1.
     AlphaTarget = 4,
+    /// Length of a later ramp, 0 to 8 steps.
     AlphaSpeed = 5,
+    /// Curve of a later ramp.
     AlphaCurve = 6,
+    /// What to do; matters to every action.
     Op = 7,
 }
 
@@ -54,6 +62,7 @@ impl Head {
         Self::AlphaCurve,
     ];
 
+    /// In snake case, as it is serialised.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Slot => "slot",

@@ -19,12 +19,18 @@ pub enum MaskRow {
     Slots(LifecycleOp),
     /// The blueprints that are valid in a slot.
     Blueprints {
+        /// Index of the slot.
         slot: usize,
     },
+    /// The valid styles, alike for all slots.
     Style,
+    /// The valid lengths of a first blend, alike for all slots.
     Tempo,
+    /// The valid amplitudes to blend to, alike for all slots.
     AlphaTarget,
+    /// The valid lengths of a later ramp, alike for all slots.
     AlphaSpeed,
+    /// The valid curves of a later ramp, alike for all slots.
     AlphaCurve,
 }
 
@@ -112,6 +118,7 @@ impl MaskSet {
         (0..OPS).filter(|&op| !self.slot_by_op[op].is_empty()).collect()
     }
 
+    /// The op is valid for at least one slot.
     pub fn allows_op(&self, op: LifecycleOp) -> bool {
         !self.slots_for(op).is_empty()
     }

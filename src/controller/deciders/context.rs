@@ -15,8 +15,11 @@ use crate::scenario::{InitialTopology, LearnerConfig, LifecycleConfig, PolicyCon
 /// What a controller may be built from.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildContext<'a> {
+    /// Section `policy` of the scenario.
     pub policy: &'a PolicyConfig,
+    /// Section `lifecycle` of the scenario.
     pub lifecycle: &'a LifecycleConfig,
+    /// Section `learner` of the scenario.
     pub learner: &'a LearnerConfig,
     /// What every episode starts with.
     pub initial_topology: &'a InitialTopology,

@@ -8,6 +8,7 @@ use crate::controller::view::DecisionView;
 use crate::growth::LifecycleCommand;
 use crate::scenario::InitialTopology;
 
+/// Orders a wait in every step.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WaitController;
 

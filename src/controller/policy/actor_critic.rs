@@ -18,10 +18,12 @@ pub struct NetSpec {
     pub slots: usize,
     /// Blueprints of the registry, NB.
     pub blueprints: usize,
+    /// Sizes of the layers and which optional parts there are.
     pub config: NetConfig,
 }
 
 impl NetSpec {
+    /// Where the logits of each head lie.
     pub fn layout(&self) -> LogitLayout {
         LogitLayout::new(self.config.head_conditioning, self.slots, self.blueprints)
     }
@@ -36,12 +38,14 @@ pub struct PolicyInput {
     pub blueprints: Tensor,
 }
 
+/// What a network makes of one step of `N` envs.
 #[derive(Debug)]
 pub struct StepOutput {
     /// `[N, A]`, laid out as [`LogitLayout`] says.
     pub logits: Tensor,
     /// `[N]`, in normalised units.
     pub value: Tensor,
+    /// State after the step.
     pub state: RecurrentState,
 }
 
@@ -54,11 +58,13 @@ pub struct NetSequence<'a> {
     pub blueprints: &'a Tensor,
     /// Steps of each row that are no padding, at least 1.
     pub lengths: &'a [i64],
+    /// State that enters step 0 of each row.
     pub initial: &'a RecurrentState,
     /// Whether the contribution head's gradient reaches the rest of the network.
     pub contributions_train_core: bool,
 }
 
+/// What a network makes of padded sequences.
 #[derive(Debug)]
 pub struct SequenceOutput {
     /// `[B, T, A]`; anything finite in padded steps.
@@ -76,25 +82,31 @@ pub struct SequenceOutput {
 /// Rows do not influence each other, and `sequence` agrees with `step` taken one after another. Methods panic where
 /// libtorch fails, as tch's do: the controller catches that and reports it with its place.
 pub trait ActorCritic: Send {
+    /// What it was built for.
     fn spec(&self) -> &NetSpec;
 
     /// Every trainable tensor once.
     fn params(&self) -> &PolicyParams;
 
+    /// Handles to the last layer of the value head.
     fn value_output(&self) -> ValueOutput;
 
     /// State at the start of an episode.
     fn zero_state(&self, rows: i64) -> RecurrentState;
 
+    /// One step of `N` envs; row i of `state` belongs to row i of the input.
     fn step(&self, input: &PolicyInput, state: &RecurrentState) -> StepOutput;
 
+    /// Whole sequences, each from its row of the initial state.
     fn sequence(&self, input: &NetSequence) -> SequenceOutput;
 }
 
 /// Where and from what random numbers a network is built.
 #[derive(Clone, Debug)]
 pub struct NetContext {
+    /// Kind and sizes of the network.
     pub spec: NetSpec,
+    /// Where its tensors live.
     pub device: Device,
     /// `run.seed`.
     pub seed: u64,

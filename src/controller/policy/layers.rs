@@ -12,7 +12,9 @@ pub const HIDDEN_GAIN: f64 = std::f64::consts::SQRT_2;
 /// `x·Wᵀ + b`.
 #[derive(Debug)]
 pub struct Linear {
+    /// `[outputs, inputs]`.
     pub weight: Tensor,
+    /// `[outputs]`.
     pub bias: Tensor,
 }
 
@@ -25,6 +27,7 @@ impl Linear {
         }
     }
 
+    /// `[.., inputs]` to `[.., outputs]`.
     pub fn forward(&self, x: &Tensor) -> Tensor {
         x.linear(&self.weight, Some(&self.bias))
     }
@@ -85,6 +88,7 @@ impl Stack {
         format!("{}.{}", self.name, self.layers.len())
     }
 
+    /// Appends a linear layer with `width` outputs, orthogonal weights of the given gain and a bias of 0.
     pub fn linear(mut self, params: &mut PolicyParams, width: i64, gain: f64) -> Self {
         let layer = Linear::new(params, self.group, &self.next_name(), [self.width, width], gain);
         self.layers.push(Layer::Linear(layer));
@@ -101,17 +105,20 @@ impl Stack {
         self
     }
 
+    /// Appends a layer normalisation of the newest layer's outputs.
     pub fn layer_norm(mut self, params: &mut PolicyParams) -> Self {
         let layer = LayerNorm::new(params, self.group, &self.next_name(), self.width);
         self.layers.push(Layer::LayerNorm(layer));
         self
     }
 
+    /// Appends a ReLU.
     pub fn relu(mut self) -> Self {
         self.layers.push(Layer::Relu);
         self
     }
 
+    /// Appends a dropout that zeroes each element with this probability; at 0, appends nothing.
     pub fn dropout(mut self, probability: f64) -> Self {
         if probability > 0.0 {
             self.layers.push(Layer::Dropout(probability));
@@ -119,6 +126,7 @@ impl Stack {
         self
     }
 
+    /// All layers in order: `[.., inputs]` to `[.., outputs of the last]`.
     pub fn forward(&self, x: &Tensor) -> Tensor {
         self.layers.iter().fold(x.shallow_clone(), |x, layer| match layer {
             Layer::Linear(linear) => linear.forward(&x),

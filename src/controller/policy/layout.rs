@@ -44,6 +44,7 @@ pub struct LogitLayout {
 }
 
 impl LogitLayout {
+    /// For a host with `slots` slots and a registry of `blueprints` blueprints.
     pub fn new(conditioning: HeadConditioning, slots: usize, blueprints: usize) -> Self {
         let nothing = HeadColumns {
             first: 0,
@@ -76,6 +77,7 @@ impl LogitLayout {
         self.width
     }
 
+    /// The columns of a head, under all ops.
     pub fn head(&self, head: Head) -> HeadColumns {
         self.heads[head as usize]
     }

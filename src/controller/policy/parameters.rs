@@ -29,6 +29,7 @@ impl PolicyParams {
         }
     }
 
+    /// Where the tensors live.
     pub fn device(&self) -> Device {
         self.device
     }

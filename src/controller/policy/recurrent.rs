@@ -56,6 +56,7 @@ impl RecurrentState {
         Self(self.0.iter().map(Tensor::detach).collect())
     }
 
+    /// Second handles to the same tensors: a change of one shows in the other.
     pub fn shallow_clone(&self) -> Self {
         Self(self.0.iter().map(Tensor::shallow_clone).collect())
     }

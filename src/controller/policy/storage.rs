@@ -18,7 +18,9 @@ use crate::controller::view::{NormaliserConfig, ObservationSchema, RunningMoment
 use crate::scenario::{FloorConfig, NetConfig};
 use crate::torch::{HostSyncCounter, catch, copy_all, read_f32};
 
+/// File of the weights in the folder of a saved policy, in safetensors.
 pub const WEIGHTS_FILE: &str = "policy.safetensors";
+/// File of everything else in the folder of a saved policy, in RON.
 pub const MANIFEST_FILE: &str = "policy.ron";
 const FORMAT: u32 = 1;
 /// What the value head reads and means: the state alone, in normalised units.

@@ -47,17 +47,24 @@ pub struct Evaluation {
 /// Parameters that share a learning rate and a clip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ParamGroup {
+    /// Layers of the action heads, which end in the logits.
     ActorHeads,
+    /// What all heads read: embedding, feature layers and core.
     Shared,
+    /// Layers of the value head.
     Critic,
+    /// Layers of the contribution head, trained by a loss of their own.
     Auxiliary,
 }
 
 /// A trainable tensor by its stable name.
 #[derive(Debug)]
 pub struct PolicyParam {
+    /// Unique in the policy, e.g. `emb.weight`; saved files use it too.
     pub name: String,
+    /// f32, with gradient; shares its storage with the policy.
     pub tensor: Tensor,
+    /// The part of the policy it belongs to.
     pub group: ParamGroup,
 }
 
@@ -75,6 +82,7 @@ pub trait TrainablePolicy {
     /// Every trainable tensor once, in a fixed order.
     fn params(&self) -> Vec<PolicyParam>;
 
+    /// Handles to the last layer of the value head.
     fn value_output(&self) -> ValueOutput;
 
     /// # Errors

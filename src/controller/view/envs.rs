@@ -13,15 +13,18 @@ pub struct EnvRow {
     pub env: usize,
     /// Index in the policy group: what random streams are named by.
     pub index_in_group: usize,
+    /// Number in the run: `round · E + env` with E envs.
     pub episode: u64,
 }
 
 /// What is known of one env when its command is due.
 #[derive(Clone, Copy, Debug)]
 pub struct EnvView<'a> {
+    /// Which env, in which episode.
     pub row: EnvRow,
     /// In slot order; `None` is an empty slot.
     pub reports: &'a [Option<SeedReport>],
+    /// Losses and accuracies of the step just measured, and what follows from them.
     pub signals: &'a TrainingSignals,
     /// `None` unless the controller asks for it by [`Controller::needs`].
     pub observation: Option<&'a Observation>,
@@ -34,6 +37,7 @@ pub struct DecisionView<'a> {
     pub round: u32,
     /// 1-based.
     pub step: u32,
+    /// In index order.
     pub envs: &'a [EnvView<'a>],
     /// Counts what is read from a device.
     pub reads: &'a HostSyncCounter,

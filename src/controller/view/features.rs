@@ -12,8 +12,11 @@ use crate::seed::SeedReport;
 /// All that an observation is made from.
 #[derive(Clone, Copy, Debug)]
 pub struct ObservationInput<'a> {
+    /// The env and step that are observed, for error messages.
     pub at: DecisionPoint,
+    /// Losses and accuracies of the step just measured, and what follows from them.
     pub signals: &'a TrainingSignals,
+    /// The last command and whether it took effect.
     pub feedback: ActionFeedback,
     /// In slot order; `None` is an empty slot.
     pub reports: &'a [Option<SeedReport>],
@@ -113,10 +116,13 @@ pub enum Extract {
 /// A feature that a plugin adds.
 #[derive(Clone, Debug)]
 pub struct ObservationFeature {
+    /// Unique, not empty, without dot or line end.
     pub name: String,
+    /// Yields the value, before `range` bounds it.
     pub extract: Extract,
     /// Values outside are brought to its ends; NaN is an error.
     pub range: RangeInclusive<f64>,
+    /// What a normaliser does with the value.
     pub treatment: Treatment,
 }
 
@@ -169,6 +175,7 @@ impl ObservationFeatures {
         Ok(())
     }
 
+    /// In registration order.
     pub fn iter(&self) -> impl Iterator<Item = &ObservationFeature> {
         self.0.iter()
     }

@@ -8,8 +8,11 @@ pub const READY_COUNT: u64 = 32;
 /// Running mean and population variance of one quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunningMoments {
+    /// 0 before the first batch.
     pub mean: f64,
+    /// Population variance, 1 before the first batch.
     pub var: f64,
+    /// Elements merged so far.
     pub count: u64,
 }
 

@@ -75,6 +75,7 @@ pub struct ObservationNormaliser {
 }
 
 impl ObservationNormaliser {
+    /// Has seen nothing yet: all means 0, all variances 1.
     pub fn new(schema: &ObservationSchema, config: NormaliserConfig) -> Self {
         let mut normaliser = Self {
             config,
@@ -98,6 +99,7 @@ impl ObservationNormaliser {
         self.config = config;
     }
 
+    /// The settings in force.
     pub fn config(&self) -> NormaliserConfig {
         self.config
     }

@@ -80,6 +80,7 @@ impl ObservationSchema {
         self.names.is_empty()
     }
 
+    /// In policy order.
     pub fn slots(&self) -> &[SlotId] {
         &self.slots
     }

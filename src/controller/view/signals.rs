@@ -39,10 +39,15 @@ pub struct AccuracyOutOfRange {
 /// One step of an env as controllers see it. Losses in nats, accuracies in percent, all finite.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TrainingSignals {
+    /// 1-based.
     pub step: u32,
+    /// On training data.
     pub train_loss: f64,
+    /// On training data, 0 to 100.
     pub train_accuracy: f64,
+    /// On validation data.
     pub val_loss: f64,
+    /// On validation data, 0 to 100.
     pub val_accuracy: f64,
     /// Positive = better; 0 on the first step.
     pub accuracy_delta: f64,
@@ -52,10 +57,13 @@ pub struct TrainingSignals {
     pub plateau_epochs: u32,
     /// Stable steps in a row; stays once the host is stabilised.
     pub stable_count: u32,
+    /// The host has settled, in this step or before; stays so until the episode ends.
     pub host_stabilized: bool,
     /// The host stabilised in this very step.
     pub just_stabilized: bool,
+    /// Highest of the episode so far.
     pub best_val_accuracy: f64,
+    /// Lowest of the episode so far.
     pub best_val_loss: f64,
     /// Over the remembered steps only.
     pub best_val_loss_window: f64,
