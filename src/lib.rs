@@ -60,6 +60,7 @@
 //! `examples/` has small programs that add a system, a seed module, a controller, a policy network and a reward term.
 
 #![deny(unsafe_code)]
+#![warn(missing_docs)]
 
 // Tests of this crate share code with its examples, which know it by its name.
 #[cfg(test)]
