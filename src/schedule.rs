@@ -150,7 +150,7 @@ works! {
     LoadDatasets => "start-up",
     /// Tries every seed module at the widths of the run's slots: [`check_blueprints`](crate::run::startup::check_blueprints).
     CheckBlueprints => "start-up",
-    /// Reads the seeds that every episode starts with: [`read_initial_topology`](crate::env::topology::read_initial_topology).
+    /// Reads the seeds that every episode starts with: [`read_initial_topology`](crate::env::initial_topology::read_initial_topology).
     ReadInitialTopology => "start-up",
     /// Makes the controller that the scenario names: [`build_controller`](crate::controller::systems::build_controller).
     BuildController => "start-up",
@@ -172,7 +172,7 @@ works! {
     BeginRound => "round start",
     /// Gives every env a fresh host in its old storage and empty slots: [`reset_envs`](crate::env::episode::reset_envs).
     ResetEnvs => "round start",
-    /// Germinates the seeds that episodes start with: [`apply_initial_topology`](crate::env::topology::apply_initial_topology).
+    /// Germinates the seeds that episodes start with: [`apply_initial_topology`](crate::env::initial_topology::apply_initial_topology).
     ApplyInitialTopology => "initial topology",
     /// Captures the fresh host as the first known good state: [`snapshot_initial`](crate::governor::systems::snapshot_initial).
     SnapshotInitial => "governor",
@@ -226,15 +226,15 @@ works! {
     Attribute => "attribution",
     /// Writes the step's accuracy and gradients into the seeds' records: [`track_seeds`](crate::env::episode::track_seeds).
     TrackSeeds => "tracking",
-    /// Follows losses, accuracies and the host's stability: [`update_signals`](crate::controller::systems::update_signals).
+    /// Follows losses, accuracies and the host's stability: [`update_signals`](crate::controller::view::systems::update_signals).
     UpdateSignals => "signals",
-    /// Describes every slot for controllers and records: [`report_slots`](crate::controller::systems::report_slots).
+    /// Describes every slot for controllers and records: [`report_slots`](crate::controller::view::systems::report_slots).
     ReportSlots => "tracking",
-    /// Turns signals and reports into the numbers that a policy sees: [`build_observations`](crate::controller::observation::systems::build_observations).
+    /// Turns signals and reports into the numbers that a policy sees: [`build_observations`](crate::controller::view::systems::build_observations).
     BuildObservations => "decision",
     /// Determines what each env may do: [`build_masks`](crate::controller::systems::build_masks).
     BuildMasks => "decision",
-    /// Scales observations by their running statistics: [`normalise_observations`](crate::controller::observation::systems::normalise_observations).
+    /// Scales observations by their running statistics: [`normalise_observations`](crate::controller::systems::normalise_observations).
     NormaliseObservations => "decision",
     /// Keeps the recurrent state that enters the step: [`remember_states`](crate::learner::systems::transitions::remember_states).
     RememberStates => "decision",
@@ -244,9 +244,9 @@ works! {
     StoreDecisions => "rollout",
     /// Keeps how the seeds stood before the action: [`capture_reward_inputs`](crate::reward::systems::capture_reward_inputs).
     CaptureRewardInputs => "reward",
-    /// Carries out what was chosen: [`execute_action`](crate::controller::execute::execute_action).
+    /// Carries out what was chosen: [`execute_action`](crate::controller::actions::execution::execute_action).
     ExecuteAction => "action",
-    /// Ticks every slot: ramps, gates, transitions: [`advance_lifecycle`](crate::env::growth::advance_lifecycle).
+    /// Ticks every slot: ramps, gates, transitions: [`advance_lifecycle`](crate::env::lifecycle::advance_lifecycle).
     AdvanceLifecycle => "lifecycle",
     /// Pays the step: [`compute_reward`](crate::reward::systems::compute_reward).
     ComputeReward => "reward",

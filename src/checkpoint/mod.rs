@@ -4,7 +4,7 @@ mod frozen;
 mod resume;
 mod saved_learner;
 mod shelf;
-mod systems;
+pub(crate) mod systems;
 
 pub use frozen::{FrozenPolicy, FrozenPolicyError, PolicyOrigin};
 pub use resume::{PastRun, ResumeError, ResumePoint};

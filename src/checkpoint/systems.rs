@@ -118,7 +118,11 @@ impl TrainedState<'_> {
 
 /// Puts a resumed run where its checkpoint was: nothing on disk changes before that has worked. Later checkpoints are
 /// then moved aside, before the events after this one are: killed in between, the run goes on from here as well.
-fn restore(mut commands: Commands, point: Option<Res<ResumePoint>>, mut trained: TrainedState) -> Result<(), Failure> {
+pub(crate) fn restore(
+    mut commands: Commands,
+    point: Option<Res<ResumePoint>>,
+    mut trained: TrainedState,
+) -> Result<(), Failure> {
     let Some(point) = point else {
         return Ok(());
     };
@@ -255,7 +259,7 @@ fn kind_of(progress: &Progress, reason: CheckpointReason) -> CheckpointKind {
 }
 
 /// At a boundary between rounds: writes what lasts if it is due, else remembers that it is not on disk.
-fn write_checkpoint(mut writer: CheckpointWriter) {
+pub(crate) fn write_checkpoint(mut writer: CheckpointWriter) {
     let CheckpointWriter { trained, view, hub, .. } = &mut writer;
     let next_round = view.next_round();
     if !trained.is_between_rollouts(next_round, &view.experiment.scenario) {

@@ -4,7 +4,7 @@
 //! [`Decision`] per env. All controllers, learned or not, run in the same loop; plugins add theirs by name to the
 //! [`ControllerRegistry`].
 
-mod actions;
+pub(crate) mod actions;
 mod deciders;
 mod error;
 mod events;
@@ -13,8 +13,8 @@ pub(crate) mod fixtures;
 mod policy;
 mod registry;
 mod saved;
-mod systems;
-mod view;
+pub(crate) mod systems;
+pub(crate) mod view;
 
 use bevy_app::{App, Plugin};
 use bevy_ecs::schedule::common_conditions::resource_exists;

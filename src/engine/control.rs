@@ -13,7 +13,7 @@ use crate::validation::TestResult;
 
 /// Plays the best env's best episode again with a controller that only waits: the same host, data and order, never
 /// grown. A configuration of the same loop, without a record of its own.
-pub(super) fn measure_control(world: &mut World, extend: Extension) {
+pub(crate) fn measure_control(world: &mut World, extend: Extension) {
     let stop = world.resource::<StopSignal>().clone();
     let has_stopped = world.resource::<RunHealth>().failure.is_some() || stop.is_requested();
     if has_stopped || !world.contains_resource::<TelemetryHub>() {

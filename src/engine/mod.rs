@@ -2,7 +2,7 @@
 
 mod builder;
 mod catalog;
-mod control;
+pub(crate) mod control;
 mod plugins;
 mod prepared;
 mod report;

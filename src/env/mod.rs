@@ -1,11 +1,11 @@
 //! Envs: entities that each hold one training, spawned once and reset in place for every episode.
 
 mod components;
-mod episode;
+pub(crate) mod episode;
 mod events;
 pub mod grafted;
-mod initial_topology;
-mod lifecycle;
+pub(crate) mod initial_topology;
+pub(crate) mod lifecycle;
 mod parallel;
 mod setup;
 mod slots;

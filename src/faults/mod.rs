@@ -43,7 +43,7 @@ pub struct DamagedEnv {
 }
 
 /// Between backward and update: weights and gradients of this batch.
-fn inject_faults(
+pub(crate) fn inject_faults(
     mut envs: Query<DamagedEnv>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
@@ -67,7 +67,7 @@ fn inject_faults(
 }
 
 /// After the sync: what the governor is going to judge.
-fn spike_losses(
+pub(crate) fn spike_losses(
     mut envs: Query<(&EnvId, &StepStatus, &mut ValMetrics)>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,

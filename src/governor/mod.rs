@@ -8,11 +8,11 @@
 mod detector;
 mod error;
 mod preflight;
-mod rollback;
+pub(crate) mod rollback;
 mod snapshot_rule;
 mod state;
 mod store;
-mod systems;
+pub(crate) mod systems;
 
 use bevy_app::{App, Plugin};
 

@@ -69,7 +69,7 @@ impl Governor {
 
 /// The rollback of this step, for whoever gives credit for it; `None` in every other step.
 ///
-/// Written by [`Work::GovernorRollback`]. A learner reads it between that and [`Work::ReportRollbacks`], edits its
+/// Written by [`Work::GovernorRollback`](crate::schedule::Work::GovernorRollback). A learner reads it between that and [`Work::ReportRollbacks`](crate::schedule::Work::ReportRollbacks), edits its
 /// buffer, clears the env's recurrent state and notes in [`Rollback::credit`] what it did.
 #[derive(Component, Clone, Debug, Default, PartialEq)]
 pub struct RollbackVerdict(pub Option<Rollback>);

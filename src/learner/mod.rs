@@ -4,7 +4,7 @@
 //! feed it, in the order of a round: start-up, recurrent states, decisions, outcomes, rollbacks, ends of episodes, updates.
 
 pub mod algorithm;
-mod systems;
+pub(crate) mod systems;
 
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;

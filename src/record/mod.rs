@@ -1,6 +1,6 @@
 //! The record of a run on disk: directory, manifest, status, events, log and summary.
 
-mod announce;
+pub(crate) mod announce;
 mod continuation;
 mod directory;
 mod files;
@@ -8,7 +8,7 @@ mod log;
 mod manifest;
 mod status;
 mod summary;
-mod systems;
+pub(crate) mod systems;
 mod table;
 
 pub use announce::{Recording, RunClaim, RunFolder, ScenarioFile};

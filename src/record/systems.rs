@@ -65,7 +65,7 @@ impl Plugin for RecordPlugin {
     }
 }
 
-fn begin_record(
+pub(crate) fn begin_record(
     mut started: ResMut<RoundStarted>,
     mut trackers: Query<&mut StatusTracker>,
     syncs: Res<HostSyncCounter>,
@@ -129,7 +129,7 @@ const AS_REWARDED: ValueUnits = ValueUnits {
     deviation: 1.0,
 };
 
-fn emit_step(mut envs: Query<RecordedEnv>, mut learner: Option<ResMut<PolicyLearner>>, mut desk: Desk) {
+pub(crate) fn emit_step(mut envs: Query<RecordedEnv>, mut learner: Option<ResMut<PolicyLearner>>, mut desk: Desk) {
     let units = learner
         .as_mut()
         .map_or(AS_REWARDED, |policy| policy.learner.get().value_units());
@@ -199,7 +199,7 @@ const UNMEASURED: ValMetrics = ValMetrics {
     accuracy_percent: f64::NAN,
 };
 
-fn record_episodes(envs: Query<RecordedEnvReadOnly>, mut desk: Desk) {
+pub(crate) fn record_episodes(envs: Query<RecordedEnvReadOnly>, mut desk: Desk) {
     let success = desk.experiment.task.success_accuracy;
     for env in &envs {
         let growth = growth(env.host, env.slots);
@@ -245,7 +245,7 @@ fn record_episodes(envs: Query<RecordedEnvReadOnly>, mut desk: Desk) {
     desk.flush();
 }
 
-fn round_stats(
+pub(crate) fn round_stats(
     envs: Query<(&EnvId, &EpisodeStats, Option<&Governor>, Option<&EpisodeReward>)>,
     mut history: ResMut<RoundHistory>,
     started: Res<RoundStarted>,

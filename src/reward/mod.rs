@@ -22,7 +22,7 @@ mod properties;
 mod report;
 mod shaped;
 mod state;
-mod systems;
+pub(crate) mod systems;
 #[cfg(test)]
 mod tests;
 

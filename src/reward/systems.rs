@@ -60,7 +60,7 @@ pub(super) struct BeforeAction(Option<SmallVec<[Option<SeedView>; 4]>>);
 pub struct StepReward(pub Option<RewardBreakdown>);
 
 /// An episode starts without a past.
-pub(super) fn reset_rewards(
+pub(crate) fn reset_rewards(
     mut envs: Query<(&mut BeforeAction, &mut RewardState, &mut StepReward, &mut EpisodeReward)>,
 ) {
     for (mut before, mut state, mut reward, mut episode) in &mut envs {
@@ -72,7 +72,7 @@ pub(super) fn reset_rewards(
 }
 
 /// A rollback prunes seeds in a step that pays nothing.
-pub(super) fn forget_pruned_seeds(mut envs: Query<(&RollbackVerdict, &mut RewardState)>) {
+pub(crate) fn forget_pruned_seeds(mut envs: Query<(&RollbackVerdict, &mut RewardState)>) {
     for (verdict, mut state) in &mut envs {
         if let Some(rollback) = &verdict.0 {
             state.forget(rollback.pruned.iter().copied());
@@ -81,7 +81,7 @@ pub(super) fn forget_pruned_seeds(mut envs: Query<(&RollbackVerdict, &mut Reward
 }
 
 /// Looks at every env that has decided.
-pub(super) fn capture_reward_inputs(mut envs: Query<(&Chosen, &SeedSlots, &mut BeforeAction, &mut StepReward)>) {
+pub(crate) fn capture_reward_inputs(mut envs: Query<(&Chosen, &SeedSlots, &mut BeforeAction, &mut StepReward)>) {
     for (chosen, slots, mut before, mut reward) in &mut envs {
         let views = || {
             slots
@@ -113,7 +113,7 @@ pub(super) struct RewardedEnv {
 }
 
 /// Pays every env whose seeds were looked at before the action, by what they are after the tick.
-pub(super) fn compute_reward(
+pub(crate) fn compute_reward(
     mut envs: Query<RewardedEnv>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,

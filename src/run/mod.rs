@@ -4,7 +4,7 @@ mod driver;
 mod extension;
 mod inventory;
 mod parts;
-mod startup;
+pub(crate) mod startup;
 mod stop;
 
 pub use driver::Driver;

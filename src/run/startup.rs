@@ -17,7 +17,7 @@ use crate::seed::BlueprintRegistry;
 use crate::torch::{self, DeviceSpec, SelfTest};
 
 /// Process-wide switches, set once before the first tensor.
-fn init_backend(mut commands: Commands, experiment: Res<Experiment>) -> Result<(), Failure> {
+pub(crate) fn init_backend(mut commands: Commands, experiment: Res<Experiment>) -> Result<(), Failure> {
     let run = &experiment.scenario.run;
     torch::keep_freed_blocks();
     torch::set_intra_op_threads(NonZero::<u16>::MIN)?;
@@ -32,7 +32,7 @@ fn init_backend(mut commands: Commands, experiment: Res<Experiment>) -> Result<(
 }
 
 /// Opens what the scenario lists; CUDA is loaded here, and only if it is listed.
-fn open_devices(mut commands: Commands, experiment: Res<Experiment>) -> Result<(), Failure> {
+pub(crate) fn open_devices(mut commands: Commands, experiment: Res<Experiment>) -> Result<(), Failure> {
     let run = &experiment.scenario.run;
     let cuda: Vec<usize> = run
         .devices
@@ -64,7 +64,11 @@ fn open_devices(mut commands: Commands, experiment: Res<Experiment>) -> Result<(
 }
 
 /// Loads, checks and uploads the data, and with it fixes the length of the run.
-fn load_datasets(mut commands: Commands, experiment: Res<Experiment>, devices: Res<Devices>) -> Result<(), Failure> {
+pub(crate) fn load_datasets(
+    mut commands: Commands,
+    experiment: Res<Experiment>,
+    devices: Res<Devices>,
+) -> Result<(), Failure> {
     let set = data::load(&experiment.task, experiment.folder.as_deref())?;
     let scenario = &experiment.scenario;
     let feed = FeedArithmetic::new(&experiment.task, scenario.data.feed, &set, scenario.run.n_envs)?;
@@ -92,7 +96,7 @@ fn load_datasets(mut commands: Commands, experiment: Res<Experiment>, devices: R
 }
 
 /// Tries every seed module at the widths of the run's slots, so that a bad one is named before anything grows.
-fn check_blueprints(
+pub(crate) fn check_blueprints(
     experiment: Res<Experiment>,
     devices: Res<Devices>,
     blueprints: Res<BlueprintRegistry>,

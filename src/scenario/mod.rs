@@ -1,6 +1,6 @@
 //! The experiment as a user writes it: plain data with defaults, and the way from text to it.
 //!
-//! Each section is declared once, in a file of its own, in the language of [`schema`](crate::schema): type, default,
+//! Each section is declared once, in a file of its own, in the language of `schema`: type, default,
 //! range, unit and documentation of a field stand together. A scenario file is read with positions (`reader` → `tree`),
 //! laid over defaults and presets and under overrides (`layers`), compared with the declarations by `check`, and judged
 //! as a whole by `validate`; `load` is the way through.

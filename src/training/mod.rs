@@ -1,10 +1,10 @@
 //! The training half of a step: batches reach their env, host and seeds learn from them, sums are named.
 
 mod components;
-mod fetch;
-mod precision;
-mod step;
-mod sums;
+pub(crate) mod fetch;
+pub(crate) mod precision;
+pub(crate) mod step;
+pub(crate) mod sums;
 
 use bevy_app::{App, Plugin};
 

@@ -3,15 +3,15 @@
 //! Pure parts: `plan` (which configurations), `attribution` and `shapley` (what they say). Tensors: `coalition_tree`
 //! and `coalition` (one forward for all configurations). `pass`, `sync`, `assess` and `test_part` are the systems.
 
-mod assess;
+pub(crate) mod assess;
 mod attribution;
 mod coalition;
 mod coalition_tree;
-mod pass;
+pub(crate) mod pass;
 mod plan;
 mod shapley;
-mod sync;
-mod test_part;
+pub(crate) mod sync;
+pub(crate) mod test_part;
 
 use bevy_app::{App, Plugin};
 

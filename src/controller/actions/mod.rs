@@ -7,7 +7,7 @@ mod action_space;
 mod choices;
 mod commands;
 mod decision;
-mod execution;
+pub(crate) mod execution;
 mod heads;
 mod masks;
 

@@ -19,7 +19,7 @@ pub struct SequenceInput<'a> {
     pub blueprints: &'a Tensor,
     /// `i64 [B, T, 8]`, in the order of `Head::ALL`.
     pub actions: &'a Tensor,
-    /// `bool [B, T, W]`, the stored masks as [`MaskSet::write_row`](super::MaskSet::write_row) lays them out.
+    /// `bool [B, T, W]`, the stored masks as [`MaskSet::write_row`](crate::controller::MaskSet::write_row) lays them out.
     pub masks: &'a Tensor,
     /// `bool [B, T]`.
     pub valid: &'a Tensor,

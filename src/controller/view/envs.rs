@@ -26,7 +26,7 @@ pub struct EnvView<'a> {
     pub reports: &'a [Option<SeedReport>],
     /// Losses and accuracies of the step just measured, and what follows from them.
     pub signals: &'a TrainingSignals,
-    /// `None` unless the controller asks for it by [`Controller::needs`].
+    /// `None` unless the controller asks for it by [`Controller::needs`](crate::controller::Controller::needs).
     pub observation: Option<&'a Observation>,
 }
 

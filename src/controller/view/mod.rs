@@ -12,7 +12,7 @@ mod normaliser;
 mod observation;
 mod schema;
 mod signals;
-mod systems;
+pub(crate) mod systems;
 
 pub use envs::{DecisionView, EnvRow, EnvView};
 pub use features::{Extract, ObservationFeature, ObservationFeatures, ObservationInput, Treatment, UNKNOWN};
@@ -21,4 +21,5 @@ pub use normaliser::{NormaliserConfig, ObservationNormaliser, Standardisation};
 pub use observation::Observation;
 pub use schema::{ObservationSchema, SCHEMA_ID};
 pub use signals::{SignalTracker, TrainingSignals};
-pub use systems::{Feedback, Signals, SlotReports, Tracker, build_observations, report_slots, update_signals};
+pub use systems::{Feedback, Signals, SlotReports, Tracker};
+pub(crate) use systems::{build_observations, report_slots, update_signals};

@@ -71,9 +71,9 @@ pub struct TrainingSignals {
     pub nonfinite: bool,
     /// An accuracy in (0, 1] after the first step: perhaps a fraction, where percent is expected.
     pub looks_like_fraction: bool,
-    /// Oldest first, at most [`SHOWN_HISTORY`].
+    /// Oldest first, at most the five that an observation shows.
     pub loss_history: SmallVec<[f64; SHOWN_HISTORY]>,
-    /// Oldest first, at most [`SHOWN_HISTORY`].
+    /// Oldest first, at most the five that an observation shows.
     pub accuracy_history: SmallVec<[f64; SHOWN_HISTORY]>,
 }
 

@@ -43,7 +43,7 @@ pub struct SlotReports(pub SmallVec<[Option<SeedReport>; 4]>);
 #[derive(Component, Default)]
 pub struct Feedback(pub ActionFeedback);
 
-pub fn update_signals(
+pub(crate) fn update_signals(
     mut envs: Query<(
         &EnvId,
         &StepStatus,
@@ -91,7 +91,7 @@ pub fn update_signals(
     Ok(())
 }
 
-pub fn report_slots(
+pub(crate) fn report_slots(
     mut envs: Query<((&SeedSlots, &mut SlotReports), &StepStatus)>,
     blueprints: Res<BlueprintRegistry>,
 ) {

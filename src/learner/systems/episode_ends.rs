@@ -25,7 +25,7 @@ pub(in crate::learner) struct EndingEnv {
 
 /// Closes the segments of episodes that ended in this step. What a truncated one would have gone on to is estimated from
 /// the state after the tick, with the recurrent state after the last decision.
-pub(in crate::learner) fn end_segments(
+pub(crate) fn end_segments(
     envs: Query<EndingEnv>,
     blueprints: Res<BlueprintRegistry>,
     mut context: LearnerContext,

@@ -1,11 +1,11 @@
 //! The learner's part of the schedule, in the order of a round.
 
 mod context;
-mod episode_ends;
-mod rollbacks;
-mod startup;
-mod transitions;
-mod updates;
+pub(crate) mod episode_ends;
+pub(crate) mod rollbacks;
+pub(crate) mod startup;
+pub(crate) mod transitions;
+pub(crate) mod updates;
 
 pub use context::PolicyLearner;
 pub(super) use episode_ends::end_segments;

@@ -11,7 +11,7 @@ use crate::scenario::RollbackCredit;
 
 /// Charges every rollback of the step to what its env did, at once: no decision of this step can be credited with the
 /// state after it.
-pub(in crate::learner) fn credit_rollbacks(
+pub(crate) fn credit_rollbacks(
     mut envs: Query<(&EnvId, &mut RollbackVerdict, Option<&mut EpisodeReward>)>,
     mut context: LearnerContext,
 ) -> Result<(), Failure> {

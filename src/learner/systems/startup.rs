@@ -13,7 +13,7 @@ use crate::reward::RewardHorizon;
 use crate::torch::Implementation;
 
 /// Builds a learner and an empty rollout for the run's policy, if it learns.
-pub(in crate::learner) fn build_learner(
+pub(crate) fn build_learner(
     mut commands: Commands,
     mut controller: ResMut<ActiveController>,
     experiment: Res<Experiment>,

@@ -14,10 +14,7 @@ use crate::seed::SeedRecord;
 use crate::torch::catch;
 
 /// Training sequences may start in the middle of an episode; they then start from the state that entered the step.
-pub(in crate::learner) fn remember_states(
-    envs: Query<(&EnvId, &StepStatus)>,
-    mut context: LearnerContext,
-) -> Result<(), Failure> {
+pub(crate) fn remember_states(envs: Query<(&EnvId, &StepStatus)>, mut context: LearnerContext) -> Result<(), Failure> {
     let envs = envs.iter().sort_unstable::<&EnvId>();
     let rows: Vec<i64> = envs
         .filter(|(_, status)| status.participates())
@@ -40,7 +37,7 @@ pub(in crate::learner) struct DecidedEnv {
 }
 
 /// Writes the step's decisions into the rollout, all envs at once.
-pub(in crate::learner) fn store_decisions(envs: Query<DecidedEnv>, mut context: LearnerContext) -> Result<(), Failure> {
+pub(crate) fn store_decisions(envs: Query<DecidedEnv>, mut context: LearnerContext) -> Result<(), Failure> {
     let units = context.policy.learner.get().value_units();
     let mut decided = Vec::new();
     let mut observations = Vec::new();
@@ -120,7 +117,7 @@ pub(in crate::learner) struct ActedEnv {
 }
 
 /// Completes the step's transitions.
-pub(in crate::learner) fn store_outcomes(envs: Query<ActedEnv>, mut context: LearnerContext) -> Result<(), Failure> {
+pub(crate) fn store_outcomes(envs: Query<ActedEnv>, mut context: LearnerContext) -> Result<(), Failure> {
     let envs: Vec<_> = envs
         .iter()
         .sort_unstable::<&EnvId>()

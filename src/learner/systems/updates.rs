@@ -27,7 +27,7 @@ pub struct PolicyDiverged {
 }
 
 /// One update per rollout, then the statistics of observations move, whether or not it was performed.
-pub(in crate::learner) fn update_policy(
+pub(crate) fn update_policy(
     mut last: ResMut<LastUpdate>,
     mut context: LearnerContext,
     mut was_warned: Local<bool>,
@@ -107,7 +107,7 @@ fn commit_observations(
 }
 
 /// After the round's records, which show what went wrong, and after the checkpoint of the last good state.
-pub(in crate::learner) fn stop_if_diverged(mut context: LearnerContext) -> Result<(), Failure> {
+pub(crate) fn stop_if_diverged(mut context: LearnerContext) -> Result<(), Failure> {
     let learner = context.policy.learner.get();
     if !learner.has_diverged() {
         return Ok(());
