@@ -23,34 +23,34 @@ pub fn seed(stage: SeedStage, epochs_in_stage: u32) -> SeedView {
 }
 
 impl SeedView {
-    pub fn alpha(self, alpha: f64) -> Self {
+    pub(crate) fn alpha(self, alpha: f64) -> Self {
         Self { alpha, ..self }
     }
 
-    pub fn params(self, params: u64) -> Self {
+    pub(crate) fn params(self, params: u64) -> Self {
         Self { params, ..self }
     }
 
-    pub fn age(self, age: u32) -> Self {
+    pub(crate) fn age(self, age: u32) -> Self {
         Self { age, ..self }
     }
 
     /// Measured in this step, percentage points.
-    pub fn worth(self, points: f64) -> Self {
+    pub(crate) fn worth(self, points: f64) -> Self {
         Self {
             contribution: Some(MeasuredContribution { points, age: 0 }),
             ..self
         }
     }
 
-    pub fn withering(self) -> Self {
+    pub(crate) fn withering(self) -> Self {
         Self {
             is_withering: true,
             ..self
         }
     }
 
-    pub fn interacting(self, interaction_sum: f64) -> Self {
+    pub(crate) fn interacting(self, interaction_sum: f64) -> Self {
         Self {
             interaction_sum,
             ..self

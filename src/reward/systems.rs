@@ -53,7 +53,7 @@ impl From<&LearnerConfig> for RewardHorizon {
 
 /// The env's seeds as the decision found them, in slot order; `None` outside of a step that is rewarded.
 #[derive(Component, Default)]
-pub(super) struct BeforeAction(Option<SmallVec<[Option<SeedView>; 4]>>);
+pub(crate) struct BeforeAction(Option<SmallVec<[Option<SeedView>; 4]>>);
 
 /// The step's raw reward; `None` if the env took no decision.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
@@ -97,7 +97,7 @@ pub(crate) fn capture_reward_inputs(mut envs: Query<(&Chosen, &SeedSlots, &mut B
 /// What the reward of an env reads and writes.
 #[derive(QueryData)]
 #[query_data(mutable)]
-pub(super) struct RewardedEnv {
+pub(crate) struct RewardedEnv {
     id: &'static EnvId,
     host: &'static HostParams,
     val: &'static ValMetrics,

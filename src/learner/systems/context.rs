@@ -25,7 +25,7 @@ pub struct PolicyLearner {
 
 /// What every system of the learner needs beside the envs.
 #[derive(SystemParam)]
-pub(in crate::learner) struct LearnerContext<'w> {
+pub(crate) struct LearnerContext<'w> {
     pub controller: ResMut<'w, ActiveController>,
     pub policy: ResMut<'w, PolicyLearner>,
     pub clock: Res<'w, RunClock>,

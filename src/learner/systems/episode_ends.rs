@@ -14,7 +14,7 @@ use crate::seed::BlueprintRegistry;
 
 /// An env whose episode may have ended in this step.
 #[derive(QueryData)]
-pub(in crate::learner) struct EndingEnv {
+pub(crate) struct EndingEnv {
     id: &'static EnvId,
     status: &'static StepStatus,
     stats: &'static EpisodeStats,

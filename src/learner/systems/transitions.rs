@@ -29,7 +29,7 @@ pub(crate) fn remember_states(envs: Query<(&EnvId, &StepStatus)>, mut context: L
 
 /// An env's decision.
 #[derive(QueryData)]
-pub(in crate::learner) struct DecidedEnv {
+pub(crate) struct DecidedEnv {
     id: &'static EnvId,
     chosen: &'static Chosen,
     masks: &'static Masks,
@@ -108,7 +108,7 @@ fn begin_steps(
 
 /// What followed an env's decision.
 #[derive(QueryData)]
-pub(in crate::learner) struct ActedEnv {
+pub(crate) struct ActedEnv {
     id: &'static EnvId,
     chosen: &'static Chosen,
     outcome: &'static CommandOutcome,
