@@ -50,7 +50,7 @@
 //! | [`ControllerPlugin`](controller::ControllerPlugin) | observations, masks, decisions and their execution |
 //! | [`RewardPlugin`](reward::RewardPlugin) | what a decision is paid |
 //! | [`LearnerPlugin`](learner::LearnerPlugin) | rollouts and updates of the policy |
-//! | [`RecordPlugin`](record::RecordPlugin) | of a recorded run: its folder and what is told of it |
+//! | [`RecordPlugin`](record::RecordPlugin) | of a recorded run: its folder and what is written of it |
 //! | [`CheckpointPlugin`](checkpoint::CheckpointPlugin) | of a recorded run: checkpoints and resumed runs |
 //!
 //! # Where to start reading

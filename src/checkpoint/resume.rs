@@ -126,7 +126,7 @@ impl PastRun {
             .collect()
     }
 
-    /// Whether the run has played all of `rounds` and said its last word, and was not asked to go back.
+    /// Whether the run has played all of `rounds` and closed its record, and was not asked to go back.
     ///
     /// # Errors
     /// Events that cannot be read.

@@ -21,10 +21,11 @@ use crate::controller::ActiveController;
 use crate::env::{Experiment, round_is_complete};
 use crate::health::{Failure, RunHealth};
 use crate::learner::PolicyLearner;
-use crate::record::{RoundHistory, RunClaim, RunFolder, rolling_accuracy};
+use crate::record::{RoundHistory, RunClaim, RunFolder};
 use crate::run::StopSignal;
 use crate::scenario::Scenario;
 use crate::schedule::{AddWork, RoundEnd, Shutdown, Startup, Work};
+use crate::telemetry::statistics::rolling_mean;
 use crate::telemetry::{CheckpointReason, CheckpointSaved, Event, Num, TelemetryHub, TelemetryOutbox};
 
 /// Writes checkpoints of recorded runs and goes on from them.
@@ -230,7 +231,7 @@ impl CheckpointWriter<'_> {
                     path: Checkpoints::relative_path(next_round),
                     round: next_round,
                     update: self.trained.updates(),
-                    rolling_accuracy: rolling_accuracy(&progress.history).map(Num),
+                    rolling_accuracy: rolling_mean(&progress.history).map(Num),
                     reason,
                     size_bytes,
                     wall_ms: Num(started.elapsed().as_secs_f64() * 1e3),
@@ -267,7 +268,7 @@ pub(crate) fn write_checkpoint(mut writer: CheckpointWriter) {
     }
     // Damage done on purpose says nothing about what is good.
     let is_candidate = view.experiment.scenario.faults.is_empty();
-    let record = rolling_accuracy(&trained.history.0)
+    let record = rolling_mean(&trained.history.0)
         .filter(|_| is_candidate)
         .map(|accuracy| BestCheckpoint { next_round, accuracy })
         .filter(|record| trained.state.best.is_none_or(|best| record.accuracy > best.accuracy));

@@ -38,15 +38,13 @@ impl Summary {
     /// `strata`: the values of each seed.
     fn of(strata: &[Vec<f64>], seed: u64) -> Self {
         let all = strata.concat();
+        let estimate = |statistic: fn(&[f64]) -> f64| Estimate {
+            value: statistic(&all),
+            interval: bootstrap_interval(strata, statistic, seed),
+        };
         Self {
-            mean: Estimate {
-                value: mean(&all),
-                interval: bootstrap_interval(strata, mean, seed),
-            },
-            iqm: Estimate {
-                value: iqm(&all),
-                interval: bootstrap_interval(strata, iqm, seed),
-            },
+            mean: estimate(mean),
+            iqm: estimate(iqm),
         }
     }
 }

@@ -62,7 +62,7 @@ impl Episodes {
     }
 }
 
-/// What an episode came to.
+/// How an episode ended.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EpisodeOutcome {
     /// Of the run in which it was played.
@@ -180,7 +180,7 @@ fn note_outcomes(
             seed: BigInteger(experiment.scenario.run.seed),
             round: clock.round(),
             env: id.index,
-            accuracy: stats.standing.map(|shown| shown.accuracy_percent),
+            accuracy: stats.last_val.map(|shown| shown.accuracy_percent),
             test_accuracy: test.0.map(|(accuracy, _)| accuracy),
             rent: reward.mean_rent(),
             reward: reward.total(),

@@ -131,7 +131,7 @@ pub struct EpisodeStats {
     pub best_step: u32,
     /// Validation of the network as it is: in its last step, or when the state was captured to which it was rolled back.
     /// `None` while nothing has been measured.
-    pub standing: Option<ValMetrics>,
+    pub last_val: Option<ValMetrics>,
     /// Times the governor restored an earlier state.
     pub rollbacks: u32,
     /// `None` while the episode runs.

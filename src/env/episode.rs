@@ -118,7 +118,7 @@ pub fn track_seeds(
         if !status.participates() {
             continue;
         }
-        stats.standing = Some(*val);
+        stats.last_val = Some(*val);
         stats.note_accuracy(clock.step(), val.accuracy_percent);
         for (index, slot) in slots.0.iter_mut().enumerate() {
             let Some(seed) = &mut slot.record else { continue };

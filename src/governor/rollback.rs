@@ -117,7 +117,7 @@ fn set_back(stats: &mut EpisodeStats, restored: &Moment, step: u32, limit: u32) 
     stats.rollbacks += 1;
     stats.best_accuracy_percent = restored.best_accuracy_percent;
     stats.best_step = restored.best_step;
-    stats.standing = restored.val;
+    stats.last_val = restored.val;
     let ends_episode = stats.rollbacks >= limit;
     if ends_episode {
         stats.end = Some(EpisodeEnding {

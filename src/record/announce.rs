@@ -110,7 +110,7 @@ pub fn announce(world: &mut World) -> Result<(), Failure> {
         None => manifest(world, &recording, file, &directory, &started).write(directory.path())?,
         Some(point) => info.earlier = Some(point.cut_back()?),
     }
-    recording.log.settle_in(directory.path())?;
+    recording.log.move_into(directory.path())?;
     tracing::info!(run = directory.run_id(), directory = %directory.path().display(), "a run begins");
     let sinks = world.resource_mut::<Sinks>().take();
     let hub = TelemetryHub::start(&info, sinks)?;

@@ -37,7 +37,7 @@ impl LogFile {
     ///
     /// # Errors
     /// If the file cannot be created or written.
-    pub fn settle_in(&self, directory: &Path) -> std::io::Result<()> {
+    pub fn move_into(&self, directory: &Path) -> std::io::Result<()> {
         let mut target = self.lock();
         if let Target::Waiting(lines) = &*target {
             let mut file = OpenOptions::new()
@@ -83,7 +83,7 @@ mod tests {
         let mut log = LogFile::default();
 
         log.write_all(b"early\n").unwrap();
-        log.settle_in(folder.path()).unwrap();
+        log.move_into(folder.path()).unwrap();
         log.clone().write_all(b"late\n").unwrap();
 
         assert_eq!(read(&folder.path().join("log.txt")), "early\nlate\n");
@@ -96,7 +96,7 @@ mod tests {
         std::fs::write(&path, "before\n").unwrap();
 
         let mut log = LogFile::at(&path).unwrap();
-        log.settle_in(folder.path()).unwrap();
+        log.move_into(folder.path()).unwrap();
         log.write_all(b"now\n").unwrap();
 
         assert_eq!(read(&path), "before\nnow\n");

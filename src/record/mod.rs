@@ -19,5 +19,5 @@ pub use log::LogFile;
 pub use manifest::{Build, DeviceInfo, Labels, Libraries, Machine, Manifest, Resolved, Threads};
 pub use status::{RunStatus, StatusSink, is_legal_transition};
 pub use summary::summary;
-pub use systems::{RecordPlugin, RoundHistory, rolling_accuracy};
+pub use systems::{RecordPlugin, RoundHistory};
 pub use table::{Align, Table};

@@ -1,4 +1,4 @@
-//! The last word of a run: what grew, what it was worth, and beside it a host that never grew. Plain text,
+//! The summary of a run: what grew, what it was worth, and beside it a host that never grew. Plain text,
 //! at most 100 characters wide, drawn from the live state alone.
 
 use std::cmp::Reverse;

@@ -41,11 +41,6 @@ pub struct RoundStarted {
 #[derive(Resource, Default)]
 pub struct RoundHistory(pub Vec<f64>);
 
-/// Mean of the latest rounds of a history, percent.
-pub fn rolling_accuracy(history: &[f64]) -> Option<f64> {
-    statistics::rolling_mean(&history[history.len().saturating_sub(ROLLING_ROUNDS)..])
-}
-
 /// Records a run in its own directory.
 pub struct RecordPlugin;
 
@@ -81,7 +76,7 @@ pub(crate) fn begin_record(
 
 /// What every record of an env needs around it.
 #[derive(SystemParam)]
-pub struct Desk<'w> {
+pub struct RecordContext<'w> {
     clock: Res<'w, RunClock>,
     experiment: Res<'w, Experiment>,
     data: Res<'w, LoadedData>,
@@ -91,7 +86,7 @@ pub struct Desk<'w> {
     horizon: Option<Res<'w, RewardHorizon>>,
 }
 
-impl Desk<'_> {
+impl RecordContext<'_> {
     fn context(&self, id: &EnvId) -> EnvContext {
         self.experiment.context(id, &self.clock)
     }
@@ -129,7 +124,11 @@ const AS_REWARDED: ValueUnits = ValueUnits {
     deviation: 1.0,
 };
 
-pub(crate) fn emit_step(mut envs: Query<RecordedEnv>, mut learner: Option<ResMut<PolicyLearner>>, mut desk: Desk) {
+pub(crate) fn emit_step(
+    mut envs: Query<RecordedEnv>,
+    mut learner: Option<ResMut<PolicyLearner>>,
+    mut record: RecordContext,
+) {
     let units = learner
         .as_mut()
         .map_or(AS_REWARDED, |policy| policy.learner.get().value_units());
@@ -140,23 +139,25 @@ pub(crate) fn emit_step(mut envs: Query<RecordedEnv>, mut learner: Option<ResMut
         if *env.step_status == StepStatus::RolledBack {
             env.status.0.note_rollback();
         }
-        let success = desk.experiment.task.success_accuracy;
+        let success = record.experiment.task.success_accuracy;
         let status = env.status.0.update(env.val.accuracy_percent, Some(success));
-        let context = desk.context(env.id);
-        if desk.outbox.wants_rows_of(context.step) {
-            let row = env_step(&env, status, context.step, &desk.blueprints);
-            desk.outbox.push(Event::env(context, row));
+        let context = record.context(env.id);
+        if record.outbox.wants_rows_of(context.step) {
+            let row = env_step(&env, status, context.step, &record.blueprints);
+            record.outbox.push(Event::env(context, row));
             let paid = env.reward.and_then(|reward| Some(reward.0.as_ref()?.into()));
-            let layout = &desk.experiment.layout;
+            let layout = &record.experiment.layout;
             let decision = env
                 .decided
-                .event(context, layout, &desk.blueprints, |value| units.raw(value), paid);
-            desk.outbox.extend(decision);
+                .event(context, layout, &record.blueprints, |value| units.raw(value), paid);
+            record.outbox.extend(decision);
         }
-        let measured = env.counterfactual.events(env.plan, desk.clock.is_last_step());
-        desk.outbox.extend(measured.map(|payload| Event::env(context, payload)));
+        let measured = env.counterfactual.events(env.plan, record.clock.is_last_step());
+        record
+            .outbox
+            .extend(measured.map(|payload| Event::env(context, payload)));
     }
-    desk.flush();
+    record.flush();
 }
 
 fn growth(host: &HostParams, slots: &SeedSlots) -> Growth {
@@ -199,15 +200,15 @@ const UNMEASURED: ValMetrics = ValMetrics {
     accuracy_percent: f64::NAN,
 };
 
-pub(crate) fn record_episodes(envs: Query<RecordedEnvReadOnly>, mut desk: Desk) {
-    let success = desk.experiment.task.success_accuracy;
+pub(crate) fn record_episodes(envs: Query<RecordedEnvReadOnly>, mut record: RecordContext) {
+    let success = record.experiment.task.success_accuracy;
     for env in &envs {
         let growth = growth(env.host, env.slots);
-        let shown = env.stats.standing.unwrap_or(UNMEASURED);
+        let shown = env.stats.last_val.unwrap_or(UNMEASURED);
         let final_accuracy = shown.accuracy_percent;
         let end = env.stats.end.unwrap_or(EpisodeEnding {
             reason: EpisodeEnd::Stopped,
-            step: desk.clock.step(),
+            step: record.clock.step(),
         });
         let payload = EpisodeFinished {
             final_accuracy: Num(final_accuracy),
@@ -228,7 +229,7 @@ pub(crate) fn record_episodes(envs: Query<RecordedEnvReadOnly>, mut desk: Desk) 
             } else {
                 events::Outcome::Timeout
             },
-            paid: desk
+            paid: record
                 .horizon
                 .as_ref()
                 .zip(env.episode_reward)
@@ -239,10 +240,10 @@ pub(crate) fn record_episodes(envs: Query<RecordedEnvReadOnly>, mut desk: Desk) 
             growth: env.stats.growth,
             blueprints: env.stats.blueprints.clone(),
         };
-        let context = desk.context(env.id);
-        desk.outbox.push(Event::env(context, payload));
+        let context = record.context(env.id);
+        record.outbox.push(Event::env(context, payload));
     }
-    desk.flush();
+    record.flush();
 }
 
 pub(crate) fn round_stats(
@@ -251,18 +252,18 @@ pub(crate) fn round_stats(
     started: Res<RoundStarted>,
     syncs: Res<HostSyncCounter>,
     update: Option<Res<LastUpdate>>,
-    mut desk: Desk,
+    mut record: RecordContext,
 ) {
-    let round = desk.clock.round();
+    let round = record.clock.round();
     let update = update.as_ref().and_then(|update| update.0.as_ref());
     if let Some(update) = update {
-        desk.outbox.push(Event::round(round, update.clone()));
+        record.outbox.push(Event::round(round, update.clone()));
     }
     let mut envs: Vec<_> = envs.iter().collect();
     envs.sort_unstable_by_key(|(id, ..)| id.index);
     let accuracies: Vec<f64> = envs
         .iter()
-        .map(|(_, stats, ..)| stats.standing.unwrap_or(UNMEASURED).accuracy_percent)
+        .map(|(_, stats, ..)| stats.last_val.unwrap_or(UNMEASURED).accuracy_percent)
         .collect();
     let measured: Vec<f64> = accuracies
         .iter()
@@ -270,7 +271,7 @@ pub(crate) fn round_stats(
         .filter(|accuracy| !accuracy.is_nan())
         .collect();
     let Some((mean, std)) = statistics::mean_and_std(&measured) else {
-        desk.flush();
+        record.flush();
         return;
     };
     history.0.push(mean);
@@ -281,12 +282,12 @@ pub(crate) fn round_stats(
     for (_, stats, watchdog, _) in &envs {
         growth += stats.growth;
         governor += watchdog.map(|watchdog| watchdog.counts).unwrap_or_default();
-        env_steps += u64::from(stats.end.map_or(desk.clock.step(), |end| end.step));
+        env_steps += u64::from(stats.end.map_or(record.clock.step(), |end| end.step));
     }
     let wall = started.at.elapsed().as_secs_f64();
-    let samples = env_steps * desk.data.feed.train_samples() as u64;
-    let cost = desk.hub.take_cost();
-    let rounds_left = desk.experiment.rounds.end - desk.clock.round() - 1;
+    let samples = env_steps * record.data.feed.train_samples() as u64;
+    let cost = record.hub.take_cost();
+    let rounds_left = record.experiment.rounds.end - record.clock.round() - 1;
     let payload = RoundFinished {
         accuracy_mean: Num(mean),
         accuracy_std: Num(std),
@@ -295,7 +296,7 @@ pub(crate) fn round_stats(
             .map(|(_, stats, ..)| stats.best_accuracy_percent)
             .fold(0.0, f64::max)),
         accuracy_env: accuracies.into_iter().map(Num).collect(),
-        rolling_accuracy: rolling_accuracy(&history.0).map(Num),
+        rolling_accuracy: statistics::rolling_mean(&history.0).map(Num),
         paid: round_rewards(&rewards),
         growth,
         governor,
@@ -314,11 +315,9 @@ pub(crate) fn round_stats(
             waits: env_steps,
         },
     };
-    desk.outbox.push(Event::round(round, payload));
-    desk.flush();
+    record.outbox.push(Event::round(round, payload));
+    record.flush();
 }
 
 /// The one policy group that there is.
 const GROUP: &str = "default";
-/// Rounds that a rolling mean looks back over.
-const ROLLING_ROUNDS: usize = 10;

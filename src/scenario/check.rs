@@ -13,6 +13,7 @@ use super::wording::{choices, integer_range, noun, valid, variant_list};
 use crate::schema::{Content, Field, Item, Kind, Names, Variant};
 
 /// Outcome of a check.
+#[derive(Default)]
 pub struct Checked {
     /// The tree without what is wrong, in the form that serde reads. `None` if nothing usable is left.
     pub clean: Option<Node>,
@@ -57,31 +58,26 @@ pub fn check(
         catalog,
         texts,
         bare,
-        problems: Vec::new(),
-        places: BTreeMap::new(),
-        kept: BTreeMap::new(),
+        checked: Checked::default(),
     };
-    let clean = checker.value(kind, node, "");
-    Checked {
-        clean,
-        problems: checker.problems,
-        places: checker.places,
-        kept: checker.kept,
-    }
+    checker.checked.clean = checker.value(kind, node, "");
+    checker.checked
 }
 
 struct Checker<'a> {
     catalog: &'a Catalog,
     texts: &'a [&'a str],
     bare: &'a dyn Fn(usize) -> bool,
-    problems: Vec<Problem>,
-    places: BTreeMap<String, Span>,
-    kept: BTreeMap<String, Vec<usize>>,
+    checked: Checked,
 }
 
 impl Checker<'_> {
-    fn problem(&mut self, span: Span, path: &str, message: String, help: Option<String>) {
-        self.problems.push(Problem::error(span, path, message).with_help(help));
+    /// Notes a problem; nothing is left of the value that has it.
+    fn reject(&mut self, span: Span, path: &str, message: String, help: Option<String>) -> Option<Node> {
+        self.checked
+            .problems
+            .push(Problem::error(span, path, message).with_help(help));
+        None
     }
 
     /// The text of a value, shortened to fit a message.
@@ -97,18 +93,22 @@ impl Checker<'_> {
         }
     }
 
-    fn mismatch(&mut self, kind: &Kind, node: &Node, path: &str, help: Option<String>) {
+    fn mismatch(&mut self, kind: &Kind, node: &Node, path: &str, help: Option<String>) -> Option<Node> {
         let found = self.found(node);
         let valid = match valid(kind, self.catalog) {
             Some(valid) => format!("; valid: {valid}"),
             None => String::new(),
         };
         let message = format!("expected {}, found {found}{valid}", noun(kind));
-        self.problem(node.span, path, message, help);
+        self.reject(node.span, path, message, help)
+    }
+
+    fn wrong_type(&mut self, kind: &Kind, node: &Node, path: &str) -> Option<Node> {
+        self.mismatch(kind, node, path, None)
     }
 
     fn value(&mut self, kind: &'static Kind, node: &Node, path: &str) -> Option<Node> {
-        self.places.insert(path.into(), node.span);
+        self.checked.places.insert(path.into(), node.span);
         match kind {
             Kind::Optional(_) if node.is_none() => Some(node.clone()),
             Kind::Optional(inner) => {
@@ -146,7 +146,7 @@ impl Checker<'_> {
                     .filter_map(|(i, item)| Some((i, self.value(inner, item, &format!("{path}[{i}]"))?)))
                     .unzip();
                 if kept.len() < items.len() {
-                    self.kept.insert(path.into(), kept);
+                    self.checked.kept.insert(path.into(), kept);
                 }
                 Some(Node::new(Value::List(clean), node.span))
             }
@@ -169,16 +169,10 @@ impl Checker<'_> {
         }
     }
 
-    fn wrong_type(&mut self, kind: &Kind, node: &Node, path: &str) -> Option<Node> {
-        self.mismatch(kind, node, path, None);
-        None
-    }
-
     fn out_of_range(&mut self, valid: String, node: &Node, path: &str) -> Option<Node> {
         let text = self.found(node);
         let message = format!("{} is out of range; valid: {valid}", text.trim_matches('`'));
-        self.problem(node.span, path, message, None);
-        None
+        self.reject(node.span, path, message, None)
     }
 
     fn integer(&mut self, kind: &Kind, range: RangeInclusive<i128>, node: &Node, path: &str) -> Option<Node> {
@@ -197,8 +191,7 @@ impl Checker<'_> {
             Value::Text(text) => text,
             Value::Word(word) if (self.bare)(node.span.source) => word,
             Value::Word(word) => {
-                self.mismatch(kind, node, path, Some(format!("write it in quotes: \"{word}\"")));
-                return None;
+                return self.mismatch(kind, node, path, Some(format!("write it in quotes: \"{word}\"")));
             }
             _ => return self.wrong_type(kind, node, path),
         };
@@ -216,8 +209,7 @@ impl Checker<'_> {
             }
             (None, _) => return Some(Node::new(Value::Text(text.clone()), node.span)),
         };
-        self.problem(node.span, path, message, help);
-        None
+        self.reject(node.span, path, message, help)
     }
 
     /// Checks given fields; `None` if a field without default is missing or wrong.
@@ -249,7 +241,7 @@ impl Checker<'_> {
             .collect();
         if !missing.is_empty() {
             let message = format!("missing: {}", missing.join(", "));
-            self.problem(span, path, message, None);
+            self.reject(span, path, message, None);
         }
         let has = |field: &Field| clean.iter().any(|(key, _)| key.text == field.name);
         let complete = fields.iter().all(|field| !field.must_be_written() || has(field));
@@ -264,7 +256,7 @@ impl Checker<'_> {
             None => did_you_mean(&key.text, names.iter().copied()),
         };
         let message = format!("unknown key; valid: {}", names.join(", "));
-        self.problem(key.span, &join(path, &key.text), message, help);
+        self.reject(key.span, &join(path, &key.text), message, help);
     }
 
     fn choice(&mut self, kind: &'static Kind, variants: &'static [Variant], node: &Node, path: &str) -> Option<Node> {
@@ -275,8 +267,7 @@ impl Checker<'_> {
                 }
                 _ => None,
             };
-            self.mismatch(kind, node, path, help);
-            return None;
+            return self.mismatch(kind, node, path, help);
         };
         let Some(variant) = variants.iter().find(|variant| variant.name == word) else {
             let help = did_you_mean(word, variants.iter().map(|variant| variant.name));
@@ -286,8 +277,7 @@ impl Checker<'_> {
             } else {
                 format!("unknown choice `{word}`; valid: {valid}")
             };
-            self.problem(node.span, path, message, help);
-            return None;
+            return self.reject(node.span, path, message, help);
         };
         match (&variant.content, &node.value) {
             (Content::Nothing, Value::Word(_)) => Some(node.clone()),
@@ -301,8 +291,7 @@ impl Checker<'_> {
             (content, _) => {
                 let found = self.found(node);
                 let message = format!("expected {}, found {found}", form(variant.name, content));
-                self.problem(node.span, path, message, None);
-                None
+                self.reject(node.span, path, message, None)
             }
         }
     }
@@ -312,8 +301,7 @@ impl Checker<'_> {
         if !(required..=items.len()).contains(&given.len()) {
             let form = form(&name.text, &Content::Items(items));
             let message = format!("expected {form}, found {} values", given.len());
-            self.problem(span, path, message, None);
-            return None;
+            return self.reject(span, path, message, None);
         }
         let clean: Vec<_> = items
             .iter()
@@ -324,7 +312,7 @@ impl Checker<'_> {
                 None => Some(Node::new(Value::Tuple(None, Vec::new()), span)),
             })
             .collect();
-        self.places.insert(path.into(), span);
+        self.checked.places.insert(path.into(), span);
         (clean.len() == items.len()).then(|| Node::new(Value::Tuple(Some(name.clone()), clean), span))
     }
 }

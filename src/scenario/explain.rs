@@ -112,20 +112,9 @@ pub fn explain(path: &str, catalog: &Catalog) -> Result<Explanation, UnknownFiel
 }
 
 fn unknown_field(unknown: UnknownPath) -> UnknownField {
-    let place = if unknown.below.is_empty() {
-        "a scenario".into()
-    } else {
-        format!("`{}`", unknown.below)
-    };
-    let message = if unknown.available.is_empty() {
-        format!("{place} has no fields")
-    } else {
-        let names = unknown.available.join(", ");
-        format!("{place} has no field `{}`; valid: {names}", unknown.segment)
-    };
     UnknownField {
-        message,
-        help: unknown.suggestion.map(|path| format!("did you mean `{path}`?")),
+        message: unknown.message("a scenario", "field "),
+        help: unknown.help(),
     }
 }
 
@@ -156,41 +145,37 @@ impl fmt::Display for Explanation {
         let title = if self.path.is_empty() { "scenario" } else { &self.path };
         writeln!(f, "{title}\n    {}\n", self.doc)?;
         line(f, "type", &self.kind)?;
-        if let Some(unit) = &self.unit {
-            line(f, "unit", unit)?;
-        }
+        line_if_any(f, "unit", self.unit.as_ref())?;
         for (index, member) in self.members.iter().enumerate() {
             let label = if index == 0 { "valid" } else { "" };
             line(f, label, &format!("{:<16} {}", member.form, member.doc))?;
         }
-        if let Some(valid) = &self.valid {
-            line(f, "valid", valid)?;
-        }
-        if let Some(default) = &self.default {
-            line(f, "default", default)?;
-        }
+        line_if_any(f, "valid", self.valid.as_ref())?;
+        line_if_any(f, "default", self.default.as_ref())?;
         if self.fields.is_empty() {
             return Ok(());
         }
         f.write_str("\n    fields\n")?;
         let width = self.fields.iter().map(|field| field.name.len()).max().unwrap_or(0);
         for field in &self.fields {
-            let ExplainedField {
-                name,
-                doc,
-                unit,
-                default,
-            } = field;
-            let value: Vec<&str> = [default, unit].into_iter().flatten().map(String::as_str).collect();
-            let value = if value.is_empty() {
-                String::new()
-            } else {
-                format!(" [{}]", value.join(" "))
+            let ExplainedField { name, doc, .. } = field;
+            let value: Vec<&str> = [&field.default, &field.unit]
+                .into_iter()
+                .flatten()
+                .map(String::as_str)
+                .collect();
+            let value = match value.join(" ") {
+                none if none.is_empty() => none,
+                value => format!(" [{value}]"),
             };
             writeln!(f, "      {name:<width$}  {doc}{value}")?;
         }
         Ok(())
     }
+}
+
+fn line_if_any(f: &mut fmt::Formatter<'_>, label: &str, value: Option<&String>) -> fmt::Result {
+    value.map_or(Ok(()), |value| line(f, label, value))
 }
 
 fn line(f: &mut fmt::Formatter<'_>, label: &str, value: &str) -> fmt::Result {

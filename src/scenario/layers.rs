@@ -1,8 +1,8 @@
 //! Lays the sources of a scenario over each other: defaults < preset < file < environment < command line.
 
-use super::paths::{self, UnknownPath};
+use super::paths;
 use super::problem::{Problem, SourceKind};
-use super::tree::{Name, Node, Span, Value};
+use super::tree::{Name, Node, Value};
 use crate::schema::{Content, Field, Kind};
 
 /// One field set from outside the file.
@@ -82,32 +82,11 @@ impl Override {
 pub fn put(kind: &'static Kind, root: &mut Node, path: &str, value: Node) -> Result<(), Problem> {
     let span = value.span;
     if let Err(unknown) = paths::lookup(kind, path) {
-        return Err(unknown_path(path, unknown, span));
+        let message = unknown.message("the scenario", "");
+        return Err(Problem::error(span, path, message).with_help(unknown.help()));
     }
     let segments = paths::segments(path);
     descend(kind, root, &segments, value).map_err(|message| Problem::error(span, path, message))
-}
-
-/// The problem of a path that no field has.
-pub fn unknown_path(path: &str, unknown: UnknownPath, span: Span) -> Problem {
-    let place = if unknown.below.is_empty() {
-        "the scenario".into()
-    } else {
-        format!("`{}`", unknown.below)
-    };
-    let message = if unknown.available.is_empty() {
-        format!("{place} has no fields")
-    } else {
-        format!(
-            "{place} has no `{}`; valid: {}",
-            unknown.segment,
-            unknown.available.join(", ")
-        )
-    };
-    let help = unknown
-        .suggestion
-        .map(|suggestion| format!("did you mean `{suggestion}`?"));
-    Problem::error(span, path, message).with_help(help)
 }
 
 fn descend(kind: &'static Kind, node: &mut Node, segments: &[&str], value: Node) -> Result<(), String> {

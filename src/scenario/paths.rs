@@ -64,6 +64,26 @@ pub struct UnknownPath {
     pub available: Vec<&'static str>,
 }
 
+impl UnknownPath {
+    /// `whole`: what to call the scenario; `noun`: stands before the unknown segment.
+    pub fn message(&self, whole: &str, noun: &str) -> String {
+        let place = match self.below.as_str() {
+            "" => whole.into(),
+            below => format!("`{below}`"),
+        };
+        if self.available.is_empty() {
+            return format!("{place} has no fields");
+        }
+        let names = self.available.join(", ");
+        format!("{place} has no {noun}`{}`; valid: {names}", self.segment)
+    }
+
+    pub fn help(&self) -> Option<String> {
+        let path = self.suggestion.as_ref()?;
+        Some(format!("did you mean `{path}`?"))
+    }
+}
+
 /// Splits `a.b[0].c` and `a.b.0.c` alike.
 pub fn segments(path: &str) -> Vec<&str> {
     path.split(['.', '['])

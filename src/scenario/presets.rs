@@ -74,10 +74,6 @@ fn names(presets: &[TrainingPreset]) -> Vec<String> {
 
 /// All built-in image tasks, in the order in which they are listed.
 pub fn task_presets() -> Vec<TaskPreset> {
-    let synth = |mut spec: TaskSpec, success| {
-        spec.success_accuracy = success;
-        spec
-    };
     let presets = [
         (
             "augment a capable host: little headroom",
@@ -101,7 +97,10 @@ pub fn task_presets() -> Vec<TaskPreset> {
         ),
         (
             "rescue a host that is provably at chance",
-            synth(synth_images("synth_impaired", cnn(3, 2, 3, 1, 3, 32)), 45.0),
+            TaskSpec {
+                success_accuracy: 45.0,
+                ..synth_images("synth_impaired", cnn(3, 2, 3, 1, 3, 32))
+            },
         ),
         (
             "scaling and benchmarks: five blocks, five slots",

@@ -66,6 +66,30 @@ impl Findings {
         }
     }
 
+    /// An error where a loss does not fall from `baseline` to `target`.
+    fn require_falling<S: Into<String>>(&mut self, baseline: f64, target: f64, paths: impl IntoIterator<Item = S>) {
+        if baseline <= target {
+            let message = format!("baseline_loss {baseline} must exceed target_loss {target}");
+            self.error(paths, message);
+        }
+    }
+
+    /// An error where a step lies beyond the episode.
+    fn require_step<S: Into<String>>(&mut self, step: u32, task: &TaskSpec, paths: impl IntoIterator<Item = S>) {
+        if step > task.max_steps {
+            let message = format!("step {step} lies beyond the episode's {} steps", task.max_steps);
+            self.error(paths, message);
+        }
+    }
+
+    /// An error where a seed is to be grown without parameters, and such seeds are not allowed.
+    fn require_parameters(&mut self, blueprint: &str, scenario: &Scenario, catalog: &Catalog, path: String) {
+        if catalog.is_placebo(blueprint) && !scenario.lifecycle.allow_parameterless_seeds {
+            self.error([path], format!("\"{blueprint}\" has no parameters"));
+            self.help("as a placebo it needs lifecycle.allow_parameterless_seeds: true");
+        }
+    }
+
     /// An error where `slot` is not among those that may grow.
     fn require_slot<S: Into<String>>(&mut self, slot: SlotId, task: &TaskSpec, paths: impl IntoIterator<Item = S>) {
         if !task.slots.contains(&slot) {

@@ -30,7 +30,7 @@ macro_rules! field {
         <$type as $crate::schema::Described>::KIND
     };
     (@kind $type:ty, $range:expr) => {{
-        #[allow(unused_imports)]
+        #[allow(unused_imports, reason = "a range may be a constant of its own")]
         use $crate::schema::range::*;
         const OWN: $crate::schema::Kind = <$type as $crate::schema::Described>::KIND;
         const RANGE: $crate::schema::Kind = $range;

@@ -117,7 +117,7 @@ pub enum Effect {
     ResetMomentum,
     /// A committed seed that goes on training does so without weight decay.
     StopWeightDecay,
-    /// Drop module, gate and optimizer, before any event is told.
+    /// Drop module, gate and optimizer, before any event is written.
     DropSeed,
 }
 

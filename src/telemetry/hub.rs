@@ -2,8 +2,7 @@
 //! sink. A sink can fail; the training cannot fail because of it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,7 @@ use super::event::{Event, Payload};
 use super::live::LiveState;
 use super::outbox::TelemetryOutbox;
 use super::payload::{BestEpisode, RunFinished, RunState, SinkClass, SinkHealth, TelemetryHealth};
-use super::queue::{Delivery, Queue, Sent};
+use super::queue::{Delivery, Queue};
 use super::sink::{RunInfo, Sink, SinkError, TelemetryError};
 use crate::scenario::TelemetryLevel;
 
@@ -226,7 +225,9 @@ impl TelemetryHub {
         for lane in &self.lanes {
             let sent = lane.queue.send(batch.clone());
             self.cost.blocked += sent.blocked;
-            lane.state.count(&sent);
+            let mut tally = lane.state.tally();
+            tally.dropped += sent.dropped;
+            tally.blocked += sent.blocked;
         }
     }
 
@@ -234,7 +235,8 @@ impl TelemetryHub {
     fn loss(&self) -> u64 {
         self.lanes
             .iter()
-            .map(|lane| lane.state.dropped.load(Ordering::Relaxed) + lane.state.errors.load(Ordering::Relaxed))
+            .map(|lane| lane.state.tally())
+            .map(|tally| tally.dropped + tally.errors)
             .sum()
     }
 
@@ -265,32 +267,32 @@ impl Drop for TelemetryHub {
 
 /// What the schedule and a sink's thread both count.
 #[derive(Default)]
-struct LaneState {
-    written: AtomicU64,
-    dropped: AtomicU64,
-    blocked_us: AtomicU64,
-    errors: AtomicU64,
-    failure: Mutex<Option<String>>,
+struct Tally {
+    written: u64,
+    dropped: u64,
+    blocked: Duration,
+    errors: u64,
+    failure: Option<String>,
 }
 
+#[derive(Default)]
+struct LaneState(Mutex<Tally>);
+
 impl LaneState {
-    fn count(&self, sent: &Sent) {
-        self.dropped.fetch_add(sent.dropped, Ordering::Relaxed);
-        self.blocked_us
-            .fetch_add(sent.blocked.as_micros() as u64, Ordering::Relaxed);
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fail(&self, why: String) {
-        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
-        self.errors.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn failure(&self) -> Option<String> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// The sink is given up; `lost` events were waiting for it.
+    fn fail(&self, why: String, lost: u64) {
+        let mut tally = self.tally();
+        tally.failure = Some(why);
+        tally.errors += 1;
+        tally.dropped += lost;
     }
 
     fn has_failed(&self) -> bool {
-        self.failure().is_some()
+        self.tally().failure.is_some()
     }
 }
 
@@ -325,8 +327,7 @@ impl Lane {
                     };
                     if let Some(why) = failure {
                         tracing::error!(error = %why, "a telemetry sink failed; the run goes on without it");
-                        state.fail(why);
-                        state.dropped.fetch_add(queue.abandon(), Ordering::Relaxed);
+                        state.fail(why, queue.abandon());
                     }
                     // The hub no longer listens if it lost patience.
                     let _ = is_done.send(());
@@ -349,10 +350,8 @@ impl Lane {
     fn join(&mut self, patience: Duration) {
         match (self.done.get().recv_timeout(patience), self.thread.take()) {
             (Err(mpsc::RecvTimeoutError::Timeout), _) => {
-                self.state
-                    .fail(format!("did not finish within {} s", patience.as_secs_f64()));
-                let lost = self.queue.abandon();
-                self.state.dropped.fetch_add(lost, Ordering::Relaxed);
+                let why = format!("did not finish within {} s", patience.as_secs_f64());
+                self.state.fail(why, self.queue.abandon());
             }
             (_, Some(thread)) => {
                 // Panics of the sink were caught inside the thread.
@@ -363,16 +362,17 @@ impl Lane {
     }
 
     fn health(&self) -> SinkHealth {
+        let tally = self.state.tally();
         SinkHealth {
             name: self.name.clone(),
             class: self.class,
             queued: self.queue.len() as u64,
             queue_cap: self.queue.capacity() as u64,
-            written: self.state.written.load(Ordering::Relaxed),
-            dropped: self.state.dropped.load(Ordering::Relaxed),
-            blocked_ms: Num(self.state.blocked_us.load(Ordering::Relaxed) as f64 / 1000.0),
-            errors: self.state.errors.load(Ordering::Relaxed),
-            last_error: self.state.failure(),
+            written: tally.written,
+            dropped: tally.dropped,
+            blocked_ms: Num(tally.blocked.as_micros() as f64 / 1000.0),
+            errors: tally.errors,
+            last_error: tally.failure.clone(),
         }
     }
 }
@@ -382,10 +382,9 @@ fn serve(mut sink: Box<dyn Sink>, queue: &Queue, state: &LaneState) -> Result<()
     loop {
         match queue.receive(IDLE_FLUSH) {
             Delivery::Events(events) => {
-                attempt_twice(state, || sink.write(&events)).inspect_err(|_| {
-                    state.dropped.fetch_add(events.len() as u64, Ordering::Relaxed);
-                })?;
-                state.written.fetch_add(events.len() as u64, Ordering::Relaxed);
+                let count = events.len() as u64;
+                attempt_twice(state, || sink.write(&events)).inspect_err(|_| state.tally().dropped += count)?;
+                state.tally().written += count;
             }
             Delivery::Idle => attempt_twice(state, || sink.flush())?,
             Delivery::Flush => {
@@ -400,7 +399,7 @@ fn serve(mut sink: Box<dyn Sink>, queue: &Queue, state: &LaneState) -> Result<()
 fn attempt_twice(state: &LaneState, mut call: impl FnMut() -> Result<(), SinkError>) -> Result<(), SinkError> {
     call().or_else(|error| {
         tracing::warn!(%error, "a telemetry sink reported an error; trying once more");
-        state.errors.fetch_add(1, Ordering::Relaxed);
+        state.tally().errors += 1;
         call()
     })
 }

@@ -1,6 +1,6 @@
 //! What may differ between two runs with one seed: clocks, sizes, and the events about them.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// Envelope and header fields that differ by nature; order stands in for `seq`.
 const FIELDS: [&str; 3] = ["t", "seq", "run_id"];
@@ -31,16 +31,12 @@ pub fn strip_volatile(event: &Value) -> Option<Value> {
     if kind.is_some_and(|kind| EVENTS.contains(&kind)) || opens_a_resumed_part(event) {
         return None;
     }
-    match event {
-        Value::Object(fields) => Some(Value::Object(
-            fields
-                .iter()
-                .filter(|(key, _)| !FIELDS.contains(&key.as_str()))
-                .filter_map(|(key, value)| keep(key, value))
-                .collect(),
-        )),
-        other => Some(other.clone()),
+    let mut event = event.clone();
+    if let Value::Object(fields) = &mut event {
+        fields.retain(|key, _| !FIELDS.contains(&key.as_str()));
+        remove_measured(&mut event);
     }
+    Some(event)
 }
 
 /// The second header of a file and the second start of a run: an uninterrupted run has neither.
@@ -48,21 +44,15 @@ fn opens_a_resumed_part(event: &Value) -> bool {
     event["resumed"] == true || !event["data"]["resumed_from"].is_null()
 }
 
-fn keep(key: &str, value: &Value) -> Option<(String, Value)> {
-    let is_volatile = key == DROPPED || SUFFIXES.iter().any(|suffix| key.ends_with(suffix));
-    (!is_volatile).then(|| (key.to_owned(), reproducible(value)))
-}
-
-fn reproducible(value: &Value) -> Value {
+/// Removes what was measured in time or memory, at every depth.
+fn remove_measured(value: &mut Value) {
     match value {
-        Value::Object(fields) => Value::Object(
-            fields
-                .iter()
-                .filter_map(|(key, value)| keep(key, value))
-                .collect::<Map<_, _>>(),
-        ),
-        Value::Array(items) => Value::Array(items.iter().map(reproducible).collect()),
-        plain => plain.clone(),
+        Value::Object(fields) => {
+            fields.retain(|key, _| key != DROPPED && !SUFFIXES.iter().any(|suffix| key.ends_with(suffix)));
+            fields.values_mut().for_each(remove_measured);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_measured),
+        _ => {}
     }
 }
 

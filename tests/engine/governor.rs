@@ -364,7 +364,7 @@ fn an_ended_episode_shows_what_its_snapshot_had_shown() {
         assert_eq!((end.reason, end.step), (EpisodeEnd::GovernorLimit, 9));
         let rollback = played.page(env, 9).rollback.as_ref().unwrap();
         let captured = played.page(env, rollback.snapshot_step);
-        assert_eq!(stats.standing.unwrap().loss, captured.loss());
+        assert_eq!(stats.last_val.unwrap().loss, captured.loss());
     }
 }
 

@@ -33,13 +33,9 @@ pub(super) fn check_controller(scenario: &Scenario, task: &TaskSpec, catalog: &C
         }
     }
     for (index, entry) in policy.schedule.entries.iter().enumerate() {
-        if let ScheduledCommand::Germinate { blueprint, .. } = &entry.command
-            && catalog.is_placebo(blueprint)
-            && !scenario.lifecycle.allow_parameterless_seeds
-        {
+        if let ScheduledCommand::Germinate { blueprint, .. } = &entry.command {
             let path = format!("policy.schedule.entries[{index}].command.blueprint");
-            findings.error([path], format!("\"{blueprint}\" has no parameters"));
-            findings.help("as a placebo it needs lifecycle.allow_parameterless_seeds: true");
+            findings.require_parameters(blueprint, scenario, catalog, path);
         }
     }
     if policy.controller == "replay" && policy.replay.run.is_none() {
@@ -74,10 +70,12 @@ fn check_entries(entries: &[ScheduleEntry], task: &TaskSpec, findings: &mut Find
         if entry.step <= previous {
             let message = format!("step {} does not come after step {previous}", entry.step);
             findings.error([step_path.as_str()], message);
-        } else if entry.step > task.max_steps {
-            let message = format!("step {} lies beyond the episode's {} steps", entry.step, task.max_steps);
-            let paths = [step_path.as_str(), "run.max_steps", "task.max_steps"];
-            findings.error(paths, message);
+        } else {
+            findings.require_step(
+                entry.step,
+                task,
+                [step_path.as_str(), "run.max_steps", "task.max_steps"],
+            );
         }
         previous = entry.step;
         findings.require_slot(

@@ -37,24 +37,16 @@ pub(super) fn check_faults(scenario: &Scenario, task: &TaskSpec, findings: &mut 
     for (index, entry) in scenario.faults.iter().enumerate() {
         let path = |field: &str| format!("faults[{index}].{field}");
         let run = &scenario.run;
-        if entry.env >= run.n_envs {
-            let message = format!(
-                "there is no env {}; the run has {}, counted from 0",
-                entry.env, run.n_envs
-            );
-            findings.error([path("env"), "run.n_envs".into()], message);
+        for (what, field, index, count) in [
+            ("env", "run.n_envs", entry.env, run.n_envs),
+            ("round", "run.rounds", entry.round as usize, run.rounds as usize),
+        ] {
+            if index >= count {
+                let message = format!("there is no {what} {index}; the run has {count}, counted from 0");
+                findings.error([path(what), field.into()], message);
+            }
         }
-        if entry.round >= run.rounds {
-            let message = format!(
-                "there is no round {}; the run has {}, counted from 0",
-                entry.round, run.rounds
-            );
-            findings.error([path("round"), "run.rounds".into()], message);
-        }
-        if entry.step > task.max_steps {
-            let message = format!("step {} lies beyond the episode's {} steps", entry.step, task.max_steps);
-            findings.error([path("step"), "run.max_steps".into()], message);
-        }
+        findings.require_step(entry.step, task, [path("step"), "run.max_steps".into()]);
         if let (Some(batch), Some(batches)) = (entry.batch, batches)
             && batch >= batches
         {

@@ -38,7 +38,7 @@ pub(super) fn check_reward(scenario: &Scenario, findings: &mut Findings) {
     }
     let paths = ["attribution.cadence", "reward.max_staleness", "reward"];
     match (need, attribution.cadence) {
-        (Need::Nothing, _) | (Need::AtTheEnd | Need::Fresh { .. }, Cadence::EveryStep) => {}
+        (Need::Nothing, _) | (_, Cadence::EveryStep) => {}
         (Need::AtTheEnd, Cadence::Off) => {
             let message = format!("reward {mode} needs the committed accuracy of the last step");
             findings.error(paths, message);
@@ -55,16 +55,8 @@ pub(super) fn check_reward(scenario: &Scenario, findings: &mut Findings) {
     }
     if let RewardConfig::Loss(config) = &scenario.reward {
         let scale = config.scale();
-        if scale.baseline <= scale.target {
-            let message = format!(
-                "baseline_loss {} must exceed target_loss {}",
-                scale.baseline, scale.target
-            );
-            findings.error(
-                ["reward.baseline_loss", "reward.target_loss", "reward.preset", "reward"],
-                message,
-            );
-        }
+        let paths = ["reward.baseline_loss", "reward.target_loss", "reward.preset", "reward"];
+        findings.require_falling(scale.baseline, scale.target, paths);
     }
 }
 

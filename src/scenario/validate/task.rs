@@ -7,13 +7,8 @@ pub(super) fn check_task(scenario: &Scenario, task: &TaskSpec, findings: &mut Fi
     check_data(task, findings);
     check_host(task, findings);
     check_batches(scenario, task, findings);
-    if task.baseline_loss <= task.target_loss {
-        let message = format!(
-            "baseline_loss {} must exceed target_loss {}",
-            task.baseline_loss, task.target_loss
-        );
-        findings.error(["task.baseline_loss", "task.target_loss"], message);
-    }
+    let paths = ["task.baseline_loss", "task.target_loss"];
+    findings.require_falling(task.baseline_loss, task.target_loss, paths);
     check_slots(scenario, task, findings);
 }
 

@@ -31,9 +31,6 @@ pub(super) fn check_topology(scenario: &Scenario, task: &TaskSpec, catalog: &Cat
         }
         let paths = [path("slot"), "lifecycle.slots".into(), "task.slots".into()];
         findings.require_slot(seed.slot, task, paths);
-        if catalog.is_placebo(&seed.blueprint) && !scenario.lifecycle.allow_parameterless_seeds {
-            findings.error([path("blueprint")], format!("\"{}\" has no parameters", seed.blueprint));
-            findings.help("as a placebo it needs lifecycle.allow_parameterless_seeds: true");
-        }
+        findings.require_parameters(&seed.blueprint, scenario, catalog, path("blueprint"));
     }
 }

@@ -260,18 +260,7 @@ fn event_line(event: &Event) -> Option<String> {
             "telemetry: a sink lost events or failed (see telemetry_health)".into()
         }
         Payload::CheckpointLoaded(checkpoint) => format!("goes on from {}", checkpoint.path),
-        Payload::CheckpointSaved(_)
-        | Payload::TelemetryHealth(_)
-        | Payload::RunFinished(_)
-        | Payload::EnvStep(_)
-        | Payload::Decision(_)
-        | Payload::SlotRecycled(_)
-        | Payload::CounterfactualMatrix(_)
-        | Payload::Shapley(_)
-        | Payload::Interactions(_)
-        | Payload::GovernorSnapshot(_)
-        | Payload::LearnerUpdate(_)
-        | Payload::RoundFinished(_) => return None,
+        _ => return None,
     };
     let env = event.env.map_or_else(String::new, |env| format!("env {env} "));
     let seed = event

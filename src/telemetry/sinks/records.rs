@@ -23,31 +23,27 @@ pub struct Record(Vec<u8>);
 impl Record {
     /// The first record of a file; `wall_time` in seconds since 1970.
     pub fn version(wall_time: f64, version: &str) -> Self {
-        let mut event = double(1, wall_time);
-        event.extend(bytes(3, version.as_bytes()));
-        Self(event)
+        Self([double(1, wall_time), bytes(3, version.as_bytes())].concat())
     }
 
     /// A point of a curve.
     pub fn scalar(wall_time: f64, scalar: &Scalar) -> Self {
-        let mut value = bytes(1, scalar.tag.as_bytes());
-        value.extend(float(2, scalar.value));
-        let mut event = double(1, wall_time);
-        event.extend(key(2, WireType::Varint));
-        event.extend(varint(scalar.step));
-        event.extend(bytes(5, &bytes(1, &value)));
-        Self(event)
+        let value = [bytes(1, scalar.tag.as_bytes()), float(2, scalar.value)].concat();
+        let step = [key(2, WireType::Varint), varint(scalar.step)].concat();
+        Self([double(1, wall_time), step, bytes(5, &bytes(1, &value))].concat())
     }
 
     /// As it stands in a file: `u64 length, u32 checksum of it, message, u32 checksum of it`, little-endian.
     pub fn framed(&self) -> Vec<u8> {
         let length = (self.0.len() as u64).to_le_bytes();
-        let mut frame = Vec::with_capacity(self.0.len() + 16);
-        frame.extend(length);
-        frame.extend(masked_crc32c(&length).to_le_bytes());
-        frame.extend(&self.0);
-        frame.extend(masked_crc32c(&self.0).to_le_bytes());
-        frame
+        let (of_length, of_message) = (masked_crc32c(&length), masked_crc32c(&self.0));
+        [
+            &length[..],
+            &of_length.to_le_bytes(),
+            &self.0,
+            &of_message.to_le_bytes(),
+        ]
+        .concat()
     }
 }
 
@@ -76,22 +72,16 @@ fn varint(mut value: u64) -> Vec<u8> {
 }
 
 fn double(field: u64, value: f64) -> Vec<u8> {
-    let mut encoded = key(field, WireType::Fixed64);
-    encoded.extend(value.to_le_bytes());
-    encoded
+    [key(field, WireType::Fixed64), value.to_le_bytes().to_vec()].concat()
 }
 
 fn float(field: u64, value: f32) -> Vec<u8> {
-    let mut encoded = key(field, WireType::Fixed32);
-    encoded.extend(value.to_le_bytes());
-    encoded
+    [key(field, WireType::Fixed32), value.to_le_bytes().to_vec()].concat()
 }
 
 fn bytes(field: u64, value: &[u8]) -> Vec<u8> {
-    let mut encoded = key(field, WireType::Bytes);
-    encoded.extend(varint(value.len() as u64));
-    encoded.extend(value);
-    encoded
+    let length = varint(value.len() as u64);
+    [&key(field, WireType::Bytes), &length, value].concat()
 }
 
 /// TFRecord's mask: a checksum of data that holds checksums would be weak.

@@ -6,13 +6,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::append::AppendFile;
 use super::records::{FILE_VERSION, Record, Scalar};
 use crate::scenario::TensorBoard;
-use crate::telemetry::encoding::Timestamp;
+use crate::telemetry::encoding::{Num, Timestamp};
 use crate::telemetry::event::{Event, Payload};
 use crate::telemetry::payload::{EnvStep, GrowthCounts, RoundFinished, RunFinished, SinkClass};
 use crate::telemetry::sink::{RunInfo, Sink, SinkError};
@@ -248,19 +248,8 @@ fn collect_numbers(tag: &str, value: &Value, curves: &mut Vec<(String, f64)>) {
                 collect_numbers(&format!("{tag}/{key}"), value, curves);
             }
         }
-        Value::Number(number) => curves.extend(number.as_f64().map(|number| (tag.to_owned(), number))),
         Value::Bool(flag) => curves.push((tag.to_owned(), f64::from(u8::from(*flag)))),
-        // How a number that is not finite is written.
-        Value::String(text) => {
-            let number = match text.as_str() {
-                "nan" => f64::NAN,
-                "inf" => f64::INFINITY,
-                "-inf" => f64::NEG_INFINITY,
-                _ => return,
-            };
-            curves.push((tag.to_owned(), number));
-        }
-        Value::Null | Value::Array(_) => {}
+        number => curves.extend(Num::deserialize(number).map(|number| (tag.to_owned(), number.0))),
     }
 }
 
