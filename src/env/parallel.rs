@@ -7,9 +7,9 @@ use std::num::NonZero;
 use bevy_ecs::prelude::*;
 use rayon::prelude::*;
 
-use super::EnvId;
+use super::{EnvId, EnvStream, StepStatus};
 use crate::health::Failure;
-use crate::torch;
+use crate::torch::{self, Stream};
 
 /// The workers that run the envs of a system.
 #[derive(Resource)]
@@ -37,6 +37,25 @@ impl EnvPool {
     /// Number of workers.
     pub fn threads(&self) -> usize {
         self.pool.current_num_threads()
+    }
+
+    /// [`for_each`](Self::for_each) of the envs that are active in the step, each inside the guard of its stream.
+    ///
+    /// # Errors
+    /// The failure of the lowest env index.
+    pub fn for_each_active<'a, T: Send>(
+        &self,
+        envs: impl Iterator<Item = (&'a EnvId, &'a StepStatus, Mut<'a, EnvStream>, T)>,
+        work: impl Fn(&EnvId, &Stream, T) -> Result<(), Failure> + Sync,
+    ) -> Result<(), Failure> {
+        let active = envs
+            .filter(|(_, status, ..)| status.is_active())
+            .map(|(id, _, stream, env)| (*id, (stream, env)));
+        self.for_each(active, |id, (mut stream, env)| {
+            let stream = &*stream.0.get();
+            let _guard = stream.enter()?;
+            work(id, stream, env)
+        })
     }
 
     /// Runs `work` for every env, in parallel. Panics of libtorch become errors that name the env; of several

@@ -38,7 +38,12 @@ pub fn equip_envs(
 /// Order and augmentation of the whole step, one upload per env; sums back to zero. From here to
 /// `StepSync` nothing may wait for a device.
 pub fn plan_train_batches(
-    mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, &mut EnvFeed, &mut EnvAccumulators)>,
+    mut envs: Query<(
+        &EnvId,
+        &StepStatus,
+        &mut EnvStream,
+        (&mut EnvFeed, &mut EnvAccumulators),
+    )>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     pool: Res<EnvPool>,
@@ -50,13 +55,7 @@ pub fn plan_train_batches(
         round: u64::from(clock.round()),
         step: u64::from(clock.step()),
     };
-    let envs = envs
-        .iter_mut()
-        .filter(|(_, status, ..)| status.is_active())
-        .map(|(id, _, stream, feed, sums)| (*id, (stream, feed, sums)));
-    pool.for_each(envs, |_, (mut stream, mut feed, mut sums)| {
-        let stream = &*stream.0.get();
-        let _guard = stream.enter()?;
+    pool.for_each_active(envs.iter_mut(), |_, stream, (mut feed, mut sums)| {
         let sums = sums.0.get();
         sums.zero().map_err(TorchError::from)?;
         stream.note_write(sums.pack());
@@ -66,16 +65,11 @@ pub fn plan_train_batches(
 
 /// Gathers, crops and normalises the batch of every env on its device.
 pub fn fetch_train_batch(
-    mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, &mut EnvFeed, &mut BatchSlot)>,
+    mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, (&mut EnvFeed, &mut BatchSlot))>,
     clock: Res<RunClock>,
     pool: Res<EnvPool>,
 ) -> Result<(), Failure> {
-    let envs = envs
-        .iter_mut()
-        .filter(|(_, status, ..)| status.is_active())
-        .map(|(id, _, stream, feed, batch)| (*id, (stream, feed, batch)));
-    pool.for_each(envs, |_, (mut stream, mut feed, mut batch)| {
-        let _guard = stream.0.get().enter()?;
+    pool.for_each_active(envs.iter_mut(), |_, _, (mut feed, mut batch)| {
         *batch.0.get() = Some(feed.0.get().fetch(clock.batch())?);
         Ok(())
     })

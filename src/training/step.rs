@@ -28,10 +28,7 @@ use crate::torch::{Autocast, GroupNorm, Optimizer, Stream, TorchError, clip_grou
 #[derive(QueryData)]
 #[query_data(mutable)]
 pub struct TrainingEnv {
-    id: &'static EnvId,
-    status: &'static StepStatus,
     device: &'static EnvDevice,
-    stream: &'static mut EnvStream,
     host: &'static mut HostModel,
     optimizer: &'static mut HostOptimizer,
     slots: &'static mut SeedSlots,
@@ -41,22 +38,15 @@ pub struct TrainingEnv {
     norms: &'static mut GroupNorms,
 }
 
-fn active<'a>(envs: &'a mut Query<TrainingEnv>) -> impl Iterator<Item = (EnvId, TrainingEnvItem<'a, 'a>)> {
-    let envs = envs.iter_mut().filter(|env| env.status.is_active());
-    envs.map(|env| (*env.id, env))
-}
-
 /// Forward and backward; gradients of the whole batch are left in the parameters.
 pub fn forward_backward(
-    mut envs: Query<TrainingEnv>,
+    mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, TrainingEnv)>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     precision: Res<TrainingPrecision>,
     pool: Res<EnvPool>,
 ) -> Result<(), Failure> {
-    let envs = active(&mut envs);
-    pool.for_each(envs, |_, mut env| {
-        let _guard = env.stream.0.get().enter()?;
+    pool.for_each_active(envs.iter_mut(), |_, _, mut env| {
         env.optimizer.0.get().zero_grad()?;
         for optimizer in env.seed_optimizers.0.iter_mut().flatten() {
             optimizer.get().zero_grad()?;
@@ -128,7 +118,7 @@ fn training_slots<'a>(slots: &'a mut [Slot], lifecycle: &LifecycleConfig) -> Sma
 
 /// Statistics, clip, guard and update of each group, host first.
 pub fn optimize(
-    mut envs: Query<TrainingEnv>,
+    mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, TrainingEnv)>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     pool: Res<EnvPool>,
@@ -139,10 +129,7 @@ pub fn optimize(
     let is_sampled = clock
         .batch()
         .is_multiple_of(experiment.scenario.training.grad_stats_stride);
-    let envs = active(&mut envs);
-    pool.for_each(envs, |_, mut env| {
-        let stream = &*env.stream.0.get();
-        let _guard = stream.enter()?;
+    pool.for_each_active(envs.iter_mut(), |_, stream, mut env| {
         let sums = env.sums.0.get();
         let layout = sums.layout();
         let group = Group {

@@ -15,16 +15,15 @@ use crate::torch::TorchError;
 
 /// Reduces what the training batches left, on the device.
 pub fn reduce_sums(
-    mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, &mut EnvFeed, &mut EnvAccumulators)>,
+    mut envs: Query<(
+        &EnvId,
+        &StepStatus,
+        &mut EnvStream,
+        (&mut EnvFeed, &mut EnvAccumulators),
+    )>,
     pool: Res<EnvPool>,
 ) -> Result<(), Failure> {
-    let envs = envs
-        .iter_mut()
-        .filter(|(_, status, ..)| status.is_active())
-        .map(|(id, _, stream, feed, sums)| (*id, (stream, feed, sums)));
-    pool.for_each(envs, |_, (mut stream, mut feed, mut sums)| {
-        let stream = &*stream.0.get();
-        let _guard = stream.enter()?;
+    pool.for_each_active(envs.iter_mut(), |_, stream, (mut feed, mut sums)| {
         let sums = sums.0.get();
         sums.finish_train(feed.0.get().step_labels())
             .map_err(TorchError::from)?;

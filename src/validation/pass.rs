@@ -93,10 +93,7 @@ pub fn live_slots<'a>(slots: &'a mut [Slot], lifecycle: &LifecycleConfig) -> Sma
 #[derive(QueryData)]
 #[query_data(mutable)]
 pub struct ValidatingEnv {
-    id: &'static EnvId,
-    status: &'static StepStatus,
     device: &'static EnvDevice,
-    stream: &'static mut EnvStream,
     folded: &'static mut FoldedModel,
     slots: &'static mut SeedSlots,
     batches: &'static mut ValBatches,
@@ -104,14 +101,9 @@ pub struct ValidatingEnv {
     sums: &'static mut EnvAccumulators,
 }
 
-fn active<'a>(envs: &'a mut Query<ValidatingEnv>) -> impl Iterator<Item = (EnvId, ValidatingEnvItem<'a, 'a>)> {
-    let envs = envs.iter_mut().filter(|env| env.status.is_active());
-    envs.map(|env| (*env.id, env))
-}
-
 /// Before the step's first validation batch: which configurations, over which tree, with which folded weights.
 pub fn plan_val(
-    mut envs: Query<ValidatingEnv>,
+    mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, ValidatingEnv)>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     pool: Res<EnvPool>,
@@ -120,9 +112,7 @@ pub fn plan_val(
         return Ok(());
     }
     let scenario = &experiment.scenario;
-    let envs = active(&mut envs);
-    pool.for_each(envs, |id, mut env| {
-        let _guard = env.stream.0.get().enter()?;
+    pool.for_each_active(envs.iter_mut(), |id, _, mut env| {
         env.folded.0.get().refill()?;
         let stages = env
             .slots
@@ -153,16 +143,13 @@ pub fn plan_val(
 
 /// One validation batch under all configurations, in chunks that fit the caches; sums stay on the device.
 pub fn evaluate_batch(
-    mut envs: Query<ValidatingEnv>,
+    mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, ValidatingEnv)>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     pool: Res<EnvPool>,
 ) -> Result<(), Failure> {
     let scenario = &experiment.scenario;
-    let envs = active(&mut envs);
-    pool.for_each(envs, |_, mut env| {
-        let stream = &*env.stream.0.get();
-        let _guard = stream.enter()?;
+    pool.for_each_active(envs.iter_mut(), |_, stream, mut env| {
         let began = Instant::now();
         let Some(tree) = &mut env.plan.tree else {
             return Err(Failure::message("validation was not planned"));
