@@ -19,47 +19,22 @@ const IMAGE_LOSS_LIMIT: f64 = 12.0;
 /// What losses are compared with; fixed for the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Thresholds {
-    sensitivity: f64,
-    multiplier: f64,
-    absolute_limit: f64,
-    window: usize,
-    min_history: usize,
-    min_panics: u32,
-    arm: f64,
-    band: f64,
-    random_loss: f64,
+    /// Of the scenario.
+    pub config: GovernorConfig,
+    /// Nats of guessing, `ln(classes)`.
+    pub random_loss: f64,
 }
 
 impl Thresholds {
-    /// `random_loss`: nats of guessing, `ln(classes)`.
-    pub fn new(config: &GovernorConfig, random_loss: f64) -> Self {
-        Self {
-            sensitivity: config.sensitivity,
-            multiplier: config.multiplier,
-            absolute_limit: config.absolute_limit.unwrap_or(IMAGE_LOSS_LIMIT),
-            window: config.history_window,
-            min_history: config.min_history,
-            min_panics: config.min_panics,
-            arm: config.collapse.arm,
-            band: config.collapse.band,
-            random_loss,
-        }
-    }
-
-    /// Anomalies in a row that make a panic.
-    pub fn required(&self) -> u32 {
-        self.min_panics
-    }
-
     /// The limit that `loss` exceeds: of outliers once enough healthy losses are known, of a multiple of their median
     /// before.
     fn exceeded_by(&self, loss: f64, healthy: &[f64]) -> Option<f64> {
-        if healthy.len() >= self.min_history {
+        if healthy.len() >= self.config.min_history {
             let (mean, std) = statistics::mean_and_std(healthy)?;
-            let limit = mean + self.sensitivity * std;
-            (loss > limit && loss > self.multiplier * mean).then_some(limit)
+            let limit = mean + self.config.sensitivity * std;
+            (loss > limit && loss > self.config.multiplier * mean).then_some(limit)
         } else {
-            let limit = self.multiplier * statistics::median(healthy)?;
+            let limit = self.config.multiplier * statistics::median(healthy)?;
             (healthy.len() >= MIN_WARM_UP && loss > limit).then_some(limit)
         }
     }
@@ -114,14 +89,15 @@ impl Verdict {
 /// The memory of healthy losses and the run of anomalies.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LossMonitor {
-    /// Oldest first, at most the window.
-    history: VecDeque<f64>,
+    /// Healthy losses, oldest first, at most the window.
+    pub history: VecDeque<f64>,
     streak: u32,
 }
 
 impl LossMonitor {
     /// Takes the loss of the next step. The conditions are tried in this order; the first that applies decides.
     pub fn judge(&mut self, loss: f64, thresholds: &Thresholds) -> Verdict {
+        let (config, random) = (&thresholds.config, thresholds.random_loss);
         let remembered: Vec<f64> = self.history.iter().copied().collect();
         let healthy = statistics::mean_and_std(&remembered);
         let alarm = |kind, threshold, consecutive| Alarm {
@@ -134,48 +110,40 @@ impl LossMonitor {
         if !loss.is_finite() {
             return Verdict::Panic(alarm(AlarmKind::NonFinite, None, self.streak));
         }
-        let is_warm = remembered.len() >= thresholds.min_history;
-        let random = thresholds.random_loss;
-        let was_armed = is_warm && healthy.is_some_and(|(mean, _)| mean < thresholds.arm * random);
-        if was_armed && (loss - random).abs() < thresholds.band * random {
+        let is_warm = remembered.len() >= config.min_history;
+        let was_armed = is_warm && healthy.is_some_and(|(mean, _)| mean < config.collapse.arm * random);
+        if was_armed && (loss - random).abs() < config.collapse.band * random {
             return Verdict::Panic(alarm(AlarmKind::ChanceCollapse, Some(random), self.streak));
         }
-        if loss <= thresholds.absolute_limit {
-            return self.healthy(loss, thresholds);
+        if loss <= config.absolute_limit.unwrap_or(IMAGE_LOSS_LIMIT) {
+            return self.healthy(loss, config.history_window);
         }
         match thresholds.exceeded_by(loss, &remembered) {
             Some(limit) => {
                 self.streak += 1;
                 let alarm = alarm(AlarmKind::Divergence, Some(limit), self.streak);
-                if self.streak >= thresholds.min_panics {
+                if self.streak >= config.min_panics {
                     Verdict::Panic(alarm)
                 } else {
                     Verdict::Suspect(alarm)
                 }
             }
-            None if is_warm && healthy.is_some() => self.healthy(loss, thresholds),
-            None => self.too_high_to_remember(),
+            None if is_warm && healthy.is_some() => self.healthy(loss, config.history_window),
+            // Remembered, an early spike that nothing is known against would blind σ for a whole window.
+            None => {
+                self.streak = 0;
+                Verdict::Healthy
+            }
         }
     }
 
-    fn healthy(&mut self, loss: f64, thresholds: &Thresholds) -> Verdict {
+    fn healthy(&mut self, loss: f64, window: usize) -> Verdict {
         self.streak = 0;
         self.history.push_back(loss);
-        while self.history.len() > thresholds.window {
+        while self.history.len() > window {
             self.history.pop_front();
         }
         Verdict::Healthy
-    }
-
-    /// An early loss that nothing is known against; remembered, one spike would blind σ for a whole window.
-    fn too_high_to_remember(&mut self) -> Verdict {
-        self.streak = 0;
-        Verdict::Healthy
-    }
-
-    /// Healthy losses, oldest first.
-    pub fn history(&self) -> &VecDeque<f64> {
-        &self.history
     }
 
     /// As it was when `history` was copied; no anomaly is pending.

@@ -1,39 +1,21 @@
 //! The rollback of an env, and of that env only.
 
 use bevy_ecs::prelude::*;
-use bevy_ecs::query::QueryData;
 use smallvec::SmallVec;
 
 use super::detector::prune_reason;
 use super::error::GovernorError;
 use super::snapshot_rule::Moment;
-use super::state::{Credit, Governor, Rollback, RollbackVerdict};
-use super::store::Snapshots;
-use super::systems::GovernorContext;
-use crate::env::{
-    EnvId, EpisodeEnding, EpisodeStats, GrowingEnv, GrowingEnvItem, GrowthContext, HostModel, HostOptimizer, SeedSlots,
-    StepStatus,
-};
+use super::state::{Credit, Rollback, RollbackVerdict};
+use super::systems::{GovernedEnv, GovernedEnvItem, GovernorContext};
+use crate::env::{EnvId, EpisodeEnding, EpisodeStats, GrowingEnvItem, GrowthContext, SeedSlots, StepStatus};
 use crate::growth::Initiator;
 use crate::health::{Failure, InEnv};
 use crate::seed::{PruneOrder, prune_now};
 use crate::telemetry::{ActionId, EpisodeEnd, GovernorRollback, Num};
 
-/// Everything of an env that a rollback touches.
-#[derive(QueryData)]
-#[query_data(mutable)]
-pub struct RestoredEnv {
-    growing: GrowingEnv,
-    host: &'static mut HostModel,
-    optimizer: &'static mut HostOptimizer,
-    governor: &'static mut Governor,
-    store: &'static mut Snapshots,
-    status: &'static mut StepStatus,
-    verdict: &'static mut RollbackVerdict,
-}
-
 /// Rolls every panicking env back.
-pub fn governor_rollback(mut envs: Query<RestoredEnv>, mut growth: GrowthContext) -> Result<(), Failure> {
+pub fn governor_rollback(mut envs: Query<GovernedEnv>, mut growth: GrowthContext) -> Result<(), Failure> {
     for mut env in envs.iter_mut().sort_unstable::<&EnvId>() {
         if env.status.is_active() && env.governor.demands_rollback() {
             roll_back(&mut env, &mut growth).in_env(env.growing.id.index)?;
@@ -43,7 +25,7 @@ pub fn governor_rollback(mut envs: Query<RestoredEnv>, mut growth: GrowthContext
 }
 
 /// Restores tensors, prunes live seeds, empties optimizers, then sets the env's plain data back.
-fn roll_back(env: &mut RestoredEnvItem, growth: &mut GrowthContext) -> Result<(), Failure> {
+fn roll_back(env: &mut GovernedEnvItem, growth: &mut GrowthContext) -> Result<(), Failure> {
     let Some(alarm) = env.governor.verdict.alarm().copied() else {
         return Ok(());
     };
@@ -76,7 +58,7 @@ fn roll_back(env: &mut RestoredEnvItem, growth: &mut GrowthContext) -> Result<()
     let config = &growth.experiment.scenario.governor;
     let ends_episode = set_back(&mut growing.stats, &restored, step, config.max_rollbacks_per_episode);
     *env.status = StepStatus::RolledBack;
-    env.verdict.0 = Some(Rollback {
+    env.rollback.0 = Some(Rollback {
         alarm,
         raw_penalty: -config.death_penalty,
         snapshot_step: restored.step,

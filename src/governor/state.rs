@@ -28,14 +28,6 @@ pub struct Governor {
 }
 
 impl Governor {
-    /// At the start of an episode.
-    pub fn new(is_enabled: bool) -> Self {
-        Self {
-            is_enabled,
-            ..Self::default()
-        }
-    }
-
     /// Whether this step's verdict is a panic that has to be acted on.
     pub fn demands_rollback(&self) -> bool {
         self.is_enabled && matches!(self.verdict, Verdict::Panic(_))

@@ -11,31 +11,30 @@ use super::state::{Governor, RollbackVerdict};
 use super::store::{Captured, CapturedNetwork, Snapshots};
 use crate::clock::RunClock;
 use crate::data::PackLayout;
-use crate::env::{EnvDevice, EnvId, EnvStream, EpisodeStats, Experiment, HostModel, SeedSlots, StepStatus, ValMetrics};
+use crate::env::{EnvId, EnvStream, Experiment, GrowingEnv, HostModel, HostOptimizer, StepStatus, ValMetrics};
 use crate::growth::SeedStage;
 use crate::health::{Failure, InEnv};
 use crate::seed::SeedRecord;
 use crate::telemetry::{
-    AlarmVerdict, Event, GovernorAlarm, GovernorCounts, GovernorSnapshot, Num, Payload, SnapshotAction, SnapshotPlace,
-    SnapshotTrigger, TelemetryOutbox,
+    AlarmVerdict, Event, GovernorAlarm, GovernorSnapshot, Num, Payload, SnapshotAction, SnapshotPlace, SnapshotTrigger,
+    TelemetryOutbox,
 };
 use crate::torch::TorchError;
 use crate::training::{EnvAccumulators, StepResult};
 
-/// Everything of an env that captures touch.
+/// Everything of an env that captures and rollbacks touch.
 #[derive(QueryData)]
 #[query_data(mutable)]
-pub struct CapturedEnv {
-    id: &'static EnvId,
-    device: &'static EnvDevice,
-    status: &'static StepStatus,
+pub struct GovernedEnv {
+    pub(super) growing: GrowingEnv,
+    pub(super) status: &'static mut StepStatus,
+    result: &'static StepResult,
     val: &'static ValMetrics,
-    stats: &'static EpisodeStats,
-    stream: &'static mut EnvStream,
-    host: &'static mut HostModel,
-    slots: &'static mut SeedSlots,
-    governor: &'static mut Governor,
-    store: &'static mut Snapshots,
+    pub(super) host: &'static mut HostModel,
+    pub(super) optimizer: &'static mut HostOptimizer,
+    pub(super) governor: &'static mut Governor,
+    pub(super) store: &'static mut Snapshots,
+    pub(super) rollback: &'static mut RollbackVerdict,
 }
 
 /// What the governor's systems need besides an env.
@@ -56,44 +55,50 @@ impl GovernorContext<'_> {
     /// Counts and records what became of a state. The fresh host of an episode is not counted.
     fn push_snapshot(
         &mut self,
-        id: &EnvId,
-        counts: &mut GovernorCounts,
+        env: &mut GovernedEnvItem,
         action: SnapshotAction,
         trigger: SnapshotTrigger,
         taken: Captured,
     ) {
+        let counts = &mut env.governor.counts;
         match action {
             SnapshotAction::Capture => counts.snapshot_captures += u32::from(trigger != SnapshotTrigger::Initial),
             SnapshotAction::Promote => counts.snapshot_promotions += 1,
             SnapshotAction::Discard => counts.snapshot_discards += 1,
         }
-        let Captured { bytes, place } = taken;
-        self.push(
-            id,
-            GovernorSnapshot {
-                action,
-                trigger,
-                bytes,
-                placement: place,
-            },
-        );
+        let snapshot = GovernorSnapshot {
+            action,
+            trigger,
+            bytes: taken.bytes,
+            placement: taken.place,
+        };
+        self.push(env.growing.id, snapshot);
+    }
+
+    /// The capture on probation becomes the known good state.
+    fn promote(&mut self, env: &mut GovernedEnvItem, trigger: SnapshotTrigger) {
+        env.store.0.get().promote();
+        self.push_snapshot(env, SnapshotAction::Promote, trigger, NOTHING);
     }
 
     /// Drops the capture on probation, if there is one.
-    fn discard(&mut self, id: &EnvId, governor: &mut Governor) -> bool {
-        let discarded = governor.snapshots.discard();
+    fn discard(&mut self, env: &mut GovernedEnvItem) -> bool {
+        let discarded = env.governor.snapshots.discard();
         if let Some(trigger) = discarded {
-            self.push_snapshot(id, &mut governor.counts, SnapshotAction::Discard, trigger, NOTHING);
+            self.push_snapshot(env, SnapshotAction::Discard, trigger, NOTHING);
         }
         discarded.is_some()
     }
 }
 
 /// A new watchdog for every episode, with the fresh host as the first known good state.
-pub fn snapshot_initial(mut envs: Query<CapturedEnv>, mut context: GovernorContext) -> Result<(), Failure> {
+pub fn snapshot_initial(mut envs: Query<GovernedEnv>, mut context: GovernorContext) -> Result<(), Failure> {
     let is_enabled = context.experiment.scenario.governor.enabled;
     for mut env in envs.iter_mut().sort_unstable::<&EnvId>() {
-        *env.governor = Governor::new(is_enabled);
+        *env.governor = Governor {
+            is_enabled,
+            ..Governor::default()
+        };
         if is_enabled {
             capture(&mut env, SnapshotTrigger::Initial, &mut context)?;
             env.store.0.get().promote();
@@ -126,38 +131,26 @@ pub fn carry_snapshot_counts(
     Ok(())
 }
 
-/// What `governor_check` reads and writes of an env.
-#[derive(QueryData)]
-#[query_data(mutable)]
-pub struct JudgedEnv {
-    id: &'static EnvId,
-    status: &'static StepStatus,
-    result: &'static StepResult,
-    val: &'static ValMetrics,
-    governor: &'static mut Governor,
-    store: &'static mut Snapshots,
-    rollback: &'static mut RollbackVerdict,
-}
-
 /// Judges every env's step, before anything of it is captured or seen.
-pub fn governor_check(mut envs: Query<JudgedEnv>, mut context: GovernorContext) -> Result<(), Failure> {
+pub fn governor_check(mut envs: Query<GovernedEnv>, mut context: GovernorContext) -> Result<(), Failure> {
     let config = context.experiment.scenario.governor;
-    let thresholds = Thresholds::new(&config, (context.experiment.task.classes as f64).ln());
+    let thresholds = Thresholds {
+        config,
+        random_loss: (context.experiment.task.classes as f64).ln(),
+    };
     for mut env in envs.iter_mut().sort_unstable::<&EnvId>() {
         env.rollback.0 = None;
         let Some(numbers) = env.result.0.as_ref().filter(|_| env.status.is_active()) else {
             continue;
         };
-        let (id, governor) = (env.id, &mut *env.governor);
-        check_capture(id, governor, numbers.param_nonfinite, &mut context)?;
-        if let Some(trigger) = governor.snapshots.found_finite(&config.snapshot) {
-            env.store.0.get().promote();
-            context.push_snapshot(id, &mut governor.counts, SnapshotAction::Promote, trigger, NOTHING);
+        check_capture(&mut env, numbers.param_nonfinite, &mut context)?;
+        if let Some(trigger) = env.governor.snapshots.found_finite(&config.snapshot) {
+            context.promote(&mut env, trigger);
         }
-        governor.judge(env.val.loss, &thresholds);
-        if let Some(alarm) = governor.verdict.alarm() {
-            context.push(id, alarm_event(alarm, &governor.verdict, &thresholds));
-            context.discard(id, governor);
+        env.governor.judge(env.val.loss, &thresholds);
+        if let Some(alarm) = env.governor.verdict.alarm() {
+            context.push(env.growing.id, alarm_event(alarm, &env.governor.verdict, &thresholds));
+            context.discard(&mut env);
         }
     }
     Ok(())
@@ -170,23 +163,16 @@ const NOTHING: Captured = Captured {
 };
 
 /// A capture with values that are no numbers is dropped, or fails the run if it is the only one known good.
-fn check_capture(
-    id: &EnvId,
-    governor: &mut Governor,
-    nonfinite: u64,
-    context: &mut GovernorContext,
-) -> Result<(), Failure> {
+fn check_capture(env: &mut GovernedEnvItem, nonfinite: u64, context: &mut GovernorContext) -> Result<(), Failure> {
     if nonfinite == 0 {
         return Ok(());
     }
-    if !context.discard(id, governor) {
-        let step = governor.snapshots.known_good().moment.step;
-        return Err(GovernorError::NonFiniteState { step, count: nonfinite }).in_env(id.index);
+    let index = env.growing.id.index;
+    if !context.discard(env) {
+        let step = env.governor.snapshots.known_good().moment.step;
+        return Err(GovernorError::NonFiniteState { step, count: nonfinite }).in_env(index);
     }
-    tracing::warn!(
-        "env {}: a capture held {nonfinite} values that are no numbers",
-        id.index
-    );
+    tracing::warn!("env {index}: a capture held {nonfinite} values that are no numbers");
     Ok(())
 }
 
@@ -202,12 +188,12 @@ fn alarm_event(alarm: &Alarm, verdict: &Verdict, thresholds: &Thresholds) -> Gov
         mean: alarm.healthy.map(|(mean, _)| Num(mean)),
         std: alarm.healthy.map(|(_, std)| Num(std)),
         consecutive: alarm.consecutive,
-        required: thresholds.required(),
+        required: thresholds.config.min_panics,
     }
 }
 
 /// Promotes and captures as the rule orders; host work waits for nothing.
-pub fn governor_snapshot(mut envs: Query<CapturedEnv>, mut context: GovernorContext) -> Result<(), Failure> {
+pub fn governor_snapshot(mut envs: Query<GovernedEnv>, mut context: GovernorContext) -> Result<(), Failure> {
     let policy = context.experiment.scenario.governor.snapshot;
     for mut env in envs.iter_mut().sort_unstable::<&EnvId>() {
         if !env.status.participates() || !env.governor.may_capture() {
@@ -216,14 +202,7 @@ pub fn governor_snapshot(mut envs: Query<CapturedEnv>, mut context: GovernorCont
         let now = moment(&env, context.clock.step());
         let orders = env.governor.snapshots.healthy(&policy, &now);
         if let Some(trigger) = orders.promote {
-            env.store.0.get().promote();
-            context.push_snapshot(
-                env.id,
-                &mut env.governor.counts,
-                SnapshotAction::Promote,
-                trigger,
-                NOTHING,
-            );
+            context.promote(&mut env, trigger);
         }
         if let Some(trigger) = orders.capture {
             capture(&mut env, trigger, &mut context)?;
@@ -234,7 +213,7 @@ pub fn governor_snapshot(mut envs: Query<CapturedEnv>, mut context: GovernorCont
 
 /// Captures every env that committed a seed in this step: after its tick and before the next batch, so that no
 /// rollback can ever set an older host beside a newer seed.
-pub fn commit_snapshot(mut envs: Query<CapturedEnv>, mut context: GovernorContext) -> Result<(), Failure> {
+pub fn commit_snapshot(mut envs: Query<GovernedEnv>, mut context: GovernorContext) -> Result<(), Failure> {
     let step = context.clock.step();
     for mut env in envs.iter_mut().sort_unstable::<&EnvId>() {
         if !env.status.participates() {
@@ -242,7 +221,7 @@ pub fn commit_snapshot(mut envs: Query<CapturedEnv>, mut context: GovernorContex
         }
         env.governor.last_action_step = Some(step);
         let is_new = |seed: &SeedRecord| seed.stage == SeedStage::Fossilized && seed.stage_entered_step == step;
-        let has_committed = env.slots.records().flatten().any(is_new);
+        let has_committed = env.growing.slots.records().flatten().any(is_new);
         if has_committed && env.governor.is_enabled {
             let now = moment(&env, step);
             env.governor.snapshots.commit(&now);
@@ -253,31 +232,26 @@ pub fn commit_snapshot(mut envs: Query<CapturedEnv>, mut context: GovernorContex
     Ok(())
 }
 
-fn moment(env: &CapturedEnvItem, step: u32) -> Moment {
-    let (best_accuracy_percent, best_step) = env.stats.best_with(step, env.val.accuracy_percent);
+fn moment(env: &GovernedEnvItem, step: u32) -> Moment {
+    let (best_accuracy_percent, best_step) = env.growing.stats.best_with(step, env.val.accuracy_percent);
     Moment {
         step,
         val: Some(*env.val),
         best_accuracy_percent,
         best_step,
-        history: env.governor.monitor.history().clone(),
+        history: env.governor.monitor.history.clone(),
     }
 }
 
-fn capture(env: &mut CapturedEnvItem, trigger: SnapshotTrigger, context: &mut GovernorContext) -> Result<(), Failure> {
+fn capture(env: &mut GovernedEnvItem, trigger: SnapshotTrigger, context: &mut GovernorContext) -> Result<(), Failure> {
     let placement = context.experiment.scenario.governor.placement;
+    let growing = &mut env.growing;
     let mut take = || -> Result<Captured, TorchError> {
-        let _guard = env.stream.0.get().enter()?;
-        let network = CapturedNetwork::of(&**env.host.0.get(), &mut env.slots);
-        env.store.0.get().capture(network, env.device.0, placement)
+        let _guard = growing.stream.0.get().enter()?;
+        let network = CapturedNetwork::of(&**env.host.0.get(), &mut growing.slots);
+        env.store.0.get().capture(network, growing.device.0, placement)
     };
-    let taken = take().in_env(env.id.index)?;
-    context.push_snapshot(
-        env.id,
-        &mut env.governor.counts,
-        SnapshotAction::Capture,
-        trigger,
-        taken,
-    );
+    let taken = take().in_env(growing.id.index)?;
+    context.push_snapshot(env, SnapshotAction::Capture, trigger, taken);
     Ok(())
 }

@@ -6,7 +6,10 @@ use super::*;
 const LN_10: f64 = std::f64::consts::LN_10;
 
 fn thresholds(random_loss: f64) -> Thresholds {
-    Thresholds::new(&GovernorConfig::default(), random_loss)
+    Thresholds {
+        config: GovernorConfig::default(),
+        random_loss,
+    }
 }
 
 /// A governor that has seen nothing but these losses. The collapse row is out of the way: guessing is far off.
