@@ -81,10 +81,6 @@ pub struct Interactions {
     pub sum: f64,
     /// The largest positive one.
     pub boost_received: f64,
-    /// Alphas of the players before and behind the seed in execution order.
-    pub upstream_alpha_sum: f64,
-    /// Alphas of the players behind the seed in execution order.
-    pub downstream_alpha_sum: f64,
 }
 
 /// The last gradient measurement.

@@ -1,10 +1,7 @@
 //! From configurations to what each seed is worth, written into its record.
 
-use std::cmp::Ordering;
-
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
-use smallvec::SmallVec;
 
 use super::attribution::{Attribution, coalition_rows, shapley};
 use super::pass::ValPlan;
@@ -82,7 +79,7 @@ pub struct AttributedEnv {
     counterfactual: &'static mut Counterfactual,
 }
 
-/// Contributions, interactions and neighbours of every player; other seeds are left unmeasured.
+/// Contributions and interactions of every player; other seeds are left unmeasured.
 pub fn attribute(
     mut envs: Query<AttributedEnv>,
     experiment: Res<Experiment>,
@@ -102,19 +99,14 @@ pub fn attribute(
             continue;
         };
         let players = &plan.coalitions.players;
-        measure_neighbours(&mut env.slots, players);
+        for seed in env.slots.0.iter_mut().filter_map(|slot| slot.record.as_mut()) {
+            seed.interactions = Interactions::default();
+        }
         if plan.coalitions.masks.len() == 1 {
             continue;
         }
         let rows = coalition_rows(&plan.coalitions.masks, samples, &numbers.configs).in_env(env.id.index)?;
-        let matrix = matrix(
-            env.plan,
-            &plan.coalitions,
-            &env.slots,
-            rows,
-            samples as u64,
-            config.strategy,
-        );
+        let matrix = matrix(&env, &plan.coalitions, rows, samples as u64, config.strategy);
         let attribution = Attribution::of(&matrix, plan.fossilized);
         write_records(&mut env.slots, players, &attribution, config.velocity_decay);
         *env.counterfactual = Counterfactual {
@@ -127,15 +119,14 @@ pub fn attribute(
 
 /// What the pass measured of the players as they are.
 fn matrix(
-    pass: &ValPlan,
+    env: &AttributedEnvItem,
     plan: &CoalitionPlan,
-    slots: &SeedSlots,
     rows: Vec<CoalitionRow>,
     samples: u64,
     strategy: AttributionStrategy,
 ) -> CounterfactualMatrix {
     let players = || {
-        let slots = plan.players.iter().map(|&slot| &slots.0[slot]);
+        let slots = plan.players.iter().map(|&slot| &env.slots.0[slot]);
         slots.filter_map(|slot| Some((slot.spec.slot, slot.record.as_ref()?)))
     };
     CounterfactualMatrix {
@@ -150,35 +141,9 @@ fn matrix(
         rows,
         samples,
         dropped: Vec::new(),
-        total_ms: Num(pass.elapsed.as_secs_f64() * 1e3),
-        val_flops: pass.flops.tree * samples,
-        val_flops_naive: pass.flops.naive * samples,
-    }
-}
-
-/// Forgets the interactions of the last pass and writes down, for every player, the alphas before and behind it, in
-/// execution order; these are known whether or not this step measures contributions.
-fn measure_neighbours(slots: &mut SeedSlots, players: &[usize]) {
-    let neighbours: SmallVec<[(usize, f64); 4]> = players
-        .iter()
-        .filter_map(|&slot| {
-            let seed = slots.0[slot].record.as_ref()?;
-            Some((slots.0[slot].spec.boundary, seed.alpha.alpha()))
-        })
-        .collect();
-    for (index, slot) in slots.0.iter_mut().enumerate() {
-        let Some(seed) = &mut slot.record else { continue };
-        seed.interactions = Interactions::default();
-        if !players.contains(&index) {
-            continue;
-        }
-        for &(boundary, alpha) in &neighbours {
-            match boundary.cmp(&slot.spec.boundary) {
-                Ordering::Less => seed.interactions.upstream_alpha_sum += alpha,
-                Ordering::Greater => seed.interactions.downstream_alpha_sum += alpha,
-                Ordering::Equal => {}
-            }
-        }
+        total_ms: Num(env.plan.elapsed.as_secs_f64() * 1e3),
+        val_flops: env.plan.flops.tree * samples,
+        val_flops_naive: env.plan.flops.naive * samples,
     }
 }
 
