@@ -13,14 +13,6 @@ use crate::scenario::{EpisodeChoice, InitialSeed, InitialTopology};
 use crate::seed::{BlueprintRegistry, GateNetwork, Germination, germinate_committed};
 use crate::telemetry::{Event, Payload, Recording, RecordingError};
 
-/// A seed by its names, as scenarios and recordings have it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct NamedSeed {
-    slot: SlotId,
-    blueprint: String,
-    style: GerminationStyle,
-}
-
 /// Round and env of an episode.
 type Episode = (u32, u32);
 
@@ -83,13 +75,10 @@ fn initial_seeds(
     experiment: &Experiment,
     blueprints: &BlueprintRegistry,
 ) -> Result<Option<InitialSeeds>, TopologyError> {
-    let resolve = |seeds: &[NamedSeed]| resolve(seeds, experiment, blueprints);
+    let resolve = |seeds: &[InitialSeed]| resolve(seeds, experiment, blueprints);
     match &experiment.scenario.initial_topology {
         InitialTopology::Empty => Ok(None),
-        InitialTopology::Seeds(listed) => {
-            let named: Vec<_> = listed.iter().map(named).collect();
-            Ok(Some(InitialSeeds::Same(resolve(&named)?)))
-        }
+        InitialTopology::Seeds(listed) => Ok(Some(InitialSeeds::Same(resolve(listed)?))),
         InitialTopology::Run { path, episode } => {
             let folder = experiment.folder.as_deref().unwrap_or(Path::new("")).join(path);
             let grown = Grown::read(&folder)?;
@@ -109,17 +98,9 @@ fn initial_seeds(
     }
 }
 
-fn named(seed: &InitialSeed) -> NamedSeed {
-    NamedSeed {
-        slot: seed.slot,
-        blueprint: seed.blueprint.clone(),
-        style: seed.style.unwrap_or(GerminationStyle::SigmoidAdd),
-    }
-}
-
 /// Names become this host's slots and this build's blueprints.
 fn resolve(
-    seeds: &[NamedSeed],
+    seeds: &[InitialSeed],
     experiment: &Experiment,
     blueprints: &BlueprintRegistry,
 ) -> Result<Vec<SeedOrder>, TopologyError> {
@@ -144,7 +125,7 @@ fn resolve(
             Ok(SeedOrder {
                 slot,
                 blueprint,
-                style: seed.style,
+                style: seed.style.unwrap_or(GerminationStyle::SigmoidAdd),
                 tempo: Tempo::Standard,
                 target: AlphaTarget::Full,
             })
@@ -160,7 +141,7 @@ struct Grown {
     /// Accuracy in percent of the finished ones, with their committed seeds alone.
     finished: BTreeMap<Episode, f64>,
     /// Of the finished ones that had committed anything; a seed that still developed in the end is no part of it.
-    committed: BTreeMap<Episode, Vec<NamedSeed>>,
+    committed: BTreeMap<Episode, Vec<InitialSeed>>,
 }
 
 impl Grown {
@@ -183,7 +164,7 @@ impl Grown {
         })
     }
 
-    fn at(&self, (round, env): Episode) -> Result<&[NamedSeed], TopologyError> {
+    fn at(&self, (round, env): Episode) -> Result<&[InitialSeed], TopologyError> {
         let seeds = self
             .committed
             .get(&(round, env))
@@ -200,7 +181,7 @@ impl Grown {
     }
 
     /// The earliest of equals.
-    fn best(&self) -> Result<&[NamedSeed], TopologyError> {
+    fn best(&self) -> Result<&[InitialSeed], TopologyError> {
         let mut best: Option<(Episode, f64)> = None;
         for &episode in self.committed.keys() {
             let accuracy = self.finished[&episode];
@@ -229,9 +210,9 @@ impl Grown {
 }
 
 /// By the episode that they were committed in.
-fn committed_seeds(recording: &Recording) -> BTreeMap<Episode, Vec<NamedSeed>> {
-    let mut growing: BTreeMap<(Episode, SlotId), NamedSeed> = BTreeMap::new();
-    let mut committed: BTreeMap<Episode, Vec<NamedSeed>> = BTreeMap::new();
+fn committed_seeds(recording: &Recording) -> BTreeMap<Episode, Vec<InitialSeed>> {
+    let mut growing: BTreeMap<(Episode, SlotId), InitialSeed> = BTreeMap::new();
+    let mut committed: BTreeMap<Episode, Vec<InitialSeed>> = BTreeMap::new();
     for Event {
         round,
         env,
@@ -246,16 +227,16 @@ fn committed_seeds(recording: &Recording) -> BTreeMap<Episode, Vec<NamedSeed>> {
         let place = ((round, env), slot);
         match payload {
             Payload::SeedGerminated(seed) => {
-                let seed = NamedSeed {
+                let seed = InitialSeed {
                     slot,
                     blueprint: seed.blueprint.clone(),
-                    style: seed.style,
+                    style: Some(seed.style),
                 };
                 growing.insert(place, seed);
             }
             Payload::SeedAlphaRetargeted(ramp) => {
                 if let Some(seed) = growing.get_mut(&place) {
-                    seed.style = style_with(ramp.operator_to, seed.style);
+                    seed.style = seed.style.map(|style| style_with(ramp.operator_to, style));
                 }
             }
             Payload::SeedFossilized(_) => {
