@@ -14,7 +14,7 @@ use crate::health::{Failure, InEnv};
 use crate::scenario::{Fault, FaultEntry};
 use crate::schedule::{AddWork, Assess, TrainBatch, Work};
 use crate::telemetry::{Event, Num, TelemetryOutbox, UserEvent, UserValue};
-use crate::torch::{NoGrad, TorchError};
+use crate::torch::{NoGrad, Param, TorchError};
 
 /// Applies the scenario's faults; does nothing where there are none.
 pub struct FaultPlugin;
@@ -92,50 +92,32 @@ fn due<'a>(faults: &'a [FaultEntry], clock: &RunClock) -> impl Iterator<Item = &
         .filter(move |entry| (entry.round, entry.step) == (round, step))
 }
 
-/// Whether there was anything to damage.
+/// Whether there was anything to damage. Whatever is multiplied by NaN becomes it.
 fn damage(fault: &Fault, env: &mut DamagedEnvItem) -> Result<bool, Failure> {
     let _guard = env.stream.0.get().enter()?;
     let _no_grad = NoGrad::new();
-    match fault {
-        Fault::NanWeight => {
-            let params = env.host.0.get().params().trainable();
-            fill_with_nan(params.iter().map(|param| param.tensor.shallow_clone()))?;
-        }
+    let handle = |param: &Param| param.tensor.shallow_clone();
+    let mut weights = || env.host.0.get().params().trainable().iter().map(handle).collect();
+    let (tensors, factor): (Vec<Tensor>, f64) = match *fault {
+        Fault::NanWeight => (weights(), f64::NAN),
+        Fault::ScaleWeights(factor) => (weights(), factor),
         Fault::NanGrad => {
             let gradients = env.optimizer.0.get().params().iter().map(Tensor::grad);
-            fill_with_nan(gradients.filter(Tensor::defined))?;
-        }
-        Fault::ScaleWeights(factor) => {
-            let params = env.host.0.get().params().trainable();
-            scale(params.iter().map(|param| param.tensor.shallow_clone()), *factor)?;
+            (gradients.filter(Tensor::defined).collect(), f64::NAN)
         }
         Fault::ScaleSeed { slot, factor } => {
-            let mut slots = env.slots.0.iter_mut();
-            let Some(module) = slots
-                .find(|candidate| candidate.spec.slot == *slot)
-                .and_then(|slot| slot.module.as_mut())
-            else {
+            let place = env.slots.0.iter_mut().find(|place| place.spec.slot == slot);
+            let Some(module) = place.and_then(|place| place.module.as_mut()) else {
                 return Ok(false);
             };
-            scale(module.get().params().map(|param| param.tensor.shallow_clone()), *factor)?;
+            (module.get().params().map(handle).collect(), factor)
         }
         Fault::LossSpike(_) => return Ok(false),
+    };
+    for mut tensor in tensors {
+        let _ = tensor.f_mul_scalar_(factor).map_err(TorchError::from)?;
     }
     Ok(true)
-}
-
-fn fill_with_nan(tensors: impl Iterator<Item = Tensor>) -> Result<(), TorchError> {
-    for mut tensor in tensors {
-        let _ = tensor.f_fill_(f64::NAN)?;
-    }
-    Ok(())
-}
-
-fn scale(tensors: impl Iterator<Item = Tensor>, factor: f64) -> Result<(), TorchError> {
-    for mut tensor in tensors {
-        let _ = tensor.f_mul_scalar_(factor)?;
-    }
-    Ok(())
 }
 
 fn event(fault: &Fault) -> UserEvent {
