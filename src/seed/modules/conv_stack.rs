@@ -14,11 +14,7 @@ pub(super) enum Layer {
         inputs: i64,
         outputs: i64,
         kernel: i64,
-    },
-    /// One filter a channel.
-    Depthwise {
-        channels: i64,
-        kernel: i64,
+        groups: i64,
     },
     Silu,
     /// GroupNorm whose weight starts at `weight`.
@@ -29,14 +25,33 @@ pub(super) enum Layer {
 }
 
 impl Layer {
+    pub(super) const fn conv(inputs: i64, outputs: i64, kernel: i64) -> Self {
+        Self::Conv {
+            inputs,
+            outputs,
+            kernel,
+            groups: 1,
+        }
+    }
+
+    /// One filter a channel.
+    pub(super) const fn depthwise(channels: i64, kernel: i64) -> Self {
+        Self::Conv {
+            inputs: channels,
+            outputs: channels,
+            kernel,
+            groups: channels,
+        }
+    }
+
     pub(super) const fn param_count(self) -> u64 {
         let count = match self {
             Self::Conv {
                 inputs,
                 outputs,
                 kernel,
-            } => inputs * outputs * kernel * kernel,
-            Self::Depthwise { channels, kernel } => channels * kernel * kernel,
+                groups,
+            } => inputs / groups * outputs * kernel * kernel,
             Self::Silu => 0,
             Self::Norm { channels, .. } => 2 * channels,
         };
@@ -58,10 +73,8 @@ impl BuiltLayer {
                 inputs,
                 outputs,
                 kernel,
-            } => Self::Conv(Conv2d::new(params, name, inputs, outputs, kernel, 1)?),
-            Layer::Depthwise { channels, kernel } => {
-                Self::Conv(Conv2d::new(params, name, channels, channels, kernel, channels)?)
-            }
+                groups,
+            } => Self::Conv(Conv2d::new(params, name, inputs, outputs, kernel, groups)?),
             Layer::Silu => Self::Silu,
             Layer::Norm { channels, weight } => {
                 Self::Norm(GroupNorm::new(params, &position.to_string(), channels, weight)?)

@@ -13,89 +13,55 @@ use self::conv_stack::{ConvStack, Layer};
 use self::norm::NormModule;
 use self::squeeze_excite::SqueezeExcite;
 use super::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
+use crate::growth::coded_enum;
 use crate::random::RunRng;
 use crate::torch::{Mode, ParamSet};
 
-/// The built-in kinds; the discriminant is the blueprint index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CnnBlueprint {
-    /// No residual and no parameters.
-    Noop = 0,
-    /// One 3×3 convolution.
-    ConvLight = 1,
-    /// Squeeze-and-excite channel gates.
-    Attention = 2,
-    /// Group norm.
-    Norm = 3,
-    /// Depthwise, then pointwise convolution.
-    Depthwise = 4,
-    /// 1×1, 3×3 and 1×1 convolutions through fewer channels.
-    Bottleneck = 5,
-    /// One 1×1 convolution.
-    ConvSmall = 6,
-    /// Two 3×3 convolutions.
-    ConvHeavy = 7,
+coded_enum! {
+    /// The built-in kinds; the code is the blueprint index.
+    CnnBlueprint {
+        /// No residual and no parameters.
+        Noop = 0 => "noop",
+        /// One 3×3 convolution.
+        ConvLight = 1 => "conv_light",
+        /// Squeeze-and-excite channel gates.
+        Attention = 2 => "attention",
+        /// Group norm.
+        Norm = 3 => "norm",
+        /// Depthwise, then pointwise convolution.
+        Depthwise = 4 => "depthwise",
+        /// 1×1, 3×3 and 1×1 convolutions through fewer channels.
+        Bottleneck = 5 => "bottleneck",
+        /// One 1×1 convolution.
+        ConvSmall = 6 => "conv_small",
+        /// Two 3×3 convolutions.
+        ConvHeavy = 7 => "conv_heavy",
+    }
 }
 
 impl CnnBlueprint {
-    /// In index order.
-    pub const BY_INDEX: [Self; 8] = [
-        Self::Noop,
-        Self::ConvLight,
-        Self::Attention,
-        Self::Norm,
-        Self::Depthwise,
-        Self::Bottleneck,
-        Self::ConvSmall,
-        Self::ConvHeavy,
-    ];
-
     /// The layers of the kinds that are plain stacks.
     fn layers(self, dim: i64) -> Vec<Layer> {
-        use Layer::{Conv, Depthwise, Norm, Silu};
+        use Layer::{Norm, Silu};
         /// Narrowest waist of a bottleneck.
         const MIN_WAIST: i64 = 8;
         const REDUCTION: i64 = 4;
-        let conv = |kernel| Conv {
-            inputs: dim,
-            outputs: dim,
-            kernel,
-        };
+        let conv = |kernel| Layer::conv(dim, dim, kernel);
         let birth_norm = Norm {
             channels: dim,
             weight: 0.0,
         };
         match self {
             Self::Noop | Self::Attention | Self::Norm => Vec::new(),
-            Self::Depthwise => vec![
-                Depthwise {
-                    channels: dim,
-                    kernel: 3,
-                },
-                conv(1),
-                Silu,
-                birth_norm,
-            ],
+            Self::Depthwise => vec![Layer::depthwise(dim, 3), conv(1), Silu, birth_norm],
             Self::Bottleneck => {
                 let waist = MIN_WAIST.max(dim / REDUCTION);
                 vec![
-                    Conv {
-                        inputs: dim,
-                        outputs: waist,
-                        kernel: 1,
-                    },
+                    Layer::conv(dim, waist, 1),
                     Silu,
-                    Conv {
-                        inputs: waist,
-                        outputs: waist,
-                        kernel: 3,
-                    },
+                    Layer::conv(waist, waist, 3),
                     Silu,
-                    Conv {
-                        inputs: waist,
-                        outputs: dim,
-                        kernel: 1,
-                    },
+                    Layer::conv(waist, dim, 1),
                     birth_norm,
                 ]
             }
@@ -115,26 +81,13 @@ impl CnnBlueprint {
 impl Default for BlueprintRegistry {
     /// The built-in blueprints.
     fn default() -> Self {
-        Self::of(
-            CnnBlueprint::BY_INDEX
-                .into_iter()
-                .map(|blueprint| Box::new(blueprint) as _),
-        )
+        Self::of(CnnBlueprint::ALL.iter().map(|&blueprint| Box::new(blueprint) as _))
     }
 }
 
 impl Blueprint for CnnBlueprint {
     fn id(&self) -> &'static str {
-        match self {
-            Self::Noop => "noop",
-            Self::ConvLight => "conv_light",
-            Self::Attention => "attention",
-            Self::Norm => "norm",
-            Self::Depthwise => "depthwise",
-            Self::Bottleneck => "bottleneck",
-            Self::ConvSmall => "conv_small",
-            Self::ConvHeavy => "conv_heavy",
-        }
+        self.name()
     }
 
     fn summary(&self) -> &'static str {
