@@ -14,7 +14,7 @@ use crate::health::Failure;
 use crate::scenario::{Launch, MatmulPrecision};
 use crate::schedule::{AddWork, Startup, Work};
 use crate::seed::BlueprintRegistry;
-use crate::torch::{self, DeviceSpec, SelfTest};
+use crate::torch::{self, DeviceSpec, Implementation};
 
 /// Process-wide switches, set once before the first tensor.
 pub(crate) fn init_backend(mut commands: Commands, experiment: Res<Experiment>) -> Result<(), Failure> {
@@ -53,12 +53,13 @@ pub(crate) fn open_devices(mut commands: Commands, experiment: Res<Experiment>) 
         torch::set_matmul_precision(precision)?;
     }
     let devices: Vec<_> = run.devices.iter().map(|device| device.to_tch()).collect();
-    let tests: Vec<SelfTest> = devices.iter().map(|&device| torch::self_test(device)).collect();
-    let refused = tests.iter().find(|test| test.refused.is_some()).unwrap_or(&tests[0]);
-    commands.insert_resource(Backend {
-        optimizer: refused.implementation,
-        fallbacks: tests.iter().filter_map(|test| test.refused.clone()).collect(),
-    });
+    let fallbacks: Vec<String> = devices.iter().filter_map(|&device| torch::self_test(device)).collect();
+    let optimizer = if fallbacks.is_empty() {
+        Implementation::Fused
+    } else {
+        Implementation::Plain
+    };
+    commands.insert_resource(Backend { optimizer, fallbacks });
     commands.insert_resource(Devices(devices));
     Ok(())
 }

@@ -36,7 +36,7 @@ pub use guards::{Autocast, Inference, NoGrad};
 pub use layers::{Conv2d, Mode, NORM_EPS, spatial_mean};
 pub use memory::keep_freed_blocks;
 pub use narrow_conv::{is_narrow_conv, narrow_conv};
-pub use optimizer::{Implementation, Optimizer, SelfTest, self_test};
+pub use optimizer::{Implementation, Optimizer, self_test};
 pub use params::{Init, Param, ParamSet};
 pub use precision::{cpu_has_bf16, set_deterministic, set_matmul_precision};
 pub use read::{HostSyncCounter, read_f32, read_f64, read_i64};

@@ -221,19 +221,11 @@ impl Optimizer {
     }
 }
 
-/// Outcome of [`self_test`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SelfTest {
-    /// How steps are to be computed on this device.
-    pub implementation: Implementation,
-    /// Why the fused kernels were refused; the caller announces it once.
-    pub refused: Option<String>,
-}
-
 /// Tries the fused kernels on a tiny tensor of `device` and compares them with the plain formulas.
 ///
-/// Run once at start per device; this reads the device, so never inside a step.
-pub fn self_test(device: Device) -> SelfTest {
+/// Returns why they are refused, `None` if they agree; the caller announces it once. Run once at start per device; this
+/// reads the device, so never inside a step.
+pub fn self_test(device: Device) -> Option<String> {
     let rules = [
         (
             "SGD",
@@ -254,20 +246,13 @@ pub fn self_test(device: Device) -> SelfTest {
             },
         ),
     ];
-    let refused = rules.iter().find_map(|(name, rule)| match disagreement(rule, device) {
+    rules.iter().find_map(|(name, rule)| match disagreement(rule, device) {
         Ok(difference) if difference <= 1e-6 => None,
         Ok(difference) => Some(format!(
             "fused {name} differs from its formula by {difference:e} on {device:?}"
         )),
         Err(error) => Some(format!("fused {name} fails on {device:?}: {error}")),
-    });
-    SelfTest {
-        implementation: match refused {
-            None => Implementation::Fused,
-            Some(_) => Implementation::Plain,
-        },
-        refused,
-    }
+    })
 }
 
 /// Largest difference of the parameters between both implementations over a good, a suppressed and a good step.

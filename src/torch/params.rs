@@ -27,6 +27,13 @@ pub struct Param {
     init: Init,
 }
 
+impl Param {
+    fn new(name: impl Into<String>, tensor: &Tensor, init: Init) -> Self {
+        let (name, tensor) = (name.into(), tensor.shallow_clone());
+        Self { name, tensor, init }
+    }
+}
+
 /// Trainable tensors and buffers, each list in construction order; tied tensors appear once.
 #[derive(Debug)]
 pub struct ParamSet {
@@ -49,25 +56,15 @@ impl ParamSet {
     /// [`initialise`](Self::initialise).
     pub fn add(&mut self, name: impl Into<String>, shape: &[i64], init: Init) -> Result<Tensor, TchError> {
         let tensor = allocate(shape, self.device)?.f_set_requires_grad(true)?;
-        let handle = tensor.shallow_clone();
-        self.trainable.push(Param {
-            name: name.into(),
-            tensor,
-            init,
-        });
-        Ok(handle)
+        self.trainable.push(Param::new(name, &tensor, init));
+        Ok(tensor)
     }
 
     /// Adds a tensor that training does not optimise and returns a second handle to it.
     pub fn add_buffer(&mut self, name: impl Into<String>, shape: &[i64], value: f32) -> Result<Tensor, TchError> {
         let tensor = allocate(shape, self.device)?;
-        let handle = tensor.shallow_clone();
-        self.buffers.push(Param {
-            name: name.into(),
-            tensor,
-            init: Init::Constant(value),
-        });
-        Ok(handle)
+        self.buffers.push(Param::new(name, &tensor, Init::Constant(value)));
+        Ok(tensor)
     }
 
     /// Draws all values anew, in place: on the CPU, in order, row-major f32, whatever the device.
