@@ -30,48 +30,41 @@ pub struct SlotChange<'a> {
 impl SlotChange<'_> {
     /// The events of the change, in the order in which it happened.
     pub fn events(&self) -> Vec<Event> {
-        let mut events = Vec::new();
         let Some(seed) = self.after.or(self.before) else {
-            return events;
+            return Vec::new();
         };
-        let mut push = |payload: Payload, severity: Option<Severity>| {
-            let event = Event::seed(self.context, self.slot, &seed.identity.seed_id, payload);
-            events.push(match severity {
-                Some(severity) => event.severity(severity),
-                None => event,
-            });
-        };
-        if self.change.effects.contains(&Effect::InsertSeed) {
-            push(self.germinated(seed).into(), None);
+        let event = |payload: Payload| Event::seed(self.context, self.slot, &seed.identity.seed_id, payload);
+        let is_new = self.change.effects.contains(&Effect::InsertSeed);
+        let is_committed = self.stage_entered() == Some(SeedStage::Fossilized);
+        let recycled = self.change.recycled.as_ref();
+        let parts = [
+            is_new.then(|| event(self.germinated(seed).into())),
+            self.change.gate.as_ref().map(|gate| {
+                let told = event(SeedGateEvaluated::new(&gate.result, self.stage_sought()).into());
+                if gate.flipped {
+                    told.severity(Severity::Info)
+                } else {
+                    told
+                }
+            }),
+            self.stage_changed(seed).map(|changed| event(changed.into())),
+            self.alpha_retargeted().map(|retargeted| event(retargeted.into())),
+            is_committed.then(|| event(self.fossilized(seed).into())),
+            self.pruned(seed).map(|pruned| event(pruned.into())),
+            recycled.map(|recycled| {
+                let idle_steps = recycled.idle_steps;
+                event(SlotRecycled { idle_steps }.into())
+            }),
+        ];
+        parts.into_iter().flatten().collect()
+    }
+
+    /// Where the gate leads that was tried.
+    fn stage_sought(&self) -> SeedStage {
+        match self.before {
+            None => SeedStage::Germinated,
+            Some(seed) => next_stage(seed.stage).map_or(SeedStage::Fossilized, |(_, stage)| stage),
         }
-        if let Some(gate) = &self.change.gate {
-            let stage = self.before.map_or(SeedStage::Dormant, |seed| seed.stage);
-            let target = next_stage(stage).map_or(SeedStage::Fossilized, |(_, target)| target);
-            let target = if self.before.is_none() {
-                SeedStage::Germinated
-            } else {
-                target
-            };
-            let severity = gate.flipped.then_some(Severity::Info);
-            push(SeedGateEvaluated::new(&gate.result, target).into(), severity);
-        }
-        if let Some(changed) = self.stage_changed(seed) {
-            push(changed.into(), None);
-        }
-        if let Some(retargeted) = self.alpha_retargeted() {
-            push(retargeted.into(), None);
-        }
-        if self.stage_entered() == Some(SeedStage::Fossilized) {
-            push(self.fossilized(seed).into(), None);
-        }
-        if let Some(pruned) = self.pruned(seed) {
-            push(pruned.into(), None);
-        }
-        if let Some(recycled) = &self.change.recycled {
-            let idle_steps = recycled.idle_steps;
-            push(SlotRecycled { idle_steps }.into(), None);
-        }
-        events
     }
 
     /// The stage that the change led to.

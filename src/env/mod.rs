@@ -24,6 +24,7 @@ pub use components::{
 };
 pub use episode::round_is_complete;
 pub use initial_topology::InitialSeeds;
+use initial_topology::{apply_initial_topology, read_initial_topology};
 pub use lifecycle::{GrowingEnv, GrowingEnvItem, GrowthContext, SeedOrder};
 pub use parallel::EnvPool;
 pub use setup::EnvSetup;
@@ -133,16 +134,8 @@ impl Plugin for EnvPlugin {
         app.register_required_components::<EnvId, StepStatus>();
         app.add_work(Startup, Work::SpawnEnvs, episode::spawn_envs)
             .add_work(RoundStart, Work::ResetEnvs, episode::reset_envs)
-            .add_work(
-                Startup,
-                Work::ReadInitialTopology,
-                initial_topology::read_initial_topology,
-            )
-            .add_work(
-                RoundStart,
-                Work::ApplyInitialTopology,
-                initial_topology::apply_initial_topology,
-            )
+            .add_work(Startup, Work::ReadInitialTopology, read_initial_topology)
+            .add_work(RoundStart, Work::ApplyInitialTopology, apply_initial_topology)
             .add_work(StepStart, Work::ActivateEnvs, episode::activate_envs)
             .add_work(Assess, Work::TrackSeeds, episode::track_seeds)
             .add_work(Act, Work::AdvanceLifecycle, lifecycle::advance_lifecycle)
