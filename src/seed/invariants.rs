@@ -35,56 +35,44 @@ pub fn validate_invariants(seed: &SeedRecord) -> Result<(), InvariantError> {
     stage_is_reachable(seed)?;
     alpha_fits_stage(seed)?;
     prune_fits_stage(seed)?;
-    if seed.gate_params > 0 && seed.algorithm != AlphaAlgorithm::Gate {
-        return Err(InvariantError::StrayGate(seed.algorithm));
-    }
-    Ok(())
+    let may_be_gated = seed.gate_params == 0 || seed.algorithm == AlphaAlgorithm::Gate;
+    ensure(may_be_gated, InvariantError::StrayGate(seed.algorithm))
+}
+
+fn ensure(holds: bool, error: InvariantError) -> Result<(), InvariantError> {
+    if holds { Ok(()) } else { Err(error) }
 }
 
 fn stage_is_reachable(seed: &SeedRecord) -> Result<(), InvariantError> {
     let (from, to) = (seed.previous_stage, seed.stage);
-    if !to.is_occupied() && !to.is_cooling() {
-        return Err(InvariantError::NoSuchSeed(to));
-    }
-    if !may_follow(from, to) {
-        return Err(InvariantError::IllegalTransition { from, to });
-    }
-    Ok(())
+    ensure(to.is_occupied() || to.is_cooling(), InvariantError::NoSuchSeed(to))?;
+    ensure(may_follow(from, to), InvariantError::IllegalTransition { from, to })
 }
 
 fn alpha_fits_stage(seed: &SeedRecord) -> Result<(), InvariantError> {
-    if !seed.alpha.is_consistent() {
-        return Err(InvariantError::InconsistentAlpha);
-    }
-    let (alpha, mode) = (seed.alpha.alpha(), seed.alpha.mode());
+    ensure(seed.alpha.is_consistent(), InvariantError::InconsistentAlpha)?;
+    let (stage, alpha, mode) = (seed.stage, seed.alpha.alpha(), seed.alpha.mode());
     let rests = mode == AlphaMode::Hold;
-    let fits = match seed.stage {
+    let fits = match stage {
         SeedStage::Blending => true,
         SeedStage::Holding | SeedStage::Fossilized => rests && alpha == 1.0,
         _ => rests && alpha == 0.0,
     };
-    if fits {
-        Ok(())
-    } else {
-        let stage = seed.stage;
-        Err(InvariantError::AlphaInStage { stage, alpha, mode })
-    }
+    ensure(fits, InvariantError::AlphaInStage { stage, alpha, mode })
 }
 
 fn prune_fits_stage(seed: &SeedRecord) -> Result<(), InvariantError> {
-    let stage = seed.stage;
+    let (stage, left) = (seed.stage, seed.cooldown_left);
     let fades = seed.alpha.mode() == AlphaMode::Down && seed.alpha.target() == 0.0;
-    if seed.is_fading() != (stage == SeedStage::Blending && fades) {
-        return Err(InvariantError::StrayPendingPrune);
-    }
-    let left = seed.cooldown_left;
-    if left > 0 && stage != SeedStage::Embargoed {
-        return Err(InvariantError::CooldownInStage { stage, left });
-    }
-    if seed.prune_reason.is_some() != stage.is_cooling() {
-        return Err(InvariantError::PruneReasonInStage(stage));
-    }
-    Ok(())
+    let is_pending = stage == SeedStage::Blending && fades;
+    ensure(seed.is_fading() == is_pending, InvariantError::StrayPendingPrune)?;
+    let may_cool = left == 0 || stage == SeedStage::Embargoed;
+    ensure(may_cool, InvariantError::CooldownInStage { stage, left })?;
+    let has_reason = seed.prune_reason.is_some();
+    ensure(
+        has_reason == stage.is_cooling(),
+        InvariantError::PruneReasonInStage(stage),
+    )
 }
 
 #[cfg(test)]

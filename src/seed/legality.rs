@@ -145,9 +145,7 @@ pub fn legal(op: LifecycleOp, slot: usize, slots: &[Option<SlotView>], limits: &
         LifecycleOp::Wait => Ok(()),
         LifecycleOp::Germinate => {
             slot_is_empty(seed.as_ref())?;
-            if !limits.germinable.contains(slot) {
-                return Err(FailureReason::BlueprintUnavailable);
-            }
+            refuse_if(!limits.germinable.contains(slot), FailureReason::BlueprintUnavailable)?;
             another_seed_may_grow(slots, limits)
         }
         _ => seed_admits(op, seed.as_ref().ok_or(FailureReason::SlotEmpty)?, limits),
@@ -167,16 +165,13 @@ fn slot_is_empty(seed: Option<&SlotView>) -> Result<(), FailureReason> {
 fn another_seed_may_grow(slots: &[Option<SlotView>], limits: &Limits) -> Result<(), FailureReason> {
     let seeds = slots.iter().flatten();
     let total = seeds.filter(|seed| seed.stage.is_occupied()).count();
-    if limits.max_seeds > 0 && total >= limits.max_seeds as usize {
-        return Err(FailureReason::SeedLimit);
-    }
+    let is_full = limits.max_seeds > 0 && total >= limits.max_seeds as usize;
+    refuse_if(is_full, FailureReason::SeedLimit)?;
     let develops = |(slot, seed): (usize, &Option<SlotView>)| {
         limits.enabled.contains(slot) && seed.is_some_and(|seed| is_developing(seed.stage))
     };
-    if limits.sequential_germination && slots.iter().enumerate().any(develops) {
-        return Err(FailureReason::DevelopingSeed);
-    }
-    Ok(())
+    let must_wait = limits.sequential_germination && slots.iter().enumerate().any(develops);
+    refuse_if(must_wait, FailureReason::DevelopingSeed)
 }
 
 const fn is_developing(stage: SeedStage) -> bool {
@@ -189,24 +184,26 @@ pub(super) fn seed_admits(op: LifecycleOp, seed: &SlotView, limits: &Limits) -> 
         return Err(cooldown(seed));
     }
     let wrong_stage = Err(FailureReason::WrongStage { stage: seed.stage });
+    let automatic = FailureReason::AdvanceDisabled;
     match (op, seed.stage) {
         (LifecycleOp::Wait, _) => Ok(()),
         (LifecycleOp::Germinate, _) => Err(FailureReason::SlotOccupied),
         (LifecycleOp::SetAlphaTarget, SeedStage::Blending | SeedStage::Holding) => alpha_rests(seed),
         (LifecycleOp::Prune, stage) if stage.is_live() => {
-            old_enough(seed, limits.min_prune_age)?;
+            let (age, min) = (seed.age, limits.min_prune_age);
+            refuse_if(age < min, FailureReason::TooYoung { age, min })?;
             alpha_rests(seed)
         }
         (LifecycleOp::Fossilize, SeedStage::Holding) => {
             let hopeless = limits.mask_structural_gates && !seed.contribution_known;
-            gate_is_reachable(GateLevel::G5, !hopeless)
+            refuse_if(hopeless, FailureReason::GateFailed { gate: GateLevel::G5 })
         }
-        (LifecycleOp::Advance, SeedStage::Germinated) => not_automatic(limits.auto_forward.g1),
-        (LifecycleOp::Advance, SeedStage::Training) => not_automatic(limits.auto_forward.g2),
+        (LifecycleOp::Advance, SeedStage::Germinated) => refuse_if(limits.auto_forward.g1, automatic),
+        (LifecycleOp::Advance, SeedStage::Training) => refuse_if(limits.auto_forward.g2, automatic),
         (LifecycleOp::Advance, SeedStage::Blending) => {
-            not_automatic(limits.auto_forward.g3)?;
+            refuse_if(limits.auto_forward.g3, automatic)?;
             let hopeless = limits.mask_structural_gates && !is_fully_blended(seed);
-            gate_is_reachable(GateLevel::G3, !hopeless)
+            refuse_if(hopeless, FailureReason::GateFailed { gate: GateLevel::G3 })
         }
         _ => wrong_stage,
     }
@@ -225,28 +222,8 @@ fn alpha_rests(seed: &SlotView) -> Result<(), FailureReason> {
     }
 }
 
-fn old_enough(seed: &SlotView, min: u32) -> Result<(), FailureReason> {
-    if seed.age >= min {
-        Ok(())
-    } else {
-        Err(FailureReason::TooYoung { age: seed.age, min })
-    }
-}
-
-fn gate_is_reachable(gate: GateLevel, reachable: bool) -> Result<(), FailureReason> {
-    if reachable {
-        Ok(())
-    } else {
-        Err(FailureReason::GateFailed { gate })
-    }
-}
-
-fn not_automatic(automatic: bool) -> Result<(), FailureReason> {
-    if automatic {
-        Err(FailureReason::AdvanceDisabled)
-    } else {
-        Ok(())
-    }
+fn refuse_if(is_refused: bool, reason: FailureReason) -> Result<(), FailureReason> {
+    if is_refused { Err(reason) } else { Ok(()) }
 }
 
 fn cooldown(seed: &SlotView) -> FailureReason {
