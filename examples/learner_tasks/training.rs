@@ -2,7 +2,7 @@
 
 use simic_engine::controller::{MaskSet, command_of};
 use simic_engine::learner::{
-    BufferShape, DecidedStep, Horizon, Learner, LearnerStream, RolloutBuffer, SegmentEnd, StepOutcome, StepTensors,
+    BufferShape, DecidedStep, Horizon, Learner, RolloutBuffer, SegmentEnd, StepOutcome, StepTensors,
 };
 use simic_engine::random::{Domain, RunRng};
 use simic_engine::scenario::{EntropyFloorCoefs, EpisodeEnd, LearnerConfig};
@@ -69,8 +69,7 @@ impl<T: Task> Training<T> {
             total_updates: updates,
             envs: task.envs(),
         };
-        let stream = LearnerStream { seed, group: 0 };
-        let learner = Learner::new(config, horizon, stream, &policy, Implementation::Fused).expect("a sound policy");
+        let learner = Learner::new(config, horizon, seed, &policy, Implementation::Fused).expect("a sound policy");
         Self {
             buffer: RolloutBuffer::new(shape, Device::Cpu).expect("memory"),
             task,

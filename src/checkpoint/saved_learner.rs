@@ -124,7 +124,7 @@ fn read(text: &str) -> Result<SavedLearner, SavedLearnerError> {
 mod tests {
     use super::*;
     use crate::controller::{ActorCriticController, fixtures::Ground};
-    use crate::learner::{Horizon, LearnerStream};
+    use crate::learner::Horizon;
     use crate::scenario::NetConfig;
     use crate::torch::{HostSyncCounter, Implementation, NoGrad, read_f64};
 
@@ -140,8 +140,7 @@ mod tests {
             total_updates: 4,
             envs: 2,
         };
-        let stream = LearnerStream { seed: 1, group: 0 };
-        Learner::new(ground.learner.clone(), horizon, stream, &policy, Implementation::Plain).unwrap()
+        Learner::new(ground.learner.clone(), horizon, 1, &policy, Implementation::Plain).unwrap()
     }
 
     fn moments(learner: &Learner) -> Vec<f64> {

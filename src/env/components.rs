@@ -20,9 +20,7 @@ use crate::torch::{Optimizer, Stream};
 pub struct EnvId {
     /// Index in the run, from 0.
     pub index: usize,
-    /// Index of the env's policy group.
-    pub group: usize,
-    /// Index among the envs of the group.
+    /// Index among the envs of its policy.
     pub index_in_group: usize,
 }
 

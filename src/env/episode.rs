@@ -39,7 +39,6 @@ pub fn spawn_envs(
         commands.spawn((
             EnvId {
                 index,
-                group: 0,
                 index_in_group: index,
             },
             EnvDevice(device),

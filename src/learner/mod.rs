@@ -10,14 +10,11 @@ use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
 
 pub use self::algorithm::{
-    BufferShape, DecidedStep, Horizon, Learner, LearnerError, LearnerState, LearnerStream, RolloutBuffer, SegmentEnd,
-    StepOutcome, StepTensors, ValueUnits,
+    BufferShape, DecidedStep, Horizon, Learner, LearnerError, LearnerState, RolloutBuffer, SegmentEnd, StepOutcome,
+    StepTensors, ValueUnits,
 };
 pub use self::systems::{LastUpdate, PolicyDiverged, PolicyLearner};
-use self::systems::{
-    build_learner, credit_rollbacks, end_segments, remember_states, stop_if_diverged, store_decisions, store_outcomes,
-    update_policy,
-};
+use self::systems::{episode_ends, rollbacks, startup, transitions, updates};
 use crate::env::round_is_complete;
 use crate::schedule::{Act, AddWork, Assess, Decide, RoundEnd, Startup, StepEnd, Work};
 
@@ -27,19 +24,19 @@ pub struct LearnerPlugin;
 impl Plugin for LearnerPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<LastUpdate>();
-        app.add_work(Startup, Work::BuildLearner, build_learner);
+        app.add_work(Startup, Work::BuildLearner, startup::build_learner);
         let learns = resource_exists::<PolicyLearner>;
-        app.add_work_if(Assess, Work::CreditRollbacks, credit_rollbacks, learns)
-            .add_work_if(Decide, Work::RememberStates, remember_states, learns)
-            .add_work_if(Decide, Work::StoreDecisions, store_decisions, learns)
-            .add_work_if(Act, Work::StoreOutcomes, store_outcomes, learns)
-            .add_work_if(StepEnd, Work::EndSegments, end_segments, learns)
+        app.add_work_if(Assess, Work::CreditRollbacks, rollbacks::credit_rollbacks, learns)
+            .add_work_if(Decide, Work::RememberStates, transitions::remember_states, learns)
+            .add_work_if(Decide, Work::StoreDecisions, transitions::store_decisions, learns)
+            .add_work_if(Act, Work::StoreOutcomes, transitions::store_outcomes, learns)
+            .add_work_if(StepEnd, Work::EndSegments, episode_ends::end_segments, learns)
             .add_work_if(
                 RoundEnd,
                 Work::UpdatePolicy,
-                update_policy,
+                updates::update_policy,
                 learns.and_then(round_is_complete),
             )
-            .add_work_if(RoundEnd, Work::StopIfDiverged, stop_if_diverged, learns);
+            .add_work_if(RoundEnd, Work::StopIfDiverged, updates::stop_if_diverged, learns);
     }
 }

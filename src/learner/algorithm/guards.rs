@@ -5,52 +5,42 @@ use tch::Kind;
 use super::measurements::{PerHead, Reading, Scalar, UpdateMeasurements};
 use super::update::MAX_DRIFT;
 use crate::controller::Head;
-use crate::telemetry::{FinitenessGate, NonfiniteSource, UpdateSkip};
+use crate::telemetry::{FinitenessGate, LearnerUpdate, NonfiniteSource, UpdateSkip};
 
-/// What an update's measurements say about it.
-#[derive(Debug)]
-pub(super) struct UpdateFindings {
-    pub skip_reason: UpdateSkip,
-    /// The parameters are not finite any more (gate G4): they are to be restored.
-    pub are_parameters_spoilt: bool,
-    pub steps_taken: u32,
-    pub early_stop_epoch: Option<u32>,
-    pub nonfinite_skips: u32,
-    pub sources: Vec<NonfiniteSource>,
-}
-
-pub(super) fn findings(measured: &UpdateMeasurements) -> UpdateFindings {
+/// Writes into `update` what its measurements say about it.
+pub(super) fn judge(update: &mut LearnerUpdate, measured: &UpdateMeasurements) {
     let readings = || measured.readings.iter();
-    let steps_taken = readings().filter(|reading| !reading.is_set(Scalar::Suppressed)).count() as u32;
     let stop = readings().find(|reading| reading.is_set(Scalar::KlStop));
     let has_mismatch = readings().any(|reading| reading.is_set(Scalar::Mismatch));
     // What follows a stop or a mismatch would not have stepped anyway.
     let open = readings().filter(|reading| !reading.is_set(Scalar::KlStop) && !reading.is_set(Scalar::Mismatch));
-    let mut sources: Vec<NonfiniteSource> = open.filter_map(nonfinite_source).collect();
-    let nonfinite_skips = sources.len() as u32;
-    let are_parameters_spoilt = !(measured.parameter_squares.is_finite() && measured.change_squares.is_finite());
-    if are_parameters_spoilt {
-        sources.push(NonfiniteSource {
-            epoch: None,
-            minibatch: None,
-            gate: FinitenessGate::G4,
-            sources: vec!["parameters".into()],
-        });
+    update.steps_taken = readings().filter(|reading| !reading.is_set(Scalar::Suppressed)).count() as u32;
+    update.early_stop_epoch = stop.map(|reading| reading.epoch);
+    update.nonfinite_sources = open.filter_map(nonfinite_source).collect();
+    update.nonfinite_skips = update.nonfinite_sources.len() as u32;
+    update.skip_reason = match () {
+        () if measured.are_parameters_spoilt() => UpdateSkip::Nonfinite,
+        () if update.steps_taken > 0 => UpdateSkip::None,
+        () if has_mismatch => UpdateSkip::Mismatch,
+        () if update.nonfinite_skips > 0 => UpdateSkip::Nonfinite,
+        () if stop.is_some() => UpdateSkip::Kl,
+        () => UpdateSkip::Empty,
+    };
+    update.update_performed = update.skip_reason == UpdateSkip::None;
+    if measured.are_parameters_spoilt() {
+        update
+            .nonfinite_sources
+            .push(outside_minibatches(FinitenessGate::G4, "parameters"));
     }
-    UpdateFindings {
-        skip_reason: match () {
-            () if are_parameters_spoilt => UpdateSkip::Nonfinite,
-            () if steps_taken > 0 => UpdateSkip::None,
-            () if has_mismatch => UpdateSkip::Mismatch,
-            () if nonfinite_skips > 0 => UpdateSkip::Nonfinite,
-            () if stop.is_some() => UpdateSkip::Kl,
-            () => UpdateSkip::Empty,
-        },
-        are_parameters_spoilt,
-        steps_taken,
-        early_stop_epoch: stop.map(|reading| reading.epoch),
-        nonfinite_skips,
-        sources,
+}
+
+/// Of a gate that concerns the whole update.
+pub(super) fn outside_minibatches(gate: FinitenessGate, source: &str) -> NonfiniteSource {
+    NonfiniteSource {
+        epoch: None,
+        minibatch: None,
+        gate,
+        sources: vec![source.into()],
     }
 }
 

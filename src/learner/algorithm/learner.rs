@@ -8,7 +8,7 @@ use tch::{Device, Kind, Tensor};
 use super::buffer::RolloutBuffer;
 use super::error::LearnerError;
 use super::finalize::{PreparedRollout, Unusable, finalize};
-use super::guards::{announce_drift, findings};
+use super::guards::{announce_drift, judge, outside_minibatches};
 use super::optimizer::PolicyOptimizer;
 use super::reward_norm::RewardNormalizer;
 use super::schedules::Horizon;
@@ -19,24 +19,18 @@ use super::value_norm::{ValueNormalizer, ValueUnits};
 use crate::controller::TrainablePolicy;
 use crate::random::{Domain, RunRng};
 use crate::scenario::{AmpMode, LearnerConfig};
-use crate::telemetry::{FinitenessGate, LearnerSchedules, LearnerUpdate, NonfiniteSource, Num, UpdateSkip};
+use crate::telemetry::{FinitenessGate, LearnerSchedules, LearnerUpdate, Num, UpdateSkip};
 use crate::torch::{HostSyncCounter, Implementation, copy_into};
 
-/// What names the learner's random streams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LearnerStream {
-    /// Of the run.
-    pub seed: u64,
-    /// Policy group.
-    pub group: u64,
-}
+/// There is one policy group.
+const POLICY_GROUP: u64 = 0;
 
 /// Proximal policy optimization for one policy group. All state of it is in here, in place.
 #[derive(Debug)]
 pub struct Learner {
     pub(super) config: LearnerConfig,
     horizon: Horizon,
-    stream: LearnerStream,
+    seed: u64,
     precision: Option<Kind>,
     pub(super) optimizer: PolicyOptimizer,
     pub(super) rewards: RewardNormalizer,
@@ -45,14 +39,14 @@ pub struct Learner {
 }
 
 impl Learner {
-    /// A learner that has learnt nothing, for `policy` alone.
+    /// A learner that has learnt nothing, for `policy` alone; `seed` is the run's.
     ///
     /// # Errors
     /// Parameters that are not listed exactly once or cannot be trained, all named; out of memory.
     pub fn new(
         config: LearnerConfig,
         horizon: Horizon,
-        stream: LearnerStream,
+        seed: u64,
         policy: &dyn TrainablePolicy,
         implementation: Implementation,
     ) -> Result<Self, LearnerError> {
@@ -66,7 +60,7 @@ impl Learner {
             precision: learner_precision(config.amp, device),
             config,
             horizon,
-            stream,
+            seed,
         })
     }
 
@@ -137,12 +131,7 @@ impl Learner {
             Err(Unusable::NonFinite(source)) => {
                 self.counters.consecutive_failures += 1;
                 update.skip_reason = UpdateSkip::Nonfinite;
-                update.nonfinite_sources.push(NonfiniteSource {
-                    epoch: None,
-                    minibatch: None,
-                    gate: FinitenessGate::G0,
-                    sources: vec![source.into()],
-                });
+                update.nonfinite_sources = vec![outside_minibatches(FinitenessGate::G0, source)];
             }
         }
         update.updates = self.counters.updates;
@@ -162,7 +151,7 @@ impl Learner {
         update: &mut LearnerUpdate,
     ) -> Result<(), LearnerError> {
         let started = Instant::now();
-        let mut rng = RunRng::new(self.stream.seed, Domain::LearnerShuffle, &[self.stream.group, round]);
+        let mut rng = RunRng::new(self.seed, Domain::LearnerShuffle, &[POLICY_GROUP, round]);
         let measured = Update {
             config: &self.config,
             schedules: update.schedules,
@@ -176,11 +165,11 @@ impl Learner {
         update.update_ms = milliseconds_since(started);
 
         announce_drift(&measured, self.precision);
-        let findings = findings(&measured);
-        if findings.are_parameters_spoilt {
+        judge(update, &measured);
+        if measured.are_parameters_spoilt() {
             self.optimizer.restore()?;
         }
-        match findings.skip_reason {
+        match update.skip_reason {
             UpdateSkip::None => {
                 self.counters.updates += 1;
                 self.counters.policy_version += 1;
@@ -191,12 +180,6 @@ impl Learner {
         }
         policy.set_floor_scale(self.schedules().probability_floor);
 
-        update.update_performed = findings.skip_reason == UpdateSkip::None;
-        update.skip_reason = findings.skip_reason;
-        update.steps_taken = findings.steps_taken;
-        update.early_stop_epoch = findings.early_stop_epoch;
-        update.nonfinite_skips = findings.nonfinite_skips;
-        update.nonfinite_sources = findings.sources;
         update.actor_skipped = rollout.actor_skipped;
         update.critic = rollout.metrics.critic;
         update.returns = rollout.metrics.returns;

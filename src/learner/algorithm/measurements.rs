@@ -299,44 +299,37 @@ pub(super) fn observation_faults(raw: &Tensor) -> Tensor {
     Tensor::stack(&[raw.isnan(), raw.isinf()].map(|is| is.sum(Kind::Double)), 0)
 }
 
-/// Numbers by measurement, while they are gathered.
+/// Numbers by measurement, while they are gathered: all scalars, then all vectors by head.
 struct DeviceNumbers {
-    scalars: Vec<Option<Tensor>>,
-    heads: Vec<Option<Tensor>>,
+    values: Vec<Option<Tensor>>,
     device: Device,
 }
 
 impl DeviceNumbers {
     fn new(device: Device) -> Self {
-        Self {
-            scalars: (0..Scalar::COUNT).map(|_| None).collect(),
-            heads: (0..PerHead::COUNT).map(|_| None).collect(),
-            device,
-        }
+        let values = (0..Scalar::COUNT + PerHead::COUNT).map(|_| None).collect();
+        Self { values, device }
     }
 
     /// `value` is a single number of any kind.
     fn set(&mut self, scalar: Scalar, value: &Tensor) {
-        self.scalars[scalar as usize] = Some(value.detach().reshape([1]).to_kind(Kind::Double));
+        self.values[scalar as usize] = Some(value.detach().reshape([1]).to_kind(Kind::Double));
     }
 
     /// `values` is one number per head, of any kind.
     fn set_heads(&mut self, per_head: PerHead, values: &Tensor) {
-        self.heads[per_head as usize] = Some(values.detach().reshape([HEADS as i64]).to_kind(Kind::Double));
+        let values = values.detach().reshape([HEADS as i64]).to_kind(Kind::Double);
+        self.values[Scalar::COUNT + per_head as usize] = Some(values);
     }
 
     /// One vector; NaN where nothing was set.
     fn pack(self) -> Tensor {
-        let unknown = |n: usize| Tensor::full([n as i64], f64::NAN, (Kind::Double, self.device));
-        let scalars = self
-            .scalars
-            .into_iter()
-            .map(|value| value.unwrap_or_else(|| unknown(1)));
-        let heads = self
-            .heads
-            .into_iter()
-            .map(|values| values.unwrap_or_else(|| unknown(HEADS)));
-        let parts: Vec<Tensor> = scalars.chain(heads).collect();
+        let width = |index| if index < Scalar::COUNT { 1 } else { HEADS as i64 };
+        let unknown = |index| Tensor::full([width(index)], f64::NAN, (Kind::Double, self.device));
+        let values = self.values.into_iter().enumerate();
+        let parts: Vec<Tensor> = values
+            .map(|(index, value)| value.unwrap_or_else(|| unknown(index)))
+            .collect();
         Tensor::cat(&parts, 0)
     }
 }
@@ -391,6 +384,13 @@ pub(super) struct UpdateMeasurements {
     pub observation_shares: [f64; 3],
     /// Of raw observations: elements that are NaN and that are infinite.
     pub observation_faults: [f64; 2],
+}
+
+impl UpdateMeasurements {
+    /// The parameters are not finite any more (gate G4): they are to be restored.
+    pub fn are_parameters_spoilt(&self) -> bool {
+        !(self.parameter_squares.is_finite() && self.change_squares.is_finite())
+    }
 }
 
 /// Reads all minibatches of an update, and what was measured of the whole of it, at once. `change` is that of

@@ -38,7 +38,7 @@ mod writing;
 
 pub use buffer::{BufferShape, RolloutBuffer};
 pub use error::{BufferError, LearnerError};
-pub use learner::{Learner, LearnerStream};
+pub use learner::Learner;
 pub use reward_norm::RewardNormalizer;
 pub use schedules::Horizon;
 pub use segments::SegmentEnd;

@@ -8,9 +8,4 @@ pub(crate) mod transitions;
 pub(crate) mod updates;
 
 pub use context::PolicyLearner;
-pub(super) use episode_ends::end_segments;
-pub(super) use rollbacks::credit_rollbacks;
-pub(super) use startup::build_learner;
-pub(super) use transitions::{remember_states, store_decisions, store_outcomes};
 pub use updates::{LastUpdate, PolicyDiverged};
-pub(super) use updates::{stop_if_diverged, update_policy};

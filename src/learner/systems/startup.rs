@@ -8,7 +8,7 @@ use super::context::PolicyLearner;
 use crate::controller::{ActiveController, DecideMode, LearningPolicy};
 use crate::env::{Backend, Experiment};
 use crate::health::Failure;
-use crate::learner::algorithm::{BufferShape, Horizon, Learner, LearnerStream, RolloutBuffer};
+use crate::learner::algorithm::{BufferShape, Horizon, Learner, RolloutBuffer};
 use crate::reward::RewardHorizon;
 use crate::torch::Implementation;
 
@@ -38,11 +38,7 @@ fn policy_learner(
         total_updates: config.planned_updates(scenario.run.rounds),
         envs,
     };
-    let stream = LearnerStream {
-        seed: scenario.run.seed,
-        group: 0,
-    };
-    let learner = Learner::new(config.clone(), horizon, stream, policy, implementation)?;
+    let learner = Learner::new(config.clone(), horizon, scenario.run.seed, policy, implementation)?;
     policy.set_floor_scale(learner.schedules().probability_floor);
     policy.set_last_good(learner.last_good_params());
     if config.is_warm_up(experiment.rounds.start) {

@@ -27,17 +27,20 @@ pub(crate) fn remember_states(envs: Query<(&EnvId, &StepStatus)>, mut context: L
     Ok(())
 }
 
-/// An env's decision.
+/// An env's decision and what followed it.
 #[derive(QueryData)]
-pub(crate) struct DecidedEnv {
+pub(crate) struct DecidingEnv {
     id: &'static EnvId,
     chosen: &'static Chosen,
     masks: &'static Masks,
     observation: &'static Observation,
+    outcome: &'static CommandOutcome,
+    reward: Option<&'static StepReward>,
+    slots: &'static SeedSlots,
 }
 
 /// Writes the step's decisions into the rollout, all envs at once.
-pub(crate) fn store_decisions(envs: Query<DecidedEnv>, mut context: LearnerContext) -> Result<(), Failure> {
+pub(crate) fn store_decisions(envs: Query<DecidingEnv>, mut context: LearnerContext) -> Result<(), Failure> {
     let units = context.policy.learner.get().value_units();
     let mut decided = Vec::new();
     let mut observations = Vec::new();
@@ -106,18 +109,8 @@ fn begin_steps(
     buffer.begin_steps(decided, &tensors)
 }
 
-/// What followed an env's decision.
-#[derive(QueryData)]
-pub(crate) struct ActedEnv {
-    id: &'static EnvId,
-    chosen: &'static Chosen,
-    outcome: &'static CommandOutcome,
-    reward: Option<&'static StepReward>,
-    slots: &'static SeedSlots,
-}
-
 /// Completes the step's transitions.
-pub(crate) fn store_outcomes(envs: Query<ActedEnv>, mut context: LearnerContext) -> Result<(), Failure> {
+pub(crate) fn store_outcomes(envs: Query<DecidingEnv>, mut context: LearnerContext) -> Result<(), Failure> {
     let envs: Vec<_> = envs
         .iter()
         .sort_unstable::<&EnvId>()

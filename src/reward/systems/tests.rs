@@ -23,7 +23,6 @@ fn a_round_starts_without_a_past() {
     assert_ne!(state, RewardState::default());
     let env = EnvId {
         index: 0,
-        group: 0,
         index_in_group: 0,
     };
     let used = (env, state, StepReward(Some(breakdown)));
@@ -67,7 +66,6 @@ fn a_rollback_makes_the_reward_forget_the_seeds_that_it_prunes_and_no_others() {
     };
     let env = EnvId {
         index: 0,
-        group: 0,
         index_in_group: 0,
     };
     let entity = app
