@@ -53,6 +53,16 @@ pub enum BufferError {
     Torch(#[from] TorchError),
 }
 
+/// # Errors
+/// `NonFinite` for a step's `field` unless it is.
+pub(super) fn require_finite(is_finite: bool, env: usize, step: usize, field: &'static str) -> Result<(), BufferError> {
+    if is_finite {
+        Ok(())
+    } else {
+        Err(BufferError::NonFinite { env, step, field })
+    }
+}
+
 /// Why a learner cannot go on. What merely spoils one update is reported by the update instead.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LearnerError {

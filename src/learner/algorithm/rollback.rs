@@ -1,7 +1,7 @@
 //! Charging a rollback at the moment it happens, so that the state after it is never credited to actions before it.
 
 use super::buffer::{RolloutBuffer, Row};
-use super::error::BufferError;
+use super::error::{BufferError, require_finite};
 use super::segments::SegmentEnd;
 use crate::scenario::RollbackCredit;
 
@@ -18,11 +18,7 @@ impl RolloutBuffer {
     /// An unknown env or a penalty that is not finite.
     pub fn rollback(&mut self, env: usize, penalty: f32, credit: RollbackCredit) -> Result<Option<usize>, BufferError> {
         let row = self.row_mut(env)?;
-        if !penalty.is_finite() {
-            let step = row.steps.len();
-            let field = "penalty";
-            return Err(BufferError::NonFinite { env, step, field });
-        }
+        require_finite(penalty.is_finite(), env, row.steps.len(), "penalty")?;
         row.discard_pending();
         row.continues = false;
         let steps = row.open_segment().map(|segment| segment.steps()).unwrap_or_default();

@@ -33,18 +33,18 @@ impl RolloutMetrics {
         };
         let rewards = column(|target| target.reward);
         let returns = column(|target| target.ret);
-        let fit = CriticFit::measure(&returns, &column(|target| target.value), config.ev_var_floor);
+        let (values, td_errors) = (column(|target| target.value), column(|target| target.td_error));
         let advantage_deviation = deviation(free);
         Self {
             data: RolloutData {
-                ev_low_return_variance: fit.is_low_variance,
+                ev_low_return_variance: is_low_variance(&returns, config.ev_var_floor),
                 adv_std_floored: !free.is_empty() && advantage_deviation < config.adv_std_floor,
                 ..rollout_data(buffer)
             },
             learnable: learnable_shares(buffer),
             returns: return_statistics(&rewards, &returns, config.reward_norm.clip),
             advantages: advantage_statistics(free),
-            critic: critic_quality(&fit, &column(|target| target.td_error)),
+            critic: critic_quality(&returns, &values, &td_errors, config.ev_var_floor),
         }
     }
 }
@@ -117,12 +117,21 @@ fn advantage_statistics(free: &[f64]) -> AdvantageStatistics {
     }
 }
 
-fn critic_quality(fit: &CriticFit, td_errors: &[f64]) -> CriticQuality {
+fn is_low_variance(returns: &[f64], variance_floor: f64) -> bool {
+    deviation(returns).powi(2) < variance_floor
+}
+
+/// How well values predict returns.
+fn critic_quality(returns: &[f64], values: &[f64], td_errors: &[f64], variance_floor: f64) -> CriticQuality {
+    let errors: Vec<f64> = returns.iter().zip(values).map(|(ret, value)| ret - value).collect();
+    let variance = deviation(returns).powi(2);
+    let error_variance = deviation(&errors).powi(2);
+    let nrmse = error_variance.sqrt() / (variance.sqrt() + variance_floor.sqrt());
     let magnitudes = td_errors.iter().map(|error| error.abs()).sum::<f64>();
     CriticQuality {
-        explained_variance: Some(Num(fit.explained_variance)),
-        value_nrmse: Some(Num(fit.nrmse)),
-        v_return_correlation: Some(Num(fit.correlation)),
+        explained_variance: Some(Num(1.0 - error_variance / variance.max(variance_floor))),
+        value_nrmse: Some(Num(nrmse)),
+        v_return_correlation: Some(Num(correlation(returns, values))),
         td_mean: Some(Num(mean(td_errors))),
         td_std: Some(Num(deviation(td_errors))),
         bellman_error: Some(Num(magnitudes / td_errors.len() as f64)),
@@ -130,35 +139,17 @@ fn critic_quality(fit: &CriticFit, td_errors: &[f64]) -> CriticQuality {
     }
 }
 
-/// How well values predict returns.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct CriticFit {
-    explained_variance: f64,
-    is_low_variance: bool,
-    nrmse: f64,
-    correlation: f64,
-}
-
-impl CriticFit {
-    fn measure(returns: &[f64], values: &[f64], variance_floor: f64) -> Self {
-        let errors: Vec<f64> = returns.iter().zip(values).map(|(ret, value)| ret - value).collect();
-        let variance = deviation(returns).powi(2);
-        let error_variance = deviation(&errors).powi(2);
-        let deviations = deviation(returns) * deviation(values);
-        let (mean_return, mean_value) = (mean(returns), mean(values));
-        let products = returns
-            .iter()
-            .zip(values)
-            .map(|(ret, value)| (ret - mean_return) * (value - mean_value));
-        let covariance = products.sum::<f64>() / returns.len().max(1) as f64;
-        let varies = deviation(returns) > NO_SPREAD && deviation(values) > NO_SPREAD;
-        Self {
-            explained_variance: 1.0 - error_variance / variance.max(variance_floor),
-            is_low_variance: variance < variance_floor,
-            nrmse: error_variance.sqrt() / (variance.sqrt() + variance_floor.sqrt()),
-            correlation: if varies { covariance / deviations } else { 0.0 },
-        }
-    }
+/// 0 where either has no spread.
+fn correlation(returns: &[f64], values: &[f64]) -> f64 {
+    let deviations = deviation(returns) * deviation(values);
+    let (mean_return, mean_value) = (mean(returns), mean(values));
+    let products = returns
+        .iter()
+        .zip(values)
+        .map(|(ret, value)| (ret - mean_return) * (value - mean_value));
+    let covariance = products.sum::<f64>() / returns.len().max(1) as f64;
+    let varies = deviation(returns) > NO_SPREAD && deviation(values) > NO_SPREAD;
+    if varies { covariance / deviations } else { 0.0 }
 }
 
 fn mean(values: &[f64]) -> f64 {

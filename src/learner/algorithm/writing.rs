@@ -6,7 +6,7 @@
 use tch::Tensor;
 
 use super::buffer::RolloutBuffer;
-use super::error::BufferError;
+use super::error::{BufferError, require_finite};
 use super::segments::{Segment, SegmentEnd};
 use super::steps::{DecidedStep, StepOutcome, StepRecord, StepTensors};
 use crate::controller::{Head, RecurrentState};
@@ -65,13 +65,14 @@ impl RolloutBuffer {
                 return Err(BufferError::NoPendingStep { env });
             }
             let step = row.steps.len() - 1;
-            let nonfinite = |field| BufferError::NonFinite { env, step, field };
-            if !outcome.reward.is_finite() {
-                return Err(nonfinite("reward"));
-            }
-            if outcome.contributions.iter().flatten().any(|c| !c.is_finite()) {
-                return Err(nonfinite("contribution"));
-            }
+            let mut contributions = outcome.contributions.iter().flatten();
+            require_finite(outcome.reward.is_finite(), env, step, "reward")?;
+            require_finite(
+                contributions.all(|points| points.is_finite()),
+                env,
+                step,
+                "contribution",
+            )?;
             if !outcome.contributions.is_empty() && outcome.contributions.len() != self.shape.slots {
                 return Err(mismatch("contributions", self.shape.slots, outcome.contributions.len()));
             }
@@ -105,10 +106,8 @@ impl RolloutBuffer {
             if row.segments.last().is_none_or(|segment| segment.closed.is_some()) {
                 return Err(BufferError::SegmentClosed { env });
             }
-            if !end.bootstrap().is_finite() {
-                let (step, field) = (row.steps.len().saturating_sub(1), "bootstrap");
-                return Err(BufferError::NonFinite { env, step, field });
-            }
+            let step = row.steps.len().saturating_sub(1);
+            require_finite(end.bootstrap().is_finite(), env, step, "bootstrap")?;
         }
         for &(env, end) in ends {
             let row = &mut self.rows[env];
@@ -160,14 +159,14 @@ impl RolloutBuffer {
         if decided.masks.slots() != self.shape.slots {
             return Err(mismatch("masks", self.shape.slots, decided.masks.slots()));
         }
-        if !decided.value.is_finite() {
-            let field = "value";
-            return Err(BufferError::NonFinite { env, step, field });
-        }
-        if decided.log_probs.iter().any(|log_prob| !log_prob.is_finite()) {
-            let field = "log-probability";
-            return Err(BufferError::NonFinite { env, step, field });
-        }
+        let mut log_probs = decided.log_probs.iter();
+        require_finite(decided.value.is_finite(), env, step, "value")?;
+        require_finite(
+            log_probs.all(|log_prob| log_prob.is_finite()),
+            env,
+            step,
+            "log-probability",
+        )?;
         let illegal = |head| BufferError::IllegalAction { env, step, head };
         let index = |head: Head| usize::from(decided.indices[head as usize]);
         let op = LifecycleOp::from_code(index(Head::Op)).ok_or(illegal(Head::Op))?;

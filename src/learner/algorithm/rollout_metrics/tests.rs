@@ -3,20 +3,20 @@ use super::*;
 #[test]
 fn explained_variance_is_measured_against_a_floor() {
     let (returns, values) = ([1.0, 2.0, 3.0, 4.0], [1.5, 1.5, 3.5, 3.5]);
-    let fit = CriticFit::measure(&returns, &values, 1.0);
-    assert!((fit.explained_variance - 0.8).abs() < 1e-9);
-    assert!((fit.nrmse - 0.236_068_0).abs() < 1e-6);
-    assert!(!fit.is_low_variance);
+    let fit = critic_quality(&returns, &values, &[], 1.0);
+    assert!((fit.explained_variance.unwrap().0 - 0.8).abs() < 1e-9);
+    assert!((fit.value_nrmse.unwrap().0 - 0.236_068_0).abs() < 1e-6);
+    assert!(!is_low_variance(&returns, 1.0));
 
-    let small = CriticFit::measure(&returns.map(|r| r * 0.1), &values.map(|v| v * 0.1), 1.0);
-    assert!((small.explained_variance - 0.9975).abs() < 1e-9);
-    assert!(small.is_low_variance);
+    let (returns, values) = (returns.map(|r| r * 0.1), values.map(|v| v * 0.1));
+    let small = critic_quality(&returns, &values, &[], 1.0);
+    assert!((small.explained_variance.unwrap().0 - 0.9975).abs() < 1e-9);
+    assert!(is_low_variance(&returns, 1.0));
 }
 
 #[test]
 fn without_spread_there_is_no_correlation_and_no_shape() {
-    let fit = CriticFit::measure(&[1.0, 2.0], &[5.0, 5.0], 1.0);
-    assert_eq!(fit.correlation, 0.0);
+    assert_eq!(correlation(&[1.0, 2.0], &[5.0, 5.0]), 0.0);
     assert_eq!(standardised_moment(&[2.0; 5], 3), None);
 }
 
