@@ -33,66 +33,50 @@ impl Default for Snapshots {
     }
 }
 
-/// A tensor that is captured. Handles share storage with the network; all of them are f32.
-struct NamedTensor {
-    name: String,
-    tensor: Tensor,
-}
-
 /// Everything of an env's network that a rollback restores, as it is now.
+#[derive(Default)]
 pub struct CapturedNetwork {
-    tensors: Vec<NamedTensor>,
+    /// Handles that share storage with the network; all of them are f32.
+    tensors: Vec<Tensor>,
+    table: Vec<Entry>,
+    elements: i64,
     committed: Vec<(usize, SeedRecord)>,
 }
 
 impl CapturedNetwork {
     /// Parameters and buffers of the host, then of module and gate of every committed seed, in slot order.
     pub fn of(host: &dyn Host, slots: &mut SeedSlots) -> Self {
-        let mut tensors = Vec::new();
-        let mut committed = Vec::new();
-        push_all(&mut tensors, "host", host.params());
+        let mut network = Self::default();
+        network.push_all("host", host.params());
         for (index, slot) in slots.0.iter_mut().enumerate() {
             let record = slot.record.as_ref();
             let Some(record) = record.filter(|seed| seed.stage == SeedStage::Fossilized) else {
                 continue;
             };
-            committed.push((index, record.clone()));
+            network.committed.push((index, record.clone()));
             if let Some(module) = &mut slot.module {
                 let seed = module.get();
-                push_all(&mut tensors, &record.identity.seed_id, seed.module.params());
+                network.push_all(&record.identity.seed_id, seed.module.params());
                 if let Some(gate) = &seed.gate {
-                    push_all(&mut tensors, &record.identity.seed_id, gate.params());
+                    network.push_all(&record.identity.seed_id, gate.params());
                 }
             }
         }
-        Self { tensors, committed }
+        network
     }
 
-    fn handles(&self) -> Vec<Tensor> {
-        self.tensors.iter().map(|live| live.tensor.shallow_clone()).collect()
+    fn push_all(&mut self, owner: &str, params: &ParamSet) {
+        for param in params.all() {
+            self.table.push(Entry {
+                name: format!("{owner}/{}", param.name),
+                shape: param.tensor.size(),
+                strides: param.tensor.stride(),
+                offset: self.elements,
+            });
+            self.elements += param.tensor.numel() as i64;
+            self.tensors.push(param.tensor.shallow_clone());
+        }
     }
-
-    fn table(&self) -> Vec<Entry> {
-        let mut offset = 0;
-        let entry = |live: &NamedTensor| {
-            let entry = Entry {
-                name: live.name.clone(),
-                shape: live.tensor.size(),
-                strides: live.tensor.stride(),
-                offset,
-            };
-            offset += live.tensor.numel() as i64;
-            entry
-        };
-        self.tensors.iter().map(entry).collect()
-    }
-}
-
-fn push_all(tensors: &mut Vec<NamedTensor>, owner: &str, params: &ParamSet) {
-    tensors.extend(params.all().map(|param| NamedTensor {
-        name: format!("{owner}/{}", param.name),
-        tensor: param.tensor.shallow_clone(),
-    }));
 }
 
 /// Where a tensor lies in a flat buffer, in the memory layout that it has in the network.
@@ -167,8 +151,12 @@ impl SnapshotStore {
         device: Device,
         placement: SnapshotPlacement,
     ) -> Result<Captured, TorchError> {
-        let table = live.table();
-        let elements: i64 = live.tensors.iter().map(|live| live.tensor.numel() as i64).sum();
+        let CapturedNetwork {
+            tensors,
+            table,
+            elements,
+            committed,
+        } = live;
         let bytes = elements as usize * size_of::<f32>();
         let place = resolve(placement, device, bytes);
         let mut snapshot = match self.other.take() {
@@ -188,7 +176,7 @@ impl SnapshotStore {
             Kept::OnDevice(flat) => flat,
             Kept::OnHost(_) => staging(&mut self.staging, &snapshot.table, elements, device)?,
         };
-        copy_all(&flat.views, &live.handles(), true)?;
+        copy_all(&flat.views, &tensors, true)?;
         let count = flat.values.f_isfinite()?.f_logical_not()?.f_sum(Kind::Double)?;
         match &mut self.nonfinite {
             Some(kept) => copy_into(kept, &count, true)?,
@@ -197,7 +185,7 @@ impl SnapshotStore {
         if let Kept::OnHost(pinned) = &snapshot.kept {
             copy_into(pinned, &flat.values, true)?;
         }
-        snapshot.committed = live.committed;
+        snapshot.committed = committed;
         self.is_count_due = true;
         self.other = Some(snapshot);
         Ok(Captured {
@@ -233,7 +221,7 @@ impl SnapshotStore {
                 flat
             }
         };
-        copy_all(&live.handles(), &flat.views, true)?;
+        copy_all(&live.tensors, &flat.views, true)?;
         for (index, record) in &snapshot.committed {
             slots.0[*index].record = Some(record.clone());
         }
@@ -277,7 +265,7 @@ fn check(snapshot: &Snapshot, live: &CapturedNetwork) -> Result<(), GovernorErro
         table.iter().map(tensor).chain(committed.iter().map(seed)).collect()
     };
     let captured = names(&snapshot.table, &snapshot.committed);
-    let present = names(&live.table(), &live.committed);
+    let present = names(&live.table, &live.committed);
     if captured == present {
         return Ok(());
     }
