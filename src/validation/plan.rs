@@ -97,40 +97,42 @@ pub fn plan_coalitions(players: &[Player], config: &AttributionConfig, moment: P
         AttributionStrategy::Off
     };
 
-    let mut masks = MaskList::default();
+    let mut masks = vec![all];
     let mut permutations = Vec::new();
-    masks.add([all]);
     if strategy != AttributionStrategy::Off {
-        masks.add((0..count).map(|i| all & !(1 << i)));
-        masks.add([0, fossilized]);
+        masks.extend((0..count).map(|i| all & !(1 << i)));
+        masks.extend([0, fossilized]);
         if moment.is_final {
-            masks.add(members(|stage| stage == SeedStage::Holding).map(|held| fossilized | held));
+            masks.extend(members(|stage| stage == SeedStage::Holding).map(|held| fossilized | held));
         }
     }
     match strategy {
-        AttributionStrategy::FullFactorial => masks.add(0..=all),
-        AttributionStrategy::Auto if count <= config.full_factorial_max => masks.add(0..=all),
+        AttributionStrategy::FullFactorial => masks.extend(0..=all),
+        AttributionStrategy::Auto if count <= config.full_factorial_max => masks.extend(0..=all),
         AttributionStrategy::Auto => {
-            masks.add((0..count).map(|i| 1 << i));
+            masks.extend((0..count).map(|i| 1 << i));
             if count <= config.pairs_max {
-                masks.add(pairs(count).map(|(i, j)| 1 << i | 1 << j));
+                masks.extend(pairs(count).map(|(i, j)| 1 << i | 1 << j));
             }
             if moment.is_final {
                 if exact_is_cheaper(count, config.shapley_permutations) {
-                    masks.add(0..=all);
+                    masks.extend(0..=all);
                 } else {
                     permutations = antithetic_permutations(count, config.shapley_permutations, moment.permutation_seed);
-                    masks.add(permutations.iter().flat_map(|order| prefixes(order)));
+                    masks.extend(permutations.iter().flat_map(|order| prefixes(order)));
                 }
             }
         }
         AttributionStrategy::AblationOnly | AttributionStrategy::Off => {}
     }
 
+    // In order of first mention.
+    let mut mentioned = HashSet::new();
+    masks.retain(|&mask| mentioned.insert(mask));
     AttributionPlan {
         coalitions: CoalitionPlan {
             players: players.iter().map(|player| player.slot).collect(),
-            masks: masks.ordered,
+            masks,
         },
         fossilized,
         permutations,
@@ -207,23 +209,6 @@ fn antithetic_permutations(count: usize, wanted: usize, seed: u64) -> Vec<Vec<us
             [order, reverse]
         })
         .collect()
-}
-
-/// Masks in order of first mention.
-#[derive(Default)]
-struct MaskList {
-    ordered: Vec<u64>,
-    seen: HashSet<u64>,
-}
-
-impl MaskList {
-    fn add(&mut self, masks: impl IntoIterator<Item = u64>) {
-        for mask in masks {
-            if self.seen.insert(mask) {
-                self.ordered.push(mask);
-            }
-        }
-    }
 }
 
 #[cfg(test)]
