@@ -62,15 +62,15 @@ fn values_after(
     blueprints: &BlueprintRegistry,
     context: &mut LearnerContext,
 ) -> Result<Vec<f32>, Failure> {
-    let reports: Vec<_> = envs.iter().map(|env| env.slots.reports(blueprints)).collect();
     let rows: Vec<_> = envs.iter().map(|env| context.row(env.id)).collect();
     let (round, step) = (context.clock.round(), context.clock.step());
     let units = context.policy.learner.get().value_units();
     let Some(policy) = context.controller.0.get().learned() else {
         return Ok(Vec::new());
     };
-    let mut observations = Vec::with_capacity(envs.len());
-    for ((env, reports), row) in envs.iter().zip(&reports).zip(&rows) {
+    let mut seen = Vec::with_capacity(envs.len());
+    for (env, row) in envs.iter().zip(rows) {
+        let reports = env.slots.reports(blueprints);
         let mut observation = Observation::default();
         let input = ObservationInput {
             at: DecisionPoint {
@@ -80,18 +80,17 @@ fn values_after(
             },
             signals: &env.signals.0,
             feedback: env.feedback.0,
-            reports,
+            reports: &reports,
         };
         policy.schema().observe(&input, &mut observation)?;
         policy.normaliser().apply(&mut observation);
-        observations.push(observation);
+        seen.push((row, reports, observation));
     }
     let views: Vec<EnvView> = envs
         .iter()
-        .zip(&reports)
-        .zip(rows.iter().zip(&observations))
-        .map(|((env, reports), (&row, observation))| EnvView {
-            row,
+        .zip(&seen)
+        .map(|(env, (row, reports, observation))| EnvView {
+            row: *row,
             reports,
             signals: &env.signals.0,
             observation: Some(observation),
