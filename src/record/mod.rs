@@ -20,4 +20,4 @@ pub use manifest::{Build, DeviceInfo, Labels, Libraries, Machine, Manifest, Reso
 pub use status::{RunStatus, StatusSink, is_legal_transition};
 pub use summary::summary;
 pub use systems::{RecordPlugin, RoundHistory};
-pub use table::{Align, Table};
+pub use table::Table;

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::fmt::Write;
 use std::path::Path;
 
-use super::table::{Align, Table};
+use super::table::Table;
 use crate::telemetry::{BaselineMeasured, CommittedSeed, EpisodeResult, LiveState, Num, RoundResult};
 
 /// Rounds shown in full; of a longer run the first and the last ones.
@@ -46,20 +46,10 @@ fn rounds_table(rounds: &[RoundResult]) -> Option<String> {
         return None;
     }
     let is_paid = rounds.iter().any(|round| round.reward_mean.is_some());
-    let mut columns = vec![
-        ("round", Align::Right),
-        ("mean acc %", Align::Right),
-        ("best acc %", Align::Right),
-    ];
-    columns.extend(is_paid.then_some(("reward", Align::Right)));
-    columns.extend([
-        ("germinated", Align::Right),
-        ("fossilized", Align::Right),
-        ("pruned", Align::Right),
-        ("rollbacks", Align::Right),
-        ("env-steps/s", Align::Right),
-    ]);
-    let mut table = Table::new(&columns);
+    let mut columns = vec!["round", "mean acc %", "best acc %"];
+    columns.extend(is_paid.then_some("reward"));
+    columns.extend(["germinated", "fossilized", "pruned", "rollbacks", "env-steps/s"]);
+    let mut table = Table::new(&[], &columns);
     let skipped = rounds.len().saturating_sub(ROUNDS_SHOWN);
     let head = if skipped > 0 { ROUNDS_SHOWN / 2 } else { 0 };
     let row = |round: &RoundResult| {
@@ -195,16 +185,10 @@ fn seeds_table(seeds: &[CommittedSeed]) -> Option<String> {
     }
     let mut by_contribution: Vec<&CommittedSeed> = seeds.iter().collect();
     by_contribution.sort_by_key(|seed| Reverse(Ranked(points(seed))));
-    let mut table = Table::new(&[
-        ("committed seed", Align::Left),
-        ("blueprint", Align::Left),
-        ("env", Align::Right),
-        ("round", Align::Right),
-        ("step", Align::Right),
-        ("params", Align::Right),
-        ("contributes", Align::Right),
-        ("Shapley", Align::Right),
-    ]);
+    let mut table = Table::new(
+        &["committed seed", "blueprint"],
+        &["env", "round", "step", "params", "contributes", "Shapley"],
+    );
     for seed in by_contribution.iter().take(SEEDS_SHOWN) {
         table.push(vec![
             seed.seed_id.clone(),
@@ -268,12 +252,7 @@ fn comparison(best: Option<&EpisodeResult>, baseline: Option<&BaselineMeasured>)
         return None;
     }
     let accuracy = |value: Option<f64>| value.map_or_else(|| ABSENT.into(), |percent| format!("{percent:.2}"));
-    let mut table = Table::new(&[
-        ("with committed seeds alone", Align::Left),
-        ("test acc %", Align::Right),
-        ("val acc %", Align::Right),
-        ("params", Align::Right),
-    ]);
+    let mut table = Table::new(&["with committed seeds alone"], &["test acc %", "val acc %", "params"]);
     if let Some(best) = best {
         table.push(vec![
             format!("best grown host (env {}, round {})", best.env, best.round + 1),
