@@ -118,7 +118,7 @@ impl StatusSink {
             self.status.step = Some(progress.step);
         }
         self.status.episodes = self.live.episodes_done;
-        self.status.rolling_accuracy = self.live.rolling_accuracy().map(Num);
+        self.status.rolling_accuracy = self.live.rolling_accuracy();
         self.status.eta_s = self.live.eta_s().map(Num);
         self.written_at = Some(Instant::now());
         self.status.write(&self.directory).map_err(|source| SinkError::File {

@@ -196,12 +196,12 @@ impl TelemetryHub {
             episodes_done: self.live.episodes_done,
             updates: self.live.updates(),
             wall_s: Num(self.started.elapsed().as_secs_f64()),
-            best_rolling_accuracy: self.live.best_rolling_accuracy().map(Num),
-            final_rolling_accuracy: self.live.rolling_accuracy().map(Num),
-            best_episode: best.map(|episode| BestEpisode {
-                episode: episode.episode,
-                accuracy: Num(episode.final_accuracy),
-                param_ratio: Num(episode.param_ratio),
+            best_rolling_accuracy: self.live.best_rolling_accuracy(),
+            final_rolling_accuracy: self.live.rolling_accuracy(),
+            best_episode: best.map(|best| BestEpisode {
+                episode: best.at.episode,
+                accuracy: best.told.final_accuracy,
+                param_ratio: best.told.param_ratio,
             }),
             rollbacks: self.live.rollbacks,
             dropped_events: self.health().dropped(),

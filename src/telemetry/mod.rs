@@ -32,7 +32,7 @@ pub use encoding::{ActionId, BigInteger, Num, Timestamp};
 pub use env_status::{EnvStatus, EnvStatusTracker};
 pub use event::{EnvContext, Event, EventKind, Payload, SCHEMA_MAJOR, SCHEMA_MINOR, Severity};
 pub use hub::{FlushCost, RunEnd, ShutdownReport, TelemetryHub};
-pub use live::{CommittedSeed, Contribution, EpisodeResult, LiveState, RoundResult, StepProgress};
+pub use live::{CommittedSeed, Contribution, EpisodeResult, LiveState, RoundResult, SeedWorth, StepProgress};
 pub use outbox::TelemetryOutbox;
 pub use payload::*;
 pub use reader::{EventFile, ReadError, read_events};

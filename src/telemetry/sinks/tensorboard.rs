@@ -190,7 +190,7 @@ impl Sink for TensorBoardSink {
         if let Some(earlier) = &run.earlier {
             self.rollbacks = earlier.live.rollbacks;
             for round in &earlier.live.rounds {
-                self.growth += round.growth;
+                self.growth += round.told.growth;
             }
         }
         self.file = create_in(&run.directory.join(FOLDER), now)?;
