@@ -8,7 +8,7 @@ use crate::checkpoint::CheckpointState;
 use crate::health::EngineError;
 use crate::record::{RunFolder, summary};
 use crate::run::{StopRequest, StopSignal};
-use crate::telemetry::{RunEnd, RunFinished, RunState, ShutdownReport, TelemetryHub};
+use crate::telemetry::{RunFinished, RunState, TelemetryHub};
 
 /// How a run ended.
 #[derive(Debug)]
@@ -66,10 +66,7 @@ pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
         (None, Some(_)) => RunState::Interrupted,
         (None, None) => RunState::Completed,
     };
-    let ShutdownReport { mut failed_durable, .. } = hub.finish(RunEnd {
-        status,
-        error: failure.as_ref().map(ToString::to_string),
-    });
+    let mut failed_durable = hub.finish(status, failure.as_ref().map(ToString::to_string));
     if missing_checkpoint {
         failed_durable.push("checkpoint".into());
     }

@@ -31,7 +31,7 @@ use crate::scenario::TelemetryConfig;
 pub use encoding::{ActionId, BigInteger, Num, Timestamp};
 pub use env_status::{EnvStatus, EnvStatusTracker};
 pub use event::{EnvContext, Event, EventKind, Payload, SCHEMA_MAJOR, SCHEMA_MINOR, Severity};
-pub use hub::{FlushCost, RunEnd, ShutdownReport, TelemetryHub};
+pub use hub::{FlushCost, TelemetryHub};
 pub use live::{CommittedSeed, Contribution, EpisodeResult, LiveState, RoundResult, SeedWorth, StepProgress};
 pub use outbox::TelemetryOutbox;
 pub use payload::*;
