@@ -5,9 +5,7 @@ use std::path::PathBuf;
 
 use bevy_ecs::prelude::*;
 
-use super::{
-    Continuation, DeviceInfo, Labels, Libraries, LogFile, Manifest, Resolved, RunDirectory, RunDirectoryError,
-};
+use super::{Continuation, Labels, LogFile, Manifest, RunDirectory, RunDirectoryError};
 use crate::controller::ActiveController;
 use crate::env::{Backend, Devices, EnvPool, Experiment, HostParams, LoadedData};
 use crate::health::Failure;
@@ -132,37 +130,19 @@ fn manifest(
     directory: &RunDirectory,
     started: &RunStarted,
 ) -> Manifest {
-    let experiment = world.resource::<Experiment>();
-    let resolved = Resolved {
-        amp_dtype: started.amp_dtype.clone(),
-        matmul_precision: started.matmul_precision.clone(),
-        deterministic: started.deterministic,
-    };
-    let libraries = Libraries {
-        tch: TCH_VERSION.into(),
-        libtorch: LIBTORCH_VERSION.into(),
-    };
-    let dataset = started.dataset.clone();
-    let mut manifest = Manifest::new(directory, experiment.scenario.run.seed, libraries, resolved, dataset);
+    let (experiment, devices) = (world.resource::<Experiment>(), world.resource::<Devices>());
+    let plugins = world.get_resource::<Inventory>().map_or(&[][..], Inventory::plugins);
+    let versions = plugins
+        .iter()
+        .map(|plugin| (plugin.name.clone(), plugin.version.clone()));
+    let mut manifest = Manifest::new(directory, started);
     manifest.scenario_path = file.path;
     manifest.labels = recording.labels.clone();
-    let devices = experiment.scenario.run.devices.iter();
-    manifest.devices = devices.map(|device| DeviceInfo::new(device.to_string())).collect();
-    let devices = world.resource::<Devices>();
     manifest.env_devices = experiment.envs.iter().map(|&env| devices.index_of_env(env)).collect();
-    let plugins = world.get_resource::<Inventory>().map_or(&[][..], Inventory::plugins);
-    manifest.plugins = plugins
-        .iter()
-        .map(|plugin| (plugin.name.clone(), plugin.version.clone()))
-        .collect();
+    manifest.plugins = versions.collect();
     manifest.threads.env_workers = world.resource::<EnvPool>().threads();
-    manifest.threads.intra_op = 1;
     manifest
 }
-
-/// The versions that this build links (Cargo.toml pins tch, and tch its libtorch).
-const TCH_VERSION: &str = "0.24";
-const LIBTORCH_VERSION: &str = "2.11.0";
 
 fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&Continuation>) -> RunStarted {
     let host_params = world
