@@ -6,7 +6,7 @@ use bevy_app::App;
 
 use crate::checkpoint::CheckpointState;
 use crate::health::EngineError;
-use crate::record::{RunFolder, summary};
+use crate::record::{RunDirectory, summary};
 use crate::run::{StopRequest, StopSignal};
 use crate::telemetry::{RunFinished, RunState, TelemetryHub};
 
@@ -47,12 +47,10 @@ impl RunReport {
 /// Closes the record and says what there is to say.
 pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
     let world = app.world_mut();
-    let missing_checkpoint = world
-        .get_resource::<CheckpointState>()
-        .and_then(CheckpointState::failure)
-        .is_some();
+    let checkpoints = world.get_resource::<CheckpointState>();
+    let missing_checkpoint = checkpoints.is_some_and(|state| state.failure.is_some());
     let stopped_by = world.get_resource::<StopSignal>().and_then(StopSignal::requested);
-    let directory = world.get_resource::<RunFolder>().map(|folder| folder.0.clone());
+    let directory = world.get_resource::<RunDirectory>().cloned();
     let (Some(directory), Some(mut hub)) = (directory, world.get_resource_mut::<TelemetryHub>()) else {
         return RunReport {
             record: None,

@@ -1,12 +1,14 @@
 //! `manifest.json`: what a run was made of, written once before round 0 and never edited.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use super::directory::{MANIFEST_FILE, RunDirectory, RunDirectoryError};
-use super::files::write_atomically;
+use super::files::write_json;
+use crate::health::AtPath;
 use crate::telemetry::{BigInteger, DatasetInfo, RunStarted, SCHEMA_MAJOR, SCHEMA_MINOR, Timestamp};
 
 /// Environment variables that may change how a run behaves; no others are recorded.
@@ -254,16 +256,10 @@ impl Manifest {
     /// If the file exists already or cannot be written.
     pub fn write(&self, directory: &Path) -> Result<(), RunDirectoryError> {
         let path = directory.join(MANIFEST_FILE);
-        let at = |source| RunDirectoryError {
-            path: path.clone(),
-            source,
-        };
         if path.exists() {
-            return Err(at(std::io::ErrorKind::AlreadyExists.into()));
+            Err::<(), _>(ErrorKind::AlreadyExists).at(&path)?;
         }
-        let mut text = serde_json::to_vec_pretty(self).map_err(|error| at(error.into()))?;
-        text.push(b'\n');
-        write_atomically(&path, &text).map_err(at)
+        Ok(write_json(&path, self).at(&path)?)
     }
 }
 
