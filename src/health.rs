@@ -1,7 +1,8 @@
 //! How a run fares: the first failure of any system stops the schedules, with its place attached.
 
 use std::error::Error;
-use std::fmt;
+use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use bevy_ecs::prelude::*;
 
@@ -93,6 +94,31 @@ pub trait InEnv<T> {
 impl<T, E: Into<Failure>> InEnv<T> for Result<T, E> {
     fn in_env(self, env: usize) -> Result<T, Failure> {
         self.map_err(|error| error.into().in_env(env))
+    }
+}
+
+/// What the operating system refused, and of which file or folder.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {source}")]
+#[allow(missing_docs, reason = "the message says what the fields are")]
+pub struct FileError {
+    pub path: PathBuf,
+    pub source: io::Error,
+}
+
+/// Names the file that an error is about: `fs::read(&path).at(&path)?`.
+pub trait AtPath<T> {
+    /// # Errors
+    /// The same, said to be about `path`.
+    fn at(self, path: &Path) -> Result<T, FileError>;
+}
+
+impl<T, E: Into<io::Error>> AtPath<T> for Result<T, E> {
+    fn at(self, path: &Path) -> Result<T, FileError> {
+        self.map_err(|source| FileError {
+            path: path.into(),
+            source: source.into(),
+        })
     }
 }
 

@@ -34,54 +34,28 @@
     reason = "the works link to private systems; `cargo doc --document-private-items` follows them"
 )]
 
+mod declare;
+mod work;
+
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
-use bevy_ecs::schedule::{InternedScheduleLabel, LogLevel, ScheduleBuildSettings, ScheduleLabel};
+use bevy_ecs::schedule::{InternedScheduleLabel, ScheduleLabel};
 
-use crate::clock::RunClock;
-use crate::health::{Failure, RunHealth, running};
+use self::declare::{arrange, schedules};
+use crate::health::RunHealth;
 
-/// Declares the schedules, in the order in which they first run.
-macro_rules! schedules {
-    ($($(#[$what:meta])* $schedule:ident,)+) => {
-        $(
-            $(#[$what])*
-            #[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
-            pub struct $schedule;
-        )+
+pub use work::{AddWork, WorkResult};
 
-        /// All schedules, in the order in which they first run.
-        pub fn all_schedules() -> Vec<InternedScheduleLabel> {
-            vec![$($schedule.intern()),+]
-        }
-    };
-}
+/// Lays out the schedules; every other plugin of the engine needs it.
+pub struct SchedulePlugin;
 
-schedules! {
-    /// Once: backend, data, controllers, envs.
-    Startup,
-    /// Every env starts an episode with a fresh host.
-    RoundStart,
-    /// One host epoch begins: data order, accumulators.
-    StepStart,
-    /// One training batch of every env.
-    TrainBatch,
-    /// One validation batch of every env, all coalitions of its seeds at once.
-    ValBatch,
-    /// The step's only wait on devices.
-    StepSync,
-    /// What the step's numbers mean.
-    Assess,
-    /// One decision per env.
-    Decide,
-    /// The decision takes effect; slots tick.
-    Act,
-    /// Episode ends, telemetry.
-    StepEnd,
-    /// Outcomes of the episodes.
-    RoundEnd,
-    /// Always runs, also after an error or a stop.
-    Shutdown,
+impl Plugin for SchedulePlugin {
+    fn build(&self, app: &mut App) {
+        app.init_resource::<RunHealth>();
+        // Every work may note a failure, the first counts: which of two unordered systems noted it matters to nobody.
+        app.allow_ambiguous_resource::<RunHealth>();
+        arrange_all(app);
+    }
 }
 
 /// The public sets: the vocabulary of extensions.
@@ -119,403 +93,227 @@ pub enum EngineSet {
     Checkpoint,
 }
 
-/// Declares the works. The text behind each is its phase: what failed if it did, in the words of an error message.
-macro_rules! works {
-    ($($(#[$what:meta])* $work:ident => $phase:literal,)+) => {
-        /// Every engine system by name, each in its own set, so that others can be ordered against it.
-        #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Work {
-            $($(#[$what])* $work),+
+schedules! {
+    /// Once: backend, data, controllers, envs.
+    Startup {
+        Prepare {
+            /// Sets process-wide switches before the first tensor: [`init_backend`](crate::run::startup::init_backend).
+            InitBackend => "start-up",
+            /// Decides whether hosts train in f32 or bf16: [`choose_precision`](crate::training::precision::choose_precision).
+            ChoosePrecision => "start-up",
+            /// Opens the devices that the scenario lists: [`open_devices`](crate::run::startup::open_devices).
+            OpenDevices => "start-up",
+            /// Loads, checks and uploads the data: [`load_datasets`](crate::run::startup::load_datasets).
+            LoadDatasets => "start-up",
+            /// Tries every seed module at the widths of the run's slots: [`check_blueprints`](crate::run::startup::check_blueprints).
+            CheckBlueprints => "start-up",
+            /// Reads the seeds that every episode starts with: [`read_initial_topology`](crate::env::initial_topology::read_initial_topology).
+            ReadInitialTopology => "start-up",
+            /// Makes the controller that the scenario names: [`build_controller`](crate::controller::systems::build_controller).
+            BuildController => "start-up",
+            /// Makes the learner of a controller that learns: [`build_learner`](crate::learner::systems::startup::build_learner).
+            BuildLearner => "start-up",
+            /// Gives every env its host, optimizer, slots and stream: [`spawn_envs`](crate::env::episode::spawn_envs).
+            SpawnEnvs => "start-up",
+            /// Gives every env its feed of batches and its sums: [`equip_envs`](crate::training::fetch::equip_envs).
+            EquipTraining => "start-up",
+            /// Gives every env its folded host and the validation batches: [`equip_envs`](crate::validation::pass::equip_envs).
+            EquipValidation => "start-up",
+            /// Puts a resumed run where its checkpoint was: [`restore`](crate::checkpoint::systems::restore).
+            Restore => "resume",
+            /// Makes the run directory, starts the sinks, writes `run_started`: [`announce`](crate::record::announce::announce).
+            Announce => "start-up",
         }
-
-        impl Work {
-            /// What failed if this work did, in the words of an error message.
-            pub const fn phase(self) -> &'static str {
-                match self {
-                    $(Self::$work => $phase),+
-                }
-            }
-        }
-    };
-}
-
-works! {
-    /// Sets process-wide switches before the first tensor: [`init_backend`](crate::run::startup::init_backend).
-    InitBackend => "start-up",
-    /// Decides whether hosts train in f32 or bf16: [`choose_precision`](crate::training::precision::choose_precision).
-    ChoosePrecision => "start-up",
-    /// Opens the devices that the scenario lists: [`open_devices`](crate::run::startup::open_devices).
-    OpenDevices => "start-up",
-    /// Loads, checks and uploads the data: [`load_datasets`](crate::run::startup::load_datasets).
-    LoadDatasets => "start-up",
-    /// Tries every seed module at the widths of the run's slots: [`check_blueprints`](crate::run::startup::check_blueprints).
-    CheckBlueprints => "start-up",
-    /// Reads the seeds that every episode starts with: [`read_initial_topology`](crate::env::initial_topology::read_initial_topology).
-    ReadInitialTopology => "start-up",
-    /// Makes the controller that the scenario names: [`build_controller`](crate::controller::systems::build_controller).
-    BuildController => "start-up",
-    /// Makes the learner of a controller that learns: [`build_learner`](crate::learner::systems::startup::build_learner).
-    BuildLearner => "start-up",
-    /// Gives every env its host, optimizer, slots and stream: [`spawn_envs`](crate::env::episode::spawn_envs).
-    SpawnEnvs => "start-up",
-    /// Gives every env its feed of batches and its sums: [`equip_envs`](crate::training::fetch::equip_envs).
-    EquipTraining => "start-up",
-    /// Gives every env its folded host and the validation batches: [`equip_envs`](crate::validation::pass::equip_envs).
-    EquipValidation => "start-up",
-    /// Puts a resumed run where its checkpoint was: [`restore`](crate::checkpoint::systems::restore).
-    Restore => "resume",
-    /// Makes the run directory, starts the sinks, writes `run_started`: [`announce`](crate::record::announce::announce).
-    Announce => "start-up",
-    /// Writes what lasts from round to round, if it is due: [`write_checkpoint`](crate::checkpoint::systems::write_checkpoint).
-    WriteCheckpoint => "checkpoint",
-    /// Notes when the round began: [`begin_record`](crate::record::systems::begin_record).
-    BeginRound => "round start",
-    /// Gives every env a fresh host in its old storage and empty slots: [`reset_envs`](crate::env::episode::reset_envs).
-    ResetEnvs => "round start",
-    /// Germinates the seeds that episodes start with: [`apply_initial_topology`](crate::env::initial_topology::apply_initial_topology).
-    ApplyInitialTopology => "initial topology",
-    /// Captures the fresh host as the first known good state: [`snapshot_initial`](crate::governor::systems::snapshot_initial).
-    SnapshotInitial => "governor",
-    /// Lets the controller forget the last episodes: [`begin_episodes`](crate::controller::systems::begin_episodes).
-    BeginControllerEpisodes => "round start",
-    /// Empties what rewards remember of the last episodes: [`reset_rewards`](crate::reward::systems::reset_rewards).
-    ResetRewards => "round start",
-    /// Lets envs whose episode still runs take part in the step: [`activate_envs`](crate::env::episode::activate_envs).
-    ActivateEnvs => "step start",
-    /// Fixes order and augmentation of the step's samples, zeroes the sums: [`plan_train_batches`](crate::training::fetch::plan_train_batches).
-    PlanTrainBatches => "data order",
-    /// Gathers the batch of every env on its device: [`fetch_train_batch`](crate::training::fetch::fetch_train_batch).
-    FetchTrainBatch => "fetch",
-    /// Leaves the gradients of the batch in the parameters: [`forward_backward`](crate::training::step::forward_backward).
-    ForwardBackward => "train",
-    /// Damages weights or gradients where the scenario says so: [`inject_faults`](crate::faults::inject_faults).
-    InjectFaults => "fault injection",
-    /// Measures, clips, guards and applies the gradients of host and seeds: [`optimize`](crate::training::step::optimize).
-    Optimize => "optimize",
-    /// Chooses the configurations of seeds that the step evaluates: [`plan_val`](crate::validation::pass::plan_val).
-    PlanVal => "validation plan",
-    /// Evaluates a validation batch under all of them: [`evaluate_batch`](crate::validation::pass::evaluate_batch).
-    CoalitionForward => "validation",
-    /// Puts what captures counted into the read packs: [`carry_snapshot_counts`](crate::governor::systems::carry_snapshot_counts).
-    CarrySnapshotCounts => "governor",
-    /// Reduces what the training batches left, on the device: [`reduce_sums`](crate::training::sums::reduce_sums).
-    EnqueueReads => "read",
-    /// Waits for all devices, once a step: [`wait_all`](crate::validation::sync::wait_all).
-    WaitAll => "wait",
-    /// Reads every env's pack and names its numbers: [`unpack`](crate::validation::sync::unpack).
-    Unpack => "read",
-    /// Loss and accuracy of the step's training batches: [`derive_train_metrics`](crate::training::sums::derive_train_metrics).
-    DeriveTrainMetrics => "metrics",
-    /// Loss and accuracy of the whole validation part: [`derive_val_metrics`](crate::validation::sync::derive_val_metrics).
-    DeriveValMetrics => "metrics",
-    /// Replaces validation losses where the scenario says so: [`spike_losses`](crate::faults::spike_losses).
-    SpikeLosses => "fault injection",
-    /// Judges every env's validation loss: [`governor_check`](crate::governor::systems::governor_check).
-    GovernorCheck => "governor",
-    /// Restores the envs that panicked: [`governor_rollback`](crate::governor::rollback::governor_rollback).
-    GovernorRollback => "rollback",
-    /// Charges rollbacks to the transitions that led to them: [`credit_rollbacks`](crate::learner::systems::rollbacks::credit_rollbacks).
-    CreditRollbacks => "rollback",
-    /// Drops what rewards remember of seeds that a rollback pruned: [`forget_pruned_seeds`](crate::reward::systems::forget_pruned_seeds).
-    ForgetPrunedSeeds => "reward",
-    /// Captures healthy envs and promotes captures: [`governor_snapshot`](crate::governor::systems::governor_snapshot).
-    GovernorSnapshot => "governor",
-    /// Writes `governor_rollback`: [`report_rollbacks`](crate::governor::rollback::report_rollbacks).
-    ReportRollbacks => "rollback",
-    /// Measures what each seed contributes: [`attribute`](crate::validation::assess::attribute).
-    Attribute => "attribution",
-    /// Writes the step's accuracy and gradients into the seeds' records: [`track_seeds`](crate::env::episode::track_seeds).
-    TrackSeeds => "tracking",
-    /// Follows losses, accuracies and the host's stability: [`update_signals`](crate::controller::view::systems::update_signals).
-    UpdateSignals => "signals",
-    /// Describes every slot for controllers and records: [`report_slots`](crate::controller::view::systems::report_slots).
-    ReportSlots => "tracking",
-    /// Turns signals and reports into the numbers that a policy sees: [`build_observations`](crate::controller::view::systems::build_observations).
-    BuildObservations => "decision",
-    /// Determines what each env may do: [`build_masks`](crate::controller::systems::build_masks).
-    BuildMasks => "decision",
-    /// Scales observations by their running statistics: [`normalise_observations`](crate::controller::systems::normalise_observations).
-    NormaliseObservations => "decision",
-    /// Keeps the recurrent state that enters the step: [`remember_states`](crate::learner::systems::transitions::remember_states).
-    RememberStates => "decision",
-    /// Lets the controller choose for all envs at once: [`decide`](crate::controller::systems::decide).
-    Decide => "decision",
-    /// Opens a transition for each decision: [`store_decisions`](crate::learner::systems::transitions::store_decisions).
-    StoreDecisions => "rollout",
-    /// Keeps how the seeds stood before the action: [`capture_reward_inputs`](crate::reward::systems::capture_reward_inputs).
-    CaptureRewardInputs => "reward",
-    /// Carries out what was chosen: [`execute_action`](crate::controller::actions::execution::execute_action).
-    ExecuteAction => "action",
-    /// Ticks every slot: ramps, gates, transitions: [`advance_lifecycle`](crate::env::lifecycle::advance_lifecycle).
-    AdvanceLifecycle => "lifecycle",
-    /// Pays the step: [`compute_reward`](crate::reward::systems::compute_reward).
-    ComputeReward => "reward",
-    /// Completes the transitions with what they were paid: [`store_outcomes`](crate::learner::systems::transitions::store_outcomes).
-    StoreOutcomes => "rollout",
-    /// Carries what was ordered over to the next observation: [`update_tracking`](crate::controller::systems::update_tracking).
-    UpdateTracking => "tracking",
-    /// Captures envs that committed a seed: [`commit_snapshot`](crate::governor::systems::commit_snapshot).
-    CommitSnapshot => "governor",
-    /// Ends the episodes that reached the horizon: [`end_episodes`](crate::env::episode::end_episodes).
-    EndEpisodes => "episode end",
-    /// Closes the segments of episodes that ended: [`end_segments`](crate::learner::systems::episode_ends::end_segments).
-    EndSegments => "rollout",
-    /// Evaluates networks whose episode ended on the test part: [`evaluate_test`](crate::validation::test_part::evaluate_test).
-    EvaluateTest => "final test",
-    /// Writes `env_step` and `decision`: [`emit_step`](crate::record::systems::emit_step).
-    EmitStep => "record",
-    /// Updates the policy from its rollout: [`update_policy`](crate::learner::systems::updates::update_policy).
-    UpdatePolicy => "policy update",
-    /// Writes `episode_finished`: [`record_episodes`](crate::record::systems::record_episodes).
-    RecordEpisodes => "episode end",
-    /// Tells the controller that the episodes are over: [`end_controller_episodes`](crate::controller::systems::end_controller_episodes).
-    EndControllerEpisodes => "episode end",
-    /// Writes `learner_update` and `round_finished`: [`round_stats`](crate::record::systems::round_stats).
-    RoundStats => "record",
-    /// Removes all seeds and their optimizers: [`teardown_round`](crate::env::episode::teardown_round).
-    TeardownRound => "episode end",
-    /// Fails the run if the policy can no longer be updated: [`stop_if_diverged`](crate::learner::systems::updates::stop_if_diverged).
-    StopIfDiverged => "policy update",
-    /// Plays the best episode again with a host that never grows: [`measure_control`](crate::engine::control::measure_control).
-    MeasureControl => "control",
-}
-
-/// Registers systems as pieces of [`Work`].
-///
-/// A system returns nothing, or a `Result` with an error of its own subject. A failure stops the run: it is noted in
-/// [`RunHealth`] with the work's [phase](Work::phase), the clock's position and, if the system named one, the env.
-pub trait AddWork {
-    /// `schedule` must list `work`.
-    fn add_work<M, R: WorkResult>(
-        &mut self,
-        schedule: impl ScheduleLabel,
-        work: Work,
-        system: impl IntoSystem<(), R, M>,
-    ) -> &mut Self;
-
-    /// Work that is left out while `condition` is false.
-    fn add_work_if<M, C, R: WorkResult>(
-        &mut self,
-        schedule: impl ScheduleLabel,
-        work: Work,
-        system: impl IntoSystem<(), R, M>,
-        condition: impl SystemCondition<C>,
-    ) -> &mut Self;
-}
-
-impl AddWork for App {
-    fn add_work<M, R: WorkResult>(
-        &mut self,
-        schedule: impl ScheduleLabel,
-        work: Work,
-        system: impl IntoSystem<(), R, M>,
-    ) -> &mut Self {
-        self.add_systems(
-            schedule,
-            system.pipe(record_failure_of(work)).with_first_name().in_set(work),
-        )
-    }
-
-    fn add_work_if<M, C, R: WorkResult>(
-        &mut self,
-        schedule: impl ScheduleLabel,
-        work: Work,
-        system: impl IntoSystem<(), R, M>,
-        condition: impl SystemCondition<C>,
-    ) -> &mut Self {
-        let system = system.pipe(record_failure_of(work)).with_first_name().in_set(work);
-        self.add_systems(schedule, system.run_if(condition))
-    }
-}
-
-/// What a system that does [`Work`] may return.
-pub trait WorkResult: 'static {
-    /// What stops the run, if anything does.
-    fn failure(self) -> Option<Failure>;
-}
-
-impl WorkResult for () {
-    fn failure(self) -> Option<Failure> {
-        None
-    }
-}
-
-impl<E: Into<Failure> + 'static> WorkResult for Result<(), E> {
-    fn failure(self) -> Option<Failure> {
-        self.err().map(E::into)
-    }
-}
-
-fn record_failure_of<R: WorkResult>(work: Work) -> impl Fn(In<R>, ResMut<RunHealth>, Option<Res<RunClock>>) {
-    move |In(result), mut health, clock| {
-        if let Some(failure) = result.failure() {
-            let position = clock.map(|clock| clock.position()).unwrap_or_default();
-            health.record(failure.during(work.phase(), position));
+        Checkpoint {
+            /// Writes what lasts from round to round, if it is due: [`write_checkpoint`](crate::checkpoint::systems::write_checkpoint).
+            WriteCheckpoint => "checkpoint",
         }
     }
-}
-
-type Table = &'static [(EngineSet, &'static [Work])];
-
-const STARTUP: Table = &[
-    (
-        EngineSet::Prepare,
-        &[
-            Work::InitBackend,
-            Work::ChoosePrecision,
-            Work::OpenDevices,
-            Work::LoadDatasets,
-            Work::CheckBlueprints,
-            Work::ReadInitialTopology,
-            Work::BuildController,
-            Work::BuildLearner,
-            Work::SpawnEnvs,
-            Work::EquipTraining,
-            Work::EquipValidation,
-            Work::Restore,
-            Work::Announce,
-        ],
-    ),
-    (EngineSet::Checkpoint, &[Work::WriteCheckpoint]),
-];
-const ROUND_START: Table = &[(
-    EngineSet::Reset,
-    &[
-        Work::BeginRound,
-        Work::ResetEnvs,
-        Work::ApplyInitialTopology,
-        Work::SnapshotInitial,
-        Work::BeginControllerEpisodes,
-        Work::ResetRewards,
-    ],
-)];
-const STEP_START: Table = &[(EngineSet::Reset, &[Work::ActivateEnvs, Work::PlanTrainBatches])];
-const TRAIN_BATCH: Table = &[
-    (EngineSet::FetchBatch, &[Work::FetchTrainBatch]),
-    (
-        EngineSet::TrainStep,
-        &[Work::ForwardBackward, Work::InjectFaults, Work::Optimize],
-    ),
-];
-const VAL_BATCH: Table = &[(EngineSet::Validate, &[Work::PlanVal, Work::CoalitionForward])];
-const STEP_SYNC: Table = &[(
-    EngineSet::SyncStreams,
-    &[
-        Work::CarrySnapshotCounts,
-        Work::EnqueueReads,
-        Work::WaitAll,
-        Work::Unpack,
-    ],
-)];
-const ASSESS: Table = &[
-    (
-        EngineSet::Govern,
-        &[
-            Work::DeriveTrainMetrics,
-            Work::DeriveValMetrics,
-            Work::SpikeLosses,
-            Work::GovernorCheck,
-            Work::GovernorRollback,
-            Work::CreditRollbacks,
-            Work::ForgetPrunedSeeds,
-            Work::GovernorSnapshot,
-            Work::ReportRollbacks,
-        ],
-    ),
-    (
-        EngineSet::Observe,
-        &[
-            Work::Attribute,
-            Work::TrackSeeds,
-            Work::UpdateSignals,
-            Work::ReportSlots,
-        ],
-    ),
-];
-const DECIDE: Table = &[
-    (
-        EngineSet::Observe,
-        &[Work::BuildObservations, Work::BuildMasks, Work::NormaliseObservations],
-    ),
-    (
-        EngineSet::Decide,
-        &[Work::RememberStates, Work::Decide, Work::StoreDecisions],
-    ),
-];
-const ACT: Table = &[
-    (EngineSet::Act, &[Work::CaptureRewardInputs, Work::ExecuteAction]),
-    (EngineSet::Lifecycle, &[Work::AdvanceLifecycle]),
-    (EngineSet::Reward, &[Work::ComputeReward]),
-    (EngineSet::Record, &[Work::StoreOutcomes, Work::UpdateTracking]),
-    (EngineSet::Govern, &[Work::CommitSnapshot]),
-];
-const STEP_END: Table = &[(
-    EngineSet::Record,
-    &[Work::EndEpisodes, Work::EndSegments, Work::EvaluateTest, Work::EmitStep],
-)];
-const ROUND_END: Table = &[
-    (EngineSet::PpoUpdate, &[Work::UpdatePolicy]),
-    (
-        EngineSet::Record,
-        &[
-            Work::RecordEpisodes,
-            Work::EndControllerEpisodes,
-            Work::RoundStats,
-            Work::TeardownRound,
-        ],
-    ),
-    (EngineSet::Checkpoint, &[Work::WriteCheckpoint, Work::StopIfDiverged]),
-];
-const SHUTDOWN: Table = &[
-    (EngineSet::Checkpoint, &[Work::WriteCheckpoint]),
-    (EngineSet::Prepare, &[Work::MeasureControl]),
-];
-
-/// Lays out the schedules; every other plugin of the engine needs it.
-pub struct SchedulePlugin;
-
-impl Plugin for SchedulePlugin {
-    fn build(&self, app: &mut App) {
-        app.init_resource::<RunHealth>();
-        // Every work may note a failure, the first counts: which of two unordered systems noted it matters to nobody.
-        app.allow_ambiguous_resource::<RunHealth>();
-        arrange(app, Startup, STARTUP, true);
-        arrange(app, RoundStart, ROUND_START, true);
-        arrange(app, StepStart, STEP_START, true);
-        arrange(app, TrainBatch, TRAIN_BATCH, true);
-        arrange(app, ValBatch, VAL_BATCH, true);
-        arrange(app, StepSync, STEP_SYNC, true);
-        arrange(app, Assess, ASSESS, true);
-        arrange(app, Decide, DECIDE, true);
-        arrange(app, Act, ACT, true);
-        arrange(app, StepEnd, STEP_END, true);
-        arrange(app, RoundEnd, ROUND_END, true);
-        arrange(app, Shutdown, SHUTDOWN, false);
+    /// Every env starts an episode with a fresh host.
+    RoundStart {
+        Reset {
+            /// Notes when the round began: [`begin_record`](crate::record::systems::begin_record).
+            BeginRound => "round start",
+            /// Gives every env a fresh host in its old storage and empty slots: [`reset_envs`](crate::env::episode::reset_envs).
+            ResetEnvs => "round start",
+            /// Germinates the seeds that episodes start with: [`apply_initial_topology`](crate::env::initial_topology::apply_initial_topology).
+            ApplyInitialTopology => "initial topology",
+            /// Captures the fresh host as the first known good state: [`snapshot_initial`](crate::governor::systems::snapshot_initial).
+            SnapshotInitial => "governor",
+            /// Lets the controller forget the last episodes: [`begin_episodes`](crate::controller::systems::begin_episodes).
+            BeginControllerEpisodes => "round start",
+            /// Empties what rewards remember of the last episodes: [`reset_rewards`](crate::reward::systems::reset_rewards).
+            ResetRewards => "round start",
+        }
     }
-}
-
-/// Chains the sets of a schedule and the work inside each. After a failure nothing runs any more but `Shutdown`.
-fn arrange(app: &mut App, label: impl ScheduleLabel + Clone, table: Table, stops_on_failure: bool) {
-    app.init_schedule(label.clone());
-    app.edit_schedule(label, |schedule| {
-        schedule.set_build_settings(ScheduleBuildSettings {
-            ambiguity_detection: LogLevel::Error,
-            hierarchy_detection: LogLevel::Error,
-            ..Default::default()
-        });
-        for pair in table.windows(2) {
-            schedule.configure_sets(pair[1].0.after(pair[0].0));
+    /// One host epoch begins: data order, accumulators.
+    StepStart {
+        Reset {
+            /// Lets envs whose episode still runs take part in the step: [`activate_envs`](crate::env::episode::activate_envs).
+            ActivateEnvs => "step start",
+            /// Fixes order and augmentation of the step's samples, zeroes the sums: [`plan_train_batches`](crate::training::fetch::plan_train_batches).
+            PlanTrainBatches => "data order",
         }
-        for (set, works) in table {
-            for work in *works {
-                schedule.configure_sets(work.in_set(*set));
-                if stops_on_failure {
-                    schedule.configure_sets(work.run_if(running));
-                }
-            }
-            for pair in works.windows(2) {
-                schedule.configure_sets(pair[1].after(pair[0]));
-            }
+    }
+    /// One training batch of every env.
+    TrainBatch {
+        FetchBatch {
+            /// Gathers the batch of every env on its device: [`fetch_train_batch`](crate::training::fetch::fetch_train_batch).
+            FetchTrainBatch => "fetch",
         }
-    });
+        TrainStep {
+            /// Leaves the gradients of the batch in the parameters: [`forward_backward`](crate::training::step::forward_backward).
+            ForwardBackward => "train",
+            /// Damages weights or gradients where the scenario says so: [`inject_faults`](crate::faults::inject_faults).
+            InjectFaults => "fault injection",
+            /// Measures, clips, guards and applies the gradients of host and seeds: [`optimize`](crate::training::step::optimize).
+            Optimize => "optimize",
+        }
+    }
+    /// One validation batch of every env, all coalitions of its seeds at once.
+    ValBatch {
+        Validate {
+            /// Chooses the configurations of seeds that the step evaluates: [`plan_val`](crate::validation::pass::plan_val).
+            PlanVal => "validation plan",
+            /// Evaluates a validation batch under all of them: [`evaluate_batch`](crate::validation::pass::evaluate_batch).
+            CoalitionForward => "validation",
+        }
+    }
+    /// The step's only wait on devices.
+    StepSync {
+        SyncStreams {
+            /// Puts what captures counted into the read packs: [`carry_snapshot_counts`](crate::governor::systems::carry_snapshot_counts).
+            CarrySnapshotCounts => "governor",
+            /// Reduces what the training batches left, on the device: [`reduce_sums`](crate::training::sums::reduce_sums).
+            EnqueueReads => "read",
+            /// Waits for all devices, once a step: [`wait_all`](crate::validation::sync::wait_all).
+            WaitAll => "wait",
+            /// Reads every env's pack and names its numbers: [`unpack`](crate::validation::sync::unpack).
+            Unpack => "read",
+        }
+    }
+    /// What the step's numbers mean.
+    Assess {
+        Govern {
+            /// Loss and accuracy of the step's training batches: [`derive_train_metrics`](crate::training::sums::derive_train_metrics).
+            DeriveTrainMetrics => "metrics",
+            /// Loss and accuracy of the whole validation part: [`derive_val_metrics`](crate::validation::sync::derive_val_metrics).
+            DeriveValMetrics => "metrics",
+            /// Replaces validation losses where the scenario says so: [`spike_losses`](crate::faults::spike_losses).
+            SpikeLosses => "fault injection",
+            /// Judges every env's validation loss: [`governor_check`](crate::governor::systems::governor_check).
+            GovernorCheck => "governor",
+            /// Restores the envs that panicked: [`governor_rollback`](crate::governor::rollback::governor_rollback).
+            GovernorRollback => "rollback",
+            /// Charges rollbacks to the transitions that led to them: [`credit_rollbacks`](crate::learner::systems::rollbacks::credit_rollbacks).
+            CreditRollbacks => "rollback",
+            /// Drops what rewards remember of seeds that a rollback pruned: [`forget_pruned_seeds`](crate::reward::systems::forget_pruned_seeds).
+            ForgetPrunedSeeds => "reward",
+            /// Captures healthy envs and promotes captures: [`governor_snapshot`](crate::governor::systems::governor_snapshot).
+            GovernorSnapshot => "governor",
+            /// Writes `governor_rollback`: [`report_rollbacks`](crate::governor::rollback::report_rollbacks).
+            ReportRollbacks => "rollback",
+        }
+        Observe {
+            /// Measures what each seed contributes: [`attribute`](crate::validation::assess::attribute).
+            Attribute => "attribution",
+            /// Writes the step's accuracy and gradients into the seeds' records: [`track_seeds`](crate::env::episode::track_seeds).
+            TrackSeeds => "tracking",
+            /// Follows losses, accuracies and the host's stability: [`update_signals`](crate::controller::view::systems::update_signals).
+            UpdateSignals => "signals",
+            /// Describes every slot for controllers and records: [`report_slots`](crate::controller::view::systems::report_slots).
+            ReportSlots => "tracking",
+        }
+    }
+    /// One decision per env.
+    Decide {
+        Observe {
+            /// Turns signals and reports into the numbers that a policy sees: [`build_observations`](crate::controller::view::systems::build_observations).
+            BuildObservations => "decision",
+            /// Determines what each env may do: [`build_masks`](crate::controller::systems::build_masks).
+            BuildMasks => "decision",
+            /// Scales observations by their running statistics: [`normalise_observations`](crate::controller::systems::normalise_observations).
+            NormaliseObservations => "decision",
+        }
+        Decide {
+            /// Keeps the recurrent state that enters the step: [`remember_states`](crate::learner::systems::transitions::remember_states).
+            RememberStates => "decision",
+            /// Lets the controller choose for all envs at once: [`decide`](crate::controller::systems::decide).
+            Decide => "decision",
+            /// Opens a transition for each decision: [`store_decisions`](crate::learner::systems::transitions::store_decisions).
+            StoreDecisions => "rollout",
+        }
+    }
+    /// The decision takes effect; slots tick.
+    Act {
+        Act {
+            /// Keeps how the seeds stood before the action: [`capture_reward_inputs`](crate::reward::systems::capture_reward_inputs).
+            CaptureRewardInputs => "reward",
+            /// Carries out what was chosen: [`execute_action`](crate::controller::actions::execution::execute_action).
+            ExecuteAction => "action",
+        }
+        Lifecycle {
+            /// Ticks every slot: ramps, gates, transitions: [`advance_lifecycle`](crate::env::lifecycle::advance_lifecycle).
+            AdvanceLifecycle => "lifecycle",
+        }
+        Reward {
+            /// Pays the step: [`compute_reward`](crate::reward::systems::compute_reward).
+            ComputeReward => "reward",
+        }
+        Record {
+            /// Completes the transitions with what they were paid: [`store_outcomes`](crate::learner::systems::transitions::store_outcomes).
+            StoreOutcomes => "rollout",
+            /// Carries what was ordered over to the next observation: [`update_tracking`](crate::controller::systems::update_tracking).
+            UpdateTracking => "tracking",
+        }
+        Govern {
+            /// Captures envs that committed a seed: [`commit_snapshot`](crate::governor::systems::commit_snapshot).
+            CommitSnapshot => "governor",
+        }
+    }
+    /// Episode ends, telemetry.
+    StepEnd {
+        Record {
+            /// Ends the episodes that reached the horizon: [`end_episodes`](crate::env::episode::end_episodes).
+            EndEpisodes => "episode end",
+            /// Closes the segments of episodes that ended: [`end_segments`](crate::learner::systems::episode_ends::end_segments).
+            EndSegments => "rollout",
+            /// Evaluates networks whose episode ended on the test part: [`evaluate_test`](crate::validation::test_part::evaluate_test).
+            EvaluateTest => "final test",
+            /// Writes `env_step` and `decision`: [`emit_step`](crate::record::systems::emit_step).
+            EmitStep => "record",
+        }
+    }
+    /// Outcomes of the episodes.
+    RoundEnd {
+        PpoUpdate {
+            /// Updates the policy from its rollout: [`update_policy`](crate::learner::systems::updates::update_policy).
+            UpdatePolicy => "policy update",
+        }
+        Record {
+            /// Writes `episode_finished`: [`record_episodes`](crate::record::systems::record_episodes).
+            RecordEpisodes => "episode end",
+            /// Tells the controller that the episodes are over: [`end_controller_episodes`](crate::controller::systems::end_controller_episodes).
+            EndControllerEpisodes => "episode end",
+            /// Writes `learner_update` and `round_finished`: [`round_stats`](crate::record::systems::round_stats).
+            RoundStats => "record",
+            /// Removes all seeds and their optimizers: [`teardown_round`](crate::env::episode::teardown_round).
+            TeardownRound => "episode end",
+        }
+        Checkpoint {
+            again WriteCheckpoint,
+            /// Fails the run if the policy can no longer be updated: [`stop_if_diverged`](crate::learner::systems::updates::stop_if_diverged).
+            StopIfDiverged => "policy update",
+        }
+    }
+    /// Always runs, also after an error or a stop.
+    Shutdown {
+        Checkpoint {
+            again WriteCheckpoint,
+        }
+        Prepare {
+            /// Plays the best episode again with a host that never grows: [`measure_control`](crate::engine::control::measure_control).
+            MeasureControl => "control",
+        }
+    }
 }

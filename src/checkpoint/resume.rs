@@ -2,14 +2,14 @@
 //! its record is cut back to its newest checkpoint and continued in place.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::{fmt, fs};
 
 use bevy_ecs::prelude::Resource;
 use serde_json::Value;
 
 use super::shelf::{CheckpointError, CheckpointName, Checkpoints, Progress};
+use crate::health::{AtPath, FileError};
 use crate::record::{Continuation, RunDirectory, RunDirectoryError};
 use crate::scenario::{Loaded, Override, Scenario};
 use crate::telemetry::sinks::JsonLinesSink;
@@ -26,8 +26,8 @@ const ROUNDS: &str = "run.rounds";
 pub enum ResumeError {
     #[error("{0} is no run directory: it has no resolved.ron")]
     NoRun(PathBuf),
-    #[error("{path}: {source}")]
-    File { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    File(#[from] FileError),
     #[error(
         "{0} has no checkpoint: the run ended before its first round; start it again with `simic-engine run \
          {0}/scenario.ron`"
@@ -275,11 +275,8 @@ fn fields(scenario: &Scenario) -> BTreeMap<String, Value> {
     into
 }
 
-fn read(path: &Path) -> Result<String, ResumeError> {
-    fs::read_to_string(path).map_err(|source| ResumeError::File {
-        path: path.into(),
-        source,
-    })
+fn read(path: &Path) -> Result<String, FileError> {
+    fs::read_to_string(path).at(path)
 }
 
 #[cfg(test)]

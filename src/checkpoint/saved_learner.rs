@@ -2,7 +2,6 @@
 //! optimizer in `optim.safetensors`.
 
 use std::fs::{self, File};
-use std::io::Write;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +9,7 @@ use tch::{Device, Tensor};
 
 use crate::health::Failure;
 use crate::learner::{Learner, LearnerState};
+use crate::record::write_synced;
 use crate::scenario::LearnerConfig;
 use crate::torch::catch;
 
@@ -73,9 +73,8 @@ pub(super) fn save_learner(
         state: learner.state(),
     };
     let layout = ron::ser::PrettyConfig::new().struct_names(false).depth_limit(3);
-    let mut file = File::create(folder.join(STATE_FILE))?;
-    file.write_all(ron::ser::to_string_pretty(&saved, layout)?.as_bytes())?;
-    file.sync_all()?;
+    let text = ron::ser::to_string_pretty(&saved, layout)?;
+    write_synced(&folder.join(STATE_FILE), text.as_bytes())?;
     let path = folder.join(MOMENTS_FILE);
     catch(|| {
         let moments: Vec<(String, Tensor)> = learner

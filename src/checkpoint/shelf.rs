@@ -2,14 +2,14 @@
 //! newer ones have taken its place.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::health::Failure;
-use crate::record::point_at;
+use crate::health::{AtPath, Failure, FileError};
+use crate::record::{point_at, write_synced};
 
 /// Folder inside the run directory.
 const FOLDER: &str = "checkpoints";
@@ -105,8 +105,8 @@ pub enum CheckpointError {
         asked: u32,
         there: Vec<u32>,
     },
-    #[error("checkpoint {path}: {source}")]
-    File { path: PathBuf, source: io::Error },
+    #[error("checkpoint {0}")]
+    File(#[from] FileError),
     #[error("checkpoint {path}: {failure}")]
     Content { path: PathBuf, failure: Failure },
     #[error(
@@ -143,8 +143,8 @@ impl Checkpoints {
     ) -> Result<u64, CheckpointError> {
         let name = name_of(progress.next_round);
         let (fresh, place) = (self.0.join(format!(".{name}.new")), self.0.join(&name));
-        remove(&fresh).map_err(at(&fresh))?;
-        fs::create_dir_all(&fresh).map_err(at(&fresh))?;
+        remove(&fresh).at(&fresh)?;
+        fs::create_dir_all(&fresh).at(&fresh)?;
         let content = |failure| CheckpointError::Content {
             path: fresh.clone(),
             failure,
@@ -155,13 +155,13 @@ impl Checkpoints {
             ron::ser::PrettyConfig::new().struct_names(false).depth_limit(2),
         )
         .map_err(|error| content(error.into()))?;
-        write_synced(&fresh.join(PROGRESS_FILE), text.as_bytes()).map_err(at(&fresh))?;
-        let size = size_of(&fresh).map_err(at(&fresh))?;
-        sync_folder(&fresh).map_err(at(&fresh))?;
+        write_synced(&fresh.join(PROGRESS_FILE), text.as_bytes()).at(&fresh)?;
+        let size = size_of(&fresh).at(&fresh)?;
+        sync_folder(&fresh).at(&fresh)?;
         // Left over from a run that was resumed from an older one.
-        self.discard(&name).map_err(at(&place))?;
-        fs::rename(&fresh, &place).map_err(at(&place))?;
-        sync_folder(&self.0).map_err(at(&self.0))?;
+        self.discard(&name).at(&place)?;
+        fs::rename(&fresh, &place).at(&place)?;
+        sync_folder(&self.0).at(&self.0)?;
         Ok(size)
     }
 
@@ -224,12 +224,12 @@ impl Checkpoints {
             .map(|n| self.0.join(format!("discarded-{n}")))
             .find(|place| !place.exists())
             .unwrap_or_else(|| self.0.join("discarded"));
-        fs::create_dir_all(&place).map_err(at(&place))?;
+        fs::create_dir_all(&place).at(&place)?;
         for round in later {
             let name = name_of(round);
-            fs::rename(self.0.join(&name), place.join(&name)).map_err(at(&place))?;
+            fs::rename(self.0.join(&name), place.join(&name)).at(&place)?;
         }
-        sync_folder(&self.0).map_err(at(&self.0))
+        Ok(sync_folder(&self.0).at(&self.0)?)
     }
 
     /// Whether the checkpoint before `next_round` is there.
@@ -283,11 +283,6 @@ fn name_of(next_round: u32) -> String {
     format!("{PREFIX}{next_round:06}")
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> CheckpointError {
-    let path = path.to_owned();
-    move |source| CheckpointError::File { path, source }
-}
-
 fn read(folder: &Path) -> Result<Progress, CheckpointError> {
     /// What every format has.
     #[derive(Deserialize)]
@@ -296,7 +291,7 @@ fn read(folder: &Path) -> Result<Progress, CheckpointError> {
     }
 
     let path = folder.join(PROGRESS_FILE);
-    let text = fs::read_to_string(&path).map_err(at(&path))?;
+    let text = fs::read_to_string(&path).at(&path)?;
     let content = |error: ron::error::SpannedError| CheckpointError::Content {
         path: path.clone(),
         failure: error.into(),
@@ -313,12 +308,6 @@ fn remove(folder: &Path) -> io::Result<()> {
         fs::remove_dir_all(folder)?;
     }
     Ok(())
-}
-
-fn write_synced(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(content)?;
-    file.sync_all()
 }
 
 /// Names survive a power cut only once their folder is on disk.

@@ -21,7 +21,7 @@ use crate::controller::ActiveController;
 use crate::env::{Experiment, round_is_complete};
 use crate::health::{Failure, RunHealth};
 use crate::learner::PolicyLearner;
-use crate::record::{RoundHistory, RunClaim, RunFolder};
+use crate::record::{RoundHistory, RunDirectory};
 use crate::run::StopSignal;
 use crate::scenario::Scenario;
 use crate::schedule::{AddWork, RoundEnd, Shutdown, Startup, Work};
@@ -40,13 +40,13 @@ impl Plugin for CheckpointPlugin {
                 RoundEnd,
                 Work::WriteCheckpoint,
                 write_checkpoint,
-                round_is_complete.and_then(resource_exists::<RunFolder>),
+                round_is_complete.and_then(resource_exists::<RunDirectory>),
             )
             .add_work_if(
                 Shutdown,
                 Work::WriteCheckpoint,
                 write_last_checkpoint,
-                resource_exists::<RunFolder>,
+                resource_exists::<RunDirectory>,
             );
     }
 }
@@ -59,19 +59,12 @@ pub struct CheckpointState {
     /// How far the run has come, where its newest checkpoint is older. What else lasts is as it was then: controllers and
     /// learners change for good at the ends of rounds alone.
     unsaved: Option<Progress>,
-    /// Why the newest state is not on disk.
-    failure: Option<String>,
-}
-
-impl CheckpointState {
     /// Why the newest checkpoint that was due is not on disk; `None` if it is.
-    pub fn failure(&self) -> Option<&str> {
-        self.failure.as_deref()
-    }
+    pub failure: Option<String>,
 }
 
 /// A run that is resumed has its checkpoint already.
-fn begins(folder: Option<Res<RunFolder>>, point: Option<Res<ResumePoint>>) -> bool {
+fn begins(folder: Option<Res<RunDirectory>>, point: Option<Res<ResumePoint>>) -> bool {
     folder.is_some() && point.is_none()
 }
 
@@ -132,7 +125,7 @@ pub(crate) fn restore(
     // A better one may have been thrown away since the run last stood here.
     let shelf = Checkpoints::of(point.directory.path());
     trained.state.best = point.progress.best.filter(|best| shelf.has(best.next_round));
-    commands.insert_resource(RunClaim::new(&point.directory)?);
+    commands.insert_resource(point.directory.claim()?);
     shelf.set_aside_after(point.progress.next_round)?;
     Ok(())
 }
@@ -142,18 +135,12 @@ pub(crate) fn restore(
 pub struct RunView<'w> {
     experiment: Res<'w, Experiment>,
     clock: Res<'w, RunClock>,
-    folder: Res<'w, RunFolder>,
+    folder: Res<'w, RunDirectory>,
     stop: Res<'w, StopSignal>,
     resumed: Option<Res<'w, ResumePoint>>,
 }
 
 impl RunView<'_> {
-    /// What a resumed run plays differently, as `path=value`.
-    fn changes(&self) -> Vec<String> {
-        let point = self.resumed.as_ref();
-        point.map(|point| point.progress.changes.clone()).unwrap_or_default()
-    }
-
     /// Rounds played to their end.
     fn next_round(&self) -> u32 {
         let played = self.clock.position().round.map(|round| round + 1);
@@ -179,17 +166,18 @@ impl RunView<'_> {
 
     fn progress(&self, next_round: u32, next_seq: u64, trained: &TrainedState) -> Progress {
         let Experiment { scenario, layout, .. } = &*self.experiment;
+        let changes = self.resumed.as_ref().map(|point| point.progress.changes.clone());
         Progress {
             format: Progress::FORMAT,
             engine: env!("CARGO_PKG_VERSION").into(),
-            scenario_hash: self.folder.0.scenario_hash().into(),
+            scenario_hash: self.folder.scenario_hash().into(),
             rounds: scenario.run.rounds,
             next_round,
             next_seq,
             n_envs: scenario.run.n_envs,
             slots: layout.slots().iter().map(|spec| spec.slot.to_string()).collect(),
             controller: scenario.policy.controller.clone(),
-            changes: self.changes(),
+            changes: changes.unwrap_or_default(),
             history: trained.history.0.clone(),
             best: trained.state.best,
         }
@@ -212,7 +200,7 @@ impl CheckpointWriter<'_> {
         let started = Instant::now();
         // What the checkpoint counts as told has to be on disk before it is.
         self.hub.settle();
-        let shelf = Checkpoints::of(self.view.folder.0.path());
+        let shelf = Checkpoints::of(self.view.folder.path());
         let kind = kind_of(&progress, reason);
         let mut put = || {
             shelf.put(&progress, |folder| {

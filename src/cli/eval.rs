@@ -13,7 +13,7 @@ use crate::compare::{Candidate, Comparison, ControllerSummary, Episodes, Estimat
 use crate::controller::DecideMode;
 use crate::engine::SetupError;
 use crate::env::Experiment;
-use crate::record::{Align, Table};
+use crate::record::Table;
 use crate::scenario::Catalog;
 use crate::telemetry::BigInteger;
 
@@ -235,14 +235,10 @@ impl Evaluation {
     }
 
     fn accuracies(&self) -> Table {
-        let mut table = Table::new(&[
-            ("final validation accuracy, %", Align::Left),
-            ("mean", Align::Right),
-            ("95 % interval", Align::Right),
-            ("IQM", Align::Right),
-            ("95 % interval", Align::Right),
-            ("committed, test", Align::Right),
-        ]);
+        let mut table = Table::new(
+            &["final validation accuracy, %"],
+            &["mean", "95 % interval", "IQM", "95 % interval", "committed, test"],
+        );
         for player in &self.comparison.players {
             let test = player.test_accuracy;
             let mut row = summary_row(player, &player.accuracy);
@@ -253,15 +249,10 @@ impl Evaluation {
     }
 
     fn worths(&self) -> Table {
-        let mut table = Table::new(&[
-            ("accuracy minus rent, points", Align::Left),
-            ("mean", Align::Right),
-            ("95 % interval", Align::Right),
-            ("IQM", Align::Right),
-            ("95 % interval", Align::Right),
-            ("reward", Align::Right),
-            ("params", Align::Right),
-        ]);
+        let mut table = Table::new(
+            &["accuracy minus rent, points"],
+            &["mean", "95 % interval", "IQM", "95 % interval", "reward", "params"],
+        );
         for player in &self.comparison.players {
             let mut row = summary_row(player, &player.accuracy_minus_rent);
             row.push(format!("{:.2}", player.reward.mean.value));
@@ -272,15 +263,17 @@ impl Evaluation {
     }
 
     fn differences(&self) -> Table {
-        let mut table = Table::new(&[
-            ("paired difference", Align::Left),
-            ("accuracy", Align::Right),
-            ("95 % interval", Align::Right),
-            ("wins", Align::Right),
-            ("minus rent", Align::Right),
-            ("95 % interval", Align::Right),
-            ("wins", Align::Right),
-        ]);
+        let mut table = Table::new(
+            &["paired difference"],
+            &[
+                "accuracy",
+                "95 % interval",
+                "wins",
+                "minus rent",
+                "95 % interval",
+                "wins",
+            ],
+        );
         for difference in &self.comparison.differences {
             let mut row = vec![format!("{} - {}", difference.policy, difference.baseline)];
             for paired in [&difference.accuracy, &difference.accuracy_minus_rent] {

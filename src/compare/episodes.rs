@@ -4,7 +4,6 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
 use serde::Serialize;
 
@@ -23,7 +22,7 @@ use crate::telemetry::BigInteger;
 use crate::validation::TestResult;
 
 /// Who decides.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Resource, Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// As registered.
     pub controller: String,
@@ -112,50 +111,38 @@ pub fn play(
         .extended(extend)
         .without::<LearnerPlugin>()
         .build_experiment(experiment)
-        .map_err(|error| Failure::from(error).during("start-up", Position::default()))?
-        .with(EvaluationPlugin {
-            candidate: candidate.clone(),
-        });
+        .map_err(|error| Failure::from(error).during("start-up", Position::default()))?;
+    // In the learner's place: the policy is fixed for all rounds, and every episode's outcome noted.
+    engine
+        .app_mut()
+        .insert_resource(candidate.clone())
+        .init_resource::<Outcomes>()
+        .add_work(Startup, Work::BuildLearner, freeze_policy)
+        .add_work(RoundEnd, Work::RecordEpisodes, note_outcomes);
     engine.run()?;
     let mut outcomes = std::mem::take(&mut engine.world_mut().resource_mut::<Outcomes>().0);
     outcomes.sort_unstable_by_key(|outcome| (outcome.round, outcome.env));
     Ok(outcomes)
 }
 
-/// Stands where the learner would: fixes the policy for all rounds, and notes every episode's outcome.
-struct EvaluationPlugin {
-    candidate: Candidate,
-}
-
-#[derive(Resource)]
-struct FrozenAs(Candidate);
-
+/// How the episodes that were played ended.
 #[derive(Resource, Default)]
 struct Outcomes(Vec<EpisodeOutcome>);
-
-impl Plugin for EvaluationPlugin {
-    fn build(&self, app: &mut App) {
-        app.insert_resource(FrozenAs(self.candidate.clone()))
-            .init_resource::<Outcomes>()
-            .add_work(Startup, Work::BuildLearner, freeze_policy)
-            .add_work(RoundEnd, Work::RecordEpisodes, note_outcomes);
-    }
-}
 
 /// Loads the weights. Nothing is explored any more: no action is more likely than the policy makes it.
 fn freeze_policy(
     mut controller: ResMut<ActiveController>,
     mut horizon: ResMut<RewardHorizon>,
-    candidate: Res<FrozenAs>,
+    candidate: Res<Candidate>,
     experiment: Res<Experiment>,
 ) -> Result<(), Failure> {
     *horizon = RewardHorizon::from(&experiment.scenario.learner);
     let controller = controller.0.get();
-    if let Some(folder) = &candidate.0.policy {
+    if let Some(folder) = &candidate.policy {
         controller.load(folder)?;
     }
     if let Some(policy) = controller.learned() {
-        policy.set_mode(candidate.0.mode);
+        policy.set_mode(candidate.mode);
         policy.set_floor_scale(0.0);
     }
     Ok(())

@@ -86,19 +86,17 @@ impl StepFeed {
     /// # Errors
     /// `FeedDevice`.
     pub fn begin_step(&mut self, key: StepKey) -> Result<(), DataError> {
-        let positions = self.plan.draw(key);
-        let upload = |feed: &mut Self| -> Result<(), TchError> {
-            let host = Tensor::f_from_slice(&positions)?.f_view_as(&feed.positions)?;
-            feed.positions.f_copy_(&host)?;
-            let _ = feed
-                .train_labels
-                .f_index_select_out(&feed.labels, 0, &feed.sample_positions)?;
-            Ok(())
-        };
-        let result = upload(self);
-        self.plan.keep(positions);
         self.next_batch = 0;
-        result.map_err(|cause| self.device_error(cause))
+        self.upload(key).map_err(|cause| self.device_error(cause))
+    }
+
+    fn upload(&mut self, key: StepKey) -> Result<(), TchError> {
+        let host = Tensor::f_from_slice(self.plan.draw(key))?.f_view_as(&self.positions)?;
+        self.positions.f_copy_(&host)?;
+        let _ = self
+            .train_labels
+            .f_index_select_out(&self.labels, 0, &self.sample_positions)?;
+        Ok(())
     }
 
     /// Gathers batch `batch` into the env's kept buffer, which the previous batch occupied.

@@ -43,8 +43,8 @@ impl FeedPlan {
         }
     }
 
-    /// Windows, then samples, of all positions of the step. Hands out the kept buffer; [`Self::keep`] takes it back.
-    pub(super) fn draw(&mut self, key: StepKey) -> Vec<i64> {
+    /// Windows, then samples, of all positions of the step, in a kept buffer.
+    pub(super) fn draw(&mut self, key: StepKey) -> &[i64] {
         let mut positions = std::mem::take(&mut self.positions);
         let total = self.arithmetic.train_samples();
         positions.clear();
@@ -52,12 +52,8 @@ impl FeedPlan {
         let (windows, samples) = positions.split_at_mut(total);
         self.draw_order(key, samples);
         self.draw_windows(key, samples, windows);
-        positions
-    }
-
-    /// Takes back the buffer that [`Self::draw`] handed out.
-    pub(super) fn keep(&mut self, positions: Vec<i64>) {
         self.positions = positions;
+        &self.positions
     }
 
     /// One permutation a pass (domain 2); the incomplete tail of a pass is dropped.

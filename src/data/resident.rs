@@ -61,10 +61,7 @@ impl ResidentData {
                 upload_labels(&data.train, device)?,
             ])
         };
-        let [windows, a, b, train_labels] = train().map_err(|cause| DataError::Device {
-            name: data.name.clone(),
-            cause,
-        })?;
+        let [windows, a, b, train_labels] = train().map_err(|cause| device_error(data, cause))?;
         Ok(Self {
             device,
             augment,
@@ -76,6 +73,11 @@ impl ResidentData {
             val: EvalSet::upload(data, &data.val, device)?,
         })
     }
+}
+
+fn device_error(data: &DataSet, cause: TchError) -> DataError {
+    let name = data.name.clone();
+    DataError::Device { name, cause }
 }
 
 /// A part in data order, normalised, without augmentation: validation, and test for the final evaluation.
@@ -103,10 +105,7 @@ impl EvalSet {
             ])?;
             Ok((x.f_permute([0, 3, 1, 2])?, upload_labels(part, device)?))
         };
-        let (x, y) = tensors().map_err(|cause| DataError::Device {
-            name: data.name.clone(),
-            cause,
-        })?;
+        let (x, y) = tensors().map_err(|cause| device_error(data, cause))?;
         Ok(Self { x, y, len: part.len() })
     }
 

@@ -19,7 +19,8 @@ pub(crate) fn measure_control(world: &mut World, extend: Extension) {
     if has_stopped || !world.contains_resource::<TelemetryHub>() {
         return;
     }
-    let Some(best) = world.resource::<TelemetryHub>().live().best_episode else {
+    let live = world.resource::<TelemetryHub>().live();
+    let Some(best) = live.best_episode.as_ref().map(|best| best.at) else {
         return;
     };
     let mut experiment = world.resource::<Experiment>().clone();

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::env::Experiment;
+use crate::health::{AtPath, FileError};
 use crate::host::{LayoutError, SlotLayout, injection_specs};
 use crate::record::ScenarioFile;
 use crate::run::ExtensionError;
@@ -25,13 +26,8 @@ pub enum SetupError {
     #[error("{0}")]
     Scenario(Report),
     /// The scenario file cannot be read.
-    #[error("cannot read the scenario {}: {error}", path.display())]
-    Unreadable {
-        /// As it was given.
-        path: PathBuf,
-        /// What the system says.
-        error: std::io::Error,
-    },
+    #[error("cannot read the scenario {0}")]
+    Unreadable(#[from] FileError),
     /// The scenario file is not UTF-8.
     #[error("the scenario {}:{line}:{column} is not UTF-8 text; save it as UTF-8", path.display())]
     NotText {
@@ -104,10 +100,7 @@ impl Prepared {
 }
 
 fn read(path: &Path) -> Result<String, SetupError> {
-    let bytes = std::fs::read(path).map_err(|error| SetupError::Unreadable {
-        path: path.into(),
-        error,
-    })?;
+    let bytes = std::fs::read(path).at(path)?;
     String::from_utf8(bytes).map_err(|error| {
         let sound = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line_start = sound

@@ -6,9 +6,9 @@ use bevy_app::App;
 
 use crate::checkpoint::CheckpointState;
 use crate::health::EngineError;
-use crate::record::{RunFolder, summary};
+use crate::record::{RunDirectory, summary};
 use crate::run::{StopRequest, StopSignal};
-use crate::telemetry::{RunEnd, RunFinished, RunState, ShutdownReport, TelemetryHub};
+use crate::telemetry::{RunFinished, RunState, TelemetryHub};
 
 /// How a run ended.
 #[derive(Debug)]
@@ -47,12 +47,10 @@ impl RunReport {
 /// Closes the record and says what there is to say.
 pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
     let world = app.world_mut();
-    let missing_checkpoint = world
-        .get_resource::<CheckpointState>()
-        .and_then(CheckpointState::failure)
-        .is_some();
+    let checkpoints = world.get_resource::<CheckpointState>();
+    let missing_checkpoint = checkpoints.is_some_and(|state| state.failure.is_some());
     let stopped_by = world.get_resource::<StopSignal>().and_then(StopSignal::requested);
-    let directory = world.get_resource::<RunFolder>().map(|folder| folder.0.clone());
+    let directory = world.get_resource::<RunDirectory>().cloned();
     let (Some(directory), Some(mut hub)) = (directory, world.get_resource_mut::<TelemetryHub>()) else {
         return RunReport {
             record: None,
@@ -66,10 +64,7 @@ pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
         (None, Some(_)) => RunState::Interrupted,
         (None, None) => RunState::Completed,
     };
-    let ShutdownReport { mut failed_durable, .. } = hub.finish(RunEnd {
-        status,
-        error: failure.as_ref().map(ToString::to_string),
-    });
+    let mut failed_durable = hub.finish(status, failure.as_ref().map(ToString::to_string));
     if missing_checkpoint {
         failed_durable.push("checkpoint".into());
     }

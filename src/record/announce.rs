@@ -1,13 +1,10 @@
 //! The beginning of a run's record: its directory and manifest.
 
-use std::fs::File;
 use std::path::PathBuf;
 
 use bevy_ecs::prelude::*;
 
-use super::{
-    Continuation, DeviceInfo, Labels, Libraries, LogFile, Manifest, Resolved, RunDirectory, RunDirectoryError,
-};
+use super::{Continuation, Labels, LogFile, Manifest, RunDirectory};
 use crate::controller::ActiveController;
 use crate::env::{Backend, Devices, EnvPool, Experiment, HostParams, LoadedData};
 use crate::health::Failure;
@@ -58,27 +55,6 @@ pub struct ScenarioFile {
     pub text: String,
 }
 
-/// Where the run is recorded, once it has begun.
-#[derive(Resource, Clone, Debug)]
-pub struct RunFolder(pub RunDirectory);
-
-/// Keeps other processes from the run directory for as long as it lives.
-#[derive(Resource, Debug)]
-pub struct RunClaim {
-    _lock: File,
-}
-
-impl RunClaim {
-    /// Claims the run for this process.
-    ///
-    /// # Errors
-    /// If another process plays the run, or the file system has no locks.
-    pub fn new(directory: &RunDirectory) -> Result<Self, RunDirectoryError> {
-        let _lock = directory.claim()?;
-        Ok(Self { _lock })
-    }
-}
-
 /// Creates the run directory or takes up the one that is resumed, starts the sinks and tells what is about to be played.
 /// The first thing that a run writes: everything that can be wrong with a scenario has been found by now.
 pub fn announce(world: &mut World) -> Result<(), Failure> {
@@ -102,7 +78,7 @@ pub fn announce(world: &mut World) -> Result<(), Failure> {
     };
     // A run that is resumed is claimed when it is restored.
     if recording.resume.is_none() {
-        world.insert_resource(RunClaim::new(&directory)?);
+        world.insert_resource(directory.claim()?);
     }
     let started = run_started(world, directory.scenario_hash(), recording.resume.as_ref());
     let mut info = directory.info();
@@ -115,7 +91,7 @@ pub fn announce(world: &mut World) -> Result<(), Failure> {
     let sinks = world.resource_mut::<Sinks>().take();
     let hub = TelemetryHub::start(&info, sinks)?;
     world.insert_resource(hub);
-    world.insert_resource(RunFolder(directory));
+    world.insert_resource(directory);
     world.resource_scope(|world, mut hub: Mut<TelemetryHub>| {
         let mut outbox = world.resource_mut::<TelemetryOutbox>();
         outbox.extend(recording.resume.iter().flat_map(Continuation::loaded));
@@ -132,37 +108,19 @@ fn manifest(
     directory: &RunDirectory,
     started: &RunStarted,
 ) -> Manifest {
-    let experiment = world.resource::<Experiment>();
-    let resolved = Resolved {
-        amp_dtype: started.amp_dtype.clone(),
-        matmul_precision: started.matmul_precision.clone(),
-        deterministic: started.deterministic,
-    };
-    let libraries = Libraries {
-        tch: TCH_VERSION.into(),
-        libtorch: LIBTORCH_VERSION.into(),
-    };
-    let dataset = started.dataset.clone();
-    let mut manifest = Manifest::new(directory, experiment.scenario.run.seed, libraries, resolved, dataset);
+    let (experiment, devices) = (world.resource::<Experiment>(), world.resource::<Devices>());
+    let plugins = world.get_resource::<Inventory>().map_or(&[][..], Inventory::plugins);
+    let versions = plugins
+        .iter()
+        .map(|plugin| (plugin.name.clone(), plugin.version.clone()));
+    let mut manifest = Manifest::new(directory, started);
     manifest.scenario_path = file.path;
     manifest.labels = recording.labels.clone();
-    let devices = experiment.scenario.run.devices.iter();
-    manifest.devices = devices.map(|device| DeviceInfo::new(device.to_string())).collect();
-    let devices = world.resource::<Devices>();
     manifest.env_devices = experiment.envs.iter().map(|&env| devices.index_of_env(env)).collect();
-    let plugins = world.get_resource::<Inventory>().map_or(&[][..], Inventory::plugins);
-    manifest.plugins = plugins
-        .iter()
-        .map(|plugin| (plugin.name.clone(), plugin.version.clone()))
-        .collect();
+    manifest.plugins = versions.collect();
     manifest.threads.env_workers = world.resource::<EnvPool>().threads();
-    manifest.threads.intra_op = 1;
     manifest
 }
-
-/// The versions that this build links (Cargo.toml pins tch, and tch its libtorch).
-const TCH_VERSION: &str = "0.24";
-const LIBTORCH_VERSION: &str = "2.11.0";
 
 fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&Continuation>) -> RunStarted {
     let host_params = world

@@ -1,12 +1,13 @@
 //! A record that goes on: what was told after a checkpoint is moved aside, and the rest is folded.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
 
 use serde::Deserialize;
 
 use super::RunDirectory;
+use crate::health::AtPath;
 use crate::telemetry::sinks::JsonLinesSink;
 use crate::telemetry::{CheckpointLoaded, Earlier, Event, LiveState, Note, ReadError, read_events};
 
@@ -23,16 +24,6 @@ pub struct Continuation {
     pub next_seq: u64,
     /// What differs from the scenario that was played until then, in words.
     pub changed: Vec<String>,
-}
-
-/// Why a record cannot go on.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
-pub enum ContinuationError {
-    #[error("{path}: {source}")]
-    File { path: PathBuf, source: io::Error },
-    #[error(transparent)]
-    Events(#[from] ReadError),
 }
 
 impl Continuation {
@@ -55,7 +46,7 @@ impl Continuation {
     ///
     /// # Errors
     /// Files that cannot be read, written or moved.
-    pub(super) fn cut_back(&self) -> Result<Earlier, ContinuationError> {
+    pub(super) fn cut_back(&self) -> Result<Earlier, ReadError> {
         cut_back(self.directory.path(), self.next_seq)
     }
 }
@@ -65,29 +56,21 @@ impl Continuation {
 ///
 /// # Errors
 /// Files that cannot be read or written.
-fn cut_back(directory: &Path, next_seq: u64) -> Result<Earlier, ContinuationError> {
+fn cut_back(directory: &Path, next_seq: u64) -> Result<Earlier, ReadError> {
     let path = directory.join(JsonLinesSink::FILE_NAME);
-    let at = |path: &Path| {
-        let path = path.to_owned();
-        move |source| ContinuationError::File { path, source }
-    };
-    let content = fs::read(&path).map_err(at(&path))?;
+    let content = fs::read(&path).at(&path)?;
     let kept = kept_bytes(&content, next_seq);
     if kept < content.len() {
         let tail = (1..)
             .map(|n| directory.join(format!("events.discarded-{n}.jsonl")))
             .find(|path| !path.exists())
             .unwrap_or_else(|| directory.join("events.discarded.jsonl"));
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&tail)
-            .map_err(at(&tail))?;
-        file.write_all(&content[kept..]).map_err(at(&tail))?;
-        file.sync_all().map_err(at(&tail))?;
-        let events = OpenOptions::new().write(true).open(&path).map_err(at(&path))?;
-        events.set_len(kept as u64).map_err(at(&path))?;
-        events.sync_all().map_err(at(&path))?;
+        let mut file = File::create_new(&tail).at(&tail)?;
+        file.write_all(&content[kept..]).at(&tail)?;
+        file.sync_all().at(&tail)?;
+        let events = OpenOptions::new().write(true).open(&path).at(&path)?;
+        events.set_len(kept as u64).at(&path)?;
+        events.sync_all().at(&path)?;
     }
     let events = read_events(&path)?.events;
     let told = events.last().map_or(0, |event| event.seq + 1);

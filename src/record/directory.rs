@@ -1,14 +1,16 @@
 //! The run directory: a fresh folder per run that nothing ever overwrites, with the scenario as it was
 //! written and as it was resolved.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::Write;
+use std::fs::{File, TryLockError};
+use std::io::{Error, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use bevy_ecs::prelude::Resource;
 use serde::Deserialize;
 
 use super::files::point_at;
 use super::status::RunStatus;
+use crate::health::{AtPath, FileError};
 use crate::telemetry::{RunInfo, RunState, Timestamp};
 
 /// The variable that moves the root of all runs.
@@ -18,13 +20,10 @@ const RESOLVED_FILE: &str = "resolved.ron";
 /// Longest part of a run id that comes from the scenario's name.
 const SLUG_CHARACTERS: usize = 40;
 
+/// What went wrong with a run directory.
 #[derive(Debug, thiserror::Error)]
-#[error("run directory: {path}: {source}")]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
-pub struct RunDirectoryError {
-    pub path: PathBuf,
-    pub source: std::io::Error,
-}
+#[error("run directory: {0}")]
+pub struct RunDirectoryError(#[from] FileError);
 
 /// Where runs go: `--out`, else `SIMIC_ENGINE_RUNS`, else `./runs`.
 pub fn runs_root(out: Option<&Path>) -> PathBuf {
@@ -44,8 +43,14 @@ pub fn find_run(run: &Path, out: Option<&Path>) -> Option<PathBuf> {
         .find(|place| place.is_dir())
 }
 
-/// A directory that belongs to one run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Keeps other processes from the run directory for as long as it lives.
+#[derive(Resource, Debug)]
+pub struct RunClaim {
+    _lock: File,
+}
+
+/// A directory that belongs to one run: of the app's, once it has begun.
+#[derive(Resource, Clone, Debug, PartialEq, Eq)]
 pub struct RunDirectory {
     run_id: String,
     path: PathBuf,
@@ -74,7 +79,7 @@ impl RunDirectory {
     ) -> Result<Self, RunDirectoryError> {
         let scenario_hash = blake3::hash(resolved.as_bytes()).to_hex().to_string();
         let wanted = format!("{}-{}-{}", now.compact(), slug(name), &scenario_hash[..4]);
-        std::fs::create_dir_all(root).map_err(at(root))?;
+        std::fs::create_dir_all(root).at(root)?;
         let (run_id, path) = claim(root, &wanted)?;
         let directory = Self {
             run_id,
@@ -84,7 +89,7 @@ impl RunDirectory {
         directory.add_file("scenario.ron", source)?;
         directory.add_file(RESOLVED_FILE, resolved.as_bytes())?;
         let status = RunStatus::new(RunState::Starting);
-        status.write(&directory.path).map_err(at(&directory.path))?;
+        status.write(&directory.path).at(&directory.path)?;
         point_at(root, "latest", &directory.run_id);
         Ok(directory)
     }
@@ -100,9 +105,9 @@ impl RunDirectory {
     /// If there is none at `path`.
     pub fn open(path: &Path) -> Result<Self, RunDirectoryError> {
         // `latest` and `.` are no names of runs.
-        let path = path.canonicalize().map_err(at(path))?;
+        let path = path.canonicalize().at(path)?;
         let resolved = path.join(RESOLVED_FILE);
-        let scenario = std::fs::read(&resolved).map_err(at(&resolved))?;
+        let scenario = std::fs::read(&resolved).at(&resolved)?;
         Ok(Self {
             run_id: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             scenario_hash: blake3::hash(&scenario).to_hex().to_string(),
@@ -110,20 +115,19 @@ impl RunDirectory {
         })
     }
 
-    /// Claims the run for this process, until the file is closed or the process ends in whatever way.
+    /// Claims the run for this process, until the claim is dropped or the process ends in whatever way.
     ///
     /// # Errors
     /// If another process plays the run, or the file system has no locks.
-    pub fn claim(&self) -> Result<File, RunDirectoryError> {
+    pub fn claim(&self) -> Result<RunClaim, RunDirectoryError> {
         let path = self.resolved_path();
-        let file = File::open(&path).map_err(at(&path))?;
-        file.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => at(&path)(std::io::Error::other(
-                "another process is playing this run; wait for it or stop it",
-            )),
-            TryLockError::Error(error) => at(&path)(error),
-        })?;
-        Ok(file)
+        let file = File::open(&path).at(&path)?;
+        let locked = file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => Error::other("another process is playing this run; wait for it or stop it"),
+            TryLockError::Error(error) => error,
+        });
+        locked.at(&path)?;
+        Ok(RunClaim { _lock: file })
     }
 
     /// Name of the folder.
@@ -156,8 +160,8 @@ impl RunDirectory {
             scenario_path: Option<PathBuf>,
         }
         let path = self.path.join(MANIFEST_FILE);
-        let text = std::fs::read(&path).map_err(at(&path))?;
-        let source: Source = serde_json::from_slice(&text).map_err(|error| at(&path)(error.into()))?;
+        let text = std::fs::read(&path).at(&path)?;
+        let source: Source = serde_json::from_slice(&text).at(&path)?;
         Ok(source.scenario_path)
     }
 
@@ -173,18 +177,9 @@ impl RunDirectory {
     /// Writes a file that must not exist yet.
     fn add_file(&self, name: &str, content: &[u8]) -> Result<(), RunDirectoryError> {
         let path = self.path.join(name);
-        OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&path)
-            .and_then(|mut file| file.write_all(content))
-            .map_err(at(&path))
+        let mut file = File::create_new(&path).at(&path)?;
+        Ok(file.write_all(content).at(&path)?)
     }
-}
-
-fn at(path: &Path) -> impl FnOnce(std::io::Error) -> RunDirectoryError {
-    let path = path.to_owned();
-    move |source| RunDirectoryError { path, source }
 }
 
 /// Creates the first of `wanted`, `wanted-2`, `wanted-3`, … that does not exist.
@@ -197,9 +192,8 @@ fn claim(root: &Path, wanted: &str) -> Result<(String, PathBuf), RunDirectoryErr
         };
         let path = root.join(&run_id);
         match std::fs::create_dir(&path) {
-            Ok(()) => return Ok((run_id, path)),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => attempt += 1,
-            Err(error) => return Err(at(&path)(error)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => attempt += 1,
+            made => return Ok(made.at(&path).map(|()| (run_id, path))?),
         }
     }
 }

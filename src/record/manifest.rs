@@ -1,13 +1,15 @@
 //! `manifest.json`: what a run was made of, written once before round 0 and never edited.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use super::directory::{MANIFEST_FILE, RunDirectory, RunDirectoryError};
-use super::files::write_atomically;
-use crate::telemetry::{BigInteger, DatasetInfo, SCHEMA_MAJOR, SCHEMA_MINOR, Timestamp};
+use super::files::write_json;
+use crate::health::AtPath;
+use crate::telemetry::{BigInteger, DatasetInfo, RunStarted, SCHEMA_MAJOR, SCHEMA_MINOR, Timestamp};
 
 /// Environment variables that may change how a run behaves; no others are recorded.
 const RECORDED_VARIABLES: [&str; 4] = [
@@ -60,32 +62,25 @@ impl Build {
 }
 
 /// The tensor libraries in use.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Libraries {
     /// Version of the bindings.
-    pub tch: String,
+    pub tch: &'static str,
     /// Version of libtorch.
-    pub libtorch: String,
+    pub libtorch: &'static str,
 }
+
+/// What this build links (Cargo.toml pins tch, and tch its libtorch).
+const LINKED: Libraries = Libraries {
+    tch: "0.24",
+    libtorch: "2.11.0",
+};
 
 /// A device as the scenario names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DeviceInfo {
     /// As in scenarios, e.g. `cuda:0`.
     pub name: String,
-    /// Memory of the device; `None` where it is not known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory_bytes: Option<u64>,
-}
-
-impl DeviceInfo {
-    /// A device of which only the name is known.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            memory_bytes: None,
-        }
-    }
 }
 
 /// What the user says about a run, beyond its scenario.
@@ -218,16 +213,12 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Starts a manifest with what the process itself knows: time, command line, build, machine, environment. The
-    /// caller fills in devices, threads, plugins and what else was resolved.
-    pub fn new(
-        directory: &RunDirectory,
-        seed: u64,
-        libraries: Libraries,
-        resolved: Resolved,
-        dataset: DatasetInfo,
-    ) -> Self {
-        let machine = Machine::current();
+    /// What the process itself knows, and what is told of the run as it starts. The caller fills in what the user says,
+    /// which env uses which device, plugins and the number of workers.
+    pub fn new(directory: &RunDirectory, started: &RunStarted) -> Self {
+        let devices = started.env_devices.iter().cloned();
+        let variables = std::env::vars_os()
+            .filter_map(|(key, value)| Some((key.into_string().ok()?, value.to_string_lossy().into_owned())));
         Self {
             run_id: directory.run_id().into(),
             created: Timestamp::now(),
@@ -237,22 +228,23 @@ impl Manifest {
             scenario_path: None,
             labels: Labels::default(),
             scenario_hash: directory.scenario_hash().into(),
-            seed: BigInteger(seed),
+            seed: started.seed,
             build: Build::current(),
-            libraries,
+            libraries: LINKED,
+            machine: Machine::current(),
+            devices: devices.map(|name| DeviceInfo { name }).collect(),
+            env_devices: Vec::new(),
             threads: Threads {
-                env_workers: machine.cores,
+                env_workers: 1,
                 intra_op: 1,
             },
-            machine,
-            devices: Vec::new(),
-            env_devices: Vec::new(),
-            resolved,
-            environment: recorded_environment(
-                std::env::vars_os()
-                    .filter_map(|(key, value)| Some((key.into_string().ok()?, value.to_string_lossy().into_owned()))),
-            ),
-            dataset,
+            resolved: Resolved {
+                amp_dtype: started.amp_dtype.clone(),
+                matmul_precision: started.matmul_precision.clone(),
+                deterministic: started.deterministic,
+            },
+            environment: recorded_environment(variables),
+            dataset: started.dataset.clone(),
             plugins: BTreeMap::new(),
             telemetry_schema: format!("{SCHEMA_MAJOR}.{SCHEMA_MINOR}"),
         }
@@ -264,16 +256,10 @@ impl Manifest {
     /// If the file exists already or cannot be written.
     pub fn write(&self, directory: &Path) -> Result<(), RunDirectoryError> {
         let path = directory.join(MANIFEST_FILE);
-        let at = |source| RunDirectoryError {
-            path: path.clone(),
-            source,
-        };
         if path.exists() {
-            return Err(at(std::io::ErrorKind::AlreadyExists.into()));
+            Err::<(), _>(ErrorKind::AlreadyExists).at(&path)?;
         }
-        let mut text = serde_json::to_vec_pretty(self).map_err(|error| at(error.into()))?;
-        text.push(b'\n');
-        write_atomically(&path, &text).map_err(at)
+        Ok(write_json(&path, self).at(&path)?)
     }
 }
 
@@ -290,20 +276,9 @@ mod tests {
 
     fn manifest(root: &Path) -> (RunDirectory, Manifest) {
         let directory = RunDirectory::create(root, "quickstart", b"()", "()").unwrap();
-        let manifest = Manifest::new(
-            &directory,
-            u64::MAX,
-            Libraries {
-                tch: "0.24.0".into(),
-                libtorch: "2.11.0".into(),
-            },
-            Resolved {
-                amp_dtype: None,
-                matmul_precision: "high".into(),
-                deterministic: false,
-            },
-            examples::run_started().dataset,
-        );
+        let mut started = examples::run_started();
+        started.seed = BigInteger(u64::MAX);
+        let manifest = Manifest::new(&directory, &started);
         (directory, manifest)
     }
 

@@ -11,13 +11,13 @@ mod summary;
 pub(crate) mod systems;
 mod table;
 
-pub use announce::{Recording, RunClaim, RunFolder, ScenarioFile};
-pub use continuation::{Continuation, ContinuationError};
-pub use directory::{RunDirectory, RunDirectoryError, find_run, runs_root};
-pub(crate) use files::point_at;
+pub use announce::{Recording, ScenarioFile};
+pub use continuation::Continuation;
+pub use directory::{RunClaim, RunDirectory, RunDirectoryError, find_run, runs_root};
+pub(crate) use files::{point_at, write_synced};
 pub use log::LogFile;
 pub use manifest::{Build, DeviceInfo, Labels, Libraries, Machine, Manifest, Resolved, Threads};
 pub use status::{RunStatus, StatusSink, is_legal_transition};
 pub use summary::summary;
 pub use systems::{RecordPlugin, RoundHistory};
-pub use table::{Align, Table};
+pub use table::Table;

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::files::write_atomically;
+use super::files::write_json;
+use crate::health::AtPath;
 use crate::telemetry::{
     Event, LiveState, Num, Payload, RunFinished, RunInfo, RunState, Sink, SinkClass, SinkError, Timestamp,
 };
@@ -65,9 +66,7 @@ impl RunStatus {
     /// # Errors
     /// If the file cannot be written.
     pub fn write(&self, directory: &Path) -> std::io::Result<()> {
-        let mut text = serde_json::to_vec_pretty(self)?;
-        text.push(b'\n');
-        write_atomically(&directory.join(FILE_NAME), &text)
+        write_json(&directory.join(FILE_NAME), self)
     }
 }
 
@@ -118,13 +117,10 @@ impl StatusSink {
             self.status.step = Some(progress.step);
         }
         self.status.episodes = self.live.episodes_done;
-        self.status.rolling_accuracy = self.live.rolling_accuracy().map(Num);
+        self.status.rolling_accuracy = self.live.rolling_accuracy();
         self.status.eta_s = self.live.eta_s().map(Num);
         self.written_at = Some(Instant::now());
-        self.status.write(&self.directory).map_err(|source| SinkError::File {
-            path: self.directory.join(FILE_NAME),
-            source,
-        })
+        Ok(self.status.write(&self.directory).at(&self.directory.join(FILE_NAME))?)
     }
 
     fn write_if_due(&mut self) -> Result<(), SinkError> {

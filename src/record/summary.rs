@@ -1,11 +1,10 @@
 //! The summary of a run: what grew, what it was worth, and beside it a host that never grew. Plain text,
 //! at most 100 characters wide, drawn from the live state alone.
 
-use std::cmp::Reverse;
 use std::fmt::Write;
 use std::path::Path;
 
-use super::table::{Align, Table};
+use super::table::Table;
 use crate::telemetry::{BaselineMeasured, CommittedSeed, EpisodeResult, LiveState, Num, RoundResult};
 
 /// Rounds shown in full; of a longer run the first and the last ones.
@@ -45,36 +44,26 @@ fn rounds_table(rounds: &[RoundResult]) -> Option<String> {
     if rounds.is_empty() {
         return None;
     }
-    let is_paid = rounds.iter().any(|round| round.reward_mean.is_some());
-    let mut columns = vec![
-        ("round", Align::Right),
-        ("mean acc %", Align::Right),
-        ("best acc %", Align::Right),
-    ];
-    columns.extend(is_paid.then_some(("reward", Align::Right)));
-    columns.extend([
-        ("germinated", Align::Right),
-        ("fossilized", Align::Right),
-        ("pruned", Align::Right),
-        ("rollbacks", Align::Right),
-        ("env-steps/s", Align::Right),
-    ]);
-    let mut table = Table::new(&columns);
+    let is_paid = rounds.iter().any(|round| round.told.paid.is_some());
+    let mut columns = vec!["round", "mean acc %", "best acc %"];
+    columns.extend(is_paid.then_some("reward"));
+    columns.extend(["germinated", "fossilized", "pruned", "rollbacks", "env-steps/s"]);
+    let mut table = Table::new(&[], &columns);
     let skipped = rounds.len().saturating_sub(ROUNDS_SHOWN);
     let head = if skipped > 0 { ROUNDS_SHOWN / 2 } else { 0 };
     let row = |round: &RoundResult| {
         let mut cells = vec![
             (round.round + 1).to_string(),
-            format!("{:.2}", round.accuracy_mean),
-            format!("{:.2}", round.accuracy_best),
+            format!("{:.2}", round.told.accuracy_mean.0),
+            format!("{:.2}", round.told.accuracy_best.0),
         ];
-        cells.extend(is_paid.then(|| signed(round.reward_mean)));
+        cells.extend(is_paid.then(|| signed(round.reward_mean())));
         cells.extend([
-            round.growth.germinated.to_string(),
-            round.growth.fossilized.to_string(),
-            round.growth.pruned.to_string(),
+            round.told.growth.germinated.to_string(),
+            round.told.growth.fossilized.to_string(),
+            round.told.growth.pruned.to_string(),
             round.rollbacks.to_string(),
-            format!("{:.1}", round.env_steps_per_s),
+            format!("{:.1}", round.told.perf.env_steps_per_s.0),
         ]);
         cells
     };
@@ -97,11 +86,8 @@ fn learning(live: &LiveState) -> Option<String> {
 
 /// `reward terms   attribution +8.10, pbrs +2.00, 3 others -0.20`: those that weigh most, as many as fit in a line.
 fn reward_terms(live: &LiveState) -> Option<String> {
-    let mut terms: Vec<(&str, f64)> = live
-        .reward_terms
-        .iter()
-        .map(|(name, &mean)| (name.as_str(), mean))
-        .collect();
+    let terms = live.reward_terms()?.iter();
+    let mut terms: Vec<(&str, f64)> = terms.map(|(name, mean)| (name.as_str(), mean.0)).collect();
     terms.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
     let mut line = String::from("reward terms   ");
     let mut shown = 0;
@@ -130,9 +116,6 @@ const REST_WIDTH: usize = ", 99 others -1000.00".len();
 /// How learning went, in two lines.
 fn policy_health(live: &LiveState) -> Option<String> {
     let update = live.latest_update()?;
-    let number = |value: Option<Num>, decimals: usize| {
-        value.map_or_else(|| ABSENT.into(), |value| format!("{:.decimals$}", value.0))
-    };
     let skipped = match live.skipped_updates {
         0 => String::new(),
         count => format!(" ({count} skipped)"),
@@ -164,7 +147,7 @@ fn policy_health(live: &LiveState) -> Option<String> {
 fn learning_curve(rounds: &[RoundResult]) -> Option<String> {
     let paid: Vec<(f64, f64)> = rounds
         .iter()
-        .filter_map(|round| Some((round.reward_mean?, round.accuracy_mean)))
+        .filter_map(|round| Some((round.reward_mean()?, round.told.accuracy_mean.0)))
         .collect();
     let width = (paid.len() / 4).clamp(1, 10);
     let (first, last) = (paid.get(..width)?, paid.get(paid.len() - width..)?);
@@ -185,6 +168,10 @@ fn learning_curve(rounds: &[RoundResult]) -> Option<String> {
     })
 }
 
+fn number(value: Option<Num>, decimals: usize) -> String {
+    value.map_or_else(|| ABSENT.into(), |value| format!("{:.decimals$}", value.0))
+}
+
 fn signed(value: Option<f64>) -> String {
     value.map_or_else(|| ABSENT.into(), |value| format!("{value:+.2}"))
 }
@@ -194,27 +181,21 @@ fn seeds_table(seeds: &[CommittedSeed]) -> Option<String> {
         return Some("No seed was committed.\n".into());
     }
     let mut by_contribution: Vec<&CommittedSeed> = seeds.iter().collect();
-    by_contribution.sort_by_key(|seed| Reverse(Ranked(points(seed))));
-    let mut table = Table::new(&[
-        ("committed seed", Align::Left),
-        ("blueprint", Align::Left),
-        ("env", Align::Right),
-        ("round", Align::Right),
-        ("step", Align::Right),
-        ("params", Align::Right),
-        ("contributes", Align::Right),
-        ("Shapley", Align::Right),
-    ]);
+    by_contribution.sort_by(|a, b| points(b).total_cmp(&points(a)));
+    let mut table = Table::new(
+        &["committed seed", "blueprint"],
+        &["env", "round", "step", "params", "contributes", "Shapley"],
+    );
     for seed in by_contribution.iter().take(SEEDS_SHOWN) {
         table.push(vec![
             seed.seed_id.clone(),
-            seed.blueprint.clone(),
-            seed.env.to_string(),
-            (seed.round + 1).to_string(),
-            seed.step.to_string(),
-            seed.params.to_string(),
+            seed.told.blueprint.clone(),
+            seed.at.env.to_string(),
+            (seed.at.round + 1).to_string(),
+            seed.at.step.to_string(),
+            seed.told.params_added.to_string(),
             contribution(seed),
-            signed(seed.shapley),
+            signed(seed.worth.shapley),
         ]);
     }
     let mut text = table.render();
@@ -227,13 +208,13 @@ fn seeds_table(seeds: &[CommittedSeed]) -> Option<String> {
 }
 
 fn points(seed: &CommittedSeed) -> f64 {
-    seed.contribution
-        .map_or(f64::NEG_INFINITY, |contribution| contribution.points)
+    let contribution = seed.worth.contribution;
+    contribution.map_or(f64::NEG_INFINITY, |contribution| contribution.points)
 }
 
 /// `+2.25 ± 0.40`
 fn contribution(seed: &CommittedSeed) -> String {
-    seed.contribution.map_or_else(
+    seed.worth.contribution.map_or_else(
         || ABSENT.into(),
         |contribution| {
             let error = contribution
@@ -244,61 +225,35 @@ fn contribution(seed: &CommittedSeed) -> String {
     )
 }
 
-/// A total order for sorting; NaN comes before every number.
-#[derive(PartialEq)]
-struct Ranked(f64);
-
-impl Eq for Ranked {}
-
-impl PartialOrd for Ranked {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Ranked {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
-    }
-}
-
 /// The best grown host, with its committed seeds alone, beside the one that never grew.
 fn comparison(best: Option<&EpisodeResult>, baseline: Option<&BaselineMeasured>) -> Option<String> {
     if best.is_none() && baseline.is_none() {
         return None;
     }
-    let accuracy = |value: Option<f64>| value.map_or_else(|| ABSENT.into(), |percent| format!("{percent:.2}"));
-    let mut table = Table::new(&[
-        ("with committed seeds alone", Align::Left),
-        ("test acc %", Align::Right),
-        ("val acc %", Align::Right),
-        ("params", Align::Right),
-    ]);
+    let accuracy = |value: Option<Num>| number(value, 2);
+    let mut table = Table::new(&["with committed seeds alone"], &["test acc %", "val acc %", "params"]);
     if let Some(best) = best {
         table.push(vec![
-            format!("best grown host (env {}, round {})", best.env, best.round + 1),
-            accuracy(best.test_accuracy),
-            accuracy(Some(best.committed_accuracy)),
-            format!("{:.2}x", best.param_ratio),
+            format!("best grown host (env {}, round {})", best.at.env, best.at.round + 1),
+            accuracy(best.told.test_accuracy),
+            accuracy(Some(Num(best.committed_accuracy()))),
+            format!("{:.2}x", best.told.param_ratio.0),
         ]);
     }
     if let Some(baseline) = baseline {
         table.push(vec![
             "host that never grew".into(),
-            accuracy(baseline.test_accuracy.map(|value| value.0)),
-            accuracy(Some(baseline.val_accuracy.0)),
+            accuracy(baseline.test_accuracy),
+            accuracy(Some(baseline.val_accuracy)),
             "1.00x".into(),
         ]);
     }
     if let (Some(best), Some(baseline)) = (best, baseline) {
-        let gain = |grown: Option<f64>, still: Option<f64>| match (grown, still) {
-            (Some(grown), Some(still)) => format!("{:+.2}", grown - still),
-            _ => ABSENT.into(),
-        };
+        let gain = |grown: Option<Num>, still: Option<Num>| signed(grown.zip(still).map(|(a, b)| a.0 - b.0));
         table.push(vec![
             "growth gains".into(),
-            gain(best.test_accuracy, baseline.test_accuracy.map(|value| value.0)),
-            gain(Some(best.committed_accuracy), Some(baseline.val_accuracy.0)),
+            gain(best.told.test_accuracy, baseline.test_accuracy),
+            gain(Some(Num(best.committed_accuracy())), Some(baseline.val_accuracy)),
             String::new(),
         ]);
     }
@@ -414,17 +369,15 @@ mod tests {
 
     #[test]
     fn the_ends_of_a_longer_learning_curve_are_means_of_several_rounds() {
-        let round = |round: u32| RoundResult {
-            round,
-            accuracy_mean: 20.0 + f64::from(round),
-            accuracy_best: 90.0,
-            rolling_accuracy: None,
-            reward_mean: (round != 3).then_some(10.0 * f64::from(round)),
-            growth: Default::default(),
-            rollbacks: 0,
-            wall_s: 1.0,
-            env_steps_per_s: 1.0,
-            samples: 1,
+        let round = |round: u32| {
+            let mut told = examples::round_finished();
+            told.accuracy_mean = Num(20.0 + f64::from(round));
+            told.paid = told.paid.filter(|_| round != 3).map(|mut paid| {
+                paid.reward_mean = Num(10.0 * f64::from(round));
+                paid
+            });
+            let rollbacks = 0;
+            RoundResult { round, rollbacks, told }
         };
         let rounds: Vec<RoundResult> = (0..9).map(round).collect();
 

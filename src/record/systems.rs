@@ -26,10 +26,6 @@ use crate::telemetry::{
 use crate::torch::HostSyncCounter;
 use crate::validation::{Counterfactual, TestResult, ValPlan};
 
-/// Follows each env's accuracy for the one word that people read.
-#[derive(Component, Default)]
-pub struct StatusTracker(EnvStatusTracker);
-
 /// When the round began, and what had been read from devices by then.
 #[derive(Resource)]
 pub struct RoundStarted {
@@ -46,7 +42,7 @@ pub struct RecordPlugin;
 
 impl Plugin for RecordPlugin {
     fn build(&self, app: &mut App) {
-        app.register_required_components::<EnvId, StatusTracker>();
+        app.register_required_components::<EnvId, EnvStatusTracker>();
         app.init_resource::<RoundHistory>()
             .insert_resource(RoundStarted {
                 at: Instant::now(),
@@ -62,7 +58,7 @@ impl Plugin for RecordPlugin {
 
 pub(crate) fn begin_record(
     mut started: ResMut<RoundStarted>,
-    mut trackers: Query<&mut StatusTracker>,
+    mut trackers: Query<&mut EnvStatusTracker>,
     syncs: Res<HostSyncCounter>,
 ) {
     *started = RoundStarted {
@@ -70,7 +66,7 @@ pub(crate) fn begin_record(
         reads: syncs.count(),
     };
     for mut tracker in &mut trackers {
-        tracker.0 = EnvStatusTracker::default();
+        *tracker = EnvStatusTracker::default();
     }
 }
 
@@ -115,7 +111,7 @@ pub struct RecordedEnv {
     test: &'static TestResult,
     reward: Option<&'static StepReward>,
     episode_reward: Option<&'static EpisodeReward>,
-    status: &'static mut StatusTracker,
+    status: &'static mut EnvStatusTracker,
 }
 
 /// What a policy without a learner estimates in.
@@ -137,10 +133,10 @@ pub(crate) fn emit_step(
             continue;
         }
         if *env.step_status == StepStatus::RolledBack {
-            env.status.0.note_rollback();
+            env.status.note_rollback();
         }
         let success = record.experiment.task.success_accuracy;
-        let status = env.status.0.update(env.val.accuracy_percent, Some(success));
+        let status = env.status.update(env.val.accuracy_percent, Some(success));
         let context = record.context(env.id);
         if record.outbox.wants_rows_of(context.step) {
             let row = env_step(&env, status, context.step, &record.blueprints);

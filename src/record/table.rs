@@ -2,28 +2,20 @@
 
 use std::fmt::Write;
 
-/// Side to which a column is aligned.
-#[derive(Clone, Copy)]
-pub enum Align {
-    /// For text.
-    Left,
-    /// For numbers.
-    Right,
-}
-
 /// Columns as wide as their widest cell, two spaces apart, with a rule under the head.
 pub struct Table {
     head: Vec<String>,
-    align: Vec<Align>,
+    /// So many columns hold texts; numbers follow.
+    texts: usize,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// A table without rows.
-    pub fn new(columns: &[(&str, Align)]) -> Self {
+    /// A table without rows: columns of texts, aligned to the left, then those of numbers, aligned to the right.
+    pub fn new(texts: &[&str], numbers: &[&str]) -> Self {
         Self {
-            head: columns.iter().map(|(name, _)| (*name).into()).collect(),
-            align: columns.iter().map(|(_, align)| *align).collect(),
+            head: texts.iter().chain(numbers).map(ToString::to_string).collect(),
+            texts: texts.len(),
             rows: Vec::new(),
         }
     }
@@ -51,10 +43,10 @@ impl Table {
             let cells: Vec<String> = row
                 .iter()
                 .zip(&widths)
-                .zip(&self.align)
-                .map(|((cell, &width), align)| match align {
-                    Align::Left => format!("{cell:<width$}"),
-                    Align::Right => format!("{cell:>width$}"),
+                .enumerate()
+                .map(|(column, (cell, &width))| match column < self.texts {
+                    true => format!("{cell:<width$}"),
+                    false => format!("{cell:>width$}"),
                 })
                 .collect();
             _ = writeln!(text, "  {}", cells.join("  ").trim_end());

@@ -1,5 +1,6 @@
 //! One word on how an env is doing, for people.
 
+use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
 /// How an env is doing.
@@ -32,7 +33,7 @@ const DEGRADATION_POINTS: f64 = 1.0;
 const STEPS_ROLLED_BACK: u32 = 5;
 
 /// Follows the accuracy of one env through one episode; start each episode with a fresh one.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
 pub struct EnvStatusTracker {
     previous: Option<f64>,
     best: Option<f64>,

@@ -171,13 +171,14 @@ impl EnvContext {
 }
 
 /// One thing that happened. `seq` and `t` are set by the hub when it takes the event from the outbox.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Event {
     /// Position in the run's record, from 0.
     pub seq: u64,
     /// When it was flushed.
     pub t: Timestamp,
     /// How much it matters.
+    #[serde(rename = "sev")]
     pub severity: Severity,
     /// The policy group, unless it is the default one.
     pub group: Option<String>,
@@ -194,8 +195,10 @@ pub struct Event {
     /// `e{episode}.{slot}.{n}`.
     pub seed_id: Option<String>,
     /// A text for people.
+    #[serde(rename = "msg")]
     pub message: Option<String>,
     /// What happened.
+    #[serde(flatten)]
     pub payload: Payload,
 }
 
@@ -258,6 +261,16 @@ impl Event {
         self
     }
 
+    /// Where its env stood; `None` for an event of the run or of a round.
+    pub fn context(&self) -> Option<EnvContext> {
+        Some(EnvContext {
+            env: self.env?,
+            episode: self.episode?,
+            round: self.round?,
+            step: self.step?,
+        })
+    }
+
     /// Run before round before env index: the order of events within one flush.
     pub(super) fn scope(&self) -> u64 {
         match (self.round, self.env) {
@@ -300,45 +313,18 @@ impl Serialize for Event {
     }
 }
 
-/// An event as it stands in a file, before its payload is known to be one of ours.
-#[derive(Deserialize)]
-struct Envelope {
-    seq: u64,
-    t: Timestamp,
-    #[serde(rename = "type")]
-    kind: String,
-    sev: Severity,
-    group: Option<String>,
-    round: Option<u32>,
-    env: Option<u32>,
-    episode: Option<u32>,
-    step: Option<u32>,
-    slot: Option<SlotId>,
-    seed_id: Option<String>,
-    msg: Option<String>,
-    data: serde_json::Value,
-}
-
-impl<'de> Deserialize<'de> for Event {
+impl<'de> Deserialize<'de> for Payload {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let envelope = Envelope::deserialize(deserializer)?;
-        let payload = Payload::from_data(&envelope.kind, envelope.data)
-            .ok_or_else(|| D::Error::unknown_variant(&envelope.kind, Payload::KINDS))?
-            .map_err(|error| D::Error::custom(format!("{}: {error}", envelope.kind)))?;
-        Ok(Self {
-            seq: envelope.seq,
-            t: envelope.t,
-            severity: envelope.sev,
-            group: envelope.group,
-            round: envelope.round,
-            env: envelope.env,
-            episode: envelope.episode,
-            step: envelope.step,
-            slot: envelope.slot,
-            seed_id: envelope.seed_id,
-            message: envelope.msg,
-            payload,
-        })
+        #[derive(Deserialize)]
+        struct Tagged {
+            #[serde(rename = "type")]
+            kind: String,
+            data: serde_json::Value,
+        }
+        let Tagged { kind, data } = Tagged::deserialize(deserializer)?;
+        Self::from_data(&kind, data)
+            .ok_or_else(|| D::Error::unknown_variant(&kind, Self::KINDS))?
+            .map_err(|error| D::Error::custom(format!("{kind}: {error}")))
     }
 }
 

@@ -2,7 +2,7 @@
 //! sink. A sink can fail; the training cannot fail because of it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use super::encoding::{Num, Timestamp};
 use super::event::{Event, Payload};
 use super::live::LiveState;
 use super::outbox::TelemetryOutbox;
-use super::payload::{BestEpisode, RunFinished, RunState, SinkClass, SinkHealth, TelemetryHealth};
+use super::payload::{BestEpisode, RunFinished, RunState, SinkClass, TelemetryHealth};
 use super::queue::{Delivery, Queue};
 use super::sink::{RunInfo, Sink, SinkError, TelemetryError};
 use crate::scenario::TelemetryLevel;
@@ -25,15 +25,6 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a sink's thread waits for events before it lets the sink flush.
 const IDLE_FLUSH: Duration = Duration::from_secs(2);
 
-/// How the run ended, as its driver sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunEnd {
-    /// How.
-    pub status: RunState,
-    /// Of a failed run.
-    pub error: Option<String>,
-}
-
 /// What telemetry cost since it was last asked (for `round_finished`).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FlushCost {
@@ -41,15 +32,6 @@ pub struct FlushCost {
     pub telemetry: Duration,
     /// Of that, time that durable sinks were waited for.
     pub blocked: Duration,
-}
-
-/// What is left to say once all sinks have finished.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ShutdownReport {
-    /// What each sink wrote and lost.
-    pub health: TelemetryHealth,
-    /// Durable sinks that failed: with `telemetry.require` the run exits with code 5.
-    pub failed_durable: Vec<String>,
 }
 
 /// The one exit of all events of a run.
@@ -63,7 +45,7 @@ pub struct TelemetryHub {
     reported_loss: u64,
     late_events: u64,
     shutdown_patience: Duration,
-    report: Option<ShutdownReport>,
+    is_finished: bool,
 }
 
 impl TelemetryHub {
@@ -91,17 +73,12 @@ impl TelemetryHub {
             reported_loss: 0,
             late_events: 0,
             shutdown_patience: SHUTDOWN_PATIENCE,
-            report: None,
+            is_finished: false,
         };
         for sink in started {
             hub.lanes.push(Lane::open(sink, QUEUE_CAPACITY)?);
         }
         Ok(hub)
-    }
-
-    /// Changes how long each sink may take at the end of the run.
-    pub const fn set_shutdown_patience(&mut self, patience: Duration) {
-        self.shutdown_patience = patience;
     }
 
     /// Sends what the outbox holds, ordered by scope (run, round, env index), then by production. After a
@@ -112,7 +89,7 @@ impl TelemetryHub {
         if events.is_empty() {
             return;
         }
-        if self.report.is_some() {
+        if self.is_finished {
             self.refuse(&events);
             return;
         }
@@ -132,7 +109,7 @@ impl TelemetryHub {
     /// Waits until every durable sink has written all that was sent, so that a process killed from here on loses none
     /// of it.
     pub fn settle(&self) {
-        for lane in self.lanes.iter().filter(|lane| lane.class == SinkClass::Durable) {
+        for lane in self.lanes.iter().filter(|lane| lane.queue.class == SinkClass::Durable) {
             lane.queue.await_flush(self.shutdown_patience);
         }
     }
@@ -150,7 +127,7 @@ impl TelemetryHub {
     /// How the sinks are doing.
     pub fn health(&self) -> TelemetryHealth {
         TelemetryHealth {
-            sinks: self.lanes.iter().map(Lane::health).collect(),
+            sinks: self.lanes.iter().map(|lane| lane.queue.health()).collect(),
         }
     }
 
@@ -159,53 +136,46 @@ impl TelemetryHub {
         std::mem::take(&mut self.cost)
     }
 
-    /// Sends `run_finished`, lets every sink write what it has, and joins the threads. A second call does nothing but
-    /// report again.
-    pub fn finish(&mut self, end: RunEnd) -> ShutdownReport {
-        if let Some(report) = &self.report {
-            return report.clone();
+    /// Sends `run_finished`, lets every sink write what it has, and joins the threads; `error` is that of a failed run. A
+    /// second call does nothing but answer again.
+    ///
+    /// Returns the durable sinks that failed: with `telemetry.require` the run exits with code 5.
+    pub fn finish(&mut self, status: RunState, error: Option<String>) -> Vec<String> {
+        if !self.is_finished {
+            let finished = self.run_finished(status, error);
+            self.send(vec![Event::run(finished.clone())]);
+            let finished = Arc::new(finished);
+            for lane in &self.lanes {
+                lane.queue.close(Arc::clone(&finished));
+            }
+            for lane in &mut self.lanes {
+                lane.join(self.shutdown_patience);
+            }
+            self.is_finished = true;
         }
-        let finished = self.run_finished(end);
-        self.send(vec![Event::run(finished.clone())]);
-        let finished = Arc::new(finished);
-        for lane in &self.lanes {
-            lane.queue.close(Arc::clone(&finished));
-        }
-        let patience = self.shutdown_patience;
-        for lane in &mut self.lanes {
-            lane.join(patience);
-        }
-        let report = ShutdownReport {
-            health: self.health(),
-            failed_durable: self
-                .lanes
-                .iter()
-                .filter(|lane| lane.class == SinkClass::Durable && lane.state.has_failed())
-                .map(|lane| lane.name.clone())
-                .collect(),
-        };
-        self.report = Some(report.clone());
-        report
+        let sinks = self.health().sinks.into_iter();
+        let failed = sinks.filter(|sink| sink.class == SinkClass::Durable && sink.last_error.is_some());
+        failed.map(|sink| sink.name).collect()
     }
 
-    fn run_finished(&self, end: RunEnd) -> RunFinished {
+    fn run_finished(&self, status: RunState, error: Option<String>) -> RunFinished {
         let best = self.live.best_episode.as_ref();
         RunFinished {
-            status: end.status,
+            status,
             rounds_done: self.live.rounds.len() as u32,
             episodes_done: self.live.episodes_done,
             updates: self.live.updates(),
             wall_s: Num(self.started.elapsed().as_secs_f64()),
-            best_rolling_accuracy: self.live.best_rolling_accuracy().map(Num),
-            final_rolling_accuracy: self.live.rolling_accuracy().map(Num),
-            best_episode: best.map(|episode| BestEpisode {
-                episode: episode.episode,
-                accuracy: Num(episode.final_accuracy),
-                param_ratio: Num(episode.param_ratio),
+            best_rolling_accuracy: self.live.best_rolling_accuracy(),
+            final_rolling_accuracy: self.live.rolling_accuracy(),
+            best_episode: best.map(|best| BestEpisode {
+                episode: best.at.episode,
+                accuracy: best.told.final_accuracy,
+                param_ratio: best.told.param_ratio,
             }),
             rollbacks: self.live.rollbacks,
             dropped_events: self.health().dropped(),
-            error: end.error,
+            error,
         }
     }
 
@@ -223,11 +193,7 @@ impl TelemetryHub {
             })
             .collect();
         for lane in &self.lanes {
-            let sent = lane.queue.send(batch.clone());
-            self.cost.blocked += sent.blocked;
-            let mut tally = lane.state.tally();
-            tally.dropped += sent.dropped;
-            tally.blocked += sent.blocked;
+            self.cost.blocked += lane.queue.send(batch.clone());
         }
     }
 
@@ -235,7 +201,7 @@ impl TelemetryHub {
     fn loss(&self) -> u64 {
         self.lanes
             .iter()
-            .map(|lane| lane.state.tally())
+            .map(|lane| lane.queue.tally())
             .map(|tally| tally.dropped + tally.errors)
             .sum()
     }
@@ -256,52 +222,13 @@ impl TelemetryHub {
 /// A run that is dropped before it was finished has panicked or returned early: say so in every sink.
 impl Drop for TelemetryHub {
     fn drop(&mut self) {
-        if self.report.is_none() {
-            self.finish(RunEnd {
-                status: RunState::Failed,
-                error: Some("the run was abandoned before its end".into()),
-            });
-        }
-    }
-}
-
-/// What the schedule and a sink's thread both count.
-#[derive(Default)]
-struct Tally {
-    written: u64,
-    dropped: u64,
-    blocked: Duration,
-    errors: u64,
-    failure: Option<String>,
-}
-
-#[derive(Default)]
-struct LaneState(Mutex<Tally>);
-
-impl LaneState {
-    fn tally(&self) -> MutexGuard<'_, Tally> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The sink is given up; `lost` events were waiting for it.
-    fn fail(&self, why: String, lost: u64) {
-        let mut tally = self.tally();
-        tally.failure = Some(why);
-        tally.errors += 1;
-        tally.dropped += lost;
-    }
-
-    fn has_failed(&self) -> bool {
-        self.tally().failure.is_some()
+        self.finish(RunState::Failed, Some("the run was abandoned before its end".into()));
     }
 }
 
 /// One sink with its queue and thread.
 struct Lane {
-    name: String,
-    class: SinkClass,
     queue: Arc<Queue>,
-    state: Arc<LaneState>,
     /// Hears once when the thread is done; a receiver may not be shared as the hub is.
     done: SyncCell<mpsc::Receiver<()>>,
     thread: Option<JoinHandle<()>>,
@@ -310,16 +237,14 @@ struct Lane {
 impl Lane {
     fn open(sink: Box<dyn Sink>, capacity: usize) -> Result<Self, TelemetryError> {
         let name = sink.name().to_owned();
-        let class = sink.class();
-        let queue = Arc::new(Queue::new(class, capacity));
-        let state = Arc::new(LaneState::default());
+        let queue = Arc::new(Queue::new(&name, sink.class(), capacity));
         let (is_done, done) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name(format!("sink-{name}"))
             .spawn({
-                let (queue, state) = (Arc::clone(&queue), Arc::clone(&state));
+                let queue = Arc::clone(&queue);
                 move || {
-                    let outcome = catch_unwind(AssertUnwindSafe(|| serve(sink, &queue, &state)));
+                    let outcome = catch_unwind(AssertUnwindSafe(|| serve(sink, &queue)));
                     let failure = match outcome {
                         Ok(Ok(())) => None,
                         Ok(Err(error)) => Some(error.to_string()),
@@ -327,21 +252,15 @@ impl Lane {
                     };
                     if let Some(why) = failure {
                         tracing::error!(error = %why, "a telemetry sink failed; the run goes on without it");
-                        state.fail(why, queue.abandon());
+                        queue.abandon(why);
                     }
                     // The hub no longer listens if it lost patience.
                     let _ = is_done.send(());
                 }
             })
-            .map_err(|source| TelemetryError::Thread {
-                name: name.clone(),
-                source,
-            })?;
+            .map_err(|source| TelemetryError::Thread { name, source })?;
         Ok(Self {
-            name,
-            class,
             queue,
-            state,
             done: SyncCell::new(done),
             thread: Some(thread),
         })
@@ -351,7 +270,7 @@ impl Lane {
         match (self.done.get().recv_timeout(patience), self.thread.take()) {
             (Err(mpsc::RecvTimeoutError::Timeout), _) => {
                 let why = format!("did not finish within {} s", patience.as_secs_f64());
-                self.state.fail(why, self.queue.abandon());
+                self.queue.abandon(why);
             }
             (_, Some(thread)) => {
                 // Panics of the sink were caught inside the thread.
@@ -360,46 +279,31 @@ impl Lane {
             (_, None) => {}
         }
     }
-
-    fn health(&self) -> SinkHealth {
-        let tally = self.state.tally();
-        SinkHealth {
-            name: self.name.clone(),
-            class: self.class,
-            queued: self.queue.len() as u64,
-            queue_cap: self.queue.capacity() as u64,
-            written: tally.written,
-            dropped: tally.dropped,
-            blocked_ms: Num(tally.blocked.as_micros() as f64 / 1000.0),
-            errors: tally.errors,
-            last_error: tally.failure.clone(),
-        }
-    }
 }
 
 /// The life of a sink's thread. Each call that fails is made once more before the sink is given up.
-fn serve(mut sink: Box<dyn Sink>, queue: &Queue, state: &LaneState) -> Result<(), SinkError> {
+fn serve(mut sink: Box<dyn Sink>, queue: &Queue) -> Result<(), SinkError> {
     loop {
         match queue.receive(IDLE_FLUSH) {
             Delivery::Events(events) => {
                 let count = events.len() as u64;
-                attempt_twice(state, || sink.write(&events)).inspect_err(|_| state.tally().dropped += count)?;
-                state.tally().written += count;
+                attempt_twice(queue, || sink.write(&events)).inspect_err(|_| queue.tally().dropped += count)?;
+                queue.tally().written += count;
             }
-            Delivery::Idle => attempt_twice(state, || sink.flush())?,
+            Delivery::Idle => attempt_twice(queue, || sink.flush())?,
             Delivery::Flush => {
-                attempt_twice(state, || sink.flush())?;
+                attempt_twice(queue, || sink.flush())?;
                 queue.flushed();
             }
-            Delivery::End(run) => return attempt_twice(state, || sink.finish(&run)),
+            Delivery::End(run) => return attempt_twice(queue, || sink.finish(&run)),
         }
     }
 }
 
-fn attempt_twice(state: &LaneState, mut call: impl FnMut() -> Result<(), SinkError>) -> Result<(), SinkError> {
+fn attempt_twice(queue: &Queue, mut call: impl FnMut() -> Result<(), SinkError>) -> Result<(), SinkError> {
     call().or_else(|error| {
         tracing::warn!(%error, "a telemetry sink reported an error; trying once more");
-        state.tally().errors += 1;
+        queue.tally().errors += 1;
         call()
     })
 }

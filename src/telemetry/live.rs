@@ -3,14 +3,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::encoding::Timestamp;
-use super::event::{Event, Payload};
+use super::encoding::{Num, Timestamp};
+use super::event::{EnvContext, Event, Payload};
 use super::payload::{
-    BaselineMeasured, CounterfactualMatrix, EnvStep, EpisodeFinished, GrowthCounts, LearnerUpdate, RoundFinished,
-    RunFinished, RunStarted, SeedFossilized, Shapley,
+    BaselineMeasured, CounterfactualMatrix, EnvStep, EpisodeFinished, GrowthCounts, LearnerUpdate, PerfRound,
+    RoundFinished, RunFinished, RunStarted, SeedFossilized, Shapley,
 };
 use super::statistics::median;
-use crate::growth::SlotId;
 
 /// Flushes that the running throughput looks back over.
 const THROUGHPUT_WINDOW: usize = 32;
@@ -26,75 +25,60 @@ pub struct Contribution {
     pub standard_error: Option<f64>,
 }
 
-/// A fossilized seed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CommittedSeed {
-    /// Its id.
-    pub seed_id: String,
-    /// Its slot.
-    pub slot: Option<SlotId>,
-    /// Index of its env.
-    pub env: u32,
-    /// 0-based.
-    pub round: u32,
-    /// In which it was committed, 1-based.
-    pub step: u32,
-    /// Id of the blueprint.
-    pub blueprint: String,
-    /// Trainable parameters.
-    pub params: u64,
-    /// As last measured.
+/// What was measured of a seed; absent until it was.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SeedWorth {
+    /// The newest one.
     pub contribution: Option<Contribution>,
     /// From the last `shapley` event of its episode, in points.
     pub shapley: Option<f64>,
 }
 
+/// A fossilized seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommittedSeed {
+    /// Its id.
+    pub seed_id: String,
+    /// Where its env stood when it was committed.
+    pub at: EnvContext,
+    /// What was told of the commit.
+    pub told: SeedFossilized,
+    /// As last measured; the contribution of the commit where that never was.
+    pub worth: SeedWorth,
+}
+
 /// One finished round over all envs.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RoundResult {
     /// 0-based.
     pub round: u32,
-    /// Final validation accuracy over the envs, percent.
-    pub accuracy_mean: f64,
-    /// Best validation accuracy of any env, percent.
-    pub accuracy_best: f64,
-    /// Mean over the last rounds, percent.
-    pub rolling_accuracy: Option<f64>,
-    /// Raw, per episode; absent where nothing pays.
-    pub reward_mean: Option<f64>,
-    /// Summed over the envs.
-    pub growth: GrowthCounts,
     /// Of all envs.
     pub rollbacks: u32,
-    /// Duration in seconds.
-    pub wall_s: f64,
-    /// Throughput.
-    pub env_steps_per_s: f64,
-    /// Training samples of all envs.
-    pub samples: u64,
+    /// What was told of it.
+    pub told: RoundFinished,
+}
+
+impl RoundResult {
+    /// Raw, per episode; absent where nothing pays.
+    pub fn reward_mean(&self) -> Option<f64> {
+        self.told.paid.as_ref().map(|paid| paid.reward_mean.0)
+    }
 }
 
 /// One finished episode.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct EpisodeResult {
-    /// `round * n_envs + env`.
-    pub episode: u32,
-    /// Index in the run.
-    pub env: u32,
-    /// 0-based.
-    pub round: u32,
-    /// Validation accuracy of the last step, percent.
-    pub final_accuracy: f64,
-    /// With its committed seeds alone; the final accuracy where that was not measured.
-    pub committed_accuracy: f64,
-    /// Best validation accuracy, percent.
-    pub best_accuracy: f64,
-    /// On the test part, percent.
-    pub test_accuracy: Option<f64>,
-    /// Total over host parameters.
-    pub param_ratio: f64,
-    /// Committed seeds.
-    pub fossilized: u32,
+    /// Where its env stood.
+    pub at: EnvContext,
+    /// What was told of it.
+    pub told: EpisodeFinished,
+}
+
+impl EpisodeResult {
+    /// Validation accuracy with its committed seeds alone, percent; the final accuracy where that was not measured.
+    pub fn committed_accuracy(&self) -> f64 {
+        self.told.committed_accuracy.unwrap_or(self.told.final_accuracy).0
+    }
 }
 
 /// Where the running round stands.
@@ -110,14 +94,11 @@ pub struct StepProgress {
     pub env_steps_per_s: Option<f64>,
 }
 
-/// What is known of an env in its running episode.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// The newest step of an env in the running round.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct EnvLive {
     step: u32,
     accuracy: f64,
-    /// Latest measurement of each seed of the episode, by seed id.
-    contributions: BTreeMap<String, Contribution>,
-    shapley: BTreeMap<String, f64>,
 }
 
 /// Everything a view shows. Memory grows with rounds and committed seeds only.
@@ -137,8 +118,6 @@ pub struct LiveState {
     pub episodes_done: u64,
     /// Of the whole run.
     pub rollbacks: u64,
-    /// Mean sums per episode of the last finished round that was paid, by term.
-    pub reward_terms: BTreeMap<String, f64>,
     /// Policy updates that were due and not performed.
     pub skipped_updates: u64,
     /// The episode whose committed seeds reached the highest validation accuracy.
@@ -146,6 +125,8 @@ pub struct LiveState {
     /// In the order in which they were committed.
     pub committed: Vec<CommittedSeed>,
     envs: BTreeMap<u32, EnvLive>,
+    /// Of the seeds of the running round, by seed id.
+    worths: BTreeMap<String, SeedWorth>,
     round: u32,
     rollbacks_in_round: u32,
     /// Time and number of env-steps so far, at each of the latest flushes.
@@ -173,8 +154,8 @@ impl LiveState {
                 self.rollbacks += 1;
                 self.rollbacks_in_round += 1;
             }
-            Payload::CounterfactualMatrix(matrix) => self.apply_matrix(event, matrix),
-            Payload::Shapley(shapley) => self.apply_shapley(event, shapley),
+            Payload::CounterfactualMatrix(matrix) => self.apply_matrix(matrix),
+            Payload::Shapley(shapley) => self.apply_shapley(shapley),
             Payload::EpisodeFinished(episode) => self.apply_episode(event, episode),
             Payload::LearnerUpdate(update) => {
                 self.skipped_updates += u64::from(!update.update_performed);
@@ -189,6 +170,7 @@ impl LiveState {
         if round != self.round {
             self.round = round;
             self.envs.clear();
+            self.worths.clear();
             self.growth_in_round = GrowthCounts::default();
             self.rollbacks_in_round = 0;
         }
@@ -213,54 +195,46 @@ impl LiveState {
 
     fn apply_fossilized(&mut self, event: &Event, seed: &SeedFossilized) {
         self.growth_in_round.fossilized += 1;
-        let (Some(seed_id), Some(env)) = (&event.seed_id, event.env) else {
+        let (Some(seed_id), Some(at)) = (&event.seed_id, event.context()) else {
             return;
         };
-        let measured = self.envs.entry(env).or_default();
-        let contribution = measured.contributions.get(seed_id).copied();
+        let mut worth = self.worths.get(seed_id).copied().unwrap_or_default();
+        worth.contribution = worth.contribution.or(seed.contribution.map(|points| Contribution {
+            points: points.0,
+            standard_error: None,
+        }));
         self.committed.push(CommittedSeed {
             seed_id: seed_id.clone(),
-            slot: event.slot,
-            env,
-            round: self.round,
-            step: event.step.unwrap_or_default(),
-            blueprint: seed.blueprint.clone(),
-            params: seed.params_added,
-            contribution: contribution.or(seed.contribution.map(|points| Contribution {
-                points: points.0,
-                standard_error: None,
-            })),
-            shapley: measured.shapley.get(seed_id).copied(),
+            at,
+            told: seed.clone(),
+            worth,
         });
     }
 
     /// A seed that is off while all others are on, against all on.
-    fn apply_matrix(&mut self, event: &Event, matrix: &CounterfactualMatrix) {
-        let Some(env) = event.env else { return };
+    fn apply_matrix(&mut self, matrix: &CounterfactualMatrix) {
         for (player, seed_id) in matrix.seed_ids.iter().enumerate() {
-            let Some(points) = matrix.contribution(player) else {
-                continue;
-            };
-            let contribution = Contribution {
-                points,
-                standard_error: matrix.contribution_error(player),
-            };
-            let measured = self.envs.entry(env).or_default();
-            measured.contributions.insert(seed_id.clone(), contribution);
-            if let Some(seed) = committed_mut(&mut self.committed, self.round, seed_id) {
-                seed.contribution = Some(contribution);
+            if let Some(points) = matrix.contribution(player) {
+                let standard_error = matrix.contribution_error(player);
+                let contribution = Contribution { points, standard_error };
+                self.measure(seed_id, |worth| worth.contribution = Some(contribution));
             }
         }
     }
 
-    fn apply_shapley(&mut self, event: &Event, shapley: &Shapley) {
-        let Some(env) = event.env else { return };
-        let measured = self.envs.entry(env).or_default();
+    fn apply_shapley(&mut self, shapley: &Shapley) {
         for (seed_id, value) in shapley.seed_ids.iter().zip(&shapley.values) {
-            measured.shapley.insert(seed_id.clone(), value.mean.0);
-            if let Some(seed) = committed_mut(&mut self.committed, self.round, seed_id) {
-                seed.shapley = Some(value.mean.0);
-            }
+            self.measure(seed_id, |worth| worth.shapley = Some(value.mean.0));
+        }
+    }
+
+    /// A seed can only be measured in its own episode, so only those committed in the running round are searched.
+    fn measure(&mut self, seed_id: &str, note: impl Fn(&mut SeedWorth)) {
+        note(self.worths.entry(seed_id.into()).or_default());
+        let newest = self.committed.iter_mut().rev();
+        let mut of_round = newest.take_while(|seed| seed.at.round == self.round);
+        if let Some(seed) = of_round.find(|seed| seed.seed_id == seed_id) {
+            note(&mut seed.worth);
         }
     }
 
@@ -268,40 +242,28 @@ impl LiveState {
     /// wins a tie.
     fn apply_episode(&mut self, event: &Event, episode: &EpisodeFinished) {
         self.episodes_done += 1;
-        let committed = episode.committed_accuracy.unwrap_or(episode.final_accuracy).0;
-        let is_best = self.best_episode.is_none_or(|best| committed > best.committed_accuracy);
-        if is_best && !committed.is_nan() {
-            self.best_episode = Some(EpisodeResult {
-                episode: event.episode.unwrap_or_default(),
-                env: event.env.unwrap_or_default(),
-                round: self.round,
-                final_accuracy: episode.final_accuracy.0,
-                committed_accuracy: committed,
-                best_accuracy: episode.best_accuracy.0,
-                test_accuracy: episode.test_accuracy.map(|accuracy| accuracy.0),
-                param_ratio: episode.param_ratio.0,
-                fossilized: episode.growth.fossilized,
-            });
+        let Some(at) = event.context() else { return };
+        let told = episode.clone();
+        let result = EpisodeResult { at, told };
+        let accuracy = result.committed_accuracy();
+        let best = self.best_episode.as_ref();
+        if best.is_none_or(|best| accuracy > best.committed_accuracy()) && !accuracy.is_nan() {
+            self.best_episode = Some(result);
         }
     }
 
     fn apply_round(&mut self, event: &Event, round: &RoundFinished) {
-        if let Some(paid) = &round.paid {
-            let terms = paid.reward_terms_mean.iter();
-            self.reward_terms = terms.map(|(name, mean)| (name.clone(), mean.0)).collect();
-        }
         self.rounds.push(RoundResult {
             round: event.round.unwrap_or_default(),
-            accuracy_mean: round.accuracy_mean.0,
-            accuracy_best: round.accuracy_best.0,
-            rolling_accuracy: round.rolling_accuracy.map(|accuracy| accuracy.0),
-            reward_mean: round.paid.as_ref().map(|paid| paid.reward_mean.0),
-            growth: round.growth,
             rollbacks: self.rollbacks_in_round,
-            wall_s: round.perf.round_wall_s.0,
-            env_steps_per_s: round.perf.env_steps_per_s.0,
-            samples: round.perf.samples,
+            told: round.clone(),
         });
+    }
+
+    /// Mean sums per episode of the last finished round that was paid, by term; absent where none was.
+    pub fn reward_terms(&self) -> Option<&BTreeMap<String, Num>> {
+        let paid = self.rounds.iter().rev().find_map(|round| round.told.paid.as_ref());
+        paid.map(|paid| &paid.reward_terms_mean)
     }
 
     /// Of the run's policy; absent where nothing learns.
@@ -324,13 +286,12 @@ impl LiveState {
 
     /// Where the running round stands.
     pub fn progress(&self) -> StepProgress {
-        let reported = || self.envs.values().filter(|env| env.step > 0);
-        let count = reported().count();
-        let total: f64 = reported().map(|env| env.accuracy).sum();
+        let envs = self.envs.values();
+        let total: f64 = envs.clone().map(|env| env.accuracy).sum();
         StepProgress {
             round: self.round,
-            step: reported().map(|env| env.step).max().unwrap_or_default(),
-            accuracy_mean: (count > 0).then(|| total / count as f64),
+            step: envs.map(|env| env.step).max().unwrap_or_default(),
+            accuracy_mean: (!self.envs.is_empty()).then(|| total / self.envs.len() as f64),
             env_steps_per_s: self.running_throughput(),
         }
     }
@@ -341,32 +302,31 @@ impl LiveState {
         (elapsed_s > 0.0).then(|| (after - before) as f64 / elapsed_s)
     }
 
-    /// Of the last finished round; absent after the first.
-    pub fn rolling_accuracy(&self) -> Option<f64> {
-        self.rounds.last()?.rolling_accuracy
+    /// Of the last finished round, percent; absent after the first.
+    pub fn rolling_accuracy(&self) -> Option<Num> {
+        self.rounds.last()?.told.rolling_accuracy
     }
 
     /// Of any round, percent.
-    pub fn best_rolling_accuracy(&self) -> Option<f64> {
-        self.rounds
-            .iter()
-            .filter_map(|round| round.rolling_accuracy)
-            .max_by(f64::total_cmp)
+    pub fn best_rolling_accuracy(&self) -> Option<Num> {
+        let rolling = self.rounds.iter().filter_map(|round| round.told.rolling_accuracy);
+        rolling.max_by(|a, b| a.0.total_cmp(&b.0))
     }
 
     /// Env-steps per second over all finished rounds.
     pub fn env_steps_per_s(&self) -> Option<f64> {
-        self.per_second(|round| round.env_steps_per_s * round.wall_s)
+        self.per_second(|perf| perf.env_steps_per_s.0 * perf.round_wall_s.0)
     }
 
     /// Training samples per second over all finished rounds.
     pub fn samples_per_s(&self) -> Option<f64> {
-        self.per_second(|round| round.samples as f64)
+        self.per_second(|perf| perf.samples as f64)
     }
 
-    fn per_second(&self, amount: impl Fn(&RoundResult) -> f64) -> Option<f64> {
-        let wall_s: f64 = self.rounds.iter().map(|round| round.wall_s).sum();
-        (wall_s > 0.0).then(|| self.rounds.iter().map(amount).sum::<f64>() / wall_s)
+    fn per_second(&self, amount: impl Fn(&PerfRound) -> f64) -> Option<f64> {
+        let perfs = self.rounds.iter().map(|round| &round.told.perf);
+        let wall_s: f64 = perfs.clone().map(|perf| perf.round_wall_s.0).sum();
+        (wall_s > 0.0).then(|| perfs.map(amount).sum::<f64>() / wall_s)
     }
 
     /// Seconds until the last round ends: remaining rounds times the median of the last ten.
@@ -374,18 +334,9 @@ impl LiveState {
         let total = self.started.as_ref()?.n_rounds;
         let done = self.rounds.last()?.round + 1;
         let recent = &self.rounds[self.rounds.len().saturating_sub(ETA_ROUNDS)..];
-        let walls: Vec<f64> = recent.iter().map(|round| round.wall_s).collect();
+        let walls: Vec<f64> = recent.iter().map(|round| round.told.perf.round_wall_s.0).collect();
         Some(f64::from(total.saturating_sub(done)) * median(&walls)?)
     }
-}
-
-/// A seed can only be measured in its own episode, so only the seeds of the running round are searched.
-fn committed_mut<'a>(committed: &'a mut [CommittedSeed], round: u32, seed_id: &str) -> Option<&'a mut CommittedSeed> {
-    committed
-        .iter_mut()
-        .rev()
-        .take_while(|seed| seed.round == round)
-        .find(|seed| seed.seed_id == seed_id)
 }
 
 #[cfg(test)]

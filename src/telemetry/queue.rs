@@ -7,8 +7,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::encoding::Num;
 use super::event::{Event, Severity};
-use super::payload::{RunFinished, SinkClass};
+use super::payload::{RunFinished, SinkClass, SinkHealth};
 
 pub(super) type Batch = Vec<Arc<Event>>;
 
@@ -23,15 +24,6 @@ pub(super) enum Delivery {
     End(Arc<RunFinished>),
 }
 
-/// What became of a batch that was sent.
-#[derive(Debug, Default, PartialEq)]
-pub(super) struct Sent {
-    /// Events.
-    pub dropped: u64,
-    /// Time waited for room.
-    pub blocked: Duration,
-}
-
 #[derive(Default)]
 struct Waiting {
     /// What is left of dropped batches: older than every batch.
@@ -43,24 +35,33 @@ struct Waiting {
 }
 
 pub(super) struct Queue {
-    class: SinkClass,
+    pub class: SinkClass,
     capacity: usize,
     waiting: Mutex<Waiting>,
+    health: Mutex<SinkHealth>,
     changed: Condvar,
 }
 
 impl Queue {
-    pub fn new(class: SinkClass, capacity: usize) -> Self {
+    /// Of the sink `name`.
+    pub fn new(name: &str, class: SinkClass, capacity: usize) -> Self {
         Self {
             class,
             capacity,
             waiting: Mutex::default(),
+            health: Mutex::new(SinkHealth {
+                name: name.into(),
+                class,
+                queued: 0,
+                queue_cap: capacity as u64,
+                written: 0,
+                dropped: 0,
+                blocked_ms: Num(0.0),
+                errors: 0,
+                last_error: None,
+            }),
             changed: Condvar::new(),
         }
-    }
-
-    pub const fn capacity(&self) -> usize {
-        self.capacity
     }
 
     pub fn len(&self) -> usize {
@@ -68,9 +69,23 @@ impl Queue {
         waiting.batches.len() + usize::from(!waiting.kept.is_empty())
     }
 
-    /// Appends a batch; waits for room or makes it, by class.
-    pub fn send(&self, batch: Batch) -> Sent {
-        let mut sent = Sent::default();
+    /// What the schedule and the sink's thread both count; to be held while nothing else of the queue is asked for.
+    pub fn tally(&self) -> MutexGuard<'_, SinkHealth> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How the sink is doing.
+    pub fn health(&self) -> SinkHealth {
+        let queued = self.len() as u64;
+        SinkHealth {
+            queued,
+            ..self.tally().clone()
+        }
+    }
+
+    /// Appends a batch; waits for room or makes it, by class. Returns the time waited.
+    pub fn send(&self, batch: Batch) -> Duration {
+        let (mut blocked, mut dropped) = (Duration::ZERO, 0);
         let mut waiting = self.lock();
         if waiting.batches.len() >= self.capacity {
             match self.class {
@@ -82,19 +97,22 @@ impl Queue {
                             waiting.batches.len() >= self.capacity && !waiting.is_abandoned
                         })
                         .unwrap_or_else(PoisonError::into_inner);
-                    sent.blocked = started.elapsed();
+                    blocked = started.elapsed();
                 }
-                SinkClass::Live => sent.dropped = thin_oldest(&mut waiting),
+                SinkClass::Live => dropped = thin_oldest(&mut waiting),
             }
         }
         if waiting.is_abandoned {
-            sent.dropped += batch.len() as u64;
+            dropped += batch.len() as u64;
         } else {
             waiting.batches.push_back(batch);
         }
         drop(waiting);
         self.changed.notify_all();
-        sent
+        let mut tally = self.tally();
+        tally.blocked_ms.0 += blocked.as_micros() as f64 / 1000.0;
+        tally.dropped += dropped;
+        blocked
     }
 
     /// Takes the oldest batch, waiting up to `patience` for one.
@@ -148,8 +166,8 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// The sink has failed: nobody reads on, nobody may wait. Returns the number of events that were waiting.
-    pub fn abandon(&self) -> u64 {
+    /// The sink has failed: nobody reads on, nobody may wait, and what was waiting is lost.
+    pub fn abandon(&self, why: String) {
         let mut waiting = self.lock();
         waiting.is_abandoned = true;
         let lost = waiting.kept.len() + waiting.batches.iter().map(Vec::len).sum::<usize>();
@@ -157,7 +175,10 @@ impl Queue {
         waiting.batches.clear();
         drop(waiting);
         self.changed.notify_all();
-        lost as u64
+        let mut tally = self.tally();
+        tally.last_error = Some(why);
+        tally.errors += 1;
+        tally.dropped += lost as u64;
     }
 
     /// A panic in a sink cannot leave the lists half changed, so a poisoned lock is as good as any.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::event::{Event, Payload, SCHEMA_MAJOR};
+use crate::health::{AtPath, FileError};
 
 /// What an event file held.
 #[derive(Debug, Default)]
@@ -24,8 +25,8 @@ pub struct EventFile {
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ReadError {
     /// It cannot be opened or is no text.
-    #[error("{path}: {source}")]
-    File { path: PathBuf, source: std::io::Error },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A line is no event.
     #[error("{path}:{line}: {problem}")]
     Line {
@@ -51,10 +52,7 @@ struct Kind {
 /// # Errors
 /// If the file cannot be read, a line is no event, or it was written with another major version of the schema.
 pub fn read_events(path: &Path) -> Result<EventFile, ReadError> {
-    let text = std::fs::read_to_string(path).map_err(|source| ReadError::File {
-        path: path.into(),
-        source,
-    })?;
+    let text = std::fs::read_to_string(path).at(path)?;
     let ends_torn = !text.is_empty() && !text.ends_with('\n');
     let lines: Vec<&str> = text.lines().collect();
     let mut file = EventFile::default();

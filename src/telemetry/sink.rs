@@ -1,6 +1,6 @@
 //! What a consumer of events implements, and the list in which plugins register theirs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bevy_ecs::prelude::Resource;
@@ -9,6 +9,7 @@ use bevy_platform::cell::SyncCell;
 use super::event::Event;
 use super::live::LiveState;
 use super::payload::{RunFinished, SinkClass};
+use crate::health::FileError;
 
 /// What a sink knows before the first event.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,8 +36,8 @@ pub struct Earlier {
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum SinkError {
     /// A file could not be written.
-    #[error("{path}: {source}")]
-    File { path: PathBuf, source: std::io::Error },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A stream could not be written.
     #[error("output stream: {0}")]
     Stream(#[from] std::io::Error),
@@ -46,15 +47,6 @@ pub enum SinkError {
     /// An error of a plugin's sink.
     #[error("{0}")]
     Other(String),
-}
-
-impl SinkError {
-    pub(super) fn file(path: &Path, source: std::io::Error) -> Self {
-        Self::File {
-            path: path.to_owned(),
-            source,
-        }
-    }
 }
 
 /// Why telemetry could not start; nothing was trained (exit code 2).

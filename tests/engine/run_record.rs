@@ -8,7 +8,7 @@ use bevy_ecs::prelude::*;
 use serde_json::Value;
 use simic_engine::env::{HostModel, SeedOptimizers};
 use simic_engine::prelude::*;
-use simic_engine::record::RunFolder;
+use simic_engine::record::RunDirectory;
 use simic_engine::run::NO_EXTENSION;
 use simic_engine::scenario::TelemetryLevel;
 use simic_engine::telemetry::strip_volatile;
@@ -60,12 +60,12 @@ fn noting_parameters(app: &mut App) -> Result<(), ExtensionError> {
 
 fn note_parameters(
     mut envs: Query<(&EnvId, &mut HostModel, &mut SeedOptimizers)>,
-    folder: Option<Res<RunFolder>>,
+    folder: Option<Res<RunDirectory>>,
     syncs: Res<HostSyncCounter>,
 ) {
     // The host that never grew has no folder of its own.
     let Some(folder) = folder else { return };
-    let path = folder.0.path().join(NOTES);
+    let path = folder.path().join(NOTES);
     let mut notes = std::fs::read_to_string(&path).unwrap_or_default();
     notes += &format!("reads {}\n", syncs.count());
     let mut envs: Vec<_> = envs.iter_mut().collect();

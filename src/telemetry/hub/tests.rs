@@ -1,4 +1,5 @@
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 use super::*;
 use crate::scenario::TelemetryConfig;
@@ -66,11 +67,8 @@ fn run_info() -> RunInfo {
     }
 }
 
-fn completed() -> RunEnd {
-    RunEnd {
-        status: RunState::Completed,
-        error: None,
-    }
+fn complete(hub: &mut TelemetryHub) -> Vec<String> {
+    hub.finish(RunState::Completed, None)
 }
 
 fn outbox() -> TelemetryOutbox {
@@ -101,7 +99,7 @@ fn a_flush_orders_by_scope_then_production_and_numbers_without_gaps() {
     outbox.push(Event::env(examples::context_at(0, 0, 1), examples::decision()));
     outbox.push(Event::run(examples::note()));
     hub.flush(&mut outbox);
-    hub.finish(completed());
+    complete(&mut hub);
 
     let seen = seen.lock().unwrap();
     let order: Vec<_> = seen
@@ -128,7 +126,7 @@ fn the_health_of_the_sinks_follows_every_round() {
 
     outbox.push(Event::round(0, examples::round_finished()));
     hub.flush(&mut outbox);
-    hub.finish(completed());
+    complete(&mut hub);
 
     assert_eq!(kinds(&seen), ["round_finished", "telemetry_health", "run_finished"]);
 }
@@ -145,13 +143,13 @@ fn a_slow_durable_sink_loses_nothing_and_the_wait_is_counted() {
         flush_step(&mut hub, &mut outbox, step);
     }
     let cost = hub.take_cost();
-    let report = hub.finish(completed());
+    let failed_durable = complete(&mut hub);
 
     assert_eq!(kinds(&seen).len(), 41);
-    assert_eq!(report.health.dropped(), 0);
-    assert!(report.health.sinks[0].blocked_ms.0 > 0.0);
+    assert_eq!(hub.health().dropped(), 0);
+    assert!(hub.health().sinks[0].blocked_ms.0 > 0.0);
     assert!(cost.blocked > Duration::ZERO && cost.telemetry >= cost.blocked);
-    assert!(report.failed_durable.is_empty());
+    assert!(failed_durable.is_empty());
 }
 
 #[test]
@@ -165,13 +163,13 @@ fn a_slow_live_sink_misses_step_rows_only() {
     for step in 1..=20 {
         flush_step(&mut hub, &mut outbox, step);
     }
-    let report = hub.finish(completed());
+    complete(&mut hub);
 
     let kinds = kinds(&seen);
     let count = |kind| kinds.iter().filter(|seen| **seen == kind).count() as u64;
     assert_eq!(count("host_stabilized"), 20);
-    assert_eq!(count("env_step") + report.health.dropped(), 20);
-    assert!(report.health.dropped() > 0);
+    assert_eq!(count("env_step") + hub.health().dropped(), 20);
+    assert!(hub.health().dropped() > 0);
     assert!(count("telemetry_health") > 0, "a loss is announced at once");
 }
 
@@ -183,14 +181,14 @@ fn a_failing_durable_sink_is_reported_to_the_others_and_at_the_end() {
     let (mut hub, mut outbox) = (hub_with(vec![broken, sound]), outbox());
 
     flush_step(&mut hub, &mut outbox, 1);
-    while !hub.lanes[0].state.has_failed() {
+    while hub.lanes[0].queue.tally().last_error.is_none() {
         std::thread::yield_now();
     }
     flush_step(&mut hub, &mut outbox, 2);
-    let report = hub.finish(completed());
+    let failed_durable = complete(&mut hub);
 
-    assert_eq!(report.failed_durable, ["probe"]);
-    let errors = &report.health.sinks[0];
+    assert_eq!(failed_durable, ["probe"]);
+    let errors = &hub.health().sinks[0];
     assert_eq!(errors.errors, 2, "one retry");
     assert_eq!(errors.last_error.as_deref(), Some("disk on fire"));
     let kinds = kinds(&seen);
@@ -203,14 +201,14 @@ fn a_stuck_sink_does_not_hold_up_the_end_for_ever() {
     let (mut sink, _) = probe(SinkClass::Durable);
     sink.delay = Duration::from_secs(5);
     let (mut hub, mut outbox) = (hub_with(vec![sink]), outbox());
-    hub.set_shutdown_patience(Duration::from_millis(20));
+    hub.shutdown_patience = Duration::from_millis(20);
 
     flush_step(&mut hub, &mut outbox, 1);
-    let report = hub.finish(completed());
+    let failed_durable = complete(&mut hub);
 
-    assert_eq!(report.failed_durable, ["probe"]);
+    assert_eq!(failed_durable, ["probe"]);
     assert!(
-        report.health.sinks[0]
+        hub.health().sinks[0]
             .last_error
             .as_deref()
             .unwrap()
@@ -248,9 +246,9 @@ fn finishing_twice_writes_one_end_and_late_events_are_refused() {
     let (sink, seen) = probe(SinkClass::Durable);
     let (mut hub, mut outbox) = (hub_with(vec![sink]), outbox());
 
-    let first = hub.finish(completed());
+    let first = (complete(&mut hub), hub.health());
     flush_step(&mut hub, &mut outbox, 1);
-    let second = hub.finish(completed());
+    let second = (complete(&mut hub), hub.health());
 
     assert_eq!(first, second);
     assert_eq!(hub.late_events, 2);

@@ -1,4 +1,5 @@
 use super::*;
+use crate::growth::SlotId;
 use crate::telemetry::payload::CoalitionRow;
 use crate::telemetry::{BigInteger, Num, examples};
 
@@ -64,12 +65,12 @@ fn a_committed_seed_carries_its_last_measurement_and_its_shapley_value() {
     ]);
 
     let seed = &live.committed[0];
-    let contribution = seed.contribution.unwrap();
+    let contribution = seed.worth.contribution.unwrap();
     assert_eq!(contribution.points, 8.0);
     let standard_error = contribution.standard_error.unwrap();
     assert!((standard_error - 3.059_411_708_155_671).abs() < 1e-12);
-    assert_eq!(seed.shapley, Some(6.5));
-    assert_eq!(seed.slot, Some(slot));
+    assert_eq!(seed.worth.shapley, Some(6.5));
+    assert_eq!((seed.seed_id.as_str(), seed.at), ("e0.r0c0.0", context));
 }
 
 #[test]
@@ -83,7 +84,7 @@ fn without_a_matrix_the_contribution_is_that_of_the_commit() {
 
     let live = fold(&[seed]);
 
-    let contribution = live.committed[0].contribution.unwrap();
+    let contribution = live.committed[0].worth.contribution.unwrap();
     assert_eq!(contribution.points, 2.25);
     assert_eq!(contribution.standard_error, None);
 }
@@ -101,7 +102,7 @@ fn the_best_episode_is_chosen_by_validation_of_what_it_committed_never_by_test()
     let live = fold(&[finish(0, 70.0, 99.0), finish(1, 80.0, 60.0), finish(2, f64::NAN, 100.0)]);
 
     let best = live.best_episode.as_ref().unwrap();
-    assert_eq!((best.env, best.test_accuracy), (1, Some(60.0)));
+    assert_eq!((best.at.env, best.told.test_accuracy), (1, Some(Num(60.0))));
     assert_eq!(live.episodes_done, 3);
 }
 
@@ -132,10 +133,10 @@ fn learning_is_known_by_its_latest_update_and_the_rewards_of_the_rounds() {
     let rounds: Vec<_> = live
         .rounds
         .iter()
-        .map(|round| (round.reward_mean, round.rollbacks))
+        .map(|round| (round.reward_mean(), round.rollbacks))
         .collect();
     assert_eq!(rounds, [(Some(12.0), 0), (Some(12.0), 1)]);
-    assert_eq!(live.reward_terms.get("pbrs"), Some(&-0.5));
+    assert_eq!(live.reward_terms().unwrap()["pbrs"], Num(-0.5));
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Events of an env: its steps and the end of its episode.
 
 use std::collections::BTreeMap;
-use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
@@ -170,16 +169,7 @@ impl OpCounts {
     }
 }
 
-impl AddAssign for OpCounts {
-    fn add_assign(&mut self, other: Self) {
-        self.wait += other.wait;
-        self.germinate += other.germinate;
-        self.set_alpha_target += other.set_alpha_target;
-        self.prune += other.prune;
-        self.fossilize += other.fossilize;
-        self.advance += other.advance;
-    }
-}
+added_by_field!(OpCounts: wait, germinate, set_alpha_target, prune, fossilize, advance);
 
 /// What was ordered and what grew: per episode, summed over envs per round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -206,15 +196,7 @@ impl GrowthCounts {
     }
 }
 
-impl AddAssign for GrowthCounts {
-    fn add_assign(&mut self, other: Self) {
-        self.germinated += other.germinated;
-        self.fossilized += other.fossilized;
-        self.pruned += other.pruned;
-        self.ops += other.ops;
-        self.ops_ok += other.ops_ok;
-    }
-}
+added_by_field!(GrowthCounts: germinated, fossilized, pruned, ops, ops_ok);
 
 /// What became of the seeds of one blueprint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

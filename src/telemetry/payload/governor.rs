@@ -145,11 +145,4 @@ pub struct GovernorCounts {
     pub snapshot_discards: u32,
 }
 
-impl std::ops::AddAssign for GovernorCounts {
-    fn add_assign(&mut self, other: Self) {
-        self.steps_lost += other.steps_lost;
-        self.snapshot_captures += other.snapshot_captures;
-        self.snapshot_promotions += other.snapshot_promotions;
-        self.snapshot_discards += other.snapshot_discards;
-    }
-}
+added_by_field!(GovernorCounts: steps_lost, snapshot_captures, snapshot_promotions, snapshot_discards);

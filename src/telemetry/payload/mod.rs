@@ -1,5 +1,16 @@
 //! What each event carries: one struct an event, plain data, absent values left out.
 
+/// Counts of several envs or episodes add up field by field.
+macro_rules! added_by_field {
+    ($counts:ident: $($field:ident),+) => {
+        impl std::ops::AddAssign for $counts {
+            fn add_assign(&mut self, other: Self) {
+                $(self.$field += other.$field;)+
+            }
+        }
+    };
+}
+
 mod attribution;
 mod decision;
 mod env;

@@ -19,11 +19,13 @@ fn received(queue: &Queue) -> Vec<(&'static str, Option<u32>)> {
 
 #[test]
 fn a_full_live_queue_drops_the_oldest_step_rows_only() {
-    let queue = Queue::new(SinkClass::Live, 2);
+    let queue = Queue::new("probe", SinkClass::Live, 2);
 
-    let dropped: u64 = (1..=4).map(|step| queue.send(batch(step)).dropped).sum();
+    for step in 1..=4 {
+        queue.send(batch(step));
+    }
 
-    assert_eq!(dropped, 2);
+    assert_eq!(queue.tally().dropped, 2);
     assert_eq!(
         received(&queue),
         [
@@ -39,22 +41,22 @@ fn a_full_live_queue_drops_the_oldest_step_rows_only() {
 
 #[test]
 fn a_step_row_that_warns_is_kept() {
-    let queue = Queue::new(SinkClass::Live, 1);
+    let queue = Queue::new("probe", SinkClass::Live, 1);
     let warning = Event::env(examples::context(), examples::env_step()).severity(Severity::Warning);
     queue.send(vec![Arc::new(warning)]);
 
-    let sent = queue.send(batch(2));
+    queue.send(batch(2));
 
-    assert_eq!(sent.dropped, 0);
+    assert_eq!(queue.tally().dropped, 0);
     assert_eq!(received(&queue).len(), 3);
 }
 
 #[test]
 fn a_full_durable_queue_waits_for_its_reader() {
-    let queue = Queue::new(SinkClass::Durable, 1);
+    let queue = Queue::new("probe", SinkClass::Durable, 1);
     queue.send(batch(1));
 
-    let sent = std::thread::scope(|scope| {
+    let blocked = std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(Duration::from_millis(20));
             queue.receive(Duration::ZERO);
@@ -62,19 +64,21 @@ fn a_full_durable_queue_waits_for_its_reader() {
         queue.send(batch(2))
     });
 
-    assert_eq!(sent.dropped, 0);
-    assert!(sent.blocked > Duration::ZERO);
+    assert_eq!(queue.tally().dropped, 0);
+    assert!(blocked > Duration::ZERO);
+    assert!(queue.tally().blocked_ms.0 > 0.0);
     assert_eq!(received(&queue).len(), 2);
 }
 
 #[test]
 fn nobody_waits_for_an_abandoned_queue() {
-    let queue = Queue::new(SinkClass::Durable, 1);
+    let queue = Queue::new("probe", SinkClass::Durable, 1);
     queue.send(batch(1));
 
-    assert_eq!(queue.abandon(), 2);
-    let sent = queue.send(batch(2));
+    queue.abandon("broken".into());
+    assert_eq!(queue.tally().dropped, 2);
+    queue.send(batch(2));
 
-    assert_eq!(sent.dropped, 2);
+    assert_eq!(queue.tally().dropped, 4);
     assert_eq!(queue.len(), 0);
 }

@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use crate::health::{AtPath, FileError};
 use crate::telemetry::event::Event;
 use crate::telemetry::sink::SinkError;
 
@@ -20,19 +21,19 @@ pub struct AppendFile {
 
 impl AppendFile {
     /// Creates `path`, which must not exist.
-    pub fn create(path: &Path) -> std::io::Result<Self> {
+    pub fn create(path: &Path) -> Result<Self, FileError> {
         Self::open(path, OpenOptions::new().append(true).create_new(true))
     }
 
     /// Goes on with `path`, which must exist.
-    pub fn go_on(path: &Path) -> std::io::Result<Self> {
+    pub fn go_on(path: &Path) -> Result<Self, FileError> {
         Self::open(path, OpenOptions::new().append(true))
     }
 
-    fn open(path: &Path, options: &OpenOptions) -> std::io::Result<Self> {
+    fn open(path: &Path, options: &OpenOptions) -> Result<Self, FileError> {
         Ok(Self {
             path: path.to_owned(),
-            file: Some(options.open(path)?),
+            file: Some(options.open(path).at(path)?),
             ..Self::default()
         })
     }
@@ -64,7 +65,7 @@ impl AppendFile {
             }
         };
         self.pending.drain(..done);
-        outcome.map_err(|source| SinkError::file(&self.path, source))
+        Ok(outcome.at(&self.path)?)
     }
 
     /// Writes what is pending and waits until the device has it.
@@ -74,6 +75,6 @@ impl AppendFile {
     pub fn sync(&mut self) -> Result<(), SinkError> {
         self.write_out()?;
         let Some(file) = &self.file else { return Ok(()) };
-        file.sync_all().map_err(|source| SinkError::file(&self.path, source))
+        Ok(file.sync_all().at(&self.path)?)
     }
 }

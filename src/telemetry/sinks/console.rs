@@ -185,27 +185,28 @@ fn round_line(round: &RoundResult, live: &LiveState) -> String {
         .started
         .as_ref()
         .map_or_else(|| "?".into(), |run| run.n_rounds.to_string());
-    let rolling = round
+    let told = &round.told;
+    let rolling = told
         .rolling_accuracy
-        .map_or_else(|| "n/a".into(), |accuracy| format!("{accuracy:.1}"));
+        .map_or_else(|| "n/a".into(), |accuracy| format!("{:.1}", accuracy.0));
     let eta = live.eta_s().map_or_else(|| "n/a".into(), short_duration);
     let learning = learning(round, live);
     format!(
         "round {}/{total} acc {:.1}% (roll {rolling}) best {:.1}% {learning}G{} F{} P{} {:.1} env-steps/s eta {eta}",
         round.round + 1,
-        round.accuracy_mean,
-        round.accuracy_best,
-        round.growth.germinated,
-        round.growth.fossilized,
-        round.growth.pruned,
-        round.env_steps_per_s,
+        told.accuracy_mean.0,
+        told.accuracy_best.0,
+        told.growth.germinated,
+        told.growth.fossilized,
+        told.growth.pruned,
+        told.perf.env_steps_per_s.0,
     )
 }
 
 /// What the round was paid and what the policy learnt of it; empty where nothing pays.
 fn learning(round: &RoundResult, live: &LiveState) -> String {
     let reward = round
-        .reward_mean
+        .reward_mean()
         .map_or_else(String::new, |reward| format!("rew {reward:+.2} "));
     let update = live.update_of_round(round.round);
     let entropy = update.and_then(|update| update.entropy.entropy_mean);
@@ -362,9 +363,9 @@ fn status_line(live: &LiveState) -> String {
         parts.push(format!("accuracy {accuracy:.1}%"));
     }
     if let Some(best) = live.best_episode.as_ref() {
-        parts.push(format!("best {:.1}%", best.final_accuracy));
+        parts.push(format!("best {:.1}%", best.told.final_accuracy.0));
     }
-    if let Some(reward) = live.rounds.last().and_then(|round| round.reward_mean) {
+    if let Some(reward) = live.rounds.last().and_then(RoundResult::reward_mean) {
         parts.push(format!("reward {reward:+.2}"));
     }
     parts.push(format!(

@@ -78,7 +78,7 @@ impl Sink for JsonLinesSink {
         } else {
             AppendFile::create
         };
-        self.file = open(&path).map_err(|source| SinkError::file(&path, source))?;
+        self.file = open(&path)?;
         self.encode(&Header {
             kind: "header",
             schema: "simic.telemetry",

@@ -3,6 +3,7 @@
 //! Numbers of rounds and updates lie over the round, those of env steps over the run step. Every number of
 //! `round_finished` and `learner_update` becomes a curve under its key, so that no list of them can grow stale.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use serde_json::Value;
 
 use super::append::AppendFile;
 use super::records::{FILE_VERSION, Record, Scalar};
+use crate::health::AtPath;
 use crate::scenario::TensorBoard;
 use crate::telemetry::encoding::{Num, Timestamp};
 use crate::telemetry::event::{Event, Payload};
@@ -190,7 +192,7 @@ impl Sink for TensorBoardSink {
         if let Some(earlier) = &run.earlier {
             self.rollbacks = earlier.live.rollbacks;
             for round in &earlier.live.rounds {
-                self.growth += round.growth;
+                self.growth += round.told.growth;
             }
         }
         self.file = create_in(&run.directory.join(FOLDER), now)?;
@@ -224,15 +226,15 @@ impl Sink for TensorBoardSink {
 
 /// A new file in `folder`: a resumed run adds one to those that are there.
 fn create_in(folder: &Path, now: Timestamp) -> Result<AppendFile, SinkError> {
-    std::fs::create_dir_all(folder).map_err(|source| SinkError::file(folder, source))?;
+    std::fs::create_dir_all(folder).at(folder)?;
     let (second, pid) = (now.milliseconds() / 1000, std::process::id());
     let mut attempt = 0_u32;
     loop {
         let path = folder.join(format!("events.out.tfevents.{second}.{HOST}.{pid}.{attempt}"));
         match AppendFile::create(&path) {
             Ok(file) => return Ok(file),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => attempt += 1,
-            Err(error) => return Err(SinkError::file(&path, error)),
+            Err(error) if error.source.kind() == ErrorKind::AlreadyExists => attempt += 1,
+            Err(error) => return Err(error.into()),
         }
     }
 }

@@ -1,0 +1,84 @@
+//! How systems take up their works, and what happens when one fails.
+
+use bevy_app::App;
+use bevy_ecs::prelude::*;
+use bevy_ecs::schedule::ScheduleLabel;
+
+use super::Work;
+use crate::clock::RunClock;
+use crate::health::{Failure, RunHealth};
+
+/// Registers systems as pieces of [`Work`].
+///
+/// A system returns nothing, or a `Result` with an error of its own subject. A failure stops the run: it is noted in
+/// [`RunHealth`] with the work's [phase](Work::phase), the clock's position and, if the system named one, the env.
+pub trait AddWork {
+    /// `schedule` must list `work`.
+    fn add_work<M, R: WorkResult>(
+        &mut self,
+        schedule: impl ScheduleLabel,
+        work: Work,
+        system: impl IntoSystem<(), R, M>,
+    ) -> &mut Self;
+
+    /// Work that is left out while `condition` is false.
+    fn add_work_if<M, C, R: WorkResult>(
+        &mut self,
+        schedule: impl ScheduleLabel,
+        work: Work,
+        system: impl IntoSystem<(), R, M>,
+        condition: impl SystemCondition<C>,
+    ) -> &mut Self;
+}
+
+impl AddWork for App {
+    fn add_work<M, R: WorkResult>(
+        &mut self,
+        schedule: impl ScheduleLabel,
+        work: Work,
+        system: impl IntoSystem<(), R, M>,
+    ) -> &mut Self {
+        self.add_systems(
+            schedule,
+            system.pipe(record_failure_of(work)).with_first_name().in_set(work),
+        )
+    }
+
+    fn add_work_if<M, C, R: WorkResult>(
+        &mut self,
+        schedule: impl ScheduleLabel,
+        work: Work,
+        system: impl IntoSystem<(), R, M>,
+        condition: impl SystemCondition<C>,
+    ) -> &mut Self {
+        let system = system.pipe(record_failure_of(work)).with_first_name().in_set(work);
+        self.add_systems(schedule, system.run_if(condition))
+    }
+}
+
+/// What a system that does [`Work`] may return.
+pub trait WorkResult: 'static {
+    /// What stops the run, if anything does.
+    fn failure(self) -> Option<Failure>;
+}
+
+impl WorkResult for () {
+    fn failure(self) -> Option<Failure> {
+        None
+    }
+}
+
+impl<E: Into<Failure> + 'static> WorkResult for Result<(), E> {
+    fn failure(self) -> Option<Failure> {
+        self.err().map(E::into)
+    }
+}
+
+fn record_failure_of<R: WorkResult>(work: Work) -> impl Fn(In<R>, ResMut<RunHealth>, Option<Res<RunClock>>) {
+    move |In(result), mut health, clock| {
+        if let Some(failure) = result.failure() {
+            let position = clock.map(|clock| clock.position()).unwrap_or_default();
+            health.record(failure.during(work.phase(), position));
+        }
+    }
+}
