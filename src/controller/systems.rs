@@ -51,7 +51,7 @@ pub fn build_controller(
     let slots: Vec<_> = experiment.layout.slots().iter().map(|spec| spec.slot).collect();
     let names: Vec<&str> = blueprints.names().collect();
     let selectable = selectable(&blueprints, scenario.lifecycle.allow_parameterless_seeds);
-    let allowed = AllowedActions::new(&scenario.policy.masks.action_space, &names)?;
+    let allowed = AllowedActions::new(&scenario.policy.masks.action_space, &names);
     if (selectable & allowed.blueprints()).is_empty() {
         let why = "none of these can grow in this host";
         return Err(PolicyError::config("policy.masks.action_space.blueprint", why).into());

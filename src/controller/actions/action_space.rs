@@ -31,29 +31,15 @@ pub struct AllowedActions {
 }
 
 impl AllowedActions {
-    /// `blueprints`: all names, by index.
-    ///
-    /// # Errors
-    /// An unknown blueprint, a list that allows nothing, or operations without waiting.
-    pub fn new(space: &ActionSpace, blueprints: &[&str]) -> Result<Self, PolicyError> {
-        let ops = allowed(&space.allowed_ops, "allowed_ops", LifecycleOp::ALL.len(), |op| {
-            op.code()
-        })?;
-        if !ops.contains(LifecycleOp::Wait.code()) {
-            return Err(refusal("allowed_ops", "lacks \"wait\", which is always possible"));
-        }
-        let index_of = |name: &String| {
-            let index = blueprints.iter().position(|known| known.eq_ignore_ascii_case(name));
-            index.ok_or_else(|| refusal("blueprint", format!("`{name}` is no choice here")))
-        };
-        let indices = match &space.blueprint {
-            Some(names) => Some(names.iter().map(index_of).collect::<Result<_, _>>()?),
-            None => None,
-        };
-        let size = |head: Head| head.size(0, 0);
-        Ok(Self {
-            ops,
-            blueprints: allowed(&indices, "blueprint", blueprints.len(), |&index: &usize| index)?,
+    /// `space`: of a scenario that was found valid; `blueprints`: all names, by index.
+    pub fn new(space: &ActionSpace, blueprints: &[&str]) -> Self {
+        let index_of = |name: &String| blueprints.iter().position(|known| known.eq_ignore_ascii_case(name));
+        Self {
+            ops: allowed(&space.allowed_ops, LifecycleOp::ALL.len(), |op| op.code()),
+            blueprints: match &space.blueprint {
+                Some(names) => names.iter().filter_map(index_of).collect(),
+                None => Choices::first_n(blueprints.len()),
+            },
             parameters: [
                 allowed(&space.style, "style", size(Head::Style), |member| member.code())?,
                 allowed(&space.tempo, "tempo", size(Head::Tempo), |member| member.code())?,
@@ -119,12 +105,7 @@ impl AllowedActions {
 }
 
 /// The members of a list; all `size` of them where there is none.
-fn allowed<T>(
-    list: &Option<Vec<T>>,
-    field: &str,
-    size: usize,
-    code: impl Fn(&T) -> usize,
-) -> Result<Choices, PolicyError> {
+fn allowed<T>(list: &Option<Vec<T>>, size: usize, code: impl Fn(&T) -> usize) -> Choices {
     match list {
         None => Ok(Choices::first_n(size)),
         Some(list) if list.is_empty() => Err(refusal(field, "allows nothing; leave it out to allow everything")),

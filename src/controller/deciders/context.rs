@@ -60,11 +60,13 @@ impl BuildContext<'_> {
     }
 
     /// What the scenario leaves of the action space.
-    ///
-    /// # Errors
-    /// It leaves nothing of a head, or names an unknown member.
-    pub fn allowed_actions(&self) -> Result<AllowedActions, PolicyError> {
-        AllowedActions::new(&self.policy.masks.action_space, self.blueprints)
+    pub fn allowed_actions(&self) -> AllowedActions {
+        AllowedActions::new(&self.scenario.policy.masks.action_space, self.blueprints)
+    }
+
+    /// A path of the scenario, which may be relative to its file.
+    pub fn path(&self, written: &str) -> PathBuf {
+        self.folder.unwrap_or(Path::new("")).join(written)
     }
 
     /// Index of a selectable blueprint.

@@ -68,7 +68,7 @@ impl HeuristicController {
         if config.rotation.is_empty() {
             return Err(PolicyError::config(path, "is empty; name a blueprint"));
         }
-        let allowed = context.allowed_actions()?.blueprints();
+        let allowed = context.allowed_actions().blueprints();
         let mut rotation = Vec::new();
         for name in std::mem::take(&mut config.rotation) {
             let blueprint = context.blueprint(path, &name)?;

@@ -75,7 +75,7 @@ impl ActorCriticController {
             tables: catch(|| OpTables::new(context.device))?,
             normaliser: ObservationNormaliser::new(&schema, NormaliserConfig::from(context.learner)),
             schema,
-            excluded: context.allowed_actions()?.excluded(&blueprints),
+            excluded: context.allowed_actions().excluded(&blueprints),
             blueprints,
             floor: policy.floor,
             floors: Floor::of_heads(&policy.floor, 1.0),

@@ -348,37 +348,6 @@ fn every_parameter_gets_a_gradient_and_contributions_spare_the_core_unless_asked
 }
 
 #[test]
-fn impossible_sizes_are_refused_by_name() {
-    let odd = NetConfig {
-        hidden_dim: 20,
-        ..small()
-    };
-    let frames = NetConfig {
-        frame_stack: 2,
-        ..small()
-    };
-    for (kind, config, path) in [
-        ("mlp", odd, "policy.net_cfg.hidden_dim"),
-        ("gru", frames, "policy.net_cfg.frame_stack"),
-    ] {
-        let context = NetContext {
-            spec: NetSpec {
-                kind: kind.into(),
-                observation: 54,
-                slots: 1,
-                blueprints: 13,
-                config,
-            },
-            device: Device::Cpu,
-            seed: RunRng::from_seed(1).next_u64(),
-            group: 0,
-        };
-        let error = NetRegistry::default().build(context).err().unwrap();
-        assert!(error.to_string().contains(path), "{error}");
-    }
-}
-
-#[test]
 fn a_fresh_network_prefers_the_ops_that_its_configuration_prefers() {
     let config = NetConfig {
         op_bias: OpBias {
