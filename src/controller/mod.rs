@@ -20,8 +20,8 @@ use bevy_app::{App, Plugin};
 use bevy_ecs::schedule::common_conditions::resource_exists;
 
 pub use actions::{
-    Choices, Chosen, CommandOutcome, CommandStatus, Decision, HEADS, Head, HeadIndices, MaskRow, MaskSet, OPS,
-    RELEVANCE, Sample, available, command_of, relevant,
+    Choices, Chosen, CommandOutcome, Decision, HEADS, Head, HeadIndices, MaskRow, MaskSet, OPS, RELEVANCE, Sample,
+    available, command_of, relevant,
 };
 pub use deciders::{
     ActorCriticController, BuildContext, Controller, ControllerFactory, ControllerRegistry, Needs, WaitController,

@@ -5,9 +5,7 @@ use bevy_ecs::query::QueryData;
 use bevy_platform::cell::SyncCell;
 
 use crate::clock::RunClock;
-use crate::controller::actions::{
-    ActionFeedback, AllowedActions, Choices, Chosen, CommandOutcome, CommandStatus, Decision, MaskSet,
-};
+use crate::controller::actions::{ActionFeedback, AllowedActions, Choices, Chosen, CommandOutcome, Decision, MaskSet};
 use crate::controller::deciders::{BuildContext, Controller, ControllerRegistry};
 use crate::controller::error::{DecisionPoint, PolicyError};
 use crate::controller::policy::NetRegistry;
@@ -270,7 +268,7 @@ pub fn update_tracking(
         if let Some(decision) = &chosen.0 {
             feedback.0 = ActionFeedback {
                 last_op: decision.command.op(),
-                last_ok: outcome.status == CommandStatus::Executed,
+                last_ok: outcome.refusal.is_none(),
             };
         }
         for (slot, report) in slots.0.iter_mut().zip(&reports.0) {

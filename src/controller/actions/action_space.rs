@@ -107,14 +107,9 @@ impl AllowedActions {
 /// The members of a list; all `size` of them where there is none.
 fn allowed<T>(list: &Option<Vec<T>>, size: usize, code: impl Fn(&T) -> usize) -> Choices {
     match list {
-        None => Ok(Choices::first_n(size)),
-        Some(list) if list.is_empty() => Err(refusal(field, "allows nothing; leave it out to allow everything")),
-        Some(list) => Ok(list.iter().map(code).collect()),
+        Some(list) => list.iter().map(code).collect(),
+        None => Choices::first_n(size),
     }
-}
-
-fn refusal(field: &str, why: impl Into<String>) -> PolicyError {
-    PolicyError::config(format!("policy.masks.action_space.{field}"), why)
 }
 
 #[cfg(test)]
