@@ -268,8 +268,6 @@ works! {
     UpdatePolicy => "policy update",
     /// Writes `episode_finished`: [`record_episodes`](crate::record::systems::record_episodes).
     RecordEpisodes => "episode end",
-    /// Tells the controller that the episodes are over: [`end_controller_episodes`](crate::controller::systems::end_controller_episodes).
-    EndControllerEpisodes => "episode end",
     /// Writes `learner_update` and `round_finished`: [`round_stats`](crate::record::systems::round_stats).
     RoundStats => "record",
     /// Removes all seeds and their optimizers: [`teardown_round`](crate::env::episode::teardown_round).
@@ -457,12 +455,7 @@ const ROUND_END: Table = &[
     (EngineSet::PpoUpdate, &[Work::UpdatePolicy]),
     (
         EngineSet::Record,
-        &[
-            Work::RecordEpisodes,
-            Work::EndControllerEpisodes,
-            Work::RoundStats,
-            Work::TeardownRound,
-        ],
+        &[Work::RecordEpisodes, Work::RoundStats, Work::TeardownRound],
     ),
     (EngineSet::Checkpoint, &[Work::WriteCheckpoint, Work::StopIfDiverged]),
 ];

@@ -45,10 +45,7 @@ use crate::env::EnvId;
 use crate::scenario::TrackerConfig;
 use crate::schedule::{Act, AddWork, Assess, Decide, RoundEnd, RoundStart, Startup, Work};
 use actions::execute_action;
-use systems::{
-    begin_episodes, build_controller, build_masks, decide, end_controller_episodes, normalise_observations,
-    update_tracking,
-};
+use systems::{begin_episodes, build_controller, build_masks, decide, normalise_observations, update_tracking};
 use view::{SignalTracker, Tracker, build_observations, report_slots, update_signals};
 
 /// Signals, masks, decisions and their execution.
@@ -88,7 +85,6 @@ impl Plugin for ControllerPlugin {
             .add_work(Decide, Work::BuildMasks, build_masks)
             .add_work(Decide, Work::Decide, decide)
             .add_work(Act, Work::ExecuteAction, execute_action)
-            .add_work(Act, Work::UpdateTracking, update_tracking)
-            .add_work(RoundEnd, Work::EndControllerEpisodes, end_controller_episodes);
+            .add_work(Act, Work::UpdateTracking, update_tracking);
     }
 }

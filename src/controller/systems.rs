@@ -109,22 +109,10 @@ pub fn begin_episodes(
         feedback.0 = ActionFeedback::default();
         *outcome = CommandOutcome::default();
     }
-    controller
-        .0
-        .get()
-        .begin_episode(&rows(envs.iter().map(|(id, ..)| *id), clock.round(), &experiment));
-}
-
-pub fn end_controller_episodes(
-    mut controller: ResMut<ActiveController>,
-    envs: Query<&EnvId>,
-    clock: Res<RunClock>,
-    experiment: Res<Experiment>,
-) {
-    controller
-        .0
-        .get()
-        .end_episode(&rows(envs.iter().copied(), clock.round(), &experiment));
+    let rows = envs.iter().map(|(id, ..)| EnvRow::of(id, &experiment, &clock));
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort_unstable_by_key(|row| row.env);
+    controller.0.get().begin_episode(&rows);
 }
 
 /// Normalises every env's row by the learned controller's statistics; for any other controller it stays raw (D4).

@@ -87,9 +87,6 @@ pub trait Controller: Send {
     /// Whatever keeps the controller from deciding; the run stops.
     fn decide(&mut self, view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError>;
 
-    /// The envs' episodes are over.
-    fn end_episode(&mut self, _rows: &[EnvRow]) {}
-
     /// The policy that a learner may improve; `None` for a controller that does not learn.
     fn learned(&mut self) -> Option<&mut dyn LearningPolicy> {
         None
