@@ -4,11 +4,11 @@ use super::*;
 use crate::controller::actions::ActionFeedback;
 use crate::controller::error::PolicyError;
 use crate::controller::fixtures::{AT, empty, report};
-use crate::controller::view::signals::StepMetrics;
 use crate::controller::view::{
     NormaliserConfig, ObservationFeatures, ObservationNormaliser, SignalTracker, Standardisation, TrainingSignals,
     Treatment,
 };
+use crate::env::{TrainMetrics, ValMetrics};
 use crate::growth::{AlphaAlgorithm, AlphaMode, LifecycleOp, SeedStage, SlotId, Tempo};
 use crate::scenario::{NonfiniteObservations, TrackerConfig};
 use crate::seed::SeedReport;
@@ -71,12 +71,10 @@ fn the_env_s_features_have_known_values() {
     let mut tracker = SignalTracker::new(TrackerConfig::default());
     let mut signals = TrainingSignals::default();
     for (step, val_loss, val_accuracy) in [(8, 2.3, 20.0), (9, 1.8, 40.0), (10, 1.2, 55.0)] {
-        let metrics = StepMetrics {
-            step,
-            train_loss: val_loss,
-            train_accuracy: val_accuracy,
-            val_loss,
-            val_accuracy,
+        let train = TrainMetrics {
+            loss: val_loss,
+            accuracy_percent: val_accuracy,
+            ..TrainMetrics::default()
         };
         signals = tracker.update(metrics).unwrap();
     }
