@@ -14,7 +14,7 @@ use super::trainable::PolicyParam;
 use crate::controller::actions::Head;
 use crate::controller::error::PolicyError;
 use crate::controller::saved::{Differences, read_ron, sha256, storage, to_ron, write_folder};
-use crate::controller::view::{NormaliserConfig, ObservationSchema, RunningMoments, SCHEMA_ID, Standardisation};
+use crate::controller::view::{NormaliserConfig, RunningMoments, Standardisation};
 use crate::scenario::{FloorConfig, NetConfig};
 use crate::torch::{HostSyncCounter, catch, copy_all, read_f32};
 
@@ -22,7 +22,7 @@ use crate::torch::{HostSyncCounter, catch, copy_all, read_f32};
 pub const WEIGHTS_FILE: &str = "policy.safetensors";
 /// File of everything else in the folder of a saved policy, in RON.
 pub const MANIFEST_FILE: &str = "policy.ron";
-const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 1;
 /// What the value head reads and means: the state alone, in normalised units.
 const VALUE_HEAD: u32 = 1;
 
@@ -57,29 +57,6 @@ pub struct PolicyManifest {
 }
 
 impl PolicyManifest {
-    /// Of a policy that has learnt nothing, may choose anything and has no floor of its own yet.
-    pub fn new(spec: &NetSpec, slots: Vec<String>, blueprints: Vec<String>, schema: &ObservationSchema) -> Self {
-        Self {
-            format: FORMAT,
-            net: spec.kind.clone(),
-            net_cfg: spec.config,
-            action_space: action_space_hash(&slots, &blueprints),
-            slots,
-            blueprints,
-            excluded: Vec::new(),
-            observation: schema.len(),
-            schema: SCHEMA_ID.into(),
-            schema_hash: schema.hash(),
-            value_head: VALUE_HEAD,
-            floor: FloorConfig::default(),
-            floor_scale: 1.0,
-            normaliser: NormaliserConfig::default(),
-            statistics: Vec::new(),
-            updates: 0,
-            weights: String::new(),
-        }
-    }
-
     /// Notes where `self`, as saved, does not fit a running policy.
     fn compare(&self, running: &Self, diffs: &mut Differences) {
         diffs.compare("format", &self.format, &running.format);
@@ -104,7 +81,8 @@ impl PolicyManifest {
     }
 }
 
-fn action_space_hash(slots: &[String], blueprints: &[String]) -> String {
+/// SHA-256 of the lines `head:member`, in order.
+pub fn action_space_hash(slots: &[String], blueprints: &[String]) -> String {
     let mut lines: Vec<String> = Vec::new();
     for head in Head::ALL {
         let members = head.members(slots, blueprints);

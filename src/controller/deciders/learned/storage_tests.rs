@@ -12,7 +12,7 @@ use crate::controller::policy::TrainablePolicy;
 use crate::controller::policy::{MANIFEST_FILE, WEIGHTS_FILE};
 use crate::controller::view::{NormaliserConfig, Standardisation};
 use crate::growth::SlotId;
-use crate::scenario::ObservationNormMode;
+use crate::scenario::{LearnerConfig, ObservationNormMode};
 
 fn other(change: impl FnOnce(&mut Ground)) -> ActorCriticController {
     let mut ground = Ground::default();
@@ -184,7 +184,7 @@ fn a_policy_brings_its_normaliser_along() {
     let mut classic = controller("mlp");
     classic.normaliser_mut().configure(NormaliserConfig {
         mode: Standardisation::RunningAll,
-        ..Default::default()
+        ..NormaliserConfig::from(&LearnerConfig::default())
     });
     classic.save(&folder).unwrap();
     let mut loaded = other(|ground| ground.policy.net = "mlp".into());
@@ -213,7 +213,7 @@ fn observations_may_be_normalised_by_the_statistics_of_a_saved_policy() {
     saved.normaliser_mut().configure(NormaliserConfig {
         mode: Standardisation::RunningAll,
         min_count: 2,
-        ..Default::default()
+        ..NormaliserConfig::from(&LearnerConfig::default())
     });
     let width = saved.schema().len();
     let rows = [vec![1.0; width], vec![3.0; width]];
@@ -228,7 +228,7 @@ fn observations_may_be_normalised_by_the_statistics_of_a_saved_policy() {
         mode: Standardisation::RunningAll,
         min_count: 2,
         clip: 5.0,
-        ..Default::default()
+        ..NormaliserConfig::from(&LearnerConfig::default())
     };
     assert_eq!(fixed.normaliser().config(), expected);
     assert_ne!(fixed.params().len(), saved.params().len());
@@ -250,7 +250,7 @@ fn statistics_of_other_observations_or_of_none_are_refused() {
 
     saved.normaliser_mut().configure(NormaliserConfig {
         mode: Standardisation::Off,
-        ..Default::default()
+        ..NormaliserConfig::from(&LearnerConfig::default())
     });
     saved.save(&folder).unwrap();
     assert!(why(3).contains("its observations were not normalised"), "{}", why(3));

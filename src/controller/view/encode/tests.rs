@@ -10,7 +10,7 @@ use crate::controller::view::{
 };
 use crate::env::{TrainMetrics, ValMetrics};
 use crate::growth::{AlphaAlgorithm, AlphaMode, LifecycleOp, SeedStage, SlotId, Tempo};
-use crate::scenario::{NonfiniteObservations, TrackerConfig};
+use crate::scenario::{LearnerConfig, NonfiniteObservations, TrackerConfig};
 use crate::seed::SeedReport;
 
 fn slots(count: u16) -> Vec<SlotId> {
@@ -291,7 +291,7 @@ fn normaliser(mode: Standardisation) -> ObservationNormaliser {
     let config = NormaliserConfig {
         mode,
         min_count: 2,
-        ..Default::default()
+        ..NormaliserConfig::from(&LearnerConfig::default())
     };
     ObservationNormaliser::new(&schema(2), config)
 }
@@ -372,7 +372,7 @@ fn numbers_that_are_not_finite_change_no_statistics() {
 #[test]
 fn drift_is_the_distance_from_the_statistics_at_the_start() {
     let schema = ObservationSchema::new(&[SlotId::new(0, 0)], 10, 0.995, &ObservationFeatures::default());
-    let mut normaliser = ObservationNormaliser::new(&schema, NormaliserConfig::default());
+    let mut normaliser = ObservationNormaliser::new(&schema, NormaliserConfig::from(&LearnerConfig::default()));
     assert_eq!(normaliser.drift(), None);
 
     // The empty slot takes no part: the six features of the env alone, all with mean 3 and deviation 2.
@@ -394,7 +394,7 @@ fn a_value_is_scaled_by_statistics_that_forget() {
     let config = NormaliserConfig {
         momentum: 0.5,
         min_count: 2,
-        ..NormaliserConfig::default()
+        ..NormaliserConfig::from(&LearnerConfig::default())
     };
     let mut normaliser = ObservationNormaliser::new(&schema, config);
     for batch in [&[1.0, 2.0, 3.0, 4.0][..], &[5.0, 6.0], &[100.0]] {
