@@ -130,7 +130,7 @@ mod tests {
 
     fn learner() -> Learner {
         let mut ground = Ground::default();
-        ground.policy.net_cfg = NetConfig {
+        ground.scenario.policy.net_cfg = NetConfig {
             feature_dim: 24,
             hidden_dim: 32,
             ..NetConfig::default()
@@ -141,7 +141,14 @@ mod tests {
             envs: 2,
         };
         let stream = LearnerStream { seed: 1, group: 0 };
-        Learner::new(ground.learner.clone(), horizon, stream, &policy, Implementation::Plain).unwrap()
+        Learner::new(
+            ground.scenario.learner.clone(),
+            horizon,
+            stream,
+            &policy,
+            Implementation::Plain,
+        )
+        .unwrap()
     }
 
     fn moments(learner: &Learner) -> Vec<f64> {

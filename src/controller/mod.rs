@@ -24,7 +24,7 @@ pub use actions::{
     available, command_of, relevant,
 };
 pub use deciders::{
-    ActorCriticController, BuildContext, Controller, ControllerFactory, ControllerRegistry, Needs, WaitController,
+    ActorCriticController, BuildContext, Controller, ControllerFactory, ControllerRegistry, WaitController,
 };
 pub use error::{DecisionPoint, PolicyError};
 pub use events::DecidedEnv;
@@ -43,7 +43,7 @@ pub use view::{
 
 use crate::env::EnvId;
 use crate::scenario::TrackerConfig;
-use crate::schedule::{Act, AddWork, Assess, Decide, RoundEnd, RoundStart, Startup, Work};
+use crate::schedule::{Act, AddWork, Assess, Decide, RoundStart, Startup, Work};
 use actions::execute_action;
 use systems::{begin_episodes, build_controller, build_masks, decide, normalise_observations, update_tracking};
 use view::{SignalTracker, Tracker, build_observations, report_slots, update_signals};

@@ -8,8 +8,9 @@ use super::choices::Choices;
 use super::commands::indices_of;
 use super::heads::{Head, relevant};
 use super::masks::{MaskRow, MaskSet};
-use crate::controller::error::PolicyError;
-use crate::growth::{LifecycleCommand, LifecycleOp};
+use crate::growth::{
+    AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, LifecycleOp, Tempo,
+};
 use crate::scenario::ActionSpace;
 
 /// The mask rows of [`Head::PARAMETERS`], in the same order.
@@ -41,19 +42,13 @@ impl AllowedActions {
                 None => Choices::first_n(blueprints.len()),
             },
             parameters: [
-                allowed(&space.style, "style", size(Head::Style), |member| member.code())?,
-                allowed(&space.tempo, "tempo", size(Head::Tempo), |member| member.code())?,
-                allowed(&space.alpha_target, "alpha_target", size(Head::AlphaTarget), |member| {
-                    member.code()
-                })?,
-                allowed(&space.alpha_speed, "alpha_speed", size(Head::AlphaSpeed), |member| {
-                    member.code()
-                })?,
-                allowed(&space.alpha_curve, "alpha_curve", size(Head::AlphaCurve), |member| {
-                    member.code()
-                })?,
+                allowed(&space.style, GerminationStyle::ALL.len(), |style| style.code()),
+                allowed(&space.tempo, Tempo::ALL.len(), |tempo| tempo.code()),
+                allowed(&space.alpha_target, AlphaTarget::ALL.len(), |target| target.code()),
+                allowed(&space.alpha_speed, AlphaSpeed::ALL.len(), |speed| speed.code()),
+                allowed(&space.alpha_curve, AlphaCurveAction::ALL.len(), |curve| curve.code()),
             ],
-        })
+        }
     }
 
     /// Of all blueprints, grown by this host or not.

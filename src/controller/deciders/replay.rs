@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::path::Path;
 
 use super::command_list::CommandList;
 use super::context::BuildContext;
@@ -39,11 +38,11 @@ impl ReplayController {
     /// No recorded run there; one that recorded no decisions, or fewer rounds, envs or steps than are to be played; or
     /// slots and blueprints that this host lacks. All problems are reported at once.
     pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
-        let config = &context.policy.replay;
+        let config = &context.scenario.policy.replay;
         let run = config.run.as_deref().ok_or_else(|| {
             PolicyError::config(format!("{PATH}.run"), "names no run; give the folder of a recorded one")
         })?;
-        let folder = context.folder.unwrap_or(Path::new("")).join(run);
+        let folder = context.path(run);
         let recording =
             Recording::open(&folder).map_err(|error| PolicyError::config(format!("{PATH}.run"), error.to_string()))?;
         let (commands, foreign) = commands(&recording, context);

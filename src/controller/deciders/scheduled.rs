@@ -24,10 +24,9 @@ impl ScheduleController {
     /// Reads `policy.schedule`.
     ///
     /// # Errors
-    /// Both or neither of a built-in and entries, steps that do not increase or lie outside the
-    /// episode, or a name that the host lacks.
+    /// Neither a built-in nor entries, a name that the host lacks, or a command that the action space excludes.
     pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
-        let config = &context.policy.schedule;
+        let config = &context.scenario.policy.schedule;
         let path = "policy.schedule";
         let commands = match config.builtin {
             Some(schedule) => builtin(schedule, context)?,

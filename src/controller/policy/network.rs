@@ -44,10 +44,11 @@ pub struct Network {
 }
 
 impl Network {
+    /// Of the sizes that a valid scenario has.
+    ///
     /// # Errors
-    /// `InvalidConfig`, or a device error.
+    /// A device error.
     pub fn new(context: NetContext) -> Result<Self, PolicyError> {
-        let config = &context.spec.config;
         let cell = match context.spec.kind.as_str() {
             "gru" => Some(Cell::Gru),
             "mlp" => None,

@@ -8,7 +8,6 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
-use super::actor_critic::NetSpec;
 use super::parameters::PolicyParams;
 use super::trainable::PolicyParam;
 use crate::controller::actions::Head;
@@ -24,7 +23,7 @@ pub const WEIGHTS_FILE: &str = "policy.safetensors";
 pub const MANIFEST_FILE: &str = "policy.ron";
 pub const FORMAT: u32 = 1;
 /// What the value head reads and means: the state alone, in normalised units.
-const VALUE_HEAD: u32 = 1;
+pub const VALUE_HEAD: u32 = 1;
 
 /// All of a saved policy but its weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,7 +51,7 @@ pub struct PolicyManifest {
     pub statistics: Vec<RunningMoments>,
     /// Updates that the weights have seen.
     pub updates: u64,
-    /// SHA-256 of the file of weights: a manifest beside other weights is noticed.
+    /// SHA-256 of the file of weights: a manifest beside other weights is noticed. Known once they are written.
     pub weights: String,
 }
 

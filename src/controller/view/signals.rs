@@ -98,7 +98,7 @@ impl SignalTracker {
         }
     }
 
-    /// Takes in one step.
+    /// Takes in one step, counted from 1.
     ///
     /// # Errors
     /// A finite accuracy outside 0..=100; the tracker is then unchanged.
@@ -113,11 +113,10 @@ impl SignalTracker {
             nonfinite |= !value.is_finite();
             if value.is_finite() { value } else { replacement }
         };
-        let train_loss = or_else(metrics.train_loss, NONFINITE_LOSS);
-        let val_loss = or_else(metrics.val_loss, NONFINITE_LOSS);
-        let train_accuracy = or_else(metrics.train_accuracy, 0.0);
-        let val_accuracy = or_else(metrics.val_accuracy, 0.0);
-        let step = metrics.step;
+        let train_loss = or_else(train.loss, NONFINITE_LOSS);
+        let val_loss = or_else(val.loss, NONFINITE_LOSS);
+        let train_accuracy = or_else(train.accuracy_percent, 0.0);
+        let val_accuracy = or_else(val.accuracy_percent, 0.0);
         for accuracy in [train_accuracy, val_accuracy] {
             if !(0.0..=100.0).contains(&accuracy) {
                 return Err(AccuracyOutOfRange { step, accuracy });

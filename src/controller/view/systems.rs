@@ -7,6 +7,7 @@
 use bevy_ecs::prelude::*;
 use smallvec::SmallVec;
 
+use super::envs::EnvRow;
 use super::features::ObservationInput;
 use super::normaliser::ObservationNormaliser;
 use super::observation::Observation;
@@ -14,7 +15,6 @@ use super::schema::ObservationSchema;
 use super::signals::{SignalTracker, TrainingSignals};
 use crate::clock::RunClock;
 use crate::controller::actions::ActionFeedback;
-use crate::controller::error::DecisionPoint;
 use crate::env::{EnvId, Experiment, SeedSlots, StepStatus, TrainMetrics, ValMetrics, participating};
 use crate::health::{Failure, InEnv};
 use crate::seed::{BlueprintRegistry, SeedReport};
@@ -107,11 +107,7 @@ pub fn build_observations(
             continue;
         }
         let input = ObservationInput {
-            at: DecisionPoint {
-                env: id.index,
-                episode: experiment.episode(clock.round(), id.index),
-                step: clock.step(),
-            },
+            at: EnvRow::of(id, &experiment, &clock).at(clock.step()),
             signals: &signals.0,
             feedback: feedback.0,
             reports: &reports.0,

@@ -7,7 +7,7 @@ use tch::{Device, Kind, Tensor};
 use super::*;
 use crate::controller::fixtures::policies::{FEATURES, SLOTS, blueprints, distance, network, normal, small, values};
 use crate::controller::policy::{NetRegistry, ParamGroup, RecurrentState};
-use crate::random::{Draw, RunRng};
+use crate::random::RunRng;
 use crate::scenario::{NetConfig, OpBias};
 use crate::torch::NoGrad;
 

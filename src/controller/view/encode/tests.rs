@@ -76,7 +76,11 @@ fn the_env_s_features_have_known_values() {
             accuracy_percent: val_accuracy,
             ..TrainMetrics::default()
         };
-        signals = tracker.update(metrics).unwrap();
+        let val = ValMetrics {
+            loss: val_loss,
+            accuracy_percent: val_accuracy,
+        };
+        signals = tracker.update(step, &train, &val).unwrap();
     }
     let reports = [
         Some(report(0, SeedStage::Training)),
