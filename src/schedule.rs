@@ -293,8 +293,6 @@ schedules! {
         Record {
             /// Writes `episode_finished`: [`record_episodes`](crate::record::systems::record_episodes).
             RecordEpisodes => "episode end",
-            /// Tells the controller that the episodes are over: [`end_controller_episodes`](crate::controller::systems::end_controller_episodes).
-            EndControllerEpisodes => "episode end",
             /// Writes `learner_update` and `round_finished`: [`round_stats`](crate::record::systems::round_stats).
             RoundStats => "record",
             /// Removes all seeds and their optimizers: [`teardown_round`](crate::env::episode::teardown_round).

@@ -129,7 +129,7 @@ mod tests {
 
     fn learner() -> Learner {
         let mut ground = Ground::default();
-        ground.policy.net_cfg = NetConfig {
+        ground.scenario.policy.net_cfg = NetConfig {
             feature_dim: 24,
             hidden_dim: 32,
             ..NetConfig::default()
@@ -139,7 +139,14 @@ mod tests {
             total_updates: 4,
             envs: 2,
         };
-        Learner::new(ground.learner.clone(), horizon, 1, &policy, Implementation::Plain).unwrap()
+        Learner::new(
+            ground.scenario.learner.clone(),
+            horizon,
+            1,
+            &policy,
+            Implementation::Plain,
+        )
+        .unwrap()
     }
 
     fn moments(learner: &Learner) -> Vec<f64> {

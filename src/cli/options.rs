@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::checkpoint::CheckpointName;
-use crate::scenario::{Override, SourceKind};
+use crate::scenario::Override;
 use crate::telemetry::sinks::{ColorChoice, ProgressStyle};
 use crate::torch;
 
@@ -173,9 +173,8 @@ impl ResumeOptions {
             let rounds = rounds
                 .checked_add(*more)
                 .ok_or_else(|| format!("--extend {more}: the run has {rounds} rounds; more cannot be counted"))?;
-            let mut extended = Override::flag("--extend", "run.rounds", rounds);
-            extended.shown = format!("--extend {more}");
-            Ok(extended)
+            let shown = format!("--extend {more}");
+            Ok(Override::argument(shown, "run.rounds", rounds.to_string()))
         });
         extended
             .chain(self.sets.iter().map(|assignment| Override::parse(assignment)))
@@ -247,12 +246,7 @@ impl RunOptions {
 
 /// Sets `run.devices`; `shown` is what the user typed.
 fn devices(shown: String, names: &[&str]) -> Override {
-    Override {
-        path: "run.devices".into(),
-        value: format!("{names:?}"),
-        shown,
-        kind: SourceKind::Argument,
-    }
+    Override::argument(shown, "run.devices", format!("{names:?}"))
 }
 
 /// The first CUDA device, where libtorch can use one.

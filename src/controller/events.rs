@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bevy_ecs::query::QueryData;
 
-use super::actions::{Chosen, CommandOutcome, CommandStatus, HEADS, Head, MaskSet, OPS, Sample, relevant};
+use super::actions::{Chosen, CommandOutcome, HEADS, Head, MaskSet, OPS, Sample, relevant};
 use super::systems::Masks;
 use super::view::SlotReports;
 use crate::growth::LifecycleOp;
@@ -39,10 +39,7 @@ impl DecidedEnvItem<'_, '_> {
     ) -> Option<Event> {
         let (chosen, masks) = (self.chosen.0.as_ref()?, self.masks.0.as_ref()?);
         let command = &chosen.command;
-        let reason = match &self.outcome.status {
-            CommandStatus::Executed => None,
-            CommandStatus::Rejected(reason) => Some(reason),
-        };
+        let reason = self.outcome.refusal.as_ref();
         let forced = masks.forced_heads(&chosen.indices);
         let report = command.slot().and_then(|slot| self.reports.0.get(slot)?.as_ref());
         let payload = telemetry::Decision {

@@ -14,7 +14,7 @@ use crate::growth::{
     AlphaAlgorithm, AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand,
     SeedStage, SlotId, Tempo,
 };
-use crate::scenario::{AutoForward, InitialTopology, LearnerConfig, LifecycleConfig, MaskConfig, PolicyConfig};
+use crate::scenario::{AutoForward, LifecycleConfig, MaskConfig, Scenario};
 use crate::seed::{Limits, SeedReport, SlotSet};
 use crate::torch::HostSyncCounter;
 
@@ -177,10 +177,7 @@ pub fn any_limits(slots: usize) -> impl Strategy<Value = Limits> {
 
 /// What controllers are built from: a host with three slots, an episode of 150 steps.
 pub struct Ground {
-    pub policy: PolicyConfig,
-    pub lifecycle: LifecycleConfig,
-    pub learner: LearnerConfig,
-    pub initial_topology: InitialTopology,
+    pub scenario: Scenario,
     pub slots: Vec<SlotId>,
     pub max_steps: u32,
     pub nets: NetRegistry,
@@ -189,11 +186,10 @@ pub struct Ground {
 
 impl Default for Ground {
     fn default() -> Self {
+        let mut scenario = Scenario::default();
+        scenario.run.n_envs = 8;
         Self {
-            policy: PolicyConfig::default(),
-            lifecycle: LifecycleConfig::default(),
-            learner: LearnerConfig::default(),
-            initial_topology: InitialTopology::Empty,
+            scenario,
             slots: (0..3).map(|col| SlotId::new(0, col)).collect(),
             max_steps: 150,
             nets: NetRegistry::default(),
@@ -205,17 +201,12 @@ impl Default for Ground {
 impl Ground {
     pub fn context(&self) -> BuildContext<'_> {
         BuildContext {
-            policy: &self.policy,
-            lifecycle: &self.lifecycle,
-            learner: &self.learner,
-            initial_topology: &self.initial_topology,
+            scenario: &self.scenario,
             slots: &self.slots,
             blueprints: &BLUEPRINT_NAMES,
             selectable: CNN_BLUEPRINTS[0],
             max_steps: self.max_steps,
-            seed: 42,
             group: 0,
-            rows: 8,
             envs: &[0, 1, 2, 3, 4, 5, 6, 7],
             rounds: &(0..1),
             device: Device::Cpu,

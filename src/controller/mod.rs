@@ -20,11 +20,11 @@ use bevy_app::{App, Plugin};
 use bevy_ecs::schedule::common_conditions::resource_exists;
 
 pub use actions::{
-    Choices, Chosen, CommandOutcome, CommandStatus, Decision, HEADS, Head, HeadIndices, MaskRow, MaskSet, OPS,
-    RELEVANCE, Sample, available, command_of, relevant,
+    Choices, Chosen, CommandOutcome, Decision, HEADS, Head, HeadIndices, MaskRow, MaskSet, OPS, RELEVANCE, Sample,
+    available, command_of, relevant,
 };
 pub use deciders::{
-    ActorCriticController, BuildContext, Controller, ControllerFactory, ControllerRegistry, Needs, WaitController,
+    ActorCriticController, BuildContext, Controller, ControllerFactory, ControllerRegistry, WaitController,
 };
 pub use error::{DecisionPoint, PolicyError};
 pub use events::DecidedEnv;
@@ -43,12 +43,9 @@ pub use view::{
 
 use crate::env::EnvId;
 use crate::scenario::TrackerConfig;
-use crate::schedule::{Act, AddWork, Assess, Decide, RoundEnd, RoundStart, Startup, Work};
+use crate::schedule::{Act, AddWork, Assess, Decide, RoundStart, Startup, Work};
 use actions::execute_action;
-use systems::{
-    begin_episodes, build_controller, build_masks, decide, end_controller_episodes, normalise_observations,
-    update_tracking,
-};
+use systems::{begin_episodes, build_controller, build_masks, decide, normalise_observations, update_tracking};
 use view::{SignalTracker, Tracker, build_observations, report_slots, update_signals};
 
 /// Signals, masks, decisions and their execution.
@@ -88,7 +85,6 @@ impl Plugin for ControllerPlugin {
             .add_work(Decide, Work::BuildMasks, build_masks)
             .add_work(Decide, Work::Decide, decide)
             .add_work(Act, Work::ExecuteAction, execute_action)
-            .add_work(Act, Work::UpdateTracking, update_tracking)
-            .add_work(RoundEnd, Work::EndControllerEpisodes, end_controller_episodes);
+            .add_work(Act, Work::UpdateTracking, update_tracking);
     }
 }

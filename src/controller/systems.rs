@@ -5,11 +5,9 @@ use bevy_ecs::query::QueryData;
 use bevy_platform::cell::SyncCell;
 
 use crate::clock::RunClock;
-use crate::controller::actions::{
-    ActionFeedback, AllowedActions, Choices, Chosen, CommandOutcome, CommandStatus, Decision, MaskSet,
-};
+use crate::controller::actions::{ActionFeedback, AllowedActions, Choices, Chosen, CommandOutcome, Decision, MaskSet};
 use crate::controller::deciders::{BuildContext, Controller, ControllerRegistry};
-use crate::controller::error::{DecisionPoint, PolicyError};
+use crate::controller::error::PolicyError;
 use crate::controller::policy::NetRegistry;
 use crate::controller::view::{
     DecisionView, EnvRow, EnvView, Feedback, Observation, ObservationFeatures, SignalTracker, Signals, SlotReports,
@@ -51,23 +49,18 @@ pub fn build_controller(
     let slots: Vec<_> = experiment.layout.slots().iter().map(|spec| spec.slot).collect();
     let names: Vec<&str> = blueprints.names().collect();
     let selectable = selectable(&blueprints, scenario.lifecycle.allow_parameterless_seeds);
-    let allowed = AllowedActions::new(&scenario.policy.masks.action_space, &names)?;
+    let allowed = AllowedActions::new(&scenario.policy.masks.action_space, &names);
     if (selectable & allowed.blueprints()).is_empty() {
         let why = "none of these can grow in this host";
         return Err(PolicyError::config("policy.masks.action_space.blueprint", why).into());
     }
     let context = BuildContext {
-        policy: &scenario.policy,
-        lifecycle: &scenario.lifecycle,
-        learner: &scenario.learner,
-        initial_topology: &scenario.initial_topology,
+        scenario,
         slots: &slots,
         blueprints: &names,
         selectable,
         max_steps: experiment.task.max_steps,
-        seed: scenario.run.seed,
         group: 0,
-        rows: scenario.run.n_envs,
         envs: &experiment.envs,
         rounds: &experiment.rounds,
         device: devices.of_env(0),
@@ -77,27 +70,12 @@ pub fn build_controller(
     };
     let controller = registry.build(&context)?;
     // Its presence is what makes the envs' observations.
-    if controller.needs().observation {
+    if controller.needs_observation() {
         commands.insert_resource(context.schema());
     }
     commands.insert_resource(allowed);
     commands.insert_resource(ActiveController(SyncCell::new(controller)));
     Ok(())
-}
-
-fn row(id: &EnvId, round: u32, experiment: &Experiment) -> EnvRow {
-    EnvRow {
-        env: id.index,
-        index_in_group: id.index_in_group,
-        episode: experiment.episode(round, id.index),
-    }
-}
-
-/// All envs as rows, in index order.
-fn rows(envs: impl Iterator<Item = EnvId>, round: u32, experiment: &Experiment) -> Vec<EnvRow> {
-    let mut rows: Vec<_> = envs.map(|id| row(&id, round, experiment)).collect();
-    rows.sort_unstable_by_key(|row| row.env);
-    rows
 }
 
 pub fn begin_episodes(
@@ -111,22 +89,10 @@ pub fn begin_episodes(
         feedback.0 = ActionFeedback::default();
         *outcome = CommandOutcome::default();
     }
-    controller
-        .0
-        .get()
-        .begin_episode(&rows(envs.iter().map(|(id, ..)| *id), clock.round(), &experiment));
-}
-
-pub fn end_controller_episodes(
-    mut controller: ResMut<ActiveController>,
-    envs: Query<&EnvId>,
-    clock: Res<RunClock>,
-    experiment: Res<Experiment>,
-) {
-    controller
-        .0
-        .get()
-        .end_episode(&rows(envs.iter().copied(), clock.round(), &experiment));
+    let rows = envs.iter().map(|(id, ..)| EnvRow::of(id, &experiment, &clock));
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort_unstable_by_key(|row| row.env);
+    controller.0.get().begin_episode(&rows);
 }
 
 /// Normalises every env's row by the learned controller's statistics; for any other controller it stays raw (D4).
@@ -154,11 +120,7 @@ pub fn build_masks(
     let per_slot = vec![choices; experiment.layout.len()];
     let limits = experiment.limits();
     for (id, reports, mut masks) in participating(envs.iter_mut()) {
-        let point = DecisionPoint {
-            env: id.index,
-            episode: experiment.episode(clock.round(), id.index),
-            step: clock.step(),
-        };
+        let point = EnvRow::of(id, &experiment, &clock).at(clock.step());
         let mut set = MaskSet::build(point, &reports.0, &per_slot, &limits).in_env(id.index)?;
         allowed.restrict(&mut set);
         masks.0 = Some(set);
@@ -188,7 +150,7 @@ pub fn decide(
     experiment: Res<Experiment>,
 ) -> Result<(), Failure> {
     let controller = controller.0.get();
-    let needs = controller.needs();
+    let is_observed = controller.needs_observation();
     let mut envs: Vec<_> = envs.iter_mut().collect();
     for env in &mut envs {
         if !env.status.participates() {
@@ -204,10 +166,10 @@ pub fn decide(
     let views: Vec<_> = envs
         .iter()
         .map(|env| EnvView {
-            row: row(env.id, clock.round(), &experiment),
+            row: EnvRow::of(env.id, &experiment, &clock),
             reports: &env.reports.0,
             signals: &env.signals.0,
-            observation: needs.observation.then_some(env.observation),
+            observation: is_observed.then_some(env.observation),
         })
         .collect();
     let view = DecisionView {
@@ -270,7 +232,7 @@ pub fn update_tracking(
         if let Some(decision) = &chosen.0 {
             feedback.0 = ActionFeedback {
                 last_op: decision.command.op(),
-                last_ok: outcome.status == CommandStatus::Executed,
+                last_ok: outcome.refusal.is_none(),
             };
         }
         for (slot, report) in slots.0.iter_mut().zip(&reports.0) {

@@ -11,7 +11,7 @@ use super::function::RewardFunction;
 use super::inputs::{EpisodeStatus, RewardInputs, SeedView, SlotInteraction, SlotStep};
 use super::state::RewardState;
 use crate::clock::RunClock;
-use crate::controller::{Chosen, CommandOutcome, CommandStatus};
+use crate::controller::{Chosen, CommandOutcome};
 use crate::env::{EnvId, Experiment, HostParams, SeedSlots, ValMetrics};
 use crate::governor::RollbackVerdict;
 use crate::health::{Failure, InEnv};
@@ -146,7 +146,7 @@ fn reward_inputs(
     let after = env.slots.records().map(|record| record.map(SeedView::after_tick));
     let slots = before.into_iter().zip(after);
     let is_final = clock.is_last_step();
-    let refused = matches!(env.outcome.status, CommandStatus::Rejected(_));
+    let refused = env.outcome.refusal.is_some();
     let ordered = env.chosen.0.as_ref().map(|decision| decision.command.op());
     RewardInputs {
         step: clock.step(),

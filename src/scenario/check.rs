@@ -8,9 +8,9 @@ use super::catalog::Catalog;
 use super::paths::path_ending_in;
 use super::problem::{Problem, did_you_mean};
 use super::reward::NOT_IN_THIS_VERSION;
-use super::tree::{Name, Node, Span, Value};
+use super::tree::{Name, Node, Span, Value, listed};
 use super::wording::{choices, integer_range, noun, valid, variant_list};
-use crate::schema::{Content, Field, Item, Kind, Names, Variant};
+use crate::schema::{Content, Field, Kind, Names, Variant};
 
 /// Outcome of a check.
 #[derive(Default)]
@@ -296,8 +296,8 @@ impl Checker<'_> {
         }
     }
 
-    fn items(&mut self, name: &Name, items: &'static [Item], given: &[Node], span: Span, path: &str) -> Option<Node> {
-        let required = items.iter().filter(|item| !item.is_optional()).count();
+    fn items(&mut self, name: &Name, items: &'static [Field], given: &[Node], span: Span, path: &str) -> Option<Node> {
+        let required = items.iter().filter(|item| !item.is_optional_item()).count();
         if !(required..=items.len()).contains(&given.len()) {
             let form = form(&name.text, &Content::Items(items));
             let message = format!("expected {form}, found {} values", given.len());
@@ -330,20 +330,17 @@ fn form(name: &str, content: &Content) -> String {
     match content {
         Content::Nothing => format!("`{name}` alone"),
         Content::Items(items) => {
-            let items: Vec<_> = items
-                .iter()
-                .map(|item| match (item.is_optional(), &item.kind) {
-                    (false, Kind::Text(_)) => "\"..\"",
-                    (false, Kind::Record(_)) => "(..)",
-                    (false, _) => "..",
-                    (true, _) => "(..) or nothing",
-                })
-                .collect();
-            format!("`{name}({})`", items.join(", "))
+            let items = items.iter().map(|item| match (item.is_optional_item(), &item.kind) {
+                (false, Kind::Text(_)) => "\"..\"",
+                (false, Kind::Record(_)) => "(..)",
+                (false, _) => "..",
+                (true, _) => "(..) or nothing",
+            });
+            format!("`{name}({})`", listed(items))
         }
         Content::Fields(fields) => {
-            let fields: Vec<_> = fields.iter().map(|f| format!("{}: ..", f.name)).collect();
-            format!("`{name}({})`", fields.join(", "))
+            let fields = fields.iter().map(|field| format!("{}: ..", field.name));
+            format!("`{name}({})`", listed(fields))
         }
     }
 }

@@ -6,22 +6,12 @@ use serde::Serialize;
 
 use super::catalog::Catalog;
 use super::check::check;
-use super::paths::{self, UnknownPath, children};
+use super::paths::{self, UnknownField, children};
 use super::reader;
 use super::resolve::resolved_ron;
 use super::wording;
 use super::{SCENARIO, Scenario};
 use crate::schema::{Field, Kind, Variant};
-
-/// A path that no scenario has.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}{}", help.as_ref().map(|help| format!("\nhelp: {help}")).unwrap_or_default())]
-pub struct UnknownField {
-    /// What there is instead.
-    pub message: String,
-    /// The path that may have been meant.
-    pub help: Option<String>,
-}
 
 /// Every dotted path that can be explained or set.
 pub fn field_paths() -> Vec<String> {
@@ -84,38 +74,31 @@ pub struct ExplainedField {
 /// # Errors
 /// An unknown path, with the nearest one.
 pub fn explain(path: &str, catalog: &Catalog) -> Result<Explanation, UnknownField> {
-    let found = paths::lookup(&SCENARIO, path).map_err(unknown_field)?;
-    let variants = match found.kind {
+    let found = paths::lookup(&SCENARIO, path)?;
+    let variants = match &found.kind {
         Kind::Optional(Kind::Choice(variants)) | Kind::Choice(variants) => Some(*variants),
         _ => None,
     };
-    let children = children(found.kind);
+    let children = children(&found.kind);
     let default = match default_of(path, catalog) {
         Some(default) => default,
-        None if found.required => "none: it must be written".into(),
+        None if found.must_be_written() => "none: it must be written".into(),
         None => "None".into(),
     };
     let is_section = !children.is_empty() && variants.is_none();
     Ok(Explanation {
         path: path.into(),
         doc: found.doc.into(),
-        kind: wording::noun(found.kind),
+        kind: wording::noun(&found.kind),
         unit: found.unit.map(String::from),
         valid: match variants {
             Some(_) => None,
-            None => wording::valid(found.kind, catalog),
+            None => wording::valid(&found.kind, catalog),
         },
         members: variants.unwrap_or_default().iter().map(member).collect(),
         default: (!is_section).then_some(default),
         fields: children.iter().map(|field| explained(path, field, catalog)).collect(),
     })
-}
-
-fn unknown_field(unknown: UnknownPath) -> UnknownField {
-    UnknownField {
-        message: unknown.message("a scenario", "field "),
-        help: unknown.help(),
-    }
 }
 
 fn member(variant: &Variant) -> Member {

@@ -28,21 +28,22 @@ impl Override {
             .split_once('=')
             .filter(|(path, _)| !path.trim().is_empty())
             .ok_or_else(|| format!("--set {assignment}: expected path=value, e.g. run.rounds=3"))?;
-        Ok(Self {
-            path: path.trim().into(),
-            value: value.trim().into(),
-            shown: format!("--set {assignment}"),
-            kind: SourceKind::Argument,
-        })
+        let shown = format!("--set {assignment}");
+        Ok(Self::argument(shown, path.trim(), value.trim().into()))
     }
 
     /// The value of a flag of its own.
     pub fn flag(flag: &str, path: &str, value: impl ToString) -> Self {
         let value = value.to_string();
+        Self::argument(format!("{flag} {value}"), path, value)
+    }
+
+    /// What an argument sets that is `shown` as the user typed it.
+    pub fn argument(shown: String, path: &str, value: String) -> Self {
         Self {
             path: path.into(),
-            shown: format!("{flag} {value}"),
             value,
+            shown,
             kind: SourceKind::Argument,
         }
     }

@@ -71,7 +71,7 @@ pub fn load(input: &Input<'_>, catalog: &Catalog) -> Result<Loaded, Report> {
                 scenario.name = run_name(input.label);
             }
             scenario.attribution.include_fossilized |= scenario.reward.measures_fossils();
-            if let Ok(task) = scenario.task_spec(catalog) {
+            if let Some(task) = scenario.task_spec(catalog) {
                 let findings = validate(&scenario, &task, catalog);
                 layering.add_findings(findings, &checked);
                 resolved = Some((scenario, task));
@@ -129,13 +129,11 @@ impl Layering {
     fn read(&mut self, source: usize) -> Option<Node> {
         match reader::read(&self.sources[source].text, source) {
             Ok(Document { root, duplicates }) => {
-                let twice = duplicates.into_iter();
-                self.problems
-                    .extend(twice.map(|error| Problem::error(error.span, "", error.message)));
+                self.problems.extend(duplicates);
                 Some(root)
             }
-            Err(error) => {
-                self.problems.push(Problem::error(error.span, "", error.message));
+            Err(problem) => {
+                self.problems.push(problem);
                 None
             }
         }

@@ -42,7 +42,7 @@ pub use controllers::{
     ScheduledCommand,
 };
 pub use derived::{ImageShape, PartSizes};
-pub use explain::{ExplainedField, Explanation, Member, UnknownField, explain, field_paths};
+pub use explain::{ExplainedField, Explanation, Member, explain, field_paths};
 pub use faults::{Fault, FaultEntry};
 pub use governor::{CollapseConfig, GovernorConfig, RollbackCredit, SnapshotPlacement, SnapshotPolicy};
 pub use layers::Override;
@@ -55,13 +55,14 @@ pub use lifecycle::{
     AutoForward, GateConfig, GateMode, Isolation, IsolationConfig, LifecycleConfig, OnFossilize, StageIsolation,
 };
 pub use load::{Input, Loaded, load};
+pub use paths::UnknownField;
 pub use policy::{
     FloorConfig, FloorMode, HeadConditioning, MaskConfig, NetConfig, ObservationConfig, OpBias, PolicyConfig,
     TrackerConfig,
 };
 pub use presets::{POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
 pub use problem::{Problem, ProblemRow, Report, Severity, Source, SourceKind, nearest};
-pub use resolve::{UnknownTask, resolved_ron};
+pub use resolve::resolved_ron;
 pub use reward::{
     AttributionFormula, BasicReward, ContributionMode, FossilAttribution, LossPreset, LossReward, LossScale,
     RewardConfig, ShapedReward, SimplifiedReward, SparseReward, reward_forms,

@@ -1,7 +1,7 @@
 //! Dotted paths through the description of the scenario: looked up, listed, suggested.
 
 use super::problem::nearest;
-use crate::schema::{Content, Field, Item, Kind};
+use crate::schema::{Content, Field, Kind};
 
 /// The fields that can be written below a path of this kind.
 pub fn children(kind: &Kind) -> Vec<&'static Field> {
@@ -33,7 +33,7 @@ pub fn children(kind: &Kind) -> Vec<&'static Field> {
 }
 
 /// A named item of a choice's members, e.g. `task.preset`.
-fn named_item(kind: &Kind, name: &str) -> Option<&'static Item> {
+fn named_item(kind: &Kind, name: &str) -> Option<&'static Field> {
     let Kind::Choice(variants) = kind else {
         return None;
     };
@@ -47,26 +47,23 @@ fn named_item(kind: &Kind, name: &str) -> Option<&'static Item> {
         .find(|item| item.name == name)
 }
 
-/// A described path.
-pub struct Found {
-    pub doc: &'static str,
-    pub unit: Option<&'static str>,
-    pub kind: &'static Kind,
-    pub required: bool,
-}
-
-/// A path that the scenario lacks: the part up to the unknown segment, and what may have been meant.
-#[derive(Clone, Debug, PartialEq)]
-pub struct UnknownPath {
+/// A path that no scenario has: the part up to the unknown segment, and what may have been meant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{}", self.message("a scenario", "field "), self.help().map(|help| format!("\nhelp: {help}")).unwrap_or_default())]
+pub struct UnknownField {
+    /// The section or field that lacks the segment; empty for the scenario as a whole.
     pub below: String,
+    /// What it lacks.
     pub segment: String,
+    /// The path that may have been meant.
     pub suggestion: Option<String>,
+    /// What it has instead.
     pub available: Vec<&'static str>,
 }
 
-impl UnknownPath {
+impl UnknownField {
     /// `whole`: what to call the scenario; `noun`: stands before the unknown segment.
-    pub fn message(&self, whole: &str, noun: &str) -> String {
+    pub(super) fn message(&self, whole: &str, noun: &str) -> String {
         let place = match self.below.as_str() {
             "" => whole.into(),
             below => format!("`{below}`"),
@@ -78,7 +75,7 @@ impl UnknownPath {
         format!("{place} has no {noun}`{}`; valid: {names}", self.segment)
     }
 
-    pub fn help(&self) -> Option<String> {
+    pub(super) fn help(&self) -> Option<String> {
         let path = self.suggestion.as_ref()?;
         Some(format!("did you mean `{path}`?"))
     }
@@ -93,39 +90,29 @@ pub fn segments(path: &str) -> Vec<&str> {
 }
 
 /// Finds a dotted path; indices of list entries may be left out.
-pub fn lookup(root: &'static Kind, path: &str) -> Result<Found, UnknownPath> {
-    let mut found = Found {
+pub fn lookup(root: &'static Kind, path: &str) -> Result<Field, UnknownField> {
+    let mut found = Field {
         doc: "The experiment.",
-        unit: None,
-        kind: root,
-        required: false,
+        has_default: true,
+        ..Field::unnamed(*root)
     };
     let mut below = Vec::new();
     for segment in segments(path) {
         let is_index = segment.bytes().all(|b| b.is_ascii_digit());
         let kind = match found.kind {
-            Kind::Optional(inner) => inner,
+            Kind::Optional(inner) => *inner,
             kind => kind,
         };
+        let fields = children(&kind);
         if let (Kind::List(inner), true) = (kind, is_index) {
-            found.kind = inner;
-        } else if let Some(field) = children(kind).into_iter().find(|f| f.name == segment) {
-            found = Found {
-                doc: field.doc,
-                unit: field.unit,
-                kind: &field.kind,
-                required: field.must_be_written(),
-            };
-        } else if let Some(item) = named_item(kind, segment) {
-            found = Found {
-                doc: item.doc,
-                unit: None,
-                kind: &item.kind,
-                required: false,
-            };
+            found.kind = *inner;
+        } else if let Some(field) = fields.iter().find(|field| field.name == segment) {
+            found = **field;
+        } else if let Some(item) = named_item(&kind, segment) {
+            found = *item;
         } else {
-            let available: Vec<_> = children(kind).iter().map(|field| field.name).collect();
-            return Err(UnknownPath {
+            let available: Vec<_> = fields.iter().map(|field| field.name).collect();
+            return Err(UnknownField {
                 suggestion: suggest(root, &below, segment, &available),
                 below: below.join("."),
                 segment: segment.into(),

@@ -216,11 +216,12 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f, &PLAIN)
+        self.write(f, &Paint::default())
     }
 }
 
-/// Terminal codes around the parts of a problem.
+/// Terminal codes around the parts of a problem; plain text by default.
+#[derive(Default)]
 struct Paint {
     error: &'static str,
     warning: &'static str,
@@ -228,14 +229,6 @@ struct Paint {
     dim: &'static str,
     off: &'static str,
 }
-
-const PLAIN: Paint = Paint {
-    error: "",
-    warning: "",
-    strong: "",
-    dim: "",
-    off: "",
-};
 
 const COLOURS: Paint = Paint {
     error: "\x1b[1;31m",

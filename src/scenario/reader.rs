@@ -1,27 +1,21 @@
 //! Reads RON text into a [`Node`] tree with positions. Stops at the first syntax error; a key given twice is noted and
 //! reading goes on.
 
+use super::problem::Problem;
 use super::tree::{Name, Node, Span, Value};
 
 /// Nesting beyond this is refused, so that hostile text cannot exhaust the stack.
 const MAX_DEPTH: usize = 64;
 
-/// What is wrong, and where.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SyntaxError {
-    pub message: String,
-    pub span: Span,
-}
-
 /// A tree, and the keys that were given twice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
     pub root: Node,
-    pub duplicates: Vec<SyntaxError>,
+    pub duplicates: Vec<Problem>,
 }
 
 /// Reads the whole of `text`, which is source number `source`.
-pub fn read(text: &str, source: usize) -> Result<Document, SyntaxError> {
+pub fn read(text: &str, source: usize) -> Read<Document> {
     let mut reader = Reader {
         text,
         at: 0,
@@ -46,10 +40,10 @@ struct Reader<'a> {
     text: &'a str,
     at: usize,
     source: usize,
-    duplicates: Vec<SyntaxError>,
+    duplicates: Vec<Problem>,
 }
 
-type Read<T> = Result<T, SyntaxError>;
+type Read<T> = Result<T, Problem>;
 
 impl<'a> Reader<'a> {
     fn rest(&self) -> &'a str {
@@ -74,14 +68,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn error_from(&self, start: usize, message: impl Into<String>) -> SyntaxError {
-        SyntaxError {
-            message: message.into(),
-            span: self.span_from(start),
-        }
+    fn error_from(&self, start: usize, message: impl Into<String>) -> Problem {
+        Problem::error(self.span_from(start), "", message)
     }
 
-    fn error_here(&self, expectation: &str) -> SyntaxError {
+    fn error_here(&self, expectation: &str) -> Problem {
         let found = match self.peek() {
             Some(next) => format!("found `{next}`"),
             None => "the text ends".into(),
@@ -223,10 +214,7 @@ impl<'a> Reader<'a> {
                 let value = self.node(depth + 1)?;
                 if fields.iter().any(|(known, _)| known.text == key.text) {
                     let message = format!("`{}` is given twice", key.text);
-                    self.duplicates.push(SyntaxError {
-                        message,
-                        span: key.span,
-                    });
+                    self.duplicates.push(Problem::error(key.span, "", message));
                 }
                 fields.push((key, value));
             } else if fields.is_empty() {
@@ -252,10 +240,8 @@ impl<'a> Reader<'a> {
     /// Whether a name and a colon come next.
     fn at_key(&self) -> bool {
         let mut ahead = Reader {
-            text: self.text,
-            at: self.at,
-            source: self.source,
             duplicates: Vec::new(),
+            ..*self
         };
         ahead.peek().is_some_and(is_name_start) && {
             ahead.name();

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::growth::SlotId;
-use crate::schema::{Content, Described, Item, Kind, Variant, choice, overlay, range, record, section};
+use crate::schema::{Content, Described, Field, Kind, Variant, choice, overlay, range, record, section};
 use crate::torch::OptimizerConfig;
 
 /// `preset("digits_impaired", (batch_size: 64))` or `custom((..))`.
@@ -29,18 +29,19 @@ impl Described for TaskChoice {
             name: "preset",
             doc: "a known task, single fields changed",
             content: Content::Items(&[
-                Item {
+                Field {
                     name: "preset",
                     doc: "Name of a task; `simic-engine list tasks` shows all.",
-                    kind: range::TASK,
+                    has_default: true,
+                    ..Field::unnamed(range::TASK)
                 },
-                Item::unnamed(TaskOverrides::KIND),
+                Field::unnamed(TaskOverrides::KIND),
             ]),
         },
         Variant {
             name: "custom",
             doc: "a task written out in full",
-            content: Content::Items(&[Item::unnamed(TaskSpec::KIND)]),
+            content: Content::Items(&[Field::unnamed(TaskSpec::KIND)]),
         },
     ]);
 }

@@ -1,5 +1,7 @@
 //! The declarations, the serde types, the reader and the printer agree with each other.
 
+use std::ops::Bound;
+
 use proptest::prelude::*;
 
 use super::check::check;
@@ -31,8 +33,12 @@ fn random_ron(kind: &'static Kind, catalog: &Catalog, draw: &mut Draw) -> String
             (min + i128::from(draw.below(span + 1))).to_string()
         }
         Kind::Float(range) => {
-            let low = range.min.max(-3.0);
-            let high = range.max.min(low + 7.0);
+            let end = |bound, unbounded| match bound {
+                Bound::Included(end) | Bound::Excluded(end) => end,
+                Bound::Unbounded => unbounded,
+            };
+            let low = f64::max(end(range.0, -3.0), -3.0);
+            let high = f64::min(end(range.1, low + 7.0), low + 7.0);
             let share = (1 + draw.below(998)) as f64 / 1000.0;
             format!("{:?}", low + (high - low) * share)
         }

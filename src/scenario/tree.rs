@@ -122,32 +122,18 @@ impl fmt::Display for Node {
             Value::Float(value) => write!(f, "{value:?}"),
             Value::Text(text) => write!(f, "{text:?}"),
             Value::Word(word) => f.write_str(word),
-            Value::List(items) => {
-                f.write_str("[")?;
-                write_separated(f, items)?;
-                f.write_str("]")
-            }
-            Value::Tuple(name, items) => {
-                write!(f, "{}(", prefix(name))?;
-                write_separated(f, items)?;
-                f.write_str(")")
-            }
+            Value::List(items) => write!(f, "[{}]", listed(items)),
+            Value::Tuple(name, items) => write!(f, "{}({})", prefix(name), listed(items)),
             Value::Record(name, fields) => {
-                write!(f, "{}(", prefix(name))?;
-                for (index, (key, value)) in fields.iter().enumerate() {
-                    let separator = if index == 0 { "" } else { ", " };
-                    write!(f, "{separator}{}: {value}", key.text)?;
-                }
-                f.write_str(")")
+                let fields = fields.iter().map(|(key, value)| format!("{}: {value}", key.text));
+                write!(f, "{}({})", prefix(name), listed(fields))
             }
         }
     }
 }
 
-fn write_separated(f: &mut fmt::Formatter<'_>, items: &[Node]) -> fmt::Result {
-    for (index, item) in items.iter().enumerate() {
-        let separator = if index == 0 { "" } else { ", " };
-        write!(f, "{separator}{item}")?;
-    }
-    Ok(())
+/// Separated by commas.
+pub fn listed(items: impl IntoIterator<Item = impl fmt::Display>) -> String {
+    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+    items.join(", ")
 }

@@ -11,6 +11,7 @@ mod topology;
 
 use super::catalog::Catalog;
 use super::problem::Severity;
+use super::tree::listed;
 use super::{RunConfig, Scenario, TaskSpec};
 use crate::growth::SlotId;
 
@@ -97,11 +98,6 @@ impl Findings {
             self.error(paths, message);
         }
     }
-}
-
-/// Separated by commas.
-fn listed(slots: &[SlotId]) -> String {
-    slots.iter().map(SlotId::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn check_devices(run: &RunConfig, findings: &mut Findings) {

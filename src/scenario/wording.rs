@@ -1,6 +1,7 @@
 //! What values may be, in the words of messages and of `simic-engine explain`.
 
 use super::catalog::{Catalog, Entry};
+use super::tree::listed;
 use crate::schema::{Content, Kind, Names, Registry, Variant};
 
 /// The valid names, where they can be listed; they match in either case.
@@ -65,6 +66,5 @@ pub fn variant_form(variant: &Variant) -> String {
 
 /// The members of a choice, separated by commas.
 pub fn variant_list(variants: &[Variant]) -> String {
-    let forms: Vec<String> = variants.iter().map(variant_form).collect();
-    forms.join(", ")
+    listed(variants.iter().map(variant_form))
 }

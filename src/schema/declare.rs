@@ -39,6 +39,36 @@ macro_rules! field {
     }};
 }
 
+/// A struct and its description; `has_default`: of every field; `serde`: words for its container.
+macro_rules! structure {
+    (
+        $has_default:literal ($($serde:ident),+)
+        $(#[$meta:meta])*
+        pub struct $name:ident {
+            $([$($doc:literal)+] [$($unit:literal)?] $field:ident: $type:ty [$($range:expr)?];)*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde($($serde),+)]
+        pub struct $name {
+            $(
+                $(#[doc = $doc])+
+                $(#[doc = concat!("\n\nUnit: ", $unit, ".")])?
+                pub $field: $type,
+            )*
+        }
+
+        impl $crate::schema::Described for $name {
+            const KIND: $crate::schema::Kind = {
+                const FIELDS: &[$crate::schema::Field] =
+                    &[$($crate::schema::field!($has_default [$($doc)+] [$($unit)?] $field: $type [$($range)?])),*];
+                $crate::schema::Kind::Record(FIELDS)
+            };
+        }
+    };
+}
+
 /// A struct every field of which has a default.
 macro_rules! section {
     (
@@ -51,29 +81,18 @@ macro_rules! section {
             )*
         }
     ) => {
-        $(#[$meta])*
-        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-        #[serde(default, deny_unknown_fields)]
-        pub struct $name {
-            $(
-                $(#[doc = $doc])+
-                $(#[doc = concat!("\n\nUnit: ", $unit, ".")])?
-                pub $field: $type,
-            )*
+        $crate::schema::structure! {
+            true (default, deny_unknown_fields)
+            $(#[$meta])*
+            pub struct $name {
+                $([$($doc)+] [$($unit)?] $field: $type [$($range)?];)*
+            }
         }
 
         impl Default for $name {
             fn default() -> Self {
                 Self { $($field: $crate::schema::section!(@default $($default)?)),* }
             }
-        }
-
-        impl $crate::schema::Described for $name {
-            const KIND: $crate::schema::Kind = {
-                const FIELDS: &[$crate::schema::Field] =
-                    &[$($crate::schema::field!(true [$($doc)+] [$($unit)?] $field: $type [$($range)?])),*];
-                $crate::schema::Kind::Record(FIELDS)
-            };
         }
     };
     (@default $default:expr) => { $default };
@@ -92,23 +111,12 @@ macro_rules! record {
             )*
         }
     ) => {
-        $(#[$meta])*
-        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-        #[serde(deny_unknown_fields)]
-        pub struct $name {
-            $(
-                $(#[doc = $doc])+
-                $(#[doc = concat!("\n\nUnit: ", $unit, ".")])?
-                pub $field: $type,
-            )*
-        }
-
-        impl $crate::schema::Described for $name {
-            const KIND: $crate::schema::Kind = {
-                const FIELDS: &[$crate::schema::Field] =
-                    &[$($crate::schema::field!(false [$($doc)+] [$($unit)?] $field: $type [$($range)?])),*];
-                $crate::schema::Kind::Record(FIELDS)
-            };
+        $crate::schema::structure! {
+            false (deny_unknown_fields)
+            $(#[$meta])*
+            pub struct $name {
+                $([$($doc)+] [$($unit)?] $field: $type [$($range)?];)*
+            }
         }
     };
 }
@@ -179,8 +187,8 @@ macro_rules! choice {
         $crate::schema::Content::Nothing
     };
     (@content ($item:ty $(, $range:expr)?)) => {{
-        const ITEMS: &[$crate::schema::Item] =
-            &[$crate::schema::Item::unnamed($crate::schema::field!(@kind $item $(, $range)?))];
+        const ITEMS: &[$crate::schema::Field] =
+            &[$crate::schema::Field::unnamed($crate::schema::field!(@kind $item $(, $range)?))];
         $crate::schema::Content::Items(ITEMS)
     }};
     (@content {$($fields:expr),+}) => {{
@@ -234,23 +242,4 @@ macro_rules! overlay {
     };
 }
 
-/// Serde in the form of `Display` and `FromStr`.
-macro_rules! written_as_text {
-    ($type:ty) => {
-        impl serde::Serialize for $type {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-
-        impl<'de> serde::Deserialize<'de> for $type {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                <String as serde::Deserialize>::deserialize(deserializer)?
-                    .parse()
-                    .map_err(serde::de::Error::custom)
-            }
-        }
-    };
-}
-
-pub(crate) use {choice, field, name_of, overlay, record, section, written_as_text};
+pub(crate) use {choice, field, name_of, overlay, record, section, structure};

@@ -1,8 +1,9 @@
 //! What a value may be, as constants that the declarations make.
 
 use std::fmt;
+use std::ops::{Bound, RangeBounds};
 
-/// A key of a record.
+/// A key of a record, or a value inside `name(…)`; an unnamed one shares the path of the choice itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
     pub name: &'static str,
@@ -13,6 +14,22 @@ pub struct Field {
 }
 
 impl Field {
+    /// Without name and documentation of its own.
+    pub const fn unnamed(kind: Kind) -> Self {
+        Self {
+            name: "",
+            doc: "",
+            unit: None,
+            kind,
+            has_default: false,
+        }
+    }
+
+    /// As an item: may be left out, as the coefficients of `shaped()`; it then is the empty record.
+    pub fn is_optional_item(&self) -> bool {
+        matches!(self.kind, Kind::Record(fields) if fields.iter().all(|field| field.has_default))
+    }
+
     /// Has neither a default nor `None` to fall back to.
     pub const fn must_be_written(&self) -> bool {
         !self.has_default && !matches!(self.kind, Kind::Optional(_))
@@ -64,33 +81,9 @@ pub struct Variant {
 pub enum Content {
     Nothing,
     /// `name(item, …)`.
-    Items(&'static [Item]),
+    Items(&'static [Field]),
     /// `name(key: …)`.
     Fields(&'static [Field]),
-}
-
-/// A value inside `name(…)`. An unnamed item shares the path of the choice itself.
-#[derive(Clone, Copy, Debug)]
-pub struct Item {
-    pub name: &'static str,
-    pub doc: &'static str,
-    pub kind: Kind,
-}
-
-impl Item {
-    /// Without name and documentation of its own.
-    pub const fn unnamed(kind: Kind) -> Self {
-        Self {
-            name: "",
-            doc: "",
-            kind,
-        }
-    }
-
-    /// May be left out, as the coefficients of `shaped()`: it then is the empty record.
-    pub fn is_optional(&self) -> bool {
-        matches!(self.kind, Kind::Record(fields) if fields.iter().all(|field| field.has_default))
-    }
 }
 
 /// What a value may be.
@@ -136,32 +129,29 @@ impl Kind {
     }
 }
 
-/// An interval of finite numbers.
+/// An interval of finite numbers, by its lower and upper end.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FloatRange {
-    pub min: f64,
-    pub max: f64,
-    pub min_excluded: bool,
-    pub max_excluded: bool,
-}
+pub struct FloatRange(pub Bound<f64>, pub Bound<f64>);
 
 impl FloatRange {
     pub fn contains(&self, value: f64) -> bool {
-        let above = value > self.min || (value == self.min && !self.min_excluded);
-        let below = value < self.max || (value == self.max && !self.max_excluded);
-        value.is_finite() && above && below
+        value.is_finite() && (self.0, self.1).contains(&value)
     }
 }
 
 impl fmt::Display for FloatRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let more = if self.min_excluded { "more than" } else { "at least" };
-        let less = if self.max_excluded { "less than" } else { "at most" };
-        match (self.min.is_finite(), self.max.is_finite()) {
-            (true, true) => write!(f, "{more} {}, {less} {}", self.min, self.max),
-            (true, false) => write!(f, "{more} {}", self.min),
-            (false, true) => write!(f, "{less} {}", self.max),
-            (false, false) => f.write_str("any finite number"),
+        let end = |bound, included: &str, excluded: &str| match bound {
+            Bound::Included(end) => Some(format!("{included} {end}")),
+            Bound::Excluded(end) => Some(format!("{excluded} {end}")),
+            Bound::Unbounded => None,
+        };
+        let lower = end(self.0, "at least", "more than");
+        let upper = end(self.1, "at most", "less than");
+        match (lower, upper) {
+            (Some(lower), Some(upper)) => write!(f, "{lower}, {upper}"),
+            (Some(only), None) | (None, Some(only)) => f.write_str(&only),
+            (None, None) => f.write_str("any finite number"),
         }
     }
 }

@@ -26,7 +26,7 @@ pub mod range;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use declare::{choice, field, name_of, overlay, record, section, written_as_text};
+pub(crate) use declare::{choice, field, name_of, overlay, record, section, structure};
 pub use described::Described;
 pub(crate) use described::members;
-pub use kind::{Content, Field, Item, Kind, Names, Registry, Variant, snake_case, snake_case_len};
+pub use kind::{Content, Field, Kind, Names, Registry, Variant, snake_case, snake_case_len};

@@ -1,5 +1,7 @@
 //! Ranges of fields. Declarations see them without importing them.
 
+use std::ops::Bound::{self, Excluded, Included, Unbounded};
+
 use super::kind::{FloatRange, Kind, Names, Registry};
 
 /// Whole numbers from `min` to `max`.
@@ -12,47 +14,26 @@ pub const fn at_least(min: i128) -> Kind {
     integer(min, u32::MAX as i128)
 }
 
-const fn float(min: f64, max: f64) -> FloatRange {
-    FloatRange {
-        min,
-        max,
-        min_excluded: false,
-        max_excluded: false,
-    }
+const fn float(lower: Bound<f64>, upper: Bound<f64>) -> Kind {
+    Kind::Float(FloatRange(lower, upper))
 }
 
-pub const ANY_NUMBER: Kind = Kind::Float(float(f64::NEG_INFINITY, f64::INFINITY));
-pub const NOT_NEGATIVE: Kind = Kind::Float(float(0.0, f64::INFINITY));
-pub const NOT_POSITIVE: Kind = Kind::Float(float(f64::NEG_INFINITY, 0.0));
-pub const FRACTION: Kind = Kind::Float(float(0.0, 1.0));
+pub const ANY_NUMBER: Kind = float(Unbounded, Unbounded);
+pub const NOT_NEGATIVE: Kind = float(Included(0.0), Unbounded);
+pub const NOT_POSITIVE: Kind = float(Unbounded, Included(0.0));
+pub const FRACTION: Kind = float(Included(0.0), Included(1.0));
 /// Thousandths, less than the whole.
 pub const PERMILLE: Kind = integer(0, 999);
-pub const PERCENT: Kind = Kind::Float(float(0.0, 100.0));
-pub const AT_LEAST_ONE: Kind = Kind::Float(float(1.0, f64::INFINITY));
+pub const PERCENT: Kind = float(Included(0.0), Included(100.0));
+pub const AT_LEAST_ONE: Kind = float(Included(1.0), Unbounded);
 /// At least 0, less than 1.
-pub const BELOW_ONE: Kind = Kind::Float(FloatRange {
-    max_excluded: true,
-    ..float(0.0, 1.0)
-});
-pub const ABOVE_ONE: Kind = Kind::Float(FloatRange {
-    min_excluded: true,
-    ..float(1.0, f64::INFINITY)
-});
+pub const BELOW_ONE: Kind = float(Included(0.0), Excluded(1.0));
+pub const ABOVE_ONE: Kind = float(Excluded(1.0), Unbounded);
 /// More than 0, less than 1.
-pub const OPEN_FRACTION: Kind = Kind::Float(FloatRange {
-    min_excluded: true,
-    max_excluded: true,
-    ..float(0.0, 1.0)
-});
+pub const OPEN_FRACTION: Kind = float(Excluded(0.0), Excluded(1.0));
 /// More than 0, at most 1.
-pub const SHARE: Kind = Kind::Float(FloatRange {
-    min_excluded: true,
-    ..float(0.0, 1.0)
-});
-pub const POSITIVE: Kind = Kind::Float(FloatRange {
-    min_excluded: true,
-    ..float(0.0, f64::INFINITY)
-});
+pub const SHARE: Kind = float(Excluded(0.0), Included(1.0));
+pub const POSITIVE: Kind = float(Excluded(0.0), Unbounded);
 
 pub const TASK: Kind = Kind::Text(Names::Registered(Registry::Tasks));
 pub const BLUEPRINT: Kind = Kind::Text(Names::Registered(Registry::Blueprints));

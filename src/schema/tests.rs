@@ -93,7 +93,7 @@ fn a_choice_is_described_by_the_names_that_serde_writes() {
     let Content::Items([item]) = after.content else {
         panic!("one item");
     };
-    assert!(matches!(item.kind, Kind::Integer { min: 1, .. }) && !item.is_optional());
+    assert!(matches!(item.kind, Kind::Integer { min: 1, .. }) && !item.is_optional_item());
     let Content::Fields([first, last]) = between.content else {
         panic!("two fields");
     };

@@ -27,12 +27,12 @@ fn any_of<T: Copy + std::fmt::Debug + 'static>(members: &'static [T]) -> impl St
 fn any_command() -> impl Strategy<Value = LifecycleCommand> {
     // Mostly the first slot, so that lives grow old; sometimes one that the env lacks.
     let slot = prop_oneof![4 => Just(0usize), 1 => 0usize..5];
-    let speed = any_of(AlphaSpeed::ALL);
-    let curve = any_of(AlphaCurveAction::ALL);
-    let style = any_of(GerminationStyle::ALL);
-    let target = any_of(AlphaTarget::ALL);
+    let speed = any_of(&AlphaSpeed::ALL);
+    let curve = any_of(&AlphaCurveAction::ALL);
+    let style = any_of(&GerminationStyle::ALL);
+    let target = any_of(&AlphaTarget::ALL);
     let germinate =
-        (slot.clone(), style.clone(), any_of(Tempo::ALL), target.clone()).prop_map(|(slot, style, tempo, target)| {
+        (slot.clone(), style.clone(), any_of(&Tempo::ALL), target.clone()).prop_map(|(slot, style, tempo, target)| {
             LifecycleCommand::Germinate {
                 slot,
                 blueprint: 1,

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use tch::Device;
 
-use crate::schema::{Described, Kind, Names, written_as_text};
+use crate::growth::written_as_text;
+use crate::schema::{Described, Kind, Names};
 
 /// A device of a run. CUDA devices carry their index: "the" CUDA device would change with the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -229,6 +229,50 @@ fn an_action_space_has_to_leave_something() {
     ));
 }
 
+/// What controllers and networks rely on and do not look at again.
+#[test]
+fn action_spaces_schedules_and_networks_that_cannot_be_played_are_refused() {
+    for (policy, complaint) in [
+        (
+            "masks: (action_space: (allowed_ops: [\"prune\"]))",
+            "policy.masks.action_space.allowed_ops: lacks \"wait\", which is always possible",
+        ),
+        (
+            "masks: (action_space: (style: []))",
+            "policy.masks.action_space.style: allows nothing",
+        ),
+        (
+            "masks: (action_space: (blueprint: [\"conv_odd\"]))",
+            "policy.masks.action_space.blueprint[0]: unknown blueprint \"conv_odd\"",
+        ),
+        (
+            "schedule: (builtin: \"grow_one_seed\", entries: [(step: 1, command: advance(slot: \"r0c0\"))])",
+            "policy.schedule.builtin: a built-in schedule and entries exclude each other",
+        ),
+        (
+            "net: \"mlp\", net_cfg: (hidden_dim: 20)",
+            "policy.net_cfg.hidden_dim: 20 is no multiple of 8",
+        ),
+        (
+            "net: \"gru\", net_cfg: (frame_stack: 2)",
+            "policy.net_cfg.frame_stack: 2 frames for a network with memory of its own",
+        ),
+        (
+            "net_cfg: (frame_stack: 9)",
+            "policy.net_cfg.frame_stack: 9 is out of range; valid: at most 8",
+        ),
+    ] {
+        let problems = problems_of(&format!("(policy: ({policy}))"), &[]);
+        assert!(problems.contains(complaint), "{problems}");
+    }
+    let short = "(run: (max_steps: 17), policy: (schedule: (builtin: \"grow_one_seed\")))";
+    let problems = problems_of(short, &[]);
+    assert!(
+        problems.contains("grow_one_seed needs 18 steps, an episode has 17"),
+        "{problems}"
+    );
+}
+
 #[test]
 fn statistics_that_do_not_move_can_neither_be_warmed_up_nor_frozen() {
     let of = |norm: &str| problems_of(&format!("(run: (rounds: 4), learner: (obs_norm: ({norm})))"), &[]);

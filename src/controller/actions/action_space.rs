@@ -8,8 +8,9 @@ use super::choices::Choices;
 use super::commands::indices_of;
 use super::heads::{Head, relevant};
 use super::masks::{MaskRow, MaskSet};
-use crate::controller::error::PolicyError;
-use crate::growth::{LifecycleCommand, LifecycleOp};
+use crate::growth::{
+    AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, LifecycleOp, Tempo,
+};
 use crate::scenario::ActionSpace;
 
 /// The mask rows of [`Head::PARAMETERS`], in the same order.
@@ -31,43 +32,23 @@ pub struct AllowedActions {
 }
 
 impl AllowedActions {
-    /// `blueprints`: all names, by index.
-    ///
-    /// # Errors
-    /// An unknown blueprint, a list that allows nothing, or operations without waiting.
-    pub fn new(space: &ActionSpace, blueprints: &[&str]) -> Result<Self, PolicyError> {
-        let ops = allowed(&space.allowed_ops, "allowed_ops", LifecycleOp::ALL.len(), |op| {
-            op.code()
-        })?;
-        if !ops.contains(LifecycleOp::Wait.code()) {
-            return Err(refusal("allowed_ops", "lacks \"wait\", which is always possible"));
-        }
-        let index_of = |name: &String| {
-            let index = blueprints.iter().position(|known| known.eq_ignore_ascii_case(name));
-            index.ok_or_else(|| refusal("blueprint", format!("`{name}` is no choice here")))
-        };
-        let indices = match &space.blueprint {
-            Some(names) => Some(names.iter().map(index_of).collect::<Result<_, _>>()?),
-            None => None,
-        };
-        let size = |head: Head| head.size(0, 0);
-        Ok(Self {
-            ops,
-            blueprints: allowed(&indices, "blueprint", blueprints.len(), |&index: &usize| index)?,
+    /// `space`: of a scenario that was found valid; `blueprints`: all names, by index.
+    pub fn new(space: &ActionSpace, blueprints: &[&str]) -> Self {
+        let index_of = |name: &String| blueprints.iter().position(|known| known.eq_ignore_ascii_case(name));
+        Self {
+            ops: allowed(&space.allowed_ops, LifecycleOp::ALL.len(), |op| op.code()),
+            blueprints: match &space.blueprint {
+                Some(names) => names.iter().filter_map(index_of).collect(),
+                None => Choices::first_n(blueprints.len()),
+            },
             parameters: [
-                allowed(&space.style, "style", size(Head::Style), |member| member.code())?,
-                allowed(&space.tempo, "tempo", size(Head::Tempo), |member| member.code())?,
-                allowed(&space.alpha_target, "alpha_target", size(Head::AlphaTarget), |member| {
-                    member.code()
-                })?,
-                allowed(&space.alpha_speed, "alpha_speed", size(Head::AlphaSpeed), |member| {
-                    member.code()
-                })?,
-                allowed(&space.alpha_curve, "alpha_curve", size(Head::AlphaCurve), |member| {
-                    member.code()
-                })?,
+                allowed(&space.style, GerminationStyle::ALL.len(), |style| style.code()),
+                allowed(&space.tempo, Tempo::ALL.len(), |tempo| tempo.code()),
+                allowed(&space.alpha_target, AlphaTarget::ALL.len(), |target| target.code()),
+                allowed(&space.alpha_speed, AlphaSpeed::ALL.len(), |speed| speed.code()),
+                allowed(&space.alpha_curve, AlphaCurveAction::ALL.len(), |curve| curve.code()),
             ],
-        })
+        }
     }
 
     /// Of all blueprints, grown by this host or not.
@@ -119,21 +100,11 @@ impl AllowedActions {
 }
 
 /// The members of a list; all `size` of them where there is none.
-fn allowed<T>(
-    list: &Option<Vec<T>>,
-    field: &str,
-    size: usize,
-    code: impl Fn(&T) -> usize,
-) -> Result<Choices, PolicyError> {
+fn allowed<T>(list: &Option<Vec<T>>, size: usize, code: impl Fn(&T) -> usize) -> Choices {
     match list {
-        None => Ok(Choices::first_n(size)),
-        Some(list) if list.is_empty() => Err(refusal(field, "allows nothing; leave it out to allow everything")),
-        Some(list) => Ok(list.iter().map(code).collect()),
+        Some(list) => list.iter().map(code).collect(),
+        None => Choices::first_n(size),
     }
-}
-
-fn refusal(field: &str, why: impl Into<String>) -> PolicyError {
-    PolicyError::config(format!("policy.masks.action_space.{field}"), why)
 }
 
 #[cfg(test)]

@@ -17,16 +17,6 @@ use crate::torch::TorchError;
 #[derive(Component, Default)]
 pub struct Chosen(pub Option<Decision>);
 
-/// What became of the command.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum CommandStatus {
-    /// It took effect, or was a wait.
-    #[default]
-    Executed,
-    /// It changed nothing, for this reason.
-    Rejected(FailureReason),
-}
-
 /// The step's command and its effect.
 #[derive(Component, Clone, Debug, PartialEq)]
 pub struct CommandOutcome {
@@ -34,8 +24,8 @@ pub struct CommandOutcome {
     pub effective_op: LifecycleOp,
     /// The slot it was for, by index; `None` for a wait.
     pub slot: Option<usize>,
-    /// Whether the command took effect.
-    pub status: CommandStatus,
+    /// Why the command changed nothing; `None` if it took effect, or was a wait.
+    pub refusal: Option<FailureReason>,
     /// The gate that was tried and failed.
     pub gate: Option<GateResult>,
 }
@@ -45,7 +35,7 @@ impl Default for CommandOutcome {
         Self {
             effective_op: LifecycleOp::Wait,
             slot: None,
-            status: CommandStatus::Executed,
+            refusal: None,
             gate: None,
         }
     }
@@ -82,7 +72,7 @@ pub fn execute_action(
             Err(refusal) => CommandOutcome {
                 effective_op: LifecycleOp::Wait,
                 slot: command.slot(),
-                status: CommandStatus::Rejected(refusal.reason),
+                refusal: Some(refusal.reason),
                 gate: refusal.gate.map(|gate| *gate),
             },
         };

@@ -3,56 +3,40 @@
 //!
 //! [`RELEVANCE`] is the only source of what matters: masks, controllers, learner and views read it.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
-
 use super::choices::Choices;
-use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleOp, Tempo};
+use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleOp, Tempo, coded_enum};
 
 /// Number of heads.
-pub const HEADS: usize = 8;
+pub const HEADS: usize = Head::ALL.len();
 /// Number of lifecycle operations.
 pub const OPS: usize = LifecycleOp::ALL.len();
 
 /// One chosen member per head, in storage order; irrelevant heads hold their placeholder.
 pub type HeadIndices = [u8; HEADS];
 
-/// A categorical part of an action. The numbering is the storage order everywhere and fixed for ever.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[repr(u8)]
-pub enum Head {
-    /// Which slot the op is for.
-    Slot = 0,
-    /// What a germination grows, by index in the registry.
-    Blueprint = 1,
-    /// Curve and operator of a first blend; of a later ramp, the operator only.
-    Style = 2,
-    /// Length of a first blend, 3 to 8 steps.
-    Tempo = 3,
-    /// Amplitude to blend to, 0.5 to 1.
-    AlphaTarget = 4,
-    /// Length of a later ramp, 0 to 8 steps.
-    AlphaSpeed = 5,
-    /// Curve of a later ramp.
-    AlphaCurve = 6,
-    /// What to do; matters to every action.
-    Op = 7,
+coded_enum! {
+    /// A categorical part of an action. The numbering is the storage order everywhere and fixed for ever.
+    Head {
+        /// Which slot the op is for.
+        Slot = 0 => "slot",
+        /// What a germination grows, by index in the registry.
+        Blueprint = 1 => "blueprint",
+        /// Curve and operator of a first blend; of a later ramp, the operator only.
+        Style = 2 => "style",
+        /// Length of a first blend, 3 to 8 steps.
+        Tempo = 3 => "tempo",
+        /// Amplitude to blend to, 0.5 to 1.
+        AlphaTarget = 4 => "alpha_target",
+        /// Length of a later ramp, 0 to 8 steps.
+        AlphaSpeed = 5 => "alpha_speed",
+        /// Curve of a later ramp.
+        AlphaCurve = 6 => "alpha_curve",
+        /// What to do; matters to every action.
+        Op = 7 => "op",
+    }
 }
 
 impl Head {
-    /// In storage order.
-    pub const ALL: [Self; HEADS] = [
-        Self::Slot,
-        Self::Blueprint,
-        Self::Style,
-        Self::Tempo,
-        Self::AlphaTarget,
-        Self::AlphaSpeed,
-        Self::AlphaCurve,
-        Self::Op,
-    ];
     /// The heads whose members are the same for every slot, in storage order.
     pub const PARAMETERS: [Self; 5] = [
         Self::Style,
@@ -61,20 +45,6 @@ impl Head {
         Self::AlphaSpeed,
         Self::AlphaCurve,
     ];
-
-    /// In snake case, as it is serialised.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Slot => "slot",
-            Self::Blueprint => "blueprint",
-            Self::Style => "style",
-            Self::Tempo => "tempo",
-            Self::AlphaTarget => "alpha_target",
-            Self::AlphaSpeed => "alpha_speed",
-            Self::AlphaCurve => "alpha_curve",
-            Self::Op => "op",
-        }
-    }
 
     /// Number of members, on a host with `slots` slots and a registry of `blueprints` blueprints.
     pub const fn size(self, slots: usize, blueprints: usize) -> usize {
@@ -116,12 +86,6 @@ impl Head {
             Self::AlphaCurve => AlphaCurveAction::Linear.code(),
             Self::Op => LifecycleOp::Wait.code(),
         }
-    }
-}
-
-impl fmt::Display for Head {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

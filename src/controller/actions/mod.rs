@@ -15,6 +15,6 @@ pub use action_space::AllowedActions;
 pub use choices::Choices;
 pub use commands::{ActionFeedback, command_of, indices_of};
 pub use decision::{Decision, Sample};
-pub use execution::{Chosen, CommandOutcome, CommandStatus, execute_action};
+pub use execution::{Chosen, CommandOutcome, execute_action};
 pub use heads::{HEADS, Head, HeadIndices, OPS, RELEVANCE, available, relevant};
 pub use masks::{MaskRow, MaskSet};

@@ -1,7 +1,7 @@
 //! What controllers are built from.
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tch::Device;
 
@@ -10,19 +10,13 @@ use crate::controller::error::PolicyError;
 use crate::controller::policy::NetRegistry;
 use crate::controller::view::{ObservationFeatures, ObservationSchema};
 use crate::growth::SlotId;
-use crate::scenario::{InitialTopology, LearnerConfig, LifecycleConfig, PolicyConfig};
+use crate::scenario::Scenario;
 
 /// What a controller may be built from.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildContext<'a> {
-    /// Section `policy` of the scenario.
-    pub policy: &'a PolicyConfig,
-    /// Section `lifecycle` of the scenario.
-    pub lifecycle: &'a LifecycleConfig,
-    /// Section `learner` of the scenario.
-    pub learner: &'a LearnerConfig,
-    /// What every episode starts with.
-    pub initial_topology: &'a InitialTopology,
+    /// The experiment as its author wrote it.
+    pub scenario: &'a Scenario,
     /// In the policy's slot order.
     pub slots: &'a [SlotId],
     /// Blueprint names by index.
@@ -31,13 +25,9 @@ pub struct BuildContext<'a> {
     pub selectable: Choices,
     /// Steps of an episode.
     pub max_steps: u32,
-    /// `run.seed`.
-    pub seed: u64,
     /// The policy group's number in random streams; 0 under common random numbers.
     pub group: u64,
-    /// Envs of the policy group.
-    pub rows: usize,
-    /// Those of them that are played, by their index in the run.
+    /// Envs of the policy group that are played, by their index in the run.
     pub envs: &'a [usize],
     /// That are played, from 0.
     pub rounds: &'a Range<u32>,
@@ -54,17 +44,19 @@ pub struct BuildContext<'a> {
 impl BuildContext<'_> {
     /// The layout of observations in this run.
     pub fn schema(&self) -> ObservationSchema {
-        let decay = self.policy.obs.freshness_decay;
+        let decay = self.scenario.policy.obs.freshness_decay;
         ObservationSchema::new(self.slots, self.max_steps, decay, self.features)
-            .with_nonfinite(self.learner.obs_norm.nonfinite_obs)
+            .with_nonfinite(self.scenario.learner.obs_norm.nonfinite_obs)
     }
 
     /// What the scenario leaves of the action space.
-    ///
-    /// # Errors
-    /// It leaves nothing of a head, or names an unknown member.
-    pub fn allowed_actions(&self) -> Result<AllowedActions, PolicyError> {
-        AllowedActions::new(&self.policy.masks.action_space, self.blueprints)
+    pub fn allowed_actions(&self) -> AllowedActions {
+        AllowedActions::new(&self.scenario.policy.masks.action_space, self.blueprints)
+    }
+
+    /// A path of the scenario, which may be relative to its file.
+    pub fn path(&self, written: &str) -> PathBuf {
+        self.folder.unwrap_or(Path::new("")).join(written)
     }
 
     /// Index of a selectable blueprint.

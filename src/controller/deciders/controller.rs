@@ -8,13 +8,6 @@ use crate::controller::policy::LearningPolicy;
 use crate::controller::saved::{load_controller, save_controller};
 use crate::controller::view::{DecisionView, EnvRow};
 
-/// What a controller wants to see beyond reports, signals and masks, which are always there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Needs {
-    /// Observations and blueprint indices of every env.
-    pub observation: bool,
-}
-
 /// Decides for all envs of one policy group.
 ///
 /// A decision must lie within its env's masks. It may depend on nothing but the view, the masks, the controller's own
@@ -65,9 +58,10 @@ pub trait Controller: Send {
         None
     }
 
-    /// What it wants to see; asked once, when it has been built.
-    fn needs(&self) -> Needs {
-        Needs::default()
+    /// Whether it wants to see observations and blueprint indices of every env beyond reports, signals and masks, which
+    /// are always there; asked once, when it has been built.
+    fn needs_observation(&self) -> bool {
+        false
     }
 
     /// The envs start an episode: forget what belongs to the last one.
@@ -86,9 +80,6 @@ pub trait Controller: Send {
     /// # Errors
     /// Whatever keeps the controller from deciding; the run stops.
     fn decide(&mut self, view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError>;
-
-    /// The envs' episodes are over.
-    fn end_episode(&mut self, _rows: &[EnvRow]) {}
 
     /// The policy that a learner may improve; `None` for a controller that does not learn.
     fn learned(&mut self) -> Option<&mut dyn LearningPolicy> {

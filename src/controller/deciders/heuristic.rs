@@ -63,12 +63,12 @@ impl HeuristicController {
     /// # Errors
     /// An empty rotation, a blueprint in it that no slot can grow, or none in it that the action space allows.
     pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
-        let mut config = context.policy.heuristic.clone();
+        let mut config = context.scenario.policy.heuristic.clone();
         let path = "policy.heuristic.rotation";
         if config.rotation.is_empty() {
             return Err(PolicyError::config(path, "is empty; name a blueprint"));
         }
-        let allowed = context.allowed_actions()?.blueprints();
+        let allowed = context.allowed_actions().blueprints();
         let mut rotation = Vec::new();
         for name in std::mem::take(&mut config.rotation) {
             let blueprint = context.blueprint(path, &name)?;
@@ -83,7 +83,7 @@ impl HeuristicController {
                 "no blueprint of the rotation is in the action space",
             ));
         }
-        let gates = &context.lifecycle.gates;
+        let gates = &context.scenario.lifecycle.gates;
         let gate_minimum = match gates.mode {
             GateMode::Strict => gates.min_contribution,
             GateMode::Permissive => f64::NEG_INFINITY,

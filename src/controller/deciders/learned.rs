@@ -5,18 +5,18 @@ use std::path::Path;
 use tch::{Kind, Tensor};
 
 use super::context::BuildContext;
-use super::controller::{Controller, Needs};
+use super::controller::Controller;
 use crate::controller::actions::{Decision, HEADS, Head, MaskSet, command_of};
 use crate::controller::error::PolicyError;
 use crate::controller::policy::{
-    ActorCritic, DecideMode, Evaluation, Floor, LearningPolicy, LogitLayout, NetContext, NetSequence, NetSpec,
-    OpTables, PolicyManifest, PolicyParam, RecurrentState, Rollout, SequenceInput, Stored, TrainablePolicy,
-    ValueOutput, choose, head_terms, head_uniforms, load_policy, load_statistics, save_policy,
+    ActorCritic, DecideMode, Evaluation, FORMAT, Floor, LearningPolicy, LogitLayout, NetContext, NetSequence, NetSpec,
+    OpTables, PolicyManifest, PolicyParam, RecurrentState, Rollout, SequenceInput, Stored, TrainablePolicy, VALUE_HEAD,
+    ValueOutput, action_space_hash, choose, head_terms, head_uniforms, load_policy, load_statistics, save_policy,
 };
 use crate::controller::view::{
-    DecisionView, EnvRow, EnvView, NormaliserConfig, ObservationNormaliser, ObservationSchema,
+    DecisionView, EnvRow, EnvView, NormaliserConfig, ObservationNormaliser, ObservationSchema, SCHEMA_ID,
 };
-use crate::random::{Domain, RunRng};
+use crate::random::Domain;
 use crate::scenario::{FloorConfig, ObservationNormMode};
 use crate::torch::{HostSyncCounter, catch, copy_into, read_i64};
 
@@ -55,7 +55,8 @@ impl ActorCriticController {
     /// # Errors
     /// An unknown network, a configuration that it refuses, a saved policy that does not fit, or a device error.
     pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
-        let policy = context.policy;
+        let (policy, learner) = (&context.scenario.policy, &context.scenario.learner);
+        let run = &context.scenario.run;
         let schema = context.schema();
         let net = context.nets.build(NetContext {
             spec: NetSpec {
@@ -66,41 +67,39 @@ impl ActorCriticController {
                 config: policy.net_cfg,
             },
             device: context.device,
-            seed: context.seed,
+            seed: run.seed,
             group: context.group,
         })?;
         let blueprints: Vec<String> = context.blueprints.iter().map(|name| (*name).to_string()).collect();
         let mut controller = Self {
             layout: net.spec().layout(),
             tables: catch(|| OpTables::new(context.device))?,
-            normaliser: ObservationNormaliser::new(&schema, NormaliserConfig::from(context.learner)),
+            normaliser: ObservationNormaliser::new(&schema, NormaliserConfig::from(learner)),
             schema,
-            excluded: context.allowed_actions()?.excluded(&blueprints),
+            excluded: context.allowed_actions().excluded(&blueprints),
             blueprints,
             floor: policy.floor,
             floors: Floor::of_heads(&policy.floor, 1.0),
             floor_scale: 1.0,
             mode: DecideMode::default(),
-            rollout: Rollout::new(&*net, context.rows)?,
+            rollout: Rollout::new(&*net, run.n_envs)?,
             net,
-            contributions_train_core: !context.learner.aux_stop_gradient,
-            seed: context.seed,
+            contributions_train_core: !learner.aux_stop_gradient,
+            seed: run.seed,
             group: context.group,
             updates: 0,
             last_good: Vec::new(),
             reads: HostSyncCounter::default(),
         };
         if let Some(folder) = &policy.init_from {
-            let start = context.folder.unwrap_or(Path::new(""));
-            controller.load(&start.join(folder))?;
+            controller.load(&context.path(folder))?;
         }
-        if let ObservationNormMode::Fixed(folder) = &context.learner.obs_norm.mode {
-            let start = context.folder.unwrap_or(Path::new(""));
-            let saved = load_statistics(&start.join(folder), &controller.manifest())?;
+        if let ObservationNormMode::Fixed(folder) = &learner.obs_norm.mode {
+            let saved = load_statistics(&context.path(folder), &controller.manifest())?;
             controller.normaliser.configure(NormaliserConfig {
                 mode: saved.normaliser.mode,
                 min_count: saved.normaliser.min_count,
-                ..NormaliserConfig::from(context.learner)
+                ..NormaliserConfig::from(learner)
             });
             controller.normaliser.restore(&saved.statistics)?;
         }
@@ -146,13 +145,8 @@ impl ActorCriticController {
                 head: infinite,
             });
         }
-        let stream = [
-            self.group,
-            view.round.into(),
-            view.step.into(),
-            env.row.index_in_group as u64,
-        ];
-        let uniforms = head_uniforms(&mut RunRng::new(self.seed, Domain::DecisionSampling, &stream));
+        let mut stream = view.stream(self.seed, Domain::DecisionSampling, self.group, env.row);
+        let uniforms = head_uniforms(&mut stream);
         let (indices, mut sample) = choose(logits, &self.layout, masks, &self.floors, &uniforms, self.mode);
         sample.value = value.first().copied().unwrap_or(f32::NAN);
         let reason = match self.mode {
@@ -167,15 +161,25 @@ impl ActorCriticController {
 
     fn manifest(&self) -> PolicyManifest {
         let spec = self.net.spec();
-        let slots = self.schema.slots().iter().map(ToString::to_string).collect();
+        let slots: Vec<String> = self.schema.slots().iter().map(ToString::to_string).collect();
         PolicyManifest {
+            format: FORMAT,
+            net: spec.kind.clone(),
+            net_cfg: spec.config,
+            action_space: action_space_hash(&slots, &self.blueprints),
+            slots,
+            blueprints: self.blueprints.clone(),
             excluded: self.excluded.clone(),
+            observation: self.schema.len(),
+            schema: SCHEMA_ID.into(),
+            schema_hash: self.schema.hash(),
+            value_head: VALUE_HEAD,
             floor: self.floor,
             floor_scale: self.floor_scale,
             normaliser: self.normaliser.config(),
             statistics: self.normaliser.statistics().to_vec(),
             updates: self.updates,
-            ..PolicyManifest::new(spec, slots, self.blueprints.clone(), &self.schema)
+            weights: String::new(),
         }
     }
 }
@@ -185,8 +189,8 @@ impl Controller for ActorCriticController {
         "actor_critic"
     }
 
-    fn needs(&self) -> Needs {
-        Needs { observation: true }
+    fn needs_observation(&self) -> bool {
+        true
     }
 
     fn begin_episode(&mut self, rows: &[EnvRow]) {

@@ -12,7 +12,7 @@ mod scheduled;
 mod wait;
 
 pub use context::BuildContext;
-pub use controller::{Controller, Needs};
+pub use controller::Controller;
 pub use learned::ActorCriticController;
 pub use registry::{ControllerFactory, ControllerRegistry};
 pub use wait::WaitController;

@@ -7,9 +7,9 @@ use super::controller::Controller;
 use crate::controller::actions::{Choices, Decision, Head, HeadIndices, MaskSet, command_of};
 use crate::controller::error::PolicyError;
 use crate::controller::policy::head_uniforms;
-use crate::controller::view::{DecisionView, EnvRow};
+use crate::controller::view::DecisionView;
 use crate::growth::LifecycleOp;
-use crate::random::{Domain, Draw, RunRng};
+use crate::random::{Domain, Draw};
 use crate::scenario::OpWeights;
 
 #[derive(Clone, Copy, Debug)]
@@ -24,16 +24,6 @@ impl RandomController {
     pub fn new(seed: u64, group: u64, weights: OpWeights) -> Self {
         Self { seed, group, weights }
     }
-
-    fn stream(&self, view: &DecisionView, row: EnvRow) -> RunRng {
-        let indices = [
-            self.group,
-            view.round.into(),
-            view.step.into(),
-            row.index_in_group as u64,
-        ];
-        RunRng::new(self.seed, Domain::RandomController, &indices)
-    }
 }
 
 impl Controller for RandomController {
@@ -46,7 +36,8 @@ impl Controller for RandomController {
             .iter()
             .zip(masks)
             .map(|(env, masks)| {
-                let indices = draw_indices(masks, &self.weights, &mut self.stream(view, env.row));
+                let mut stream = view.stream(self.seed, Domain::RandomController, self.group, env.row);
+                let indices = draw_indices(masks, &self.weights, &mut stream);
                 Ok(Decision::new(command_of(&indices)?, masks, "drawn"))
             })
             .collect()

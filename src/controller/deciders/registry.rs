@@ -32,8 +32,12 @@ impl Default for ControllerRegistry {
                 |context| Ok(Box::new(HeuristicController::new(context)?)),
             ),
             ("random", "a random legal command per step", |context| {
-                let weights = context.policy.random.op_weights;
-                Ok(Box::new(RandomController::new(context.seed, context.group, weights)))
+                let weights = context.scenario.policy.random.op_weights;
+                Ok(Box::new(RandomController::new(
+                    context.scenario.run.seed,
+                    context.group,
+                    weights,
+                )))
             }),
             ("replay", "the decisions of the recorded run policy.replay", |context| {
                 Ok(Box::new(ReplayController::new(context)?))
@@ -60,7 +64,7 @@ impl ControllerRegistry {
     /// # Errors
     /// The name is unknown, or the factory refuses its configuration.
     pub fn build(&self, context: &BuildContext) -> Result<Box<dyn Controller>, PolicyError> {
-        self.get(&context.policy.controller)?(context)
+        self.get(&context.scenario.policy.controller)?(context)
     }
 }
 

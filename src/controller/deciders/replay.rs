@@ -5,16 +5,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::path::Path;
 
 use super::command_list::CommandList;
 use super::context::BuildContext;
 use super::controller::Controller;
-use crate::controller::actions::{Decision, MaskSet, indices_of};
+use crate::controller::actions::{Decision, Head, HeadIndices, MaskSet, command_of, indices_of, relevant};
 use crate::controller::error::PolicyError;
 use crate::controller::saved::sha256;
 use crate::controller::view::{DecisionView, EnvView};
-use crate::growth::{AlphaTarget, LifecycleCommand, LifecycleOp};
+use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, Tempo};
 use crate::telemetry::{self, Payload, Recording};
 
 const PATH: &str = "policy.replay";
@@ -39,11 +38,11 @@ impl ReplayController {
     /// No recorded run there; one that recorded no decisions, or fewer rounds, envs or steps than are to be played; or
     /// slots and blueprints that this host lacks. All problems are reported at once.
     pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
-        let config = &context.policy.replay;
+        let config = &context.scenario.policy.replay;
         let run = config.run.as_deref().ok_or_else(|| {
             PolicyError::config(format!("{PATH}.run"), "names no run; give the folder of a recorded one")
         })?;
-        let folder = context.folder.unwrap_or(Path::new("")).join(run);
+        let folder = context.path(run);
         let recording =
             Recording::open(&folder).map_err(|error| PolicyError::config(format!("{PATH}.run"), error.to_string()))?;
         let (commands, foreign) = commands(&recording, context);
@@ -115,53 +114,32 @@ fn commands(recording: &Recording, context: &BuildContext) -> (BTreeMap<Moment, 
 
 /// Slots and blueprints by name become those of this host.
 fn command(decision: &telemetry::Decision, context: &BuildContext) -> Result<LifecycleCommand, PolicyError> {
-    let choice = &decision.choice;
-    let slot = || match decision.slot {
-        Some(slot) => context.slot(PATH, slot),
-        None => Err(incomplete(decision.op, "slot")),
-    };
-    let style = || choice.style.ok_or_else(|| incomplete(decision.op, "style"));
-    let target = || {
-        let value = choice.alpha_target.map(|target| target.0);
-        AlphaTarget::ALL
-            .iter()
-            .copied()
-            .find(|target| Some(target.value()) == value)
-            .ok_or_else(|| incomplete(decision.op, "alpha target"))
-    };
-    let speed = || choice.alpha_speed.ok_or_else(|| incomplete(decision.op, "alpha speed"));
-    let curve = || choice.alpha_curve.ok_or_else(|| incomplete(decision.op, "alpha curve"));
-    Ok(match decision.op {
-        LifecycleOp::Wait => LifecycleCommand::Wait,
-        LifecycleOp::Germinate => LifecycleCommand::Germinate {
-            slot: slot()?,
-            blueprint: match &choice.blueprint {
-                Some(name) => context.blueprint(PATH, name)?,
-                None => return Err(incomplete(decision.op, "blueprint")),
-            },
-            style: style()?,
-            tempo: choice.tempo.ok_or_else(|| incomplete(decision.op, "tempo"))?,
-            target: target()?,
-        },
-        LifecycleOp::SetAlphaTarget => LifecycleCommand::SetAlphaTarget {
-            slot: slot()?,
-            style: style()?,
-            target: target()?,
-            speed: speed()?,
-            curve: curve()?,
-        },
-        LifecycleOp::Prune => LifecycleCommand::Prune {
-            slot: slot()?,
-            speed: speed()?,
-            curve: curve()?,
-        },
-        LifecycleOp::Fossilize => LifecycleCommand::Fossilize { slot: slot()? },
-        LifecycleOp::Advance => LifecycleCommand::Advance { slot: slot()? },
-    })
-}
-
-fn incomplete(op: LifecycleOp, what: &str) -> PolicyError {
-    PolicyError::config(PATH, format!("a recorded {op} has no {what} that this version knows"))
+    let (op, choice) = (decision.op, &decision.choice);
+    let target = choice.alpha_target.map(|target| target.0);
+    let mut indices = HeadIndices::default();
+    for head in Head::ALL.into_iter().filter(|&head| relevant(op, head)) {
+        let member = match head {
+            Head::Op => Some(op.code()),
+            Head::Slot => decision.slot.map(|slot| context.slot(PATH, slot)).transpose()?,
+            Head::Blueprint => {
+                let name = choice.blueprint.as_deref();
+                name.map(|name| context.blueprint(PATH, name)).transpose()?
+            }
+            Head::Style => choice.style.map(GerminationStyle::code),
+            Head::Tempo => choice.tempo.map(Tempo::code),
+            Head::AlphaTarget => AlphaTarget::ALL
+                .iter()
+                .position(|member| Some(member.value()) == target),
+            Head::AlphaSpeed => choice.alpha_speed.map(AlphaSpeed::code),
+            Head::AlphaCurve => choice.alpha_curve.map(AlphaCurveAction::code),
+        };
+        let member = member.and_then(|member| u8::try_from(member).ok());
+        indices[head as usize] = member.ok_or_else(|| {
+            let what = head.name().replace('_', " ");
+            PolicyError::config(PATH, format!("a recorded {op} has no {what} that this version knows"))
+        })?;
+    }
+    command_of(&indices)
 }
 
 /// In what the recorded run fell short of the one that is to be played.

@@ -24,14 +24,13 @@ impl ScheduleController {
     /// Reads `policy.schedule`.
     ///
     /// # Errors
-    /// Both or neither of a built-in and entries, steps that do not increase or lie outside the
-    /// episode, or a name that the host lacks.
+    /// Neither a built-in nor entries, a name that the host lacks, or a command that the action space excludes.
     pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
-        let config = &context.policy.schedule;
+        let config = &context.scenario.policy.schedule;
         let path = "policy.schedule";
-        let commands = match (config.builtin, config.entries.is_empty()) {
-            (Some(schedule), true) => builtin(schedule, context)?,
-            (None, false) => config
+        let commands = match config.builtin {
+            Some(schedule) => builtin(schedule, context)?,
+            None => config
                 .entries
                 .iter()
                 .enumerate()
@@ -40,20 +39,13 @@ impl ScheduleController {
                     Ok((entry.step, resolve(&entry.command, &path, context)?))
                 })
                 .collect::<Result<_, PolicyError>>()?,
-            (Some(_), false) => {
-                return Err(PolicyError::config(
-                    path,
-                    "names a built-in schedule and lists entries; give one of the two",
-                ));
-            }
-            (None, true) => {
-                let names: Vec<&str> = BuiltinSchedule::ALL.iter().map(|builtin| builtin.name()).collect();
-                let why = format!("is empty; list entries or name one of {}", names.join(", "));
-                return Err(PolicyError::config(path, why));
-            }
         };
-        check_steps(&commands, context.max_steps)?;
-        let allowed = context.allowed_actions()?;
+        if commands.is_empty() {
+            let names = BuiltinSchedule::ALL.map(BuiltinSchedule::name);
+            let why = format!("is empty; list entries or name one of {}", names.join(", "));
+            return Err(PolicyError::config(path, why));
+        }
+        let allowed = context.allowed_actions();
         if let Some((step, command)) = commands.iter().find(|(_, command)| !allowed.allows(command)) {
             let why = format!(
                 "step {step} orders {}, which policy.masks.action_space excludes",
@@ -117,20 +109,6 @@ fn builtin(schedule: BuiltinSchedule, context: &BuildContext) -> Result<Vec<(u32
         commands.push((18, LifecycleCommand::Fossilize { slot: 0 }));
     }
     Ok(commands)
-}
-
-fn check_steps(commands: &[(u32, LifecycleCommand)], max_steps: u32) -> Result<(), PolicyError> {
-    let path = "policy.schedule";
-    if !commands.is_sorted_by(|before, after| before.0 < after.0) {
-        return Err(PolicyError::config(path, "steps have to increase strictly"));
-    }
-    match commands.iter().find(|(step, _)| !(1..=max_steps).contains(step)) {
-        Some((step, _)) => Err(PolicyError::config(
-            path,
-            format!("orders something at step {step}; an episode has steps 1 to {max_steps}"),
-        )),
-        None => Ok(()),
-    }
 }
 
 /// Turns names into indices.

@@ -20,7 +20,7 @@ impl StaticController {
     /// # Errors
     /// The scenario has no initial topology: waiting on the host alone would be measured under the wrong name.
     pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
-        match context.initial_topology {
+        match context.scenario.initial_topology {
             InitialTopology::Empty => Err(PolicyError::config(
                 "initial_topology",
                 "is empty, but a static topology needs one; controller \"wait\" plays the host alone",

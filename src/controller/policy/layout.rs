@@ -6,20 +6,8 @@ use crate::controller::actions::{HEADS, Head, relevant};
 use crate::growth::LifecycleOp;
 use crate::scenario::HeadConditioning;
 
-/// The heads in the order of their columns.
-const COLUMN_ORDER: [Head; HEADS] = [
-    Head::Op,
-    Head::Slot,
-    Head::Blueprint,
-    Head::Style,
-    Head::Tempo,
-    Head::AlphaTarget,
-    Head::AlphaSpeed,
-    Head::AlphaCurve,
-];
-
 /// A head's part of the logit vector: rows outer, members inner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeadColumns {
     pub first: usize,
     /// One per op that the head matters to, in op order; one for all with shared conditioning.
@@ -37,7 +25,6 @@ impl HeadColumns {
 /// The layout of the logit vector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogitLayout {
-    conditioning: HeadConditioning,
     /// By head, in storage order.
     heads: [HeadColumns; HEADS],
     width: usize,
@@ -46,14 +33,12 @@ pub struct LogitLayout {
 impl LogitLayout {
     /// For a host with `slots` slots and a registry of `blueprints` blueprints.
     pub fn new(conditioning: HeadConditioning, slots: usize, blueprints: usize) -> Self {
-        let nothing = HeadColumns {
-            first: 0,
-            rows: 0,
-            size: 0,
-        };
-        let mut heads = [nothing; HEADS];
+        let mut heads = [HeadColumns::default(); HEADS];
         let mut width = 0;
-        for head in COLUMN_ORDER {
+        // The op's columns come first, then those of the other heads in storage order.
+        let mut order = Head::ALL;
+        order.rotate_right(1);
+        for head in order {
             let columns = HeadColumns {
                 first: width,
                 rows: match conditioning {
@@ -65,11 +50,7 @@ impl LogitLayout {
             width += columns.width();
             heads[head as usize] = columns;
         }
-        Self {
-            conditioning,
-            heads,
-            width,
-        }
+        Self { heads, width }
     }
 
     /// Number of logits, A.

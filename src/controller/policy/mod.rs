@@ -32,5 +32,8 @@ pub use nets::{NetFactory, NetRegistry};
 pub use parameters::PolicyParams;
 pub use rollout::Rollout;
 pub use sample::{DecideMode, choose, head_uniforms};
-pub use storage::{MANIFEST_FILE, PolicyManifest, WEIGHTS_FILE, load_policy, load_statistics, save_policy};
+pub use storage::{
+    FORMAT, MANIFEST_FILE, PolicyManifest, VALUE_HEAD, WEIGHTS_FILE, action_space_hash, load_policy, load_statistics,
+    save_policy,
+};
 pub use trainable::{Evaluation, ParamGroup, PolicyParam, RecurrentState, SequenceInput, TrainablePolicy, ValueOutput};

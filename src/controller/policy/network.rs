@@ -17,8 +17,6 @@ const ACTION_GAIN: f64 = 0.01;
 /// Gain of the last layers of value and contributions: 1 makes the first value losses explode, 0.01 pins them to 0.
 const VALUE_GAIN: f64 = 0.1;
 const EMBEDDING_DEVIATION: f64 = 0.02;
-/// Most steps that a network without recurrence may see at once.
-pub const MAX_FRAME_STACK: usize = 8;
 
 #[derive(Debug)]
 enum Core {
@@ -46,27 +44,16 @@ pub struct Network {
 }
 
 impl Network {
+    /// Of the sizes that a valid scenario has.
+    ///
     /// # Errors
-    /// `InvalidConfig`, or a device error.
+    /// A device error.
     pub fn new(context: NetContext) -> Result<Self, PolicyError> {
-        let config = &context.spec.config;
         let cell = match context.spec.kind.as_str() {
             "gru" => Some(Cell::Gru),
             "mlp" => None,
             _ => Some(Cell::Lstm),
         };
-        if config.hidden_dim == 0 || !config.hidden_dim.is_multiple_of(8) {
-            let why = format!("{} is no positive multiple of 8", config.hidden_dim);
-            return Err(PolicyError::config("policy.net_cfg.hidden_dim", why));
-        }
-        if config.frame_stack > 1 && cell.is_some() {
-            let why = format!("{} frames, but a network with memory takes 1", config.frame_stack);
-            return Err(PolicyError::config("policy.net_cfg.frame_stack", why));
-        }
-        if !(1..=MAX_FRAME_STACK).contains(&config.frame_stack) || config.layers == 0 || config.feature_dim == 0 {
-            let why = "layers and feature_dim are at least 1, frame_stack is 1 to 8";
-            return Err(PolicyError::config("policy.net_cfg", why));
-        }
         Ok(catch(|| Self::build(context, cell))?)
     }
 

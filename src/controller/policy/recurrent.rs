@@ -33,14 +33,6 @@ impl RecurrentState {
         }
     }
 
-    /// Overwrites all rows with those of `from`.
-    pub fn assign(&mut self, from: &Self) {
-        let _no_grad = NoGrad::new();
-        for (tensor, from) in self.0.iter_mut().zip(&from.0) {
-            tensor.copy_(from);
-        }
-    }
-
     /// Zeroes the given rows: they remember nothing.
     pub fn reset(&mut self, rows: &[usize]) {
         let _no_grad = NoGrad::new();

@@ -49,19 +49,15 @@ impl Rollout {
     /// Logits and value of each env, `A + 1` numbers each; the envs' rows move on.
     pub fn act(&mut self, net: &dyn ActorCritic, view: &DecisionView) -> Result<Vec<f32>, PolicyError> {
         self.state()?;
-        let input = self.upload(net, view)?;
+        let (input, rows) = self.upload(net, view)?;
         let (packed, before) = catch(|| {
             let _no_grad = NoGrad::new();
-            let before = self.state.select(&input.rows);
-            let output = net.step(&input.policy, &before);
-            if input.covers_all(self.rows) {
-                self.state.assign(&output.state);
-            } else {
-                self.state.scatter(&input.rows, &output.state);
-            }
+            let before = self.state.select(&rows);
+            let output = net.step(&input, &before);
+            self.state.scatter(&rows, &output.state);
             (Tensor::cat(&[output.logits, output.value.unsqueeze(-1)], -1), before)
         })?;
-        self.before = Some((input.rows, before));
+        self.before = Some((rows, before));
         Ok(read_f32(&packed, view.reads)?)
     }
 
@@ -76,16 +72,17 @@ impl Rollout {
     /// Value of each env; the rows stay where they are.
     pub fn value(&mut self, net: &dyn ActorCritic, view: &DecisionView) -> Result<Vec<f32>, PolicyError> {
         self.state()?;
-        let input = self.upload(net, view)?;
+        let (input, rows) = self.upload(net, view)?;
         let value = catch(|| {
             let _no_grad = NoGrad::new();
-            net.step(&input.policy, &self.state.select(&input.rows)).value
+            net.step(&input, &self.state.select(&rows)).value
         })?;
         Ok(read_f32(&value, view.reads)?)
     }
 
-    /// Observations, blueprints and row numbers travel as one matrix of floats, which holds all of them exactly.
-    fn upload(&mut self, net: &dyn ActorCritic, view: &DecisionView) -> Result<Upload, PolicyError> {
+    /// What a step needs on the device, and the envs' rows, `i64 [n]`. Observations, blueprints and row numbers travel as
+    /// one matrix of floats, which holds all of them exactly.
+    fn upload(&mut self, net: &dyn ActorCritic, view: &DecisionView) -> Result<(PolicyInput, Tensor), PolicyError> {
         let spec = net.spec();
         let (features, slots) = (spec.observation, spec.slots);
         self.staging.clear();
@@ -113,18 +110,11 @@ impl Rollout {
                 .view([envs, features + slots + 1])
                 .to_device(net.params().device());
             let whole = |first, length| matrix.narrow(1, first, length).to_kind(Kind::Int64);
-            Upload {
-                policy: PolicyInput {
-                    observations: matrix.narrow(1, 0, features),
-                    blueprints: whole(features, slots),
-                },
-                rows: whole(features + slots, 1).squeeze_dim(1),
-                ascending: view
-                    .envs
-                    .iter()
-                    .enumerate()
-                    .all(|(place, env)| env.row.index_in_group == place),
-            }
+            let input = PolicyInput {
+                observations: matrix.narrow(1, 0, features),
+                blueprints: whole(features, slots),
+            };
+            (input, whole(features + slots, 1).squeeze_dim(1))
         })?;
         Ok(upload)
     }
@@ -138,20 +128,5 @@ impl Rollout {
             expected: vec![self.rows as i64],
             found: vec![row.index_in_group as i64],
         })
-    }
-}
-
-/// What a step needs on the device.
-struct Upload {
-    policy: PolicyInput,
-    /// `i64 [n]`.
-    rows: Tensor,
-    /// Row k is row k of the group.
-    ascending: bool,
-}
-
-impl Upload {
-    fn covers_all(&self, rows: usize) -> bool {
-        self.ascending && self.rows.size() == [rows as i64]
     }
 }

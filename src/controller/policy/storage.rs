@@ -8,13 +8,12 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
-use super::actor_critic::NetSpec;
 use super::parameters::PolicyParams;
 use super::trainable::PolicyParam;
 use crate::controller::actions::Head;
 use crate::controller::error::PolicyError;
 use crate::controller::saved::{Differences, read_ron, sha256, storage, to_ron, write_folder};
-use crate::controller::view::{NormaliserConfig, ObservationSchema, RunningMoments, SCHEMA_ID, Standardisation};
+use crate::controller::view::{NormaliserConfig, RunningMoments, Standardisation};
 use crate::scenario::{FloorConfig, NetConfig};
 use crate::torch::{HostSyncCounter, catch, copy_all, read_f32};
 
@@ -22,9 +21,9 @@ use crate::torch::{HostSyncCounter, catch, copy_all, read_f32};
 pub const WEIGHTS_FILE: &str = "policy.safetensors";
 /// File of everything else in the folder of a saved policy, in RON.
 pub const MANIFEST_FILE: &str = "policy.ron";
-const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 1;
 /// What the value head reads and means: the state alone, in normalised units.
-const VALUE_HEAD: u32 = 1;
+pub const VALUE_HEAD: u32 = 1;
 
 /// All of a saved policy but its weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,34 +51,11 @@ pub struct PolicyManifest {
     pub statistics: Vec<RunningMoments>,
     /// Updates that the weights have seen.
     pub updates: u64,
-    /// SHA-256 of the file of weights: a manifest beside other weights is noticed.
+    /// SHA-256 of the file of weights: a manifest beside other weights is noticed. Known once they are written.
     pub weights: String,
 }
 
 impl PolicyManifest {
-    /// Of a policy that has learnt nothing, may choose anything and has no floor of its own yet.
-    pub fn new(spec: &NetSpec, slots: Vec<String>, blueprints: Vec<String>, schema: &ObservationSchema) -> Self {
-        Self {
-            format: FORMAT,
-            net: spec.kind.clone(),
-            net_cfg: spec.config,
-            action_space: action_space_hash(&slots, &blueprints),
-            slots,
-            blueprints,
-            excluded: Vec::new(),
-            observation: schema.len(),
-            schema: SCHEMA_ID.into(),
-            schema_hash: schema.hash(),
-            value_head: VALUE_HEAD,
-            floor: FloorConfig::default(),
-            floor_scale: 1.0,
-            normaliser: NormaliserConfig::default(),
-            statistics: Vec::new(),
-            updates: 0,
-            weights: String::new(),
-        }
-    }
-
     /// Notes where `self`, as saved, does not fit a running policy.
     fn compare(&self, running: &Self, diffs: &mut Differences) {
         diffs.compare("format", &self.format, &running.format);
@@ -104,7 +80,8 @@ impl PolicyManifest {
     }
 }
 
-fn action_space_hash(slots: &[String], blueprints: &[String]) -> String {
+/// SHA-256 of the lines `head:member`, in order.
+pub fn action_space_hash(slots: &[String], blueprints: &[String]) -> String {
     let mut lines: Vec<String> = Vec::new();
     for head in Head::ALL {
         let members = head.members(slots, blueprints);

@@ -2,7 +2,10 @@
 
 use super::observation::Observation;
 use super::signals::TrainingSignals;
+use crate::clock::RunClock;
 use crate::controller::error::DecisionPoint;
+use crate::env::{EnvId, Experiment};
+use crate::random::{Domain, RunRng};
 use crate::seed::SeedReport;
 use crate::torch::HostSyncCounter;
 
@@ -17,6 +20,26 @@ pub struct EnvRow {
     pub episode: u64,
 }
 
+impl EnvRow {
+    /// The env in the round that is played.
+    pub fn of(id: &EnvId, experiment: &Experiment, clock: &RunClock) -> Self {
+        Self {
+            env: id.index,
+            index_in_group: id.index_in_group,
+            episode: experiment.episode(clock.round(), id.index),
+        }
+    }
+
+    /// Where an error of the env in `step` arises.
+    pub fn at(&self, step: u32) -> DecisionPoint {
+        DecisionPoint {
+            env: self.env,
+            episode: self.episode,
+            step,
+        }
+    }
+}
+
 /// What is known of one env when its command is due.
 #[derive(Clone, Copy, Debug)]
 pub struct EnvView<'a> {
@@ -26,7 +49,7 @@ pub struct EnvView<'a> {
     pub reports: &'a [Option<SeedReport>],
     /// Losses and accuracies of the step just measured, and what follows from them.
     pub signals: &'a TrainingSignals,
-    /// `None` unless the controller asks for it by [`Controller::needs`](crate::controller::Controller::needs).
+    /// `None` unless the controller asks for it by [`Controller::needs_observation`](crate::controller::Controller::needs_observation).
     pub observation: Option<&'a Observation>,
 }
 
@@ -46,10 +69,12 @@ pub struct DecisionView<'a> {
 impl DecisionView<'_> {
     /// Where an error of the env in `row` arises.
     pub fn point(&self, row: EnvRow) -> DecisionPoint {
-        DecisionPoint {
-            env: row.env,
-            episode: row.episode,
-            step: self.step,
-        }
+        row.at(self.step)
+    }
+
+    /// The stream from which a controller of policy group `group` draws for the env in `row`.
+    pub(in crate::controller) fn stream(&self, seed: u64, domain: Domain, group: u64, row: EnvRow) -> RunRng {
+        let (round, step) = (self.round.into(), self.step.into());
+        RunRng::new(seed, domain, &[group, round, step, row.index_in_group as u64])
     }
 }

@@ -2,9 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Before this many elements, statistics are not to be used.
-pub const READY_COUNT: u64 = 32;
-
 /// Running mean and population variance of one quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunningMoments {

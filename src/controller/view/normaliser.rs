@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::features::Treatment;
-use super::moments::{READY_COUNT, RunningMoments};
+use super::moments::RunningMoments;
 use super::schema::{Element, ObservationSchema};
 use crate::controller::error::PolicyError;
 use crate::scenario::{LearnerConfig, ObservationNormMode};
@@ -50,17 +50,6 @@ impl From<&LearnerConfig> for NormaliserConfig {
             momentum: learner.obs_norm.momentum,
             clip: learner.obs_norm.clip,
             min_count: learner.norm_min_count,
-        }
-    }
-}
-
-impl Default for NormaliserConfig {
-    fn default() -> Self {
-        Self {
-            mode: Standardisation::Running,
-            momentum: 0.99,
-            clip: 10.0,
-            min_count: READY_COUNT,
         }
     }
 }

@@ -39,25 +39,17 @@ pub struct Element {
 impl ObservationSchema {
     /// `slots`: in policy order; `max_steps`: steps of an episode; `freshness_decay`: in (0, 1].
     pub fn new(slots: &[SlotId], max_steps: u32, freshness_decay: f64, custom: &ObservationFeatures) -> Self {
-        let of_env = |feature: &&ObservationFeature| matches!(feature.extract, Extract::Env(_));
-        let (env_features, slot_features): (Vec<_>, Vec<_>) = custom.iter().partition(of_env);
-        let custom_names = |features: &[&ObservationFeature]| -> Vec<String> {
-            features.iter().map(|feature| feature.name.clone()).collect()
-        };
-        let builtin = |table: &[(&str, Treatment)]| -> Vec<String> {
-            table.iter().map(|(name, _)| (*name).to_string()).collect()
-        };
-        let mut names = builtin(&BASE);
-        names.extend(custom_names(&env_features));
-        let mut of_slot = builtin(&SLOT);
-        of_slot.extend(custom_names(&slot_features));
+        let features = custom.iter().cloned();
+        let (env_features, slot_features): (Vec<_>, Vec<_>) =
+            features.partition(|feature| matches!(feature.extract, Extract::Env(_)));
+        let mut names: Vec<String> = table(&BASE, &env_features).map(|(name, _)| name.into()).collect();
         for slot in slots {
-            names.extend(of_slot.iter().map(|name| format!("{slot}.{name}")));
+            names.extend(table(&SLOT, &slot_features).map(|(name, _)| format!("{slot}.{name}")));
         }
         Self {
             slots: slots.to_vec(),
-            env_features: env_features.into_iter().cloned().collect(),
-            slot_features: slot_features.into_iter().cloned().collect(),
+            env_features,
+            slot_features,
             max_steps: max_steps.max(1),
             freshness_decay,
             nonfinite: NonfiniteObservations::Error,
@@ -108,20 +100,16 @@ impl ObservationSchema {
     /// What a normaliser has to know, element by element.
     pub fn elements(&self) -> Vec<Element> {
         let base = self.base_len();
-        let treatments = |table: &[(&str, Treatment)], custom: &[ObservationFeature]| -> Vec<Treatment> {
-            let custom = custom.iter().map(|feature| feature.treatment);
-            table.iter().map(|(_, treatment)| *treatment).chain(custom).collect()
-        };
-        let of_env = treatments(&BASE, &self.env_features);
-        let of_slot = treatments(&SLOT, &self.slot_features);
-        let env = of_env.iter().enumerate().map(|(feature, &treatment)| Element {
+        let env = table(&BASE, &self.env_features).enumerate();
+        let env = env.map(|(feature, (_, treatment))| Element {
             treatment,
             feature,
             occupied_by: None,
         });
         let slots = (0..self.slots.len()).flat_map(|slot| {
-            let first = base + slot * of_slot.len();
-            of_slot.iter().enumerate().map(move |(k, &treatment)| Element {
+            let first = base + slot * self.slot_len();
+            let of_slot = table(&SLOT, &self.slot_features).enumerate();
+            of_slot.map(move |(k, (_, treatment))| Element {
                 treatment,
                 feature: base + k,
                 occupied_by: Some(first),
@@ -129,4 +117,13 @@ impl ObservationSchema {
         });
         env.chain(slots).collect()
     }
+}
+
+/// Name and treatment of the built-in features of an env or a slot, then of those that plugins add.
+fn table<'a>(
+    builtin: &'static [(&'static str, Treatment)],
+    custom: &'a [ObservationFeature],
+) -> impl Iterator<Item = (&'a str, Treatment)> {
+    let custom = custom.iter().map(|feature| (feature.name.as_str(), feature.treatment));
+    builtin.iter().copied().chain(custom)
 }

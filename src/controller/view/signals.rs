@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+use crate::env::{TrainMetrics, ValMetrics};
 use crate::scenario::TrackerConfig;
 
 /// Losses and accuracies that an observation shows.
@@ -16,17 +17,6 @@ pub const SHOWN_HISTORY: usize = 5;
 pub const NONFINITE_LOSS: f64 = 1.0e6;
 /// A previous loss at or below this says nothing about relative improvement.
 const SMALLEST_LOSS: f64 = 1e-8;
-
-/// What one step measured: losses in nats, accuracies in percent.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct StepMetrics {
-    /// 1-based.
-    pub step: u32,
-    pub train_loss: f64,
-    pub train_accuracy: f64,
-    pub val_loss: f64,
-    pub val_accuracy: f64,
-}
 
 /// An accuracy outside 0..=100: the producer mixes up units.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
@@ -108,21 +98,25 @@ impl SignalTracker {
         }
     }
 
-    /// Takes in one step.
+    /// Takes in one step, counted from 1.
     ///
     /// # Errors
     /// A finite accuracy outside 0..=100; the tracker is then unchanged.
-    pub fn update(&mut self, metrics: StepMetrics) -> Result<TrainingSignals, AccuracyOutOfRange> {
+    pub fn update(
+        &mut self,
+        step: u32,
+        train: &TrainMetrics,
+        val: &ValMetrics,
+    ) -> Result<TrainingSignals, AccuracyOutOfRange> {
         let mut nonfinite = false;
         let mut or_else = |value: f64, replacement: f64| {
             nonfinite |= !value.is_finite();
             if value.is_finite() { value } else { replacement }
         };
-        let train_loss = or_else(metrics.train_loss, NONFINITE_LOSS);
-        let val_loss = or_else(metrics.val_loss, NONFINITE_LOSS);
-        let train_accuracy = or_else(metrics.train_accuracy, 0.0);
-        let val_accuracy = or_else(metrics.val_accuracy, 0.0);
-        let step = metrics.step;
+        let train_loss = or_else(train.loss, NONFINITE_LOSS);
+        let val_loss = or_else(val.loss, NONFINITE_LOSS);
+        let train_accuracy = or_else(train.accuracy_percent, 0.0);
+        let val_accuracy = or_else(val.accuracy_percent, 0.0);
         for accuracy in [train_accuracy, val_accuracy] {
             if !(0.0..=100.0).contains(&accuracy) {
                 return Err(AccuracyOutOfRange { step, accuracy });

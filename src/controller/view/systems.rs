@@ -7,14 +7,14 @@
 use bevy_ecs::prelude::*;
 use smallvec::SmallVec;
 
+use super::envs::EnvRow;
 use super::features::ObservationInput;
 use super::normaliser::ObservationNormaliser;
 use super::observation::Observation;
 use super::schema::ObservationSchema;
-use super::signals::{SignalTracker, StepMetrics, TrainingSignals};
+use super::signals::{SignalTracker, TrainingSignals};
 use crate::clock::RunClock;
 use crate::controller::actions::ActionFeedback;
-use crate::controller::error::DecisionPoint;
 use crate::env::{EnvId, Experiment, SeedSlots, StepStatus, TrainMetrics, ValMetrics, participating};
 use crate::health::{Failure, InEnv};
 use crate::seed::{BlueprintRegistry, SeedReport};
@@ -61,14 +61,7 @@ pub(crate) fn update_signals(
         if !status.participates() {
             continue;
         }
-        let metrics = StepMetrics {
-            step: clock.step(),
-            train_loss: train.loss,
-            train_accuracy: train.accuracy_percent,
-            val_loss: val.loss,
-            val_accuracy: val.accuracy_percent,
-        };
-        signals.0 = tracker.0.update(metrics).in_env(id.index)?;
+        signals.0 = tracker.0.update(clock.step(), train, val).in_env(id.index)?;
         if signals.0.looks_like_fraction && !std::mem::replace(&mut *is_warned, true) {
             tracing::warn!(
                 "the validation accuracy of env {} at step {} is {}: it looks like a fraction, percent is expected",
@@ -114,11 +107,7 @@ pub fn build_observations(
             continue;
         }
         let input = ObservationInput {
-            at: DecisionPoint {
-                env: id.index,
-                episode: experiment.episode(clock.round(), id.index),
-                step: clock.step(),
-            },
+            at: EnvRow::of(id, &experiment, &clock).at(clock.step()),
             signals: &signals.0,
             feedback: feedback.0,
             reports: &reports.0,

@@ -121,7 +121,7 @@ fn no_blend_falls_back_from_channels_last() {
             assert!(is_channels_last(&incubated), "{id} incubating in {mode:?}");
             for algorithm in AlphaAlgorithm::ALL {
                 for isolated in [true, false] {
-                    let y = seed.blend(&features(), 0.5, *algorithm, isolated, mode).unwrap();
+                    let y = seed.blend(&features(), 0.5, algorithm, isolated, mode).unwrap();
                     assert!(is_channels_last(&y), "{id} {algorithm} in {mode:?}");
                     let logits = host.run(1..host.num_ops(), &y, mode).unwrap();
                     logits.square().sum(Kind::Float).backward();

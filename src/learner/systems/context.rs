@@ -53,11 +53,7 @@ impl LearnerContext<'_> {
 
     /// Where the policy knows an env.
     pub fn row(&self, id: &EnvId) -> EnvRow {
-        EnvRow {
-            env: id.index,
-            index_in_group: id.index_in_group,
-            episode: self.experiment.episode(self.clock.round(), id.index),
-        }
+        EnvRow::of(id, &self.experiment, &self.clock)
     }
 }
 

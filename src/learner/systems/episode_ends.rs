@@ -5,7 +5,7 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 
 use super::context::LearnerContext;
-use crate::controller::{DecisionPoint, DecisionView, EnvView, Feedback, Observation, ObservationInput, Signals};
+use crate::controller::{DecisionView, EnvView, Feedback, Observation, ObservationInput, Signals};
 use crate::env::{EnvId, EpisodeStats, SeedSlots, StepStatus};
 use crate::health::Failure;
 use crate::learner::algorithm::SegmentEnd;
@@ -73,11 +73,7 @@ fn values_after(
         let reports = env.slots.reports(blueprints);
         let mut observation = Observation::default();
         let input = ObservationInput {
-            at: DecisionPoint {
-                env: row.env,
-                episode: row.episode,
-                step,
-            },
+            at: row.at(step),
             signals: &env.signals.0,
             feedback: env.feedback.0,
             reports: &reports,

@@ -1,6 +1,7 @@
 //! Whether data, host, batches and slots of a task fit together.
 
-use super::{Findings, listed};
+use super::Findings;
+use crate::scenario::tree::listed;
 use crate::scenario::{BatchesPerStep, DataSource, Normalise, Scenario, TaskSpec, ValBatches};
 
 pub(super) fn check_task(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {

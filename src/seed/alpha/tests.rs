@@ -108,7 +108,7 @@ proptest! {
         start in 0.0..=1.0f64,
         target in 0.0..=1.0f64,
         ticks in 0u32..=25,
-        curve in prop::sample::select(AlphaCurve::ALL),
+        curve in prop::sample::select(&AlphaCurve::ALL),
         steepness in 0.0..2000.0f64,
     ) {
         let mut controller = AlphaController::resting_at(start);

@@ -466,7 +466,7 @@ fn history_is_a_ring() {
 fn an_initial_topology_is_committed_before_its_first_step_and_sound() {
     for style in GerminationStyle::ALL {
         let mut germination = germination();
-        germination.identity.style = *style;
+        germination.identity.style = style;
         let config = config(false);
         let limits = limits(&config, 3);
         let rules = Rules {
@@ -489,7 +489,7 @@ fn an_initial_topology_is_committed_before_its_first_step_and_sound() {
         let has_gate = seed.algorithm == AlphaAlgorithm::Gate;
         assert_eq!(
             (has_gate, seed.gate_params > 0),
-            (*style == GerminationStyle::GatedGate, has_gate)
+            (style == GerminationStyle::GatedGate, has_gate)
         );
     }
 }

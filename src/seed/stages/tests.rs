@@ -20,8 +20,8 @@ fn exactly_the_transitions_of_the_table_are_legal() {
         (Embargoed, Resetting),
         (Resetting, Dormant),
     ];
-    for &from in SeedStage::ALL {
-        for &to in SeedStage::ALL {
+    for from in SeedStage::ALL {
+        for to in SeedStage::ALL {
             assert_eq!(may_follow(from, to), table.contains(&(from, to)), "{from} → {to}");
         }
     }
@@ -29,7 +29,7 @@ fn exactly_the_transitions_of_the_table_are_legal() {
 
 #[test]
 fn advancing_never_commits_or_prunes() {
-    for &stage in SeedStage::ALL {
+    for stage in SeedStage::ALL {
         if let Some((_, to)) = next_stage(stage) {
             assert!(may_follow(stage, to) && to.is_live());
         }

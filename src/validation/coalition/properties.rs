@@ -36,7 +36,7 @@ struct Drawn {
 fn any_seeds() -> impl Strategy<Value = Vec<Drawn>> {
     let seed_in = |slot: usize| {
         let alpha = prop_oneof![1 => Just(1.0), 3 => 0.01..1.0f64];
-        let algorithm = prop::sample::select(AlphaAlgorithm::ALL);
+        let algorithm = prop::sample::select(&AlphaAlgorithm::ALL);
         (1usize..8, algorithm, alpha, prop::bool::weighted(0.8)).prop_map(
             move |(blueprint, algorithm, alpha, is_player)| Drawn {
                 slot,

@@ -119,7 +119,7 @@ fn a_held_seed_is_committed_for_its_contribution_only() {
 #[test]
 fn strict_gates_raise_what_a_commit_needs() {
     let mut ground = Ground::default();
-    ground.lifecycle.gates.mode = GateMode::Strict;
+    ground.scenario.lifecycle.gates.mode = GateMode::Strict;
     let mut strict = HeuristicController::new(&ground.context()).unwrap();
     let seed = SeedReport {
         contribution: Some(0.8),
@@ -251,7 +251,7 @@ fn an_episode_starts_with_a_clean_slate() {
 #[test]
 fn the_rotation_is_checked_before_the_run() {
     let mut ground = Ground::default();
-    ground.policy.heuristic.rotation = vec!["conv_light".into(), "lora".into()];
+    ground.scenario.policy.heuristic.rotation = vec!["conv_light".into(), "lora".into()];
     let error = HeuristicController::new(&ground.context()).unwrap_err();
     assert!(error.to_string().contains("no slot of this host can grow `lora`"));
 }
@@ -259,12 +259,12 @@ fn the_rotation_is_checked_before_the_run() {
 #[test]
 fn the_rotation_passes_over_what_the_action_space_excludes() {
     let mut ground = Ground::default();
-    ground.policy.masks.action_space.blueprint = Some(vec!["norm".into(), "conv_small".into()]);
+    ground.scenario.policy.masks.action_space.blueprint = Some(vec!["norm".into(), "conv_small".into()]);
     let controller = HeuristicController::new(&ground.context()).unwrap();
     assert_eq!(controller.rules.rotation, [3]);
     assert_eq!(controller.rules.config.rotation, ["norm"]);
 
-    ground.policy.masks.action_space.blueprint = Some(vec!["conv_small".into()]);
+    ground.scenario.policy.masks.action_space.blueprint = Some(vec!["conv_small".into()]);
     let error = HeuristicController::new(&ground.context()).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -283,6 +283,6 @@ fn a_seed_trains_as_long_as_configured_or_as_the_gate_demands() {
     };
     let mut ground = Ground::default();
     assert_eq!(wait_for(&ground), 10);
-    ground.policy.heuristic.min_training_epochs = Some(0);
+    ground.scenario.policy.heuristic.min_training_epochs = Some(0);
     assert_eq!(wait_for(&ground), 0);
 }

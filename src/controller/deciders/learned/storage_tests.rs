@@ -12,11 +12,11 @@ use crate::controller::policy::TrainablePolicy;
 use crate::controller::policy::{MANIFEST_FILE, WEIGHTS_FILE};
 use crate::controller::view::{NormaliserConfig, Standardisation};
 use crate::growth::SlotId;
-use crate::scenario::ObservationNormMode;
+use crate::scenario::{LearnerConfig, ObservationNormMode};
 
 fn other(change: impl FnOnce(&mut Ground)) -> ActorCriticController {
     let mut ground = Ground::default();
-    ground.policy.net_cfg = small();
+    ground.scenario.policy.net_cfg = small();
     change(&mut ground);
     ActorCriticController::new(&ground.context()).unwrap()
 }
@@ -69,8 +69,8 @@ fn a_policy_may_be_where_a_run_starts() {
     let saved = controller("lstm");
     saved.save(&root.path().join("policy")).unwrap();
     let mut ground = Ground::default();
-    ground.policy.net_cfg = small();
-    ground.policy.init_from = Some("policy".into());
+    ground.scenario.policy.net_cfg = small();
+    ground.scenario.policy.init_from = Some("policy".into());
     let context = crate::controller::BuildContext {
         folder: Some(root.path()),
         ..ground.context()
@@ -112,7 +112,7 @@ fn every_difference_is_named_at_once_and_nothing_changes() {
             .any(|diff| diff.starts_with("observation size: saved 116, running 147"))
     );
 
-    let mut gated = other(|ground| ground.policy.net = "gru".into());
+    let mut gated = other(|ground| ground.scenario.policy.net = "gru".into());
     let diffs = differences(&mut gated, &folder);
     assert!(diffs.iter().any(|diff| diff == "net: saved \"lstm\", running \"gru\""));
     assert!(
@@ -148,7 +148,8 @@ fn another_action_space_is_refused_with_what_it_excludes() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("policy");
     let narrow = |ground: &mut Ground| {
-        ground.policy.masks.action_space.tempo = Some(vec![crate::growth::Tempo::Fast, crate::growth::Tempo::Standard]);
+        ground.scenario.policy.masks.action_space.tempo =
+            Some(vec![crate::growth::Tempo::Fast, crate::growth::Tempo::Standard]);
     };
     other(narrow).save(&folder).unwrap();
     assert_eq!(other(narrow).load(&folder), Ok(()));
@@ -184,10 +185,10 @@ fn a_policy_brings_its_normaliser_along() {
     let mut classic = controller("mlp");
     classic.normaliser_mut().configure(NormaliserConfig {
         mode: Standardisation::RunningAll,
-        ..Default::default()
+        ..NormaliserConfig::from(&LearnerConfig::default())
     });
     classic.save(&folder).unwrap();
-    let mut loaded = other(|ground| ground.policy.net = "mlp".into());
+    let mut loaded = other(|ground| ground.scenario.policy.net = "mlp".into());
     loaded.load(&folder).unwrap();
     assert_eq!(loaded.normaliser(), classic.normaliser());
 }
@@ -195,10 +196,10 @@ fn a_policy_brings_its_normaliser_along() {
 /// A controller whose observations are normalised by the statistics of the policy in `root/policy`.
 fn with_fixed_statistics(root: &Path, slots: u16) -> Result<ActorCriticController, PolicyError> {
     let mut ground = Ground::default();
-    ground.policy.net_cfg = small();
+    ground.scenario.policy.net_cfg = small();
     ground.slots = (0..slots).map(|col| SlotId::new(0, col)).collect();
-    ground.learner.obs_norm.mode = ObservationNormMode::Fixed("policy".into());
-    ground.learner.obs_norm.clip = 5.0;
+    ground.scenario.learner.obs_norm.mode = ObservationNormMode::Fixed("policy".into());
+    ground.scenario.learner.obs_norm.clip = 5.0;
     ActorCriticController::new(&crate::controller::BuildContext {
         folder: Some(root),
         ..ground.context()
@@ -213,7 +214,7 @@ fn observations_may_be_normalised_by_the_statistics_of_a_saved_policy() {
     saved.normaliser_mut().configure(NormaliserConfig {
         mode: Standardisation::RunningAll,
         min_count: 2,
-        ..Default::default()
+        ..NormaliserConfig::from(&LearnerConfig::default())
     });
     let width = saved.schema().len();
     let rows = [vec![1.0; width], vec![3.0; width]];
@@ -228,7 +229,7 @@ fn observations_may_be_normalised_by_the_statistics_of_a_saved_policy() {
         mode: Standardisation::RunningAll,
         min_count: 2,
         clip: 5.0,
-        ..Default::default()
+        ..NormaliserConfig::from(&LearnerConfig::default())
     };
     assert_eq!(fixed.normaliser().config(), expected);
     assert_ne!(fixed.params().len(), saved.params().len());
@@ -250,7 +251,7 @@ fn statistics_of_other_observations_or_of_none_are_refused() {
 
     saved.normaliser_mut().configure(NormaliserConfig {
         mode: Standardisation::Off,
-        ..Default::default()
+        ..NormaliserConfig::from(&LearnerConfig::default())
     });
     saved.save(&folder).unwrap();
     assert!(why(3).contains("its observations were not normalised"), "{}", why(3));

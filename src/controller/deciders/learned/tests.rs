@@ -524,7 +524,7 @@ fn blueprints_are_masked_by_the_chosen_slot() {
 #[test]
 fn an_unknown_network_lists_what_there_is() {
     let mut ground = Ground::default();
-    (ground.policy.net, ground.policy.net_cfg) = ("oracle".into(), small());
+    (ground.scenario.policy.net, ground.scenario.policy.net_cfg) = ("oracle".into(), small());
     let error = ActorCriticController::new(&ground.context()).err().unwrap();
     assert_eq!(
         error.to_string(),

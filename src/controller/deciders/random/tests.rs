@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::controller::fixtures::{Scene, any_limits, any_reports, empty, limits, masks, view_of};
+use crate::random::RunRng;
 
 #[test]
 fn an_env_draws_the_same_among_two_and_among_eight() {

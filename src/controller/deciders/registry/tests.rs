@@ -10,10 +10,10 @@ fn wait(_: &BuildContext) -> Result<Box<dyn Controller>, PolicyError> {
 fn every_builtin_builds_under_its_own_name() {
     let registry = ControllerRegistry::default();
     let mut ground = Ground::default();
-    ground.policy.schedule.builtin = Some(crate::scenario::BuiltinSchedule::GerminateFirstSlot);
-    ground.initial_topology = InitialTopology::Seeds(Vec::new());
+    ground.scenario.policy.schedule.builtin = Some(crate::scenario::BuiltinSchedule::GerminateFirstSlot);
+    ground.scenario.initial_topology = InitialTopology::Seeds(Vec::new());
     for name in ["actor_critic", "heuristic", "random", "schedule", "static", "wait"] {
-        ground.policy.controller = name.into();
+        ground.scenario.policy.controller = name.into();
         assert_eq!(registry.build(&ground.context()).unwrap().name(), name);
     }
 }
@@ -34,7 +34,7 @@ fn a_name_is_taken_once() {
 #[test]
 fn an_unknown_name_lists_what_there_is() {
     let mut ground = Ground::default();
-    ground.policy.controller = "oracle".into();
+    ground.scenario.policy.controller = "oracle".into();
     let error = ControllerRegistry::default().build(&ground.context()).err().unwrap();
     assert_eq!(
         error.to_string(),

@@ -1,5 +1,6 @@
 use super::*;
 use crate::controller::fixtures::{BLUEPRINT_NAMES, Ground, commands};
+use crate::growth::LifecycleOp;
 use crate::telemetry::{ActionId, Choice};
 
 fn recorded(command: &LifecycleCommand, ground: &Ground) -> telemetry::Decision {

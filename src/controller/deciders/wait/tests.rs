@@ -16,6 +16,6 @@ fn a_static_topology_has_to_be_there() {
         StaticController::new(&ground.context()).unwrap_err().to_string(),
         "`initial_topology`: is empty, but a static topology needs one; controller \"wait\" plays the host alone"
     );
-    ground.initial_topology = InitialTopology::Seeds(Vec::new());
+    ground.scenario.initial_topology = InitialTopology::Seeds(Vec::new());
     assert!(StaticController::new(&ground.context()).is_ok());
 }

@@ -4,13 +4,13 @@ use super::*;
 use crate::controller::actions::ActionFeedback;
 use crate::controller::error::PolicyError;
 use crate::controller::fixtures::{AT, empty, report};
-use crate::controller::view::signals::StepMetrics;
 use crate::controller::view::{
     NormaliserConfig, ObservationFeatures, ObservationNormaliser, SignalTracker, Standardisation, TrainingSignals,
     Treatment,
 };
+use crate::env::{TrainMetrics, ValMetrics};
 use crate::growth::{AlphaAlgorithm, AlphaMode, LifecycleOp, SeedStage, SlotId, Tempo};
-use crate::scenario::{NonfiniteObservations, TrackerConfig};
+use crate::scenario::{LearnerConfig, NonfiniteObservations, TrackerConfig};
 use crate::seed::SeedReport;
 
 fn slots(count: u16) -> Vec<SlotId> {
@@ -71,14 +71,16 @@ fn the_env_s_features_have_known_values() {
     let mut tracker = SignalTracker::new(TrackerConfig::default());
     let mut signals = TrainingSignals::default();
     for (step, val_loss, val_accuracy) in [(8, 2.3, 20.0), (9, 1.8, 40.0), (10, 1.2, 55.0)] {
-        let metrics = StepMetrics {
-            step,
-            train_loss: val_loss,
-            train_accuracy: val_accuracy,
-            val_loss,
-            val_accuracy,
+        let train = TrainMetrics {
+            loss: val_loss,
+            accuracy_percent: val_accuracy,
+            ..TrainMetrics::default()
         };
-        signals = tracker.update(metrics).unwrap();
+        let val = ValMetrics {
+            loss: val_loss,
+            accuracy_percent: val_accuracy,
+        };
+        signals = tracker.update(step, &train, &val).unwrap();
     }
     let reports = [
         Some(report(0, SeedStage::Training)),
@@ -293,7 +295,7 @@ fn normaliser(mode: Standardisation) -> ObservationNormaliser {
     let config = NormaliserConfig {
         mode,
         min_count: 2,
-        ..Default::default()
+        ..NormaliserConfig::from(&LearnerConfig::default())
     };
     ObservationNormaliser::new(&schema(2), config)
 }
@@ -374,7 +376,7 @@ fn numbers_that_are_not_finite_change_no_statistics() {
 #[test]
 fn drift_is_the_distance_from_the_statistics_at_the_start() {
     let schema = ObservationSchema::new(&[SlotId::new(0, 0)], 10, 0.995, &ObservationFeatures::default());
-    let mut normaliser = ObservationNormaliser::new(&schema, NormaliserConfig::default());
+    let mut normaliser = ObservationNormaliser::new(&schema, NormaliserConfig::from(&LearnerConfig::default()));
     assert_eq!(normaliser.drift(), None);
 
     // The empty slot takes no part: the six features of the env alone, all with mean 3 and deviation 2.
@@ -396,7 +398,7 @@ fn a_value_is_scaled_by_statistics_that_forget() {
     let config = NormaliserConfig {
         momentum: 0.5,
         min_count: 2,
-        ..NormaliserConfig::default()
+        ..NormaliserConfig::from(&LearnerConfig::default())
     };
     let mut normaliser = ObservationNormaliser::new(&schema, config);
     for batch in [&[1.0, 2.0, 3.0, 4.0][..], &[5.0, 6.0], &[100.0]] {

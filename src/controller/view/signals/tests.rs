@@ -1,20 +1,25 @@
 use super::*;
 
-fn metrics(step: u32, val_loss: f64, val_accuracy: f64) -> StepMetrics {
-    StepMetrics {
-        step,
-        train_loss: val_loss,
-        train_accuracy: val_accuracy.clamp(0.0, 100.0),
-        val_loss,
-        val_accuracy,
-    }
+fn update(
+    tracker: &mut SignalTracker,
+    step: u32,
+    loss: f64,
+    accuracy_percent: f64,
+) -> Result<TrainingSignals, AccuracyOutOfRange> {
+    let train = TrainMetrics {
+        loss,
+        accuracy_percent: accuracy_percent.clamp(0.0, 100.0),
+        ..TrainMetrics::default()
+    };
+    let val = ValMetrics { loss, accuracy_percent };
+    tracker.update(step, &train, &val)
 }
 
 fn run(losses: &[f64], accuracies: &[f64]) -> Vec<TrainingSignals> {
     let mut tracker = SignalTracker::new(TrackerConfig::default());
     (1..)
         .zip(losses.iter().zip(accuracies))
-        .map(|(step, (&loss, &accuracy))| tracker.update(metrics(step, loss, accuracy)).unwrap())
+        .map(|(step, (&loss, &accuracy))| update(&mut tracker, step, loss, accuracy).unwrap())
         .collect()
 }
 
@@ -96,10 +101,10 @@ fn histories_show_five_steps_and_bests_cover_episode_and_window() {
 fn an_accuracy_beyond_percent_is_an_error_and_a_tiny_one_is_suspicious() {
     let mut tracker = SignalTracker::new(TrackerConfig::default());
     let before = tracker.clone();
-    assert!(tracker.update(metrics(1, 1.0, 100.1)).is_err());
+    assert!(update(&mut tracker, 1, 1.0, 100.1).is_err());
     assert_eq!(tracker, before);
-    tracker.update(metrics(1, 1.0, 0.4)).unwrap();
-    let second = tracker.update(metrics(2, 1.0, 0.5)).unwrap();
+    update(&mut tracker, 1, 1.0, 0.4).unwrap();
+    let second = update(&mut tracker, 2, 1.0, 0.5).unwrap();
     assert!(second.looks_like_fraction);
 }
 
@@ -109,5 +114,5 @@ fn without_a_waiting_time_the_host_counts_as_stabilised_at_once() {
         stabilization_epochs: 0,
         ..Default::default()
     });
-    assert!(tracker.update(metrics(1, 2.0, 30.0)).unwrap().host_stabilized);
+    assert!(update(&mut tracker, 1, 2.0, 30.0).unwrap().host_stabilized);
 }

@@ -1,0 +1,141 @@
+//! What a controller may order, and why an order is refused.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GateLevel, GerminationStyle, SeedStage, Tempo, coded_enum,
+};
+
+coded_enum! {
+    /// The head that is always relevant.
+    LifecycleOp {
+        /// Do nothing.
+        Wait = 0 => "WAIT",
+        /// Plant a seed.
+        Germinate = 1 => "GERMINATE",
+        /// Ramp a seed's amplitude.
+        SetAlphaTarget = 2 => "SET_ALPHA_TARGET",
+        /// Remove a seed.
+        Prune = 3 => "PRUNE",
+        /// Commit a seed.
+        Fossilize = 4 => "FOSSILIZE",
+        /// Try a seed's next gate.
+        Advance = 5 => "ADVANCE",
+    }
+}
+/// What a controller orders; slots are indices into the policy's slot order.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum LifecycleCommand {
+    /// Nothing.
+    Wait,
+    /// Plant a seed.
+    Germinate {
+        /// Where.
+        slot: usize,
+        /// Index of its recipe.
+        blueprint: usize,
+        /// Curve and operator of the first blend.
+        style: GerminationStyle,
+        /// Length of the first blend.
+        tempo: Tempo,
+        /// Amplitude to blend to.
+        target: AlphaTarget,
+    },
+    /// Ramp a seed's amplitude.
+    SetAlphaTarget {
+        /// Of which seed.
+        slot: usize,
+        /// Its operator holds from now on.
+        style: GerminationStyle,
+        /// New amplitude.
+        target: AlphaTarget,
+        /// Length of the ramp.
+        speed: AlphaSpeed,
+        /// Curve of the ramp.
+        curve: AlphaCurveAction,
+    },
+    /// Remove a seed.
+    Prune {
+        /// Which.
+        slot: usize,
+        /// Length of the ramp down.
+        speed: AlphaSpeed,
+        /// Curve of the ramp down.
+        curve: AlphaCurveAction,
+    },
+    /// Commit a seed.
+    Fossilize {
+        /// Which.
+        slot: usize,
+    },
+    /// Try a seed's next gate.
+    Advance {
+        /// Of which seed.
+        slot: usize,
+    },
+}
+
+impl LifecycleCommand {
+    /// Its operation.
+    pub const fn op(&self) -> LifecycleOp {
+        match self {
+            Self::Wait => LifecycleOp::Wait,
+            Self::Germinate { .. } => LifecycleOp::Germinate,
+            Self::SetAlphaTarget { .. } => LifecycleOp::SetAlphaTarget,
+            Self::Prune { .. } => LifecycleOp::Prune,
+            Self::Fossilize { .. } => LifecycleOp::Fossilize,
+            Self::Advance { .. } => LifecycleOp::Advance,
+        }
+    }
+
+    /// The slot that it is about.
+    pub const fn slot(&self) -> Option<usize> {
+        match *self {
+            Self::Wait => None,
+            Self::Germinate { slot, .. }
+            | Self::SetAlphaTarget { slot, .. }
+            | Self::Prune { slot, .. }
+            | Self::Fossilize { slot }
+            | Self::Advance { slot } => Some(slot),
+        }
+    }
+}
+
+/// Why an operation was refused: shared by masks, execution and telemetry.
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum FailureReason {
+    #[error("the slot is disabled")]
+    SlotDisabled,
+    #[error("the slot is occupied")]
+    SlotOccupied,
+    #[error("the slot is empty")]
+    SlotEmpty,
+    #[error("the slot cools down ({stage}, {left} steps left)")]
+    Cooldown { stage: SeedStage, left: u32 },
+    #[error("the seed limit is reached")]
+    SeedLimit,
+    #[error("another seed is still developing")]
+    DevelopingSeed,
+    #[error("the seed is {stage}")]
+    WrongStage { stage: SeedStage },
+    #[error("the seed is {age} steps old, {min} are needed")]
+    TooYoung { age: u32, min: u32 },
+    #[error("the seed's alpha is moving {mode}")]
+    AlphaBusy { mode: AlphaMode },
+    #[error("this gate is tried automatically")]
+    AdvanceDisabled,
+    #[error("gate {gate} failed")]
+    GateFailed { gate: GateLevel },
+    #[error("the alpha target is not valid here")]
+    InvalidTarget,
+    #[error("the blueprint is not available here")]
+    BlueprintUnavailable,
+    #[error("the blueprint has no trainable parameters")]
+    NoTrainableParams,
+    #[error("out of memory")]
+    OutOfMemory,
+    #[error("vetoed by the governor ({factor})")]
+    GovernorVeto { factor: &'static str },
+}

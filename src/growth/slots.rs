@@ -1,0 +1,49 @@
+//! Places in a host.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::written_as_text;
+
+/// A place in a host, printed `r{row}c{col}` and ordered by row, then column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SlotId {
+    /// 0: before the pool of a block, 1: after it.
+    pub row: u16,
+    /// The block.
+    pub col: u16,
+}
+
+impl SlotId {
+    /// The slot at `row` and `col`.
+    pub const fn new(row: u16, col: u16) -> Self {
+        Self { row, col }
+    }
+}
+
+impl fmt::Display for SlotId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "r{}c{}", self.row, self.col)
+    }
+}
+
+/// Text that is no slot id.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no slot id; slots are written r<row>c<column>, e.g. `r0c1`")]
+pub struct SlotIdError(pub String);
+
+impl FromStr for SlotId {
+    type Err = SlotIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number = |digits: &str| -> Option<u16> {
+            (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then(|| digits.parse().ok())?
+        };
+        text.strip_prefix('r')
+            .and_then(|rest| rest.split_once('c'))
+            .and_then(|(row, col)| Some(Self::new(number(row)?, number(col)?)))
+            .ok_or_else(|| SlotIdError(text.into()))
+    }
+}
+
+written_as_text!(SlotId);

@@ -1,0 +1,145 @@
+//! Where a seed stands in its life, what checks it on the way, and why it moves.
+
+use serde::Serialize;
+
+use super::coded_enum;
+
+coded_enum! {
+    /// Where a seed stands in its life; the code is the observation's one-hot index.
+    SeedStage {
+        /// Only the previous stage of a fresh seed.
+        Unknown = 0 => "UNKNOWN",
+        /// The slot is empty.
+        Dormant = 1 => "DORMANT",
+        /// A module exists and does not train yet.
+        Germinated = 2 => "GERMINATED",
+        /// It learns without touching the host.
+        Training = 3 => "TRAINING",
+        /// Its amplitude rises.
+        Blending = 4 => "BLENDING",
+        /// It stands at its amplitude, to be committed or pruned.
+        Holding = 5 => "HOLDING",
+        /// Committed: part of the host.
+        Fossilized = 6 => "FOSSILIZED",
+        /// Removed.
+        Pruned = 7 => "PRUNED",
+        /// The slot cools down after a prune.
+        Embargoed = 8 => "EMBARGOED",
+        /// The slot is about to be free.
+        Resetting = 9 => "RESETTING",
+    }
+}
+
+impl SeedStage {
+    /// A module sits in the slot.
+    pub const fn is_occupied(self) -> bool {
+        self.is_live() || matches!(self, Self::Fossilized)
+    }
+
+    /// Growing, neither committed nor pruned.
+    pub const fn is_live(self) -> bool {
+        matches!(self, Self::Germinated | Self::Training | Self::Blending | Self::Holding)
+    }
+
+    /// The module is gone, the slot not yet free.
+    pub const fn is_cooling(self) -> bool {
+        matches!(self, Self::Pruned | Self::Embargoed | Self::Resetting)
+    }
+}
+
+coded_enum! {
+    /// Quality check before a stage; there is no G4.
+    GateLevel {
+        /// Before germination.
+        G0 = 0 => "G0",
+        /// Before training.
+        G1 = 1 => "G1",
+        /// Before blending.
+        G2 = 2 => "G2",
+        /// Before holding.
+        G3 = 3 => "G3",
+        /// Before the commit.
+        G5 = 5 => "G5",
+    }
+}
+/// One named comparison of a gate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct GateCheck {
+    /// Name of the comparison.
+    pub id: &'static str,
+    /// What was measured.
+    pub value: Option<f64>,
+    /// What it was compared with.
+    pub threshold: Option<f64>,
+    /// Whether it was good enough.
+    pub passed: bool,
+}
+
+/// Outcome of a gate.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GateResult {
+    /// Which gate.
+    pub level: GateLevel,
+    /// Whether the seed may go on.
+    pub passed: bool,
+    /// How well the seed does, from 0 to 1.
+    pub score: f64,
+    /// Every comparison.
+    pub checks: smallvec::SmallVec<[GateCheck; 4]>,
+}
+
+coded_enum! {
+    /// Why a seed was pruned.
+    PruneReason {
+        /// Ordered by the controller.
+        Policy = 0 => "policy",
+        /// The loss of the env was not finite.
+        GovernorNan = 1 => "governor_nan",
+        /// The host collapsed to guessing.
+        GovernorLobotomy = 2 => "governor_lobotomy",
+        /// The loss diverged.
+        GovernorDivergence = 3 => "governor_divergence",
+        /// Removed while its env was rolled back.
+        GovernorRollback = 4 => "governor_rollback",
+        /// The seed's own numbers were not finite.
+        SeedNonfinite = 5 => "seed_nonfinite",
+        /// It stayed in holding for too long.
+        HoldingTimeout = 6 => "holding_timeout",
+    }
+}
+coded_enum! {
+    /// Who ordered a lifecycle change.
+    Initiator {
+        /// The controller.
+        Policy = 0 => "policy",
+        /// The governor.
+        Governor = 1 => "governor",
+        /// A rule of the lifecycle itself.
+        Auto = 2 => "auto",
+    }
+}
+coded_enum! {
+    /// Who or what moved a seed to another stage.
+    StageCause {
+        /// An order of the controller.
+        Policy = 0 => "policy",
+        /// A gate that is tried without being asked.
+        Gate = 1 => "gate",
+        /// The engine itself: cool-down, automatic prune.
+        Auto = 2 => "auto",
+        /// A rollback.
+        Governor = 3 => "governor",
+        /// The ramp down that a prune ordered.
+        ScheduledPrune = 4 => "scheduled_prune",
+    }
+}
+
+impl From<Initiator> for StageCause {
+    fn from(initiator: Initiator) -> Self {
+        match initiator {
+            Initiator::Policy => Self::Policy,
+            Initiator::Governor => Self::Governor,
+            Initiator::Auto => Self::Auto,
+        }
+    }
+}
