@@ -5,6 +5,7 @@ LIBTORCH_VERSION := 2.11.0
 export LIBTORCH ?= $(CURDIR)/.libtorch/torch
 PYTHON ?= python3
 CARGO ?= cargo
+EXAMPLES := $(basename $(notdir $(wildcard examples/*.rs)))
 
 .PHONY: run test build bench setup setup-cuda clean
 
@@ -14,6 +15,10 @@ run: setup
 test: setup
 	$(CARGO) test --locked --all-targets
 	$(CARGO) test --locked --doc
+	@set -e; for example in $(EXAMPLES); do \
+		echo "example $$example"; \
+		$(CARGO) run --locked --quiet --example $$example > /dev/null; \
+	done
 
 build: setup
 	$(CARGO) build --release --locked

@@ -91,11 +91,27 @@ pub trait ActorCritic: Send {
     /// Handles to the last layer of the value head.
     fn value_output(&self) -> ValueOutput;
 
-    /// State at the start of an episode.
-    fn zero_state(&self, rows: i64) -> RecurrentState;
+    /// State at the start of an episode; a network without memory has none.
+    fn zero_state(&self, _rows: i64) -> RecurrentState {
+        RecurrentState::default()
+    }
 
-    /// One step of `N` envs; row i of `state` belongs to row i of the input.
-    fn step(&self, input: &PolicyInput, state: &RecurrentState) -> StepOutput;
+    /// One step of `N` envs; row i of `state` belongs to row i of the input. Sequences of one step unless the network
+    /// has a shorter way.
+    fn step(&self, input: &PolicyInput, state: &RecurrentState) -> StepOutput {
+        let output = self.sequence(&NetSequence {
+            observations: &input.observations.unsqueeze(1),
+            blueprints: &input.blueprints.unsqueeze(1),
+            lengths: &vec![1; input.observations.size()[0] as usize],
+            initial: state,
+            contributions_train_core: false,
+        });
+        StepOutput {
+            logits: output.logits.squeeze_dim(1),
+            value: output.value.squeeze_dim(1),
+            state: output.state,
+        }
+    }
 
     /// Whole sequences, each from its row of the initial state.
     fn sequence(&self, input: &NetSequence) -> SequenceOutput;

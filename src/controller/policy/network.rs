@@ -139,10 +139,7 @@ impl ActorCritic for Network {
     }
 
     fn value_output(&self) -> ValueOutput {
-        ValueOutput {
-            weight: self.value_output.weight.shallow_clone(),
-            bias: self.value_output.bias.shallow_clone(),
-        }
+        ValueOutput::from(&self.value_output)
     }
 
     fn zero_state(&self, rows: i64) -> RecurrentState {

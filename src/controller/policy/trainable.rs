@@ -2,10 +2,11 @@
 
 use tch::Tensor;
 
+use super::layers::Linear;
 use crate::controller::error::PolicyError;
 
 /// Recurrent state of several rows: tensors `[layers, rows, width]`; none for a policy without memory.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct RecurrentState(pub Vec<Tensor>);
 
 /// Padded sequences of stored steps: `B` segments or chunks of up to `T` steps.
@@ -75,6 +76,15 @@ pub struct ValueOutput {
     pub weight: Tensor,
     /// `[1]`.
     pub bias: Tensor,
+}
+
+impl From<&Linear> for ValueOutput {
+    fn from(layer: &Linear) -> Self {
+        Self {
+            weight: layer.weight.shallow_clone(),
+            bias: layer.bias.shallow_clone(),
+        }
+    }
 }
 
 /// A policy that a learner can improve. Handles stay valid for the whole run: weights only change in place.
