@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use super::shelf::POLICY_FOLDER;
 use super::{CheckpointError, CheckpointName, Checkpoints};
-use crate::controller::{MANIFEST_FILE, WEIGHTS_FILE};
+use crate::controller::{MANIFEST_FILE, PolicyError, SavedFolder, WEIGHTS_FILE};
 use crate::record::{RunDirectory, RunDirectoryError, find_run};
 
 /// A saved policy and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrozenPolicy {
-    /// Holds the weights and their manifest.
-    pub folder: PathBuf,
+    /// Weights and manifest, read when the policy was found: a run that trains on may have thrown its checkpoint away since.
+    pub saved: SavedFolder,
     /// The run that it was trained in; `None` for a policy on its own.
     pub origin: Option<PolicyOrigin>,
 }
@@ -21,8 +21,8 @@ pub struct FrozenPolicy {
 pub struct PolicyOrigin {
     /// Its scenario with every default and override.
     pub scenario: PathBuf,
-    /// The file that it was written in: its relative paths start there. `None` for a built-in scenario.
-    pub source: Option<PathBuf>,
+    /// [`DataSet::hash`](crate::data::DataSet::hash) of what it was trained on.
+    pub data_hash: String,
     /// Rounds that the policy had seen.
     pub rounds: u32,
 }
@@ -43,6 +43,8 @@ pub enum FrozenPolicyError {
     Checkpoint(#[from] CheckpointError),
     #[error(transparent)]
     Directory(#[from] RunDirectoryError),
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
 }
 
 impl FrozenPolicy {
@@ -54,7 +56,7 @@ impl FrozenPolicy {
         let place = find_run(run, None).ok_or_else(|| FrozenPolicyError::NoRun(run.into()))?;
         if holds_policy(&place) {
             return Ok(Self {
-                folder: place,
+                saved: SavedFolder::read(&place)?,
                 origin: None,
             });
         }
@@ -73,10 +75,10 @@ impl FrozenPolicy {
             return Err(FrozenPolicyError::NothingLearned(checkpoint));
         }
         Ok(Self {
-            folder,
+            saved: SavedFolder::read(&folder)?,
             origin: Some(PolicyOrigin {
                 scenario: directory.resolved_path(),
-                source: directory.scenario_path()?,
+                data_hash: progress.data_hash,
                 rounds: progress.next_round,
             }),
         })
@@ -104,11 +106,6 @@ mod tests {
 
     fn run_directory(root: &Path) {
         fs::write(root.join("resolved.ron"), "()").unwrap();
-        fs::write(
-            root.join("manifest.json"),
-            r#"{"scenario_path": "mine/a.ron", "seed": "1"}"#,
-        )
-        .unwrap();
     }
 
     #[test]
@@ -127,10 +124,10 @@ mod tests {
 
         let found = FrozenPolicy::find(root.path()).unwrap();
 
-        assert!(found.folder.ends_with("checkpoints/round-000010/policy"));
+        assert!(found.saved.path().ends_with("checkpoints/round-000010/policy"));
         let origin = found.origin.unwrap();
         assert_eq!(origin.rounds, 10);
-        assert_eq!(origin.source, Some("mine/a.ron".into()));
+        assert_eq!(origin.data_hash, "ef01");
     }
 
     #[test]
@@ -140,7 +137,7 @@ mod tests {
 
         let found = FrozenPolicy::find(root.path()).unwrap();
 
-        assert_eq!((found.folder.as_path(), found.origin), (root.path(), None));
+        assert_eq!((found.saved.path(), found.origin), (root.path(), None));
     }
 
     #[test]

@@ -9,4 +9,4 @@ pub(crate) mod systems;
 pub use frozen::{FrozenPolicy, FrozenPolicyError, PolicyOrigin};
 pub use resume::{PastRun, ResumeError, ResumePoint};
 pub use shelf::{BestCheckpoint, CheckpointError, CheckpointName, Checkpoints, Progress};
-pub use systems::{CheckpointPlugin, CheckpointState};
+pub use systems::{CheckpointPlugin, CheckpointState, RunDirectoryLost};

@@ -10,15 +10,18 @@ use serde_json::Value;
 
 use super::shelf::{CheckpointError, CheckpointName, Checkpoints, Progress};
 use crate::health::{AtPath, FileError};
-use crate::record::{Continuation, RunDirectory, RunDirectoryError};
+use crate::record::{Continuation, RunClaim, RunDirectory, RunDirectoryError, ScenarioFile};
 use crate::scenario::{Loaded, Override, Scenario};
 use crate::telemetry::sinks::JsonLinesSink;
-use crate::telemetry::{Payload, ReadError, RunState, read_events};
+use crate::telemetry::{Payload, RunState, last_event};
 
 /// Fields that may change without further ado: they touch neither what a round is nor what is learnt from it.
 const MAY_CHANGE: [&str; 4] = [ROUNDS, "run.stop_at", "run.checkpoint_every", "run.keep_last"];
 
 const ROUNDS: &str = "run.rounds";
+
+/// What `--allow` calls the content of the data set: no field of a scenario, but beside the one that says how it is fed.
+const DATA: &str = "data.hash";
 
 /// Why a run cannot go on. Nothing of it has been changed.
 #[derive(Debug, thiserror::Error)]
@@ -30,17 +33,20 @@ pub enum ResumeError {
     File(#[from] FileError),
     #[error(
         "{0} has no checkpoint: the run ended before its first round; start it again with `simic-engine run \
-         {0}/scenario.ron`"
+         {0}/resolved.ron`"
     )]
     NoCheckpoint(PathBuf),
+    #[error(
+        "the run has learnt from other data: the hash of its data set was {saved}, now it is {now}; bring the data back, \
+         or go on with the other by --allow {DATA}"
+    )]
+    OtherData { saved: String, now: String },
     #[error("the run cannot go on as it is asked to:\n  {}", .0.join("\n  "))]
     Incompatible(Vec<String>),
     #[error(transparent)]
     Checkpoint(CheckpointError),
     #[error(transparent)]
     Directory(#[from] RunDirectoryError),
-    #[error(transparent)]
-    Events(#[from] ReadError),
 }
 
 /// Where a run goes on.
@@ -52,20 +58,36 @@ pub struct ResumePoint {
     pub checkpoint: PathBuf,
     /// Where the checkpoint stands.
     pub progress: Progress,
-    /// What differs from the scenario that was played until then, in words.
+    /// What differs from the run as it was played until then, in words.
     pub changed: Vec<String>,
+    /// Whether it may go on with other data than it has learnt from.
+    pub allows_other_data: bool,
+    /// Held since before anything of the run was read.
+    pub claim: RunClaim,
 }
 
 impl ResumePoint {
-    /// Where the record goes on.
-    pub fn continuation(&self) -> Continuation {
-        Continuation {
+    /// Where the record goes on with the data set of that hash.
+    ///
+    /// # Errors
+    /// The run has learnt from other data and may not go on with this.
+    pub fn continuation(&self, data_hash: &str) -> Result<Continuation, ResumeError> {
+        let saved = &self.progress.data_hash;
+        let has_other_data = saved != data_hash;
+        if has_other_data && !self.allows_other_data {
+            return Err(ResumeError::OtherData {
+                saved: saved.clone(),
+                now: data_hash.into(),
+            });
+        }
+        let other_data = has_other_data.then(|| format!("resumed with {DATA} {data_hash} instead of {saved}"));
+        Ok(Continuation {
             directory: self.directory.clone(),
             checkpoint: Checkpoints::relative_path(self.progress.next_round),
             next_round: self.progress.next_round,
             next_seq: self.progress.next_seq,
-            changed: self.changed.clone(),
-        }
+            changed: self.changed.iter().cloned().chain(other_data).collect(),
+        })
     }
 }
 
@@ -74,40 +96,41 @@ impl ResumePoint {
 pub struct PastRun {
     /// Where the run goes on.
     pub point: ResumePoint,
-    /// The scenario file of the run, verbatim.
-    pub source: String,
+    /// The scenario file of the run.
+    pub file: ScenarioFile,
     /// The scenario that it began with, every default and override in it.
     pub resolved: String,
-    /// Where that file was, as far as it had a place.
-    pub scenario_path: Option<PathBuf>,
     /// The checkpoint was asked for.
     from: CheckpointName,
 }
 
 impl PastRun {
-    /// Looks at a run directory and one of its checkpoints.
+    /// Claims a run and looks at its directory and one of its checkpoints.
     ///
     /// # Errors
-    /// No run, or none that has this checkpoint.
+    /// No run, one that another process plays, or none that has this checkpoint.
     pub fn open(path: &Path, from: CheckpointName) -> Result<Self, ResumeError> {
         if !RunDirectory::is_at(path) {
             return Err(ResumeError::NoRun(path.into()));
         }
         let directory = RunDirectory::open(path)?;
+        // First of all: what another process still changes must not be read.
+        let claim = directory.claim()?;
         let path = directory.path();
         let (checkpoint, progress) = Checkpoints::of(path).find(from).map_err(|error| match error {
             CheckpointError::None(_) => ResumeError::NoCheckpoint(path.into()),
             other => ResumeError::Checkpoint(other),
         })?;
         Ok(Self {
-            source: read(&path.join("scenario.ron"))?,
+            file: directory.scenario_file()?,
             resolved: read(&directory.resolved_path())?,
-            scenario_path: directory.scenario_path()?,
             point: ResumePoint {
                 directory,
                 checkpoint,
                 progress,
                 changed: Vec::new(),
+                allows_other_data: false,
+                claim,
             },
             from,
         })
@@ -135,15 +158,19 @@ impl PastRun {
         if self.from != CheckpointName::Last && progress.next_round < rounds {
             return Ok(false);
         }
-        let events = read_events(&self.events_path())?.events;
-        Ok(events.last().is_some_and(|event| {
+        let events = self.point.directory.path().join(JsonLinesSink::FILE_NAME);
+        Ok(last_event(&events)?.is_some_and(|event| {
             matches!(&event.payload, Payload::RunFinished(run)
                 if run.status == RunState::Completed && progress.rounds >= rounds)
         }))
     }
 
-    fn events_path(&self) -> PathBuf {
-        self.point.directory.path().join(JsonLinesSink::FILE_NAME)
+    /// Brings the checkpoints into order, of which a process that was killed may have left too many, half of one, or links
+    /// to older ones; `keep_last` of the newest and the best stay.
+    pub fn tidy(&self, keep_last: u32) {
+        let shelf = Checkpoints::of(self.point.directory.path());
+        shelf.sweep();
+        shelf.tidy(&self.point.progress, keep_last);
     }
 
     /// Where the run goes on. `before` is its scenario as it was, `now` as it is to be, `changes` what makes the one into
@@ -160,6 +187,13 @@ impl PastRun {
     ) -> Result<ResumePoint, ResumeError> {
         let mut point = self.point.clone();
         point.changed = self.differences(before, now, allowed)?;
+        let (engine, saved) = (env!("CARGO_PKG_VERSION"), &point.progress.engine);
+        if saved != engine {
+            point
+                .changed
+                .push(format!("resumed with engine {engine} instead of {saved}"));
+        }
+        point.allows_other_data = allowed.iter().any(|allowed| covers(allowed, DATA));
         point.progress.changes = changes
             .iter()
             .filter(|change| change.path != ROUNDS)
@@ -197,7 +231,8 @@ impl PastRun {
             }
         }
         for path in allowed {
-            if !differing.iter().any(|(differing, ..)| covers(path, differing)) {
+            // What the data are is known once they are loaded.
+            if !covers(path, DATA) && !differing.iter().any(|(differing, ..)| covers(path, differing)) {
                 found.add(path, "allowed to change, but it does not; change it by --set".into());
             }
         }

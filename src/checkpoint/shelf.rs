@@ -17,6 +17,8 @@ const FOLDER: &str = "checkpoints";
 pub(super) const POLICY_FOLDER: &str = "policy";
 const PREFIX: &str = "round-";
 const PROGRESS_FILE: &str = "run.ron";
+/// blake3 of every other file, as `b3sum --check` reads them.
+const CHECKSUMS_FILE: &str = "b3sums";
 
 /// A rolling accuracy, in percent, and the checkpoint that was written with it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,6 +40,8 @@ pub struct Progress {
     pub engine: String,
     /// blake3 of the run's `resolved.ron`.
     pub scenario_hash: String,
+    /// [`DataSet::hash`](crate::data::DataSet::hash) of what has been learnt from.
+    pub data_hash: String,
     /// That the run is to have in all; a resumed run may have been given more.
     pub rounds: u32,
     /// To be played next: as many have been played to their end.
@@ -61,7 +65,7 @@ pub struct Progress {
 
 impl Progress {
     /// Form of checkpoints that this engine writes and reads.
-    pub const FORMAT: u32 = 1;
+    pub const FORMAT: u32 = 2;
 }
 
 /// One of a run's checkpoints, as a user names it.
@@ -114,6 +118,10 @@ pub enum CheckpointError {
         Progress::FORMAT
     )]
     Format { path: PathBuf, found: u32 },
+    #[error("checkpoint {0} is damaged: it is not what was written; go on from another one by --from")]
+    Damaged(PathBuf),
+    #[error("checkpoint {0} is damaged: the list of its files is not whole; go on from another one by --from")]
+    NoChecksums(PathBuf),
 }
 
 /// The checkpoints of one run.
@@ -144,7 +152,12 @@ impl Checkpoints {
         let name = name_of(progress.next_round);
         let (fresh, place) = (self.0.join(format!(".{name}.new")), self.0.join(&name));
         remove(&fresh).at(&fresh)?;
-        fs::create_dir_all(&fresh).at(&fresh)?;
+        // Never the run directory itself: one that was deleted does not come back as a stump.
+        match fs::create_dir(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made.at(&self.0)?,
+        }
+        fs::create_dir(&fresh).at(&fresh)?;
         let content = |failure| CheckpointError::Content {
             path: fresh.clone(),
             failure,
@@ -156,6 +169,8 @@ impl Checkpoints {
         )
         .map_err(|error| content(error.into()))?;
         write_synced(&fresh.join(PROGRESS_FILE), text.as_bytes()).at(&fresh)?;
+        let checksums = checksums(&fresh).at(&fresh)?;
+        write_synced(&fresh.join(CHECKSUMS_FILE), checksums.as_bytes()).at(&fresh)?;
         let size = size_of(&fresh).at(&fresh)?;
         sync_folder(&fresh).at(&fresh)?;
         // Left over from a run that was resumed from an older one.
@@ -165,16 +180,18 @@ impl Checkpoints {
         Ok(size)
     }
 
-    /// Points `last` and `best` at their checkpoints and throws away all but the newest `keep_last` and the best. What
-    /// cannot be removed is left: it does no harm.
+    /// Points `last` and `best` at their checkpoints and throws away, of those up to `progress`, all but the newest
+    /// `keep_last` and the best. What cannot be removed is left: it does no harm.
     pub fn tidy(&self, progress: &Progress, keep_last: u32) {
         let name = name_of(progress.next_round);
-        let best = progress.best.map(|best| name_of(best.next_round));
+        let best = progress.best.filter(|best| self.has(best.next_round));
+        let best = best.map(|best| name_of(best.next_round));
         point_at(&self.0, "last", &name);
         if let Some(best) = &best {
             point_at(&self.0, "best", best);
         }
-        for round in self.rounds().into_iter().skip(keep_last as usize) {
+        let past = self.rounds().into_iter().filter(|&round| round <= progress.next_round);
+        for round in past.skip(keep_last as usize) {
             let name = name_of(round);
             if best.as_ref() != Some(&name)
                 && let Err(error) = self.discard(&name)
@@ -210,8 +227,32 @@ impl Checkpoints {
         Ok((folder, progress))
     }
 
+    /// Removes what a process that was killed left half done: folders and links under the names that they have until they
+    /// are whole, or while they are thrown away. Only for whoever has claimed the run.
+    pub fn sweep(&self) {
+        for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let is_leftover = name
+                .to_str()
+                .is_some_and(|name| name.starts_with('.') && name.contains(PREFIX));
+            if !is_leftover {
+                continue;
+            }
+            let path = entry.path();
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let removed = if is_folder {
+                fs::remove_dir_all(&path)
+            } else {
+                fs::remove_file(&path)
+            };
+            if let Err(error) = removed {
+                tracing::warn!(%error, path = %path.display(), "what an earlier process left could not be removed");
+            }
+        }
+    }
+
     /// Moves the checkpoints after that before `next_round` into `discarded-{n}/`: the run goes on from there, and what
-    /// they hold will not have happened.
+    /// they hold will not have happened. The newest goes last: until all have gone it is where the run stands.
     ///
     /// # Errors
     /// A folder that cannot be made or moved.
@@ -225,7 +266,7 @@ impl Checkpoints {
             .find(|place| !place.exists())
             .unwrap_or_else(|| self.0.join("discarded"));
         fs::create_dir_all(&place).at(&place)?;
-        for round in later {
+        for round in later.into_iter().rev() {
             let name = name_of(round);
             fs::rename(self.0.join(&name), place.join(&name)).at(&place)?;
         }
@@ -237,7 +278,7 @@ impl Checkpoints {
         self.rounds().contains(&next_round)
     }
 
-    /// The newest checkpoint that can be read; broken ones are passed over with a warning.
+    /// The newest checkpoint that is as it was written; broken ones are passed over with a warning.
     fn newest(&self) -> Option<(PathBuf, Progress)> {
         self.rounds().into_iter().find_map(|round| {
             let folder = self.0.join(name_of(round));
@@ -300,7 +341,56 @@ fn read(folder: &Path) -> Result<Progress, CheckpointError> {
     if format != Progress::FORMAT {
         return Err(CheckpointError::Format { path, found: format });
     }
+    verify(folder)?;
     ron::from_str(&text).map_err(content)
+}
+
+/// One line for every file of a checkpoint, how far the run has come last: a list without its end is noticed.
+fn checksums(folder: &Path) -> io::Result<String> {
+    let mut files = files_in(folder)?;
+    files.sort_unstable_by_key(|file| (file == PROGRESS_FILE, file.clone()));
+    let line = |file: &String| Ok(format!("{}  {file}\n", blake3_of(&folder.join(file))?));
+    files.iter().map(line).collect()
+}
+
+/// Paths inside of `folder`, with `/` between their parts.
+fn files_in(folder: &Path) -> io::Result<Vec<String>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.file_type()?.is_dir() {
+            let inner = files_in(&entry.path())?;
+            files.extend(inner.into_iter().map(|file| format!("{name}/{file}")));
+        } else {
+            files.push(name);
+        }
+    }
+    Ok(files)
+}
+
+fn blake3_of(path: &Path) -> io::Result<blake3::Hash> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(File::open(path)?)?;
+    Ok(hasher.finalize())
+}
+
+/// # Errors
+/// A file that is missing or not as it was written.
+fn verify(folder: &Path) -> Result<(), CheckpointError> {
+    let path = folder.join(CHECKSUMS_FILE);
+    let incomplete = || CheckpointError::NoChecksums(path.clone());
+    let list = fs::read(&path).at(&path)?;
+    let list = std::str::from_utf8(&list).map_err(|_| incomplete())?;
+    let files: Option<Vec<(&str, &str)>> = list.lines().map(|line| line.split_once("  ")).collect();
+    let files = files.filter(|files| files.last().is_some_and(|(_, last)| *last == PROGRESS_FILE));
+    for (sum, file) in files.ok_or_else(incomplete)? {
+        let file = folder.join(file);
+        if blake3_of(&file).at(&file)?.to_hex().as_str() != sum {
+            return Err(CheckpointError::Damaged(file));
+        }
+    }
+    Ok(())
 }
 
 fn remove(folder: &Path) -> io::Result<()> {
@@ -344,6 +434,7 @@ pub(super) mod tests {
             format: Progress::FORMAT,
             engine: "0.1.0".into(),
             scenario_hash: "abcd".into(),
+            data_hash: "ef01".into(),
             rounds: 9,
             next_round,
             next_seq: 100,
@@ -483,6 +574,105 @@ pub(super) mod tests {
 
         let error = read(root.path()).unwrap_err().to_string();
 
-        assert!(error.ends_with("has format 7; this version reads format 1"), "{error}");
+        assert!(error.ends_with("has format 7; this version reads format 2"), "{error}");
+    }
+
+    fn edit(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+        let mut bytes = fs::read(path).unwrap();
+        change(&mut bytes);
+        fs::write(path, bytes).unwrap();
+    }
+
+    /// One flipped bit, a lost end, a missing file, numbers edited by hand: whatever the file, and the list of them.
+    #[test]
+    fn a_damaged_checkpoint_is_passed_over_and_named_where_it_is_asked_for() {
+        type Damage = (&'static str, fn(&Path));
+        let root = tempfile::tempdir().unwrap();
+        let shelf = Checkpoints::of(root.path());
+        let newest = shelf.0.join("round-000003");
+        let damages: [Damage; 6] = [
+            ("state", |path| edit(path, |bytes| bytes[0] ^= 1)),
+            ("state", |path| edit(path, Vec::clear)),
+            ("state", |path| fs::remove_file(path).unwrap()),
+            ("run.ron", |path| {
+                let text = fs::read_to_string(path).unwrap();
+                fs::write(path, text.replace("next_seq: 100", "next_seq: 18446744073709551615")).unwrap();
+            }),
+            ("b3sums", |path| edit(path, Vec::clear)),
+            ("b3sums", |path| edit(path, |bytes| bytes.truncate(70))),
+        ];
+        for (file, damage) in damages {
+            put(&shelf, &progress(2, None));
+            put(&shelf, &progress(3, None));
+            assert_eq!(shelf.newest().unwrap().1.next_round, 3);
+
+            damage(&newest.join(file));
+
+            assert_eq!(shelf.newest().unwrap().1.next_round, 2, "{file}");
+            let why = shelf.find(CheckpointName::Round(3)).unwrap_err().to_string();
+            assert!(why.contains(&format!("round-000003/{file}")), "{file}: {why}");
+        }
+    }
+
+    /// A name that no run has written is nobody's business.
+    #[test]
+    fn files_that_others_put_into_a_checkpoint_do_no_harm() {
+        let root = tempfile::tempdir().unwrap();
+        let shelf = Checkpoints::of(root.path());
+        put(&shelf, &progress(3, None));
+
+        fs::write(shelf.0.join("round-000003/notes.txt"), "mine").unwrap();
+
+        assert_eq!(shelf.newest().unwrap().1.next_round, 3);
+    }
+
+    #[test]
+    fn a_run_directory_that_was_deleted_does_not_come_back() {
+        let root = tempfile::tempdir().unwrap();
+        let run = root.path().join("run");
+        fs::create_dir(&run).unwrap();
+        let shelf = Checkpoints::of(&run);
+        put(&shelf, &progress(2, None));
+
+        fs::remove_dir_all(&run).unwrap();
+
+        assert!(shelf.put(&progress(3, None), |_| Ok(())).is_err());
+        assert!(!run.exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_a_killed_process_left_is_swept_and_the_links_are_set_again() {
+        let root = tempfile::tempdir().unwrap();
+        let shelf = Checkpoints::of(root.path());
+        for next_round in [1, 2, 3] {
+            put(&shelf, &progress(next_round, Some(9)));
+        }
+        point_at(&shelf.0, "last", "round-000002");
+        for leftover in [".round-000004.new", ".round-000001.old"] {
+            fs::create_dir(shelf.0.join(leftover)).unwrap();
+            fs::write(shelf.0.join(leftover).join("state"), "1").unwrap();
+        }
+        std::os::unix::fs::symlink("round-000003", shelf.0.join(".last-round-000003")).unwrap();
+
+        shelf.sweep();
+        shelf.tidy(&progress(3, Some(9)), 2);
+
+        assert_eq!(names(&shelf), ["last", "round-000002", "round-000003"]);
+        assert_eq!(fs::read_link(shelf.0.join("last")).unwrap(), Path::new("round-000003"));
+    }
+
+    /// The newest of several is damaged, the run goes on from an older one: that one must stay.
+    #[test]
+    fn checkpoints_after_the_one_in_use_do_not_push_it_out() {
+        let root = tempfile::tempdir().unwrap();
+        let shelf = Checkpoints::of(root.path());
+        for next_round in [1, 2, 3] {
+            put(&shelf, &progress(next_round, None));
+        }
+
+        shelf.tidy(&progress(2, None), 1);
+
+        assert_eq!(shelf.rounds(), [3, 2]);
     }
 }

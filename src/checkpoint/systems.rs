@@ -6,7 +6,7 @@
 //! its end, and opens `Shutdown`: a round that was finished is never lost, however the run ends. `Work::Restore` puts a
 //! resumed run where its checkpoint was.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use bevy_app::{App, Plugin};
@@ -17,11 +17,11 @@ use super::resume::ResumePoint;
 use super::saved_learner::{CheckpointKind, load_learner, save_learner};
 use super::shelf::{BestCheckpoint, Checkpoints, POLICY_FOLDER, Progress};
 use crate::clock::RunClock;
-use crate::controller::ActiveController;
-use crate::env::{Experiment, round_is_complete};
+use crate::controller::{ActiveController, SavedFolder};
+use crate::env::{Experiment, LoadedData, round_is_complete};
 use crate::health::{Failure, RunHealth};
 use crate::learner::PolicyLearner;
-use crate::record::{RoundHistory, RunDirectory};
+use crate::record::{Recording, RoundHistory, RunClaim, RunDirectory};
 use crate::run::StopSignal;
 use crate::scenario::Scenario;
 use crate::schedule::{AddWork, RoundEnd, Shutdown, Startup, Work};
@@ -87,7 +87,8 @@ impl TrainedState<'_> {
     }
 
     fn load(&mut self, folder: &Path, scenario_hash: &str) -> Result<(), Failure> {
-        self.controller.0.get().load(&folder.join(POLICY_FOLDER))?;
+        let saved = SavedFolder::read(&folder.join(POLICY_FOLDER))?;
+        self.controller.0.get().load(&saved)?;
         match &mut self.learner {
             Some(learner) => load_learner(folder, learner.learner.get(), scenario_hash),
             None => Ok(()),
@@ -115,18 +116,26 @@ impl TrainedState<'_> {
 pub(crate) fn restore(
     mut commands: Commands,
     point: Option<Res<ResumePoint>>,
+    (data, experiment): (Res<LoadedData>, Res<Experiment>),
+    recording: Option<ResMut<Recording>>,
     mut trained: TrainedState,
 ) -> Result<(), Failure> {
     let Some(point) = point else {
         return Ok(());
     };
+    let continuation = point.continuation(&data.set.hash)?;
     trained.load(&point.checkpoint, &point.progress.scenario_hash)?;
     trained.history.0.clone_from(&point.progress.history);
     // A better one may have been thrown away since the run last stood here.
     let shelf = Checkpoints::of(point.directory.path());
     trained.state.best = point.progress.best.filter(|best| shelf.has(best.next_round));
-    commands.insert_resource(point.directory.claim()?);
+    commands.insert_resource(point.claim.clone());
     shelf.set_aside_after(point.progress.next_round)?;
+    shelf.sweep();
+    shelf.tidy(&point.progress, experiment.scenario.run.keep_last);
+    if let Some(mut recording) = recording {
+        recording.resume = Some(continuation);
+    }
     Ok(())
 }
 
@@ -135,7 +144,9 @@ pub(crate) fn restore(
 pub struct RunView<'w> {
     experiment: Res<'w, Experiment>,
     clock: Res<'w, RunClock>,
+    data: Res<'w, LoadedData>,
     folder: Res<'w, RunDirectory>,
+    claim: Res<'w, RunClaim>,
     stop: Res<'w, StopSignal>,
     resumed: Option<Res<'w, ResumePoint>>,
 }
@@ -171,6 +182,7 @@ impl RunView<'_> {
             format: Progress::FORMAT,
             engine: env!("CARGO_PKG_VERSION").into(),
             scenario_hash: self.folder.scenario_hash().into(),
+            data_hash: self.data.set.hash.clone(),
             rounds: scenario.run.rounds,
             next_round,
             next_seq,
@@ -247,12 +259,25 @@ fn kind_of(progress: &Progress, reason: CheckpointReason) -> CheckpointKind {
     }
 }
 
+/// The run's directory is not where it was: whatever is learnt from here on would be kept nowhere.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the run directory {0} was deleted, moved or replaced while the run was played; nothing more can be recorded in it"
+)]
+pub struct RunDirectoryLost(PathBuf);
+
 /// At a boundary between rounds: writes what lasts if it is due, else remembers that it is not on disk.
-pub(crate) fn write_checkpoint(mut writer: CheckpointWriter) {
+///
+/// # Errors
+/// The run has lost its directory, and its scenario requires a record.
+pub(crate) fn write_checkpoint(mut writer: CheckpointWriter) -> Result<(), RunDirectoryLost> {
     let CheckpointWriter { trained, view, hub, .. } = &mut writer;
+    if view.experiment.scenario.telemetry.require && !view.claim.is_in_place() {
+        return Err(RunDirectoryLost(view.folder.path().into()));
+    }
     let next_round = view.next_round();
     if !trained.is_between_rollouts(next_round, &view.experiment.scenario) {
-        return;
+        return Ok(());
     }
     // Damage done on purpose says nothing about what is good.
     let is_candidate = view.experiment.scenario.faults.is_empty();
@@ -267,6 +292,7 @@ pub(crate) fn write_checkpoint(mut writer: CheckpointWriter) {
         Some(reason) => writer.write(progress, reason),
         None => trained.state.unsaved = Some(progress),
     }
+    Ok(())
 }
 
 /// However the run ends, its last boundary is on disk.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::output::{show, show_json};
-use super::prepare::{Rejection, prepare};
+use super::prepare::{Rejection, explain_if_moved, prepare};
 use super::{Context, EvalOptions, Outcome, RunOptions};
 use crate::checkpoint::FrozenPolicy;
 use crate::compare::{Candidate, Comparison, ControllerSummary, Episodes, Estimate, Paired, Played, Summary, play};
@@ -28,8 +28,8 @@ const ABSENT: &str = "—";
 /// Plays all episodes with every candidate; the tables go to stdout.
 pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejection> {
     let plan = EvaluationPlan::prepare(options, context)?;
-    let mut played = Vec::new();
-    for entrant in plan.entrants {
+    let (mut played, mut notes) = (Vec::new(), Vec::new());
+    for entrant in &plan.entrants {
         let mut by_seed = Vec::new();
         for episodes in &plan.episodes {
             if !context.global.quiet {
@@ -42,18 +42,24 @@ pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejecti
             }
             let experiment = plan.experiment.clone();
             match play(experiment, context.extend, &entrant.candidate, episodes) {
-                Ok(outcomes) => by_seed.push(outcomes),
+                Ok(episodes) => {
+                    if notes.is_empty() {
+                        notes.extend(plan.note_on_data(&episodes.data_hash));
+                    }
+                    by_seed.push(episodes.outcomes);
+                }
                 Err(error) => {
                     eprintln!("error: {}: {error}", entrant.name);
-                    return Ok(match error.position.round {
-                        Some(_) => Outcome::Failed,
-                        None => Outcome::Rejected,
-                    });
+                    if error.position.round.is_some() {
+                        return Ok(Outcome::Failed);
+                    }
+                    explain_if_moved(plan.experiment.folder.as_deref());
+                    return Ok(Outcome::Rejected);
                 }
             }
         }
         played.push(Played {
-            name: entrant.name,
+            name: entrant.name.clone(),
             is_policy: entrant.candidate.policy.is_some(),
             episodes: by_seed,
         });
@@ -64,6 +70,7 @@ pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejecti
         scenario: scenario.name,
         task: task.name,
         policy: plan.policy,
+        notes,
         steps: task.max_steps,
         first_round: first.rounds.start,
         rounds: first.rounds.len(),
@@ -89,6 +96,8 @@ struct Entrant {
 struct EvaluationPlan {
     experiment: Experiment,
     policy: PathBuf,
+    /// What the policy was trained on; `None` for one without its run.
+    trained_on: Option<String>,
     entrants: Vec<Entrant>,
     /// One entry per seed, at least one.
     episodes: Vec<Episodes>,
@@ -106,7 +115,7 @@ impl EvaluationPlan {
         let Some(scenario) = scenario else {
             let message = format!(
                 "{} is a policy without its run: say by --scenario FILE what it decides in",
-                policy.folder.display()
+                policy.saved.path().display()
             );
             return Err(Rejection::Usage(message));
         };
@@ -115,10 +124,7 @@ impl EvaluationPlan {
             sets: options.sets.clone(),
             ..RunOptions::default()
         };
-        let mut prepared = prepare(&run_options, context)?;
-        if let (Some(origin), None) = (origin, &options.scenario) {
-            prepared.file.path.clone_from(&origin.source);
-        }
+        let prepared = prepare(&run_options, context)?;
         let run = &prepared.loaded.scenario.run;
         // Rounds that the policy was not trained in.
         let first_round = run.rounds.max(origin.map_or(0, |origin| origin.rounds));
@@ -132,13 +138,22 @@ impl EvaluationPlan {
         };
         Ok(Self {
             experiment: prepared.experiment(context.threads()).map_err(SetupError::from)?,
-            policy: policy.folder,
+            policy: policy.saved.path().into(),
+            trained_on: policy.origin.map(|origin| origin.data_hash),
             entrants,
             episodes: seeds
                 .into_iter()
                 .map(|seed| Episodes::at_least(count, seed, first_round, envs))
                 .collect(),
         })
+    }
+
+    /// What is to be said where the data that are played on are not those that the policy was trained on.
+    fn note_on_data(&self, played_on: &str) -> Option<String> {
+        let trained_on = self.trained_on.as_ref().filter(|trained_on| *trained_on != played_on)?;
+        Some(format!(
+            "the policy was trained on other data: the hash of its data set was {trained_on}, here it is {played_on}"
+        ))
     }
 }
 
@@ -170,7 +185,7 @@ fn entrants(options: &EvalOptions, policy: &FrozenPolicy, catalog: &Catalog) -> 
             name: name.into(),
             candidate: Candidate {
                 controller: LEARNED.into(),
-                policy: Some(policy.folder.clone()),
+                policy: Some(policy.saved.clone()),
                 mode,
             },
         });
@@ -194,6 +209,9 @@ struct Evaluation {
     scenario: String,
     task: String,
     policy: PathBuf,
+    /// What readers of the numbers should know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
     /// Of an episode.
     steps: u32,
     first_round: u32,
@@ -218,6 +236,9 @@ impl Evaluation {
             seeds.join(", "),
             self.policy.display()
         );
+        for note in &self.notes {
+            _ = writeln!(text, "note: {note}");
+        }
         for table in [self.accuracies(), self.worths(), self.differences()] {
             _ = write!(text, "\n{}", table.render());
         }

@@ -152,7 +152,8 @@ pub struct ResumeOptions {
     /// --allow.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub sets: Vec<String>,
-    /// A field, or a section of fields, that may change in the course of the run; may be given often.
+    /// A field, or a section of fields, that may change in the course of the run, or data.hash: the data themselves; may be
+    /// given often.
     #[arg(long = "allow", value_name = "PATH")]
     pub allowed: Vec<String>,
     /// Folder in which runs are looked for by id [default: $SIMIC_ENGINE_RUNS or runs].

@@ -1,5 +1,7 @@
 //! From the arguments of `run` to a scenario that can run, before anything is touched.
 
+use std::path::Path;
+
 use super::output::show_json;
 use super::{Context, RunOptions, report_text};
 use crate::checkpoint::ResumeError;
@@ -35,15 +37,29 @@ impl Rejection {
 /// # Errors
 /// An unreadable file, a malformed `--set`, or a scenario with problems.
 pub fn prepare(options: &RunOptions, context: &Context) -> Result<Prepared, Rejection> {
-    let mut overrides: Vec<Override> = std::env::var("SIMIC_ENGINE_AMP")
-        .ok()
-        .filter(|value| !value.is_empty())
-        .map(|value| Override::environment("SIMIC_ENGINE_AMP", "training.amp", value))
-        .into_iter()
-        .collect();
+    let mut overrides: Vec<Override> = environment().into_iter().collect();
     overrides.extend(options.overrides().map_err(Rejection::Usage)?);
     Ok(match &options.scenario {
         Some(path) => Prepared::load(path, &overrides, &context.catalog)?,
         None => Prepared::from_ron("quickstart.ron", QUICKSTART, &overrides, &context.catalog)?,
     })
+}
+
+/// What the environment sets in every scenario.
+pub fn environment() -> Option<Override> {
+    let value = std::env::var("SIMIC_ENGINE_AMP")
+        .ok()
+        .filter(|value| !value.is_empty())?;
+    Some(Override::environment("SIMIC_ENGINE_AMP", "training.amp", value))
+}
+
+/// Says, of a start that failed, that the folder is gone in which the scenario's relative paths start: what it did not find
+/// there is not missing, but has moved along.
+pub fn explain_if_moved(folder: Option<&Path>) {
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        eprintln!(
+            "the scenario's folder {} is not there any more; its relative paths start there: bring the folder back",
+            folder.display()
+        );
+    }
 }

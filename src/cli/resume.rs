@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use super::output::show;
-use super::prepare::Rejection;
+use super::prepare::{Rejection, environment};
 use super::run::play;
 use super::{Context, Outcome, ResumeOptions};
 use crate::checkpoint::{PastRun, ResumePoint};
 use crate::engine::Prepared;
-use crate::record::{ScenarioFile, find_run};
+use crate::record::find_run;
 use crate::scenario::{Catalog, Override};
 
 /// Finds the run, sees whether it can go on, and plays what is left of it.
@@ -43,19 +43,21 @@ fn prepare(
             // The run may have been given more rounds when it was resumed before.
             prepared.loaded.scenario.run.rounds = past.point.progress.rounds;
         }
-        prepared.file = ScenarioFile {
-            path: past.scenario_path.clone(),
-            text: past.source.clone(),
-        };
+        prepared.file = past.file.clone();
         Ok(prepared)
     };
     let earlier = past.earlier_changes().map_err(Rejection::Usage)?;
     let before = load(&earlier)?.loaded.scenario;
-    let asked = options.overrides(before.run.rounds).map_err(Rejection::Usage)?;
+    let arguments = options.overrides(before.run.rounds).map_err(Rejection::Usage)?;
+    let asked: Vec<Override> = environment().into_iter().chain(arguments).collect();
     let stands = |change: &&Override| !asked.iter().any(|asked| asked.overlaps(change));
     let changes: Vec<Override> = earlier.iter().filter(stands).chain(&asked).cloned().collect();
     let now = load(&changes)?;
     let point = past.resume(&before, &now.loaded, &changes, &options.allowed)?;
-    let is_finished = past.is_finished(now.loaded.scenario.run.rounds)?;
-    Ok((!is_finished).then_some((now, point)))
+    let run = &now.loaded.scenario.run;
+    if past.is_finished(run.rounds)? {
+        past.tidy(run.keep_last);
+        return Ok(None);
+    }
+    Ok(Some((now, point)))
 }

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::output::{show, show_json};
-use super::prepare::{Rejection, prepare};
+use super::prepare::{Rejection, explain_if_moved, prepare};
 use super::{Context, GlobalOptions, Outcome, RunOptions, report_text};
+use crate::checkpoint::RunDirectoryLost;
 use crate::engine::{Engine, Prepared, RunReport};
 use crate::env::Experiment;
 use crate::learner::PolicyDiverged;
@@ -44,6 +45,9 @@ pub fn play(mut engine: Engine, origins: &BTreeMap<String, String>, global: &Glo
     let requires_records = engine.world().resource::<Experiment>().scenario.telemetry.require;
     let report = engine.play();
     print(&report, origins, global);
+    if report.failure.is_some() && report.record.is_none() {
+        explain_if_moved(engine.world().resource::<Experiment>().folder.as_deref());
+    }
     outcome(&report, requires_records)
 }
 
@@ -51,6 +55,7 @@ fn outcome(report: &RunReport, requires_records: bool) -> Outcome {
     match (&report.failure, report.stopped_by) {
         (Some(_), _) if report.record.is_none() => Outcome::Rejected,
         (Some(error), _) if error.failure.cause::<PolicyDiverged>().is_some() => Outcome::Halted,
+        (Some(error), _) if error.failure.cause::<RunDirectoryLost>().is_some() => Outcome::RecordIncomplete,
         (Some(_), _) => Outcome::Failed,
         (None, _) if !report.failed_durable.is_empty() && requires_records => Outcome::RecordIncomplete,
         (None, Some(request)) => Outcome::Stopped(request),

@@ -2,15 +2,14 @@
 //! hosts and the same order of data, because both derive from seed, round and env alone; only decisions differ.
 
 use std::ops::Range;
-use std::path::PathBuf;
 
 use bevy_ecs::prelude::*;
 use serde::Serialize;
 
 use crate::clock::RunClock;
-use crate::controller::{ActiveController, DecideMode};
+use crate::controller::{ActiveController, DecideMode, SavedFolder};
 use crate::engine::Engine;
-use crate::env::{EnvId, EpisodeStats, Experiment, HostParams, SeedSlots};
+use crate::env::{EnvId, EpisodeStats, Experiment, HostParams, LoadedData, SeedSlots};
 use crate::health::{EngineError, Failure, Position};
 use crate::learner::LearnerPlugin;
 use crate::reward::{EpisodeReward, RewardHorizon};
@@ -27,7 +26,7 @@ pub struct Candidate {
     /// As registered.
     pub controller: String,
     /// A saved policy that it starts from.
-    pub policy: Option<PathBuf>,
+    pub policy: Option<SavedFolder>,
     /// How a learned policy chooses.
     pub mode: DecideMode,
 }
@@ -84,7 +83,16 @@ pub struct EpisodeOutcome {
     pub rollbacks: u32,
 }
 
-/// Plays the episodes with one candidate; their outcomes come by round, then by env. `experiment` is the scenario's.
+/// The episodes that a candidate has played.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlayedEpisodes {
+    /// By round, then by env.
+    pub outcomes: Vec<EpisodeOutcome>,
+    /// [`DataSet::hash`](crate::data::DataSet::hash) of what they were played on.
+    pub data_hash: String,
+}
+
+/// Plays the episodes with one candidate. `experiment` is the scenario's.
 ///
 /// # Errors
 /// A controller or policy that does not fit the scenario, or the first failure of a system. A failure before the first
@@ -94,7 +102,7 @@ pub fn play(
     extend: Extension,
     candidate: &Candidate,
     episodes: &Episodes,
-) -> Result<Vec<EpisodeOutcome>, EngineError> {
+) -> Result<PlayedEpisodes, EngineError> {
     let scenario = &mut experiment.scenario;
     scenario.run.seed = episodes.seed;
     scenario.policy.controller.clone_from(&candidate.controller);
@@ -122,7 +130,8 @@ pub fn play(
     engine.run()?;
     let mut outcomes = std::mem::take(&mut engine.world_mut().resource_mut::<Outcomes>().0);
     outcomes.sort_unstable_by_key(|outcome| (outcome.round, outcome.env));
-    Ok(outcomes)
+    let data_hash = engine.world().resource::<LoadedData>().set.hash.clone();
+    Ok(PlayedEpisodes { outcomes, data_hash })
 }
 
 /// How the episodes that were played ended.
@@ -138,8 +147,8 @@ fn freeze_policy(
 ) -> Result<(), Failure> {
     *horizon = RewardHorizon::from(&experiment.scenario.learner);
     let controller = controller.0.get();
-    if let Some(folder) = &candidate.policy {
-        controller.load(folder)?;
+    if let Some(policy) = &candidate.policy {
+        controller.load(policy)?;
     }
     if let Some(policy) = controller.learned() {
         policy.set_mode(candidate.mode);

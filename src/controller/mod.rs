@@ -34,6 +34,7 @@ pub use policy::{
     SequenceInput, SequenceOutput, Stack, StepOutput, TrainablePolicy, ValueOutput, WEIGHTS_FILE,
 };
 pub use registry::Registry;
+pub use saved::SavedFolder;
 pub use systems::{ActiveController, Masks};
 pub use view::{
     DecisionView, EnvRow, EnvView, Extract, Feedback, Observation, ObservationFeature, ObservationFeatures,

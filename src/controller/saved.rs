@@ -1,8 +1,10 @@
-//! Controllers on disk: a folder that appears whole or not at all.
+//! Controllers on disk: a folder that appears whole or not at all, and is read once.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -13,6 +15,58 @@ use crate::controller::error::PolicyError;
 /// What a controller without a network saves.
 const CONTROLLER_FILE: &str = "controller.ron";
 const FORMAT: u32 = 1;
+
+/// The files of a saved controller, read into memory together: whoever loads it later gets what was there then, whatever
+/// has become of the folder. Clones share the memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SavedFolder {
+    path: PathBuf,
+    files: Arc<BTreeMap<String, Vec<u8>>>,
+}
+
+impl SavedFolder {
+    /// Reads all files of the folder at `path`.
+    ///
+    /// # Errors
+    /// `Storage`, if the folder or one of its files cannot be read.
+    pub fn read(path: &Path) -> Result<Self, PolicyError> {
+        let failed = |error: io::Error| storage(path, &error);
+        let mut files = BTreeMap::new();
+        for entry in fs::read_dir(path).map_err(failed)? {
+            let file = entry.map_err(failed)?.path();
+            if file.is_file() {
+                let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                files.insert(name, fs::read(&file).map_err(|error| storage(&file, &error))?);
+            }
+        }
+        Ok(Self {
+            path: path.into(),
+            files: Arc::new(files),
+        })
+    }
+
+    /// Where it was read, for messages.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The content of one of its files.
+    ///
+    /// # Errors
+    /// `Storage`, if there was no file of that name.
+    pub fn file(&self, name: &str) -> Result<&[u8], PolicyError> {
+        let content = self.files.get(name).map(Vec::as_slice);
+        content.ok_or_else(|| storage(&self.path.join(name), &"there is no such file"))
+    }
+
+    /// What one of its files says in RON.
+    ///
+    /// # Errors
+    /// `Storage`, if there was no file of that name, or it says something else.
+    pub(super) fn ron<T: DeserializeOwned>(&self, name: &str) -> Result<T, PolicyError> {
+        ron::de::from_bytes(self.file(name)?).map_err(|error| storage(&self.path.join(name), &error))
+    }
+}
 
 /// Identity and state of a controller without a network.
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,21 +98,21 @@ pub fn save_controller(
     write_folder(folder, &[(CONTROLLER_FILE, to_ron(folder, &saved)?.as_bytes())])
 }
 
-/// The state of the controller that `folder` holds.
+/// The state of the controller that was saved.
 ///
 /// # Errors
 /// `Storage`, if it cannot be read; `IncompatiblePolicy`, if it is another controller's.
 pub fn load_controller<S: DeserializeOwned>(
-    folder: &Path,
+    folder: &SavedFolder,
     name: &str,
     fingerprint: Option<&str>,
 ) -> Result<S, PolicyError> {
-    let saved: SavedController<S> = read_ron(&folder.join(CONTROLLER_FILE))?;
+    let saved: SavedController<S> = folder.ron(CONTROLLER_FILE)?;
     let mut diffs = Differences::default();
     diffs.compare("format", &saved.format, &FORMAT);
     diffs.compare("controller", &saved.name.as_str(), &name);
     diffs.compare("fingerprint", &saved.fingerprint.as_deref(), &fingerprint);
-    diffs.finish(folder)?;
+    diffs.finish(folder.path())?;
     Ok(saved.state)
 }
 
@@ -101,11 +155,6 @@ pub fn sha256(content: &[u8]) -> String {
 pub fn to_ron(path: &Path, value: &impl Serialize) -> Result<String, PolicyError> {
     let layout = ron::ser::PrettyConfig::new().struct_names(false).depth_limit(2);
     ron::ser::to_string_pretty(value, layout).map_err(|error| storage(path, &error))
-}
-
-pub fn read_ron<T: DeserializeOwned>(path: &Path) -> Result<T, PolicyError> {
-    let text = fs::read_to_string(path).map_err(|error| storage(path, &error))?;
-    ron::from_str(&text).map_err(|error| storage(path, &error))
 }
 
 pub fn storage(path: &Path, why: &dyn std::fmt::Display) -> PolicyError {

@@ -152,11 +152,7 @@ impl EngineBuilder {
                 measure_control(world, extend);
             });
             add_sinks(app.world_mut(), &recording, tensorboard);
-            app.insert_resource(Recording {
-                resume: self.resume.as_ref().map(ResumePoint::continuation),
-                ..recording
-            })
-            .init_resource::<ScenarioFile>();
+            app.insert_resource(recording).init_resource::<ScenarioFile>();
         }
         if let Some(point) = self.resume {
             app.insert_resource(point);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::env::Experiment;
 use crate::health::{AtPath, FileError};
 use crate::host::{LayoutError, SlotLayout, injection_specs};
-use crate::record::ScenarioFile;
+use crate::record::{RunDirectoryError, ScenarioFile, scenario_folder};
 use crate::run::ExtensionError;
 use crate::scenario::{self, Catalog, Input, Loaded, Override, Report};
 use crate::validation::max_configurations;
@@ -41,13 +41,16 @@ pub enum SetupError {
     /// Slots that the host lacks, or a host that cannot be; scenarios that were checked have neither.
     #[error(transparent)]
     Layout(#[from] LayoutError),
+    /// The scenario file is a run's copy, and what the run says of the original cannot be read.
+    #[error(transparent)]
+    Run(#[from] RunDirectoryError),
     /// What the application adds cannot be added.
     #[error("{0}")]
     Extension(#[from] ExtensionError),
 }
 
 impl Prepared {
-    /// Checks a scenario text; problems name it by `label`.
+    /// Checks a scenario text; problems name it by `label`. Its relative paths start in the working directory.
     ///
     /// # Errors
     /// Every problem of the scenario.
@@ -57,6 +60,7 @@ impl Prepared {
             loaded: scenario::load(&input, catalog).map_err(SetupError::Scenario)?,
             file: ScenarioFile {
                 path: None,
+                folder: std::env::current_dir().ok(),
                 text: text.into(),
             },
         })
@@ -68,6 +72,7 @@ impl Prepared {
     /// A file that cannot be read; every problem of the scenario.
     pub fn load(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Self, SetupError> {
         let mut prepared = Self::from_ron(&path.display().to_string(), &read(path)?, overrides, catalog)?;
+        prepared.file.folder = scenario_folder(path)?;
         prepared.file.path = Some(path.into());
         Ok(prepared)
     }
@@ -84,11 +89,7 @@ impl Prepared {
         let layout = SlotLayout::new(&specs, slots)?;
         Ok(Experiment {
             max_configurations: max_configurations(&scenario.attribution, layout.len()),
-            folder: self
-                .file
-                .path
-                .as_ref()
-                .and_then(|path| Some(path.parent()?.to_path_buf())),
+            folder: self.file.folder.clone(),
             threads,
             envs: (0..scenario.run.n_envs).collect(),
             rounds: 0..scenario.run.rounds,

@@ -11,7 +11,7 @@ use crate::growth::{AlphaAlgorithm, AlphaTarget, GerminationStyle, SlotId, Tempo
 use crate::health::{Failure, InEnv};
 use crate::scenario::{EpisodeChoice, InitialSeed, InitialTopology};
 use crate::seed::{BlueprintRegistry, GateNetwork, Germination, germinate_committed};
-use crate::telemetry::{Event, Payload, Recording, RecordingError};
+use crate::telemetry::{Event, Payload, RecordingError, finished_episode, read_recording};
 
 /// Round and env of an episode.
 type Episode = (u32, u32);
@@ -146,12 +146,15 @@ struct Grown {
 
 impl Grown {
     fn read(folder: &Path) -> Result<Self, TopologyError> {
-        let recording = Recording::open(folder)?;
-        let finished: BTreeMap<Episode, f64> = recording
-            .episodes()
-            .map(|(episode, end)| (episode, end.committed_accuracy.unwrap_or(end.final_accuracy).0))
-            .collect();
-        let mut committed = committed_seeds(&recording);
+        let mut finished: BTreeMap<Episode, f64> = BTreeMap::new();
+        let mut seeds = Commits::default();
+        read_recording(folder, |event| {
+            if let Some((episode, end)) = finished_episode(event) {
+                finished.insert(episode, end.committed_accuracy.unwrap_or(end.final_accuracy).0);
+            }
+            seeds.take(event);
+        })?;
+        let mut committed = seeds.committed;
         committed.retain(|episode, _| finished.contains_key(episode));
         let run = folder.display().to_string();
         if committed.is_empty() {
@@ -209,45 +212,42 @@ impl Grown {
     }
 }
 
-/// By the episode that they were committed in.
-fn committed_seeds(recording: &Recording) -> BTreeMap<Episode, Vec<InitialSeed>> {
-    let mut growing: BTreeMap<(Episode, SlotId), InitialSeed> = BTreeMap::new();
-    let mut committed: BTreeMap<Episode, Vec<InitialSeed>> = BTreeMap::new();
-    for Event {
-        round,
-        env,
-        slot,
-        payload,
-        ..
-    } in &recording.events
-    {
-        let (&Some(round), &Some(env), &Some(slot)) = (round, env, slot) else {
-            continue;
+/// Which seeds were committed, as the events of a run tell it.
+#[derive(Default)]
+struct Commits {
+    growing: BTreeMap<(Episode, SlotId), InitialSeed>,
+    /// By the episode that they were committed in.
+    committed: BTreeMap<Episode, Vec<InitialSeed>>,
+}
+
+impl Commits {
+    fn take(&mut self, event: &Event) {
+        let (Some(round), Some(env), Some(slot)) = (event.round, event.env, event.slot) else {
+            return;
         };
         let place = ((round, env), slot);
-        match payload {
+        match &event.payload {
             Payload::SeedGerminated(seed) => {
                 let seed = InitialSeed {
                     slot,
                     blueprint: seed.blueprint.clone(),
                     style: Some(seed.style),
                 };
-                growing.insert(place, seed);
+                self.growing.insert(place, seed);
             }
             Payload::SeedAlphaRetargeted(ramp) => {
-                if let Some(seed) = growing.get_mut(&place) {
+                if let Some(seed) = self.growing.get_mut(&place) {
                     seed.style = seed.style.map(|style| style_with(ramp.operator_to, style));
                 }
             }
             Payload::SeedFossilized(_) => {
-                if let Some(seed) = growing.remove(&place) {
-                    committed.entry((round, env)).or_default().push(seed);
+                if let Some(seed) = self.growing.remove(&place) {
+                    self.committed.entry((round, env)).or_default().push(seed);
                 }
             }
             _ => {}
         }
     }
-    committed
 }
 
 /// `style`, unless the seed's operator was switched since.

@@ -48,7 +48,7 @@ pub struct Experiment {
     pub task: TaskSpec,
     /// The enabled slots, in policy order.
     pub layout: SlotLayout,
-    /// Relative data paths start here.
+    /// Relative paths of the scenario start here.
     pub folder: Option<PathBuf>,
     /// Workers that run envs.
     pub threads: usize,

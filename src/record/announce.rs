@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use bevy_ecs::prelude::*;
 
-use super::{Continuation, Labels, LogFile, Manifest, RunDirectory};
+use super::{Continuation, Labels, LogFile, Manifest, RunDirectory, ScenarioFile};
 use crate::controller::ActiveController;
 use crate::env::{Backend, Devices, EnvPool, Experiment, HostParams, LoadedData};
 use crate::health::Failure;
@@ -29,7 +29,7 @@ pub struct Recording {
     pub log: LogFile,
     /// What the user says about the run.
     pub labels: Labels,
-    /// `None`: the run begins.
+    /// `None`: the run begins. Set when a resumed run has been restored.
     pub resume: Option<Continuation>,
 }
 
@@ -46,17 +46,9 @@ impl Recording {
     }
 }
 
-/// The file that a scenario was written in.
-#[derive(Resource, Clone, Debug, Default)]
-pub struct ScenarioFile {
-    /// `None` for a built-in scenario, or a text from a program.
-    pub path: Option<PathBuf>,
-    /// Verbatim.
-    pub text: String,
-}
-
 /// Creates the run directory or takes up the one that is resumed, starts the sinks and tells what is about to be played.
-/// The first thing that a run writes: everything that can be wrong with a scenario has been found by now.
+/// The first thing that a run writes: everything that can be wrong with a scenario has been found by now. What goes wrong
+/// here is said in the status of the run, which becomes the latest only once it has begun.
 pub fn announce(world: &mut World) -> Result<(), Failure> {
     let recording = world
         .get_resource::<Recording>()
@@ -76,14 +68,29 @@ pub fn announce(world: &mut World) -> Result<(), Failure> {
         )?,
         Some(point) => point.directory.clone(),
     };
-    // A run that is resumed is claimed when it is restored.
+    begin_record(world, &recording, file, &directory)
+        .inspect_err(|failure| directory.note_failure(&failure.to_string()))?;
+    if recording.resume.is_none() {
+        directory.become_latest();
+    }
+    world.insert_resource(directory);
+    Ok(())
+}
+
+fn begin_record(
+    world: &mut World,
+    recording: &Recording,
+    file: ScenarioFile,
+    directory: &RunDirectory,
+) -> Result<(), Failure> {
+    // A run that is resumed was claimed before anything of it was read.
     if recording.resume.is_none() {
         world.insert_resource(directory.claim()?);
     }
     let started = run_started(world, directory.scenario_hash(), recording.resume.as_ref());
     let mut info = directory.info();
     match &recording.resume {
-        None => manifest(world, &recording, file, &directory, &started).write(directory.path())?,
+        None => manifest(world, recording, file, directory, &started).write(directory.path())?,
         Some(point) => info.earlier = Some(point.cut_back()?),
     }
     recording.log.move_into(directory.path())?;
@@ -91,7 +98,6 @@ pub fn announce(world: &mut World) -> Result<(), Failure> {
     let sinks = world.resource_mut::<Sinks>().take();
     let hub = TelemetryHub::start(&info, sinks)?;
     world.insert_resource(hub);
-    world.insert_resource(directory);
     world.resource_scope(|world, mut hub: Mut<TelemetryHub>| {
         let mut outbox = world.resource_mut::<TelemetryOutbox>();
         outbox.extend(recording.resume.iter().flat_map(Continuation::loaded));
@@ -114,7 +120,9 @@ fn manifest(
         .iter()
         .map(|plugin| (plugin.name.clone(), plugin.version.clone()));
     let mut manifest = Manifest::new(directory, started);
-    manifest.scenario_path = file.path;
+    let lossy = |path: PathBuf| path.to_string_lossy().into_owned();
+    manifest.scenario_path = file.path.map(lossy);
+    manifest.scenario_folder = file.folder.map(lossy);
     manifest.labels = recording.labels.clone();
     manifest.env_devices = experiment.envs.iter().map(|&env| devices.index_of_env(env)).collect();
     manifest.plugins = versions.collect();

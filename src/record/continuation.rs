@@ -1,15 +1,15 @@
 //! A record that goes on: what was told after a checkpoint is moved aside, and the rest is folded.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::Path;
 
 use serde::Deserialize;
 
 use super::RunDirectory;
-use crate::health::AtPath;
+use crate::health::{AtPath, FileError};
 use crate::telemetry::sinks::JsonLinesSink;
-use crate::telemetry::{CheckpointLoaded, Earlier, Event, LiveState, Note, ReadError, read_events};
+use crate::telemetry::{CheckpointLoaded, Earlier, Event, EventReader, LiveState, Note, ReadError};
 
 /// Where a record goes on.
 #[derive(Clone, Debug)]
@@ -52,28 +52,22 @@ impl Continuation {
 }
 
 /// Cuts a run's events back to those with numbers below `next_seq` and folds them. What is cut off is kept beside them,
-/// in `events.discarded-{n}.jsonl`: the rounds it tells of are played again.
+/// in `events.discarded-{n}.jsonl`: the rounds it tells of are played again. Files of any size need little memory.
 ///
 /// # Errors
 /// Files that cannot be read or written.
 fn cut_back(directory: &Path, next_seq: u64) -> Result<Earlier, ReadError> {
     let path = directory.join(JsonLinesSink::FILE_NAME);
-    let content = fs::read(&path).at(&path)?;
-    let kept = kept_bytes(&content, next_seq);
-    if kept < content.len() {
-        let tail = (1..)
-            .map(|n| directory.join(format!("events.discarded-{n}.jsonl")))
-            .find(|path| !path.exists())
-            .unwrap_or_else(|| directory.join("events.discarded.jsonl"));
-        let mut file = File::create_new(&tail).at(&tail)?;
-        file.write_all(&content[kept..]).at(&tail)?;
-        file.sync_all().at(&tail)?;
-        let events = OpenOptions::new().write(true).open(&path).at(&path)?;
-        events.set_len(kept as u64).at(&path)?;
-        events.sync_all().at(&path)?;
+    let kept = kept_bytes(&path, next_seq)?;
+    if kept < path.metadata().at(&path)?.len() {
+        move_tail_aside(directory, &path, kept)?;
     }
-    let events = read_events(&path)?.events;
-    let told = events.last().map_or(0, |event| event.seq + 1);
+    let (mut live, mut told) = (LiveState::default(), 0);
+    for event in EventReader::open(&path)? {
+        let event = event?;
+        live.apply(&event);
+        told = event.seq + 1;
+    }
     if told < next_seq {
         tracing::warn!(
             "{} lacks the events from number {told} to {}",
@@ -81,38 +75,75 @@ fn cut_back(directory: &Path, next_seq: u64) -> Result<Earlier, ReadError> {
             next_seq - 1
         );
     }
-    let mut live = LiveState::default();
-    events.iter().for_each(|event| live.apply(event));
     Ok(Earlier {
         live,
         next_seq: told.max(next_seq),
     })
 }
 
+/// Moves what stands behind the first `kept` bytes of the events into a file of its own, which appears whole or not at all.
+fn move_tail_aside(directory: &Path, path: &Path, kept: u64) -> Result<(), FileError> {
+    let place = (1..)
+        .map(|n| directory.join(format!("events.discarded-{n}.jsonl")))
+        .find(|place| !place.exists())
+        .unwrap_or_else(|| directory.join("events.discarded.jsonl"));
+    let unfinished = place.with_extension("jsonl.tmp");
+    let copy = || {
+        let mut events = File::open(path)?;
+        events.seek(SeekFrom::Start(kept))?;
+        let mut tail = File::create(&unfinished)?;
+        io::copy(&mut events, &mut tail)?;
+        tail.sync_all()
+    };
+    let copied = copy().inspect_err(|_| {
+        // Of a full disk: where nothing can be removed either, the error below tells.
+        let _ = fs::remove_file(&unfinished);
+    });
+    copied.at(&unfinished)?;
+    fs::rename(&unfinished, &place).at(&place)?;
+    let events = OpenOptions::new().write(true).open(path).at(path)?;
+    events.set_len(kept).at(path)?;
+    events.sync_all().at(path)
+}
+
 /// How much of an event file belongs to the rounds before event `next_seq`. That the checkpoint of these rounds was saved
-/// belongs to them; a header that opens a part of which nothing is kept does not.
-fn kept_bytes(content: &[u8], next_seq: u64) -> usize {
+/// belongs to them; a header that opens a part of which nothing is kept does not, and nothing behind a line that cannot be
+/// read.
+fn kept_bytes(path: &Path, next_seq: u64) -> Result<u64, FileError> {
     #[derive(Deserialize)]
     struct Line {
         seq: Option<u64>,
         #[serde(rename = "type")]
         kind: String,
     }
+    let mut events = BufReader::new(File::open(path).at(path)?);
+    let mut line = Vec::new();
     let (mut position, mut kept) = (0, 0);
-    for line in content.split_inclusive(|&byte| byte == b'\n') {
-        position += line.len();
+    loop {
+        line.clear();
+        let length = events.read_until(b'\n', &mut line).at(path)? as u64;
+        if length == 0 {
+            return Ok(kept);
+        }
+        position += length;
         let is_whole = line.ends_with(b"\n");
-        let Ok(Line { seq, kind }) = serde_json::from_slice(line) else {
-            break;
-        };
-        match seq {
-            None if kept == 0 => kept = position,
-            None => {}
-            Some(seq) if is_whole && (seq < next_seq || kind == "checkpoint_saved") => kept = position,
-            Some(_) => break,
+        match serde_json::from_slice(&line) {
+            Ok(Line { seq: None, .. }) if kept == 0 && is_whole => kept = position,
+            Ok(Line { seq: None, .. }) => {}
+            Ok(Line { seq: Some(seq), kind }) if is_whole && (seq < next_seq || kind == "checkpoint_saved") => {
+                kept = position;
+            }
+            Ok(_) => return Ok(kept),
+            Err(error) => {
+                tracing::warn!(
+                    "{} is damaged at byte {}: {error}; what stands there and behind it is moved aside",
+                    path.display(),
+                    position - length
+                );
+                return Ok(kept);
+            }
         }
     }
-    kept
 }
 
 #[cfg(test)]
@@ -157,6 +188,27 @@ mod tests {
         assert_eq!(read("events.jsonl"), before);
         assert_eq!(read("events.discarded-1.jsonl"), format!("{after}{{\"seq\":5,\"ty"));
         assert_eq!(earlier.next_seq, 3);
+    }
+
+    /// Bytes that no text has, an empty line, a text that ends in the middle of a character.
+    #[test]
+    fn a_damaged_end_is_moved_aside_whatever_it_is() {
+        let whole = format!("{HEADER}{}", note(0));
+        for damage in [&b"\xff\xfe\n"[..], b"\n", b"\0\0", b"{\"seq\":1,\"msg\":\"\xc3"] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("events.jsonl");
+            fs::write(&path, [whole.as_bytes(), damage].concat()).unwrap();
+
+            let earlier = cut_back(folder.path(), 1).unwrap();
+
+            assert_eq!(earlier.next_seq, 1);
+            assert_eq!(fs::read_to_string(&path).unwrap(), whole);
+            assert_eq!(
+                fs::read(folder.path().join("events.discarded-1.jsonl")).unwrap(),
+                damage
+            );
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The run directory: a fresh folder per run that nothing ever overwrites, with the scenario as it was
 //! written and as it was resolved.
 
-use std::fs::{File, TryLockError};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bevy_ecs::prelude::Resource;
 use serde::Deserialize;
@@ -16,6 +17,7 @@ use crate::telemetry::{RunInfo, RunState, Timestamp};
 /// The variable that moves the root of all runs.
 const ROOT_VARIABLE: &str = "SIMIC_ENGINE_RUNS";
 pub(super) const MANIFEST_FILE: &str = "manifest.json";
+const SOURCE_FILE: &str = "scenario.ron";
 const RESOLVED_FILE: &str = "resolved.ron";
 /// Longest part of a run id that comes from the scenario's name.
 const SLUG_CHARACTERS: usize = 40;
@@ -43,10 +45,82 @@ pub fn find_run(run: &Path, out: Option<&Path>) -> Option<PathBuf> {
         .find(|place| place.is_dir())
 }
 
-/// Keeps other processes from the run directory for as long as it lives.
-#[derive(Resource, Debug)]
+/// The folder in which the relative paths of the scenario file at `path` start, as an absolute path: its own; of a run's
+/// copies of its scenario that of the file they are copies of.
+///
+/// # Errors
+/// A run's manifest that cannot be read.
+pub fn scenario_folder(path: &Path) -> Result<Option<PathBuf>, RunDirectoryError> {
+    let Some(parent) = path.parent() else {
+        return Ok(None);
+    };
+    let parent = if parent.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        parent
+    };
+    let folder = parent.canonicalize().at(parent)?;
+    let is_copy = [SOURCE_FILE, RESOLVED_FILE].iter().any(|name| path.ends_with(name));
+    if is_copy && RunDirectory::is_at(&folder) && folder.join(MANIFEST_FILE).is_file() {
+        let origin = RunDirectory::open(&folder)?.origin()?;
+        return Ok(origin.scenario_folder.or(Some(folder)));
+    }
+    Ok(Some(folder))
+}
+
+/// The file that a scenario was written in.
+#[derive(Resource, Clone, Debug, Default)]
+pub struct ScenarioFile {
+    /// As it was given; `None` for a built-in scenario, or a text from a program.
+    pub path: Option<PathBuf>,
+    /// Relative paths in it start there, whatever the working directory; absolute.
+    pub folder: Option<PathBuf>,
+    /// Verbatim.
+    pub text: String,
+}
+
+/// Keeps other processes from the run directory for as long as it, or a clone of it, lives.
+#[derive(Resource, Clone, Debug)]
 pub struct RunClaim {
-    _lock: File,
+    /// Locked, where the file system has locks.
+    file: Arc<File>,
+    path: PathBuf,
+}
+
+impl RunClaim {
+    /// Whether the run directory is still the one that was claimed: not deleted, moved or replaced by another.
+    pub fn is_in_place(&self) -> bool {
+        let there = self.path.metadata();
+        there.is_ok_and(|there| self.file.metadata().is_ok_and(|ours| are_one_file(&there, &ours)))
+    }
+}
+
+#[cfg(unix)]
+fn are_one_file(one: &Metadata, other: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+#[cfg(not(unix))]
+fn are_one_file(_: &Metadata, _: &Metadata) -> bool {
+    true
+}
+
+/// Whether the file system, rather than another process, refuses a lock: as Lustre and FUSE may, and NFS without its lock
+/// daemon.
+fn has_no_locks(error: &Error) -> bool {
+    /// Linux and macOS each call `ENOLCK` by another number, and tell it as no kind of its own.
+    const NO_LOCKS_AVAILABLE: i32 = if cfg!(target_os = "linux") { 37 } else { 77 };
+    /// `EOPNOTSUPP`, in the same way.
+    const NOT_SUPPORTED: i32 = if cfg!(target_os = "linux") { 95 } else { 102 };
+    error.kind() == ErrorKind::Unsupported || matches!(error.raw_os_error(), Some(NO_LOCKS_AVAILABLE | NOT_SUPPORTED))
+}
+
+/// What a manifest tells of the scenario file.
+#[derive(Deserialize)]
+struct Origin {
+    scenario_path: Option<PathBuf>,
+    scenario_folder: Option<PathBuf>,
 }
 
 /// A directory that belongs to one run: of the app's, once it has begun.
@@ -58,8 +132,7 @@ pub struct RunDirectory {
 }
 
 impl RunDirectory {
-    /// Creates `root/{run_id}` with `scenario.ron` (`source`, verbatim), `resolved.ron` and a status of `starting`, and
-    /// points `root/latest` at it.
+    /// Creates `root/{run_id}` with `scenario.ron` (`source`, verbatim), `resolved.ron` and a status of `starting`.
     ///
     /// The id is the time, the name, and the first digits of the scenario's hash, so that runs of equal settings are
     /// recognised at a glance; a second one in the same second gets `-2`.
@@ -86,12 +159,29 @@ impl RunDirectory {
             path,
             scenario_hash,
         };
-        directory.add_file("scenario.ron", source)?;
+        directory.add_file(SOURCE_FILE, source)?;
         directory.add_file(RESOLVED_FILE, resolved.as_bytes())?;
         let status = RunStatus::new(RunState::Starting);
         status.write(&directory.path).at(&directory.path)?;
-        point_at(root, "latest", &directory.run_id);
         Ok(directory)
+    }
+
+    /// Points `latest`, beside it, at this run.
+    pub fn become_latest(&self) {
+        if let Some(root) = self.path.parent() {
+            point_at(root, "latest", &self.run_id);
+        }
+    }
+
+    /// Says in `status.json` that the run could not begin, and why.
+    pub fn note_failure(&self, why: &str) {
+        let status = RunStatus {
+            error: Some(why.into()),
+            ..RunStatus::new(RunState::Failed)
+        };
+        if let Err(error) = status.write(&self.path) {
+            tracing::warn!(%error, directory = %self.path.display(), "the status of a failed run was not written");
+        }
     }
 
     /// Whether there is one at `path`.
@@ -115,19 +205,33 @@ impl RunDirectory {
         })
     }
 
-    /// Claims the run for this process, until the claim is dropped or the process ends in whatever way.
+    /// Claims the run for this process, until the claim is dropped or the process ends in whatever way. On a file system
+    /// without locks nothing keeps others away: that is said.
     ///
     /// # Errors
-    /// If another process plays the run, or the file system has no locks.
+    /// If another process plays the run, or its files cannot be opened.
     pub fn claim(&self) -> Result<RunClaim, RunDirectoryError> {
         let path = self.resolved_path();
-        let file = File::open(&path).at(&path)?;
-        let locked = file.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => Error::other("another process is playing this run; wait for it or stop it"),
-            TryLockError::Error(error) => error,
-        });
+        // NFS locks only what is open for writing.
+        let file = OpenOptions::new().read(true).write(true).open(&path).at(&path)?;
+        let locked = match file.try_lock() {
+            Err(TryLockError::WouldBlock) => Err(Error::other(
+                "another process is playing this run; wait for it or stop it",
+            )),
+            Err(TryLockError::Error(error)) if has_no_locks(&error) => {
+                tracing::warn!(
+                    "{}: the file system has no locks ({error}); nothing keeps a second process from playing this run: \
+                     see to it that none does",
+                    self.path.display()
+                );
+                Ok(())
+            }
+            Err(TryLockError::Error(error)) => Err(error),
+            Ok(()) => Ok(()),
+        };
         locked.at(&path)?;
-        Ok(RunClaim { _lock: file })
+        let file = Arc::new(file);
+        Ok(RunClaim { file, path })
     }
 
     /// Name of the folder.
@@ -150,19 +254,27 @@ impl RunDirectory {
         self.path.join(RESOLVED_FILE)
     }
 
-    /// The scenario file as the run was given it: relative paths in it start there. `None` for a built-in scenario.
+    /// The scenario file as the run was given it.
     ///
     /// # Errors
-    /// A manifest that cannot be read.
-    pub fn scenario_path(&self) -> Result<Option<PathBuf>, RunDirectoryError> {
-        #[derive(Deserialize)]
-        struct Source {
-            scenario_path: Option<PathBuf>,
-        }
+    /// A manifest or a copy of the scenario that cannot be read.
+    pub fn scenario_file(&self) -> Result<ScenarioFile, RunDirectoryError> {
+        let Origin {
+            scenario_path,
+            scenario_folder,
+        } = self.origin()?;
+        let path = self.path.join(SOURCE_FILE);
+        Ok(ScenarioFile {
+            path: scenario_path,
+            folder: scenario_folder,
+            text: std::fs::read_to_string(&path).at(&path)?,
+        })
+    }
+
+    fn origin(&self) -> Result<Origin, RunDirectoryError> {
         let path = self.path.join(MANIFEST_FILE);
         let text = std::fs::read(&path).at(&path)?;
-        let source: Source = serde_json::from_slice(&text).at(&path)?;
-        Ok(source.scenario_path)
+        Ok(serde_json::from_slice(&text).at(&path)?)
     }
 
     /// What the sinks of a run that begins are started with.
@@ -261,8 +373,9 @@ mod tests {
     fn latest_points_at_the_newest_run() {
         let root = tempfile::tempdir().unwrap();
 
-        create(root.path());
+        create(root.path()).become_latest();
         let second = create(root.path());
+        second.become_latest();
 
         let target = std::fs::read_link(root.path().join("latest")).unwrap();
         assert_eq!(target, Path::new(second.run_id()));
@@ -273,10 +386,69 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("latest")).unwrap();
 
-        create(root.path());
+        create(root.path()).become_latest();
 
         assert!(root.path().join("latest").is_dir());
         assert!(!root.path().join("latest").is_symlink());
+    }
+
+    #[test]
+    fn a_run_is_played_by_one_process_at_a_time() {
+        let root = tempfile::tempdir().unwrap();
+        let run = create(root.path());
+
+        let claim = run.claim().unwrap();
+        let clone = claim.clone();
+        drop(claim);
+
+        let refused = run.claim().unwrap_err().to_string();
+        assert!(refused.contains("another process is playing this run"), "{refused}");
+        drop(clone);
+        assert!(run.claim().is_ok());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_system_without_locks_is_told_from_a_failure() {
+        let [no_such_call, not_supported, no_locks] = [38, 95, 37].map(Error::from_raw_os_error);
+        let [bad_descriptor, io_error] = [9, 5].map(Error::from_raw_os_error);
+
+        assert!([no_such_call, not_supported, no_locks].iter().all(has_no_locks));
+        assert!(![bad_descriptor, io_error].iter().any(has_no_locks));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_run_directory_that_is_gone_or_another_is_noticed() {
+        let root = tempfile::tempdir().unwrap();
+        let run = create(root.path());
+        let claim = run.claim().unwrap();
+        assert!(claim.is_in_place());
+
+        std::fs::rename(run.path(), root.path().join("elsewhere")).unwrap();
+        assert!(!claim.is_in_place());
+        create(root.path());
+        assert!(!claim.is_in_place(), "another of the same name");
+    }
+
+    #[test]
+    fn a_run_s_copies_of_its_scenario_keep_the_folder_of_the_original() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let run = create(&root);
+        let copies = ["scenario.ron", "resolved.ron"].map(|name| run.path().join(name));
+        let folders = || copies.each_ref().map(|copy| scenario_folder(copy).unwrap().unwrap());
+        assert_eq!(folders(), [run.path(), run.path()], "nothing is known of another");
+
+        std::fs::write(
+            run.path().join("manifest.json"),
+            r#"{"scenario_folder": "/experiments"}"#,
+        )
+        .unwrap();
+
+        assert_eq!(folders(), ["/experiments", "/experiments"].map(PathBuf::from));
+        let own = scenario_folder(&run.path().join("other.ron")).unwrap();
+        assert_eq!(own.as_deref(), Some(run.path()));
     }
 
     #[test]

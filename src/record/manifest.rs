@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -180,7 +180,10 @@ pub struct Manifest {
     pub command_line: Vec<String>,
     /// As given; absent for a built-in scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub scenario_path: Option<PathBuf>,
+    pub scenario_path: Option<String>,
+    /// Absolute; the scenario's relative paths start there. For a built-in scenario the folder that the run was begun in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scenario_folder: Option<String>,
     /// What the user says of the run.
     #[serde(flatten)]
     pub labels: Labels,
@@ -226,6 +229,7 @@ impl Manifest {
                 .map(|argument| argument.to_string_lossy().into_owned())
                 .collect(),
             scenario_path: None,
+            scenario_folder: None,
             labels: Labels::default(),
             scenario_hash: directory.scenario_hash().into(),
             seed: started.seed,

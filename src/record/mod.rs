@@ -11,9 +11,9 @@ mod summary;
 pub(crate) mod systems;
 mod table;
 
-pub use announce::{Recording, ScenarioFile};
+pub use announce::Recording;
 pub use continuation::Continuation;
-pub use directory::{RunClaim, RunDirectory, RunDirectoryError, find_run, runs_root};
+pub use directory::{RunClaim, RunDirectory, RunDirectoryError, ScenarioFile, find_run, runs_root, scenario_folder};
 pub(crate) use files::{point_at, write_synced};
 pub use log::LogFile;
 pub use manifest::{Build, DeviceInfo, Labels, Libraries, Machine, Manifest, Resolved, Threads};

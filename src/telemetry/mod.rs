@@ -3,7 +3,7 @@
 //! Systems push [`Event`]s into the [`TelemetryOutbox`]; at flush points the [`TelemetryHub`] orders and stamps them,
 //! folds them into its [`LiveState`] and hands them to one thread per [`Sink`]. Telemetry is one-way: nothing that trains,
 //! rewards or decides reads any of its own run, and nothing here touches a tensor. What an earlier run
-//! recorded is a [`Recording`].
+//! recorded is shown by [`read_recording`].
 
 mod encoding;
 mod env_status;
@@ -35,8 +35,8 @@ pub use hub::{FlushCost, TelemetryHub};
 pub use live::{CommittedSeed, Contribution, EpisodeResult, LiveState, RoundResult, SeedWorth, StepProgress};
 pub use outbox::TelemetryOutbox;
 pub use payload::*;
-pub use reader::{EventFile, ReadError, read_events};
-pub use recording::{Recording, RecordingError};
+pub use reader::{EventFile, EventReader, ReadError, last_event, read_events};
+pub use recording::{RecordingError, finished_episode, read_recording};
 pub use sink::{Earlier, RunInfo, Sink, SinkError, Sinks, TelemetryError};
 pub use volatile::strip_volatile;
 

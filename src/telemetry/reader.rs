@@ -1,13 +1,18 @@
-//! Reads an event file back: the same major version only, unknown types counted, every other fault named by
-//! file and line.
+//! Reads an event file back, line by line, so that files of any size need little memory: the same major version only,
+//! unknown types counted, every other fault named by file and line.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use super::event::{Event, Payload, SCHEMA_MAJOR};
 use crate::health::{AtPath, FileError};
+
+/// Bytes that are read at once from the end of a file.
+const BLOCK_BYTES: u64 = 64 * 1024;
 
 /// What an event file held.
 #[derive(Debug, Default)]
@@ -24,7 +29,7 @@ pub struct EventFile {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ReadError {
-    /// It cannot be opened or is no text.
+    /// It cannot be opened or read.
     #[error(transparent)]
     File(#[from] FileError),
     /// A line is no event.
@@ -47,48 +52,121 @@ struct Kind {
     major: Option<u32>,
 }
 
+/// The events of a file, one after the other; only one line of it is in memory at a time. After an error there is no more.
+pub struct EventReader {
+    path: PathBuf,
+    file: BufReader<File>,
+    line: Vec<u8>,
+    /// Lines so far.
+    number: usize,
+    unknown: BTreeMap<String, u64>,
+    has_torn_end: bool,
+}
+
+impl EventReader {
+    /// Opens the event file at `path`.
+    ///
+    /// # Errors
+    /// If the file cannot be opened.
+    pub fn open(path: &Path) -> Result<Self, FileError> {
+        Ok(Self {
+            path: path.into(),
+            file: BufReader::new(File::open(path).at(path)?),
+            line: Vec::new(),
+            number: 0,
+            unknown: BTreeMap::new(),
+            has_torn_end: false,
+        })
+    }
+
+    fn read_next(&mut self) -> Result<Option<Event>, ReadError> {
+        loop {
+            self.line.clear();
+            self.file.read_until(b'\n', &mut self.line).at(&self.path)?;
+            self.number += 1;
+            let Some(line) = self.line.strip_suffix(b"\n") else {
+                self.has_torn_end = !self.line.is_empty();
+                return Ok(None);
+            };
+            let problem = |problem: String| ReadError::Line {
+                path: self.path.clone(),
+                line: self.number,
+                problem,
+            };
+            let kind: Kind = serde_json::from_slice(line).map_err(|error| problem(error.to_string()))?;
+            if self.number == 1 && kind.name != "header" {
+                return Err(problem("the first line is no header".into()));
+            }
+            if kind.name == "header" {
+                match kind.major {
+                    Some(SCHEMA_MAJOR) => {}
+                    Some(found) => {
+                        let path = self.path.clone();
+                        return Err(ReadError::Major { path, found });
+                    }
+                    None => return Err(problem("the header has no field `major`".into())),
+                }
+            } else if Payload::KINDS.contains(&kind.name.as_str()) {
+                let event = serde_json::from_slice(line).map_err(|error| problem(error.to_string()))?;
+                return Ok(Some(event));
+            } else {
+                *self.unknown.entry(kind.name).or_default() += 1;
+            }
+        }
+    }
+}
+
+impl Iterator for EventReader {
+    type Item = Result<Event, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read_next().transpose()
+    }
+}
+
 /// Reads a whole event file.
 ///
 /// # Errors
 /// If the file cannot be read, a line is no event, or it was written with another major version of the schema.
 pub fn read_events(path: &Path) -> Result<EventFile, ReadError> {
-    let text = std::fs::read_to_string(path).at(path)?;
-    let ends_torn = !text.is_empty() && !text.ends_with('\n');
-    let lines: Vec<&str> = text.lines().collect();
-    let mut file = EventFile::default();
-    for (index, line) in lines.iter().enumerate() {
-        let problem = |problem: String| ReadError::Line {
-            path: path.into(),
-            line: index + 1,
-            problem,
-        };
-        if ends_torn && index + 1 == lines.len() {
-            file.has_torn_end = true;
-            break;
-        }
-        let kind: Kind = serde_json::from_str(line).map_err(|error| problem(error.to_string()))?;
-        if index == 0 && kind.name != "header" {
-            return Err(problem("the first line is no header".into()));
-        }
-        if kind.name == "header" {
-            match kind.major {
-                Some(SCHEMA_MAJOR) => {}
-                Some(found) => {
-                    return Err(ReadError::Major {
-                        path: path.into(),
-                        found,
-                    });
-                }
-                None => return Err(problem("the header has no field `major`".into())),
-            }
-        } else if Payload::KINDS.contains(&kind.name.as_str()) {
-            let event = serde_json::from_str(line).map_err(|error| problem(error.to_string()))?;
-            file.events.push(event);
+    let mut reader = EventReader::open(path)?;
+    let events = reader.by_ref().collect::<Result<_, _>>()?;
+    Ok(EventFile {
+        events,
+        unknown: reader.unknown,
+        has_torn_end: reader.has_torn_end,
+    })
+}
+
+/// The last event of a file that can be read as one, found from its end; whatever a killed writer left behind it is passed
+/// over.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn last_event(path: &Path) -> Result<Option<Event>, FileError> {
+    let mut file = File::open(path).at(path)?;
+    let mut start = file.metadata().at(path)?.len();
+    // Of the line that began before `start`.
+    let mut tail = Vec::new();
+    while start > 0 {
+        let before = start;
+        start = start.saturating_sub(BLOCK_BYTES);
+        let mut block = vec![0; usize::try_from(before - start).unwrap_or_default()];
+        file.seek(SeekFrom::Start(start)).at(path)?;
+        file.read_exact(&mut block).at(path)?;
+        block.append(&mut tail);
+        let mut lines: Vec<&[u8]> = block.split(|&byte| byte == b'\n').collect();
+        let first = if start > 0 {
+            lines.remove(0).to_vec()
         } else {
-            *file.unknown.entry(kind.name).or_default() += 1;
+            Vec::new()
+        };
+        if let Some(event) = lines.iter().rev().find_map(|line| serde_json::from_slice(line).ok()) {
+            return Ok(Some(event));
         }
+        tail = first;
     }
-    Ok(file)
+    Ok(None)
 }
 
 #[cfg(test)]

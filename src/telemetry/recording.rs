@@ -4,17 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::event::{Event, Payload};
 use super::payload::{EpisodeEnd, EpisodeFinished, RunStarted};
-use super::reader::{ReadError, read_events};
+use super::reader::{EventReader, ReadError};
 use super::sinks::JsonLinesSink;
-
-/// The events of a recorded run.
-#[derive(Clone, Debug)]
-pub struct Recording {
-    /// How the run began.
-    pub started: RunStarted,
-    /// In the order of the record.
-    pub events: Vec<Event>,
-}
 
 /// Why a run's record could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -30,38 +21,37 @@ pub enum RecordingError {
     Events(#[from] ReadError),
 }
 
-impl Recording {
-    /// Reads the events of the run in `folder`.
-    ///
-    /// # Errors
-    /// No such folder, nothing recorded in it, or a file that cannot be read.
-    pub fn open(folder: &Path) -> Result<Self, RecordingError> {
-        if !folder.is_dir() {
-            return Err(RecordingError::NoRun(folder.into()));
-        }
-        let path = folder.join(JsonLinesSink::FILE_NAME);
-        if !path.is_file() {
-            return Err(RecordingError::NoEvents(folder.into()));
-        }
-        let events = read_events(&path)?.events;
-        let started = events.iter().find_map(|event| match &event.payload {
-            Payload::RunStarted(started) => Some(started.clone()),
-            _ => None,
-        });
-        Ok(Self {
-            started: started.ok_or_else(|| RecordingError::NoEvents(folder.into()))?,
-            events,
-        })
+/// Shows `take` every event of the run in `folder`, in the order of its record, and returns how the run began. No event is
+/// kept.
+///
+/// # Errors
+/// No such folder, nothing recorded in it, or a file that cannot be read.
+pub fn read_recording(folder: &Path, mut take: impl FnMut(&Event)) -> Result<RunStarted, RecordingError> {
+    if !folder.is_dir() {
+        return Err(RecordingError::NoRun(folder.into()));
     }
+    let path = folder.join(JsonLinesSink::FILE_NAME);
+    if !path.is_file() {
+        return Err(RecordingError::NoEvents(folder.into()));
+    }
+    let mut began = None;
+    for event in EventReader::open(&path).map_err(ReadError::from)? {
+        let event = event?;
+        take(&event);
+        if let (None, Payload::RunStarted(started)) = (&began, event.payload) {
+            began = Some(started);
+        }
+    }
+    began.ok_or_else(|| RecordingError::NoEvents(folder.into()))
+}
 
-    /// The episodes that were played to their end, as `(round, env)` with how they ended.
-    pub fn episodes(&self) -> impl Iterator<Item = ((u32, u32), &EpisodeFinished)> {
-        self.events.iter().filter_map(|event| match &event.payload {
-            Payload::EpisodeFinished(episode) if !matches!(episode.end, EpisodeEnd::Stopped | EpisodeEnd::Failed) => {
-                Some(((event.round?, event.env?), episode))
-            }
-            _ => None,
-        })
+/// An episode that was played to its end, as `(round, env)` with how it ended; `None` for any other event.
+pub fn finished_episode(event: &Event) -> Option<((u32, u32), &EpisodeFinished)> {
+    match &event.payload {
+        Payload::EpisodeFinished(episode) if !matches!(episode.end, EpisodeEnd::Stopped | EpisodeEnd::Failed) => {
+            Some(((event.round?, event.env?), episode))
+        }
+        _ => None,
     }
 }
 

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use simic_engine::checkpoint::{Checkpoints, Progress};
+use simic_engine::checkpoint::{CheckpointName, Checkpoints, FrozenPolicy, Progress};
 use simic_engine::compare::{Candidate, Episodes, play};
-use simic_engine::controller::{ActiveController, DecideMode};
+use simic_engine::controller::{ActiveController, DecideMode, SavedFolder};
+use simic_engine::env::LoadedData;
 use simic_engine::prelude::*;
 use simic_engine::run::NO_EXTENSION;
 use simic_engine::scenario::resolved_ron;
@@ -58,11 +59,13 @@ fn experiment() -> Experiment {
 fn trained_run(root: &Path) {
     let mut engine = engine(SCENARIO);
     engine.run().expect("the run plays");
+    let data_hash = engine.world().resource::<LoadedData>().set.hash.clone();
     let mut controller = engine.world_mut().resource_mut::<ActiveController>();
     let progress = Progress {
         format: Progress::FORMAT,
         engine: "test".into(),
         scenario_hash: String::new(),
+        data_hash,
         rounds: 2,
         next_round: 2,
         next_seq: 0,
@@ -187,6 +190,7 @@ fn waiting_is_the_host_alone() {
     };
     let outcomes = play(experiment(), NO_EXTENSION, &candidate, &last_round).expect("the episodes are played");
 
+    let outcomes = outcomes.outcomes;
     let shown: Vec<_> = outcomes.iter().map(|outcome| (outcome.env, outcome.accuracy)).collect();
     assert_eq!(shown, alone);
     assert!(
@@ -200,9 +204,10 @@ fn waiting_is_the_host_alone() {
 fn playing_a_policy_does_not_change_it() {
     let root = tempfile::tempdir().expect("a folder");
     trained_run(root.path());
+    let policy = root.path().join("checkpoints/round-000002/policy");
     let candidate = Candidate {
         controller: "actor_critic".into(),
-        policy: Some(root.path().join("checkpoints/round-000002/policy")),
+        policy: Some(SavedFolder::read(&policy).expect("the policy is read")),
         mode: DecideMode::Sample,
     };
     let episodes = |rounds| Episodes {
@@ -214,7 +219,65 @@ fn playing_a_policy_does_not_change_it() {
     let both = play(experiment(), NO_EXTENSION, &candidate, &episodes(5..7)).expect("two rounds");
     let second = play(experiment(), NO_EXTENSION, &candidate, &episodes(6..7)).expect("one round");
 
-    assert_eq!(both[2..], second, "what is played before leaves no trace");
+    assert_eq!(
+        both.outcomes[2..],
+        second.outcomes,
+        "what is played before leaves no trace"
+    );
+}
+
+/// As the run that trains it does with the checkpoints that it has no use for any more.
+#[test]
+fn a_policy_is_played_as_it_was_found_though_its_checkpoint_goes() {
+    let root = tempfile::tempdir().expect("a folder");
+    trained_run(root.path());
+    let found = FrozenPolicy::find(root.path()).expect("there is a policy");
+    let candidate = Candidate {
+        controller: "actor_critic".into(),
+        policy: Some(found.saved),
+        mode: DecideMode::Greedy,
+    };
+    let episodes = Episodes {
+        seed: 42,
+        rounds: 5..6,
+        envs: 1,
+    };
+    let before = play(experiment(), NO_EXTENSION, &candidate, &episodes).expect("it is there");
+
+    fs::remove_dir_all(root.path().join("checkpoints")).expect("the checkpoints are removed");
+
+    let after = play(experiment(), NO_EXTENSION, &candidate, &episodes).expect("it was read");
+    assert_eq!(after, before);
+}
+
+#[test]
+fn a_policy_that_was_trained_on_other_data_is_played_with_a_note() {
+    let root = tempfile::tempdir().expect("a folder");
+    trained_run(root.path());
+    let arguments = ["--episodes", "1", "--greedy", "--controllers", "wait"];
+    assert!(!stdout(root.path(), &arguments).contains("note:"));
+
+    let shelf = Checkpoints::of(root.path());
+    let (folder, mut progress) = shelf.find(CheckpointName::Last).expect("there is a checkpoint");
+    let policy = FrozenPolicy::find(root.path()).expect("there is a policy").saved;
+    progress.data_hash = "0123".into();
+    let save = |fresh: &Path| {
+        fs::create_dir(fresh.join("policy"))?;
+        for name in ["policy.ron", "policy.safetensors"] {
+            fs::write(fresh.join("policy").join(name), policy.file(name)?)?;
+        }
+        Ok(())
+    };
+    shelf.put(&progress, save).expect("the checkpoint is replaced");
+    assert!(folder.is_dir());
+
+    let text = stdout(root.path(), &arguments);
+    assert!(
+        text.contains("note: the policy was trained on other data: the hash of its data set was 0123, here it is ")
+    );
+    let json = stdout(root.path(), &[&arguments[..], &["--json"]].concat());
+    let read: Value = serde_json::from_str(&json).expect("JSON");
+    assert!(read["notes"][0].as_str().expect("a note").contains("0123"));
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! The command line as a user meets it: the real binary, what it prints and what it leaves behind.
 
 mod baselines;
+mod damage;
 mod determinism;
 mod eval;
+mod identity;
 mod resume;
 mod run;
 mod scenarios;

@@ -8,10 +8,10 @@ use serde_json::Value;
 use simic_engine::telemetry::strip_volatile;
 
 const LEARNED: &str = r#"controller: "actor_critic", preset: "lstm_small""#;
-const RULES: &str = r#"controller: "heuristic""#;
+pub const RULES: &str = r#"controller: "heuristic""#;
 
 /// A scenario of short rounds.
-fn write_scenario(folder: &Path, policy: &str, rounds: u32) -> PathBuf {
+pub fn write_scenario(folder: &Path, policy: &str, rounds: u32) -> PathBuf {
     let path = folder.join("scenario.ron");
     let text = format!(
         r#"(
@@ -31,7 +31,7 @@ fn engine(arguments: &[&str]) -> Command {
     command
 }
 
-fn begin(scenario: &Path, out: &Path) -> Child {
+pub fn begin(scenario: &Path, out: &Path) -> Child {
     engine(&["run", "--progress", "none"])
         .arg(scenario)
         .arg("--out")
@@ -42,7 +42,7 @@ fn begin(scenario: &Path, out: &Path) -> Child {
         .expect("the binary starts")
 }
 
-fn resume(run: &Path, arguments: &[&str]) -> Output {
+pub fn resume(run: &Path, arguments: &[&str]) -> Output {
     engine(&["resume", "--progress", "none"])
         .arg(run)
         .args(arguments)
@@ -59,7 +59,7 @@ fn begin_resumed(run: &Path) -> Child {
         .expect("the binary starts")
 }
 
-fn succeeds(output: &Output) {
+pub fn succeeds(output: &Output) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
@@ -82,7 +82,7 @@ fn newest_checkpoint(run: &Path) -> Option<String> {
 }
 
 /// Waits until the checkpoint before `round` is there.
-fn wait_for_round(out: &Path, round: u32) -> PathBuf {
+pub fn wait_for_round(out: &Path, round: u32) -> PathBuf {
     let checkpoint = out.join(format!("latest/checkpoints/round-{round:06}"));
     wait_until(|| checkpoint.exists());
     out.join("latest").canonicalize().expect("latest points at the run")
@@ -238,7 +238,7 @@ fn a_finished_run_has_nothing_left_to_do_but_may_be_given_more_rounds() {
 }
 
 /// A run of four rounds that has come to its end.
-fn finished(folder: &Path) -> PathBuf {
+pub fn finished(folder: &Path) -> PathBuf {
     let scenario = write_scenario(folder, RULES, 4);
     let out = folder.join("finished");
     begin(&scenario, &out).wait().expect("the run ends");

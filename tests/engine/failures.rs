@@ -1,5 +1,7 @@
 //! Whatever goes wrong in a run, its record says what and where, is closed, and keeps what was finished.
 
+use std::sync::Arc;
+
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 use simic_engine::checkpoint::{CheckpointName, Checkpoints};
@@ -8,8 +10,8 @@ use simic_engine::engine::RunReport;
 use simic_engine::env::EnvPool;
 use simic_engine::health::RunHealth;
 use simic_engine::prelude::*;
-use simic_engine::run::ExtensionError;
-use simic_engine::telemetry::RunState;
+use simic_engine::run::{ExtensionError, NO_EXTENSION};
+use simic_engine::telemetry::{Event, RunInfo, RunState, Sink, SinkClass, SinkError, Sinks};
 use simic_engine::torch::{NoGrad, TorchError};
 
 const SCENARIO: &str = r#"(
@@ -150,4 +152,49 @@ fn an_env_without_memory_is_named_with_what_helps() {
         failure.contains("what helps: twice the training.micro_batches"),
         "{failure}"
     );
+}
+
+/// A sink that refuses to start is the last thing that can go wrong before the first round.
+#[test]
+fn a_run_that_cannot_begin_says_so_in_its_status_and_does_not_become_the_latest() {
+    struct Refuses;
+    impl Sink for Refuses {
+        fn name(&self) -> &str {
+            "refuses"
+        }
+        fn class(&self) -> SinkClass {
+            SinkClass::Durable
+        }
+        fn start(&mut self, _run: &RunInfo) -> Result<(), SinkError> {
+            Err(SinkError::Other("it does not like this run".into()))
+        }
+        fn write(&mut self, _events: &[Arc<Event>]) -> Result<(), SinkError> {
+            Ok(())
+        }
+    }
+    fn extend(app: &mut App) -> Result<(), ExtensionError> {
+        if let Some(mut sinks) = app.world_mut().get_resource_mut::<Sinks>() {
+            sinks.add(Refuses);
+        }
+        Ok(())
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let one_round = SCENARIO.replace("rounds: 3", "rounds: 1");
+    let first = crate::recorded::play(&one_round, folder.path(), NO_EXTENSION);
+    let first = first.record.expect("the run is recorded");
+
+    let report = crate::recorded::play(SCENARIO, folder.path(), extend);
+
+    assert!(report.failure.is_some() && report.record.is_none());
+    let runs = std::fs::read_dir(folder.path()).expect("there are runs");
+    let paths = runs.map(|run| run.expect("it can be read").path());
+    let failed = paths.filter(|path| path.is_dir() && !path.is_symlink() && *path != first.directory);
+    let [failed] = &failed.collect::<Vec<_>>()[..] else {
+        panic!("one more run has left something");
+    };
+    let status = std::fs::read_to_string(failed.join("status.json")).expect("there is a status");
+    assert!(status.contains(r#""state": "failed""#), "{status}");
+    assert!(status.contains("it does not like this run"), "{status}");
+    let latest = std::fs::read_link(folder.path().join("latest")).expect("there is a latest run");
+    assert_eq!(latest.as_os_str(), first.run_id.as_str());
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::controller::actions::{Decision, MaskSet};
 use crate::controller::error::PolicyError;
 use crate::controller::policy::LearningPolicy;
-use crate::controller::saved::{load_controller, save_controller};
+use crate::controller::saved::{SavedFolder, load_controller, save_controller};
 use crate::controller::view::{DecisionView, EnvRow};
 
 /// Decides for all envs of one policy group.
@@ -97,8 +97,8 @@ pub trait Controller: Send {
     /// Goes on as the controller that was saved.
     ///
     /// # Errors
-    /// The folder cannot be read, or what it holds does not fit; nothing has changed then.
-    fn load(&mut self, folder: &Path) -> Result<(), PolicyError> {
-        load_controller(folder, self.name(), self.fingerprint())
+    /// What was saved cannot be understood or does not fit; nothing has changed then.
+    fn load(&mut self, saved: &SavedFolder) -> Result<(), PolicyError> {
+        load_controller(saved, self.name(), self.fingerprint())
     }
 }

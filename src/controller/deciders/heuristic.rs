@@ -12,7 +12,7 @@ use super::context::BuildContext;
 use super::controller::Controller;
 use crate::controller::actions::{Decision, MaskSet};
 use crate::controller::error::PolicyError;
-use crate::controller::saved::{load_controller, save_controller};
+use crate::controller::saved::{SavedFolder, load_controller, save_controller};
 use crate::controller::view::{DecisionView, EnvRow, EnvView};
 use crate::growth::{
     AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, LifecycleOp, SeedStage,
@@ -127,8 +127,8 @@ impl Controller for HeuristicController {
         save_controller(folder, self.name(), None, &self.states)
     }
 
-    fn load(&mut self, folder: &Path) -> Result<(), PolicyError> {
-        self.states = load_controller(folder, self.name(), None)?;
+    fn load(&mut self, saved: &SavedFolder) -> Result<(), PolicyError> {
+        self.states = load_controller(saved, self.name(), None)?;
         Ok(())
     }
 }

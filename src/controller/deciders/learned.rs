@@ -13,6 +13,7 @@ use crate::controller::policy::{
     OpTables, PolicyManifest, PolicyParam, RecurrentState, Rollout, SequenceInput, Stored, TrainablePolicy, VALUE_HEAD,
     ValueOutput, action_space_hash, choose, head_terms, head_uniforms, load_policy, load_statistics, save_policy,
 };
+use crate::controller::saved::SavedFolder;
 use crate::controller::view::{
     DecisionView, EnvRow, EnvView, NormaliserConfig, ObservationNormaliser, ObservationSchema, SCHEMA_ID,
 };
@@ -92,10 +93,11 @@ impl ActorCriticController {
             reads: HostSyncCounter::default(),
         };
         if let Some(folder) = &policy.init_from {
-            controller.load(&context.path(folder))?;
+            controller.load(&SavedFolder::read(&context.path(folder))?)?;
         }
         if let ObservationNormMode::Fixed(folder) = &learner.obs_norm.mode {
-            let saved = load_statistics(&context.path(folder), &controller.manifest())?;
+            let folder = SavedFolder::read(&context.path(folder))?;
+            let saved = load_statistics(&folder, &controller.manifest())?;
             controller.normaliser.configure(NormaliserConfig {
                 mode: saved.normaliser.mode,
                 min_count: saved.normaliser.min_count,
@@ -219,8 +221,8 @@ impl Controller for ActorCriticController {
         save_policy(folder, &self.manifest(), self.net.params(), &self.reads)
     }
 
-    fn load(&mut self, folder: &Path) -> Result<(), PolicyError> {
-        let saved = load_policy(folder, &self.manifest(), self.net.params())?;
+    fn load(&mut self, saved: &SavedFolder) -> Result<(), PolicyError> {
+        let saved = load_policy(saved, &self.manifest(), self.net.params())?;
         self.normaliser.configure(saved.normaliser);
         self.normaliser.restore(&saved.statistics)?;
         self.updates = saved.updates;

@@ -14,7 +14,7 @@ use crate::controller::error::PolicyError;
 use crate::controller::saved::sha256;
 use crate::controller::view::{DecisionView, EnvView};
 use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, Tempo};
-use crate::telemetry::{self, Payload, Recording};
+use crate::telemetry::{self, Event, Payload, RunStarted, finished_episode, read_recording};
 
 const PATH: &str = "policy.replay";
 /// Most problems of a recording that are listed.
@@ -43,13 +43,13 @@ impl ReplayController {
             PolicyError::config(format!("{PATH}.run"), "names no run; give the folder of a recorded one")
         })?;
         let folder = context.path(run);
-        let recording =
-            Recording::open(&folder).map_err(|error| PolicyError::config(format!("{PATH}.run"), error.to_string()))?;
-        let (commands, foreign) = commands(&recording, context);
-        let mut problems: Vec<String> = foreign.into_iter().collect();
-        problems.extend(too_short(&recording, context));
+        let mut recorded = Recorded::default();
+        let started = read_recording(&folder, |event| recorded.take(event, context))
+            .map_err(|error| PolicyError::config(format!("{PATH}.run"), error.to_string()))?;
+        let mut problems: Vec<String> = recorded.foreign.iter().cloned().collect();
+        problems.extend(recorded.too_short(&started, context));
         if problems.is_empty() {
-            problems.extend(gap(&recording, &commands, context));
+            problems.extend(recorded.gap(context));
         }
         if !problems.is_empty() {
             let rest = problems.len().saturating_sub(LISTED);
@@ -65,8 +65,8 @@ impl ReplayController {
             return Err(PolicyError::config(PATH, why));
         }
         Ok(Self {
-            hash: fingerprint(&commands),
-            commands,
+            hash: fingerprint(&recorded.commands),
+            commands: recorded.commands,
             list: CommandList::new("replay", "replayed", config.wait_on_illegal),
         })
     }
@@ -94,22 +94,88 @@ impl Controller for ReplayController {
     }
 }
 
-/// All recorded decisions, and what of them this host cannot follow.
-fn commands(recording: &Recording, context: &BuildContext) -> (BTreeMap<Moment, LifecycleCommand>, BTreeSet<String>) {
-    let (mut commands, mut foreign) = (BTreeMap::new(), BTreeSet::new());
-    for event in &recording.events {
-        let (Payload::Decision(decision), Some(round), Some(env), Some(step)) =
-            (&event.payload, event.round, event.env, event.step)
-        else {
-            continue;
+/// What of a run's record a replay needs.
+#[derive(Default)]
+struct Recorded {
+    commands: BTreeMap<Moment, LifecycleCommand>,
+    /// What of the decisions this host cannot follow.
+    foreign: BTreeSet<String>,
+    /// Steps of the episodes that were played to their end, by round and env.
+    lengths: BTreeMap<(u32, u32), u32>,
+    rollbacks: BTreeSet<Moment>,
+}
+
+impl Recorded {
+    fn take(&mut self, event: &Event, context: &BuildContext) {
+        if let Some((episode, end)) = finished_episode(event) {
+            self.lengths.insert(episode, end.length);
+        }
+        let (Some(round), Some(env), Some(step)) = (event.round, event.env, event.step) else {
+            return;
         };
-        match command(decision, context) {
-            Ok(command) => _ = commands.insert((round, env, step), command),
-            Err(PolicyError::InvalidConfig { why, .. }) => _ = foreign.insert(why),
-            Err(error) => _ = foreign.insert(error.to_string()),
+        let moment = (round, env, step);
+        match &event.payload {
+            Payload::Decision(decision) => match command(decision, context) {
+                Ok(command) => _ = self.commands.insert(moment, command),
+                Err(PolicyError::InvalidConfig { why, .. }) => _ = self.foreign.insert(why),
+                Err(error) => _ = self.foreign.insert(error.to_string()),
+            },
+            Payload::GovernorRollback(_) => _ = self.rollbacks.insert(moment),
+            _ => {}
         }
     }
-    (commands, foreign)
+
+    /// In what the recorded run fell short of the one that is to be played.
+    fn too_short(&self, started: &RunStarted, context: &BuildContext) -> Vec<String> {
+        let mut problems = Vec::new();
+        let envs = context.envs.iter().max().map_or(0, |last| last + 1);
+        if envs > started.n_envs as usize {
+            problems.push(format!("it had {} envs, {envs} are to be played", started.n_envs));
+        }
+        if context.max_steps > started.max_steps {
+            let (had, wanted) = (started.max_steps, context.max_steps);
+            problems.push(format!("its episodes had {had} steps, {wanted} are to be played"));
+        }
+        let rounds = self.complete_rounds(started.n_envs);
+        if context.rounds.end > rounds {
+            let wanted = context.rounds.end;
+            problems.push(format!("it completed {rounds} rounds, {wanted} are to be played"));
+        }
+        problems
+    }
+
+    /// Rounds from the first on in which every env played its episode to the end.
+    fn complete_rounds(&self, n_envs: u32) -> u32 {
+        let mut envs: BTreeMap<u32, u32> = BTreeMap::new();
+        for (round, _) in self.lengths.keys() {
+            *envs.entry(*round).or_default() += 1;
+        }
+        let is_complete = |round: &u32| envs.get(round).is_some_and(|&count| count >= n_envs);
+        u32::try_from((0..).take_while(is_complete).count()).unwrap_or(u32::MAX)
+    }
+
+    /// The first step to be played of which no decision was recorded, though its env took part in it.
+    fn gap(&self, context: &BuildContext) -> Option<String> {
+        if self.commands.is_empty() {
+            return Some("it recorded no decisions; they are recorded from telemetry.level full on".into());
+        }
+        let is_played = |&(&(round, env), _): &(&(u32, u32), _)| {
+            context.rounds.contains(&round) && context.envs.contains(&(env as usize))
+        };
+        self.lengths
+            .iter()
+            .filter(is_played)
+            .flat_map(|(&(round, env), &length)| {
+                (1..=length.min(context.max_steps)).map(move |step| (round, env, step))
+            })
+            .find(|moment| !self.commands.contains_key(moment) && !self.rollbacks.contains(moment))
+            .map(|(round, env, step)| {
+                format!(
+                    "no decision of env {env} in step {step} of round {round} is recorded; a replay needs \
+                     telemetry.level full and telemetry.step_stride 1"
+                )
+            })
+    }
 }
 
 /// Slots and blueprints by name become those of this host.
@@ -140,65 +206,6 @@ fn command(decision: &telemetry::Decision, context: &BuildContext) -> Result<Lif
         })?;
     }
     command_of(&indices)
-}
-
-/// In what the recorded run fell short of the one that is to be played.
-fn too_short(recording: &Recording, context: &BuildContext) -> Vec<String> {
-    let started = &recording.started;
-    let mut problems = Vec::new();
-    let envs = context.envs.iter().max().map_or(0, |last| last + 1);
-    if envs > started.n_envs as usize {
-        problems.push(format!("it had {} envs, {envs} are to be played", started.n_envs));
-    }
-    if context.max_steps > started.max_steps {
-        let (had, wanted) = (started.max_steps, context.max_steps);
-        problems.push(format!("its episodes had {had} steps, {wanted} are to be played"));
-    }
-    let rounds = complete_rounds(recording);
-    if context.rounds.end > rounds {
-        let wanted = context.rounds.end;
-        problems.push(format!("it completed {rounds} rounds, {wanted} are to be played"));
-    }
-    problems
-}
-
-/// Rounds from the first on in which every env played its episode to the end.
-fn complete_rounds(recording: &Recording) -> u32 {
-    let mut envs: BTreeMap<u32, u32> = BTreeMap::new();
-    for ((round, _), _) in recording.episodes() {
-        *envs.entry(round).or_default() += 1;
-    }
-    let is_complete = |round: &u32| envs.get(round).is_some_and(|&count| count >= recording.started.n_envs);
-    u32::try_from((0..).take_while(is_complete).count()).unwrap_or(u32::MAX)
-}
-
-/// The first step to be played of which no decision was recorded, though its env took part in it.
-fn gap(recording: &Recording, commands: &BTreeMap<Moment, LifecycleCommand>, context: &BuildContext) -> Option<String> {
-    if commands.is_empty() {
-        return Some("it recorded no decisions; they are recorded from telemetry.level full on".into());
-    }
-    let rollbacks: BTreeSet<Moment> = recording
-        .events
-        .iter()
-        .filter(|event| matches!(event.payload, Payload::GovernorRollback(_)))
-        .filter_map(|event| Some((event.round?, event.env?, event.step?)))
-        .collect();
-    let is_played = |&((round, env), _): &((u32, u32), _)| {
-        context.rounds.contains(&round) && context.envs.contains(&(env as usize))
-    };
-    recording
-        .episodes()
-        .filter(is_played)
-        .flat_map(|((round, env), episode)| {
-            (1..=episode.length.min(context.max_steps)).map(move |step| (round, env, step))
-        })
-        .find(|moment| !commands.contains_key(moment) && !rollbacks.contains(moment))
-        .map(|(round, env, step)| {
-            format!(
-                "no decision of env {env} in step {step} of round {round} is recorded; a replay needs telemetry.level \
-                 full and telemetry.step_stride 1"
-            )
-        })
 }
 
 /// Of everything that is decided.

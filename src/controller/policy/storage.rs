@@ -1,7 +1,6 @@
 //! A learned policy on disk: weights as safetensors, everything else as RON.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
@@ -12,7 +11,7 @@ use super::parameters::PolicyParams;
 use super::trainable::PolicyParam;
 use crate::controller::actions::Head;
 use crate::controller::error::PolicyError;
-use crate::controller::saved::{Differences, read_ron, sha256, storage, to_ron, write_folder};
+use crate::controller::saved::{Differences, SavedFolder, sha256, storage, to_ron, write_folder};
 use crate::controller::view::{NormaliserConfig, RunningMoments, Standardisation};
 use crate::scenario::{FloorConfig, NetConfig};
 use crate::torch::{HostSyncCounter, catch, copy_all, read_f32};
@@ -73,6 +72,21 @@ impl PolicyManifest {
         }
     }
 
+    /// Notes what no policy can decide by.
+    fn note_nonfinite(&self, diffs: &mut Differences) {
+        if !self.floor_scale.is_finite() {
+            diffs.note(format!("floor scale: saved {}, which is not finite", self.floor_scale));
+        }
+        for (index, moments) in self.statistics.iter().enumerate() {
+            if !moments.is_finite() {
+                let RunningMoments { mean, var, .. } = moments;
+                diffs.note(format!(
+                    "normaliser statistic {index}: mean {mean} and variance {var} are no statistics"
+                ));
+            }
+        }
+    }
+
     fn compare_observations(&self, running: &Self, diffs: &mut Differences) {
         diffs.compare("observation size", &self.observation, &running.observation);
         diffs.compare("observation schema", &self.schema, &running.schema);
@@ -127,22 +141,22 @@ pub fn save_policy(
 /// Copies the saved weights into `params`, in place, and returns the saved manifest.
 ///
 /// # Errors
-/// `Storage` for files that cannot be read, `IncompatiblePolicy` with every difference from `running`; in both cases
-/// nothing has changed. A device error may leave some weights copied.
+/// `Storage` for files that cannot be understood, `IncompatiblePolicy` with every difference from `running` and every
+/// number that is not finite; in both cases nothing has changed. A device error may leave some weights copied.
 pub fn load_policy(
-    folder: &Path,
+    folder: &SavedFolder,
     running: &PolicyManifest,
     params: &PolicyParams,
 ) -> Result<PolicyManifest, PolicyError> {
-    let path = folder.join(WEIGHTS_FILE);
-    let manifest: PolicyManifest = read_ron(&folder.join(MANIFEST_FILE))?;
-    let bytes = fs::read(&path).map_err(|error| storage(&path, &error))?;
+    let manifest: PolicyManifest = folder.ron(MANIFEST_FILE)?;
+    let bytes = folder.file(WEIGHTS_FILE)?;
     let mut diffs = Differences::default();
     manifest.compare(running, &mut diffs);
-    diffs.compare("weights file", &sha256(&bytes), &manifest.weights);
-    let saved = SafeTensors::deserialize(&bytes).map_err(|error| storage(&path, &error))?;
+    manifest.note_nonfinite(&mut diffs);
+    diffs.compare("weights file", &sha256(bytes), &manifest.weights);
+    let saved = SafeTensors::deserialize(bytes).map_err(|error| storage(&folder.path().join(WEIGHTS_FILE), &error))?;
     let sources = match_weights(&saved, params, &mut diffs)?;
-    diffs.finish(folder)?;
+    diffs.finish(folder.path())?;
     let targets: Vec<Tensor> = params.iter().map(|param| param.tensor.shallow_clone()).collect();
     copy_all(&targets, &sources, false)?;
     Ok(manifest)
@@ -151,17 +165,18 @@ pub fn load_policy(
 /// The manifest of a saved policy whose statistics of observations are to serve `running`; whatever else differs.
 ///
 /// # Errors
-/// `Storage` for a file that cannot be read; `IncompatiblePolicy` if it was about other observations or did not
-/// normalise them.
-pub fn load_statistics(folder: &Path, running: &PolicyManifest) -> Result<PolicyManifest, PolicyError> {
-    let manifest: PolicyManifest = read_ron(&folder.join(MANIFEST_FILE))?;
+/// `Storage` for a file that cannot be understood; `IncompatiblePolicy` if it was about other observations, did not
+/// normalise them or holds a number that is not finite.
+pub fn load_statistics(folder: &SavedFolder, running: &PolicyManifest) -> Result<PolicyManifest, PolicyError> {
+    let manifest: PolicyManifest = folder.ron(MANIFEST_FILE)?;
     let mut diffs = Differences::default();
     diffs.compare("format", &manifest.format, &running.format);
     manifest.compare_observations(running, &mut diffs);
+    manifest.note_nonfinite(&mut diffs);
     if manifest.normaliser.mode == Standardisation::Off {
         diffs.note("its observations were not normalised: it has no statistics".into());
     }
-    diffs.finish(folder)?;
+    diffs.finish(folder.path())?;
     Ok(manifest)
 }
 
@@ -193,6 +208,9 @@ fn match_weights(
                     .iter()
                     .map(|&bytes| f32::from_le_bytes(bytes))
                     .collect();
+                if !values.iter().all(|value| value.is_finite()) {
+                    diffs.note(format!("weight {} holds values that are not finite", param.name));
+                }
                 sources.push(catch(|| {
                     Tensor::from_slice(&values).view(param.tensor.size().as_slice())
                 })?);

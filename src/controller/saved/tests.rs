@@ -12,10 +12,25 @@ fn a_folder_is_replaced_as_a_whole() {
 }
 
 #[test]
+fn what_was_read_stays_though_the_folder_goes() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("saved");
+    save_controller(&folder, "schedule", None, &()).unwrap();
+
+    let saved = SavedFolder::read(&folder).unwrap();
+    fs::remove_dir_all(&folder).unwrap();
+
+    assert_eq!(load_controller::<()>(&saved, "schedule", None), Ok(()));
+    let missing = saved.file("weights").unwrap_err().to_string();
+    assert_eq!(missing, format!("{}/weights: there is no such file", folder.display()));
+}
+
+#[test]
 fn another_controller_is_refused_with_every_difference() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("saved");
     save_controller(&folder, "schedule", Some("abc"), &()).unwrap();
+    let folder = SavedFolder::read(&folder).unwrap();
     assert_eq!(load_controller::<()>(&folder, "schedule", Some("abc")), Ok(()));
     let error = load_controller::<()>(&folder, "random", None).unwrap_err();
     let PolicyError::IncompatiblePolicy { diffs, .. } = error else {

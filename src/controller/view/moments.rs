@@ -48,6 +48,11 @@ impl RunningMoments {
         true
     }
 
+    /// Whether these can be the moments of anything: finite, and no negative variance.
+    pub fn is_finite(&self) -> bool {
+        self.mean.is_finite() && self.var.is_finite() && self.var >= 0.0
+    }
+
     /// Enough has been seen.
     pub fn is_ready(&self, min_count: u64) -> bool {
         self.count >= min_count

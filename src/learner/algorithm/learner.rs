@@ -12,7 +12,9 @@ use super::guards::{announce_drift, judge, outside_minibatches};
 use super::optimizer::PolicyOptimizer;
 use super::reward_norm::RewardNormalizer;
 use super::schedules::Horizon;
-use super::state::{Counters, LearnerState, differences_of_norms, differences_of_tensors};
+use super::state::{
+    Counters, LearnerState, differences_of_norms, differences_of_tensors, impossible_tensors, nonfinite_numbers,
+};
 use super::update::Update;
 use super::update_metrics;
 use super::value_norm::{ValueNormalizer, ValueUnits};
@@ -208,12 +210,15 @@ impl Learner {
     /// together are the last state known to be good.
     ///
     /// # Errors
-    /// `Incompatible` with every difference, in which case nothing has changed; a device error.
+    /// `Incompatible` with every difference and everything that is not finite, in which case nothing has changed; a
+    /// device error.
     pub fn restore(&mut self, state: &LearnerState, tensors: &[(String, Tensor)]) -> Result<(), LearnerError> {
         let live = self.state_tensors();
         let differences = [
             differences_of_norms(state, &self.state()),
             differences_of_tensors(tensors, &live),
+            nonfinite_numbers(state),
+            impossible_tensors(tensors)?,
         ]
         .concat();
         if !differences.is_empty() {

@@ -6,6 +6,10 @@ use tch::Tensor;
 
 use super::reward_norm::RewardNormalizer;
 use super::value_norm::ValueNormalizer;
+use crate::torch::{HostSyncCounter, TorchError, read_f64};
+
+/// Names of second moments begin with it.
+const SQUARES: &str = "exp_avg_sq.";
 
 /// How far learning has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +49,38 @@ pub(super) fn differences_of_norms(saved: &LearnerState, live: &LearnerState) ->
         differences.push(format!("value_norm.mode was {old:?}, is {new:?}"));
     }
     differences
+}
+
+/// One line for everything in the plain state that is not finite.
+pub(super) fn nonfinite_numbers(saved: &LearnerState) -> Vec<String> {
+    let finite = |is_finite: bool, what: &str| (!is_finite).then(|| format!("{what} are not finite"));
+    let returns = saved.rewards.running_returns.iter().all(|value| value.is_finite());
+    [
+        finite(saved.rewards.moments.is_finite(), "the statistics of rewards"),
+        finite(returns, "the running returns"),
+        finite(saved.values.moments.is_finite(), "the statistics of returns"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// One line for every tensor with a value that no optimizer can have come to: not finite, or a negative second moment.
+///
+/// # Errors
+/// A device error.
+pub(super) fn impossible_tensors(saved: &[(String, Tensor)]) -> Result<Vec<String>, TorchError> {
+    let mut impossible = Vec::new();
+    for (name, tensor) in saved {
+        let values = read_f64(tensor, &HostSyncCounter::default())?;
+        let is_negative = name.starts_with(SQUARES) && values.iter().any(|&value| value < 0.0);
+        if !values.iter().all(|value| value.is_finite()) {
+            impossible.push(format!("`{name}` holds values that are not finite"));
+        } else if is_negative {
+            impossible.push(format!("`{name}` holds squares below 0"));
+        }
+    }
+    Ok(impossible)
 }
 
 /// One line for every tensor that is missing, unknown, or of another shape or kind.

@@ -54,3 +54,42 @@ fn a_file_without_a_header_is_refused() {
 
     assert!(error.contains(":1: the first line is no header"), "{error}");
 }
+
+fn last(text: &[u8]) -> Option<Event> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events.jsonl");
+    std::fs::write(&path, text).unwrap();
+    last_event(&path).unwrap()
+}
+
+#[test]
+fn the_last_event_is_found_behind_headers_and_whatever_a_killed_writer_left() {
+    let event = last(format!("{HEADER}\n{NOTE}\n").as_bytes()).unwrap();
+
+    let sound = format!("{HEADER}\n{NOTE}\n");
+    let tails: [&[u8]; 6] = [
+        HEADER.as_bytes(),
+        b"{\"seq\":1,\"ty",
+        b"\n\n",
+        b"\0\0\0\0",
+        b"{\"seq\":1,\"msg\":\"\xc3",
+        b"\xff\xfe\n",
+    ];
+    for tail in tails {
+        let text = [sound.as_bytes(), tail].concat();
+        assert_eq!(last(&text).as_ref(), Some(&event), "{}", String::from_utf8_lossy(tail));
+    }
+    assert_eq!(last(format!("{HEADER}\n").as_bytes()), None);
+    assert_eq!(last(b""), None);
+}
+
+/// A line may lie across several blocks.
+#[test]
+fn the_last_event_may_be_longer_than_what_is_read_at_once() {
+    let long = NOTE.replace("hi", &"x".repeat(3 * BLOCK_BYTES as usize));
+    for tail in ["\n", &"y".repeat(BLOCK_BYTES as usize)] {
+        let event = last(format!("{HEADER}\n{NOTE}\n{long}\n{tail}").as_bytes()).unwrap();
+
+        assert_eq!(serde_json::to_string(&event).unwrap().len() / 1000, long.len() / 1000);
+    }
+}

@@ -3,7 +3,7 @@ use super::*;
 #[test]
 fn what_is_missing_is_named() {
     let root = tempfile::tempdir().unwrap();
-    let why = |folder: &Path| Recording::open(folder).unwrap_err().to_string();
+    let why = |folder: &Path| read_recording(folder, |_| ()).unwrap_err().to_string();
 
     assert!(why(&root.path().join("gone")).starts_with("there is no run "));
     assert!(why(root.path()).contains("holds no events of a run"));

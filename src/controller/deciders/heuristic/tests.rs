@@ -234,7 +234,7 @@ fn a_saved_state_goes_on_where_it_was() {
     saved.save(&folder).unwrap();
 
     let mut loaded = HeuristicController::new(&Ground::default().context()).unwrap();
-    loaded.load(&folder).unwrap();
+    loaded.load(&SavedFolder::read(&folder).unwrap()).unwrap();
 
     assert_eq!(loaded.states, saved.states);
 }

@@ -10,6 +10,7 @@ use crate::controller::fixtures::Ground;
 use crate::controller::fixtures::policies::{Crowd, controller, small};
 use crate::controller::policy::TrainablePolicy;
 use crate::controller::policy::{MANIFEST_FILE, WEIGHTS_FILE};
+use crate::controller::saved::{SavedFolder, sha256};
 use crate::controller::view::{NormaliserConfig, Standardisation};
 use crate::growth::SlotId;
 use crate::scenario::{LearnerConfig, ObservationNormMode};
@@ -21,8 +22,12 @@ fn other(change: impl FnOnce(&mut Ground)) -> ActorCriticController {
     ActorCriticController::new(&ground.context()).unwrap()
 }
 
+fn load(controller: &mut ActorCriticController, folder: &Path) -> Result<(), PolicyError> {
+    controller.load(&SavedFolder::read(folder)?)
+}
+
 fn differences(controller: &mut ActorCriticController, folder: &Path) -> Vec<String> {
-    match controller.load(folder) {
+    match load(controller, folder) {
         Err(PolicyError::IncompatiblePolicy { diffs, .. }) => diffs,
         other => panic!("{other:?}"),
     }
@@ -47,7 +52,7 @@ fn a_saved_policy_goes_on_with_the_same_bits() {
         .iter()
         .map(|param| param.tensor.data_ptr() as usize)
         .collect();
-    loaded.load(&folder).unwrap();
+    load(&mut loaded, &folder).unwrap();
 
     let moved: Vec<_> = loaded
         .params()
@@ -152,7 +157,7 @@ fn another_action_space_is_refused_with_what_it_excludes() {
             Some(vec![crate::growth::Tempo::Fast, crate::growth::Tempo::Standard]);
     };
     other(narrow).save(&folder).unwrap();
-    assert_eq!(other(narrow).load(&folder), Ok(()));
+    assert_eq!(load(&mut other(narrow), &folder), Ok(()));
     assert_eq!(
         differences(&mut other(|_| ()), &folder),
         ["excluded choices: saved [\"tempo:SLOW\"], running []"]
@@ -172,9 +177,43 @@ fn weights_of_another_save_are_noticed() {
 }
 
 #[test]
+fn numbers_that_are_not_finite_are_refused_and_nothing_changes() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("policy");
+    controller("lstm").save(&folder).unwrap();
+    let weights = folder.join(WEIGHTS_FILE);
+    let mut bytes = fs::read(&weights).unwrap();
+    let before = sha256(&bytes);
+    let last = bytes.len() - 4;
+    bytes[last..].copy_from_slice(&f32::NAN.to_le_bytes());
+    fs::write(&weights, &bytes).unwrap();
+    let manifest = folder.join(MANIFEST_FILE);
+    let text = fs::read_to_string(&manifest).unwrap();
+    let edited = text
+        .replace(&before, &sha256(&bytes))
+        .replacen("mean: 0.0", "mean: NaN", 1);
+    fs::write(&manifest, edited).unwrap();
+    let mut running = other(|_| ());
+    let untouched: Vec<_> = running.params().iter().map(|param| param.tensor.copy()).collect();
+
+    let diffs = differences(&mut running, &folder);
+
+    assert_eq!(diffs.len(), 2, "{diffs:?}");
+    assert!(diffs[0].contains("statistic 0: mean NaN"), "{diffs:?}");
+    assert!(diffs[1].ends_with("holds values that are not finite"), "{diffs:?}");
+    let params = running.params();
+    assert!(
+        params
+            .iter()
+            .zip(&untouched)
+            .all(|(param, before)| param.tensor.equal(before))
+    );
+}
+
+#[test]
 fn a_folder_that_is_not_there_is_named() {
-    let error = controller("mlp").load(Path::new("/nowhere/policy")).unwrap_err();
-    assert!(error.to_string().starts_with("/nowhere/policy/policy.ron: "), "{error}");
+    let error = load(&mut controller("mlp"), Path::new("/nowhere/policy")).unwrap_err();
+    assert!(error.to_string().starts_with("/nowhere/policy: "), "{error}");
 }
 
 /// The normaliser is part of what the policy computes, its mode included.
@@ -189,7 +228,7 @@ fn a_policy_brings_its_normaliser_along() {
     });
     classic.save(&folder).unwrap();
     let mut loaded = other(|ground| ground.scenario.policy.net = "mlp".into());
-    loaded.load(&folder).unwrap();
+    load(&mut loaded, &folder).unwrap();
     assert_eq!(loaded.normaliser(), classic.normaliser());
 }
 
@@ -243,7 +282,7 @@ fn statistics_of_other_observations_or_of_none_are_refused() {
         Ok(_) => panic!("they fit"),
         Err(error) => error.to_string(),
     };
-    assert!(why(3).contains("policy.ron"), "{}", why(3));
+    assert!(why(3).contains("/policy: "), "{}", why(3));
 
     let mut saved = controller("mlp");
     saved.save(&folder).unwrap();
