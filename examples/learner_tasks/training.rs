@@ -133,6 +133,7 @@ impl<T: Task> Training<T> {
         let decided: Vec<DecidedStep> = (0..self.task.envs())
             .map(|env| DecidedStep {
                 env,
+                step: step as u32 + 1,
                 indices: chosen.indices[env],
                 log_probs: chosen.log_probs[env],
                 value: units.raw(chosen.value_normalised[env].into()) as f32,

@@ -8,10 +8,13 @@ use super::error::GovernorError;
 use super::snapshot_rule::Moment;
 use super::state::{Credit, Rollback, RollbackVerdict};
 use super::systems::{GovernedEnv, GovernedEnvItem, GovernorContext};
-use crate::env::{EnvId, EpisodeEnding, EpisodeStats, GrowingEnvItem, GrowthContext, SeedSlots, StepStatus};
-use crate::growth::Initiator;
+use crate::env::{
+    EnvId, EpisodeEnding, EpisodeStats, GrowingEnvItem, GrowthContext, SeedSlots, StepStatus, ValMetrics,
+};
+use crate::growth::{Initiator, SeedStage};
 use crate::health::{Failure, InEnv};
-use crate::seed::{PruneOrder, prune_now};
+use crate::scenario::{Blame, RepeatedRollback};
+use crate::seed::{PruneOrder, SeedRecord, prune_now};
 use crate::telemetry::{ActionId, EpisodeEnd, GovernorRollback, Num};
 
 /// Rolls every panicking env back.
@@ -24,11 +27,15 @@ pub fn governor_rollback(mut envs: Query<GovernedEnv>, mut growth: GrowthContext
     Ok(())
 }
 
-/// Restores tensors, prunes live seeds, empties optimizers, then sets the env's plain data back.
+/// Restores tensors, prunes the seeds that are to go, empties the optimizers of what was restored, then sets the env's
+/// plain data back.
 fn roll_back(env: &mut GovernedEnvItem, growth: &mut GrowthContext) -> Result<(), Failure> {
     let Some(alarm) = env.governor.verdict.alarm().copied() else {
         return Ok(());
     };
+    let config = growth.experiment.scenario.governor;
+    let blamed = env.governor.blames(config.blame);
+    let is_in_vain = config.repeated_rollback == RepeatedRollback::Accept && env.governor.would_repeat_itself();
     let growing = &mut env.growing;
     {
         let _guard = growing.stream.0.get().enter()?;
@@ -39,15 +46,13 @@ fn roll_back(env: &mut GovernedEnvItem, growth: &mut GrowthContext) -> Result<()
         reason: prune_reason(alarm.kind),
         initiator: Initiator::Governor,
     };
-    let pruned = prune_live_seeds(growing, order, growth)?;
+    let pruned = prune_live_seeds(growing, order, config.blame, growth)?;
     {
         let _guard = growing.stream.0.get().enter()?;
-        let seeds = growing
-            .optimizers
-            .0
-            .iter_mut()
-            .flatten()
-            .map(|optimizer| optimizer.get());
+        let is_restored = |seed: Option<&SeedRecord>| seed.is_some_and(|seed| seed.stage == SeedStage::Fossilized);
+        let slots = growing.slots.records().zip(&mut growing.optimizers.0);
+        let committed = slots.filter_map(|(seed, optimizer)| optimizer.as_mut().filter(|_| is_restored(seed)));
+        let seeds = committed.map(|optimizer| optimizer.get());
         for optimizer in std::iter::once(env.optimizer.0.get()).chain(seeds) {
             optimizer.zero_state()?;
             optimizer.zero_grad()?;
@@ -55,12 +60,19 @@ fn roll_back(env: &mut GovernedEnvItem, growth: &mut GrowthContext) -> Result<()
     }
     let step = growth.clock.step();
     let restored = env.governor.rolled_back(step);
-    let config = &growth.experiment.scenario.governor;
-    let ends_episode = set_back(&mut growing.stats, &restored, step, config.max_rollbacks_per_episode);
+    set_back(&mut growing.stats, &restored, step, *env.val);
+    let ends_episode = is_in_vain || growing.stats.rollbacks >= config.max_rollbacks_per_episode;
+    if ends_episode {
+        growing.stats.end = Some(EpisodeEnding {
+            reason: EpisodeEnd::GovernorLimit,
+            step,
+        });
+    }
     *env.status = StepStatus::RolledBack;
     env.rollback.0 = Some(Rollback {
         alarm,
-        raw_penalty: -config.death_penalty,
+        blamed,
+        raw_penalty: if blamed { -config.death_penalty } else { 0.0 },
         snapshot_step: restored.step,
         steps_lost: step.saturating_sub(restored.step),
         pruned,
@@ -71,17 +83,24 @@ fn roll_back(env: &mut GovernedEnvItem, growth: &mut GrowthContext) -> Result<()
     Ok(())
 }
 
+/// Whether a live seed goes with the state that is given up. One that only learns from the host has done it no harm.
+fn is_pruned(seed: &SeedRecord, blame: Blame) -> bool {
+    let is_merged = matches!(seed.stage, SeedStage::Blending | SeedStage::Holding) || seed.bears_on_network();
+    seed.stage.is_live() && (blame == Blame::Everyone || is_merged)
+}
+
 /// Instantly, whatever their alpha or pending ramp; slots that cool down are left as they are.
 fn prune_live_seeds(
     env: &mut GrowingEnvItem,
     order: PruneOrder,
+    blame: Blame,
     growth: &mut GrowthContext,
 ) -> Result<SmallVec<[usize; 4]>, Failure> {
     let limits = growth.experiment.limits();
     let mut pruned = SmallVec::new();
     for index in 0..env.slots.0.len() {
         let slot = &env.slots.0[index];
-        let Some(seed) = slot.record.as_ref().filter(|seed| seed.stage.is_live()) else {
+        let Some(seed) = slot.record.as_ref().filter(|seed| is_pruned(seed, blame)) else {
             continue;
         };
         let plan = prune_now(seed, order, &growth.rules(&limits)).map_err(|refusal| GovernorError::PruneFailed {
@@ -94,24 +113,20 @@ fn prune_live_seeds(
     Ok(pruned)
 }
 
-/// The episode's tallies after a rollback; whether it was the last one allowed.
-fn set_back(stats: &mut EpisodeStats, restored: &Moment, step: u32, limit: u32) -> bool {
+/// The episode's tallies after a rollback. A fresh host was never validated: what was measured in this step is then all
+/// that is known of it.
+fn set_back(stats: &mut EpisodeStats, restored: &Moment, step: u32, measured: ValMetrics) {
     stats.rollbacks += 1;
     stats.best_accuracy_percent = restored.best_accuracy_percent;
     stats.best_step = restored.best_step;
-    stats.last_val = restored.val;
-    let ends_episode = stats.rollbacks >= limit;
-    if ends_episode {
-        stats.end = Some(EpisodeEnding {
-            reason: EpisodeEnd::GovernorLimit,
-            step,
-        });
+    stats.last_val = restored.val.or(Some(measured));
+    if restored.val.is_none() {
+        stats.note_accuracy(step, measured.accuracy_percent);
     }
-    ends_episode
 }
 
-/// Records every rollback of the step, once it has succeeded and a learner has given credit for it. Where somebody was
-/// blamed, the pruned seeds are not charged for again.
+/// Records every rollback of the step, once it has succeeded and a learner has given credit for it. Where that has been
+/// charged already, or nobody is to be charged, the pruned seeds cost nothing more.
 pub fn report_rollbacks(mut envs: Query<(&EnvId, &RollbackVerdict, &mut SeedSlots)>, mut context: GovernorContext) {
     for (id, verdict, mut slots) in envs.iter_mut().sort_unstable::<&EnvId>() {
         let Some(rollback) = &verdict.0 else { continue };
@@ -131,13 +146,14 @@ pub fn report_rollbacks(mut envs: Query<(&EnvId, &RollbackVerdict, &mut SeedSlot
             snapshot_step: rollback.snapshot_step,
             steps_lost: rollback.steps_lost,
             action_id: rollback.last_action_step.map(|step| ActionId { episode, step }),
+            blamed: rollback.blamed,
             penalty_raw: Num(rollback.raw_penalty),
             penalty_applied,
             steps_forfeited,
             seeds_pruned: rollback.pruned.iter().map(|&index| slots.0[index].spec.slot).collect(),
         };
         context.push(id, event);
-        if penalty_applied.is_some() {
+        if penalty_applied.is_some() || !rollback.blamed {
             for &index in &rollback.pruned {
                 if let Some(seed) = &mut slots.0[index].record {
                     seed.take_auto_pruned();

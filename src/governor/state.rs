@@ -7,6 +7,8 @@ use super::detector::{Alarm, LossMonitor, Thresholds, Verdict};
 use super::preflight::Preflight;
 use super::snapshot_rule::{Moment, SnapshotRule};
 use crate::growth::LifecycleCommand;
+use crate::scenario::{Blame, GovernorConfig, RepeatedRollback};
+use crate::seed::SeedRecord;
 use crate::telemetry::GovernorCounts;
 
 /// The state of an env's watchdog, all of it plain data; new at every episode.
@@ -21,6 +23,11 @@ pub struct Governor {
     pub verdict: Verdict,
     /// The last step in which a command was carried out.
     pub(super) last_action_step: Option<u32>,
+    /// The last step whose network some seed took part in; `None` if none did since the episode or the last rollback
+    /// began.
+    pub(super) seed_in_network: Option<u32>,
+    /// Step of the state that the last rollback of the episode restored.
+    pub(super) last_restored: Option<u32>,
     /// Panics in this episode, whether or not they led to a rollback.
     pub panics: u32,
     /// What was captured, promoted, discarded and lost in this episode.
@@ -44,10 +51,46 @@ impl Governor {
         self.panics += u32::from(matches!(self.verdict, Verdict::Panic(_)));
     }
 
+    /// Takes note of the seeds that stand in the network of `step`, before the step's commands.
+    pub(super) fn note_seeds<'a>(&mut self, step: u32, mut seeds: impl Iterator<Item = &'a SeedRecord>) {
+        if seeds.any(SeedRecord::bears_on_network) {
+            self.seed_in_network = Some(step);
+        }
+    }
+
+    /// Whether growth can have led from the known good state to this one. A seed that was pruned in the very step of the
+    /// capture counts: its removal is a change that the capture does not hold.
+    pub(super) fn blames(&self, blame: Blame) -> bool {
+        let restored = self.snapshots.known_good().moment.step;
+        blame == Blame::Everyone || self.seed_in_network.is_some_and(|step| step >= restored)
+    }
+
+    /// Whether a rollback now would restore the same state as the last one, with no seed to blame for what came of it: the
+    /// host alone leads here, and would again.
+    pub(super) fn would_repeat_itself(&self) -> bool {
+        let restored = self.snapshots.known_good().moment.step;
+        self.last_restored == Some(restored) && self.seed_in_network.is_none()
+    }
+
+    /// Whether this step's panic is to be lived with instead of being rolled back.
+    pub(super) fn accepts(&self, config: &GovernorConfig) -> bool {
+        let is_finite = self.verdict.alarm().is_some_and(|alarm| alarm.loss.is_finite());
+        let accepts = config.repeated_rollback == RepeatedRollback::Accept;
+        self.demands_rollback() && is_finite && accepts && self.would_repeat_itself()
+    }
+
+    /// Takes `loss` for how the host is: what follows is compared with it alone.
+    pub(super) fn accept(&mut self, loss: f64) {
+        self.monitor.restore([loss].into());
+        self.verdict = Verdict::Healthy;
+    }
+
     /// The env has been restored at the end of `step`. Returns what it was restored to.
     pub(super) fn rolled_back(&mut self, step: u32) -> Moment {
         self.snapshots.rolled_back(step);
         let moment = self.snapshots.known_good().moment.clone();
+        self.last_restored = Some(moment.step);
+        self.seed_in_network = None;
         self.monitor.restore(moment.history.clone());
         self.counts.steps_lost += step.saturating_sub(moment.step);
         moment
@@ -71,17 +114,19 @@ pub struct RollbackVerdict(pub Option<Rollback>);
 pub struct Rollback {
     /// What the governor saw.
     pub alarm: Alarm,
-    /// Negative; neither clamped nor scaled.
+    /// Whether the controller is charged for it: growth can have led here, or the scenario blames everyone.
+    pub blamed: bool,
+    /// Negative, neither clamped nor scaled; 0 where nobody is blamed.
     pub raw_penalty: f64,
     /// Step whose state was restored; 0 is the fresh host.
     pub snapshot_step: u32,
     /// Steps between the restored state and the panic.
     pub steps_lost: u32,
-    /// Slots, in policy order, whose live seeds were pruned.
+    /// Slots, in policy order, whose live seeds were pruned: those that took part in the network, or all.
     pub pruned: SmallVec<[usize; 4]>,
     /// Step of the last command that was carried out in this episode.
     pub last_action_step: Option<u32>,
-    /// The rollback limit is reached: the env is idle until the round ends.
+    /// The rollback limit is reached, or another rollback would be in vain: the env is idle until the round ends.
     pub ends_episode: bool,
     /// What a learner made of it.
     pub credit: Credit,
@@ -90,7 +135,8 @@ pub struct Rollback {
 /// Who was blamed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Credit {
-    /// Nobody: there is no learner, or no transition was stored since the episode or the last rollback began.
+    /// Nobody: growth cannot have led here, there is no learner, or no transition was stored since the episode or the last
+    /// rollback that was charged began.
     #[default]
     Unattributed,
     /// The last stored transition. Seeds that the rollback pruned cost nothing extra then.

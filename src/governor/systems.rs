@@ -29,7 +29,7 @@ pub struct GovernedEnv {
     pub(super) growing: GrowingEnv,
     pub(super) status: &'static mut StepStatus,
     result: &'static StepResult,
-    val: &'static ValMetrics,
+    pub(super) val: &'static ValMetrics,
     pub(super) host: &'static mut HostModel,
     pub(super) optimizer: &'static mut HostOptimizer,
     pub(super) governor: &'static mut Governor,
@@ -147,10 +147,21 @@ pub fn governor_check(mut envs: Query<GovernedEnv>, mut context: GovernorContext
         if let Some(trigger) = env.governor.snapshots.found_finite(&config.snapshot) {
             context.promote(&mut env, trigger);
         }
+        let step = context.clock.step();
+        env.governor.note_seeds(step, env.growing.slots.records().flatten());
         env.governor.judge(env.val.loss, &thresholds);
-        if let Some(alarm) = env.governor.verdict.alarm() {
-            context.push(env.growing.id, alarm_event(alarm, &env.governor.verdict, &thresholds));
-            context.discard(&mut env);
+        let Some(alarm) = env.governor.verdict.alarm().copied() else {
+            continue;
+        };
+        let verdict = match env.governor.verdict {
+            Verdict::Panic(_) if env.governor.accepts(&config) => AlarmVerdict::Accepted,
+            Verdict::Panic(_) => AlarmVerdict::Panic,
+            Verdict::Healthy | Verdict::Suspect(_) => AlarmVerdict::Suspect,
+        };
+        context.push(env.growing.id, alarm_event(&alarm, verdict, &thresholds));
+        context.discard(&mut env);
+        if verdict == AlarmVerdict::Accepted {
+            env.governor.accept(alarm.loss);
         }
     }
     Ok(())
@@ -176,13 +187,10 @@ fn check_capture(env: &mut GovernedEnvItem, nonfinite: u64, context: &mut Govern
     Ok(())
 }
 
-fn alarm_event(alarm: &Alarm, verdict: &Verdict, thresholds: &Thresholds) -> GovernorAlarm {
+fn alarm_event(alarm: &Alarm, verdict: AlarmVerdict, thresholds: &Thresholds) -> GovernorAlarm {
     GovernorAlarm {
         kind: alarm.kind,
-        verdict: match verdict {
-            Verdict::Panic(_) => AlarmVerdict::Panic,
-            Verdict::Healthy | Verdict::Suspect(_) => AlarmVerdict::Suspect,
-        },
+        verdict,
         loss: Num(alarm.loss),
         threshold: alarm.threshold.map(Num),
         mean: alarm.healthy.map(|(mean, _)| Num(mean)),

@@ -25,8 +25,12 @@ section! {
         collapse: CollapseConfig;
         /// Raw reward that a rollback costs.
         death_penalty: f64 = 10.0, NOT_NEGATIVE;
-        /// What a rollback does to the rewards of the segment it ends.
-        rollback_credit: RollbackCredit = RollbackCredit::PenalizeForfeit;
+        /// Which rollbacks are charged to the controller, and which seeds they prune.
+        blame: Blame = Blame::Contributing;
+        /// What a rollback that is charged does to the rewards of the segment it ends.
+        rollback_credit: RollbackCredit = RollbackCredit::PenalizeLost;
+        /// What happens instead of a rollback that could only repeat the last one.
+        repeated_rollback: RepeatedRollback = RepeatedRollback::Accept;
         /// When the state to restore is captured.
         snapshot: SnapshotPolicy;
         /// Where captured states lie; on a CPU there is but one place.
@@ -48,9 +52,33 @@ section! {
 }
 
 choice! {
-    /// What a rollback does to the rewards of the segment that it ends.
+    /// Which rollbacks are charged to the controller, and which seeds they prune.
+    #[derive(Copy, Eq)]
+    pub enum Blame {
+        /// those of networks in which a seed took part since the restored state; seeds that took part are pruned
+        Contributing,
+        /// all of them; every live seed is pruned
+        Everyone,
+    }
+}
+
+choice! {
+    /// What happens where a rollback would restore the same state as the one before it, and no seed took part since.
+    #[derive(Copy, Eq)]
+    pub enum RepeatedRollback {
+        /// a finite loss is taken for how the host is; else the state is restored and the episode ends
+        Accept,
+        /// the state is restored again
+        Restore,
+    }
+}
+
+choice! {
+    /// What a rollback that is charged does to the rewards of the segment that it ends.
     #[derive(Copy, Eq)]
     pub enum RollbackCredit {
+        /// the last reward becomes the penalty, those of steps after the restored state 0, earlier ones stay
+        PenalizeLost,
         /// the last reward becomes the penalty, earlier ones of the segment 0
         PenalizeForfeit,
         /// only the last reward is replaced

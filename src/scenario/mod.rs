@@ -44,7 +44,9 @@ pub use controllers::{
 pub use derived::{ImageShape, PartSizes};
 pub use explain::{ExplainedField, Explanation, Member, explain, field_paths};
 pub use faults::{Fault, FaultEntry};
-pub use governor::{CollapseConfig, GovernorConfig, RollbackCredit, SnapshotPlacement, SnapshotPolicy};
+pub use governor::{
+    Blame, CollapseConfig, GovernorConfig, RepeatedRollback, RollbackCredit, SnapshotPlacement, SnapshotPolicy,
+};
 pub use layers::Override;
 pub use learner::{
     AdvantageNorm, EntropyFloorCoefs, EntropyFloors, EntropyMultipliers, EpisodeEnd, LearnerConfig, LrSchedule,

@@ -263,6 +263,12 @@ impl SeedRecord {
         self.gradient.has_exploding == Some(false) && !self.has_nonfinite_params
     }
 
+    /// The network's output depends on the seed. Until it blends it sees the host's features and the host does not see
+    /// it: neither its value nor its gradient, nor in a norm or an optimizer that they share.
+    pub fn bears_on_network(&self) -> bool {
+        self.stage.is_occupied() && self.alpha.alpha() > 0.0
+    }
+
     /// Ramping down to be pruned.
     pub fn is_fading(&self) -> bool {
         self.pending_prune.is_some()

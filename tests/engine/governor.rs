@@ -1,5 +1,7 @@
 //! The governor through the real loop: what is wrecked on purpose in one env is undone in that env, and nowhere else.
 
+use std::ops::Range;
+
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
 use simic_engine::clock::RunClock;
@@ -10,9 +12,11 @@ use simic_engine::env::{
 };
 use simic_engine::governor::{Governor, GovernorPlugin, Rollback, RollbackVerdict};
 use simic_engine::growth::{LifecycleOp, PruneReason, SeedStage};
-use simic_engine::schedule::{EngineSet, StepEnd, Work};
+use simic_engine::host::{FoldedHost, HostError, OpCost};
+use simic_engine::schedule::{EngineSet, Startup, StepEnd, Work};
 use simic_engine::telemetry::{AlarmKind, EpisodeEnd};
 use simic_engine::torch::{HostSyncCounter, read_f32};
+use simic_engine::validation::FoldedModel;
 use tch::Tensor;
 
 /// What one env was at the end of one step.
@@ -162,6 +166,10 @@ fn play_with(text: &str, threads: usize, has_governor: bool) -> Played {
         builder.without::<GovernorPlugin>()
     };
     let engine = builder.from_ron(text).unwrap_or_else(|problems| panic!("{problems}"));
+    played(engine)
+}
+
+fn played(engine: Engine) -> Played {
     let mut engine = engine.with(DiaryPlugin);
     engine.run().unwrap_or_else(|error| panic!("{error}"));
     let world = engine.world_mut();
@@ -312,7 +320,8 @@ fn a_commit_is_captured_in_its_own_step() {
 #[test]
 fn at_the_limit_the_env_idles_and_the_others_finish() {
     let entry = |step| format!("(env: 1, round: 0, step: {step}, fault: nan_weight)");
-    let faults = format!("faults: [{}, {}, {}],", entry(5), entry(8), entry(11));
+    let faults = [entry(5), entry(8), entry(11)].join(", ");
+    let faults = format!("governor: (repeated_rollback: restore), faults: [{faults}],");
     let played = play(&scenario_text("n_envs: 3, rounds: 2, max_steps: 20", &faults));
 
     let first_round: Vec<_> = played.of_env(1).into_iter().filter(|page| page.round == 0).collect();
@@ -444,4 +453,156 @@ fn without_a_governor_a_wrecked_env_stays_wrecked_and_the_run_goes_on() {
         assert!(played.page(0, 20).loss().is_finite());
         assert_eq!(played.of_env(1).len(), 20);
     }
+}
+
+/// A network that trains well and whose evaluation is wrecked from a step on, as batch norm does over features that have
+/// next to no variance.
+struct Diverging {
+    host: Box<dyn FoldedHost>,
+    step: u32,
+    from: u32,
+    factor: f64,
+}
+
+impl FoldedHost for Diverging {
+    fn num_ops(&self) -> usize {
+        self.host.num_ops()
+    }
+
+    fn op_costs(&self) -> &[OpCost] {
+        self.host.op_costs()
+    }
+
+    fn evaluate(&self, ops: Range<usize>, x: &Tensor) -> Result<Tensor, HostError> {
+        let is_last = ops.end == self.num_ops();
+        let features = self.host.evaluate(ops, x)?;
+        if is_last && self.step >= self.from {
+            return Ok(features.f_mul_scalar(self.factor)?);
+        }
+        Ok(features)
+    }
+
+    fn refill(&mut self) -> Result<(), HostError> {
+        self.step += 1;
+        self.host.refill()
+    }
+}
+
+/// One env that is left alone, whose logits in evaluation are multiplied by `factor` from step `from` on.
+fn play_diverging(from: u32, factor: f64, rest: &str) -> Played {
+    let text = scenario_text("n_envs: 1, rounds: 1, max_steps: 20", rest);
+    let text = text.replace(
+        r#"controller: "schedule", schedule: (builtin: "grow_one_seed", wait_on_illegal: true)"#,
+        r#"controller: "wait""#,
+    );
+    let engine = Engine::builder().threads(2).from_ron(&text);
+    let mut engine = engine.unwrap_or_else(|problems| panic!("{problems}"));
+    let diverge = move |mut envs: Query<(&mut HostModel, &mut FoldedModel)>| {
+        for (mut host, mut folded) in &mut envs {
+            let host = host.0.get().fold().unwrap();
+            *folded.0.get() = Box::new(Diverging {
+                host,
+                step: 0,
+                from,
+                factor,
+            });
+        }
+    };
+    let startup = diverge.in_set(EngineSet::Prepare).after(Work::EquipValidation);
+    engine.app_mut().add_systems(Startup, startup.before(Work::Restore));
+    played(engine)
+}
+
+fn steps_with(played: &Played, status: StepStatus) -> Vec<u32> {
+    let pages = played.diary.pages.iter().filter(|page| page.status == status);
+    pages.map(|page| page.step).collect()
+}
+
+#[test]
+fn a_host_that_diverges_in_evaluation_alone_is_rolled_back_once_then_taken_as_it_is() {
+    let played = play_diverging(12, 1e4, "");
+
+    // Suspected in steps 12 and 13, rolled back in step 14, and not again in step 17: nothing has changed since.
+    assert_eq!(steps_with(&played, StepStatus::RolledBack), [14]);
+    assert_eq!(played.page(0, 17).panics, Some(2));
+    assert!(played.page(0, 17).loss() > 12.0);
+    assert_eq!(played.page(0, 17).command, Some(LifecycleOp::Wait), "nothing is vetoed");
+    assert_eq!(played.page(0, 20).panics, Some(2), "later steps are compared with step 17");
+
+    // The episode goes on, nobody is charged.
+    let end = played.stats[0].end.unwrap();
+    assert_eq!((end.reason, end.step), (EpisodeEnd::Horizon, 20));
+    let rollback = played.page(0, 14).rollback.as_ref().unwrap();
+    assert!(!rollback.blamed && rollback.raw_penalty == 0.0);
+}
+
+#[test]
+fn on_request_a_rollback_is_repeated_until_the_limit() {
+    let played = play_diverging(12, 1e4, "governor: (repeated_rollback: restore)");
+
+    assert_eq!(steps_with(&played, StepStatus::RolledBack), [14, 17, 20]);
+    let restored = [14, 17, 20].map(|step| played.page(0, step).rollback.as_ref().unwrap().snapshot_step);
+    assert!(restored.iter().all(|&step| step == restored[0] && step > 0));
+    assert_eq!(played.stats[0].end.unwrap().reason, EpisodeEnd::GovernorLimit);
+}
+
+#[test]
+fn a_rollback_that_nothing_can_come_of_ends_the_episode() {
+    let played = play_diverging(8, f64::NAN, "");
+
+    assert_eq!(steps_with(&played, StepStatus::RolledBack), [8, 9]);
+    let end = played.stats[0].end.unwrap();
+    assert_eq!((end.reason, end.step), (EpisodeEnd::GovernorLimit, 9));
+    assert!(played.page(0, 9).rollback.as_ref().unwrap().ends_episode);
+}
+
+#[test]
+fn an_episode_that_has_played_a_step_has_a_measured_accuracy_however_it_ends() {
+    // Rolled back to the fresh host, which nobody has validated.
+    let played = play_diverging(1, f64::NAN, "");
+
+    let stats = &played.stats[0];
+    assert_eq!((stats.end.unwrap().reason, stats.rollbacks), (EpisodeEnd::GovernorLimit, 2));
+    let shown = stats.last_val.expect("measured in the step of the rollback").accuracy_percent;
+    assert!(shown.is_finite() && stats.best_accuracy_percent >= shown, "{shown}");
+}
+
+#[test]
+fn a_seed_that_only_learns_from_the_host_survives_a_rollback_and_is_not_to_blame_for_it() {
+    // Given a seed that trains from step 2 to step 12, and a host that breaks in step 8.
+    let played = play(&scenario_text(THREE_ENVS, &nan_at_step(8)));
+    let (before, after) = (played.page(1, 7), played.page(1, 8));
+    let rollback = after.rollback.as_ref().expect("rolled back");
+
+    // Then it goes on training, with its momentum.
+    assert!(!rollback.blamed && rollback.pruned.is_empty());
+    assert_eq!(rollback.raw_penalty, 0.0);
+    assert_eq!([before, after].map(|page| page.stages[0]), [Some(SeedStage::Training); 2]);
+    assert!(!after.is_momentum_zero);
+    assert!(after.seeds[0].iter().all(|&bits| f32::from_bits(bits).is_finite()));
+    assert_ne!(played.page(1, 9).seeds, after.seeds);
+    assert_eq!(played.page(1, 20).stages[0], Some(SeedStage::Training));
+
+    // On request everyone is blamed, and every live seed goes.
+    let faults = format!("governor: (blame: everyone), {}", nan_at_step(8));
+    let everyone = play(&scenario_text(THREE_ENVS, &faults));
+    let rollback = everyone.page(1, 8).rollback.clone().expect("rolled back");
+    assert!(rollback.blamed && rollback.pruned[..] == [0]);
+    assert_eq!(rollback.raw_penalty, -10.0);
+}
+
+#[test]
+fn a_seed_that_stood_in_the_network_since_the_restored_state_is_to_blame_even_if_it_is_gone() {
+    // Given a seed that blends from step 12 on and is pruned by the controller in step 18, and a host that breaks in step
+    // 19, before any later state has proven itself.
+    let entries = SEED_IN_LAST_SLOT.trim_end_matches(']').to_string()
+        + r#"    (step: 18, command: prune(slot: "r0c2", speed: "instant", curve: "linear")),
+]"#;
+    let text = scenario_text(THREE_ENVS, &nan_at_step(19)).replace(r#"builtin: "grow_one_seed""#, &entries);
+    let played = play(&text);
+
+    let rollback = played.page(1, 19).rollback.clone().expect("rolled back");
+    assert!(!played.page(1, 18).stages[2].unwrap().is_occupied());
+    assert!(rollback.snapshot_step <= 18 && rollback.pruned.is_empty());
+    assert!(rollback.blamed && rollback.raw_penalty == -10.0);
 }

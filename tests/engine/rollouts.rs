@@ -7,6 +7,7 @@ use simic_engine::clock::RunClock;
 use simic_engine::controller::{ActiveController, Chosen, Observation};
 use simic_engine::env::EnvId;
 use simic_engine::learner::{LastUpdate, PolicyDiverged, PolicyLearner};
+use simic_engine::reward::{EpisodeReward, RewardedStep, Term};
 use simic_engine::schedule::{Decide, EngineSet, RoundEnd, StepEnd, Work};
 use simic_engine::torch::{HostSyncCounter, NoGrad, catch, read_f32};
 use tch::Tensor;
@@ -15,6 +16,10 @@ const STEPS: u32 = 16;
 /// The env that is damaged, and when.
 const DAMAGED: usize = 1;
 const STEP: u32 = 9;
+
+fn damage() -> String {
+    format!("faults: [(env: {DAMAGED}, round: 0, step: {STEP}, fault: nan_weight)],")
+}
 
 fn scenario(rounds: u32, faults: &str) -> String {
     format!(
@@ -36,6 +41,10 @@ struct Seen {
     remembered: Vec<(usize, u32, f32)>,
     /// By env, at the end of the first round.
     transitions: Vec<usize>,
+    /// By env, at the end of the first round: steps whose reward is the penalty of a rollback.
+    charged: Vec<usize>,
+    /// Segments that the update learnt from.
+    segments: Option<u64>,
     /// How often each feature of the env has been counted, after the first round's commit.
     counted: Option<u64>,
 }
@@ -67,18 +76,29 @@ fn note_choices(envs: Query<(&EnvId, &Chosen)>, clock: Res<RunClock>, mut seen: 
     }
 }
 
-fn note_rollout(mut policy: ResMut<PolicyLearner>, mut seen: ResMut<Seen>) {
+fn note_rollout(
+    envs: Query<(&EnvId, &EpisodeReward)>,
+    mut policy: ResMut<PolicyLearner>,
+    mut seen: ResMut<Seen>,
+) {
+    let is_charged = |step: &&RewardedStep| step.breakdown.get(Term::Governor) != 0.0;
+    let charged = envs.iter().sort_unstable::<&EnvId>();
+    seen.charged = charged
+        .map(|(_, reward)| reward.steps.iter().filter(is_charged).count())
+        .collect();
     let buffer = policy.buffer.get();
     seen.transitions = (0..3).map(|env| buffer.len(env)).collect();
 }
 
-fn note_statistics(mut controller: ResMut<ActiveController>, mut seen: ResMut<Seen>) {
+fn note_statistics(mut controller: ResMut<ActiveController>, update: Res<LastUpdate>, mut seen: ResMut<Seen>) {
+    let data = update.0.as_ref().and_then(|update| update.data);
+    seen.segments = data.map(|data| data.segments);
     let policy = controller.0.get().learned().expect("it learns");
     seen.counted = policy.normaliser().statistics().first().map(|moments| moments.count);
 }
 
-fn play(faults: &str) -> Seen {
-    let mut engine = engine(&scenario(1, faults));
+fn play(text: &str) -> Seen {
+    let mut engine = engine(text);
     engine
         .app_mut()
         .init_resource::<Seen>()
@@ -111,10 +131,8 @@ fn play(faults: &str) -> Seen {
 
 #[test]
 fn a_step_that_was_rolled_back_reaches_neither_rollout_nor_statistics() {
-    let sound = play("");
-    let wrecked = play(&format!(
-        "faults: [(env: {DAMAGED}, round: 0, step: {STEP}, fault: nan_weight)],"
-    ));
+    let sound = play(&scenario(1, ""));
+    let wrecked = play(&scenario(1, &format!("governor: (blame: everyone), {}", damage())));
 
     // No transition and no row of the statistics for the step.
     assert_eq!(sound.transitions, [16, 16, 16]);
@@ -137,6 +155,9 @@ fn a_step_that_was_rolled_back_reaches_neither_rollout_nor_statistics() {
     assert!(memory(STEP - 1)[0] > 0.0);
     assert_eq!(memory(STEP + 1), [0.0]);
 
+    assert_eq!((sound.segments, wrecked.segments), (Some(3), Some(4)));
+    assert_eq!(wrecked.charged, [0, 1, 0]);
+
     // The others decide as they would have.
     let others = |seen: &Seen| {
         let chosen = seen.chosen.iter().copied();
@@ -146,6 +167,23 @@ fn a_step_that_was_rolled_back_reaches_neither_rollout_nor_statistics() {
 }
 
 /// Rows of the newest step, raw and as the policy saw them, before the update moves the statistics.
+#[test]
+fn a_rollback_that_no_seed_can_have_caused_leaves_segment_memory_and_rewards_as_they_are() {
+    // Given a policy whose seeds never get beyond training.
+    let without_advance = r#"preset: "lstm_small", masks: (action_space: (allowed_ops: Some(["wait", "germinate"])))"#;
+    let play = |rest: &str| play(&scenario(1, rest).replace(r#"preset: "lstm_small""#, without_advance));
+
+    let (sound, wrecked) = (play(""), play(&damage()));
+
+    // Then the step is missing, as ever, but the segment goes on behind it with what the policy remembers.
+    assert_eq!(wrecked.transitions, [16, 15, 16]);
+    assert_eq!((sound.segments, wrecked.segments), (Some(3), Some(3)));
+    let mut memory = wrecked.remembered.iter();
+    assert!(memory.any(|row| (row.0, row.1) == (DAMAGED, STEP + 1) && row.2 > 0.0));
+    // And no reward has become a penalty.
+    assert_eq!(wrecked.charged, [0, 0, 0]);
+}
+
 fn check_frozen(envs: Query<&Observation>, mut controller: ResMut<ActiveController>, clock: Res<RunClock>) {
     let policy = controller.0.get().learned().expect("it learns");
     let mut again = Vec::new();

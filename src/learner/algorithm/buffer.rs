@@ -142,6 +142,12 @@ impl RolloutBuffer {
         self.rows.get(env).map_or(0, |row| row.steps.len())
     }
 
+    /// Whether an env's newest segment waits for its end.
+    pub fn has_open_segment(&self, env: usize) -> bool {
+        let newest = self.rows.get(env).and_then(|row| row.segments.last());
+        newest.is_some_and(Segment::is_open)
+    }
+
     /// All segments, by env, then by step.
     pub(super) fn segments(&self) -> impl Iterator<Item = &Segment> {
         self.rows.iter().flat_map(|row| &row.segments)

@@ -9,14 +9,21 @@ impl RolloutBuffer {
     /// Charges a rollback of `env` to what it did since its segment began, and closes the segment. A pending step is
     /// discarded: its action never ran. Other envs are not touched. The caller zeroes the env's live recurrent state.
     ///
-    /// `penalty` is raw reward, clamped already, and is never scaled.
+    /// `penalty` is raw reward, clamped already, and is never scaled. `restored` is the step of the episode whose state
+    /// stands again.
     ///
     /// Returns how many steps before the charged one lost their own rewards; `None` if there is nothing to charge, since
     /// the env had no finished step since its segment began.
     ///
     /// # Errors
     /// An unknown env or a penalty that is not finite.
-    pub fn rollback(&mut self, env: usize, penalty: f32, credit: RollbackCredit) -> Result<Option<usize>, BufferError> {
+    pub fn rollback(
+        &mut self,
+        env: usize,
+        penalty: f32,
+        credit: RollbackCredit,
+        restored: u32,
+    ) -> Result<Option<usize>, BufferError> {
         let row = self.row_mut(env)?;
         require_finite(penalty.is_finite(), env, row.steps.len(), "penalty")?;
         row.discard_pending();
@@ -30,10 +37,13 @@ impl RolloutBuffer {
         }
         if let Some((last, earlier)) = row.steps[steps.clone()].split_last_mut().filter(|_| is_valid) {
             last.fix_reward(penalty);
-            if credit == RollbackCredit::PenalizeForfeit {
-                forfeited = earlier.len();
-                earlier.iter_mut().for_each(|record| record.fix_reward(0.0));
-            }
+            let kept = match credit {
+                RollbackCredit::PenalizeForfeit => 0,
+                RollbackCredit::PenalizeLost => earlier.partition_point(|record| record.step <= restored),
+                RollbackCredit::PenalizeKeep | RollbackCredit::Invalidate => earlier.len(),
+            };
+            forfeited = earlier.len() - kept;
+            earlier[kept..].iter_mut().for_each(|record| record.fix_reward(0.0));
         }
         let charges = &mut self.charges;
         charges.rollback_attempts += 1;

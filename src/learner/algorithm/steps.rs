@@ -10,6 +10,8 @@ use crate::growth::LifecycleOp;
 pub struct DecidedStep<'a> {
     /// Its row.
     pub env: usize,
+    /// Of the episode, from 1.
+    pub step: u32,
     /// What was chosen, by head.
     pub indices: HeadIndices,
     /// Under the behaviour policy, by head; 0 where the head is irrelevant.
@@ -51,6 +53,8 @@ pub struct StepOutcome<'a> {
 /// Host-side fields of one step.
 #[derive(Clone, Debug)]
 pub(super) struct StepRecord {
+    /// Of the episode.
+    pub step: u32,
     pub indices: HeadIndices,
     pub effective_op: LifecycleOp,
     pub log_probs: [f32; HEADS],
@@ -74,6 +78,7 @@ impl StepRecord {
         let forced_heads = masks.forced_heads(&decided.indices);
         let op = LifecycleOp::from_code(decided.indices[Head::Op as usize].into()).unwrap_or(LifecycleOp::Wait);
         Self {
+            step: decided.step,
             indices: decided.indices,
             effective_op: op,
             log_probs: decided.log_probs,

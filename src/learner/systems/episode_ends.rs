@@ -6,21 +6,28 @@ use bevy_ecs::query::QueryData;
 
 use super::context::LearnerContext;
 use crate::controller::{DecisionView, EnvView, Feedback, Observation, ObservationInput, Signals};
-use crate::env::{EnvId, EpisodeStats, SeedSlots, StepStatus};
+use crate::env::{EnvId, EpisodeStats, SeedSlots};
 use crate::health::Failure;
 use crate::learner::algorithm::SegmentEnd;
 use crate::scenario::EpisodeEnd;
 use crate::seed::BlueprintRegistry;
+use crate::telemetry::EpisodeEnd as Ending;
 
 /// An env whose episode may have ended in this step.
 #[derive(QueryData)]
 pub(crate) struct EndingEnv {
     id: &'static EnvId,
-    status: &'static StepStatus,
     stats: &'static EpisodeStats,
     slots: &'static SeedSlots,
     signals: &'static Signals,
     feedback: &'static Feedback,
+}
+
+impl EndingEnvItem<'_, '_> {
+    /// Any other end comes from outside of what is learnt: the episode could have gone on.
+    fn reached_the_horizon(&self) -> bool {
+        self.stats.end.is_some_and(|end| end.reason == Ending::Horizon)
+    }
 }
 
 /// Closes the segments of episodes that ended in this step. What a truncated one would have gone on to is estimated from
@@ -32,24 +39,28 @@ pub(crate) fn end_segments(
 ) -> Result<(), Failure> {
     let step = context.clock.step();
     let ends_now = |env: &EndingEnvItem| env.stats.end.is_some_and(|end| end.step == step);
-    // A rollback has closed the segment of its env already.
+    // A rollback that was charged has closed the segment of its env already.
+    let buffer = context.policy.buffer.get();
     let envs: Vec<_> = envs
         .iter()
         .sort_unstable::<&EnvId>()
-        .filter(|env| ends_now(env) && env.status.participates())
+        .filter(|env| ends_now(env) && buffer.has_open_segment(env.id.index_in_group))
         .collect();
     if envs.is_empty() {
         return Ok(());
     }
     let rows: Vec<usize> = envs.iter().map(|env| env.id.index_in_group).collect();
-    let ends = match context.experiment.scenario.learner.episode_end {
-        EpisodeEnd::Terminal => vec![SegmentEnd::Terminal; envs.len()],
-        EpisodeEnd::Truncated => {
-            let values = values_after(&envs, &blueprints, &mut context)?.into_iter();
-            values.map(|bootstrap| SegmentEnd::Truncated { bootstrap }).collect()
-        }
-    };
-    let ends: Vec<(usize, SegmentEnd)> = rows.iter().copied().zip(ends).collect();
+    let episode_end = context.experiment.scenario.learner.episode_end;
+    let (terminal, truncated): (Vec<_>, Vec<_>) = envs
+        .into_iter()
+        .partition(|env| episode_end == EpisodeEnd::Terminal && env.reached_the_horizon());
+    let values = values_after(&truncated, &blueprints, &mut context)?;
+    let truncated = truncated.iter().zip(values);
+    let ends: Vec<(usize, SegmentEnd)> = terminal
+        .iter()
+        .map(|env| (env.id.index_in_group, SegmentEnd::Terminal))
+        .chain(truncated.map(|(env, bootstrap)| (env.id.index_in_group, SegmentEnd::Truncated { bootstrap })))
+        .collect();
     context.policy.buffer.get().end_segments(&ends)?;
     context.note_final_states(&rows)?;
     context.reset_rows(&rows);
@@ -65,7 +76,7 @@ fn values_after(
     let rows: Vec<_> = envs.iter().map(|env| context.row(env.id)).collect();
     let (round, step) = (context.clock.round(), context.clock.step());
     let units = context.policy.learner.get().value_units();
-    let Some(policy) = context.controller.0.get().learned() else {
+    let Some(policy) = context.controller.0.get().learned().filter(|_| !envs.is_empty()) else {
         return Ok(Vec::new());
     };
     let mut seen = Vec::with_capacity(envs.len());

@@ -56,6 +56,7 @@ fn a_rollback_makes_the_reward_forget_the_seeds_that_it_prunes_and_no_others() {
     };
     let rollback = Rollback {
         alarm,
+        blamed: true,
         raw_penalty: -10.0,
         snapshot_step: 2,
         steps_lost: 2,

@@ -25,6 +25,8 @@ pub enum AlarmVerdict {
     Suspect,
     /// The env is rolled back.
     Panic,
+    /// The loss is taken for how the host is: a rollback could only repeat the last one.
+    Accepted,
 }
 
 /// A validation loss that is not healthy. Losses in nats.
@@ -70,12 +72,15 @@ pub struct GovernorRollback {
     /// The last executed action of the episode; absent if the first step panicked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_id: Option<ActionId>,
-    /// As the scenario sets it; negative.
+    /// Whether the rollback is charged to the controller: a seed took part in the network since the restored state, or the
+    /// scenario blames everyone.
+    pub blamed: bool,
+    /// As the scenario sets it, negative; 0 where nobody is blamed.
     pub penalty_raw: Num,
-    /// What a learner wrote into its buffer; absent where no transition could be blamed.
+    /// What a learner wrote into its buffer; absent where nobody or no transition could be blamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub penalty_applied: Option<Num>,
-    /// Steps whose rewards a learner took back.
+    /// Steps that lost their rewards to a learner, the one that was charged left out.
     pub steps_forfeited: u32,
     /// In policy order.
     pub seeds_pruned: Vec<SlotId>,

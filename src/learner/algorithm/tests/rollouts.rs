@@ -62,6 +62,7 @@ impl Bench {
         let state = RecurrentState(vec![Tensor::full([1, 1, 1], at, (Kind::Float, Device::Cpu))]);
         let decided = DecidedStep {
             env,
+            step: self.buffer.len(env) as u32 + 1,
             indices,
             log_probs: [0.0; HEADS],
             value,
@@ -172,11 +173,11 @@ fn a_rollback_is_charged_to_the_segment_it_ends() {
         let mut bench = Bench::new(2, 5);
         for step in 0..5 {
             if step == 3 && rolls_back {
-                let forfeited = bench.buffer.rollback(0, -10.0, credit).expect("env 0");
-                let expected = if credit == RollbackCredit::PenalizeForfeit {
-                    2
-                } else {
-                    0
+                let forfeited = bench.buffer.rollback(0, -10.0, credit, 1).expect("env 0");
+                let expected = match credit {
+                    RollbackCredit::PenalizeForfeit => 2,
+                    RollbackCredit::PenalizeLost => 1,
+                    RollbackCredit::PenalizeKeep | RollbackCredit::Invalidate => 0,
                 };
                 assert_eq!(forfeited, Some(expected));
             }
@@ -203,6 +204,14 @@ fn a_rollback_is_charged_to_the_segment_it_ends() {
         "the other env's row"
     );
 
+    // Steps 1 to 3 of the episode, of which the first was restored.
+    let (lost, charges) = play(true, RollbackCredit::PenalizeLost);
+    assert_eq!(
+        lost.metrics.returns.reward_mean,
+        Some(Num((1.0 + 0.0 - 10.0 + 1.0 + 1.0 + 5.0) / 10.0))
+    );
+    assert_eq!((charges.rollback_attributed, charges.rollback_steps_forfeited), (1, 1));
+
     let (keep, _) = play(true, RollbackCredit::PenalizeKeep);
     assert_eq!(
         keep.metrics.returns.reward_mean,
@@ -220,7 +229,7 @@ fn an_invalidated_segment_counts_for_nothing() {
         with.step(0, reward, 9.0);
     }
     with.buffer
-        .rollback(0, -10.0, RollbackCredit::Invalidate)
+        .rollback(0, -10.0, RollbackCredit::Invalidate, 0)
         .expect("env 0");
     assert_eq!(with.buffer.charges.rollback_steps_invalidated, 3);
     let mut without = Bench::with(1, 5, config);
@@ -244,7 +253,7 @@ fn a_rollback_with_nothing_but_a_pending_step_blames_nobody() {
     let mut bench = Bench::new(1, 5);
     bench.begin(0, 0.0);
 
-    let forfeited = bench.buffer.rollback(0, -10.0, RollbackCredit::PenalizeForfeit);
+    let forfeited = bench.buffer.rollback(0, -10.0, RollbackCredit::PenalizeForfeit, 0);
 
     assert_eq!(forfeited, Ok(None));
     assert_eq!(bench.buffer.len(0), 0);
@@ -292,7 +301,7 @@ fn a_new_reward_scale_changes_the_unit_of_stored_values_too() {
     bench.step(0, 5.0, 0.0);
     bench
         .buffer
-        .rollback(0, -10.0, RollbackCredit::PenalizeKeep)
+        .rollback(0, -10.0, RollbackCredit::PenalizeKeep, 0)
         .expect("env 0");
     bench.step(0, 1.0, 0.0);
     bench.end(0, SegmentEnd::Truncated { bootstrap: 2.0 });
