@@ -11,7 +11,7 @@ use tch::Tensor;
 use super::components::{BatchSlot, EnvAccumulators, GroupNorms};
 use super::precision::TrainingPrecision;
 use crate::clock::RunClock;
-use crate::data::{Accumulators, PackLayout, train_loss};
+use crate::data::{Accumulators, GroupColumns, train_loss};
 use crate::env::grafted::{self, Graft, graft_kind};
 use crate::env::{
     EnvDevice, EnvId, EnvPool, EnvStream, Experiment, HostModel, HostOptimizer, SeedOptimizers, SeedSlots, Slot,
@@ -137,9 +137,9 @@ pub fn optimize(
             thresholds: is_sampled.then_some(&thresholds),
         };
 
+            is_sampled,
         let norm = env.norms.host.get();
-        let columns = layout.host_gradients();
-        group.update(env.optimizer.0.get(), norm, sums, columns, PackLayout::SKIPPED_UPDATES)?;
+        group.update(env.optimizer.0.get(), norm, sums, layout.host_group())?;
         note_updates(stream, env.optimizer.0.get());
         for (index, optimizer) in env.seed_optimizers.0.iter_mut().enumerate() {
             let Some(optimizer) = optimizer else { continue };
@@ -147,19 +147,13 @@ pub fn optimize(
             if !seed.is_some_and(|seed| trains(seed.stage, seed.alpha.mode(), lifecycle.on_fossilize)) {
                 continue;
             }
-            let sampled = seed.is_some_and(is_watched);
+            let is_measured = seed.is_some_and(is_measured);
             let group = Group {
-                thresholds: group.thresholds.filter(|_| sampled),
+                thresholds: group.thresholds.filter(|_| is_measured),
                 ..group
             };
             let norm = env.norms.seeds[index].get();
-            group.update(
-                optimizer.get(),
-                norm,
-                sums,
-                layout.slot_gradients(index),
-                layout.slot_skipped(index),
-            )?;
+            group.update(optimizer.get(), norm, sums, layout.slot_group(index))?;
             note_updates(stream, optimizer.get());
         }
         stream.note_write(sums.pack());
@@ -174,8 +168,8 @@ fn note_updates(stream: &Stream, optimizer: &Optimizer) {
     }
 }
 
-/// Whose gradients gates and controllers look at.
-pub fn is_watched(seed: &SeedRecord) -> bool {
+/// Whose gradients gates and controllers look at. Later stages are only watched for gradients that are not finite.
+pub fn is_measured(seed: &SeedRecord) -> bool {
     matches!(seed.stage, SeedStage::Training | SeedStage::Blending)
 }
 
@@ -186,6 +180,8 @@ struct Group<'a> {
     /// Set where this batch's statistics are taken.
     thresholds: Option<&'a GradientThresholds>,
 }
+    /// This batch counts for the streak of non-finite gradients.
+    is_sampled: bool,
 
 impl Group<'_> {
     /// The normative order: statistics, clip, guard, step. `gradients` are the group's columns in the read pack,
@@ -195,22 +191,19 @@ impl Group<'_> {
         optimizer: &mut Optimizer,
         found: &mut GroupNorm,
         sums: &mut Accumulators,
-        gradients: std::ops::Range<usize>,
-        skipped: usize,
+        columns: GroupColumns,
     ) -> Result<(), TorchError> {
         if let Some(thresholds) = self.thresholds {
             let measured = grad_stats(optimizer.params(), thresholds.vanishing, thresholds.exploding)?;
-            let count = gradients.len() - 1;
-            sums.columns(gradients.start..gradients.end - 1)
-                .f_copy_(&measured.f_narrow(0, 0, count as i64)?)?;
+            sums.columns(columns.gradients).f_copy_(&measured)?;
         }
         clip_group(optimizer.params(), self.max_norm, found)?;
-        if self.thresholds.is_some() {
+        if let Some(streak) = columns.streak.filter(|_| self.is_sampled) {
             // How many of the step's last samples in a row were not finite.
-            let mut streak = sums.columns(gradients.end - 1..gradients.end);
+            let mut streak = sums.columns(streak..streak + 1);
             let _ = streak.f_add_scalar_(1.0)?.f_mul_(&found.bad)?;
         }
-        let _ = sums.columns(skipped..skipped + 1).f_add_(&found.bad)?;
+        let _ = sums.columns(columns.skipped..columns.skipped + 1).f_add_(&found.bad)?;
         optimizer.step(Some(&found.bad))
     }
 }
