@@ -155,7 +155,12 @@ unsafe extern "C" {
     pub(super) fn simic_channels_last(tensor: *const C_tensor, out: *mut *mut C_tensor) -> *mut c_char;
     pub(super) fn simic_is_channels_last(tensor: *const C_tensor, out: *mut bool) -> *mut c_char;
 
-    pub(super) fn simic_is_narrow_conv(x: *const C_tensor, weight: *const C_tensor) -> bool;
+    pub(super) fn simic_is_narrow_conv(
+        x: *const C_tensor,
+        weight: *const C_tensor,
+        bias: *const C_tensor,
+        out: *mut bool,
+    ) -> *mut c_char;
     pub(super) fn simic_narrow_conv(
         x: *const C_tensor,
         weight: *const C_tensor,
