@@ -121,6 +121,12 @@ unsafe extern "C" {
         found_inf: *mut C_tensor,
     ) -> *mut c_char;
     pub(super) fn simic_zero_all(tensors: *const *mut C_tensor, n: usize) -> *mut c_char;
+    pub(super) fn simic_keep(tensors: *const *mut C_tensor, n: usize, kept: *mut C_tensor) -> *mut c_char;
+    pub(super) fn simic_restore_unless_finite(
+        tensors: *const *mut C_tensor,
+        n: usize,
+        kept: *const C_tensor,
+    ) -> *mut c_char;
     pub(super) fn simic_copy_all(
         to: *const *mut C_tensor,
         from: *const *mut C_tensor,

@@ -21,8 +21,7 @@ use crate::growth::SeedStage;
 use crate::health::Failure;
 use crate::scenario::LifecycleConfig;
 use crate::seed::{GradientThresholds, SeedInstance, SeedRecord, trains};
-use crate::torch::Mode;
-use crate::torch::{Autocast, GroupNorm, Optimizer, Stream, TorchError, clip_group, grad_stats};
+use crate::torch::{Autocast, FiniteGuard, GroupNorm, Mode, Optimizer, Stream, TorchError, clip_group, grad_stats};
 
 /// Everything of an env that a training batch touches.
 #[derive(QueryData)]
@@ -60,6 +59,8 @@ pub fn forward_backward(
         for rows in micro_batches(batch.n, experiment.scenario.training.micro_batches) {
             let x = part(&batch.x, first_row, rows, batch.n)?;
             let y = part(&batch.y, first_row, rows, batch.n)?;
+            let statistics = host.params().buffer_guard();
+            statistics.map_or(Ok(()), FiniteGuard::keep)?;
             let logits = {
                 let _autocast = precision.0.map(|kind| Autocast::new(env.device.0, kind)).transpose()?;
                 grafted::forward(&**host, &uses, &x, Mode::Train)?
@@ -73,6 +74,8 @@ pub fn forward_backward(
                     .map_err(TorchError::from)?
             };
             objective.f_backward().map_err(TorchError::from)?;
+            // As its update is suppressed, so are the statistics that a batch without numbers would leave behind.
+            statistics.map_or(Ok(()), FiniteGuard::restore_unless_finite)?;
             let sums = env.sums.0.get();
             sums.record_train(clock.batch(), first_row, &logits, &loss.mean)
                 .map_err(TorchError::from)?;
@@ -134,10 +137,10 @@ pub fn optimize(
         let layout = sums.layout();
         let group = Group {
             max_norm,
+            is_sampled,
             thresholds: is_sampled.then_some(&thresholds),
         };
 
-            is_sampled,
         let norm = env.norms.host.get();
         group.update(env.optimizer.0.get(), norm, sums, layout.host_group())?;
         note_updates(stream, env.optimizer.0.get());
@@ -177,15 +180,14 @@ pub fn is_measured(seed: &SeedRecord) -> bool {
 #[derive(Clone, Copy)]
 struct Group<'a> {
     max_norm: Option<f64>,
+    /// This batch counts for the streak of non-finite gradients.
+    is_sampled: bool,
     /// Set where this batch's statistics are taken.
     thresholds: Option<&'a GradientThresholds>,
 }
-    /// This batch counts for the streak of non-finite gradients.
-    is_sampled: bool,
 
 impl Group<'_> {
-    /// The normative order: statistics, clip, guard, step. `gradients` are the group's columns in the read pack,
-    /// `[square sum, (vanishing, exploding,) streak of non-finite samples]`; `skipped` counts its suppressed updates.
+    /// The normative order: statistics, clip, guard, step. What is found goes into the group's `columns` of the read pack.
     fn update(
         &self,
         optimizer: &mut Optimizer,
