@@ -29,7 +29,7 @@ mod tensors;
 mod threads;
 mod trace;
 
-pub use cuda::{CudaError, load_cuda};
+pub use cuda::{CudaError, fix_cublas_workspace, load_cuda};
 pub use device::{DeviceError, DeviceSpec};
 pub use error::{TorchError, catch};
 pub use finite_guard::FiniteGuard;
