@@ -21,9 +21,7 @@ pub struct Governor {
     pub verdict: Verdict,
     /// The last step in which a command was carried out.
     pub(super) last_action_step: Option<u32>,
-    /// Panics in this episode, whether or not they led to a rollback.
-    pub panics: u32,
-    /// What was captured, promoted, discarded and lost in this episode.
+    /// What was seen, refused, captured, promoted, discarded and lost in this episode.
     pub counts: GovernorCounts,
 }
 
@@ -41,7 +39,8 @@ impl Governor {
     /// Judges the step's validation loss.
     pub(super) fn judge(&mut self, loss: f64, thresholds: &Thresholds) {
         self.verdict = self.monitor.judge(loss, thresholds);
-        self.panics += u32::from(matches!(self.verdict, Verdict::Panic(_)));
+        self.counts.anomalies += u32::from(self.verdict != Verdict::Healthy);
+        self.counts.panics += u32::from(matches!(self.verdict, Verdict::Panic(_)));
     }
 
     /// The env has been restored at the end of `step`. Returns what it was restored to.
@@ -54,8 +53,10 @@ impl Governor {
     }
 
     /// Looks at a command before it changes anything. The name of what speaks against it; `None`: go ahead.
-    pub fn veto(&self, command: &LifecycleCommand, preflight: &Preflight) -> Option<&'static str> {
-        preflight.veto(command, &self.verdict).filter(|_| self.is_enabled)
+    pub fn veto(&mut self, command: &LifecycleCommand, preflight: &Preflight) -> Option<&'static str> {
+        let factor = preflight.veto(command, &self.verdict).filter(|_| self.is_enabled);
+        self.counts.vetoes += u32::from(factor.is_some());
+        factor
     }
 }
 
