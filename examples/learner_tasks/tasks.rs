@@ -297,6 +297,7 @@ fn training_seed() -> SeedReport {
         previous_gradient_health: None,
         has_vanishing: None,
         has_exploding: None,
+        skipped_updates: None,
         seed_params: 592,
         auto_pruned: false,
     }

@@ -95,9 +95,10 @@ impl TrainedState<'_> {
         }
     }
 
-    /// A rollout that is collected over several rounds exists in memory alone.
-    fn is_between_rollouts(&self, next_round: u32, scenario: &Scenario) -> bool {
-        self.learner.is_none() || next_round.is_multiple_of(scenario.learner.episodes_per_update)
+    /// Rounds of a rollout. It exists in memory alone until the last of them is over: checkpoints stand in between.
+    fn rollout(&self, scenario: &Scenario) -> u32 {
+        let rounds = scenario.learner.episodes_per_update;
+        if self.learner.is_some() { rounds.max(1) } else { 1 }
     }
 
     fn has_diverged(&mut self) -> bool {
@@ -159,7 +160,7 @@ impl RunView<'_> {
     }
 
     /// Why a checkpoint is due, if one is.
-    fn reason(&self, next_round: u32, is_best: bool, has_diverged: bool) -> Option<CheckpointReason> {
+    fn reason(&self, next_round: u32, rollout: u32, is_best: bool, has_diverged: bool) -> Option<CheckpointReason> {
         let scenario = &self.experiment.scenario;
         if has_diverged {
             Some(CheckpointReason::Emergency)
@@ -170,8 +171,7 @@ impl RunView<'_> {
         } else if is_best {
             Some(CheckpointReason::Best)
         } else {
-            let is_due = next_round.is_multiple_of(scenario.run.checkpoint_every);
-            is_due.then_some(CheckpointReason::Periodic)
+            is_due(next_round, rollout, scenario.run.checkpoint_every).then_some(CheckpointReason::Periodic)
         }
     }
 
@@ -249,6 +249,12 @@ impl CheckpointWriter<'_> {
     }
 }
 
+/// Whether a periodic checkpoint fell due in one of the last `rollout` rounds: in the middle of a rollout it cannot be
+/// written, and waits for its end.
+const fn is_due(next_round: u32, rollout: u32, every: u32) -> bool {
+    next_round == 0 || next_round / every > next_round.saturating_sub(rollout) / every
+}
+
 fn kind_of(progress: &Progress, reason: CheckpointReason) -> CheckpointKind {
     if reason == CheckpointReason::Emergency {
         CheckpointKind::Emergency
@@ -276,7 +282,8 @@ pub(crate) fn write_checkpoint(mut writer: CheckpointWriter) -> Result<(), RunDi
         return Err(RunDirectoryLost(view.folder.path().into()));
     }
     let next_round = view.next_round();
-    if !trained.is_between_rollouts(next_round, &view.experiment.scenario) {
+    let rollout = trained.rollout(&view.experiment.scenario);
+    if !next_round.is_multiple_of(rollout) {
         return Ok(());
     }
     // Damage done on purpose says nothing about what is good.
@@ -288,7 +295,7 @@ pub(crate) fn write_checkpoint(mut writer: CheckpointWriter) -> Result<(), RunDi
     trained.state.best = record.or(trained.state.best);
     let progress = view.progress(next_round, hub.next_seq(), trained);
     let has_diverged = trained.has_diverged();
-    match view.reason(next_round, record.is_some(), has_diverged) {
+    match view.reason(next_round, rollout, record.is_some(), has_diverged) {
         Some(reason) => writer.write(progress, reason),
         None => trained.state.unsaved = Some(progress),
     }
@@ -308,4 +315,23 @@ fn write_last_checkpoint(mut writer: CheckpointWriter, health: Res<RunHealth>) {
         CheckpointReason::Exit
     };
     writer.write(progress, reason);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkpoint_that_falls_due_inside_a_rollout_is_written_at_its_end() {
+        let written = |rollout: u32, every: u32| -> Vec<u32> {
+            let boundaries = (0..=12).filter(|round: &u32| round.is_multiple_of(rollout));
+            boundaries.filter(|&round| is_due(round, rollout, every)).collect()
+        };
+
+        assert_eq!(written(1, 1), (0..=12).collect::<Vec<_>>());
+        assert_eq!(written(1, 5), [0, 5, 10]);
+        assert_eq!(written(2, 1), [0, 2, 4, 6, 8, 10, 12]);
+        assert_eq!(written(2, 3), [0, 4, 6, 10, 12]);
+        assert_eq!(written(4, 10), [0, 12]);
+    }
 }

@@ -83,6 +83,7 @@ pub fn report(slot: usize, stage: SeedStage) -> SeedReport {
         previous_gradient_health: None,
         has_vanishing: None,
         has_exploding: None,
+        skipped_updates: None,
         seed_params: 592,
         auto_pruned: false,
     }

@@ -7,10 +7,10 @@ use std::ops::Range;
 ///
 /// | columns | content |
 /// | --- | --- |
-/// | 6 | `loss_sum, correct, finite_units, nonfinite_batches, skipped_updates, param_nonfinite` |
+/// | 5 | `loss_sum, correct, finite_units, nonfinite_batches, param_nonfinite` |
 /// | configs × 3 | `val_loss_sum`, then `val_correct`, then `val_both_correct` of all configurations |
-/// | 2 | `host_grad_sq, host_grad_bad` |
-/// | slots × 5 | per slot `grad_sq, vanish, explode, bad, skipped` |
+/// | 6 × (1 + slots) | of the host, then per slot: `grad_sq, vanishing, exploding, tensors, elements, skipped` |
+/// | slots | `nonfinite_streak` per slot |
 ///
 /// The quantities of all configurations lie side by side so that one operation adds to all of them.
 /// `val_both_correct[k]`, samples that both the main configuration and k get right, yields the discordant counts by
@@ -32,18 +32,15 @@ impl PackLayout {
     pub const FINITE_UNITS: usize = 2;
     /// Column of the training batches without a finite loss.
     pub const NONFINITE_BATCHES: usize = 3;
-    /// Column of the host's suppressed updates.
-    pub const SKIPPED_UPDATES: usize = 4;
     /// Column of the non-finite parameters in the last snapshot.
-    pub const PARAM_NONFINITE: usize = 5;
-    const TRAIN_COLUMNS: usize = 6;
+    pub const PARAM_NONFINITE: usize = 4;
+    const TRAIN_COLUMNS: usize = 5;
     const CONFIG_QUANTITIES: usize = 3;
-    const HOST_COLUMNS: usize = 2;
-    const SLOT_COLUMNS: usize = 5;
+    const GROUP_COLUMNS: usize = 6;
 
     /// Number of columns.
     pub const fn columns(&self) -> usize {
-        self.host_start() + Self::HOST_COLUMNS + Self::SLOT_COLUMNS * self.slots
+        self.group_start(1 + self.slots) + self.slots
     }
 
     /// Σℓ per configuration.
@@ -61,20 +58,27 @@ impl PackLayout {
         self.config_block(2)
     }
 
-    /// `host_grad_sq, host_grad_bad`.
-    pub const fn host_gradients(&self) -> Range<usize> {
-        self.host_start()..self.host_start() + Self::HOST_COLUMNS
+    /// Where the host's gradients and suppressed updates are written.
+    pub const fn host_group(&self) -> GroupColumns {
+        self.group(0, None)
     }
 
-    /// `grad_sq, vanish, explode, bad` of a slot.
-    pub const fn slot_gradients(&self, slot: usize) -> Range<usize> {
-        let start = self.slot_start(slot);
-        start..start + Self::SLOT_COLUMNS - 1
+    /// Where those of a slot's seed are written.
+    pub const fn slot_group(&self, slot: usize) -> GroupColumns {
+        self.group(1 + slot, Some(self.slot_streak(slot)))
     }
 
-    /// Suppressed updates of a slot's seed.
-    pub const fn slot_skipped(&self, slot: usize) -> usize {
-        self.slot_start(slot) + Self::SLOT_COLUMNS - 1
+    const fn group(&self, group: usize, streak: Option<usize>) -> GroupColumns {
+        let start = self.group_start(group);
+        GroupColumns {
+            gradients: start..start + Self::GROUP_COLUMNS - 1,
+            skipped: start + Self::GROUP_COLUMNS - 1,
+            streak,
+        }
+    }
+
+    const fn slot_streak(&self, slot: usize) -> usize {
+        self.group_start(1 + self.slots) + slot
     }
 
     const fn config_block(&self, quantity: usize) -> Range<usize> {
@@ -82,12 +86,8 @@ impl PackLayout {
         start..start + self.configs
     }
 
-    const fn host_start(&self) -> usize {
-        Self::TRAIN_COLUMNS + Self::CONFIG_QUANTITIES * self.configs
-    }
-
-    const fn slot_start(&self, slot: usize) -> usize {
-        self.host_start() + Self::HOST_COLUMNS + Self::SLOT_COLUMNS * slot
+    const fn group_start(&self, group: usize) -> usize {
+        Self::TRAIN_COLUMNS + Self::CONFIG_QUANTITIES * self.configs + Self::GROUP_COLUMNS * group
     }
 
     /// Names the numbers of a pack read from the device. `configs` configurations were evaluated, `main` is the index
@@ -113,29 +113,43 @@ impl PackLayout {
                 only_this_correct: correct - both_correct,
             }
         };
-        let slot = |index: usize| {
-            let start = self.slot_start(index);
-            SlotNumbers {
+        let group = |index: usize| {
+            let start = self.group_start(index);
+            GroupNumbers {
                 gradient_square_sum: pack[start],
                 vanishing: count(start + 1),
                 exploding: count(start + 2),
-                nonfinite: count(start + 3),
-                skipped_updates: count(self.slot_skipped(index)),
+                tensors: count(start + 3),
+                elements: count(start + 4),
+                skipped_updates: count(start + 5),
             }
+        };
+        let slot = |index: usize| SlotNumbers {
+            group: group(1 + index),
+            nonfinite_streak: count(self.slot_streak(index)),
         };
         StepNumbers {
             loss_sum: pack[Self::LOSS_SUM],
             correct: count(Self::CORRECT),
             finite_units: count(Self::FINITE_UNITS),
             nonfinite_batches: count(Self::NONFINITE_BATCHES),
-            skipped_updates: count(Self::SKIPPED_UPDATES),
             param_nonfinite: count(Self::PARAM_NONFINITE),
             configs: (0..configs).map(config).collect(),
-            host_gradient_square_sum: pack[self.host_start()],
-            host_gradient_nonfinite: count(self.host_start() + 1),
+            host: group(0),
             slots: (0..self.slots).map(slot).collect(),
         }
     }
+}
+
+/// The columns that the updates of one group of parameters write, the host's or a seed's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupColumns {
+    /// `grad_sq, vanishing, exploding, tensors, elements`, as [`grad_stats`](crate::torch::grad_stats) measures them.
+    pub gradients: Range<usize>,
+    /// Suppressed updates of the step.
+    pub skipped: usize,
+    /// Last sampled batches in a row with a gradient that was not finite; of seeds alone.
+    pub streak: Option<usize>,
 }
 
 /// An env's step in numbers. Losses in nats, summed over samples.
@@ -149,16 +163,12 @@ pub struct StepNumbers {
     pub finite_units: u64,
     /// Training batches without a finite loss.
     pub nonfinite_batches: u64,
-    /// Suppressed updates of the host.
-    pub skipped_updates: u64,
     /// Non-finite parameters found by the last snapshot capture.
     pub param_nonfinite: u64,
     /// In the order of the plan.
     pub configs: Vec<ConfigNumbers>,
-    /// Of the host at the last statistics batch.
-    pub host_gradient_square_sum: f64,
-    /// Whether the host's gradient was not finite there: 0 or 1.
-    pub host_gradient_nonfinite: u64,
+    /// Of the host.
+    pub host: GroupNumbers,
     /// In policy order.
     pub slots: Vec<SlotNumbers>,
 }
@@ -195,19 +205,30 @@ impl ConfigNumbers {
     }
 }
 
-/// One slot's gradients at the last statistics batch, and its suppressed updates of the step.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SlotNumbers {
+/// One group's gradients at the last statistics batch, and its suppressed updates of the step.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct GroupNumbers {
     /// Sum of squared gradient elements.
     pub gradient_square_sum: f64,
     /// Tensors whose gradient vanishes.
     pub vanishing: u64,
     /// Tensors whose gradient explodes or is not finite.
     pub exploding: u64,
-    /// Last sampled batches in a row with a gradient that was not finite.
-    pub nonfinite: u64,
-    /// Suppressed updates of the seed.
+    /// Tensors with a gradient.
+    pub tensors: u64,
+    /// Elements of those tensors.
+    pub elements: u64,
+    /// Updates that were suppressed because the gradient was not finite.
     pub skipped_updates: u64,
+}
+
+/// The numbers of a slot's seed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SlotNumbers {
+    /// Gradients and updates.
+    pub group: GroupNumbers,
+    /// Last sampled batches in a row with a gradient that was not finite.
+    pub nonfinite_streak: u64,
 }
 
 #[cfg(test)]

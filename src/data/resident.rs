@@ -109,6 +109,11 @@ impl EvalSet {
         Ok(Self { x, y, len: part.len() })
     }
 
+    /// Whether the part holds no sample, as a test part may.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// The first `count` batches of `batch_size` in data order, as views; the last one may be short.
     pub fn batches(&self, batch_size: usize, count: usize) -> Vec<Batch> {
         (0..self.len)

@@ -17,6 +17,7 @@ use crate::scenario::{Override, TensorBoard};
 use crate::schedule::{AddWork, Shutdown, Work};
 use crate::telemetry::Sinks;
 use crate::telemetry::sinks::{ConsoleSink, JsonLinesSink, TensorBoardSink};
+use crate::torch;
 
 /// Settings of an engine, given before its scenario is read.
 ///
@@ -136,6 +137,11 @@ impl EngineBuilder {
     /// # Errors
     /// What the extension fails with.
     pub fn build_experiment(self, experiment: Experiment) -> Result<Engine, SetupError> {
+        let run = &experiment.scenario.run;
+        if run.deterministic && !run.cuda_devices().is_empty() {
+            // While this may still be the only thread; start-up refuses the run where it is not.
+            torch::fix_cublas_workspace();
+        }
         let plugins = match &self.recording {
             Some(_) => SimicPlugins::recorded(&experiment.scenario.telemetry),
             None => SimicPlugins::unrecorded(),

@@ -71,10 +71,19 @@ pub struct ValMetrics {
 pub struct GradReport {
     /// Of the host's parameters.
     pub host: GradientSums,
-    /// In slot order; `None` where the slot's seed was not sampled.
-    pub seeds: SmallVec<[Option<GradientSums>; 4]>,
-    /// In slot order: how many of the step's last samples in a row were not finite.
-    pub nonfinite_streaks: SmallVec<[u32; 4]>,
+    /// In slot order; `None` where the slot holds no seed that was trained.
+    pub seeds: SmallVec<[Option<SeedTraining>; 4]>,
+}
+
+/// What the training batches of a step showed of a seed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SeedTraining {
+    /// `None` in a stage whose gradients nobody measures.
+    pub gradients: Option<GradientSums>,
+    /// How many of the step's last samples in a row were not finite.
+    pub nonfinite_streak: u32,
+    /// Updates that were suppressed because the gradient was not finite.
+    pub skipped_updates: u32,
 }
 
 /// Whether an env takes part in the step.

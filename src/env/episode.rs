@@ -122,12 +122,14 @@ pub fn track_seeds(
         for (index, slot) in slots.0.iter_mut().enumerate() {
             let Some(seed) = &mut slot.record else { continue };
             seed.record_epoch(val.accuracy_percent);
-            if let Some(Some(sums)) = gradients.seeds.get(index) {
-                let streak = gradients.nonfinite_streaks[index];
-                for sample in 0..samples {
-                    seed.note_sampled_batch(sample + streak < samples);
-                }
-                seed.measure_gradients(sums, &gradients.host, &experiment.scenario.lifecycle);
+            let training = gradients.seeds.get(index).copied().flatten();
+            seed.gradient.skipped_updates = training.map(|training| training.skipped_updates);
+            let Some(training) = training else { continue };
+            for sample in 0..samples {
+                seed.note_sampled_batch(sample + training.nonfinite_streak < samples);
+            }
+            if let Some(sums) = training.gradients {
+                seed.measure_gradients(&sums, &gradients.host, &experiment.scenario.lifecycle);
             }
         }
     }

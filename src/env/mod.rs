@@ -20,7 +20,7 @@ use tch::Device;
 
 pub use components::{
     EnvDevice, EnvId, EnvStream, EpisodeEnding, EpisodeStats, GradReport, HostModel, HostOptimizer, HostParams,
-    StepStatus, TrainMetrics, ValMetrics, participating,
+    SeedTraining, StepStatus, TrainMetrics, ValMetrics, participating,
 };
 pub use episode::round_is_complete;
 pub use initial_topology::InitialSeeds;

@@ -13,9 +13,6 @@ use crate::telemetry::{AlarmKind, statistics};
 /// Losses of early steps that are needed to call one of them an outlier.
 const MIN_WARM_UP: usize = 3;
 
-/// A loss up to this is never suspicious in image tasks, nats.
-const IMAGE_LOSS_LIMIT: f64 = 12.0;
-
 /// What losses are compared with; fixed for the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Thresholds {
@@ -115,7 +112,7 @@ impl LossMonitor {
         if was_armed && (loss - random).abs() < config.collapse.band * random {
             return Verdict::Panic(alarm(AlarmKind::ChanceCollapse, Some(random), self.streak));
         }
-        if loss <= config.absolute_limit.unwrap_or(IMAGE_LOSS_LIMIT) {
+        if loss <= config.absolute_limit {
             return self.healthy(loss, config.history_window);
         }
         match thresholds.exceeded_by(loss, &remembered) {

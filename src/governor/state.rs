@@ -28,9 +28,7 @@ pub struct Governor {
     pub(super) seed_in_network: Option<u32>,
     /// Step of the state that the last rollback of the episode restored.
     pub(super) last_restored: Option<u32>,
-    /// Panics in this episode, whether or not they led to a rollback.
-    pub panics: u32,
-    /// What was captured, promoted, discarded and lost in this episode.
+    /// What was seen, refused, captured, promoted, discarded and lost in this episode.
     pub counts: GovernorCounts,
 }
 
@@ -48,7 +46,8 @@ impl Governor {
     /// Judges the step's validation loss.
     pub(super) fn judge(&mut self, loss: f64, thresholds: &Thresholds) {
         self.verdict = self.monitor.judge(loss, thresholds);
-        self.panics += u32::from(matches!(self.verdict, Verdict::Panic(_)));
+        self.counts.anomalies += u32::from(self.verdict != Verdict::Healthy);
+        self.counts.panics += u32::from(matches!(self.verdict, Verdict::Panic(_)));
     }
 
     /// Takes note of the seeds that stand in the network of `step`, before the step's commands.
@@ -97,8 +96,10 @@ impl Governor {
     }
 
     /// Looks at a command before it changes anything. The name of what speaks against it; `None`: go ahead.
-    pub fn veto(&self, command: &LifecycleCommand, preflight: &Preflight) -> Option<&'static str> {
-        preflight.veto(command, &self.verdict).filter(|_| self.is_enabled)
+    pub fn veto(&mut self, command: &LifecycleCommand, preflight: &Preflight) -> Option<&'static str> {
+        let factor = preflight.veto(command, &self.verdict).filter(|_| self.is_enabled);
+        self.counts.vetoes += u32::from(factor.is_some());
+        factor
     }
 }
 

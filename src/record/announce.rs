@@ -167,7 +167,7 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&Continuat
         env_devices: scenario.run.devices.iter().map(ToString::to_string).collect(),
         amp_enabled: precision.is_some(),
         amp_dtype: precision.map(|_| "bf16".into()),
-        matmul_precision: scenario.run.matmul_precision.name().into(),
+        matmul_precision: scenario.run.matmul_precision_in_force().name().into(),
         deterministic: scenario.run.deterministic,
         dataset: DatasetInfo {
             name: data.set.name.clone(),

@@ -75,9 +75,8 @@ pub const fn is_legal_transition(from: RunState, to: RunState) -> bool {
     use RunState::*;
     match to {
         Starting => false,
-        Running => matches!(from, Starting | Paused),
-        Paused | Completed => matches!(from, Running),
-        Stopping => matches!(from, Running | Paused),
+        Running => matches!(from, Starting),
+        Stopping | Completed => matches!(from, Running),
         Interrupted => matches!(from, Stopping),
         Failed => !matches!(from, Completed | Interrupted | Failed),
     }
@@ -237,19 +236,15 @@ mod tests {
     }
 
     #[test]
-    fn transitions_are_those_of_the_spec() {
+    fn a_run_goes_from_state_to_state_as_documented_and_in_no_other_way() {
         use RunState::*;
-        let all = [Starting, Running, Paused, Stopping, Completed, Interrupted, Failed];
+        let all = [Starting, Running, Stopping, Completed, Interrupted, Failed];
         let legal = [
             (Starting, Running),
             (Starting, Failed),
-            (Running, Paused),
             (Running, Stopping),
             (Running, Completed),
             (Running, Failed),
-            (Paused, Running),
-            (Paused, Stopping),
-            (Paused, Failed),
             (Stopping, Interrupted),
             (Stopping, Failed),
         ];

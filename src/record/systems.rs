@@ -179,6 +179,8 @@ fn env_step(
         val_loss: Num(env.val.loss),
         val_accuracy: Num(env.val.accuracy_percent),
         host_grad_norm: env.gradients.host.norm().map(Num),
+        nonfinite_batches: env.train.nonfinite_batches,
+        skipped_updates: env.train.skipped_updates,
         params_total: growth.total_params(),
         params_seeds_active: growth.live_params,
         params_fossilized: growth.fossil_params,

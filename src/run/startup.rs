@@ -11,17 +11,20 @@ use crate::clock::{RunClock, RunLength};
 use crate::data::{self, DataError, EvalSet, FeedArithmetic, ResidentData};
 use crate::env::{Backend, Devices, EnvPool, Experiment, LoadedData};
 use crate::health::Failure;
-use crate::scenario::{Launch, MatmulPrecision};
+use crate::scenario::Launch;
 use crate::schedule::{AddWork, Startup, Work};
 use crate::seed::BlueprintRegistry;
-use crate::torch::{self, DeviceSpec, Implementation};
+use crate::torch::{self, Implementation};
 
-/// Process-wide switches, set once before the first tensor.
+/// Process-wide switches, set once before the first tensor and the first worker. CUDA is loaded here, and only if it is
+/// listed: libtorch looks for it once.
 pub(crate) fn init_backend(mut commands: Commands, experiment: Res<Experiment>) -> Result<(), Failure> {
     let run = &experiment.scenario.run;
+    torch::load_cuda(&run.cuda_devices(), run.deterministic).map_err(|error| Failure::message(error.to_string()))?;
     torch::keep_freed_blocks();
     torch::set_intra_op_threads(NonZero::<u16>::MIN)?;
     torch::set_deterministic(run.deterministic)?;
+    torch::set_matmul_precision(run.matmul_precision_in_force())?;
     let threads = match run.launch {
         Launch::Parallel => experiment.threads.min(experiment.envs.len()),
         Launch::Sequential => 1,
@@ -31,28 +34,15 @@ pub(crate) fn init_backend(mut commands: Commands, experiment: Res<Experiment>) 
     Ok(())
 }
 
-/// Opens what the scenario lists; CUDA is loaded here, and only if it is listed.
+/// Opens what the scenario lists and tries the fused optimizers there.
 pub(crate) fn open_devices(mut commands: Commands, experiment: Res<Experiment>) -> Result<(), Failure> {
-    let run = &experiment.scenario.run;
-    let cuda: Vec<usize> = run
+    let devices: Vec<_> = experiment
+        .scenario
+        .run
         .devices
         .iter()
-        .filter_map(|spec| match spec {
-            DeviceSpec::Cuda(index) => Some(*index),
-            DeviceSpec::Cpu | DeviceSpec::Mps => None,
-        })
+        .map(|device| device.to_tch())
         .collect();
-    if !cuda.is_empty() {
-        torch::load_cuda(&cuda, run.deterministic).map_err(|error| Failure::message(error.to_string()))?;
-        // On a CPU the lower precisions may mean bf16 arithmetic; they are meant for tensor cores.
-        let precision = if run.deterministic {
-            MatmulPrecision::Highest
-        } else {
-            run.matmul_precision
-        };
-        torch::set_matmul_precision(precision)?;
-    }
-    let devices: Vec<_> = run.devices.iter().map(|device| device.to_tch()).collect();
     let fallbacks: Vec<String> = devices.iter().filter_map(|&device| torch::self_test(device)).collect();
     let optimizer = if fallbacks.is_empty() {
         Implementation::Fused

@@ -170,9 +170,6 @@ fn image_task(name: &str, data: DataSource, host: CnnSpec) -> TaskSpec {
         seed_opt: sgd(0.0),
         max_grad_norm: Some(1.0),
         label_smoothing: 0.0,
-        baseline_loss: 2.3,
-        target_loss: 0.4,
-        typical_loss_delta_std: 0.05,
         success_accuracy: 85.0,
     }
 }
@@ -190,7 +187,6 @@ fn digits(name: &str, host: CnnSpec) -> TaskSpec {
         batch_size: 64,
         batches_per_step: BatchesPerStep::Full,
         max_steps: 100,
-        target_loss: 0.1,
         success_accuracy: 80.0,
         ..image_task(name, DataSource::Digits, host)
     }

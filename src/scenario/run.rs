@@ -38,7 +38,7 @@ section! {
         devices: Vec<DeviceSpec> = vec![DeviceSpec::Cpu];
         /// Use only kernels that give the same bits every time.
         deterministic: bool;
-        /// Precision of float32 matrix products.
+        /// Precision of float32 matrix products on CUDA; highest on a CPU and with deterministic.
         matmul_precision: MatmulPrecision = MatmulPrecision::High;
         /// Whether envs run side by side.
         launch: Launch = Launch::Parallel;
@@ -48,6 +48,27 @@ section! {
         checkpoint_every: u32 = 1, at_least(1);
         /// Newest checkpoints that stay; the best one stays as well.
         keep_last: u32 = 3, at_least(1);
+    }
+}
+
+impl RunConfig {
+    /// Indices of the CUDA devices that are listed.
+    pub fn cuda_devices(&self) -> Vec<usize> {
+        let index = |device: &DeviceSpec| match device {
+            DeviceSpec::Cuda(index) => Some(*index),
+            DeviceSpec::Cpu | DeviceSpec::Mps => None,
+        };
+        self.devices.iter().filter_map(index).collect()
+    }
+
+    /// Precision of float32 matrix products in this run: below `highest` on CUDA alone, and never where results must be
+    /// the same bits every time.
+    pub fn matmul_precision_in_force(&self) -> MatmulPrecision {
+        if self.deterministic || self.cuda_devices().is_empty() {
+            MatmulPrecision::Highest
+        } else {
+            self.matmul_precision
+        }
     }
 }
 

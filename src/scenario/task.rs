@@ -104,12 +104,6 @@ record! {
         max_grad_norm: Option<f64>, POSITIVE;
         /// Label smoothing of the training loss.
         label_smoothing: f64, BELOW_ONE;
-        /// Loss of guessing; must exceed target_loss.
-        baseline_loss: f64, POSITIVE;
-        /// Loss of a solved task.
-        target_loss: f64, NOT_NEGATIVE;
-        /// Typical spread of the loss between steps.
-        typical_loss_delta_std: f64, POSITIVE;
         /// Accuracy from which an episode counts as a success.
         #[unit = "percent"]
         success_accuracy: f64, PERCENT;

@@ -67,14 +67,6 @@ impl Findings {
         }
     }
 
-    /// An error where a loss does not fall from `baseline` to `target`.
-    fn require_falling<S: Into<String>>(&mut self, baseline: f64, target: f64, paths: impl IntoIterator<Item = S>) {
-        if baseline <= target {
-            let message = format!("baseline_loss {baseline} must exceed target_loss {target}");
-            self.error(paths, message);
-        }
-    }
-
     /// An error where a step lies beyond the episode.
     fn require_step<S: Into<String>>(&mut self, step: u32, task: &TaskSpec, paths: impl IntoIterator<Item = S>) {
         if step > task.max_steps {

@@ -10,9 +10,9 @@
 //!     pub struct RunConfig {
 //!         /// Envs that train side by side.
 //!         n_envs: usize = 4, integer(1, 4096);
-//!         /// A loss up to this is never suspicious. None: the task's.
+//!         /// A loss up to this is never suspicious.
 //!         #[unit = "nats"]
-//!         absolute_limit: Option<f64>, POSITIVE;
+//!         absolute_limit: f64 = 12.0, POSITIVE;
 //!     }
 //! }
 //! ```

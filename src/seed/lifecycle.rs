@@ -259,7 +259,6 @@ impl Draft {
             contribution: ContributionTrack::default(),
             interactions: Interactions::default(),
             gradient: GradientTrack::default(),
-            has_nonfinite_params: false,
         }))
     }
 

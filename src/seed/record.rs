@@ -107,6 +107,9 @@ pub struct GradientTrack {
     pub has_exploding: Option<bool>,
     /// Sampled batches in a row whose gradient was not finite.
     pub nonfinite_streak: u32,
+    /// Updates that the last step suppressed because the gradient was not finite; `None` if it trained nothing.
+    #[serde(deserialize_with = "required")]
+    pub skipped_updates: Option<u32>,
 }
 
 /// Why and by whose order a seed is removed.
@@ -179,8 +182,6 @@ pub struct SeedRecord {
     pub interactions: Interactions,
     /// Gradients of the seed.
     pub gradient: GradientTrack,
-    /// The last snapshot found a parameter that is not finite.
-    pub has_nonfinite_params: bool,
 }
 
 /// Reads an option that must be present: serde otherwise takes a missing field for `None`.
@@ -258,9 +259,9 @@ impl SeedRecord {
         std::mem::take(&mut self.auto_pruned)
     }
 
-    /// The last gradient was finite and did not explode, and so were the parameters. Never measured is not healthy.
+    /// The last gradient that was measured did not explode, and the newest is finite. Never measured is not healthy.
     pub fn healthy(&self) -> bool {
-        self.gradient.has_exploding == Some(false) && !self.has_nonfinite_params
+        self.gradient.has_exploding == Some(false) && self.gradient.nonfinite_streak == 0
     }
 
     /// The network's output depends on the seed. Until it blends it sees the host's features and the host does not see
@@ -343,6 +344,7 @@ impl SeedRecord {
             previous_gradient_health: self.gradient.previous_health,
             has_vanishing: self.gradient.has_vanishing,
             has_exploding: self.gradient.has_exploding,
+            skipped_updates: self.gradient.skipped_updates,
 
             seed_params: self.identity.seed_params,
             auto_pruned: self.auto_pruned,

@@ -71,6 +71,8 @@ pub struct SeedReport {
     pub has_vanishing: Option<bool>,
     /// Whether the gradient of a tensor exploded or was not finite.
     pub has_exploding: Option<bool>,
+    /// Updates that the last step suppressed because the gradient was not finite; `None` if it trained nothing.
+    pub skipped_updates: Option<u32>,
 
     /// Trainable elements without the gate.
     pub seed_params: u64,

@@ -19,19 +19,44 @@ pub enum CudaError {
     NoDevice { index: usize },
     #[error("the run asks for `cuda:{index}`, but this machine has only {count} CUDA device(s), counted from 0")]
     OutOfRange { index: usize, count: usize },
+    #[error(
+        "a deterministic run on `cuda:{index}` needs a fixed workspace of cuBLAS; start the program with CUBLAS_WORKSPACE_CONFIG=:4096:8 in its environment"
+    )]
+    NoWorkspace { index: usize },
 }
 
-/// Opens libtorch's CUDA part and checks that a device of each of `indices` exists.
+/// Gives cuBLAS the fixed workspace that reproducible products need, unless the user chose one: libtorch refuses them
+/// without. Tells whether one is set.
 ///
-/// Call this before anything else touches libtorch (it looks for CUDA once), and before other threads exist. With
-/// `deterministic` cuBLAS gets the fixed workspace that reproducible products need, unless the user chose one.
+/// The environment may only be changed while nobody else can read it. So this does nothing once the process has a second
+/// thread: call it before one is started, or set `CUBLAS_WORKSPACE_CONFIG=:4096:8` outside.
+pub fn fix_cublas_workspace() -> bool {
+    if std::env::var_os(WORKSPACE_VARIABLE).is_some() {
+        return true;
+    }
+    let is_alone = is_single_threaded();
+    if is_alone {
+        // SAFETY: this thread is the only one, so nothing reads the environment meanwhile.
+        unsafe { std::env::set_var(WORKSPACE_VARIABLE, WORKSPACE) };
+    }
+    is_alone
+}
+
+/// False where it cannot be told.
+fn is_single_threaded() -> bool {
+    std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
+}
+
+/// Opens libtorch's CUDA part and checks that a device of each of `indices` exists. With `deterministic` cuBLAS must have
+/// a fixed workspace ([`fix_cublas_workspace`]).
+///
+/// Call this before anything else touches libtorch: it looks for CUDA once.
 pub fn load_cuda(indices: &[usize], deterministic: bool) -> Result<(), CudaError> {
     let Some(&first) = indices.first() else {
         return Ok(());
     };
-    if deterministic && std::env::var_os(WORKSPACE_VARIABLE).is_none() {
-        // SAFETY: by this function's contract no other thread exists that could read the environment meanwhile.
-        unsafe { std::env::set_var(WORKSPACE_VARIABLE, ":4096:8") };
+    if deterministic && !fix_cublas_workspace() {
+        return Err(CudaError::NoWorkspace { index: first });
     }
     open_libtorch_cuda().map_err(|reason| CudaError::Missing { index: first, reason })?;
     if !Cuda::is_available() {
@@ -45,6 +70,8 @@ pub fn load_cuda(indices: &[usize], deterministic: bool) -> Result<(), CudaError
 }
 
 const WORKSPACE_VARIABLE: &str = "CUBLAS_WORKSPACE_CONFIG";
+/// Eight buffers of 4 MiB.
+const WORKSPACE: &str = ":4096:8";
 
 /// Opens the library for the rest of the process: libtorch keeps pointers into it.
 #[cfg(unix)]

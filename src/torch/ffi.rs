@@ -121,6 +121,12 @@ unsafe extern "C" {
         found_inf: *mut C_tensor,
     ) -> *mut c_char;
     pub(super) fn simic_zero_all(tensors: *const *mut C_tensor, n: usize) -> *mut c_char;
+    pub(super) fn simic_keep(tensors: *const *mut C_tensor, n: usize, kept: *mut C_tensor) -> *mut c_char;
+    pub(super) fn simic_restore_unless_finite(
+        tensors: *const *mut C_tensor,
+        n: usize,
+        kept: *const C_tensor,
+    ) -> *mut c_char;
     pub(super) fn simic_copy_all(
         to: *const *mut C_tensor,
         from: *const *mut C_tensor,
@@ -155,7 +161,12 @@ unsafe extern "C" {
     pub(super) fn simic_channels_last(tensor: *const C_tensor, out: *mut *mut C_tensor) -> *mut c_char;
     pub(super) fn simic_is_channels_last(tensor: *const C_tensor, out: *mut bool) -> *mut c_char;
 
-    pub(super) fn simic_is_narrow_conv(x: *const C_tensor, weight: *const C_tensor) -> bool;
+    pub(super) fn simic_is_narrow_conv(
+        x: *const C_tensor,
+        weight: *const C_tensor,
+        bias: *const C_tensor,
+        out: *mut bool,
+    ) -> *mut c_char;
     pub(super) fn simic_narrow_conv(
         x: *const C_tensor,
         weight: *const C_tensor,

@@ -89,7 +89,7 @@ impl Conv2d {
     }
 
     fn convolve(&self, x: &Tensor, bias: Option<&Tensor>) -> Result<Tensor, TchError> {
-        if self.groups == 1 && is_narrow_conv(x, &self.weight) {
+        if self.groups == 1 && is_narrow_conv(x, &self.weight, bias) {
             return narrow_conv(x, &self.weight, bias);
         }
         x.f_conv2d(&self.weight, bias, 1, self.padding, 1, self.groups)

@@ -9,6 +9,7 @@ mod cuda;
 mod device;
 mod error;
 mod ffi;
+mod finite_guard;
 #[cfg(test)]
 pub(crate) mod fixtures;
 mod gradients;
@@ -28,9 +29,10 @@ mod tensors;
 mod threads;
 mod trace;
 
-pub use cuda::{CudaError, load_cuda};
+pub use cuda::{CudaError, fix_cublas_workspace, load_cuda};
 pub use device::{DeviceError, DeviceSpec};
 pub use error::{TorchError, catch};
+pub use finite_guard::FiniteGuard;
 pub use gradients::{GroupNorm, clip_group, grad_stats, zero_grads};
 pub use guards::{Autocast, Inference, NoGrad};
 pub use layers::{Conv2d, Mode, NORM_EPS, spatial_mean};

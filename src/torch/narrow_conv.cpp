@@ -10,7 +10,6 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <cstring>
-#include <exception>
 #include <vector>
 
 // One binary, vectors as wide as the machine has them.
@@ -225,6 +224,11 @@ Tensor weight_grad(const Shape& s, const Tensor& x, const Tensor& grad, const Te
   return out;
 }
 
+bool is_differentiable(const Tensor& x, const Tensor& weight, const Tensor* bias) {
+  return at::GradMode::is_enabled() &&
+         (x.requires_grad() || weight.requires_grad() || (bias != nullptr && bias->requires_grad()));
+}
+
 class NarrowConv : public torch::autograd::Function<NarrowConv> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x, const Tensor& weight) {
@@ -234,6 +238,8 @@ class NarrowConv : public torch::autograd::Function<NarrowConv> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list grads) {
+    // What is computed here has no graph of its own.
+    TORCH_CHECK(!at::GradMode::is_enabled(), "a narrow convolution has no second derivative");
     const auto saved = context->get_saved_variables();
     const Tensor &x = saved[0], &weight = saved[1];
     const Shape s = shape_of(x, weight);
@@ -250,26 +256,29 @@ class NarrowConv : public torch::autograd::Function<NarrowConv> {
 extern "C" {
 
 // Whether the kernels here serve the convolution of x with weight; the width of x matters only where a gradient reaches
-// it. Under autocast libtorch decides.
-bool simic_is_narrow_conv(const Tensor* x, const Tensor* weight) {
-  if (x->dim() != 4 || weight->dim() != 4 || at::autocast::is_autocast_enabled(at::kCPU)) return false;
-  for (const Tensor* tensor : {x, weight}) {
-    if (!tensor->device().is_cpu() || tensor->scalar_type() != at::kFloat) return false;
-  }
-  const bool needs_input_grad = at::GradMode::is_enabled() && x->requires_grad();
-  return x->size(1) == weight->size(1) && is_supported_width(weight->size(0)) &&
-         (!needs_input_grad || is_supported_width(weight->size(1)));
+// it, and no gradient reaches a bias. Under autocast libtorch decides.
+char* simic_is_narrow_conv(const Tensor* x, const Tensor* weight, const Tensor* bias, bool* out) {
+  return guarded([&] {
+    *out = false;
+    if (x->dim() != 4 || weight->dim() != 4 || at::autocast::is_autocast_enabled(at::kCPU)) return;
+    for (const Tensor* tensor : {x, weight}) {
+      if (!tensor->device().is_cpu() || tensor->scalar_type() != at::kFloat) return;
+    }
+    const bool needs_input_grad = at::GradMode::is_enabled() && x->requires_grad();
+    *out = x->size(1) == weight->size(1) && is_supported_width(weight->size(0)) &&
+           (!needs_input_grad || is_supported_width(weight->size(1))) &&
+           (bias == nullptr || !is_differentiable(*x, *weight, bias));
+  });
 }
 
-// x: f32 [n, inputs, h, w] on CPU; weight: f32 [outputs, inputs, k, k]; bias: null or f32 [outputs], for inference only.
+// x: f32 [n, inputs, h, w] on CPU; weight: f32 [outputs, inputs, k, k]; bias: null or f32 [outputs], where nothing is
+// differentiated.
 char* simic_narrow_conv(const Tensor* x, const Tensor* weight, const Tensor* bias, Tensor** out) {
-  try {
-    const bool differentiable = at::GradMode::is_enabled() && (x->requires_grad() || weight->requires_grad());
+  return guarded([&] {
+    const bool differentiable = is_differentiable(*x, *weight, bias);
+    TORCH_CHECK(bias == nullptr || !differentiable, "a narrow convolution gives its bias no gradient");
     *out = new Tensor(differentiable ? NarrowConv::apply(*x, *weight) : forward(*x, *weight, bias));
-    return nullptr;
-  } catch (const std::exception& error) {
-    return strdup(error.what());
-  }
+  });
 }
 
 }  // extern "C"

@@ -1,4 +1,6 @@
 // All C++ of the engine as one translation unit: reading libtorch's headers takes longer than compiling what is here.
 
-#include "narrow_conv.cpp"
+// First: its `guarded` stands around everything that Rust calls.
 #include "shim.cpp"
+
+#include "narrow_conv.cpp"

@@ -5,7 +5,7 @@
 
 use tch::{Device, Kind, TchError, Tensor};
 
-use super::NoGrad;
+use super::{FiniteGuard, NoGrad};
 use crate::random::Draw;
 
 /// How a tensor starts.
@@ -39,6 +39,8 @@ impl Param {
 pub struct ParamSet {
     trainable: Vec<Param>,
     buffers: Vec<Param>,
+    /// Of all buffers; `None` without any.
+    guard: Option<FiniteGuard>,
     device: Device,
 }
 
@@ -48,6 +50,7 @@ impl ParamSet {
         Self {
             trainable: Vec::new(),
             buffers: Vec::new(),
+            guard: None,
             device,
         }
     }
@@ -64,7 +67,14 @@ impl ParamSet {
     pub fn add_buffer(&mut self, name: impl Into<String>, shape: &[i64], value: f32) -> Result<Tensor, TchError> {
         let tensor = allocate(shape, self.device)?;
         self.buffers.push(Param::new(name, &tensor, Init::Constant(value)));
+        let buffers = self.buffers.iter().map(|buffer| buffer.tensor.shallow_clone());
+        self.guard = Some(FiniteGuard::new(buffers.collect())?);
         Ok(tensor)
+    }
+
+    /// What puts the buffers back where a batch has spoilt them; `None` without buffers.
+    pub fn buffer_guard(&self) -> Option<&FiniteGuard> {
+        self.guard.as_ref()
     }
 
     /// Draws all values anew, in place: on the CPU, in order, row-major f32, whatever the device.

@@ -6,7 +6,7 @@ use super::ffi;
 
 /// Sets the precision of f32 matrix products and, below `highest`, lets cuDNN use TF32.
 ///
-/// Process-wide. It is meant for CUDA: on CPU libtorch's default, `highest`, stays unless this is called.
+/// Process-wide. The lower ones are meant for CUDA: on a CPU they may mean bf16 arithmetic.
 pub fn set_matmul_precision(precision: MatmulPrecision) -> Result<(), TorchError> {
     let name = match precision {
         MatmulPrecision::Highest => c"highest",
@@ -19,7 +19,7 @@ pub fn set_matmul_precision(precision: MatmulPrecision) -> Result<(), TorchError
 
 /// Restricts libtorch to deterministic kernels and turns cuDNN's autotuning off. Process-wide.
 ///
-/// cuBLAS needs a fixed workspace besides, which [`load_cuda`](super::load_cuda) sees to.
+/// cuBLAS needs a fixed workspace besides, see [`fix_cublas_workspace`](super::fix_cublas_workspace).
 pub fn set_deterministic(on: bool) -> Result<(), TorchError> {
     // SAFETY: no pointers are passed.
     unsafe { ffi::check(ffi::simic_set_deterministic(on)) }

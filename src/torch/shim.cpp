@@ -15,11 +15,13 @@
 #include <ATen/ops/_foreach_zero.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/_fused_sgd.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/clamp.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
@@ -70,6 +72,27 @@ Tensors defined_grads(Tensor* const* params, size_t n) {
     if (grad.defined()) grads.push_back(grad);
   }
   return grads;
+}
+
+Tensors list_of(Tensor* const* tensors, size_t n) {
+  Tensors list;
+  for (size_t i = 0; i < n; ++i) list.push_back(*tensors[i]);
+  return list;
+}
+
+// All elements in one vector, tensor by tensor in row order.
+Tensor flattened(const Tensors& tensors) {
+  Tensors flat;
+  for (const Tensor& t : tensors) flat.push_back(t.flatten());
+  return at::cat(flat);
+}
+
+bool is_finite(const Tensor& t) {
+  const float* x = t.const_data_ptr<float>();
+  for (int64_t i = 0; i < t.numel(); ++i) {
+    if (!std::isfinite(x[i])) return false;
+  }
+  return true;
 }
 
 bool all_flat_cpu_f32(const Tensors& tensors) {
@@ -239,9 +262,7 @@ char* simic_unscale_grads(Tensor* const* params, size_t n, const Tensor* inverse
 char* simic_zero_all(Tensor* const* tensors, size_t n) {
   return guarded([&] {
     at::NoGradGuard no_grad;
-    Tensors list;
-    for (size_t i = 0; i < n; ++i) list.push_back(*tensors[i]);
-    zero_tensors(list);
+    zero_tensors(list_of(tensors, n));
   });
 }
 
@@ -254,6 +275,54 @@ char* simic_copy_all(Tensor* const* to, Tensor* const* from, size_t n, bool non_
       sources.push_back(*from[i]);
     }
     if (n > 0) at::_foreach_copy_(destinations, sources, non_blocking);
+  });
+}
+
+// Copies the tensors one after another into the flat `kept`, which has their kind and as many elements.
+char* simic_keep(Tensor* const* tensors, size_t n, Tensor* kept) {
+  return guarded([&] {
+    at::NoGradGuard no_grad;
+    const Tensors list = list_of(tensors, n);
+    if (list.empty()) return;
+    if (kept->device().is_cpu() && all_flat_cpu_f32(list)) {
+      float* to = kept->data_ptr<float>();
+      for (const Tensor& t : list) {
+        std::memcpy(to, t.const_data_ptr(), t.nbytes());
+        to += t.numel();
+      }
+      return;
+    }
+    kept->copy_(flattened(list));
+  });
+}
+
+// Where one of the tensors holds a value that is not finite, all of them become what simic_keep took.
+char* simic_restore_unless_finite(Tensor* const* tensors, size_t n, const Tensor* kept) {
+  return guarded([&] {
+    at::NoGradGuard no_grad;
+    const Tensors list = list_of(tensors, n);
+    if (list.empty()) return;
+    if (kept->device().is_cpu() && all_flat_cpu_f32(list)) {
+      bool finite = true;
+      for (const Tensor& t : list) finite = finite && is_finite(t);
+      if (finite) return;
+      const float* from = kept->const_data_ptr<float>();
+      for (const Tensor& t : list) {
+        std::memcpy(t.data_ptr(), from, t.nbytes());
+        t.unsafeGetTensorImpl()->bump_version();
+        from += t.numel();
+      }
+      return;
+    }
+    const Tensor now = flattened(list);
+    const Tensor chosen = at::where(at::isfinite(now).all(), now, *kept);
+    Tensors parts;
+    int64_t offset = 0;
+    for (const Tensor& t : list) {
+      parts.push_back(chosen.narrow(0, offset, t.numel()).view(t.sizes()));
+      offset += t.numel();
+    }
+    at::_foreach_copy_(list, parts);
   });
 }
 

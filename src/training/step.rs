@@ -11,7 +11,7 @@ use tch::Tensor;
 use super::components::{BatchSlot, EnvAccumulators, GroupNorms};
 use super::precision::TrainingPrecision;
 use crate::clock::RunClock;
-use crate::data::{Accumulators, PackLayout, train_loss};
+use crate::data::{Accumulators, GroupColumns, train_loss};
 use crate::env::grafted::{self, Graft, graft_kind};
 use crate::env::{
     EnvDevice, EnvId, EnvPool, EnvStream, Experiment, HostModel, HostOptimizer, SeedOptimizers, SeedSlots, Slot,
@@ -21,8 +21,7 @@ use crate::growth::SeedStage;
 use crate::health::Failure;
 use crate::scenario::LifecycleConfig;
 use crate::seed::{GradientThresholds, SeedInstance, SeedRecord, trains};
-use crate::torch::Mode;
-use crate::torch::{Autocast, GroupNorm, Optimizer, Stream, TorchError, clip_group, grad_stats};
+use crate::torch::{Autocast, FiniteGuard, GroupNorm, Mode, Optimizer, Stream, TorchError, clip_group, grad_stats};
 
 /// Everything of an env that a training batch touches.
 #[derive(QueryData)]
@@ -60,6 +59,8 @@ pub fn forward_backward(
         for rows in micro_batches(batch.n, experiment.scenario.training.micro_batches) {
             let x = part(&batch.x, first_row, rows, batch.n)?;
             let y = part(&batch.y, first_row, rows, batch.n)?;
+            let statistics = host.params().buffer_guard();
+            statistics.map_or(Ok(()), FiniteGuard::keep)?;
             let logits = {
                 let _autocast = precision.0.map(|kind| Autocast::new(env.device.0, kind)).transpose()?;
                 grafted::forward(&**host, &uses, &x, Mode::Train)?
@@ -73,6 +74,8 @@ pub fn forward_backward(
                     .map_err(TorchError::from)?
             };
             objective.f_backward().map_err(TorchError::from)?;
+            // As its update is suppressed, so are the statistics that a batch without numbers would leave behind.
+            statistics.map_or(Ok(()), FiniteGuard::restore_unless_finite)?;
             let sums = env.sums.0.get();
             sums.record_train(clock.batch(), first_row, &logits, &loss.mean)
                 .map_err(TorchError::from)?;
@@ -134,12 +137,12 @@ pub fn optimize(
         let layout = sums.layout();
         let group = Group {
             max_norm,
+            is_sampled,
             thresholds: is_sampled.then_some(&thresholds),
         };
 
         let norm = env.norms.host.get();
-        let columns = layout.host_gradients();
-        group.update(env.optimizer.0.get(), norm, sums, columns, PackLayout::SKIPPED_UPDATES)?;
+        group.update(env.optimizer.0.get(), norm, sums, layout.host_group())?;
         note_updates(stream, env.optimizer.0.get());
         for (index, optimizer) in env.seed_optimizers.0.iter_mut().enumerate() {
             let Some(optimizer) = optimizer else { continue };
@@ -147,19 +150,13 @@ pub fn optimize(
             if !seed.is_some_and(|seed| trains(seed.stage, seed.alpha.mode(), lifecycle.on_fossilize)) {
                 continue;
             }
-            let sampled = seed.is_some_and(is_watched);
+            let is_measured = seed.is_some_and(is_measured);
             let group = Group {
-                thresholds: group.thresholds.filter(|_| sampled),
+                thresholds: group.thresholds.filter(|_| is_measured),
                 ..group
             };
             let norm = env.norms.seeds[index].get();
-            group.update(
-                optimizer.get(),
-                norm,
-                sums,
-                layout.slot_gradients(index),
-                layout.slot_skipped(index),
-            )?;
+            group.update(optimizer.get(), norm, sums, layout.slot_group(index))?;
             note_updates(stream, optimizer.get());
         }
         stream.note_write(sums.pack());
@@ -174,8 +171,8 @@ fn note_updates(stream: &Stream, optimizer: &Optimizer) {
     }
 }
 
-/// Whose gradients gates and controllers look at.
-pub fn is_watched(seed: &SeedRecord) -> bool {
+/// Whose gradients gates and controllers look at. Later stages are only watched for gradients that are not finite.
+pub fn is_measured(seed: &SeedRecord) -> bool {
     matches!(seed.stage, SeedStage::Training | SeedStage::Blending)
 }
 
@@ -183,34 +180,32 @@ pub fn is_watched(seed: &SeedRecord) -> bool {
 #[derive(Clone, Copy)]
 struct Group<'a> {
     max_norm: Option<f64>,
+    /// This batch counts for the streak of non-finite gradients.
+    is_sampled: bool,
     /// Set where this batch's statistics are taken.
     thresholds: Option<&'a GradientThresholds>,
 }
 
 impl Group<'_> {
-    /// The normative order: statistics, clip, guard, step. `gradients` are the group's columns in the read pack,
-    /// `[square sum, (vanishing, exploding,) streak of non-finite samples]`; `skipped` counts its suppressed updates.
+    /// The normative order: statistics, clip, guard, step. What is found goes into the group's `columns` of the read pack.
     fn update(
         &self,
         optimizer: &mut Optimizer,
         found: &mut GroupNorm,
         sums: &mut Accumulators,
-        gradients: std::ops::Range<usize>,
-        skipped: usize,
+        columns: GroupColumns,
     ) -> Result<(), TorchError> {
         if let Some(thresholds) = self.thresholds {
             let measured = grad_stats(optimizer.params(), thresholds.vanishing, thresholds.exploding)?;
-            let count = gradients.len() - 1;
-            sums.columns(gradients.start..gradients.end - 1)
-                .f_copy_(&measured.f_narrow(0, 0, count as i64)?)?;
+            sums.columns(columns.gradients).f_copy_(&measured)?;
         }
         clip_group(optimizer.params(), self.max_norm, found)?;
-        if self.thresholds.is_some() {
+        if let Some(streak) = columns.streak.filter(|_| self.is_sampled) {
             // How many of the step's last samples in a row were not finite.
-            let mut streak = sums.columns(gradients.end - 1..gradients.end);
+            let mut streak = sums.columns(streak..streak + 1);
             let _ = streak.f_add_scalar_(1.0)?.f_mul_(&found.bad)?;
         }
-        let _ = sums.columns(skipped..skipped + 1).f_add_(&found.bad)?;
+        let _ = sums.columns(columns.skipped..columns.skipped + 1).f_add_(&found.bad)?;
         optimizer.step(Some(&found.bad))
     }
 }

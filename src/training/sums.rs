@@ -3,14 +3,14 @@
 use bevy_ecs::prelude::*;
 
 use super::components::{EnvAccumulators, EnvFeed, StepResult};
-use super::step::is_watched;
-use crate::data::SlotNumbers;
+use super::step::is_measured;
+use crate::data::{GroupNumbers, SlotNumbers};
 use crate::env::{
-    EnvId, EnvPool, EnvStream, Experiment, GradReport, HostModel, LoadedData, SeedSlots, Slot, StepStatus, TrainMetrics,
+    EnvId, EnvPool, EnvStream, Experiment, GradReport, LoadedData, SeedSlots, SeedTraining, StepStatus, TrainMetrics,
 };
 use crate::health::Failure;
 use crate::scenario::OnFossilize;
-use crate::seed::{GradientSums, trains};
+use crate::seed::{GradientSums, SeedRecord, trains};
 use crate::torch::TorchError;
 
 /// Reduces what the training batches left, on the device.
@@ -34,51 +34,43 @@ pub fn reduce_sums(
 
 /// The step's training loss and accuracy, and the sums over the gradients of host and seeds.
 pub fn derive_train_metrics(
-    mut envs: Query<(
-        &StepResult,
-        &mut HostModel,
-        &mut SeedSlots,
-        &mut TrainMetrics,
-        &mut GradReport,
-    )>,
+    mut envs: Query<(&StepResult, &SeedSlots, &mut TrainMetrics, &mut GradReport)>,
     data: Res<LoadedData>,
     experiment: Res<Experiment>,
 ) {
     let samples = data.feed.train_samples() as f64;
     let on_fossilize = experiment.scenario.lifecycle.on_fossilize;
-    for (result, mut host, mut slots, mut train, mut gradients) in &mut envs {
+    for (result, slots, mut train, mut gradients) in &mut envs {
         let Some(numbers) = &result.0 else { continue };
         *train = TrainMetrics {
             loss: numbers.train_loss(),
             accuracy_percent: 100.0 * numbers.correct as f64 / samples,
             nonfinite_batches: numbers.nonfinite_batches,
-            skipped_updates: numbers.skipped_updates,
+            skipped_updates: numbers.host.skipped_updates,
         };
-        let params = host.0.get().params();
-        gradients.host = GradientSums {
-            sum_squares: numbers.host_gradient_square_sum,
-            tensors: params.trainable().len() as u32,
-            elements: params.count(),
-            ..GradientSums::default()
-        };
-        gradients.nonfinite_streaks = numbers.slots.iter().map(|sums| sums.nonfinite as u32).collect();
-        let slots = slots.0.iter_mut().zip(&numbers.slots);
+        gradients.host = gradient_sums(&numbers.host);
+        let slots = slots.records().zip(&numbers.slots);
         gradients.seeds = slots
-            .map(|(slot, sums)| seed_gradients(slot, sums, on_fossilize))
+            .map(|(seed, numbers)| trained_seed(seed?, numbers, on_fossilize))
             .collect();
     }
 }
 
-/// `None` for a seed whose gradients were not sampled.
-fn seed_gradients(slot: &mut Slot, sums: &SlotNumbers, on_fossilize: OnFossilize) -> Option<GradientSums> {
-    let seed = slot.record.as_ref()?;
-    let is_sampled = is_watched(seed) && trains(seed.stage, seed.alpha.mode(), on_fossilize);
-    let module = slot.module.as_mut().filter(|_| is_sampled)?;
-    Some(GradientSums {
-        sum_squares: sums.gradient_square_sum,
-        vanishing: sums.vanishing as u32,
-        exploding: sums.exploding as u32,
-        tensors: module.get().params().count() as u32,
-        elements: seed.params(),
+fn gradient_sums(numbers: &GroupNumbers) -> GradientSums {
+    GradientSums {
+        sum_squares: numbers.gradient_square_sum,
+        vanishing: numbers.vanishing as u32,
+        exploding: numbers.exploding as u32,
+        tensors: numbers.tensors as u32,
+        elements: numbers.elements,
+    }
+}
+
+/// `None` for a seed that was not trained.
+fn trained_seed(seed: &SeedRecord, numbers: &SlotNumbers, on_fossilize: OnFossilize) -> Option<SeedTraining> {
+    trains(seed.stage, seed.alpha.mode(), on_fossilize).then(|| SeedTraining {
+        gradients: is_measured(seed).then(|| gradient_sums(&numbers.group)),
+        nonfinite_streak: numbers.nonfinite_streak as u32,
+        skipped_updates: numbers.group.skipped_updates as u32,
     })
 }

@@ -16,7 +16,8 @@ use crate::growth::SeedStage;
 use crate::health::{Failure, InEnv};
 use crate::torch::{HostSyncCounter, Inference, TorchError, read_f64};
 
-/// Accuracy (percent) and loss (nats) of the host with its fossilized seeds alone; `None` until the episode ends.
+/// Accuracy (percent) and loss (nats) of the host with its fossilized seeds alone; `None` until the episode ends, and
+/// where the task has no test part.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
 pub struct TestResult(pub Option<(f64, f64)>);
 
@@ -51,6 +52,10 @@ pub fn evaluate_test(
             }
         }
         let set = &data.test.get()[devices.index_of_env(env.id.index)];
+        if set.is_empty() {
+            env.result.0 = None;
+            continue;
+        }
         let batches = set.batches(experiment.task.batch_size, usize::MAX);
         env.result.0 = Some(test(&mut env, &batches, &experiment, &syncs).in_env(env.id.index)?);
     }

@@ -11,7 +11,7 @@ use simic_engine::engine::RunReport;
 use simic_engine::health::{EngineError, Failure, Position, RunHealth};
 use simic_engine::learner::PolicyDiverged;
 use simic_engine::prelude::*;
-use simic_engine::run::{ExtensionError, StopRequest, StopSignal};
+use simic_engine::run::{ExtensionError, NO_EXTENSION, StopRequest, StopSignal};
 use simic_engine::torch::NoGrad;
 use tch::{Device, Kind, Tensor};
 
@@ -132,4 +132,21 @@ fn rounds_before_a_stop_are_kept_between_two_checkpoints_too() {
     assert!(report.failure.is_none());
     assert_eq!(newest(&report).next_round, 2);
     assert_eq!(told(&report).last(), Some(&(2, "signal".to_owned())));
+}
+
+/// What falls due inside a rollout of several rounds is not dropped: it waits for the rollout's end.
+#[test]
+fn a_checkpoint_that_falls_due_inside_a_rollout_is_on_disk_at_its_end() {
+    let scenario = SCENARIO
+        .replace("rounds: 5", "rounds: 8")
+        .replace("checkpoint_every: 100", "checkpoint_every: 3")
+        .replace("learner: (", "learner: (episodes_per_update: 2, ");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+
+    let report = crate::recorded::play(&scenario, folder.path(), NO_EXTENSION);
+
+    assert!(report.failure.is_none(), "{:?}", report.failure);
+    let told = told(&report);
+    let told: Vec<_> = told.iter().map(|(round, reason)| (*round, reason.as_str())).collect();
+    assert_eq!(told, [(0, "periodic"), (4, "periodic"), (6, "periodic"), (8, "exit")]);
 }

@@ -121,7 +121,7 @@ fn write_page(
             is_momentum_zero: state.iter().all(|&bits| f32::from_bits(bits) == 0.0),
             rollback: verdict.and_then(|verdict| verdict.0.clone()),
             snapshot_step: governor.map(|governor| governor.snapshots.known_good().moment.step),
-            panics: governor.map(|governor| governor.panics),
+            panics: governor.map(|governor| governor.counts.panics),
         };
         diary.pages.push(page);
     }

@@ -119,6 +119,20 @@ fn at_level_off_only_the_ends_of_a_run_are_told() {
     assert_eq!(kinds, ["header", "run_started", "run_finished"]);
 }
 
+/// What was asked for is not what is told: precision below `highest` is for CUDA devices.
+#[test]
+fn a_run_on_a_cpu_is_told_to_multiply_in_full_precision_whatever_was_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = scenario("precise", 1, 1, 1).replace("rounds: 1,", "rounds: 1, matmul_precision: medium,");
+
+    let run = play(&text, folder.path(), TelemetryLevel::Off, NO_EXTENSION);
+
+    assert_eq!(lines(&run)[1]["data"]["matmul_precision"], "highest");
+    let manifest = std::fs::read_to_string(run.join("manifest.json")).expect("there is a manifest");
+    let manifest: Value = serde_json::from_str(&manifest).expect("it is JSON");
+    assert_eq!(manifest["resolved"]["matmul_precision"], "highest");
+}
+
 /// Every change of stage that a slot can make.
 const LEGAL: [(&str, &str); 13] = [
     ("DORMANT", "GERMINATED"),

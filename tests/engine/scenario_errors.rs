@@ -84,9 +84,6 @@ fn a_custom_task_is_checked_against_its_data_and_host() {
         host_opt: sgd(lr: 0.01, momentum: 0.9, weight_decay: 0.0),
         seed_opt: adam(lr: 0.01),
         label_smoothing: 0.0,
-        baseline_loss: 0.1,
-        target_loss: 2.3,
-        typical_loss_delta_std: 0.05,
     )),
 )"#,
         &[]
@@ -107,7 +104,7 @@ fn a_custom_task_that_is_complete_but_contradictory() {
         slots: [], max_seeds: 3, batch_size: 64, batches_per_step: full, val_batches_per_step: full, max_steps: 10,
         host_opt: sgd(lr: 0.01, momentum: 0.9, weight_decay: 0.0),
         seed_opt: sgd(lr: 0.01, momentum: 0.9, weight_decay: 0.0),
-        label_smoothing: 0.0, baseline_loss: 0.1, target_loss: 2.3, typical_loss_delta_std: 0.05, success_accuracy: 80.0,
+        label_smoothing: 0.0, success_accuracy: 80.0,
     )),
 )"#,
         &[]
@@ -146,7 +143,7 @@ fn a_warning_does_not_stop_a_scenario() {
         slots: ["r0c0"], max_seeds: 1, batch_size: 64, batches_per_step: full, val_batches_per_step: full, max_steps: 10,
         host_opt: sgd(lr: 0.01, momentum: 0.9, weight_decay: 0.0),
         seed_opt: sgd(lr: 0.01, momentum: 0.9, weight_decay: 0.0),
-        label_smoothing: 0.0, baseline_loss: 2.3, target_loss: 0.1, typical_loss_delta_std: 0.05, success_accuracy: 80.0,
+        label_smoothing: 0.0, success_accuracy: 80.0,
     )))"#;
     insta::assert_snapshot!(problems_of(text, &[]));
 }
@@ -291,4 +288,56 @@ fn statistics_that_do_not_move_can_neither_be_warmed_up_nor_frozen() {
         of("warmup_rollouts: 3, freeze_after_updates: 1, nonfinite_obs: zero"),
         ""
     );
+}
+
+/// Rounds that train nothing, and checkpoints that come later than asked for, are said before anything is played.
+#[test]
+fn a_rollout_of_several_rounds_is_warned_about_with_its_numbers() {
+    let of = |rounds: u32, every: u32| {
+        problems_of(
+            &format!(
+                "(run: (rounds: {rounds}, checkpoint_every: {every}), learner: (episodes_per_update: 4), \
+                 policy: (controller: \"actor_critic\"))"
+            ),
+            &[],
+        )
+    };
+
+    assert_eq!(of(40, 8), "");
+    let left = of(42, 8);
+    assert!(
+        left.contains(
+            "42 rounds are no multiple of 4: the last 2 complete no rollout, and nothing is learnt from them"
+        ),
+        "{left}"
+    );
+    let late = of(40, 10);
+    assert!(
+        late.contains("run.checkpoint_every is 10, but a rollout takes 4 rounds: a checkpoint waits for its end"),
+        "{late}"
+    );
+}
+
+#[test]
+fn batch_norm_over_a_single_value_is_refused() {
+    let of = |task: &str, micro_batches: usize| {
+        problems_of(
+            &format!("(task: preset({task}), training: (micro_batches: {micro_batches}))"),
+            &[],
+        )
+    };
+    // Three pools leave the last block of 8 x 8 pixels 2 x 2; one more block and pool would see 1 x 1.
+    let deep = "host: (in_channels: 1, base_channels: 1, n_blocks: 4, kernel_size: 1, pool_layers: 3, input_hw: 8)";
+    let task = |batch: usize| format!("\"digits_impaired\", (batch_size: {batch}, {deep})");
+
+    assert_eq!(of("\"digits_impaired\", (batch_size: 1)", 1), "");
+    assert_eq!(of(&task(2), 1), "");
+    for (batch, parts) in [(1, 1), (3, 2), (4, 4)] {
+        let problems = of(&task(batch), parts);
+        assert!(
+            problems.contains("batch norm of block 3 sees a single value per channel"),
+            "{problems}"
+        );
+        assert!(problems.contains("fewer micro-batches, or fewer pools"), "{problems}");
+    }
 }

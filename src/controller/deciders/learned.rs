@@ -10,8 +10,9 @@ use crate::controller::actions::{Decision, HEADS, Head, MaskSet, command_of};
 use crate::controller::error::PolicyError;
 use crate::controller::policy::{
     ActorCritic, DecideMode, Evaluation, FORMAT, Floor, LearningPolicy, LogitLayout, NetContext, NetSequence, NetSpec,
-    OpTables, PolicyManifest, PolicyParam, RecurrentState, Rollout, SequenceInput, Stored, TrainablePolicy, VALUE_HEAD,
-    ValueOutput, action_space_hash, choose, head_terms, head_uniforms, load_policy, load_statistics, save_policy,
+    OpTables, PolicyManifest, PolicyParam, PolicyPrecision, RecurrentState, Rollout, SequenceInput, Stored,
+    TrainablePolicy, VALUE_HEAD, ValueOutput, action_space_hash, choose, head_terms, head_uniforms, load_policy,
+    load_statistics, save_policy,
 };
 use crate::controller::saved::SavedFolder;
 use crate::controller::view::{
@@ -37,6 +38,7 @@ pub struct ActorCriticController {
     floor_scale: f64,
     mode: DecideMode,
     rollout: Rollout,
+    precision: PolicyPrecision,
     /// Whether the contribution head's loss reaches the rest of the network.
     contributions_train_core: bool,
     seed: u64,
@@ -84,6 +86,7 @@ impl ActorCriticController {
             floor_scale: 1.0,
             mode: DecideMode::default(),
             rollout: Rollout::new(&*net, run.n_envs)?,
+            precision: PolicyPrecision::new(learner.amp, context.device),
             net,
             contributions_train_core: !learner.aux_stop_gradient,
             seed: run.seed,
@@ -120,7 +123,7 @@ impl ActorCriticController {
 
     /// Acts for all envs of a view, whose rows move on.
     fn act(&mut self, view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError> {
-        let outputs = self.rollout.act(&*self.net, view)?;
+        let outputs = self.rollout.act(&*self.net, self.precision, view)?;
         let rows = outputs.chunks_exact(self.layout.width() + 1);
         let envs = view.envs.iter().zip(masks).zip(rows);
         envs.map(|((env, masks), output)| self.decision(view, env, masks, output))
@@ -245,6 +248,10 @@ impl TrainablePolicy for ActorCriticController {
         self.net.value_output()
     }
 
+    fn precision(&self) -> Option<Kind> {
+        self.precision.kind()
+    }
+
     fn evaluate(&self, input: &SequenceInput) -> Result<Evaluation, PolicyError> {
         let spec = self.net.spec();
         let (stored, facts) = catch(|| {
@@ -258,14 +265,15 @@ impl TrainablePolicy for ActorCriticController {
         if masked > 0 {
             return Err(PolicyError::MaskedActionEvaluated { count: masked as u64 });
         }
+        let sequence = NetSequence {
+            observations: input.observations,
+            blueprints: input.blueprints,
+            lengths,
+            initial: input.initial,
+            contributions_train_core: self.contributions_train_core,
+        };
+        let output = self.precision.sequence(&*self.net, &sequence)?;
         let evaluation = catch(|| {
-            let output = self.net.sequence(&NetSequence {
-                observations: input.observations,
-                blueprints: input.blueprints,
-                lengths,
-                initial: input.initial,
-                contributions_train_core: self.contributions_train_core,
-            });
             let terms = head_terms(&output.logits, &self.layout, &stored, &self.tables, &self.floors);
             Evaluation {
                 log_probs: terms.log_probs,
@@ -314,7 +322,7 @@ impl LearningPolicy for ActorCriticController {
         if view.envs.is_empty() {
             return Ok(Vec::new());
         }
-        let values = self.rollout.value(&*self.net, view)?;
+        let values = self.rollout.value(&*self.net, self.precision, view)?;
         match values.iter().zip(view.envs).find(|(value, _)| !value.is_finite()) {
             None => Ok(values),
             Some((_, env)) => Err(PolicyError::PolicyNonFinite {

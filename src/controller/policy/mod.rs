@@ -14,6 +14,7 @@ mod learning;
 mod nets;
 mod network;
 mod parameters;
+mod precision;
 mod recurrent;
 mod rollout;
 mod sample;
@@ -30,6 +31,7 @@ pub use layout::LogitLayout;
 pub use learning::LearningPolicy;
 pub use nets::{NetFactory, NetRegistry};
 pub use parameters::PolicyParams;
+pub use precision::PolicyPrecision;
 pub use rollout::Rollout;
 pub use sample::{DecideMode, choose, head_uniforms};
 pub use storage::{

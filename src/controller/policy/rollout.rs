@@ -3,6 +3,7 @@
 use tch::{Kind, Tensor};
 
 use super::actor_critic::{ActorCritic, PolicyInput};
+use super::precision::PolicyPrecision;
 use super::trainable::RecurrentState;
 use crate::controller::error::PolicyError;
 use crate::controller::view::{DecisionView, EnvRow};
@@ -47,15 +48,20 @@ impl Rollout {
     }
 
     /// Logits and value of each env, `A + 1` numbers each; the envs' rows move on.
-    pub fn act(&mut self, net: &dyn ActorCritic, view: &DecisionView) -> Result<Vec<f32>, PolicyError> {
+    pub fn act(
+        &mut self,
+        net: &dyn ActorCritic,
+        precision: PolicyPrecision,
+        view: &DecisionView,
+    ) -> Result<Vec<f32>, PolicyError> {
         self.state()?;
         let (input, rows) = self.upload(net, view)?;
-        let (packed, before) = catch(|| {
-            let _no_grad = NoGrad::new();
-            let before = self.state.select(&rows);
-            let output = net.step(&input, &before);
+        let _no_grad = NoGrad::new();
+        let before = catch(|| self.state.select(&rows))?;
+        let output = precision.step(net, &input, &before)?;
+        let packed = catch(|| {
             self.state.scatter(&rows, &output.state);
-            (Tensor::cat(&[output.logits, output.value.unsqueeze(-1)], -1), before)
+            Tensor::cat(&[output.logits, output.value.unsqueeze(-1)], -1)
         })?;
         self.before = Some((rows, before));
         Ok(read_f32(&packed, view.reads)?)
@@ -70,14 +76,18 @@ impl Rollout {
     }
 
     /// Value of each env; the rows stay where they are.
-    pub fn value(&mut self, net: &dyn ActorCritic, view: &DecisionView) -> Result<Vec<f32>, PolicyError> {
+    pub fn value(
+        &mut self,
+        net: &dyn ActorCritic,
+        precision: PolicyPrecision,
+        view: &DecisionView,
+    ) -> Result<Vec<f32>, PolicyError> {
         self.state()?;
         let (input, rows) = self.upload(net, view)?;
-        let value = catch(|| {
-            let _no_grad = NoGrad::new();
-            net.step(&input, &self.state.select(&rows)).value
-        })?;
-        Ok(read_f32(&value, view.reads)?)
+        let _no_grad = NoGrad::new();
+        let state = catch(|| self.state.select(&rows))?;
+        let output = precision.step(net, &input, &state)?;
+        Ok(read_f32(&output.value, view.reads)?)
     }
 
     /// What a step needs on the device, and the envs' rows, `i64 [n]`. Observations, blueprints and row numbers travel as

@@ -1,6 +1,6 @@
 //! What a learner needs of a policy: stored actions evaluated again, with a gradient.
 
-use tch::Tensor;
+use tch::{Kind, Tensor};
 
 use super::layers::Linear;
 use crate::controller::error::PolicyError;
@@ -94,6 +94,11 @@ pub trait TrainablePolicy {
 
     /// Handles to the last layer of the value head.
     fn value_output(&self) -> ValueOutput;
+
+    /// What it computes in under autocast, whether it acts or is evaluated; `None`: f32 throughout.
+    fn precision(&self) -> Option<Kind> {
+        None
+    }
 
     /// # Errors
     /// A stored action that its mask forbids, or a device error.

@@ -81,11 +81,11 @@ fn micro_batches_add_up_to_their_batch() {
 fn a_new_step_starts_from_zero_in_the_same_storage() {
     let mut sums = accumulators(1, 1);
     let storage = sums.pack().data_ptr();
-    let _ = sums.columns(LAYOUT.host_gradients()).fill_(3.0);
+    let _ = sums.columns(LAYOUT.host_group().gradients).fill_(3.0);
 
     sums.zero().unwrap();
 
-    assert_eq!(read(&sums, 1).host_gradient_square_sum, 0.0);
+    assert_eq!(read(&sums, 1).host.gradient_square_sum, 0.0);
     assert_eq!(sums.pack().data_ptr(), storage);
     // Without any batch there is no training loss to speak of.
     assert!(read(&sums, 1).train_loss().is_nan());

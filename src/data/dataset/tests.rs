@@ -41,9 +41,6 @@ pub(crate) fn digits_task() -> TaskSpec {
         seed_opt: optimizer,
         max_grad_norm: Some(1.0),
         label_smoothing: 0.0,
-        baseline_loss: 2.3,
-        target_loss: 0.1,
-        typical_loss_delta_std: 0.05,
         success_accuracy: 96.0,
     }
 }

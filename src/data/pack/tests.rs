@@ -1,14 +1,43 @@
 use super::*;
 
 #[test]
-fn three_slots_and_eight_configurations_take_47_columns() {
+fn three_slots_and_eight_configurations_take_56_columns() {
     let layout = PackLayout { configs: 8, slots: 3 };
 
-    assert_eq!(layout.columns(), 47);
-    assert_eq!(layout.val_both_correct(), 22..30);
-    assert_eq!(layout.host_gradients(), 30..32);
-    assert_eq!(layout.slot_gradients(2), 42..46);
-    assert_eq!(layout.slot_skipped(2), 46);
+    assert_eq!(layout.columns(), 56);
+    assert_eq!(layout.val_both_correct(), 21..29);
+    let host = layout.host_group();
+    assert_eq!((host.gradients, host.skipped, host.streak), (29..34, 34, None));
+    let last = layout.slot_group(2);
+    assert_eq!((last.gradients, last.skipped, last.streak), (47..52, 52, Some(55)));
+}
+
+#[test]
+fn each_group_is_read_from_the_columns_that_it_writes() {
+    let layout = PackLayout { configs: 1, slots: 2 };
+    let mut pack = vec![0.0; layout.columns()];
+    let seed = layout.slot_group(1);
+    pack[seed.gradients].copy_from_slice(&[2.5, 1.0, 2.0, 3.0, 40.0]);
+    pack[seed.skipped] = 4.0;
+    pack[seed.streak.expect("seeds have one")] = 5.0;
+    pack[layout.host_group().skipped] = 6.0;
+
+    let numbers = layout.unpack(&pack, 1, 0);
+
+    let expected = SlotNumbers {
+        group: GroupNumbers {
+            gradient_square_sum: 2.5,
+            vanishing: 1,
+            exploding: 2,
+            tensors: 3,
+            elements: 40,
+            skipped_updates: 4,
+        },
+        nonfinite_streak: 5,
+    };
+    assert_eq!(numbers.slots[1], expected);
+    assert_eq!(numbers.slots[0].group, GroupNumbers::default());
+    assert_eq!(numbers.host.skipped_updates, 6);
 }
 
 #[test]

@@ -5,8 +5,7 @@
 //! preallocated tensors, written with one indexed copy per field and step; what is born on the host - actions, masks,
 //! rewards - stays on the host and travels once, with the sequences of the update.
 //!
-//! Recurrent states are stored only where a training sequence can start: at chunk boundaries, and where a segment
-//! continues an episode that the last rollout cut.
+//! Recurrent states are stored only where a training sequence can start in the middle of a segment: at chunk boundaries.
 
 use tch::{Device, Kind, Tensor};
 
@@ -44,9 +43,9 @@ impl BufferShape {
         MaskSet::row_width(self.slots, self.blueprints)
     }
 
-    /// Recurrent states a row can hold: chunk boundaries, and the state carried into its first segment.
+    /// Recurrent states a row can hold, one a chunk boundary.
     pub(super) fn states_per_row(&self) -> usize {
-        self.steps / self.chunk_length + 1
+        self.steps / self.chunk_length
     }
 }
 
@@ -57,8 +56,6 @@ pub(super) struct Row {
     /// The newest step waits for its outcome.
     pub is_pending: bool,
     pub segments: Vec<Segment>,
-    /// The next segment continues a cut episode: its first state must be stored.
-    pub continues: bool,
     /// Recurrent states stored for it.
     pub states: usize,
 }
@@ -218,7 +215,7 @@ impl RolloutBuffer {
         Ok(())
     }
 
-    /// Empties the rows for the next rollout; episodes that were cut go on in it.
+    /// Empties the rows for the next rollout.
     ///
     /// # Errors
     /// `PendingStep`.

@@ -43,7 +43,7 @@ pub enum BufferError {
         found: String,
     },
     /// A segment has steps and no end.
-    #[error("env {env}: the segment from step {start} on has neither ended nor been cut")]
+    #[error("env {env}: the segment from step {start} on has not ended")]
     OpenSegment { env: usize, start: usize },
     /// There is nothing to learn from.
     #[error("the rollout holds no step")]

@@ -38,7 +38,7 @@ pub(super) fn finalize(
     head: &ValueOutput,
     config: &LearnerConfig,
 ) -> Result<Result<PreparedRollout, Unusable>, LearnerError> {
-    // 1. Every segment has its end; the caller has cut those that go on.
+    // 1. Every segment has its end.
     buffer.check_finished()?;
     let steps: Vec<(usize, usize)> = buffer.valid_steps().collect();
     if steps.is_empty() {

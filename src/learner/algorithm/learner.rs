@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use tch::{Device, Kind, Tensor};
+use tch::{Kind, Tensor};
 
 use super::buffer::RolloutBuffer;
 use super::error::LearnerError;
@@ -20,7 +20,7 @@ use super::update_metrics;
 use super::value_norm::{ValueNormalizer, ValueUnits};
 use crate::controller::TrainablePolicy;
 use crate::random::{Domain, RunRng};
-use crate::scenario::{AmpMode, LearnerConfig};
+use crate::scenario::LearnerConfig;
 use crate::telemetry::{FinitenessGate, LearnerSchedules, LearnerUpdate, Num, UpdateSkip};
 use crate::torch::{HostSyncCounter, Implementation, copy_into};
 
@@ -33,7 +33,6 @@ pub struct Learner {
     pub(super) config: LearnerConfig,
     horizon: Horizon,
     seed: u64,
-    precision: Option<Kind>,
     pub(super) optimizer: PolicyOptimizer,
     pub(super) rewards: RewardNormalizer,
     pub(super) values: ValueNormalizer,
@@ -52,14 +51,11 @@ impl Learner {
         policy: &dyn TrainablePolicy,
         implementation: Implementation,
     ) -> Result<Self, LearnerError> {
-        let params = policy.params();
-        let device = params.first().map_or(Device::Cpu, |param| param.tensor.device());
         Ok(Self {
             optimizer: PolicyOptimizer::new(policy, &config, implementation)?,
             rewards: RewardNormalizer::new(config.reward_norm.mode, horizon.envs),
             values: ValueNormalizer::new(config.value_norm.mode, config.norm_min_count),
             counters: Counters::default(),
-            precision: learner_precision(config.amp, device),
             config,
             horizon,
             seed,
@@ -124,7 +120,7 @@ impl Learner {
         let mut update = LearnerUpdate {
             schedules,
             finalize_ms: milliseconds_since(started),
-            amp_dtype: dtype_name(self.precision).into(),
+            amp_dtype: dtype_name(policy.precision()).into(),
             ..LearnerUpdate::default()
         };
         match rollout {
@@ -157,7 +153,6 @@ impl Learner {
         let measured = Update {
             config: &self.config,
             schedules: update.schedules,
-            precision: self.precision,
             batch: &rollout.batch,
             raw_observations: &buffer.valid_raw_observations()?,
             rollout_states: &buffer.final_state_numbers()?,
@@ -166,7 +161,7 @@ impl Learner {
         .run(policy, &mut self.optimizer, &mut rng)?;
         update.update_ms = milliseconds_since(started);
 
-        announce_drift(&measured, self.precision);
+        announce_drift(&measured, policy.precision());
         judge(update, &measured);
         if measured.are_parameters_spoilt() {
             self.optimizer.restore()?;
@@ -246,18 +241,5 @@ const fn dtype_name(precision: Option<Kind>) -> &'static str {
         None => "float32",
         Some(Kind::BFloat16) => "bfloat16",
         Some(_) => "float16",
-    }
-}
-
-/// In what acting and learning are computed. On a CPU every request resolves to f32, said once, so that a scenario stays
-/// portable.
-fn learner_precision(amp: AmpMode, device: Device) -> Option<Kind> {
-    match amp {
-        AmpMode::Off => None,
-        AmpMode::Auto | AmpMode::Bf16 if device.is_cuda() => Some(Kind::BFloat16),
-        AmpMode::Auto | AmpMode::Bf16 => {
-            tracing::warn!("learner.amp applies to CUDA devices; the policy is trained in float32");
-            None
-        }
     }
 }

@@ -62,9 +62,7 @@ impl RewardNormalizer {
                     RewardNormMode::ReturnStd => values.push(*running),
                 }
             }
-            if segment.ends_episode() {
-                *running = 0.0;
-            }
+            *running = 0.0;
         }
         self.moments.merge(values.iter().copied(), momentum)
     }

@@ -27,7 +27,6 @@ impl RolloutBuffer {
         let row = self.row_mut(env)?;
         require_finite(penalty.is_finite(), env, row.steps.len(), "penalty")?;
         row.discard_pending();
-        row.continues = false;
         let steps = row.open_segment().map(|segment| segment.steps()).unwrap_or_default();
         let is_valid = credit != RollbackCredit::Invalidate;
         let mut forfeited = 0;

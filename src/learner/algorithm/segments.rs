@@ -12,11 +12,6 @@ pub enum SegmentEnd {
         /// Raw value of the state after the last step.
         bootstrap: f32,
     },
-    /// The row is full or the rollout over while the episode goes on in the next rollout.
-    Cut {
-        /// Raw value of the state after the last step.
-        bootstrap: f32,
-    },
 }
 
 impl SegmentEnd {
@@ -24,13 +19,13 @@ impl SegmentEnd {
     pub const fn bootstrap(self) -> f32 {
         match self {
             Self::Terminal => 0.0,
-            Self::Truncated { bootstrap } | Self::Cut { bootstrap } => bootstrap,
+            Self::Truncated { bootstrap } => bootstrap,
         }
     }
 
     /// The same end with values in units that are `factor` times as many.
     pub(super) fn rescale(&mut self, factor: f64) {
-        if let Self::Truncated { bootstrap } | Self::Cut { bootstrap } = self {
+        if let Self::Truncated { bootstrap } = self {
             *bootstrap = (f64::from(*bootstrap) * factor) as f32;
         }
     }
@@ -46,9 +41,7 @@ pub(super) struct Segment {
     pub closed: Option<SegmentEnd>,
     /// False: it contributes to nothing.
     pub valid: bool,
-    /// Stored recurrent state that enters step `start`; `None`: zeros.
-    pub initial_state: Option<usize>,
-    /// Stored recurrent states that enter its chunks from the second on.
+    /// Stored recurrent states that enter its chunks from the second on; zeros enter the first.
     pub chunk_states: Vec<usize>,
 }
 
@@ -64,10 +57,5 @@ impl Segment {
     /// It has steps, and its end is not known yet.
     pub fn is_open(&self) -> bool {
         self.closed.is_none() && !self.is_empty()
-    }
-
-    /// The episode does not go on in the next rollout.
-    pub fn ends_episode(&self) -> bool {
-        !matches!(self.closed, None | Some(SegmentEnd::Cut { .. }))
     }
 }

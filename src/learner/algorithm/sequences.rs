@@ -29,15 +29,15 @@ pub(super) fn sequences(buffer: &RolloutBuffer) -> Vec<Sequence> {
     let mut found = Vec::new();
     for segment in buffer.valid_segments() {
         for (chunk, start) in segment.steps().step_by(length).enumerate() {
-            let stored = match chunk {
-                0 => segment.initial_state,
-                _ => segment.chunk_states.get(chunk - 1).copied(),
-            };
+            // A fresh segment starts from zeros.
+            let stored = chunk
+                .checked_sub(1)
+                .and_then(|boundary| segment.chunk_states.get(boundary));
             found.push(Sequence {
                 env: segment.env,
                 start,
                 len: length.min(segment.end - start),
-                state: stored.unwrap_or(buffer.zero_state()),
+                state: stored.copied().unwrap_or(buffer.zero_state()),
             });
         }
     }

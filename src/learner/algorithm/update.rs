@@ -27,7 +27,7 @@ use crate::controller::{Evaluation, HEADS, TrainablePolicy};
 use crate::random::Draw;
 use crate::scenario::{AdvantageNorm, LearnerConfig, RatioMode};
 use crate::telemetry::LearnerSchedules;
-use crate::torch::{Autocast, HostSyncCounter, TorchError, catch, read_f32};
+use crate::torch::{HostSyncCounter, TorchError, catch, read_f32};
 
 /// An update stops where the divergence exceeds the target by this factor.
 const KL_TOLERANCE: f64 = 1.5;
@@ -44,8 +44,6 @@ struct StopFlags {
 pub(super) struct Update<'a> {
     pub config: &'a LearnerConfig,
     pub schedules: LearnerSchedules,
-    /// What autocast computes in; `None`: f32 throughout.
-    pub precision: Option<Kind>,
     pub batch: &'a SequenceBatch,
     /// `f32 [steps, D]`: of the rollout's valid steps.
     pub raw_observations: &'a Tensor,
@@ -114,7 +112,7 @@ impl Update<'_> {
         is_first: bool,
     ) -> Result<MinibatchNumbers, LearnerError> {
         // The stored actions under the current weights.
-        let evaluation = self.evaluate(policy, minibatch)?;
+        let evaluation = catch(|| policy.evaluate(&minibatch.input()))??;
         let (ratios, kl, losses) = catch(|| {
             let ratios = Ratios::new(&evaluation.log_probs, &minibatch.old_log_probs, &minibatch.causal);
 
@@ -159,14 +157,6 @@ impl Update<'_> {
                 is_first,
             })
         })?)
-    }
-
-    fn evaluate(&self, policy: &dyn TrainablePolicy, minibatch: &SequenceBatch) -> Result<Evaluation, LearnerError> {
-        let _autocast = match self.precision {
-            Some(kind) => Some(Autocast::new(minibatch.device(), kind)?),
-            None => None,
-        };
-        Ok(catch(|| policy.evaluate(&minibatch.input()))??)
     }
 
     /// `L = L_policy + c_V·L_value + c_E·L_entropy + P_floor + c_C·L_contribution`.

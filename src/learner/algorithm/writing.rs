@@ -111,7 +111,6 @@ impl RolloutBuffer {
         }
         for &(env, end) in ends {
             let row = &mut self.rows[env];
-            row.continues = matches!(end, SegmentEnd::Cut { .. });
             if let Some(segment) = row.open_segment() {
                 segment.closed = Some(end);
             }
@@ -195,34 +194,31 @@ impl RolloutBuffer {
         row.steps.push(StepRecord::new(decided));
         row.is_pending = true;
         let first_state = decided.env * self.shape.states_per_row() + row.states;
-        let continues = row.continues;
-        let (stored, segment) = match row.segments.last_mut() {
+        let is_boundary = match row.segments.last_mut() {
             Some(open) if open.closed.is_none() => {
                 let is_boundary = (start - open.start).is_multiple_of(self.shape.chunk_length);
                 if is_boundary {
                     open.chunk_states.push(first_state);
                 }
-                (is_boundary, None)
+                is_boundary
             }
-            _ => (continues, Some(continues.then_some(first_state))),
+            _ => {
+                row.segments.push(Segment {
+                    env: decided.env,
+                    start,
+                    end: start,
+                    closed: None,
+                    valid: true,
+                    chunk_states: Vec::new(),
+                });
+                false
+            }
         };
-        if let Some(initial_state) = segment {
-            row.segments.push(Segment {
-                env: decided.env,
-                start,
-                end: start,
-                closed: None,
-                valid: true,
-                initial_state,
-                chunk_states: Vec::new(),
-            });
-        }
         if let Some(open) = row.open_segment() {
             open.end = start + 1;
         }
-        row.continues = false;
-        row.states += usize::from(stored);
-        stored.then_some(first_state)
+        row.states += usize::from(is_boundary);
+        is_boundary.then_some(first_state)
     }
 
     fn store_states(&mut self, boundaries: &[(i64, i64)], state: &RecurrentState) -> Result<(), BufferError> {

@@ -56,7 +56,13 @@ pub(super) fn check_reward(scenario: &Scenario, findings: &mut Findings) {
     if let RewardConfig::Loss(config) = &scenario.reward {
         let scale = config.scale();
         let paths = ["reward.baseline_loss", "reward.target_loss", "reward.preset", "reward"];
-        findings.require_falling(scale.baseline, scale.target, paths);
+        if scale.baseline <= scale.target {
+            let message = format!(
+                "baseline_loss {} must exceed target_loss {}",
+                scale.baseline, scale.target
+            );
+            findings.error(paths, message);
+        }
     }
 }
 

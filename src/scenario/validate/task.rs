@@ -8,8 +8,6 @@ pub(super) fn check_task(scenario: &Scenario, task: &TaskSpec, findings: &mut Fi
     check_data(task, findings);
     check_host(task, findings);
     check_batches(scenario, task, findings);
-    let paths = ["task.baseline_loss", "task.target_loss"];
-    findings.require_falling(task.baseline_loss, task.target_loss, paths);
     check_slots(scenario, task, findings);
 }
 
@@ -115,6 +113,7 @@ fn check_batches(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) 
         );
         findings.error(["training.micro_batches", "task.batch_size"], message);
     }
+    check_batch_norm(scenario, task, findings);
     let Some(sizes) = task.data.part_sizes(&task.split) else {
         return;
     };
@@ -154,6 +153,31 @@ fn check_batches(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) 
             findings.error(["task.val_batches_per_step", "task.val_batch_size"], message);
         }
         _ => {}
+    }
+}
+
+/// The variance of a single value is 0/0: the running statistics would be lost with the first batch.
+fn check_batch_norm(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
+    let host = &task.host;
+    let rows = task.batch_size / scenario.training.micro_batches.max(1);
+    let is_single = |block: &usize| {
+        let pools = u32::try_from(host.pool_layers.min(*block)).unwrap_or(u32::MAX);
+        rows == 1 && host.input_hw.checked_shr(pools) == Some(1)
+    };
+    if let Some(block) = (0..host.n_blocks).find(is_single) {
+        let message = format!(
+            "batch norm of block {block} sees a single value per channel: a (micro-)batch of 1 sample, 1x1 pixels behind \
+             {block} pools; at least 2 are needed"
+        );
+        let paths = [
+            "training.micro_batches",
+            "task.batch_size",
+            "task.host.pool_layers",
+            "task.host",
+            "task.preset",
+        ];
+        findings.error(paths, message);
+        findings.help("larger batches, fewer micro-batches, or fewer pools");
     }
 }
 

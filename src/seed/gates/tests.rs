@@ -121,7 +121,7 @@ fn g5_asks_for_a_fresh_contribution_and_health_and_in_strict_mode_for_worth() {
     assert!(fails(|seed| seed.contribution.age = Some(2)));
     assert!(fails(|seed| seed.gradient.has_exploding = Some(true)));
     assert!(fails(|seed| seed.gradient.has_exploding = None));
-    assert!(fails(|seed| seed.has_nonfinite_params = true));
+    assert!(fails(|seed| seed.gradient.nonfinite_streak = 1));
 }
 
 #[test]

@@ -23,6 +23,12 @@ pub struct EnvStep {
     /// At the last sampled batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_grad_norm: Option<Num>,
+    /// Training batches whose loss was not finite; left out of `train_loss`.
+    #[serde(default)]
+    pub nonfinite_batches: u64,
+    /// Updates of the host that were suppressed because its gradient was not finite.
+    #[serde(default)]
+    pub skipped_updates: u64,
     /// Host and occupied slots.
     pub params_total: u64,
     /// Of seeds that are neither committed nor pruned.
@@ -95,6 +101,9 @@ pub struct SeedRow {
     /// Its gradients explode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exploding: Option<bool>,
+    /// Updates that were suppressed because the seed's gradient was not finite; absent where it was not trained.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped_updates: Option<u32>,
 }
 
 impl From<&crate::seed::SeedReport> for SeedRow {
@@ -122,6 +131,7 @@ impl From<&crate::seed::SeedReport> for SeedRow {
             gradient_ratio: report.gradient_ratio.map(Num),
             vanishing: report.has_vanishing,
             exploding: report.has_exploding,
+            skipped_updates: report.skipped_updates,
         }
     }
 }

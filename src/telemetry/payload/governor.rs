@@ -148,6 +148,17 @@ pub struct GovernorCounts {
     pub snapshot_promotions: u32,
     /// Captures that were dropped.
     pub snapshot_discards: u32,
+    /// Steps whose loss was not healthy, those of panics among them.
+    #[serde(default)]
+    pub anomalies: u32,
+    /// Steps after which an env had to be rolled back, or would have been by a governor that is enabled.
+    #[serde(default)]
+    pub panics: u32,
+    /// Commands that were refused because the env was not healthy or had no room for a seed.
+    #[serde(default)]
+    pub vetoes: u32,
 }
 
-added_by_field!(GovernorCounts: steps_lost, snapshot_captures, snapshot_promotions, snapshot_discards);
+added_by_field!(
+    GovernorCounts: steps_lost, snapshot_captures, snapshot_promotions, snapshot_discards, anomalies, panics, vetoes
+);

@@ -19,8 +19,6 @@ pub enum RunState {
     Starting,
     /// Rounds are played.
     Running,
-    /// It waits for a person.
-    Paused,
     /// It was asked to stop and ends its work.
     Stopping,
     /// All rounds were played.
@@ -37,8 +35,6 @@ pub enum RunState {
 pub enum TaskKind {
     /// Classes of images.
     Classification,
-    /// The next token.
-    Lm,
 }
 
 /// Name, split sizes and content hash of the data.

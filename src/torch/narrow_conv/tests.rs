@@ -1,7 +1,7 @@
 use tch::{Device, Kind};
 
 use super::*;
-use crate::torch::{NoGrad, channels_last, is_channels_last};
+use crate::torch::{Conv2d, NoGrad, ParamSet, channels_last, is_channels_last};
 
 /// Values that differ from each other and stay exact in sums: multiples of 1/8 in [-1, 1].
 fn values(shape: &[i64], shift: i64) -> Tensor {
@@ -53,7 +53,7 @@ fn values_and_gradients_equal_the_definition() {
         let x = values(&[3, inputs, height, width], 1).set_requires_grad(inputs != 1);
         let weight = values(&[outputs, inputs, kernel, kernel], 4).set_requires_grad(true);
         let slope = values(&[3, outputs, height, width], 9);
-        assert!(is_narrow_conv(&x, &weight));
+        assert!(is_narrow_conv(&x, &weight, None));
 
         let y = narrow_conv(&x, &weight, None).expect("convolve");
         (&y * &slope).sum(Kind::Float).backward();
@@ -98,11 +98,56 @@ fn results_and_gradients_are_channels_last() {
 fn other_widths_kinds_and_gradients_to_odd_widths_are_not_served() {
     let image = |channels| values(&[2, channels, 4, 4], 0);
     let weight = |outputs, inputs| values(&[outputs, inputs, 3, 3], 0);
-    assert!(is_narrow_conv(&image(3), &weight(8, 3)));
-    assert!(!is_narrow_conv(&image(3).set_requires_grad(true), &weight(8, 3)));
-    assert!(!is_narrow_conv(&image(4), &weight(6, 4)));
-    assert!(!is_narrow_conv(&image(4), &weight(8, 2)));
-    assert!(!is_narrow_conv(&image(4).to_kind(Kind::BFloat16), &weight(8, 4)));
+    assert!(is_narrow_conv(&image(3), &weight(8, 3), None));
+    assert!(!is_narrow_conv(&image(3).set_requires_grad(true), &weight(8, 3), None));
+    assert!(!is_narrow_conv(&image(4), &weight(6, 4), None));
+    assert!(!is_narrow_conv(&image(4), &weight(8, 2), None));
+    assert!(!is_narrow_conv(&image(4).to_kind(Kind::BFloat16), &weight(8, 4), None));
     let _no_grad = NoGrad::new();
-    assert!(is_narrow_conv(&image(3).set_requires_grad(true), &weight(8, 3)));
+    assert!(is_narrow_conv(&image(3).set_requires_grad(true), &weight(8, 3), None));
+}
+
+/// The kernels carry no gradient to a bias: where one is recorded, libtorch computes the convolution.
+#[test]
+fn a_convolution_with_a_bias_learns_it_at_every_width() {
+    for outputs in [3, 8] {
+        let x = values(&[2, 4, 4, 4], 0).set_requires_grad(true);
+        let bias = Tensor::arange(outputs, (Kind::Float, Device::Cpu)).set_requires_grad(true);
+        let mut params = ParamSet::new(Device::Cpu);
+        let conv = Conv2d::new(&mut params, "weight".into(), 4, outputs, 3, 1).expect("allocate");
+        let weight = values(&[outputs, 4, 3, 3], 3).set_requires_grad(true);
+        let conv = conv.with_weight(weight.shallow_clone());
+        let slope = values(&[2, outputs, 4, 4], 9);
+
+        let y = conv.forward(&x, Some(&bias)).expect("convolve");
+        (&y * &slope).sum(Kind::Float).backward();
+
+        let expected = by_definition(&x, &weight) + bias.view([1, outputs, 1, 1]);
+        assert_equal(&y, &expected);
+        let positions = [0_i64, 2, 3].as_slice();
+        assert_equal(&bias.grad(), &slope.sum_dim_intlist(positions, false, Kind::Double));
+        assert!(weight.grad().defined() && x.grad().defined());
+    }
+}
+
+#[test]
+fn a_bias_that_would_lose_its_gradient_is_refused() {
+    let (x, weight) = (values(&[2, 4, 4, 4], 0), values(&[8, 4, 3, 3], 3));
+    let bias = Tensor::zeros([8], (Kind::Float, Device::Cpu)).set_requires_grad(true);
+
+    assert!(!is_narrow_conv(&x, &weight, Some(&bias)));
+    let error = narrow_conv(&x, &weight, Some(&bias)).expect_err("no gradient would reach it");
+
+    assert!(error.to_string().contains("bias"), "{error}");
+}
+
+#[test]
+fn a_second_derivative_is_refused() {
+    let x = values(&[2, 4, 4, 4], 0);
+    let weight = values(&[8, 4, 3, 3], 3).set_requires_grad(true);
+    let y = narrow_conv(&x, &weight, None).expect("convolve");
+
+    let error = Tensor::f_run_backward(&[y.sum(Kind::Float)], &[&weight], true, true).expect_err("there is none");
+
+    assert!(error.to_string().contains("second derivative"), "{error}");
 }

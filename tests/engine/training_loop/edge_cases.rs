@@ -75,3 +75,28 @@ fn an_episode_is_tested_at_its_last_step_and_at_no_other() {
     let is_tested: Vec<bool> = numbers.test.iter().map(Option::is_some).collect();
     assert_eq!(is_tested, [false, true, false, true]);
 }
+
+/// A user's data may be too precious for a test part, or a class too small for one.
+#[test]
+fn a_task_without_a_test_part_plays_its_episodes_to_the_end_untested() {
+    let numbers = numbers(&scenario(
+        r#"custom((
+            name: "untested", classes: 10, data: digits,
+            split: (seed: 0, val_permille: 200, test_permille: 0),
+            normalise: auto, augment: None,
+            host: (in_channels: 1, base_channels: 2, n_blocks: 3, kernel_size: 1, pool_layers: 0, input_hw: 8),
+            slots: ["r0c0"], max_seeds: 1, batch_size: 64, batches_per_step: count(2), val_batch_size: None,
+            val_batches_per_step: full, max_steps: 2,
+            host_opt: sgd(lr: 0.01, momentum: 0.9, weight_decay: 0.0),
+            seed_opt: sgd(lr: 0.01, momentum: 0.9, weight_decay: 0.0),
+            max_grad_norm: Some(1.0), label_smoothing: 0.0,
+            success_accuracy: 80.0,
+        ))"#,
+        1,
+        2,
+        WAIT,
+    ));
+
+    assert_eq!(numbers.val.len(), 2);
+    assert_eq!(numbers.test, [None, None]);
+}

@@ -6,6 +6,7 @@ use bevy_ecs::schedule::ScheduleConfigs;
 use bevy_ecs::system::ScheduleSystem;
 use simic_engine::env::{HostModel, SeedOptimizers};
 use simic_engine::prelude::*;
+use simic_engine::training::BatchSlot;
 
 use super::support::*;
 
@@ -123,4 +124,27 @@ fn an_infinite_host_gradient_stalls_the_host_alone_and_is_counted() {
     assert!(spoiled.after.host == spoiled.before.host);
     assert!(spoiled.after.seeds == plain.after.seeds);
     assert_eq!(spoiled.skipped, 1);
+}
+
+/// A seed can blend a value into the features that is no number: the batch is lost, the host is not.
+#[test]
+fn a_batch_whose_features_are_no_numbers_leaves_weights_and_running_statistics_as_they_were() {
+    let spoil = |mut batches: Query<&mut BatchSlot>| {
+        let mut slot = batches.single_mut().expect("one env");
+        let batch = slot.0.get().as_mut().expect("a batch was fetched");
+        let _ = batch.x.narrow(0, 0, 1).fill_(f64::NAN);
+    };
+    let notes: Notes = play(app(&scenario(MINIMAL, 1, 2, WAIT), move |app: &mut App| {
+        let before = (note_before, spoil).chain().run_if(is_last_batch);
+        app.init_resource::<Notes>()
+            .add_systems(
+                TrainBatch,
+                before.after(Work::FetchTrainBatch).before(Work::ForwardBackward),
+            )
+            .add_systems(TrainBatch, note_after.after(Work::Optimize).run_if(is_last_batch))
+            .add_systems(StepEnd, note_skipped.after(Work::EmitStep));
+    }));
+
+    assert!(notes.after.host == notes.before.host);
+    assert_eq!(notes.skipped, 1);
 }

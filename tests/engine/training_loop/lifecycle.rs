@@ -2,8 +2,11 @@
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
+use simic_engine::env::SeedOptimizers;
+use simic_engine::growth::PruneReason;
 use simic_engine::growth::SeedStage::{self, *};
 use simic_engine::prelude::*;
+use simic_engine::seed::SeedRecord;
 use simic_engine::telemetry::{Payload, read_events};
 
 use super::support::*;
@@ -106,6 +109,43 @@ fn an_instant_prune_frees_the_slot_six_steps_later() {
             (15, Germinated),
         ]
     );
+}
+
+/// Its updates are suppressed, so nothing else would show that it has diverged.
+#[test]
+fn a_held_seed_with_gradients_that_are_no_numbers_is_not_committed_but_given_up() {
+    #[derive(Resource, Default)]
+    struct Records(Vec<Option<SeedRecord>>);
+    let spoil = |mut envs: Query<&mut SeedOptimizers>| {
+        let mut optimizers = envs.single_mut().expect("one env");
+        let seed = optimizers.0[0].as_mut().expect("the seed trains");
+        let _ = seed.get().params()[0].grad().fill_(f64::NAN);
+    };
+    let is_spoilt = |clock: Res<RunClock>| (18..=20).contains(&clock.step());
+    let note = |slots: Query<&SeedSlots>, mut records: ResMut<Records>| {
+        records.0.push(slots.single().expect("one env").0[0].record.clone());
+    };
+    let policy = schedule(&[
+        (1, &germinate("r0c0", "conv_small")),
+        (2, &advance("r0c0")),
+        (12, &advance("r0c0")),
+        (17, &advance("r0c0")),
+        (18, r#"fossilize(slot: "r0c0")"#),
+    ]);
+
+    let Records(records) = play(app(&scenario(MINIMAL, 1, 20, &policy), move |app: &mut App| {
+        let spoil = spoil.after(Work::ForwardBackward).before(Work::InjectFaults);
+        app.init_resource::<Records>()
+            .add_systems(TrainBatch, spoil.run_if(is_spoilt))
+            .add_systems(StepEnd, note.after(Work::EmitStep));
+    }));
+
+    let seed = |step: usize| records[step - 1].as_ref().expect("the slot is not empty");
+    assert_eq!((seed(17).stage, seed(17).gradient.skipped_updates), (Holding, Some(0)));
+    assert_eq!((seed(18).stage, seed(18).gradient.skipped_updates), (Holding, Some(2)));
+    assert!(seed(17).healthy() && !seed(18).healthy());
+    assert_eq!(seed(20).stage, Pruned);
+    assert_eq!(seed(20).prune_reason, Some(PruneReason::SeedNonfinite));
 }
 
 #[test]

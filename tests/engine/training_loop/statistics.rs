@@ -3,7 +3,9 @@
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 use simic_engine::env::{GradReport, HostModel, SeedSlots};
+use simic_engine::growth::{AlphaAlgorithm, SeedStage};
 use simic_engine::prelude::*;
+use simic_engine::seed::SeedRecord;
 
 use super::support::*;
 
@@ -55,7 +57,31 @@ fn of_24_batches_the_statistics_of_batch_20_are_reported_before_clipping() {
         (0..24).filter(is_it).collect()
     };
     assert_eq!(reported(notes.report.host.sum_squares, &notes.host), [20]);
-    let seed = notes.report.seeds[0].expect("a training seed is sampled");
-    assert_eq!(reported(seed.sum_squares, &notes.seed), [20]);
+    let seed = notes.report.seeds[0].expect("the seed is trained");
+    let gradients = seed.gradients.expect("gradients of a training seed are measured");
+    assert_eq!(reported(gradients.sum_squares, &notes.seed), [20]);
     assert_eq!(notes.report.seeds[1], None);
+}
+
+/// A gate learns nothing before its seed has an amplitude: it may not stand for the module's gradients.
+#[test]
+fn a_gated_seed_whose_gradients_have_all_vanished_does_not_pass_g2() {
+    let germinate = germinate("r0c0", "conv_small").replace("sigmoid_add", "gated_gate");
+    let policy = schedule(&[(1, &germinate), (2, &advance("r0c0")), (12, &advance("r0c0"))]);
+    let text = scenario(MINIMAL, 1, 12, &policy).replace("policy:", "lifecycle: (vanishing: 1e30), policy:");
+
+    #[derive(Resource, Default)]
+    struct Seed(Option<SeedRecord>);
+    let note_seed = |slots: Query<&SeedSlots>, mut seed: ResMut<Seed>| {
+        seed.0.clone_from(&slots.single().expect("one env").0[0].record);
+    };
+    let Seed(seed) = play(app(&text, move |app: &mut App| {
+        app.init_resource::<Seed>()
+            .add_systems(StepEnd, note_seed.after(Work::EmitStep));
+    }));
+
+    let seed = seed.expect("the seed is there");
+    assert_eq!(seed.algorithm, AlphaAlgorithm::Gate);
+    assert_eq!(seed.gradient.health, Some(0.5));
+    assert_eq!(seed.stage, SeedStage::Training);
 }

@@ -15,7 +15,7 @@ use crate::controller::fixtures::{AT, CNN_BLUEPRINTS, Ground, empty, limits, mas
 use crate::controller::policy::HeadTerms;
 use crate::controller::policy::{OpTables, SequenceInput, Stored, TrainablePolicy, choose, head_terms};
 use crate::growth::{AlphaMode, LifecycleOp, SeedStage};
-use crate::scenario::{FloorConfig, FloorMode, HeadConditioning};
+use crate::scenario::{AmpMode, FloorConfig, FloorMode, HeadConditioning};
 use crate::seed::SeedReport;
 
 fn layout(conditioning: HeadConditioning) -> LogitLayout {
@@ -298,6 +298,47 @@ proptest! {
                 prop_assert_eq!(decision.indices, straight[place].indices);
             }
         }
+    }
+}
+
+/// Largest difference between the log-probabilities of acting and those of an evaluation under the same weights.
+fn drift(controller: &ActorCriticController, crowd: &Crowd, decisions: &[Decision]) -> f64 {
+    let (actions, masks, valid) = stored(decisions, &crowd.masks);
+    let (observations, blueprints) = observations(crowd);
+    let input = SequenceInput {
+        observations: &observations,
+        blueprints: &blueprints,
+        actions: &actions,
+        masks: &masks,
+        valid: &valid,
+        initial: &controller.net().zero_state(decisions.len() as i64),
+    };
+    let evaluation = controller.evaluate(&input).unwrap();
+    let acted = decisions
+        .iter()
+        .flat_map(|decision| decision.sample.as_ref().unwrap().log_probs);
+    let pairs = values(&evaluation.log_probs).into_iter().zip(acted);
+    pairs
+        .map(|(now, then)| (now - f64::from(then)).abs())
+        .fold(0.0, f64::max)
+}
+
+/// Otherwise the very first ratio of an update is not 1.
+#[test]
+fn a_policy_in_mixed_precision_acts_as_it_is_evaluated() {
+    for kind in ["mlp", "lstm"] {
+        let crowd = Crowd::new(8, 3);
+        let mut controller = controller(kind);
+        controller.precision = PolicyPrecision::mixed(Kind::BFloat16, Device::Cpu);
+        let places: Vec<usize> = (0..8).collect();
+
+        let decisions = crowd.decide(&mut controller, 1, &places);
+
+        let same = drift(&controller, &crowd, &decisions);
+        controller.precision = PolicyPrecision::new(AmpMode::Off, Device::Cpu);
+        let other = drift(&controller, &crowd, &decisions);
+        assert!(other > 1e-3, "{kind}: bfloat16 is coarse enough to be seen ({other})");
+        assert!(4.0 * same < other, "{kind}: {same} and {other}");
     }
 }
 

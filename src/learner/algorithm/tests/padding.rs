@@ -30,7 +30,6 @@ fn gradients(training: &mut Training<CueTask>, batch: &SequenceBatch) -> (Vec<f6
             lr: 0.0,
             ..training.learner.schedules()
         },
-        precision: None,
         batch,
         raw_observations: &batch.observations,
         rollout_states: &[],

@@ -318,43 +318,27 @@ fn a_new_reward_scale_changes_the_unit_of_stored_values_too() {
 }
 
 #[test]
-fn chunks_start_from_stored_states_and_segments_from_zero_or_what_was_cut() {
+fn chunks_start_from_stored_states_and_segments_from_zero() {
     let mut bench = Bench::new(1, 7);
     bench.config.chunk_length = Some(2);
     bench = Bench::with(1, 7, bench.config);
     for _ in 0..5 {
         bench.step(0, 1.0, 0.0);
     }
-    bench.end(0, SegmentEnd::Cut { bootstrap: 1.0 });
-    let first = bench.rollout();
-    bench.buffer.clear().expect("complete");
-    for _ in 0..3 {
+    bench.end(0, TRUNCATED);
+    for _ in 0..2 {
         bench.step(0, 1.0, 0.0);
     }
     bench.end(0, TRUNCATED);
-    bench.step(0, 1.0, 0.0);
-    bench.end(0, TRUNCATED);
-    let second = bench.rollout();
+
+    let rollout = bench.rollout();
 
     // The bench's state at a step is the step's number in its row.
-    assert_close(&first.batch.initial.0[0], &[0.0, 2.0, 4.0]);
-    assert_close(&first.batch.valid, &[1.0, 1.0, 1.0, 1.0, 1.0, 0.0]);
-    assert_close(&first.batch.observations.select(2, 0), &[0.0, 1.0, 2.0, 3.0, 4.0, 0.0]);
-    // The first segment continues a cut episode: its state is stored, though it is 0 in this bench.
-    assert_close(&second.batch.initial.0[0], &[0.0, 2.0, 0.0]);
-    assert!(
-        bench
-            .buffer
-            .segments()
-            .next()
-            .is_some_and(|segment| segment.initial_state.is_some())
-    );
-    assert!(
-        bench
-            .buffer
-            .segments()
-            .nth(1)
-            .is_some_and(|segment| segment.initial_state.is_none())
+    assert_close(&rollout.batch.initial.0[0], &[0.0, 2.0, 4.0, 0.0]);
+    assert_close(&rollout.batch.valid, &[1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0]);
+    assert_close(
+        &rollout.batch.observations.select(2, 0),
+        &[0.0, 1.0, 2.0, 3.0, 4.0, 0.0, 5.0, 6.0],
     );
 }
 

@@ -1,0 +1,97 @@
+//! In what a policy's network computes: the same when it acts, when it estimates a value and when a learner evaluates what
+//! it did, so that probabilities of one and the same action are comparable.
+
+use tch::{Device, Kind, Tensor};
+
+use super::actor_critic::{ActorCritic, NetSequence, PolicyInput, SequenceOutput, StepOutput};
+use super::trainable::RecurrentState;
+use crate::scenario::AmpMode;
+use crate::torch::{Autocast, TorchError, catch};
+
+/// What autocast computes in, on the device of the network; whatever leaves the network is f32.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PolicyPrecision {
+    device: Device,
+    kind: Option<Kind>,
+}
+
+impl PolicyPrecision {
+    /// What `learner.amp` means on `device`. On a CPU every request resolves to f32, said once, so that a scenario stays
+    /// portable.
+    pub fn new(amp: AmpMode, device: Device) -> Self {
+        let kind = match amp {
+            AmpMode::Off => None,
+            AmpMode::Auto | AmpMode::Bf16 if device.is_cuda() => Some(Kind::BFloat16),
+            AmpMode::Auto | AmpMode::Bf16 => {
+                tracing::warn!("learner.amp applies to CUDA devices; the policy computes in float32");
+                None
+            }
+        };
+        Self { device, kind }
+    }
+
+    /// Autocast to `kind` on `device`.
+    #[cfg(test)]
+    pub const fn mixed(kind: Kind, device: Device) -> Self {
+        Self {
+            device,
+            kind: Some(kind),
+        }
+    }
+
+    /// `None`: f32 throughout.
+    pub const fn kind(self) -> Option<Kind> {
+        self.kind
+    }
+
+    /// [`ActorCritic::step`] in this precision.
+    ///
+    /// # Errors
+    /// libtorch's.
+    pub fn step(
+        self,
+        net: &dyn ActorCritic,
+        input: &PolicyInput,
+        state: &RecurrentState,
+    ) -> Result<StepOutput, TorchError> {
+        let _autocast = self.autocast()?;
+        catch(|| {
+            let output = net.step(input, state);
+            StepOutput {
+                logits: in_f32(&output.logits),
+                value: in_f32(&output.value),
+                state: state_in_f32(&output.state),
+            }
+        })
+    }
+
+    /// [`ActorCritic::sequence`] in this precision.
+    ///
+    /// # Errors
+    /// libtorch's.
+    pub fn sequence(self, net: &dyn ActorCritic, input: &NetSequence) -> Result<SequenceOutput, TorchError> {
+        let _autocast = self.autocast()?;
+        catch(|| {
+            let output = net.sequence(input);
+            SequenceOutput {
+                logits: in_f32(&output.logits),
+                value: in_f32(&output.value),
+                contributions: output.contributions.as_ref().map(in_f32),
+                state: state_in_f32(&output.state),
+            }
+        })
+    }
+
+    fn autocast(self) -> Result<Option<Autocast>, TorchError> {
+        self.kind.map(|kind| Autocast::new(self.device, kind)).transpose()
+    }
+}
+
+/// Itself where it is f32 already.
+fn in_f32(tensor: &Tensor) -> Tensor {
+    tensor.to_kind(Kind::Float)
+}
+
+fn state_in_f32(state: &RecurrentState) -> RecurrentState {
+    RecurrentState(state.0.iter().map(in_f32).collect())
+}

@@ -1,0 +1,60 @@
+//! Tensors that go back to what they were where they stop being finite, decided on their device.
+
+use tch::{TchError, Tensor};
+
+use super::TorchError;
+use super::ffi::{self, pointer, pointers};
+
+/// Tensors of one kind and device, and room for their values.
+#[derive(Debug)]
+pub struct FiniteGuard {
+    tensors: Vec<Tensor>,
+    /// The values of all, one after another.
+    kept: Tensor,
+}
+
+impl FiniteGuard {
+    /// Guards `tensors` (shallow clones), at least one.
+    ///
+    /// # Errors
+    /// libtorch's, for lack of memory or of tensors.
+    pub fn new(tensors: Vec<Tensor>) -> Result<Self, TchError> {
+        let flat: Vec<Tensor> = tensors
+            .iter()
+            .map(|tensor| tensor.f_flatten(0, -1))
+            .collect::<Result<_, _>>()?;
+        let kept = Tensor::f_cat(&flat, 0)?;
+        Ok(Self { tensors, kept })
+    }
+
+    /// Keeps the values aside.
+    ///
+    /// # Errors
+    /// libtorch's.
+    pub fn keep(&self) -> Result<(), TorchError> {
+        let list = pointers(&self.tensors);
+        // SAFETY: the pointers belong to tensors of `self`, which outlives the call; `kept` has the elements of all and
+        // their kind, since it was made of them.
+        unsafe { ffi::check(ffi::simic_keep(list.as_ptr(), list.len(), pointer(&self.kept))) }
+    }
+
+    /// Puts all tensors back to what was kept if one of them holds a value that is not finite by now. Call it when no
+    /// backward pass needs them any more.
+    ///
+    /// # Errors
+    /// libtorch's.
+    pub fn restore_unless_finite(&self) -> Result<(), TorchError> {
+        let list = pointers(&self.tensors);
+        // SAFETY: as in `keep`.
+        unsafe {
+            ffi::check(ffi::simic_restore_unless_finite(
+                list.as_ptr(),
+                list.len(),
+                self.kept.as_ptr(),
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
