@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 
 use crate::health::Position;
 
-/// How long a run is; fixed once the data is loaded.
+/// How long a run is; known once the data is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunLength {
     /// Rounds `first_round..end_round` are played.
@@ -39,7 +39,7 @@ impl RunClock {
         }
     }
 
-    /// What the clock was made with.
+    /// What the clock was made with; the last round of a run that stops early is not known before.
     pub fn length(&self) -> RunLength {
         self.length
     }
@@ -77,6 +77,11 @@ impl RunClock {
             (self.round, self.step, self.batch) = (Some(next), 0, 0);
         }
         exists
+    }
+
+    /// No round follows the present one; before the first one, none at all.
+    pub fn end_run(&mut self) {
+        self.length.end_round = self.round.map_or(self.length.first_round, |round| round + 1);
     }
 
     /// Moves on to the next step of the round, if there is one.

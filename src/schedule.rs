@@ -123,6 +123,8 @@ schedules! {
             Restore => "resume",
             /// Makes the run directory, starts the sinks, writes `run_started`: [`announce`](crate::record::announce::announce).
             Announce => "start-up",
+            /// Ends the run if its rounds have nothing to gain any more: [`stop_early`](crate::record::systems::stop_early).
+            StopEarly => "early stop",
         }
         Checkpoint {
             /// Writes what lasts from round to round, if it is due: [`write_checkpoint`](crate::checkpoint::systems::write_checkpoint).
@@ -182,6 +184,8 @@ schedules! {
     /// The step's only wait on devices.
     StepSync {
         SyncStreams {
+            /// Ends the episodes of envs whose batches failed: [`drop_failed_envs`](crate::env::episode::drop_failed_envs).
+            DropFailedEnvs => "batches of all envs",
             /// Puts what captures counted into the read packs: [`carry_snapshot_counts`](crate::governor::systems::carry_snapshot_counts).
             CarrySnapshotCounts => "governor",
             /// Reduces what the training batches left, on the device: [`reduce_sums`](crate::training::sums::reduce_sums).
@@ -300,6 +304,7 @@ schedules! {
         }
         Checkpoint {
             again WriteCheckpoint,
+            again StopEarly,
             /// Fails the run if the policy can no longer be updated: [`stop_if_diverged`](crate::learner::systems::updates::stop_if_diverged).
             StopIfDiverged => "policy update",
         }

@@ -113,6 +113,7 @@ pub fn play(
     }
     scenario.telemetry.level = TelemetryLevel::Off;
     scenario.faults.clear();
+    scenario.run.run_early_stop = None;
     experiment.envs = (0..episodes.envs).collect();
     experiment.rounds = episodes.rounds.clone();
     let mut engine = Engine::builder()

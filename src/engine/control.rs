@@ -8,11 +8,11 @@ use crate::env::{EnvId, EpisodeStats, Experiment, HostParams, ValMetrics};
 use crate::health::{EngineError, Failure, Position, RunHealth};
 use crate::run::{Extension, StopSignal};
 use crate::scenario::{InitialTopology, TelemetryLevel};
-use crate::telemetry::{BaselineMeasured, Event, Num, TelemetryHub, TelemetryOutbox};
+use crate::telemetry::{BaselineMeasured, EpisodeEnd, Event, Num, TelemetryHub, TelemetryOutbox};
 use crate::validation::TestResult;
 
-/// Plays the best env's best episode again with a controller that only waits: the same host, data and order, never
-/// grown. A configuration of the same loop, without a record of its own.
+/// Plays the best env's best episode again with a controller that only waits: the same host, data, order and number of
+/// steps, never grown. A configuration of the same loop, without a record of its own.
 pub(crate) fn measure_control(world: &mut World, extend: Extension) {
     let stop = world.resource::<StopSignal>().clone();
     let has_stopped = world.resource::<RunHealth>().failure.is_some() || stop.is_requested();
@@ -20,10 +20,15 @@ pub(crate) fn measure_control(world: &mut World, extend: Extension) {
         return;
     }
     let live = world.resource::<TelemetryHub>().live();
-    let Some(best) = live.best_episode.as_ref().map(|best| best.at) else {
+    let Some((best, told)) = live.best_episode.as_ref().map(|best| (best.at, &best.told)) else {
         return;
     };
     let mut experiment = world.resource::<Experiment>().clone();
+    if told.end == EpisodeEnd::EarlyStop {
+        experiment.task.max_steps = told.length;
+    }
+    experiment.scenario.run.early_stop = None;
+    experiment.scenario.run.run_early_stop = None;
     experiment.scenario.policy.controller = "wait".into();
     experiment.scenario.initial_topology = InitialTopology::Empty;
     experiment.scenario.telemetry.level = TelemetryLevel::Off;
@@ -54,9 +59,10 @@ fn play_control(experiment: Experiment, extend: Extension, stop: &StopSignal) ->
     let steps = world.resource::<RunClock>().length().max_steps;
     let mut envs = world.query_filtered::<(&ValMetrics, &EpisodeStats, &TestResult, &HostParams), With<EnvId>>();
     let (val, stats, test, params) = envs.single(world).map_err(|error| failed(error.into()))?;
+    let shown = stats.last_val.unwrap_or(*val);
     Ok(BaselineMeasured {
-        val_accuracy: Num(val.accuracy_percent),
-        val_loss: Num(val.loss),
+        val_accuracy: Num(shown.accuracy_percent),
+        val_loss: Num(shown.loss),
         best_val_accuracy: Num(stats.best_accuracy_percent),
         test_accuracy: test.0.map(|(accuracy, _)| Num(accuracy)),
         test_loss: test.0.map(|(_, loss)| Num(loss)),

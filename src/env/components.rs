@@ -12,6 +12,7 @@ use tch::Device;
 
 use crate::host::Host;
 use crate::seed::GradientSums;
+use crate::telemetry::statistics::Plateau;
 use crate::telemetry::{BlueprintCounts, EpisodeEnd, GrowthCounts};
 use crate::torch::{Optimizer, Stream};
 
@@ -121,8 +122,18 @@ pub fn participating<'a, T>(envs: impl Iterator<Item = (T, &'a StepStatus)>) -> 
 pub struct EpisodeEnding {
     /// Why it ended.
     pub reason: EpisodeEnd,
-    /// The episode's last step.
+    /// The episode's last step; of an env that failed, the step that it did not finish.
     pub step: u32,
+}
+
+impl EpisodeEnding {
+    /// Steps that count.
+    pub fn steps_played(&self) -> u32 {
+        match self.reason {
+            EpisodeEnd::Failed => self.step.saturating_sub(1),
+            _ => self.step,
+        }
+    }
 }
 
 /// Tallies of the current episode.
@@ -136,13 +147,17 @@ pub struct EpisodeStats {
     pub best_accuracy_percent: f64,
     /// The step of the highest accuracy; 0 before the first step.
     pub best_step: u32,
-    /// Validation of the network as it is: in its last step, or when the state was captured to which it was rolled back.
-    /// `None` while nothing has been measured.
+    /// Validation of the network as it is: in its last step, or when the state was captured to which it was rolled back;
+    /// where that was never validated, in the step of the rollback. `None` before the first step.
     pub last_val: Option<ValMetrics>,
     /// Times the governor restored an earlier state.
     pub rollbacks: u32,
+    /// Of the validation accuracy, where episodes may stop early.
+    pub plateau: Plateau,
     /// `None` while the episode runs.
     pub end: Option<EpisodeEnding>,
+    /// Of an episode that ended because its env failed.
+    pub error: Option<String>,
     /// By blueprint id.
     pub blueprints: BTreeMap<String, BlueprintCounts>,
 }

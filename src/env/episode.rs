@@ -105,6 +105,35 @@ pub fn activate_envs(mut envs: Query<(&EpisodeStats, &mut StepStatus)>) {
     }
 }
 
+/// Ends the episodes of envs that have failed in this step, which counts for nothing: they are idle until the next round
+/// resets them.
+pub fn drop_failed_envs(
+    mut envs: Query<(&EnvId, &mut StepStatus, &mut EpisodeStats)>,
+    clock: Res<RunClock>,
+    pool: Res<EnvPool>,
+) -> Result<(), Failure> {
+    let mut failed = pool.take_failed();
+    for (id, mut status, mut stats) in &mut envs {
+        let Some(failure) = failed.get(&id.index) else { continue };
+        let (round, step) = (clock.round(), clock.step());
+        tracing::warn!(
+            "env {} failed at round {round}, step {step}, and sits out the rest of the round: {failure}",
+            id.index
+        );
+        *status = StepStatus::Idle;
+        stats.error = Some(failure.to_string());
+        stats.end = Some(EpisodeEnding {
+            reason: EpisodeEnd::Failed,
+            step,
+        });
+    }
+    let is_lost = |(_, _, stats): (_, _, &EpisodeStats)| stats.end.is_some_and(|end| end.reason == EpisodeEnd::Failed);
+    match failed.pop_first() {
+        Some((env, failure)) if envs.iter().all(is_lost) => Err(failure.in_env(env)),
+        _ => Ok(()),
+    }
+}
+
 /// Writes the step's accuracy and gradients into every seed's record.
 pub fn track_seeds(
     mut envs: Query<(&StepStatus, &ValMetrics, &GradReport, &mut SeedSlots, &mut EpisodeStats)>,
@@ -135,16 +164,32 @@ pub fn track_seeds(
     }
 }
 
-/// Ends the episodes that have reached the horizon.
-pub fn end_episodes(mut envs: Query<&mut EpisodeStats>, clock: Res<RunClock>) {
-    if !clock.is_last_step() {
-        return;
-    }
-    for mut stats in &mut envs {
-        stats.end.get_or_insert(EpisodeEnding {
-            reason: EpisodeEnd::Horizon,
-            step: clock.step(),
+/// Ends the episodes that have reached the horizon, or that have nothing to gain any more.
+pub fn end_episodes(
+    mut envs: Query<(&StepStatus, &ValMetrics, &mut EpisodeStats)>,
+    clock: Res<RunClock>,
+    experiment: Res<Experiment>,
+) {
+    let (step, rule) = (clock.step(), experiment.scenario.run.early_stop);
+    for (status, val, mut stats) in &mut envs {
+        if stats.end.is_some() {
+            continue;
+        }
+        let measured = rule.filter(|_| status.participates());
+        let stops_early = measured.is_some_and(|rule| {
+            let accuracy = val.accuracy_percent;
+            stats.plateau.note(accuracy, rule.min_delta);
+            let is_enough = rule.target_accuracy.is_some_and(|target| accuracy >= target);
+            step >= rule.min_steps && (is_enough || stats.plateau.length() >= rule.patience)
         });
+        let reason = if clock.is_last_step() {
+            EpisodeEnd::Horizon
+        } else if stops_early {
+            EpisodeEnd::EarlyStop
+        } else {
+            continue;
+        };
+        stats.end = Some(EpisodeEnding { reason, step });
     }
 }
 

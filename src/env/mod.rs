@@ -34,7 +34,7 @@ use crate::clock::RunClock;
 use crate::data::{DataSet, EvalSet, FeedArithmetic, ResidentData};
 use crate::host::SlotLayout;
 use crate::scenario::{Scenario, TaskSpec};
-use crate::schedule::{Act, AddWork, Assess, RoundEnd, RoundStart, Startup, StepEnd, StepStart, Work};
+use crate::schedule::{Act, AddWork, Assess, RoundEnd, RoundStart, Startup, StepEnd, StepStart, StepSync, Work};
 use crate::seed::{Limits, SlotSet};
 use crate::telemetry::EnvContext;
 use crate::torch::Implementation;
@@ -137,6 +137,7 @@ impl Plugin for EnvPlugin {
             .add_work(Startup, Work::ReadInitialTopology, read_initial_topology)
             .add_work(RoundStart, Work::ApplyInitialTopology, apply_initial_topology)
             .add_work(StepStart, Work::ActivateEnvs, episode::activate_envs)
+            .add_work(StepSync, Work::DropFailedEnvs, episode::drop_failed_envs)
             .add_work(Assess, Work::TrackSeeds, episode::track_seeds)
             .add_work(Act, Work::AdvanceLifecycle, lifecycle::advance_lifecycle)
             .add_work(StepEnd, Work::EndEpisodes, episode::end_episodes)

@@ -2,24 +2,30 @@
 //!
 //! An env's numbers depend on its own components only, so neither the number of workers nor their timing shows in them.
 
+use std::collections::BTreeMap;
 use std::num::NonZero;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bevy_ecs::prelude::*;
 use rayon::prelude::*;
 
 use super::{EnvId, EnvStream, StepStatus};
 use crate::health::Failure;
-use crate::torch::{self, Stream};
+use crate::scenario::OnEnvError;
+use crate::torch::{self, Stream, TorchError};
 
 /// The workers that run the envs of a system.
 #[derive(Resource)]
 pub struct EnvPool {
     pool: rayon::ThreadPool,
+    on_env_error: OnEnvError,
+    /// Envs that have failed in this step, where that does not end the run: nothing more is computed for them.
+    failed: Mutex<BTreeMap<usize, Failure>>,
 }
 
 impl EnvPool {
     /// `threads` workers, at least one; each gives libtorch one thread inside an op.
-    pub fn new(threads: usize) -> Result<Self, Failure> {
+    pub fn new(threads: usize, on_env_error: OnEnvError) -> Result<Self, Failure> {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads.max(1))
             .thread_name(|index| format!("env-worker-{index}"))
@@ -31,7 +37,11 @@ impl EnvPool {
             })
             .build()
             .map_err(|error| Failure::message(format!("the {threads} env workers could not be started: {error}")))?;
-        Ok(Self { pool })
+        Ok(Self {
+            pool,
+            on_env_error,
+            failed: Mutex::default(),
+        })
     }
 
     /// Number of workers.
@@ -39,23 +49,54 @@ impl EnvPool {
         self.pool.current_num_threads()
     }
 
-    /// [`for_each`](Self::for_each) of the envs that are active in the step, each inside the guard of its stream.
+    /// [`for_each`](Self::for_each) of the envs that are active in the step and have not failed in it, each inside the guard
+    /// of its stream.
     ///
     /// # Errors
-    /// The failure of the lowest env index.
+    /// The failure of the lowest env index that [`report`](Self::report) does not take.
     pub fn for_each_active<'a, T: Send>(
         &self,
         envs: impl Iterator<Item = (&'a EnvId, &'a StepStatus, Mut<'a, EnvStream>, T)>,
         work: impl Fn(&EnvId, &Stream, T) -> Result<(), Failure> + Sync,
     ) -> Result<(), Failure> {
-        let active = envs
-            .filter(|(_, status, ..)| status.is_active())
-            .map(|(id, _, stream, env)| (*id, (stream, env)));
-        self.for_each(active, |id, (mut stream, env)| {
+        let failed = self.failed();
+        let active: Vec<_> = envs
+            .filter(|(id, status, ..)| status.is_active() && !failed.contains_key(&id.index))
+            .map(|(id, _, stream, env)| (*id, (stream, env)))
+            .collect();
+        drop(failed);
+        let failures = self.failures_of(active, |id, (mut stream, env)| {
             let stream = &*stream.0.get();
             let _guard = stream.enter()?;
             work(id, stream, env)
-        })
+        });
+        failures
+            .into_iter()
+            .try_for_each(|(env, failure)| self.report(env, failure))
+    }
+
+    /// Takes note of an env's failure in a step, where that is not the run's.
+    ///
+    /// # Errors
+    /// The failure, if the run ends with it: the scenario wants that, or the whole device is concerned.
+    pub fn report(&self, env: usize, failure: Failure) -> Result<(), Failure> {
+        let class = TorchError::classify(failure.to_string());
+        let is_of_device = matches!(class, TorchError::OutOfMemory(_) | TorchError::DeviceFault(_));
+        if self.on_env_error == OnEnvError::AbortRun || is_of_device {
+            return Err(failure.in_env(env));
+        }
+        self.failed().entry(env).or_insert(failure);
+        Ok(())
+    }
+
+    /// The envs that have failed since this was last asked, by index.
+    pub fn take_failed(&self) -> BTreeMap<usize, Failure> {
+        std::mem::take(&mut *self.failed())
+    }
+
+    fn failed(&self) -> MutexGuard<'_, BTreeMap<usize, Failure>> {
+        // A map that is inserted into and taken from is whole whatever panicked meanwhile.
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs `work` for every env, in parallel. Panics of libtorch become errors that name the env; of several
@@ -65,9 +106,21 @@ impl EnvPool {
         envs: impl IntoIterator<Item = (EnvId, T)>,
         work: impl Fn(&EnvId, T) -> Result<(), Failure> + Sync,
     ) -> Result<(), Failure> {
+        match self.failures_of(envs, work).into_iter().next() {
+            None => Ok(()),
+            Some((env, failure)) => Err(failure.in_env(env)),
+        }
+    }
+
+    /// In the order of env indices.
+    fn failures_of<T: Send>(
+        &self,
+        envs: impl IntoIterator<Item = (EnvId, T)>,
+        work: impl Fn(&EnvId, T) -> Result<(), Failure> + Sync,
+    ) -> Vec<(usize, Failure)> {
         let mut envs: Vec<_> = envs.into_iter().collect();
         envs.sort_unstable_by_key(|(id, _)| *id);
-        let failures: Vec<_> = self.pool.install(|| {
+        self.pool.install(|| {
             // One env at a time per worker: envs take about equally long, and the slow ones must not queue up.
             envs.into_par_iter()
                 .with_max_len(1)
@@ -76,10 +129,6 @@ impl EnvPool {
                     result.err().map(|failure| (id.index, failure))
                 })
                 .collect()
-        });
-        match failures.into_iter().next() {
-            None => Ok(()),
-            Some((env, failure)) => Err(failure.in_env(env)),
-        }
+        })
     }
 }

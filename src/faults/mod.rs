@@ -9,7 +9,7 @@ use bevy_ecs::query::QueryData;
 use tch::Tensor;
 
 use crate::clock::RunClock;
-use crate::env::{EnvId, EnvStream, Experiment, HostModel, HostOptimizer, SeedSlots, StepStatus, ValMetrics};
+use crate::env::{EnvId, EnvPool, EnvStream, Experiment, HostModel, HostOptimizer, SeedSlots, StepStatus, ValMetrics};
 use crate::health::{Failure, InEnv};
 use crate::scenario::{Fault, FaultEntry};
 use crate::schedule::{AddWork, Assess, TrainBatch, Work};
@@ -47,6 +47,7 @@ pub(crate) fn inject_faults(
     mut envs: Query<DamagedEnv>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
+    pool: Res<EnvPool>,
     mut outbox: ResMut<TelemetryOutbox>,
 ) -> Result<(), Failure> {
     for entry in due(&experiment.scenario.faults, &clock) {
@@ -57,6 +58,9 @@ pub(crate) fn inject_faults(
         let Some(mut env) = envs.iter_mut().find(is_meant) else {
             continue;
         };
+        if entry.fault == Fault::EnvError {
+            pool.report(entry.env, Failure::message("the scenario's faults ask for an error"))?;
+        }
         let is_done = damage(&entry.fault, &mut env).in_env(entry.env)?;
         if is_done {
             let context = experiment.context(env.id, &clock);
@@ -112,6 +116,7 @@ fn damage(fault: &Fault, env: &mut DamagedEnvItem) -> Result<bool, Failure> {
             };
             (module.get().params().map(handle).collect(), factor)
         }
+        Fault::EnvError => return Ok(true),
         Fault::LossSpike(_) => return Ok(false),
     };
     for mut tensor in tensors {
@@ -123,7 +128,7 @@ fn damage(fault: &Fault, env: &mut DamagedEnvItem) -> Result<bool, Failure> {
 fn event(fault: &Fault) -> UserEvent {
     let number = |value: f64| UserValue::Number(Num(value));
     let fields: Vec<(&str, UserValue)> = match fault {
-        Fault::NanWeight | Fault::NanGrad => Vec::new(),
+        Fault::NanWeight | Fault::NanGrad | Fault::EnvError => Vec::new(),
         Fault::ScaleWeights(factor) => vec![("factor", number(*factor))],
         Fault::ScaleSeed { slot, factor } => {
             vec![("slot", UserValue::Text(slot.to_string())), ("factor", number(*factor))]

@@ -19,9 +19,10 @@ use crate::learner::{LastUpdate, PolicyLearner, ValueUnits};
 use crate::reward::{EpisodeReward, RewardHorizon, StepReward, episode_rewards, round_rewards};
 use crate::schedule::{AddWork, RoundEnd, RoundStart, Startup, StepEnd, Work};
 use crate::seed::{BlueprintRegistry, Growth};
+use crate::telemetry::statistics::Plateau;
 use crate::telemetry::{
     self as events, EnvContext, EnvStatusTracker, EpisodeEnd, EpisodeFinished, Event, GovernorCounts, GrowthCounts,
-    Num, PerfRound, RoundFinished, SeedRow, TelemetryHub, TelemetryOutbox, statistics,
+    Note, Num, PerfRound, RoundFinished, SeedRow, TelemetryHub, TelemetryOutbox, statistics,
 };
 use crate::torch::HostSyncCounter;
 use crate::validation::{Counterfactual, TestResult, ValPlan};
@@ -49,6 +50,8 @@ impl Plugin for RecordPlugin {
                 reads: 0,
             })
             .add_work(Startup, Work::Announce, announce)
+            .add_work_if(Startup, Work::StopEarly, stop_early, resource_exists::<RunClock>)
+            .add_work_if(RoundEnd, Work::StopEarly, stop_early, round_is_complete)
             .add_work(RoundStart, Work::BeginRound, begin_record)
             .add_work(StepEnd, Work::EmitStep, emit_step)
             .add_work(RoundEnd, Work::RecordEpisodes, record_episodes)
@@ -192,7 +195,7 @@ fn env_step(
     }
 }
 
-/// An env that was rolled back to its fresh host has shown nothing.
+/// An env without a finished step has shown nothing.
 const UNMEASURED: ValMetrics = ValMetrics {
     loss: f64::NAN,
     accuracy_percent: f64::NAN,
@@ -220,8 +223,9 @@ pub(crate) fn record_episodes(envs: Query<RecordedEnvReadOnly>, mut record: Reco
             best_step: env.stats.best_step,
             test_accuracy: env.test.0.map(|(accuracy, _)| Num(accuracy)),
             test_loss: env.test.0.map(|(_, loss)| Num(loss)),
-            length: end.step,
+            length: end.steps_played(),
             end: end.reason,
+            error: env.stats.error.clone(),
             outcome: if final_accuracy >= success {
                 events::Outcome::Success
             } else {
@@ -263,15 +267,11 @@ pub(crate) fn round_stats(
         .iter()
         .map(|(_, stats, ..)| stats.last_val.unwrap_or(UNMEASURED).accuracy_percent)
         .collect();
-    let measured: Vec<f64> = accuracies
-        .iter()
-        .copied()
-        .filter(|accuracy| !accuracy.is_nan())
-        .collect();
-    let Some((mean, std)) = statistics::mean_and_std(&measured) else {
-        record.flush();
-        return;
-    };
+    let has_failed = |stats: &EpisodeStats| stats.end.is_some_and(|end| end.reason == EpisodeEnd::Failed);
+    let whole = envs.iter().zip(&accuracies).filter(|((_, stats, ..), _)| !has_failed(stats));
+    let whole: Vec<f64> = whole.map(|(_, &accuracy)| accuracy).collect();
+    // A round in which every env has failed is not complete.
+    let (mean, std) = statistics::mean_and_std(&whole).unwrap_or((f64::NAN, f64::NAN));
     history.0.push(mean);
     let mut growth = GrowthCounts::default();
     let mut governor = GovernorCounts::default();
@@ -280,7 +280,7 @@ pub(crate) fn round_stats(
     for (_, stats, watchdog, _) in &envs {
         growth += stats.growth;
         governor += watchdog.map(|watchdog| watchdog.counts).unwrap_or_default();
-        env_steps += u64::from(stats.end.map_or(record.clock.step(), |end| end.step));
+        env_steps += u64::from(stats.end.map_or(record.clock.step(), |end| end.steps_played()));
     }
     let wall = started.at.elapsed().as_secs_f64();
     let samples = env_steps * record.data.feed.train_samples() as u64;
@@ -293,6 +293,7 @@ pub(crate) fn round_stats(
             .iter()
             .map(|(_, stats, ..)| stats.best_accuracy_percent)
             .fold(0.0, f64::max)),
+        episodes_failed: (accuracies.len() - whole.len()) as u32,
         accuracy_env: accuracies.into_iter().map(Num).collect(),
         rolling_accuracy: statistics::rolling_mean(&history.0).map(Num),
         paid: round_rewards(&rewards),
@@ -315,6 +316,39 @@ pub(crate) fn round_stats(
     };
     record.outbox.push(Event::round(round, payload));
     record.flush();
+}
+
+/// Plays no further round once the rolling accuracy has stopped rising; neither does a run that is resumed behind that
+/// point. A rollout that was begun is completed: only then has the policy learnt from it.
+pub(crate) fn stop_early(
+    history: Res<RoundHistory>,
+    experiment: Res<Experiment>,
+    mut clock: ResMut<RunClock>,
+    mut outbox: ResMut<TelemetryOutbox>,
+    mut hub: ResMut<TelemetryHub>,
+) {
+    let scenario = &experiment.scenario;
+    let Some(rule) = scenario.run.run_early_stop else {
+        return;
+    };
+    let mut plateau = Plateau::default();
+    let rolling = (1..=history.0.len()).filter_map(|rounds| statistics::rolling_mean(&history.0[..rounds]));
+    rolling.for_each(|accuracy| plateau.note(accuracy, rule.min_delta));
+    let rounds = history.0.len() as u32;
+    let is_between_rollouts = rounds.is_multiple_of(scenario.learner.episodes_per_update);
+    let is_over = rounds >= experiment.rounds.end;
+    if plateau.length() < rule.patience_rounds || !is_between_rollouts || is_over {
+        return;
+    }
+    clock.end_run();
+    let text = format!(
+        "the run ends after {rounds} rounds: its rolling accuracy has not risen by more than {} points for {} rounds \
+         (run.run_early_stop)",
+        rule.min_delta,
+        plateau.length()
+    );
+    outbox.push(Event::run(Note { text, author: None }));
+    hub.flush(&mut outbox);
 }
 
 /// The one policy group that there is.

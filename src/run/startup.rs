@@ -29,7 +29,7 @@ pub(crate) fn init_backend(mut commands: Commands, experiment: Res<Experiment>) 
         Launch::Parallel => experiment.threads.min(experiment.envs.len()),
         Launch::Sequential => 1,
     };
-    commands.insert_resource(EnvPool::new(threads)?);
+    commands.insert_resource(EnvPool::new(threads, run.on_env_error)?);
     commands.insert_resource(torch::HostSyncCounter::default());
     Ok(())
 }

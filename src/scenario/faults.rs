@@ -35,6 +35,8 @@ choice! {
             /// Factor on all of its weights.
             factor: f64, POSITIVE;
         },
+        /// the env's training fails
+        EnvError,
         /// the governor sees this validation loss instead
         LossSpike(f64, POSITIVE),
     }

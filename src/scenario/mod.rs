@@ -70,7 +70,7 @@ pub use reward::{
     RewardConfig, ShapedReward, SimplifiedReward, SparseReward, reward_forms,
 };
 pub use run::{
-    DataConfig, FeedMode, Launch, RunConfig, StopAt, TelemetryConfig, TelemetryLevel, TensorBoard, TrainingConfig,
+    DataConfig, EarlyStop, FeedMode, Launch, OnEnvError, RunConfig, RunEarlyStop, StopAt, TelemetryConfig, TelemetryLevel, TensorBoard, TrainingConfig,
 };
 pub use task::{
     AugmentSpec, BatchesPerStep, CnnSpec, DataSource, Normalise, SplitSpec, SynthImages, TaskChoice, TaskOverrides,

@@ -1,6 +1,6 @@
 //! Sections `data`, `run`, `training` and `telemetry`: how big the run is, where it takes place, what it writes down.
 
-use crate::schema::{choice, section};
+use crate::schema::{choice, record, section};
 use crate::torch::{AmpMode, DeviceSpec, MatmulPrecision};
 
 choice! {
@@ -48,6 +48,52 @@ section! {
         checkpoint_every: u32 = 1, at_least(1);
         /// Newest checkpoints that stay; the best one stays as well.
         keep_last: u32 = 3, at_least(1);
+        /// What comes of an error of one env in its batches.
+        on_env_error: OnEnvError = OnEnvError::AbortRun;
+        /// When an episode ends before its last step. None: never.
+        early_stop: Option<EarlyStop>;
+        /// When the run ends before its last round. None: never.
+        run_early_stop: Option<RunEarlyStop>;
+    }
+}
+
+choice! {
+    /// What comes of an error of one env in its training or validation batches.
+    #[derive(Copy, Eq)]
+    pub enum OnEnvError {
+        /// the run fails
+        AbortRun,
+        /// the env sits out the rest of its round and starts afresh in the next; the run fails if no env is left
+        DropEnv,
+    }
+}
+
+record! {
+    /// An episode ends once its validation accuracy has stopped rising, or has reached its aim.
+    #[derive(Copy)]
+    pub struct EarlyStop {
+        /// The first step after which an episode may end.
+        min_steps: u32, at_least(1);
+        /// Steps without a rise after which it ends.
+        patience: u32, at_least(1);
+        /// Only more than this is a rise.
+        #[unit = "percentage points"]
+        min_delta: f64, NOT_NEGATIVE;
+        /// Accuracy at which it ends at once. None: no accuracy is enough.
+        #[unit = "%"]
+        target_accuracy: Option<f64>, PERCENT;
+    }
+}
+
+record! {
+    /// A run ends once the mean final accuracy of its last ten rounds has stopped rising.
+    #[derive(Copy)]
+    pub struct RunEarlyStop {
+        /// Rounds without a rise after which it ends.
+        patience_rounds: u32, at_least(1);
+        /// Only more than this is a rise.
+        #[unit = "percentage points"]
+        min_delta: f64, NOT_NEGATIVE;
     }
 }
 

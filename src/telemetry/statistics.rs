@@ -11,6 +11,34 @@ pub fn rolling_mean(values: &[f64]) -> Option<f64> {
     mean(&values[values.len().saturating_sub(ROLLING_ROUNDS)..])
 }
 
+/// How long a curve has not risen.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Plateau {
+    top: Option<f64>,
+    length: u32,
+}
+
+impl Plateau {
+    /// Takes the curve's next value; a rise is one by more than `min_delta` above the last rise.
+    pub fn note(&mut self, value: f64, min_delta: f64) {
+        *self = match self.top {
+            Some(top) if value <= top + min_delta => Self {
+                length: self.length + 1,
+                ..*self
+            },
+            _ => Self {
+                top: Some(value),
+                length: 0,
+            },
+        };
+    }
+
+    /// Values since the last rise.
+    pub fn length(&self) -> u32 {
+        self.length
+    }
+}
+
 /// Arithmetic mean; absent over nothing.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)

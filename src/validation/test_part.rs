@@ -14,6 +14,7 @@ use crate::data::evaluate_rows;
 use crate::env::{Devices, EnvDevice, EnvId, EnvStream, EpisodeStats, Experiment, LoadedData, SeedSlots};
 use crate::growth::SeedStage;
 use crate::health::{Failure, InEnv};
+use crate::telemetry::EpisodeEnd;
 use crate::torch::{HostSyncCounter, Inference, TorchError, read_f64};
 
 /// Accuracy (percent) and loss (nats) of the host with its fossilized seeds alone; `None` until the episode ends, and
@@ -44,6 +45,10 @@ pub fn evaluate_test(
 ) -> Result<(), Failure> {
     for mut env in &mut envs {
         match env.stats.end {
+            Some(end) if end.reason == EpisodeEnd::Failed => {
+                env.result.0 = None;
+                continue;
+            }
             Some(end) if end.step == clock.step() => {}
             Some(_) => continue,
             None => {

@@ -198,3 +198,65 @@ fn a_run_that_cannot_begin_says_so_in_its_status_and_does_not_become_the_latest(
     let latest = std::fs::read_link(folder.path().join("latest")).expect("there is a latest run");
     assert_eq!(latest.as_os_str(), first.run_id.as_str());
 }
+
+/// One env of two fails in the third step of the first round.
+fn with_a_failing_env(on_env_error: &str, envs: &[usize]) -> String {
+    let fault = |env: &usize| format!("(env: {env}, round: 0, step: 3, fault: env_error)");
+    let faults: Vec<String> = envs.iter().map(fault).collect();
+    SCENARIO
+        .replace("n_envs: 2,", &format!("n_envs: 2, on_env_error: {on_env_error},"))
+        .replace("policy:", &format!("faults: [{}], policy:", faults.join(", ")))
+}
+
+fn events_of(run: &RunReport, kind: &str) -> Vec<serde_json::Value> {
+    let record = run.record.as_ref().expect("it is recorded");
+    let lines = crate::support::lines(&record.directory).into_iter();
+    lines.filter(|line| line["type"] == kind).collect()
+}
+
+#[test]
+fn an_env_that_fails_can_sit_out_its_round_while_the_others_go_on() {
+    let folders = [(); 2].map(|()| tempfile::tempdir().expect("a temporary folder"));
+    let play = |text: &str, folder: &tempfile::TempDir| crate::recorded::play(text, folder.path(), NO_EXTENSION);
+    let sound = play(&SCENARIO.replace("rounds: 3", "rounds: 2"), &folders[0]);
+    let dropped = with_a_failing_env("drop_env", &[1]).replace("rounds: 3", "rounds: 2");
+    let dropped = play(&dropped, &folders[1]);
+    assert!(dropped.failure.is_none(), "{:?}", dropped.failure);
+
+    // Its episode ends with the last step that it finished, and says why; the next round has it back.
+    let episodes = events_of(&dropped, "episode_finished");
+    let told = |index: usize| (&episodes[index]["data"]["end"], &episodes[index]["data"]["length"]);
+    assert_eq!(told(0), (&"horizon".into(), &4.into()));
+    assert_eq!(told(1), (&"failed".into(), &2.into()));
+    assert!(episodes[1]["data"]["error"].as_str().is_some_and(|error| error.contains("faults")));
+    assert!(episodes[1]["data"]["final_accuracy"].is_number());
+    assert_eq!(told(3), (&"horizon".into(), &4.into()));
+
+    // The other env has played its first round as if nothing had happened, and the round is its own.
+    let untouched = &events_of(&sound, "episode_finished")[0]["data"];
+    assert_eq!(&episodes[0]["data"], untouched);
+    let rounds = events_of(&dropped, "round_finished");
+    let round = &rounds[0]["data"];
+    assert_eq!(round["episodes_failed"], 1);
+    assert_eq!(round["accuracy_mean"], untouched["final_accuracy"]);
+    assert_eq!(rounds[1]["data"]["episodes_failed"], 0);
+
+    // And nothing is learnt from what it did.
+    let update = &events_of(&dropped, "learner_update")[0]["data"];
+    assert_eq!((&update["steps_valid"], &update["segments_invalid"]), (&4.into(), &1.into()));
+}
+
+#[test]
+fn a_run_without_an_env_left_fails_as_one_that_is_to_fail_at_once_does() {
+    for (on_env_error, envs) in [("abort_run", &[1][..]), ("drop_env", &[0, 1][..])] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+
+        let text = with_a_failing_env(on_env_error, envs);
+        let report = crate::recorded::play(&text, folder.path(), NO_EXTENSION);
+
+        let failure = report.failure.as_ref().expect("the run fails").to_string();
+        assert!(failure.contains("at round 0, step 3"), "{failure}");
+        assert!(failure.contains(&format!("env {}", envs[0])), "{failure}");
+        assert!(failure.ends_with("the scenario's faults ask for an error"), "{failure}");
+    }
+}

@@ -3,6 +3,7 @@
 mod action_space;
 mod checkpoints;
 mod custom_names;
+mod early_stop;
 mod failures;
 mod governor;
 mod growth;

@@ -1,4 +1,5 @@
-//! Charging a rollback at the moment it happens, so that the state after it is never credited to actions before it.
+//! Charging a rollback at the moment it happens, so that the state after it is never credited to actions before it; and
+//! giving up what an env did that has failed.
 
 use super::buffer::{RolloutBuffer, Row};
 use super::error::{BufferError, require_finite};
@@ -54,6 +55,22 @@ impl RolloutBuffer {
         charges.rollback_steps_forfeited += forfeited as u64;
         charges.rollback_steps_invalidated += if is_valid { 0 } else { steps.len() as u64 };
         Ok(Some(forfeited))
+    }
+}
+
+impl RolloutBuffer {
+    /// Leaves the open segment of an env that has failed out of learning, and closes it.
+    ///
+    /// # Errors
+    /// An unknown env.
+    pub fn abandon_segment(&mut self, env: usize) -> Result<(), BufferError> {
+        let row = self.row_mut(env)?;
+        row.discard_pending();
+        if let Some(segment) = row.open_segment() {
+            segment.closed = Some(SegmentEnd::Terminal);
+            segment.valid = false;
+        }
+        Ok(())
     }
 }
 

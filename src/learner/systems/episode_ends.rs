@@ -24,14 +24,14 @@ pub(crate) struct EndingEnv {
 }
 
 impl EndingEnvItem<'_, '_> {
-    /// Any other end comes from outside of what is learnt: the episode could have gone on.
-    fn reached_the_horizon(&self) -> bool {
-        self.stats.end.is_some_and(|end| end.reason == Ending::Horizon)
+    fn ended_by(&self, reason: Ending) -> bool {
+        self.stats.end.is_some_and(|end| end.reason == reason)
     }
 }
 
 /// Closes the segments of episodes that ended in this step. What a truncated one would have gone on to is estimated from
-/// the state after the tick, with the recurrent state after the last decision.
+/// the state after the tick, with the recurrent state after the last decision; only the horizon can be an end for good,
+/// at any other an episode could have gone on. What a failed env did is not learnt from.
 pub(crate) fn end_segments(
     envs: Query<EndingEnv>,
     blueprints: Res<BlueprintRegistry>,
@@ -46,6 +46,12 @@ pub(crate) fn end_segments(
         .sort_unstable::<&EnvId>()
         .filter(|env| ends_now(env) && buffer.has_open_segment(env.id.index_in_group))
         .collect();
+    let (failed, envs): (Vec<_>, Vec<_>) = envs.into_iter().partition(|env| env.ended_by(Ending::Failed));
+    for env in &failed {
+        let row = env.id.index_in_group;
+        context.policy.buffer.get().abandon_segment(row)?;
+        context.reset_rows(&[row]);
+    }
     if envs.is_empty() {
         return Ok(());
     }
@@ -53,7 +59,7 @@ pub(crate) fn end_segments(
     let episode_end = context.experiment.scenario.learner.episode_end;
     let (terminal, truncated): (Vec<_>, Vec<_>) = envs
         .into_iter()
-        .partition(|env| episode_end == EpisodeEnd::Terminal && env.reached_the_horizon());
+        .partition(|env| episode_end == EpisodeEnd::Terminal && env.ended_by(Ending::Horizon));
     let values = values_after(&truncated, &blueprints, &mut context)?;
     let truncated = truncated.iter().zip(values);
     let ends: Vec<(usize, SegmentEnd)> = terminal

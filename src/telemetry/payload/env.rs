@@ -227,11 +227,11 @@ pub enum EpisodeEnd {
     Horizon,
     /// The env was rolled back too often.
     GovernorLimit,
-    /// It was ended before its horizon.
+    /// It had nothing to gain any more.
     EarlyStop,
     /// The run was asked to stop.
     Stopped,
-    /// The run failed.
+    /// The env failed and sat out the rest of its round.
     Failed,
 }
 
@@ -269,6 +269,9 @@ pub struct EpisodeFinished {
     pub length: u32,
     /// Why it ended.
     pub end: EpisodeEnd,
+    /// Of an env that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
     /// Whether it reached its aim.
     pub outcome: Outcome,
     /// Absent where nothing pays.

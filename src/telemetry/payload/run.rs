@@ -335,7 +335,10 @@ pub struct RoundFinished {
     pub accuracy_std: Num,
     /// The best validation accuracy that any env reached in this round.
     pub accuracy_best: Num,
-    /// In env order.
+    /// Episodes that ended because their env failed; means and deviations leave them out.
+    #[serde(default)]
+    pub episodes_failed: u32,
+    /// In env order; of a failed env what it had reached, not a number if nothing was measured.
     pub accuracy_env: Vec<Num>,
     /// Mean of the last ten rounds; absent in round 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]

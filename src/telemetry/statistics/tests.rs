@@ -30,3 +30,15 @@ fn a_contribution_has_a_paired_standard_error() {
     assert!((paired_standard_error(320, 200, 10_000) - 0.227_719_125_239_844_53).abs() < 1e-9);
     assert_eq!(paired_standard_error(0, 0, 100), 0.0);
 }
+
+#[test]
+fn a_plateau_lasts_until_a_rise_by_more_than_the_least_one() {
+    let mut plateau = Plateau::default();
+    let lengths = [50.0, 50.5, 51.0, 51.1, 40.0, 51.2].map(|accuracy| {
+        plateau.note(accuracy, 1.0);
+        plateau.length()
+    });
+
+    // 51.0 lies 1 above the first value, 51.1 more than that; 51.2 is no rise over 51.1.
+    assert_eq!(lengths, [0, 1, 2, 0, 1, 2]);
+}
