@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::shelf::{CheckpointError, CheckpointName, Checkpoints, Progress};
 use crate::health::{AtPath, FileError};
 use crate::record::{Continuation, RunClaim, RunDirectory, RunDirectoryError, ScenarioFile};
-use crate::scenario::{Loaded, Override, Scenario};
+use crate::scenario::{Loaded, Override, Scenario, SourceKind};
 use crate::telemetry::sinks::JsonLinesSink;
 use crate::telemetry::{Payload, RunState, last_event};
 
@@ -186,7 +186,7 @@ impl PastRun {
         allowed: &[String],
     ) -> Result<ResumePoint, ResumeError> {
         let mut point = self.point.clone();
-        point.changed = self.differences(before, now, allowed)?;
+        point.changed = self.differences(before, now, changes, allowed)?;
         let (engine, saved) = (env!("CARGO_PKG_VERSION"), &point.progress.engine);
         if saved != engine {
             point
@@ -203,7 +203,13 @@ impl PastRun {
     }
 
     /// What has changed and may, in words.
-    fn differences(&self, before: &Scenario, now: &Loaded, allowed: &[String]) -> Result<Vec<String>, ResumeError> {
+    fn differences(
+        &self,
+        before: &Scenario,
+        now: &Loaded,
+        changes: &[Override],
+        allowed: &[String],
+    ) -> Result<Vec<String>, ResumeError> {
         let (progress, scenario) = (&self.point.progress, &now.scenario);
         let slots: Vec<String> = now.slots.iter().map(ToString::to_string).collect();
         let mut found = Differences::default();
@@ -226,7 +232,12 @@ impl PastRun {
             if MAY_CHANGE.contains(&path.as_str()) || allowed.iter().any(|allowed| covers(allowed, path)) {
                 changed.push(format!("resumed with {path} {running} instead of {saved}"));
             } else {
-                let why = format!("the run has {saved}, now {running}; --allow {path} lets it change");
+                let mut why = format!("the run has {saved}, now {running}; --allow {path} lets it change");
+                let change = changes.iter().find(|change| covers(&change.path, path));
+                // A user may not think of the environment.
+                if let Some(change) = change.filter(|change| change.kind == SourceKind::Environment) {
+                    why += &format!("; it was asked for by {}", change.shown);
+                }
                 found.add(path, why);
             }
         }

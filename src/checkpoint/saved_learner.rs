@@ -183,6 +183,38 @@ mod tests {
     }
 
     #[test]
+    fn numbers_that_are_not_finite_are_refused_and_nothing_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let before = saved(folder.path());
+        for (name, mut tensor) in before.state_tensors() {
+            let _no_grad = NoGrad::new();
+            let _ = match name.as_str() {
+                name if name.starts_with("exp_avg_sq.") => tensor.fill_(-1.0),
+                name if name.starts_with("exp_avg.") => tensor.fill_(f64::NAN),
+                _ => tensor,
+            };
+        }
+        save_learner(folder.path(), &before, CheckpointKind::Last, "abcd").unwrap();
+        let path = folder.path().join("learner.ron");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replace("mean: 0.0", "mean: inf")).unwrap();
+        let mut fresh = learner();
+        let untouched = moments(&fresh);
+
+        let why = load_learner(folder.path(), &mut fresh, "abcd").unwrap_err().to_string();
+
+        for problem in [
+            "the statistics of rewards are not finite",
+            "the statistics of returns are not finite",
+            "`exp_avg.core.0.lstm.weight_hh` holds values that are not finite",
+            "`exp_avg_sq.core.0.lstm.weight_hh` holds squares below 0",
+        ] {
+            assert!(why.contains(problem), "{problem}: {why}");
+        }
+        assert_eq!(moments(&fresh), untouched);
+    }
+
+    #[test]
     fn a_learner_of_another_run_version_or_format_is_refused_and_nothing_changes() {
         let folder = tempfile::tempdir().unwrap();
         saved(folder.path());

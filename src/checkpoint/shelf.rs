@@ -99,7 +99,7 @@ impl FromStr for CheckpointName {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum CheckpointError {
-    #[error("{0} holds no checkpoint that can be read")]
+    #[error("{0} holds no checkpoint")]
     None(PathBuf),
     #[error("{0} holds no best checkpoint: none was written after a round, or the run injects faults")]
     NoBest(PathBuf),
@@ -206,10 +206,9 @@ impl Checkpoints {
     /// # Errors
     /// There is none of that name, or it cannot be read.
     pub fn find(&self, name: CheckpointName) -> Result<(PathBuf, Progress), CheckpointError> {
-        let newest = || self.newest().ok_or_else(|| CheckpointError::None(self.0.clone()));
         let round = match name {
-            CheckpointName::Last => return newest(),
-            CheckpointName::Best => newest()?.1.best.map(|best| best.next_round),
+            CheckpointName::Last => return self.newest(),
+            CheckpointName::Best => self.newest()?.1.best.map(|best| best.next_round),
             CheckpointName::Round(round) => Some(round),
         };
         let round = round.ok_or_else(|| CheckpointError::NoBest(self.0.clone()))?;
@@ -279,17 +278,22 @@ impl Checkpoints {
     }
 
     /// The newest checkpoint that is as it was written; broken ones are passed over with a warning.
-    fn newest(&self) -> Option<(PathBuf, Progress)> {
-        self.rounds().into_iter().find_map(|round| {
+    ///
+    /// # Errors
+    /// There is none, or what is wrong with the newest if none is sound.
+    fn newest(&self) -> Result<(PathBuf, Progress), CheckpointError> {
+        let mut first = None;
+        for round in self.rounds() {
             let folder = self.0.join(name_of(round));
             match read(&folder) {
-                Ok(progress) => Some((folder, progress)),
+                Ok(progress) => return Ok((folder, progress)),
                 Err(error) => {
                     tracing::warn!(%error, "a checkpoint is passed over");
-                    None
+                    first.get_or_insert(error);
                 }
             }
-        })
+        }
+        Err(first.unwrap_or_else(|| CheckpointError::None(self.0.clone())))
     }
 
     /// Rounds before which there is a checkpoint, newest first. Anything of another name is no checkpoint.
@@ -469,7 +473,7 @@ pub(super) mod tests {
     fn the_newest_checkpoint_is_found_as_it_was_put() {
         let root = tempfile::tempdir().unwrap();
         let shelf = Checkpoints::of(root.path());
-        assert!(shelf.newest().is_none());
+        assert!(shelf.newest().is_err());
 
         put(&shelf, &progress(2, None));
         put(&shelf, &progress(3, None));
@@ -508,7 +512,7 @@ pub(super) mod tests {
                 .map(|(_, progress)| progress.next_round)
         };
         let why = |name: &str| round_of(name).unwrap_err().to_string();
-        assert!(why("last").ends_with("holds no checkpoint that can be read"));
+        assert!(why("last").ends_with("holds no checkpoint"));
         put(&shelf, &progress(0, None));
         assert!(why("best").contains("holds no best checkpoint"));
 
@@ -536,6 +540,41 @@ pub(super) mod tests {
         assert_eq!(names(&shelf), ["discarded-1", "round-000002"]);
         assert!(shelf.0.join("discarded-1/round-000004/run.ron").is_file());
         assert!(!shelf.has(3));
+    }
+
+    /// As a process that is killed would: the way back takes the newest away last.
+    #[test]
+    fn a_way_back_that_breaks_off_leaves_the_run_where_it_stood() {
+        let root = tempfile::tempdir().unwrap();
+        let shelf = Checkpoints::of(root.path());
+        for next_round in [1, 2, 4] {
+            put(&shelf, &progress(next_round, None));
+        }
+        // Counts as the third, and cannot be moved under its name.
+        fs::create_dir(shelf.0.join("round-3")).unwrap();
+
+        shelf.set_aside_after(1).unwrap_err();
+
+        assert_eq!(shelf.newest().unwrap().1.next_round, 4);
+    }
+
+    #[test]
+    fn where_no_checkpoint_is_sound_the_fault_of_the_newest_is_named() {
+        let root = tempfile::tempdir().unwrap();
+        let shelf = Checkpoints::of(root.path());
+        for next_round in [1, 2] {
+            put(&shelf, &progress(next_round, None));
+            let path = shelf.0.join(name_of(next_round)).join(PROGRESS_FILE);
+            let text = fs::read_to_string(&path).unwrap();
+            fs::write(&path, text.replace("format: 2", "format: 1")).unwrap();
+        }
+
+        let why = shelf.find(CheckpointName::Last).unwrap_err().to_string();
+
+        assert!(
+            why.ends_with("round-000002/run.ron has format 1; this version reads format 2"),
+            "{why}"
+        );
     }
 
     #[test]

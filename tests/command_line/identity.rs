@@ -136,6 +136,28 @@ fn a_run_finds_its_own_files_whatever_folder_it_is_resumed_in() {
     assert!(data.iter().all(|hash| *hash == data[0]), "{data:?}");
 }
 
+/// Like data: every path of a scenario starts in its folder.
+#[test]
+fn a_replay_finds_the_run_that_it_repeats_whatever_folder_it_is_resumed_in() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    write_files(folder.path());
+    let run = ["run", "scenarios/files.ron", "--out"];
+    succeeds(&engine(folder.path(), &[&run[..], &["out", "--rounds", "2"]].concat()));
+    let replay = [
+        "--set",
+        "policy.controller=replay",
+        "--set",
+        "policy.replay.run=\"../out/latest\"",
+    ];
+    succeeds(&engine(folder.path(), &[&run[..], &["again"], &replay[..]].concat()));
+
+    let again = folder.path().join("again/latest");
+    succeeds(&engine(
+        Path::new("/"),
+        &["resume", &again.to_string_lossy(), "--extend", "1"],
+    ));
+}
+
 #[test]
 fn a_scenario_that_has_moved_is_told_from_a_file_that_is_missing() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -237,7 +259,8 @@ fn a_resumed_run_takes_its_precision_from_the_environment_too() {
 
     let message = refused(&resume("bf16", &[]));
     assert!(message.contains("training.amp: the run has"), "{message}");
-    assert!(message.contains("--allow training.amp lets it change"), "{message}");
+    let why = "--allow training.amp lets it change; it was asked for by SIMIC_ENGINE_AMP=bf16";
+    assert!(message.contains(why), "{message}");
     let message = refused(&resume("half", &[]));
     assert!(message.contains("SIMIC_ENGINE_AMP"), "{message}");
 
