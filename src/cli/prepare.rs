@@ -1,6 +1,6 @@
 //! From the arguments of `run` to a scenario that can run, before anything is touched.
 
-use super::output::show_json;
+use super::output::{show_json, tell};
 use super::{Context, RunOptions, report_text};
 use crate::checkpoint::ResumeError;
 use crate::engine::{Prepared, SetupError};
@@ -21,11 +21,12 @@ pub enum Rejection {
 }
 
 impl Rejection {
+    /// Says why. The command ends as rejected, whether anybody could be told or not.
     pub fn print(&self, context: &Context) {
         match self {
-            Self::Setup(SetupError::Scenario(report)) if context.global.json => show_json(&report.rows()),
-            Self::Setup(SetupError::Scenario(report)) => eprintln!("{}", report_text(report, context.global)),
-            other => eprintln!("error: {other}"),
+            Self::Setup(SetupError::Scenario(report)) if context.global.json => _ = show_json(&report.rows()),
+            Self::Setup(SetupError::Scenario(report)) => tell(report_text(report, context.global)),
+            other => tell(format_args!("error: {other}")),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Controllers on disk: a folder that appears whole or not at all.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::controller::error::PolicyError;
+use crate::files::{self, sync_folder, sync_folder_of, write_synced};
 
 /// What a controller without a network saves.
 const CONTROLLER_FILE: &str = "controller.ron";
@@ -105,7 +106,7 @@ pub fn to_ron(path: &Path, value: &impl Serialize) -> Result<String, PolicyError
 
 pub fn read_ron<T: DeserializeOwned>(path: &Path) -> Result<T, PolicyError> {
     let text = fs::read_to_string(path).map_err(|error| storage(path, &error))?;
-    ron::from_str(&text).map_err(|error| storage(path, &error))
+    files::read_ron(&text).map_err(|error| storage(path, &error))
 }
 
 pub fn storage(path: &Path, why: &dyn std::fmt::Display) -> PolicyError {
@@ -131,15 +132,15 @@ pub fn write_folder(folder: &Path, files: &[(&str, &[u8])]) -> Result<(), Policy
         }
         fs::create_dir_all(&fresh)?;
         for (name, content) in files {
-            let mut file = File::create(fresh.join(name))?;
-            file.write_all(content)?;
-            // A crash after the rename must not leave a name without its content.
-            file.sync_all()?;
+            write_synced(&fresh.join(name), content)?;
         }
+        // A power cut after the rename must not leave a name without its content.
+        sync_folder(&fresh)?;
         if folder.exists() {
             fs::rename(folder, &old)?;
         }
         fs::rename(&fresh, folder)?;
+        sync_folder_of(folder)?;
         if old.exists() {
             fs::remove_dir_all(&old)?;
         }

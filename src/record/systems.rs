@@ -21,7 +21,7 @@ use crate::schedule::{AddWork, RoundEnd, RoundStart, Startup, StepEnd, Work};
 use crate::seed::{BlueprintRegistry, Growth};
 use crate::telemetry::{
     self as events, EnvContext, EnvStatusTracker, EpisodeEnd, EpisodeFinished, Event, GovernorCounts, GrowthCounts,
-    Num, PerfRound, RoundFinished, SeedRow, TelemetryHub, TelemetryOutbox, statistics,
+    Num, PerfRound, RecordFails, RoundFinished, SeedRow, TelemetryHub, TelemetryOutbox, statistics,
 };
 use crate::torch::HostSyncCounter;
 use crate::validation::{Counterfactual, TestResult, ValPlan};
@@ -52,7 +52,8 @@ impl Plugin for RecordPlugin {
             .add_work(RoundStart, Work::BeginRound, begin_record)
             .add_work(StepEnd, Work::EmitStep, emit_step)
             .add_work(RoundEnd, Work::RecordEpisodes, record_episodes)
-            .add_work_if(RoundEnd, Work::RoundStats, round_stats, round_is_complete);
+            .add_work_if(RoundEnd, Work::RoundStats, round_stats, round_is_complete)
+            .add_work(RoundEnd, Work::StopIfRecordFails, stop_if_record_fails);
     }
 }
 
@@ -313,6 +314,14 @@ pub(crate) fn round_stats(
     };
     record.outbox.push(Event::round(round, payload));
     record.flush();
+}
+
+/// A run that is not to go on without its record ends here: `Shutdown` writes its last boundary.
+pub(crate) fn stop_if_record_fails(hub: Res<TelemetryHub>, experiment: Res<Experiment>) -> Result<(), RecordFails> {
+    if !experiment.scenario.telemetry.require {
+        return Ok(());
+    }
+    hub.failing().map_or(Ok(()), |gap| Err(RecordFails(gap)))
 }
 
 /// The one policy group that there is.

@@ -30,7 +30,7 @@ mod trace;
 
 pub use cuda::{CudaError, load_cuda};
 pub use device::{DeviceError, DeviceSpec};
-pub use error::{TorchError, catch};
+pub use error::{TorchError, catch, is_catching};
 pub use gradients::{GroupNorm, clip_group, grad_stats, zero_grads};
 pub use guards::{Autocast, Inference, NoGrad};
 pub use layers::{Conv2d, Mode, NORM_EPS, spatial_mean};
