@@ -133,3 +133,21 @@ fn rounds_before_a_stop_are_kept_between_two_checkpoints_too() {
     assert_eq!(newest(&report).next_round, 2);
     assert_eq!(told(&report).last(), Some(&(2, "signal".to_owned())));
 }
+
+#[test]
+fn a_run_that_is_stopped_while_it_starts_leaves_nothing() {
+    fn extend(app: &mut App) -> Result<(), ExtensionError> {
+        let stop = |stop: Res<StopSignal>| stop.request(StopRequest::Terminate);
+        app.add_systems(Startup, stop.after(Work::LoadDatasets).before(Work::CheckBlueprints));
+        Ok(())
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+
+    let report = crate::recorded::play(SCENARIO, folder.path(), extend);
+
+    assert!(report.failure.is_none(), "{:?}", report.failure);
+    assert_eq!(report.stopped_by, Some(StopRequest::Terminate));
+    assert!(report.record.is_none());
+    let entries = std::fs::read_dir(folder.path()).expect("the folder is there");
+    assert_eq!(entries.count(), 0);
+}
