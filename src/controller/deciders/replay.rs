@@ -195,8 +195,9 @@ fn gap(recording: &Recording, commands: &BTreeMap<Moment, LifecycleCommand>, con
         .find(|moment| !commands.contains_key(moment) && !rollbacks.contains(moment))
         .map(|(round, env, step)| {
             format!(
-                "no decision of env {env} in step {step} of round {round} is recorded; a replay needs telemetry.level \
-                 full and telemetry.step_stride 1"
+                "no decision of env {env} in step {step} of round {} is recorded; a replay needs telemetry.level \
+                 full and telemetry.step_stride 1",
+                round + 1
             )
         })
 }
