@@ -6,5 +6,7 @@ mod eval;
 mod resume;
 mod run;
 mod scenarios;
+#[cfg(unix)]
+mod setup;
 #[path = "../support/mod.rs"]
 mod support;
