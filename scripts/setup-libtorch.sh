@@ -4,7 +4,12 @@
 set -eu
 libtorch=$1 version=$2 python=$3 kind=$4
 target=$(dirname "$libtorch")
+# What this script has put somewhere is complete only with its marker; the user's own libtorch has none.
 marker="$target/.simic-engine-$kind"
+case $target in
+    */.libtorch) own=no ;;
+    *) own=yes ;;
+esac
 
 fail() {
     printf 'setup: %s\n' "$@" >&2
@@ -23,18 +28,24 @@ installed() {
 
 found=$(installed)
 if [ "$found" = "$version" ] && [ -f "$libtorch/lib/libtorch_cpu.so" ]; then
-    if [ "$kind" = cpu ] || [ -f "$marker" ]; then
+    if [ -f "$marker" ]; then
         exit 0
     fi
+    if [ "$kind" = cpu ] && { [ "$own" = yes ] || [ -f "$target/.simic-engine-cuda" ]; }; then
+        exit 0
+    fi
+    if [ "$own" = no ] && [ ! -f "$target/.simic-engine-cpu" ]; then
+        rm -rf "$target" # a download that was interrupted
+    fi
 elif [ -n "$found" ]; then
-    case $target in
-        */.libtorch) rm -rf "$target" ;;
+    case $own in
+        no) rm -rf "$target" ;;
         *) fail "LIBTORCH=$libtorch is version $found, but $version is needed." \
             "Point LIBTORCH at version $version, or unset it to let the set-up download it." ;;
     esac
 elif [ -e "$libtorch" ] && [ -n "$(ls -A "$libtorch" 2>/dev/null)" ]; then
-    case $target in
-        */.libtorch) rm -rf "$target" ;; # a download that was interrupted
+    case $own in
+        no) rm -rf "$target" ;; # a download that was interrupted
         *) fail "LIBTORCH=$libtorch holds no libtorch $version." ;;
     esac
 fi
@@ -49,6 +60,8 @@ free_kib=$(df -Pk "$target" | awk 'NR == 2 { print $4 }')
 [ "$free_kib" -ge "$needed_kib" ] ||
     fail "$((free_kib / 1024)) MiB are free at $target, but libtorch needs $((needed_kib / 1024)) MiB while it is unpacked."
 
+# Whoever interrupts what follows leaves something incomplete.
+rm -f "$target"/.simic-engine-*
 echo "setup: downloading libtorch $version into $target (about 540 MB, once)"
 if [ "$kind" = cuda ]; then
     set -- "torch==$version"

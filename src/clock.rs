@@ -25,7 +25,8 @@ pub struct RunClock {
     length: RunLength,
     round: Option<u32>,
     step: u32,
-    batch: usize,
+    /// `None` outside the schedules that work on a batch.
+    batch: Option<usize>,
 }
 
 impl RunClock {
@@ -35,7 +36,7 @@ impl RunClock {
             length,
             round: None,
             step: 0,
-            batch: 0,
+            batch: None,
         }
     }
 
@@ -54,9 +55,9 @@ impl RunClock {
         self.step
     }
 
-    /// The batch of the step, training and validation batches counted apart.
+    /// The batch of the step, training and validation batches counted apart; 0 outside the schedules that work on one.
     pub fn batch(&self) -> usize {
-        self.batch
+        self.batch.unwrap_or_default()
     }
 
     /// Whether the episodes of the round end with this step.
@@ -74,7 +75,7 @@ impl RunClock {
         let next = self.round.map_or(self.length.first_round, |round| round + 1);
         let exists = next < self.length.end_round;
         if exists {
-            (self.round, self.step, self.batch) = (Some(next), 0, 0);
+            (self.round, self.step, self.batch) = (Some(next), 0, None);
         }
         exists
     }
@@ -89,14 +90,18 @@ impl RunClock {
         let exists = self.step < self.length.max_steps;
         if exists {
             self.step += 1;
-            self.batch = 0;
         }
         exists
     }
 
     /// Sets the batch of the step.
     pub fn begin_batch(&mut self, batch: usize) {
-        self.batch = batch;
+        self.batch = Some(batch);
+    }
+
+    /// The batches of a schedule are over.
+    pub fn end_batches(&mut self) {
+        self.batch = None;
     }
 
     /// For error messages.
@@ -104,7 +109,7 @@ impl RunClock {
         Position {
             round: self.round,
             step: (self.step > 0).then_some(self.step),
-            batch: (self.step > 0).then_some(self.batch),
+            batch: self.batch,
             env: None,
         }
     }

@@ -19,12 +19,13 @@ pub struct Position {
     pub env: Option<usize>,
 }
 
+/// As people count: rounds, steps and batches from 1. Envs have numbers for names, from 0.
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [
-            self.round.map(|round| format!("round {round}")),
+            self.round.map(|round| format!("round {}", round + 1)),
             self.step.map(|step| format!("step {step}")),
-            self.batch.map(|batch| format!("batch {batch}")),
+            self.batch.map(|batch| format!("batch {}", batch + 1)),
             self.env.map(|env| format!("env {env}")),
         ];
         f.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))

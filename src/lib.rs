@@ -61,6 +61,8 @@
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
+// Both panic where nobody reads: see `cli::output`.
+#![warn(clippy::print_stderr, clippy::print_stdout)]
 
 // Tests of this crate share code with its examples, which know it by its name.
 #[cfg(test)]
@@ -75,6 +77,7 @@ pub mod data;
 pub mod engine;
 pub mod env;
 pub mod faults;
+pub(crate) mod files;
 pub mod governor;
 pub mod growth;
 pub mod health;

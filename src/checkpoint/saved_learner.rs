@@ -7,11 +7,11 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use tch::{Device, Tensor};
 
+use crate::files::{RonError, read_ron, write_synced};
 use crate::health::Failure;
 use crate::learner::{Learner, LearnerState};
-use crate::record::write_synced;
 use crate::scenario::LearnerConfig;
-use crate::torch::catch;
+use crate::torch::{TorchError, catch};
 
 const STATE_FILE: &str = "learner.ron";
 const MOMENTS_FILE: &str = "optim.safetensors";
@@ -49,7 +49,7 @@ pub(super) enum SavedLearnerError {
     #[error("{STATE_FILE} has format {found}; this version reads format {FORMAT}")]
     Format { found: u32 },
     #[error("{STATE_FILE} cannot be read: {0}; one of an earlier version lacks `engine`, `kind` and `scenario_hash`")]
-    Content(#[from] ron::error::SpannedError),
+    Content(#[from] RonError),
     #[error("{STATE_FILE} belongs to a run of the scenario {saved}, its checkpoint to one of {running}")]
     OtherScenario { saved: String, running: String },
 }
@@ -82,7 +82,7 @@ pub(super) fn save_learner(
             .into_iter()
             .map(|(name, tensor)| (name, tensor.to_device(Device::Cpu).contiguous()))
             .collect();
-        Tensor::write_safetensors(&moments, &path)
+        Tensor::write_safetensors(&moments, &path).map_err(TorchError::from)
     })??;
     Ok(File::open(&path)?.sync_all()?)
 }
@@ -101,7 +101,7 @@ pub(super) fn load_learner(folder: &Path, learner: &mut Learner, scenario_hash: 
         }
         .into());
     }
-    let moments = Tensor::read_safetensors(folder.join(MOMENTS_FILE))?;
+    let moments = Tensor::read_safetensors(folder.join(MOMENTS_FILE)).map_err(TorchError::from)?;
     Ok(learner.restore(&saved.state, &moments)?)
 }
 
@@ -112,11 +112,11 @@ fn read(text: &str) -> Result<SavedLearner, SavedLearnerError> {
         format: u32,
     }
 
-    let AnyFormat { format } = ron::from_str(text)?;
+    let AnyFormat { format } = read_ron(text)?;
     if format != FORMAT {
         return Err(SavedLearnerError::Format { found: format });
     }
-    Ok(ron::from_str(text)?)
+    Ok(read_ron(text)?)
 }
 
 #[cfg(test)]

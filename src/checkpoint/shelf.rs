@@ -8,8 +8,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::files::{RonError, read_ron, sync_folder, sync_folder_of, write_synced};
 use crate::health::{AtPath, Failure, FileError};
-use crate::record::{point_at, write_synced};
+use crate::record::point_at;
 
 /// Folder inside the run directory.
 const FOLDER: &str = "checkpoints";
@@ -143,7 +144,8 @@ impl Checkpoints {
     /// another name, so a process killed at any time leaves it whole or absent.
     ///
     /// # Errors
-    /// A file that cannot be written; what `fill` fails with. Older checkpoints are as they were.
+    /// A file that cannot be written; what `fill` fails with. Older checkpoints are as they were, and nothing is left of
+    /// this one: on a disk that is full it would take the room of those to come.
     pub fn put(
         &self,
         progress: &Progress,
@@ -151,31 +153,47 @@ impl Checkpoints {
     ) -> Result<u64, CheckpointError> {
         let name = name_of(progress.next_round);
         let (fresh, place) = (self.0.join(format!(".{name}.new")), self.0.join(&name));
-        remove(&fresh).at(&fresh)?;
         // Never the run directory itself: one that was deleted does not come back as a stump.
         match fs::create_dir(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => made.at(&self.0)?,
+            made => made.and_then(|()| sync_folder_of(&self.0)).at(&self.0)?,
         }
-        fs::create_dir(&fresh).at(&fresh)?;
+        let written = self.fill_and_name(progress, &fresh, &place, fill);
+        if written.is_err()
+            && let Err(error) = remove(&fresh)
+        {
+            tracing::warn!(%error, folder = %fresh.display(), "what is left of a failed checkpoint could not be removed");
+        }
+        written
+    }
+
+    fn fill_and_name(
+        &self,
+        progress: &Progress,
+        fresh: &Path,
+        place: &Path,
+        fill: impl FnOnce(&Path) -> Result<(), Failure>,
+    ) -> Result<u64, CheckpointError> {
+        remove(fresh).at(fresh)?;
+        fs::create_dir(fresh).at(fresh)?;
         let content = |failure| CheckpointError::Content {
-            path: fresh.clone(),
+            path: fresh.into(),
             failure,
         };
-        fill(&fresh).map_err(content)?;
+        fill(fresh).map_err(content)?;
         let text = ron::ser::to_string_pretty(
             progress,
             ron::ser::PrettyConfig::new().struct_names(false).depth_limit(2),
         )
         .map_err(|error| content(error.into()))?;
-        write_synced(&fresh.join(PROGRESS_FILE), text.as_bytes()).at(&fresh)?;
-        let checksums = checksums(&fresh).at(&fresh)?;
-        write_synced(&fresh.join(CHECKSUMS_FILE), checksums.as_bytes()).at(&fresh)?;
-        let size = size_of(&fresh).at(&fresh)?;
-        sync_folder(&fresh).at(&fresh)?;
+        write_synced(&fresh.join(PROGRESS_FILE), text.as_bytes()).at(fresh)?;
+        let checksums = checksums(fresh).at(fresh)?;
+        write_synced(&fresh.join(CHECKSUMS_FILE), checksums.as_bytes()).at(fresh)?;
+        let size = size_of(fresh).at(fresh)?;
+        sync_folder(fresh).at(fresh)?;
         // Left over from a run that was resumed from an older one.
-        self.discard(&name).at(&place)?;
-        fs::rename(&fresh, &place).at(&place)?;
+        self.discard(&name_of(progress.next_round)).at(place)?;
+        fs::rename(fresh, place).at(place)?;
         sync_folder(&self.0).at(&self.0)?;
         Ok(size)
     }
@@ -272,6 +290,11 @@ impl Checkpoints {
         Ok(sync_folder(&self.0).at(&self.0)?)
     }
 
+    /// The newest checkpoint that knows nothing of `round`.
+    pub fn newest_until(&self, round: u32) -> Option<u32> {
+        self.rounds().into_iter().find(|&next_round| next_round <= round)
+    }
+
     /// Whether the checkpoint before `next_round` is there.
     pub fn has(&self, next_round: u32) -> bool {
         self.rounds().contains(&next_round)
@@ -337,16 +360,16 @@ fn read(folder: &Path) -> Result<Progress, CheckpointError> {
 
     let path = folder.join(PROGRESS_FILE);
     let text = fs::read_to_string(&path).at(&path)?;
-    let content = |error: ron::error::SpannedError| CheckpointError::Content {
+    let content = |error: RonError| CheckpointError::Content {
         path: path.clone(),
         failure: error.into(),
     };
-    let AnyFormat { format } = ron::from_str(&text).map_err(content)?;
+    let AnyFormat { format } = read_ron(&text).map_err(content)?;
     if format != Progress::FORMAT {
         return Err(CheckpointError::Format { path, found: format });
     }
     verify(folder)?;
-    ron::from_str(&text).map_err(content)
+    read_ron(&text).map_err(content)
 }
 
 /// One line for every file of a checkpoint, how far the run has come last: a list without its end is noticed.
@@ -401,17 +424,6 @@ fn remove(folder: &Path) -> io::Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder)?;
     }
-    Ok(())
-}
-
-/// Names survive a power cut only once their folder is on disk.
-#[cfg(unix)]
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-#[cfg(not(unix))]
-fn sync_folder(_folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
@@ -595,7 +607,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_checkpoint_that_cannot_be_filled_leaves_the_older_one() {
+    fn a_checkpoint_that_cannot_be_filled_leaves_the_older_one_and_nothing_of_itself() {
         let root = tempfile::tempdir().unwrap();
         let shelf = Checkpoints::of(root.path());
         put(&shelf, &progress(2, None));
@@ -604,6 +616,11 @@ pub(super) mod tests {
 
         assert!(error.unwrap_err().to_string().ends_with("disk full"));
         assert_eq!(shelf.newest().unwrap().1.next_round, 2);
+        assert_eq!(
+            names(&shelf),
+            ["round-000002"],
+            "nothing is left of the one that failed"
+        );
     }
 
     #[test]

@@ -241,7 +241,7 @@ impl CheckpointWriter<'_> {
                 (state.unsaved, state.failure) = (None, None);
             }
             Err(error) => {
-                tracing::warn!(%error, "no checkpoint of round {next_round}; the older ones are as they were");
+                tracing::warn!(%error, "no checkpoint after {next_round} rounds; the older ones are as they were");
                 let state = &mut self.trained.state;
                 (state.unsaved, state.failure) = (Some(progress), Some(error.to_string()));
             }

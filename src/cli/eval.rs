@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::output::{show, show_json};
+use super::output::{show, show_json, tell};
 use super::prepare::{Rejection, explain_if_moved, prepare};
 use super::{Context, EvalOptions, Outcome, RunOptions};
 use crate::checkpoint::FrozenPolicy;
@@ -33,12 +33,8 @@ pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejecti
         let mut by_seed = Vec::new();
         for episodes in &plan.episodes {
             if !context.global.quiet {
-                eprintln!(
-                    "{} plays {} episodes, seed {}",
-                    entrant.name,
-                    episodes.count(),
-                    episodes.seed
-                );
+                let (name, count, seed) = (&entrant.name, episodes.count(), episodes.seed);
+                tell(format_args!("{name} plays {count} episodes, seed {seed}"));
             }
             let experiment = plan.experiment.clone();
             match play(experiment, context.extend, &entrant.candidate, episodes) {
@@ -49,7 +45,7 @@ pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejecti
                     by_seed.push(episodes.outcomes);
                 }
                 Err(error) => {
-                    eprintln!("error: {}: {error}", entrant.name);
+                    tell(format_args!("error: {}: {error}", entrant.name));
                     if error.position.round.is_some() {
                         return Ok(Outcome::Failed);
                     }
@@ -78,12 +74,11 @@ pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejecti
         seeds: plan.episodes.iter().map(|episodes| BigInteger(episodes.seed)).collect(),
         comparison: Comparison::new(played, first.seed),
     };
-    if context.global.json {
-        show_json(&evaluation);
+    Ok(if context.global.json {
+        show_json(&evaluation)
     } else {
-        show(evaluation.to_text());
-    }
-    Ok(Outcome::Done)
+        show(evaluation.to_text())
+    })
 }
 
 /// A candidate under the name that the tables print.

@@ -1,6 +1,6 @@
 //! `simic-engine explain PATH`.
 
-use super::output::{show, show_json};
+use super::output::{show, show_json, tell};
 use super::{Context, Outcome};
 use crate::scenario;
 
@@ -8,14 +8,13 @@ pub fn explain(path: &str, context: &Context) -> Outcome {
     match scenario::explain(path, &context.catalog) {
         Ok(explanation) => {
             if context.global.json {
-                show_json(&explanation);
+                show_json(&explanation)
             } else {
-                show(explanation);
+                show(explanation)
             }
-            Outcome::Done
         }
         Err(unknown) => {
-            eprintln!("error: {unknown}");
+            tell(format_args!("error: {unknown}"));
             Outcome::Rejected
         }
     }

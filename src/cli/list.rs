@@ -17,7 +17,7 @@ use crate::telemetry::Payload;
 /// The extension's own.
 pub fn list(what: ListWhat, context: &Context) -> Result<Outcome, ExtensionError> {
     let Context { global, catalog, .. } = context;
-    match what {
+    Ok(match what {
         ListWhat::Tasks => print(&catalog.tasks, catalog.tasks.iter().map(task_row), global),
         ListWhat::Hosts => print(&catalog.hosts, host_rows(catalog), global),
         ListWhat::Blueprints => {
@@ -29,7 +29,7 @@ pub fn list(what: ListWhat, context: &Context) -> Result<Outcome, ExtensionError
                     format!("{}{note}", blueprint.summary),
                 ]
             });
-            print(&catalog.blueprints, rows, global);
+            print(&catalog.blueprints, rows, global)
         }
         ListWhat::Rewards => print_entries(&reward_forms(), global),
         ListWhat::Controllers => print_entries(&catalog.controllers, global),
@@ -38,39 +38,38 @@ pub fn list(what: ListWhat, context: &Context) -> Result<Outcome, ExtensionError
             let rows = presets
                 .iter()
                 .map(|preset| vec![format!("{}: \"{}\"", preset.field, preset.name), preset.values.clone()]);
-            print(&presets, rows, global);
+            print(&presets, rows, global)
         }
         ListWhat::Events => {
             let rows = Payload::CATALOGUE.iter().map(|event| {
                 let level = format!("{:?}", event.level).to_lowercase();
                 vec![event.name.into(), level, event.summary.into()]
             });
-            print(&Payload::CATALOGUE, rows, global);
+            print(&Payload::CATALOGUE, rows, global)
         }
         ListWhat::Plugins => {
             let plugins = plugins(context.extend)?;
             let rows = plugins
                 .iter()
                 .map(|plugin| vec![plugin.name.clone(), plugin.version.clone(), plugin.summary.clone()]);
-            print(&plugins, rows, global);
+            print(&plugins, rows, global)
         }
-    }
-    Ok(Outcome::Done)
+    })
 }
 
-fn print(items: &impl Serialize, rows: impl IntoIterator<Item = Vec<String>>, global: &GlobalOptions) {
+fn print(items: &impl Serialize, rows: impl IntoIterator<Item = Vec<String>>, global: &GlobalOptions) -> Outcome {
     if global.json {
-        show_json(items);
+        show_json(items)
     } else {
-        show(table(&rows.into_iter().collect::<Vec<_>>()));
+        show(table(&rows.into_iter().collect::<Vec<_>>()))
     }
 }
 
-fn print_entries(entries: &[Entry], global: &GlobalOptions) {
+fn print_entries(entries: &[Entry], global: &GlobalOptions) -> Outcome {
     let rows = entries
         .iter()
         .map(|entry| vec![entry.name.clone(), entry.summary.clone()]);
-    print(&entries, rows, global);
+    print(&entries, rows, global)
 }
 
 /// Values under a name, and the field that the name is given to.

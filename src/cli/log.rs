@@ -1,11 +1,11 @@
 //! The log of the process: warnings on the terminal, above the progress bars, and more of it in a file.
 
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt};
 
-use super::GlobalOptions;
+use super::{GlobalOptions, panics};
 use crate::record::LogFile;
 use crate::telemetry::sinks::Terminal;
 
@@ -37,15 +37,19 @@ pub fn start(global: &GlobalOptions, terminal: &Terminal) -> Result<LogFile, Str
         .with(
             fmt::layer()
                 .without_time()
+                // It would say so on standard error, and end the process where that cannot be written.
+                .log_internal_errors(false)
                 .with_writer(move || terminal.clone())
-                .with_filter(filter(on_terminal)?),
+                .with_filter(filter(on_terminal)?.with_target(panics::TARGET, LevelFilter::OFF)),
         )
         .with(
             fmt::layer()
+                .log_internal_errors(false)
                 .with_writer(move || lines.clone())
                 .with_filter(filter(in_file)?),
         )
         .try_init()
         .map_err(|error| format!("the log cannot be started: {error}"))?;
+    panics::send_to_log();
     Ok(file)
 }

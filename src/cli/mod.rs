@@ -6,6 +6,7 @@ mod list;
 mod log;
 mod options;
 mod output;
+mod panics;
 mod prepare;
 mod resume;
 mod run;
@@ -17,6 +18,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use options::{Arguments, Command, EvalOptions, GlobalOptions, ListWhat, ResumeOptions, RunOptions};
+use output::{shown, tell};
 use prepare::Rejection;
 
 use crate::engine::{Engine, EngineBuilder, all_cores, catalog};
@@ -41,6 +43,13 @@ enum Outcome {
     Stopped(StopRequest),
 }
 
+impl Outcome {
+    /// The first of two that is not [`Self::Done`].
+    fn unless_done(self, other: Self) -> Self {
+        if self == Self::Done { other } else { self }
+    }
+}
+
 impl From<Outcome> for ExitCode {
     fn from(outcome: Outcome) -> Self {
         ExitCode::from(match outcome {
@@ -59,18 +68,17 @@ pub fn main(extend: Extension) -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Nothing can be done about a terminal that went away.
-            let _ = error.print();
+            let printed = error.print();
             return if error.use_stderr() {
                 Outcome::Rejected.into()
             } else {
-                Outcome::Done.into()
+                shown(printed).into()
             };
         }
     };
     execute(&arguments, extend)
         .unwrap_or_else(|message| {
-            eprintln!("error: {message}");
+            tell(format_args!("error: {message}"));
             Outcome::Rejected
         })
         .into()
@@ -132,12 +140,12 @@ fn execute(arguments: &Arguments, extend: Extension) -> Result<Outcome, String> 
     Ok(match &arguments.command {
         Command::Run(options) => run::run(options, &context).unwrap_or_else(|rejection| {
             let outcome = refuse(rejection);
-            eprintln!("nothing was run");
+            tell("nothing was run");
             outcome
         }),
         Command::Resume(options) => resume::resume(options, &context).unwrap_or_else(|rejection| {
             let outcome = refuse(rejection);
-            eprintln!("nothing was changed");
+            tell("nothing was changed");
             outcome
         }),
         Command::Eval(options) => eval::eval(options, &context).unwrap_or_else(refuse),

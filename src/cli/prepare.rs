@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::output::show_json;
+use super::output::{show_json, tell};
 use super::{Context, RunOptions, report_text};
 use crate::checkpoint::ResumeError;
 use crate::engine::{Prepared, SetupError};
@@ -23,11 +23,12 @@ pub enum Rejection {
 }
 
 impl Rejection {
+    /// Says why. The command ends as rejected, whether anybody could be told or not.
     pub fn print(&self, context: &Context) {
         match self {
-            Self::Setup(SetupError::Scenario(report)) if context.global.json => show_json(&report.rows()),
-            Self::Setup(SetupError::Scenario(report)) => eprintln!("{}", report_text(report, context.global)),
-            other => eprintln!("error: {other}"),
+            Self::Setup(SetupError::Scenario(report)) if context.global.json => _ = show_json(&report.rows()),
+            Self::Setup(SetupError::Scenario(report)) => tell(report_text(report, context.global)),
+            other => tell(format_args!("error: {other}")),
         }
     }
 }
@@ -57,9 +58,9 @@ pub fn environment() -> Option<Override> {
 /// there is not missing, but has moved along.
 pub fn explain_if_moved(folder: Option<&Path>) {
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-        eprintln!(
+        tell(format_args!(
             "the scenario's folder {} is not there any more; its relative paths start there: bring the folder back",
             folder.display()
-        );
+        ));
     }
 }

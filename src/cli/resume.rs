@@ -15,11 +15,10 @@ use crate::scenario::{Catalog, Override};
 pub fn resume(options: &ResumeOptions, context: &Context) -> Result<Outcome, Rejection> {
     let path = find_run(&options.run, options.out.as_deref()).unwrap_or_else(|| options.run.clone());
     let Some((prepared, point)) = prepare(options, &path, &context.catalog)? else {
-        show(format_args!(
+        return Ok(show(format_args!(
             "{} has played all of its rounds: nothing is left to do (--extend N gives it more)\n",
             path.display()
-        ));
-        return Ok(Outcome::Done);
+        )));
     };
     let engine = context
         .engine()

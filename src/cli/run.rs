@@ -4,24 +4,24 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::output::{show, show_json};
+use super::output::{show, show_json, tell};
 use super::prepare::{Rejection, explain_if_moved, prepare};
 use super::{Context, GlobalOptions, Outcome, RunOptions, report_text};
-use crate::checkpoint::RunDirectoryLost;
-use crate::engine::{Engine, Prepared, RunReport};
+use crate::checkpoint::{Checkpoints, RunDirectoryLost};
+use crate::engine::{Engine, Prepared, RunRecord, RunReport};
 use crate::env::Experiment;
 use crate::learner::PolicyDiverged;
 use crate::record::Labels;
 use crate::run::{StopSignal, stop_on_signals};
 use crate::scenario::{Loaded, Scenario, TaskSpec, resolved_ron};
-use crate::telemetry::RunFinished;
+use crate::telemetry::{RecordFails, RecordGap, RunFinished};
 
 /// Plays a scenario, or says what would be played.
 pub fn run(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection> {
     let prepared = prepare(options, context)?;
     let Loaded { warnings, origins, .. } = &prepared.loaded;
     if !context.global.quiet && !warnings.problems.is_empty() {
-        eprintln!("{}", report_text(warnings, context.global));
+        tell(report_text(warnings, context.global));
     }
     if options.dry_run {
         return Ok(dry_run(&prepared, context.global));
@@ -39,16 +39,16 @@ pub fn run(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection
 pub fn play(mut engine: Engine, origins: &BTreeMap<String, String>, global: &GlobalOptions) -> Outcome {
     let stop = engine.world().get_resource::<StopSignal>().cloned();
     if let Err(error) = stop_on_signals(stop.unwrap_or_default()) {
-        eprintln!("error: no handlers for signals: {error}");
+        tell(format_args!("error: no handlers for signals: {error}"));
         return Outcome::Rejected;
     }
     let requires_records = engine.world().resource::<Experiment>().scenario.telemetry.require;
     let report = engine.play();
-    print(&report, origins, global);
+    let shown = print(&report, origins, global);
     if report.failure.is_some() && report.record.is_none() {
         explain_if_moved(engine.world().resource::<Experiment>().folder.as_deref());
     }
-    outcome(&report, requires_records)
+    outcome(&report, requires_records).unless_done(shown)
 }
 
 fn outcome(report: &RunReport, requires_records: bool) -> Outcome {
@@ -56,8 +56,9 @@ fn outcome(report: &RunReport, requires_records: bool) -> Outcome {
         (Some(_), _) if report.record.is_none() => Outcome::Rejected,
         (Some(error), _) if error.failure.cause::<PolicyDiverged>().is_some() => Outcome::Halted,
         (Some(error), _) if error.failure.cause::<RunDirectoryLost>().is_some() => Outcome::RecordIncomplete,
+        (Some(error), _) if error.failure.cause::<RecordFails>().is_some() => Outcome::RecordIncomplete,
         (Some(_), _) => Outcome::Failed,
-        (None, _) if !report.failed_durable.is_empty() && requires_records => Outcome::RecordIncomplete,
+        (None, _) if !report.gaps.is_empty() && requires_records => Outcome::RecordIncomplete,
         (None, Some(request)) => Outcome::Stopped(request),
         (None, None) => Outcome::Done,
     }
@@ -70,32 +71,59 @@ struct End<'a> {
     directory: String,
     #[serde(flatten)]
     finished: Option<&'a RunFinished>,
-    failed_sinks: &'a [String],
+    /// What the record lacks.
+    gaps: &'a [RecordGap],
     /// Where each value that is no default comes from, by path.
     origins: &'a BTreeMap<String, String>,
 }
 
-fn print(report: &RunReport, origins: &BTreeMap<String, String>, global: &GlobalOptions) {
-    match &report.record {
+fn print(report: &RunReport, origins: &BTreeMap<String, String>, global: &GlobalOptions) -> Outcome {
+    let shown = match &report.record {
         Some(record) if global.json => show_json(&End {
             run_id: &record.run_id,
             directory: record.directory.display().to_string(),
             finished: record.finished.as_ref(),
-            failed_sinks: &report.failed_durable,
+            gaps: &report.gaps,
             origins,
         }),
         Some(record) => show(&record.summary),
-        None => {}
-    }
-    for sink in &report.failed_durable {
-        eprintln!("error: the record of `{sink}` is incomplete");
-    }
+        None => Outcome::Done,
+    };
     if let Some(failure) = &report.failure {
-        eprintln!("error: {failure}");
+        tell(format_args!("error: {failure}"));
     }
-    if let (Some(_), Some(record)) = (report.stopped_by, &report.record) {
-        let directory = record.directory.display();
-        eprintln!("stopped as asked; go on with: simic-engine resume {directory}");
+    for gap in &report.gaps {
+        tell(format_args!("error: the record is incomplete: {gap}"));
+    }
+    if let (Some(record), false) = (&report.record, report.gaps.is_empty()) {
+        tell(way_to_mend(&report.gaps, record));
+    }
+    match (report.stopped_by, &report.record) {
+        (Some(_), Some(record)) => {
+            let directory = record.directory.display();
+            tell(format_args!(
+                "stopped as asked; go on with: simic-engine resume {directory}"
+            ));
+        }
+        (Some(_), None) if report.failure.is_none() => tell("stopped as asked, before anything was recorded"),
+        _ => {}
+    }
+    shown
+}
+
+/// What can be done about an incomplete record.
+fn way_to_mend(gaps: &[RecordGap], record: &RunRecord) -> String {
+    let directory = record.directory.display();
+    let lost = gaps.iter().filter(|gap| gap.lost_events > 0);
+    let Some(first) = lost.map(|gap| gap.round.unwrap_or_default()).min() else {
+        return format!("remove the cause, then go on with: simic-engine resume {directory}");
+    };
+    match Checkpoints::of(&record.directory).newest_until(first) {
+        Some(rounds) => format!(
+            "remove the cause, then play and record these rounds again with: simic-engine resume {directory} --from \
+             {rounds}"
+        ),
+        None => "what was trained is sound; the lost events cannot be had again, as no checkpoint is older".into(),
     }
 }
 
@@ -106,7 +134,7 @@ struct Preview<'a> {
     task: &'a TaskSpec,
     /// Per round, where the data's size is known beforehand.
     #[serde(skip_serializing_if = "Option::is_none")]
-    samples_per_round: Option<usize>,
+    samples_per_round: Option<u128>,
     origins: &'a BTreeMap<String, String>,
 }
 
@@ -114,21 +142,17 @@ struct Preview<'a> {
 fn dry_run(prepared: &Prepared, global: &GlobalOptions) -> Outcome {
     let loaded = &prepared.loaded;
     if global.json {
-        show_json(&Preview {
+        return show_json(&Preview {
             scenario: &loaded.scenario,
             task: &loaded.task,
             samples_per_round: Samples::of(loaded).map(|work| work.samples),
             origins: &loaded.origins,
         });
-        return Outcome::Done;
     }
     match resolved_ron(&loaded.scenario) {
-        Ok(text) => {
-            show(format_args!("{}\n{text}\n", headline(loaded)));
-            Outcome::Done
-        }
+        Ok(text) => show(format_args!("{}\n{text}\n", headline(loaded))),
         Err(error) => {
-            eprintln!("error: the scenario cannot be written: {error}");
+            tell(format_args!("error: the scenario cannot be written: {error}"));
             Outcome::Failed
         }
     }
@@ -137,10 +161,10 @@ fn dry_run(prepared: &Prepared, global: &GlobalOptions) -> Outcome {
 /// The samples that a round costs.
 struct Samples {
     /// Per env and step.
-    train: usize,
-    val: usize,
+    train: u128,
+    val: u128,
     /// Of all envs and steps.
-    samples: usize,
+    samples: u128,
 }
 
 impl Samples {
@@ -148,12 +172,13 @@ impl Samples {
     fn of(loaded: &Loaded) -> Option<Self> {
         let (run, task) = (&loaded.scenario.run, &loaded.task);
         let sizes = task.data.part_sizes(&task.split)?;
-        let train = task.train_batches(sizes.train, run.n_envs) * task.batch_size;
-        let val = sizes.val;
+        let batches = task.train_batches(sizes.train, run.n_envs) as u128;
+        let (train, val) = (batches * task.batch_size as u128, sizes.val as u128);
+        let env_steps = run.n_envs as u128 * u128::from(task.max_steps);
         Some(Self {
             train,
             val,
-            samples: run.n_envs * task.max_steps as usize * (train + val),
+            samples: env_steps.saturating_mul(train.saturating_add(val)),
         })
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::output::{show, show_json};
+use super::output::{show, show_json, tell};
 use super::{Context, GlobalOptions, Outcome, report_text};
 use crate::engine::{Prepared, SetupError};
 use crate::scenario::ProblemRow;
@@ -25,31 +25,37 @@ struct Verdict {
 pub fn validate(files: &[PathBuf], context: &Context) -> Outcome {
     let load = |path| (path, Prepared::load(path, &[], &context.catalog));
     let checked: Vec<_> = files.iter().map(|path| load(path.as_path())).collect();
-    if context.global.json {
+    let shown = if context.global.json {
         let verdicts: Vec<Verdict> = checked.iter().map(|(path, result)| verdict(path, result)).collect();
-        show_json(&verdicts);
+        show_json(&verdicts)
     } else {
-        for (path, result) in &checked {
-            print(path, result, context.global);
-        }
-    }
-    if checked.iter().all(|(_, result)| result.is_ok()) {
-        Outcome::Done
-    } else {
-        Outcome::Rejected
+        let printed = checked.iter().map(|(path, result)| print(path, result, context.global));
+        printed.fold(Outcome::Done, Outcome::unless_done)
+    };
+    match checked.iter().all(|(_, result)| result.is_ok()) {
+        true => shown,
+        false => Outcome::Rejected,
     }
 }
 
-fn print(path: &Path, result: &Result<Prepared, SetupError>, global: &GlobalOptions) {
+fn print(path: &Path, result: &Result<Prepared, SetupError>, global: &GlobalOptions) -> Outcome {
     let loaded = match result {
         Ok(prepared) => &prepared.loaded,
-        Err(SetupError::Scenario(report)) => return eprintln!("{}", report_text(report, global)),
-        Err(other) => return eprintln!("error: {other}"),
+        Err(SetupError::Scenario(report)) => {
+            tell(report_text(report, global));
+            return Outcome::Rejected;
+        }
+        Err(other) => {
+            tell(format_args!("error: {other}"));
+            return Outcome::Rejected;
+        }
     };
     if !loaded.warnings.problems.is_empty() {
-        eprintln!("{}", report_text(&loaded.warnings, global));
+        tell(report_text(&loaded.warnings, global));
     }
-    if !global.quiet {
+    if global.quiet {
+        Outcome::Done
+    } else {
         let run = &loaded.scenario.run;
         show(format_args!(
             "{}: ok, {} with {} envs, {} rounds of {} steps\n",
@@ -58,7 +64,7 @@ fn print(path: &Path, result: &Result<Prepared, SetupError>, global: &GlobalOpti
             run.n_envs,
             run.rounds,
             loaded.task.max_steps
-        ));
+        ))
     }
 }
 

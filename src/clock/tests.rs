@@ -1,6 +1,27 @@
 use super::*;
 
 #[test]
+fn a_position_counts_as_people_do_and_names_a_batch_only_where_one_is_meant() {
+    let mut clock = RunClock::new(RunLength {
+        first_round: 3,
+        end_round: 4,
+        max_steps: 2,
+        train_batches: 3,
+        val_batches: 1,
+    });
+    let mut told = vec![clock.position().to_string()];
+    clock.next_round();
+    told.push(clock.position().to_string());
+    clock.next_step();
+    clock.begin_batch(1);
+    told.push(clock.position().to_string());
+    clock.end_batches();
+    told.push(clock.position().to_string());
+
+    assert_eq!(told, ["", "round 4", "round 4, step 1, batch 2", "round 4, step 1"]);
+}
+
+#[test]
 fn a_clock_plays_every_step_of_every_round_once() {
     let mut clock = RunClock::new(RunLength {
         first_round: 2,

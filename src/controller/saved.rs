@@ -1,8 +1,8 @@
 //! Controllers on disk: a folder that appears whole or not at all, and is read once.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::controller::error::PolicyError;
+use crate::files::{read_ron, sync_folder, sync_folder_of, write_synced};
 
 /// What a controller without a network saves.
 const CONTROLLER_FILE: &str = "controller.ron";
@@ -64,7 +65,9 @@ impl SavedFolder {
     /// # Errors
     /// `Storage`, if there was no file of that name, or it says something else.
     pub(super) fn ron<T: DeserializeOwned>(&self, name: &str) -> Result<T, PolicyError> {
-        ron::de::from_bytes(self.file(name)?).map_err(|error| storage(&self.path.join(name), &error))
+        let at = |why: &dyn std::fmt::Display| storage(&self.path.join(name), why);
+        let text = std::str::from_utf8(self.file(name)?).map_err(|error| at(&error))?;
+        read_ron(text).map_err(|error| at(&error))
     }
 }
 
@@ -180,15 +183,15 @@ pub fn write_folder(folder: &Path, files: &[(&str, &[u8])]) -> Result<(), Policy
         }
         fs::create_dir_all(&fresh)?;
         for (name, content) in files {
-            let mut file = File::create(fresh.join(name))?;
-            file.write_all(content)?;
-            // A crash after the rename must not leave a name without its content.
-            file.sync_all()?;
+            write_synced(&fresh.join(name), content)?;
         }
+        // A power cut after the rename must not leave a name without its content.
+        sync_folder(&fresh)?;
         if folder.exists() {
             fs::rename(folder, &old)?;
         }
         fs::rename(&fresh, folder)?;
+        sync_folder_of(folder)?;
         if old.exists() {
             fs::remove_dir_all(&old)?;
         }

@@ -175,9 +175,11 @@ impl Raw {
     /// Procedural data brings its own parts.
     fn from_generator(params: &SynthImages) -> Result<Self, DataError> {
         synth::check(params)?;
-        let part = |part: SynthPart, count: usize| Part {
-            images: synth::generate(params, part, count),
-            labels: (0..count).map(|index| synth::label(params, index)).collect(),
+        let part = |part: SynthPart, count: usize| -> Result<Part, DataError> {
+            Ok(Part {
+                images: synth::generate(params, part, count)?,
+                labels: (0..count).map(|index| synth::label(params, index)).collect(),
+            })
         };
         Ok(Self {
             name: "synth_images",
@@ -185,9 +187,9 @@ impl Raw {
             height: params.height,
             width: params.width,
             scale: synth::SCALE,
-            train: part(SynthPart::Train, params.train),
-            val: part(SynthPart::Val, params.val),
-            test: part(SynthPart::Test, params.test),
+            train: part(SynthPart::Train, params.train)?,
+            val: part(SynthPart::Val, params.val)?,
+            test: part(SynthPart::Test, params.test)?,
         })
     }
 

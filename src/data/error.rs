@@ -18,6 +18,11 @@ pub enum DataError {
     #[error("data file {}: reading failed ({cause}); check that it is a readable file", .path.display())]
     Io { path: PathBuf, cause: std::io::Error },
 
+    #[error(
+        "there is no memory for {images} synthetic images of {bytes} bytes in all; make the parts of task.data smaller"
+    )]
+    OutOfMemory { images: usize, bytes: u128 },
+
     #[error("data file {name} is gzip-compressed; unpack it with gunzip and name the unpacked file")]
     Compressed { name: String },
 

@@ -60,14 +60,26 @@ pub fn label(params: &SynthImages, index: usize) -> i64 {
 }
 
 /// All images of a part, `u8 [n, H, W, C]`, generated in parallel.
-pub fn generate(params: &SynthImages, part: SynthPart, count: usize) -> Vec<u8> {
+///
+/// # Errors
+/// `OutOfMemory`.
+pub fn generate(params: &SynthImages, part: SynthPart, count: usize) -> Result<Vec<u8>, DataError> {
     let size = params.channels * params.height * params.width;
-    let mut pixels = vec![0; count * size];
+    let mut pixels = Vec::new();
+    let room = count.checked_mul(size).ok_or(()).and_then(|bytes| {
+        pixels.try_reserve_exact(bytes).map_err(drop)?;
+        Ok(bytes)
+    });
+    let bytes = room.map_err(|()| DataError::OutOfMemory {
+        images: count,
+        bytes: count as u128 * size as u128,
+    })?;
+    pixels.resize(bytes, 0);
     pixels
         .par_chunks_exact_mut(size)
         .enumerate()
         .for_each(|(index, out)| draw_image(params, part, index, out));
-    pixels
+    Ok(pixels)
 }
 
 /// Checks the limits of the generator.

@@ -55,6 +55,10 @@ fn play_control(experiment: Experiment, extend: Extension, stop: &StopSignal) ->
         .map_err(|error| failed(error.into()))?;
     engine.world_mut().insert_resource(stop.clone());
     engine.run()?;
+    if stop.is_requested() {
+        // Perhaps before there were any envs.
+        return Err(failed(Failure::message("the run was asked to stop")));
+    }
     let world = engine.world_mut();
     let steps = world.resource::<RunClock>().length().max_steps;
     let mut envs = world.query_filtered::<(&ValMetrics, &EpisodeStats, &TestResult, &HostParams), With<EnvId>>();

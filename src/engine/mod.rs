@@ -3,6 +3,7 @@
 mod builder;
 mod catalog;
 pub(crate) mod control;
+mod memory;
 mod plugins;
 mod prepared;
 mod report;
@@ -14,6 +15,7 @@ use bevy_ecs::prelude::World;
 
 pub use builder::{EngineBuilder, all_cores};
 pub use catalog::catalog;
+pub use memory::MemoryShortage;
 pub use plugins::{SimicPlugins, plugins};
 pub use prepared::{Prepared, SetupError};
 pub use report::{RunRecord, RunReport};

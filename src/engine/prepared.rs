@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use super::memory::{MemoryShortage, check_memory};
 use crate::env::Experiment;
 use crate::health::{AtPath, FileError};
 use crate::host::{LayoutError, SlotLayout, injection_specs};
-use crate::record::{RunDirectoryError, ScenarioFile, scenario_folder};
+use crate::record::{Machine, RunDirectoryError, ScenarioFile, scenario_folder};
 use crate::run::ExtensionError;
 use crate::scenario::{self, Catalog, Input, Loaded, Override, Report};
 use crate::validation::max_configurations;
@@ -38,6 +39,14 @@ pub enum SetupError {
         /// From 1.
         column: usize,
     },
+    /// The scenario needs more memory than the machine has.
+    #[error("the scenario {label}: {shortage}")]
+    Memory {
+        /// As it was given.
+        label: String,
+        /// How much more, and what for.
+        shortage: MemoryShortage,
+    },
     /// Slots that the host lacks, or a host that cannot be; scenarios that were checked have neither.
     #[error(transparent)]
     Layout(#[from] LayoutError),
@@ -53,11 +62,16 @@ impl Prepared {
     /// Checks a scenario text; problems name it by `label`. Its relative paths start in the working directory.
     ///
     /// # Errors
-    /// Every problem of the scenario.
+    /// Every problem of the scenario; one that needs more memory than the machine has.
     pub fn from_ron(label: &str, text: &str, overrides: &[Override], catalog: &Catalog) -> Result<Self, SetupError> {
         let input = Input { label, text, overrides };
+        let loaded = scenario::load(&input, catalog).map_err(SetupError::Scenario)?;
+        check_memory(&loaded, Machine::ram_bytes()).map_err(|shortage| SetupError::Memory {
+            label: label.into(),
+            shortage,
+        })?;
         Ok(Self {
-            loaded: scenario::load(&input, catalog).map_err(SetupError::Scenario)?,
+            loaded,
             file: ScenarioFile {
                 path: None,
                 folder: std::env::current_dir().ok(),

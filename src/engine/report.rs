@@ -8,7 +8,7 @@ use crate::checkpoint::CheckpointState;
 use crate::health::EngineError;
 use crate::record::{RunDirectory, summary};
 use crate::run::{StopRequest, StopSignal};
-use crate::telemetry::{RunFinished, RunState, TelemetryHub};
+use crate::telemetry::{RecordGap, RunFinished, RunState, TelemetryHub};
 
 /// How a run ended.
 #[derive(Debug)]
@@ -19,8 +19,8 @@ pub struct RunReport {
     pub failure: Option<EngineError>,
     /// Who ended the run before its end.
     pub stopped_by: Option<StopRequest>,
-    /// Durable sinks that lost something, and `checkpoint` if the newest one is missing.
-    pub failed_durable: Vec<String>,
+    /// What the record lacks: of durable sinks, and `checkpoint` if the newest one is missing.
+    pub gaps: Vec<RecordGap>,
 }
 
 /// What a run left behind.
@@ -48,7 +48,7 @@ impl RunReport {
 pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
     let world = app.world_mut();
     let checkpoints = world.get_resource::<CheckpointState>();
-    let missing_checkpoint = checkpoints.is_some_and(|state| state.failure.is_some());
+    let missing_checkpoint = checkpoints.and_then(|state| state.failure.clone());
     let stopped_by = world.get_resource::<StopSignal>().and_then(StopSignal::requested);
     let directory = world.get_resource::<RunDirectory>().cloned();
     let (Some(directory), Some(mut hub)) = (directory, world.get_resource_mut::<TelemetryHub>()) else {
@@ -56,7 +56,7 @@ pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
             record: None,
             failure,
             stopped_by,
-            failed_durable: Vec::new(),
+            gaps: Vec::new(),
         };
     };
     let status = match (&failure, stopped_by) {
@@ -64,10 +64,13 @@ pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
         (None, Some(_)) => RunState::Interrupted,
         (None, None) => RunState::Completed,
     };
-    let mut failed_durable = hub.finish(status, failure.as_ref().map(ToString::to_string));
-    if missing_checkpoint {
-        failed_durable.push("checkpoint".into());
-    }
+    let mut gaps = hub.finish(status, failure.as_ref().map(ToString::to_string));
+    gaps.extend(missing_checkpoint.map(|why| RecordGap {
+        part: "checkpoint".into(),
+        lost_events: 0,
+        round: None,
+        why,
+    }));
     RunReport {
         record: Some(RunRecord {
             run_id: directory.run_id().into(),
@@ -77,6 +80,6 @@ pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
         }),
         failure,
         stopped_by,
-        failed_durable,
+        gaps,
     }
 }

@@ -2,7 +2,7 @@
 //! written and as it was resolved.
 
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
-use std::io::{Error, ErrorKind, Write};
+use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use super::files::point_at;
 use super::status::RunStatus;
+use crate::files::{create_synced, sync_folder, sync_folder_of};
 use crate::health::{AtPath, FileError};
 use crate::telemetry::{RunInfo, RunState, Timestamp};
 
@@ -163,6 +164,10 @@ impl RunDirectory {
         directory.add_file(RESOLVED_FILE, resolved.as_bytes())?;
         let status = RunStatus::new(RunState::Starting);
         status.write(&directory.path).at(&directory.path)?;
+        // A checkpoint is worth nothing without the scenario that it belongs to: folders and names first.
+        sync_folder(&directory.path).at(&directory.path)?;
+        sync_folder(root).at(root)?;
+        sync_folder_of(root).at(root)?;
         Ok(directory)
     }
 
@@ -286,11 +291,10 @@ impl RunDirectory {
         }
     }
 
-    /// Writes a file that must not exist yet.
+    /// Writes a file that must not exist yet, for good.
     fn add_file(&self, name: &str, content: &[u8]) -> Result<(), RunDirectoryError> {
         let path = self.path.join(name);
-        let mut file = File::create_new(&path).at(&path)?;
-        Ok(file.write_all(content).at(&path)?)
+        Ok(create_synced(&path, content).at(&path)?)
     }
 }
 

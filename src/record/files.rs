@@ -1,26 +1,16 @@
 //! Files that other processes read while a run writes them.
 
-use std::io::Write;
 use std::path::Path;
 
 use serde::Serialize;
 
-/// Replaces `path` in one step: a reader sees the old content or the new, never half of either.
+use crate::files::replace_synced;
+
+/// Replaces `path` in one step; see [`replace_synced`].
 pub(super) fn write_json(path: &Path, content: &impl Serialize) -> std::io::Result<()> {
     let mut text = serde_json::to_vec_pretty(content)?;
     text.push(b'\n');
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".tmp");
-    let temporary = path.with_file_name(name);
-    write_synced(&temporary, &text)?;
-    std::fs::rename(&temporary, path)
-}
-
-/// Writes a file that survives a power cut from here on, once its folder does.
-pub(crate) fn write_synced(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    let mut file = std::fs::File::create(path)?;
-    file.write_all(content)?;
-    file.sync_all()
+    replace_synced(path, &text)
 }
 
 /// Makes `name` in `folder` a link to `target`. Convenience only: a folder that cannot hold the link, or something else of

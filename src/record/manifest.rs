@@ -131,12 +131,19 @@ impl Machine {
         Self {
             cpu: value_of(&read("/proc/cpuinfo"), "model name", ':'),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
-            ram_bytes: value_of(&read("/proc/meminfo"), "MemTotal", ':')
-                .and_then(|text| text.strip_suffix(" kB")?.parse::<u64>().ok())
-                .map(|kibibytes| kibibytes * 1024),
+            ram_bytes: Self::ram_bytes(),
             os: value_of(&read("/etc/os-release"), "PRETTY_NAME", '=')
                 .map_or_else(|| std::env::consts::OS.into(), |name| name.replace('"', "")),
         }
+    }
+}
+
+impl Machine {
+    /// Memory of this machine; `None` where the operating system does not say.
+    pub fn ram_bytes() -> Option<u64> {
+        let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+        let kibibytes: u64 = value_of(&text, "MemTotal", ':')?.strip_suffix(" kB")?.parse().ok()?;
+        Some(kibibytes * 1024)
     }
 }
 

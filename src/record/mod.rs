@@ -14,7 +14,7 @@ mod table;
 pub use announce::Recording;
 pub use continuation::Continuation;
 pub use directory::{RunClaim, RunDirectory, RunDirectoryError, ScenarioFile, find_run, runs_root, scenario_folder};
-pub(crate) use files::{point_at, write_synced};
+pub(crate) use files::point_at;
 pub use log::LogFile;
 pub use manifest::{Build, DeviceInfo, Labels, Libraries, Machine, Manifest, Resolved, Threads};
 pub use status::{RunStatus, StatusSink, is_legal_transition};

@@ -88,6 +88,8 @@ pub struct StatusSink {
     live: LiveState,
     status: RunStatus,
     written_at: Option<Instant>,
+    /// Events below are in `live`: a write that is tried again must not count them twice.
+    next_seq: u64,
 }
 
 impl Default for StatusSink {
@@ -97,6 +99,7 @@ impl Default for StatusSink {
             live: LiveState::default(),
             status: RunStatus::new(RunState::Starting),
             written_at: None,
+            next_seq: 0,
         }
     }
 }
@@ -148,7 +151,10 @@ impl Sink for StatusSink {
     fn write(&mut self, events: &[Arc<Event>]) -> Result<(), SinkError> {
         let mut is_milestone = false;
         for event in events {
-            self.live.apply(event);
+            if event.seq >= self.next_seq {
+                self.live.apply(event);
+                self.next_seq = event.seq + 1;
+            }
             match &event.payload {
                 Payload::RunStarted(_) => {
                     self.enter(RunState::Running);
@@ -207,7 +213,10 @@ mod tests {
 
         let events = [
             Event::run(examples::run_started()),
-            Event::round(0, examples::round_finished()),
+            Event {
+                seq: 1,
+                ..Event::round(0, examples::round_finished())
+            },
         ];
         sink.write(&events.map(Arc::new)).unwrap();
         let running = read(folder.path());
@@ -218,6 +227,26 @@ mod tests {
 
         sink.finish(&examples::run_finished()).unwrap();
         assert_eq!(read(folder.path()).state, RunState::Completed);
+    }
+
+    #[test]
+    fn a_write_that_is_tried_again_counts_no_event_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut sink = started_in(folder.path());
+        let round = |seq| {
+            Arc::new(Event {
+                seq,
+                ..Event::round(seq as u32, examples::round_finished())
+            })
+        };
+        std::fs::remove_dir_all(folder.path()).unwrap();
+        assert!(sink.write(&[round(0)]).is_err());
+        std::fs::create_dir(folder.path()).unwrap();
+
+        sink.write(&[round(0), round(1)]).unwrap();
+
+        assert_eq!(sink.live.rounds.len(), 2);
+        assert_eq!(read(folder.path()).rolling_accuracy, Some(Num(53.8)));
     }
 
     #[test]

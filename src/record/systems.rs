@@ -22,7 +22,7 @@ use crate::seed::{BlueprintRegistry, Growth};
 use crate::telemetry::statistics::Plateau;
 use crate::telemetry::{
     self as events, EnvContext, EnvStatusTracker, EpisodeEnd, EpisodeFinished, Event, GovernorCounts, GrowthCounts,
-    Note, Num, PerfRound, RoundFinished, SeedRow, TelemetryHub, TelemetryOutbox, statistics,
+    Note, Num, PerfRound, RecordFails, RoundFinished, SeedRow, TelemetryHub, TelemetryOutbox, statistics,
 };
 use crate::torch::HostSyncCounter;
 use crate::validation::{Counterfactual, TestResult, ValPlan};
@@ -55,7 +55,8 @@ impl Plugin for RecordPlugin {
             .add_work(RoundStart, Work::BeginRound, begin_record)
             .add_work(StepEnd, Work::EmitStep, emit_step)
             .add_work(RoundEnd, Work::RecordEpisodes, record_episodes)
-            .add_work_if(RoundEnd, Work::RoundStats, round_stats, round_is_complete);
+            .add_work_if(RoundEnd, Work::RoundStats, round_stats, round_is_complete)
+            .add_work(RoundEnd, Work::StopIfRecordFails, stop_if_record_fails);
     }
 }
 
@@ -268,7 +269,10 @@ pub(crate) fn round_stats(
         .map(|(_, stats, ..)| stats.last_val.unwrap_or(UNMEASURED).accuracy_percent)
         .collect();
     let has_failed = |stats: &EpisodeStats| stats.end.is_some_and(|end| end.reason == EpisodeEnd::Failed);
-    let whole = envs.iter().zip(&accuracies).filter(|((_, stats, ..), _)| !has_failed(stats));
+    let whole = envs
+        .iter()
+        .zip(&accuracies)
+        .filter(|((_, stats, ..), _)| !has_failed(stats));
     let whole: Vec<f64> = whole.map(|(_, &accuracy)| accuracy).collect();
     // A round in which every env has failed is not complete.
     let (mean, std) = statistics::mean_and_std(&whole).unwrap_or((f64::NAN, f64::NAN));
@@ -349,6 +353,14 @@ pub(crate) fn stop_early(
     );
     outbox.push(Event::run(Note { text, author: None }));
     hub.flush(&mut outbox);
+}
+
+/// A run that is not to go on without its record ends here: `Shutdown` writes its last boundary.
+pub(crate) fn stop_if_record_fails(hub: Res<TelemetryHub>, experiment: Res<Experiment>) -> Result<(), RecordFails> {
+    if !experiment.scenario.telemetry.require {
+        return Ok(());
+    }
+    hub.failing().map_or(Ok(()), |gap| Err(RecordFails(gap)))
 }
 
 /// The one policy group that there is.

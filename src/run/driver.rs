@@ -110,6 +110,7 @@ fn play_batches(world: &mut World, schedule: impl ScheduleLabel + Clone, count: 
         world.resource_mut::<RunClock>().begin_batch(batch);
         run(world, schedule.clone());
     }
+    world.resource_mut::<RunClock>().end_batches();
 }
 
 fn has_active_env(world: &mut World) -> bool {

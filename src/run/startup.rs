@@ -99,6 +99,28 @@ pub(crate) fn check_blueprints(
     Ok(blueprints.check(&widths, devices.of_env(0), &syncs)?)
 }
 
+/// What is done before a run leaves a trace, with `Announce`, which leaves the first. None of it is begun once a stop was
+/// asked for: data may take minutes, and a run that nobody wants any more needs no folder.
+const TRACELESS: [Work; 13] = [
+    Work::InitBackend,
+    Work::ChoosePrecision,
+    Work::OpenDevices,
+    Work::LoadDatasets,
+    Work::CheckBlueprints,
+    Work::ReadInitialTopology,
+    Work::BuildController,
+    Work::BuildLearner,
+    Work::SpawnEnvs,
+    Work::EquipTraining,
+    Work::EquipValidation,
+    Work::Restore,
+    Work::Announce,
+];
+
+fn stop_is_requested(stop: Res<StopSignal>) -> bool {
+    stop.is_requested()
+}
+
 /// Opens the backend, the devices and the data, and tries the seed modules.
 pub struct StartupPlugin;
 
@@ -109,6 +131,11 @@ impl Plugin for StartupPlugin {
             .add_work(Startup, Work::InitBackend, init_backend)
             .add_work(Startup, Work::OpenDevices, open_devices)
             .add_work(Startup, Work::LoadDatasets, load_datasets)
-            .add_work(Startup, Work::CheckBlueprints, check_blueprints);
+            .add_work(Startup, Work::CheckBlueprints, check_blueprints)
+            .edit_schedule(Startup, |schedule| {
+                for work in TRACELESS {
+                    schedule.configure_sets(work.run_if(not(stop_is_requested)));
+                }
+            });
     }
 }

@@ -1,5 +1,5 @@
-//! Requests to stop: the first lets the current step (or round) end and the record close, the second ends
-//! the process at once.
+//! Requests to stop: the first lets the current step (or round) end and the record close, a second by hand ends the
+//! process at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -13,6 +13,8 @@ pub enum StopRequest {
     Interrupt,
     /// SIGTERM: a scheduler or the operating system.
     Terminate,
+    /// SIGHUP: the terminal was closed.
+    HangUp,
 }
 
 impl StopRequest {
@@ -21,6 +23,7 @@ impl StopRequest {
         match self {
             Self::Interrupt => 130,
             Self::Terminate => 143,
+            Self::HangUp => 129,
         }
     }
 }
@@ -53,7 +56,7 @@ impl StopSignal {
     /// What was asked for, if anything.
     pub fn requested(&self) -> Option<StopRequest> {
         let code = self.0.load(Ordering::Relaxed);
-        [StopRequest::Interrupt, StopRequest::Terminate]
+        [StopRequest::Interrupt, StopRequest::Terminate, StopRequest::HangUp]
             .into_iter()
             .find(|request| request.exit_code() == code)
     }
@@ -64,35 +67,56 @@ impl StopSignal {
     }
 }
 
-/// Turns Ctrl-C and SIGTERM of this process into requests; the second signal ends the process where it stands.
+/// Turns Ctrl-C, SIGTERM and the end of the terminal into requests; a second Ctrl-C or SIGTERM ends the process where it
+/// stands. A process that was started to outlive its terminal (`nohup`) does.
 ///
 /// # Errors
 /// If the operating system refuses the handlers or their thread.
 #[cfg(unix)]
 pub fn stop_on_signals(stop: StopSignal) -> std::io::Result<()> {
-    use signal_hook::consts::{SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::iterator::Signals;
     use signal_hook::low_level::exit;
 
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    if !ignores_hang_up() {
+        signals.add_signal(SIGHUP)?;
+    }
     let watch = move || {
         for signal in signals.forever() {
             let request = match signal {
                 SIGTERM => StopRequest::Terminate,
+                SIGHUP => StopRequest::HangUp,
                 _ => StopRequest::Interrupt,
             };
-            if stop.is_requested() {
-                // Without destructors: another thread is in the middle of its work.
+            if !stop.is_requested() {
+                tracing::warn!("stopping after what is under way; a second signal ends the run at once");
+                stop.request(request);
+            } else if request != StopRequest::HangUp {
+                // Without destructors: another thread is in the middle of its work. A terminal that is closed says so
+                // once for itself and once for its shell, and nobody is impatient.
                 exit(request.exit_code().into());
             }
-            tracing::warn!("stopping after what is under way; a second signal ends the run at once");
-            stop.request(request);
         }
     };
     std::thread::Builder::new()
         .name("signals".into())
         .spawn(watch)
         .map(drop)
+}
+
+/// Whether SIGHUP was ignored when the process was started, as far as the system tells; else it is left as it is.
+#[cfg(unix)]
+fn ignores_hang_up() -> bool {
+    std::fs::read_to_string("/proc/self/status").map_or(true, |status| ignores_first_signal(&status))
+}
+
+/// The mask of ignored signals in the kernel's words: bit 0 is signal 1, SIGHUP.
+#[cfg(unix)]
+fn ignores_first_signal(status: &str) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_none_or(|mask| mask & 1 == 1)
 }
 
 /// Elsewhere signals end the process at once; a resumed run plays the unfinished round again.
@@ -121,5 +145,17 @@ mod tests {
     fn exit_codes_are_those_of_the_signals() {
         assert_eq!(StopRequest::Interrupt.exit_code(), 130);
         assert_eq!(StopRequest::Terminate.exit_code(), 143);
+        assert_eq!(StopRequest::HangUp.exit_code(), 129);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_process_knows_whether_it_ignores_the_end_of_its_terminal() {
+        assert!(!ignores_first_signal("Name:\tengine\nSigIgn:\t0000000000001000\n"));
+        assert!(ignores_first_signal("SigIgn:\t0000000000000001\nSigCgt:\t0\n"));
+        assert!(
+            ignores_first_signal("Name:\tengine\n"),
+            "what is not known is left as it is"
+        );
     }
 }

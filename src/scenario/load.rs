@@ -7,12 +7,13 @@ use super::catalog::Catalog;
 use super::check::{Checked, check};
 use super::layers::{self, Override};
 use super::presets::{POLICY_PRESETS, TRAINING_PRESETS, TrainingPreset, preset_named};
-use super::problem::{Problem, Report, Source, SourceKind};
+use super::problem::{Cursor, Problem, Report, Source, SourceKind};
 use super::reader::{self, Document};
 use super::resolve::{resolved_ron, ron_options};
 use super::tree::{Node, Span, Value};
 use super::validate::{Finding, validate};
 use super::{SCENARIO, Scenario, TaskSpec};
+use crate::files::RonError;
 use crate::growth::SlotId;
 
 /// What a scenario is made from.
@@ -78,7 +79,7 @@ pub fn load(input: &Input<'_>, catalog: &Catalog) -> Result<Loaded, Report> {
             }
         }
         Some(Err(error)) if layering.problems.is_empty() => {
-            let message = format!("this cannot be read as a scenario: {error}");
+            let message = format!("this cannot be read as a scenario: {}", RonError(error));
             layering
                 .problems
                 .push(Problem::error(Span::start_of(FILE), "", message));
@@ -267,13 +268,17 @@ impl Layering {
             next.is_some_and(|(next, _)| next.starts_with(&prefix))
         };
         let is_leaf = |path: &str| !has_below(path, '.') && !has_below(path, '[');
-        places
-            .iter()
-            .filter(|(path, span)| {
-                !path.is_empty() && self.sources[span.source].kind != SourceKind::Defaults && is_leaf(path)
-            })
-            .map(|(path, span)| (path.clone(), self.sources[span.source].place(*span)))
-            .collect()
+        let is_told = |(path, span): &(&String, &Span)| {
+            !path.is_empty() && self.sources[span.source].kind != SourceKind::Defaults && is_leaf(path)
+        };
+        let mut told: Vec<_> = places.iter().filter(is_told).collect();
+        told.sort_unstable_by_key(|(_, span)| (span.source, span.start));
+        let mut cursors: Vec<Cursor> = self.sources.iter().map(|source| Cursor::new(&source.text)).collect();
+        let placed = told.into_iter().map(|(path, span)| {
+            let position = cursors[span.source].position(span.start);
+            (path.clone(), self.sources[span.source].place(position))
+        });
+        placed.collect()
     }
 }
 

@@ -33,21 +33,153 @@ pub enum SourceKind {
 }
 
 impl Source {
-    /// 1-based line and column (in characters) of a byte offset.
-    pub fn line_column(&self, offset: usize) -> (usize, usize) {
-        let before = &self.text[..offset.min(self.text.len())];
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let line = before.matches('\n').count() + 1;
-        (line, before[line_start..].chars().count() + 1)
+    /// A place in the text: `file:line:column`, or the argument itself.
+    pub(crate) fn place(&self, (line, column): (usize, usize)) -> String {
+        let label = visible(&self.label, WHOLE);
+        if self.kind == SourceKind::File {
+            format!("{label}:{line}:{column}")
+        } else {
+            label
+        }
+    }
+}
+
+/// Turns byte offsets of a text into lines and columns, both from 1, columns in characters. Asked in rising order it reads
+/// the text once.
+pub(crate) struct Cursor<'a> {
+    text: &'a str,
+    offset: usize,
+    line: usize,
+    column: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            offset: text.len() - text.trim_start_matches(BYTE_ORDER_MARK).len(),
+            line: 1,
+            column: 1,
+        }
     }
 
-    /// Where `span` stands: `file:line:column`, or the argument itself.
-    pub(crate) fn place(&self, span: Span) -> String {
-        if self.kind == SourceKind::File {
-            let (line, column) = self.line_column(span.start);
-            format!("{}:{line}:{column}", self.label)
+    /// Line and column of a byte offset.
+    pub(crate) fn position(&mut self, offset: usize) -> (usize, usize) {
+        if offset < self.offset {
+            *self = Self::new(self.text);
+        }
+        let end = offset.clamp(self.offset, self.text.len());
+        let passed = &self.text[self.offset..end];
+        match passed.rfind('\n') {
+            Some(newline) => {
+                self.line += passed.matches('\n').count();
+                self.column = passed[newline + 1..].chars().count() + 1;
+            }
+            None => self.column += passed.chars().count(),
+        }
+        self.offset = end;
+        (self.line, self.column)
+    }
+}
+
+/// What some editors begin a file with; nobody sees it.
+pub(crate) const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// Problems that are printed; the others are counted.
+const PRINTED_PROBLEMS: usize = 50;
+/// Columns of a line that are printed around a problem.
+const WINDOW: usize = 120;
+/// Of these, before the problem.
+const BEFORE: usize = 60;
+/// Characters of a name or a message that are printed.
+const WHOLE: usize = 600;
+
+/// A text as it may be printed: what would move the cursor, change colours or hide is written as an escape, and of a long
+/// text only the beginning is there.
+fn visible(text: &str, limit: usize) -> String {
+    let mut shown: String = text
+        .chars()
+        .take(limit)
+        .map(Shown)
+        .map(|shown| shown.to_string())
+        .collect();
+    if text.chars().nth(limit).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// A character as it may be printed.
+struct Shown(char);
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(character) = *self;
+        // Control characters but the tab; what reverses the direction of writing or has no width.
+        let is_harmless = character == '\t'
+            || !(character.is_control()
+                || matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | BYTE_ORDER_MARK));
+        if is_harmless {
+            write!(f, "{character}")
         } else {
-            self.label.clone()
+            write!(f, "{}", character.escape_unicode())
+        }
+    }
+}
+
+/// The part of a line around a problem, and the carets under it.
+struct Excerpt {
+    text: String,
+    indent: String,
+    carets: String,
+}
+
+impl Excerpt {
+    /// Of the line in which `start..end` begins. Reads no more of it than is shown.
+    fn of(text: &str, start: usize, end: usize) -> Self {
+        let start = start.min(text.len());
+        let is_inside = |character: &char| !matches!(character, '\n' | '\r');
+        let mut before: Vec<char> = text[..start]
+            .chars()
+            .rev()
+            .take_while(is_inside)
+            .take(BEFORE + 1)
+            .collect();
+        let is_cut_before = before.len() > BEFORE;
+        before.truncate(BEFORE);
+        before.reverse();
+        before.retain(|&character| character != BYTE_ORDER_MARK);
+        let room = WINDOW - before.len();
+        let mut after: Vec<char> = text[start..].chars().take_while(is_inside).take(room + 1).collect();
+        let is_cut_after = after.len() > room;
+        after.truncate(room);
+
+        let marked = text
+            .get(start..end)
+            .map_or(1, |marked| marked.chars().take(room).count());
+        let width = |characters: &[char]| {
+            characters
+                .iter()
+                .map(|&c| Shown(c).to_string().chars().count())
+                .sum::<usize>()
+        };
+        let blank = |character: &char| match character {
+            '\t' => "\t".into(),
+            &other => " ".repeat(width(&[other])),
+        };
+        let ellipsis = |is_cut: bool| if is_cut { "…" } else { "" };
+        let show = |characters: &[char]| characters.iter().map(|&c| Shown(c).to_string()).collect::<String>();
+        let indent: String = before.iter().map(blank).collect();
+        Self {
+            indent: " ".repeat(usize::from(is_cut_before)) + &indent,
+            carets: "^".repeat(width(&after[..marked.min(after.len())]).max(1)),
+            text: [
+                ellipsis(is_cut_before),
+                &show(&before),
+                &show(&after),
+                ellipsis(is_cut_after),
+            ]
+            .concat(),
         }
     }
 }
@@ -140,12 +272,15 @@ impl Report {
 
     /// The problems for programs to read.
     pub fn rows(&self) -> Vec<ProblemRow> {
-        self.problems.iter().map(|problem| self.row(problem)).collect()
+        let mut cursors = self.cursors();
+        let rows = self.problems.iter().map(|problem| self.row(problem, &mut cursors));
+        rows.collect()
     }
 
-    fn row(&self, problem: &Problem) -> ProblemRow {
-        let source = &self.sources[problem.span.source];
-        let place = (source.kind == SourceKind::File).then(|| source.line_column(problem.span.start));
+    fn row(&self, problem: &Problem, cursors: &mut [Cursor]) -> ProblemRow {
+        let number = problem.span.source;
+        let source = &self.sources[number];
+        let place = (source.kind == SourceKind::File).then(|| cursors[number].position(problem.span.start));
         ProblemRow {
             severity: problem.severity,
             source: source.label.clone(),
@@ -157,14 +292,25 @@ impl Report {
         }
     }
 
+    /// One a source: problems come in the order of their places.
+    fn cursors(&self) -> Vec<Cursor<'_>> {
+        self.sources.iter().map(|source| Cursor::new(&source.text)).collect()
+    }
+
     /// The report with terminal colours.
     pub fn coloured(&self) -> impl fmt::Display + '_ {
         fmt::from_fn(|f| self.write(f, &COLOURS))
     }
 
     fn write(&self, f: &mut fmt::Formatter<'_>, paint: &Paint) -> fmt::Result {
-        for problem in &self.problems {
-            self.write_problem(f, problem, paint)?;
+        let mut cursors = self.cursors();
+        for problem in self.problems.iter().take(PRINTED_PROBLEMS) {
+            let position = cursors[problem.span.source].position(problem.span.start);
+            self.write_problem(f, problem, position, paint)?;
+        }
+        let others = self.problems.len().saturating_sub(PRINTED_PROBLEMS);
+        if others > 0 {
+            writeln!(f, "and {others} more\n")?;
         }
         let count = |severity, singular: &str| {
             let n = self.problems.iter().filter(|p| p.severity == severity).count();
@@ -176,9 +322,15 @@ impl Report {
         f.write_str(&counts.join(", "))
     }
 
-    fn write_problem(&self, f: &mut fmt::Formatter<'_>, problem: &Problem, paint: &Paint) -> fmt::Result {
+    fn write_problem(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        problem: &Problem,
+        position: (usize, usize),
+        paint: &Paint,
+    ) -> fmt::Result {
         let source = &self.sources[problem.span.source];
-        let place = source.place(problem.span);
+        let place = source.place(position);
         let (kind, hue) = match problem.severity {
             Severity::Error => ("", paint.error),
             Severity::Warning => ("warning: ", paint.warning),
@@ -186,29 +338,18 @@ impl Report {
         let path = if problem.path.is_empty() {
             String::new()
         } else {
-            format!("{}: ", problem.path)
+            format!("{}: ", visible(&problem.path, WHOLE))
         };
         let Paint { strong, dim, off, .. } = paint;
-        writeln!(f, "{strong}{place}{off}: {hue}{kind}{path}{off}{}", problem.message)?;
+        let message = visible(&problem.message, WHOLE);
+        writeln!(f, "{strong}{place}{off}: {hue}{kind}{path}{off}{message}")?;
         if source.kind == SourceKind::File {
-            let (line, column) = source.line_column(problem.span.start);
-            let text = source.text.lines().nth(line - 1).unwrap_or_default();
-            let room = text.chars().count().saturating_sub(column - 1);
-            let length = source
-                .text
-                .get(problem.span.start..problem.span.end)
-                .map_or(1, |marked| marked.chars().count());
-            let carets = "^".repeat(length.min(room).max(1));
-            let indent: String = text
-                .chars()
-                .take(column - 1)
-                .map(|c| if c == '\t' { '\t' } else { ' ' })
-                .collect();
-            writeln!(f, "{dim}{line:>5} |{off} {text}")?;
+            let Excerpt { text, indent, carets } = Excerpt::of(&source.text, problem.span.start, problem.span.end);
+            writeln!(f, "{dim}{:>5} |{off} {text}", position.0)?;
             writeln!(f, "{dim}      |{off} {indent}{hue}{carets}{off}")?;
         }
         if let Some(help) = &problem.help {
-            writeln!(f, "{strong}help{off}: {help}")?;
+            writeln!(f, "{strong}help{off}: {}", visible(help, WHOLE))?;
         }
         writeln!(f)
     }
@@ -238,8 +379,14 @@ const COLOURS: Paint = Paint {
     off: "\x1b[0m",
 };
 
+/// No name is as long, and comparing takes time and room.
+const LONGEST_NAME: usize = 200;
+
 /// The candidate that looks most like `word`, if any is near enough to be a slip of it.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.len() > LONGEST_NAME {
+        return None;
+    }
     let lower = word.to_ascii_lowercase();
     candidates
         .into_iter()

@@ -1,7 +1,9 @@
 //! Reads RON text into a [`Node`] tree with positions. Stops at the first syntax error; a key given twice is noted and
 //! reading goes on.
 
-use super::problem::Problem;
+use std::collections::HashSet;
+
+use super::problem::{BYTE_ORDER_MARK, Problem};
 use super::tree::{Name, Node, Span, Value};
 
 /// Nesting beyond this is refused, so that hostile text cannot exhaust the stack.
@@ -18,7 +20,7 @@ pub struct Document {
 pub fn read(text: &str, source: usize) -> Read<Document> {
     let mut reader = Reader {
         text,
-        at: 0,
+        at: text.len() - text.trim_start_matches(BYTE_ORDER_MARK).len(),
         source,
         duplicates: Vec::new(),
     };
@@ -206,13 +208,14 @@ impl<'a> Reader<'a> {
         self.accept('(')?;
         let mut items = Vec::new();
         let mut fields: Vec<(Name, Node)> = Vec::new();
+        let mut known = HashSet::new();
         while self.peek() != Some(')') {
             if items.is_empty() && self.at_key() {
                 let key = self.name();
                 self.skip_space()?;
                 self.accept(':')?;
                 let value = self.node(depth + 1)?;
-                if fields.iter().any(|(known, _)| known.text == key.text) {
+                if !known.insert(&self.text[key.span.start..key.span.end]) {
                     let message = format!("`{}` is given twice", key.text);
                     self.duplicates.push(Problem::error(key.span, "", message));
                 }

@@ -187,7 +187,7 @@ section! {
     pub struct TelemetryConfig {
         /// How much is recorded.
         level: TelemetryLevel = TelemetryLevel::Full;
-        /// Fail the run if a durable record cannot be written.
+        /// Stop the run at the end of a round, with exit code 5, if a durable record cannot be written.
         require: bool = true;
         /// Steps from one recorded step to the next; 1: all are.
         step_stride: u32 = 1, at_least(1);

@@ -2,6 +2,7 @@
 //!
 //! The reader makes it, layers are laid over each other in it, the checker compares it with the declarations.
 
+use std::collections::HashMap;
 use std::fmt;
 
 /// Bytes `start..end` of source number `source` (see [`super::problem::Source`]).
@@ -82,13 +83,19 @@ impl Node {
             (Value::Record(mine, lower), Value::Record(theirs, fields))
                 if same_name(mine.as_ref(), theirs.as_ref()) =>
             {
+                let places = lower
+                    .iter()
+                    .enumerate()
+                    .map(|(place, (name, _))| (name.text.clone(), place));
+                let mut places: HashMap<String, usize> = places.collect();
                 for (name, node) in fields {
-                    match lower.iter_mut().find(|(known, _)| known.text == name.text) {
-                        Some((known, value)) => {
-                            *known = name;
-                            value.overlay(node);
-                        }
-                        None => lower.push((name, node)),
+                    if let Some(&place) = places.get(&name.text) {
+                        let (known, value) = &mut lower[place];
+                        *known = name;
+                        value.overlay(node);
+                    } else {
+                        places.insert(name.text.clone(), lower.len());
+                        lower.push((name, node));
                     }
                 }
                 self.span = upper.span;

@@ -1,7 +1,6 @@
 //! The hub: orders and stamps events at flush points, folds them into the live state, and hands them to one thread per
 //! sink. A sink can fail; the training cannot fail because of it.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -11,17 +10,21 @@ use bevy_platform::cell::SyncCell;
 
 use super::encoding::{Num, Timestamp};
 use super::event::{Event, Payload};
+use super::gap::RecordGap;
 use super::live::LiveState;
 use super::outbox::TelemetryOutbox;
 use super::payload::{BestEpisode, RunFinished, RunState, SinkClass, TelemetryHealth};
-use super::queue::{Delivery, Queue};
-use super::sink::{RunInfo, Sink, SinkError, TelemetryError};
+use super::queue::{Batch, Delivery, Queue, Trouble, round_of};
+use super::sink::{HeldBack, RunInfo, Sink, SinkError, TelemetryError};
 use crate::scenario::TelemetryLevel;
+use crate::torch::catch;
 
 /// Batches a sink may lag behind.
 const QUEUE_CAPACITY: usize = 256;
-/// How long a sink may take to write what is queued when the run ends.
-const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a sink may take to write what is queued, when a checkpoint waits for it and when the run ends.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How much of that a sink may fail for: longer than a disk is usually full, shorter than people wait.
+const OUTAGE_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a sink's thread waits for events before it lets the sink flush.
 const IDLE_FLUSH: Duration = Duration::from_secs(2);
 
@@ -42,9 +45,8 @@ pub struct TelemetryHub {
     next_seq: u64,
     started: Instant,
     cost: FlushCost,
-    reported_loss: u64,
     late_events: u64,
-    shutdown_patience: Duration,
+    patience: Duration,
     is_finished: bool,
 }
 
@@ -70,19 +72,19 @@ impl TelemetryHub {
             next_seq,
             started: Instant::now(),
             cost: FlushCost::default(),
-            reported_loss: 0,
             late_events: 0,
-            shutdown_patience: SHUTDOWN_PATIENCE,
+            patience: PATIENCE,
             is_finished: false,
         };
         for sink in started {
-            hub.lanes.push(Lane::open(sink, QUEUE_CAPACITY)?);
+            hub.lanes.push(Lane::open(sink, QUEUE_CAPACITY, OUTAGE_PATIENCE)?);
         }
         Ok(hub)
     }
 
     /// Sends what the outbox holds, ordered by scope (run, round, env index), then by production. After a
-    /// `round_finished`, and at once after a loss, the health of the sinks follows.
+    /// `round_finished`, and at once where a sink fails, works again or has lost something, the health of the sinks
+    /// follows.
     pub fn flush(&mut self, outbox: &mut TelemetryOutbox) {
         let began = Instant::now();
         let mut events: Vec<Event> = outbox.drain().collect();
@@ -98,20 +100,32 @@ impl TelemetryHub {
             .iter()
             .any(|event| matches!(event.payload, Payload::RoundFinished(_)));
         self.send(events);
-        let loss = self.loss();
-        if outbox.level() >= TelemetryLevel::Lifecycle && (ends_round || loss > self.reported_loss) {
-            self.reported_loss = loss;
+        let has_news = self.tell_trouble();
+        if outbox.level() >= TelemetryLevel::Lifecycle && (ends_round || has_news) {
             self.send(vec![Event::run(self.health())]);
         }
         self.cost.telemetry += began.elapsed();
     }
 
-    /// Waits until every durable sink has written all that was sent, so that a process killed from here on loses none
-    /// of it.
-    pub fn settle(&self) {
-        for lane in self.lanes.iter().filter(|lane| lane.queue.class == SinkClass::Durable) {
-            lane.queue.await_flush(self.shutdown_patience);
+    /// Waits until every durable sink has all that was sent on disk, so that neither a kill nor a power cut from here on
+    /// loses any of it. A sink that takes too long is waited for no further, which is said.
+    pub fn settle(&mut self) {
+        let patience = self.patience;
+        for lane in self.lanes.iter_mut().filter(|lane| lane.is_durable()) {
+            lane.queue.await_flush(patience);
+            lane.tell_trouble();
         }
+    }
+
+    /// What keeps the record from being whole: something that a durable sink has lost, or may yet lose because it cannot
+    /// write. Waits for a sink that fails as [`Self::settle`] does.
+    pub fn failing(&self) -> Option<RecordGap> {
+        let patience = self.patience;
+        self.lanes.iter().filter(|lane| lane.is_durable()).find_map(|lane| {
+            let gap = lane.queue.gap();
+            let is_sound = gap.is_none() && (!lane.queue.trouble().is_failing || lane.queue.await_flush(patience));
+            gap.or_else(|| if is_sound { None } else { lane.queue.threat() })
+        })
     }
 
     /// Number of the next event.
@@ -139,8 +153,9 @@ impl TelemetryHub {
     /// Sends `run_finished`, lets every sink write what it has, and joins the threads; `error` is that of a failed run. A
     /// second call does nothing but answer again.
     ///
-    /// Returns the durable sinks that failed: with `telemetry.require` the run exits with code 5.
-    pub fn finish(&mut self, status: RunState, error: Option<String>) -> Vec<String> {
+    /// Returns what durable sinks lack, and what earlier parts of the run have lost: with `telemetry.require` the run
+    /// exits with code 5.
+    pub fn finish(&mut self, status: RunState, error: Option<String>) -> Vec<RecordGap> {
         if !self.is_finished {
             let finished = self.run_finished(status, error);
             self.send(vec![Event::run(finished.clone())]);
@@ -149,13 +164,22 @@ impl TelemetryHub {
                 lane.queue.close(Arc::clone(&finished));
             }
             for lane in &mut self.lanes {
-                lane.join(self.shutdown_patience);
+                lane.join(self.patience);
             }
             self.is_finished = true;
         }
-        let sinks = self.health().sinks.into_iter();
-        let failed = sinks.filter(|sink| sink.class == SinkClass::Durable && sink.last_error.is_some());
-        failed.map(|sink| sink.name).collect()
+        let missing = self.live.missing;
+        let earlier = (missing.events > 0).then(|| RecordGap {
+            part: "events.jsonl".into(),
+            lost_events: missing.events,
+            round: missing.round,
+            why: "an earlier part of the run lost them to a power cut, a kill or a full disk".into(),
+        });
+        let durable = self.lanes.iter().filter(|lane| lane.is_durable());
+        earlier
+            .into_iter()
+            .chain(durable.filter_map(|lane| lane.queue.gap()))
+            .collect()
     }
 
     fn run_finished(&self, status: RunState, error: Option<String>) -> RunFinished {
@@ -175,6 +199,7 @@ impl TelemetryHub {
             }),
             rollbacks: self.live.rollbacks,
             dropped_events: self.health().dropped(),
+            missing_events: self.live.missing.events + self.lost_by_durable(),
             error,
         }
     }
@@ -197,13 +222,15 @@ impl TelemetryHub {
         }
     }
 
-    /// Events lost and errors made so far.
-    fn loss(&self) -> u64 {
-        self.lanes
-            .iter()
-            .map(|lane| lane.queue.tally())
-            .map(|tally| tally.dropped + tally.errors)
-            .sum()
+    fn lost_by_durable(&self) -> u64 {
+        let durable = self.lanes.iter().filter(|lane| lane.is_durable());
+        durable.map(|lane| lane.queue.tally().dropped).sum()
+    }
+
+    /// Says in the log how the sinks fare, where that has changed; whether it has.
+    fn tell_trouble(&mut self) -> bool {
+        let told: Vec<bool> = self.lanes.iter_mut().map(Lane::tell_trouble).collect();
+        told.contains(&true)
     }
 
     fn refuse(&mut self, events: &[Event]) {
@@ -229,30 +256,38 @@ impl Drop for TelemetryHub {
 /// One sink with its queue and thread.
 struct Lane {
     queue: Arc<Queue>,
+    /// What people were told of it last.
+    told: Trouble,
     /// Hears once when the thread is done; a receiver may not be shared as the hub is.
     done: SyncCell<mpsc::Receiver<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Lane {
-    fn open(sink: Box<dyn Sink>, capacity: usize) -> Result<Self, TelemetryError> {
+    fn open(mut sink: Box<dyn Sink>, capacity: usize, outage_patience: Duration) -> Result<Self, TelemetryError> {
         let name = sink.name().to_owned();
-        let queue = Arc::new(Queue::new(&name, sink.class(), capacity));
+        let queue = Arc::new(Queue::new(&name, sink.class(), capacity, outage_patience));
         let (is_done, done) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name(format!("sink-{name}"))
             .spawn({
                 let queue = Arc::clone(&queue);
                 move || {
-                    let outcome = catch_unwind(AssertUnwindSafe(|| serve(sink, &queue)));
+                    let mut in_hand = Batch::new();
+                    let outcome = catch(|| serve(&mut *sink, &queue, &mut in_hand));
                     let failure = match outcome {
                         Ok(Ok(())) => None,
-                        Ok(Err(error)) => Some(error.to_string()),
-                        Err(_) => Some("the sink panicked".into()),
+                        Ok(Err(error)) => Some((error.to_string(), sink.held_back())),
+                        Err(panic) => Some((format!("the sink panicked: {panic}"), HeldBack::default())),
                     };
-                    if let Some(why) = failure {
-                        tracing::error!(error = %why, "a telemetry sink failed; the run goes on without it");
-                        queue.abandon(why);
+                    if let Some((why, held)) = failure {
+                        tracing::error!("telemetry sink `{}` is given up: {why}", sink.name());
+                        let lost = HeldBack {
+                            // A write that failed may have left it with some of what was in hand.
+                            events: held.events.max(in_hand.len() as u64),
+                            round: held.round.or(round_of(&in_hand)),
+                        };
+                        queue.abandon(why, lost);
                     }
                     // The hub no longer listens if it lost patience.
                     let _ = is_done.send(());
@@ -261,16 +296,43 @@ impl Lane {
             .map_err(|source| TelemetryError::Thread { name, source })?;
         Ok(Self {
             queue,
+            told: Trouble::default(),
             done: SyncCell::new(done),
             thread: Some(thread),
         })
+    }
+
+    fn is_durable(&self) -> bool {
+        self.queue.class == SinkClass::Durable
+    }
+
+    /// Says in the log how the sink fares, where that has changed; whether it has.
+    fn tell_trouble(&mut self) -> bool {
+        let before = std::mem::replace(&mut self.told, self.queue.trouble());
+        let (now, sink) = (self.told, self.queue.health());
+        let name = &sink.name;
+        match (before.is_failing, now.is_failing) {
+            (false, true) => tracing::warn!(
+                "telemetry sink `{name}` cannot write ({}); what it is sent is kept, and it is tried again",
+                sink.last_error.unwrap_or_default()
+            ),
+            (true, false) if !now.has_lost => tracing::warn!("telemetry sink `{name}` writes again; nothing is lost"),
+            _ => {}
+        }
+        if now.is_late && !before.is_late {
+            tracing::warn!("telemetry sink `{name}` is slow: a checkpoint goes before what it still has to write");
+        }
+        if now.has_lost && !before.has_lost {
+            tracing::warn!("telemetry sink `{name}` has lost events; telemetry_health counts them");
+        }
+        now != before
     }
 
     fn join(&mut self, patience: Duration) {
         match (self.done.get().recv_timeout(patience), self.thread.take()) {
             (Err(mpsc::RecvTimeoutError::Timeout), _) => {
                 let why = format!("did not finish within {} s", patience.as_secs_f64());
-                self.queue.abandon(why);
+                self.queue.abandon(why, HeldBack::default());
             }
             (_, Some(thread)) => {
                 // Panics of the sink were caught inside the thread.
@@ -281,31 +343,39 @@ impl Lane {
     }
 }
 
-/// The life of a sink's thread. Each call that fails is made once more before the sink is given up.
-fn serve(mut sink: Box<dyn Sink>, queue: &Queue) -> Result<(), SinkError> {
+/// The life of a sink's thread. `in_hand` is what it is about to write.
+fn serve(sink: &mut dyn Sink, queue: &Queue, in_hand: &mut Batch) -> Result<(), SinkError> {
     loop {
         match queue.receive(IDLE_FLUSH) {
             Delivery::Events(events) => {
-                let count = events.len() as u64;
-                attempt_twice(queue, || sink.write(&events)).inspect_err(|_| queue.tally().dropped += count)?;
-                queue.tally().written += count;
+                *in_hand = events;
+                persist(queue, || sink.write(in_hand))?;
+                queue.tally().written += in_hand.len() as u64;
+                in_hand.clear();
             }
-            Delivery::Idle => attempt_twice(queue, || sink.flush())?,
+            Delivery::Idle => persist(queue, || sink.flush())?,
             Delivery::Flush => {
-                attempt_twice(queue, || sink.flush())?;
+                persist(queue, || sink.sync())?;
                 queue.flushed();
             }
-            Delivery::End(run) => return attempt_twice(queue, || sink.finish(&run)),
+            Delivery::End(run) => return persist(queue, || sink.finish(&run)),
         }
     }
 }
 
-fn attempt_twice(queue: &Queue, mut call: impl FnMut() -> Result<(), SinkError>) -> Result<(), SinkError> {
-    call().or_else(|error| {
-        tracing::warn!(%error, "a telemetry sink reported an error; trying once more");
-        queue.tally().errors += 1;
-        call()
-    })
+/// Makes a call until it succeeds, or the run ends without that.
+fn persist(queue: &Queue, mut call: impl FnMut() -> Result<(), SinkError>) -> Result<(), SinkError> {
+    let mut attempt = 0;
+    loop {
+        match call() {
+            Ok(()) => {
+                queue.succeeded();
+                return Ok(());
+            }
+            Err(error) if !queue.failed(&error, attempt) => return Err(error),
+            Err(_) => attempt += 1,
+        }
+    }
 }
 
 #[cfg(test)]

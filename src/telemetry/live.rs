@@ -94,6 +94,15 @@ pub struct StepProgress {
     pub env_steps_per_s: Option<f64>,
 }
 
+/// Events whose numbers were skipped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// How many.
+    pub events: u64,
+    /// The round of the last event before the first of them, from 0.
+    pub round: Option<u32>,
+}
+
 /// The newest step of an env in the running round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct EnvLive {
@@ -120,10 +129,14 @@ pub struct LiveState {
     pub rollbacks: u64,
     /// Policy updates that were due and not performed.
     pub skipped_updates: u64,
+    /// Numbers that were skipped: events that were told and are not there.
+    pub missing: Missing,
     /// The episode whose committed seeds reached the highest validation accuracy.
     pub best_episode: Option<EpisodeResult>,
     /// In the order in which they were committed.
     pub committed: Vec<CommittedSeed>,
+    /// Number of the next event.
+    next_seq: u64,
     envs: BTreeMap<u32, EnvLive>,
     /// Of the seeds of the running round, by seed id.
     worths: BTreeMap<String, SeedWorth>,
@@ -139,6 +152,7 @@ pub struct LiveState {
 impl LiveState {
     /// Takes the next event.
     pub fn apply(&mut self, event: &Event) {
+        self.count_missing(event);
         if let Some(round) = event.round {
             self.enter_round(round);
         }
@@ -164,6 +178,15 @@ impl LiveState {
             Payload::RoundFinished(round) => self.apply_round(event, round),
             _ => {}
         }
+    }
+
+    fn count_missing(&mut self, event: &Event) {
+        let skipped = event.seq.saturating_sub(self.next_seq);
+        if skipped > 0 {
+            self.missing.events += skipped;
+            self.missing.round.get_or_insert(self.round);
+        }
+        self.next_seq = self.next_seq.max(event.seq.saturating_add(1));
     }
 
     fn enter_round(&mut self, round: u32) {

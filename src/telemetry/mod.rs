@@ -8,6 +8,7 @@
 mod encoding;
 mod env_status;
 mod event;
+mod gap;
 mod hub;
 mod live;
 mod outbox;
@@ -31,13 +32,14 @@ use crate::scenario::TelemetryConfig;
 pub use encoding::{ActionId, BigInteger, Num, Timestamp};
 pub use env_status::{EnvStatus, EnvStatusTracker};
 pub use event::{EnvContext, Event, EventKind, Payload, SCHEMA_MAJOR, SCHEMA_MINOR, Severity};
+pub use gap::{RecordFails, RecordGap};
 pub use hub::{FlushCost, TelemetryHub};
-pub use live::{CommittedSeed, Contribution, EpisodeResult, LiveState, RoundResult, SeedWorth, StepProgress};
+pub use live::{CommittedSeed, Contribution, EpisodeResult, LiveState, Missing, RoundResult, SeedWorth, StepProgress};
 pub use outbox::TelemetryOutbox;
 pub use payload::*;
 pub use reader::{EventFile, EventReader, ReadError, last_event, read_events};
 pub use recording::{RecordingError, finished_episode, read_recording};
-pub use sink::{Earlier, RunInfo, Sink, SinkError, Sinks, TelemetryError};
+pub use sink::{Earlier, HeldBack, RunInfo, Sink, SinkError, Sinks, TelemetryError};
 pub use volatile::strip_volatile;
 
 /// Provides the outbox that systems write to and the list in which other plugins register their sinks; the run driver

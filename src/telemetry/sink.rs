@@ -61,7 +61,19 @@ pub enum TelemetryError {
     Thread { name: String, source: std::io::Error },
 }
 
+/// Events that a sink has taken and not yet passed on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeldBack {
+    /// How many.
+    pub events: u64,
+    /// The round of the first one, from 0, as far as it belongs to one.
+    pub round: Option<u32>,
+}
+
 /// A consumer of events. It runs on a thread of its own; nothing it does can disturb the training.
+///
+/// A call that fails is made again, after a pause that grows and whenever a checkpoint waits for it, until it succeeds;
+/// only when the run ends is a sink given up. What it is sent in the meantime is kept as long as there is room.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -98,7 +110,8 @@ pub trait Sink: Send {
         Ok(())
     }
 
-    /// Takes the events of one flush, in order. After an error it is called once more with the same events.
+    /// Takes the events of one flush, in order. After an error it is called again with the same events: those that it
+    /// took already are known by their numbers.
     fn write(&mut self, events: &[Arc<Event>]) -> Result<(), SinkError>;
 
     /// Called when no event has come for a while.
@@ -106,7 +119,17 @@ pub trait Sink: Send {
         Ok(())
     }
 
-    /// Called once after the last event.
+    /// Called before a checkpoint is written: what was taken so far has to survive a power cut when this returns.
+    fn sync(&mut self) -> Result<(), SinkError> {
+        self.flush()
+    }
+
+    /// What is lost if the sink is given up now.
+    fn held_back(&self) -> HeldBack {
+        HeldBack::default()
+    }
+
+    /// Called after the last event.
     fn finish(&mut self, _run: &RunFinished) -> Result<(), SinkError> {
         Ok(())
     }

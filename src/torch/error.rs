@@ -1,6 +1,7 @@
 //! Failures of tensor work: C++ exceptions, tch's errors and its panics, sorted by what can be done about them.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tch::TchError;
@@ -8,10 +9,10 @@ use tch::TchError;
 /// What went wrong in libtorch, classified by message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TorchError {
-    /// Fewer rows at a time, smaller batches or fewer envs per device may help.
+    /// Fewer rows at a time, smaller batches, shorter episodes or fewer envs may help.
     #[error(
-        "the device ran out of memory: {0}; what helps: twice the training.micro_batches, a smaller task.batch_size, \
-         fewer envs per device"
+        "no memory is left: {0}; what helps: twice the training.micro_batches, a smaller task.batch_size, fewer envs per \
+         device; where a rollout was made, fewer run.max_steps or run.n_envs"
     )]
     OutOfMemory(String),
     /// The process's device state is lost; nothing more may be asked of the device.
@@ -31,6 +32,8 @@ const OUT_OF_MEMORY: &[&str] = &[
     "cannot allocate memory",
     "not enough memory",
     "bad_alloc",
+    // An error of this type that was wrapped into another one.
+    "no memory is left",
 ];
 const DEVICE_FAULT: &[&str] = &[
     "device-side assert",
@@ -44,36 +47,43 @@ const DEVICE_FAULT: &[&str] = &[
     "cudnn_status_execution_failed",
     "cublas_status_execution_failed",
 ];
+/// What libtorch says of sizes; single words such as `shape` stand in messages of other kinds too.
 const SHAPE: &[&str] = &[
-    "shape",
-    "size mismatch",
-    "sizes",
-    "dimension",
+    "shapes cannot be multiplied",
     "must match the size",
+    "must match the existing size",
+    "sizes of tensors must match",
+    "size mismatch",
+    "inconsistent tensor size",
+    "is invalid for input of size",
+    "must be the same as input size",
     "expected input",
     "expected weight",
-    "invalid for input of size",
-    "cannot be multiplied",
-    "channels",
-    "out of bounds",
+    "expected size for",
+    "dimension out of range",
 ];
 
 impl TorchError {
-    /// Sorts a message of libtorch, tch or a panic into its class. Memory is looked for before device faults, because
-    /// an allocation that fails on CUDA reports itself as a CUDA error too.
-    pub fn classify(message: impl Into<String>) -> Self {
-        let message = first_lines(&message.into());
+    /// Sorts a message of libtorch into its class. Memory is looked for before device faults, because an allocation that
+    /// fails on CUDA reports itself as a CUDA error too.
+    pub fn classify(message: impl AsRef<str>) -> Self {
+        let message = without_stack(message.as_ref());
         let lower = message.to_lowercase();
         let names_one_of = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
         if names_one_of(OUT_OF_MEMORY) {
-            Self::OutOfMemory(message)
+            Self::OutOfMemory(without_allocator(message).into())
         } else if names_one_of(DEVICE_FAULT) {
-            Self::DeviceFault(message)
+            Self::DeviceFault(message.into())
         } else if names_one_of(SHAPE) {
-            Self::Shape(message)
+            Self::Shape(message.into())
         } else {
-            Self::Other(message)
+            Self::Other(message.into())
         }
+    }
+
+    /// Of a panic: one of tch's carries libtorch's message; any other is in the words of whoever panicked.
+    fn of_panic(text: String) -> Self {
+        Self::classify(torch_message(&text).unwrap_or(text))
     }
 }
 
@@ -82,9 +92,19 @@ impl From<TchError> for TorchError {
         match error {
             TchError::Torch(message) => Self::classify(message),
             TchError::Shape(message) => Self::Shape(message),
+            TchError::SafeTensorError { path, err } => Self::Other(format!("{path}: {}", plain(&err.to_string()))),
             other => Self::classify(other.to_string()),
         }
     }
+}
+
+thread_local! {
+    static CATCHING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread is inside [`catch`]: a panic becomes an error, which is told as one.
+pub fn is_catching() -> bool {
+    CATCHING.get()
 }
 
 /// Runs `body` and turns a panic into an error: tch's convenience methods panic on every C++ exception.
@@ -92,7 +112,10 @@ impl From<TchError> for TorchError {
 /// Guards created inside `body` are dropped by the unwinding, so the thread's modes are as before. State that `body`
 /// was about to change may be half changed: the caller discards or resets it.
 pub fn catch<T>(body: impl FnOnce() -> T) -> Result<T, TorchError> {
-    catch_unwind(AssertUnwindSafe(body)).map_err(|payload| TorchError::classify(text_of(&*payload)))
+    let is_inner = CATCHING.replace(true);
+    let outcome = catch_unwind(AssertUnwindSafe(body));
+    CATCHING.set(is_inner);
+    outcome.map_err(|payload| TorchError::of_panic(text_of(&*payload)))
 }
 
 fn text_of(payload: &(dyn Any + Send)) -> String {
@@ -105,11 +128,50 @@ fn text_of(payload: &(dyn Any + Send)) -> String {
     }
 }
 
-/// The message without libtorch's C++ backtrace. Panics carry errors in debug form, where line ends are escaped.
-fn first_lines(message: &str) -> String {
-    let unescaped = message.replace("\\n", "\n");
-    let end = unescaped.find("\nException raised from").unwrap_or(unescaped.len());
-    unescaped[..end].trim_end().to_string()
+/// What tch's safetensors say is the debug form of their error; an operating system's words stand inside it.
+fn plain(error: &str) -> String {
+    let quoted = error
+        .split_once("message: \"")
+        .and_then(|(_, rest)| rest.split_once('"'));
+    quoted.map_or_else(
+        || format!("this is no sound safetensors file ({error})"),
+        |(message, _)| message.into(),
+    )
+}
+
+/// The message inside a panic of tch, which carries its error in debug form: ``called `Result::unwrap()` on an `Err`
+/// value: Torch("…")``.
+fn torch_message(panic: &str) -> Option<String> {
+    let (_, quoted) = panic.split_once("Torch(\"")?;
+    let quoted = quoted.rsplit_once("\")").map_or(quoted, |(quoted, _)| quoted);
+    let mut message = String::with_capacity(quoted.len());
+    let mut characters = quoted.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => match characters.next() {
+                Some('n') => message.push('\n'),
+                Some('t') => message.push('\t'),
+                Some(other) => message.push(other),
+                None => {}
+            },
+            other => message.push(other),
+        }
+    }
+    Some(message)
+}
+
+/// The message without libtorch's C++ stack, which begins with one of two lines.
+fn without_stack(message: &str) -> &str {
+    let ends = ["\nException raised from", "\nframe #"];
+    let end = ends.iter().filter_map(|end| message.find(end)).min();
+    message[..end.unwrap_or(message.len())].trim_end()
+}
+
+/// The message without the place in libtorch at which a CPU's allocator found out.
+fn without_allocator(message: &str) -> &str {
+    message
+        .split_once("DefaultCPUAllocator: ")
+        .map_or(message, |(_, message)| message)
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ mod trace;
 
 pub use cuda::{CudaError, fix_cublas_workspace, load_cuda};
 pub use device::{DeviceError, DeviceSpec};
-pub use error::{TorchError, catch};
+pub use error::{TorchError, catch, is_catching};
 pub use finite_guard::FiniteGuard;
 pub use gradients::{GroupNorm, clip_group, grad_stats, zero_grads};
 pub use guards::{Autocast, Inference, NoGrad};

@@ -147,7 +147,7 @@ fn a_run_that_cannot_be_replayed_is_refused_with_every_reason() {
         &["policy.controller=replay", &quoted("policy.replay.run", &thinned)],
     );
     assert!(
-        message.contains("no decision of env 0 in step 2 of round 0 is recorded"),
+        message.contains("no decision of env 0 in step 2 of round 1 is recorded"),
         "{message}"
     );
 }

@@ -8,5 +8,7 @@ mod identity;
 mod resume;
 mod run;
 mod scenarios;
+#[cfg(unix)]
+mod setup;
 #[path = "../support/mod.rs"]
 mod support;

@@ -215,6 +215,44 @@ fn a_signal_stops_a_run_cleanly_and_it_can_be_resumed() {
     assert!(status.contains("\"completed\""), "{status}");
 }
 
+/// Closing a terminal is a way to stop; `nohup` says that it is none.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_end_of_its_terminal_stops_a_run_unless_it_was_told_to_outlive_it() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let scenario = write_scenario(folder.path(), RULES, 1000);
+
+    let out = folder.path().join("closed");
+    let mut child = begin(&scenario, &out);
+    let run = wait_for_round(&out, 1);
+    signal(&child, "HUP");
+    signal(&child, "HUP");
+    assert_eq!(child.wait().expect("the run ends").code(), Some(129));
+    let last = crate::support::lines(&run).pop().expect("the record has an end");
+    assert_eq!(last["data"]["status"], "interrupted");
+
+    let out = folder.path().join("outlives");
+    let mut child = Command::new("sh")
+        .args([
+            "-c",
+            "trap '' HUP; exec \"$@\"",
+            "sh",
+            env!("CARGO_BIN_EXE_simic-engine"),
+        ])
+        .args(["run", "--progress", "none"])
+        .arg(&scenario)
+        .arg("--out")
+        .arg(&out)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary starts");
+    wait_for_round(&out, 1);
+    signal(&child, "HUP");
+    signal(&child, "TERM");
+    assert_eq!(child.wait().expect("the run ends").code(), Some(143));
+}
+
 #[test]
 fn a_finished_run_has_nothing_left_to_do_but_may_be_given_more_rounds() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -336,4 +374,31 @@ fn a_folder_that_is_no_run_is_refused() {
 
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("no run directory"));
+}
+
+/// As a power cut leaves it where nothing was synchronised: a checkpoint that knows more than the record.
+#[test]
+fn a_run_whose_record_has_a_hole_goes_on_and_ends_with_5() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let run = finished(folder.path());
+    let path = run.join("events.jsonl");
+    let text = std::fs::read_to_string(&path).expect("events.jsonl exists");
+    let lines: Vec<&str> = text.lines().collect();
+    let half = lines[..lines.len() / 2].join("\n") + "\n";
+    std::fs::write(&path, half).expect("events.jsonl can be written");
+
+    let first = resume(&run, &["--extend", "1"]);
+    let second = resume(&run, &["--extend", "1"]);
+
+    for output in [first, second] {
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(5), "{message}");
+        assert!(
+            message.contains("the record is incomplete: `events.jsonl` lacks"),
+            "{message}"
+        );
+    }
+    let finished = crate::support::lines(&run).pop().expect("the record has an end");
+    let missing = finished["data"]["missing_events"].as_u64().expect("it is told");
+    assert!(missing > 0 && missing < lines.len() as u64, "{missing}");
 }

@@ -271,41 +271,136 @@ fn a_folder_that_cannot_be_made_is_a_start_up_error() {
     assert!(text(&log.stderr).contains("the log file"));
 }
 
-/// Disks fill up: here a limit on the size of files, with the signal that goes with it ignored.
+/// Disks fill up: here a soft limit on the size of files, with the signal that goes with it ignored.
 #[cfg(target_os = "linux")]
-#[test]
-fn a_run_whose_record_could_not_be_written_ends_with_5() {
-    let root = tempfile::tempdir().expect("a folder");
+fn run_with_small_files(root: &Path, rounds: &str) -> Command {
     let mut limited = Command::new("sh");
     limited
         .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args(["-c", "trap '' 25; ulimit -f 48; exec \"$@\"", "sh"])
+        .args(["-c", "trap '' 25; ulimit -S -f 48; exec \"$@\"", "sh"])
         .arg(env!("CARGO_BIN_EXE_simic-engine"))
+        .args(["run", "--rounds", rounds, "--envs", "2", "--steps", "12"])
+        .args(["--set", "task.batches_per_step=count(1)"])
         .args([
-            "run",
-            "--rounds",
-            "1",
-            "--envs",
-            "4",
-            "--steps",
-            "60",
             "--set",
             "policy.controller=heuristic",
-            "--progress",
-            "none",
-            "--out",
+            "--set",
+            "telemetry.tensorboard=off",
         ])
-        .arg(root.path());
+        .args(["--progress", "none", "--out"])
+        .arg(root);
+    limited
+}
 
-    let ended = output(&mut limited);
+/// The record is what a run is for: it ends at the round's end, with what has been trained, and says what is gone.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_whose_record_cannot_be_written_stops_after_its_round_with_5() {
+    let root = tempfile::tempdir().expect("a folder");
 
-    assert_eq!(ended.status.code(), Some(5), "{}", text(&ended.stderr));
-    assert!(
-        text(&ended.stderr).contains("the record of `jsonl` is incomplete"),
-        "{}",
-        text(&ended.stderr)
-    );
+    let ended = output(&mut run_with_small_files(root.path(), "3"));
+
+    let messages = text(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(5), "{messages}");
+    for part in [
+        "error: record failed at round 1",
+        "error: the record is incomplete: `jsonl` lacks ",
+        "events, from round 1 on: ",
+        "File too large",
+        "play and record these rounds again with: simic-engine resume ",
+        "--from 0",
+    ] {
+        assert!(messages.contains(part), "{part}: {messages}");
+    }
+    assert_eq!(messages.matches("cannot write").count(), 1, "{messages}");
     assert!(text(&ended.stdout).contains("run directory"));
+    let run = root.path().join("latest");
+    assert_eq!(json(&read(run.join("status.json")))["state"], "failed");
+    assert!(run.join("checkpoints/round-000001/run.ron").exists());
+}
+
+/// The limit is lifted as soon as the run has said that it cannot write.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_disk_that_is_full_for_a_moment_costs_no_event() {
+    use std::io::{BufRead, BufReader};
+
+    let root = tempfile::tempdir().expect("a folder");
+    let mut child = run_with_small_files(root.path(), "2")
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the engine starts");
+    let mut messages = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+
+    let failure = messages
+        .by_ref()
+        .map_while(Result::ok)
+        .find(|line| line.contains("cannot write"));
+    assert!(failure.is_some(), "the limit is never met");
+    let lifted = Command::new("prlimit")
+        .args(["--pid", &child.id().to_string(), "--fsize=unlimited"])
+        .status()
+        .expect("prlimit is there");
+    assert!(lifted.success());
+    let rest: Vec<String> = messages.map_while(Result::ok).collect();
+
+    assert_eq!(child.wait().expect("the run ends").code(), Some(0), "{rest:?}");
+    let lines = crate::support::lines(&root.path().join("latest"));
+    let numbers: Vec<u64> = lines.iter().filter_map(|line| line["seq"].as_u64()).collect();
+    assert!(numbers.iter().copied().eq(0..numbers.len() as u64));
+    let last = lines.last().expect("there are events");
+    assert_eq!(
+        (&last["type"], &last["data"]["rounds_done"]),
+        (&"run_finished".into(), &2.into())
+    );
+    assert!(last["data"].get("missing_events").is_none(), "{last}");
+    assert_eq!(
+        json(&read(root.path().join("latest/status.json")))["state"],
+        "completed"
+    );
+}
+
+#[cfg(target_os = "linux")]
+fn full_disk() -> Stdio {
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    full.expect("Linux has one").into()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn standard_error_that_cannot_be_written_changes_no_ending() {
+    let root = tempfile::tempdir().expect("a folder");
+    let code = |command: &mut Command| command.stderr(full_disk()).status().expect("it starts").code();
+
+    let missing = code(command().args(["validate", "missing.ron"]));
+    let refused = code(command().args(["run", "--set", "run.rounds=0"]).stdout(Stdio::null()));
+    let played = code(
+        short_run(root.path())
+            .args(["--progress", "plain", "-v"])
+            .stdout(Stdio::null()),
+    );
+    let drawn = code(short_run(root.path()).args(["--progress", "bar"]).stdout(Stdio::null()));
+
+    assert_eq!([missing, refused, played, drawn], [Some(2), Some(2), Some(0), Some(0)]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_that_cannot_be_written_is_a_failure() {
+    for arguments in [
+        &["list", "tasks"][..],
+        &["explain", "run.n_envs", "--json"],
+        &["--help"],
+        &["run", "--dry-run"],
+    ] {
+        let ended = command()
+            .args(arguments)
+            .stdout(full_disk())
+            .stderr(Stdio::null())
+            .status();
+        assert_eq!(ended.expect("it starts").code(), Some(3), "{arguments:?}");
+    }
 }
 
 #[test]

@@ -150,3 +150,21 @@ fn a_checkpoint_that_falls_due_inside_a_rollout_is_on_disk_at_its_end() {
     let told: Vec<_> = told.iter().map(|(round, reason)| (*round, reason.as_str())).collect();
     assert_eq!(told, [(0, "periodic"), (4, "periodic"), (6, "periodic"), (8, "exit")]);
 }
+
+#[test]
+fn a_run_that_is_stopped_while_it_starts_leaves_nothing() {
+    fn extend(app: &mut App) -> Result<(), ExtensionError> {
+        let stop = |stop: Res<StopSignal>| stop.request(StopRequest::Terminate);
+        app.add_systems(Startup, stop.after(Work::LoadDatasets).before(Work::CheckBlueprints));
+        Ok(())
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+
+    let report = crate::recorded::play(SCENARIO, folder.path(), extend);
+
+    assert!(report.failure.is_none(), "{:?}", report.failure);
+    assert_eq!(report.stopped_by, Some(StopRequest::Terminate));
+    assert!(report.record.is_none());
+    let entries = std::fs::read_dir(folder.path()).expect("the folder is there");
+    assert_eq!(entries.count(), 0);
+}

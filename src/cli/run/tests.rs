@@ -3,7 +3,7 @@ use crate::engine::RunRecord;
 use crate::health::{EngineError, Failure, Position};
 use crate::run::StopRequest;
 
-fn report(failure: Option<Failure>, stopped_by: Option<StopRequest>, failed_durable: &[&str]) -> RunReport {
+fn report(failure: Option<Failure>, stopped_by: Option<StopRequest>, incomplete: &[&str]) -> RunReport {
     RunReport {
         record: Some(RunRecord {
             run_id: "test".into(),
@@ -17,7 +17,16 @@ fn report(failure: Option<Failure>, stopped_by: Option<StopRequest>, failed_dura
             failure,
         }),
         stopped_by,
-        failed_durable: failed_durable.iter().map(ToString::to_string).collect(),
+        gaps: incomplete.iter().map(|part| gap(part)).collect(),
+    }
+}
+
+fn gap(part: &str) -> RecordGap {
+    RecordGap {
+        part: part.into(),
+        lost_events: 3,
+        round: Some(4),
+        why: "no room".into(),
     }
 }
 
@@ -38,6 +47,11 @@ fn every_end_of_a_run_has_its_exit_code() {
     assert_eq!(
         outcome(&report(None, interrupt, &[]), true),
         Outcome::Stopped(StopRequest::Interrupt)
+    );
+    let unrecorded = Failure::from(RecordFails(gap("jsonl")));
+    assert_eq!(
+        outcome(&report(Some(unrecorded), None, &["jsonl"]), true),
+        Outcome::RecordIncomplete
     );
     let before_its_record = RunReport {
         record: None,

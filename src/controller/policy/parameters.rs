@@ -80,7 +80,16 @@ impl PolicyParams {
     }
 
     fn draw_normal(&mut self, shape: [i64; 2], deviation: f64) -> Tensor {
-        let mut values = vec![0.0; (shape[0] * shape[1]) as usize];
+        let count = shape[0].saturating_mul(shape[1]) as usize;
+        let mut values = Vec::new();
+        if values.try_reserve_exact(count).is_err() {
+            // As libtorch says it, and tch: whoever builds a network catches both.
+            panic!(
+                "can't allocate memory: a matrix of the policy has {} x {} weights",
+                shape[0], shape[1]
+            );
+        }
+        values.resize(count, 0.0);
         self.rng.fill_normal(&mut values, deviation);
         Tensor::from_slice(&values).view(shape)
     }

@@ -87,13 +87,27 @@ fn generation_does_not_depend_on_threads_or_on_how_many_images_are_asked_for() {
     let on_threads = |threads: usize, count: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
         let pool = pool.build().unwrap();
-        pool.install(|| generate(&params, SynthPart::Val, count))
+        pool.install(|| generate(&params, SynthPart::Val, count).unwrap())
     };
 
     let few = on_threads(1, 5);
     let many = on_threads(3, 12);
 
     assert_eq!(few[..], many[..few.len()]);
+}
+
+#[test]
+fn more_images_than_there_is_memory_for_are_an_error() {
+    let params = SynthImages::default();
+
+    for count in [1 << 50, usize::MAX] {
+        let error = generate(&params, SynthPart::Train, count).unwrap_err();
+
+        assert!(
+            matches!(error, DataError::OutOfMemory { images, .. } if images == count),
+            "{error}"
+        );
+    }
 }
 
 #[test]

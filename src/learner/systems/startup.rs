@@ -47,7 +47,7 @@ fn policy_learner(
     let spec = policy.net().spec();
     let shape = BufferShape {
         envs,
-        steps: (config.episodes_per_update * max_steps) as usize,
+        steps: (config.episodes_per_update as usize).saturating_mul(max_steps as usize),
         observation: spec.observation,
         slots: spec.slots,
         blueprints: spec.blueprints,

@@ -88,7 +88,10 @@ fn warm_up(
 ) -> Result<(), Failure> {
     commit_observations(buffer, policy, reads)?;
     buffer.clear()?;
-    tracing::info!("the rollout that ends with round {round} has fitted the statistics of observations, nothing else");
+    tracing::info!(
+        "the rollout that ends with round {} has fitted the statistics of observations, nothing else",
+        round + 1
+    );
     if !learner.config().is_warm_up(round + 1) {
         policy.set_mode(DecideMode::Sample);
     }

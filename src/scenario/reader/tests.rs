@@ -39,3 +39,9 @@ fn a_key_given_twice_is_noted_with_its_position() {
 fn deep_nesting_is_refused_instead_of_overflowing_the_stack() {
     assert_eq!(shown(&"[".repeat(100_000)), "65: nested deeper than 64 levels");
 }
+
+#[test]
+fn a_mark_of_the_byte_order_at_the_beginning_is_skipped() {
+    assert_eq!(shown("\u{feff}(a: 1)"), "(a: 1)");
+    assert_eq!(shown("(\u{feff}a: 1)"), "1: expected a value, but found `\u{feff}`");
+}

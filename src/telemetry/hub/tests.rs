@@ -1,9 +1,10 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
 use crate::scenario::TelemetryConfig;
-use crate::telemetry::examples;
+use crate::telemetry::{Earlier, examples};
 
 type Seen = Arc<Mutex<Vec<Arc<Event>>>>;
 
@@ -11,7 +12,8 @@ type Seen = Arc<Mutex<Vec<Arc<Event>>>>;
 struct Probe {
     class: SinkClass,
     delay: Duration,
-    fails: bool,
+    /// Calls that will fail.
+    failures: Arc<AtomicU32>,
     fails_to_start: bool,
     seen: Seen,
 }
@@ -21,7 +23,7 @@ fn probe(class: SinkClass) -> (Probe, Seen) {
     let probe = Probe {
         class,
         delay: Duration::ZERO,
-        fails: false,
+        failures: Arc::default(),
         fails_to_start: false,
         seen: Arc::clone(&seen),
     };
@@ -45,7 +47,12 @@ impl Sink for Probe {
     }
 
     fn write(&mut self, events: &[Arc<Event>]) -> Result<(), SinkError> {
-        if self.fails {
+        let take_one = |left: u32| left.checked_sub(1);
+        if self
+            .failures
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, take_one)
+            .is_ok()
+        {
             return Err(SinkError::Other("disk on fire".into()));
         }
         std::thread::sleep(self.delay * events.len() as u32);
@@ -54,9 +61,14 @@ impl Sink for Probe {
     }
 }
 
+/// A hub that waits for no outage.
 fn hub_with(sinks: Vec<Probe>) -> TelemetryHub {
-    let sinks = sinks.into_iter().map(|sink| Box::new(sink) as Box<dyn Sink>).collect();
-    TelemetryHub::start(&run_info(), sinks).unwrap()
+    let mut hub = TelemetryHub::start(&run_info(), Vec::new()).unwrap();
+    for sink in sinks {
+        let lane = Lane::open(Box::new(sink), QUEUE_CAPACITY, Duration::ZERO);
+        hub.lanes.push(lane.unwrap());
+    }
+    hub
 }
 
 fn run_info() -> RunInfo {
@@ -67,7 +79,7 @@ fn run_info() -> RunInfo {
     }
 }
 
-fn complete(hub: &mut TelemetryHub) -> Vec<String> {
+fn complete(hub: &mut TelemetryHub) -> Vec<RecordGap> {
     hub.finish(RunState::Completed, None)
 }
 
@@ -136,20 +148,20 @@ fn a_slow_durable_sink_loses_nothing_and_the_wait_is_counted() {
     let (mut sink, seen) = probe(SinkClass::Durable);
     sink.delay = Duration::from_millis(1);
     let mut hub = hub_with(vec![]);
-    hub.lanes.push(Lane::open(Box::new(sink), 2).unwrap());
+    hub.lanes.push(Lane::open(Box::new(sink), 2, Duration::ZERO).unwrap());
     let mut outbox = outbox();
 
     for step in 1..=20 {
         flush_step(&mut hub, &mut outbox, step);
     }
     let cost = hub.take_cost();
-    let failed_durable = complete(&mut hub);
+    let gaps = complete(&mut hub);
 
     assert_eq!(kinds(&seen).len(), 41);
     assert_eq!(hub.health().dropped(), 0);
     assert!(hub.health().sinks[0].blocked_ms.0 > 0.0);
     assert!(cost.blocked > Duration::ZERO && cost.telemetry >= cost.blocked);
-    assert!(failed_durable.is_empty());
+    assert!(gaps.is_empty());
 }
 
 #[test]
@@ -157,7 +169,7 @@ fn a_slow_live_sink_misses_step_rows_only() {
     let (mut sink, seen) = probe(SinkClass::Live);
     sink.delay = Duration::from_millis(5);
     let mut hub = hub_with(vec![]);
-    hub.lanes.push(Lane::open(Box::new(sink), 2).unwrap());
+    hub.lanes.push(Lane::open(Box::new(sink), 2, Duration::ZERO).unwrap());
     let mut outbox = outbox();
 
     for step in 1..=20 {
@@ -173,27 +185,87 @@ fn a_slow_live_sink_misses_step_rows_only() {
     assert!(count("telemetry_health") > 0, "a loss is announced at once");
 }
 
+/// Waits until the first lane has failed and been told so.
+fn await_failure(hub: &TelemetryHub) {
+    while !hub.lanes[0].queue.health().failing {
+        std::thread::yield_now();
+    }
+}
+
 #[test]
-fn a_failing_durable_sink_is_reported_to_the_others_and_at_the_end() {
-    let (mut broken, _) = probe(SinkClass::Durable);
-    broken.fails = true;
+fn a_durable_sink_that_fails_to_the_end_is_reported_to_the_others_and_then() {
+    let (broken, _) = probe(SinkClass::Durable);
+    broken.failures.store(u32::MAX, Ordering::SeqCst);
     let (sound, seen) = probe(SinkClass::Durable);
     let (mut hub, mut outbox) = (hub_with(vec![broken, sound]), outbox());
 
     flush_step(&mut hub, &mut outbox, 1);
-    while hub.lanes[0].queue.tally().last_error.is_none() {
-        std::thread::yield_now();
-    }
+    await_failure(&hub);
     flush_step(&mut hub, &mut outbox, 2);
-    let failed_durable = complete(&mut hub);
+    flush_step(&mut hub, &mut outbox, 3);
+    let gaps = complete(&mut hub);
 
-    assert_eq!(failed_durable, ["probe"]);
-    let errors = &hub.health().sinks[0];
-    assert_eq!(errors.errors, 2, "one retry");
-    assert_eq!(errors.last_error.as_deref(), Some("disk on fire"));
     let kinds = kinds(&seen);
-    assert!(kinds.contains(&"telemetry_health"));
+    let told = kinds.iter().filter(|kind| **kind == "telemetry_health").count();
+    assert_eq!(told, 1, "an outage is told of once: {kinds:?}");
     assert_eq!(kinds.last(), Some(&"run_finished"));
+    let all = RecordGap {
+        part: "probe".into(),
+        lost_events: kinds.len() as u64,
+        round: Some(0),
+        why: "disk on fire".into(),
+    };
+    assert_eq!(gaps, [all]);
+}
+
+#[test]
+fn a_durable_sink_that_fails_for_a_while_gets_everything_in_the_end() {
+    let (weak, seen) = probe(SinkClass::Durable);
+    let failures = Arc::clone(&weak.failures);
+    failures.store(u32::MAX, Ordering::SeqCst);
+    let (mut hub, mut outbox) = (hub_with(vec![weak]), outbox());
+
+    flush_step(&mut hub, &mut outbox, 1);
+    await_failure(&hub);
+    let threatened = hub.failing();
+    flush_step(&mut hub, &mut outbox, 2);
+    failures.store(0, Ordering::SeqCst);
+    hub.settle();
+    let gaps = complete(&mut hub);
+
+    assert_eq!(threatened.map(|gap| gap.why).as_deref(), Some("disk on fire"));
+    assert_eq!(gaps, []);
+    let numbers: Vec<u64> = seen.lock().unwrap().iter().map(|event| event.seq).collect();
+    assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
+    assert_eq!(kinds(&seen).iter().filter(|kind| **kind == "env_step").count(), 2);
+    assert_eq!(hub.failing(), None);
+}
+
+#[test]
+fn what_an_earlier_part_of_a_run_has_lost_is_told_at_its_end() {
+    let (sink, seen) = probe(SinkClass::Durable);
+    let mut live = LiveState::default();
+    live.apply(&Event {
+        seq: 6,
+        ..Event::round(3, examples::round_finished())
+    });
+    let run = RunInfo {
+        earlier: Some(Earlier { live, next_seq: 10 }),
+        ..run_info()
+    };
+    let (mut hub, mut outbox) = (TelemetryHub::start(&run, vec![Box::new(sink)]).unwrap(), outbox());
+    outbox.push(Event::run(examples::note()));
+    hub.flush(&mut outbox);
+
+    let gaps = complete(&mut hub);
+
+    let gaps: Vec<_> = gaps.iter().map(|gap| (gap.lost_events, gap.round)).collect();
+    assert_eq!(gaps, [(6 + 3, Some(0))]);
+    let seen = seen.lock().unwrap();
+    let Payload::RunFinished(finished) = &seen[1].payload else {
+        panic!("{seen:?}");
+    };
+    assert_eq!(finished.missing_events, 9);
 }
 
 #[test]
@@ -201,19 +273,13 @@ fn a_stuck_sink_does_not_hold_up_the_end_for_ever() {
     let (mut sink, _) = probe(SinkClass::Durable);
     sink.delay = Duration::from_secs(5);
     let (mut hub, mut outbox) = (hub_with(vec![sink]), outbox());
-    hub.shutdown_patience = Duration::from_millis(20);
+    hub.patience = Duration::from_millis(20);
 
     flush_step(&mut hub, &mut outbox, 1);
-    let failed_durable = complete(&mut hub);
+    let gaps = complete(&mut hub);
 
-    assert_eq!(failed_durable, ["probe"]);
-    assert!(
-        hub.health().sinks[0]
-            .last_error
-            .as_deref()
-            .unwrap()
-            .contains("did not finish")
-    );
+    assert_eq!(gaps.len(), 1);
+    assert!(gaps[0].why.contains("did not finish"), "{gaps:?}");
 }
 
 #[test]

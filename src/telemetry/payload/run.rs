@@ -198,11 +198,18 @@ pub struct RunFinished {
     pub best_episode: Option<BestEpisode>,
     /// Of all envs.
     pub rollbacks: u64,
-    /// Events that live sinks lost.
+    /// Events that any sink lost.
     pub dropped_events: u64,
+    /// Events that durable sinks lack, those of earlier parts of a resumed run among them. Absent if the record is whole.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missing_events: u64,
     /// Of a failed run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Why a checkpoint was written.

@@ -33,7 +33,10 @@ pub struct SinkHealth {
     pub blocked_ms: Num,
     /// Calls that failed.
     pub errors: u64,
-    /// Why it was given up.
+    /// Its newest call failed: what it is sent is kept and tried again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failing: bool,
+    /// The newest error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
 }

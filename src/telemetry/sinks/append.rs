@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use crate::files::sync_folder_of;
 use crate::health::{AtPath, FileError};
 use crate::telemetry::event::Event;
 use crate::telemetry::sink::SinkError;
@@ -20,9 +21,11 @@ pub struct AppendFile {
 }
 
 impl AppendFile {
-    /// Creates `path`, which must not exist.
+    /// Creates `path`, which must not exist; its name survives a power cut.
     pub fn create(path: &Path) -> Result<Self, FileError> {
-        Self::open(path, OpenOptions::new().append(true).create_new(true))
+        let file = Self::open(path, OpenOptions::new().append(true).create_new(true))?;
+        sync_folder_of(path).at(path)?;
+        Ok(file)
     }
 
     /// Goes on with `path`, which must exist.
@@ -75,6 +78,6 @@ impl AppendFile {
     pub fn sync(&mut self) -> Result<(), SinkError> {
         self.write_out()?;
         let Some(file) = &self.file else { return Ok(()) };
-        Ok(file.sync_all().at(&self.path)?)
+        Ok(file.sync_data().at(&self.path)?)
     }
 }

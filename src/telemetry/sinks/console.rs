@@ -5,8 +5,9 @@ use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle as BarStyle};
+use indicatif::{ProgressBar, ProgressStyle as BarStyle};
 
+use super::Terminal;
 use crate::telemetry::event::{Event, Payload, Severity};
 use crate::telemetry::live::{LiveState, RoundResult};
 use crate::telemetry::payload::{RunFinished, RunStarted, SinkClass};
@@ -49,20 +50,6 @@ impl ColorChoice {
             Self::Always => true,
             Self::Never => false,
         }
-    }
-}
-
-/// Standard error, shared by progress bars and log lines: what is written here appears above the bars.
-#[derive(Clone, Debug, Default)]
-pub struct Terminal(MultiProgress);
-
-impl Write for Terminal {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.suspend(|| std::io::stderr().write(bytes))
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
     }
 }
 
@@ -139,8 +126,9 @@ impl Sink for ConsoleSink {
         for event in events {
             self.live.apply(event);
             match &mut self.view {
-                View::Plain(out) => write_plain(out, event, &self.live)?,
-                View::Json(out) => write_json(out, event)?,
+                // A terminal that is gone is no reason to stop, and nothing to try again.
+                View::Plain(out) => _ = write_plain(out, event, &self.live),
+                View::Json(out) => _ = write_json(out, event),
                 View::Bars(bars) => bars.announce(event),
                 View::Nothing => {}
             }
@@ -154,7 +142,7 @@ impl Sink for ConsoleSink {
     fn finish(&mut self, _run: &RunFinished) -> Result<(), SinkError> {
         match &mut self.view {
             View::Bars(bars) => bars.clear(),
-            View::Plain(out) | View::Json(out) => out.flush()?,
+            View::Plain(out) | View::Json(out) => _ = out.flush(),
             View::Nothing => {}
         }
         Ok(())
@@ -257,9 +245,6 @@ fn event_line(event: &Event) -> Option<String> {
         Payload::RunStarted(run) => run_line(run),
         Payload::Note(note) => format!("note: {}", note.text),
         Payload::UserEvent(user) => user.name.clone(),
-        Payload::TelemetryHealth(health) if !health.is_clean() => {
-            "telemetry: a sink lost events or failed (see telemetry_health)".into()
-        }
         Payload::CheckpointLoaded(checkpoint) => format!("goes on from {}", checkpoint.path),
         _ => return None,
     };
@@ -311,7 +296,7 @@ impl Bars {
             ("{bar:32}", "{bar:32}")
         };
         let add = |template: &str| {
-            let bar = terminal.0.add(ProgressBar::new(0));
+            let bar = terminal.add(ProgressBar::new(0));
             // The templates are constants, so the default is never seen.
             let style = BarStyle::with_template(template)
                 .unwrap_or_else(|_| BarStyle::default_bar())
@@ -332,8 +317,7 @@ impl Bars {
         if event.severity >= Severity::Warning
             && let Some(line) = event_line(event)
         {
-            // A terminal that is gone is no reason to stop.
-            let _ = self.terminal.0.println(line);
+            self.terminal.say(&line);
         }
     }
 

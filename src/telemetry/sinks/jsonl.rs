@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::append::AppendFile;
 use crate::telemetry::event::{Event, Payload, SCHEMA_MAJOR, SCHEMA_MINOR, Severity};
 use crate::telemetry::payload::{RunFinished, SinkClass};
-use crate::telemetry::sink::{RunInfo, Sink, SinkError};
+use crate::telemetry::sink::{HeldBack, RunInfo, Sink, SinkError};
 
 /// Bytes held back at most.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -33,6 +33,8 @@ struct Header<'a> {
 pub struct JsonLinesSink {
     file: AppendFile,
     written_at: Option<Instant>,
+    /// Of the first line that is held back.
+    held_since: Option<u32>,
 }
 
 impl JsonLinesSink {
@@ -94,6 +96,9 @@ impl Sink for JsonLinesSink {
     fn write(&mut self, events: &[Arc<Event>]) -> Result<(), SinkError> {
         for event in events {
             if self.file.lacks(event) {
+                if self.file.pending.is_empty() {
+                    self.held_since = event.round;
+                }
                 self.encode(event.as_ref())?;
                 self.file.has(event);
             }
@@ -106,6 +111,18 @@ impl Sink for JsonLinesSink {
 
     fn flush(&mut self) -> Result<(), SinkError> {
         self.write_out()
+    }
+
+    fn sync(&mut self) -> Result<(), SinkError> {
+        self.file.sync()
+    }
+
+    fn held_back(&self) -> HeldBack {
+        let lines = self.file.pending.iter().filter(|&&byte| byte == b'\n').count();
+        HeldBack {
+            events: lines as u64,
+            round: self.held_since,
+        }
     }
 
     fn finish(&mut self, _run: &RunFinished) -> Result<(), SinkError> {

@@ -5,7 +5,9 @@ mod console;
 mod jsonl;
 mod records;
 mod tensorboard;
+mod terminal;
 
-pub use console::{ColorChoice, Console, ConsoleSink, ProgressStyle, Terminal};
+pub use console::{ColorChoice, Console, ConsoleSink, ProgressStyle};
 pub use jsonl::JsonLinesSink;
 pub use tensorboard::TensorBoardSink;
+pub use terminal::Terminal;

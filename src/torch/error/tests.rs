@@ -31,7 +31,72 @@ fn messages_are_sorted_by_what_can_be_done_about_them() {
         class("CUDA error: an illegal memory access was encountered"),
         TorchError::DeviceFault(_)
     ));
+    assert!(matches!(
+        class("The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1"),
+        TorchError::Shape(_)
+    ));
     assert!(matches!(class("something else"), TorchError::Other(_)));
+}
+
+#[test]
+fn what_is_not_said_by_libtorch_is_no_shape_error_for_a_word_in_it() {
+    let error = catch(|| panic!("the shape of the channels has sizes out of bounds")).expect_err("panicked");
+    let said = TorchError::Other("the shape of the channels has sizes out of bounds".into());
+    assert_eq!(error, said);
+    assert!(matches!(
+        TorchError::classify("expected a tensor of another dimension"),
+        TorchError::Other(_)
+    ));
+}
+
+/// As the CPU's allocator says it, and as a panic of tch carries it.
+#[test]
+fn lack_of_memory_is_said_in_one_line_with_how_much_was_asked_for() {
+    let raw = "[enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to \
+               allocate 3932160000 bytes. Error code 12 (Cannot allocate memory)\nframe #0: c10::ThrowEnforceNotMet(char \
+               const*) + 0x6b (0x7f)\nframe #1: other\n";
+    let panic = format!(
+        "called `Result::unwrap()` on an `Err` value: {:?}",
+        tch::TchError::Torch(raw.into())
+    );
+
+    let errors = [
+        TorchError::classify(raw),
+        catch(|| panic!("{panic}")).expect_err("panicked"),
+    ];
+
+    for error in errors {
+        let text = error.to_string();
+        assert!(
+            text.starts_with("no memory is left: can't allocate memory: you tried to allocate 3932160000 bytes"),
+            "{text}"
+        );
+        assert!(
+            !text.contains('\n') && !text.contains("unwrap") && !text.contains("frame #"),
+            "{text}"
+        );
+        assert!(text.contains("what helps: "), "{text}");
+    }
+}
+
+/// Far more than any machine has.
+#[test]
+fn an_allocation_that_fails_is_lack_of_memory() {
+    let error = catch(|| Tensor::zeros([1 << 50], (Kind::Float, Device::Cpu))).expect_err("four petabytes");
+
+    assert!(
+        matches!(&error, TorchError::OutOfMemory(message) if message.contains("4503599627370496 bytes")),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn a_thread_knows_whether_its_panics_are_caught() {
+    assert!(!is_catching());
+    let inside = catch(|| (catch(is_catching), is_catching()));
+    assert_eq!(inside, Ok((Ok(true), true)));
+    let _ = catch(|| panic!("caught"));
+    assert!(!is_catching());
 }
 
 #[test]

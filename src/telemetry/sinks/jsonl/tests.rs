@@ -115,3 +115,24 @@ fn an_existing_file_is_never_overwritten() {
 
     assert!(error.to_string().contains("events.jsonl"), "{error}");
 }
+
+#[test]
+fn lines_that_are_held_back_are_counted_until_they_are_on_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events.jsonl");
+    let mut sink = JsonLinesSink::default();
+    sink.start(&run_info(folder.path())).unwrap();
+    let context = examples::context_at(3, 0, 1);
+    let events = numbered(vec![
+        Event::env(context, examples::env_step()),
+        Event::env(context, examples::decision()),
+    ]);
+
+    sink.write(&events).unwrap();
+    let held = sink.held_back();
+    sink.sync().unwrap();
+
+    assert_eq!((held.events, held.round), (2, Some(0)));
+    assert_eq!(sink.held_back().events, 0);
+    assert_eq!(std::fs::read_to_string(path).unwrap().lines().count(), 3);
+}

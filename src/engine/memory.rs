@@ -1,0 +1,197 @@
+//! How much memory a run takes at least, reckoned before any of it is asked for: what no machine has is an error with a
+//! place to mend it, not the end of the process in the middle of an allocation.
+
+use std::fmt;
+
+use crate::controller::{ObservationFeatures, ObservationSchema};
+use crate::scenario::Loaded;
+use crate::torch::DeviceSpec;
+
+/// Bytes of an element of most tensors.
+const F32_BYTES: u128 = 4;
+/// Parameters, gradients and moments.
+const TRAINED_COPIES: u128 = 3;
+
+/// One of the things that take memory, in bytes, and the fields that it grows with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Need {
+    what: &'static str,
+    fields: &'static str,
+    bytes: u128,
+}
+
+/// A scenario that needs more memory than there is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryShortage {
+    /// The largest first.
+    needs: Vec<Need>,
+    available: u64,
+}
+
+impl fmt::Display for MemoryShortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let total: u128 = total(&self.needs);
+        write!(
+            f,
+            "the run needs at least {} of memory, this machine has {}; what takes most of it:",
+            size(total),
+            size(self.available.into())
+        )?;
+        let most = self.needs.iter().filter(|need| need.bytes > total / 20);
+        for Need { what, fields, bytes } in most {
+            write!(f, "\n  {what} {} (smaller with {fields})", size(*bytes))?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for MemoryShortage {}
+
+/// Whether a scenario fits into so many bytes; `None` where the machine does not say how many it has.
+///
+/// # Errors
+/// It certainly does not: only what every run allocates is reckoned, so one that passes may still be too large.
+pub fn check_memory(loaded: &Loaded, available: Option<u64>) -> Result<(), MemoryShortage> {
+    let Some(available) = available else { return Ok(()) };
+    let mut needs = needs_of(loaded);
+    if total(&needs) <= u128::from(available) {
+        return Ok(());
+    }
+    needs.sort_unstable_by_key(|need| std::cmp::Reverse(need.bytes));
+    Err(MemoryShortage { needs, available })
+}
+
+fn total(needs: &[Need]) -> u128 {
+    needs.iter().fold(0, |total, need| total.saturating_add(need.bytes))
+}
+
+fn needs_of(loaded: &Loaded) -> Vec<Need> {
+    let (run, policy, task) = (&loaded.scenario.run, &loaded.scenario.policy, &loaded.task);
+    let mut needs = vec![Need {
+        what: "data",
+        fields: "the sizes of its parts in task.data",
+        bytes: data_bytes(loaded),
+    }];
+    // What lives on other devices takes none of the machine's memory.
+    if run.devices.iter().all(|device| *device == DeviceSpec::Cpu) {
+        let envs = run.n_envs as u128;
+        let parameters = task.host.parameters(task.classes).max(0) as u128;
+        needs.push(Need {
+            what: "hosts",
+            fields: "run.n_envs, task.host",
+            bytes: product([envs, parameters, TRAINED_COPIES, F32_BYTES]),
+        });
+        if policy.controller == LEARNED {
+            let schema = ObservationSchema::new(
+                &loaded.slots,
+                task.max_steps,
+                policy.obs.freshness_decay,
+                &ObservationFeatures::default(),
+            );
+            let observation = schema.len() as u128;
+            let rounds = u128::from(loaded.scenario.learner.episodes_per_update);
+            needs.push(Need {
+                what: "a rollout",
+                fields: "run.n_envs, run.max_steps, learner.episodes_per_update",
+                // Observations are kept as they came and as the policy saw them.
+                bytes: product([envs, rounds, task.max_steps.into(), observation, 2, F32_BYTES]),
+            });
+            let (features, hidden) = (policy.net_cfg.feature_dim as u128, policy.net_cfg.hidden_dim as u128);
+            let weights = product([features, observation.saturating_add(hidden)]);
+            needs.push(Need {
+                what: "the policy",
+                fields: "policy.net_cfg",
+                bytes: product([weights, TRAINED_COPIES, F32_BYTES]),
+            });
+        }
+    }
+    needs
+}
+
+/// The controller whose policy is trained.
+const LEARNED: &str = "actor_critic";
+
+fn data_bytes(loaded: &Loaded) -> u128 {
+    let data = &loaded.task.data;
+    let (Some(sizes), Some(shape)) = (data.part_sizes(&loaded.task.split), data.shape()) else {
+        // Files are as large as they are; they are read before anything is made of them.
+        return 0;
+    };
+    let samples = [sizes.train, sizes.val, sizes.test].map(|samples| samples as u128);
+    let samples = samples.into_iter().fold(0, u128::saturating_add);
+    let pixels = [shape.channels, shape.height, shape.width].map(|size| size.max(0) as u128);
+    product([samples, product(pixels)])
+}
+
+fn product<const N: usize>(factors: [u128; N]) -> u128 {
+    factors.into_iter().fold(1, u128::saturating_mul)
+}
+
+/// `15.6 GiB`
+fn size(bytes: u128) -> String {
+    const UNITS: [&str; 7] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    match unit {
+        0 => format!("{bytes} bytes"),
+        _ => format!("{value:.1} {}", UNITS[unit]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::catalog;
+    use crate::run::NO_EXTENSION;
+    use crate::scenario::Override;
+
+    const GIB: u64 = 1 << 30;
+
+    fn loaded(changes: &[(&str, &str)]) -> Loaded {
+        let overrides: Vec<Override> = changes
+            .iter()
+            .map(|(path, value)| Override::flag("set", path, value))
+            .collect();
+        let text = r#"(task: preset("synth_scale"), policy: (controller: "actor_critic"))"#;
+        let catalog = catalog(NO_EXTENSION).unwrap();
+        let input = crate::scenario::Input {
+            label: "x.ron",
+            text,
+            overrides: &overrides,
+        };
+        crate::scenario::load(&input, &catalog).unwrap_or_else(|report| panic!("{report}"))
+    }
+
+    #[test]
+    fn what_fits_is_not_refused_and_nothing_is_where_the_machine_does_not_tell() {
+        let small = loaded(&[]);
+        let large = loaded(&[("run.n_envs", "4096"), ("run.max_steps", "4294967295")]);
+
+        assert_eq!(check_memory(&small, Some(GIB)), Ok(()));
+        assert_eq!(check_memory(&large, None), Ok(()));
+    }
+
+    #[test]
+    fn what_cannot_fit_is_refused_with_what_takes_the_memory() {
+        let large = loaded(&[("run.n_envs", "4096"), ("run.max_steps", "4294967295")]);
+
+        let error = check_memory(&large, Some(16 * GIB)).unwrap_err().to_string();
+
+        assert!(error.starts_with("the run needs at least "), "{error}");
+        assert!(error.contains("this machine has 16.0 GiB"), "{error}");
+        assert!(error.contains("\n  a rollout "), "{error}");
+        assert!(
+            error.ends_with("(smaller with run.n_envs, run.max_steps, learner.episodes_per_update)"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn sizes_are_told_in_the_largest_unit_that_fits() {
+        assert_eq!([size(7), size(1536), size(3 << 40)], ["7 bytes", "1.5 KiB", "3.0 TiB"]);
+    }
+}

@@ -1,0 +1,74 @@
+//! What a record lacks, said so that its owner knows what is gone, since when and why.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// A part of a run's record that is not complete.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RecordGap {
+    /// Name of the sink, or `checkpoint`.
+    pub part: String,
+    /// Events that are missing, as far as they can be counted.
+    pub lost_events: u64,
+    /// The round of the first one, from 0; absent where none was lost or none belongs to a round.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub round: Option<u32>,
+    /// What the operating system, or the sink, said.
+    pub why: String,
+}
+
+impl fmt::Display for RecordGap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            part,
+            lost_events,
+            round,
+            why,
+        } = self;
+        match lost_events {
+            0 => write!(f, "`{part}` is incomplete")?,
+            1 => write!(f, "`{part}` lacks an event")?,
+            _ => write!(f, "`{part}` lacks {lost_events} events")?,
+        }
+        if let Some(round) = round {
+            write!(f, ", from round {} on", round + 1)?;
+        }
+        write!(f, ": {why}")
+    }
+}
+
+/// The record cannot be written, and `telemetry.require` says that a run without one is not worth its time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the record cannot be written, so the run was stopped (telemetry.require: false plays on without it): `{}`: {}",
+    .0.part,
+    .0.why
+)]
+pub struct RecordFails(pub RecordGap);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_says_what_is_gone_since_when_and_why() {
+        let gap = |lost_events, round| RecordGap {
+            part: "jsonl".into(),
+            lost_events,
+            round,
+            why: "events.jsonl: No space left on device".into(),
+        };
+
+        let told = [gap(1230, Some(4)), gap(1, None), gap(0, None)].map(|gap| gap.to_string());
+
+        assert_eq!(
+            told,
+            [
+                "`jsonl` lacks 1230 events, from round 5 on: events.jsonl: No space left on device",
+                "`jsonl` lacks an event: events.jsonl: No space left on device",
+                "`jsonl` is incomplete: events.jsonl: No space left on device",
+            ]
+        );
+    }
+}
