@@ -2,6 +2,8 @@
 //! wrong with one of them, in words for people.
 
 use std::fs::File;
+#[cfg(unix)]
+use std::io::ErrorKind;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -47,13 +49,18 @@ pub(crate) fn replace_synced(path: &Path, content: &[u8]) -> io::Result<()> {
     sync_folder_of(path)
 }
 
-/// Names survive a power cut only once their folder is on disk.
+/// Names survive a power cut only once their folder is on disk. A folder that may be written but not read, and a file system
+/// that does not synchronise folders, are taken as they are: nothing better is to be had of them.
 ///
 /// # Errors
-/// If the folder cannot be opened or synchronised.
+/// If the folder cannot be synchronised.
 #[cfg(unix)]
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.or_else(|error| match error.kind() {
+        ErrorKind::PermissionDenied | ErrorKind::InvalidInput | ErrorKind::Unsupported => Ok(()),
+        _ => Err(error),
+    })
 }
 
 /// Elsewhere folders are no files.
