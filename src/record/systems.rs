@@ -266,7 +266,10 @@ pub(crate) fn round_stats(
         .map(|(_, stats, ..)| stats.last_val.unwrap_or(UNMEASURED).accuracy_percent)
         .collect();
     let has_failed = |stats: &EpisodeStats| stats.end.is_some_and(|end| end.reason == EpisodeEnd::Failed);
-    let whole = envs.iter().zip(&accuracies).filter(|((_, stats, ..), _)| !has_failed(stats));
+    let whole = envs
+        .iter()
+        .zip(&accuracies)
+        .filter(|((_, stats, ..), _)| !has_failed(stats));
     let whole: Vec<f64> = whole.map(|(_, &accuracy)| accuracy).collect();
     // A round in which every env has failed is not complete.
     let (mean, std) = statistics::mean_and_std(&whole).unwrap_or((f64::NAN, f64::NAN));

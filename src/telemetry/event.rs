@@ -128,6 +128,7 @@ payloads! {
     GovernorRollback => "governor_rollback", Lifecycle, Critical: "an env was put back to its last good state";
     GovernorSnapshot => "governor_snapshot", Debug, Debug: "a state was captured, trusted or discarded";
     LearnerUpdate => "learner_update", Lifecycle, Info: "an update of the policy, performed or skipped";
+    RoundRestarted => "round_restarted", Lifecycle, Warning: "memory was short: the round begins anew, in smaller parts";
     RoundFinished => "round_finished", Lifecycle, Info: "the round over all envs";
 }
 

@@ -43,7 +43,7 @@ impl Recording {
         if !path.is_file() {
             return Err(RecordingError::NoEvents(folder.into()));
         }
-        let events = read_events(&path)?.events;
+        let events = without_abandoned(read_events(&path)?.events);
         let started = events.iter().find_map(|event| match &event.payload {
             Payload::RunStarted(started) => Some(started.clone()),
             _ => None,
@@ -63,6 +63,18 @@ impl Recording {
             _ => None,
         })
     }
+}
+
+/// Leaves out what envs did in rounds before those began anew.
+fn without_abandoned(events: Vec<Event>) -> Vec<Event> {
+    let mut kept: Vec<Event> = Vec::with_capacity(events.len());
+    for event in events {
+        if matches!(event.payload, Payload::RoundRestarted(_)) {
+            kept.retain(|told| told.env.is_none() || told.round != event.round);
+        }
+        kept.push(event);
+    }
+    kept
 }
 
 #[cfg(test)]

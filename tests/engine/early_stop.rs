@@ -36,7 +36,11 @@ fn an_episode_ends_once_its_accuracy_has_not_risen_for_as_long_as_patience_lasts
     let mut early = engine(&scenario(WAIT, rule));
     early.run().expect("the run ends well");
     assert_eq!(ends(&mut early), [(EpisodeEnd::EarlyStop, 4); 2]);
-    assert_eq!(early.world().resource::<RunClock>().step(), 4, "no env was left to play for");
+    assert_eq!(
+        early.world().resource::<RunClock>().step(),
+        4,
+        "no env was left to play for"
+    );
 
     let mut patient = engine(&scenario(WAIT, &rule.replace("patience: 3", "patience: 9")));
     patient.run().expect("the run ends well");
@@ -61,7 +65,12 @@ fn a_policy_learns_from_episodes_that_ended_early() {
 
     engine.run().expect("the run ends well");
 
-    let update = engine.world().resource::<LastUpdate>().0.as_ref().expect("the round ended with one");
+    let update = engine
+        .world()
+        .resource::<LastUpdate>()
+        .0
+        .as_ref()
+        .expect("the round ended with one");
     let data = update.data.expect("there were steps");
     assert_eq!((data.steps_valid, data.segments, data.segments_invalid), (8, 2, 0));
 }
@@ -88,7 +97,13 @@ fn a_run_ends_once_its_rolling_accuracy_has_not_risen_for_as_long_as_patience_la
 fn a_least_number_of_steps_beyond_the_episode_is_refused() {
     let rule = "rounds: 1, early_stop: Some((min_steps: 10, patience: 3, min_delta: 0.0))";
 
-    let problems = Engine::from_ron(&scenario(WAIT, rule)).err().expect("it is refused").to_string();
+    let problems = Engine::from_ron(&scenario(WAIT, rule))
+        .err()
+        .expect("it is refused")
+        .to_string();
 
-    assert!(problems.contains("step 10 lies beyond the episode's 9 steps"), "{problems}");
+    assert!(
+        problems.contains("step 10 lies beyond the episode's 9 steps"),
+        "{problems}"
+    );
 }

@@ -527,7 +527,11 @@ fn a_host_that_diverges_in_evaluation_alone_is_rolled_back_once_then_taken_as_it
     assert_eq!(played.page(0, 17).panics, Some(2));
     assert!(played.page(0, 17).loss() > 12.0);
     assert_eq!(played.page(0, 17).command, Some(LifecycleOp::Wait), "nothing is vetoed");
-    assert_eq!(played.page(0, 20).panics, Some(2), "later steps are compared with step 17");
+    assert_eq!(
+        played.page(0, 20).panics,
+        Some(2),
+        "later steps are compared with step 17"
+    );
 
     // The episode goes on, nobody is charged.
     let end = played.stats[0].end.unwrap();
@@ -562,8 +566,14 @@ fn an_episode_that_has_played_a_step_has_a_measured_accuracy_however_it_ends() {
     let played = play_diverging(1, f64::NAN, "");
 
     let stats = &played.stats[0];
-    assert_eq!((stats.end.unwrap().reason, stats.rollbacks), (EpisodeEnd::GovernorLimit, 2));
-    let shown = stats.last_val.expect("measured in the step of the rollback").accuracy_percent;
+    assert_eq!(
+        (stats.end.unwrap().reason, stats.rollbacks),
+        (EpisodeEnd::GovernorLimit, 2)
+    );
+    let shown = stats
+        .last_val
+        .expect("measured in the step of the rollback")
+        .accuracy_percent;
     assert!(shown.is_finite() && stats.best_accuracy_percent >= shown, "{shown}");
 }
 
@@ -577,7 +587,10 @@ fn a_seed_that_only_learns_from_the_host_survives_a_rollback_and_is_not_to_blame
     // Then it goes on training, with its momentum, and lives on.
     assert!(!rollback.blamed && rollback.pruned.is_empty());
     assert_eq!(rollback.raw_penalty, 0.0);
-    assert_eq!([before, after].map(|page| page.stages[0]), [Some(SeedStage::Training); 2]);
+    assert_eq!(
+        [before, after].map(|page| page.stages[0]),
+        [Some(SeedStage::Training); 2]
+    );
     assert!(!after.is_momentum_zero);
     assert!(after.seeds[0].iter().all(|&bits| f32::from_bits(bits).is_finite()));
     assert_ne!(played.page(1, 9).seeds, after.seeds);

@@ -76,11 +76,7 @@ fn note_choices(envs: Query<(&EnvId, &Chosen)>, clock: Res<RunClock>, mut seen: 
     }
 }
 
-fn note_rollout(
-    envs: Query<(&EnvId, &EpisodeReward)>,
-    mut policy: ResMut<PolicyLearner>,
-    mut seen: ResMut<Seen>,
-) {
+fn note_rollout(envs: Query<(&EnvId, &EpisodeReward)>, mut policy: ResMut<PolicyLearner>, mut seen: ResMut<Seen>) {
     let is_charged = |step: &&RewardedStep| step.breakdown.get(Term::Governor) != 0.0;
     let charged = envs.iter().sort_unstable::<&EnvId>();
     seen.charged = charged
