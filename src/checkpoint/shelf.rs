@@ -51,6 +51,8 @@ pub struct Progress {
     pub next_seq: u64,
     /// Envs of the run.
     pub n_envs: usize,
+    /// Parts of a training batch: more than the scenario says where memory was short.
+    pub micro_batches: usize,
     /// In policy order.
     pub slots: Vec<String>,
     /// Name of the controller.
@@ -454,6 +456,7 @@ pub(super) mod tests {
             rounds: 9,
             next_round,
             next_seq: 100,
+            micro_batches: 1,
             n_envs: 2,
             slots: vec!["r0c0".into()],
             controller: "random".into(),

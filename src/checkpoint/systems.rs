@@ -27,6 +27,7 @@ use crate::scenario::Scenario;
 use crate::schedule::{AddWork, RoundEnd, Shutdown, Startup, Work};
 use crate::telemetry::statistics::rolling_mean;
 use crate::telemetry::{CheckpointReason, CheckpointSaved, Event, Num, TelemetryHub, TelemetryOutbox};
+use crate::training::MicroBatches;
 
 /// Writes checkpoints of recorded runs and goes on from them.
 pub struct CheckpointPlugin;
@@ -131,6 +132,9 @@ pub(crate) fn restore(
     let shelf = Checkpoints::of(point.directory.path());
     trained.state.best = point.progress.best.filter(|best| shelf.has(best.next_round));
     commands.insert_resource(point.claim.clone());
+    // Memory that was short once is short again.
+    let parts = experiment.scenario.training.micro_batches;
+    commands.insert_resource(MicroBatches(parts.max(point.progress.micro_batches)));
     shelf.set_aside_after(point.progress.next_round)?;
     shelf.sweep();
     shelf.tidy(&point.progress, experiment.scenario.run.keep_last);
@@ -148,6 +152,7 @@ pub struct RunView<'w> {
     data: Res<'w, LoadedData>,
     folder: Res<'w, RunDirectory>,
     claim: Res<'w, RunClaim>,
+    parts: Res<'w, MicroBatches>,
     stop: Res<'w, StopSignal>,
     resumed: Option<Res<'w, ResumePoint>>,
 }
@@ -187,6 +192,7 @@ impl RunView<'_> {
             next_round,
             next_seq,
             n_envs: scenario.run.n_envs,
+            micro_batches: self.parts.0,
             slots: layout.slots().iter().map(|spec| spec.slot.to_string()).collect(),
             controller: scenario.policy.controller.clone(),
             changes: changes.unwrap_or_default(),

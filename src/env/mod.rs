@@ -34,7 +34,9 @@ use crate::clock::RunClock;
 use crate::data::{DataSet, EvalSet, FeedArithmetic, ResidentData};
 use crate::host::SlotLayout;
 use crate::scenario::{Scenario, TaskSpec};
-use crate::schedule::{Act, AddWork, Assess, RoundEnd, RoundStart, Startup, StepEnd, StepStart, StepSync, Work};
+use crate::schedule::{
+    Act, AddWork, Assess, RoundEnd, RoundRestart, RoundStart, Startup, StepEnd, StepStart, StepSync, Work,
+};
 use crate::seed::{Limits, SlotSet};
 use crate::telemetry::EnvContext;
 use crate::torch::Implementation;
@@ -141,7 +143,8 @@ impl Plugin for EnvPlugin {
             .add_work(Assess, Work::TrackSeeds, episode::track_seeds)
             .add_work(Act, Work::AdvanceLifecycle, lifecycle::advance_lifecycle)
             .add_work(StepEnd, Work::EndEpisodes, episode::end_episodes)
-            .add_work(RoundEnd, Work::TeardownRound, episode::teardown_round);
+            .add_work(RoundEnd, Work::TeardownRound, episode::teardown_round)
+            .add_work(RoundRestart, Work::TeardownRound, episode::teardown_round);
     }
 }
 

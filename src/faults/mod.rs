@@ -49,6 +49,7 @@ pub(crate) fn inject_faults(
     experiment: Res<Experiment>,
     pool: Res<EnvPool>,
     mut outbox: ResMut<TelemetryOutbox>,
+    mut had_no_memory: Local<bool>,
 ) -> Result<(), Failure> {
     for entry in due(&experiment.scenario.faults, &clock) {
         if entry.batch.unwrap_or(0) != clock.batch() {
@@ -58,8 +59,15 @@ pub(crate) fn inject_faults(
         let Some(mut env) = envs.iter_mut().find(is_meant) else {
             continue;
         };
-        if entry.fault == Fault::EnvError {
-            pool.report(entry.env, Failure::message("the scenario's faults ask for an error"))?;
+        match entry.fault {
+            Fault::EnvError => pool.report(entry.env, Failure::message("the scenario's faults ask for an error"))?,
+            // A round that begins anew comes by here again, and its memory suffices then.
+            Fault::OutOfMemory if std::mem::replace(&mut *had_no_memory, true) => continue,
+            Fault::OutOfMemory => {
+                let message = "the scenario's faults ask for it".into();
+                pool.report(entry.env, TorchError::OutOfMemory(message).into())?;
+            }
+            _ => {}
         }
         let is_done = damage(&entry.fault, &mut env).in_env(entry.env)?;
         if is_done {
@@ -116,7 +124,7 @@ fn damage(fault: &Fault, env: &mut DamagedEnvItem) -> Result<bool, Failure> {
             };
             (module.get().params().map(handle).collect(), factor)
         }
-        Fault::EnvError => return Ok(true),
+        Fault::EnvError | Fault::OutOfMemory => return Ok(true),
         Fault::LossSpike(_) => return Ok(false),
     };
     for mut tensor in tensors {
@@ -128,7 +136,7 @@ fn damage(fault: &Fault, env: &mut DamagedEnvItem) -> Result<bool, Failure> {
 fn event(fault: &Fault) -> UserEvent {
     let number = |value: f64| UserValue::Number(Num(value));
     let fields: Vec<(&str, UserValue)> = match fault {
-        Fault::NanWeight | Fault::NanGrad | Fault::EnvError => Vec::new(),
+        Fault::NanWeight | Fault::NanGrad | Fault::EnvError | Fault::OutOfMemory => Vec::new(),
         Fault::ScaleWeights(factor) => vec![("factor", number(*factor))],
         Fault::ScaleSeed { slot, factor } => {
             vec![("slot", UserValue::Text(slot.to_string())), ("factor", number(*factor))]

@@ -14,9 +14,9 @@ pub use self::algorithm::{
     StepTensors, ValueUnits,
 };
 pub use self::systems::{LastUpdate, PolicyDiverged, PolicyLearner};
-use self::systems::{episode_ends, rollbacks, startup, transitions, updates};
+use self::systems::{episode_ends, restarts, rollbacks, startup, transitions, updates};
 use crate::env::round_is_complete;
-use crate::schedule::{Act, AddWork, Assess, Decide, RoundEnd, Startup, StepEnd, Work};
+use crate::schedule::{Act, AddWork, Assess, Decide, RoundEnd, RoundRestart, RoundStart, Startup, StepEnd, Work};
 
 /// Trains the run's policy, if it has one that learns. Without this plugin policies stay as they are.
 pub struct LearnerPlugin;
@@ -27,6 +27,8 @@ impl Plugin for LearnerPlugin {
         app.add_work(Startup, Work::BuildLearner, startup::build_learner);
         let learns = resource_exists::<PolicyLearner>;
         app.add_work_if(Assess, Work::CreditRollbacks, rollbacks::credit_rollbacks, learns)
+            .add_work_if(RoundStart, Work::MarkRollout, restarts::mark_rollout, learns)
+            .add_work_if(RoundRestart, Work::RewindRollout, restarts::rewind_rollout, learns)
             .add_work_if(Decide, Work::RememberStates, transitions::remember_states, learns)
             .add_work_if(Decide, Work::StoreDecisions, transitions::store_decisions, learns)
             .add_work_if(Act, Work::StoreOutcomes, transitions::store_outcomes, learns)

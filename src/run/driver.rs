@@ -5,6 +5,7 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::ScheduleLabel;
 
 use super::StopSignal;
+use super::memory::recovers_from_lack_of_memory;
 use super::parts::check_parts;
 use crate::clock::RunClock;
 use crate::env::{EpisodeStats, Experiment};
@@ -53,6 +54,11 @@ impl Driver {
                 }
                 Self::InRound if begins_step(world) => {
                     play_step(world);
+                    if recovers_from_lack_of_memory(world) {
+                        run(world, RoundRestart);
+                        world.resource_mut::<RunClock>().restart_round();
+                        run(world, RoundStart);
+                    }
                     return Ok(true);
                 }
                 Self::InRound => {

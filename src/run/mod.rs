@@ -3,6 +3,7 @@
 mod driver;
 mod extension;
 mod inventory;
+mod memory;
 mod parts;
 pub(crate) mod startup;
 mod stop;

@@ -37,6 +37,8 @@ choice! {
         },
         /// the env's training fails
         EnvError,
+        /// the env's device has no memory left for training
+        OutOfMemory,
         /// the governor sees this validation loss instead
         LossSpike(f64, POSITIVE),
     }

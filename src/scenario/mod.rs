@@ -70,8 +70,8 @@ pub use reward::{
     RewardConfig, ShapedReward, SimplifiedReward, SparseReward, reward_forms,
 };
 pub use run::{
-    DataConfig, EarlyStop, FeedMode, Launch, OnEnvError, RunConfig, RunEarlyStop, StopAt, TelemetryConfig,
-    TelemetryLevel, TensorBoard, TrainingConfig,
+    DataConfig, EarlyStop, FeedMode, Launch, OnEnvError, OnOutOfMemory, RunConfig, RunEarlyStop, StopAt,
+    TelemetryConfig, TelemetryLevel, TensorBoard, TrainingConfig,
 };
 pub use task::{
     AugmentSpec, BatchesPerStep, CnnSpec, DataSource, Normalise, SplitSpec, SynthImages, TaskChoice, TaskOverrides,

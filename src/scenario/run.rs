@@ -50,6 +50,8 @@ section! {
         keep_last: u32 = 3, at_least(1);
         /// What comes of an error of one env in its batches.
         on_env_error: OnEnvError = OnEnvError::AbortRun;
+        /// What happens when a device has no memory left for the batches of a step.
+        on_oom: OnOutOfMemory = OnOutOfMemory::Fail;
         /// When an episode ends before its last step. None: never.
         early_stop: Option<EarlyStop>;
         /// When the run ends before its last round. None: never.
@@ -65,6 +67,17 @@ choice! {
         AbortRun,
         /// the env sits out the rest of its round and starts afresh in the next; the run fails if no env is left
         DropEnv,
+    }
+}
+
+choice! {
+    /// What happens when a device has no memory left for the batches of a step.
+    #[derive(Copy, Eq)]
+    pub enum OnOutOfMemory {
+        /// the run fails
+        Fail,
+        /// training.micro_batches is doubled for all envs and the round begins anew
+        HalveMicroBatch,
     }
 }
 

@@ -175,6 +175,7 @@ impl LiveState {
                 self.skipped_updates += u64::from(!update.update_performed);
                 self.latest_update = Some((self.round, update.clone()));
             }
+            Payload::RoundRestarted(_) => self.forget_round(),
             Payload::RoundFinished(round) => self.apply_round(event, round),
             _ => {}
         }
@@ -197,6 +198,15 @@ impl LiveState {
             self.growth_in_round = GrowthCounts::default();
             self.rollbacks_in_round = 0;
         }
+    }
+
+    /// The round begins anew: what it has told so far did not happen.
+    fn forget_round(&mut self) {
+        self.envs.clear();
+        self.worths.clear();
+        self.growth_in_round = GrowthCounts::default();
+        self.rollbacks -= u64::from(std::mem::take(&mut self.rollbacks_in_round));
+        self.committed.retain(|seed| seed.at.round != self.round);
     }
 
     fn apply_step(&mut self, event: &Event, row: &EnvStep) {

@@ -2,6 +2,7 @@
 
 mod components;
 pub(crate) mod fetch;
+pub(crate) mod micro_batches;
 pub(crate) mod precision;
 pub(crate) mod step;
 pub(crate) mod sums;
@@ -9,6 +10,7 @@ pub(crate) mod sums;
 use bevy_app::{App, Plugin};
 
 pub use components::{BatchSlot, EnvAccumulators, EnvFeed, GroupNorms, StepResult};
+pub use micro_batches::MicroBatches;
 pub use precision::TrainingPrecision;
 
 use crate::env::EnvId;
@@ -21,6 +23,7 @@ impl Plugin for TrainingPlugin {
     fn build(&self, app: &mut App) {
         app.register_required_components::<EnvId, StepResult>();
         app.add_work(Startup, Work::ChoosePrecision, precision::choose_precision)
+            .add_work(Startup, Work::ChooseMicroBatches, micro_batches::choose_micro_batches)
             .add_work(Startup, Work::EquipTraining, fetch::equip_envs)
             .add_work(StepStart, Work::PlanTrainBatches, fetch::plan_train_batches)
             .add_work(TrainBatch, Work::FetchTrainBatch, fetch::fetch_train_batch)

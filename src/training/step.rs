@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use tch::Tensor;
 
 use super::components::{BatchSlot, EnvAccumulators, GroupNorms};
+use super::micro_batches::MicroBatches;
 use super::precision::TrainingPrecision;
 use crate::clock::RunClock;
 use crate::data::{Accumulators, GroupColumns, train_loss};
@@ -43,6 +44,7 @@ pub fn forward_backward(
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     precision: Res<TrainingPrecision>,
+    parts: Res<MicroBatches>,
     pool: Res<EnvPool>,
 ) -> Result<(), Failure> {
     pool.for_each_active(envs.iter_mut(), |_, _, mut env| {
@@ -56,7 +58,7 @@ pub fn forward_backward(
         let host = env.host.0.get();
         let uses = training_slots(&mut env.slots.0, &experiment.scenario.lifecycle);
         let mut first_row = 0;
-        for rows in micro_batches(batch.n, experiment.scenario.training.micro_batches) {
+        for rows in micro_batches(batch.n, parts.0) {
             let x = part(&batch.x, first_row, rows, batch.n)?;
             let y = part(&batch.y, first_row, rows, batch.n)?;
             let statistics = host.params().buffer_guard();

@@ -110,6 +110,10 @@ impl Recorded {
         if let Some((episode, end)) = finished_episode(event) {
             self.lengths.insert(episode, end.length);
         }
+        if let (Payload::RoundRestarted(_), Some(restarted)) = (&event.payload, event.round) {
+            self.commands.retain(|&(round, ..), _| round != restarted);
+            self.rollbacks.retain(|&(round, ..)| round != restarted);
+        }
         let (Some(round), Some(env), Some(step)) = (event.round, event.env, event.step) else {
             return;
         };
@@ -171,8 +175,9 @@ impl Recorded {
             .find(|moment| !self.commands.contains_key(moment) && !self.rollbacks.contains(moment))
             .map(|(round, env, step)| {
                 format!(
-                    "no decision of env {env} in step {step} of round {round} is recorded; a replay needs \
-                     telemetry.level full and telemetry.step_stride 1"
+                    "no decision of env {env} in step {step} of round {} is recorded; a replay needs telemetry.level \
+                     full and telemetry.step_stride 1",
+                    round + 1
                 )
             })
     }

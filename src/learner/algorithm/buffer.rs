@@ -58,6 +58,17 @@ pub(super) struct Row {
     pub segments: Vec<Segment>,
     /// Recurrent states stored for it.
     pub states: usize,
+    /// Where it stood before the present round.
+    mark: RowMark,
+}
+
+/// How far a row had been filled.
+#[derive(Clone, Copy, Debug, Default)]
+struct RowMark {
+    steps: usize,
+    segments: usize,
+    continues: bool,
+    states: usize,
 }
 
 /// Tensors of all steps; the last cell of each belongs to no step and is what padding reads.
@@ -84,6 +95,8 @@ pub struct RolloutBuffer {
     pub(super) charges: RollbackCharges,
     /// Per state tensor: numbers of the recurrent states with which valid segments ended.
     final_states: Vec<Vec<Tensor>>,
+    /// Charges, and final states noted, before the present round.
+    mark: (RollbackCharges, usize),
 }
 
 impl RolloutBuffer {
@@ -121,6 +134,7 @@ impl RolloutBuffer {
             shape,
             device,
             charges: RollbackCharges::default(),
+            mark: Default::default(),
         })
     }
 
@@ -231,6 +245,33 @@ impl RolloutBuffer {
         self.final_states.iter_mut().for_each(Vec::clear);
         self.charges = RollbackCharges::default();
         Ok(())
+    }
+
+    /// Remembers how far the rows are filled; every segment has its end here.
+    pub fn mark(&mut self) {
+        for row in &mut self.rows {
+            row.mark = RowMark {
+                steps: row.steps.len(),
+                segments: row.segments.len(),
+                continues: row.continues,
+                states: row.states,
+            };
+        }
+        self.mark = (self.charges, self.final_states.first().map_or(0, Vec::len));
+    }
+
+    /// Takes out what was written since [`mark`](Self::mark).
+    pub fn rewind(&mut self) {
+        for row in &mut self.rows {
+            let mark = row.mark;
+            row.is_pending = false;
+            row.steps.truncate(mark.steps);
+            row.segments.truncate(mark.segments);
+            (row.continues, row.states) = (mark.continues, mark.states);
+        }
+        let (charges, noted) = self.mark;
+        self.charges = charges;
+        self.final_states.iter_mut().for_each(|states| states.truncate(noted));
     }
 
     /// Index of a step in every per-cell field.

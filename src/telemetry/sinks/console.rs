@@ -231,6 +231,10 @@ fn event_line(event: &Event) -> Option<String> {
             "rolled back to step {}, {} lost",
             rollback.snapshot_step, rollback.steps_lost
         ),
+        Payload::RoundRestarted(restart) => format!(
+            "the round begins anew with batches in {} parts: {}",
+            restart.micro_batches, restart.error
+        ),
         Payload::HostStabilized(_) => "host stabilized".into(),
         Payload::EpisodeFinished(episode) => format!(
             "episode finished: acc {:.1}%, {:.2}x params",
