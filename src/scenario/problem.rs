@@ -89,7 +89,7 @@ pub(crate) const BYTE_ORDER_MARK: char = '\u{feff}';
 const PRINTED_PROBLEMS: usize = 50;
 /// Columns of a line that are printed around a problem.
 const WINDOW: usize = 120;
-/// Of these, before the problem.
+/// Of these, before a problem in the middle of a long line.
 const BEFORE: usize = 60;
 /// Characters of a name or a message that are printed.
 const WHOLE: usize = 600;
@@ -139,18 +139,18 @@ impl Excerpt {
     fn of(text: &str, start: usize, end: usize) -> Self {
         let start = start.min(text.len());
         let is_inside = |character: &char| !matches!(character, '\n' | '\r');
-        let mut before: Vec<char> = text[..start]
-            .chars()
-            .rev()
-            .take_while(is_inside)
-            .take(BEFORE + 1)
-            .collect();
-        let is_cut_before = before.len() > BEFORE;
-        before.truncate(BEFORE);
+        let around = |characters: &mut dyn Iterator<Item = char>| -> Vec<char> {
+            characters.take_while(is_inside).take(WINDOW + 1).collect()
+        };
+        let mut before = around(&mut text[..start].chars().rev());
+        let mut after = around(&mut text[start..].chars());
+        // A line that fits is there as a whole; of a longer one, what is not needed behind the problem is shown before it.
+        let room_before = WINDOW - after.len().min(WINDOW - BEFORE);
+        let is_cut_before = before.len() > room_before;
+        before.truncate(room_before);
         before.reverse();
         before.retain(|&character| character != BYTE_ORDER_MARK);
         let room = WINDOW - before.len();
-        let mut after: Vec<char> = text[start..].chars().take_while(is_inside).take(room + 1).collect();
         let is_cut_after = after.len() > room;
         after.truncate(room);
 

@@ -48,6 +48,15 @@ fn of_a_long_line_the_part_around_the_problem_is_shown() {
 }
 
 #[test]
+fn a_line_that_fits_is_shown_as_a_whole() {
+    let text = format!("{}wrong", "<".repeat(115));
+
+    let printed = report(&text, &[(115, 120)]).to_string();
+
+    assert!(printed.contains(&format!("    1 | {text}\n")), "{printed}");
+}
+
+#[test]
 fn many_problems_are_counted_and_the_first_are_shown() {
     let text = "x\n".repeat(1000);
     let spans: Vec<_> = (0..1000).map(|line| (2 * line, 2 * line + 1)).collect();
