@@ -82,7 +82,7 @@ impl RunClock {
 
     /// Goes back before the first step of the round.
     pub fn restart_round(&mut self) {
-        (self.step, self.batch) = (0, 0);
+        (self.step, self.batch) = (0, None);
     }
 
     /// No round follows the present one; before the first one, none at all.

@@ -67,7 +67,6 @@ pub(super) struct Row {
 struct RowMark {
     steps: usize,
     segments: usize,
-    continues: bool,
     states: usize,
 }
 
@@ -253,7 +252,6 @@ impl RolloutBuffer {
             row.mark = RowMark {
                 steps: row.steps.len(),
                 segments: row.segments.len(),
-                continues: row.continues,
                 states: row.states,
             };
         }
@@ -267,7 +265,7 @@ impl RolloutBuffer {
             row.is_pending = false;
             row.steps.truncate(mark.steps);
             row.segments.truncate(mark.segments);
-            (row.continues, row.states) = (mark.continues, mark.states);
+            row.states = mark.states;
         }
         let (charges, noted) = self.mark;
         self.charges = charges;
