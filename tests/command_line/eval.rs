@@ -70,6 +70,7 @@ fn trained_run(root: &Path) {
         next_round: 2,
         next_seq: 0,
         n_envs: 2,
+        micro_batches: 1,
         slots: Vec::new(),
         controller: "actor_critic".into(),
         changes: Vec::new(),
