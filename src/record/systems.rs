@@ -50,7 +50,7 @@ impl Plugin for RecordPlugin {
                 reads: 0,
             })
             .add_work(Startup, Work::Announce, announce)
-            .add_work_if(Startup, Work::StopEarly, stop_early, resource_exists::<RunClock>)
+            .add_work_if(Startup, Work::StopEarly, stop_early, resource_exists::<TelemetryHub>)
             .add_work_if(RoundEnd, Work::StopEarly, stop_early, round_is_complete)
             .add_work(RoundStart, Work::BeginRound, begin_record)
             .add_work(StepEnd, Work::EmitStep, emit_step)

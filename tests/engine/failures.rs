@@ -262,7 +262,7 @@ fn a_run_without_an_env_left_fails_as_one_that_is_to_fail_at_once_does() {
         let report = crate::recorded::play(&text, folder.path(), NO_EXTENSION);
 
         let failure = report.failure.as_ref().expect("the run fails").to_string();
-        assert!(failure.contains("at round 0, step 3"), "{failure}");
+        assert!(failure.contains("at round 1, step 3"), "{failure}");
         assert!(failure.contains(&format!("env {}", envs[0])), "{failure}");
         assert!(failure.ends_with("the scenario's faults ask for an error"), "{failure}");
     }
@@ -302,11 +302,11 @@ fn a_round_that_memory_was_short_for_begins_anew_with_batches_in_twice_as_many_p
     assert!(
         told["error"]
             .as_str()
-            .is_some_and(|error| error.contains("env 1: the device ran out of memory"))
+            .is_some_and(|error| error.contains("env 1: no memory is left"))
     );
 
     // By default the run fails.
     let folder = tempfile::tempdir().expect("a temporary folder");
     let failure = play(&short, &folder).failure.expect("the run fails").to_string();
-    assert!(failure.contains("env 1: the device ran out of memory"), "{failure}");
+    assert!(failure.contains("env 1: no memory is left"), "{failure}");
 }

@@ -3,7 +3,7 @@
 use tch::Tensor;
 
 use super::parameters::PolicyParams;
-use super::trainable::ParamGroup;
+use super::trainable::{ParamGroup, ValueOutput};
 use crate::torch::NoGrad;
 
 /// Gain of hidden layers: keeps the scale of activations through a ReLU.
@@ -30,6 +30,15 @@ impl Linear {
     /// `[.., inputs]` to `[.., outputs]`.
     pub fn forward(&self, x: &Tensor) -> Tensor {
         x.linear(&self.weight, Some(&self.bias))
+    }
+}
+
+impl From<&Linear> for ValueOutput {
+    fn from(layer: &Linear) -> Self {
+        Self {
+            weight: layer.weight.shallow_clone(),
+            bias: layer.bias.shallow_clone(),
+        }
     }
 }
 

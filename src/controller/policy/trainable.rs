@@ -2,7 +2,6 @@
 
 use tch::{Kind, Tensor};
 
-use super::layers::Linear;
 use crate::controller::error::PolicyError;
 
 /// Recurrent state of several rows: tensors `[layers, rows, width]`; none for a policy without memory.
@@ -76,15 +75,6 @@ pub struct ValueOutput {
     pub weight: Tensor,
     /// `[1]`.
     pub bias: Tensor,
-}
-
-impl From<&Linear> for ValueOutput {
-    fn from(layer: &Linear) -> Self {
-        Self {
-            weight: layer.weight.shallow_clone(),
-            bias: layer.bias.shallow_clone(),
-        }
-    }
 }
 
 /// A policy that a learner can improve. Handles stay valid for the whole run: weights only change in place.
