@@ -312,10 +312,6 @@ impl Lane {
         let (now, sink) = (self.told, self.queue.health());
         let name = &sink.name;
         match (before.is_failing, now.is_failing) {
-            (false, true) => tracing::warn!(
-                "telemetry sink `{name}` cannot write ({}); what it is sent is kept, and it is tried again",
-                sink.last_error.unwrap_or_default()
-            ),
             (true, false) if !now.has_lost => tracing::warn!("telemetry sink `{name}` writes again; nothing is lost"),
             _ => {}
         }
@@ -373,7 +369,16 @@ fn persist(queue: &Queue, mut call: impl FnMut() -> Result<(), SinkError>) -> Re
                 return Ok(());
             }
             Err(error) if !queue.failed(&error, attempt) => return Err(error),
-            Err(_) => attempt += 1,
+            Err(error) => {
+                // At once, from here: the schedule may already wait for the end of the outage.
+                if attempt == 0 {
+                    let name = queue.health().name;
+                    tracing::warn!(
+                        "telemetry sink `{name}` cannot write ({error}); what it is sent is kept, and it is tried again"
+                    );
+                }
+                attempt += 1;
+            }
         }
     }
 }
