@@ -311,9 +311,8 @@ impl Lane {
         let before = std::mem::replace(&mut self.told, self.queue.trouble());
         let (now, sink) = (self.told, self.queue.health());
         let name = &sink.name;
-        match (before.is_failing, now.is_failing) {
-            (true, false) if !now.has_lost => tracing::warn!("telemetry sink `{name}` writes again; nothing is lost"),
-            _ => {}
+        if before.is_failing && !now.is_failing && !now.has_lost {
+            tracing::warn!("telemetry sink `{name}` writes again; nothing is lost");
         }
         if now.is_late && !before.is_late {
             tracing::warn!("telemetry sink `{name}` is slow: a checkpoint goes before what it still has to write");
