@@ -70,14 +70,19 @@ impl RunClock {
         (self.length.train_batches, self.length.val_batches)
     }
 
+    /// The round that follows the present one, if there is one.
+    pub fn upcoming_round(&self) -> Option<u32> {
+        let next = self.round.map_or(self.length.first_round, |round| round + 1);
+        (next < self.length.end_round).then_some(next)
+    }
+
     /// Moves on to the next round, if there is one.
     pub fn next_round(&mut self) -> bool {
-        let next = self.round.map_or(self.length.first_round, |round| round + 1);
-        let exists = next < self.length.end_round;
-        if exists {
-            (self.round, self.step, self.batch) = (Some(next), 0, None);
+        let next = self.upcoming_round();
+        if next.is_some() {
+            (self.round, self.step, self.batch) = (next, 0, None);
         }
-        exists
+        next.is_some()
     }
 
     /// Goes back before the first step of the round.

@@ -91,6 +91,7 @@ pub mod scenario;
 pub mod schedule;
 pub(crate) mod schema;
 pub mod seed;
+pub mod sweep;
 pub mod telemetry;
 #[allow(unsafe_code)]
 pub mod torch;

@@ -56,6 +56,8 @@ pub enum Domain {
     ReplaySampling = 19,
     /// `update`
     TelemetryProbe = 20,
+    /// `axis, point`; seeded by the sweep
+    SweepPoint = 21,
 }
 
 /// SplitMix64's increment: the golden ratio in 64 bits.

@@ -28,6 +28,7 @@ const FLOORS: &[&[&str]] = &[
     &["record", "checkpoint"],
     &["engine"],
     &["compare"],
+    &["sweep"],
     &["cli"],
     &["lib", "main", "prelude"],
 ];

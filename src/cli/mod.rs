@@ -10,6 +10,7 @@ mod panics;
 mod prepare;
 mod resume;
 mod run;
+mod sweep;
 mod validate;
 
 use std::path::Path;
@@ -23,7 +24,7 @@ use prepare::Rejection;
 
 use crate::engine::{Engine, EngineBuilder, all_cores, catalog};
 use crate::record::{LogFile, Recording, runs_root};
-use crate::run::{Extension, StopRequest};
+use crate::run::{Extension, StopRequest, end_at_once};
 use crate::scenario::{Catalog, Report};
 use crate::telemetry::sinks::{Console, ProgressStyle, Terminal};
 
@@ -126,6 +127,9 @@ fn execute(arguments: &Arguments, extend: Extension) -> Result<Outcome, String> 
     let global = &arguments.global;
     let terminal = Terminal::default();
     let log = log::start(global, &terminal)?;
+    if global.ends_with_input {
+        end_with_input()?;
+    }
     let context = Context {
         global,
         catalog: catalog(extend).map_err(|error| error.to_string())?,
@@ -148,11 +152,26 @@ fn execute(arguments: &Arguments, extend: Extension) -> Result<Outcome, String> 
             tell("nothing was changed");
             outcome
         }),
+        Command::Sweep(options) => sweep::sweep(options, &context)?,
         Command::Eval(options) => eval::eval(options, &context).unwrap_or_else(refuse),
         Command::Validate { scenarios } => validate::validate(scenarios, &context),
         Command::List { what } => list::list(*what, &context).map_err(|error| error.to_string())?,
         Command::Explain { path } => explain::explain(path.as_deref().unwrap_or(""), &context),
     })
+}
+
+/// Ends the process as a kill would once standard input is closed: whoever holds its other end is gone, and another process
+/// may already have taken over what this one does.
+fn end_with_input() -> Result<(), String> {
+    let watch = || {
+        // Nobody writes anything; an error is an end as well.
+        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+        end_at_once(StopRequest::Terminate);
+    };
+    let thread = std::thread::Builder::new().name("input".into()).spawn(watch);
+    thread
+        .map(drop)
+        .map_err(|error| format!("no thread can be started: {error}"))
 }
 
 /// A report as people read it, coloured where standard error shows colours.

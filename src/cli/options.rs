@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::sweep::SweepOptions;
 use crate::checkpoint::CheckpointName;
 use crate::scenario::Override;
 use crate::telemetry::sinks::{ColorChoice, ProgressStyle};
@@ -41,6 +42,9 @@ pub struct GlobalOptions {
     /// Worker threads; all cores if left out.
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
+    /// End at once when standard input does: with the process that holds its other end.
+    #[arg(long, global = true, hide = true)]
+    pub ends_with_input: bool,
 }
 
 impl GlobalOptions {
@@ -57,6 +61,8 @@ pub enum Command {
     Resume(ResumeOptions),
     /// Play a run's policy as it is against baselines, on the same episodes, and compare them.
     Eval(Box<EvalOptions>),
+    /// Play many trainings of one scenario, with different settings and seeds, on this machine or many.
+    Sweep(Box<SweepOptions>),
     /// Check scenarios and print every problem, without running anything.
     Validate {
         #[arg(required = true, value_name = "FILE")]
@@ -96,6 +102,15 @@ pub struct RunOptions {
     /// Folder in which the run's own folder is made [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Name of the run's own folder, which must not be there yet [default: time, name and hash].
+    #[arg(long, value_name = "ID")]
+    pub id: Option<String>,
+    /// Folder in which relative paths of the scenario start [default: the scenario's].
+    #[arg(long, value_name = "DIR")]
+    pub relative_to: Option<PathBuf>,
+    /// Stop once so many rounds are played; `resume` plays the others.
+    #[arg(long, value_name = "ROUND", value_parser = clap::value_parser!(u32).range(1..))]
+    pub until: Option<u32>,
     /// Same as --set name=…
     #[arg(long)]
     pub name: Option<String>,
@@ -148,6 +163,9 @@ pub struct ResumeOptions {
     /// Play so many rounds more than the run was to have.
     #[arg(long, value_name = "ROUNDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub extend: Option<u32>,
+    /// Stop once so many rounds of the run are played.
+    #[arg(long, value_name = "ROUND", value_parser = clap::value_parser!(u32).range(1..))]
+    pub until: Option<u32>,
     /// Change a field. run.rounds, run.stop_at, run.checkpoint_every and run.keep_last may change as they are; others need
     /// --allow.
     #[arg(long = "set", value_name = "PATH=VALUE")]

@@ -7,9 +7,7 @@ use super::{Context, RunOptions, report_text};
 use crate::checkpoint::ResumeError;
 use crate::engine::{Prepared, SetupError};
 use crate::scenario::Override;
-
-/// What `run` plays without a scenario argument.
-const QUICKSTART: &str = include_str!("../../scenarios/quickstart.ron");
+use crate::sweep::QUICKSTART;
 
 /// Why a run cannot begin or go on.
 #[derive(Debug, thiserror::Error)]
@@ -40,10 +38,20 @@ impl Rejection {
 pub fn prepare(options: &RunOptions, context: &Context) -> Result<Prepared, Rejection> {
     let mut overrides: Vec<Override> = environment().into_iter().collect();
     overrides.extend(options.overrides().map_err(Rejection::Usage)?);
-    Ok(match &options.scenario {
+    let mut prepared = match &options.scenario {
         Some(path) => Prepared::load(path, &overrides, &context.catalog)?,
         None => Prepared::from_ron("quickstart.ron", QUICKSTART, &overrides, &context.catalog)?,
-    })
+    };
+    if let Some(folder) = &options.relative_to {
+        let found = folder.canonicalize().map_err(|error| {
+            Rejection::Usage(format!(
+                "--relative-to {}: there is no such folder: {error}",
+                folder.display()
+            ))
+        })?;
+        prepared.file.folder = Some(found);
+    }
+    Ok(prepared)
 }
 
 /// What the environment sets in every scenario.

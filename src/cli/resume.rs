@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::output::show;
 use super::prepare::{Rejection, environment};
-use super::run::play;
+use super::run::{limit_rounds, play};
 use super::{Context, Outcome, ResumeOptions};
 use crate::checkpoint::{PastRun, ResumePoint};
 use crate::engine::Prepared;
@@ -20,11 +20,12 @@ pub fn resume(options: &ResumeOptions, context: &Context) -> Result<Outcome, Rej
             path.display()
         )));
     };
-    let engine = context
+    let mut engine = context
         .engine()
         .recording(context.recording(None, options.progress))
         .resumed(point)
         .build(&prepared)?;
+    limit_rounds(&mut engine, options.until);
     Ok(play(engine, &Default::default(), context.global))
 }
 

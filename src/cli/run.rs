@@ -12,7 +12,7 @@ use crate::engine::{Engine, Prepared, RunRecord, RunReport};
 use crate::env::Experiment;
 use crate::learner::PolicyDiverged;
 use crate::record::Labels;
-use crate::run::{StopSignal, stop_on_signals};
+use crate::run::{RoundLimit, StopSignal, stop_on_signals};
 use crate::scenario::{Loaded, Scenario, TaskSpec, resolved_ron};
 use crate::telemetry::{RecordFails, RecordGap, RunFinished};
 
@@ -31,8 +31,17 @@ pub fn run(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection
     if options.identify {
         recording.labels = Labels::identified(recording.labels);
     }
-    let engine = context.engine().recording(recording).build(&prepared)?;
+    recording.id.clone_from(&options.id);
+    let mut engine = context.engine().recording(recording).build(&prepared)?;
+    limit_rounds(&mut engine, options.until);
     Ok(play(engine, origins, context.global))
+}
+
+/// Lets a run stop after so many rounds.
+pub fn limit_rounds(engine: &mut Engine, until: Option<u32>) {
+    if let Some(rounds) = until {
+        engine.world_mut().insert_resource(RoundLimit(rounds));
+    }
 }
 
 /// Plays to the end; the summary goes to stdout. `origins` says where each value that is no default comes from.

@@ -166,7 +166,7 @@ fn accuracy(outcome: &EpisodeOutcome) -> f64 {
 }
 
 fn accuracy_minus_rent(outcome: &EpisodeOutcome) -> f64 {
-    accuracy(outcome) - outcome.rent
+    outcome.accuracy_minus_rent().unwrap_or(f64::NAN)
 }
 
 fn summarize(player: &Played, seed: u64) -> ControllerSummary {
@@ -218,8 +218,9 @@ mod tests {
             round: 0,
             env,
             accuracy,
+            committed_accuracy: None,
             test_accuracy: accuracy,
-            rent,
+            rent: Some(rent),
             reward: 1.0,
             param_ratio: 1.5,
             rollbacks: 0,

@@ -4,7 +4,8 @@
 use std::ops::Range;
 
 use bevy_ecs::prelude::*;
-use serde::Serialize;
+use bevy_ecs::query::QueryData;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::RunClock;
 use crate::controller::{ActiveController, DecideMode, SavedFolder};
@@ -18,7 +19,7 @@ use crate::scenario::{ObservationNormMode, TelemetryLevel};
 use crate::schedule::{AddWork, RoundEnd, Startup, Work};
 use crate::seed::Growth;
 use crate::telemetry::BigInteger;
-use crate::validation::TestResult;
+use crate::validation::{Counterfactual, TestResult, ValPlan};
 
 /// Who decides.
 #[derive(Resource, Clone, Debug, PartialEq, Eq)]
@@ -61,7 +62,7 @@ impl Episodes {
 }
 
 /// How an episode ended.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EpisodeOutcome {
     /// Of the run in which it was played.
     pub seed: BigInteger,
@@ -71,16 +72,26 @@ pub struct EpisodeOutcome {
     pub env: usize,
     /// Percent of the validation part, of the network as it stands in the end; `None` if that was never measured.
     pub accuracy: Option<f64>,
-    /// Percent of the test part.
+    /// Percent of the validation part, of the host with its committed seeds alone.
+    pub committed_accuracy: Option<f64>,
+    /// Percent of the test part, of the same.
     pub test_accuracy: Option<f64>,
-    /// Mean of a step, in points: what the scenario's reward charges for parameters and slots.
-    pub rent: f64,
-    /// Sum of the episode's rewards.
+    /// Mean of a step, in points: what parameters and slots cost by the default coefficients of the shaped reward, whatever
+    /// the scenario pays. `None` in records of versions that did not tell it.
+    pub rent: Option<f64>,
+    /// Sum of the episode's rewards; 0 where nothing pays.
     pub reward: f64,
     /// Final size over the host's.
     pub param_ratio: f64,
     /// Rollbacks by the governor.
     pub rollbacks: u32,
+}
+
+impl EpisodeOutcome {
+    /// What the network is worth: its accuracy less its rent, points.
+    pub fn accuracy_minus_rent(&self) -> Option<f64> {
+        Some(self.accuracy? - self.rent?)
+    }
 }
 
 /// The episodes that a candidate has played.
@@ -158,31 +169,40 @@ fn freeze_policy(
     Ok(())
 }
 
+/// What an episode's outcome is made of.
+#[derive(QueryData)]
+struct EndedEpisode {
+    id: &'static EnvId,
+    stats: &'static EpisodeStats,
+    reward: &'static EpisodeReward,
+    test: &'static TestResult,
+    host: &'static HostParams,
+    slots: &'static SeedSlots,
+    plan: &'static ValPlan,
+    counterfactual: &'static Counterfactual,
+}
+
 fn note_outcomes(
-    envs: Query<(
-        &EnvId,
-        &EpisodeStats,
-        &EpisodeReward,
-        &TestResult,
-        &HostParams,
-        &SeedSlots,
-    )>,
+    envs: Query<EndedEpisode>,
     mut outcomes: ResMut<Outcomes>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
 ) {
-    for (id, stats, reward, test, host, slots) in &envs {
-        let seeds = slots.records().flatten().map(|seed| (seed.stage, seed.params()));
+    for env in &envs {
+        let accuracy = env.stats.last_val.map(|shown| shown.accuracy_percent);
+        let seeds = env.slots.records().flatten().map(|seed| (seed.stage, seed.params()));
+        let committed = |whole| env.counterfactual.committed_accuracy(env.plan, env.slots, whole);
         outcomes.0.push(EpisodeOutcome {
             seed: BigInteger(experiment.scenario.run.seed),
             round: clock.round(),
-            env: id.index,
-            accuracy: stats.last_val.map(|shown| shown.accuracy_percent),
-            test_accuracy: test.0.map(|(accuracy, _)| accuracy),
-            rent: reward.mean_rent(),
-            reward: reward.total(),
-            param_ratio: Growth::of(host.0, seeds).parameter_ratio(),
-            rollbacks: stats.rollbacks,
+            env: env.id.index,
+            accuracy,
+            committed_accuracy: accuracy.and_then(committed),
+            test_accuracy: env.test.0.map(|(accuracy, _)| accuracy),
+            rent: Some(env.reward.mean_rent()),
+            reward: env.reward.total(),
+            param_ratio: Growth::of(env.host.0, seeds).parameter_ratio(),
+            rollbacks: env.stats.rollbacks,
         });
     }
 }

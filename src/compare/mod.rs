@@ -3,7 +3,9 @@
 mod comparison;
 mod episodes;
 mod statistics;
+mod training;
 
 pub use comparison::{Comparison, ControllerSummary, Difference, Estimate, Paired, Played, Summary};
 pub use episodes::{Candidate, EpisodeOutcome, Episodes, PlayedEpisodes, play};
 pub use statistics::{Interval, bootstrap_interval, iqm, mean, percentile};
+pub use training::{CurvePoint, Metric, TrainingRecord};

@@ -15,9 +15,9 @@ use bevy_ecs::prelude::World;
 
 pub use builder::{EngineBuilder, all_cores};
 pub use catalog::catalog;
-pub use memory::MemoryShortage;
+pub use memory::{MemoryShortage, check_memory};
 pub use plugins::{SimicPlugins, plugins};
-pub use prepared::{Prepared, SetupError};
+pub use prepared::{Prepared, SetupError, read_text};
 pub use report::{RunRecord, RunReport};
 
 use crate::health::EngineError;

@@ -85,7 +85,7 @@ impl Prepared {
     /// # Errors
     /// A file that cannot be read; every problem of the scenario.
     pub fn load(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Self, SetupError> {
-        let mut prepared = Self::from_ron(&path.display().to_string(), &read(path)?, overrides, catalog)?;
+        let mut prepared = Self::from_ron(&path.display().to_string(), &read_text(path)?, overrides, catalog)?;
         prepared.file.folder = scenario_folder(path)?;
         prepared.file.path = Some(path.into());
         Ok(prepared)
@@ -114,7 +114,11 @@ impl Prepared {
     }
 }
 
-fn read(path: &Path) -> Result<String, SetupError> {
+/// The text of a scenario file, or of another that is written as one.
+///
+/// # Errors
+/// A file that cannot be read, or is no text.
+pub fn read_text(path: &Path) -> Result<String, SetupError> {
     let bytes = std::fs::read(path).at(path)?;
     String::from_utf8(bytes).map_err(|error| {
         let sound = &error.as_bytes()[..error.utf8_error().valid_up_to()];

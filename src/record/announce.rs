@@ -23,6 +23,8 @@ use crate::training::TrainingPrecision;
 pub struct Recording {
     /// Folder in which the run's own is made.
     pub root: PathBuf,
+    /// Name of the run's own folder, which does not become the latest then; time, name and hash if `None`.
+    pub id: Option<String>,
     /// How progress is shown.
     pub console: Console,
     /// Where the log goes.
@@ -38,6 +40,7 @@ impl Recording {
     pub fn under(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
+            id: None,
             console: Console::silent(),
             log: LogFile::default(),
             labels: Labels::default(),
@@ -62,6 +65,7 @@ pub fn announce(world: &mut World) -> Result<(), Failure> {
     let directory = match &recording.resume {
         None => RunDirectory::create(
             &recording.root,
+            recording.id.as_deref(),
             &scenario.name,
             file.text.as_bytes(),
             &resolved_ron(scenario)?,
@@ -70,7 +74,7 @@ pub fn announce(world: &mut World) -> Result<(), Failure> {
     };
     begin_record(world, &recording, file, &directory)
         .inspect_err(|failure| directory.note_failure(&failure.to_string()))?;
-    if recording.resume.is_none() {
+    if recording.resume.is_none() && recording.id.is_none() {
         directory.become_latest();
     }
     world.insert_resource(directory);

@@ -136,25 +136,41 @@ impl RunDirectory {
     /// Creates `root/{run_id}` with `scenario.ron` (`source`, verbatim), `resolved.ron` and a status of `starting`.
     ///
     /// The id is the time, the name, and the first digits of the scenario's hash, so that runs of equal settings are
-    /// recognised at a glance; a second one in the same second gets `-2`.
+    /// recognised at a glance; a second one in the same second gets `-2`. An `id` that is given is used as it is.
     ///
     /// # Errors
-    /// If a folder or file cannot be created.
-    pub fn create(root: &Path, name: &str, source: &[u8], resolved: &str) -> Result<Self, RunDirectoryError> {
-        Self::create_at(root, name, source, resolved, Timestamp::now())
+    /// If a folder or file cannot be created; if there is a run of that `id`.
+    pub fn create(
+        root: &Path,
+        id: Option<&str>,
+        name: &str,
+        source: &[u8],
+        resolved: &str,
+    ) -> Result<Self, RunDirectoryError> {
+        Self::create_at(root, id, name, source, resolved, Timestamp::now())
     }
 
     fn create_at(
         root: &Path,
+        id: Option<&str>,
         name: &str,
         source: &[u8],
         resolved: &str,
         now: Timestamp,
     ) -> Result<Self, RunDirectoryError> {
         let scenario_hash = blake3::hash(resolved.as_bytes()).to_hex().to_string();
-        let wanted = format!("{}-{}-{}", now.compact(), slug(name), &scenario_hash[..4]);
         std::fs::create_dir_all(root).at(root)?;
-        let (run_id, path) = claim(root, &wanted)?;
+        let (run_id, path) = match id {
+            Some(id) => {
+                let path = root.join(id);
+                std::fs::create_dir(&path).at(&path)?;
+                (id.to_owned(), path)
+            }
+            None => claim(
+                root,
+                &format!("{}-{}-{}", now.compact(), slug(name), &scenario_hash[..4]),
+            )?,
+        };
         let directory = Self {
             run_id,
             path,
@@ -336,7 +352,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_milliseconds(1_700_000_000_005);
 
     fn create(root: &Path) -> RunDirectory {
-        RunDirectory::create_at(root, "Quick start!", b"// mine\n()", "(seed: 42)", NOW).unwrap()
+        RunDirectory::create_at(root, None, "Quick start!", b"// mine\n()", "(seed: 42)", NOW).unwrap()
     }
 
     #[test]

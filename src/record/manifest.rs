@@ -286,7 +286,7 @@ mod tests {
     use crate::telemetry::examples;
 
     fn manifest(root: &Path) -> (RunDirectory, Manifest) {
-        let directory = RunDirectory::create(root, "quickstart", b"()", "()").unwrap();
+        let directory = RunDirectory::create(root, None, "quickstart", b"()", "()").unwrap();
         let mut started = examples::run_started();
         started.seed = BigInteger(u64::MAX);
         let manifest = Manifest::new(&directory, &started);

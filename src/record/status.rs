@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::files::write_json;
-use crate::health::AtPath;
+use crate::health::{AtPath, FileError};
 use crate::telemetry::{
     Event, LiveState, Num, Payload, RunFinished, RunInfo, RunState, Sink, SinkClass, SinkError, Timestamp,
 };
@@ -59,6 +59,15 @@ impl RunStatus {
             eta_s: None,
             error: None,
         }
+    }
+
+    /// The status of the run at `directory`.
+    ///
+    /// # Errors
+    /// If there is none, or none that can be read.
+    pub fn read(directory: &Path) -> Result<Self, FileError> {
+        let path = directory.join(FILE_NAME);
+        serde_json::from_slice(&std::fs::read(&path).at(&path)?).at(&path)
     }
 
     /// Writes it into a run directory, in one step.

@@ -11,14 +11,6 @@ use crate::telemetry::{Num, TermSummary, statistics};
 /// Changes of accuracy that stability looks back over.
 const STABILITY_WINDOW: usize = 20;
 
-/// The terms that charge for what stands on the host.
-const RENT: [Term; 4] = [
-    Term::ComputeRent,
-    Term::LinearRent,
-    Term::OccupancyRent,
-    Term::FossilRent,
-];
-
 /// A rewarded step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,6 +19,8 @@ pub struct RewardedStep {
     pub step: u32,
     /// Percent.
     pub accuracy: f64,
+    /// [`standard_rent`](super::standard_rent) of the network, points.
+    pub rent: f64,
     /// What was paid.
     pub breakdown: RewardBreakdown,
 }
@@ -51,15 +45,11 @@ impl EpisodeReward {
         backwards.fold(0.0, |later, step| step.breakdown.total() + gamma * later)
     }
 
-    /// Mean of a step's rent, at least 0: what parameters and slots cost, as the reward charges them.
+    /// Mean of a step's rent, at least 0, in points.
     pub fn mean_rent(&self) -> f64 {
         let steps = self.steps.len().max(1) as f64;
-        let paid = self
-            .steps
-            .iter()
-            .flat_map(|step| RENT.map(|term| step.breakdown.get(term)));
-        // Nothing paid is 0, not -0.
-        0.0 - paid.sum::<f64>() / steps
+        // Nothing is 0, not -0.
+        self.steps.iter().map(|step| step.rent).sum::<f64>() / steps + 0.0
     }
 
     /// What the terms that occurred add up to, in the order of the sum.

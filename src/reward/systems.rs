@@ -5,6 +5,7 @@ use bevy_ecs::query::QueryData;
 use smallvec::SmallVec;
 
 use super::breakdown::RewardBreakdown;
+use super::costs::standard_rent;
 use super::episode::{EpisodeReward, RewardedStep};
 use super::extension::RewardTerms;
 use super::function::RewardFunction;
@@ -130,6 +131,7 @@ pub(crate) fn compute_reward(
         env.episode.steps.push(RewardedStep {
             step: inputs.step,
             accuracy: inputs.accuracy,
+            rent: standard_rent(&inputs),
             breakdown,
         });
     }

@@ -4,9 +4,9 @@ use bevy_app::App;
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::ScheduleLabel;
 
-use super::StopSignal;
 use super::memory::recovers_from_lack_of_memory;
 use super::parts::check_parts;
+use super::{RoundLimit, StopRequest, StopSignal};
 use crate::clock::RunClock;
 use crate::env::{EpisodeStats, Experiment};
 use crate::health::{EngineError, Failure, Position, RunHealth};
@@ -87,7 +87,19 @@ fn run(world: &mut World, schedule: impl ScheduleLabel) {
 }
 
 fn begins_round(world: &mut World) -> bool {
+    stop_at_limit(world);
     is_running(world) && !is_stopping(world) && world.resource_mut::<RunClock>().next_round()
+}
+
+/// A run that is over anyway is not stopped.
+fn stop_at_limit(world: &World) {
+    let limit = world.get_resource::<RoundLimit>();
+    let upcoming = world.get_resource::<RunClock>().and_then(RunClock::upcoming_round);
+    if let (Some(limit), Some(upcoming), Some(stop)) = (limit, upcoming, world.get_resource::<StopSignal>())
+        && upcoming >= limit.0
+    {
+        stop.request(StopRequest::RoundLimit);
+    }
 }
 
 /// A run that is asked to stop leaves its round unfinished, unless the scenario says otherwise. A round ends early once

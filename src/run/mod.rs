@@ -13,4 +13,4 @@ pub use extension::{Extension, ExtensionError, NO_EXTENSION};
 pub use inventory::{Inventory, PluginInfo};
 pub use parts::MissingPart;
 pub use startup::StartupPlugin;
-pub use stop::{StopRequest, StopSignal, stop_on_signals};
+pub use stop::{RoundLimit, StopRequest, StopSignal, end_at_once, stop_on_signals};

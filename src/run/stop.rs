@@ -15,12 +15,17 @@ pub enum StopRequest {
     Terminate,
     /// SIGHUP: the terminal was closed.
     HangUp,
+    /// As many rounds are played as this part of the run was to have: see [`RoundLimit`].
+    RoundLimit,
 }
 
 impl StopRequest {
-    /// What the process ends with: 128 and the signal's number.
+    const ALL: [Self; 4] = [Self::Interrupt, Self::Terminate, Self::HangUp, Self::RoundLimit];
+
+    /// What the process ends with: 128 and the signal's number; 0 where it does what it was asked for.
     pub const fn exit_code(self) -> u8 {
         match self {
+            Self::RoundLimit => 0,
             Self::Interrupt => 130,
             Self::Terminate => 143,
             Self::HangUp => 129,
@@ -50,15 +55,14 @@ impl StopSignal {
         // Whoever was first stays.
         let _ = self
             .0
-            .compare_exchange(0, request.exit_code(), Ordering::Relaxed, Ordering::Relaxed);
+            .compare_exchange(0, request as u8 + 1, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// What was asked for, if anything.
     pub fn requested(&self) -> Option<StopRequest> {
         let code = self.0.load(Ordering::Relaxed);
-        [StopRequest::Interrupt, StopRequest::Terminate, StopRequest::HangUp]
-            .into_iter()
-            .find(|request| request.exit_code() == code)
+        let index = usize::from(code).checked_sub(1)?;
+        StopRequest::ALL.get(index).copied()
     }
 
     /// Whether somebody has asked for a stop.
@@ -66,6 +70,10 @@ impl StopSignal {
         self.requested().is_some()
     }
 }
+
+/// Rounds of the run after which it stops, to be gone on with later; rounds that were played before a resume count.
+#[derive(Resource, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoundLimit(pub u32);
 
 /// Turns Ctrl-C, SIGTERM and the end of the terminal into requests; a second Ctrl-C or SIGTERM ends the process where it
 /// stands. A process that was started to outlive its terminal (`nohup`) does.
@@ -76,7 +84,6 @@ impl StopSignal {
 pub fn stop_on_signals(stop: StopSignal) -> std::io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::iterator::Signals;
-    use signal_hook::low_level::exit;
 
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     if !ignores_hang_up() {
@@ -93,9 +100,8 @@ pub fn stop_on_signals(stop: StopSignal) -> std::io::Result<()> {
                 tracing::warn!("stopping after what is under way; a second signal ends the run at once");
                 stop.request(request);
             } else if request != StopRequest::HangUp {
-                // Without destructors: another thread is in the middle of its work. A terminal that is closed says so
-                // once for itself and once for its shell, and nobody is impatient.
-                exit(request.exit_code().into());
+                // A terminal that is closed says so once for itself and once for its shell, and nobody is impatient.
+                end_at_once(request);
             }
         }
     };
@@ -103,6 +109,18 @@ pub fn stop_on_signals(stop: StopSignal) -> std::io::Result<()> {
         .name("signals".into())
         .spawn(watch)
         .map(drop)
+}
+
+/// Ends the process where it stands, without destructors: another thread is in the middle of its work.
+#[cfg(unix)]
+pub fn end_at_once(request: StopRequest) -> ! {
+    signal_hook::low_level::exit(request.exit_code().into())
+}
+
+/// Ends the process where it stands.
+#[cfg(not(unix))]
+pub fn end_at_once(request: StopRequest) -> ! {
+    std::process::exit(request.exit_code().into())
 }
 
 /// Whether SIGHUP was ignored when the process was started, as far as the system tells; else it is left as it is.

@@ -166,6 +166,7 @@ impl Checker<'_> {
                 _ => self.wrong_type(kind, node, path),
             },
             Kind::Choice(variants) => self.choice(kind, variants, node, path),
+            Kind::Written => Some(Node::new(Value::Text(node.to_string()), node.span)),
         }
     }
 

@@ -11,6 +11,7 @@ mod catalog;
 mod check;
 mod controllers;
 mod derived;
+mod document;
 mod explain;
 mod faults;
 mod governor;
@@ -42,6 +43,7 @@ pub use controllers::{
     ScheduledCommand,
 };
 pub use derived::{ImageShape, PartSizes};
+pub use document::{Declared, read_declared};
 pub use explain::{ExplainedField, Explanation, Member, explain, field_paths};
 pub use faults::{Fault, FaultEntry};
 pub use governor::{

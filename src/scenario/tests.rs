@@ -67,6 +67,7 @@ fn random_ron(kind: &'static Kind, catalog: &Catalog, draw: &mut Draw) -> String
             format!("({first}, {})", random_ron(inner, catalog, draw))
         }
         Kind::Record(fields) => random_record(fields, catalog, draw),
+        Kind::Written => "(a: [1, \"b\"])".into(),
         Kind::Choice(variants) => {
             let variant = &variants[draw.below(variants.len() as u64) as usize];
             match variant.content {

@@ -1,5 +1,7 @@
 //! Types whose values a user may write.
 
+use serde::{Deserialize, Serialize};
+
 use super::kind::{Kind, Names};
 use super::range::{self, at_least, integer};
 use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleOp, SlotId, Tempo};
@@ -31,6 +33,15 @@ plain! {
         form: "r<row>c<column>, e.g. \"r0c1\"",
         accepts: |text| text.parse::<SlotId>().is_ok(),
     }),
+}
+
+/// A value as it was written, in RON: for a field that takes whatever another field may hold.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Written(pub String);
+
+impl Described for Written {
+    const KIND: Kind = Kind::Written;
 }
 
 impl<T: Described> Described for Option<T> {

@@ -102,6 +102,8 @@ pub enum Kind {
     Pair(&'static Kind),
     Record(&'static [Field]),
     Choice(&'static [Variant]),
+    /// Any value, kept as it was written: what another description decides about.
+    Written,
 }
 
 impl Kind {

@@ -27,6 +27,6 @@ pub mod range;
 mod tests;
 
 pub(crate) use declare::{choice, field, name_of, overlay, record, section, structure};
-pub use described::Described;
 pub(crate) use described::members;
+pub use described::{Described, Written};
 pub use kind::{Content, Field, Kind, Names, Registry, Variant, snake_case, snake_case_len};

@@ -7,6 +7,7 @@ fn episode(rewards: &[f64]) -> EpisodeReward {
         RewardedStep {
             step,
             accuracy: 50.0,
+            rent: 0.0,
             breakdown,
         }
     });
@@ -39,11 +40,12 @@ fn an_episode_sums_its_steps_and_terms() {
 }
 
 #[test]
-fn rent_is_what_stands_on_the_host_costs_per_step() {
+fn rent_is_a_mean_over_steps_and_stays_when_a_rollback_forfeits_their_pay() {
     let mut episode = episode(&[5.0, 5.0]);
-    episode.steps[0].breakdown.pay(Term::ComputeRent, -0.5);
-    episode.steps[1].breakdown.pay(Term::FossilRent, -0.25);
-    episode.steps[1].breakdown.pay(Term::Intervention, -9.0);
+    episode.steps[0].rent = 0.5;
+    episode.steps[1].rent = 0.25;
+
+    episode.charge_rollback(1, -10.0);
 
     assert_eq!(episode.mean_rent(), 0.375);
     assert_eq!(EpisodeReward::default().mean_rent(), 0.0);

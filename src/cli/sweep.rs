@@ -1,0 +1,571 @@
+//! `sweep`: plan many trainings, play them here, look after them, collect what came of them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle as BarStyle};
+use serde::Serialize;
+
+use super::output::{show, show_json, tell};
+use super::prepare::environment;
+use super::{Context, Outcome, report_text};
+use crate::compare::Metric;
+use crate::record::{RunStatus, Table};
+use crate::run::{StopSignal, stop_on_signals};
+use crate::sweep::{
+    Collected, FolderError, Plan, PlanError, Results, Shard, SweepFolder, SweepState, Told, Trial, TrialEnd,
+    TrialResult, TrialState, WorkOptions, end_name, plan, read_result, try_again, work,
+};
+
+/// Trials that are listed one by one; of more only those are that play or have failed.
+const LISTED: usize = 40;
+
+/// `sweep FILE`, or one of its subcommands.
+#[derive(Clone, Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct SweepOptions {
+    #[command(subcommand)]
+    pub command: Option<SweepCommand>,
+    #[command(flatten)]
+    pub play: PlayOptions,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct PlayOptions {
+    /// Sweep file.
+    #[arg(required = true)]
+    pub file: Option<PathBuf>,
+    /// Check the file and every trial, say what would be played, and stop.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// The sweep was begun with another file: add its trials, or change its budget; what has been played stays.
+    #[arg(long)]
+    pub extend: bool,
+    /// Make the folder of the sweep and play nothing: `sweep work` does, on any machine.
+    #[arg(long)]
+    pub plan_only: bool,
+    #[command(flatten)]
+    pub pace: Pace,
+    /// Folder of all runs, in which sweeps/NAME is the sweep's own [default: $SIMIC_ENGINE_RUNS or runs].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct Pace {
+    /// Trials at once, in place of the file's budget.parallel.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub parallel: Option<u16>,
+}
+
+/// A sweep that has been begun.
+#[derive(Clone, Debug, Args)]
+pub struct Begun {
+    /// Folder or name of the sweep.
+    pub sweep: PathBuf,
+    /// Folder of all runs [default: $SIMIC_ENGINE_RUNS or runs].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum SweepCommand {
+    /// Say where a sweep stands.
+    Status {
+        #[command(flatten)]
+        begun: Begun,
+        /// List every trial.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Play trials of a sweep that nobody plays, until none is left; any number of workers may, on any machines that see
+    /// the folder.
+    Work {
+        #[command(flatten)]
+        begun: Begun,
+        /// Begin with this part of the trials: 2/8 is the second of eight; then help with the rest.
+        #[arg(long, value_name = "I/N", default_value = "1/1")]
+        shard: Shard,
+        /// Play only this trial.
+        #[arg(long, value_name = "ID")]
+        trial: Option<String>,
+        /// End when nothing is free, instead of waiting for trials whose workers may be lost.
+        #[arg(long)]
+        leave: bool,
+        #[command(flatten)]
+        pace: Pace,
+    },
+    /// Write trials.csv, curves.csv and sweep.json of what has ended so far.
+    Collect {
+        #[command(flatten)]
+        begun: Begun,
+    },
+    /// Let trials that have failed for good be tried again.
+    Retry {
+        #[command(flatten)]
+        begun: Begun,
+        /// Their ids; all that have failed if left out.
+        trials: Vec<String>,
+    },
+}
+
+/// Plans and plays, or does what the subcommand says.
+pub fn sweep(options: &SweepOptions, context: &Context) -> Result<Outcome, String> {
+    let Some(command) = &options.command else {
+        return begin(&options.play, context);
+    };
+    match command {
+        SweepCommand::Status { begun, all } => status(begun, *all, context),
+        SweepCommand::Work {
+            begun,
+            shard,
+            trial,
+            leave,
+            pace,
+        } => {
+            let (folder, plan) = open(begun)?;
+            if let Some(id) = trial.as_ref().filter(|id| plan.trial(id).is_none()) {
+                return Err(format!("the sweep has no trial {id}; `sweep status --all` lists them"));
+            }
+            let options = WorkOptions {
+                shard: *shard,
+                only: trial.clone(),
+                leaves: *leave,
+                ..pace_of(pace, &plan, context)
+            };
+            play(&folder, &plan, &options, context)
+        }
+        SweepCommand::Collect { begun } => {
+            let (folder, plan) = open(begun)?;
+            collect(&folder, &plan, context)
+        }
+        SweepCommand::Retry { begun, trials } => retry(begun, trials),
+    }
+}
+
+fn open(begun: &Begun) -> Result<(SweepFolder, Plan), String> {
+    SweepFolder::open(&begun.sweep, begun.out.as_deref()).map_err(|error| error.to_string())
+}
+
+fn pace_of(pace: &Pace, plan: &Plan, context: &Context) -> WorkOptions {
+    let budget = plan.sweep.budget;
+    let parallel = pace.parallel.map_or(budget.parallel, usize::from);
+    let share = (context.threads() / parallel).max(1);
+    WorkOptions {
+        shard: Shard::WHOLE,
+        only: None,
+        parallel,
+        threads: context
+            .global
+            .threads
+            .map_or(budget.threads.unwrap_or(share), usize::from),
+        leaves: false,
+    }
+}
+
+fn begin(options: &PlayOptions, context: &Context) -> Result<Outcome, String> {
+    let file = options.file.as_deref().unwrap_or(Path::new(""));
+    let environment: Vec<_> = environment().into_iter().collect();
+    let planned = match plan(file, &environment, &context.catalog) {
+        Ok(planned) => planned,
+        Err(PlanError::File(report)) if context.global.json => {
+            _ = show_json(&report.rows());
+            return Ok(Outcome::Rejected);
+        }
+        Err(PlanError::File(report)) => {
+            tell(report_text(&report, context.global));
+            return Ok(Outcome::Rejected);
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    let plan = &planned.plan;
+    let work = pace_of(&options.pace, plan, context);
+    if options.dry_run {
+        return Ok(if context.global.json {
+            show_json(plan)
+        } else {
+            show(format_args!("{}\n{}", headline(plan, &work), plan_table(plan).render()))
+        });
+    }
+    let folder = SweepFolder::of(&plan.name, options.out.as_deref());
+    folder
+        .begin(&planned, options.extend)
+        .map_err(|error: FolderError| error.to_string())?;
+    let (folder, plan) = SweepFolder::open(folder.path(), None).map_err(|error| error.to_string())?;
+    if !context.global.quiet {
+        tell(format_args!(
+            "{} in {}",
+            headline(&plan, &work),
+            folder.path().display()
+        ));
+    }
+    if options.plan_only {
+        return Ok(Outcome::Done);
+    }
+    play(&folder, &plan, &work, context)
+}
+
+/// `quick: 6 trials (2 points x 3 replicates), 2 at once with 1 thread each`
+fn headline(plan: &Plan, work: &WorkOptions) -> String {
+    let replicates = plan.sweep.replicates as usize;
+    let points = plan.trials.len() / replicates;
+    let plural = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
+    format!(
+        "{}: {} ({} x {}), {} at once with {} each",
+        plan.name,
+        plural(plan.trials.len(), "trial"),
+        plural(points, "point"),
+        plural(replicates, "replicate"),
+        work.parallel,
+        plural(work.threads, "thread"),
+    )
+}
+
+fn plan_table(plan: &Plan) -> Table {
+    let mut table = Table::new(&["trial", "settings"], &["seed", "rounds"]);
+    for trial in &plan.trials {
+        table.push(vec![
+            trial.id.clone(),
+            trial.label(),
+            trial.seed.0.to_string(),
+            trial.rounds.to_string(),
+        ]);
+    }
+    table
+}
+
+/// Works until nothing is left, then collects.
+fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Context) -> Result<Outcome, String> {
+    let stop = StopSignal::default();
+    stop_on_signals(stop.clone()).map_err(|error| format!("the system has no handlers for signals: {error}"))?;
+    let view = View::new(plan, context);
+    let is_over = AtomicBool::new(false);
+    let played = std::thread::scope(|scope| {
+        scope.spawn(|| view.follow(folder, &is_over));
+        let played = work(folder, plan, options, &stop, &|told| view.tell(told));
+        is_over.store(true, Ordering::Relaxed);
+        played
+    });
+    view.clear();
+    if let Err(error) = played {
+        tell(format_args!("error: {error}"));
+        return Ok(Outcome::Failed);
+    }
+    if let Some(request) = stop.requested() {
+        tell(format_args!(
+            "stopped as asked; go on with: simic-engine sweep work {}",
+            folder.path().display()
+        ));
+        return Ok(Outcome::Stopped(request));
+    }
+    if options.only.is_some() {
+        let results = Results::read(folder).map_err(|error| error.to_string())?;
+        return Ok(if results.has_failure() {
+            Outcome::Failed
+        } else {
+            Outcome::Done
+        });
+    }
+    collect(folder, plan, context)
+}
+
+fn collect(folder: &SweepFolder, plan: &Plan, context: &Context) -> Result<Outcome, String> {
+    let collected = Collected::read(folder, plan).map_err(|error| error.to_string())?;
+    let files = collected.write(folder).map_err(|error| error.to_string())?;
+    let shown = if context.global.json {
+        show_json(&collected)
+    } else {
+        let mut text = results_table(&collected).render();
+        for path in files {
+            text.push_str(&format!("{}\n", path.display()));
+        }
+        show(text)
+    };
+    let failed = collected.trials.iter().filter_map(|trial| trial.result.as_ref());
+    let has_failure = failed.into_iter().any(|result| result.end == TrialEnd::Failed);
+    Ok(if has_failure { Outcome::Failed } else { Outcome::Done }.unless_done(shown))
+}
+
+fn results_table(collected: &Collected) -> Table {
+    let mut table = Table::new(
+        &["trial", "settings"],
+        &["seed", "state", "rounds", "accuracy", "minus rent", "s"],
+    );
+    for trial in &collected.trials {
+        let result = trial.result.as_ref();
+        let training = result.and_then(|result| result.training.as_ref());
+        let score = |metric| training.and_then(|training| training.score(metric));
+        let number = |value: Option<f64>| value.map_or_else(|| "—".into(), |value| format!("{value:.2}"));
+        table.push(vec![
+            short(&trial.trial.id),
+            trial.trial.label(),
+            trial.trial.seed.0.to_string(),
+            result.map_or_else(|| "waiting".into(), state_of),
+            training.map_or_else(|| "—".into(), |training| training.curve.len().to_string()),
+            number(score(Metric::Accuracy)),
+            number(score(Metric::AccuracyMinusRent)),
+            training.map_or_else(|| "—".into(), |training| format!("{:.0}", training.seconds())),
+        ]);
+    }
+    table
+}
+
+fn state_of(result: &TrialResult) -> String {
+    match &result.reason {
+        Some(reason) => format!(
+            "{}: {}",
+            end_name(result.end),
+            reason.lines().next().unwrap_or_default()
+        ),
+        None => end_name(result.end).into(),
+    }
+}
+
+/// Enough of an id to tell trials apart by eye.
+fn short(id: &str) -> String {
+    id[..id.len().min(8)].into()
+}
+
+fn retry(begun: &Begun, ids: &[String]) -> Result<Outcome, String> {
+    let (folder, plan) = open(begun)?;
+    let results = Results::read(&folder).map_err(|error| error.to_string())?;
+    let has_failed = |trial: &&Trial| results.end(&trial.id) == Some(TrialEnd::Failed);
+    for id in ids {
+        let found: Vec<&Trial> = plan
+            .trials
+            .iter()
+            .filter(|trial| trial.id.starts_with(id.as_str()))
+            .collect();
+        match found[..] {
+            [trial] if has_failed(&trial) => {}
+            [_] => {
+                return Err(format!(
+                    "trial {id} has not failed; only what has failed is tried again"
+                ));
+            }
+            [] => return Err(format!("the sweep has no trial {id}; `sweep status --all` lists them")),
+            _ => return Err(format!("{} trials begin with {id}; write more of it", found.len())),
+        }
+    }
+    let chosen = |trial: &&Trial| ids.is_empty() || ids.iter().any(|id| trial.id.starts_with(id.as_str()));
+    let mut count = 0;
+    for trial in plan.trials.iter().filter(has_failed).filter(chosen) {
+        try_again(&folder, &trial.id, &results).map_err(|error| error.to_string())?;
+        count += 1;
+    }
+    Ok(show(format_args!(
+        "{count} trials will be tried again; play them with: simic-engine sweep work {}\n",
+        folder.path().display()
+    )))
+}
+
+/// Where a sweep stands, for programs to read.
+#[derive(Serialize)]
+struct Status<'a> {
+    name: &'a str,
+    folder: &'a Path,
+    counts: BTreeMap<&'static str, usize>,
+    trials: Vec<StatusRow>,
+}
+
+#[derive(Serialize)]
+struct StatusRow {
+    trial: String,
+    settings: String,
+    seed: u64,
+    state: &'static str,
+    /// Who plays it, how far it is, why it failed.
+    details: String,
+}
+
+fn status(begun: &Begun, all: bool, context: &Context) -> Result<Outcome, String> {
+    let (folder, plan) = open(begun)?;
+    let read = || -> Result<Vec<StatusRow>, crate::health::FileError> {
+        let state = SweepState::read(&folder, &plan)?;
+        plan.trials.iter().map(|trial| row(&folder, &state, trial)).collect()
+    };
+    let rows = read().map_err(|error| error.to_string())?;
+    let mut counts = BTreeMap::new();
+    for row in &rows {
+        *counts.entry(row.state).or_default() += 1;
+    }
+    let status = Status {
+        name: &plan.name,
+        folder: folder.path(),
+        counts,
+        trials: rows,
+    };
+    if context.global.json {
+        return Ok(show_json(&status));
+    }
+    let counts: Vec<String> = status
+        .counts
+        .iter()
+        .map(|(state, count)| format!("{count} {state}"))
+        .collect();
+    let mut table = Table::new(&["trial", "settings"], &["seed", "state", ""]);
+    let is_listed =
+        |row: &&StatusRow| all || status.trials.len() <= LISTED || matches!(row.state, "playing" | "failed");
+    for row in status.trials.iter().filter(is_listed) {
+        table.push(vec![
+            short(&row.trial),
+            row.settings.clone(),
+            row.seed.to_string(),
+            row.state.into(),
+            row.details.clone(),
+        ]);
+    }
+    Ok(show(format_args!(
+        "{}: {}\n\n{}",
+        plan.name,
+        counts.join(", "),
+        table.render()
+    )))
+}
+
+fn row(folder: &SweepFolder, state: &SweepState, trial: &Trial) -> Result<StatusRow, crate::health::FileError> {
+    let (name, details) = match state.of(trial)? {
+        TrialState::Ended(end) => {
+            let result = read_result(folder, &trial.id, end)?;
+            let attempts = match result.attempts {
+                0 | 1 => String::new(),
+                attempts => format!(" (attempt {attempts})"),
+            };
+            let reason = result.reason.as_deref().and_then(|reason| reason.lines().next());
+            (end_name(end), format!("{}{attempts}", reason.unwrap_or_default()))
+        }
+        TrialState::Playing(worker) => ("playing", format!("{}{worker}", progress(folder, trial))),
+        TrialState::Waiting(_) => ("waiting", String::new()),
+        TrialState::AtRung(rung) => ("at_rung", format!("{}", rung + 1)),
+    };
+    Ok(StatusRow {
+        trial: trial.id.clone(),
+        settings: trial.label(),
+        seed: trial.seed.0,
+        state: name,
+        details: details.trim().into(),
+    })
+}
+
+/// `round 3/8, `; empty where the trial's run has not begun.
+fn progress(folder: &SweepFolder, trial: &Trial) -> String {
+    let status = RunStatus::read(&folder.trial(&trial.id)).ok();
+    let round = status.and_then(|status| status.round);
+    round.map_or_else(String::new, |round| format!("round {}/{}, ", round + 1, trial.rounds))
+}
+
+/// What is seen while a sweep is played: lines of what has happened, and on a terminal what is happening below them.
+struct View<'a> {
+    plan: &'a Plan,
+    quiet: bool,
+    bars: Option<Bars<'a>>,
+    playing: Mutex<Vec<&'a Trial>>,
+}
+
+struct Bars<'a> {
+    context: &'a Context<'a>,
+    total: ProgressBar,
+    trials: ProgressBar,
+}
+
+impl<'a> View<'a> {
+    fn new(plan: &'a Plan, context: &'a Context<'a>) -> Self {
+        let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
+        let quiet = context.global.quiet;
+        let bars = (is_terminal && !quiet).then(|| {
+            let style = |template: &str| {
+                // The templates are constants, so the default is never seen.
+                BarStyle::with_template(template)
+                    .unwrap_or_else(|_| BarStyle::default_bar())
+                    .progress_chars("━━─")
+            };
+            let total = context.terminal.add(ProgressBar::new(plan.trials.len() as u64));
+            total.set_style(style("trials {bar:32} {pos}/{len} {elapsed_precise}"));
+            let trials = context.terminal.add(ProgressBar::new(0));
+            trials.set_style(style("{msg}"));
+            Bars { context, total, trials }
+        });
+        Self {
+            plan,
+            quiet,
+            bars,
+            playing: Mutex::default(),
+        }
+    }
+
+    fn tell(&self, told: Told) {
+        let find = |trial: &Trial| self.plan.trials.iter().find(|known| known.id == trial.id);
+        let mut playing = self.playing.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = |trial: &Trial| format!("{} {} seed {}", short(&trial.id), trial.label(), trial.seed.0);
+        let line = match told {
+            Told::Begun(trial) => {
+                playing.extend(find(trial));
+                self.bars.is_none().then(|| format!("{}: begun", name(trial)))
+            }
+            Told::Ended(trial, result) => {
+                playing.retain(|known| known.id != trial.id);
+                if let Some(bars) = &self.bars {
+                    bars.total.inc(1);
+                }
+                let score = result
+                    .training
+                    .as_ref()
+                    .and_then(|training| training.score(Metric::Accuracy));
+                let score = score.map_or_else(String::new, |score| format!(", accuracy {score:.2} %"));
+                Some(format!(
+                    "{}: {}{score}, {:.0} s",
+                    name(trial),
+                    state_of(result),
+                    result.wall_s
+                ))
+            }
+            Told::Scored(trial, segment, score) => {
+                playing.retain(|known| known.id != trial.id);
+                Some(format!("{}: {score:.2} % after {} rounds", name(trial), segment.until))
+            }
+            Told::Again(trial, reason) => Some(format!("{}: tried again, as it failed: {reason}", name(trial))),
+        };
+        let Some(line) = line.filter(|_| !self.quiet) else {
+            return;
+        };
+        match &self.bars {
+            Some(bars) => bars.context.terminal.say(&line),
+            None => tell(line),
+        }
+    }
+
+    /// Draws what is being played, until nothing is.
+    fn follow(&self, folder: &SweepFolder, is_over: &AtomicBool) {
+        let Some(bars) = &self.bars else { return };
+        if let Ok(results) = Results::read(folder) {
+            let ended = self
+                .plan
+                .trials
+                .iter()
+                .filter(|trial| results.end(&trial.id).is_some())
+                .count();
+            bars.total.set_position(ended as u64);
+        }
+        while !is_over.load(Ordering::Relaxed) {
+            let playing = self.playing.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let lines: Vec<String> = playing
+                .iter()
+                .map(|trial| format!("{} {} {}", short(&trial.id), progress(folder, trial), trial.label()))
+                .collect();
+            bars.trials.set_message(lines.join("\n"));
+            bars.total.tick();
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    fn clear(&self) {
+        if let Some(bars) = &self.bars {
+            bars.total.finish_and_clear();
+            bars.trials.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! A training and what came of it, read back from the folder of its run: the unit of every comparison between methods.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::EpisodeOutcome;
+use crate::telemetry::statistics::ROLLING_ROUNDS;
+use crate::telemetry::{BigInteger, EpisodeEnd, EpisodeFinished, Event, EventReader, Payload, ReadError, RunState};
+
+/// One finished round of a training.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CurvePoint {
+    /// From 0.
+    pub round: u32,
+    /// Env-steps of this round and all before it.
+    pub env_steps: u64,
+    /// Wall time of this round and all before it.
+    pub seconds: f64,
+    /// Mean final validation accuracy over the envs, percent.
+    pub accuracy: f64,
+    /// Mean final accuracy less mean rent over the envs, points; `None` where nothing was charged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy_minus_rent: Option<f64>,
+    /// Mean size of the networks over their hosts'.
+    pub param_ratio: f64,
+}
+
+/// What came of one training.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrainingRecord {
+    /// Name of the run's folder.
+    pub run_id: String,
+    /// Name of the scenario.
+    pub scenario: String,
+    /// Name of the task.
+    pub task: String,
+    /// Who decided.
+    pub controller: String,
+    /// `run.seed`.
+    pub seed: BigInteger,
+    /// Rounds that the run was to have.
+    pub rounds: u32,
+    /// All of them were played, or the run ended early by its own rule.
+    pub is_complete: bool,
+    /// Whether the episodes are those of an evaluation; else they are the last ones of the training.
+    pub is_evaluated: bool,
+    /// What the training is scored by; those whose network was never measured are left out of scores.
+    pub episodes: Vec<EpisodeOutcome>,
+    /// One point a finished round.
+    pub curve: Vec<CurvePoint>,
+}
+
+impl TrainingRecord {
+    /// Reads the events of the run at `directory`. The episodes are those of its last ten rounds, which the run's rolling
+    /// accuracy is a mean of.
+    ///
+    /// # Errors
+    /// Events that cannot be read.
+    pub fn of_run(directory: &Path) -> Result<Self, ReadError> {
+        let mut record = Self {
+            run_id: directory.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            scenario: String::new(),
+            task: String::new(),
+            controller: String::new(),
+            seed: BigInteger(0),
+            rounds: 0,
+            is_complete: false,
+            is_evaluated: false,
+            episodes: Vec::new(),
+            curve: Vec::new(),
+        };
+        let mut in_round = Vec::new();
+        for event in EventReader::open(&directory.join("events.jsonl"))? {
+            record.apply(&event?, &mut in_round);
+        }
+        Ok(record)
+    }
+
+    /// `in_round`: episodes of the round that has not ended yet, with their lengths.
+    fn apply(&mut self, event: &Event, in_round: &mut Vec<(EpisodeOutcome, u32)>) {
+        match &event.payload {
+            Payload::RunStarted(started) => {
+                self.scenario.clone_from(&started.scenario);
+                self.task.clone_from(&started.task);
+                self.controller.clone_from(&started.controller);
+                self.seed = started.seed;
+                self.rounds = started.n_rounds;
+            }
+            Payload::EpisodeFinished(told) if told.end != EpisodeEnd::Stopped => {
+                in_round.push((self.outcome(event, told), told.length));
+            }
+            Payload::RoundRestarted(_) => in_round.clear(),
+            Payload::RoundFinished(told) => {
+                let round = event.round.unwrap_or_default();
+                let episodes = std::mem::take(in_round);
+                let before = self.curve.last();
+                let steps: u64 = episodes.iter().map(|(_, steps)| u64::from(*steps)).sum();
+                let outcomes = || episodes.iter().map(|(outcome, _)| outcome);
+                self.curve.push(CurvePoint {
+                    round,
+                    env_steps: before.map_or(0, |before| before.env_steps) + steps,
+                    seconds: before.map_or(0.0, |before| before.seconds) + told.perf.round_wall_s.0,
+                    accuracy: told.accuracy_mean.0,
+                    accuracy_minus_rent: mean_of(outcomes().filter_map(EpisodeOutcome::accuracy_minus_rent)),
+                    param_ratio: mean_of(outcomes().map(|outcome| outcome.param_ratio)).unwrap_or(f64::NAN),
+                });
+                self.episodes.extend(episodes.into_iter().map(|(outcome, _)| outcome));
+                let first = (round + 1).saturating_sub(ROLLING_ROUNDS as u32);
+                self.episodes.retain(|outcome| outcome.round >= first);
+            }
+            Payload::RunFinished(finished) => self.is_complete = finished.status == RunState::Completed,
+            _ => {}
+        }
+    }
+
+    fn outcome(&self, event: &Event, told: &EpisodeFinished) -> EpisodeOutcome {
+        EpisodeOutcome {
+            seed: self.seed,
+            round: event.round.unwrap_or_default(),
+            env: event.env.unwrap_or_default() as usize,
+            // What a failed env had reached is no result of the method.
+            accuracy: Some(told.final_accuracy.0)
+                .filter(|accuracy| accuracy.is_finite() && told.end != EpisodeEnd::Failed),
+            committed_accuracy: told.committed_accuracy.map(|accuracy| accuracy.0),
+            test_accuracy: told.test_accuracy.map(|accuracy| accuracy.0),
+            rent: told.paid.as_ref().and_then(|paid| paid.rent).map(|rent| rent.0),
+            reward: told.paid.as_ref().map_or(0.0, |paid| paid.reward.0),
+            param_ratio: told.param_ratio.0,
+            rollbacks: told.rollbacks,
+        }
+    }
+
+    /// Takes the episodes of an evaluation for those that the training is scored by.
+    pub fn evaluated(&mut self, episodes: Vec<EpisodeOutcome>) {
+        self.episodes = episodes;
+        self.is_evaluated = true;
+    }
+
+    /// Mean final accuracy of the episodes of the last ten rounds, percent.
+    pub fn rolling_accuracy(&self) -> Option<f64> {
+        mean_of(self.episodes.iter().filter_map(|outcome| outcome.accuracy))
+    }
+
+    /// Wall time of all finished rounds.
+    pub fn seconds(&self) -> f64 {
+        self.curve.last().map_or(0.0, |point| point.seconds)
+    }
+
+    /// Env-steps of all finished rounds.
+    pub fn env_steps(&self) -> u64 {
+        self.curve.last().map_or(0, |point| point.env_steps)
+    }
+
+    /// What the training is scored by under a metric: one list an evaluation seed, in the order in which seeds come.
+    /// Episodes without a value are left out.
+    pub fn scores(&self, metric: Metric) -> Vec<Vec<f64>> {
+        if metric == Metric::CurveArea {
+            return mean_of(self.curve.iter().map(|point| point.accuracy))
+                .map(|area| vec![vec![area]])
+                .unwrap_or_default();
+        }
+        let mut seeds: Vec<BigInteger> = Vec::new();
+        let mut scores: Vec<Vec<f64>> = Vec::new();
+        for outcome in &self.episodes {
+            let Some(value) = metric.of_episode(outcome) else {
+                continue;
+            };
+            match seeds.iter().position(|seed| *seed == outcome.seed) {
+                Some(known) => scores[known].push(value),
+                None => {
+                    seeds.push(outcome.seed);
+                    scores.push(vec![value]);
+                }
+            }
+        }
+        scores
+    }
+
+    /// Mean over the episodes; `None` where none has a value.
+    pub fn score(&self, metric: Metric) -> Option<f64> {
+        mean_of(self.scores(metric).into_iter().flatten())
+    }
+}
+
+/// `None` of no values.
+fn mean_of(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (count, sum) = values.fold((0_u64, 0.0), |(count, sum), value| (count + 1, sum + value));
+    (count > 0).then(|| sum / count as f64)
+}
+
+/// What trainings are compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
+pub enum Metric {
+    /// Final validation accuracy less the mean rent of a step, points.
+    AccuracyMinusRent,
+    /// Final validation accuracy, percent.
+    Accuracy,
+    /// Validation accuracy of the host with its committed seeds alone, percent.
+    CommittedAccuracy,
+    /// Test accuracy of the host with its committed seeds alone, percent.
+    TestAccuracy,
+    /// Final size over the host's.
+    ParamRatio,
+    /// Rollbacks of an episode.
+    Rollbacks,
+    /// Mean final accuracy over all rounds of the training, percent: the area under its learning curve.
+    CurveArea,
+}
+
+impl Metric {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::AccuracyMinusRent,
+        Self::Accuracy,
+        Self::CommittedAccuracy,
+        Self::TestAccuracy,
+        Self::ParamRatio,
+        Self::Rollbacks,
+        Self::CurveArea,
+    ];
+
+    /// As on the command line and in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AccuracyMinusRent => "accuracy_minus_rent",
+            Self::Accuracy => "accuracy",
+            Self::CommittedAccuracy => "committed_accuracy",
+            Self::TestAccuracy => "test_accuracy",
+            Self::ParamRatio => "param_ratio",
+            Self::Rollbacks => "rollbacks",
+            Self::CurveArea => "curve_area",
+        }
+    }
+
+    /// In words, with the unit.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::AccuracyMinusRent => "final validation accuracy minus rent, points",
+            Self::Accuracy => "final validation accuracy, %",
+            Self::CommittedAccuracy => "validation accuracy with committed seeds alone, %",
+            Self::TestAccuracy => "test accuracy with committed seeds alone, %",
+            Self::ParamRatio => "size over the host's",
+            Self::Rollbacks => "rollbacks an episode",
+            Self::CurveArea => "mean final accuracy over all rounds, %",
+        }
+    }
+
+    /// Whether more is better.
+    pub const fn is_gain(self) -> bool {
+        !matches!(self, Self::ParamRatio | Self::Rollbacks)
+    }
+
+    /// `None` where an episode has no such value, or none of its own.
+    fn of_episode(self, outcome: &EpisodeOutcome) -> Option<f64> {
+        match self {
+            Self::AccuracyMinusRent => outcome.accuracy_minus_rent(),
+            Self::Accuracy => outcome.accuracy,
+            Self::CommittedAccuracy => outcome.committed_accuracy,
+            Self::TestAccuracy => outcome.test_accuracy,
+            Self::ParamRatio => Some(outcome.param_ratio),
+            Self::Rollbacks => Some(outcome.rollbacks.into()),
+            Self::CurveArea => None,
+        }
+    }
+}

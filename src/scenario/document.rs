@@ -1,0 +1,89 @@
+//! Files other than scenarios that are written in the same language: declared, checked and reported alike.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+
+use super::catalog::Catalog;
+use super::check::check;
+use super::problem::{Cursor, Problem, Report, Source, SourceKind};
+use super::reader::{self, Document};
+use super::resolve::ron_options;
+use super::tree::Span;
+use crate::files::RonError;
+use crate::schema::{Described, Kind};
+
+/// What a file declares, and where in it each value stands.
+#[derive(Clone, Debug)]
+pub struct Declared<T> {
+    /// What was written, with all defaults.
+    pub value: T,
+    source: Source,
+    places: BTreeMap<String, Span>,
+}
+
+/// Reads a file of settings.
+///
+/// # Errors
+/// Every problem found, with its position.
+pub fn read_declared<T: Described + DeserializeOwned>(
+    label: &str,
+    text: &str,
+    catalog: &Catalog,
+) -> Result<Declared<T>, Report> {
+    const FILE: usize = 0;
+    let source = Source {
+        label: label.into(),
+        text: text.into(),
+        kind: SourceKind::File,
+    };
+    let refused = |problems: Vec<Problem>| Report::new(vec![source.clone()], problems);
+    let Document { root, duplicates } = reader::read(text, FILE).map_err(|problem| refused(vec![problem]))?;
+    let kind: &'static Kind = const { &T::KIND };
+    let checked = check(kind, &root, catalog, &[text], &|_| false);
+    let mut problems = duplicates;
+    problems.extend(checked.problems);
+    let read = checked.clean.filter(|_| problems.is_empty());
+    match read.map(|node| ron_options().from_str::<T>(&node.to_string())) {
+        Some(Ok(value)) => Ok(Declared {
+            value,
+            source,
+            places: checked.places,
+        }),
+        Some(Err(error)) => {
+            let message = format!("this cannot be read: {}", RonError(error));
+            Err(refused(vec![Problem::error(Span::start_of(FILE), "", message)]))
+        }
+        None => Err(refused(problems)),
+    }
+}
+
+impl<T> Declared<T> {
+    /// `file:line:column` of the value at a dotted path; of one that was left out, of the section that lacks it.
+    pub fn place(&self, path: &str) -> String {
+        self.source
+            .place(Cursor::new(&self.source.text).position(self.span(path).start))
+    }
+
+    /// What is wrong with values that are sound in themselves, by their paths.
+    pub fn report(&self, findings: Vec<(String, String)>) -> Report {
+        let problems = findings
+            .into_iter()
+            .map(|(path, message)| Problem::error(self.span(&path), &path, message));
+        Report::new(vec![self.source.clone()], problems.collect())
+    }
+
+    fn span(&self, path: &str) -> Span {
+        let outer = |path: &str| path.rfind(['.', '[']).map_or("", |end| &path[..end]).to_owned();
+        let mut path = path.to_owned();
+        loop {
+            if let Some(span) = self.places.get(&path) {
+                return *span;
+            }
+            if path.is_empty() {
+                return Span::start_of(0);
+            }
+            path = outer(&path);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! A process that plays a part of a trial: an ordinary `run` or `resume` of this program, watched from outside.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use super::file::Budget;
+use super::folder::SweepFolder;
+use super::plan::{Plan, Trial};
+use super::state::Segment;
+use crate::checkpoint::{CheckpointName, Checkpoints};
+use crate::health::{AtPath, FileError};
+use crate::record::RunDirectory;
+
+/// What a child's environment must not hold: it would change the trial, or move its folder.
+const SHADOWED: [&str; 2] = ["SIMIC_ENGINE_AMP", "SIMIC_ENGINE_RUNS"];
+const MIB: u64 = 1 << 20;
+
+/// What a watched process ended with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChildEnd {
+    /// By itself, and well.
+    Done,
+    /// By itself, with an error; trying again is of use only where it may have had a cause outside.
+    Failed {
+        /// The last error that it printed.
+        reason: String,
+        /// Whether another attempt may end otherwise.
+        is_worth_a_retry: bool,
+    },
+    /// It was ended because it was over a limit.
+    OverLimit {
+        /// Which.
+        reason: String,
+        /// It was the limit of time.
+        timed_out: bool,
+    },
+    /// It was ended because this process lets go of the trial.
+    LetGo,
+}
+
+/// Whether the trial is to be played on: asked every so often.
+pub type GoesOn<'a> = dyn FnMut() -> Result<bool, FileError> + 'a;
+
+/// What a trial may use, and has used.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Of the sweep.
+    pub budget: Budget,
+    /// Seconds that the trial has been played for before.
+    pub played_s: f64,
+}
+
+/// The arguments that play a trial from where it stands up to the end of `segment`: `run` where nothing of it has lasted,
+/// else `resume`. What a process that was killed at once has left is removed.
+///
+/// # Errors
+/// A folder that cannot be read or removed.
+pub fn arguments(
+    sweep: &SweepFolder,
+    plan: &Plan,
+    trial: &Trial,
+    segment: Segment,
+    threads: usize,
+) -> Result<Vec<String>, FileError> {
+    let directory = sweep.trial(&trial.id);
+    let has_begun = directory.try_exists().at(&directory)?;
+    let goes_on = has_begun && Checkpoints::of(&directory).find(CheckpointName::Last).is_ok();
+    let path = |path: &Path| path.to_string_lossy().into_owned();
+    let mut arguments = Vec::new();
+    if goes_on {
+        arguments.extend(["resume".into(), path(&directory)]);
+    } else {
+        if has_begun {
+            std::fs::remove_dir_all(&directory).at(&directory)?;
+        }
+        arguments.extend(["run".into(), path(&sweep.scenario())]);
+        arguments.extend(["--out".into(), path(&sweep.trials()), "--id".into(), trial.id.clone()]);
+        if let Some(folder) = &plan.folder {
+            arguments.extend(["--relative-to".into(), path(folder)]);
+        }
+        for tag in &plan.sweep.tags {
+            arguments.extend(["--tag".into(), tag.clone()]);
+        }
+        for setting in &trial.overrides {
+            arguments.extend(["--set".into(), format!("{}={}", setting.path, setting.value.0)]);
+        }
+    }
+    if !segment.is_last {
+        arguments.extend(["--until".into(), segment.until.to_string()]);
+    }
+    arguments.extend(["--threads".into(), threads.to_string()]);
+    arguments.extend(["--progress", "plain", "--ends-with-input"].map(String::from));
+    Ok(arguments)
+}
+
+/// Whether another process still plays the run of a trial: one whose worker was killed ends a moment after it.
+pub fn is_played(sweep: &SweepFolder, trial: &Trial) -> bool {
+    let directory = sweep.trial(&trial.id);
+    RunDirectory::is_at(&directory) && RunDirectory::open(&directory).is_ok_and(|directory| directory.claim().is_err())
+}
+
+/// Plays with `arguments` and watches; what the process prints is added to the trial's log.
+///
+/// # Errors
+/// A log that cannot be written, a process that cannot be started; what `goes_on` fails with, once the process has ended.
+pub fn play(
+    sweep: &SweepFolder,
+    id: &str,
+    arguments: &[String],
+    limits: Limits,
+    goes_on: &mut GoesOn,
+) -> Result<ChildEnd, FileError> {
+    let path = sweep.log(id);
+    let mut log = OpenOptions::new().create(true).append(true).open(&path).at(&path)?;
+    let before = log.metadata().at(&path)?.len();
+    writeln!(log, "$ simic-engine {}", arguments.join(" ")).at(&path)?;
+    let mut child = start(arguments, &log).at(&path)?;
+    let ended = watch(&mut child, limits, goes_on);
+    if !matches!(ended, Ok(Watched::Ended(_))) {
+        // Gone already, perhaps.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    Ok(match ended? {
+        Watched::Ended(status) if status.success() => ChildEnd::Done,
+        Watched::Ended(status) => ChildEnd::Failed {
+            reason: reason(&path, before, status),
+            is_worth_a_retry: !matches!(status.code(), Some(REJECTED | HALTED)),
+        },
+        Watched::OverLimit { reason, timed_out } => ChildEnd::OverLimit { reason, timed_out },
+        Watched::LetGo => ChildEnd::LetGo,
+    })
+}
+
+/// Exit codes that come again: a scenario that is refused, a policy that diverged.
+const REJECTED: i32 = 2;
+const HALTED: i32 = 4;
+
+fn start(arguments: &[String], log: &File) -> std::io::Result<Child> {
+    let mut command = Command::new(std::env::current_exe()?);
+    for variable in SHADOWED {
+        command.env_remove(variable);
+    }
+    // The child's input stays open for as long as this process lives: it ends with it.
+    command
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(log.try_clone()?)
+        .stderr(log.try_clone()?)
+        .spawn()
+}
+
+enum Watched {
+    Ended(ExitStatus),
+    OverLimit { reason: String, timed_out: bool },
+    LetGo,
+}
+
+fn watch(child: &mut Child, limits: Limits, goes_on: &mut GoesOn) -> Result<Watched, FileError> {
+    const LOOK: Duration = Duration::from_millis(50);
+    const ASK: Duration = Duration::from_secs(1);
+    let began = Instant::now();
+    let mut asked = Instant::now();
+    let process = Path::new("the process of the trial");
+    loop {
+        if let Some(status) = child.try_wait().at(process)? {
+            return Ok(Watched::Ended(status));
+        }
+        std::thread::sleep(LOOK);
+        if asked.elapsed() < ASK {
+            continue;
+        }
+        asked = Instant::now();
+        if !goes_on()? {
+            return Ok(Watched::LetGo);
+        }
+        let played = limits.played_s + began.elapsed().as_secs_f64();
+        if let Some(most) = limits.budget.time_limit_s.filter(|most| played > *most as f64) {
+            return Ok(Watched::OverLimit {
+                reason: format!("it took more than budget.time_limit_s, {most} s"),
+                timed_out: true,
+            });
+        }
+        let used = resident_mib(child.id());
+        if let (Some(most), Some(used)) = (limits.budget.memory_mib, used)
+            && used > most
+        {
+            return Ok(Watched::OverLimit {
+                reason: format!("it took {used} MiB of memory, more than budget.memory_mib, {most} MiB"),
+                timed_out: false,
+            });
+        }
+    }
+}
+
+/// Memory of a process; `None` where the operating system does not tell.
+fn resident_mib(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024 / MIB)
+}
+
+/// The last error in the part of a log that begins at `from`; else how the process ended.
+fn reason(log: &Path, from: u64, status: ExitStatus) -> String {
+    let text = std::fs::read(log).unwrap_or_default();
+    let text = text
+        .get(usize::try_from(from).unwrap_or(usize::MAX)..)
+        .unwrap_or_default();
+    let text = String::from_utf8_lossy(text);
+    let error = text.lines().rev().find_map(|line| line.strip_prefix("error: "));
+    match (error, status.code()) {
+        (Some(error), _) => error.to_owned(),
+        (None, Some(code)) => format!("its process ended with exit code {code}"),
+        (None, None) => format!("its process was killed ({status})"),
+    }
+}

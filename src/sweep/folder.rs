@@ -1,0 +1,215 @@
+//! The folder of a sweep: all of its state, for any number of workers on any machines that share the file system.
+//!
+//! ```text
+//! SWEEP/
+//!   sweep.ron  scenario.ron   as they were written
+//!   plan.json                 the trials, in order
+//!   trials/ID/                an ordinary run
+//!   logs/ID.log               what the processes of a trial have printed
+//!   leases/ID.0001            who plays a trial, one file an attempt (see `lease`)
+//!   results/ID.json           how a trial ended (see `outcome`)
+//!   trials.csv  curves.csv  sweep.json
+//! ```
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::plan::{Plan, PlanError, Planned};
+use crate::files::{replace_synced, sync_folder};
+use crate::health::{AtPath, FileError};
+use crate::record::runs_root;
+
+const PLAN: &str = "plan.json";
+const FOLDERS: [&str; 4] = ["trials", "logs", "leases", "results"];
+/// Beside the runs, and none of them.
+const SWEEPS: &str = "sweeps";
+
+/// Why the folder of a sweep cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// A file of it.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// There is none.
+    #[error("there is no sweep {} (no {PLAN} in {})", name.display(), places.join(" or in "))]
+    Missing {
+        /// As it was given.
+        name: PathBuf,
+        /// Where it was looked for.
+        places: Vec<String>,
+    },
+    /// It was made by another version.
+    #[error("{}: written by another version of simic-engine; collect it with that one", .0.display())]
+    Format(PathBuf),
+    /// The sweep file says something else than when the sweep was begun.
+    #[error(
+        "{} was begun with another sweep file; what would change:\n{}\n{advice}",
+        path.display(),
+        difference.join("\n")
+    )]
+    Changed {
+        /// The folder.
+        path: PathBuf,
+        /// Lines.
+        difference: Vec<String>,
+        /// What can be done.
+        advice: &'static str,
+    },
+}
+
+/// A folder that a sweep is played in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SweepFolder(PathBuf);
+
+impl SweepFolder {
+    /// Where a sweep of that name belongs: in `sweeps` under the root of all runs.
+    pub fn of(name: &str, out: Option<&Path>) -> Self {
+        Self(runs_root(out).join(SWEEPS).join(name))
+    }
+
+    /// The folder of a sweep, by its path or its name, and what it plays.
+    ///
+    /// # Errors
+    /// There is none, or its plan cannot be read.
+    pub fn open(name: &Path, out: Option<&Path>) -> Result<(Self, Plan), FolderError> {
+        let places = [name.to_path_buf(), runs_root(out).join(SWEEPS).join(name)];
+        let found = places.iter().find(|place| place.join(PLAN).is_file());
+        let Some(path) = found else {
+            return Err(FolderError::Missing {
+                name: name.into(),
+                places: places.iter().map(|place| place.display().to_string()).collect(),
+            });
+        };
+        let folder = Self(path.canonicalize().at(path)?);
+        let plan = folder.plan()?;
+        Ok((folder, plan))
+    }
+
+    /// Makes the folder, or takes it up where it was made for the same trials; with `extends` also where trials were added.
+    ///
+    /// # Errors
+    /// A folder whose sweep is another one, which is left as it is; one that cannot be written.
+    pub fn begin(&self, planned: &Planned, extends: bool) -> Result<(), FolderError> {
+        match self.0.join(PLAN).try_exists().at(&self.0)? {
+            true => self.take_up(planned, extends)?,
+            false => self.create(planned)?,
+        }
+        Ok(())
+    }
+
+    fn create(&self, planned: &Planned) -> Result<(), FolderError> {
+        for folder in FOLDERS {
+            let folder = self.0.join(folder);
+            std::fs::create_dir_all(&folder).at(&folder)?;
+        }
+        self.write_plan(planned)?;
+        sync_folder(&self.0).at(&self.0)?;
+        Ok(())
+    }
+
+    fn take_up(&self, planned: &Planned, extends: bool) -> Result<(), FolderError> {
+        let old = self.plan()?;
+        let difference = old.difference(&planned.plan);
+        if difference.is_empty() {
+            return Ok(());
+        }
+        let refused = |advice| FolderError::Changed {
+            path: self.0.clone(),
+            difference,
+            advice,
+        };
+        if !extends {
+            return Err(refused(
+                "give it another name, or keep what has been played and add to it with --extend",
+            ));
+        }
+        if !old.is_extended_by(&planned.plan) {
+            return Err(refused(
+                "--extend adds trials and changes the budget; it takes nothing away and decides nothing anew: give the \
+                 sweep another name",
+            ));
+        }
+        self.write_plan(planned)
+    }
+
+    /// The plan last: with it the sweep exists.
+    fn write_plan(&self, planned: &Planned) -> Result<(), FolderError> {
+        let plan = serde_json::to_vec_pretty(&planned.plan).at(&self.0)?;
+        let files = [
+            ("sweep.ron", planned.text.as_bytes()),
+            ("scenario.ron", planned.scenario.as_bytes()),
+            (PLAN, &plan),
+        ];
+        for (name, content) in files {
+            let path = self.0.join(name);
+            replace_synced(&path, content).at(&path)?;
+        }
+        Ok(())
+    }
+
+    fn plan(&self) -> Result<Plan, FolderError> {
+        let path = self.0.join(PLAN);
+        let plan: Plan = serde_json::from_slice(&std::fs::read(&path).at(&path)?).at(&path)?;
+        if !plan.is_known() {
+            return Err(FolderError::Format(path));
+        }
+        Ok(plan)
+    }
+
+    /// Path of the folder.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The scenario that all trials begin from.
+    pub fn scenario(&self) -> PathBuf {
+        self.0.join("scenario.ron")
+    }
+
+    /// Folder of all runs.
+    pub fn trials(&self) -> PathBuf {
+        self.0.join("trials")
+    }
+
+    /// The run of a trial.
+    pub fn trial(&self, id: &str) -> PathBuf {
+        self.trials().join(id)
+    }
+
+    /// What the processes of a trial have printed.
+    pub fn log(&self, id: &str) -> PathBuf {
+        self.0.join("logs").join(id).with_extension("log")
+    }
+
+    pub(super) fn leases(&self) -> PathBuf {
+        self.0.join("leases")
+    }
+
+    pub(super) fn results(&self) -> PathBuf {
+        self.0.join("results")
+    }
+
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+/// Names of the files in a folder, in order; none of a folder that is not there.
+pub(super) fn names_in(folder: &Path) -> Result<BTreeSet<String>, FileError> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeSet::new()),
+        entries => entries.at(folder)?,
+    };
+    let mut names = BTreeSet::new();
+    for entry in entries {
+        names.insert(entry.at(folder)?.file_name().to_string_lossy().into_owned());
+    }
+    Ok(names)
+}
+
+impl From<FolderError> for PlanError {
+    fn from(error: FolderError) -> Self {
+        Self::Trials(error.to_string())
+    }
+}

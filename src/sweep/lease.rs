@@ -1,0 +1,247 @@
+//! Who plays which trial: one file an attempt, which only one worker can create.
+//!
+//! `leases/ID.0001` belongs to the worker that created it, which gives a sign of life by writing it anew. Once that is long
+//! enough ago, or its process is known to be gone, another worker may create `ID.0002`, and again only one can. Nothing is
+//! ever removed, so no two workers can both believe to have taken over; the former holder finds the newer file and lets go.
+//! Times are those of the file system itself: clocks of machines are not compared.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+use super::folder::{SweepFolder, names_in};
+use crate::health::{AtPath, FileError};
+
+/// A process, so that another one on the same machine can see whether it is still there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Worker {
+    /// Host, boot and namespace of process ids.
+    machine: String,
+    pid: u32,
+    /// When it started, in the system's ticks: ids are used again.
+    started: Option<u64>,
+}
+
+impl Worker {
+    /// This process.
+    pub fn this() -> Self {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+        let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+        let pid = std::process::id();
+        Self {
+            machine: format!(
+                "{} {} {}",
+                read("/proc/sys/kernel/hostname"),
+                read("/proc/sys/kernel/random/boot_id"),
+                namespace.display()
+            ),
+            pid,
+            started: start_of(pid),
+        }
+    }
+
+    /// `host pid 123`
+    pub fn name(&self) -> String {
+        let host = self.machine.split(' ').next().unwrap_or_default();
+        format!("{host} pid {}", self.pid)
+    }
+
+    /// Whether it is known to have ended: it ran on this machine and does not any more.
+    fn is_gone(&self, this: &Self) -> bool {
+        self.machine == this.machine && self.started.is_some() && start_of(self.pid) != self.started
+    }
+}
+
+/// Field 22 of `/proc/PID/stat`; `None` where there is no such process, or no such file system.
+fn start_of(pid: u32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program, in parentheses, may hold anything.
+    let (_, after_name) = text.rsplit_once(')')?;
+    after_name.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// What a lease says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LeaseContent {
+    /// Who plays.
+    pub worker: Worker,
+    /// How often the trial has failed so far.
+    pub failures: u32,
+    /// Seconds that the trial has been played for, by all attempts.
+    pub played_s: f64,
+}
+
+/// A trial that this process plays, for as long as [`Lease::renew`] says so.
+#[derive(Debug)]
+pub struct Lease {
+    folder: PathBuf,
+    id: String,
+    attempt: u32,
+    /// What it says.
+    pub content: LeaseContent,
+}
+
+/// What the lease files say of a trial.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Holder {
+    /// Nobody has begun it.
+    Nobody,
+    /// A worker plays it.
+    Playing(LeaseContent),
+    /// A worker has begun it and is gone.
+    Lost(Option<LeaseContent>),
+}
+
+/// All leases of a sweep, read at once.
+#[derive(Debug)]
+pub struct Leases {
+    folder: PathBuf,
+    names: std::collections::BTreeSet<String>,
+    now: SystemTime,
+    expiry: Duration,
+    this: Worker,
+}
+
+impl Leases {
+    /// Reads which there are. `expiry`: without a sign of life for so long a worker counts as gone.
+    ///
+    /// # Errors
+    /// A folder that cannot be read or written.
+    pub fn read(sweep: &SweepFolder, expiry: Duration) -> Result<Self, FileError> {
+        let folder = sweep.leases();
+        Ok(Self {
+            names: names_in(&folder)?,
+            now: time_of_file_system(&folder)?,
+            folder,
+            expiry,
+            this: Worker::this(),
+        })
+    }
+
+    /// The newest attempt at a trial; 0 if there is none.
+    fn newest(&self, id: &str) -> u32 {
+        let of_trial = self.names.range(format!("{id}.")..format!("{id}/"));
+        let attempts = of_trial.filter_map(|name| name.rsplit_once('.')?.1.parse().ok());
+        attempts.max().unwrap_or(0)
+    }
+
+    /// Who plays a trial.
+    ///
+    /// # Errors
+    /// A lease that cannot be read.
+    pub fn holder(&self, id: &str) -> Result<Holder, FileError> {
+        let attempt = self.newest(id);
+        if attempt == 0 {
+            return Ok(Holder::Nobody);
+        }
+        let path = lease_path(&self.folder, id, attempt);
+        let modified = path.metadata().and_then(|metadata| metadata.modified()).at(&path)?;
+        let silent = self.now.duration_since(modified).unwrap_or_default();
+        // Created and not yet written, or written by half: its age alone counts.
+        let content: Option<LeaseContent> = serde_json::from_slice(&std::fs::read(&path).at(&path)?).ok();
+        let is_gone = content
+            .as_ref()
+            .is_some_and(|content| content.worker.is_gone(&self.this));
+        Ok(match content {
+            content if is_gone || silent > self.expiry => Holder::Lost(content),
+            Some(content) => Holder::Playing(content),
+            None => Holder::Playing(LeaseContent {
+                worker: self.this.clone(),
+                failures: 0,
+                played_s: 0.0,
+            }),
+        })
+    }
+
+    /// Takes a trial that nobody plays; `None` where somebody does or was quicker.
+    ///
+    /// # Errors
+    /// A lease that cannot be read or written.
+    pub fn take(&self, id: &str) -> Result<Option<Lease>, FileError> {
+        let before = match self.holder(id)? {
+            Holder::Playing(_) => return Ok(None),
+            Holder::Nobody => None,
+            Holder::Lost(content) => content,
+        };
+        let lease = Lease {
+            folder: self.folder.clone(),
+            id: id.into(),
+            attempt: self.newest(id) + 1,
+            content: LeaseContent {
+                worker: self.this.clone(),
+                failures: before.as_ref().map_or(0, |before| before.failures),
+                played_s: before.map_or(0.0, |before| before.played_s),
+            },
+        };
+        let path = lease.path();
+        match File::create_new(&path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
+            created => created.at(&path)?,
+        };
+        lease.write()?;
+        Ok(Some(lease))
+    }
+}
+
+impl Lease {
+    fn path(&self) -> PathBuf {
+        lease_path(&self.folder, &self.id, self.attempt)
+    }
+
+    /// Which attempt at the trial this is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Gives a sign of life. False where another worker has taken over: the trial is not this process's any more.
+    ///
+    /// # Errors
+    /// A lease that cannot be written.
+    pub fn renew(&self) -> Result<bool, FileError> {
+        let next = lease_path(&self.folder, &self.id, self.attempt + 1);
+        if next.try_exists().at(&next)? {
+            return Ok(false);
+        }
+        self.write()?;
+        Ok(true)
+    }
+
+    /// Lets go of the trial: another worker may take it at once.
+    ///
+    /// # Errors
+    /// A lease that cannot be written.
+    pub fn release(self) -> Result<(), FileError> {
+        let path = self.path();
+        let file = OpenOptions::new().write(true).open(&path).at(&path)?;
+        file.set_modified(SystemTime::UNIX_EPOCH).at(&path)
+    }
+
+    /// In place, so that the file is never absent: a reader that meets half of it goes by its age.
+    fn write(&self) -> Result<(), FileError> {
+        let path = self.path();
+        let content = serde_json::to_vec(&self.content).at(&path)?;
+        let mut file = OpenOptions::new().write(true).truncate(true).open(&path).at(&path)?;
+        file.write_all(&content).at(&path)
+    }
+}
+
+fn lease_path(folder: &Path, id: &str, attempt: u32) -> PathBuf {
+    folder.join(format!("{id}.{attempt:04}"))
+}
+
+/// What the file system takes for now.
+fn time_of_file_system(folder: &Path) -> Result<SystemTime, FileError> {
+    let path = folder.join(format!(".clock-{}", std::process::id()));
+    let file = File::create(&path).at(&path)?;
+    let now = file.metadata().and_then(|metadata| metadata.modified()).at(&path)?;
+    drop(file);
+    // Another thread of this process may have been quicker.
+    let _ = std::fs::remove_file(&path);
+    Ok(now)
+}
+
+#[cfg(test)]
+mod tests;

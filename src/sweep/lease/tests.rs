@@ -1,0 +1,113 @@
+use super::*;
+use crate::sweep::SweepFolder;
+
+const LONG: Duration = Duration::from_secs(3600);
+
+struct Sweep {
+    _root: tempfile::TempDir,
+    folder: SweepFolder,
+}
+
+fn sweep() -> Sweep {
+    let root = tempfile::tempdir().unwrap();
+    let folder = SweepFolder::of("leases", Some(root.path()));
+    std::fs::create_dir_all(folder.leases()).unwrap();
+    Sweep { _root: root, folder }
+}
+
+impl Sweep {
+    fn leases(&self) -> Leases {
+        Leases::read(&self.folder, LONG).unwrap()
+    }
+}
+
+#[test]
+fn only_one_of_two_gets_a_trial() {
+    let sweep = sweep();
+    let (one, other) = (sweep.leases(), sweep.leases());
+
+    let lease = one.take("a").unwrap().expect("it is free");
+
+    assert!(other.take("a").unwrap().is_none());
+    assert!(sweep.leases().take("a").unwrap().is_none());
+    assert_eq!(
+        sweep.leases().holder("a").unwrap(),
+        Holder::Playing(lease.content.clone())
+    );
+    assert_eq!(sweep.leases().holder("b").unwrap(), Holder::Nobody);
+    assert!(lease.renew().unwrap());
+}
+
+#[test]
+fn a_silent_worker_loses_its_trial_and_notices() {
+    let sweep = sweep();
+    let mut lost = sweep.leases().take("a").unwrap().unwrap();
+    lost.content.failures = 2;
+    lost.content.played_s = 3.5;
+    lost.renew().unwrap();
+    File::options()
+        .write(true)
+        .open(lost.path())
+        .unwrap()
+        .set_modified(SystemTime::UNIX_EPOCH)
+        .unwrap();
+
+    let heir = sweep.leases().take("a").unwrap().expect("it was lost");
+
+    assert_eq!(
+        (heir.attempt(), heir.content.failures, heir.content.played_s),
+        (2, 2, 3.5)
+    );
+    assert!(!lost.renew().unwrap());
+    assert!(heir.renew().unwrap());
+}
+
+#[test]
+fn the_trial_of_a_process_that_is_gone_is_free_at_once() {
+    let sweep = sweep();
+    let mut lease = sweep.leases().take("a").unwrap().unwrap();
+    lease.content.worker.started = Some(1);
+    lease.renew().unwrap();
+
+    assert!(matches!(sweep.leases().holder("a").unwrap(), Holder::Lost(Some(_))));
+}
+
+#[test]
+fn a_process_on_another_machine_is_gone_only_once_it_has_been_silent() {
+    let sweep = sweep();
+    let mut lease = sweep.leases().take("a").unwrap().unwrap();
+    lease.content.worker.machine = "elsewhere".into();
+    lease.content.worker.started = Some(1);
+    lease.renew().unwrap();
+
+    assert!(matches!(sweep.leases().holder("a").unwrap(), Holder::Playing(_)));
+}
+
+#[test]
+fn a_lease_that_is_let_go_can_be_taken_at_once() {
+    let sweep = sweep();
+    sweep.leases().take("a").unwrap().unwrap().release().unwrap();
+
+    assert_eq!(sweep.leases().take("a").unwrap().unwrap().attempt(), 2);
+}
+
+#[test]
+fn half_a_lease_belongs_to_somebody_until_it_is_old() {
+    let sweep = sweep();
+    let path = sweep.folder.leases().join("a.0001");
+    std::fs::write(&path, "{\"wor").unwrap();
+
+    assert!(sweep.leases().take("a").unwrap().is_none());
+    File::options()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_modified(SystemTime::UNIX_EPOCH)
+        .unwrap();
+    assert_eq!(sweep.leases().take("a").unwrap().unwrap().attempt(), 2);
+}
+
+#[test]
+fn this_process_knows_when_it_started() {
+    assert!(!cfg!(target_os = "linux") || Worker::this().started.is_some());
+}

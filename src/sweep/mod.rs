@@ -1,0 +1,28 @@
+//! Sweeps: many trainings of one scenario, planned from a file, played by any number of workers that share nothing but a
+//! folder, and collected into tables.
+//!
+//! ```text
+//! sweep.ron ──file──► axes ──space──► points ──plan──► trials ──folder──► SWEEP/plan.json
+//! worker: state (leases, results) ──► a free trial ──lease──► child process: run | resume ──► outcome ──► collect
+//! ```
+
+mod child;
+mod collect;
+mod file;
+mod folder;
+mod halving;
+mod lease;
+mod outcome;
+mod plan;
+mod space;
+mod state;
+mod worker;
+
+pub use collect::{Collected, CollectedTrial, Csv, end_name};
+pub use file::{Axis, AxisValues, Budget, Drawing, Evaluation, EvaluationMode, Setting, SuccessiveHalving, SweepFile};
+pub use folder::{FolderError, SweepFolder};
+pub use lease::{Holder, Lease, LeaseContent, Leases, Worker};
+pub use outcome::{Results, TrialEnd, TrialResult, read_result, try_again};
+pub use plan::{Plan, PlanError, Planned, QUICKSTART, Trial, plan};
+pub use state::{Segment, SweepState, TrialState};
+pub use worker::{Shard, Told, WorkError, WorkOptions, work};

@@ -1,0 +1,203 @@
+//! How trials ended, one file each; the name of the file alone says in which way.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::folder::{SweepFolder, names_in};
+use crate::compare::TrainingRecord;
+use crate::files::replace_synced;
+use crate::health::{AtPath, FileError};
+use crate::record::Build;
+
+/// How a trial ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrialEnd {
+    /// All of its rounds were played.
+    Done,
+    /// It was given up at a rung, where others were better.
+    GivenUp,
+    /// It failed as often as it may.
+    Failed,
+}
+
+impl TrialEnd {
+    const ALL: [Self; 3] = [Self::Done, Self::GivenUp, Self::Failed];
+
+    const fn suffix(self) -> &'static str {
+        match self {
+            Self::Done => ".done.json",
+            Self::GivenUp => ".given_up.json",
+            Self::Failed => ".failed.json",
+        }
+    }
+}
+
+/// The content of a result file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrialResult {
+    /// How it ended.
+    pub end: TrialEnd,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// It ran into `budget.time_limit_s`: its numbers depend on the machine.
+    #[serde(default)]
+    pub timed_out: bool,
+    /// How often it was begun or taken up.
+    pub attempts: u32,
+    /// Wall time of all attempts, start-up and evaluation included.
+    pub wall_s: f64,
+    /// Version of the engine that ended it.
+    pub engine: String,
+    /// Commit that the engine was built from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// What came of it; `None` if it failed before its first round ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub training: Option<TrainingRecord>,
+}
+
+impl TrialResult {
+    /// A result of this build.
+    pub fn new(end: TrialEnd, attempts: u32, wall_s: f64) -> Self {
+        let build = Build::current();
+        Self {
+            end,
+            reason: None,
+            timed_out: false,
+            attempts,
+            wall_s,
+            engine: build.engine.into(),
+            commit: build.git_commit.map(str::to_owned),
+            training: None,
+        }
+    }
+
+    /// Writes it for good.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write(&self, sweep: &SweepFolder, id: &str) -> Result<(), FileError> {
+        let path = sweep.results().join(format!("{id}{}", self.end.suffix()));
+        write_json(&path, self)
+    }
+}
+
+/// What a trial had reached at a rung.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RungScore {
+    /// Rolling accuracy, percent.
+    pub score: f64,
+}
+
+fn rung_name(id: &str, rung: usize) -> String {
+    format!("{id}.rung{rung:02}.json")
+}
+
+impl RungScore {
+    /// Writes it for good.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write(self, sweep: &SweepFolder, id: &str, rung: usize) -> Result<(), FileError> {
+        write_json(&sweep.results().join(rung_name(id, rung)), &self)
+    }
+}
+
+fn write_json(path: &Path, content: &impl Serialize) -> Result<(), FileError> {
+    let mut text = serde_json::to_vec_pretty(content).at(path)?;
+    text.push(b'\n');
+    replace_synced(path, &text).at(path)
+}
+
+fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, FileError> {
+    serde_json::from_slice(&std::fs::read(path).at(path)?).at(path)
+}
+
+/// The results of a sweep so far, by the names of their files.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Results {
+    ends: BTreeMap<String, TrialEnd>,
+    /// By trial, which rungs it has reached.
+    rungs: BTreeMap<String, Vec<usize>>,
+    /// By trial, how often it was asked to be tried again after it had failed for good.
+    retried: BTreeMap<String, u32>,
+}
+
+impl Results {
+    /// Reads which there are.
+    ///
+    /// # Errors
+    /// A folder that cannot be read.
+    pub fn read(sweep: &SweepFolder) -> Result<Self, FileError> {
+        let mut results = Self::default();
+        for name in names_in(&sweep.results())? {
+            let Some((id, rest)) = name.split_once('.') else {
+                continue;
+            };
+            if let Some(end) = TrialEnd::ALL.into_iter().find(|end| end.suffix()[1..] == *rest) {
+                results.ends.insert(id.into(), end);
+            } else if let Some(rung) = rest.strip_prefix("rung").and_then(|rest| rest.strip_suffix(".json")) {
+                results
+                    .rungs
+                    .entry(id.into())
+                    .or_default()
+                    .extend(rung.parse::<usize>().ok());
+            } else if rest.starts_with("retried") {
+                *results.retried.entry(id.into()).or_default() += 1;
+            }
+        }
+        Ok(results)
+    }
+
+    /// How a trial ended, if it has.
+    pub fn end(&self, id: &str) -> Option<TrialEnd> {
+        self.ends.get(id).copied()
+    }
+
+    /// Whether a trial has been scored at a rung.
+    pub fn has_rung(&self, id: &str, rung: usize) -> bool {
+        self.rungs.get(id).is_some_and(|rungs| rungs.contains(&rung))
+    }
+
+    /// How often a trial that had failed for good was asked to be tried again.
+    pub fn retried(&self, id: &str) -> u32 {
+        self.retried.get(id).copied().unwrap_or(0)
+    }
+
+    /// Whether any trial has failed for good.
+    pub fn has_failure(&self) -> bool {
+        self.ends.values().any(|end| *end == TrialEnd::Failed)
+    }
+}
+
+/// The result of a trial that has ended.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn read_result(sweep: &SweepFolder, id: &str, end: TrialEnd) -> Result<TrialResult, FileError> {
+    read_json(&sweep.results().join(format!("{id}{}", end.suffix())))
+}
+
+/// What a trial was scored at a rung.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn read_rung(sweep: &SweepFolder, id: &str, rung: usize) -> Result<RungScore, FileError> {
+    read_json(&sweep.results().join(rung_name(id, rung)))
+}
+
+/// Lets a trial that has failed for good be tried again; its reason is kept under another name.
+///
+/// # Errors
+/// If the file cannot be renamed.
+pub fn try_again(sweep: &SweepFolder, id: &str, results: &Results) -> Result<(), FileError> {
+    let path = sweep.results().join(format!("{id}{}", TrialEnd::Failed.suffix()));
+    let kept = sweep
+        .results()
+        .join(format!("{id}.retried{:02}.json", results.retried(id) + 1));
+    std::fs::rename(&path, &kept).at(&path)
+}

@@ -1,0 +1,451 @@
+//! What a sweep plays: a list of trials that follows from the sweep file and its scenario alone, checked whole before
+//! anything runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::file::{Budget, Setting, SweepFile};
+use super::space::{Findings, Point, points};
+use crate::engine::{Prepared, SetupError, check_memory, read_text};
+use crate::health::FileError;
+use crate::record::{Machine, RunDirectoryError, scenario_folder};
+use crate::scenario::{Catalog, Declared, Override, Report, read_declared, resolved_ron};
+use crate::schema::Written;
+use crate::telemetry::BigInteger;
+
+/// The built-in scenario of a sweep without one.
+pub const QUICKSTART: &str = include_str!("../../scenarios/quickstart.ron");
+/// The field that replicates differ in.
+const SEED: &str = "run.seed";
+/// The field that is the file's name where it is left out.
+const NAME: &str = "name";
+/// Version of `plan.json`.
+const FORMAT: u32 = 1;
+/// Digits of a trial's hash that make its id.
+const ID_DIGITS: usize = 16;
+/// Differences, or broken trials, that are shown; the others are counted.
+const SHOWN: usize = 10;
+
+/// A sweep that can be played.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Version of this structure.
+    format: u32,
+    /// Name of the sweep.
+    pub name: String,
+    /// The file, with all defaults.
+    pub sweep: SweepFile,
+    /// Relative paths of the scenario start here; absolute.
+    pub folder: Option<PathBuf>,
+    /// In the order in which they are begun.
+    pub trials: Vec<Trial>,
+}
+
+/// One training.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Beginning of `hash`; the name of the trial's folder.
+    pub id: String,
+    /// blake3 of the resolved scenario, which the seed is part of.
+    pub hash: String,
+    /// Which combination of settings, from 0.
+    pub point: usize,
+    /// Which training of that combination, from 0.
+    pub replicate: u32,
+    /// `run.seed`.
+    pub seed: BigInteger,
+    /// Rounds to be played.
+    pub rounds: u32,
+    /// What tells it from the others; the seed aside.
+    pub settings: Vec<Setting>,
+    /// All that the scenario is overridden with, the seed among it.
+    pub overrides: Vec<Setting>,
+}
+
+impl Trial {
+    /// `policy.controller=heuristic learner.lr=0.001`
+    pub fn label(&self) -> String {
+        let settings = self.settings.iter();
+        let words: Vec<String> = settings
+            .map(|Setting { path, value }| format!("{path}={}", value.0.trim_matches('"')))
+            .collect();
+        words.join(" ")
+    }
+}
+
+/// A plan with the texts that it was made from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Planned {
+    /// What is played.
+    pub plan: Plan,
+    /// The sweep file, verbatim.
+    pub text: String,
+    /// The scenario, verbatim.
+    pub scenario: String,
+}
+
+/// Why a sweep cannot be played.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// What is wrong with the sweep file.
+    #[error("{0}")]
+    File(Report),
+    /// The scenario, or the sweep file, cannot be read.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// The scenario is a run's copy, and what the run says of the original cannot be read.
+    #[error(transparent)]
+    Run(#[from] RunDirectoryError),
+    /// What is wrong with single trials.
+    #[error("{0}")]
+    Trials(String),
+    /// The folder of the sweep.
+    #[error(transparent)]
+    Folder(#[from] FileError),
+}
+
+/// Reads a sweep file and its scenario, and checks every trial. `environment` is laid over all trials.
+///
+/// # Errors
+/// Everything that is wrong with the file, the scenario or any trial.
+pub fn plan(path: &Path, environment: &[Override], catalog: &Catalog) -> Result<Planned, PlanError> {
+    let text = read_text(path)?;
+    let file = read_declared::<SweepFile>(&path.display().to_string(), &text, catalog).map_err(PlanError::File)?;
+    let refused = |findings| PlanError::File(file.report(findings));
+    let points = points(&file).map_err(refused)?;
+    let sweep = &file.value;
+    let findings = check_sweep(sweep);
+    if !findings.is_empty() {
+        return Err(refused(findings));
+    }
+    let base = Base::read(path, &sweep.scenario)?;
+    let shared = shared_settings(&file, environment);
+    let drafts: Vec<Draft> = points
+        .iter()
+        .enumerate()
+        .flat_map(|(index, point)| {
+            (0..sweep.replicates).map({
+                let shared = &shared;
+                move |replicate| Draft {
+                    shared,
+                    point,
+                    index,
+                    replicate,
+                }
+            })
+        })
+        .collect();
+    let seed = base.seed(&shared, catalog)?;
+    let resolve = |draft: &Draft| draft.resolve(&base, seed, &sweep.budget, catalog);
+    let trials = sound(drafts.par_iter().map(resolve).collect())?;
+    let findings = repetitions(&trials, &points);
+    if !findings.is_empty() {
+        return Err(PlanError::Trials(findings));
+    }
+    let name = match sweep.name.as_str() {
+        "" => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        name => name.to_owned(),
+    };
+    Ok(Planned {
+        plan: Plan {
+            folder: base.folder,
+            ..Plan::of_trials(&name, file.value, trials)
+        },
+        text,
+        scenario: base.text,
+    })
+}
+
+/// The scenario of all trials.
+struct Base {
+    label: String,
+    text: String,
+    folder: Option<PathBuf>,
+}
+
+impl Base {
+    fn read(sweep: &Path, scenario: &str) -> Result<Self, PlanError> {
+        if scenario.is_empty() {
+            return Ok(Self {
+                label: "quickstart.ron".into(),
+                text: QUICKSTART.into(),
+                folder: std::env::current_dir().ok(),
+            });
+        }
+        let path = sweep.parent().unwrap_or(Path::new("")).join(scenario);
+        Ok(Self {
+            text: read_text(&path)?,
+            folder: scenario_folder(&path)?,
+            label: path.display().to_string(),
+        })
+    }
+
+    fn load(&self, overrides: &[Override], catalog: &Catalog) -> Result<Prepared, SetupError> {
+        Prepared::from_ron(&self.label, &self.text, overrides, catalog)
+    }
+
+    /// `run.seed` where no trial says anything else.
+    fn seed(&self, shared: &[Placed], catalog: &Catalog) -> Result<u64, SetupError> {
+        let overrides: Vec<Override> = shared.iter().map(Placed::to_override).collect();
+        Ok(self.load(&overrides, catalog)?.loaded.scenario.run.seed)
+    }
+}
+
+/// A setting and the place that it was written in.
+#[derive(Clone, Debug)]
+struct Placed {
+    setting: Setting,
+    place: String,
+}
+
+impl Placed {
+    fn to_override(&self) -> Override {
+        let Setting { path, value } = &self.setting;
+        let shown = format!("{}: {path}={}", self.place, value.0);
+        Override::argument(shown, path, value.0.clone())
+    }
+}
+
+/// What all trials set: the file's `set`, then the environment.
+fn shared_settings(file: &Declared<SweepFile>, environment: &[Override]) -> Vec<Placed> {
+    let set = file.value.set.iter().enumerate().map(|(index, setting)| Placed {
+        setting: setting.clone(),
+        place: file.place(&format!("set[{index}].value")),
+    });
+    let environment = environment.iter().map(|over| Placed {
+        setting: Setting {
+            path: over.path.clone(),
+            value: Written(over.value.clone()),
+        },
+        place: over.shown.clone(),
+    });
+    set.chain(environment).collect()
+}
+
+/// A trial before it is resolved.
+struct Draft<'a> {
+    shared: &'a [Placed],
+    point: &'a Point,
+    index: usize,
+    replicate: u32,
+}
+
+impl Draft<'_> {
+    fn resolve(&self, base: &Base, seed: u64, budget: &Budget, catalog: &Catalog) -> Result<Trial, SetupError> {
+        let seed = seed.wrapping_add(self.replicate.into());
+        let mut overrides = self.shared.to_vec();
+        let own = self.point.settings.iter().zip(&self.point.places);
+        overrides.extend(own.map(|(setting, place)| Placed {
+            setting: setting.clone(),
+            place: place.clone(),
+        }));
+        overrides.push(Placed {
+            setting: Setting {
+                path: SEED.into(),
+                value: Written(seed.to_string()),
+            },
+            place: format!("replicate {}", self.replicate),
+        });
+        let given: Vec<Override> = overrides.iter().map(Placed::to_override).collect();
+        let prepared = base.load(&given, catalog)?;
+        check_budget(&prepared, budget)?;
+        let scenario = &prepared.loaded.scenario;
+        if overrides.iter().all(|placed| placed.setting.path != NAME) {
+            // The sweep's copy of the scenario has another file name.
+            overrides.push(Placed {
+                setting: Setting {
+                    path: NAME.into(),
+                    value: Written(format!("{:?}", scenario.name)),
+                },
+                place: String::new(),
+            });
+        }
+        let hash = blake3::hash(resolved_ron(scenario).unwrap_or_default().as_bytes()).to_hex();
+        Ok(Trial {
+            id: hash[..ID_DIGITS].into(),
+            hash: hash.to_string(),
+            point: self.index,
+            replicate: self.replicate,
+            seed: BigInteger(seed),
+            rounds: scenario.run.rounds,
+            settings: self.point.settings.clone(),
+            overrides: overrides.into_iter().map(|placed| placed.setting).collect(),
+        })
+    }
+}
+
+/// Whether as many trials as are played at once fit into the machine, and each into its share.
+fn check_budget(prepared: &Prepared, budget: &Budget) -> Result<(), SetupError> {
+    const MIB: u64 = 1 << 20;
+    let at_once = Machine::ram_bytes().map(|bytes| bytes / budget.parallel as u64);
+    let limit = budget.memory_mib.map(|mib| mib.saturating_mul(MIB));
+    let share = [at_once, limit].into_iter().flatten().min();
+    check_memory(&prepared.loaded, share).map_err(|shortage| SetupError::Memory {
+        label: format!("with budget.parallel {}", budget.parallel),
+        shortage,
+    })
+}
+
+/// What no single value can know.
+fn check_sweep(sweep: &SweepFile) -> Findings {
+    let mut findings = Findings::new();
+    let settings = sweep
+        .set
+        .iter()
+        .enumerate()
+        .map(|(index, set)| (format!("set[{index}].path"), &set.path));
+    let axes = sweep
+        .axes
+        .iter()
+        .enumerate()
+        .map(|(index, axis)| (format!("axes[{index}].path"), &axis.path));
+    let mut known = BTreeSet::new();
+    for (place, path) in settings.chain(axes) {
+        if path == SEED {
+            let message =
+                "the seeds of a sweep are its replicates'; write replicates: N, and `run.seed` in the scenario";
+            findings.push((place, message.into()));
+        } else if !known.insert(path) {
+            findings.push((place, format!("`{path}` is set twice; give it once")));
+        }
+    }
+    if let Some(evaluation) = &sweep.evaluation
+        && evaluation.seeds.is_empty()
+    {
+        findings.push((
+            "evaluation.seeds".into(),
+            "no seed to evaluate under; write at least one".into(),
+        ));
+    }
+    findings
+}
+
+/// The trials, or everything that is wrong with them: each problem once, with how many trials have it.
+fn sound(trials: Vec<Result<Trial, SetupError>>) -> Result<Vec<Trial>, PlanError> {
+    let count = trials.len();
+    let mut problems: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    let mut sound = Vec::new();
+    for (index, trial) in trials.into_iter().enumerate() {
+        match trial {
+            Ok(trial) => sound.push(trial),
+            Err(error) => problems.entry(error.to_string()).or_insert((index, 0)).1 += 1,
+        }
+    }
+    if problems.is_empty() {
+        return Ok(sound);
+    }
+    let mut in_order: Vec<(String, (usize, usize))> = problems.into_iter().collect();
+    in_order.sort_by_key(|(_, (first, _))| *first);
+    let more = in_order.len().saturating_sub(SHOWN);
+    let mut text = String::new();
+    for (problem, (_, trials)) in in_order.iter().take(SHOWN) {
+        _ = writeln!(text, "{problem}\n({trials} of {count} trials)\n");
+    }
+    if more > 0 {
+        _ = writeln!(text, "and {more} more problems");
+    }
+    Err(PlanError::Trials(text.trim_end().into()))
+}
+
+/// Trials that would be the same training.
+fn repetitions(trials: &[Trial], points: &[Point]) -> String {
+    let mut first: BTreeMap<&str, &Trial> = BTreeMap::new();
+    let mut text = String::new();
+    for trial in trials {
+        if let Some(same) = first.insert(&trial.hash, trial) {
+            let places = points[trial.point].places.join(", ");
+            _ = writeln!(
+                text,
+                "{places}: trial {} (seed {}) is the same training as trial {} (seed {}); list each point once",
+                trial.label(),
+                trial.seed.0,
+                same.label(),
+                same.seed.0,
+            );
+        }
+    }
+    text.trim_end().into()
+}
+
+impl Plan {
+    /// What playing `other` instead of this plan would change, in lines; empty if nothing.
+    pub fn difference(&self, other: &Self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let describe = |plan: &Self| -> BTreeMap<String, String> {
+            let trials = plan.trials.iter();
+            trials
+                .map(|trial| {
+                    (
+                        trial.hash.clone(),
+                        format!("{} seed {} ({})", trial.label(), trial.seed.0, trial.id),
+                    )
+                })
+                .collect()
+        };
+        let (old, new) = (describe(self), describe(other));
+        for (sign, these, those) in [("-", &old, &new), ("+", &new, &old)] {
+            let changed: Vec<&String> = these
+                .iter()
+                .filter(|(hash, _)| !those.contains_key(*hash))
+                .map(|(_, trial)| trial)
+                .collect();
+            lines.extend(changed.iter().take(SHOWN).map(|trial| format!("{sign} {trial}")));
+            if changed.len() > SHOWN {
+                lines.push(format!("{sign} and {} more trials", changed.len() - SHOWN));
+            }
+        }
+        let (old, new) = (&self.sweep, &other.sweep);
+        let mut changed = |what: &str, old: String, new: String| {
+            if old != new {
+                lines.push(format!("~ {what}: {old} -> {new}"));
+            }
+        };
+        changed(
+            "early_stop",
+            format!("{:?}", old.early_stop),
+            format!("{:?}", new.early_stop),
+        );
+        changed(
+            "evaluation",
+            format!("{:?}", old.evaluation),
+            format!("{:?}", new.evaluation),
+        );
+        changed("budget", format!("{:?}", old.budget), format!("{:?}", new.budget));
+        changed("tags", format!("{:?}", old.tags), format!("{:?}", new.tags));
+        lines
+    }
+
+    /// Whether `other` plays all trials of this plan in the same way, and perhaps more.
+    pub fn is_extended_by(&self, other: &Self) -> bool {
+        let theirs: BTreeSet<&str> = other.trials.iter().map(|trial| trial.hash.as_str()).collect();
+        self.sweep.early_stop == other.sweep.early_stop
+            && self.sweep.evaluation == other.sweep.evaluation
+            && (self.sweep.early_stop.is_none() || self.trials.len() == other.trials.len())
+            && self.trials.iter().all(|trial| theirs.contains(trial.hash.as_str()))
+    }
+
+    /// A plan of these trials.
+    pub fn of_trials(name: &str, sweep: SweepFile, trials: Vec<Trial>) -> Self {
+        Self {
+            format: FORMAT,
+            name: name.into(),
+            sweep,
+            folder: None,
+            trials,
+        }
+    }
+
+    /// Whether this version can read it.
+    pub(super) fn is_known(&self) -> bool {
+        self.format == FORMAT
+    }
+
+    /// The trial of that id.
+    pub fn trial(&self, id: &str) -> Option<&Trial> {
+        self.trials.iter().find(|trial| trial.id == id)
+    }
+}

@@ -1,0 +1,195 @@
+//! The points of a sweep: which settings are tried together, in a fixed order.
+
+use super::file::{Axis, AxisValues, Drawing, Setting, SweepFile};
+use crate::random::{Domain, Draw, RunRng};
+use crate::scenario::Declared;
+use crate::schema::Written;
+
+/// More would be a slip: nobody waits for so many trainings.
+const MOST_POINTS: usize = 1_000_000;
+
+/// What is wrong with a sweep file, by path.
+pub(super) type Findings = Vec<(String, String)>;
+
+/// The settings of a point, each with the place in the sweep file that it comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// In the order of the file: those of `points`, then those of the axes.
+    pub settings: Vec<Setting>,
+    /// `file:line:column` of each.
+    pub places: Vec<String>,
+}
+
+/// All points of a sweep. The last axis varies fastest.
+///
+/// # Errors
+/// Axes without values, ranges that are none or that a grid cannot try in full; more points than anyone can play.
+pub(super) fn points(file: &Declared<SweepFile>) -> Result<Vec<Point>, Findings> {
+    let SweepFile { axes, draw, points, .. } = &file.value;
+    let mut findings = check_axes(axes, *draw);
+    let together = points.len().max(1) as u128;
+    let drawn: u128 = match *draw {
+        Drawing::Grid => axes.iter().map(|axis| size(&axis.values) as u128).product(),
+        Drawing::Random { points, .. } | Drawing::LatinHypercube { points, .. } => points.into(),
+    };
+    if together.saturating_mul(drawn) > MOST_POINTS as u128 {
+        findings.push((
+            "axes".into(),
+            format!("these are {together} x {drawn} points; a sweep has at most {MOST_POINTS}"),
+        ));
+    }
+    for (index, point) in points.iter().enumerate() {
+        if point.is_empty() {
+            findings.push((format!("points[{index}]"), "a point without settings".into()));
+        }
+    }
+    if !findings.is_empty() {
+        return Err(findings);
+    }
+
+    let place = |path: String| file.place(&path);
+    let lists = points.iter().enumerate().map(|(index, settings)| Point {
+        places: (0..settings.len())
+            .map(|entry| place(format!("points[{index}][{entry}].value")))
+            .collect(),
+        settings: settings.clone(),
+    });
+    let mut lists: Vec<Point> = lists.collect();
+    if lists.is_empty() {
+        lists.push(Point {
+            settings: Vec::new(),
+            places: Vec::new(),
+        });
+    }
+    let combinations = match *draw {
+        Drawing::Grid => grid(axes),
+        Drawing::Random { points, seed } => random(axes, points, seed),
+        Drawing::LatinHypercube { points, seed } => latin_hypercube(axes, points, seed),
+    };
+    let axis_places: Vec<String> = (0..axes.len())
+        .map(|axis| place(format!("axes[{axis}].values")))
+        .collect();
+    let mut all = Vec::new();
+    for list in &lists {
+        for values in &combinations {
+            let mut point = list.clone();
+            for ((axis, value), place) in axes.iter().zip(values).zip(&axis_places) {
+                point.settings.push(Setting {
+                    path: axis.path.clone(),
+                    value: value.clone(),
+                });
+                point.places.push(place.clone());
+            }
+            // Draws from lists repeat themselves.
+            if *draw == Drawing::Grid || !all.contains(&point) {
+                all.push(point);
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn check_axes(axes: &[Axis], draw: Drawing) -> Findings {
+    let mut findings = Findings::new();
+    for (index, axis) in axes.iter().enumerate() {
+        let path = format!("axes[{index}].values");
+        let problem = match axis.values {
+            AxisValues::List(ref values) if values.is_empty() => Some("a list without values".into()),
+            AxisValues::List(_) => None,
+            AxisValues::Uniform { low, high } | AxisValues::LogUniform { low, high } if low >= high => {
+                Some(format!("low {low} is not less than high {high}"))
+            }
+            AxisValues::Integer { low, high } if low > high => Some(format!("low {low} is more than high {high}")),
+            _ if draw == Drawing::Grid => Some(format!(
+                "a grid tries all values of every axis, and a range has no end of them; write list([..]), or draw: \
+                 random(points: .., seed: ..) or draw: latin_hypercube(points: .., seed: ..) instead of {}",
+                axis.values.name()
+            )),
+            _ => None,
+        };
+        findings.extend(problem.map(|problem| (path, problem)));
+    }
+    findings
+}
+
+/// Values that a grid tries.
+fn size(values: &AxisValues) -> usize {
+    match values {
+        AxisValues::List(values) => values.len(),
+        _ => 1,
+    }
+}
+
+fn grid(axes: &[Axis]) -> Vec<Vec<Written>> {
+    let mut all = vec![Vec::new()];
+    for axis in axes {
+        let AxisValues::List(values) = &axis.values else {
+            continue;
+        };
+        all = all
+            .iter()
+            .flat_map(|begun| {
+                values
+                    .iter()
+                    .map(move |value| [begun.as_slice(), std::slice::from_ref(value)].concat())
+            })
+            .collect();
+    }
+    all
+}
+
+fn random(axes: &[Axis], points: u32, seed: u64) -> Vec<Vec<Written>> {
+    let value = |axis: usize, point: u32| {
+        let mut rng = RunRng::new(seed, Domain::SweepPoint, &[axis as u64, point.into()]);
+        value_at(&axes[axis].values, rng.uniform_f64())
+    };
+    (0..points)
+        .map(|point| (0..axes.len()).map(|axis| value(axis, point)).collect())
+        .collect()
+}
+
+fn latin_hypercube(axes: &[Axis], points: u32, seed: u64) -> Vec<Vec<Written>> {
+    let columns: Vec<Vec<Written>> = axes
+        .iter()
+        .enumerate()
+        .map(|(axis, declared)| {
+            let mut rng = RunRng::new(seed, Domain::SweepPoint, &[axis as u64]);
+            let mut parts: Vec<u32> = (0..points).collect();
+            rng.shuffle(&mut parts);
+            let within = parts
+                .into_iter()
+                .map(|part| (f64::from(part) + rng.uniform_f64()) / f64::from(points));
+            within.map(|share| value_at(&declared.values, share)).collect()
+        })
+        .collect();
+    (0..points as usize)
+        .map(|point| columns.iter().map(|column| column[point].clone()).collect())
+        .collect()
+}
+
+/// The value that lies at a share, in [0, 1), of an axis.
+fn value_at(values: &AxisValues, share: f64) -> Written {
+    match *values {
+        AxisValues::List(ref values) => {
+            let index = (share * values.len() as f64) as usize;
+            values[index.min(values.len() - 1)].clone()
+        }
+        AxisValues::Uniform { low, high } => number(low + (high - low) * share, low, high),
+        AxisValues::LogUniform { low, high } => number(low * (high / low).powf(share), low, high),
+        AxisValues::Integer { low, high } => {
+            let count = (i128::from(high) - i128::from(low) + 1) as f64;
+            let value = i128::from(low) + (share * count) as i128;
+            Written(value.min(high.into()).to_string())
+        }
+    }
+}
+
+/// With six significant digits: as many as anyone reads, and few enough for machines whose mathematical libraries differ in
+/// the last one to draw the same trials.
+fn number(value: f64, low: f64, high: f64) -> Written {
+    let rounded = format!("{value:.5e}").parse().unwrap_or(value);
+    Written(format!("{:?}", rounded.clamp(low, high)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! Where a sweep stands: what its folder says of every trial, and what is to be done next.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::folder::SweepFolder;
+use super::halving::{AtRung, promoted, rungs};
+use super::lease::{Holder, Leases};
+use super::outcome::{Results, TrialEnd, read_rung};
+use super::plan::{Plan, Trial};
+use crate::health::FileError;
+
+/// Where a trial stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TrialState {
+    /// It has ended.
+    Ended(TrialEnd),
+    /// A worker plays it.
+    Playing(String),
+    /// It can be played, up to a rung or to its end.
+    Waiting(Segment),
+    /// It has reached a rung that others are still played up to.
+    AtRung(usize),
+}
+
+/// A part of a trial that is played in one go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// From 0.
+    pub rung: usize,
+    /// Rounds that the trial has played at its end.
+    pub until: u32,
+    /// Whether the trial is over then.
+    pub is_last: bool,
+}
+
+/// A look at the whole folder.
+#[derive(Debug)]
+pub struct SweepState<'a> {
+    plan: &'a Plan,
+    folder: &'a SweepFolder,
+    /// Who plays what.
+    pub leases: Leases,
+    /// What has ended.
+    pub results: Results,
+    /// By rung, the points that go on from it, as far as that is decided.
+    decided: Vec<Vec<usize>>,
+}
+
+impl<'a> SweepState<'a> {
+    /// Reads the folder.
+    ///
+    /// # Errors
+    /// A file of it that cannot be read.
+    pub fn read(folder: &'a SweepFolder, plan: &'a Plan) -> Result<Self, FileError> {
+        let expiry = Duration::from_secs(plan.sweep.budget.lease_s);
+        let mut state = Self {
+            plan,
+            folder,
+            leases: Leases::read(folder, expiry)?,
+            results: Results::read(folder)?,
+            decided: Vec::new(),
+        };
+        state.decide()?;
+        Ok(state)
+    }
+
+    fn decide(&mut self) -> Result<(), FileError> {
+        let Some(halving) = self.plan.sweep.early_stop else {
+            return Ok(());
+        };
+        let most = self
+            .plan
+            .trials
+            .iter()
+            .map(|trial| rungs(halving, trial.rounds).len())
+            .max();
+        let mut points: Vec<usize> = self.plan.trials.iter().map(|trial| trial.point).collect();
+        points.dedup();
+        for rung in 0..most.unwrap_or(1) - 1 {
+            let mut reached = BTreeMap::new();
+            for trial in self.plan.trials.iter().filter(|trial| points.contains(&trial.point)) {
+                if self.results.has_rung(&trial.id, rung) {
+                    reached.insert(trial.id.as_str(), read_rung(self.folder, &trial.id, rung)?.score);
+                }
+            }
+            let at_rung = |id: &str| match (reached.get(id), self.results.end(id)) {
+                (Some(&score), _) => AtRung::Reached(score),
+                (None, Some(TrialEnd::Failed)) => AtRung::Failed,
+                (None, _) => AtRung::Awaited,
+            };
+            let next = promoted(self.plan, &points, halving.factor, at_rung);
+            let Some(next) = next else { break };
+            points.clone_from(&next);
+            self.decided.push(next);
+        }
+        Ok(())
+    }
+
+    /// The part of a trial that comes next; `None` where it waits for others at a rung.
+    fn next_segment(&self, trial: &Trial) -> Result<Segment, usize> {
+        let Some(halving) = self.plan.sweep.early_stop else {
+            return Ok(Segment {
+                rung: 0,
+                until: trial.rounds,
+                is_last: true,
+            });
+        };
+        let rungs = rungs(halving, trial.rounds);
+        let reached = (0..rungs.len())
+            .take_while(|&rung| self.results.has_rung(&trial.id, rung))
+            .count();
+        if reached > self.decided.len() {
+            return Err(reached - 1);
+        }
+        Ok(Segment {
+            rung: reached,
+            until: rungs[reached.min(rungs.len() - 1)],
+            is_last: reached + 1 >= rungs.len(),
+        })
+    }
+
+    /// Whether a trial has been given up at a rung that is decided, and that has not been written down yet.
+    pub fn is_given_up(&self, trial: &Trial) -> bool {
+        self.results.end(&trial.id).is_none()
+            && self
+                .decided
+                .iter()
+                .enumerate()
+                .any(|(rung, points)| self.results.has_rung(&trial.id, rung) && !points.contains(&trial.point))
+    }
+
+    /// Where a trial stands.
+    ///
+    /// # Errors
+    /// A lease that cannot be read.
+    pub fn of(&self, trial: &Trial) -> Result<TrialState, FileError> {
+        if let Some(end) = self.results.end(&trial.id) {
+            return Ok(TrialState::Ended(end));
+        }
+        if let Holder::Playing(lease) = self.leases.holder(&trial.id)? {
+            return Ok(TrialState::Playing(lease.worker.name()));
+        }
+        Ok(match self.next_segment(trial) {
+            Ok(segment) => TrialState::Waiting(segment),
+            Err(rung) => TrialState::AtRung(rung),
+        })
+    }
+
+    /// Whether nothing more is begun: a trial has failed, and the sweep was to end then.
+    pub fn is_called_off(&self) -> bool {
+        self.plan.sweep.budget.fail_fast && self.results.has_failure()
+    }
+}
