@@ -1,9 +1,9 @@
-//! Comparisons between controllers that played the same episodes: estimates with intervals, and paired differences.
+//! Comparisons between controllers that played the same episodes, and the statistics of experiments.
 
 mod comparison;
 mod episodes;
-mod statistics;
+pub mod statistics;
 
-pub use comparison::{Comparison, ControllerSummary, Difference, Estimate, Paired, Played, Summary};
+pub use comparison::{Comparison, ControllerSummary, Difference, Paired, Played, Summary};
 pub use episodes::{Candidate, EpisodeOutcome, Episodes, PlayedEpisodes, play};
-pub use statistics::{Interval, bootstrap_interval, iqm, mean, percentile};
+pub use statistics::{Estimate, Interval};
