@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::EpisodeOutcome;
-use super::statistics::{Interval, bootstrap_interval, iqm, mean};
+use super::statistics::{Estimate, Statistic, mean, policy_interval};
 
 /// All episodes of one controller, in the order in which every other one of the comparison played them.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,15 +14,6 @@ pub struct Played {
     pub is_policy: bool,
     /// One list per seed.
     pub episodes: Vec<Vec<EpisodeOutcome>>,
-}
-
-/// A statistic of a sample; no interval with fewer than 5 values.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Estimate {
-    /// Point estimate.
-    pub value: f64,
-    /// 95 % bootstrap interval; `None` for fewer than two episodes.
-    pub interval: Option<Interval>,
 }
 
 /// One number per episode, summed up.
@@ -38,13 +29,13 @@ impl Summary {
     /// `strata`: the values of each seed.
     fn of(strata: &[Vec<f64>], seed: u64) -> Self {
         let all = strata.concat();
-        let estimate = |statistic: fn(&[f64]) -> f64| Estimate {
-            value: statistic(&all),
-            interval: bootstrap_interval(strata, statistic, seed),
+        let estimate = |statistic: Statistic| Estimate {
+            value: statistic.of(&all),
+            interval: policy_interval(strata, statistic, seed),
         };
         Self {
-            mean: estimate(mean),
-            iqm: estimate(iqm),
+            mean: estimate(Statistic::Mean),
+            iqm: estimate(Statistic::Iqm),
         }
     }
 }
@@ -210,6 +201,7 @@ fn differences(policy: &Played, baseline: &Played, of: fn(&EpisodeOutcome) -> f6
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compare::statistics::Interval;
     use crate::telemetry::BigInteger;
 
     fn outcome(env: usize, accuracy: Option<f64>, rent: f64) -> EpisodeOutcome {

@@ -1,11 +1,12 @@
-//! Comparisons between controllers that played the same episodes: estimates with intervals, and paired differences.
+//! Comparisons between controllers that played the same episodes, and between methods that trained several times: what is
+//! read back of runs, and the statistics of experiments.
 
 mod comparison;
 mod episodes;
-mod statistics;
+pub mod statistics;
 mod training;
 
-pub use comparison::{Comparison, ControllerSummary, Difference, Estimate, Paired, Played, Summary};
+pub use comparison::{Comparison, ControllerSummary, Difference, Paired, Played, Summary};
 pub use episodes::{Candidate, EpisodeOutcome, Episodes, PlayedEpisodes, play};
-pub use statistics::{Interval, bootstrap_interval, iqm, mean, percentile};
-pub use training::{CurvePoint, Metric, TrainingRecord};
+pub use statistics::{Estimate, Interval};
+pub use training::{Metric, RoundPoint, TrainingRecord};

@@ -10,7 +10,7 @@ use crate::telemetry::{BigInteger, EpisodeEnd, EpisodeFinished, Event, EventRead
 
 /// One finished round of a training.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CurvePoint {
+pub struct RoundPoint {
     /// From 0.
     pub round: u32,
     /// Env-steps of this round and all before it.
@@ -48,7 +48,7 @@ pub struct TrainingRecord {
     /// What the training is scored by; those whose network was never measured are left out of scores.
     pub episodes: Vec<EpisodeOutcome>,
     /// One point a finished round.
-    pub curve: Vec<CurvePoint>,
+    pub curve: Vec<RoundPoint>,
 }
 
 impl TrainingRecord {
@@ -97,7 +97,7 @@ impl TrainingRecord {
                 let before = self.curve.last();
                 let steps: u64 = episodes.iter().map(|(_, steps)| u64::from(*steps)).sum();
                 let outcomes = || episodes.iter().map(|(outcome, _)| outcome);
-                self.curve.push(CurvePoint {
+                self.curve.push(RoundPoint {
                     round,
                     env_steps: before.map_or(0, |before| before.env_steps) + steps,
                     seconds: before.map_or(0.0, |before| before.seconds) + told.perf.round_wall_s.0,

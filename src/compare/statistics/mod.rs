@@ -1,0 +1,41 @@
+//! Statistics of experiments: pure functions of numbers, without an ECS, tensors or files.
+//!
+//! The unit of analysis is the *training*: one policy that was trained from one seed. Evaluation seeds and episodes lie
+//! inside it and are no replicates of their own, because they share what was learnt. A [`Sample`] has the trainings of
+//! one arm by task; [`estimate`] and [`difference`] draw intervals of it from the two-level bootstrap, [`mann_whitney`]
+//! and [`sign_flip`] test two arms, [`holm`] corrects for several tests, and [`verdict`] says what may be concluded.
+//! [`probability_of_improvement`], [`performance_profile`] and [`learning_curve`] are the views of Agarwal et al.,
+//! "Deep Reinforcement Learning at the Edge of the Statistical Precipice" (NeurIPS 2021), as the library rliable
+//! computes them. Only [`policy_interval`] is about a single training.
+//!
+//! All inputs must be finite: callers leave out what was not measured, for both of a pair, and report how much that was.
+//! Of anything else the result is not finite, or `None` where it is optional; it is never a number that looks right.
+//! Higher values are better throughout.
+//!
+//! Equal inputs give equal numbers, bit for bit: resampling draws from streams of its own, and nothing depends on
+//! threads or on the platform's mathematics.
+
+mod bootstrap;
+mod curve;
+mod improvement;
+mod multiple;
+mod permutation;
+mod profile;
+mod rank;
+mod summary;
+mod verdict;
+
+#[cfg(test)]
+mod fixtures;
+
+pub use bootstrap::{
+    Bootstrap, Design, Estimate, Interval, RESAMPLES, Sample, Training, difference, estimate, policy_interval,
+};
+pub use curve::{CurveBand, CurvePoint, common_grid, interpolate, learning_curve};
+pub use improvement::probability_of_improvement;
+pub use multiple::holm;
+pub use permutation::{Flips, SignFlip, sign_flip};
+pub use profile::{ProfilePoint, performance_profile};
+pub use rank::{Magnitude, MannWhitney, NullDistribution, a12, cliffs_delta, hedges_g, hodges_lehmann, mann_whitney};
+pub use summary::{Statistic, iqm, mean, median, percentile, sd, worst_tenth};
+pub use verdict::{Arm, Criteria, DecisionTest, Evidence, Verdict, verdict};

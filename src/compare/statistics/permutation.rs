@@ -1,0 +1,93 @@
+//! Two arms in pairs: the exact sign-flip test of their differences.
+
+use serde::Serialize;
+
+use super::summary::mean;
+use crate::random::{Domain, Draw, RunRng};
+
+/// Up to so many pairs every assignment of signs is tried.
+const LARGEST_EXACT: usize = 20;
+/// Assignments that are drawn with more pairs.
+const FLIPS: u32 = 100_000;
+/// Sums whose distance is so small a part of all differences' sizes are equal: values with few decimals do tie, but
+/// their binary differences do not. Sums of measurements that are really different lie much farther apart.
+const TOLERANCE: f64 = 1e-10;
+
+/// Which assignments of signs a p-value counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Flips {
+    /// All of them.
+    Exact,
+    /// 100 000 that were drawn.
+    Drawn,
+}
+
+/// The two-sided sign-flip test (Fisher 1935): if neither arm is better, each difference might as well have had the
+/// other sign.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SignFlip {
+    /// Mean difference.
+    pub mean: f64,
+    /// Share of the assignments of signs whose mean is at least as far from 0; in (0, 1]. Of drawn ones the observed
+    /// assignment counts as one more (Phipson and Smyth 2010).
+    pub p: f64,
+    /// What was counted: all assignments with at most 20 pairs.
+    pub flips: Flips,
+}
+
+/// Of the differences between pairs; `seed` is what signs are drawn from where there are too many. `None` without
+/// pairs, and where a difference is not finite.
+pub fn sign_flip(differences: &[f64], seed: u64) -> Option<SignFlip> {
+    if differences.is_empty() || differences.iter().any(|difference| !difference.is_finite()) {
+        return None;
+    }
+    let sizes: f64 = differences.iter().map(|difference| difference.abs()).sum();
+    let observed: f64 = differences.iter().sum();
+    let least = observed.abs() - TOLERANCE * sizes;
+    let (p, flips) = if differences.len() <= LARGEST_EXACT {
+        (exact_p(differences, least), Flips::Exact)
+    } else {
+        (drawn_p(differences, least, seed), Flips::Drawn)
+    };
+    Some(SignFlip {
+        mean: mean(differences),
+        p,
+        flips,
+    })
+}
+
+/// The sum, with the sign of each difference turned whose bit is set.
+fn flipped_sum(differences: &[f64], signs: u64) -> f64 {
+    let flipped = differences.iter().enumerate();
+    flipped
+        .map(|(index, &difference)| {
+            if (signs >> index) & 1 == 1 {
+                -difference
+            } else {
+                difference
+            }
+        })
+        .sum()
+}
+
+/// All signs turned give the same distance from 0: the last difference keeps its own.
+fn exact_p(differences: &[f64], least: f64) -> f64 {
+    let assignments = 1_u64 << (differences.len() - 1);
+    let extreme = (0..assignments).filter(|&signs| flipped_sum(differences, signs).abs() >= least);
+    extreme.count() as f64 / assignments as f64
+}
+
+fn drawn_p(differences: &[f64], least: f64, seed: u64) -> f64 {
+    let mut rng = RunRng::new(seed, Domain::StatisticsResampling, &[1]);
+    let extreme = (0..FLIPS).filter(|_| {
+        let words = differences.chunks(64);
+        let sum: f64 = words.map(|chunk| flipped_sum(chunk, rng.next_u64())).sum();
+        sum.abs() >= least
+    });
+    let extreme = extreme.count();
+    (1 + extreme) as f64 / f64::from(1 + FLIPS)
+}
+
+#[cfg(test)]
+mod tests;

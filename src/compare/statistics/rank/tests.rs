@@ -1,0 +1,181 @@
+use proptest::prelude::*;
+use serde::Deserialize;
+
+use super::*;
+use crate::compare::statistics::fixtures::{assert_close, reference};
+
+const FIRST: [f64; 5] = [71.2, 72.5, 70.8, 73.1, 71.9];
+const SECOND: [f64; 5] = [69.9, 70.4, 71.0, 70.1, 69.5];
+
+#[derive(Deserialize)]
+struct Case {
+    first: Vec<f64>,
+    second: Vec<f64>,
+    u: f64,
+    exact_p: Option<f64>,
+    normal_p: f64,
+    a12: f64,
+    cliffs_delta: f64,
+    hodges_lehmann: f64,
+    hedges_g: Option<f64>,
+}
+
+/// The approximation, whatever the sizes.
+fn normal(first: &[f64], second: &[f64]) -> f64 {
+    let u = wins(first, second);
+    let larger = u.max((first.len() * second.len()) as f64 - u);
+    normal_p(larger, first.len(), second.len(), tie_term(first, second))
+}
+
+#[test]
+fn tests_and_effects_are_scipy_s_and_numpy_s() {
+    for case in reference::<Vec<Case>>("ranks") {
+        let (first, second) = (&case.first, &case.second);
+        let test = mann_whitney(first, second).expect("values in both arms");
+        assert_close(test.u, case.u);
+        assert_close(normal(first, second), case.normal_p);
+        let is_small = first.len().max(second.len()) <= 20;
+        match case.exact_p.filter(|_| is_small) {
+            Some(expected) => {
+                assert_eq!(test.null, NullDistribution::Exact);
+                assert_close(test.p, expected);
+            }
+            None => {
+                assert_eq!(test.null, NullDistribution::Normal);
+                assert_close(test.p, case.normal_p);
+            }
+        }
+        assert_close(a12(first, second), case.a12);
+        assert_close(cliffs_delta(first, second), case.cliffs_delta);
+        assert_close(hodges_lehmann(first, second), case.hodges_lehmann);
+        match case.hedges_g {
+            Some(expected) => assert_close(hedges_g(first, second), expected),
+            None => assert!(!hedges_g(first, second).is_finite()),
+        }
+    }
+}
+
+#[test]
+fn two_arms_of_five() {
+    let test = mann_whitney(&FIRST, &SECOND).expect("values in both arms");
+    assert_close(test.u, 24.0);
+    assert_close(test.p, 4.0 / 252.0);
+    assert_close(normal(&FIRST, &SECOND), 0.021_571_747_7);
+    assert_close(a12(&FIRST, &SECOND), 0.96);
+    assert_close(cliffs_delta(&FIRST, &SECOND), 0.92);
+    assert_close(hodges_lehmann(&FIRST, &SECOND), 1.7);
+    assert!((hedges_g(&FIRST, &SECOND) - 2.012_341_365_2).abs() < 1e-10);
+}
+
+#[test]
+fn ties_count_half_and_leave_the_exact_distribution() {
+    let test = mann_whitney(&[1.0, 2.0, 2.0, 3.0], &[2.0, 3.0, 4.0, 4.0]).expect("values in both arms");
+    assert_eq!((test.u, test.null), (2.5, NullDistribution::Normal));
+    assert!((test.p - 0.134_169_180_2).abs() < 1e-10);
+}
+
+/// The numbers behind the fewest trainings that a verdict takes.
+#[test]
+fn the_least_p_of_small_arms() {
+    let least = |count: u32| {
+        let first: Vec<f64> = (0..count).map(f64::from).collect();
+        let second: Vec<f64> = first.iter().map(|value| value + 100.0).collect();
+        mann_whitney(&first, &second).expect("values in both arms").p
+    };
+    assert_close(least(3), 0.1);
+    assert_close(least(4), 2.0 / 70.0);
+    assert_close(least(5), 2.0 / 252.0);
+    // 2 of C(40, 20) orders.
+    assert!((least(20) / (2.0 / 137_846_528_820.0) - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn equal_values_are_no_evidence() {
+    let test = mann_whitney(&[5.0; 6], &[5.0; 7]).expect("values in both arms");
+    assert_eq!((test.u, test.p), (21.0, 1.0));
+}
+
+#[test]
+fn arms_without_values_or_with_values_that_are_none_cannot_be_ranked() {
+    assert_eq!(mann_whitney(&[], &[1.0]), None);
+    assert_eq!(mann_whitney(&[1.0], &[f64::NAN]), None);
+    assert!(a12(&[1.0], &[]).is_nan());
+    assert!(cliffs_delta(&[1.0], &[f64::INFINITY]).is_nan());
+    assert!(hodges_lehmann(&[], &[]).is_nan());
+    assert!(hedges_g(&[1.0], &[2.0]).is_nan());
+}
+
+#[test]
+fn a_delta_has_its_word() {
+    let word = |delta| Magnitude::of(delta).expect("a number");
+    assert_eq!(word(0.0), Magnitude::Negligible);
+    assert_eq!(word(-0.1469), Magnitude::Negligible);
+    assert_eq!(word(0.147), Magnitude::Small);
+    assert_eq!(word(-0.33), Magnitude::Medium);
+    assert_eq!(word(0.474), Magnitude::Large);
+    assert_eq!(word(-1.0), Magnitude::Large);
+    assert_eq!(Magnitude::of(f64::NAN), None);
+}
+
+/// Share of all ways to choose the first arm's places, as bits of `chosen`, that have as extreme a U.
+fn p_by_enumeration(first: &[f64], second: &[f64]) -> f64 {
+    let all = [first, second].concat();
+    let extremeness =
+        |ours: &[f64], theirs: &[f64]| (wins(ours, theirs) - (ours.len() * theirs.len()) as f64 / 2.0).abs();
+    let observed = extremeness(first, second);
+    let ways = (0..1_u32 << all.len()).filter(|chosen| chosen.count_ones() as usize == first.len());
+    let (mut extreme, mut count) = (0, 0);
+    for chosen in ways {
+        let (ours, theirs): (Vec<_>, Vec<_>) = all
+            .iter()
+            .enumerate()
+            .partition(|(place, _)| (chosen >> place) & 1 == 1);
+        let values = |arm: Vec<(usize, &f64)>| -> Vec<f64> { arm.into_iter().map(|(_, &value)| value).collect() };
+        count += 1;
+        extreme += usize::from(extremeness(&values(ours), &values(theirs)) >= observed);
+    }
+    extreme as f64 / f64::from(count)
+}
+
+/// Values that differ, in any order.
+fn distinct(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<f64>> {
+    let places: Vec<u32> = (0..40).collect();
+    prop::sample::subsequence(places, count)
+        .prop_shuffle()
+        .prop_map(|places| places.into_iter().map(f64::from).collect())
+}
+
+proptest! {
+    #[test]
+    fn the_exact_p_is_that_of_all_orders(values in distinct(2..9), split in 1..8usize) {
+        let (first, second) = values.split_at(split.min(values.len() - 1));
+        let test = mann_whitney(first, second).expect("values in both arms");
+        prop_assert_eq!(test.null, NullDistribution::Exact);
+        prop_assert!((test.p - p_by_enumeration(first, second)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn arms_may_change_places(
+        first in prop::collection::vec(0..12u8, 1..26),
+        second in prop::collection::vec(0..12u8, 1..26),
+    ) {
+        let first: Vec<f64> = first.into_iter().map(f64::from).collect();
+        let second: Vec<f64> = second.into_iter().map(f64::from).collect();
+        let there = mann_whitney(&first, &second).expect("values in both arms");
+        let back = mann_whitney(&second, &first).expect("values in both arms");
+        prop_assert_eq!(there.u + back.u, (first.len() * second.len()) as f64);
+        prop_assert_eq!(there.p, back.p);
+        prop_assert!(0.0 < there.p && there.p <= 1.0);
+        prop_assert!((cliffs_delta(&first, &second) + cliffs_delta(&second, &first)).abs() < 1e-12);
+        prop_assert_eq!(hodges_lehmann(&first, &second), -hodges_lehmann(&second, &first));
+    }
+
+    #[test]
+    fn shifts_move_the_shift_and_nothing_else(values in distinct(4..20), shift in -30..30i32) {
+        let (first, second) = values.split_at(values.len() / 2);
+        let shift = f64::from(shift);
+        let move_all = |arm: &[f64]| arm.iter().map(|value| value + shift).collect::<Vec<_>>();
+        prop_assert_eq!(mann_whitney(first, second), mann_whitney(&move_all(first), &move_all(second)));
+        prop_assert_eq!(hodges_lehmann(&move_all(first), second), hodges_lehmann(first, second) + shift);
+    }
+}

@@ -1,0 +1,105 @@
+//! What may be said of two arms. No winner is ever read off point estimates.
+
+use serde::Serialize;
+
+use super::bootstrap::Interval;
+
+/// The test that was declared to decide, before anything was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionTest {
+    /// [`mann_whitney`](super::mann_whitney)
+    MannWhitney,
+    /// [`sign_flip`](super::sign_flip)
+    PairedSignFlip,
+}
+
+impl DecisionTest {
+    /// Trainings of each arm, or pairs, without which nothing is said. The least two-sided p is 0.029 for 4 against 4
+    /// and 0.008 for 5 against 5, so that some room for a correction is left; it is 0.0625 for 5 pairs and 0.031 for 6.
+    pub const fn fewest_trainings(self) -> usize {
+        match self {
+            Self::MannWhitney => 5,
+            Self::PairedSignFlip => 6,
+        }
+    }
+}
+
+/// What was declared before the experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Criteria {
+    /// Which test decides.
+    pub test: DecisionTest,
+    /// Probability of any false claim in the family of comparisons, in (0, 1).
+    pub alpha: f64,
+    /// Least difference of interquartile means that matters, in the metric's unit; not negative.
+    pub min_effect: f64,
+}
+
+/// What came out of the comparison of two arms.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Evidence {
+    /// Trainings of the first arm and of the second that ended with a score; pairs count in both.
+    pub trainings: [usize; 2],
+    /// Whether a declared training has neither ended nor failed for good.
+    pub interim: bool,
+    /// Of the deciding test, corrected for all comparisons of the family: see [`holm`](super::holm).
+    pub adjusted_p: f64,
+    /// Interquartile mean of the first arm less that of the second.
+    pub difference: f64,
+    /// Of that difference.
+    pub interval: Option<Interval>,
+}
+
+/// One of two arms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arm {
+    /// From which the other was subtracted.
+    First,
+    /// Which was subtracted.
+    Second,
+}
+
+/// What may be concluded of two arms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Too few trainings, whatever they show.
+    InsufficientData,
+    /// This arm: the adjusted p is below α, the interval excludes 0, and the difference is one that matters.
+    Better(Arm),
+    /// The interval has only differences that do not matter.
+    Equivalent,
+    /// Neither: more trainings might tell.
+    Inconclusive,
+}
+
+/// `None` while the experiment goes on: who looks until something is significant will find it.
+pub fn verdict(evidence: &Evidence, criteria: &Criteria) -> Option<Verdict> {
+    if evidence.interim {
+        return None;
+    }
+    let fewest = criteria.test.fewest_trainings();
+    let interval = evidence
+        .interval
+        .filter(|_| evidence.trainings.iter().all(|&count| count >= fewest));
+    let Some(Interval { low, high }) = interval else {
+        return Some(Verdict::InsufficientData);
+    };
+    let is_significant = evidence.adjusted_p < criteria.alpha;
+    Some(
+        if is_significant && low > 0.0 && evidence.difference >= criteria.min_effect {
+            Verdict::Better(Arm::First)
+        } else if is_significant && high < 0.0 && -evidence.difference >= criteria.min_effect {
+            Verdict::Better(Arm::Second)
+        } else if -criteria.min_effect <= low && high <= criteria.min_effect {
+            Verdict::Equivalent
+        } else {
+            Verdict::Inconclusive
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests;
