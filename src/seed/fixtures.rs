@@ -10,9 +10,8 @@ pub const ALL_AUTOMATIC: AutoForward = AutoForward {
     g3: true,
 };
 
-pub fn limits(config: &LifecycleConfig, slots: usize) -> Limits {
-    let all = SlotSet::first(slots);
-    Limits::new(config, &MaskConfig::default(), all, all, 0)
+pub fn limits(config: &LifecycleConfig) -> Limits {
+    Limits::new(config, &MaskConfig::default(), 0)
 }
 
 pub fn identity(style: GerminationStyle) -> SeedIdentity {
@@ -59,7 +58,7 @@ pub struct Life {
 
 impl Life {
     pub fn new(config: LifecycleConfig) -> Self {
-        let limits = limits(&config, 1);
+        let limits = limits(&config);
         Self {
             config,
             limits,

@@ -32,7 +32,7 @@ pub use gate_network::GateNetwork;
 pub use gates::evaluate_gate;
 pub use instance::SeedInstance;
 pub use invariants::{InvariantError, validate_invariants};
-pub use legality::{Limits, SlotSet, SlotView, command_legal, legal};
+pub use legality::{Limits, SlotView, command_legal, legal};
 pub use lifecycle::{
     AlphaOrder, Germination, Rules, advance, fossilize, germinate, germinate_committed, prune, prune_now,
     set_alpha_target, tick,

@@ -351,8 +351,7 @@ proptest! {
         max_seeds in 0u32..4,
         steps in prop::collection::vec(any_step(), 1..80),
     ) {
-        let all = SlotSet::first(slots);
-        let limits = Limits::new(&config, &masks, all, all, max_seeds);
+        let limits = Limits::new(&config, &masks, max_seeds);
         let mut env = Env {
             config,
             limits,

@@ -11,8 +11,8 @@ use crate::growth::{
 /// The head indices of a command, placeholders filled in.
 ///
 /// A slot or blueprint that no head can hold becomes 255, which no mask allows.
-pub fn indices_of(command: &LifecycleCommand, lowest_slot: usize) -> HeadIndices {
-    let mut chosen = Head::ALL.map(|head| head.placeholder(lowest_slot));
+pub fn indices_of(command: &LifecycleCommand) -> HeadIndices {
+    let mut chosen = Head::ALL.map(Head::placeholder);
     chosen[Head::Op as usize] = command.op().code();
     if let Some(slot) = command.slot() {
         chosen[Head::Slot as usize] = slot;

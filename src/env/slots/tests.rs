@@ -4,7 +4,7 @@ use super::*;
 use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, FailureReason, GerminationStyle, SeedStage, Tempo};
 use crate::scenario::{AutoForward, GateConfig, LifecycleConfig, MaskConfig};
 use crate::seed::{
-    AlphaOrder, Germination, Limits, Refusal, Rules, SlotSet, germinate, germinate_committed, prune, set_alpha_target,
+    AlphaOrder, Germination, Limits, Refusal, Rules, germinate, germinate_committed, prune, set_alpha_target,
     tick,
 };
 use crate::torch::fixtures::largest;
@@ -54,8 +54,7 @@ impl Plot {
     }
 
     fn carry_out(&mut self, plan: impl FnOnce(Option<&SeedRecord>, &Rules) -> Plan) -> Result<Change, Failure> {
-        let all = SlotSet::first(1);
-        let limits = Limits::new(&self.config, &MaskConfig::default(), all, all, 0);
+        let limits = Limits::new(&self.config, &MaskConfig::default(), 0);
         let rules = Rules {
             config: &self.config,
             limits: &limits,
@@ -269,8 +268,7 @@ fn an_order_that_is_refused_touches_nothing() {
     let mut slot = Plot::new(0);
     slot.germinate(1, GerminationStyle::LinearAdd).unwrap();
     let (record, weights) = (slot.slot.record.clone(), slot.weights());
-    let all = SlotSet::first(1);
-    let limits = Limits::new(&slot.config, &MaskConfig::default(), all, all, 0);
+    let limits = Limits::new(&slot.config, &MaskConfig::default(), 0);
     let rules = Rules {
         config: &slot.config,
         limits: &limits,
