@@ -62,7 +62,6 @@ fn grow(In((blueprint, seeds)): In<(&'static str, usize)>, mut envs: Query<Growi
                     .get(index)
                     .expect("it exists")
                     .param_count(spec.channels),
-                host_params: env.host_params.0,
             };
             let gate_params = GateNetwork::param_count(spec.channels);
             let rules: Rules = growth.rules(&limits);

@@ -25,7 +25,6 @@ pub fn identity(style: GerminationStyle) -> SeedIdentity {
         tempo: Tempo::Standard,
         target: AlphaTarget::Full,
         seed_params: 592,
-        host_params: 6418,
     }
 }
 
@@ -102,7 +101,7 @@ impl Life {
                 seed.measure_gradients(&healthy_sums(), &healthy_sums(), &config);
             }
             if seed.alpha.alpha() > 0.0 {
-                seed.measure_contribution(2.0, 0.1, 0.7);
+                seed.measure_contribution(2.0, 0.7);
             }
         }
     }

@@ -1,7 +1,5 @@
 //! The way from head indices to commands and back.
 
-use serde::{Deserialize, Serialize};
-
 use super::heads::{Head, HeadIndices};
 use crate::controller::error::PolicyError;
 use crate::growth::{
@@ -94,7 +92,7 @@ fn member<T>(head: Head, from_code: impl Fn(usize) -> Option<T>, index: usize) -
 }
 
 /// The last command as the next observation shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ActionFeedback {
     pub last_op: LifecycleOp,
     pub last_ok: bool,

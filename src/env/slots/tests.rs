@@ -99,7 +99,6 @@ impl Plot {
                 tempo: Tempo::Fast,
                 target: AlphaTarget::Full,
                 seed_params: 592,
-                host_params: 6418,
             },
             gate_params: 81,
             accuracy: 50.0,

@@ -52,7 +52,6 @@ fn commit_seeds(mut envs: Query<GrowingEnv>, mut growth: GrowthContext) {
                 tempo: Tempo::Standard,
                 target: AlphaTarget::Full,
                 seed_params: recipe.param_count(spec.channels),
-                host_params: env.host_params.0,
             };
             let germination = Germination {
                 identity,
