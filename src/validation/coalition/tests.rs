@@ -49,7 +49,7 @@ impl Grown {
         let seeds = places.into_iter().zip(KINDS).enumerate();
         let seeds = seeds
             .map(|(slot, (place, (id, algorithm, alpha)))| {
-                let index = registry.index_of(id).unwrap();
+                let index = registry.names().position(|name| name == id).unwrap();
                 let mut rng = RunRng::new(2, Domain::SeedInit, &[index as u64]);
                 let dim = place.channels;
                 let instance =
