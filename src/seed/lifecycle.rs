@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use super::legality::{SlotView, seed_admits};
 use super::{
     ALPHA_TOLERANCE, AccuracyTrack, AlphaController, Change, ContributionTrack, Effect, GateMemory, GateReport,
-    GradientTrack, Interactions, Limits, Plan, PruneOrder, RampShape, Refusal, Retarget, SeedIdentity,
-    SeedRecord, Transition, evaluate_gate, may_follow, next_stage,
+    GradientTrack, Interactions, Limits, Plan, PruneOrder, RampShape, Refusal, Retarget, SeedIdentity, SeedRecord,
+    Transition, evaluate_gate, may_follow, next_stage,
 };
 use crate::growth::{
     AlphaAlgorithm, AlphaCurveAction, AlphaSpeed, AlphaTarget, DEFAULT_STEEPNESS, FailureReason, GateLevel, GateResult,

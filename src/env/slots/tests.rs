@@ -4,8 +4,7 @@ use super::*;
 use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, FailureReason, GerminationStyle, SeedStage, Tempo};
 use crate::scenario::{AutoForward, GateConfig, LifecycleConfig, MaskConfig};
 use crate::seed::{
-    AlphaOrder, Germination, Limits, Refusal, Rules, germinate, germinate_committed, prune, set_alpha_target,
-    tick,
+    AlphaOrder, Germination, Limits, Refusal, Rules, germinate, germinate_committed, prune, set_alpha_target, tick,
 };
 use crate::torch::fixtures::largest;
 use tch::Kind;

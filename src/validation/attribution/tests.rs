@@ -121,10 +121,7 @@ fn what_was_not_measured_is_absent() {
         loss_sum: 100.0,
         ..sums(50)
     };
-    let matrix = matrix_of(
-        2,
-        coalition_rows(&plan(2, &config).coalitions.masks, 100, &[measured]),
-    );
+    let matrix = matrix_of(2, coalition_rows(&plan(2, &config).coalitions.masks, 100, &[measured]));
     let row = matrix.row(0b11).unwrap();
     assert_eq!((row.accuracy, row.loss), (Num(50.0), Num(1.0)));
     assert_eq!(matrix.row(0b01), None);
