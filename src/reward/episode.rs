@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use bevy_ecs::prelude::*;
-use serde::{Deserialize, Serialize};
 
 use super::breakdown::{RewardBreakdown, Term};
 use crate::telemetry::{Num, TermSummary, statistics};
@@ -20,8 +19,7 @@ const RENT: [Term; 4] = [
 ];
 
 /// A rewarded step.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RewardedStep {
     /// 1-based.
     pub step: u32,
@@ -32,8 +30,7 @@ pub struct RewardedStep {
 }
 
 /// An env's raw rewards since the start of its episode.
-#[derive(Component, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Component, Clone, Debug, Default, PartialEq)]
 pub struct EpisodeReward {
     /// In order.
     pub steps: Vec<RewardedStep>,

@@ -320,7 +320,7 @@ fn a_rollout_of_several_rounds_is_warned_about_with_its_numbers() {
 
 #[test]
 fn procedural_images_have_sides_of_whole_eights() {
-    let task = "preset(\"synth_cifar\", (data: synth_images((height: 12, width: 36))))";
+    let task = "preset(\"synth_baseline\", (data: synth_images((height: 12, width: 36))))";
 
     let problems = problems_of(&format!("(task: {task})"), &[]);
 
