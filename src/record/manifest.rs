@@ -136,9 +136,7 @@ impl Machine {
                 .map_or_else(|| std::env::consts::OS.into(), |name| name.replace('"', "")),
         }
     }
-}
 
-impl Machine {
     /// Memory of this machine; `None` where the operating system does not say.
     pub fn ram_bytes() -> Option<u64> {
         let text = std::fs::read_to_string("/proc/meminfo").ok()?;

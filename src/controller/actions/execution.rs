@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 
 use super::decision::Decision;
 use crate::env::{GrowingEnv, GrowingEnvItem, GrowthContext, SeedOrder, ValMetrics};
-use crate::governor::{Governor, Preflight};
+use crate::governor::Governor;
 use crate::growth::{FailureReason, LifecycleCommand, LifecycleOp};
 use crate::health::{Failure, InEnv};
 use crate::seed::{
@@ -90,14 +90,7 @@ fn execute(
         return Ok(Err(reason.into()));
     }
     if let Some(governor) = governor
-        && let Some(factor) = governor.veto(
-            command,
-            &Preflight {
-                val,
-                slots: &views,
-                max_seeds: limits.max_seeds,
-            },
-        )
+        && let Some(factor) = governor.veto(command, val, &views, limits.max_seeds)
     {
         return Ok(Err(FailureReason::GovernorVeto { factor }.into()));
     }

@@ -153,7 +153,9 @@ impl Plot {
             .blend(&h, 1.0, algorithm, true, crate::torch::Mode::Train)
             .unwrap();
         y.square().sum(Kind::Float).backward();
-        self.optimizer.as_mut().expect("an optimizer").get().step(None).unwrap();
+        let is_sound = Tensor::zeros([0i64; 0], (Kind::Float, Device::Cpu));
+        let optimizer = self.optimizer.as_mut().expect("an optimizer").get();
+        optimizer.step(&is_sound).unwrap();
     }
 
     /// Storage and momentum of everything that is optimized.

@@ -19,8 +19,6 @@ fn at_the_limit_the_env_idles_and_the_others_finish() {
     };
     assert_eq!(with(StepStatus::RolledBack), [5, 8, 11]);
     assert_eq!(with(StepStatus::Idle), (12..=20).collect::<Vec<_>>());
-    let last = first_round[10].rollback.as_ref().unwrap();
-    assert!(last.ends_episode);
     // Idle means idle: the restored host is left as it is.
     assert_eq!(first_round[19].host, first_round[10].host);
     // The next round begins afresh for all.
