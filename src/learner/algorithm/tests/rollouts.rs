@@ -68,7 +68,6 @@ impl Bench {
             value,
             // Step 5 of a cue task leaves a choice, step 0 does not.
             masks: self.task.masks(0, if is_free { 5 } else { 0 }),
-            scripted: false,
         };
         self.buffer.begin_steps(
             &[decided],
