@@ -50,7 +50,7 @@ impl Bench {
         Self {
             buffer: RolloutBuffer::new(shape, Device::Cpu).expect("memory"),
             task: CueTask::new(envs),
-            rewards: RewardNormalizer::new(config.reward_norm.mode, envs),
+            rewards: RewardNormalizer::new(config.reward_norm.mode),
             values: ValueNormalizer::new(config.value_norm.mode, config.norm_min_count),
             config,
         }
