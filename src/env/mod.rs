@@ -28,7 +28,7 @@ use initial_topology::{apply_initial_topology, read_initial_topology};
 pub use lifecycle::{GrowingEnv, GrowingEnvItem, GrowthContext, SeedOrder};
 pub use parallel::EnvPool;
 pub use setup::EnvSetup;
-pub use slots::{SeedBuilder, SeedOptimizers, SeedSlots, Slot, SlotError, carry_out, check_slot};
+pub use slots::{SeedBuilder, SeedOptimizers, SeedSlots, Slot, carry_out};
 
 use crate::clock::RunClock;
 use crate::data::{DataSet, EvalSet, FeedArithmetic, ResidentData};

@@ -31,7 +31,7 @@ pub use change::{Change, Effect, GateReport, Plan, Refusal, Retarget, Transition
 pub use gate_network::GateNetwork;
 pub use gates::evaluate_gate;
 pub use instance::SeedInstance;
-pub use invariants::{InvariantError, validate_invariants};
+pub use invariants::broken_law;
 pub use legality::{Limits, SlotView, command_legal, legal};
 pub use lifecycle::{
     AlphaOrder, Germination, Rules, advance, fossilize, germinate, germinate_committed, prune, prune_now,

@@ -3,8 +3,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::growth::*;
 use crate::scenario::LifecycleConfig;
+use crate::seed::broken_law;
 use crate::seed::fixtures::held;
-use crate::seed::{InvariantError, validate_invariants};
 
 fn ramp(start: f64, target: f64, ticks: u32, curve: AlphaCurve, steepness: f64) -> Vec<f64> {
     let mut controller = AlphaController::resting_at(start);
@@ -62,7 +62,7 @@ fn a_ramp_may_start_anywhere() {
 fn an_alpha_outside_its_range_is_found() {
     let mut seed = held(LifecycleConfig::default()).seed().clone();
     seed.alpha.alpha = 1.5;
-    assert_eq!(validate_invariants(&seed), Err(InvariantError::InconsistentAlpha));
+    assert_eq!(broken_law(&seed), Some("alpha and its ramp are in range"));
 }
 
 #[test]

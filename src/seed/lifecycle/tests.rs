@@ -481,7 +481,7 @@ fn an_initial_topology_is_committed_before_its_first_step_and_sound() {
             (seed.stage, seed.alpha.alpha(), seed.age_epochs),
             (SeedStage::Fossilized, 1.0, 0)
         );
-        assert_eq!(crate::seed::validate_invariants(&seed), Ok(()));
+        assert_eq!(crate::seed::broken_law(&seed), None);
         assert!(plan.change.effects.contains(&Effect::InsertSeed));
         assert!(plan.change.effects.contains(&Effect::CreateOptimizer));
         assert_eq!(plan.change.effects.last(), Some(&Effect::StopWeightDecay));
