@@ -7,7 +7,7 @@ use bevy_platform::cell::SyncCell;
 use smallvec::SmallVec;
 use tch::{Device, Tensor};
 
-use crate::growth::{AlphaAlgorithm, SlotId};
+use crate::growth::AlphaAlgorithm;
 use crate::health::Failure;
 use crate::host::InjectionSpec;
 use crate::random::{Domain, RunRng, derive};

@@ -2,7 +2,7 @@
 
 use bevy_ecs::prelude::Resource;
 
-use super::event::{Event, Payload};
+use super::event::Event;
 use crate::scenario::{TelemetryConfig, TelemetryLevel};
 
 /// The events since the last flush, in the order of their production. A plain list: an event lives exactly until the

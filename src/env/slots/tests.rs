@@ -1,7 +1,9 @@
 //! Records, modules and optimizers change together or not at all.
 
 use super::*;
-use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, FailureReason, GerminationStyle, SeedStage, Tempo};
+use crate::growth::{
+    AlphaCurveAction, AlphaSpeed, AlphaTarget, FailureReason, GerminationStyle, SeedStage, SlotId, Tempo,
+};
 use crate::scenario::{AutoForward, GateConfig, LifecycleConfig, MaskConfig};
 use crate::seed::{
     AlphaOrder, Germination, Limits, Refusal, Rules, germinate, germinate_committed, prune, set_alpha_target, tick,
