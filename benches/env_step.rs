@@ -44,7 +44,11 @@ fn envs(text: &str, blueprint: &'static str, seeds: usize) -> Engine {
 /// Germinates the first `seeds` slots of every env and holds them, past the stages in between.
 fn grow(In((blueprint, seeds)): In<(&'static str, usize)>, mut envs: Query<GrowingEnv>, mut growth: GrowthContext) {
     let limits = growth.experiment.limits();
-    let index = growth.blueprints.index_of(blueprint).expect("the blueprint exists");
+    let index = growth
+        .blueprints
+        .names()
+        .position(|name| name == blueprint)
+        .expect("the blueprint exists");
     for mut env in &mut envs {
         for slot in 0..seeds {
             let spec = env.slots.0[slot].spec;
@@ -62,7 +66,6 @@ fn grow(In((blueprint, seeds)): In<(&'static str, usize)>, mut envs: Query<Growi
                     .get(index)
                     .expect("it exists")
                     .param_count(spec.channels),
-                host_params: env.host_params.0,
             };
             let gate_params = GateNetwork::param_count(spec.channels);
             let rules: Rules = growth.rules(&limits);

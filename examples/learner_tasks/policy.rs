@@ -177,7 +177,7 @@ impl SmallPolicy {
         let _no_grad = NoGrad::new();
         let rows = observations.size()[0] as usize;
         let (features, next) = self.step(observations, state);
-        let mut indices = vec![Head::ALL.map(|head| head.placeholder(0) as u8); rows];
+        let mut indices = vec![Head::ALL.map(|head| head.placeholder() as u8); rows];
         for &head in self.sizes.heads {
             let actions = actions_tensor(&indices);
             let (log_probs, mask) = self.distribution(head, &features, &actions, masks);

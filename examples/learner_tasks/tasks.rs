@@ -4,7 +4,7 @@ use simic_engine::controller::{Choices, DecisionPoint, Head, HeadIndices, MaskRo
 use simic_engine::growth::{AlphaAlgorithm, AlphaMode, GerminationStyle, LifecycleOp, SeedStage, SlotId, Tempo};
 use simic_engine::random::{Draw, RunRng};
 use simic_engine::scenario::{LifecycleConfig, MaskConfig};
-use simic_engine::seed::{Limits, SeedReport, SlotSet};
+use simic_engine::seed::{Limits, SeedReport};
 
 pub const BLUEPRINTS: usize = 8;
 
@@ -25,8 +25,7 @@ pub trait Task {
 }
 
 fn masks_of(reports: &[Option<SeedReport>]) -> MaskSet {
-    let slots = SlotSet::first(reports.len());
-    let limits = Limits::new(&LifecycleConfig::default(), &MaskConfig::default(), slots, slots, 0);
+    let limits = Limits::new(&LifecycleConfig::default(), &MaskConfig::default(), 0);
     let blueprints = vec![Choices::first_n(BLUEPRINTS).without(0); reports.len()];
     let at = DecisionPoint {
         env: 0,

@@ -138,7 +138,6 @@ impl<T: Task> Training<T> {
                 log_probs: chosen.log_probs[env],
                 value: units.raw(chosen.value_normalised[env].into()) as f32,
                 masks: self.task.masks(env, step),
-                scripted: false,
             })
             .collect();
         let blueprints = Tensor::full(

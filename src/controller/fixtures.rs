@@ -15,7 +15,7 @@ use crate::growth::{
     SeedStage, SlotId, Tempo,
 };
 use crate::scenario::{AutoForward, LifecycleConfig, MaskConfig, Scenario};
-use crate::seed::{Limits, SeedReport, SlotSet};
+use crate::seed::{Limits, SeedReport};
 use crate::torch::HostSyncCounter;
 
 pub mod policies;
@@ -89,10 +89,9 @@ pub fn report(slot: usize, stage: SeedStage) -> SeedReport {
     }
 }
 
-/// The default rules on a host whose slots are all enabled.
-pub fn limits(slots: usize) -> Limits {
-    let all = SlotSet::first(slots);
-    Limits::new(&LifecycleConfig::default(), &MaskConfig::default(), all, all, 0)
+/// The default rules.
+pub fn limits() -> Limits {
+    Limits::new(&LifecycleConfig::default(), &MaskConfig::default(), 0)
 }
 
 pub fn masks(reports: &[Option<SeedReport>], limits: &Limits) -> MaskSet {
@@ -154,26 +153,17 @@ pub fn any_reports(slots: usize) -> impl Strategy<Value = Vec<Option<SeedReport>
     })
 }
 
-/// Any rules that leave at least one slot enabled.
-pub fn any_limits(slots: usize) -> impl Strategy<Value = Limits> {
-    (
-        1u64..1 << slots,
-        0u32..4,
-        0u32..7,
-        any::<(bool, bool, bool)>(),
-        any::<(bool, bool)>(),
+/// Any rules.
+pub fn any_limits() -> impl Strategy<Value = Limits> {
+    (0u32..4, 0u32..7, any::<(bool, bool, bool)>(), any::<(bool, bool)>()).prop_map(
+        |(max_seeds, min_prune_age, (g1, g2, g3), (sequential, structural))| Limits {
+            max_seeds,
+            min_prune_age,
+            auto_forward: AutoForward { g1, g2, g3 },
+            sequential_germination: sequential,
+            mask_structural_gates: structural,
+        },
     )
-        .prop_map(
-            move |(enabled, max_seeds, min_prune_age, (g1, g2, g3), (sequential, structural))| Limits {
-                enabled: (0..slots).filter(|slot| enabled >> slot & 1 == 1).collect(),
-                germinable: SlotSet::first(slots),
-                max_seeds,
-                min_prune_age,
-                auto_forward: AutoForward { g1, g2, g3 },
-                sequential_germination: sequential,
-                mask_structural_gates: structural,
-            },
-        )
 }
 
 /// What controllers are built from: a host with three slots, an episode of 150 steps.
@@ -251,7 +241,7 @@ impl Scene {
     }
 
     pub fn try_decide(&self, controller: &mut impl Controller) -> Result<Decision, PolicyError> {
-        let masks = masks(&self.reports, &limits(self.reports.len()));
+        let masks = masks(&self.reports, &limits());
         let envs = [self.env_view(0)];
         let decisions = controller.decide(&view_of(self.step, &envs), &[masks])?;
         Ok(decisions.into_iter().next().unwrap())

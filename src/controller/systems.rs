@@ -99,12 +99,10 @@ pub fn begin_episodes(
 pub fn normalise_observations(mut envs: Query<&mut Observation>, mut controller: ResMut<ActiveController>) {
     let learned = controller.0.get().learned();
     for mut observation in &mut envs {
+        let Observation { raw, normalised, .. } = &mut *observation;
         match &learned {
-            Some(learned) => learned.normaliser().apply(&mut observation),
-            None => {
-                let Observation { raw, normalised, .. } = &mut *observation;
-                normalised.clone_from(raw);
-            }
+            Some(learned) => learned.normaliser().normalise(raw, normalised),
+            None => normalised.clone_from(raw),
         }
     }
 }

@@ -4,9 +4,6 @@ use crate::scenario::{BatchesPerStep, FeedMode, TaskSpec, ValBatches};
 
 use super::{DataError, DataSet};
 
-/// Validation batches are this many training batches long unless the task says otherwise.
-const VAL_BATCH_FACTOR: usize = 4;
-
 /// Which envs see the same samples in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
@@ -59,7 +56,7 @@ impl FeedArithmetic {
             _ => 1,
         };
         let max_batch = n_train / shards;
-        if batch_size == 0 || batch_size > max_batch {
+        if batch_size > max_batch {
             return Err(DataError::TooSmall {
                 n_train,
                 batch: batch_size,
@@ -72,16 +69,7 @@ impl FeedArithmetic {
                 max_batch,
             });
         }
-        let batches = match task.batches_per_step {
-            BatchesPerStep::Full => n_train / batch_size,
-            BatchesPerStep::Count(count) => in_range("batches_per_step", count, usize::MAX)?,
-            BatchesPerStep::Shard => n_train / (batch_size * shards),
-        };
-        let val_batch_size = in_range(
-            "val_batch_size",
-            task.val_batch_size.unwrap_or(VAL_BATCH_FACTOR * batch_size),
-            usize::MAX,
-        )?;
+        let val_batch_size = task.val_rows();
         let all_val_batches = n_val.div_ceil(val_batch_size);
         Ok(Self {
             sharing: match (task.batches_per_step, feed) {
@@ -92,12 +80,18 @@ impl FeedArithmetic {
             n_train,
             n_val,
             batch_size,
-            batches,
+            batches: task.train_batches(n_train, n_envs),
             batches_per_pass: n_train / batch_size,
             val_batch_size,
             val_batches: match task.val_batches_per_step {
                 ValBatches::Full => all_val_batches,
-                ValBatches::Count(count) => in_range("val_batches_per_step", count, all_val_batches)?,
+                ValBatches::Count(count) if count > all_val_batches => {
+                    return Err(DataError::BatchCount {
+                        asked: count,
+                        available: all_val_batches,
+                    });
+                }
+                ValBatches::Count(count) => count,
             },
         })
     }
@@ -110,14 +104,6 @@ impl FeedArithmetic {
     /// Validation samples per env and step.
     pub fn val_samples(&self) -> usize {
         self.n_val.min(self.val_batches * self.val_batch_size)
-    }
-}
-
-fn in_range(key: &'static str, asked: usize, available: usize) -> Result<usize, DataError> {
-    if (1..=available).contains(&asked) {
-        Ok(asked)
-    } else {
-        Err(DataError::BatchCount { key, asked, available })
     }
 }
 

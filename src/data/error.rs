@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Start-up errors of loading and planning, and the run-time contract of the feed.
+/// Start-up errors of loading and planning, and device errors of the feed.
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum DataError {
@@ -74,19 +74,6 @@ pub enum DataError {
     EmptyPart { name: String, part: &'static str },
 
     #[error(
-        "task.split asks for {val_permille} + {test_permille} permille outside the training part; \
-         their sum must be below 1000"
-    )]
-    Split { val_permille: u64, test_permille: u64 },
-
-    #[error("data '{name}': {rule}; change {key}")]
-    OutOfRange {
-        name: String,
-        key: &'static str,
-        rule: String,
-    },
-
-    #[error(
         "task.normalise: {what} has {found} values, the data '{name}' has {channels} channels; give one value a channel"
     )]
     NormaliseChannels {
@@ -122,25 +109,13 @@ pub enum DataError {
         max_batch: usize,
     },
 
-    #[error("task.{key} is {asked}; it must lie in 1..={available}")]
-    BatchCount {
-        key: &'static str,
-        asked: usize,
-        available: usize,
-    },
+    #[error("task.val_batches_per_step is {asked}; it must lie in 1..={available}")]
+    BatchCount { asked: usize, available: usize },
 
     #[error(
         "batches_per_step: shard gives every env its own part, data.feed: common gives all envs the same; choose one"
     )]
     ShardInCommonFeed,
-
-    #[error("the batch feed of env {env} was asked for {what} {got}, but {expected} is due; fetch batches in order")]
-    FeedContract {
-        env: u64,
-        what: &'static str,
-        expected: usize,
-        got: usize,
-    },
 
     #[error("data '{name}': placing it on the device failed ({cause}); free device memory or use fewer samples")]
     Device { name: String, cause: tch::TchError },

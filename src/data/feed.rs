@@ -31,7 +31,6 @@ pub struct StepFeed {
     /// `f32 [B, height, width·channels]` and the network's view of the same storage.
     rows: Tensor,
     x: Tensor,
-    next_batch: usize,
 }
 
 impl StepFeed {
@@ -75,8 +74,6 @@ impl StepFeed {
                 .f_view([batch_size, height, width, channels])?
                 .f_permute([0, 3, 1, 2])?,
             rows,
-            // Nothing may be fetched before the first plan.
-            next_batch: plan.arithmetic.batches,
             plan,
         })
     }
@@ -86,7 +83,6 @@ impl StepFeed {
     /// # Errors
     /// `FeedDevice`.
     pub fn begin_step(&mut self, key: StepKey) -> Result<(), DataError> {
-        self.next_batch = 0;
         self.upload(key).map_err(|cause| self.device_error(cause))
     }
 
@@ -99,20 +95,12 @@ impl StepFeed {
         Ok(())
     }
 
-    /// Gathers batch `batch` into the env's kept buffer, which the previous batch occupied.
+    /// Gathers batch `batch` of `0..M` of the step that was begun last into the env's kept buffer, which the previous
+    /// batch occupied.
     ///
     /// # Errors
-    /// `FeedContract` unless batches are fetched as `0..M` once a step, `FeedDevice`.
+    /// `FeedDevice`.
     pub fn fetch(&mut self, batch: usize) -> Result<Batch, DataError> {
-        if batch != self.next_batch || batch >= self.plan.arithmetic.batches {
-            return Err(DataError::FeedContract {
-                env: self.plan.env,
-                what: "training batch",
-                expected: self.next_batch,
-                got: batch,
-            });
-        }
-        self.next_batch += 1;
         self.gather(batch).map_err(|cause| self.device_error(cause))?;
         Ok(Batch {
             x: self.x.shallow_clone(),

@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use crate::seed::GradientSums;
+
 /// Column numbers of a pack for at most `configs` counterfactual configurations and `slots` slots.
 ///
 /// | columns | content |
@@ -116,11 +118,13 @@ impl PackLayout {
         let group = |index: usize| {
             let start = self.group_start(index);
             GroupNumbers {
-                gradient_square_sum: pack[start],
-                vanishing: count(start + 1),
-                exploding: count(start + 2),
-                tensors: count(start + 3),
-                elements: count(start + 4),
+                gradients: GradientSums {
+                    sum_squares: pack[start],
+                    vanishing: count(start + 1) as u32,
+                    exploding: count(start + 2) as u32,
+                    tensors: count(start + 3) as u32,
+                    elements: count(start + 4),
+                },
                 skipped_updates: count(start + 5),
             }
         };
@@ -208,16 +212,8 @@ impl ConfigNumbers {
 /// One group's gradients at the last statistics batch, and its suppressed updates of the step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GroupNumbers {
-    /// Sum of squared gradient elements.
-    pub gradient_square_sum: f64,
-    /// Tensors whose gradient vanishes.
-    pub vanishing: u64,
-    /// Tensors whose gradient explodes or is not finite.
-    pub exploding: u64,
-    /// Tensors with a gradient.
-    pub tensors: u64,
-    /// Elements of those tensors.
-    pub elements: u64,
+    /// Over the group's tensors.
+    pub gradients: GradientSums,
     /// Updates that were suppressed because the gradient was not finite.
     pub skipped_updates: u64,
 }

@@ -82,31 +82,6 @@ pub fn generate(params: &SynthImages, part: SynthPart, count: usize) -> Result<V
     Ok(pixels)
 }
 
-/// Checks the limits of the generator.
-///
-/// # Errors
-/// `OutOfRange` naming the first parameter outside its range.
-pub fn check(params: &SynthImages) -> Result<(), DataError> {
-    let side = |size: usize| size >= 8 && size.is_multiple_of(8);
-    let rules = [
-        ("classes", (2..=64).contains(&params.classes), "2..=64"),
-        ("channels", (1..=4).contains(&params.channels), "1..=4"),
-        ("height", side(params.height), "multiples of 8 from 8"),
-        ("width", side(params.width), "multiples of 8 from 8"),
-        ("noise", (0..=255).contains(&params.noise), "0..=255"),
-        ("distractors", params.distractors <= 8, "0..=8"),
-        ("periods", params.periods.0.min(params.periods.1) >= 2, "2 and above"),
-    ];
-    match rules.iter().find(|(_, holds, _)| !holds) {
-        None => Ok(()),
-        Some((key, _, range)) => Err(DataError::OutOfRange {
-            name: "synth_images".into(),
-            key,
-            rule: format!("{key} must lie in {range}"),
-        }),
-    }
-}
-
 /// Phase advance per column and row, in 1/65536 turns.
 fn wave_vector(params: &SynthImages, class: u64) -> (i64, i64) {
     let n_frequencies = if params.classes >= 4 { 2 } else { 1 };

@@ -99,7 +99,7 @@ impl Prepared {
         let Loaded {
             scenario, task, slots, ..
         } = &self.loaded;
-        let specs = injection_specs(&task.host).unwrap_or_default();
+        let specs = injection_specs(&task.host);
         let layout = SlotLayout::new(&specs, slots)?;
         Ok(Experiment {
             max_configurations: max_configurations(&scenario.attribution, layout.len()),

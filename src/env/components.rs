@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
-use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use tch::Device;
 
@@ -59,7 +58,7 @@ pub struct TrainMetrics {
 }
 
 /// What the whole network, all seeds as they are, does on the validation part.
-#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
 pub struct ValMetrics {
     /// Nats per sample; not finite if the network is not.
     pub loss: f64,

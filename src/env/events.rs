@@ -1,6 +1,6 @@
 //! The telemetry events of a change in a slot.
 
-use crate::growth::{AlphaCurve, AlphaMode, SeedStage, SlotId};
+use crate::growth::{AlphaCurve, AlphaMode, Initiator, SeedStage, SlotId};
 use crate::seed::{Change, Effect, SeedRecord, next_stage};
 use crate::telemetry::{
     ActionId, EnvContext, Event, Num, Payload, SeedAlphaRetargeted, SeedFossilized, SeedGateEvaluated, SeedGerminated,
@@ -36,7 +36,6 @@ impl SlotChange<'_> {
         let event = |payload: Payload| Event::seed(self.context, self.slot, &seed.identity.seed_id, payload);
         let is_new = self.change.effects.contains(&Effect::InsertSeed);
         let is_committed = self.stage_entered() == Some(SeedStage::Fossilized);
-        let recycled = self.change.recycled.as_ref();
         let parts = [
             is_new.then(|| event(self.germinated(seed).into())),
             self.change.gate.as_ref().map(|gate| {
@@ -51,10 +50,9 @@ impl SlotChange<'_> {
             self.alpha_retargeted().map(|retargeted| event(retargeted.into())),
             is_committed.then(|| event(self.fossilized(seed).into())),
             self.pruned(seed).map(|pruned| event(pruned.into())),
-            recycled.map(|recycled| {
-                let idle_steps = recycled.idle_steps;
-                event(SlotRecycled { idle_steps }.into())
-            }),
+            self.change
+                .idle_steps
+                .map(|idle_steps| event(SlotRecycled { idle_steps }.into())),
         ];
         parts.into_iter().flatten().collect()
     }
@@ -100,7 +98,7 @@ impl SlotChange<'_> {
             steepness: (ramp.shape.curve == AlphaCurve::Sigmoid).then_some(Num(ramp.shape.steepness)),
             operator_from: ramp.operator_from,
             operator_to: ramp.operator_to,
-            initiator: ramp.initiator,
+            initiator: Initiator::Policy,
             action_id: self.action,
         })
     }

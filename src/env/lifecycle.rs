@@ -28,8 +28,6 @@ pub struct GrowingEnv {
     pub optimizers: &'static mut SeedOptimizers,
     /// Tallies of the episode.
     pub stats: &'static mut EpisodeStats,
-    /// Size of the host.
-    pub host_params: &'static HostParams,
 }
 
 /// Which seed is to germinate where, and how it is to blend in.
@@ -88,7 +86,6 @@ impl GrowthContext<'_> {
             tempo: order.tempo,
             target: order.target,
             seed_params: recipe.param_count(slot.spec.channels),
-            host_params: env.host_params.0,
         })
     }
 

@@ -28,7 +28,7 @@ use initial_topology::{apply_initial_topology, read_initial_topology};
 pub use lifecycle::{GrowingEnv, GrowingEnvItem, GrowthContext, SeedOrder};
 pub use parallel::EnvPool;
 pub use setup::EnvSetup;
-pub use slots::{SeedBuilder, SeedOptimizers, SeedSlots, Slot, SlotError, carry_out, check_slot};
+pub use slots::{SeedBuilder, SeedOptimizers, SeedSlots, Slot, carry_out};
 
 use crate::clock::RunClock;
 use crate::data::{DataSet, EvalSet, FeedArithmetic, ResidentData};
@@ -37,7 +37,7 @@ use crate::scenario::{Scenario, TaskSpec};
 use crate::schedule::{
     Act, AddWork, Assess, RoundEnd, RoundRestart, RoundStart, Startup, StepEnd, StepStart, StepSync, Work,
 };
-use crate::seed::{Limits, SlotSet};
+use crate::seed::Limits;
 use crate::telemetry::EnvContext;
 use crate::torch::Implementation;
 
@@ -68,11 +68,10 @@ impl Experiment {
         u64::from(round) * self.scenario.run.n_envs as u64 + env as u64
     }
 
-    /// What may be ordered in an env: all of its slots are enabled, and every blueprint fits every slot.
+    /// What may be ordered in an env.
     pub fn limits(&self) -> Limits {
-        let slots = SlotSet::first(self.layout.len());
         let Scenario { lifecycle, policy, .. } = &self.scenario;
-        Limits::new(lifecycle, &policy.masks, slots, slots, self.task.max_seeds)
+        Limits::new(lifecycle, &policy.masks, self.task.max_seeds)
     }
 
     /// Where an env stands, for its events.

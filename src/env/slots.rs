@@ -7,14 +7,14 @@ use bevy_platform::cell::SyncCell;
 use smallvec::SmallVec;
 use tch::{Device, Tensor};
 
-use crate::growth::{AlphaAlgorithm, SlotId};
+use crate::growth::AlphaAlgorithm;
 use crate::health::Failure;
 use crate::host::InjectionSpec;
 use crate::random::{Domain, RunRng, derive};
 use crate::scenario::OptimizerConfig;
 use crate::seed::{
-    BlueprintRegistry, Change, Effect, GateNetwork, InvariantError, Plan, SeedIdentity, SeedInstance, SeedRecord,
-    SeedReport, has_optimizer, validate_invariants,
+    BlueprintRegistry, Change, Effect, GateNetwork, Plan, SeedIdentity, SeedInstance, SeedRecord, SeedReport,
+    broken_law, has_optimizer,
 };
 use crate::torch::Param;
 use crate::torch::{Implementation, Optimizer, TorchError};
@@ -202,7 +202,13 @@ pub fn carry_out(
         }
     }
     let change = plan.commit(&mut slot.record);
-    debug_assert_eq!(check_slot(slot, optimizer), Ok(()));
+    debug_assert_eq!(
+        broken_slot_law(slot, optimizer),
+        None,
+        "{}: {:?}",
+        slot.spec.slot,
+        slot.record
+    );
     Ok(change)
 }
 
@@ -232,49 +238,26 @@ fn remove_gate(slot: &mut Slot, optimizer: &mut Option<SyncCell<Optimizer>>) {
     }
 }
 
-/// A slot whose tensors do not fit its record.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
-pub enum SlotError {
-    #[error(transparent)]
-    Record(#[from] InvariantError),
-    #[error("slot {slot}: {what} present: {found}, but its seed calls for: {expected}")]
-    Tensors {
-        slot: SlotId,
-        what: &'static str,
-        found: bool,
-        expected: bool,
-    },
-}
-
-/// Checks that record, module, gate and optimizer belong together.
-///
-/// # Errors
-/// The first law that does not hold.
-pub fn check_slot(slot: &mut Slot, optimizer: &Option<SyncCell<Optimizer>>) -> Result<(), SlotError> {
-    let (mut is_occupied, mut is_gated, mut is_optimized) = (false, false, false);
-    if let Some(seed) = &slot.record {
-        validate_invariants(seed)?;
-        is_occupied = seed.stage.is_occupied();
-        is_gated = is_occupied && seed.algorithm == AlphaAlgorithm::Gate;
-        is_optimized = has_optimizer(seed.stage, seed.identity.seed_params);
-    }
+/// The first law that the slot's record breaks by itself, or together with module, gate and optimizer.
+fn broken_slot_law(slot: &mut Slot, optimizer: &Option<SyncCell<Optimizer>>) -> Option<&'static str> {
+    let seed = slot.record.as_ref();
+    let is_occupied = seed.is_some_and(|seed| seed.stage.is_occupied());
+    let is_gated = is_occupied && seed.is_some_and(|seed| seed.algorithm == AlphaAlgorithm::Gate);
+    let is_optimized = seed.is_some_and(|seed| has_optimizer(seed.stage, seed.identity.seed_params));
     let has_gate = slot.module.as_mut().is_some_and(|module| module.get().gate.is_some());
-    for (what, found, expected) in [
-        ("module", slot.module.is_some(), is_occupied),
-        ("gate", has_gate, is_gated),
-        ("optimizer", optimizer.is_some(), is_optimized),
-    ] {
-        if found != expected {
-            return Err(SlotError::Tensors {
-                slot: slot.spec.slot,
-                what,
-                found,
-                expected,
-            });
-        }
-    }
-    Ok(())
+    let laws = [
+        (
+            "a module is present exactly in occupied stages",
+            slot.module.is_some() == is_occupied,
+        ),
+        ("a gate is present exactly with the operator GATE", has_gate == is_gated),
+        (
+            "an optimizer is present exactly from TRAINING to FOSSILIZED for seeds with parameters",
+            optimizer.is_some() == is_optimized,
+        ),
+    ];
+    let of_tensors = laws.into_iter().find(|(_, holds)| !holds).map(|(law, _)| law);
+    seed.and_then(broken_law).or(of_tensors)
 }
 
 #[cfg(test)]

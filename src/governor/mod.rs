@@ -18,7 +18,6 @@ use bevy_app::{App, Plugin};
 
 pub use detector::{Alarm, Verdict};
 pub use error::GovernorError;
-pub use preflight::Preflight;
 pub use snapshot_rule::{Mark, Moment, SnapshotRule};
 pub use state::{Credit, Governor, Rollback, RollbackVerdict};
 

@@ -61,8 +61,8 @@ fn roll_back(env: &mut GovernedEnvItem, growth: &mut GrowthContext) -> Result<()
     let step = growth.clock.step();
     let restored = env.governor.rolled_back(step);
     set_back(&mut growing.stats, &restored, step, *env.val);
-    let ends_episode = is_in_vain || growing.stats.rollbacks >= config.max_rollbacks_per_episode;
-    if ends_episode {
+    // Idle until the round ends.
+    if is_in_vain || growing.stats.rollbacks >= config.max_rollbacks_per_episode {
         growing.stats.end = Some(EpisodeEnding {
             reason: EpisodeEnd::GovernorLimit,
             step,
@@ -77,7 +77,6 @@ fn roll_back(env: &mut GovernedEnvItem, growth: &mut GrowthContext) -> Result<()
         steps_lost: step.saturating_sub(restored.step),
         pruned,
         last_action_step: env.governor.last_action_step,
-        ends_episode,
         credit: Credit::Unattributed,
     });
     Ok(())

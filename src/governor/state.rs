@@ -4,11 +4,12 @@ use bevy_ecs::prelude::*;
 use smallvec::SmallVec;
 
 use super::detector::{Alarm, LossMonitor, Thresholds, Verdict};
-use super::preflight::Preflight;
+use super::preflight;
 use super::snapshot_rule::{Moment, SnapshotRule};
+use crate::env::ValMetrics;
 use crate::growth::LifecycleCommand;
 use crate::scenario::{Blame, GovernorConfig, RepeatedRollback};
-use crate::seed::SeedRecord;
+use crate::seed::{SeedRecord, SlotView};
 use crate::telemetry::GovernorCounts;
 
 /// The state of an env's watchdog, all of it plain data; new at every episode.
@@ -96,8 +97,17 @@ impl Governor {
     }
 
     /// Looks at a command before it changes anything. The name of what speaks against it; `None`: go ahead.
-    pub fn veto(&mut self, command: &LifecycleCommand, preflight: &Preflight) -> Option<&'static str> {
-        let factor = preflight.veto(command, &self.verdict).filter(|_| self.is_enabled);
+    ///
+    /// `val` is the step's; `slots` are in policy order, `None` is an empty one; `max_seeds` limits live and committed
+    /// seeds, 0 = unlimited.
+    pub fn veto(
+        &mut self,
+        command: &LifecycleCommand,
+        val: &ValMetrics,
+        slots: &[Option<SlotView>],
+        max_seeds: u32,
+    ) -> Option<&'static str> {
+        let factor = preflight::veto(command, &self.verdict, val, slots, max_seeds).filter(|_| self.is_enabled);
         self.counts.vetoes += u32::from(factor.is_some());
         factor
     }
@@ -127,8 +137,6 @@ pub struct Rollback {
     pub pruned: SmallVec<[usize; 4]>,
     /// Step of the last command that was carried out in this episode.
     pub last_action_step: Option<u32>,
-    /// The rollback limit is reached, or another rollback would be in vain: the env is idle until the round ends.
-    pub ends_episode: bool,
     /// What a learner made of it.
     pub credit: Credit,
 }

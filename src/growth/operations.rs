@@ -1,7 +1,5 @@
 //! What a controller may order, and why an order is refused.
 
-use serde::{Deserialize, Serialize};
-
 use super::{
     AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GateLevel, GerminationStyle, SeedStage, Tempo, coded_enum,
 };
@@ -24,7 +22,7 @@ coded_enum! {
     }
 }
 /// What a controller orders; slots are indices into the policy's slot order.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LifecycleCommand {
     /// Nothing.
     Wait,
@@ -102,8 +100,7 @@ impl LifecycleCommand {
 }
 
 /// Why an operation was refused: shared by masks, execution and telemetry.
-#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum FailureReason {
     #[error("the slot is disabled")]

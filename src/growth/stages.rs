@@ -1,7 +1,5 @@
 //! Where a seed stands in its life, what checks it on the way, and why it moves.
 
-use serde::Serialize;
-
 use super::coded_enum;
 
 coded_enum! {
@@ -63,7 +61,7 @@ coded_enum! {
     }
 }
 /// One named comparison of a gate.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GateCheck {
     /// Name of the comparison.
     pub id: &'static str,
@@ -76,14 +74,12 @@ pub struct GateCheck {
 }
 
 /// Outcome of a gate.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct GateResult {
     /// Which gate.
     pub level: GateLevel,
     /// Whether the seed may go on.
     pub passed: bool,
-    /// How well the seed does, from 0 to 1.
-    pub score: f64,
     /// Every comparison.
     pub checks: smallvec::SmallVec<[GateCheck; 4]>,
 }

@@ -38,40 +38,6 @@ fn cnn_ops(spec: &CnnSpec) -> Vec<CnnOp> {
         .collect()
 }
 
-/// Checks the shape of a CNN; the error names the first field that makes it impossible.
-fn check_cnn(spec: &CnnSpec) -> Result<(), HostError> {
-    /// Deepest host; beyond it the doubling channels leave any memory.
-    const MAX_BLOCKS: usize = 16;
-    let bad = |field, value, requirement| {
-        Err(HostError::BadSpec {
-            field,
-            value,
-            requirement,
-        })
-    };
-    if spec.in_channels < 1 {
-        return bad("in_channels", spec.in_channels, "at least 1 is needed");
-    }
-    if !(1..=1 << 16).contains(&spec.base_channels) {
-        return bad("base_channels", spec.base_channels, "it must lie in 1..=65536");
-    }
-    if !(2..=MAX_BLOCKS).contains(&spec.n_blocks) {
-        return bad("n_blocks", spec.n_blocks as i64, "it must lie in 2..=16");
-    }
-    if spec.kernel_size < 1 || spec.kernel_size % 2 == 0 {
-        return bad("kernel_size", spec.kernel_size, "it must be odd and positive");
-    }
-    let pools = spec.pool_layers.min(spec.n_blocks);
-    if spec.input_hw < 1 || spec.input_hw >> pools == 0 {
-        return bad(
-            "input_hw",
-            spec.input_hw,
-            "the pools halve it below 1; use fewer `pool_layers`",
-        );
-    }
-    Ok(())
-}
-
 /// Output channels of block `i`.
 fn channels(spec: &CnnSpec, block: usize) -> i64 {
     spec.base_channels << block
@@ -79,11 +45,7 @@ fn channels(spec: &CnnSpec, block: usize) -> i64 {
 
 /// Where a CNN can grow, from its shape alone: row 0 right after each block, row 1 right after each pool. Sorted by
 /// `order`.
-///
-/// # Errors
-/// [`HostError::BadSpec`] names the first field that makes the shape impossible.
-pub fn injection_specs(spec: &CnnSpec) -> Result<Vec<InjectionSpec>, HostError> {
-    check_cnn(spec)?;
+pub fn injection_specs(spec: &CnnSpec) -> Vec<InjectionSpec> {
     let mut block = 0;
     let mut specs: Vec<InjectionSpec> = Vec::new();
     for (op, kind) in cnn_ops(spec).into_iter().enumerate() {
@@ -103,7 +65,7 @@ pub fn injection_specs(spec: &CnnSpec) -> Result<Vec<InjectionSpec>, HostError> 
         });
     }
     specs.sort_by_key(|spec| spec.order);
-    Ok(specs)
+    specs
 }
 
 /// Multiply-accumulates and output positions of each op, for one sample.
@@ -254,16 +216,8 @@ impl CnnHost {
     /// Allocates the host on `device` and draws its weights.
     ///
     /// # Errors
-    /// [`HostError::BadSpec`] for an impossible shape, [`HostError::Torch`] if the device refuses.
+    /// [`HostError::Torch`] if the device refuses.
     pub(super) fn new(spec: &CnnSpec, classes: i64, rng: &mut RunRng, device: Device) -> Result<Self, HostError> {
-        let injections = injection_specs(spec)?;
-        if classes < 1 {
-            return Err(HostError::BadSpec {
-                field: "classes",
-                value: classes,
-                requirement: "at least 1 is needed",
-            });
-        }
         let mut params = ParamSet::new(device);
         let mut inputs = spec.in_channels;
         let mut blocks = Vec::with_capacity(spec.n_blocks);
@@ -281,7 +235,7 @@ impl CnnHost {
         params.initialise(rng)?;
         Ok(Self {
             line,
-            injections,
+            injections: injection_specs(spec),
             params,
             blocks,
         })

@@ -25,8 +25,6 @@ pub enum LayoutError {
     Duplicate(SlotId),
     #[error("slot `{slot}` is enabled, but the host lacks it; it has {}", list(.available))]
     Unknown { slot: SlotId, available: Vec<SlotId> },
-    #[error("slots `{0}` and `{1}` have the same order or boundary; give each injection point its own")]
-    Clash(SlotId, SlotId),
 }
 
 fn list(slots: &[SlotId]) -> String {
@@ -44,7 +42,7 @@ impl SlotLayout {
     /// Picks the enabled slots out of a host's injection points.
     ///
     /// # Errors
-    /// [`LayoutError`] if none is enabled, one is enabled twice or unknown, or two points clash.
+    /// [`LayoutError`] if none is enabled, or one is enabled twice or unknown.
     pub fn new(injections: &[InjectionSpec], enabled: &[SlotId]) -> Result<Self, LayoutError> {
         let available = || injections.iter().map(|spec| spec.slot).collect();
         if enabled.is_empty() {
@@ -66,12 +64,6 @@ impl SlotLayout {
             })
             .collect::<Result<Vec<_>, _>>()?;
         slots.sort_by_key(|spec| spec.order);
-        for (position, spec) in slots.iter().enumerate() {
-            let clash = |other: &&InjectionSpec| other.order == spec.order || other.boundary == spec.boundary;
-            if let Some(other) = slots[..position].iter().find(clash) {
-                return Err(LayoutError::Clash(other.slot, spec.slot));
-            }
-        }
         Ok(Self { slots })
     }
 

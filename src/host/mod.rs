@@ -18,10 +18,10 @@ use crate::random::RunRng;
 use crate::scenario::CnnSpec;
 use crate::torch::{Mode, ParamSet, TorchError};
 
-/// Builds the host of a task with freshly drawn weights.
+/// Builds the host of a task, whose shape the check of its scenario has found possible, with freshly drawn weights.
 ///
 /// # Errors
-/// [`HostError::BadSpec`] for an impossible shape, [`HostError::Torch`] if the device refuses.
+/// [`HostError::Torch`] if the device refuses.
 pub fn build(spec: &CnnSpec, classes: i64, rng: &mut RunRng, device: Device) -> Result<Box<dyn Host>, HostError> {
     Ok(Box::new(cnn::CnnHost::new(spec, classes, rng, device)?))
 }
@@ -41,12 +41,6 @@ pub struct OpCost {
 pub enum HostError {
     #[error("ops {start}..{end} were asked of a host with {ops} ops")]
     BadRange { start: usize, end: usize, ops: usize },
-    #[error("the host's `{field}` is {value}: {requirement}")]
-    BadSpec {
-        field: &'static str,
-        value: i64,
-        requirement: &'static str,
-    },
     #[error(transparent)]
     Torch(#[from] TorchError),
 }

@@ -1,15 +1,10 @@
 //! What a reward is made of: signed terms whose sum it is, and numbers that explain them.
 
-use std::collections::BTreeMap;
-
-use serde::{Deserialize, Serialize};
-
 /// Declares the terms in the order in which they are added up.
 macro_rules! terms {
     ($($(#[$doc:meta])* $term:ident => $name:literal),+ $(,)?) => {
         /// One part of a reward, stored with the sign with which it enters the sum.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(rename_all = "snake_case")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Term { $($(#[$doc])* $term),+ }
 
         impl Term {
@@ -87,10 +82,9 @@ terms! {
 macro_rules! context {
     ($($(#[$doc:meta])* $number:ident),+ $(,)?) => {
         /// Numbers behind the terms that are not part of the sum. What concerns a seed is the acted slot's.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-        #[serde(deny_unknown_fields)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq)]
         pub struct RewardContext {
-            $($(#[$doc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $number: Option<f64>,)+
+            $($(#[$doc])* pub $number: Option<f64>,)+
         }
 
         impl RewardContext {
@@ -125,8 +119,7 @@ context! {
 }
 
 /// The raw reward of one env and step: the sum of its terms, by definition.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Written", into = "Written")]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RewardBreakdown {
     terms: [f64; Term::ALL.len()],
     /// Numbers that explain the terms.
@@ -153,36 +146,6 @@ impl RewardBreakdown {
     pub fn iter(&self) -> impl Iterator<Item = (Term, f64)> {
         let terms = Term::ALL.iter().map(|&term| (term, self.get(term)));
         terms.filter(|(_, amount)| *amount != 0.0)
-    }
-}
-
-/// As written: terms that are zero are absent.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    terms: BTreeMap<Term, f64>,
-    context: RewardContext,
-}
-
-impl From<RewardBreakdown> for Written {
-    fn from(breakdown: RewardBreakdown) -> Self {
-        Self {
-            terms: breakdown.iter().collect(),
-            context: breakdown.context,
-        }
-    }
-}
-
-impl From<Written> for RewardBreakdown {
-    fn from(written: Written) -> Self {
-        let mut breakdown = Self {
-            context: written.context,
-            ..Self::default()
-        };
-        for (term, amount) in written.terms {
-            breakdown.pay(term, amount);
-        }
-        breakdown
     }
 }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use bevy_ecs::prelude::*;
-use serde::{Deserialize, Serialize};
 
 use super::breakdown::{RewardBreakdown, Term};
 use crate::telemetry::{Num, TermSummary, statistics};
@@ -12,8 +11,7 @@ use crate::telemetry::{Num, TermSummary, statistics};
 const STABILITY_WINDOW: usize = 20;
 
 /// A rewarded step.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RewardedStep {
     /// 1-based.
     pub step: u32,
@@ -26,8 +24,7 @@ pub struct RewardedStep {
 }
 
 /// An env's raw rewards since the start of its episode.
-#[derive(Component, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Component, Clone, Debug, Default, PartialEq)]
 pub struct EpisodeReward {
     /// In order.
     pub steps: Vec<RewardedStep>,
@@ -72,10 +69,20 @@ impl EpisodeReward {
         totals
     }
 
-    /// How steady the accuracy was lately, from near 0 to 1.
+    /// How steady the accuracy was lately, from near 0 to 1: `1 / (1 + sd)` of the last 20 changes from step to step; 1
+    /// with fewer than two of them.
     pub fn stability(&self) -> f64 {
-        let accuracies: Vec<f64> = self.steps.iter().map(|step| step.accuracy).collect();
-        stability(&accuracies)
+        let changes: Vec<f64> = self
+            .steps
+            .windows(2)
+            .map(|pair| pair[1].accuracy - pair[0].accuracy)
+            .collect();
+        let recent = &changes[changes.len().saturating_sub(STABILITY_WINDOW)..];
+        if recent.len() < 2 {
+            return 1.0;
+        }
+        let (_, deviation) = statistics::mean_and_std(recent).unwrap_or_default();
+        1.0 / (1.0 + deviation)
     }
 
     /// Edits the record after a rollback as the rollout buffer is edited: the last step gets `penalty`
@@ -90,17 +97,6 @@ impl EpisodeReward {
         last.breakdown = RewardBreakdown::default();
         last.breakdown.pay(Term::Governor, penalty);
     }
-}
-
-/// `1 / (1 + sd)` of the last 20 changes from step to step; 1 with fewer than two of them.
-fn stability(accuracies: &[f64]) -> f64 {
-    let changes: Vec<f64> = accuracies.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    let recent = &changes[changes.len().saturating_sub(STABILITY_WINDOW)..];
-    if recent.len() < 2 {
-        return 1.0;
-    }
-    let (_, deviation) = statistics::mean_and_std(recent).unwrap_or_default();
-    1.0 / (1.0 + deviation)
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! What a reward is computed from: plain data of one env and step, and what is wrong with it.
 
-use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::breakdown::Term;
@@ -61,8 +60,7 @@ fn list(terms: &[(Term, f64)]) -> String {
 }
 
 /// Whether the step ended the env's episode, and how the rollout buffer will record it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EpisodeStatus {
     /// The episode goes on.
     #[default]
@@ -74,7 +72,7 @@ pub enum EpisodeStatus {
 }
 
 /// A contribution and its age in steps.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeasuredContribution {
     /// Percentage points.
     pub points: f64,

@@ -3,7 +3,6 @@
 use std::ops::Add;
 
 use bevy_ecs::prelude::*;
-use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::inputs::{RewardError, RewardInputs};
@@ -12,8 +11,7 @@ use super::inputs::{RewardError, RewardInputs};
 const REMEMBERED: usize = 3;
 
 /// What is remembered of the seed in one slot.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct SlotMemory {
     pub seed_id: String,
     /// The last attributions, oldest first.
@@ -32,8 +30,7 @@ impl SlotMemory {
 }
 
 /// How one seed helped another while both grew.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Scaffold {
     pub scaffold: String,
     pub beneficiary: String,
@@ -44,8 +41,7 @@ pub(super) struct Scaffold {
 }
 
 /// What is remembered of an env. `Default` is the state at the start of an episode.
-#[derive(Component, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Component, Clone, Debug, Default, PartialEq)]
 pub struct RewardState {
     /// In slot order; `None` where no seed lives.
     pub(super) slots: SmallVec<[Option<SlotMemory>; 4]>,

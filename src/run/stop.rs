@@ -144,36 +144,4 @@ pub fn stop_on_signals(_stop: StopSignal) -> std::io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_request_counts_for_every_clone() {
-        let stop = StopSignal::default();
-        let elsewhere = stop.clone();
-        assert_eq!(stop.requested(), None);
-
-        elsewhere.request(StopRequest::Terminate);
-        stop.request(StopRequest::Interrupt);
-
-        assert_eq!(stop.requested(), Some(StopRequest::Terminate));
-    }
-
-    #[test]
-    fn exit_codes_are_those_of_the_signals() {
-        assert_eq!(StopRequest::Interrupt.exit_code(), 130);
-        assert_eq!(StopRequest::Terminate.exit_code(), 143);
-        assert_eq!(StopRequest::HangUp.exit_code(), 129);
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_process_knows_whether_it_ignores_the_end_of_its_terminal() {
-        assert!(!ignores_first_signal("Name:\tengine\nSigIgn:\t0000000000001000\n"));
-        assert!(ignores_first_signal("SigIgn:\t0000000000000001\nSigCgt:\t0\n"));
-        assert!(
-            ignores_first_signal("Name:\tengine\n"),
-            "what is not known is left as it is"
-        );
-    }
-}
+mod tests;

@@ -82,16 +82,12 @@ pub trait Blueprint: Send + Sync {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum BlueprintError {
-    #[error("there is no blueprint `{id}`; available are {available}")]
-    UnknownId { id: String, available: String },
     #[error("there is no blueprint with index {index}; available are {available}")]
     UnknownIndex { index: usize, available: String },
     #[error("a blueprint `{0}` is registered already; choose another id")]
     Duplicate(&'static str),
     #[error("blueprint `{0}` is one too many: an action mask holds {MAX_BLUEPRINTS}; register fewer")]
     TooMany(&'static str),
-    #[error("blueprint `{id}` was asked for {dim} channels; at least 1 is needed")]
-    BadWidth { id: &'static str, dim: i64 },
     /// A module that breaks the contract of [`SeedModule`], or cannot be built at all.
     #[error("blueprint `{id}` cannot grow in a slot of {dim} channels: {why}")]
     Unfit { id: &'static str, dim: i64, why: String },
@@ -176,39 +172,6 @@ impl BlueprintRegistry {
                 index,
                 available: self.available(),
             })
-    }
-
-    /// # Errors
-    /// [`BlueprintError::UnknownId`] lists what there is.
-    pub fn index_of(&self, id: &str) -> Result<usize, BlueprintError> {
-        self.iter()
-            .find(|(_, blueprint)| blueprint.id() == id)
-            .map(|(index, _)| index)
-            .ok_or_else(|| BlueprintError::UnknownId {
-                id: id.into(),
-                available: self.available(),
-            })
-    }
-
-    /// Builds the module of blueprint `index` for `dim` channels; `rng` is the stream of this germination.
-    ///
-    /// # Errors
-    /// [`BlueprintError`]; nothing is left behind.
-    pub fn build(
-        &self,
-        index: usize,
-        dim: i64,
-        rng: &mut RunRng,
-        device: Device,
-    ) -> Result<Box<dyn SeedModule>, BlueprintError> {
-        let blueprint = self.get(index)?;
-        if dim < 1 {
-            return Err(BlueprintError::BadWidth {
-                id: blueprint.id(),
-                dim,
-            });
-        }
-        blueprint.build(dim, rng, device)
     }
 
     /// Builds a module of every blueprint at every width that the run's slots have and holds it to the

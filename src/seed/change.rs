@@ -4,13 +4,10 @@
 //! the optimizer has carried out the effects and stored the new record. A refused operation therefore cannot have
 //! changed anything.
 
-use serde::Serialize;
 use smallvec::SmallVec;
 
 use super::{AlphaError, PruneOrder, RampShape, SeedRecord};
-use crate::growth::{
-    AlphaAlgorithm, AlphaSpeed, FailureReason, GateLevel, GateResult, Initiator, SeedStage, StageCause,
-};
+use crate::growth::{AlphaAlgorithm, AlphaSpeed, FailureReason, GateLevel, GateResult, SeedStage, StageCause};
 
 /// The record as it will be (`None` = slot empty), and what changes with it.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,14 +37,14 @@ pub struct Change {
     pub gate: Option<GateReport>,
     /// Set with the transition to Pruned.
     pub pruned: Option<PruneOrder>,
-    /// Set when the slot became empty.
-    pub recycled: Option<Recycled>,
+    /// Ticks since the prune; set when the slot became empty.
+    pub idle_steps: Option<u32>,
     /// What to do to module, gate and optimizer, in this order.
     pub effects: SmallVec<[Effect; 2]>,
 }
 
 /// A change of stage.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transition {
     /// The stage left.
     pub from: SeedStage,
@@ -55,8 +52,6 @@ pub struct Transition {
     pub to: SeedStage,
     /// Who or what moved the seed.
     pub cause: StageCause,
-    /// The step in which it happened.
-    pub step: u32,
     /// Alpha before the change.
     pub alpha: f64,
     /// Steps spent in `from`.
@@ -66,7 +61,7 @@ pub struct Transition {
 }
 
 /// An ordered ramp, possibly with another blend operator.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Retarget {
     /// Alpha when the ramp was ordered.
     pub from: f64,
@@ -80,26 +75,15 @@ pub struct Retarget {
     pub operator_from: AlphaAlgorithm,
     /// Blend operator from now on.
     pub operator_to: AlphaAlgorithm,
-    /// Who ordered it.
-    pub initiator: Initiator,
 }
 
 /// A gate's result, and whether it differs from the last attempt's in this stage.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct GateReport {
     /// The result.
     pub result: GateResult,
     /// Whether the last attempt had failed.
     pub flipped: bool,
-}
-
-/// A slot that is free again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Recycled {
-    /// The seed that was there.
-    pub seed_id: String,
-    /// Ticks since its prune.
-    pub idle_steps: u32,
 }
 
 /// A change of tensors, to be carried out by whoever owns them.

@@ -10,9 +10,8 @@ pub const ALL_AUTOMATIC: AutoForward = AutoForward {
     g3: true,
 };
 
-pub fn limits(config: &LifecycleConfig, slots: usize) -> Limits {
-    let all = SlotSet::first(slots);
-    Limits::new(config, &MaskConfig::default(), all, all, 0)
+pub fn limits(config: &LifecycleConfig) -> Limits {
+    Limits::new(config, &MaskConfig::default(), 0)
 }
 
 pub fn identity(style: GerminationStyle) -> SeedIdentity {
@@ -26,7 +25,6 @@ pub fn identity(style: GerminationStyle) -> SeedIdentity {
         tempo: Tempo::Standard,
         target: AlphaTarget::Full,
         seed_params: 592,
-        host_params: 6418,
     }
 }
 
@@ -59,7 +57,7 @@ pub struct Life {
 
 impl Life {
     pub fn new(config: LifecycleConfig) -> Self {
-        let limits = limits(&config, 1);
+        let limits = limits(&config);
         Self {
             config,
             limits,
@@ -103,7 +101,7 @@ impl Life {
                 seed.measure_gradients(&healthy_sums(), &healthy_sums(), &config);
             }
             if seed.alpha.alpha() > 0.0 {
-                seed.measure_contribution(2.0, 0.1, 0.7);
+                seed.measure_contribution(2.0, 0.7);
             }
         }
     }
@@ -126,7 +124,7 @@ impl Life {
         let plan = tick(self.slot.as_ref(), &self.rules());
         let change = plan.commit(&mut self.slot);
         if let Some(seed) = &mut self.slot {
-            assert_eq!(validate_invariants(seed), Ok(()));
+            assert_eq!(broken_law(seed), None);
             seed.age_measurements();
         }
         change

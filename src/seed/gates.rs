@@ -3,20 +3,16 @@
 //! Permissive gates check structure and safety and leave quality to the controller's reward; strict ones also ask for
 //! results. Every comparison is inclusive, and what was never measured fails.
 
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 use super::{ALPHA_TOLERANCE, SeedRecord};
 use crate::growth::{GateCheck, GateLevel, GateResult, SeedStage};
 use crate::scenario::{GateConfig, GateMode};
 
-/// Improvement and contribution, in percentage points, that earn a full score.
-const FULL_SCORE_IMPROVEMENT: f64 = 5.0;
-const FULL_SCORE_CONTRIBUTION: f64 = 10.0;
-
 /// Tries `level` on a seed as it is now; changes nothing.
 pub fn evaluate_gate(level: GateLevel, seed: &SeedRecord, config: &GateConfig) -> GateResult {
     let strict = config.mode == GateMode::Strict;
-    let (checks, score) = match level {
+    let checks = match level {
         GateLevel::G0 => germination(seed),
         GateLevel::G1 => training(seed),
         GateLevel::G2 if strict => strict_blending(seed, config),
@@ -24,58 +20,45 @@ pub fn evaluate_gate(level: GateLevel, seed: &SeedRecord, config: &GateConfig) -
         GateLevel::G3 => holding(seed, config, strict),
         GateLevel::G5 => fossilization(seed, config, strict),
     };
-    let passed = checks.iter().all(|check| check.passed);
     GateResult {
         level,
-        passed,
-        score: score.unwrap_or(f64::from(u8::from(passed))),
+        passed: checks.iter().all(|check| check.passed),
         checks,
     }
 }
 
-/// Checks of a gate, and its score where that is more than passed or not.
-type Verdict = (smallvec::SmallVec<[GateCheck; 4]>, Option<f64>);
+type Checks = SmallVec<[GateCheck; 4]>;
 
-fn germination(seed: &SeedRecord) -> Verdict {
-    let checks = smallvec![
+fn germination(seed: &SeedRecord) -> Checks {
+    smallvec![
         holds("seed_id_present", !seed.identity.seed_id.is_empty()),
         holds("blueprint_present", !seed.identity.blueprint.is_empty()),
-    ];
-    (checks, None)
+    ]
 }
 
-fn training(seed: &SeedRecord) -> Verdict {
-    (
-        smallvec![holds("is_germinated", seed.stage == SeedStage::Germinated)],
-        None,
-    )
+fn training(seed: &SeedRecord) -> Checks {
+    smallvec![holds("is_germinated", seed.stage == SeedStage::Germinated)]
 }
 
-fn permissive_blending(seed: &SeedRecord, config: &GateConfig) -> Verdict {
-    let checks = smallvec![
+fn permissive_blending(seed: &SeedRecord, config: &GateConfig) -> Checks {
+    smallvec![
         lasted(seed, config.min_training_epochs),
         not_exploding(seed),
         at_least("gradient_health", seed.gradient.health, config.min_gradient_health),
-    ];
-    (checks, Some(improvement_score(seed)))
+    ]
 }
 
-fn strict_blending(seed: &SeedRecord, config: &GateConfig) -> Verdict {
+fn strict_blending(seed: &SeedRecord, config: &GateConfig) -> Checks {
     let improvement = Some(seed.improvement_since_stage_start());
-    let checks = smallvec![
+    smallvec![
         at_least("improvement", improvement, config.min_training_improvement),
         lasted(seed, config.min_training_epochs),
         not_exploding(seed),
         at_least("gradient_ratio", seed.gradient.ratio, config.min_gradient_ratio),
-    ];
-    (checks, Some(improvement_score(seed)))
+    ]
 }
 
-fn improvement_score(seed: &SeedRecord) -> f64 {
-    (seed.improvement_since_stage_start() / FULL_SCORE_IMPROVEMENT).clamp(0.0, 1.0)
-}
-
-fn holding(seed: &SeedRecord, config: &GateConfig, strict: bool) -> Verdict {
+fn holding(seed: &SeedRecord, config: &GateConfig, strict: bool) -> Checks {
     let alpha = &seed.alpha;
     let distance = (alpha.alpha() - alpha.target()).abs();
     let mut checks = smallvec![
@@ -90,10 +73,10 @@ fn holding(seed: &SeedRecord, config: &GateConfig, strict: bool) -> Verdict {
     if strict {
         checks.push(lasted(seed, config.min_blending_epochs));
     }
-    (checks, Some(alpha.alpha()))
+    checks
 }
 
-fn fossilization(seed: &SeedRecord, config: &GateConfig, strict: bool) -> Verdict {
+fn fossilization(seed: &SeedRecord, config: &GateConfig, strict: bool) -> Checks {
     let contribution = seed.contribution.value;
     let age = seed.contribution.age;
     let mut checks = smallvec![
@@ -108,8 +91,7 @@ fn fossilization(seed: &SeedRecord, config: &GateConfig, strict: bool) -> Verdic
     if strict {
         checks.push(at_least("contribution", contribution, config.min_contribution));
     }
-    let score = (contribution.unwrap_or(0.0) / FULL_SCORE_CONTRIBUTION).clamp(0.0, 1.0);
-    (checks, Some(score))
+    checks
 }
 
 fn holds(id: &'static str, passed: bool) -> GateCheck {

@@ -18,8 +18,8 @@ pub struct SeedInstance {
 }
 
 impl SeedInstance {
-    /// Builds blueprint `index` for `dim` channels, with a gate if the operator needs one. `rng` is the stream of this
-    /// germination; the gate draws after the module.
+    /// Builds blueprint `index` for `dim` channels, at least 1, with a gate if the operator needs one. `rng` is the stream of
+    /// this germination; the gate draws after the module.
     ///
     /// # Errors
     /// [`BlueprintError`]; nothing is left behind.
@@ -31,7 +31,7 @@ impl SeedInstance {
         rng: &mut RunRng,
         device: Device,
     ) -> Result<Self, BlueprintError> {
-        let module = registry.build(index, dim, rng, device)?;
+        let module = registry.get(index)?.build(dim, rng, device)?;
         let gate = match algorithm {
             AlphaAlgorithm::Gate => Some(GateNetwork::new(dim, rng, device)?),
             AlphaAlgorithm::Add | AlphaAlgorithm::Multiply => None,

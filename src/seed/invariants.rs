@@ -1,78 +1,49 @@
-//! What must hold of every record at all times: checked after each change in debug builds, and on every
-//! record that comes from a file.
+//! What must hold of every record at all times: checked after each change in debug builds.
 
 use super::{SeedRecord, may_follow};
 use crate::growth::{AlphaAlgorithm, AlphaMode, SeedStage};
 
-/// A record that no sequence of operations can have produced.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
-pub enum InvariantError {
-    #[error("a seed cannot become {to} from {from}")]
-    IllegalTransition { from: SeedStage, to: SeedStage },
-    #[error("stage {0} has no record")]
-    NoSuchSeed(SeedStage),
-    #[error("the alpha controller contradicts itself")]
-    InconsistentAlpha,
-    #[error("alpha is {alpha}, moving {mode}, in stage {stage}")]
-    AlphaInStage {
-        stage: SeedStage,
-        alpha: f64,
-        mode: AlphaMode,
-    },
-    #[error("a prune is pending, but alpha does not ramp down to 0 in BLENDING")]
-    StrayPendingPrune,
-    #[error("stage {stage} with {left} ticks of embargo left")]
-    CooldownInStage { stage: SeedStage, left: u32 },
-    #[error("a gate has parameters under operator {0}")]
-    StrayGate(AlphaAlgorithm),
-    #[error("the prune reason does not fit stage {0}")]
-    PruneReasonInStage(SeedStage),
-}
-
-/// Checks all that can be seen from the record alone.
-pub fn validate_invariants(seed: &SeedRecord) -> Result<(), InvariantError> {
-    stage_is_reachable(seed)?;
-    alpha_fits_stage(seed)?;
-    prune_fits_stage(seed)?;
-    let may_be_gated = seed.gate_params == 0 || seed.algorithm == AlphaAlgorithm::Gate;
-    ensure(may_be_gated, InvariantError::StrayGate(seed.algorithm))
-}
-
-fn ensure(holds: bool, error: InvariantError) -> Result<(), InvariantError> {
-    if holds { Ok(()) } else { Err(error) }
-}
-
-fn stage_is_reachable(seed: &SeedRecord) -> Result<(), InvariantError> {
-    let (from, to) = (seed.previous_stage, seed.stage);
-    ensure(to.is_occupied() || to.is_cooling(), InvariantError::NoSuchSeed(to))?;
-    ensure(may_follow(from, to), InvariantError::IllegalTransition { from, to })
-}
-
-fn alpha_fits_stage(seed: &SeedRecord) -> Result<(), InvariantError> {
-    ensure(seed.alpha.is_consistent(), InvariantError::InconsistentAlpha)?;
-    let (stage, alpha, mode) = (seed.stage, seed.alpha.alpha(), seed.alpha.mode());
-    let rests = mode == AlphaMode::Hold;
-    let fits = match stage {
+/// The first law that a record breaks, which no sequence of operations can have produced then. Sees the record alone.
+pub fn broken_law(seed: &SeedRecord) -> Option<&'static str> {
+    let (stage, alpha) = (seed.stage, &seed.alpha);
+    let rests_at = |level: f64| alpha.mode() == AlphaMode::Hold && alpha.alpha() == level;
+    let alpha_fits_stage = match stage {
         SeedStage::Blending => true,
-        SeedStage::Holding | SeedStage::Fossilized => rests && alpha == 1.0,
-        _ => rests && alpha == 0.0,
+        SeedStage::Holding | SeedStage::Fossilized => rests_at(1.0),
+        _ => rests_at(0.0),
     };
-    ensure(fits, InvariantError::AlphaInStage { stage, alpha, mode })
-}
-
-fn prune_fits_stage(seed: &SeedRecord) -> Result<(), InvariantError> {
-    let (stage, left) = (seed.stage, seed.cooldown_left);
-    let fades = seed.alpha.mode() == AlphaMode::Down && seed.alpha.target() == 0.0;
-    let is_pending = stage == SeedStage::Blending && fades;
-    ensure(seed.is_fading() == is_pending, InvariantError::StrayPendingPrune)?;
-    let may_cool = left == 0 || stage == SeedStage::Embargoed;
-    ensure(may_cool, InvariantError::CooldownInStage { stage, left })?;
-    let has_reason = seed.prune_reason.is_some();
-    ensure(
-        has_reason == stage.is_cooling(),
-        InvariantError::PruneReasonInStage(stage),
-    )
+    let fades = stage == SeedStage::Blending && alpha.mode() == AlphaMode::Down && alpha.target() == 0.0;
+    let is_embargoed = stage == SeedStage::Embargoed;
+    let is_gated = seed.algorithm == AlphaAlgorithm::Gate;
+    let laws = [
+        (
+            "the stage is occupied or cooling",
+            stage.is_occupied() || stage.is_cooling(),
+        ),
+        (
+            "the previous stage may precede the stage",
+            may_follow(seed.previous_stage, stage),
+        ),
+        ("alpha and its ramp are in range", alpha.is_consistent()),
+        ("alpha rests at the value of its stage", alpha_fits_stage),
+        (
+            "a prune is pending exactly if alpha moves down to 0 in BLENDING",
+            seed.is_fading() == fades,
+        ),
+        (
+            "embargo is left in EMBARGOED only",
+            seed.cooldown_left == 0 || is_embargoed,
+        ),
+        (
+            "a prune reason is set exactly in cooling stages",
+            seed.prune_reason.is_some() == stage.is_cooling(),
+        ),
+        (
+            "gate parameters come with the operator GATE only",
+            seed.gate_params == 0 || is_gated,
+        ),
+    ];
+    laws.into_iter().find(|(_, holds)| !holds).map(|(law, _)| law)
 }
 
 #[cfg(test)]

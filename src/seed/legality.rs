@@ -53,42 +53,9 @@ impl From<&SeedReport> for SlotView {
     }
 }
 
-/// A set of policy slot indices, at most 64.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SlotSet(u64);
-
-impl SlotSet {
-    /// Slots that fit into a set.
-    pub const CAPACITY: usize = u64::BITS as usize;
-
-    /// The slots `0..count`.
-    pub fn first(count: usize) -> Self {
-        (0..count).collect()
-    }
-
-    /// Whether the slot with this index is in the set.
-    pub const fn contains(self, slot: usize) -> bool {
-        slot < Self::CAPACITY && self.0 >> slot & 1 == 1
-    }
-}
-
-impl FromIterator<usize> for SlotSet {
-    /// Panics on an index of 64 or more: slot counts are checked when a scenario is loaded.
-    fn from_iter<I: IntoIterator<Item = usize>>(slots: I) -> Self {
-        Self(slots.into_iter().fold(0, |set, slot| {
-            assert!(slot < Self::CAPACITY, "slot index {slot} is beyond {}", Self::CAPACITY);
-            set | 1 << slot
-        }))
-    }
-}
-
 /// The rules of an env that bear on what may be ordered.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Slots that may be used.
-    pub enabled: SlotSet,
-    /// Slots in which at least one blueprint may grow.
-    pub germinable: SlotSet,
     /// Most live and committed seeds; 0 = unlimited.
     pub max_seeds: u32,
     /// Steps that a seed must have lived before a prune.
@@ -103,16 +70,8 @@ pub struct Limits {
 
 impl Limits {
     /// `max_seeds` is the task's or the scenario's, 0 = unlimited.
-    pub fn new(
-        config: &LifecycleConfig,
-        masks: &MaskConfig,
-        enabled: SlotSet,
-        germinable: SlotSet,
-        max_seeds: u32,
-    ) -> Self {
+    pub fn new(config: &LifecycleConfig, masks: &MaskConfig, max_seeds: u32) -> Self {
         Self {
-            enabled,
-            germinable,
             max_seeds,
             min_prune_age: config.min_prune_age,
             auto_forward: config.auto_forward,
@@ -135,17 +94,13 @@ pub fn command_legal(
 }
 
 /// May `op` be ordered for `slot`? The reason of a refusal is the same in masks, execution and telemetry.
-/// A slot index outside `slots` is not enabled.
+/// A slot index outside `slots` is that of a disabled slot.
 pub fn legal(op: LifecycleOp, slot: usize, slots: &[Option<SlotView>], limits: &Limits) -> Result<(), FailureReason> {
-    let seed = slots
-        .get(slot)
-        .filter(|_| limits.enabled.contains(slot))
-        .ok_or(FailureReason::SlotDisabled)?;
+    let seed = slots.get(slot).ok_or(FailureReason::SlotDisabled)?;
     match op {
         LifecycleOp::Wait => Ok(()),
         LifecycleOp::Germinate => {
             slot_is_empty(seed.as_ref())?;
-            refuse_if(!limits.germinable.contains(slot), FailureReason::BlueprintUnavailable)?;
             another_seed_may_grow(slots, limits)
         }
         _ => seed_admits(op, seed.as_ref().ok_or(FailureReason::SlotEmpty)?, limits),
@@ -163,14 +118,11 @@ fn slot_is_empty(seed: Option<&SlotView>) -> Result<(), FailureReason> {
 /// The rules across slots: seeds are limited in number, and developed one after the other. The second closes the loop
 /// of germinating and pruning for a bonus; seeds that already blend do not block.
 fn another_seed_may_grow(slots: &[Option<SlotView>], limits: &Limits) -> Result<(), FailureReason> {
-    let seeds = slots.iter().flatten();
-    let total = seeds.filter(|seed| seed.stage.is_occupied()).count();
+    let seeds = || slots.iter().flatten();
+    let total = seeds().filter(|seed| seed.stage.is_occupied()).count();
     let is_full = limits.max_seeds > 0 && total >= limits.max_seeds as usize;
     refuse_if(is_full, FailureReason::SeedLimit)?;
-    let develops = |(slot, seed): (usize, &Option<SlotView>)| {
-        limits.enabled.contains(slot) && seed.is_some_and(|seed| is_developing(seed.stage))
-    };
-    let must_wait = limits.sequential_germination && slots.iter().enumerate().any(develops);
+    let must_wait = limits.sequential_germination && seeds().any(|seed| is_developing(seed.stage));
     refuse_if(must_wait, FailureReason::DevelopingSeed)
 }
 

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use super::legality::{SlotView, seed_admits};
 use super::{
     ALPHA_TOLERANCE, AccuracyTrack, AlphaController, Change, ContributionTrack, Effect, GateMemory, GateReport,
-    GradientTrack, Interactions, Limits, Plan, PruneOrder, RampShape, Recycled, Refusal, Retarget, SeedIdentity,
-    SeedRecord, Transition, evaluate_gate, may_follow, next_stage,
+    GradientTrack, Interactions, Limits, Plan, PruneOrder, RampShape, Refusal, Retarget, SeedIdentity, SeedRecord,
+    Transition, evaluate_gate, may_follow, next_stage,
 };
 use crate::growth::{
     AlphaAlgorithm, AlphaCurveAction, AlphaSpeed, AlphaTarget, DEFAULT_STEEPNESS, FailureReason, GateLevel, GateResult,
@@ -252,7 +252,6 @@ impl Draft {
             accuracy: AccuracyTrack {
                 initial: accuracy,
                 current: accuracy,
-                best: accuracy,
                 at_stage_start: accuracy,
                 at_blending_start: None,
             },
@@ -277,7 +276,6 @@ impl Draft {
             from: seed.stage,
             to,
             cause,
-            step: rules.step,
             alpha: seed.alpha.alpha(),
             epochs_in_stage: seed.epochs_in_stage,
             accuracy_delta: seed.accuracy_delta(),
@@ -391,7 +389,6 @@ impl Draft {
             shape,
             operator_from: seed.algorithm,
             operator_to: seed.algorithm,
-            initiator: Initiator::Policy,
         });
         Ok(seed.alpha.retarget(target, speed.ticks(), shape)?)
     }
@@ -446,10 +443,7 @@ impl Draft {
                 let embargoed_ticks = self.seed.previous_epochs_in_stage;
                 let idle_steps = PRUNED_TICKS + embargoed_ticks + self.seed.epochs_in_stage;
                 self.enter(SeedStage::Dormant, StageCause::Auto, rules);
-                self.change.recycled = Some(Recycled {
-                    seed_id: self.seed.identity.seed_id,
-                    idle_steps,
-                });
+                self.change.idle_steps = Some(idle_steps);
                 Plan {
                     next: None,
                     change: self.change,

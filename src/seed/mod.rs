@@ -27,12 +27,12 @@ pub use alpha::{ALPHA_TOLERANCE, AlphaController, AlphaError, RampShape};
 pub use blend::{BlendError, Residual};
 pub(crate) use blend::{fit_residual, straight_through};
 pub use blueprint::{Blueprint, BlueprintError, BlueprintRegistry, FIRST_PLUGIN_INDEX, MAX_BLUEPRINTS, SeedModule};
-pub use change::{Change, Effect, GateReport, Plan, Recycled, Refusal, Retarget, Transition};
+pub use change::{Change, Effect, GateReport, Plan, Refusal, Retarget, Transition};
 pub use gate_network::GateNetwork;
 pub use gates::evaluate_gate;
 pub use instance::SeedInstance;
-pub use invariants::{InvariantError, validate_invariants};
-pub use legality::{Limits, SlotSet, SlotView, command_legal, legal};
+pub use invariants::broken_law;
+pub use legality::{Limits, SlotView, command_legal, legal};
 pub use lifecycle::{
     AlphaOrder, Germination, Rules, advance, fossilize, germinate, germinate_committed, prune, prune_now,
     set_alpha_target, tick,

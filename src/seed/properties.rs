@@ -219,7 +219,7 @@ impl Env {
                 seed.measure_gradients(&step.gradients, &healthy_sums(), &self.config);
             }
             if step.measured && seed.alpha.alpha() > 0.0 {
-                seed.measure_contribution(step.contribution, 0.1, 0.7);
+                seed.measure_contribution(step.contribution, 0.7);
             }
         }
     }
@@ -322,11 +322,9 @@ impl Env {
         for (slot, tensors) in self.slots.iter().zip(&self.tensors) {
             assert_eq!(*tensors, Tensors::belonging_to(slot));
             let Some(seed) = slot else { continue };
-            assert_eq!(validate_invariants(seed), Ok(()));
+            assert_eq!(broken_law(seed), None);
             assert!(seed.history.len() <= self.config.history_len);
             assert_eq!(SlotView::from(seed), SlotView::from(&seed.report("conv_light")));
-            let text = ron::to_string(seed).expect("records can be written");
-            assert_eq!(&ron::from_str::<SeedRecord>(&text).expect("and read"), seed);
         }
     }
 }
@@ -351,8 +349,7 @@ proptest! {
         max_seeds in 0u32..4,
         steps in prop::collection::vec(any_step(), 1..80),
     ) {
-        let all = SlotSet::first(slots);
-        let limits = Limits::new(&config, &masks, all, all, max_seeds);
+        let limits = Limits::new(&config, &masks, max_seeds);
         let mut env = Env {
             config,
             limits,

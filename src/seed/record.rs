@@ -5,8 +5,6 @@
 
 use std::collections::VecDeque;
 
-use serde::{Deserialize, Deserializer, Serialize};
-
 use super::{AlphaController, GradientSums, SeedReport};
 use crate::growth::{
     AlphaAlgorithm, AlphaTarget, GateLevel, GerminationStyle, Initiator, PruneReason, SeedStage, SlotId, Tempo,
@@ -14,8 +12,7 @@ use crate::growth::{
 use crate::scenario::LifecycleConfig;
 
 /// What is fixed when a seed germinates.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SeedIdentity {
     /// `e{episode}.{slot}.{n}`.
     pub seed_id: String,
@@ -35,47 +32,34 @@ pub struct SeedIdentity {
     pub target: AlphaTarget,
     /// Trainable elements of the module, without a gate.
     pub seed_params: u64,
-    /// Trainable elements of the host.
-    pub host_params: u64,
 }
 
 /// Validation accuracy of the env in percent, as seen over a seed's life.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AccuracyTrack {
     /// At germination.
     pub initial: f64,
     /// In the last step.
     pub current: f64,
-    /// The highest since germination.
-    pub best: f64,
     /// When the present stage was entered.
     pub at_stage_start: f64,
     /// When blending was first entered.
-    #[serde(deserialize_with = "required")]
     pub at_blending_start: Option<f64>,
 }
 
 /// What the seed is worth by ablation, in percentage points.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ContributionTrack {
     /// Accuracy with the seed minus accuracy without it.
-    #[serde(deserialize_with = "required")]
     pub value: Option<f64>,
-    /// Loss without the seed minus loss with it.
-    #[serde(deserialize_with = "required")]
-    pub loss: Option<f64>,
     /// Steps since the measurement, 0 in its own step.
-    #[serde(deserialize_with = "required")]
     pub age: Option<u32>,
     /// Smoothed change per step.
     pub velocity: f64,
 }
 
 /// How the seed stands to the other players of its env; set to the default at the start of each validation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Interactions {
     /// Sum of the pairwise interactions, percentage points.
     pub sum: f64,
@@ -84,37 +68,28 @@ pub struct Interactions {
 }
 
 /// The last gradient measurement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GradientTrack {
     /// Infinite where it has no number.
-    #[serde(deserialize_with = "required")]
     pub norm: Option<f64>,
     /// Moving average of the ratio to the host's gradient.
-    #[serde(deserialize_with = "required")]
     pub ratio: Option<f64>,
     /// 1 is perfect, 0 useless.
-    #[serde(deserialize_with = "required")]
     pub health: Option<f64>,
     /// Health at the previous decision.
-    #[serde(deserialize_with = "required")]
     pub previous_health: Option<f64>,
     /// Whether the gradient of a tensor vanished.
-    #[serde(deserialize_with = "required")]
     pub has_vanishing: Option<bool>,
     /// Whether the gradient of a tensor exploded or was not finite.
-    #[serde(deserialize_with = "required")]
     pub has_exploding: Option<bool>,
     /// Sampled batches in a row whose gradient was not finite.
     pub nonfinite_streak: u32,
     /// Updates that the last step suppressed because the gradient was not finite; `None` if it trained nothing.
-    #[serde(deserialize_with = "required")]
     pub skipped_updates: Option<u32>,
 }
 
 /// Why and by whose order a seed is removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PruneOrder {
     /// Why.
     pub reason: PruneReason,
@@ -123,8 +98,7 @@ pub struct PruneOrder {
 }
 
 /// The last automatic attempt at a gate, kept so that only news is reported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GateMemory {
     /// Which gate.
     pub level: GateLevel,
@@ -133,8 +107,7 @@ pub struct GateMemory {
 }
 
 /// The full plain-data state of a non-empty slot.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SeedRecord {
     /// What is fixed.
     pub identity: SeedIdentity,
@@ -160,16 +133,13 @@ pub struct SeedRecord {
     /// Stages entered and when, oldest first.
     pub history: VecDeque<(SeedStage, u32)>,
     /// The last failed attempt at a gate in this stage.
-    #[serde(deserialize_with = "required")]
     pub last_gate: Option<GateMemory>,
 
     /// The amplitude.
     pub alpha: AlphaController,
     /// The order that a ramp down to 0 carries out.
-    #[serde(deserialize_with = "required")]
     pub pending_prune: Option<PruneOrder>,
     /// Why the seed was removed; present while the slot cools down.
-    #[serde(deserialize_with = "required")]
     pub prune_reason: Option<PruneReason>,
     /// Something other than the controller pruned the seed, and nobody has charged for it yet.
     pub auto_pruned: bool,
@@ -184,11 +154,6 @@ pub struct SeedRecord {
     pub gradient: GradientTrack,
 }
 
-/// Reads an option that must be present: serde otherwise takes a missing field for `None`.
-fn required<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
-    Option::deserialize(deserializer)
-}
-
 impl SeedRecord {
     /// Counts a finished step of an occupied slot. `val_accuracy` in percent; one that is not finite is no
     /// measurement. Cooling slots keep their metrics as at the prune.
@@ -200,13 +165,12 @@ impl SeedRecord {
         self.epochs_in_stage += 1;
         if val_accuracy.is_finite() {
             self.accuracy.current = val_accuracy;
-            self.accuracy.best = self.accuracy.best.max(val_accuracy);
         }
     }
 
-    /// Takes this step's ablation result: `points` of accuracy, `loss` saved. Velocity is the moving average of the
-    /// change per step, weight `decay` on the old value. Numbers that are not finite measure nothing.
-    pub fn measure_contribution(&mut self, points: f64, loss: f64, decay: f64) {
+    /// Takes this step's ablation result: `points` of accuracy. Velocity is the moving average of the change per step,
+    /// weight `decay` on the old value. A number that is not finite measures nothing.
+    pub fn measure_contribution(&mut self, points: f64, decay: f64) {
         if !points.is_finite() {
             return;
         }
@@ -216,7 +180,6 @@ impl SeedRecord {
             track.velocity = decay * track.velocity + (1.0 - decay) * change_per_step;
         }
         track.value = Some(points);
-        track.loss = loss.is_finite().then_some(loss);
         track.age = Some(0);
     }
 

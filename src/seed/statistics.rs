@@ -80,10 +80,6 @@ pub struct Growth {
     pub fossil_params: u64,
     /// Of seeds that are neither committed nor pruned.
     pub live_params: u64,
-    /// Seeds that are neither committed nor pruned.
-    pub live_seeds: u32,
-    /// Committed seeds.
-    pub fossilized_seeds: u32,
 }
 
 impl Growth {
@@ -96,10 +92,8 @@ impl Growth {
         for (stage, params) in seeds {
             if stage == SeedStage::Fossilized {
                 growth.fossil_params += params;
-                growth.fossilized_seeds += 1;
             } else if stage.is_live() {
                 growth.live_params += params;
-                growth.live_seeds += 1;
             }
         }
         growth

@@ -37,7 +37,7 @@ pub use hub::{FlushCost, TelemetryHub};
 pub use live::{CommittedSeed, Contribution, EpisodeResult, LiveState, Missing, RoundResult, SeedWorth, StepProgress};
 pub use outbox::TelemetryOutbox;
 pub use payload::*;
-pub use reader::{EventFile, EventReader, ReadError, last_event, read_events};
+pub use reader::{EventReader, ReadError, last_event};
 pub use recording::{RecordingError, finished_episode, read_recording};
 pub use sink::{Earlier, HeldBack, RunInfo, Sink, SinkError, Sinks, TelemetryError};
 pub use volatile::strip_volatile;

@@ -2,7 +2,7 @@
 
 use bevy_ecs::prelude::Resource;
 
-use super::event::{Event, Payload};
+use super::event::Event;
 use crate::scenario::{TelemetryConfig, TelemetryLevel};
 
 /// The events since the last flush, in the order of their production. A plain list: an event lives exactly until the
@@ -48,14 +48,9 @@ impl TelemetryOutbox {
         }
     }
 
-    /// Whether an event of this payload would be kept, whatever its step.
-    pub fn wants(&self, payload: &Payload) -> bool {
-        payload.level() <= self.level
-    }
-
     fn includes(&self, event: &Event) -> bool {
         let is_thinned = event.payload.is_step_row() && event.step.is_some_and(|step| !self.wants_rows_of(step));
-        self.wants(&event.payload) && !is_thinned
+        event.payload.level() <= self.level && !is_thinned
     }
 
     /// Empties the box into one flush.

@@ -1,7 +1,6 @@
 //! Reads an event file back, line by line, so that files of any size need little memory: the same major version only,
-//! unknown types counted, every other fault named by file and line.
+//! unknown types and a torn last line passed over, every other fault named by file and line.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -13,17 +12,6 @@ use crate::health::{AtPath, FileError};
 
 /// Bytes that are read at once from the end of a file.
 const BLOCK_BYTES: u64 = 64 * 1024;
-
-/// What an event file held.
-#[derive(Debug, Default)]
-pub struct EventFile {
-    /// In the order of the file.
-    pub events: Vec<Event>,
-    /// Events of types that this version does not know.
-    pub unknown: BTreeMap<String, u64>,
-    /// The last line is incomplete: the writer was killed.
-    pub has_torn_end: bool,
-}
 
 /// Why an event file could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -53,14 +41,13 @@ struct Kind {
 }
 
 /// The events of a file, one after the other; only one line of it is in memory at a time. After an error there is no more.
+/// Events of types that this version does not know are passed over, as is an incomplete last line.
 pub struct EventReader {
     path: PathBuf,
     file: BufReader<File>,
     line: Vec<u8>,
     /// Lines so far.
     number: usize,
-    unknown: BTreeMap<String, u64>,
-    has_torn_end: bool,
 }
 
 impl EventReader {
@@ -74,8 +61,6 @@ impl EventReader {
             file: BufReader::new(File::open(path).at(path)?),
             line: Vec::new(),
             number: 0,
-            unknown: BTreeMap::new(),
-            has_torn_end: false,
         })
     }
 
@@ -84,8 +69,8 @@ impl EventReader {
             self.line.clear();
             self.file.read_until(b'\n', &mut self.line).at(&self.path)?;
             self.number += 1;
+            // An incomplete line is the last one of a writer that was killed.
             let Some(line) = self.line.strip_suffix(b"\n") else {
-                self.has_torn_end = !self.line.is_empty();
                 return Ok(None);
             };
             let problem = |problem: String| ReadError::Line {
@@ -109,8 +94,6 @@ impl EventReader {
             } else if Payload::KINDS.contains(&kind.name.as_str()) {
                 let event = serde_json::from_slice(line).map_err(|error| problem(error.to_string()))?;
                 return Ok(Some(event));
-            } else {
-                *self.unknown.entry(kind.name).or_default() += 1;
             }
         }
     }
@@ -122,20 +105,6 @@ impl Iterator for EventReader {
     fn next(&mut self) -> Option<Self::Item> {
         self.read_next().transpose()
     }
-}
-
-/// Reads a whole event file.
-///
-/// # Errors
-/// If the file cannot be read, a line is no event, or it was written with another major version of the schema.
-pub fn read_events(path: &Path) -> Result<EventFile, ReadError> {
-    let mut reader = EventReader::open(path)?;
-    let events = reader.by_ref().collect::<Result<_, _>>()?;
-    Ok(EventFile {
-        events,
-        unknown: reader.unknown,
-        has_torn_end: reader.has_torn_end,
-    })
 }
 
 /// The last event of a file that can be read as one, found from its end; whatever a killed writer left behind it is passed

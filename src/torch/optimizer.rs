@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use tch::{Device, Kind, TchError, Tensor};
 
 use super::OptimizerConfig;
-use super::ffi::{self, optional_pointer, pointers};
+use super::ffi::{self, pointers};
 use super::guards::NoGrad;
 use super::read::copy_to_host;
 use super::{TorchError, catch, plain, zero_all};
@@ -146,16 +146,15 @@ impl Optimizer {
     ///
     /// Parameters without a gradient are skipped: neither momentum decay nor weight decay nor step count. `found_inf`
     /// is an f32 scalar on the parameters' device; where it is 1 nothing changes at all.
-    pub fn step(&mut self, found_inf: Option<&Tensor>) -> Result<(), TorchError> {
+    pub fn step(&mut self, found_inf: &Tensor) -> Result<(), TorchError> {
         match self.implementation {
             Implementation::Fused => self.fused_step(found_inf),
             Implementation::Plain => catch(|| self.plain_step(found_inf)),
         }
     }
 
-    fn fused_step(&self, found_inf: Option<&Tensor>) -> Result<(), TorchError> {
+    fn fused_step(&self, found_inf: &Tensor) -> Result<(), TorchError> {
         let params = pointers(&self.params);
-        let found_inf = optional_pointer(found_inf);
         let state: SmallVec<[_; 3]> = self.state.iter().map(|(_, list)| pointers(list)).collect();
         match self.config {
             OptimizerConfig::Sgd {
@@ -173,7 +172,7 @@ impl Optimizer {
                         lr,
                         momentum,
                         weight_decay,
-                        found_inf,
+                        found_inf.as_ptr(),
                     ))
                 }
             }
@@ -197,14 +196,14 @@ impl Optimizer {
                         beta2,
                         eps,
                         weight_decay,
-                        found_inf,
+                        found_inf.as_ptr(),
                     ))
                 }
             }
         }
     }
 
-    fn plain_step(&mut self, found_inf: Option<&Tensor>) {
+    fn plain_step(&mut self, found_inf: &Tensor) {
         let _no_grad = NoGrad::new();
         for (index, param) in self.params.iter_mut().enumerate() {
             let grad = param.grad();
@@ -277,7 +276,7 @@ fn trial_steps(rule: &OptimizerConfig, implementation: Implementation, device: D
             (&param * &param).sum(Kind::Float).backward();
             Tensor::full([0i64; 0], suppressed, (Kind::Float, device))
         })?;
-        optimizer.step(Some(&found_inf))?;
+        optimizer.step(&found_inf)?;
         optimizer.zero_grad()?;
     }
     Ok(param.detach())

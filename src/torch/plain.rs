@@ -16,7 +16,7 @@ pub(super) fn step(
     param: &mut Tensor,
     grad: &Tensor,
     state: &mut [&mut Tensor],
-    found_inf: Option<&Tensor>,
+    found_inf: &Tensor,
 ) {
     match (*config, state) {
         (
@@ -68,12 +68,7 @@ pub(super) fn step(
 }
 
 /// Writes `next` into `current`'s storage unless `found_inf` is 1.
-fn replace(current: &mut Tensor, next: &Tensor, found_inf: Option<&Tensor>) {
-    match found_inf {
-        Some(bad) => {
-            let kept = current.where_self(&bad.ne(0.0), next);
-            current.copy_(&kept);
-        }
-        None => current.copy_(next),
-    }
+fn replace(current: &mut Tensor, next: &Tensor, found_inf: &Tensor) {
+    let kept = current.where_self(&found_inf.ne(0.0), next);
+    current.copy_(&kept);
 }

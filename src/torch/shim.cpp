@@ -143,10 +143,6 @@ void zero_tensors(const Tensors& tensors) {
   if (!others.empty()) at::_foreach_zero_(others);
 }
 
-std::optional<Tensor> optional(const Tensor* tensor) {
-  return tensor == nullptr ? std::optional<Tensor>() : std::optional<Tensor>(*tensor);
-}
-
 // The gradient with the parameter's strides, which the fused kernels take for granted.
 Tensor grad_in_layout_of(const Tensor& param, const Tensor& grad) {
   if (same_layout(param, grad)) return grad;
@@ -342,7 +338,7 @@ char* simic_fused_sgd(Tensor* const* params, Tensor* const* momenta, size_t n, d
     }
     if (weights.empty()) return;
     at::_fused_sgd_(weights, grads, buffers, weight_decay, momentum, lr, /*dampening=*/0, /*nesterov=*/false,
-                    /*maximize=*/false, /*is_first_step=*/false, {}, optional(found_inf));
+                    /*maximize=*/false, /*is_first_step=*/false, {}, *found_inf);
   });
 }
 
@@ -363,13 +359,9 @@ char* simic_fused_adamw(Tensor* const* params, Tensor* const* exp_avgs, Tensor* 
     }
     if (weights.empty()) return;
     // The kernel expects the count of the step it makes; a suppressed step does not count.
-    if (found_inf == nullptr) {
-      at::_foreach_add_(counts, 1);
-    } else {
-      at::_foreach_add_(counts, found_inf->neg().add(1));
-    }
+    at::_foreach_add_(counts, found_inf->neg().add(1));
     at::_fused_adamw_(weights, grads, first, second, {}, counts, lr, beta1, beta2, weight_decay, eps,
-                      /*amsgrad=*/false, /*maximize=*/false, {}, optional(found_inf));
+                      /*amsgrad=*/false, /*maximize=*/false, {}, *found_inf);
   });
 }
 

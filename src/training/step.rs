@@ -208,7 +208,7 @@ impl Group<'_> {
             let _ = streak.f_add_scalar_(1.0)?.f_mul_(&found.bad)?;
         }
         let _ = sums.columns(columns.skipped..columns.skipped + 1).f_add_(&found.bad)?;
-        optimizer.step(Some(&found.bad))
+        optimizer.step(&found.bad)
     }
 }
 

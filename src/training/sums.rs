@@ -4,13 +4,13 @@ use bevy_ecs::prelude::*;
 
 use super::components::{EnvAccumulators, EnvFeed, StepResult};
 use super::step::is_measured;
-use crate::data::{GroupNumbers, SlotNumbers};
+use crate::data::SlotNumbers;
 use crate::env::{
     EnvId, EnvPool, EnvStream, Experiment, GradReport, LoadedData, SeedSlots, SeedTraining, StepStatus, TrainMetrics,
 };
 use crate::health::Failure;
 use crate::scenario::OnFossilize;
-use crate::seed::{GradientSums, SeedRecord, trains};
+use crate::seed::{SeedRecord, trains};
 use crate::torch::TorchError;
 
 /// Reduces what the training batches left, on the device.
@@ -48,7 +48,7 @@ pub fn derive_train_metrics(
             nonfinite_batches: numbers.nonfinite_batches,
             skipped_updates: numbers.host.skipped_updates,
         };
-        gradients.host = gradient_sums(&numbers.host);
+        gradients.host = numbers.host.gradients;
         let slots = slots.records().zip(&numbers.slots);
         gradients.seeds = slots
             .map(|(seed, numbers)| trained_seed(seed?, numbers, on_fossilize))
@@ -56,20 +56,10 @@ pub fn derive_train_metrics(
     }
 }
 
-fn gradient_sums(numbers: &GroupNumbers) -> GradientSums {
-    GradientSums {
-        sum_squares: numbers.gradient_square_sum,
-        vanishing: numbers.vanishing as u32,
-        exploding: numbers.exploding as u32,
-        tensors: numbers.tensors as u32,
-        elements: numbers.elements,
-    }
-}
-
 /// `None` for a seed that was not trained.
 fn trained_seed(seed: &SeedRecord, numbers: &SlotNumbers, on_fossilize: OnFossilize) -> Option<SeedTraining> {
     trains(seed.stage, seed.alpha.mode(), on_fossilize).then(|| SeedTraining {
-        gradients: is_measured(seed).then(|| gradient_sums(&numbers.group)),
+        gradients: is_measured(seed).then_some(numbers.group.gradients),
         nonfinite_streak: numbers.nonfinite_streak as u32,
         skipped_updates: numbers.group.skipped_updates as u32,
     })

@@ -6,9 +6,8 @@ use bevy_ecs::query::QueryData;
 use super::attribution::{Attribution, coalition_rows, shapley};
 use super::pass::ValPlan;
 use super::plan::CoalitionPlan;
-use crate::env::{EnvId, Experiment, LoadedData, SeedSlots, StepStatus};
+use crate::env::{Experiment, LoadedData, SeedSlots, StepStatus};
 use crate::growth::SeedStage;
-use crate::health::{Failure, InEnv};
 use crate::scenario::AttributionStrategy;
 use crate::seed::Interactions;
 use crate::telemetry::{self, CoalitionRow, CounterfactualMatrix, Coverage, Num, PairInteraction, Payload};
@@ -71,7 +70,6 @@ impl Counterfactual {
 #[derive(QueryData)]
 #[query_data(mutable)]
 pub struct AttributedEnv {
-    id: &'static EnvId,
     status: &'static StepStatus,
     result: &'static StepResult,
     plan: &'static ValPlan,
@@ -80,11 +78,7 @@ pub struct AttributedEnv {
 }
 
 /// Contributions and interactions of every player; other seeds are left unmeasured.
-pub fn attribute(
-    mut envs: Query<AttributedEnv>,
-    experiment: Res<Experiment>,
-    data: Res<LoadedData>,
-) -> Result<(), Failure> {
+pub fn attribute(mut envs: Query<AttributedEnv>, experiment: Res<Experiment>, data: Res<LoadedData>) {
     let config = &experiment.scenario.attribution;
     let samples = data.feed.val_samples();
     for mut env in &mut envs {
@@ -105,7 +99,7 @@ pub fn attribute(
         if plan.coalitions.masks.len() == 1 {
             continue;
         }
-        let rows = coalition_rows(&plan.coalitions.masks, samples, &numbers.configs).in_env(env.id.index)?;
+        let rows = coalition_rows(&plan.coalitions.masks, samples, &numbers.configs);
         let matrix = matrix(&env, &plan.coalitions, rows, samples as u64, config.strategy);
         let attribution = Attribution::of(&matrix, plan.fossilized);
         write_records(&mut env.slots, players, &attribution, config.velocity_decay);
@@ -114,7 +108,6 @@ pub fn attribute(
             attribution: Some(attribution),
         };
     }
-    Ok(())
 }
 
 /// What the pass measured of the players as they are.
@@ -152,12 +145,11 @@ fn write_records(slots: &mut SeedSlots, players: &[usize], attribution: &Attribu
         let Some(seed) = &mut slots.0[slot].record else {
             continue;
         };
-        if let (Some(points), Some(loss)) = (measured.contribution, measured.contribution_loss) {
-            seed.measure_contribution(points, loss, decay);
+        if let Some(points) = measured.contribution {
+            seed.measure_contribution(points, decay);
         }
-        if let Some(summary) = measured.interactions {
-            seed.interactions.sum = summary.sum;
-            seed.interactions.boost_received = summary.boost;
+        if let Some(interactions) = measured.interactions {
+            seed.interactions = interactions;
         }
     }
 }

@@ -9,45 +9,18 @@ use smallvec::SmallVec;
 use super::plan::pairs;
 use super::shapley::{exact_shapley, sampled_shapley};
 use crate::data::ConfigNumbers;
+use crate::seed::Interactions;
 use crate::telemetry::{BigInteger, CoalitionRow, CounterfactualMatrix, Num, Shapley, ShapleyMethod};
 
-/// A validation pass whose numbers cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
-pub enum AttributionError {
-    /// There is nothing to divide by.
-    #[error("the validation pass saw no samples")]
-    NoSamples,
-    /// Sums and plan do not fit.
-    #[error("the validation pass measured {measured} configurations, {planned} were planned")]
-    WrongCount { planned: usize, measured: usize },
-}
-
-/// Turns one pass' sums, in the order of the plan's masks, into means over `samples`.
-///
-/// # Errors
-/// No samples at all, or another number of sums than planned.
-pub fn coalition_rows(
-    masks: &[u64],
-    samples: usize,
-    sums: &[ConfigNumbers],
-) -> Result<Vec<CoalitionRow>, AttributionError> {
-    if samples == 0 {
-        return Err(AttributionError::NoSamples);
-    }
-    if sums.len() != masks.len() {
-        return Err(AttributionError::WrongCount {
-            planned: masks.len(),
-            measured: sums.len(),
-        });
-    }
+/// Turns one pass' sums, one for each of the plan's masks and in their order, into means over `samples`, at least 1.
+pub fn coalition_rows(masks: &[u64], samples: usize, sums: &[ConfigNumbers]) -> Vec<CoalitionRow> {
     let row = |(&mask, sums): (&u64, &ConfigNumbers)| CoalitionRow {
         mask: BigInteger(mask),
         accuracy: Num(sums.accuracy_percent(samples)),
         loss: Num(sums.loss(samples)),
         discordant: Some((sums.only_main_correct, sums.only_this_correct)),
     };
-    Ok(masks.iter().zip(sums).map(row).collect())
+    masks.iter().zip(sums).map(row).collect()
 }
 
 /// What follows from one matrix; `None` where a mask was not measured.
@@ -66,10 +39,8 @@ pub struct Attribution {
 pub struct PlayerAttribution {
     /// How much lower the accuracy is without the player, percentage points.
     pub contribution: Option<f64>,
-    /// How much higher the loss is without the player, nats: positive = it helps.
-    pub contribution_loss: Option<f64>,
-    /// `None` unless all of the player's pairs were measured.
-    pub interactions: Option<InteractionSummary>,
+    /// Its synergies with all others; `None` unless all of the player's pairs were measured.
+    pub interactions: Option<Interactions>,
 }
 
 /// What two players add together beyond what each adds, with no other on.
@@ -81,24 +52,12 @@ pub struct Synergy {
     pub points: f64,
 }
 
-/// A player's synergies with all others, percentage points; both 0 for a single player.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct InteractionSummary {
-    /// Over all pairs of the player.
-    pub sum: f64,
-    /// The largest synergy, at least 0.
-    pub boost: f64,
-}
-
 impl Attribution {
     /// `committed`: mask of the players that are fossilized.
     pub fn of(matrix: &CounterfactualMatrix, committed: u64) -> Self {
-        let whole = matrix.row(matrix.all_on());
-        let loss_without = |player| Some(matrix.row(matrix.all_but(player))?.loss.0 - whole?.loss.0);
         let player = |player| PlayerAttribution {
             contribution: matrix.contribution(player),
-            contribution_loss: loss_without(player),
-            interactions: summary(matrix, player),
+            interactions: interactions(matrix, player),
         };
         let synergy = |(i, j)| {
             let points = synergy(matrix, i, j)?;
@@ -107,7 +66,7 @@ impl Attribution {
                 points,
             })
         };
-        let delta_cf = || Some(whole?.accuracy.0 - matrix.accuracy(committed)?);
+        let delta_cf = || Some(matrix.accuracy(matrix.all_on())? - matrix.accuracy(committed)?);
         Self {
             players: (0..matrix.players()).map(player).collect(),
             synergies: pairs(matrix.players()).filter_map(synergy).collect(),
@@ -123,14 +82,14 @@ fn synergy(matrix: &CounterfactualMatrix, i: usize, j: usize) -> Option<f64> {
     Some(value(i | j)? - value(i)? - value(j)? + value(0)?)
 }
 
-fn summary(matrix: &CounterfactualMatrix, player: usize) -> Option<InteractionSummary> {
+fn interactions(matrix: &CounterfactualMatrix, player: usize) -> Option<Interactions> {
     pairs(matrix.players())
         .filter(|&(i, j)| i == player || j == player)
-        .try_fold(InteractionSummary::default(), |summary, (i, j)| {
+        .try_fold(Interactions::default(), |found, (i, j)| {
             let value = synergy(matrix, i, j)?;
-            Some(InteractionSummary {
-                sum: summary.sum + value,
-                boost: summary.boost.max(value),
+            Some(Interactions {
+                sum: found.sum + value,
+                boost_received: found.boost_received.max(value),
             })
         })
 }

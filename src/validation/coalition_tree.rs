@@ -33,21 +33,6 @@ pub struct LiveSlot<'a> {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum CoalitionError {
-    /// The plan has no mask.
-    #[error("the plan evaluates no configuration; the one with all players on is always needed")]
-    NoConfiguration,
-    /// A player is not among the slots.
-    #[error("slot #{slot} is a player of the plan, but no seed is on the output path there")]
-    UnknownPlayer { slot: usize },
-    /// A mask is too wide.
-    #[error("configuration {mask:#b} names a player beyond the plan's {players}")]
-    BadMask { mask: u64, players: u32 },
-    /// An amplitude is out of range.
-    #[error("the seed in slot #{slot} has amplitude {alpha}; it must lie in [0, 1]")]
-    BadAlpha { slot: usize, alpha: f64 },
-    /// Tree and slots do not fit.
-    #[error("the seeds are not those for which the plan was compiled; compile it again")]
-    SlotsChanged,
     /// The host refused its input.
     #[error(transparent)]
     Host(#[from] HostError),
@@ -121,14 +106,12 @@ pub struct CoalitionTree {
 }
 
 impl CoalitionTree {
-    /// Compiles `plan` for the seeds on the output path, in execution order; those that are no players stay on in
-    /// every configuration.
+    /// Compiles `plan` for the seeds on the output path, in execution order. Each player is one of them; those that are
+    /// no players stay on in every configuration.
     ///
     /// # Errors
-    /// [`CoalitionError`] if a player is not among `slots`, an amplitude lies outside [0, 1], a mask names a player
-    /// that the plan lacks, or there is no mask.
+    /// If libtorch fails.
     pub fn new(plan: &CoalitionPlan, slots: &[LiveSlot], device: Device) -> Result<Self, CoalitionError> {
-        check(plan, slots)?;
         let players: Vec<Option<usize>> = slots
             .iter()
             .map(|slot| plan.players.iter().position(|&player| player == slot.slot))
@@ -187,35 +170,6 @@ impl CoalitionTree {
             tree: 2 * tree,
             naive: 2 * naive,
         }
-    }
-}
-
-/// Refuses plans that do not fit the slots.
-fn check(plan: &CoalitionPlan, slots: &[LiveSlot]) -> Result<(), CoalitionError> {
-    if plan.masks.is_empty() {
-        return Err(CoalitionError::NoConfiguration);
-    }
-    if let Some(&player) = plan
-        .players
-        .iter()
-        .find(|&&player| slots.iter().all(|slot| slot.slot != player))
-    {
-        return Err(CoalitionError::UnknownPlayer { slot: player });
-    }
-    let players = plan.players.len() as u32;
-    if let Some(&mask) = plan
-        .masks
-        .iter()
-        .find(|mask| mask.checked_shr(players).unwrap_or(0) != 0)
-    {
-        return Err(CoalitionError::BadMask { mask, players });
-    }
-    match slots.iter().find(|slot| !(0.0..=1.0).contains(&slot.alpha)) {
-        Some(slot) => Err(CoalitionError::BadAlpha {
-            slot: slot.slot,
-            alpha: slot.alpha,
-        }),
-        None => Ok(()),
     }
 }
 

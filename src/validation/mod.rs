@@ -19,7 +19,7 @@ use crate::env::EnvId;
 use crate::schedule::{AddWork, Assess, Startup, StepEnd, StepSync, ValBatch, Work};
 
 pub use assess::Counterfactual;
-pub use attribution::{Attribution, AttributionError, InteractionSummary, PlayerAttribution, Synergy};
+pub use attribution::{Attribution, PlayerAttribution, Synergy};
 pub use coalition::coalition_forward;
 pub use coalition_tree::{CoalitionError, CoalitionTree, LiveSlot, ValidationFlops};
 pub use pass::{FoldedModel, ValBatches, ValPlan};

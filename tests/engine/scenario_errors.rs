@@ -319,6 +319,22 @@ fn a_rollout_of_several_rounds_is_warned_about_with_its_numbers() {
 }
 
 #[test]
+fn procedural_images_have_sides_of_whole_eights() {
+    let task = "preset(\"synth_baseline\", (data: synth_images((height: 12, width: 36))))";
+
+    let problems = problems_of(&format!("(task: {task})"), &[]);
+
+    assert!(
+        problems.contains("task.data.height: 12 is no multiple of 8"),
+        "{problems}"
+    );
+    assert!(
+        problems.contains("task.data.width: 36 is no multiple of 8"),
+        "{problems}"
+    );
+}
+
+#[test]
 fn batch_norm_over_a_single_value_is_refused() {
     let of = |task: &str, micro_batches: usize| {
         problems_of(

@@ -71,7 +71,7 @@ impl AllowedActions {
 
     /// All of a command's choices but its slot are allowed.
     pub fn allows(&self, command: &LifecycleCommand) -> bool {
-        let indices = indices_of(command, 0);
+        let indices = indices_of(command);
         Head::ALL
             .into_iter()
             .filter(|&head| relevant(command.op(), head))

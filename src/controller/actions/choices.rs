@@ -3,11 +3,8 @@
 use std::fmt;
 use std::ops::{BitAnd, Not};
 
-use serde::{Deserialize, Serialize};
-
 /// Some of at most 64 members, by index.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Choices(u64);
 
 impl Choices {

@@ -1,7 +1,5 @@
 //! The way from head indices to commands and back.
 
-use serde::{Deserialize, Serialize};
-
 use super::heads::{Head, HeadIndices};
 use crate::controller::error::PolicyError;
 use crate::growth::{
@@ -11,8 +9,8 @@ use crate::growth::{
 /// The head indices of a command, placeholders filled in.
 ///
 /// A slot or blueprint that no head can hold becomes 255, which no mask allows.
-pub fn indices_of(command: &LifecycleCommand, lowest_slot: usize) -> HeadIndices {
-    let mut chosen = Head::ALL.map(|head| head.placeholder(lowest_slot));
+pub fn indices_of(command: &LifecycleCommand) -> HeadIndices {
+    let mut chosen = Head::ALL.map(Head::placeholder);
     chosen[Head::Op as usize] = command.op().code();
     if let Some(slot) = command.slot() {
         chosen[Head::Slot as usize] = slot;
@@ -94,7 +92,7 @@ fn member<T>(head: Head, from_code: impl Fn(usize) -> Option<T>, index: usize) -
 }
 
 /// The last command as the next observation shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ActionFeedback {
     pub last_op: LifecycleOp,
     pub last_ok: bool,

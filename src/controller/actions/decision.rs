@@ -27,7 +27,7 @@ impl Decision {
     pub fn new(command: LifecycleCommand, masks: &MaskSet, reason: impl Into<Cow<'static, str>>) -> Self {
         Self {
             command,
-            indices: indices_of(&command, masks.lowest_slot()),
+            indices: indices_of(&command),
             forced: masks.is_forced(),
             reason: reason.into(),
             sample: None,

@@ -4,8 +4,8 @@ use bevy_ecs::prelude::*;
 
 use super::decision::Decision;
 use crate::env::{GrowingEnv, GrowingEnvItem, GrowthContext, SeedOrder, ValMetrics};
-use crate::governor::{Governor, Preflight};
-use crate::growth::{FailureReason, GateResult, LifecycleCommand, LifecycleOp};
+use crate::governor::Governor;
+use crate::growth::{FailureReason, LifecycleCommand, LifecycleOp};
 use crate::health::{Failure, InEnv};
 use crate::seed::{
     AlphaOrder, BlueprintError, GateNetwork, Germination, Plan, Refusal, Rules, SlotView, advance, command_legal,
@@ -26,8 +26,6 @@ pub struct CommandOutcome {
     pub slot: Option<usize>,
     /// Why the command changed nothing; `None` if it took effect, or was a wait.
     pub refusal: Option<FailureReason>,
-    /// The gate that was tried and failed.
-    pub gate: Option<GateResult>,
 }
 
 impl Default for CommandOutcome {
@@ -36,7 +34,6 @@ impl Default for CommandOutcome {
             effective_op: LifecycleOp::Wait,
             slot: None,
             refusal: None,
-            gate: None,
         }
     }
 }
@@ -73,7 +70,6 @@ pub fn execute_action(
                 effective_op: LifecycleOp::Wait,
                 slot: command.slot(),
                 refusal: Some(refusal.reason),
-                gate: refusal.gate.map(|gate| *gate),
             },
         };
     }
@@ -94,14 +90,7 @@ fn execute(
         return Ok(Err(reason.into()));
     }
     if let Some(governor) = governor
-        && let Some(factor) = governor.veto(
-            command,
-            &Preflight {
-                val,
-                slots: &views,
-                max_seeds: limits.max_seeds,
-            },
-        )
+        && let Some(factor) = governor.veto(command, val, &views, limits.max_seeds)
     {
         return Ok(Err(FailureReason::GovernorVeto { factor }.into()));
     }

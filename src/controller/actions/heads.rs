@@ -74,11 +74,10 @@ impl Head {
         }
     }
 
-    /// What the head holds where it does not matter; a slot's is the lowest enabled one.
-    pub const fn placeholder(self, lowest_slot: usize) -> usize {
+    /// What the head holds where it does not matter.
+    pub const fn placeholder(self) -> usize {
         match self {
-            Self::Slot => lowest_slot,
-            Self::Blueprint => 0,
+            Self::Slot | Self::Blueprint => 0,
             Self::Style => GerminationStyle::SigmoidAdd.code(),
             Self::Tempo => Tempo::Standard.code(),
             Self::AlphaTarget => AlphaTarget::Full.code(),

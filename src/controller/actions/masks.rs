@@ -54,7 +54,6 @@ impl MaskRow {
 /// The op mask is derived from the slot rows and cannot disagree with them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MaskSet {
-    enabled: Choices,
     slot_by_op: [Choices; OPS],
     blueprint_by_slot: SmallVec<[Choices; 4]>,
     /// In the order of [`Head::PARAMETERS`].
@@ -89,7 +88,6 @@ impl MaskSet {
             .map(|slot| std::array::from_fn(|op| legal(LifecycleOp::ALL[op], slot, &views, limits).err()))
             .collect();
         let masks = Self {
-            enabled: (0..views.len()).filter(|&slot| limits.enabled.contains(slot)).collect(),
             slot_by_op: std::array::from_fn(|op| {
                 (0..refusals.len())
                     .filter(|&slot| refusals[slot][op].is_none())
@@ -103,14 +101,9 @@ impl MaskSet {
         Ok(masks)
     }
 
-    /// Number of slots, enabled or not.
+    /// Number of slots.
     pub fn slots(&self) -> usize {
         self.blueprint_by_slot.len()
-    }
-
-    /// What a slot head holds where the slot does not matter.
-    pub fn lowest_slot(&self) -> usize {
-        self.enabled.lowest().unwrap_or(0)
     }
 
     /// The ops that are valid for at least one slot.
@@ -143,8 +136,8 @@ impl MaskSet {
     /// All of a command's relevant choices are valid.
     pub fn allows(&self, command: &LifecycleCommand) -> bool {
         let op = command.op();
-        let slot = command.slot().unwrap_or(self.lowest_slot());
-        let indices = indices_of(command, self.lowest_slot());
+        let slot = command.slot().unwrap_or(0);
+        let indices = indices_of(command);
         Head::ALL
             .into_iter()
             .all(|head| self.effective(head, op, slot).contains(indices[head as usize].into()))
@@ -163,7 +156,7 @@ impl MaskSet {
     /// not matter.
     pub fn effective(&self, head: Head, op: LifecycleOp, slot: usize) -> Choices {
         if !relevant(op, head) {
-            return Choices::only(head.placeholder(self.lowest_slot()));
+            return Choices::only(head.placeholder());
         }
         self.row(match head {
             Head::Op => return self.ops(),
@@ -182,7 +175,7 @@ impl MaskSet {
         let Some(op) = self.ops().single().and_then(LifecycleOp::from_code) else {
             return false;
         };
-        let slot = self.slots_for(op).lowest().unwrap_or(self.lowest_slot());
+        let slot = self.slots_for(op).lowest().unwrap_or(0);
         Head::ALL
             .into_iter()
             .filter(|&head| relevant(op, head))
@@ -224,7 +217,7 @@ impl MaskSet {
             return Err(PolicyError::NothingLeft { head: Head::Op });
         }
         for &op in LifecycleOp::ALL.iter().filter(|op| !ops.contains(op)) {
-            self.clear(MaskRow::Slots(op), self.enabled);
+            self.clear(MaskRow::Slots(op), !Choices::NONE);
         }
         Ok(())
     }

@@ -52,8 +52,7 @@ fn draw_indices(masks: &MaskSet, weights: &OpWeights, rng: &mut impl Draw) -> He
         valid.iter().nth(nth).unwrap_or_default()
     };
     let op = draw_op(masks.ops(), weights, uniforms[Head::Op as usize]);
-    let lowest = masks.lowest_slot();
-    let slot = pick(Head::Slot, masks.effective(Head::Slot, op, lowest));
+    let slot = pick(Head::Slot, masks.effective(Head::Slot, op, 0));
     Head::ALL.map(|head| {
         let member = match head {
             Head::Op => op.code(),

@@ -218,7 +218,7 @@ fn fingerprint(commands: &BTreeMap<Moment, LifecycleCommand>) -> String {
     let mut text = String::new();
     for ((round, env, step), command) in commands {
         // Writing into a string cannot fail.
-        let _ = writeln!(text, "{round} {env} {step} {:?}", indices_of(command, 0));
+        let _ = writeln!(text, "{round} {env} {step} {:?}", indices_of(command));
     }
     sha256(text.as_bytes())
 }

@@ -88,7 +88,7 @@ pub fn schedule_hash(commands: &[(u32, LifecycleCommand)]) -> String {
     let entries: Vec<String> = commands
         .iter()
         .map(|(step, command)| {
-            let indices = indices_of(command, 0).map(|index| index.to_string());
+            let indices = indices_of(command).map(|index| index.to_string());
             format!(r#"{{"action":[{}],"epoch":{step}}}"#, indices.join(","))
         })
         .collect();

@@ -36,7 +36,8 @@ impl Controller for WaitController {
     }
 
     fn decide(&mut self, _view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError> {
-        Ok(wait(masks))
+        let wait = |masks| Decision::new(LifecycleCommand::Wait, masks, "always waits");
+        Ok(masks.iter().map(wait).collect())
     }
 }
 
@@ -45,16 +46,9 @@ impl Controller for StaticController {
         "static"
     }
 
-    fn decide(&mut self, _view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError> {
-        Ok(wait(masks))
+    fn decide(&mut self, view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError> {
+        WaitController.decide(view, masks)
     }
-}
-
-fn wait(masks: &[MaskSet]) -> Vec<Decision> {
-    masks
-        .iter()
-        .map(|masks| Decision::new(LifecycleCommand::Wait, masks, "always waits"))
-        .collect()
 }
 
 #[cfg(test)]

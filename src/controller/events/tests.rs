@@ -1,13 +1,12 @@
 use super::*;
 use crate::controller::{Choices, DecisionPoint};
 use crate::scenario::{LifecycleConfig, MaskConfig};
-use crate::seed::{Limits, SlotSet};
+use crate::seed::Limits;
 
 #[test]
 fn a_readout_tells_of_the_heads_that_mattered_and_of_what_could_have_been_done() {
     // One empty slot: nothing but waiting and germinating is allowed.
-    let all = SlotSet::first(1);
-    let limits = Limits::new(&LifecycleConfig::default(), &MaskConfig::default(), all, all, 0);
+    let limits = Limits::new(&LifecycleConfig::default(), &MaskConfig::default(), 0);
     let at = DecisionPoint {
         env: 0,
         episode: 0,

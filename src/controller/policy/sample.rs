@@ -59,17 +59,14 @@ pub fn choose(
         }
         member
     };
-    let lowest = masks.lowest_slot();
     // Every op has the op head; which one is asked for does not matter.
-    let op = LifecycleOp::from_code(pick(Head::Op, LifecycleOp::Wait, lowest)).unwrap_or(LifecycleOp::Wait);
-    let mut chosen = Head::ALL.map(|head| head.placeholder(lowest));
+    let op = LifecycleOp::from_code(pick(Head::Op, LifecycleOp::Wait, 0)).unwrap_or(LifecycleOp::Wait);
+    let mut chosen = Head::ALL.map(Head::placeholder);
     chosen[Head::Op as usize] = op.code();
-    let slot = if relevant(op, Head::Slot) {
-        pick(Head::Slot, op, lowest)
-    } else {
-        lowest
-    };
-    chosen[Head::Slot as usize] = slot;
+    if relevant(op, Head::Slot) {
+        chosen[Head::Slot as usize] = pick(Head::Slot, op, 0);
+    }
+    let slot = chosen[Head::Slot as usize];
     for head in Head::ALL {
         if !matches!(head, Head::Op | Head::Slot) && relevant(op, head) {
             chosen[head as usize] = pick(head, op, slot);

@@ -5,7 +5,6 @@
 
 use std::collections::VecDeque;
 
-use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::env::{TrainMetrics, ValMetrics};
@@ -27,7 +26,7 @@ pub struct AccuracyOutOfRange {
 }
 
 /// One step of an env as controllers see it. Losses in nats, accuracies in percent, all finite.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrainingSignals {
     /// 1-based.
     pub step: u32,
@@ -68,8 +67,7 @@ pub struct TrainingSignals {
 }
 
 /// The memory behind [`TrainingSignals`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SignalTracker {
     config: TrackerConfig,
     /// Validation loss and accuracy of the step before.

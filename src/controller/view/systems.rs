@@ -2,14 +2,13 @@
 //!
 //! To look at an env once more after its slots ticked, as a truncated episode's bootstrap does, call
 //! [`ObservationSchema::observe`] with fresh reports and the step's unchanged signals, then
-//! [`ObservationNormaliser::apply`].
+//! [`ObservationNormaliser::normalise`](super::ObservationNormaliser::normalise).
 
 use bevy_ecs::prelude::*;
 use smallvec::SmallVec;
 
 use super::envs::EnvRow;
 use super::features::ObservationInput;
-use super::normaliser::ObservationNormaliser;
 use super::observation::Observation;
 use super::schema::ObservationSchema;
 use super::signals::{SignalTracker, TrainingSignals};
@@ -19,13 +18,6 @@ use crate::env::{EnvId, Experiment, SeedSlots, StepStatus, TrainMetrics, ValMetr
 use crate::health::{Failure, InEnv};
 use crate::seed::{BlueprintRegistry, SeedReport};
 use crate::telemetry::{Event, HostStabilized, Num, TelemetryOutbox};
-
-impl ObservationNormaliser {
-    /// Writes an observation's normalised row.
-    pub fn apply(&self, observation: &mut Observation) {
-        self.normalise(&observation.raw, &mut observation.normalised);
-    }
-}
 
 /// The memory behind an env's [`TrainingSignals`].
 #[derive(Component)]

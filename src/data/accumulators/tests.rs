@@ -85,7 +85,7 @@ fn a_new_step_starts_from_zero_in_the_same_storage() {
 
     sums.zero().unwrap();
 
-    assert_eq!(read(&sums, 1).host.gradient_square_sum, 0.0);
+    assert_eq!(read(&sums, 1).host.gradients.sum_squares, 0.0);
     assert_eq!(sums.pack().data_ptr(), storage);
     // Without any batch there is no training loss to speak of.
     assert!(read(&sums, 1).train_loss().is_nan());

@@ -99,29 +99,6 @@ fn batches_lie_in_one_kept_channels_last_buffer() {
 }
 
 #[test]
-fn batches_out_of_turn_are_refused() {
-    let task = small_colour_task();
-    let data = load(&task, None).unwrap();
-    let arithmetic = FeedArithmetic::new(&task, FeedMode::PerEnv, &data, 1).unwrap();
-    let mut feed = StepFeed::new(&resident(&data, None), arithmetic, 3).unwrap();
-
-    assert!(feed.fetch(0).is_err(), "no step has begun");
-    feed.begin_step(FIRST_STEP).unwrap();
-    assert!(matches!(
-        feed.fetch(1),
-        Err(DataError::FeedContract {
-            env: 3,
-            expected: 0,
-            got: 1,
-            ..
-        })
-    ));
-    feed.fetch(0).unwrap();
-    feed.fetch(1).unwrap();
-    assert!(feed.fetch(2).is_err(), "the step has two batches");
-}
-
-#[test]
 fn validation_is_the_data_in_order_with_a_short_last_batch() {
     let data = load(&digits_task(), None).unwrap();
     let val = resident(&data, None).val;

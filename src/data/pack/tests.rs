@@ -26,11 +26,13 @@ fn each_group_is_read_from_the_columns_that_it_writes() {
 
     let expected = SlotNumbers {
         group: GroupNumbers {
-            gradient_square_sum: 2.5,
-            vanishing: 1,
-            exploding: 2,
-            tensors: 3,
-            elements: 40,
+            gradients: GradientSums {
+                sum_squares: 2.5,
+                vanishing: 1,
+                exploding: 2,
+                tensors: 3,
+                elements: 40,
+            },
             skipped_updates: 4,
         },
         nonfinite_streak: 5,

@@ -109,16 +109,3 @@ fn more_images_than_there_is_memory_for_are_an_error() {
         );
     }
 }
-
-#[test]
-fn parameters_outside_their_range_are_named() {
-    let tall = SynthImages {
-        height: 12,
-        ..SynthImages::default()
-    };
-
-    let error = check(&tall).unwrap_err();
-
-    assert!(matches!(error, DataError::OutOfRange { key: "height", .. }));
-    assert!(check(&SynthImages::default()).is_ok());
-}

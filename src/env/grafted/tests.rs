@@ -23,7 +23,7 @@ fn host() -> Box<dyn Host> {
 
 fn seed(id: &str, dim: i64) -> SeedInstance {
     let registry = BlueprintRegistry::default();
-    let index = registry.index_of(id).unwrap();
+    let index = registry.names().position(|name| name == id).unwrap();
     let mut rng = RunRng::new(2, Domain::SeedInit, &[0]);
     let seed = SeedInstance::germinate(&registry, index, dim, AlphaAlgorithm::Gate, &mut rng, Device::Cpu).unwrap();
     perturb(seed.params());

@@ -51,12 +51,7 @@ fn veto(
     verdict: &Verdict,
     command: LifecycleCommand,
 ) -> Option<&'static str> {
-    let preflight = Preflight {
-        val,
-        slots,
-        max_seeds: 3,
-    };
-    preflight.veto(&command, verdict)
+    super::veto(&command, verdict, val, slots, 3)
 }
 
 #[test]

@@ -13,7 +13,7 @@ fn injections() -> Vec<InjectionSpec> {
         pool_layers: 3,
         input_hw: 32,
     };
-    crate::host::injection_specs(&spec).unwrap()
+    crate::host::injection_specs(&spec)
 }
 
 #[test]
@@ -44,14 +44,11 @@ fn mistakes_name_the_slot_and_what_there_is() {
 fn a_host_has_the_slots_that_its_scenario_promises() {
     for preset in crate::scenario::task_presets() {
         let spec = preset.spec.host;
-        let built: Vec<SlotId> = crate::host::injection_specs(&spec)
-            .unwrap()
-            .iter()
-            .map(|injection| injection.slot)
-            .collect();
+        let injections = crate::host::injection_specs(&spec);
+        let built: Vec<SlotId> = injections.iter().map(|injection| injection.slot).collect();
         assert_eq!(built, spec.slots(), "{}", preset.spec.name);
         let channels: Vec<i64> = spec.channels().collect();
-        let layout = SlotLayout::new(&crate::host::injection_specs(&spec).unwrap(), &built).unwrap();
+        let layout = SlotLayout::new(&injections, &built).unwrap();
         for injection in layout.slots() {
             assert_eq!(injection.channels, channels[usize::from(injection.slot.col)]);
         }

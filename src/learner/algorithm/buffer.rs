@@ -340,7 +340,7 @@ fn write_padding_mask(shape: &BufferShape, row: &mut [bool]) {
     }
     at += shape.slots * shape.blueprints;
     for head in Head::PARAMETERS {
-        row[at + head.placeholder(0)] = true;
+        row[at + head.placeholder()] = true;
         at += head.size(shape.slots, shape.blueprints);
     }
 }

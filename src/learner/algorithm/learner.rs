@@ -53,7 +53,7 @@ impl Learner {
     ) -> Result<Self, LearnerError> {
         Ok(Self {
             optimizer: PolicyOptimizer::new(policy, &config, implementation)?,
-            rewards: RewardNormalizer::new(config.reward_norm.mode, horizon.envs),
+            rewards: RewardNormalizer::new(config.reward_norm.mode),
             values: ValueNormalizer::new(config.value_norm.mode, config.norm_min_count),
             counters: Counters::default(),
             config,

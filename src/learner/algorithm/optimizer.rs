@@ -150,9 +150,7 @@ impl PolicyOptimizer {
     /// Where `found_inf` (f32 scalar) is 1, neither parameters nor moments nor step counts change.
     pub fn step(&mut self, found_inf: &Tensor) -> Result<(), TorchError> {
         let groups = self.groups.iter_mut();
-        groups
-            .into_iter()
-            .try_for_each(|group| group.optimizer.step(Some(found_inf)))
+        groups.into_iter().try_for_each(|group| group.optimizer.step(found_inf))
     }
 
     /// Remembers parameters and moments as they are.

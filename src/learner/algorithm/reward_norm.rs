@@ -18,17 +18,14 @@ pub struct RewardNormalizer {
     pub mode: RewardNormMode,
     /// Of what the mode looks at.
     pub moments: RunningMoments,
-    /// By env: discounted sum of the raw rewards of the episode that goes on; used by `ReturnStd` alone.
-    pub running_returns: Vec<f64>,
 }
 
 impl RewardNormalizer {
     /// Without any statistics.
-    pub(super) fn new(mode: RewardNormMode, envs: usize) -> Self {
+    pub(super) fn new(mode: RewardNormMode) -> Self {
         Self {
             mode,
             moments: RunningMoments::default(),
-            running_returns: vec![0.0; envs],
         }
     }
 
@@ -49,20 +46,20 @@ impl RewardNormalizer {
     pub(super) fn observe(&mut self, buffer: &RolloutBuffer, gamma: f64, momentum: f64) -> bool {
         let mut values = Vec::new();
         for segment in buffer.segments() {
-            let running = &mut self.running_returns[segment.env];
+            // The discounted sum of the segment's raw rewards so far.
+            let mut running = 0.0;
             for record in &buffer.rows[segment.env].steps[segment.steps()] {
                 if !segment.valid || record.fixed_reward {
                     continue;
                 }
                 let reward = f64::from(record.reward_raw);
-                *running = gamma * *running + reward;
+                running = gamma * running + reward;
                 match self.mode {
                     RewardNormMode::Off => {}
                     RewardNormMode::Rms | RewardNormMode::Std => values.push(reward),
-                    RewardNormMode::ReturnStd => values.push(*running),
+                    RewardNormMode::ReturnStd => values.push(running),
                 }
             }
-            *running = 0.0;
         }
         self.moments.merge(values.iter().copied(), momentum)
     }

@@ -56,9 +56,7 @@ impl RolloutBuffer {
         charges.rollback_steps_invalidated += if is_valid { 0 } else { steps.len() as u64 };
         Ok(Some(forfeited))
     }
-}
 
-impl RolloutBuffer {
     /// Leaves the open segment of an env that has failed out of learning, and closes it.
     ///
     /// # Errors

@@ -63,7 +63,7 @@ fn rollout_data(buffer: &RolloutBuffer) -> RolloutData {
         steps_valid: steps as u64,
         steps_actor: records().filter(|record| record.is_free()).count() as u64,
         forced_ratio: Num(forced_ratio),
-        scripted_ratio: Num(share(records().filter(|record| record.scripted).count())),
+        scripted_ratio: Num(share(0)),
         decision_density: Num(1.0 - forced_ratio),
         segments: buffer.segments().count() as u64,
         segments_invalid: buffer.segments().filter(|segment| !segment.valid).count() as u64,

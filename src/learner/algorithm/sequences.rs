@@ -157,7 +157,7 @@ impl SequenceBatch {
                 blueprints: gathered(&buffer.cells.blueprints),
                 actions: places.columns(HEADS, |place| match place {
                     Some(place) => record(place).indices.map(i64::from),
-                    None => Head::ALL.map(|head| head.placeholder(0) as i64),
+                    None => Head::ALL.map(|head| head.placeholder() as i64),
                 }),
                 masks: places.columns(mask_width, |place| {
                     buffer.masks[cell(place) * mask_width..][..mask_width].iter().copied()

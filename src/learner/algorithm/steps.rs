@@ -20,8 +20,6 @@ pub struct DecidedStep<'a> {
     pub value: f32,
     /// What could have been chosen.
     pub masks: &'a MaskSet,
-    /// The action was imposed, not sampled.
-    pub scripted: bool,
 }
 
 /// What the policy saw when it decided; row `i` belongs to the `i`-th step of the same call.
@@ -63,7 +61,6 @@ pub(super) struct StepRecord {
     pub reward_raw: f32,
     /// Exactly one action was possible.
     pub forced: bool,
-    pub scripted: bool,
     /// The reward is a penalty that statistics neither see nor scale.
     pub fixed_reward: bool,
     /// Some op that was allowed uses the head.
@@ -85,7 +82,6 @@ impl StepRecord {
             value: decided.value,
             reward_raw: 0.0,
             forced: masks.is_forced(),
-            scripted: decided.scripted,
             fixed_reward: false,
             available: Head::ALL.map(|head| available(masks.ops(), head)),
             choosable: Head::ALL.map(|head| relevant(op, head) && !forced_heads[head as usize]),
@@ -100,6 +96,6 @@ impl StepRecord {
 
     /// Sampled by the policy among alternatives: the actor learns from it.
     pub fn is_free(&self) -> bool {
-        !self.forced && !self.scripted
+        !self.forced
     }
 }

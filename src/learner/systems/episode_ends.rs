@@ -96,7 +96,9 @@ fn values_after(
             reports: &reports,
         };
         policy.schema().observe(&input, &mut observation)?;
-        policy.normaliser().apply(&mut observation);
+        policy
+            .normaliser()
+            .normalise(&observation.raw, &mut observation.normalised);
         seen.push((row, reports, observation));
     }
     let views: Vec<EnvView> = envs

@@ -59,7 +59,6 @@ pub(crate) fn store_decisions(envs: Query<DecidingEnv>, mut context: LearnerCont
             log_probs: sample.log_probs,
             value: units.raw(sample.value.into()) as f32,
             masks,
-            scripted: false,
         });
         observations.push(env.observation);
     }

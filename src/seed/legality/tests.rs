@@ -2,8 +2,8 @@ use super::*;
 use crate::growth::*;
 use crate::seed::fixtures::limits;
 
-fn strict_limits(slots: usize) -> Limits {
-    limits(&LifecycleConfig::default(), slots)
+fn strict_limits() -> Limits {
+    limits(&LifecycleConfig::default())
 }
 
 /// An old, resting, measured seed at the alpha of its stage.
@@ -33,7 +33,7 @@ fn ops(slot: Option<SlotView>, limits: &Limits) -> Vec<LifecycleOp> {
 fn each_stage_admits_exactly_its_ops() {
     use LifecycleOp::{Advance, Fossilize, Germinate, Prune, SetAlphaTarget, Wait};
     use SeedStage::*;
-    let limits = strict_limits(1);
+    let limits = strict_limits();
     assert_eq!(ops(None, &limits), [Wait, Germinate]);
     let table: [(SeedStage, &[LifecycleOp]); 8] = [
         (Germinated, &[Wait, Prune, Advance]),
@@ -53,7 +53,7 @@ fn each_stage_admits_exactly_its_ops() {
 #[test]
 fn automatic_gates_take_their_advance_away_one_by_one() {
     use SeedStage::{Blending, Germinated, Training};
-    let mut limits = strict_limits(1);
+    let mut limits = strict_limits();
     limits.auto_forward.g2 = true;
     let advance = |stage| legal(LifecycleOp::Advance, 0, &[Some(at(stage))], &limits);
     assert_eq!(advance(Germinated), Ok(()));
@@ -72,7 +72,7 @@ fn attempts_without_hope_are_hidden_unless_the_masks_are_to_show_them() {
         alpha_target: 0.5,
         ..at(SeedStage::Blending)
     };
-    let mut limits = strict_limits(1);
+    let mut limits = strict_limits();
     let fossilize = |limits: &Limits| legal(LifecycleOp::Fossilize, 0, &[Some(unmeasured)], limits);
     let advance = |limits: &Limits| legal(LifecycleOp::Advance, 0, &[Some(half)], limits);
     assert_eq!(
@@ -86,7 +86,7 @@ fn attempts_without_hope_are_hidden_unless_the_masks_are_to_show_them() {
 
 #[test]
 fn a_moving_alpha_and_a_young_age_forbid_pruning() {
-    let limits = strict_limits(1);
+    let limits = strict_limits();
     let prune = |seed| legal(LifecycleOp::Prune, 0, &[Some(seed)], &limits);
     let moving = SlotView {
         alpha_mode: AlphaMode::Up,
@@ -105,7 +105,7 @@ fn a_moving_alpha_and_a_young_age_forbid_pruning() {
 #[test]
 fn germination_waits_for_developing_neighbours_but_not_for_blended_ones() {
     use SeedStage::*;
-    let mut limits = strict_limits(2);
+    let mut limits = strict_limits();
     let beside = |stage, limits: &Limits| legal(LifecycleOp::Germinate, 1, &[Some(at(stage)), None], limits);
     for stage in [Germinated, Training, Pruned, Embargoed, Resetting] {
         assert_eq!(beside(stage, &limits), Err(FailureReason::DevelopingSeed), "{stage}");
@@ -119,7 +119,7 @@ fn germination_waits_for_developing_neighbours_but_not_for_blended_ones() {
 
 #[test]
 fn a_germination_is_refused_by_name() {
-    let mut limits = strict_limits(2);
+    let mut limits = strict_limits();
     let germinate =
         |slot, slots: &[Option<SlotView>], limits: &Limits| legal(LifecycleOp::Germinate, slot, slots, limits);
     let held = Some(at(SeedStage::Holding));
@@ -139,23 +139,10 @@ fn a_germination_is_refused_by_name() {
         germinate(1, &[cooling, None], &limits),
         Err(FailureReason::DevelopingSeed)
     );
-    limits.germinable = SlotSet::first(1);
-    assert_eq!(
-        germinate(1, &[None, None], &limits),
-        Err(FailureReason::BlueprintUnavailable)
-    );
-    limits.enabled = SlotSet::first(1);
-    assert_eq!(germinate(1, &[None, None], &limits), Err(FailureReason::SlotDisabled));
+    assert_eq!(germinate(2, &[None, None], &limits), Err(FailureReason::SlotDisabled));
 }
 
 #[test]
 fn waiting_is_always_a_legal_command() {
-    let nothing_enabled = Limits {
-        enabled: SlotSet::default(),
-        ..strict_limits(1)
-    };
-    assert_eq!(
-        command_legal(&LifecycleCommand::Wait, &[None], &nothing_enabled),
-        Ok(())
-    );
+    assert_eq!(command_legal(&LifecycleCommand::Wait, &[], &strict_limits()), Ok(()));
 }

@@ -11,9 +11,10 @@ const WIDTHS: [i64; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 
 fn build(id: &str, dim: i64, draw: u64) -> Box<dyn SeedModule> {
     let registry = BlueprintRegistry::default();
-    let index = registry.index_of(id).unwrap();
+    let index = registry.names().position(|name| name == id).unwrap();
     let mut rng = RunRng::new(draw, Domain::SeedInit, &[]);
-    registry.build(index, dim, &mut rng, Device::Cpu).unwrap()
+    let blueprint = registry.get(index).unwrap();
+    blueprint.build(dim, &mut rng, Device::Cpu).unwrap()
 }
 
 fn random_features(batch: i64, channels: i64, side: i64) -> Tensor {
@@ -35,7 +36,7 @@ fn parameter_counts_are_those_of_the_table() {
     let registry = BlueprintRegistry::default();
 
     for (id, counts) in table {
-        let blueprint = registry.get(registry.index_of(id).unwrap()).unwrap();
+        let (_, blueprint) = registry.iter().find(|(_, blueprint)| blueprint.id() == id).unwrap();
         for (width, count) in WIDTHS.into_iter().zip(counts) {
             assert_eq!(blueprint.param_count(width), count, "{id} at {width}");
             assert_eq!(build(id, width, 0).params().count(), count, "{id} built at {width}");

@@ -1,10 +1,5 @@
-//! Measurements of a seed, and its record on disk.
-
 use super::*;
-use crate::growth::*;
-use crate::growth::{AlphaCurveAction, AlphaMode, AlphaSpeed};
-use crate::seed::fixtures::{Life, germination, healthy_sums, held};
-use crate::seed::{Plan, prune, tick};
+use crate::seed::fixtures::{Life, germination, healthy_sums};
 
 fn fresh() -> SeedRecord {
     let mut life = Life::new(LifecycleConfig::default());
@@ -16,7 +11,7 @@ fn fresh() -> SeedRecord {
 fn velocities(points: &[f64]) -> Vec<f64> {
     let mut seed = fresh();
     let measure = |&points: &f64| {
-        seed.measure_contribution(points, 0.0, 0.7);
+        seed.measure_contribution(points, 0.7);
         seed.age_measurements();
         seed.contribution.velocity
     };
@@ -42,12 +37,12 @@ fn velocity_smooths_the_change_per_step() {
 fn velocity_divides_by_the_steps_between_measurements() {
     for (gap, change) in [(2, 1.0), (4, 2.0)] {
         let mut seed = fresh();
-        seed.measure_contribution(1.0, 0.0, 0.7);
+        seed.measure_contribution(1.0, 0.7);
         for _ in 0..gap {
             seed.age_measurements();
         }
         assert_eq!(seed.contribution.age, Some(gap));
-        seed.measure_contribution(1.0 + change, 0.0, 0.7);
+        seed.measure_contribution(1.0 + change, 0.7);
         assert_all_close(&[seed.contribution.velocity], &[0.15]);
         assert_eq!(seed.contribution.age, Some(0));
     }
@@ -56,7 +51,7 @@ fn velocity_divides_by_the_steps_between_measurements() {
 #[test]
 fn what_was_never_measured_stays_unmeasured() {
     let mut seed = fresh();
-    seed.measure_contribution(f64::NAN, 1.0, 0.7);
+    seed.measure_contribution(f64::NAN, 0.7);
     seed.age_measurements();
     assert_eq!(seed.contribution, ContributionTrack::default());
     assert_eq!(seed.gradient.previous_health, None);
@@ -70,7 +65,7 @@ fn a_step_without_a_finite_accuracy_only_counts() {
     seed.record_epoch(55.0);
     seed.record_epoch(f64::NAN);
     assert_eq!((seed.age_epochs, seed.epochs_in_stage), (3, 3));
-    assert_eq!((seed.accuracy.current, seed.accuracy.best), (55.0, 60.0));
+    assert_eq!(seed.accuracy.current, 55.0);
     assert_eq!(seed.total_improvement(), 5.0);
     assert_eq!(seed.accuracy_delta(), 0.0);
 }
@@ -131,65 +126,4 @@ fn a_diverged_gradient_is_worthless_but_keeps_the_average() {
     assert_eq!(seed.gradient.health, Some(0.0));
     assert_eq!(seed.gradient.ratio, ratio);
     assert!(!seed.healthy());
-}
-
-fn copy_through_text(seed: &SeedRecord) -> SeedRecord {
-    ron::from_str(&ron::to_string(seed).expect("records can be written")).expect("and read")
-}
-
-/// Ticks the record and its copy until the slot is empty, or for 12 steps.
-fn assert_same_future(life: &mut Life) {
-    let mut copy = Some(copy_through_text(life.seed()));
-    for _ in 0..12 {
-        let plan: Plan = tick(copy.as_ref(), &life.rules());
-        plan.commit(&mut copy);
-        if let Some(seed) = &mut copy {
-            seed.age_measurements();
-        }
-        life.tick();
-        assert_eq!(copy, life.slot);
-    }
-}
-
-#[test]
-fn a_record_read_back_in_the_middle_of_a_ramp_down_goes_on_the_same() {
-    let mut life = held(LifecycleConfig::default());
-    life.measure();
-    life.order(|seed, rules| prune(seed, AlphaSpeed::Slow, AlphaCurveAction::Sigmoid, rules))
-        .expect("held seeds may be pruned");
-    life.tick();
-    assert_eq!(life.seed().alpha.mode(), AlphaMode::Down);
-    assert!(life.seed().is_fading());
-    assert_same_future(&mut life);
-}
-
-#[test]
-fn a_record_read_back_under_embargo_goes_on_the_same() {
-    let mut life = held(LifecycleConfig::default());
-    life.measure();
-    life.order(|seed, rules| prune(seed, AlphaSpeed::Instant, AlphaCurveAction::Linear, rules))
-        .expect("held seeds may be pruned");
-    for _ in 0..3 {
-        life.tick();
-    }
-    assert_eq!((life.stage(), life.seed().cooldown_left), (SeedStage::Embargoed, 3));
-    assert_same_future(&mut life);
-    assert_eq!(life.slot, None);
-}
-
-#[test]
-fn a_record_with_a_missing_or_an_unknown_field_is_refused() {
-    let whole = serde_json::to_value(fresh()).expect("records can be written");
-    let fields = whole.as_object().expect("an object");
-    for name in fields.keys() {
-        let mut partial = fields.clone();
-        partial.remove(name);
-        assert!(
-            serde_json::from_value::<SeedRecord>(partial.into()).is_err(),
-            "without {name}"
-        );
-    }
-    let mut extended = fields.clone();
-    extended.insert("colour".into(), "green".into());
-    assert!(serde_json::from_value::<SeedRecord>(extended.into()).is_err());
 }

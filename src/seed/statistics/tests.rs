@@ -113,5 +113,5 @@ fn growth_counts_committed_and_live_parameters_apart() {
     );
     assert!((growth.growth_ratio() - 1.107199).abs() < 1e-6);
     assert!((growth.parameter_ratio() - 1.149735).abs() < 1e-6);
-    assert_eq!((growth.live_seeds, growth.fossilized_seeds), (1, 1));
+    assert_eq!((growth.live_params, growth.fossil_params), (273, 688));
 }

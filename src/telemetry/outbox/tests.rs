@@ -1,5 +1,5 @@
 use super::*;
-use crate::telemetry::examples;
+use crate::telemetry::{Payload, examples};
 
 fn kept(level: TelemetryLevel) -> Vec<&'static str> {
     let mut outbox = TelemetryOutbox::new(&TelemetryConfig {

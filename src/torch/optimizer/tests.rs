@@ -58,7 +58,7 @@ fn sgd_follows_its_rule_and_a_bad_step_changes_nothing() {
 
         // A suppressed first step: the next good one equals a first step.
         set_grad(&p, f64::NAN);
-        optimizer.step(Some(&flag(1.0))).expect("step");
+        optimizer.step(&flag(1.0)).expect("step");
         assert_eq!((read(&p), state(&optimizer, "velocity", 0)), (1.0, 0.0));
 
         for (grad, expected, velocity) in [
@@ -67,7 +67,7 @@ fn sgd_follows_its_rule_and_a_bad_step_changes_nothing() {
             (-1.0, 0.9869220, -0.1436545),
         ] {
             set_grad(&p, grad);
-            optimizer.step(Some(&flag(0.0))).expect("step");
+            optimizer.step(&flag(0.0)).expect("step");
             assert_close(read(&p), expected);
             assert_close(state(&optimizer, "velocity", 0), velocity);
         }
@@ -87,7 +87,7 @@ fn a_step_without_a_gradient_between_two_steps_changes_nothing() {
         .expect("optimizer");
         for expected in [0.95, 0.855, 0.7195] {
             set_grad(&p, 0.5);
-            optimizer.step(None).expect("step");
+            optimizer.step(&flag(0.0)).expect("step");
             assert_close(read(&p), expected);
         }
         assert_eq!((read(&other), state(&optimizer, "velocity", 0)), (2.0, 0.0));
@@ -106,7 +106,7 @@ fn weight_decay_and_step_count_pass_over_parameters_without_a_gradient() {
         .expect("optimizer");
         set_grad(&p, 1.0);
 
-        optimizer.step(None).expect("step");
+        optimizer.step(&flag(0.0)).expect("step");
 
         assert_eq!((read(&other), state(&optimizer, "step", 0)), (2.0, 0.0));
         assert_eq!(state(&optimizer, "step", 1), 1.0);
@@ -121,7 +121,7 @@ fn sgd_without_momentum_has_no_state_and_follows_the_gradient() {
             Optimizer::new(&sgd(0.1, 0.0, 0.0), vec![p.shallow_clone()], implementation).expect("optimizer");
         for expected in [0.95, 0.9] {
             set_grad(&p, 0.5);
-            optimizer.step(None).expect("step");
+            optimizer.step(&flag(0.0)).expect("step");
             assert_close(read(&p), expected);
         }
         assert!(optimizer.state_tensors()[0].1.is_empty());
@@ -164,9 +164,9 @@ fn adamw_follows_its_rule_and_a_bad_step_does_not_count() {
         for grad in [0.5, -0.25, f64::NAN, 3.0, 1e-4] {
             set_grad(&p, grad);
             if grad.is_nan() {
-                optimizer.step(Some(&flag(1.0))).expect("step");
+                optimizer.step(&flag(1.0)).expect("step");
             } else {
-                optimizer.step(Some(&flag(0.0))).expect("step");
+                optimizer.step(&flag(0.0)).expect("step");
                 reference.step(grad, 0.05, 1e-5, 0.1);
             }
             assert_close(read(&p), reference.p);
@@ -189,7 +189,7 @@ fn a_diverged_group_suppresses_its_own_update_only() {
         let mut found = GroupNorm::new(Device::Cpu);
         set_grad(p, grad);
         clip_group(optimizer.params(), Some(1.0), &mut found).expect("clip");
-        optimizer.step(Some(&found.bad)).expect("step");
+        optimizer.step(&found.bad).expect("step");
         assert_close(read(p), expected);
     }
 }
@@ -200,13 +200,13 @@ fn parameters_come_and_go_with_their_state_and_the_others_keep_theirs() {
     let mut optimizer =
         Optimizer::new(&sgd(0.1, 0.9, 0.0), vec![seed.shallow_clone()], Implementation::Fused).expect("optimizer");
     set_grad(&seed, 0.5);
-    optimizer.step(None).expect("step");
+    optimizer.step(&flag(0.0)).expect("step");
 
     optimizer.append(vec![gate.shallow_clone()]).expect("append");
     assert_eq!(state(&optimizer, "velocity", 1), 0.0);
     set_grad(&seed, 0.5);
     set_grad(&gate, 0.5);
-    optimizer.step(None).expect("step");
+    optimizer.step(&flag(0.0)).expect("step");
     assert_close(read(&seed), 0.855);
     assert_close(read(&gate), 0.95);
 
@@ -214,7 +214,7 @@ fn parameters_come_and_go_with_their_state_and_the_others_keep_theirs() {
     assert_eq!(optimizer.params().len(), 1);
     assert_eq!(optimizer.state_tensors()[0].1.len(), 1);
     set_grad(&seed, 0.5);
-    optimizer.step(None).expect("step");
+    optimizer.step(&flag(0.0)).expect("step");
     assert_close(read(&seed), 0.7195);
     assert_close(read(&gate), 0.95);
 }
@@ -227,7 +227,7 @@ fn after_zeroing_the_state_in_place_the_next_step_is_a_first_step() {
             Optimizer::new(&config, vec![used.shallow_clone()], Implementation::Fused).expect("optimizer");
         let storage = optimizer.state_tensors()[0].1[0].data_ptr();
         set_grad(&used, 3.0);
-        optimizer.step(None).expect("step");
+        optimizer.step(&flag(0.0)).expect("step");
 
         optimizer.zero_state().expect("zero");
         let mut target = used.detach();
@@ -235,7 +235,7 @@ fn after_zeroing_the_state_in_place_the_next_step_is_a_first_step() {
         let mut first = Optimizer::new(&config, vec![fresh.shallow_clone()], Implementation::Fused).expect("optimizer");
         for (p, optimizer) in [(&used, &mut optimizer), (&fresh, &mut first)] {
             set_grad(p, 0.5);
-            optimizer.step(None).expect("step");
+            optimizer.step(&flag(0.0)).expect("step");
         }
 
         assert_eq!(read(&used), read(&fresh));
@@ -250,11 +250,11 @@ fn a_committed_seed_is_no_longer_decayed() {
         let mut optimizer =
             Optimizer::new(&sgd(0.1, 0.0, 1.0), vec![p.shallow_clone()], implementation).expect("optimizer");
         set_grad(&p, 0.0);
-        optimizer.step(None).expect("step");
+        optimizer.step(&flag(0.0)).expect("step");
         assert_close(read(&p), 0.9);
 
         optimizer.set_weight_decay(0.0);
-        optimizer.step(None).expect("step");
+        optimizer.step(&flag(0.0)).expect("step");
         assert_close(read(&p), 0.9);
     }
 }
@@ -278,7 +278,7 @@ fn channels_last_weights_follow_the_same_rule_whatever_the_gradient_s_layout() {
         for _ in 0..2 {
             optimizer.zero_grad().expect("zero");
             (&p * given).sum(Kind::Float).backward();
-            optimizer.step(None).expect("step");
+            optimizer.step(&flag(0.0)).expect("step");
         }
         assert!(p.detach().allclose(&expected, 1e-6, 1e-6, false));
     }
@@ -323,7 +323,7 @@ fn adamw_has_the_pinned_values() {
         let mut values = Vec::new();
         for (gradient, bad) in [(0.5, 0.0), (f64::NAN, 1.0), (-0.25, 0.0)] {
             set_grad(&weight, gradient);
-            optimizer.step(Some(&flag(bad))).expect("step");
+            optimizer.step(&flag(bad)).expect("step");
             values.push(read(&weight));
         }
 

@@ -11,7 +11,7 @@ use crate::torch::Mode;
 use crate::torch::NoGrad;
 use crate::torch::fixtures::{largest, perturb};
 use crate::validation::coalition_tree::{BlockRun, Stop};
-use crate::validation::{CoalitionError, CoalitionPlan, CoalitionTree, LiveSlot, coalition_forward};
+use crate::validation::{CoalitionPlan, CoalitionTree, LiveSlot, coalition_forward};
 
 const CPU: (Kind, Device) = (Kind::Float, Device::Cpu);
 const KINDS: [(&str, AlphaAlgorithm, f64); 5] = [
@@ -49,7 +49,7 @@ impl Grown {
         let seeds = places.into_iter().zip(KINDS).enumerate();
         let seeds = seeds
             .map(|(slot, (place, (id, algorithm, alpha)))| {
-                let index = registry.index_of(id).unwrap();
+                let index = registry.names().position(|name| name == id).unwrap();
                 let mut rng = RunRng::new(2, Domain::SeedInit, &[index as u64]);
                 let dim = place.channels;
                 let instance =
@@ -272,34 +272,4 @@ fn work_is_counted_per_distinct_prefix() {
     let (before, after, seed) = (221_184 + 294_912, 294_912 + 320, 589_824);
     assert_eq!(flops.tree, 2 * (before + seed + 2 * after));
     assert_eq!(flops.naive, 2 * 2 * (before + seed + after));
-}
-
-#[test]
-fn plans_that_do_not_fit_are_refused() {
-    let grown = Grown::new(3, 2);
-    let compile = |plan: &CoalitionPlan, live: &[LiveSlot]| CoalitionTree::new(plan, live, Device::Cpu).unwrap_err();
-
-    let unknown = compile(&full_factorial(&[0, 2]), &grown.live());
-    assert!(matches!(unknown, CoalitionError::UnknownPlayer { slot: 2 }));
-    assert!(matches!(
-        compile(&plan(&[0], &[]), &grown.live()),
-        CoalitionError::NoConfiguration
-    ));
-    assert!(matches!(
-        compile(&plan(&[0], &[0b11]), &grown.live()),
-        CoalitionError::BadMask { mask: 0b11, players: 1 }
-    ));
-    for alpha in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
-        let mut live = grown.live();
-        live[1].alpha = alpha;
-        assert!(matches!(
-            compile(&full_factorial(&[0]), &live),
-            CoalitionError::BadAlpha { slot: 1, .. }
-        ));
-    }
-
-    let (live, x) = (grown.live(), images(2));
-    let tree = CoalitionTree::new(&full_factorial(&[0, 1]), &live, Device::Cpu).unwrap();
-    let stale = coalition_forward(&grown.host, &live[..1], &tree, &x);
-    assert!(matches!(stale, Err(CoalitionError::SlotsChanged)));
 }

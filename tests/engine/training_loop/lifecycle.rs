@@ -7,7 +7,7 @@ use simic_engine::growth::PruneReason;
 use simic_engine::growth::SeedStage::{self, *};
 use simic_engine::prelude::*;
 use simic_engine::seed::SeedRecord;
-use simic_engine::telemetry::{Payload, read_events};
+use simic_engine::telemetry::{Event, EventReader, Payload};
 
 use super::support::*;
 
@@ -175,7 +175,10 @@ fn a_growing_seed_is_told_step_by_step_in_order() {
 
     assert!(played.is_ok(), "{played:?}");
     let file = folder.path().join("latest").join("events.jsonl");
-    let events = read_events(&file).expect("events are readable").events;
+    let events: Vec<Event> = EventReader::open(&file)
+        .expect("the run has events")
+        .collect::<Result<_, _>>()
+        .expect("events are readable");
     let of_seed: Vec<(u32, &str)> = events
         .iter()
         .filter(|event| event.seed_id.is_some())

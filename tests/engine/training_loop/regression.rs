@@ -37,7 +37,11 @@ fn accuracies(app: Engine) -> Vec<f64> {
 /// Commits a seed at alpha 1 in every slot before the first step, past all stages in between.
 fn commit_seeds(mut envs: Query<GrowingEnv>, mut growth: GrowthContext) {
     let limits = growth.experiment.limits();
-    let blueprint = growth.blueprints.index_of("conv_heavy").expect("a built-in");
+    let blueprint = growth
+        .blueprints
+        .names()
+        .position(|name| name == "conv_heavy")
+        .expect("a built-in");
     for mut env in &mut envs {
         for index in 0..env.slots.0.len() {
             let spec = env.slots.0[index].spec;
@@ -52,7 +56,6 @@ fn commit_seeds(mut envs: Query<GrowingEnv>, mut growth: GrowthContext) {
                 tempo: Tempo::Standard,
                 target: AlphaTarget::Full,
                 seed_params: recipe.param_count(spec.channels),
-                host_params: env.host_params.0,
             };
             let germination = Germination {
                 identity,

@@ -19,7 +19,7 @@ fn what_is_not_listed_is_masked() {
         tempo: Some(vec![Tempo::Slow]),
         ..ActionSpace::default()
     });
-    let mut masks = masks(&empty(3), &limits(3));
+    let mut masks = masks(&empty(3), &limits());
 
     allowed.restrict(&mut masks);
 
@@ -32,7 +32,7 @@ fn what_is_not_listed_is_masked() {
 
 #[test]
 fn without_a_list_nothing_is_masked() {
-    let before = masks(&empty(3), &limits(3));
+    let before = masks(&empty(3), &limits());
     let mut after = before.clone();
     of(&ActionSpace::default()).restrict(&mut after);
     assert_eq!(after, before);
@@ -63,7 +63,7 @@ proptest! {
     #[test]
     fn restricted_masks_are_never_empty_and_allow_exactly_what_is_listed(
         reports in any_reports(3),
-        limits in any_limits(3),
+        limits in any_limits(),
         ops in 0usize..32,
         blueprints in 1usize..128,
         styles in 1usize..16,

@@ -11,7 +11,7 @@ proptest! {
     #[test]
     fn masks_say_what_the_lifecycle_says(
         reports in any_reports(3),
-        limits in any_limits(3),
+        limits in any_limits(),
     ) {
         let masks = masks(&reports, &limits);
         let views: Vec<_> = reports.iter().map(|r| r.as_ref().map(SlotView::from)).collect();
@@ -28,7 +28,7 @@ proptest! {
     }
 
     #[test]
-    fn no_mask_is_ever_empty(reports in any_reports(3), limits in any_limits(3)) {
+    fn no_mask_is_ever_empty(reports in any_reports(3), limits in any_limits()) {
         let masks = masks(&reports, &limits);
         prop_assert!(masks.allows_op(LifecycleOp::Wait));
         for op in masks.ops().iter().filter_map(LifecycleOp::from_code) {
@@ -43,7 +43,7 @@ proptest! {
     #[test]
     fn modifiers_only_clear_bits_and_never_hide_an_empty_head(
         reports in any_reports(3),
-        limits in any_limits(3),
+        limits in any_limits(),
         slot_bits in prop::collection::vec(0usize..8, 6),
         blueprint_bits in prop::collection::vec(0usize..256, 3),
     ) {

@@ -1,7 +1,6 @@
 use super::*;
 use crate::controller::fixtures::{AT, CNN_BLUEPRINTS, empty, limits, masks, report};
 use crate::growth::{AlphaMode, SeedStage};
-use crate::seed::SlotSet;
 use LifecycleOp::*;
 
 type Reports = Vec<Option<SeedReport>>;
@@ -29,7 +28,7 @@ fn aged(slot: usize, stage: SeedStage, age_epochs: u32) -> SeedReport {
 
 #[test]
 fn an_empty_host_may_germinate_anywhere() {
-    let masks = masks(&empty(3), &limits(3));
+    let masks = masks(&empty(3), &limits());
     assert_eq!(ops(&masks), [Wait, Germinate]);
     assert_eq!(slots(&masks, Germinate), [0, 1, 2]);
     let blueprints: Vec<usize> = masks.blueprints_for(2).iter().collect();
@@ -39,14 +38,14 @@ fn an_empty_host_may_germinate_anywhere() {
 
 #[test]
 fn a_training_seed_may_be_pruned_from_age_five() {
-    let young = masks(&with(0, aged(0, SeedStage::Training, 4)), &limits(3));
+    let young = masks(&with(0, aged(0, SeedStage::Training, 4)), &limits());
     assert_eq!(ops(&young), [Wait, Advance]);
     assert_eq!(
         young.refusal(Prune, 0),
         Some(&FailureReason::TooYoung { age: 4, min: 5 })
     );
     assert_eq!(young.refusal(Germinate, 1), Some(&FailureReason::DevelopingSeed));
-    let old = masks(&with(0, aged(0, SeedStage::Training, 5)), &limits(3));
+    let old = masks(&with(0, aged(0, SeedStage::Training, 5)), &limits());
     assert_eq!(ops(&old), [Wait, Prune, Advance]);
 }
 
@@ -57,11 +56,11 @@ fn a_blending_seed_leaves_the_other_slots_open() {
         alpha: 0.3,
         ..aged(0, SeedStage::Blending, 12)
     };
-    let default = masks(&with(0, blending.clone()), &limits(3));
+    let default = masks(&with(0, blending.clone()), &limits());
     assert_eq!(ops(&default), [Wait, Germinate]);
     assert_eq!(slots(&default, Germinate), [1, 2]);
 
-    let mut classic = limits(3);
+    let mut classic = limits();
     classic.mask_structural_gates = false;
     assert_eq!(ops(&masks(&with(0, blending), &classic)), [Wait, Germinate, Advance]);
 }
@@ -73,7 +72,7 @@ fn all_six_ops_at_once() {
         contribution: Some(1.5),
         ..aged(1, SeedStage::Holding, 20)
     });
-    let known = masks(&reports, &limits(3));
+    let known = masks(&reports, &limits());
     assert_eq!(
         ops(&known),
         [Wait, Germinate, SetAlphaTarget, Prune, Fossilize, Advance]
@@ -85,25 +84,25 @@ fn all_six_ops_at_once() {
     assert_eq!(slots(&known, Advance), [0]);
 
     reports[1] = Some(aged(1, SeedStage::Holding, 20));
-    assert!(!masks(&reports, &limits(3)).allows_op(Fossilize));
+    assert!(!masks(&reports, &limits()).allows_op(Fossilize));
 }
 
 #[test]
 fn with_no_choice_left_the_step_is_forced() {
-    let mut one_seed = limits(3);
+    let mut one_seed = limits();
     one_seed.max_seeds = 1;
     let full = masks(&with(1, report(1, SeedStage::Fossilized)), &one_seed);
     assert_eq!(ops(&full), [Wait]);
     assert!(full.is_forced());
 
-    let cooling = masks(&with(0, report(0, SeedStage::Pruned)), &limits(3));
+    let cooling = masks(&with(0, report(0, SeedStage::Pruned)), &limits());
     assert_eq!(ops(&cooling), [Wait]);
     assert!(cooling.is_forced());
 }
 
 #[test]
 fn one_op_is_forced_only_when_each_of_its_heads_is() {
-    let mut masks = masks(&empty(3), &limits(3));
+    let mut masks = masks(&empty(3), &limits());
     masks.keep_ops(&[Germinate]).unwrap();
     assert!(!masks.is_forced());
 
@@ -123,7 +122,7 @@ fn one_op_is_forced_only_when_each_of_its_heads_is() {
 
 #[test]
 fn automatic_gates_take_their_own_advance_away() {
-    let mut automatic = limits(3);
+    let mut automatic = limits();
     automatic.auto_forward.g1 = true;
     let germinated = masks(&with(0, report(0, SeedStage::Germinated)), &automatic);
     assert!(!germinated.allows_op(Advance));
@@ -134,7 +133,7 @@ fn automatic_gates_take_their_own_advance_away() {
 
 #[test]
 fn irrelevant_heads_hold_their_placeholder() {
-    let masks = masks(&empty(3), &limits(3));
+    let masks = masks(&empty(3), &limits());
     let effective: Vec<Option<usize>> = Head::ALL
         .into_iter()
         .map(|head| masks.effective(head, Wait, 1).single())
@@ -147,7 +146,7 @@ fn irrelevant_heads_hold_their_placeholder() {
 
 #[test]
 fn keeping_only_what_is_illegal_is_an_error_and_changes_nothing() {
-    let mut masks = masks(&with(0, aged(0, SeedStage::Training, 9)), &limits(3));
+    let mut masks = masks(&with(0, aged(0, SeedStage::Training, 9)), &limits());
     let before = masks.clone();
     assert_eq!(
         masks.keep_ops(&[Fossilize]),
@@ -163,7 +162,7 @@ fn keeping_only_what_is_illegal_is_an_error_and_changes_nothing() {
 #[test]
 fn clearing_a_wait_row_is_allowed_until_nothing_is_left() {
     let reports = empty(3);
-    let mut masks = masks(&reports, &limits(3));
+    let mut masks = masks(&reports, &limits());
     masks.clear(MaskRow::Slots(Wait), Choices::first_n(3));
     assert_eq!(ops(&masks), [Germinate]);
     assert_eq!(masks.check(AT, &reports), Ok(()));
@@ -177,23 +176,18 @@ fn clearing_a_wait_row_is_allowed_until_nothing_is_left() {
 }
 
 #[test]
-fn a_host_without_an_enabled_slot_is_refused() {
-    let mut none = limits(3);
-    none.enabled = SlotSet::default();
-    let built = MaskSet::build(AT, &empty(3), &CNN_BLUEPRINTS[..3], &none);
+fn a_host_without_a_slot_is_refused() {
+    let built = MaskSet::build(AT, &[], &[], &limits());
     assert!(matches!(built, Err(PolicyError::EmptyMask { head: Head::Op, .. })));
-    let short = MaskSet::build(AT, &empty(2), &CNN_BLUEPRINTS[..3], &limits(3));
+    let short = MaskSet::build(AT, &empty(2), &CNN_BLUEPRINTS[..3], &limits());
     assert!(matches!(short, Err(PolicyError::WrongSlotCount { .. })));
 }
 
 #[test]
-fn a_disabled_slot_admits_nothing() {
-    let mut two = limits(3);
-    two.enabled = [1, 2].into_iter().collect();
-    let masks = masks(&empty(3), &two);
-    assert_eq!(slots(&masks, Wait), [1, 2]);
-    assert_eq!(masks.lowest_slot(), 1);
-    assert_eq!(masks.refusal(Germinate, 0), Some(&FailureReason::SlotDisabled));
+fn a_slot_that_the_host_lacks_admits_nothing() {
+    let masks = masks(&empty(3), &limits());
+    assert_eq!(slots(&masks, Wait), [0, 1, 2]);
+    assert_eq!(masks.refusal(Germinate, 3), Some(&FailureReason::SlotDisabled));
     assert_eq!(masks.refusal(Wait, 9), Some(&FailureReason::SlotDisabled));
     let command = LifecycleCommand::Fossilize { slot: 300 };
     assert_eq!(masks.objection(&command).as_deref(), Some("the slot is disabled"));

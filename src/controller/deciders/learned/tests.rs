@@ -59,12 +59,12 @@ fn six_ops() -> MaskSet {
         alpha_mode: AlphaMode::Hold,
         ..report(1, SeedStage::Holding)
     });
-    masks(&reports, &limits(3))
+    masks(&reports, &limits())
 }
 
 #[test]
 fn the_joint_log_probability_of_equal_logits_counts_the_choices() {
-    let empty = masks(&empty(3), &limits(3));
+    let empty = masks(&empty(3), &limits());
     let (wait, of_wait) = from_equal_logits(&empty, 0.1);
     assert_eq!(wait, [0, 0, 2, 1, 2, 0, 0, 0]);
     assert!((joint(&of_wait) + std::f32::consts::LN_2).abs() < 1e-6);
@@ -111,7 +111,7 @@ fn with_conditioned_heads_a_preference_under_one_op_says_nothing_about_another()
         let slot_of = |op: LifecycleOp| {
             let mut masks = six_ops();
             if op == LifecycleOp::Germinate {
-                masks = self::masks(&empty(3), &limits(3));
+                masks = self::masks(&empty(3), &limits());
             }
             masks.keep_ops(&[op]).unwrap();
             let mode = DecideMode::Greedy;
@@ -145,7 +145,7 @@ fn available_entropy_has_a_gradient_on_a_step_that_waited() {
     let layout = layout(HeadConditioning::PerOp);
     let logits: Vec<f32> = (0..layout.width()).map(|column| (column as f32 * 0.7).sin()).collect();
     let wait = [0, 0, 2, 1, 2, 0, 0, 0];
-    let evaluated = evaluate_one(&logits, &masks(&empty(3), &limits(3)), wait, &default_floors());
+    let evaluated = evaluate_one(&logits, &masks(&empty(3), &limits()), wait, &default_floors());
 
     let blueprint = Head::Blueprint as i64;
     evaluated
@@ -525,7 +525,7 @@ fn a_controller_without_observations_says_so() {
 /// A forced step is sampled as any other: with certainty.
 #[test]
 fn a_forced_step_has_probability_one() {
-    let mut masks = masks(&empty(3), &limits(3));
+    let mut masks = masks(&empty(3), &limits());
     masks.keep_ops(&[LifecycleOp::Wait]).unwrap();
     let (indices, sample) = from_equal_logits(&masks, 0.999);
     assert_eq!(indices[Head::Op as usize], 0);
@@ -536,7 +536,7 @@ fn a_forced_step_has_probability_one() {
 /// The chosen slot's blueprints count, not those of the lowest one.
 #[test]
 fn blueprints_are_masked_by_the_chosen_slot() {
-    let mut masks = MaskSet::build(AT, &empty(3), &CNN_BLUEPRINTS[..3], &limits(3)).unwrap();
+    let mut masks = MaskSet::build(AT, &empty(3), &CNN_BLUEPRINTS[..3], &limits()).unwrap();
     masks
         .keep(MaskRow::Blueprints { slot: 2 }, [4].into_iter().collect())
         .unwrap();

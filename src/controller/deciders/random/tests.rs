@@ -11,7 +11,7 @@ fn an_env_draws_the_same_among_two_and_among_eight() {
     let scene = Scene::new(9, empty(3));
     let commands = |envs: usize| {
         let views: Vec<_> = (0..envs).map(|env| scene.env_view(env)).collect();
-        let masks = vec![masks(&scene.reports, &limits(3)); envs];
+        let masks = vec![masks(&scene.reports, &limits()); envs];
         RandomController::new(42, 0, OpWeights::default())
             .decide(&view_of(9, &views), &masks)
             .unwrap()
@@ -22,7 +22,7 @@ fn an_env_draws_the_same_among_two_and_among_eight() {
 
 #[test]
 fn ops_are_drawn_evenly() {
-    let masks = masks(&empty(3), &limits(3));
+    let masks = masks(&empty(3), &limits());
     let mut counts = BTreeMap::new();
     for stream in 0..4000 {
         let indices = draw_indices(&masks, &OpWeights::default(), &mut RunRng::from_seed(stream));
@@ -34,7 +34,7 @@ fn ops_are_drawn_evenly() {
 
 #[test]
 fn ops_are_drawn_by_their_weights_among_the_valid_ones() {
-    let masks = masks(&empty(3), &limits(3));
+    let masks = masks(&empty(3), &limits());
     let weights = OpWeights {
         germinate: 3.0,
         prune: 100.0,
@@ -58,7 +58,7 @@ proptest! {
     #[test]
     fn only_legal_commands_are_drawn(
         reports in any_reports(3),
-        limits in any_limits(3),
+        limits in any_limits(),
         stream in any::<u64>(),
     ) {
         let masks = masks(&reports, &limits);

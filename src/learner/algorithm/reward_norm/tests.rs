@@ -1,7 +1,7 @@
 use super::*;
 
 fn normalizer(values: &[&[f64]], mode: RewardNormMode) -> RewardNormalizer {
-    let mut normalizer = RewardNormalizer::new(mode, 1);
+    let mut normalizer = RewardNormalizer::new(mode);
     for batch in values {
         assert!(normalizer.moments.merge(batch.iter().copied(), 1.0));
     }

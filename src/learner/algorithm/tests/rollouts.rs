@@ -50,7 +50,7 @@ impl Bench {
         Self {
             buffer: RolloutBuffer::new(shape, Device::Cpu).expect("memory"),
             task: CueTask::new(envs),
-            rewards: RewardNormalizer::new(config.reward_norm.mode, envs),
+            rewards: RewardNormalizer::new(config.reward_norm.mode),
             values: ValueNormalizer::new(config.value_norm.mode, config.norm_min_count),
             config,
         }
@@ -68,7 +68,6 @@ impl Bench {
             value,
             // Step 5 of a cue task leaves a choice, step 0 does not.
             masks: self.task.masks(0, if is_free { 5 } else { 0 }),
-            scripted: false,
         };
         self.buffer.begin_steps(
             &[decided],

@@ -432,7 +432,7 @@ fn a_state_that_does_not_fit_is_refused_with_every_difference() {
     training.play();
     training.learn();
     let mut state = training.learner.state();
-    state.rewards.running_returns.pop();
+    state.rewards.mode = crate::scenario::RewardNormMode::Off;
     state.values.mode = crate::scenario::ValueNormMode::Off;
     let mut tensors = training.learner.state_tensors();
     let (renamed, _) = tensors.remove(0);
@@ -448,7 +448,7 @@ fn a_state_that_does_not_fit_is_refused_with_every_difference() {
         panic!("{error}");
     };
     let expected = [
-        "there were 7 envs, there are 8".to_string(),
+        "reward_norm.mode was Off, is Rms".to_string(),
         "value_norm.mode was Off, is Popart".into(),
         format!("`{renamed}` is missing"),
         "`exp_avg.other` is no tensor of this learner".into(),

@@ -1,0 +1,121 @@
+use super::*;
+use crate::controller::{ActorCriticController, fixtures::Ground};
+use crate::learner::Horizon;
+use crate::scenario::NetConfig;
+use crate::torch::{HostSyncCounter, Implementation, NoGrad, read_f64};
+
+fn learner() -> Learner {
+    let mut ground = Ground::default();
+    ground.scenario.policy.net_cfg = NetConfig {
+        feature_dim: 24,
+        hidden_dim: 32,
+        ..NetConfig::default()
+    };
+    let policy = ActorCriticController::new(&ground.context()).unwrap();
+    let horizon = Horizon {
+        total_updates: 4,
+        envs: 2,
+    };
+    Learner::new(
+        ground.scenario.learner.clone(),
+        horizon,
+        1,
+        &policy,
+        Implementation::Plain,
+    )
+    .unwrap()
+}
+
+fn moments(learner: &Learner) -> Vec<f64> {
+    let tensors = learner.state_tensors().into_iter();
+    tensors
+        .flat_map(|(_, tensor)| read_f64(&tensor, &HostSyncCounter::default()).unwrap())
+        .collect()
+}
+
+/// A checkpoint of a learner whose moments are not zero.
+fn saved(folder: &Path) -> Learner {
+    let learner = learner();
+    for (_, mut tensor) in learner.state_tensors() {
+        let _no_grad = NoGrad::new();
+        let _ = tensor.fill_(0.5);
+    }
+    save_learner(folder, &learner, CheckpointKind::Best, "abcd").unwrap();
+    learner
+}
+
+#[test]
+fn a_saved_learner_says_what_it_was_and_comes_back_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = saved(folder.path());
+
+    let text = fs::read_to_string(folder.path().join("learner.ron")).unwrap();
+    for line in ["format: 1", "kind: best", "scenario_hash: \"abcd\"", "engine: \"0."] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    let mut after = learner();
+    assert_ne!(moments(&after), moments(&before));
+    load_learner(folder.path(), &mut after, "abcd").unwrap();
+    assert_eq!(moments(&after), moments(&before));
+}
+
+#[test]
+fn numbers_that_are_not_finite_are_refused_and_nothing_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = saved(folder.path());
+    for (name, mut tensor) in before.state_tensors() {
+        let _no_grad = NoGrad::new();
+        let _ = match name.as_str() {
+            name if name.starts_with("exp_avg_sq.") => tensor.fill_(-1.0),
+            name if name.starts_with("exp_avg.") => tensor.fill_(f64::NAN),
+            _ => tensor,
+        };
+    }
+    save_learner(folder.path(), &before, CheckpointKind::Last, "abcd").unwrap();
+    let path = folder.path().join("learner.ron");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("mean: 0.0", "mean: inf")).unwrap();
+    let mut fresh = learner();
+    let untouched = moments(&fresh);
+
+    let why = load_learner(folder.path(), &mut fresh, "abcd").unwrap_err().to_string();
+
+    for problem in [
+        "the statistics of rewards are not finite",
+        "the statistics of returns are not finite",
+        "`exp_avg.core.0.lstm.weight_hh` holds values that are not finite",
+        "`exp_avg_sq.core.0.lstm.weight_hh` holds squares below 0",
+    ] {
+        assert!(why.contains(problem), "{problem}: {why}");
+    }
+    assert_eq!(moments(&fresh), untouched);
+}
+
+#[test]
+fn a_learner_of_another_run_version_or_format_is_refused_and_nothing_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    saved(folder.path());
+    let path = folder.path().join("learner.ron");
+    let text = fs::read_to_string(&path).unwrap();
+    let mut fresh = learner();
+    let untouched = moments(&fresh);
+    let mut why = |text: &str, hash: &str| {
+        fs::write(&path, text).unwrap();
+        let error = load_learner(folder.path(), &mut fresh, hash).unwrap_err();
+        assert_eq!(moments(&fresh), untouched);
+        error.to_string()
+    };
+
+    let foreign = "learner.ron belongs to a run of the scenario abcd, its checkpoint to one of ef01";
+    assert_eq!(why(&text, "ef01"), foreign);
+    let newer = text.replace("format: 1", "format: 2, novelty: true");
+    assert_eq!(
+        why(&newer, "abcd"),
+        "learner.ron has format 2; this version reads format 1"
+    );
+    let older = why(&text.replace("kind: best,", ""), "abcd");
+    assert!(
+        older.contains("kind") && older.contains("one of an earlier version lacks"),
+        "{older}"
+    );
+}

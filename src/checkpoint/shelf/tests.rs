@@ -1,0 +1,289 @@
+use super::*;
+
+pub fn progress(next_round: u32, best: Option<u32>) -> Progress {
+    Progress {
+        format: Progress::FORMAT,
+        engine: "0.1.0".into(),
+        scenario_hash: "abcd".into(),
+        data_hash: "ef01".into(),
+        rounds: 9,
+        next_round,
+        next_seq: 100,
+        micro_batches: 1,
+        n_envs: 2,
+        slots: vec!["r0c0".into()],
+        controller: "random".into(),
+        changes: Vec::new(),
+        history: vec![0.1 + 0.2; next_round as usize],
+        best: best.map(|next_round| BestCheckpoint {
+            next_round,
+            accuracy: 50.0,
+        }),
+    }
+}
+
+fn put(shelf: &Checkpoints, progress: &Progress) {
+    shelf
+        .put(progress, |folder| Ok(fs::write(folder.join("state"), "1")?))
+        .unwrap();
+}
+
+fn names(shelf: &Checkpoints) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(&shelf.0)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn the_newest_checkpoint_is_found_as_it_was_put() {
+    let root = tempfile::tempdir().unwrap();
+    let shelf = Checkpoints::of(root.path());
+    assert!(shelf.newest().is_err());
+
+    put(&shelf, &progress(2, None));
+    put(&shelf, &progress(3, None));
+
+    let (folder, found) = shelf.newest().unwrap();
+    assert_eq!(found, progress(3, None));
+    assert_eq!(folder, root.path().join("checkpoints/round-000003"));
+    assert_eq!(Checkpoints::relative_path(3), "checkpoints/round-000003");
+}
+
+#[test]
+fn the_newest_few_and_the_best_stay() {
+    let root = tempfile::tempdir().unwrap();
+    let shelf = Checkpoints::of(root.path());
+
+    for next_round in 0..6 {
+        let progress = progress(next_round, Some(next_round.min(1)));
+        put(&shelf, &progress);
+        shelf.tidy(&progress, 2);
+    }
+
+    let expected = ["best", "last", "round-000001", "round-000004", "round-000005"];
+    assert_eq!(names(&shelf), expected);
+    let target = |link: &str| fs::read_link(shelf.0.join(link)).unwrap();
+    assert_eq!(target("best"), Path::new("round-000001"));
+    assert_eq!(target("last"), Path::new("round-000005"));
+}
+
+#[test]
+fn a_checkpoint_is_found_by_its_name() {
+    let root = tempfile::tempdir().unwrap();
+    let shelf = Checkpoints::of(root.path());
+    let round_of = |name: &str| {
+        shelf
+            .find(name.parse().unwrap())
+            .map(|(_, progress)| progress.next_round)
+    };
+    let why = |name: &str| round_of(name).unwrap_err().to_string();
+    assert!(why("last").ends_with("holds no checkpoint"));
+    put(&shelf, &progress(0, None));
+    assert!(why("best").contains("holds no best checkpoint"));
+
+    put(&shelf, &progress(2, Some(2)));
+    put(&shelf, &progress(3, Some(2)));
+
+    assert_eq!(round_of("last").unwrap(), 3);
+    assert_eq!(round_of("best").unwrap(), 2);
+    assert_eq!(round_of("0").unwrap(), 0);
+    let missing = "holds no checkpoint after 1 rounds; there are those after 0, 2, 3";
+    assert!(why("1").ends_with(missing), "{}", why("1"));
+    assert!("newest".parse::<CheckpointName>().is_err());
+}
+
+#[test]
+fn what_a_run_turns_its_back_on_is_kept_beside_it() {
+    let root = tempfile::tempdir().unwrap();
+    let shelf = Checkpoints::of(root.path());
+    for next_round in [2, 3, 4] {
+        put(&shelf, &progress(next_round, None));
+    }
+
+    shelf.set_aside_after(2).unwrap();
+
+    assert_eq!(names(&shelf), ["discarded-1", "round-000002"]);
+    assert!(shelf.0.join("discarded-1/round-000004/run.ron").is_file());
+    assert!(!shelf.has(3));
+}
+
+/// As a process that is killed would: the way back takes the newest away last.
+#[test]
+fn a_way_back_that_breaks_off_leaves_the_run_where_it_stood() {
+    let root = tempfile::tempdir().unwrap();
+    let shelf = Checkpoints::of(root.path());
+    for next_round in [1, 2, 4] {
+        put(&shelf, &progress(next_round, None));
+    }
+    // Counts as the third, and cannot be moved under its name.
+    fs::create_dir(shelf.0.join("round-3")).unwrap();
+
+    shelf.set_aside_after(1).unwrap_err();
+
+    assert_eq!(shelf.newest().unwrap().1.next_round, 4);
+}
+
+#[test]
+fn where_no_checkpoint_is_sound_the_fault_of_the_newest_is_named() {
+    let root = tempfile::tempdir().unwrap();
+    let shelf = Checkpoints::of(root.path());
+    for next_round in [1, 2] {
+        put(&shelf, &progress(next_round, None));
+        let path = shelf.0.join(name_of(next_round)).join(PROGRESS_FILE);
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replace("format: 2", "format: 1")).unwrap();
+    }
+
+    let why = shelf.find(CheckpointName::Last).unwrap_err().to_string();
+
+    assert!(
+        why.ends_with("round-000002/run.ron has format 1; this version reads format 2"),
+        "{why}"
+    );
+}
+
+#[test]
+fn what_a_killed_writer_left_is_no_checkpoint() {
+    let root = tempfile::tempdir().unwrap();
+    let shelf = Checkpoints::of(root.path());
+    put(&shelf, &progress(2, None));
+    fs::create_dir(shelf.0.join(".round-000003.new")).unwrap();
+    fs::create_dir(shelf.0.join("round-000004")).unwrap();
+    fs::write(shelf.0.join("round-000004/run.ron"), "(format: 1, eng").unwrap();
+
+    assert_eq!(shelf.newest().unwrap().1.next_round, 2);
+
+    put(&shelf, &progress(3, None));
+    put(&shelf, &progress(4, None));
+    assert_eq!(shelf.newest().unwrap().1.next_round, 4);
+    assert_eq!(names(&shelf), ["round-000002", "round-000003", "round-000004"]);
+}
+
+#[test]
+fn a_checkpoint_that_cannot_be_filled_leaves_the_older_one_and_nothing_of_itself() {
+    let root = tempfile::tempdir().unwrap();
+    let shelf = Checkpoints::of(root.path());
+    put(&shelf, &progress(2, None));
+
+    let error = shelf.put(&progress(2, None), |_| Err(Failure::message("disk full")));
+
+    assert!(error.unwrap_err().to_string().ends_with("disk full"));
+    assert_eq!(shelf.newest().unwrap().1.next_round, 2);
+    assert_eq!(
+        names(&shelf),
+        ["round-000002"],
+        "nothing is left of the one that failed"
+    );
+}
+
+#[test]
+fn another_format_is_named() {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(root.path().join("run.ron"), "(format: 7, novelty: 1)").unwrap();
+
+    let error = read(root.path()).unwrap_err().to_string();
+
+    assert!(error.ends_with("has format 7; this version reads format 2"), "{error}");
+}
+
+fn edit(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = fs::read(path).unwrap();
+    change(&mut bytes);
+    fs::write(path, bytes).unwrap();
+}
+
+/// One flipped bit, a lost end, a missing file, numbers edited by hand: whatever the file, and the list of them.
+#[test]
+fn a_damaged_checkpoint_is_passed_over_and_named_where_it_is_asked_for() {
+    type Damage = (&'static str, fn(&Path));
+    let root = tempfile::tempdir().unwrap();
+    let shelf = Checkpoints::of(root.path());
+    let newest = shelf.0.join("round-000003");
+    let damages: [Damage; 6] = [
+        ("state", |path| edit(path, |bytes| bytes[0] ^= 1)),
+        ("state", |path| edit(path, Vec::clear)),
+        ("state", |path| fs::remove_file(path).unwrap()),
+        ("run.ron", |path| {
+            let text = fs::read_to_string(path).unwrap();
+            fs::write(path, text.replace("next_seq: 100", "next_seq: 18446744073709551615")).unwrap();
+        }),
+        ("b3sums", |path| edit(path, Vec::clear)),
+        ("b3sums", |path| edit(path, |bytes| bytes.truncate(70))),
+    ];
+    for (file, damage) in damages {
+        put(&shelf, &progress(2, None));
+        put(&shelf, &progress(3, None));
+        assert_eq!(shelf.newest().unwrap().1.next_round, 3);
+
+        damage(&newest.join(file));
+
+        assert_eq!(shelf.newest().unwrap().1.next_round, 2, "{file}");
+        let why = shelf.find(CheckpointName::Round(3)).unwrap_err().to_string();
+        assert!(why.contains(&format!("round-000003/{file}")), "{file}: {why}");
+    }
+}
+
+/// A name that no run has written is nobody's business.
+#[test]
+fn files_that_others_put_into_a_checkpoint_do_no_harm() {
+    let root = tempfile::tempdir().unwrap();
+    let shelf = Checkpoints::of(root.path());
+    put(&shelf, &progress(3, None));
+
+    fs::write(shelf.0.join("round-000003/notes.txt"), "mine").unwrap();
+
+    assert_eq!(shelf.newest().unwrap().1.next_round, 3);
+}
+
+#[test]
+fn a_run_directory_that_was_deleted_does_not_come_back() {
+    let root = tempfile::tempdir().unwrap();
+    let run = root.path().join("run");
+    fs::create_dir(&run).unwrap();
+    let shelf = Checkpoints::of(&run);
+    put(&shelf, &progress(2, None));
+
+    fs::remove_dir_all(&run).unwrap();
+
+    assert!(shelf.put(&progress(3, None), |_| Ok(())).is_err());
+    assert!(!run.exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn what_a_killed_process_left_is_swept_and_the_links_are_set_again() {
+    let root = tempfile::tempdir().unwrap();
+    let shelf = Checkpoints::of(root.path());
+    for next_round in [1, 2, 3] {
+        put(&shelf, &progress(next_round, Some(9)));
+    }
+    point_at(&shelf.0, "last", "round-000002");
+    for leftover in [".round-000004.new", ".round-000001.old"] {
+        fs::create_dir(shelf.0.join(leftover)).unwrap();
+        fs::write(shelf.0.join(leftover).join("state"), "1").unwrap();
+    }
+    std::os::unix::fs::symlink("round-000003", shelf.0.join(".last-round-000003")).unwrap();
+
+    shelf.sweep();
+    shelf.tidy(&progress(3, Some(9)), 2);
+
+    assert_eq!(names(&shelf), ["last", "round-000002", "round-000003"]);
+    assert_eq!(fs::read_link(shelf.0.join("last")).unwrap(), Path::new("round-000003"));
+}
+
+/// The newest of several is damaged, the run goes on from an older one: that one must stay.
+#[test]
+fn checkpoints_after_the_one_in_use_do_not_push_it_out() {
+    let root = tempfile::tempdir().unwrap();
+    let shelf = Checkpoints::of(root.path());
+    for next_round in [1, 2, 3] {
+        put(&shelf, &progress(next_round, None));
+    }
+
+    shelf.tidy(&progress(2, None), 1);
+
+    assert_eq!(shelf.rounds(), [3, 2]);
+}

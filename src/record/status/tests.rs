@@ -1,0 +1,101 @@
+use super::*;
+use crate::telemetry::examples;
+
+fn read(directory: &Path) -> RunStatus {
+    serde_json::from_slice(&std::fs::read(directory.join(FILE_NAME)).unwrap()).unwrap()
+}
+
+fn started_in(directory: &Path) -> StatusSink {
+    let mut sink = StatusSink::default();
+    sink.start(&RunInfo {
+        run_id: "test".into(),
+        directory: directory.into(),
+        earlier: None,
+    })
+    .unwrap();
+    sink
+}
+
+#[test]
+fn a_run_starts_runs_and_completes() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sink = started_in(folder.path());
+    assert_eq!(read(folder.path()).state, RunState::Starting);
+
+    let events = [
+        Event::run(examples::run_started()),
+        Event {
+            seq: 1,
+            ..Event::round(0, examples::round_finished())
+        },
+    ];
+    sink.write(&events.map(Arc::new)).unwrap();
+    let running = read(folder.path());
+    assert_eq!(running.state, RunState::Running);
+    assert_eq!(running.round, Some(0));
+    assert_eq!(running.rolling_accuracy, Some(Num(53.8)));
+    assert_eq!(running.pid, std::process::id());
+
+    sink.finish(&examples::run_finished()).unwrap();
+    assert_eq!(read(folder.path()).state, RunState::Completed);
+}
+
+#[test]
+fn a_write_that_is_tried_again_counts_no_event_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sink = started_in(folder.path());
+    let round = |seq| {
+        Arc::new(Event {
+            seq,
+            ..Event::round(seq as u32, examples::round_finished())
+        })
+    };
+    std::fs::remove_dir_all(folder.path()).unwrap();
+    assert!(sink.write(&[round(0)]).is_err());
+    std::fs::create_dir(folder.path()).unwrap();
+
+    sink.write(&[round(0), round(1)]).unwrap();
+
+    assert_eq!(sink.live.rounds.len(), 2);
+    assert_eq!(read(folder.path()).rolling_accuracy, Some(Num(53.8)));
+}
+
+#[test]
+fn a_failure_before_the_first_round_keeps_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sink = started_in(folder.path());
+    let mut finished = examples::run_finished();
+    finished.status = RunState::Failed;
+    finished.error = Some("out of memory".into());
+
+    sink.finish(&finished).unwrap();
+
+    let status = read(folder.path());
+    assert_eq!(status.state, RunState::Failed);
+    assert_eq!(status.error.as_deref(), Some("out of memory"));
+}
+
+#[test]
+fn a_run_goes_from_state_to_state_as_documented_and_in_no_other_way() {
+    use RunState::*;
+    let all = [Starting, Running, Stopping, Completed, Interrupted, Failed];
+    let legal = [
+        (Starting, Running),
+        (Starting, Failed),
+        (Running, Stopping),
+        (Running, Completed),
+        (Running, Failed),
+        (Stopping, Interrupted),
+        (Stopping, Failed),
+    ];
+
+    for from in all {
+        for to in all {
+            assert_eq!(
+                is_legal_transition(from, to),
+                legal.contains(&(from, to)),
+                "{from:?} -> {to:?}"
+            );
+        }
+    }
+}
