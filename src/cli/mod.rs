@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand. Data goes to stdout, messages to stderr.
 
+mod compare;
 mod eval;
 mod explain;
 mod list;
@@ -152,6 +153,7 @@ fn execute(arguments: &Arguments, extend: Extension) -> Result<Outcome, String> 
             tell("nothing was changed");
             outcome
         }),
+        Command::Compare(options) => compare::compare(options, &context)?,
         Command::Sweep(options) => sweep::sweep(options, &context)?,
         Command::Eval(options) => eval::eval(options, &context).unwrap_or_else(refuse),
         Command::Validate { scenarios } => validate::validate(scenarios, &context),

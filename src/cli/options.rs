@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::compare::CompareOptions;
 use super::sweep::SweepOptions;
 use crate::checkpoint::CheckpointName;
 use crate::scenario::Override;
@@ -61,6 +62,8 @@ pub enum Command {
     Resume(ResumeOptions),
     /// Play a run's policy as it is against baselines, on the same episodes, and compare them.
     Eval(Box<EvalOptions>),
+    /// Compare methods over the trainings of runs and sweeps: is one better than the other, and by how much?
+    Compare(Box<CompareOptions>),
     /// Play many trainings of one scenario, with different settings and seeds, on this machine or many.
     Sweep(Box<SweepOptions>),
     /// Check scenarios and print every problem, without running anything.

@@ -197,7 +197,7 @@ fn waiting_is_the_host_alone() {
     assert!(
         outcomes
             .iter()
-            .all(|outcome| outcome.param_ratio == 1.0 && outcome.rent == 0.0)
+            .all(|outcome| outcome.param_ratio == 1.0 && outcome.rent == Some(0.0))
     );
 }
 
