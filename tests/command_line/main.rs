@@ -12,3 +12,4 @@ mod scenarios;
 mod setup;
 #[path = "../support/mod.rs"]
 mod support;
+mod sweep;
