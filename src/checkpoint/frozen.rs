@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::shelf::POLICY_FOLDER;
 use super::{CheckpointError, CheckpointName, Checkpoints};
 use crate::controller::{MANIFEST_FILE, PolicyError, SavedFolder, WEIGHTS_FILE};
-use crate::record::{RunDirectory, RunDirectoryError, find_run};
+use crate::record::{RunDirectory, RunDirectoryError};
 
 /// A saved policy and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,8 +31,6 @@ pub struct PolicyOrigin {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum FrozenPolicyError {
-    #[error("there is no run {0}; give the folder of a run, its name in the folder of all runs, or a saved policy")]
-    NoRun(PathBuf),
     #[error("{0} is neither a run directory (it has no resolved.ron) nor a saved policy (it has no {MANIFEST_FILE})")]
     NotARun(PathBuf),
     #[error("the run {0} has no checkpoint yet; a policy can be played after its first one")]
@@ -48,26 +46,25 @@ pub enum FrozenPolicyError {
 }
 
 impl FrozenPolicy {
-    /// Finds the policy of a run directory, of a run in the folder of all runs, or in a folder of its own.
+    /// Finds the policy of a run directory, or in a folder of its own.
     ///
     /// # Errors
     /// Nothing of that kind, or a run that has no learned policy yet.
-    pub fn find(run: &Path) -> Result<Self, FrozenPolicyError> {
-        let place = find_run(run, None).ok_or_else(|| FrozenPolicyError::NoRun(run.into()))?;
-        if holds_policy(&place) {
+    pub fn find(place: &Path) -> Result<Self, FrozenPolicyError> {
+        if holds_policy(place) {
             return Ok(Self {
-                saved: SavedFolder::read(&place)?,
+                saved: SavedFolder::read(place)?,
                 origin: None,
             });
         }
-        if !RunDirectory::is_at(&place) {
-            return Err(FrozenPolicyError::NotARun(place));
+        if !RunDirectory::is_at(place) {
+            return Err(FrozenPolicyError::NotARun(place.into()));
         }
-        let directory = RunDirectory::open(&place)?;
+        let directory = RunDirectory::open(place)?;
         let (checkpoint, progress) = Checkpoints::of(directory.path())
             .find(CheckpointName::Last)
             .map_err(|error| match error {
-                CheckpointError::None(_) => FrozenPolicyError::NoCheckpoint(place),
+                CheckpointError::None(_) => FrozenPolicyError::NoCheckpoint(place.into()),
                 other => other.into(),
             })?;
         let folder = checkpoint.join(POLICY_FOLDER);
@@ -145,7 +142,6 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let why = |path: &Path| FrozenPolicy::find(path).unwrap_err().to_string();
 
-        assert!(why(&root.path().join("gone")).starts_with("there is no run "));
         assert!(why(root.path()).contains("neither a run directory (it has no resolved.ron)"));
         run_directory(root.path());
         assert!(why(root.path()).contains("has no checkpoint yet"));

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::files::write_json;
-use crate::health::AtPath;
+use crate::health::{AtPath, FileError};
 use crate::telemetry::{
     Event, LiveState, Num, Payload, RunFinished, RunInfo, RunState, Sink, SinkClass, SinkError, Timestamp,
 };
 
-const FILE_NAME: &str = "status.json";
+pub(super) const STATUS_FILE: &str = "status.json";
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The content of `status.json`.
@@ -32,8 +32,23 @@ pub struct RunStatus {
     /// From 1; `None` before the first of a round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
+    /// Name of the scenario; this and what follows, where it was not written yet, is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<String>,
+    /// Played to their end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u32>,
+    /// Of the whole run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n_rounds: Option<u32>,
     /// Episodes that have ended.
     pub episodes: u64,
+    /// The best validation accuracy that any env has reached, percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_accuracy: Option<Num>,
+    /// Over all finished rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub env_steps_per_s: Option<Num>,
     /// Mean final accuracy of the last rounds, percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolling_accuracy: Option<Num>,
@@ -54,7 +69,12 @@ impl RunStatus {
             heartbeat: Timestamp::now(),
             round: None,
             step: None,
+            scenario: None,
+            rounds: None,
+            n_rounds: None,
             episodes: 0,
+            best_accuracy: None,
+            env_steps_per_s: None,
             rolling_accuracy: None,
             eta_s: None,
             error: None,
@@ -66,7 +86,17 @@ impl RunStatus {
     /// # Errors
     /// If the file cannot be written.
     pub fn write(&self, directory: &Path) -> std::io::Result<()> {
-        write_json(&directory.join(FILE_NAME), self)
+        write_json(&directory.join(STATUS_FILE), self)
+    }
+
+    /// Reads the one in a run directory.
+    ///
+    /// # Errors
+    /// If there is none, or none that can be read.
+    pub fn read(directory: &Path) -> Result<Self, FileError> {
+        let path = directory.join(STATUS_FILE);
+        let text = std::fs::read(&path).at(&path)?;
+        serde_json::from_slice(&text).at(&path)
     }
 }
 
@@ -114,15 +144,23 @@ impl StatusSink {
     fn write_now(&mut self) -> Result<(), SinkError> {
         let progress = self.live.progress();
         self.status.heartbeat = Timestamp::now();
-        if self.live.started.is_some() {
+        if let Some(run) = &self.live.started {
             self.status.round = Some(progress.round);
             self.status.step = Some(progress.step);
+            self.status.scenario = Some(run.scenario.clone());
+            self.status.n_rounds = Some(run.n_rounds);
+            self.status.rounds = u32::try_from(self.live.rounds.len()).ok();
         }
+        self.status.best_accuracy = self.live.best_accuracy();
+        self.status.env_steps_per_s = self.live.env_steps_per_s().map(Num);
         self.status.episodes = self.live.episodes_done;
         self.status.rolling_accuracy = self.live.rolling_accuracy();
         self.status.eta_s = self.live.eta_s().map(Num);
         self.written_at = Some(Instant::now());
-        Ok(self.status.write(&self.directory).at(&self.directory.join(FILE_NAME))?)
+        Ok(self
+            .status
+            .write(&self.directory)
+            .at(&self.directory.join(STATUS_FILE))?)
     }
 
     fn write_if_due(&mut self) -> Result<(), SinkError> {
@@ -191,7 +229,7 @@ mod tests {
     use crate::telemetry::examples;
 
     fn read(directory: &Path) -> RunStatus {
-        serde_json::from_slice(&std::fs::read(directory.join(FILE_NAME)).unwrap()).unwrap()
+        RunStatus::read(directory).unwrap()
     }
 
     fn started_in(directory: &Path) -> StatusSink {
@@ -223,6 +261,9 @@ mod tests {
         assert_eq!(running.state, RunState::Running);
         assert_eq!(running.round, Some(0));
         assert_eq!(running.rolling_accuracy, Some(Num(53.8)));
+        assert_eq!((running.rounds, running.n_rounds), (Some(1), Some(3)));
+        assert_eq!(running.best_accuracy, Some(Num(81.0)));
+        assert_eq!(running.scenario.as_deref(), Some("quickstart"));
         assert_eq!(running.pid, std::process::id());
 
         sink.finish(&examples::run_finished()).unwrap();
@@ -247,6 +288,18 @@ mod tests {
 
         assert_eq!(sink.live.rounds.len(), 2);
         assert_eq!(read(folder.path()).rolling_accuracy, Some(Num(53.8)));
+    }
+
+    #[test]
+    fn a_status_of_before_rounds_were_counted_can_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let old =
+            r#"{"state": "completed", "pid": 7, "heartbeat": "2026-01-01T00:00:00.000Z", "round": 2, "episodes": 9}"#;
+        std::fs::write(folder.path().join("status.json"), old).unwrap();
+
+        let status = read(folder.path());
+
+        assert_eq!((status.state, status.rounds), (RunState::Completed, None));
     }
 
     #[test]

@@ -174,7 +174,7 @@ fn a_growing_seed_is_told_step_by_step_in_order() {
     let played = engine.from_ron(&text).expect("the scenario is sound").run();
 
     assert!(played.is_ok(), "{played:?}");
-    let file = folder.path().join("latest").join("events.jsonl");
+    let file = crate::support::latest(folder.path()).join("events.jsonl");
     let events = read_events(&file).expect("events are readable").events;
     let of_seed: Vec<(u32, &str)> = events
         .iter()
