@@ -26,12 +26,12 @@ impl Default for Terminal {
 
 impl Terminal {
     /// Draws a bar below those that there are.
-    pub(super) fn add(&self, bar: ProgressBar) -> ProgressBar {
+    pub(crate) fn add(&self, bar: ProgressBar) -> ProgressBar {
         self.0.add(bar)
     }
 
     /// Writes a line above the bars.
-    pub(super) fn say(&self, line: &str) {
+    pub(crate) fn say(&self, line: &str) {
         let _ = self.0.println(line);
     }
 }
