@@ -16,6 +16,7 @@ use bevy_ecs::prelude::World;
 pub use builder::{EngineBuilder, all_cores};
 pub use catalog::catalog;
 pub use memory::MemoryShortage;
+pub(crate) use memory::size;
 pub use plugins::{SimicPlugins, plugins};
 pub use prepared::{Prepared, SetupError};
 pub use report::{RunRecord, RunReport};

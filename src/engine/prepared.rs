@@ -80,12 +80,27 @@ impl Prepared {
         })
     }
 
+    /// As [`Self::from_ron`], for a text that may be none.
+    ///
+    /// # Errors
+    /// What is no UTF-8; every problem of the scenario.
+    pub fn from_bytes(
+        label: &str,
+        bytes: Vec<u8>,
+        overrides: &[Override],
+        catalog: &Catalog,
+    ) -> Result<Self, SetupError> {
+        Self::from_ron(label, &text_of(Path::new(label), bytes)?, overrides, catalog)
+    }
+
     /// Reads and checks a scenario file.
     ///
     /// # Errors
     /// A file that cannot be read; every problem of the scenario.
     pub fn load(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Self, SetupError> {
-        let mut prepared = Self::from_ron(&path.display().to_string(), &read(path)?, overrides, catalog)?;
+        let bytes = std::fs::read(path).at(path)?;
+        let text = text_of(path, bytes)?;
+        let mut prepared = Self::from_ron(&path.display().to_string(), &text, overrides, catalog)?;
         prepared.file.folder = scenario_folder(path)?;
         prepared.file.path = Some(path.into());
         Ok(prepared)
@@ -114,8 +129,7 @@ impl Prepared {
     }
 }
 
-fn read(path: &Path) -> Result<String, SetupError> {
-    let bytes = std::fs::read(path).at(path)?;
+fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, SetupError> {
     String::from_utf8(bytes).map_err(|error| {
         let sound = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line_start = sound
