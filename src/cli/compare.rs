@@ -13,9 +13,9 @@ use crate::compare::{
     ComparisonPlan, Estimate, MethodComparison, MethodDifference, MethodTraining, Metric, TrainingRecord,
 };
 use crate::files::replace_synced;
-use crate::record::{RunDirectory, Table, find_run};
+use crate::record::{Table, find_run};
 use crate::scenario::written_values;
-use crate::sweep::{Collected, Csv, SweepFolder, TrialEnd};
+use crate::sweep::{Collected, Csv, FolderError, SweepFolder, TrialEnd};
 
 /// What tells runs apart without making them another method.
 const NO_METHOD: [&str; 2] = ["run.seed", "name"];
@@ -137,12 +137,15 @@ struct Found {
 
 impl Found {
     fn add(&mut self, source: &Path, out: Option<&Path>) -> Result<(), String> {
-        if let Some(run) = find_run(source, out).filter(|place| RunDirectory::is_at(place)) {
-            let record = TrainingRecord::of_run(&run).map_err(|error| error.to_string())?;
-            return self.add_training(record, &run);
-        }
-        let (folder, plan) = SweepFolder::open(source, out)
-            .map_err(|error| format!("{} is neither a run nor a sweep: {error}", source.display()))?;
+        let (folder, plan) = match SweepFolder::open(source, out) {
+            Ok(sweep) => sweep,
+            Err(FolderError::Missing { .. }) => {
+                let run = find_run(source, out).map_err(|error| format!("no sweep is called so, and {error}"))?;
+                let record = TrainingRecord::of_run(&run).map_err(|error| error.to_string())?;
+                return self.add_training(record, &run);
+            }
+            Err(error) => return Err(error.to_string()),
+        };
         let collected = Collected::read(&folder, &plan).map_err(|error| error.to_string())?;
         for trial in collected.trials {
             match trial.result {

@@ -8,7 +8,7 @@ pub mod statistics;
 mod training;
 
 pub use comparison::{Comparison, ControllerSummary, Difference, Paired, Played, Summary};
-pub use episodes::{Candidate, EpisodeOutcome, Episodes, PlayedEpisodes, play};
+pub use episodes::{Candidate, EpisodeOutcome, Episodes, PlayedEpisodes, play, play_until};
 pub use methods::{
     ComparisonPlan, LeftOut, MethodComparison, MethodCurves, MethodDifference, MethodSummary, MethodTraining,
     ScoredTraining,
