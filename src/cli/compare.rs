@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use super::output::{show, show_json, tell};
+use super::output::{show, show_json, tell, width, wrapped};
 use super::{Context, Outcome};
 use crate::compare::statistics::{Arm, Criteria, DecisionTest, Verdict};
 use crate::compare::{
@@ -86,7 +86,7 @@ pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, S
             let better = if metric.is_gain() { "more" } else { "less" };
             table.push(vec![metric.name().into(), metric.words().into(), better.into()]);
         }
-        return Ok(show(table.render()));
+        return Ok(show(table.render_within(width(), &[])));
     }
     let mut found = Found::default();
     for source in &options.sources {
@@ -239,16 +239,15 @@ impl Found {
 }
 
 fn text(comparison: &MethodComparison) -> String {
-    let mut text = format!(
-        "{}\nintervals: 95 %, over trainings of a method (and, inside each, its evaluation seeds and episodes)\n",
-        comparison.metric.words()
-    );
-    for note in &comparison.notes {
-        _ = writeln!(text, "note: {note}");
-    }
-    for left in &comparison.left_out {
-        _ = writeln!(text, "left out: {} ({}): {}", left.run_id, left.method, left.reason);
-    }
+    let width = width();
+    let mut lines = vec![
+        comparison.metric.words().to_owned(),
+        "intervals: 95 %, over trainings of a method (and, inside each, its evaluation seeds and episodes)".to_owned(),
+    ];
+    lines.extend(comparison.notes.iter().map(|note| format!("note: {note}")));
+    let left_out = comparison.left_out.iter();
+    lines.extend(left_out.map(|left| format!("left out: {} ({}): {}", left.run_id, left.method, left.reason)));
+    let mut text: String = lines.iter().map(|line| wrapped(line, width) + "\n").collect();
     let mut scopes: Vec<Option<&str>> = Vec::new();
     for method in &comparison.methods {
         if !scopes.contains(&method.task.as_deref()) {
@@ -276,7 +275,7 @@ fn text(comparison: &MethodComparison) -> String {
                 format!("{:.2}", method.worst_tenth.value),
             ]);
         }
-        _ = write!(text, "\n{}", table.render());
+        _ = write!(text, "\n{}", table.render_within(width, &[]));
         let mut table = Table::new(
             &["difference of IQMs"],
             &["", "95 % interval", "p", "P(better)", "verdict"],
@@ -301,24 +300,24 @@ fn text(comparison: &MethodComparison) -> String {
             ]);
         }
         if differences.count() > 0 {
-            _ = write!(text, "\n{}", table.render());
+            _ = write!(text, "\n{}", table.render_within(width, &[]));
         }
     }
-    _ = writeln!(
-        text,
-        "\np: {}, two-sided, corrected by Holm's method for {} comparisons; alpha {}, a difference of {} matters",
-        match comparison.criteria.test {
-            DecisionTest::MannWhitney => "Mann-Whitney",
-            DecisionTest::PairedSignFlip => "sign flips of pairs",
-        },
-        comparison
-            .differences
-            .iter()
-            .filter(|difference| difference.adjusted_p.is_some())
-            .count(),
-        comparison.criteria.alpha,
-        comparison.criteria.min_effect,
+    let test = match comparison.criteria.test {
+        DecisionTest::MannWhitney => "Mann-Whitney",
+        DecisionTest::PairedSignFlip => "sign flips of pairs",
+    };
+    let tests = comparison
+        .differences
+        .iter()
+        .filter(|difference| difference.adjusted_p.is_some())
+        .count();
+    let Criteria { alpha, min_effect, .. } = comparison.criteria;
+    let legend = format!(
+        "p: {test}, two-sided, corrected by Holm's method for {tests} tests; alpha {alpha}, a difference of {min_effect} \
+         matters"
     );
+    _ = writeln!(text, "\n{}", wrapped(&legend, width));
     text
 }
 

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle as BarStyle};
 use serde::Serialize;
 
-use super::output::{show, show_json, tell};
+use super::output::{show, show_json, tell, width};
 use super::prepare::environment;
 use super::{Context, Outcome, report_text};
 use crate::compare::Metric;
@@ -188,7 +188,11 @@ fn begin(options: &PlayOptions, context: &Context) -> Result<Outcome, String> {
         return Ok(if context.global.json {
             show_json(plan)
         } else {
-            show(format_args!("{}\n{}", headline(plan, &work), plan_table(plan).render()))
+            show(format_args!(
+                "{}\n{}",
+                headline(plan, &work),
+                plan_table(plan).render_within(width(), &[])
+            ))
         });
     }
     let folder = SweepFolder::of(&plan.name, options.out.as_deref());
@@ -279,7 +283,7 @@ fn collect(folder: &SweepFolder, plan: &Plan, context: &Context) -> Result<Outco
     let shown = if context.global.json {
         show_json(&collected)
     } else {
-        let mut text = results_table(&collected).render();
+        let mut text = results_table(&collected).render_within(width(), &["minus rent"]);
         for path in files {
             text.push_str(&format!("{}\n", path.display()));
         }
@@ -292,8 +296,8 @@ fn collect(folder: &SweepFolder, plan: &Plan, context: &Context) -> Result<Outco
 
 fn results_table(collected: &Collected) -> Table {
     let mut table = Table::new(
-        &["trial", "settings"],
-        &["seed", "state", "rounds", "accuracy", "minus rent", "s"],
+        &["trial", "settings", "state"],
+        &["seed", "rounds", "accuracy", "minus rent", "s"],
     );
     for trial in &collected.trials {
         let result = trial.result.as_ref();
@@ -303,8 +307,8 @@ fn results_table(collected: &Collected) -> Table {
         table.push(vec![
             short(&trial.trial.id),
             trial.trial.label(),
-            trial.trial.seed.0.to_string(),
             result.map_or_else(|| "waiting".into(), state_of),
+            trial.trial.seed.0.to_string(),
             training.map_or_else(|| "—".into(), |training| training.curve.len().to_string()),
             number(score(Metric::Accuracy)),
             number(score(Metric::AccuracyMinusRent)),
@@ -407,23 +411,23 @@ fn status(begun: &Begun, all: bool, context: &Context) -> Result<Outcome, String
         .iter()
         .map(|(state, count)| format!("{count} {state}"))
         .collect();
-    let mut table = Table::new(&["trial", "settings"], &["seed", "state", ""]);
+    let mut table = Table::new(&["trial", "settings", "state", ""], &["seed"]);
     let is_listed =
         |row: &&StatusRow| all || status.trials.len() <= LISTED || matches!(row.state, "playing" | "failed");
     for row in status.trials.iter().filter(is_listed) {
         table.push(vec![
             short(&row.trial),
             row.settings.clone(),
-            row.seed.to_string(),
             row.state.into(),
             row.details.clone(),
+            row.seed.to_string(),
         ]);
     }
     Ok(show(format_args!(
         "{}: {}\n\n{}",
         plan.name,
         counts.join(", "),
-        table.render()
+        table.render_within(width(), &[])
     )))
 }
 

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::plan::{Plan, PlanError, Planned};
+use super::plan::{Plan, Planned};
 use crate::files::{replace_synced, sync_folder};
 use crate::health::{AtPath, FileError};
 use crate::record::runs_root;
@@ -206,10 +206,4 @@ pub(super) fn names_in(folder: &Path) -> Result<BTreeSet<String>, FileError> {
         names.insert(entry.at(folder)?.file_name().to_string_lossy().into_owned());
     }
     Ok(names)
-}
-
-impl From<FolderError> for PlanError {
-    fn from(error: FolderError) -> Self {
-        Self::Trials(error.to_string())
-    }
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::child::{self, ChildEnd, Limits};
 use super::file::{Evaluation, EvaluationMode};
 use super::folder::SweepFolder;
-use super::lease::Lease;
+use super::lease::{Holder, Lease};
 use super::outcome::{Results, RungScore, TrialEnd, TrialResult};
 use super::plan::{Plan, Trial};
 use super::state::{Segment, SweepState, TrialState};
@@ -170,7 +170,7 @@ impl Worker<'_> {
         for (_, trial) in own.into_iter().chain(others) {
             match state.of(trial)? {
                 TrialState::Ended(_) => {}
-                _ if state.is_given_up(trial) => self.give_up(trial)?,
+                _ if state.is_given_up(trial) => self.give_up(trial, &state)?,
                 TrialState::Waiting(segment) => match state.leases.take(&trial.id)? {
                     // Between the look and the lease somebody may have ended it.
                     Some(lease) if self.is_still_to_do(trial, segment)? => {
@@ -195,11 +195,15 @@ impl Worker<'_> {
     }
 
     /// A trial that others have left behind at a rung.
-    fn give_up(&self, trial: &Trial) -> Result<(), WorkError> {
+    fn give_up(&self, trial: &Trial, state: &SweepState) -> Result<(), WorkError> {
         let training = TrainingRecord::of_run(&self.folder.trial(&trial.id))?;
+        let played_s = match state.leases.holder(&trial.id)? {
+            Holder::Lost(Some(lease)) | Holder::Playing(lease) => lease.played_s,
+            Holder::Lost(None) | Holder::Nobody => 0.0,
+        };
         let result = TrialResult {
             training: Some(training),
-            ..TrialResult::new(TrialEnd::GivenUp, 0, 0.0)
+            ..TrialResult::new(TrialEnd::GivenUp, state.leases.newest(&trial.id), played_s)
         };
         result.write(self.folder, &trial.id)?;
         (self.tell)(Told::Ended(trial, &result));
@@ -255,6 +259,8 @@ impl Worker<'_> {
             (self.tell)(Told::Ended(trial, &result));
             break;
         }
+        // What was played counts, whoever goes on with it.
+        lease.renew()?;
         Ok(lease.release()?)
     }
 
