@@ -20,10 +20,9 @@ use crate::clock::RunClock;
 use crate::controller::{ActiveController, SavedFolder};
 use crate::env::{Experiment, LoadedData, round_is_complete};
 use crate::health::{Failure, RunHealth};
-use crate::learner::PolicyLearner;
+use crate::learner::{PolicyLearner, is_between_rollouts, rollout_rounds};
 use crate::record::{Recording, RoundHistory, RunClaim, RunDirectory};
 use crate::run::StopSignal;
-use crate::scenario::Scenario;
 use crate::schedule::{AddWork, RoundEnd, Shutdown, Startup, Work};
 use crate::telemetry::statistics::rolling_mean;
 use crate::telemetry::{CheckpointReason, CheckpointSaved, Event, Num, TelemetryHub, TelemetryOutbox};
@@ -94,12 +93,6 @@ impl TrainedState<'_> {
             Some(learner) => load_learner(folder, learner.learner.get(), scenario_hash),
             None => Ok(()),
         }
-    }
-
-    /// Rounds of a rollout. It exists in memory alone until the last of them is over: checkpoints stand in between.
-    fn rollout(&self, scenario: &Scenario) -> u32 {
-        let rounds = scenario.learner.episodes_per_update;
-        if self.learner.is_some() { rounds.max(1) } else { 1 }
     }
 
     fn has_diverged(&mut self) -> bool {
@@ -287,11 +280,12 @@ pub(crate) fn write_checkpoint(mut writer: CheckpointWriter) -> Result<(), RunDi
     if view.experiment.scenario.telemetry.require && !view.claim.is_in_place() {
         return Err(RunDirectoryLost(view.folder.path().into()));
     }
-    let next_round = view.next_round();
-    let rollout = trained.rollout(&view.experiment.scenario);
-    if !next_round.is_multiple_of(rollout) {
+    let learner = trained.learner.as_deref();
+    if !is_between_rollouts(learner, &view.experiment, &view.clock) {
         return Ok(());
     }
+    let rollout = rollout_rounds(learner, &view.experiment);
+    let next_round = view.next_round();
     // Damage done on purpose says nothing about what is good.
     let is_candidate = view.experiment.scenario.faults.is_empty();
     let record = rolling_mean(&trained.history.0)

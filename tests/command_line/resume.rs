@@ -72,7 +72,6 @@ fn wait_until(mut condition: impl FnMut() -> bool) {
 }
 
 /// Name of the newest checkpoint.
-#[cfg(unix)]
 fn newest_checkpoint(run: &Path) -> Option<String> {
     let entries = std::fs::read_dir(run.join("checkpoints")).expect("the run has checkpoints");
     entries
@@ -281,6 +280,30 @@ pub fn finished(folder: &Path) -> PathBuf {
     let out = folder.join("finished");
     begin(&scenario, &out).wait().expect("the run ends");
     out.join("latest").canonicalize().expect("latest points at the run")
+}
+
+/// The first rollout of a resumed run begins with it, whatever the rollouts before it were.
+#[test]
+fn checkpoints_of_a_run_that_goes_on_with_longer_rollouts_stand_between_these() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let scenario = write_scenario(folder.path(), LEARNED, 2);
+    let text = std::fs::read_to_string(&scenario).expect("there is a scenario");
+    let in_pairs = text.replace("policy:", "learner: (episodes_per_update: 2), policy:");
+    std::fs::write(&scenario, in_pairs).expect("it is written");
+    let out = folder.path().join("out");
+    begin(&scenario, &out).wait().expect("the run ends");
+    let run = out.join("latest").canonicalize().expect("latest points at the run");
+    let longer = [
+        "--set",
+        "learner.episodes_per_update=3",
+        "--allow",
+        "learner.episodes_per_update",
+    ];
+
+    succeeds(&resume(&run, &[&longer[..], &["--extend", "3"]].concat()));
+
+    assert_eq!(updates(&run).len(), 2);
+    assert_eq!(newest_checkpoint(&run).as_deref(), Some("round-000005"));
 }
 
 #[test]
