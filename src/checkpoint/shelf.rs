@@ -201,19 +201,23 @@ impl Checkpoints {
     }
 
     /// Points `last` and `best` at their checkpoints and throws away, of those up to `progress`, all but the newest
-    /// `keep_last` and the best. What cannot be removed is left: it does no harm.
+    /// `keep_last` and the best: where that of `progress` is not there, the one that `best` points at. What cannot be
+    /// removed is left: it does no harm.
     pub fn tidy(&self, progress: &Progress, keep_last: u32) {
         let name = name_of(progress.next_round);
-        let best = progress.best.filter(|best| self.has(best.next_round));
-        let best = best.map(|best| name_of(best.next_round));
         point_at(&self.0, "last", &name);
-        if let Some(best) = &best {
-            point_at(&self.0, "best", best);
+        if let Some(best) = progress.best.filter(|best| self.has(best.next_round)) {
+            point_at(&self.0, "best", &name_of(best.next_round));
         }
+        let best = [
+            progress.best.map(|best| name_of(best.next_round).into()),
+            // A file system without links has none to follow.
+            fs::read_link(self.0.join("best")).ok(),
+        ];
         let past = self.rounds().into_iter().filter(|&round| round <= progress.next_round);
         for round in past.skip(keep_last as usize) {
             let name = name_of(round);
-            if best.as_ref() != Some(&name)
+            if !best.contains(&Some(PathBuf::from(&name)))
                 && let Err(error) = self.discard(&name)
             {
                 tracing::warn!(%error, checkpoint = name, "an old checkpoint could not be removed");

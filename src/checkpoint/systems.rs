@@ -173,7 +173,7 @@ impl RunView<'_> {
         }
     }
 
-    fn progress(&self, next_round: u32, next_seq: u64, trained: &TrainedState) -> Progress {
+    fn progress(&self, next_round: u32, next_seq: u64, best: Option<BestCheckpoint>, history: &[f64]) -> Progress {
         let Experiment { scenario, layout, .. } = &*self.experiment;
         let changes = self.resumed.as_ref().map(|point| point.progress.changes.clone());
         Progress {
@@ -189,8 +189,8 @@ impl RunView<'_> {
             slots: layout.slots().iter().map(|spec| spec.slot.to_string()).collect(),
             controller: scenario.policy.controller.clone(),
             changes: changes.unwrap_or_default(),
-            history: trained.history.0.clone(),
-            best: trained.state.best,
+            history: history.to_vec(),
+            best,
         }
     }
 }
@@ -237,6 +237,8 @@ impl CheckpointWriter<'_> {
                 }));
                 self.hub.flush(&mut self.outbox);
                 let state = &mut self.trained.state;
+                // Not before: what is not on disk is not the best of what there is.
+                state.best = progress.best;
                 (state.unsaved, state.failure) = (None, None);
             }
             Err(error) => {
@@ -292,8 +294,8 @@ pub(crate) fn write_checkpoint(mut writer: CheckpointWriter) -> Result<(), RunDi
         .filter(|_| is_candidate)
         .map(|accuracy| BestCheckpoint { next_round, accuracy })
         .filter(|record| trained.state.best.is_none_or(|best| record.accuracy > best.accuracy));
-    trained.state.best = record.or(trained.state.best);
-    let progress = view.progress(next_round, hub.next_seq(), trained);
+    let best = record.or(trained.state.best);
+    let progress = view.progress(next_round, hub.next_seq(), best, &trained.history.0);
     let has_diverged = trained.has_diverged();
     match view.reason(next_round, rollout, record.is_some(), has_diverged) {
         Some(reason) => writer.write(progress, reason),

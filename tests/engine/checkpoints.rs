@@ -11,6 +11,7 @@ use simic_engine::engine::RunReport;
 use simic_engine::health::{EngineError, Failure, Position, RunHealth};
 use simic_engine::learner::PolicyDiverged;
 use simic_engine::prelude::*;
+use simic_engine::record::{RoundHistory, RunDirectory};
 use simic_engine::run::{ExtensionError, NO_EXTENSION, StopRequest, StopSignal};
 use simic_engine::torch::NoGrad;
 use tch::{Device, Kind, Tensor};
@@ -149,6 +150,42 @@ fn a_checkpoint_that_falls_due_inside_a_rollout_is_on_disk_at_its_end() {
     let told = told(&report);
     let told: Vec<_> = told.iter().map(|(round, reason)| (*round, reason.as_str())).collect();
     assert_eq!(told, [(0, "periodic"), (4, "periodic"), (6, "periodic"), (8, "exit")]);
+}
+
+/// Something else stands where the third checkpoint is filled, and the accuracy falls after it.
+fn spoil_the_best(app: &mut App) -> Result<(), ExtensionError> {
+    fn shape(clock: Res<RunClock>, mut history: ResMut<RoundHistory>, run: Res<RunDirectory>) {
+        history.0 = [40.0, 40.0, 43.0, 0.0, 0.0][..=clock.round() as usize].to_vec();
+        let fresh = run.path().join("checkpoints/.round-000003.new");
+        let changed = match clock.round() {
+            2 => std::fs::write(fresh, ""),
+            3 => std::fs::remove_file(fresh),
+            _ => Ok(()),
+        };
+        changed.expect("the folder of checkpoints can be written");
+    }
+    app.add_systems(RoundEnd, shape.after(Work::RoundStats).before(Work::WriteCheckpoint));
+    Ok(())
+}
+
+#[test]
+fn a_best_checkpoint_that_cannot_be_written_does_not_cost_the_run_the_one_before_it() {
+    let scenario = r#"(
+        name: "best",
+        task: preset("digits_minimal", (batches_per_step: count(1))),
+        run: (rounds: 5, n_envs: 1, max_steps: 2, keep_last: 1),
+        policy: (controller: "wait"),
+    )"#;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+
+    let report = crate::recorded::play(scenario, folder.path(), spoil_the_best);
+
+    assert!(report.failure.is_none(), "{:?}", report.failure);
+    assert!(report.gaps.is_empty(), "{:?}", report.gaps);
+    let shelf = Checkpoints::of(directory(&report));
+    let (_, best) = shelf.find(CheckpointName::Best).expect("the best one is there");
+    assert_eq!(best.next_round, 2);
+    assert_eq!(newest(&report).next_round, 5);
 }
 
 #[test]

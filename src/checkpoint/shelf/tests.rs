@@ -70,6 +70,26 @@ fn the_newest_few_and_the_best_stay() {
     assert_eq!(target("last"), Path::new("round-000005"));
 }
 
+/// As where it was thrown away by hand, or was never written.
+#[cfg(unix)]
+#[test]
+fn the_best_that_is_there_stays_where_a_better_one_is_not() {
+    let root = tempfile::tempdir().unwrap();
+    let shelf = Checkpoints::of(root.path());
+    let first = progress(1, Some(1));
+    put(&shelf, &first);
+    shelf.tidy(&first, 1);
+
+    for next_round in [3, 4] {
+        let progress = progress(next_round, Some(2));
+        put(&shelf, &progress);
+        shelf.tidy(&progress, 1);
+    }
+
+    assert_eq!(names(&shelf), ["best", "last", "round-000001", "round-000004"]);
+    assert_eq!(fs::read_link(shelf.0.join("best")).unwrap(), Path::new("round-000001"));
+}
+
 #[test]
 fn a_checkpoint_is_found_by_its_name() {
     let root = tempfile::tempdir().unwrap();
