@@ -151,6 +151,16 @@ pub struct RunView<'w> {
 }
 
 impl RunView<'_> {
+    /// # Errors
+    /// The run directory is not where it was.
+    fn find_directory(&self) -> Result<(), RunDirectoryLost> {
+        if self.claim.is_in_place() {
+            Ok(())
+        } else {
+            Err(RunDirectoryLost(self.folder.path().into()))
+        }
+    }
+
     /// Rounds played to their end.
     fn next_round(&self) -> u32 {
         let played = self.clock.position().round.map(|round| round + 1);
@@ -205,25 +215,16 @@ pub struct CheckpointWriter<'w> {
 }
 
 impl CheckpointWriter<'_> {
-    /// Puts what lasts on disk. A checkpoint that cannot be written leaves the older ones as they are; the run goes on,
-    /// tries again at its end and then says so.
-    fn write(&mut self, progress: Progress, reason: CheckpointReason) {
-        let started = Instant::now();
-        // What the checkpoint counts as told has to be on disk before it is.
-        self.hub.settle();
-        let shelf = Checkpoints::of(self.view.folder.path());
-        let kind = kind_of(&progress, reason);
-        let mut put = || {
-            shelf.put(&progress, |folder| {
-                self.trained.save(folder, kind, &progress.scenario_hash)
-            })
+    /// Puts what is unsaved on disk. A checkpoint that cannot be written leaves the older ones as they are; the run goes
+    /// on, tries again at its end and then says so.
+    fn write(&mut self, reason: CheckpointReason) {
+        let Some(progress) = self.trained.state.unsaved.take() else {
+            return;
         };
-        let written = put().or_else(|error| {
-            tracing::warn!(%error, "a checkpoint could not be written; trying once more");
-            put()
-        });
+        let started = Instant::now();
+        let shelf = Checkpoints::of(self.view.folder.path());
         let next_round = progress.next_round;
-        match written {
+        match self.put(&shelf, &progress, reason) {
             Ok(size_bytes) => {
                 shelf.tidy(&progress, self.view.experiment.scenario.run.keep_last);
                 self.outbox.push(Event::run(CheckpointSaved {
@@ -239,7 +240,7 @@ impl CheckpointWriter<'_> {
                 let state = &mut self.trained.state;
                 // Not before: what is not on disk is not the best of what there is.
                 state.best = progress.best;
-                (state.unsaved, state.failure) = (None, None);
+                state.failure = None;
             }
             Err(error) => {
                 tracing::warn!(%error, "no checkpoint after {next_round} rounds; the older ones are as they were");
@@ -247,6 +248,24 @@ impl CheckpointWriter<'_> {
                 (state.unsaved, state.failure) = (Some(progress), Some(error.to_string()));
             }
         }
+    }
+
+    fn put(&mut self, shelf: &Checkpoints, progress: &Progress, reason: CheckpointReason) -> Result<u64, Failure> {
+        // Whatever has taken the place of the run directory is not the run's to write into.
+        self.view.find_directory()?;
+        // What the checkpoint counts as told has to be on disk before it is.
+        self.hub.settle();
+        let kind = kind_of(progress, reason);
+        let mut put = || {
+            shelf.put(progress, |folder| {
+                self.trained.save(folder, kind, &progress.scenario_hash)
+            })
+        };
+        let written = put().or_else(|error| {
+            tracing::warn!(%error, "a checkpoint could not be written; trying once more");
+            put()
+        });
+        Ok(written?)
     }
 }
 
@@ -278,14 +297,23 @@ pub struct RunDirectoryLost(PathBuf);
 /// # Errors
 /// The run has lost its directory, and its scenario requires a record.
 pub(crate) fn write_checkpoint(mut writer: CheckpointWriter) -> Result<(), RunDirectoryLost> {
-    let CheckpointWriter { trained, view, hub, .. } = &mut writer;
-    if view.experiment.scenario.telemetry.require && !view.claim.is_in_place() {
-        return Err(RunDirectoryLost(view.folder.path().into()));
+    if is_between_rollouts(
+        writer.trained.learner.as_deref(),
+        &writer.view.experiment,
+        &writer.view.clock,
+    ) {
+        write_if_due(&mut writer);
     }
+    // After the round is remembered: where the directory is found again by the end, so is the round.
+    if writer.view.experiment.scenario.telemetry.require {
+        writer.view.find_directory()?;
+    }
+    Ok(())
+}
+
+fn write_if_due(writer: &mut CheckpointWriter) {
+    let CheckpointWriter { trained, view, hub, .. } = writer;
     let learner = trained.learner.as_deref();
-    if !is_between_rollouts(learner, &view.experiment, &view.clock) {
-        return Ok(());
-    }
     let rollout = rollout_rounds(learner, &view.experiment);
     let next_round = view.next_round();
     // Damage done on purpose says nothing about what is good.
@@ -297,18 +325,15 @@ pub(crate) fn write_checkpoint(mut writer: CheckpointWriter) -> Result<(), RunDi
     let best = record.or(trained.state.best);
     let progress = view.progress(next_round, hub.next_seq(), best, &trained.history.0);
     let has_diverged = trained.has_diverged();
-    match view.reason(next_round, rollout, record.is_some(), has_diverged) {
-        Some(reason) => writer.write(progress, reason),
-        None => trained.state.unsaved = Some(progress),
+    let reason = view.reason(next_round, rollout, record.is_some(), has_diverged);
+    trained.state.unsaved = Some(progress);
+    if let Some(reason) = reason {
+        writer.write(reason);
     }
-    Ok(())
 }
 
 /// However the run ends, its last boundary is on disk.
 fn write_last_checkpoint(mut writer: CheckpointWriter, health: Res<RunHealth>) {
-    let Some(progress) = writer.trained.state.unsaved.take() else {
-        return;
-    };
     let reason = if health.failure.is_some() {
         CheckpointReason::Emergency
     } else if writer.view.stop.is_requested() {
@@ -316,7 +341,7 @@ fn write_last_checkpoint(mut writer: CheckpointWriter, health: Res<RunHealth>) {
     } else {
         CheckpointReason::Exit
     };
-    writer.write(progress, reason);
+    writer.write(reason);
 }
 
 #[cfg(test)]
