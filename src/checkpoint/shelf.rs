@@ -51,7 +51,8 @@ pub struct Progress {
     pub next_seq: u64,
     /// Envs of the run.
     pub n_envs: usize,
-    /// Parts of a training batch: more than the scenario says where memory was short.
+    /// Parts of a training batch: as the scenario says, or more where memory was short. A resume that changes the scenario's
+    /// number changes this one.
     pub micro_batches: usize,
     /// In policy order.
     pub slots: Vec<String>,
