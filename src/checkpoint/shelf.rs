@@ -294,6 +294,8 @@ impl Checkpoints {
             let name = name_of(round);
             fs::rename(self.0.join(&name), place.join(&name)).at(&place)?;
         }
+        // Where they went first: a power cut must not find them in neither place.
+        sync_folder(&place).at(&place)?;
         Ok(sync_folder(&self.0).at(&self.0)?)
     }
 

@@ -5,6 +5,7 @@ use std::io::{self, Seek, SeekFrom};
 use std::path::Path;
 
 use super::RunDirectory;
+use crate::files::sync_folder;
 use crate::health::{AtPath, FileError};
 use crate::telemetry::sinks::JsonLinesSink;
 use crate::telemetry::{CheckpointLoaded, Earlier, Event, EventReader, LiveState, Note, Payload, ReadError};
@@ -93,6 +94,8 @@ fn move_tail_aside(directory: &Path, path: &Path, kept: u64) -> Result<(), FileE
     });
     copied.at(&unfinished)?;
     fs::rename(&unfinished, &place).at(&place)?;
+    // Its name first: a power cut must not find the tail in neither file.
+    sync_folder(directory).at(directory)?;
     let events = OpenOptions::new().write(true).open(path).at(path)?;
     events.set_len(kept).at(path)?;
     events.sync_all().at(path)
