@@ -256,16 +256,8 @@ impl CheckpointWriter<'_> {
         // What the checkpoint counts as told has to be on disk before it is.
         self.hub.settle();
         let kind = kind_of(progress, reason);
-        let mut put = || {
-            shelf.put(progress, |folder| {
-                self.trained.save(folder, kind, &progress.scenario_hash)
-            })
-        };
-        let written = put().or_else(|error| {
-            tracing::warn!(%error, "a checkpoint could not be written; trying once more");
-            put()
-        });
-        Ok(written?)
+        let save = |folder: &Path| self.trained.save(folder, kind, &progress.scenario_hash);
+        Ok(shelf.put(progress, save)?)
     }
 }
 

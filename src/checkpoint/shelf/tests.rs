@@ -200,6 +200,40 @@ fn a_checkpoint_that_cannot_be_filled_leaves_the_older_one_and_nothing_of_itself
 }
 
 #[test]
+fn a_checkpoint_that_cannot_be_filled_is_tried_once_more() {
+    let root = tempfile::tempdir().unwrap();
+    let shelf = Checkpoints::of(root.path());
+    put(&shelf, &progress(2, None));
+    let mut attempts = 0;
+
+    let put = shelf.put(&progress(2, Some(2)), |folder| {
+        attempts += 1;
+        match attempts {
+            1 => Err(Failure::message("too many open files")),
+            _ => Ok(fs::write(folder.join("state"), "2")?),
+        }
+    });
+
+    assert!(put.is_ok(), "{put:?}");
+    assert_eq!(shelf.newest().unwrap().1, progress(2, Some(2)));
+    assert_eq!(names(&shelf), ["round-000002"], "the one that had its name is gone");
+}
+
+/// Something that cannot be removed lies where the old one would go.
+#[test]
+fn a_checkpoint_that_cannot_get_its_name_leaves_the_one_that_has_it() {
+    let root = tempfile::tempdir().unwrap();
+    let shelf = Checkpoints::of(root.path());
+    put(&shelf, &progress(2, None));
+    fs::write(shelf.0.join(".round-000002.old"), "").unwrap();
+
+    let error = shelf.put(&progress(2, Some(2)), |_| Ok(())).unwrap_err().to_string();
+
+    assert!(error.contains("round-000002"), "{error}");
+    assert_eq!(shelf.newest().unwrap().1, progress(2, None));
+}
+
+#[test]
 fn another_format_is_named() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("run.ron"), "(format: 7, novelty: 1)").unwrap();
