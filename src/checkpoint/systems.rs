@@ -40,13 +40,13 @@ impl Plugin for CheckpointPlugin {
                 RoundEnd,
                 Work::WriteCheckpoint,
                 write_checkpoint,
-                round_is_complete.and_then(resource_exists::<RunDirectory>),
+                round_is_complete.and_then(resource_exists::<TelemetryHub>),
             )
             .add_work_if(
                 Shutdown,
                 Work::WriteCheckpoint,
                 write_last_checkpoint,
-                resource_exists::<RunDirectory>,
+                resource_exists::<TelemetryHub>,
             );
     }
 }
@@ -64,8 +64,8 @@ pub struct CheckpointState {
 }
 
 /// A run that is resumed has its checkpoint already.
-fn begins(folder: Option<Res<RunDirectory>>, point: Option<Res<ResumePoint>>) -> bool {
-    folder.is_some() && point.is_none()
+fn begins(hub: Option<Res<TelemetryHub>>, point: Option<Res<ResumePoint>>) -> bool {
+    hub.is_some() && point.is_none()
 }
 
 /// All that lasts from round to round.
@@ -128,6 +128,7 @@ pub(crate) fn restore(
     // Memory that was short once is short again.
     let parts = experiment.scenario.training.micro_batches;
     commands.insert_resource(MicroBatches(parts.max(point.progress.micro_batches)));
+    commands.insert_resource(point.directory.clone());
     shelf.set_aside_after(point.progress.next_round)?;
     shelf.sweep();
     shelf.tidy(&point.progress, experiment.scenario.run.keep_last);

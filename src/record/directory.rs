@@ -133,7 +133,7 @@ struct Origin {
     scenario_folder: Option<PathBuf>,
 }
 
-/// A directory that belongs to one run: of the app's, once it has begun.
+/// A directory that belongs to one run: of the app's, once anything is written there.
 #[derive(Resource, Clone, Debug, PartialEq, Eq)]
 pub struct RunDirectory {
     run_id: String,

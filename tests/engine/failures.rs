@@ -185,13 +185,16 @@ fn a_run_that_cannot_begin_says_so_in_its_status_and_does_not_become_the_latest(
 
     let report = crate::recorded::play(SCENARIO, folder.path(), extend);
 
-    assert!(report.failure.is_some() && report.record.is_none());
+    assert!(report.failure.is_some());
+    let record = report.record.expect("something was written");
+    assert_eq!(record.finished, None);
     let runs = std::fs::read_dir(folder.path()).expect("there are runs");
     let paths = runs.map(|run| run.expect("it can be read").path());
     let failed = paths.filter(|path| path.is_dir() && !path.is_symlink() && *path != first.directory);
     let [failed] = &failed.collect::<Vec<_>>()[..] else {
         panic!("one more run has left something");
     };
+    assert_eq!(record.directory, *failed);
     let status = std::fs::read_to_string(failed.join("status.json")).expect("there is a status");
     assert!(status.contains(r#""state": "failed""#), "{status}");
     assert!(status.contains("it does not like this run"), "{status}");
