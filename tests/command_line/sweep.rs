@@ -131,6 +131,17 @@ fn undisturbed() -> Vec<String> {
 }
 
 #[test]
+fn all_shipped_sweeps_are_valid() {
+    let place = Place::with(SWEEP);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/sweeps");
+
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let file = entry.unwrap().path();
+        place.succeeds(&["sweep", file.to_str().unwrap(), "--dry-run"]);
+    }
+}
+
+#[test]
 fn a_sweep_is_planned_played_and_collected() {
     let place = Place::with(SWEEP);
 
