@@ -230,7 +230,7 @@ pub struct RunOptions {
     /// Folder in which relative paths of the scenario start [default: the scenario's].
     #[arg(long, value_name = "DIR", hide = true)]
     pub relative_to: Option<PathBuf>,
-    /// Stop once so many rounds are played; `resume` plays the others.
+    /// Stop after so many rounds; `resume` goes on.
     #[arg(long, value_name = "ROUND", value_parser = clap::value_parser!(u32).range(1..))]
     pub until: Option<u32>,
     /// Same as --set name=…
