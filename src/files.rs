@@ -5,7 +5,7 @@ use std::fs::File;
 #[cfg(unix)]
 use std::io::ErrorKind;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use ron::error::{Error, SpannedError};
 use serde::de::DeserializeOwned;
@@ -81,6 +81,23 @@ pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
     }
 }
 
+/// The file in a folder of runs that names the newest one. No link: programs that look for files of all runs in the folder
+/// would find those of the newest twice.
+pub(crate) const LATEST: &str = "latest";
+
+/// Where `path` leads: a file called [`LATEST`] to the folder beside it that it names, everything else to itself.
+pub(crate) fn follow_latest(path: &Path) -> PathBuf {
+    if !(path.ends_with(LATEST) && path.is_file()) {
+        return path.into();
+    }
+    let named = std::fs::read_to_string(path).unwrap_or_default();
+    let named = Path::new(named.trim());
+    match named.components().next() {
+        Some(Component::Normal(_)) if named.components().count() == 1 => path.with_file_name(named),
+        _ => path.into(),
+    }
+}
+
 /// What is wrong with a RON text, without advice for those who call its reader.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", match .0.code { Error::ExceededRecursionLimit => format!("{}: nested too deeply", .0.span.start), _ => .0.to_string() })]
@@ -109,6 +126,23 @@ mod tests {
         let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().flatten().collect();
         assert_eq!(names.len(), 1);
         assert!(path.is_dir());
+    }
+
+    #[test]
+    fn latest_leads_to_the_folder_that_it_names_and_to_no_other_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let latest = folder.path().join("latest");
+        assert_eq!(follow_latest(&latest), latest);
+
+        for (text, leads_to) in [
+            ("run-1\n", "run-1"),
+            ("../else\n", "latest"),
+            ("/", "latest"),
+            ("", "latest"),
+        ] {
+            std::fs::write(&latest, text).unwrap();
+            assert_eq!(follow_latest(&latest), folder.path().join(leads_to), "{text:?}");
+        }
     }
 
     #[test]

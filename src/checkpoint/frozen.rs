@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use super::shelf::POLICY_FOLDER;
 use super::{CheckpointError, CheckpointName, Checkpoints};
 use crate::controller::{MANIFEST_FILE, PolicyError, SavedFolder, WEIGHTS_FILE};
-use crate::record::{RunDirectory, RunDirectoryError, find_run};
+use crate::record::{RunDirectory, RunDirectoryError};
 
 /// A saved policy and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrozenPolicy {
     /// Weights and manifest, read when the policy was found: a run that trains on may have thrown its checkpoint away since.
-    pub saved: SavedFolder,
+    /// `None` for a run whose controller does not learn.
+    pub saved: Option<SavedFolder>,
     /// The run that it was trained in; `None` for a policy on its own.
     pub origin: Option<PolicyOrigin>,
 }
@@ -31,14 +32,10 @@ pub struct PolicyOrigin {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum FrozenPolicyError {
-    #[error("there is no run {0}; give the folder of a run, its name in the folder of all runs, or a saved policy")]
-    NoRun(PathBuf),
     #[error("{0} is neither a run directory (it has no resolved.ron) nor a saved policy (it has no {MANIFEST_FILE})")]
     NotARun(PathBuf),
     #[error("the run {0} has no checkpoint yet; a policy can be played after its first one")]
     NoCheckpoint(PathBuf),
-    #[error("the checkpoint {0} holds no policy that learns; only a run whose controller learns can be played")]
-    NothingLearned(PathBuf),
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
     #[error(transparent)]
@@ -48,34 +45,31 @@ pub enum FrozenPolicyError {
 }
 
 impl FrozenPolicy {
-    /// Finds the policy of a run directory, of a run in the folder of all runs, or in a folder of its own.
+    /// Finds the policy of a run directory, or in a folder of its own.
     ///
     /// # Errors
-    /// Nothing of that kind, or a run that has no learned policy yet.
-    pub fn find(run: &Path) -> Result<Self, FrozenPolicyError> {
-        let place = find_run(run, None).ok_or_else(|| FrozenPolicyError::NoRun(run.into()))?;
-        if holds_policy(&place) {
+    /// Nothing of that kind, or a run that has no checkpoint yet.
+    pub fn find(place: &Path) -> Result<Self, FrozenPolicyError> {
+        if holds_policy(place) {
             return Ok(Self {
-                saved: SavedFolder::read(&place)?,
+                saved: Some(SavedFolder::read(place)?),
                 origin: None,
             });
         }
-        if !RunDirectory::is_at(&place) {
-            return Err(FrozenPolicyError::NotARun(place));
+        if !RunDirectory::is_at(place) {
+            return Err(FrozenPolicyError::NotARun(place.into()));
         }
-        let directory = RunDirectory::open(&place)?;
+        let directory = RunDirectory::open(place)?;
         let (checkpoint, progress) = Checkpoints::of(directory.path())
             .find(CheckpointName::Last)
             .map_err(|error| match error {
-                CheckpointError::None(_) => FrozenPolicyError::NoCheckpoint(place),
+                CheckpointError::None(_) => FrozenPolicyError::NoCheckpoint(place.into()),
                 other => other.into(),
             })?;
         let folder = checkpoint.join(POLICY_FOLDER);
-        if !holds_policy(&folder) {
-            return Err(FrozenPolicyError::NothingLearned(checkpoint));
-        }
+        let saved = holds_policy(&folder).then(|| SavedFolder::read(&folder)).transpose()?;
         Ok(Self {
-            saved: SavedFolder::read(&folder)?,
+            saved,
             origin: Some(PolicyOrigin {
                 scenario: directory.resolved_path(),
                 data_hash: progress.data_hash,

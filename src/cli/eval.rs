@@ -1,19 +1,27 @@
 //! `eval`: play a frozen policy against baselines on the same episodes, and say how it did.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::output::{show, show_json, tell};
-use super::prepare::{Rejection, explain_if_moved, prepare};
+use super::eval_progress::{EvalProgress, Work};
+use super::output::{refuse, show, show_json, tell, tell_error, width};
+use super::prepare::{explain_if_moved, prepare};
+use super::rejection::Rejection;
 use super::{Context, EvalOptions, Outcome, RunOptions};
 use crate::checkpoint::FrozenPolicy;
-use crate::compare::{Candidate, Comparison, ControllerSummary, Episodes, Estimate, Paired, Played, Summary, play};
-use crate::controller::DecideMode;
+use crate::compare::{
+    Candidate, Comparison, ControllerSummary, Difference, EpisodeOutcome, Episodes, Estimate, Paired, Played, Summary,
+    play_until,
+};
+use crate::controller::{DecideMode, SavedFolder};
 use crate::engine::SetupError;
 use crate::env::Experiment;
-use crate::record::Table;
+use crate::files::replace_synced;
+use crate::health::{AtPath, FileError};
+use crate::record::{RunStatus, Table, find_run};
+use crate::run::{StopSignal, stop_on_signals};
 use crate::scenario::Catalog;
 use crate::telemetry::BigInteger;
 
@@ -22,68 +30,95 @@ const BASELINES: [&str; 3] = ["heuristic", "random", "wait"];
 /// The controller that saved policies belong to; among the baselines it starts from fresh weights.
 const LEARNED: &str = "actor_critic";
 /// Episodes of an env unless a number is asked for.
-const EPISODES_PER_ENV: u32 = 10;
+const EPISODES_PER_ENV: u32 = 2;
+/// Seeds that the head of the tables names.
+const SEEDS_SHOWN: usize = 8;
 const ABSENT: &str = "—";
+/// `--controllers none`: no baselines.
+const NOBODY: [&str; 1] = ["none"];
 
-/// Plays all episodes with every candidate; the tables go to stdout.
+/// Plays all episodes with every candidate; the tables go to stdout. Whoever stops it sees how things stand.
 pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejection> {
     let plan = EvaluationPlan::prepare(options, context)?;
-    let (mut played, mut notes) = (Vec::new(), Vec::new());
-    for entrant in &plan.entrants {
-        let mut by_seed = Vec::new();
-        for episodes in &plan.episodes {
-            if !context.global.quiet {
-                let (name, count, seed) = (&entrant.name, episodes.count(), episodes.seed);
-                tell(format_args!("{name} plays {count} episodes, seed {seed}"));
-            }
-            let experiment = plan.experiment.clone();
-            match play(experiment, context.extend, &entrant.candidate, episodes) {
-                Ok(episodes) => {
-                    if notes.is_empty() {
-                        notes.extend(plan.note_on_data(&episodes.data_hash));
-                    }
-                    by_seed.push(episodes.outcomes);
-                }
+    let stop = StopSignal::default();
+    stop_on_signals(stop.clone()).map_err(|error| Rejection::Usage(format!("no handlers for signals: {error}")))?;
+    let mut progress = EvalProgress::begin(plan.work(), context);
+    let (mut standings, mut notes) = (Standings::new(&plan), Vec::new());
+    // Seed by seed: what is played until somebody stops it compares everybody.
+    'playing: for episodes in &plan.episodes {
+        for (index, entrant) in plan.entrants.iter().enumerate() {
+            progress.enter(&entrant.name, episodes.seed);
+            let (experiment, candidate) = (plan.experiment.clone(), &entrant.candidate);
+            let step = || progress.step(episodes.envs);
+            let played = match play_until(experiment, context.extend, candidate, episodes, &stop, step) {
+                Ok(played) => played,
                 Err(error) => {
-                    tell(format_args!("error: {}: {error}", entrant.name));
+                    progress.clear();
                     if error.position.round.is_some() {
+                        tell_error(context.global, format_args!("{}: {error}", entrant.name));
                         return Ok(Outcome::Failed);
                     }
+                    refuse(context.global, format_args!("{}: {error}", entrant.name));
                     explain_if_moved(plan.experiment.folder.as_deref());
                     return Ok(Outcome::Rejected);
                 }
+            };
+            if stop.is_requested() && played.outcomes.len() < episodes.count() {
+                break 'playing;
             }
+            if notes.is_empty() {
+                notes.extend(plan.note_on_data(&played.data_hash));
+            }
+            progress.leave(&played.outcomes);
+            standings.0[index].push(played.outcomes);
         }
-        played.push(Played {
-            name: entrant.name.clone(),
-            is_policy: entrant.candidate.policy.is_some(),
-            episodes: by_seed,
-        });
     }
-    let Experiment { scenario, task, .. } = plan.experiment;
-    let first = &plan.episodes[0];
-    let evaluation = Evaluation {
-        scenario: scenario.name,
-        task: task.name,
-        policy: plan.policy,
-        notes,
-        steps: task.max_steps,
-        first_round: first.rounds.start,
-        rounds: first.rounds.len(),
-        envs: first.envs,
-        seeds: plan.episodes.iter().map(|episodes| BigInteger(episodes.seed)).collect(),
-        comparison: Comparison::new(played, first.seed),
-    };
-    Ok(if context.global.json {
-        show_json(&evaluation)
-    } else {
-        show(evaluation.to_text())
-    })
+    progress.clear();
+    let played = standings.comparable(&plan);
+    let stopped = stop.requested().filter(|_| !plan.is_complete(&played));
+    if stopped.is_some() {
+        notes.insert(0, plan.progress_note(&played));
+    }
+    if played.is_empty() {
+        tell("stopped before anybody had played all episodes of a seed: there is nothing to compare");
+        return Ok(stopped.map_or(Outcome::Done, Outcome::Stopped));
+    }
+    let shown = plan.print(played, notes, stopped.is_none(), context);
+    Ok(stopped.map_or(shown, Outcome::Stopped))
+}
+
+/// What every entrant has played, in the plan's order: the episodes of each seed that it has come to the end of.
+struct Standings(Vec<Vec<Vec<EpisodeOutcome>>>);
+
+impl Standings {
+    fn new(plan: &EvaluationPlan) -> Self {
+        Self(vec![Vec::new(); plan.entrants.len()])
+    }
+
+    /// The seeds that everybody has played; while the first is played, those who are done with it.
+    fn comparable(self, plan: &EvaluationPlan) -> Vec<Played> {
+        let by_all = self.0.iter().map(Vec::len).min().unwrap_or_default();
+        let seeds = by_all.max(1);
+        let played = plan.entrants.iter().zip(self.0);
+        played
+            .filter(|(_, by_seed)| by_seed.len() >= seeds)
+            .map(|(entrant, mut by_seed)| {
+                by_seed.truncate(seeds);
+                Played {
+                    name: entrant.name.clone(),
+                    is_policy: entrant.is_compared,
+                    episodes: by_seed,
+                }
+            })
+            .collect()
+    }
 }
 
 /// A candidate under the name that the tables print.
 struct Entrant {
     name: String,
+    /// With the others, which are its baselines.
+    is_compared: bool,
     candidate: Candidate,
 }
 
@@ -91,17 +126,22 @@ struct Entrant {
 struct EvaluationPlan {
     experiment: Experiment,
     policy: PathBuf,
+    /// Where the outcome is written as well.
+    save: Option<PathBuf>,
     /// What the policy was trained on; `None` for one without its run.
     trained_on: Option<String>,
     entrants: Vec<Entrant>,
     /// One entry per seed, at least one.
     episodes: Vec<Episodes>,
+    /// That the run of the policy was played at, with its training.
+    env_steps_per_s: Option<f64>,
 }
 
 impl EvaluationPlan {
     fn prepare(options: &EvalOptions, context: &Context) -> Result<Self, Rejection> {
-        let policy = FrozenPolicy::find(&options.run).map_err(|error| Rejection::Usage(error.to_string()))?;
-        let entrants = entrants(options, &policy, &context.catalog)?;
+        let place = find_run(&options.run, options.out.as_deref())?;
+        let policy = FrozenPolicy::find(&place).map_err(|error| Rejection::Usage(error.to_string()))?;
+        let status = RunStatus::read(&place).ok();
         let origin = policy.origin.as_ref();
         let scenario = options
             .scenario
@@ -110,7 +150,7 @@ impl EvaluationPlan {
         let Some(scenario) = scenario else {
             let message = format!(
                 "{} is a policy without its run: say by --scenario FILE what it decides in",
-                policy.saved.path().display()
+                place.display()
             );
             return Err(Rejection::Usage(message));
         };
@@ -120,6 +160,8 @@ impl EvaluationPlan {
             ..RunOptions::default()
         };
         let prepared = prepare(&run_options, context)?;
+        let own = &prepared.loaded.scenario.policy.controller;
+        let entrants = entrants(options, &policy, own, &context.catalog)?;
         let run = &prepared.loaded.scenario.run;
         // Rounds that the policy was not trained in.
         let first_round = run.rounds.max(origin.map_or(0, |origin| origin.rounds));
@@ -133,14 +175,76 @@ impl EvaluationPlan {
         };
         Ok(Self {
             experiment: prepared.experiment(context.threads()).map_err(SetupError::from)?,
-            policy: policy.saved.path().into(),
+            policy: policy.saved.map_or(place, |saved| saved.path().into()),
+            save: options.save.clone(),
             trained_on: policy.origin.map(|origin| origin.data_hash),
             entrants,
+            env_steps_per_s: status.and_then(|status| Some(status.env_steps_per_s?.0)),
             episodes: seeds
                 .into_iter()
                 .map(|seed| Episodes::at_least(count, seed, first_round, envs))
                 .collect(),
         })
+    }
+
+    fn work(&self) -> Work {
+        Work {
+            entrants: self.entrants.len(),
+            seeds: self.episodes.len(),
+            // As many under every seed.
+            episodes: self.episodes.first().map_or(0, Episodes::count),
+            steps: self.experiment.task.max_steps,
+            env_steps_per_s: self.env_steps_per_s,
+        }
+    }
+
+    fn is_complete(&self, played: &[Played]) -> bool {
+        let has_all_seeds = |player: &Played| player.episodes.len() == self.episodes.len();
+        played.len() == self.entrants.len() && played.iter().all(has_all_seeds)
+    }
+
+    /// How much of the plan was played until it was stopped.
+    fn progress_note(&self, played: &[Played]) -> String {
+        let seeds = played.first().map_or(0, |player| player.episodes.len());
+        format!(
+            "incomplete: stopped after {} of {} controllers and {seeds} of {} seeds",
+            played.len(),
+            self.entrants.len(),
+            self.episodes.len()
+        )
+    }
+
+    fn print(self, played: Vec<Played>, notes: Vec<String>, is_complete: bool, context: &Context) -> Outcome {
+        let Experiment { scenario, task, .. } = self.experiment;
+        let first = &self.episodes[0];
+        let seeds = played.first().map_or(0, |player| player.episodes.len());
+        let evaluation = Evaluation {
+            scenario: scenario.name,
+            task: task.name,
+            policy: self.policy,
+            is_complete,
+            notes,
+            steps: task.max_steps,
+            first_round: first.rounds.start,
+            rounds: first.rounds.len(),
+            envs: first.envs,
+            seeds: self.episodes[..seeds]
+                .iter()
+                .map(|episodes| BigInteger(episodes.seed))
+                .collect(),
+            comparison: Comparison::new(played, first.seed),
+        };
+        if let Some(place) = &self.save
+            && let Err(error) = evaluation.save(place)
+        {
+            tell_error(context.global, format_args!("--save: {error}"));
+            return Outcome::Failed;
+        }
+        if context.global.json {
+            show_json(&evaluation)
+        } else {
+            show(evaluation.to_text(width()))
+        }
     }
 
     /// What is to be said where the data that are played on are not those that the policy was trained on.
@@ -152,9 +256,16 @@ impl EvaluationPlan {
     }
 }
 
-/// The policy in the modes asked for, both without a wish, then the baselines.
-fn entrants(options: &EvalOptions, policy: &FrozenPolicy, catalog: &Catalog) -> Result<Vec<Entrant>, Rejection> {
+/// The policy in the modes asked for, both without a wish, then the baselines. `own` is the controller of the run: it takes
+/// the policy's place where it learns nothing.
+fn entrants(
+    options: &EvalOptions,
+    policy: &FrozenPolicy,
+    own: &str,
+    catalog: &Catalog,
+) -> Result<Vec<Entrant>, Rejection> {
     let names: Vec<&str> = match &options.controllers {
+        Some(names) if names == NOBODY => Vec::new(),
         Some(names) => names.iter().map(String::as_str).collect(),
         None => BASELINES.to_vec(),
     };
@@ -173,29 +284,36 @@ fn entrants(options: &EvalOptions, policy: &FrozenPolicy, catalog: &Catalog) -> 
         (DecideMode::Greedy, "policy (greedy)", options.greedy || !asks),
         (DecideMode::Sample, "policy (sampled)", options.sample || !asks),
     ];
-    let policies = modes
-        .into_iter()
-        .filter(|(.., wanted)| *wanted)
-        .map(|(mode, name, _)| Entrant {
-            name: name.into(),
-            candidate: Candidate {
-                controller: LEARNED.into(),
-                policy: Some(policy.saved.clone()),
-                mode,
-            },
-        });
+    let entrant = |name: String, controller: &str, saved: Option<SavedFolder>, mode| Entrant {
+        name,
+        is_compared: true,
+        candidate: Candidate {
+            controller: controller.into(),
+            policy: saved,
+            mode,
+        },
+    };
+    let policies: Vec<Entrant> = match &policy.saved {
+        Some(saved) => modes
+            .into_iter()
+            .filter(|(.., wanted)| *wanted)
+            .map(|(mode, name, _)| entrant(name.into(), LEARNED, Some(saved.clone()), mode))
+            .collect(),
+        None => vec![entrant(format!("{own} (the run's)"), own, None, DecideMode::Sample)],
+    };
     let baselines = names.into_iter().map(|name| Entrant {
         name: match name {
             LEARNED => format!("{LEARNED} (untrained)"),
             other => other.into(),
         },
+        is_compared: false,
         candidate: Candidate {
             controller: name.into(),
             policy: None,
             mode: DecideMode::Sample,
         },
     });
-    Ok(policies.chain(baselines).collect())
+    Ok(policies.into_iter().chain(baselines).collect())
 }
 
 /// Everything that is printed.
@@ -204,6 +322,8 @@ struct Evaluation {
     scenario: String,
     task: String,
     policy: PathBuf,
+    /// False if somebody stopped it before everybody had played everything.
+    is_complete: bool,
     /// What readers of the numbers should know.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
@@ -218,10 +338,19 @@ struct Evaluation {
 }
 
 impl Evaluation {
-    fn to_text(&self) -> String {
-        let seeds: Vec<String> = self.seeds.iter().map(|seed| seed.0.to_string()).collect();
+    fn save(&self, place: &Path) -> Result<(), FileError> {
+        let text = serde_json::to_vec_pretty(self).at(place)?;
+        replace_synced(place, &text).at(place)
+    }
+
+    fn to_text(&self, width: usize) -> String {
+        let mut seeds: Vec<String> = self.seeds.iter().map(|seed| seed.0.to_string()).collect();
+        if seeds.len() > SEEDS_SHOWN {
+            seeds.truncate(SEEDS_SHOWN);
+            seeds.push(format!("… ({} seeds)", self.seeds.len()));
+        }
         let mut text = format!(
-            "{} on {}: {} rounds of {} envs x {} steps for every controller, from round {} on, seed {}\npolicy {}\n",
+            "{} on {}: {} rounds of {} envs x {} steps for every controller,\nfrom round {} on, seed {}\npolicy {}\n",
             self.scenario,
             self.task,
             self.rounds,
@@ -234,11 +363,19 @@ impl Evaluation {
         for note in &self.notes {
             _ = writeln!(text, "note: {note}");
         }
-        for table in [self.accuracies(), self.worths(), self.differences()] {
-            _ = write!(text, "\n{}", table.render());
+        for table in [
+            self.estimates("final validation accuracy, %", |player| &player.accuracy),
+            self.estimates("accuracy minus rent, points", |player| &player.accuracy_minus_rent),
+            self.others(),
+            self.differences("accuracy, paired difference", |pair| &pair.accuracy),
+            self.differences("accuracy minus rent, paired", |pair| &pair.accuracy_minus_rent),
+        ] {
+            _ = write!(text, "\n{}", table.render_within(width, &[]));
         }
         text.push_str(
-            "\ncommitted, test: the host with its committed seeds alone, on images that nothing else reads\n",
+            "\nintervals: over the episodes of this one training; how another training would end\nis a matter for several \
+             of them (`sweep`, then `compare`)\ncommitted, test %: the host with its committed seeds alone, on images \
+             that\nnothing else reads\n",
         );
         if self.comparison.unmeasured > 0 {
             _ = writeln!(
@@ -250,53 +387,39 @@ impl Evaluation {
         text
     }
 
-    fn accuracies(&self) -> Table {
-        let mut table = Table::new(
-            &["final validation accuracy, %"],
-            &["mean", "95 % interval", "IQM", "95 % interval", "committed, test"],
-        );
+    fn estimates(&self, title: &str, of: fn(&ControllerSummary) -> &Summary) -> Table {
+        let mut table = Table::new(&[title], &["mean", "95 % interval", "IQM", "95 % interval"]);
+        for player in &self.comparison.players {
+            table.push(summary_row(player, of(player)));
+        }
+        table
+    }
+
+    fn others(&self) -> Table {
+        let mut table = Table::new(&["mean of an episode"], &["committed, test %", "reward", "params"]);
         for player in &self.comparison.players {
             let test = player.test_accuracy;
-            let mut row = summary_row(player, &player.accuracy);
-            row.push(test.map_or_else(|| ABSENT.into(), |accuracy| format!("{accuracy:.2}")));
-            table.push(row);
+            table.push(vec![
+                player.name.clone(),
+                test.map_or_else(|| ABSENT.into(), |accuracy| format!("{accuracy:.2}")),
+                format!("{:.2}", player.reward.mean.value),
+                format!("{:.2}x", player.param_ratio.mean.value),
+            ]);
         }
         table
     }
 
-    fn worths(&self) -> Table {
-        let mut table = Table::new(
-            &["accuracy minus rent, points"],
-            &["mean", "95 % interval", "IQM", "95 % interval", "reward", "params"],
-        );
-        for player in &self.comparison.players {
-            let mut row = summary_row(player, &player.accuracy_minus_rent);
-            row.push(format!("{:.2}", player.reward.mean.value));
-            row.push(format!("{:.2}x", player.param_ratio.mean.value));
-            table.push(row);
-        }
-        table
-    }
-
-    fn differences(&self) -> Table {
-        let mut table = Table::new(
-            &["paired difference"],
-            &[
-                "accuracy",
-                "95 % interval",
-                "wins",
-                "minus rent",
-                "95 % interval",
-                "wins",
-            ],
-        );
+    fn differences(&self, title: &str, of: fn(&Difference) -> &Paired) -> Table {
+        let mut table = Table::new(&[title], &["mean", "95 % interval", "wins"]);
         for difference in &self.comparison.differences {
-            let mut row = vec![format!("{} - {}", difference.policy, difference.baseline)];
-            for paired in [&difference.accuracy, &difference.accuracy_minus_rent] {
-                let mean = &paired.difference.mean;
-                row.extend([format!("{:+.2}", mean.value), interval(mean), wins(paired)]);
-            }
-            table.push(row);
+            let paired = of(difference);
+            let mean = &paired.difference.mean;
+            table.push(vec![
+                format!("{} - {}", difference.policy, difference.baseline),
+                format!("{:+.2}", mean.value),
+                interval(mean),
+                wins(paired),
+            ]);
         }
         table
     }

@@ -1,6 +1,6 @@
 //! `simic-engine explain PATH`.
 
-use super::output::{show, show_json, tell};
+use super::output::{refuse, show, show_json};
 use super::{Context, Outcome};
 use crate::scenario;
 
@@ -14,7 +14,7 @@ pub fn explain(path: &str, context: &Context) -> Outcome {
             }
         }
         Err(unknown) => {
-            tell(format_args!("error: {unknown}"));
+            refuse(context.global, unknown);
             Outcome::Rejected
         }
     }

@@ -1,6 +1,8 @@
 //! The command line: one file a subcommand. Data goes to stdout, messages to stderr.
 
+mod compare;
 mod eval;
+mod eval_progress;
 mod explain;
 mod list;
 mod log;
@@ -8,19 +10,25 @@ mod options;
 mod output;
 mod panics;
 mod prepare;
+mod rejection;
 mod resume;
 mod run;
+mod runs;
+mod scenario_file;
+mod show;
 mod sweep;
 mod validate;
 
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
-use options::{Arguments, Command, EvalOptions, GlobalOptions, ListWhat, ResumeOptions, RunOptions};
-use output::{shown, tell};
-use prepare::Rejection;
+use options::{
+    Arguments, Command, EvalOptions, GlobalOptions, ListWhat, ResumeOptions, RunOptions, RunsOptions, ShowOptions,
+};
+use output::{refuse, refuse_in_json, show, shown, tell};
+use rejection::Rejection;
 
 use crate::engine::{Engine, EngineBuilder, all_cores, catalog};
 use crate::record::{LogFile, Recording, runs_root};
@@ -71,6 +79,9 @@ pub fn main(extend: Extension) -> ExitCode {
         Err(error) => {
             let printed = error.print();
             return if error.use_stderr() {
+                if std::env::args_os().any(|argument| argument == "--json") {
+                    refuse_in_json(error.render());
+                }
                 Outcome::Rejected.into()
             } else {
                 shown(printed).into()
@@ -79,7 +90,7 @@ pub fn main(extend: Extension) -> ExitCode {
     };
     execute(&arguments, extend)
         .unwrap_or_else(|message| {
-            tell(format_args!("error: {message}"));
+            refuse(&arguments.global, message);
             Outcome::Rejected
         })
         .into()
@@ -114,6 +125,7 @@ impl Context<'_> {
             console: Console {
                 style,
                 color: self.global.color,
+                tells_events: self.global.verbose > 0,
                 terminal: self.terminal.clone(),
             },
             log: self.log.clone(),
@@ -137,26 +149,34 @@ fn execute(arguments: &Arguments, extend: Extension) -> Result<Outcome, String> 
         terminal,
         log,
     };
-    let refuse = |rejection: Rejection| {
-        rejection.print(&context);
+    let reject = |rejection: Rejection| {
+        rejection.print(context.global);
         Outcome::Rejected
     };
     Ok(match &arguments.command {
         Command::Run(options) => run::run(options, &context).unwrap_or_else(|rejection| {
-            let outcome = refuse(rejection);
+            let outcome = reject(rejection);
             tell("nothing was run");
             outcome
         }),
         Command::Resume(options) => resume::resume(options, &context).unwrap_or_else(|rejection| {
-            let outcome = refuse(rejection);
+            let outcome = reject(rejection);
             tell("nothing was changed");
             outcome
         }),
-        Command::Sweep(options) => sweep::sweep(options, &context)?,
-        Command::Eval(options) => eval::eval(options, &context).unwrap_or_else(refuse),
+        Command::Compare(options) => compare::compare(options, &context)
+            .map_err(Rejection::Usage)
+            .unwrap_or_else(reject),
+        Command::Sweep(options) => sweep::sweep(options, &context)
+            .map_err(Rejection::Usage)
+            .unwrap_or_else(reject),
+        Command::Runs(options) => runs::runs(options, &context).unwrap_or_else(reject),
+        Command::Show(options) => show::show_run(options, &context).unwrap_or_else(reject),
+        Command::Eval(options) => eval::eval(options, &context).unwrap_or_else(reject),
         Command::Validate { scenarios } => validate::validate(scenarios, &context),
         Command::List { what } => list::list(*what, &context).map_err(|error| error.to_string())?,
         Command::Explain { path } => explain::explain(path.as_deref().unwrap_or(""), &context),
+        Command::Completions { shell } => completions(*shell),
     })
 }
 
@@ -172,6 +192,14 @@ fn end_with_input() -> Result<(), String> {
     thread
         .map(drop)
         .map_err(|error| format!("no thread can be started: {error}"))
+}
+
+fn completions(shell: clap_complete::Shell) -> Outcome {
+    let mut command = Arguments::command();
+    let name = command.get_name().to_owned();
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command, name, &mut script);
+    show(String::from_utf8_lossy(&script))
 }
 
 /// A report as people read it, coloured where standard error shows colours.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::compare::CompareOptions;
 use super::sweep::SweepOptions;
 use crate::checkpoint::CheckpointName;
 use crate::scenario::Override;
@@ -13,7 +14,7 @@ use crate::torch;
 
 /// Trains networks that grow while they train.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "simic-engine", version, propagate_version = true)]
+#[command(name = "simic-engine", version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
     pub global: GlobalOptions,
@@ -21,22 +22,111 @@ pub struct Arguments {
     pub command: Command,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  simic-engine run                        the built-in quickstart, about a minute
+  simic-engine run my.ron --rounds 3      a scenario of your own
+  simic-engine runs                       what was run, and how far it came
+  simic-engine show latest                the summary of the newest run again
+  simic-engine <COMMAND> --help           more, with examples
+
+Exit codes:
+  0         done
+  2         wrong usage, a scenario with problems, or a start-up that failed
+  3         failed while running, or standard output could not be written
+  4         the engine stopped training: the policy diverged
+  5         trained, but the record is incomplete
+  101, 134  the program itself failed (panic, abort): please report it
+  129       stopped by SIGHUP
+  130, 143  stopped by Ctrl-C (SIGINT) or SIGTERM";
+const RUN_EXAMPLES: &str = "\
+Examples:
+  simic-engine run scenarios/quickstart.ron
+  simic-engine run my.ron --seed 8 --rounds 3 --tag first
+  simic-engine run my.ron --set task.batch_size=64 --set policy.controller=heuristic
+  simic-engine run my.ron --dry-run       the scenario with all defaults; nothing is run
+  simic-engine run - < my.ron             from standard input";
+const RESUME_EXAMPLES: &str = "\
+Examples:
+  simic-engine resume latest
+  simic-engine resume latest --extend 5   five rounds more
+  simic-engine resume 20260131-1200       any beginning of a name that no other run has
+  simic-engine resume latest --from 40    back to the checkpoint after 40 rounds";
+const EVAL_EXAMPLES: &str = "\
+Examples:
+  simic-engine eval latest
+  simic-engine eval latest --seed 1,2,3 --episodes 40 --controllers heuristic,wait
+  simic-engine eval latest --sample --set run.n_envs=4
+  simic-engine eval my-policy --scenario my.ron
+
+Ctrl-C prints how things stand so far.";
+const SWEEP_EXAMPLES: &str = "\
+Examples:
+  simic-engine sweep scenarios/sweeps/quick.ron
+  simic-engine sweep scenarios/sweeps/quick.ron --dry-run
+  simic-engine sweep status quick
+  simic-engine sweep work quick --shard 2/8
+
+All state of a sweep is its folder, runs/sweeps/NAME: whatever is killed, the same command goes on.";
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  simic-engine compare quick --by policy.controller
+  simic-engine compare quick --metric test_accuracy --csv tables
+  simic-engine compare 20260102T0304 20260102T0305 --json";
+const RUNS_EXAMPLES: &str = "\
+Examples:
+  simic-engine runs
+  simic-engine runs --tag first --json
+  simic-engine runs --out sweeps/lr/trials
+
+States: starting, running, stopping, completed, interrupted (stopped as asked), failed,
+stale (says that it plays, but its process is gone: resume it), unreadable.";
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  simic-engine show latest
+  simic-engine show 20260131-1200 --json";
+const VALIDATE_EXAMPLES: &str = "\
+Examples:
+  simic-engine validate scenarios/*.ron
+  simic-engine validate my.ron --json";
+const LIST_EXAMPLES: &str = "\
+Examples:
+  simic-engine list tasks
+  simic-engine list blueprints --json";
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  simic-engine explain                    the sections
+  simic-engine explain run                the fields of one
+  simic-engine explain run.n_envs         what a field means, its range and default";
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  simic-engine completions bash > ~/.local/share/bash-completion/completions/simic-engine
+  simic-engine completions zsh > ~/.zfunc/_simic-engine
+  simic-engine completions fish > ~/.config/fish/completions/simic-engine.fish";
+
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Of every command")]
 pub struct GlobalOptions {
     /// Print only errors and results.
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Print more of the log; twice for everything.
+    /// Print more of the log, and a line an event; twice for everything.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// Colours in the output.
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        hide_possible_values = true,
+        value_name = "auto|always|never"
+    )]
     pub color: ColorChoice,
     /// Print results as one JSON document on standard output.
     #[arg(long, global = true)]
     pub json: bool,
-    /// Append the log to this file instead of log.txt in the run's folder.
+    /// Append the log to this file, not to the run's log.txt.
     #[arg(long, global = true, value_name = "FILE")]
     pub log_file: Option<PathBuf>,
     /// Worker threads; all cores if left out.
@@ -56,27 +146,55 @@ impl GlobalOptions {
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
     /// Train what a scenario describes.
+    #[command(after_help = RUN_EXAMPLES)]
     Run(Box<RunOptions>),
     /// Go on with a run that was stopped or killed, from its newest checkpoint.
+    #[command(after_help = RESUME_EXAMPLES)]
     Resume(ResumeOptions),
-    /// Play a run's policy as it is against baselines, on the same episodes, and compare them.
+    /// List runs: how far they came, what they reached.
+    #[command(after_help = RUNS_EXAMPLES)]
+    Runs(RunsOptions),
+    /// Print the summary of a run again; of one that has not ended, as it stands.
+    #[command(after_help = SHOW_EXAMPLES)]
+    Show(ShowOptions),
+    /// Play a run's policy as it is against baselines, on the same episodes.
+    #[command(after_help = EVAL_EXAMPLES)]
     Eval(Box<EvalOptions>),
+    /// Compare methods over the trainings of runs and sweeps: is one better than the other, and by how much?
+    #[command(after_help = COMPARE_EXAMPLES)]
+    Compare(Box<CompareOptions>),
     /// Play many trainings of one scenario, with different settings and seeds, on this machine or many.
+    #[command(after_help = SWEEP_EXAMPLES)]
     Sweep(Box<SweepOptions>),
     /// Check scenarios and print every problem, without running anything.
+    #[command(after_help = VALIDATE_EXAMPLES)]
     Validate {
+        /// Scenario files; - is standard input.
         #[arg(required = true, value_name = "FILE")]
         scenarios: Vec<PathBuf>,
     },
     /// List what this build knows.
+    #[command(after_help = LIST_EXAMPLES)]
     List {
-        #[arg(value_enum)]
+        /// tasks, hosts, blueprints, rewards, controllers, presets, events or plugins.
+        #[arg(value_enum, hide_possible_values = true)]
         what: ListWhat,
     },
     /// Explain one scenario field, or list the fields of a section.
+    #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain {
         /// Dotted path, e.g. run.n_envs; the sections if left out.
         path: Option<String>,
+    },
+    /// Print a script that completes commands and flags in your shell.
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions {
+        #[arg(
+            value_enum,
+            hide_possible_values = true,
+            value_name = "bash|elvish|fish|powershell|zsh"
+        )]
+        shell: clap_complete::Shell,
     },
 }
 
@@ -94,16 +212,16 @@ pub enum ListWhat {
 
 #[derive(Clone, Debug, Default, Args)]
 pub struct RunOptions {
-    /// Scenario file; the built-in quickstart if left out.
+    /// Scenario file, - for standard input; the built-in quickstart if left out.
     pub scenario: Option<PathBuf>,
-    /// Set one field, e.g. --set run.rounds=3; may be given often.
+    /// Set a field, e.g. run.rounds=3; may be given often.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub sets: Vec<String>,
-    /// Folder in which the run's own folder is made [default: $SIMIC_ENGINE_RUNS or runs].
+    /// Folder of runs [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Name of the run's own folder, which must not be there yet [default: time, name and hash].
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = run_id)]
     pub id: Option<String>,
     /// Folder in which relative paths of the scenario start [default: the scenario's].
     #[arg(long, value_name = "DIR")]
@@ -126,25 +244,25 @@ pub struct RunOptions {
     /// Same as --set run.max_steps=…
     #[arg(long, value_name = "N")]
     pub steps: Option<String>,
-    /// Same as --set run.devices=[…]; auto: the first CUDA device, or cpu where there is none.
-    #[arg(long, value_name = "DEVICE")]
+    /// Same as --set run.devices=[…]; auto: cuda:0 or cpu.
+    #[arg(long, value_name = "auto|cpu|cuda:N")]
     pub device: Option<String>,
     /// Several devices, over which the envs are spread.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub devices: Vec<String>,
     /// Same as --set training.amp=…
-    #[arg(long, value_name = "MODE")]
+    #[arg(long, value_name = "off|auto|bf16")]
     pub amp: Option<String>,
     /// Same as --set telemetry.level=…
-    #[arg(long)]
+    #[arg(long, value_name = "off|lifecycle|full|debug")]
     pub level: Option<String>,
-    /// How progress is shown.
-    #[arg(long, value_enum, default_value_t)]
+    /// auto, bar, plain, json or none.
+    #[arg(long, value_enum, default_value_t, hide_possible_values = true, value_name = "HOW")]
     pub progress: ProgressStyle,
     /// Say what would be run, and stop.
     #[arg(long)]
     pub dry_run: bool,
-    /// A word to find the run by, kept in its manifest; may be given often.
+    /// A word that `runs --tag` finds; may be given often.
     #[arg(long = "tag", value_name = "WORD")]
     pub tags: Vec<String>,
     /// Keep the names of computer and user in the manifest.
@@ -154,7 +272,7 @@ pub struct RunOptions {
 
 #[derive(Clone, Debug, Default, Args)]
 pub struct ResumeOptions {
-    /// The run's own folder, or its id, or `latest`.
+    /// The run's folder, its name or the beginning of it, or latest.
     pub run: PathBuf,
     /// Checkpoint to go on from: last, best, or the number of rounds played by then; what was recorded after it is
     /// moved aside.
@@ -174,11 +292,11 @@ pub struct ResumeOptions {
     /// given often.
     #[arg(long = "allow", value_name = "PATH")]
     pub allowed: Vec<String>,
-    /// Folder in which runs are looked for by id [default: $SIMIC_ENGINE_RUNS or runs].
+    /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// How progress is shown.
-    #[arg(long, value_enum, default_value_t)]
+    /// auto, bar, plain, json or none.
+    #[arg(long, value_enum, default_value_t, hide_possible_values = true, value_name = "HOW")]
     pub progress: ProgressStyle,
 }
 
@@ -202,18 +320,43 @@ impl ResumeOptions {
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct EvalOptions {
-    /// Folder or name of a run, finished or not, or folder of a saved policy.
+pub struct RunsOptions {
+    /// Only runs with this tag; with all of them if given often.
+    #[arg(long = "tag", value_name = "WORD")]
+    pub tags: Vec<String>,
+    /// Folder of the runs [default: $SIMIC_ENGINE_RUNS or runs].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct ShowOptions {
+    /// The run's folder, its name or the beginning of it, or latest.
     pub run: PathBuf,
+    /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct EvalOptions {
+    /// A run, finished or not: its folder, its name or the beginning of it, or latest; or the folder of a saved policy.
+    pub run: PathBuf,
+    /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
     /// Scenario to play instead of the run's own; its slots, steps and network must be those of the policy.
     #[arg(long, value_name = "FILE")]
     pub scenario: Option<PathBuf>,
-    /// Episodes of each controller under each seed, rounded up to whole rounds [default: 10 for every env].
+    /// Episodes of each controller under each seed, rounded up to whole rounds [default: 2 for every env].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub episodes: Option<u32>,
-    /// Whom to compare the policy with [default: heuristic,random,wait]; actor_critic is an untrained policy.
+    /// Whom to compare the policy with, or none [default: heuristic,random,wait]; actor_critic is an untrained policy.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub controllers: Option<Vec<String>>,
+    /// Also write what --json prints to this file.
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
     /// The policy takes its likeliest actions; both ways if neither is asked for.
     #[arg(long)]
     pub greedy: bool,
@@ -223,7 +366,7 @@ pub struct EvalOptions {
     /// Play under other seeds than the run's.
     #[arg(long = "seed", value_name = "N,M", value_delimiter = ',')]
     pub seeds: Vec<u64>,
-    /// Set one field of the scenario, e.g. --set run.n_envs=4; may be given often.
+    /// Set a field of the scenario, e.g. run.n_envs=4; may be given often.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub sets: Vec<String>,
 }
@@ -261,6 +404,15 @@ impl RunOptions {
             .chain(self.sets.iter().map(|assignment| Override::parse(assignment)))
             .collect()
     }
+}
+
+/// A name that can be a folder's.
+fn run_id(text: &str) -> Result<String, String> {
+    let is_part = |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
+    let is_name = text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.chars().all(is_part);
+    (is_name && text.len() <= 64)
+        .then(|| text.to_owned())
+        .ok_or_else(|| "valid: 1 to 64 letters, digits, `.`, `_` or `-`, beginning with a letter or digit".into())
 }
 
 /// Sets `run.devices`; `shown` is what the user typed.

@@ -1,16 +1,66 @@
 //! Standard output, where results go and nothing else, and standard error, where everything else goes.
 
 use std::fmt::Display;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 
+use console::Term;
 use serde::Serialize;
 
-use super::Outcome;
+use super::{GlobalOptions, Outcome};
+use crate::record::SUMMARY_WIDTH;
+use crate::scenario::Severity;
+use crate::telemetry::sinks::ColorChoice;
+
+/// Lines are no longer, however wide the terminal: nobody reads them to their ends.
+const WIDEST: usize = 100;
 
 /// Says something to people, on standard error. Where that cannot be written nobody is left to be told, and a command
 /// ends as it would have ended.
 pub fn tell(text: impl Display) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+/// Says what went wrong.
+pub fn tell_error(global: &GlobalOptions, message: impl Display) {
+    tell_error_in(global.color, message);
+}
+
+fn tell_error_in(color: ColorChoice, message: impl Display) {
+    if color.is_colored(std::io::stderr().is_terminal()) {
+        tell(format_args!("\x1b[1;31merror:\x1b[0m {message}"));
+    } else {
+        tell(format_args!("error: {message}"));
+    }
+}
+
+/// Why a command was not done, for programs to read: as a problem of a scenario, without a place.
+#[derive(Serialize)]
+struct Refusal {
+    severity: Severity,
+    message: String,
+}
+
+/// Says why a command is not done: to people, or with `--json` to programs.
+pub fn refuse(global: &GlobalOptions, message: impl Display) {
+    if global.json {
+        refuse_in_json(message);
+    } else {
+        tell_error(global, message);
+    }
+}
+
+/// As [`refuse`] with `--json`. The command ends as rejected, whether anybody could be told or not.
+pub fn refuse_in_json(message: impl Display) {
+    _ = show_json(&[Refusal {
+        severity: Severity::Error,
+        message: message.to_string(),
+    }]);
+}
+
+/// Characters that a line of results may have: as many as the terminal has columns, 80 in files.
+pub fn width() -> usize {
+    let columns = Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
+    columns.unwrap_or(SUMMARY_WIDTH).clamp(SUMMARY_WIDTH, WIDEST)
 }
 
 /// Writes a result.
@@ -25,7 +75,10 @@ pub fn show(text: impl Display) -> Outcome {
 pub fn shown(written: std::io::Result<()>) -> Outcome {
     match written {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            tell(format_args!("error: standard output cannot be written: {error}"));
+            tell_error_in(
+                ColorChoice::Auto,
+                format_args!("standard output cannot be written: {error}"),
+            );
             Outcome::Failed
         }
         _ => Outcome::Done,
@@ -38,7 +91,10 @@ pub fn show_json(value: &impl Serialize) -> Outcome {
     match serde_json::to_string_pretty(value) {
         Ok(text) => show(format_args!("{text}\n")),
         Err(error) => {
-            tell(format_args!("error: the result cannot be written as JSON: {error}"));
+            tell_error_in(
+                ColorChoice::Auto,
+                format_args!("the result cannot be written as JSON: {error}"),
+            );
             Outcome::Failed
         }
     }

@@ -2,34 +2,12 @@
 
 use std::path::Path;
 
-use super::output::{show_json, tell};
-use super::{Context, RunOptions, report_text};
-use crate::checkpoint::ResumeError;
-use crate::engine::{Prepared, SetupError};
+use super::output::tell;
+use super::rejection::Rejection;
+use super::{Context, RunOptions, scenario_file};
+use crate::engine::Prepared;
 use crate::scenario::Override;
 use crate::sweep::QUICKSTART;
-
-/// Why a run cannot begin or go on.
-#[derive(Debug, thiserror::Error)]
-pub enum Rejection {
-    #[error(transparent)]
-    Setup(#[from] SetupError),
-    #[error(transparent)]
-    Resume(#[from] ResumeError),
-    #[error("{0}")]
-    Usage(String),
-}
-
-impl Rejection {
-    /// Says why. The command ends as rejected, whether anybody could be told or not.
-    pub fn print(&self, context: &Context) {
-        match self {
-            Self::Setup(SetupError::Scenario(report)) if context.global.json => _ = show_json(&report.rows()),
-            Self::Setup(SetupError::Scenario(report)) => tell(report_text(report, context.global)),
-            other => tell(format_args!("error: {other}")),
-        }
-    }
-}
 
 /// Reads and checks the scenario under environment and flags.
 ///
@@ -39,7 +17,7 @@ pub fn prepare(options: &RunOptions, context: &Context) -> Result<Prepared, Reje
     let mut overrides: Vec<Override> = environment().into_iter().collect();
     overrides.extend(options.overrides().map_err(Rejection::Usage)?);
     let mut prepared = match &options.scenario {
-        Some(path) => Prepared::load(path, &overrides, &context.catalog)?,
+        Some(path) => scenario_file::load(path, &overrides, &context.catalog)?,
         None => Prepared::from_ron("quickstart.ron", QUICKSTART, &overrides, &context.catalog)?,
     };
     if let Some(folder) = &options.relative_to {

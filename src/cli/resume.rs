@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use super::output::show;
-use super::prepare::{Rejection, environment};
+use super::prepare::environment;
+use super::rejection::Rejection;
 use super::run::{limit_rounds, play};
 use super::{Context, Outcome, ResumeOptions};
 use crate::checkpoint::{PastRun, ResumePoint};
@@ -13,7 +14,7 @@ use crate::scenario::{Catalog, Override};
 
 /// Finds the run, sees whether it can go on, and plays what is left of it.
 pub fn resume(options: &ResumeOptions, context: &Context) -> Result<Outcome, Rejection> {
-    let path = find_run(&options.run, options.out.as_deref()).unwrap_or_else(|| options.run.clone());
+    let path = find_run(&options.run, options.out.as_deref())?;
     let Some((prepared, point)) = prepare(options, &path, &context.catalog)? else {
         return Ok(show(format_args!(
             "{} has played all of its rounds: nothing is left to do (--extend N gives it more)\n",

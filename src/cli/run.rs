@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::output::{show, show_json, tell};
-use super::prepare::{Rejection, explain_if_moved, prepare};
+use super::output::{refuse, show, show_json, tell, tell_error, width};
+use super::prepare::{explain_if_moved, prepare};
+use super::rejection::Rejection;
 use super::{Context, GlobalOptions, Outcome, RunOptions, report_text};
 use crate::checkpoint::{Checkpoints, RunDirectoryLost};
 use crate::engine::{Engine, Prepared, RunRecord, RunReport};
 use crate::env::Experiment;
 use crate::learner::PolicyDiverged;
-use crate::record::Labels;
+use crate::record::{Labels, SUMMARY_WIDTH, summary};
 use crate::run::{RoundLimit, StopSignal, stop_on_signals};
 use crate::scenario::{Loaded, Scenario, TaskSpec, resolved_ron};
-use crate::telemetry::{RecordFails, RecordGap, RunFinished};
+use crate::telemetry::{RecordFails, RecordGap, RunFinished, TelemetryHub};
 
 /// Plays a scenario, or says what would be played.
 pub fn run(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection> {
@@ -48,16 +49,28 @@ pub fn limit_rounds(engine: &mut Engine, until: Option<u32>) {
 pub fn play(mut engine: Engine, origins: &BTreeMap<String, String>, global: &GlobalOptions) -> Outcome {
     let stop = engine.world().get_resource::<StopSignal>().cloned();
     if let Err(error) = stop_on_signals(stop.unwrap_or_default()) {
-        tell(format_args!("error: no handlers for signals: {error}"));
+        refuse(global, format_args!("no handlers for signals: {error}"));
         return Outcome::Rejected;
     }
     let requires_records = engine.world().resource::<Experiment>().scenario.telemetry.require;
-    let report = engine.play();
+    let mut report = engine.play();
+    widen_summary(&mut report, &engine);
     let shown = print(&report, origins, global);
     if report.failure.is_some() && report.record.is_none() {
         explain_if_moved(engine.world().resource::<Experiment>().folder.as_deref());
     }
     outcome(&report, requires_records).unless_done(shown)
+}
+
+/// What is printed may be wider than what is kept.
+fn widen_summary(report: &mut RunReport, engine: &Engine) {
+    let hub = engine.world().get_resource::<TelemetryHub>();
+    let width = width();
+    if let (Some(record), Some(hub)) = (&mut report.record, hub)
+        && width > SUMMARY_WIDTH
+    {
+        record.summary = summary(hub.live(), &record.directory, width);
+    }
 }
 
 fn outcome(report: &RunReport, requires_records: bool) -> Outcome {
@@ -98,11 +111,13 @@ fn print(report: &RunReport, origins: &BTreeMap<String, String>, global: &Global
         Some(record) => show(&record.summary),
         None => Outcome::Done,
     };
-    if let Some(failure) = &report.failure {
-        tell(format_args!("error: {failure}"));
+    match &report.failure {
+        Some(failure) if report.record.is_none() => refuse(global, failure),
+        Some(failure) => tell_error(global, failure),
+        None => {}
     }
     for gap in &report.gaps {
-        tell(format_args!("error: the record is incomplete: {gap}"));
+        tell_error(global, format_args!("the record is incomplete: {gap}"));
     }
     if let (Some(record), false) = (&report.record, report.gaps.is_empty()) {
         tell(way_to_mend(&report.gaps, record));
@@ -161,7 +176,7 @@ fn dry_run(prepared: &Prepared, global: &GlobalOptions) -> Outcome {
     match resolved_ron(&loaded.scenario) {
         Ok(text) => show(format_args!("{}\n{text}\n", headline(loaded))),
         Err(error) => {
-            tell(format_args!("error: the scenario cannot be written: {error}"));
+            tell_error(global, format_args!("the scenario cannot be written: {error}"));
             Outcome::Failed
         }
     }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::output::{show, show_json, tell};
-use super::{Context, GlobalOptions, Outcome, report_text};
+use super::rejection::Rejection;
+use super::{Context, GlobalOptions, Outcome, report_text, scenario_file};
 use crate::engine::{Prepared, SetupError};
 use crate::scenario::ProblemRow;
 
@@ -23,7 +24,7 @@ struct Verdict {
 /// Checks every file; each good one gets a line on stdout, each bad one its problems on stderr. With `--json` all of
 /// it is one list on stdout.
 pub fn validate(files: &[PathBuf], context: &Context) -> Outcome {
-    let load = |path| (path, Prepared::load(path, &[], &context.catalog));
+    let load = |path| (path, scenario_file::load(path, &[], &context.catalog));
     let checked: Vec<_> = files.iter().map(|path| load(path.as_path())).collect();
     let shown = if context.global.json {
         let verdicts: Vec<Verdict> = checked.iter().map(|(path, result)| verdict(path, result)).collect();
@@ -38,15 +39,11 @@ pub fn validate(files: &[PathBuf], context: &Context) -> Outcome {
     }
 }
 
-fn print(path: &Path, result: &Result<Prepared, SetupError>, global: &GlobalOptions) -> Outcome {
+fn print(path: &Path, result: &Result<Prepared, Rejection>, global: &GlobalOptions) -> Outcome {
     let loaded = match result {
         Ok(prepared) => &prepared.loaded,
-        Err(SetupError::Scenario(report)) => {
-            tell(report_text(report, global));
-            return Outcome::Rejected;
-        }
-        Err(other) => {
-            tell(format_args!("error: {other}"));
+        Err(rejection) => {
+            rejection.print(global);
             return Outcome::Rejected;
         }
     };
@@ -68,10 +65,10 @@ fn print(path: &Path, result: &Result<Prepared, SetupError>, global: &GlobalOpti
     }
 }
 
-fn verdict(path: &Path, result: &Result<Prepared, SetupError>) -> Verdict {
+fn verdict(path: &Path, result: &Result<Prepared, Rejection>) -> Verdict {
     let (problems, error) = match result {
         Ok(prepared) => (prepared.loaded.warnings.rows(), None),
-        Err(SetupError::Scenario(report)) => (report.rows(), None),
+        Err(Rejection::Setup(SetupError::Scenario(report))) => (report.rows(), None),
         Err(other) => (Vec::new(), Some(other.to_string())),
     };
     Verdict {

@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use crate::clock::RunClock;
 use crate::controller::{ActiveController, DecideMode, SavedFolder};
 use crate::engine::Engine;
-use crate::env::{EnvId, EpisodeStats, Experiment, HostParams, LoadedData, SeedSlots};
+use crate::env::{EnvId, EpisodeStats, Experiment, HostParams, LoadedData, SeedSlots, round_is_complete};
 use crate::health::{EngineError, Failure, Position};
 use crate::learner::LearnerPlugin;
 use crate::reward::{EpisodeReward, RewardHorizon};
-use crate::run::Extension;
+use crate::run::{Extension, StopSignal};
 use crate::scenario::{ObservationNormMode, TelemetryLevel};
 use crate::schedule::{AddWork, RoundEnd, Startup, Work};
 use crate::seed::Growth;
@@ -109,10 +109,26 @@ pub struct PlayedEpisodes {
 /// A controller or policy that does not fit the scenario, or the first failure of a system. A failure before the first
 /// round has no round in its position.
 pub fn play(
+    experiment: Experiment,
+    extend: Extension,
+    candidate: &Candidate,
+    episodes: &Episodes,
+) -> Result<PlayedEpisodes, EngineError> {
+    play_until(experiment, extend, candidate, episodes, &StopSignal::default(), || ())
+}
+
+/// As [`play`], until somebody asks for a stop: then the episodes of whole rounds are there. After every step of the envs
+/// `stepped` is called.
+///
+/// # Errors
+/// As [`play`].
+pub fn play_until(
     mut experiment: Experiment,
     extend: Extension,
     candidate: &Candidate,
     episodes: &Episodes,
+    stop: &StopSignal,
+    mut stepped: impl FnMut(),
 ) -> Result<PlayedEpisodes, EngineError> {
     let scenario = &mut experiment.scenario;
     scenario.run.seed = episodes.seed;
@@ -136,13 +152,18 @@ pub fn play(
     engine
         .app_mut()
         .insert_resource(candidate.clone())
+        .insert_resource(stop.clone())
         .init_resource::<Outcomes>()
         .add_work(Startup, Work::BuildLearner, freeze_policy)
-        .add_work(RoundEnd, Work::RecordEpisodes, note_outcomes);
-    engine.run()?;
+        .add_work_if(RoundEnd, Work::RecordEpisodes, note_outcomes, round_is_complete);
+    while engine.step()? {
+        stepped();
+    }
     let mut outcomes = std::mem::take(&mut engine.world_mut().resource_mut::<Outcomes>().0);
     outcomes.sort_unstable_by_key(|outcome| (outcome.round, outcome.env));
-    let data_hash = engine.world().resource::<LoadedData>().set.hash.clone();
+    // Whoever stops early may stop before there are any data.
+    let data = engine.world().get_resource::<LoadedData>();
+    let data_hash = data.map_or_else(String::new, |data| data.set.hash.clone());
     Ok(PlayedEpisodes { outcomes, data_hash })
 }
 

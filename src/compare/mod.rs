@@ -3,10 +3,15 @@
 
 mod comparison;
 mod episodes;
+mod methods;
 pub mod statistics;
 mod training;
 
 pub use comparison::{Comparison, ControllerSummary, Difference, Paired, Played, Summary};
-pub use episodes::{Candidate, EpisodeOutcome, Episodes, PlayedEpisodes, play};
+pub use episodes::{Candidate, EpisodeOutcome, Episodes, PlayedEpisodes, play, play_until};
+pub use methods::{
+    ComparisonPlan, LeftOut, MethodComparison, MethodCurves, MethodDifference, MethodSummary, MethodTraining,
+    ScoredTraining,
+};
 pub use statistics::{Estimate, Interval};
 pub use training::{Metric, RoundPoint, TrainingRecord};

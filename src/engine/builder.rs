@@ -179,8 +179,9 @@ fn add_sinks(world: &mut World, recording: &Recording, tensorboard: TensorBoard)
     };
     sinks.add(JsonLinesSink::default());
     sinks.add(StatusSink::default());
-    sinks.add(ConsoleSink::new(recording.console.clone()));
-    if let Some(curves) = TensorBoardSink::new(tensorboard) {
+    let curves = TensorBoardSink::new(tensorboard);
+    sinks.add(ConsoleSink::new(recording.console.clone(), curves.is_some()));
+    if let Some(curves) = curves {
         sinks.add(curves);
     }
 }

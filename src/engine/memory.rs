@@ -128,7 +128,7 @@ fn product<const N: usize>(factors: [u128; N]) -> u128 {
 }
 
 /// `15.6 GiB`
-fn size(bytes: u128) -> String {
+pub(crate) fn size(bytes: u128) -> String {
     const UNITS: [&str; 7] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut value = bytes as f64;
     let mut unit = 0;

@@ -15,6 +15,7 @@ use bevy_ecs::prelude::World;
 
 pub use builder::{EngineBuilder, all_cores};
 pub use catalog::catalog;
+pub(crate) use memory::size;
 pub use memory::{MemoryShortage, check_memory};
 pub use plugins::{SimicPlugins, plugins};
 pub use prepared::{Prepared, SetupError, read_text};

@@ -80,6 +80,19 @@ impl Prepared {
         })
     }
 
+    /// As [`Self::from_ron`], for a text that may be none.
+    ///
+    /// # Errors
+    /// What is no UTF-8; every problem of the scenario.
+    pub fn from_bytes(
+        label: &str,
+        bytes: Vec<u8>,
+        overrides: &[Override],
+        catalog: &Catalog,
+    ) -> Result<Self, SetupError> {
+        Self::from_ron(label, &text_of(Path::new(label), bytes)?, overrides, catalog)
+    }
+
     /// Reads and checks a scenario file.
     ///
     /// # Errors
@@ -120,6 +133,10 @@ impl Prepared {
 /// A file that cannot be read, or is no text.
 pub fn read_text(path: &Path) -> Result<String, SetupError> {
     let bytes = std::fs::read(path).at(path)?;
+    text_of(path, bytes)
+}
+
+fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, SetupError> {
     String::from_utf8(bytes).map_err(|error| {
         let sound = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line_start = sound

@@ -6,7 +6,7 @@ use bevy_app::App;
 
 use crate::checkpoint::CheckpointState;
 use crate::health::EngineError;
-use crate::record::{RunDirectory, summary};
+use crate::record::{RunClaim, RunDirectory, SUMMARY_WIDTH, summary};
 use crate::run::{StopRequest, StopSignal};
 use crate::telemetry::{RecordGap, RunFinished, RunState, TelemetryHub};
 
@@ -32,7 +32,7 @@ pub struct RunRecord {
     pub directory: PathBuf,
     /// The last event.
     pub finished: Option<RunFinished>,
-    /// What to print at the end.
+    /// What to print at the end; `summary.txt` in the run's folder holds it as well.
     pub summary: String,
 }
 
@@ -51,6 +51,7 @@ pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
     let missing_checkpoint = checkpoints.and_then(|state| state.failure.clone());
     let stopped_by = world.get_resource::<StopSignal>().and_then(StopSignal::requested);
     let directory = world.get_resource::<RunDirectory>().cloned();
+    let is_in_place = world.get_resource::<RunClaim>().is_none_or(RunClaim::is_in_place);
     let (Some(directory), Some(mut hub)) = (directory, world.get_resource_mut::<TelemetryHub>()) else {
         return RunReport {
             record: None,
@@ -71,12 +72,17 @@ pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
         round: None,
         why,
     }));
+    let summary = summary(hub.live(), directory.path(), SUMMARY_WIDTH);
+    // What another process has put in its place is not this run's.
+    if is_in_place {
+        directory.keep_summary(&summary);
+    }
     RunReport {
         record: Some(RunRecord {
             run_id: directory.run_id().into(),
             directory: directory.path().to_path_buf(),
             finished: hub.live().finished.clone(),
-            summary: summary(hub.live(), directory.path()),
+            summary,
         }),
         failure,
         stopped_by,

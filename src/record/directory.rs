@@ -9,17 +9,17 @@ use std::sync::Arc;
 use bevy_ecs::prelude::Resource;
 use serde::Deserialize;
 
-use super::files::point_at;
 use super::status::RunStatus;
-use crate::files::{create_synced, sync_folder, sync_folder_of};
+use crate::files::{LATEST, create_synced, replace_synced, sync_folder, sync_folder_of};
 use crate::health::{AtPath, FileError};
 use crate::telemetry::{RunInfo, RunState, Timestamp};
 
 /// The variable that moves the root of all runs.
 const ROOT_VARIABLE: &str = "SIMIC_ENGINE_RUNS";
 pub(super) const MANIFEST_FILE: &str = "manifest.json";
-const SOURCE_FILE: &str = "scenario.ron";
-const RESOLVED_FILE: &str = "resolved.ron";
+pub(super) const SOURCE_FILE: &str = "scenario.ron";
+pub(super) const RESOLVED_FILE: &str = "resolved.ron";
+const SUMMARY_FILE: &str = "summary.txt";
 /// Longest part of a run id that comes from the scenario's name.
 const SLUG_CHARACTERS: usize = 40;
 
@@ -37,13 +37,6 @@ fn root_from(out: Option<&Path>, variable: Option<PathBuf>) -> PathBuf {
     out.map(Path::to_path_buf)
         .or(variable.filter(|root| !root.as_os_str().is_empty()))
         .unwrap_or_else(|| "runs".into())
-}
-
-/// Where `run` is: a folder, or the name of one in the folder of all runs (see [`runs_root`]).
-pub fn find_run(run: &Path, out: Option<&Path>) -> Option<PathBuf> {
-    [run.to_path_buf(), runs_root(out).join(run)]
-        .into_iter()
-        .find(|place| place.is_dir())
 }
 
 /// The folder in which the relative paths of the scenario file at `path` start, as an absolute path: its own; of a run's
@@ -187,11 +180,31 @@ impl RunDirectory {
         Ok(directory)
     }
 
-    /// Points `latest`, beside it, at this run.
+    /// Writes the name of this run into the file `latest` beside it. Convenience only: where that cannot be done, it is
+    /// said, and the run goes on.
     pub fn become_latest(&self) {
-        if let Some(root) = self.path.parent() {
-            point_at(root, "latest", &self.run_id);
+        let latest = self.path.with_file_name(LATEST);
+        // Under a name of its own: several runs may begin at once.
+        let unfinished = self.path.with_file_name(format!(".{LATEST}-{}", self.run_id));
+        let written = std::fs::write(&unfinished, format!("{}\n", self.run_id));
+        if let Err(error) = written.and_then(|()| std::fs::rename(&unfinished, &latest)) {
+            // Where nothing can be removed either, the warning tells.
+            let _ = std::fs::remove_file(&unfinished);
+            tracing::warn!(file = %latest.display(), %error, "the newest run was not noted");
         }
+    }
+
+    /// Keeps the summary of a run that has ended, in the place of an earlier one.
+    pub fn keep_summary(&self, summary: &str) {
+        let path = self.path.join(SUMMARY_FILE);
+        if let Err(error) = replace_synced(&path, summary.as_bytes()) {
+            tracing::warn!(file = %path.display(), %error, "the summary was not kept");
+        }
+    }
+
+    /// The summary that was kept in the run directory at `path` when the run ended last; `None` if none was.
+    pub fn kept_summary(path: &Path) -> Option<String> {
+        std::fs::read_to_string(path.join(SUMMARY_FILE)).ok()
     }
 
     /// Says in `status.json` that the run could not begin, and why.
@@ -388,17 +401,31 @@ mod tests {
         assert_eq!(runs[2].run_id(), format!("{}-3", runs[0].run_id()));
     }
 
-    #[cfg(unix)]
     #[test]
-    fn latest_points_at_the_newest_run() {
+    fn latest_names_the_newest_run() {
         let root = tempfile::tempdir().unwrap();
 
         create(root.path()).become_latest();
         let second = create(root.path());
         second.become_latest();
 
-        let target = std::fs::read_link(root.path().join("latest")).unwrap();
-        assert_eq!(target, Path::new(second.run_id()));
+        let latest = root.path().join("latest");
+        assert_eq!(std::fs::read_to_string(&latest).unwrap().trim(), second.run_id());
+        assert_eq!(crate::files::follow_latest(&latest), second.path());
+    }
+
+    /// As runs were noted before: what followed the link would find the newest run twice.
+    #[cfg(unix)]
+    #[test]
+    fn a_link_named_latest_becomes_a_file() {
+        let root = tempfile::tempdir().unwrap();
+        let first = create(root.path());
+        std::os::unix::fs::symlink(first.run_id(), root.path().join("latest")).unwrap();
+
+        create(root.path()).become_latest();
+
+        assert!(!root.path().join("latest").is_symlink());
+        assert!(first.path().join("scenario.ron").exists());
     }
 
     #[test]
@@ -409,7 +436,7 @@ mod tests {
         create(root.path()).become_latest();
 
         assert!(root.path().join("latest").is_dir());
-        assert!(!root.path().join("latest").is_symlink());
+        assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 2);
     }
 
     #[test]

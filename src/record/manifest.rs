@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::directory::{MANIFEST_FILE, RunDirectory, RunDirectoryError};
 use super::files::write_json;
-use crate::health::AtPath;
+use crate::health::{AtPath, FileError};
 use crate::telemetry::{BigInteger, DatasetInfo, RunStarted, SCHEMA_MAJOR, SCHEMA_MINOR, Timestamp};
 
 /// Environment variables that may change how a run behaves; no others are recorded.
@@ -269,6 +269,27 @@ impl Manifest {
             Err::<(), _>(ErrorKind::AlreadyExists).at(&path)?;
         }
         Ok(write_json(&path, self).at(&path)?)
+    }
+}
+
+/// What a list of runs shows of their manifests.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(super) struct ManifestHead {
+    #[serde(default)]
+    pub created: Option<Timestamp>,
+    #[serde(default)]
+    pub tags: Vec<String>,
+}
+
+impl ManifestHead {
+    /// Of the run in `directory`.
+    ///
+    /// # Errors
+    /// If there is no manifest, or none that can be read.
+    pub fn read(directory: &Path) -> Result<Self, FileError> {
+        let path = directory.join(MANIFEST_FILE);
+        let text = std::fs::read(&path).at(&path)?;
+        serde_json::from_slice(&text).at(&path)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::telemetry::{
     Event, LiveState, Num, Payload, RunFinished, RunInfo, RunState, Sink, SinkClass, SinkError, Timestamp,
 };
 
-const FILE_NAME: &str = "status.json";
+pub(super) const STATUS_FILE: &str = "status.json";
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The content of `status.json`.
@@ -32,8 +32,23 @@ pub struct RunStatus {
     /// From 1; `None` before the first of a round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
+    /// Name of the scenario; this and what follows, where it was not written yet, is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<String>,
+    /// Played to their end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u32>,
+    /// Of the whole run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n_rounds: Option<u32>,
     /// Episodes that have ended.
     pub episodes: u64,
+    /// The best validation accuracy that any env has reached, percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_accuracy: Option<Num>,
+    /// Over all finished rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub env_steps_per_s: Option<Num>,
     /// Mean final accuracy of the last rounds, percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolling_accuracy: Option<Num>,
@@ -54,20 +69,16 @@ impl RunStatus {
             heartbeat: Timestamp::now(),
             round: None,
             step: None,
+            scenario: None,
+            rounds: None,
+            n_rounds: None,
             episodes: 0,
+            best_accuracy: None,
+            env_steps_per_s: None,
             rolling_accuracy: None,
             eta_s: None,
             error: None,
         }
-    }
-
-    /// The status of the run at `directory`.
-    ///
-    /// # Errors
-    /// If there is none, or none that can be read.
-    pub fn read(directory: &Path) -> Result<Self, FileError> {
-        let path = directory.join(FILE_NAME);
-        serde_json::from_slice(&std::fs::read(&path).at(&path)?).at(&path)
     }
 
     /// Writes it into a run directory, in one step.
@@ -75,7 +86,17 @@ impl RunStatus {
     /// # Errors
     /// If the file cannot be written.
     pub fn write(&self, directory: &Path) -> std::io::Result<()> {
-        write_json(&directory.join(FILE_NAME), self)
+        write_json(&directory.join(STATUS_FILE), self)
+    }
+
+    /// Reads the one in a run directory.
+    ///
+    /// # Errors
+    /// If there is none, or none that can be read.
+    pub fn read(directory: &Path) -> Result<Self, FileError> {
+        let path = directory.join(STATUS_FILE);
+        let text = std::fs::read(&path).at(&path)?;
+        serde_json::from_slice(&text).at(&path)
     }
 }
 
@@ -123,15 +144,23 @@ impl StatusSink {
     fn write_now(&mut self) -> Result<(), SinkError> {
         let progress = self.live.progress();
         self.status.heartbeat = Timestamp::now();
-        if self.live.started.is_some() {
+        if let Some(run) = &self.live.started {
             self.status.round = Some(progress.round);
             self.status.step = Some(progress.step);
+            self.status.scenario = Some(run.scenario.clone());
+            self.status.n_rounds = Some(run.n_rounds);
+            self.status.rounds = u32::try_from(self.live.rounds.len()).ok();
         }
+        self.status.best_accuracy = self.live.best_accuracy();
+        self.status.env_steps_per_s = self.live.env_steps_per_s().map(Num);
         self.status.episodes = self.live.episodes_done;
         self.status.rolling_accuracy = self.live.rolling_accuracy();
         self.status.eta_s = self.live.eta_s().map(Num);
         self.written_at = Some(Instant::now());
-        Ok(self.status.write(&self.directory).at(&self.directory.join(FILE_NAME))?)
+        Ok(self
+            .status
+            .write(&self.directory)
+            .at(&self.directory.join(STATUS_FILE))?)
     }
 
     fn write_if_due(&mut self) -> Result<(), SinkError> {

@@ -1,5 +1,5 @@
-//! The summary of a run: what grew, what it was worth, and beside it a host that never grew. Plain text,
-//! at most 100 characters wide, drawn from the live state alone.
+//! The summary of a run: what grew, what it was worth, and beside it a host that never grew. Plain text that fits into a
+//! terminal, drawn from the live state alone.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -11,20 +11,22 @@ use crate::telemetry::{BaselineMeasured, CommittedSeed, EpisodeResult, LiveState
 const ROUNDS_SHOWN: usize = 20;
 /// Committed seeds shown, those that contribute most.
 const SEEDS_SHOWN: usize = 16;
-/// Characters of a line.
-const WIDTH: usize = 100;
+/// Characters of a line where nobody says how many there is room for. Only paths and names may be longer.
+pub const SUMMARY_WIDTH: usize = 80;
+/// Before what a line is about.
+const LABEL_WIDTH: usize = 15;
 /// What was not measured.
 const ABSENT: &str = "—";
 
-/// The summary table of a run whose files are in `directory`.
-pub fn summary(live: &LiveState, directory: &Path) -> String {
+/// The summary of a run whose files are in `directory`, in lines of at most `width` characters.
+pub fn summary(live: &LiveState, directory: &Path, width: usize) -> String {
     [
         headline(live),
-        rounds_table(&live.rounds),
-        learning(live),
-        seeds_table(&live.committed),
+        rounds_table(&live.rounds, width),
+        learning(live, width),
+        seeds_table(&live.committed, width),
         comparison(live.best_episode.as_ref(), live.baseline.as_ref()),
-        footer(live, directory),
+        footer(live, directory, width),
     ]
     .into_iter()
     .flatten()
@@ -40,14 +42,51 @@ fn headline(live: &LiveState) -> Option<String> {
     ))
 }
 
-fn rounds_table(rounds: &[RoundResult]) -> Option<String> {
+/// Words behind a label, broken where the line ends and indented below each other.
+fn labelled(label: &str, words: &[String], width: usize) -> String {
+    let mut text = format!("{label:<LABEL_WIDTH$}");
+    let mut column = LABEL_WIDTH;
+    for (index, word) in words.iter().enumerate() {
+        let length = word.chars().count();
+        let is_first = column == LABEL_WIDTH;
+        if !is_first && column + 1 + length > width {
+            _ = write!(text, "\n{:LABEL_WIDTH$}", "");
+            column = LABEL_WIDTH;
+        } else if !is_first {
+            text.push(' ');
+            column += 1;
+        }
+        let comma = if index + 1 < words.len() { "" } else { "\n" };
+        _ = write!(text, "{word}{comma}");
+        column += length;
+    }
+    text
+}
+
+/// [`labelled`] with whole entries, separated by commas.
+fn listed(label: &str, entries: &[String], width: usize) -> String {
+    let last = entries.len().saturating_sub(1);
+    let entries = entries.iter().enumerate();
+    let words: Vec<String> = entries
+        .map(|(index, entry)| {
+            if index < last {
+                format!("{entry},")
+            } else {
+                entry.clone()
+            }
+        })
+        .collect();
+    labelled(label, &words, width)
+}
+
+fn rounds_table(rounds: &[RoundResult], width: usize) -> Option<String> {
     if rounds.is_empty() {
         return None;
     }
     let is_paid = rounds.iter().any(|round| round.told.paid.is_some());
-    let mut columns = vec!["round", "mean acc %", "best acc %"];
+    let mut columns = vec!["round", "mean %", "best %"];
     columns.extend(is_paid.then_some("reward"));
-    columns.extend(["germinated", "fossilized", "pruned", "rollbacks", "env-steps/s"]);
+    columns.extend(["germinated", "fossilized", "pruned", "rollbacks", SPEED]);
     let mut table = Table::new(&[], &columns);
     let skipped = rounds.len().saturating_sub(ROUNDS_SHOWN);
     let head = if skipped > 0 { ROUNDS_SHOWN / 2 } else { 0 };
@@ -72,12 +111,16 @@ fn rounds_table(rounds: &[RoundResult]) -> Option<String> {
         table.push(vec!["…".into()]);
     }
     rounds[head + skipped..].iter().for_each(|round| table.push(row(round)));
-    Some(table.render())
+    let text = table.render_within(width, &[SPEED]);
+    Some(text + "  mean, best: final and best validation accuracy of the envs\n")
 }
 
+/// The column of the rounds that the footer sums up.
+const SPEED: &str = "env-steps/s";
+
 /// What the last round was paid for, and the health of the policy that was trained on it.
-fn learning(live: &LiveState) -> Option<String> {
-    let lines: Vec<String> = [reward_terms(live), policy_health(live)]
+fn learning(live: &LiveState, width: usize) -> Option<String> {
+    let lines: Vec<String> = [reward_terms(live, width), policy_health(live, width)]
         .into_iter()
         .flatten()
         .collect();
@@ -85,7 +128,7 @@ fn learning(live: &LiveState) -> Option<String> {
 }
 
 /// `reward terms   attribution +8.10, pbrs +2.00, 3 others -0.20`: those that weigh most, as many as fit in a line.
-fn reward_terms(live: &LiveState) -> Option<String> {
+fn reward_terms(live: &LiveState, width: usize) -> Option<String> {
     let terms = live.reward_terms()?.iter();
     let mut terms: Vec<(&str, f64)> = terms.map(|(name, mean)| (name.as_str(), mean.0)).collect();
     terms.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
@@ -95,7 +138,7 @@ fn reward_terms(live: &LiveState) -> Option<String> {
         let separator = if shown == 0 { "" } else { ", " };
         let entry = format!("{separator}{name} {mean:+.2}");
         let is_last = shown + 1 == terms.len();
-        if shown > 0 && line.len() + entry.len() + if is_last { 0 } else { REST_WIDTH } > WIDTH {
+        if shown > 0 && line.len() + entry.len() + if is_last { 0 } else { REST_WIDTH } > width {
             break;
         }
         line.push_str(&entry);
@@ -113,8 +156,8 @@ fn reward_terms(live: &LiveState) -> Option<String> {
 /// Room for the terms that are not named.
 const REST_WIDTH: usize = ", 99 others -1000.00".len();
 
-/// How learning went, in two lines.
-fn policy_health(live: &LiveState) -> Option<String> {
+/// How learning went.
+fn policy_health(live: &LiveState, width: usize) -> Option<String> {
     let update = live.latest_update()?;
     let skipped = match live.skipped_updates {
         0 => String::new(),
@@ -124,48 +167,47 @@ fn policy_health(live: &LiveState) -> Option<String> {
         Some(data) if data.ev_low_return_variance => " (returns hardly vary)",
         _ => "",
     };
-    let mut text = format!(
-        "policy         {} updates{skipped}{}\n",
-        live.updates(),
-        learning_curve(&live.rounds).unwrap_or_default()
-    );
-    _ = writeln!(
-        text,
-        "last update    entropy {}, KL {}, clip fraction {}, explained variance {}{doubt}",
-        number(update.entropy.entropy_mean, 2),
-        number(update.trust.approx_kl, 4),
-        number(update.trust.clip_fraction, 2),
-        number(update.critic.explained_variance, 2),
-    );
+    let mut policy = vec![format!("{} updates{skipped}", live.updates())];
+    policy.extend(learning_curve(&live.rounds));
+    let mut last = vec![
+        format!("entropy {}", number(update.entropy.entropy_mean, 2)),
+        format!("KL {}", number(update.trust.approx_kl, 4)),
+        format!("clip fraction {}", number(update.trust.clip_fraction, 2)),
+        format!(
+            "explained variance {}{doubt}",
+            number(update.critic.explained_variance, 2)
+        ),
+    ];
     if !update.update_performed {
-        _ = writeln!(text, "               not performed: {}", update.skip_reason.describe());
+        last.push(format!("not performed: {}", update.skip_reason.describe()));
     }
-    Some(text)
+    Some(listed("policy", &policy, width) + &listed("last update", &last, width))
 }
 
 /// Both ends of the curve. Rounds differ much from one to the next: in longer runs each end is a mean of several.
-fn learning_curve(rounds: &[RoundResult]) -> Option<String> {
+fn learning_curve(rounds: &[RoundResult]) -> Vec<String> {
     let paid: Vec<(f64, f64)> = rounds
         .iter()
         .filter_map(|round| Some((round.reward_mean()?, round.told.accuracy_mean.0)))
         .collect();
     let width = (paid.len() / 4).clamp(1, 10);
-    let (first, last) = (paid.get(..width)?, paid.get(paid.len() - width..)?);
+    if width > paid.len() {
+        return Vec::new();
+    }
+    let (first, last) = (&paid[..width], &paid[paid.len() - width..]);
     let mean = |rounds: &[(f64, f64)], of: fn(&(f64, f64)) -> f64| rounds.iter().map(of).sum::<f64>() / width as f64;
     let (reward, accuracy) = (
         |rounds| mean(rounds, |round| round.0),
         |rounds| mean(rounds, |round| round.1),
     );
     let rewards = format!("reward {:+.2} -> {:+.2}", reward(first), reward(last));
-    Some(if width == 1 {
-        format!(", {rewards}")
-    } else {
-        format!(
-            ", first to last {width} rounds: {rewards}, accuracy {:.1} -> {:.1} %",
-            accuracy(first),
-            accuracy(last)
-        )
-    })
+    match width {
+        1 => vec![rewards],
+        _ => vec![
+            format!("first to last {width} rounds: {rewards}"),
+            format!("accuracy {:.1} -> {:.1} %", accuracy(first), accuracy(last)),
+        ],
+    }
 }
 
 fn number(value: Option<Num>, decimals: usize) -> String {
@@ -176,7 +218,7 @@ fn signed(value: Option<f64>) -> String {
     value.map_or_else(|| ABSENT.into(), |value| format!("{value:+.2}"))
 }
 
-fn seeds_table(seeds: &[CommittedSeed]) -> Option<String> {
+fn seeds_table(seeds: &[CommittedSeed], width: usize) -> Option<String> {
     if seeds.is_empty() {
         return Some("No seed was committed.\n".into());
     }
@@ -198,12 +240,12 @@ fn seeds_table(seeds: &[CommittedSeed]) -> Option<String> {
             signed(seed.worth.shapley),
         ]);
     }
-    let mut text = table.render();
+    let mut text = table.render_within(width, &[]);
     if seeds.len() > SEEDS_SHOWN {
         let hidden = seeds.len() - SEEDS_SHOWN;
         _ = writeln!(text, "  … and {hidden} more (see events.jsonl)");
     }
-    text.push_str("  contributes: points of validation accuracy lost without the seed, ± standard error\n");
+    text.push_str("  contributes: validation accuracy lost without it, points ± standard error\n");
     Some(text)
 }
 
@@ -260,7 +302,7 @@ fn comparison(best: Option<&EpisodeResult>, baseline: Option<&BaselineMeasured>)
     Some(table.render())
 }
 
-fn footer(live: &LiveState, directory: &Path) -> Option<String> {
+fn footer(live: &LiveState, directory: &Path, width: usize) -> Option<String> {
     let mut text = String::new();
     if let (Some(steps), Some(samples)) = (live.env_steps_per_s(), live.samples_per_s()) {
         let wall = live
@@ -273,7 +315,8 @@ fn footer(live: &LiveState, directory: &Path) -> Option<String> {
         );
     }
     if let Some(error) = live.finished.as_ref().and_then(|run| run.error.as_ref()) {
-        _ = writeln!(text, "stopped by     {error}");
+        let words: Vec<String> = error.split_whitespace().map(String::from).collect();
+        text += &labelled("stopped by", &words, width);
     }
     _ = writeln!(text, "run directory  {}", directory.display());
     Some(text)
@@ -314,6 +357,10 @@ mod tests {
         live
     }
 
+    fn summary(live: &LiveState, directory: &Path) -> String {
+        super::summary(live, directory, SUMMARY_WIDTH)
+    }
+
     fn widest(text: &str) -> usize {
         text.lines().map(|line| line.chars().count()).max().unwrap_or_default()
     }
@@ -323,7 +370,33 @@ mod tests {
         let text = summary(&finished_run(2), Path::new("runs/20260101-000000-test-abcd"));
 
         insta::assert_snapshot!(text);
-        assert!(widest(&text) <= 100);
+        assert!(widest(&text) <= 80);
+    }
+
+    #[test]
+    fn where_there_is_room_rounds_tell_their_speed() {
+        let directory = Path::new("runs/wide");
+
+        assert!(!summary(&finished_run(2), directory).contains("rollbacks  env-steps/s"));
+        let wide = super::summary(&finished_run(2), directory, 100);
+
+        assert!(wide.contains("rollbacks  env-steps/s"), "{wide}");
+    }
+
+    /// Names are the user's, errors whoever's.
+    #[test]
+    fn long_names_and_errors_are_broken_or_cut() {
+        let mut live = finished_run(1);
+        for seed in &mut live.committed {
+            seed.told.blueprint = "a_seed_module_of_somebody_s_own_making".into();
+        }
+        live.finished.as_mut().unwrap().error = Some("no memory is left ".repeat(10));
+
+        let text = summary(&live, Path::new("runs/long"));
+
+        assert!(widest(&text) <= 80, "{text}");
+        assert!(text.contains("a_seed_modul…"), "{text}");
+        assert!(text.contains("\n               "), "{text}");
     }
 
     fn learning_run() -> LiveState {
@@ -364,7 +437,7 @@ mod tests {
         let text = summary(&learning_run(), Path::new("runs/learnt"));
 
         insta::assert_snapshot!(text);
-        assert!(widest(&text) <= 100);
+        assert!(widest(&text) <= 80);
     }
 
     #[test]
@@ -381,14 +454,14 @@ mod tests {
         };
         let rounds: Vec<RoundResult> = (0..9).map(round).collect();
 
-        assert_eq!(learning_curve(&[]), None);
+        assert!(learning_curve(&[]).is_empty());
+        assert_eq!(learning_curve(&rounds[..3]), ["reward +0.00 -> +20.00"]);
         assert_eq!(
-            learning_curve(&rounds[..3]).as_deref(),
-            Some(", reward +0.00 -> +20.00")
-        );
-        assert_eq!(
-            learning_curve(&rounds).as_deref(),
-            Some(", first to last 2 rounds: reward +5.00 -> +75.00, accuracy 20.5 -> 27.5 %")
+            learning_curve(&rounds),
+            [
+                "first to last 2 rounds: reward +5.00 -> +75.00",
+                "accuracy 20.5 -> 27.5 %"
+            ]
         );
     }
 
@@ -405,6 +478,7 @@ mod tests {
         assert!(text.contains("3 updates (1 skipped)"), "{text}");
         assert!(text.contains("KL —"), "{text}");
         assert!(text.contains("not performed: rollout and update disagree"), "{text}");
+        assert!(widest(&text) <= 80, "{text}");
     }
 
     #[test]

@@ -2,6 +2,11 @@
 
 use std::fmt::Write;
 
+/// Before every column.
+const GAP: usize = 2;
+/// No text is cut to less.
+const SHORTEST: usize = 8;
+
 /// Columns as wide as their widest cell, two spaces apart, with a rule under the head.
 pub struct Table {
     head: Vec<String>,
@@ -26,17 +31,67 @@ impl Table {
         self.rows.push(row);
     }
 
+    /// The table in lines of at most `width` characters: columns of those headed as in `droppable` go, in this order, as
+    /// long as there is no room for them, then the widest texts are cut short. Numbers are never cut.
+    pub fn render_within(mut self, width: usize, droppable: &[&str]) -> String {
+        for head in droppable {
+            if self.width() <= width {
+                break;
+            }
+            self.drop_column(head);
+        }
+        let excess = self.width().saturating_sub(width);
+        if excess > 0 {
+            self.cut_texts(excess);
+        }
+        self.render()
+    }
+
+    /// Characters of a line.
+    fn width(&self) -> usize {
+        self.widths().iter().map(|width| width + GAP).sum()
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let rows = || std::iter::once(&self.head).chain(&self.rows);
+        let widest = |column: usize| rows().map(|row| row[column].chars().count()).max();
+        (0..self.head.len()).filter_map(widest).collect()
+    }
+
+    /// The table without a column.
+    pub fn without(mut self, head: &str) -> Self {
+        self.drop_column(head);
+        self
+    }
+
+    fn drop_column(&mut self, head: &str) {
+        let Some(column) = self.head.iter().position(|name| name == head) else {
+            return;
+        };
+        self.texts -= usize::from(column < self.texts);
+        for row in std::iter::once(&mut self.head).chain(&mut self.rows) {
+            row.remove(column);
+        }
+    }
+
+    /// Takes `excess` characters from the widest column of texts, as far as it has them.
+    fn cut_texts(&mut self, excess: usize) {
+        let widths = self.widths();
+        let Some(column) = (0..self.texts).max_by_key(|&column| widths[column]) else {
+            return;
+        };
+        let limit = widths[column].saturating_sub(excess).max(SHORTEST);
+        for row in std::iter::once(&mut self.head).chain(&mut self.rows) {
+            let cell = &mut row[column];
+            if cell.chars().count() > limit {
+                *cell = cell.chars().take(limit - 1).chain(['…']).collect();
+            }
+        }
+    }
+
     /// One line a row, columns two spaces apart.
     pub fn render(&self) -> String {
-        let widths: Vec<usize> = (0..self.head.len())
-            .map(|column| {
-                std::iter::once(&self.head)
-                    .chain(&self.rows)
-                    .map(|row| row[column].chars().count())
-                    .max()
-                    .unwrap_or_default()
-            })
-            .collect();
+        let widths = self.widths();
         let rule = widths.iter().map(|width| "─".repeat(*width)).collect();
         let mut text = String::new();
         for row in [&self.head, &rule].into_iter().chain(&self.rows) {
@@ -52,5 +107,44 @@ impl Table {
             _ = writeln!(text, "  {}", cells.join("  ").trim_end());
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::new(&["run", "scenario"], &["size"]);
+        table.push(vec!["20260101-100000".into(), "quickstart".into(), "12345".into()]);
+        table
+    }
+
+    #[test]
+    fn a_table_gives_up_columns_then_parts_of_texts_to_fit() {
+        let lines = |width, droppable: &[&str]| -> Vec<String> {
+            let text = table().render_within(width, droppable);
+            [0, 2].map(|line| text.lines().nth(line).unwrap().to_owned()).into()
+        };
+
+        assert_eq!(
+            lines(40, &["scenario"]),
+            [
+                "  run              scenario     size",
+                "  20260101-100000  quickstart  12345"
+            ]
+        );
+        assert_eq!(
+            lines(30, &["scenario"]),
+            ["  run               size", "  20260101-100000  12345"]
+        );
+        assert_eq!(
+            lines(30, &[]),
+            ["  run        scenario     size", "  20260101…  quickstart  12345"]
+        );
+        assert_eq!(
+            lines(20, &["scenario"]),
+            ["  run           size", "  20260101-1…  12345"]
+        );
     }
 }

@@ -9,7 +9,7 @@ use super::check::check;
 use super::problem::{Cursor, Problem, Report, Source, SourceKind};
 use super::reader::{self, Document};
 use super::resolve::ron_options;
-use super::tree::Span;
+use super::tree::{Node, Span, Value};
 use crate::files::RonError;
 use crate::schema::{Described, Kind};
 
@@ -84,6 +84,47 @@ impl<T> Declared<T> {
                 return Span::start_of(0);
             }
             path = outer(&path);
+        }
+    }
+}
+
+/// Every value of a resolved scenario by its dotted path, as it was written; `None` where the text is none. A choice stands
+/// under its own path by its name, what it holds below.
+pub fn written_values(text: &str) -> Option<BTreeMap<String, String>> {
+    let mut values = BTreeMap::new();
+    collect_values(&reader::read(text, 0).ok()?.root, String::new(), &mut values);
+    Some(values)
+}
+
+fn collect_values(node: &Node, path: String, values: &mut BTreeMap<String, String>) {
+    let below = |key: &str| {
+        if path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{path}.{key}")
+        }
+    };
+    match &node.value {
+        Value::Record(name, fields) => {
+            values.extend(name.as_ref().map(|name| (path.clone(), name.text.clone())));
+            for (key, value) in fields {
+                collect_values(value, below(&key.text), values);
+            }
+        }
+        Value::Tuple(Some(name), items)
+            if matches!(
+                items[..],
+                [Node {
+                    value: Value::Record(None, _),
+                    ..
+                }]
+            ) =>
+        {
+            values.insert(path.clone(), name.text.clone());
+            collect_values(&items[0], path, values);
+        }
+        _ => {
+            values.insert(path, node.to_string());
         }
     }
 }

@@ -43,7 +43,7 @@ pub use controllers::{
     ScheduledCommand,
 };
 pub use derived::{ImageShape, PartSizes};
-pub use document::{Declared, read_declared};
+pub use document::{Declared, read_declared, written_values};
 pub use explain::{ExplainedField, Explanation, Member, explain, field_paths};
 pub use faults::{Fault, FaultEntry};
 pub use governor::{

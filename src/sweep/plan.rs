@@ -13,7 +13,7 @@ use super::space::{Findings, Point, points};
 use crate::engine::{Prepared, SetupError, check_memory, read_text};
 use crate::health::FileError;
 use crate::record::{Machine, RunDirectoryError, scenario_folder};
-use crate::scenario::{Catalog, Declared, Override, Report, read_declared, resolved_ron};
+use crate::scenario::{Catalog, Declared, Override, Report, Severity, read_declared, resolved_ron};
 use crate::schema::Written;
 use crate::telemetry::BigInteger;
 
@@ -340,28 +340,53 @@ fn check_sweep(sweep: &SweepFile) -> Findings {
 /// The trials, or everything that is wrong with them: each problem once, with how many trials have it.
 fn sound<T>(trials: Vec<Result<T, SetupError>>) -> Result<Vec<T>, PlanError> {
     let count = trials.len();
-    let mut problems: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    let mut problems: Vec<(String, usize)> = Vec::new();
     let mut sound = Vec::new();
-    for (index, trial) in trials.into_iter().enumerate() {
+    for trial in trials {
         match trial {
             Ok(trial) => sound.push(trial),
-            Err(error) => problems.entry(error.to_string()).or_insert((index, 0)).1 += 1,
+            Err(error) => {
+                for problem in problems_of(&error) {
+                    match problems.iter_mut().find(|(known, _)| *known == problem) {
+                        Some((_, trials)) => *trials += 1,
+                        None => problems.push((problem, 1)),
+                    }
+                }
+            }
         }
     }
     if problems.is_empty() {
         return Ok(sound);
     }
-    let mut in_order: Vec<(String, (usize, usize))> = problems.into_iter().collect();
-    in_order.sort_by_key(|(_, (first, _))| *first);
-    let more = in_order.len().saturating_sub(SHOWN);
-    let mut text = String::new();
-    for (problem, (_, trials)) in in_order.iter().take(SHOWN) {
-        _ = writeln!(text, "{problem}\n({trials} of {count} trials)\n");
-    }
-    if more > 0 {
-        _ = writeln!(text, "and {more} more problems");
-    }
-    Err(PlanError::Trials(text.trim_end().into()))
+    let more = problems.len().saturating_sub(SHOWN);
+    let shown = problems.iter().take(SHOWN);
+    let mut lines: Vec<String> = shown
+        .map(|(problem, trials)| format!("{problem}\n({trials} of {count} trials)"))
+        .collect();
+    lines.extend((more > 0).then(|| format!("and {more} more problems")));
+    Err(PlanError::Trials(lines.join("\n\n")))
+}
+
+/// What is wrong with a trial, one text a problem.
+fn problems_of(error: &SetupError) -> Vec<String> {
+    let SetupError::Scenario(report) = error else {
+        return vec![error.to_string()];
+    };
+    let errors = report
+        .problems
+        .iter()
+        .filter(|problem| problem.severity == Severity::Error);
+    errors
+        .map(|problem| {
+            Report {
+                sources: report.sources.clone(),
+                problems: vec![problem.clone()],
+            }
+            .to_string()
+            .trim_end_matches("\n\n1 problem")
+            .to_owned()
+        })
+        .collect()
 }
 
 /// Trials that would be the same training.

@@ -340,6 +340,13 @@ impl LiveState {
         self.rounds.last()?.told.rolling_accuracy
     }
 
+    /// The best validation accuracy that any env reached in a finished round, percent.
+    pub fn best_accuracy(&self) -> Option<Num> {
+        let best = self.rounds.iter().map(|round| round.told.accuracy_best);
+        best.filter(|best| best.0.is_finite())
+            .max_by(|a, b| a.0.total_cmp(&b.0))
+    }
+
     /// Of any round, percent.
     pub fn best_rolling_accuracy(&self) -> Option<Num> {
         let rolling = self.rounds.iter().filter_map(|round| round.told.rolling_accuracy);

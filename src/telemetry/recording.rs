@@ -6,6 +6,7 @@ use super::event::{Event, Payload};
 use super::payload::{EpisodeEnd, EpisodeFinished, RunStarted};
 use super::reader::{EventReader, ReadError};
 use super::sinks::JsonLinesSink;
+use crate::files::follow_latest;
 
 /// Why a run's record could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -21,12 +22,13 @@ pub enum RecordingError {
     Events(#[from] ReadError),
 }
 
-/// Shows `take` every event of the run in `folder`, in the order of its record, and returns how the run began. No event is
-/// kept.
+/// Shows `take` every event of the run in `folder`, or of the one that a file called `latest` names, in the order of its
+/// record, and returns how the run began. No event is kept.
 ///
 /// # Errors
 /// No such folder, nothing recorded in it, or a file that cannot be read.
 pub fn read_recording(folder: &Path, mut take: impl FnMut(&Event)) -> Result<RunStarted, RecordingError> {
+    let folder = &follow_latest(folder);
     if !folder.is_dir() {
         return Err(RecordingError::NoRun(folder.into()));
     }

@@ -36,9 +36,9 @@ fn play(out: &Path, set: &[&str]) -> PathBuf {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    out.join("latest")
+    crate::support::latest(out)
         .canonicalize()
-        .expect("runs/latest points at the run")
+        .expect("latest names the run")
 }
 
 /// What is said of a run that cannot start.

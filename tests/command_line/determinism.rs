@@ -33,9 +33,9 @@ fn play(out: &Path, threads: usize, seed: u64, set: &[&str]) -> PathBuf {
         .output()
         .expect("the binary starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    out.join("latest")
+    crate::support::latest(out)
         .canonicalize()
-        .expect("runs/latest points at the run")
+        .expect("latest names the run")
 }
 
 fn events(run: &Path) -> Vec<Value> {

@@ -57,10 +57,9 @@ fn engine(at: &Path, arguments: &[&str]) -> Output {
 /// Plays the scenario of [`write_files`], named relative to `folder`, and returns the run.
 fn play(folder: &Path) -> PathBuf {
     succeeds(&engine(folder, &["run", "scenarios/files.ron", "--out", "out"]));
-    folder
-        .join("out/latest")
+    crate::support::latest(&folder.join("out"))
         .canonicalize()
-        .expect("latest points at the run")
+        .expect("latest names the run")
 }
 
 fn refused(output: &Output) -> String {
@@ -151,7 +150,7 @@ fn a_replay_finds_the_run_that_it_repeats_whatever_folder_it_is_resumed_in() {
     ];
     succeeds(&engine(folder.path(), &[&run[..], &["again"], &replay[..]].concat()));
 
-    let again = folder.path().join("again/latest");
+    let again = crate::support::latest(&folder.path().join("again"));
     succeeds(&engine(
         Path::new("/"),
         &["resume", &again.to_string_lossy(), "--extend", "1"],
@@ -195,7 +194,7 @@ fn a_run_s_own_copy_of_its_scenario_can_be_run_from_anywhere() {
 
     let at = tempfile::tempdir().expect("another folder");
     succeeds(&engine(at.path(), &["run", &copy.to_string_lossy()]));
-    let again = at.path().join("runs/latest");
+    let again = crate::support::latest(&at.path().join("runs"));
     assert_eq!(data_of(&again), data_of(&run));
 }
 

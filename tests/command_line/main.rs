@@ -5,10 +5,14 @@ mod damage;
 mod determinism;
 mod eval;
 mod identity;
+mod progress;
 mod resume;
 mod run;
+mod runs;
 mod scenarios;
 #[cfg(unix)]
 mod setup;
 #[path = "../support/mod.rs"]
 mod support;
+mod sweep;
+mod usage;

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use simic_engine::telemetry::strip_volatile;
 
+use crate::support::latest;
+
 const LEARNED: &str = r#"controller: "actor_critic", preset: "lstm_small""#;
 pub const RULES: &str = r#"controller: "heuristic""#;
 
@@ -83,9 +85,9 @@ fn newest_checkpoint(run: &Path) -> Option<String> {
 
 /// Waits until the checkpoint before `round` is there.
 pub fn wait_for_round(out: &Path, round: u32) -> PathBuf {
-    let checkpoint = out.join(format!("latest/checkpoints/round-{round:06}"));
-    wait_until(|| checkpoint.exists());
-    out.join("latest").canonicalize().expect("latest points at the run")
+    let checkpoint = format!("checkpoints/round-{round:06}");
+    wait_until(|| latest(out).join(&checkpoint).exists());
+    latest(out).canonicalize().expect("latest names the run")
 }
 
 /// What of the record must reproduce.
@@ -129,7 +131,7 @@ fn killed_twice_equals_left_alone(folder: &Path, policy: &str, files: usize) -> 
     let alone = folder.join("alone");
     let status = begin(&scenario, &alone).wait().expect("the run ends");
     assert!(status.success());
-    let alone = alone.join("latest").canonicalize().expect("latest points at the run");
+    let alone = latest(&alone).canonicalize().expect("latest names the run");
 
     let out = folder.join("killed");
     let mut child = begin(&scenario, &out);
@@ -259,7 +261,7 @@ fn a_finished_run_has_nothing_left_to_do_but_may_be_given_more_rounds() {
     let scenario = write_scenario(folder.path(), RULES, 4);
     let alone = folder.path().join("alone");
     begin(&scenario, &alone).wait().expect("the run ends");
-    let run = alone.join("latest").canonicalize().expect("latest points at the run");
+    let run = latest(&alone).canonicalize().expect("latest names the run");
     let before = std::fs::read(run.join("events.jsonl")).expect("events.jsonl exists");
 
     succeeds(&resume(&run, &[]));
@@ -280,7 +282,7 @@ pub fn finished(folder: &Path) -> PathBuf {
     let scenario = write_scenario(folder, RULES, 4);
     let out = folder.join("finished");
     begin(&scenario, &out).wait().expect("the run ends");
-    out.join("latest").canonicalize().expect("latest points at the run")
+    latest(&out).canonicalize().expect("latest names the run")
 }
 
 #[test]

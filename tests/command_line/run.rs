@@ -5,6 +5,8 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::support::latest;
+
 fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_simic-engine"));
     command.current_dir(env!("CARGO_MANIFEST_DIR"));
@@ -79,7 +81,7 @@ fn a_run_leaves_one_folder_with_its_whole_record() {
     assert_eq!(end["origins"]["policy.controller"], "scenarios/quickstart.ron:25:21");
     let run_id = end["run_id"].as_str().expect("a run id");
     assert_eq!(names(root.path()), [run_id, "latest"]);
-    let run = root.path().join("latest");
+    let run = latest(root.path());
     assert_eq!(
         names(&run),
         [
@@ -90,6 +92,7 @@ fn a_run_leaves_one_folder_with_its_whole_record() {
             "resolved.ron",
             "scenario.ron",
             "status.json",
+            "summary.txt",
             "tb"
         ]
     );
@@ -105,7 +108,7 @@ fn the_manifest_tells_what_was_run_with_what_and_names_nobody_unasked() {
     let root = tempfile::tempdir().expect("a folder");
     stdout(short_run(root.path()).args(["--tag", "first"]));
 
-    let manifest = json(&read(root.path().join("latest/manifest.json")));
+    let manifest = json(&read(latest(root.path()).join("manifest.json")));
 
     assert_eq!(manifest["tags"], json(r#"["first"]"#));
     assert_eq!(manifest["scenario_path"], "scenarios/quickstart.ron");
@@ -118,7 +121,7 @@ fn the_manifest_tells_what_was_run_with_what_and_names_nobody_unasked() {
     assert_eq!(build.get("git_commit").is_some(), build["git_dirty"].is_boolean());
     assert_eq!(manifest["plugins"]["GovernorPlugin"], env!("CARGO_PKG_VERSION"));
     assert_eq!(manifest["plugins"].as_object().map(|plugins| plugins.len()), Some(13));
-    let resolved = read(root.path().join("latest/resolved.ron"));
+    let resolved = read(latest(root.path()).join("resolved.ron"));
     assert_eq!(
         manifest["scenario_hash"],
         blake3::hash(resolved.as_bytes()).to_hex().as_str()
@@ -132,7 +135,7 @@ fn a_user_who_asks_to_be_named_is() {
     stdout(short_run(root.path()).arg("--identify").env("USER", "ada"));
 
     assert_eq!(
-        json(&read(root.path().join("latest/manifest.json")))["user_name"],
+        json(&read(latest(root.path()).join("manifest.json")))["user_name"],
         "ada"
     );
 }
@@ -141,13 +144,13 @@ fn a_user_who_asks_to_be_named_is() {
 fn a_second_run_touches_nothing_of_the_first() {
     let root = tempfile::tempdir().expect("a folder");
     stdout(&mut short_run(root.path()));
-    let first = root.path().join("latest").canonicalize().expect("a run");
+    let first = latest(root.path()).canonicalize().expect("a run");
     let before = read(first.join("events.jsonl"));
 
     stdout(&mut short_run(root.path()));
 
     assert_eq!(read(first.join("events.jsonl")), before);
-    let second = root.path().join("latest").canonicalize().expect("a run");
+    let second = latest(root.path()).canonicalize().expect("a run");
     assert_ne!(first, second);
     assert_eq!(names(root.path()).len(), 3);
 }
@@ -182,7 +185,7 @@ fn results_go_to_standard_output_and_everything_else_does_not() {
     let json_lines = output(short_run(root.path()).args(["--progress", "json"]));
 
     assert!(text(&plain.stdout).contains("run directory"));
-    assert!(text(&plain.stderr).contains("round 1/1 acc"));
+    assert!(text(&plain.stderr).contains("\n    1/1 "), "{}", text(&plain.stderr));
     assert!(text(&quiet.stdout).contains("run directory"));
     assert_eq!(text(&quiet.stderr), "");
     assert_eq!(json(text(&json_lines.stderr).trim())["type"], "round_finished");
@@ -212,7 +215,7 @@ fn a_log_file_of_the_user_s_takes_the_place_of_the_run_s() {
     stdout(short_run(&root.path().join("runs")).arg("--log-file").arg(&log));
 
     assert!(read(log).contains("a run begins"));
-    assert!(!root.path().join("runs/latest/log.txt").exists());
+    assert!(!latest(&root.path().join("runs")).join("log.txt").exists());
 }
 
 #[test]
@@ -314,7 +317,7 @@ fn a_run_whose_record_cannot_be_written_stops_after_its_round_with_5() {
     }
     assert_eq!(messages.matches("cannot write").count(), 1, "{messages}");
     assert!(text(&ended.stdout).contains("run directory"));
-    let run = root.path().join("latest");
+    let run = latest(root.path());
     assert_eq!(json(&read(run.join("status.json")))["state"], "failed");
     assert!(run.join("checkpoints/round-000001/run.ron").exists());
 }
@@ -346,7 +349,7 @@ fn a_disk_that_is_full_for_a_moment_costs_no_event() {
     let rest: Vec<String> = messages.map_while(Result::ok).collect();
 
     assert_eq!(child.wait().expect("the run ends").code(), Some(0), "{rest:?}");
-    let lines = crate::support::lines(&root.path().join("latest"));
+    let lines = crate::support::lines(&latest(root.path()));
     let numbers: Vec<u64> = lines.iter().filter_map(|line| line["seq"].as_u64()).collect();
     assert!(numbers.iter().copied().eq(0..numbers.len() as u64));
     let last = lines.last().expect("there are events");
@@ -356,7 +359,7 @@ fn a_disk_that_is_full_for_a_moment_costs_no_event() {
     );
     assert!(last["data"].get("missing_events").is_none(), "{last}");
     assert_eq!(
-        json(&read(root.path().join("latest/status.json")))["state"],
+        json(&read(latest(root.path()).join("status.json")))["state"],
         "completed"
     );
 }

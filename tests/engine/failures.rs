@@ -195,8 +195,7 @@ fn a_run_that_cannot_begin_says_so_in_its_status_and_does_not_become_the_latest(
     let status = std::fs::read_to_string(failed.join("status.json")).expect("there is a status");
     assert!(status.contains(r#""state": "failed""#), "{status}");
     assert!(status.contains("it does not like this run"), "{status}");
-    let latest = std::fs::read_link(folder.path().join("latest")).expect("there is a latest run");
-    assert_eq!(latest.as_os_str(), first.run_id.as_str());
+    assert!(crate::support::latest(folder.path()).ends_with(&first.run_id));
 }
 
 /// One env of two fails in the third step of the first round.

@@ -1,6 +1,6 @@
 //! What the tests share: engines of a scenario text, and what is left of a recorded run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use simic_engine::prelude::*;
@@ -9,6 +9,12 @@ use simic_engine::prelude::*;
 pub fn engine(text: &str) -> Engine {
     let engine = Engine::builder().threads(2).from_ron(text);
     engine.unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+/// The folder of the newest run in `root`; one that does not exist where none has begun.
+pub fn latest(root: &Path) -> PathBuf {
+    let name = std::fs::read_to_string(root.join("latest")).unwrap_or_default();
+    root.join(if name.is_empty() { "none" } else { name.trim() })
 }
 
 /// All lines of `events.jsonl`, the header among them.

@@ -26,6 +26,8 @@ fn a_manifest_says_what_a_run_was_made_of() {
     assert_eq!(read["telemetry_schema"], "1.0");
     assert!(read["machine"]["cores"].as_u64().unwrap() >= 1);
     assert!(!directory.path().join("manifest.json.tmp").exists());
+    let head = ManifestHead::read(directory.path()).unwrap();
+    assert_eq!((head.created, head.tags), (Some(manifest.created), vec![]));
 }
 
 #[test]

@@ -2,7 +2,7 @@ use super::*;
 use crate::telemetry::examples;
 
 fn read(directory: &Path) -> RunStatus {
-    serde_json::from_slice(&std::fs::read(directory.join(FILE_NAME)).unwrap()).unwrap()
+    RunStatus::read(directory).unwrap()
 }
 
 fn started_in(directory: &Path) -> StatusSink {
@@ -34,6 +34,9 @@ fn a_run_starts_runs_and_completes() {
     assert_eq!(running.state, RunState::Running);
     assert_eq!(running.round, Some(0));
     assert_eq!(running.rolling_accuracy, Some(Num(53.8)));
+    assert_eq!((running.rounds, running.n_rounds), (Some(1), Some(3)));
+    assert_eq!(running.best_accuracy, Some(Num(81.0)));
+    assert_eq!(running.scenario.as_deref(), Some("quickstart"));
     assert_eq!(running.pid, std::process::id());
 
     sink.finish(&examples::run_finished()).unwrap();
@@ -58,6 +61,17 @@ fn a_write_that_is_tried_again_counts_no_event_twice() {
 
     assert_eq!(sink.live.rounds.len(), 2);
     assert_eq!(read(folder.path()).rolling_accuracy, Some(Num(53.8)));
+}
+
+#[test]
+fn a_status_of_before_rounds_were_counted_can_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = r#"{"state": "completed", "pid": 7, "heartbeat": "2026-01-01T00:00:00.000Z", "round": 2, "episodes": 9}"#;
+    std::fs::write(folder.path().join("status.json"), old).unwrap();
+
+    let status = read(folder.path());
+
+    assert_eq!((status.state, status.rounds), (RunState::Completed, None));
 }
 
 #[test]

@@ -1,27 +1,28 @@
-//! Progress on the terminal: two bars, one plain line a round, JSON lines, or nothing. It goes to standard
-//! error; results go to standard output and are not this sink's business.
+//! Progress: a line a round, on a terminal above two bars; JSON lines; or nothing. It goes to standard error; results go to
+//! standard output and are not this sink's business.
 
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle as BarStyle};
 
 use super::Terminal;
+use super::rounds::{header, round_line, short_duration};
 use crate::telemetry::event::{Event, Payload, Severity};
-use crate::telemetry::live::{LiveState, RoundResult};
+use crate::telemetry::live::LiveState;
 use crate::telemetry::payload::{RunFinished, RunStarted, SinkClass};
 use crate::telemetry::sink::{RunInfo, Sink, SinkError};
 
 /// `--progress`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum ProgressStyle {
-    /// A bar on a terminal, plain lines elsewhere.
+    /// Bars on a terminal, plain lines elsewhere.
     #[default]
     Auto,
-    /// Two bars and a status line.
+    /// One line a round above two bars and a status line; plain lines where there is no terminal.
     Bar,
-    /// One line a round and one per event that is no step row.
+    /// One line a round.
     Plain,
     /// One JSON event a round.
     Json,
@@ -60,6 +61,8 @@ pub struct Console {
     pub style: ProgressStyle,
     /// Whether it is coloured.
     pub color: ColorChoice,
+    /// Whether every event gets a line that is no step row.
+    pub tells_events: bool,
     /// Where bars and log lines are drawn.
     pub terminal: Terminal,
 }
@@ -77,6 +80,7 @@ impl Console {
 /// The progress display of a run.
 pub struct ConsoleSink {
     live: LiveState,
+    lines: Lines,
     view: View,
 }
 
@@ -88,20 +92,43 @@ enum View {
 }
 
 impl ConsoleSink {
-    /// Shows progress on standard error.
-    pub fn new(console: Console) -> Self {
-        let Console { style, color, terminal } = console;
+    /// Shows progress on standard error. `has_curves`: the run writes curves for TensorBoard.
+    pub fn new(console: Console, has_curves: bool) -> Self {
+        let Console {
+            style,
+            color,
+            tells_events,
+            terminal,
+        } = console;
         let is_terminal = std::io::stderr().is_terminal();
         let view = match style {
-            ProgressStyle::Auto if is_terminal => View::Bars(Bars::new(color, terminal)),
-            ProgressStyle::Bar => View::Bars(Bars::new(color, terminal)),
-            ProgressStyle::Auto | ProgressStyle::Plain => View::Plain(Box::new(std::io::stderr())),
+            ProgressStyle::Auto | ProgressStyle::Bar if is_terminal => View::Bars(Bars::new(color, terminal)),
+            ProgressStyle::Auto | ProgressStyle::Bar | ProgressStyle::Plain => View::Plain(Box::new(std::io::stderr())),
             ProgressStyle::Json => View::Json(Box::new(std::io::stderr())),
             ProgressStyle::None => View::Nothing,
         };
+        let lines = Lines {
+            tells_events,
+            has_curves,
+            lacks_terminal: style == ProgressStyle::Bar && !is_terminal,
+            has_header: false,
+        };
         Self {
             live: LiveState::default(),
+            lines,
             view,
+        }
+    }
+
+    /// Shows lines; above the bars, where there are any.
+    fn say(&mut self, lines: &[String]) {
+        for line in lines {
+            match &mut self.view {
+                // A terminal that is gone is no reason to stop, and nothing to try again.
+                View::Plain(out) => _ = writeln!(out, "{line}"),
+                View::Bars(bars) => bars.terminal.say(line),
+                View::Json(_) | View::Nothing => {}
+            }
         }
     }
 }
@@ -119,6 +146,8 @@ impl Sink for ConsoleSink {
         if let Some(earlier) = &run.earlier {
             self.live = earlier.live.clone();
         }
+        let lines = self.lines.of_start(&run.directory);
+        self.say(&lines);
         Ok(())
     }
 
@@ -126,11 +155,12 @@ impl Sink for ConsoleSink {
         for event in events {
             self.live.apply(event);
             match &mut self.view {
-                // A terminal that is gone is no reason to stop, and nothing to try again.
-                View::Plain(out) => _ = write_plain(out, event, &self.live),
                 View::Json(out) => _ = write_json(out, event),
-                View::Bars(bars) => bars.announce(event),
                 View::Nothing => {}
+                View::Plain(_) | View::Bars(_) => {
+                    let lines = self.lines.of_event(event, &self.live);
+                    self.say(&lines);
+                }
             }
         }
         if let View::Bars(bars) = &self.view {
@@ -149,15 +179,51 @@ impl Sink for ConsoleSink {
     }
 }
 
-fn write_plain(out: &mut dyn Write, event: &Event, live: &LiveState) -> Result<(), SinkError> {
-    if let (Payload::RoundFinished(_), Some(round)) = (&event.payload, live.rounds.last()) {
-        writeln!(out, "{}", round_line(round, live))?;
-    } else if event.severity >= Severity::Info
-        && let Some(line) = event_line(event)
-    {
-        writeln!(out, "{line}")?;
+/// What is said in lines, on a terminal and elsewhere.
+struct Lines {
+    tells_events: bool,
+    has_curves: bool,
+    /// Bars were asked for.
+    lacks_terminal: bool,
+    /// What a round's line shows was said.
+    has_header: bool,
+}
+
+impl Lines {
+    /// Where the run is recorded: whatever happens to it, that is known then.
+    fn of_start(&self, directory: &Path) -> Vec<String> {
+        let mut lines = vec![format!("run directory  {}", directory.display())];
+        if self.has_curves {
+            let runs = directory.parent().unwrap_or(directory).display();
+            lines.push(format!("curves         tensorboard --logdir {runs}"));
+        }
+        if self.lacks_terminal {
+            lines.push("standard error is no terminal: a line a round instead of bars".into());
+        }
+        lines
     }
-    Ok(())
+
+    fn of_event(&mut self, event: &Event, live: &LiveState) -> Vec<String> {
+        if let (Payload::RoundFinished(_), Some(round)) = (&event.payload, live.rounds.last()) {
+            let mut lines = Vec::new();
+            if !std::mem::replace(&mut self.has_header, true) {
+                lines.extend(header(live));
+            }
+            lines.push(round_line(round, live));
+            return lines;
+        }
+        let is_told = is_of_run(&event.payload) || self.tells_events && event.severity >= Severity::Info;
+        is_told.then(|| event_line(event)).flatten().into_iter().collect()
+    }
+}
+
+/// What is told of the run as a whole, in few lines: how it begins, and what changes its course.
+fn is_of_run(payload: &Payload) -> bool {
+    match payload {
+        Payload::RunStarted(_) | Payload::CheckpointLoaded(_) | Payload::Note(_) | Payload::RoundRestarted(_) => true,
+        Payload::LearnerUpdate(update) => !update.update_performed,
+        _ => false,
+    }
 }
 
 fn write_json(out: &mut dyn Write, event: &Event) -> Result<(), SinkError> {
@@ -165,43 +231,6 @@ fn write_json(out: &mut dyn Write, event: &Event) -> Result<(), SinkError> {
         writeln!(out, "{}", serde_json::to_string(event)?)?;
     }
     Ok(())
-}
-
-/// `round 12/200 acc 54.3% (roll 53.8) best 61.0% rew +1.92 H 0.71 kl 0.008 G3 F1 P2 6.4 env-steps/s eta 1h12m`
-fn round_line(round: &RoundResult, live: &LiveState) -> String {
-    let total = live
-        .started
-        .as_ref()
-        .map_or_else(|| "?".into(), |run| run.n_rounds.to_string());
-    let told = &round.told;
-    let rolling = told
-        .rolling_accuracy
-        .map_or_else(|| "n/a".into(), |accuracy| format!("{:.1}", accuracy.0));
-    let eta = live.eta_s().map_or_else(|| "n/a".into(), short_duration);
-    let learning = learning(round, live);
-    format!(
-        "round {}/{total} acc {:.1}% (roll {rolling}) best {:.1}% {learning}G{} F{} P{} {:.1} env-steps/s eta {eta}",
-        round.round + 1,
-        told.accuracy_mean.0,
-        told.accuracy_best.0,
-        told.growth.germinated,
-        told.growth.fossilized,
-        told.growth.pruned,
-        told.perf.env_steps_per_s.0,
-    )
-}
-
-/// What the round was paid and what the policy learnt of it; empty where nothing pays.
-fn learning(round: &RoundResult, live: &LiveState) -> String {
-    let reward = round
-        .reward_mean()
-        .map_or_else(String::new, |reward| format!("rew {reward:+.2} "));
-    let update = live.update_of_round(round.round);
-    let entropy = update.and_then(|update| update.entropy.entropy_mean);
-    let entropy = entropy.map_or_else(String::new, |entropy| format!("H {:.2} ", entropy.0));
-    let kl = update.and_then(|update| update.trust.approx_kl);
-    let kl = kl.map_or_else(String::new, |kl| format!("kl {:.3} ", kl.0));
-    format!("{reward}{entropy}{kl}")
 }
 
 /// What happened, behind env and seed; `None` for rows that come every step.
@@ -266,21 +295,9 @@ fn event_line(event: &Event) -> Option<String> {
 
 fn run_line(run: &RunStarted) -> String {
     format!(
-        "{}: {} envs, {} rounds of {} steps, controller {}, host with {} params",
-        run.task, run.n_envs, run.n_rounds, run.max_steps, run.controller, run.host_params
+        "{}: {} envs, {} rounds of {} steps, controller {}",
+        run.task, run.n_envs, run.n_rounds, run.max_steps, run.controller
     )
-}
-
-/// `42s`, `3m05s`, `1h12m`.
-fn short_duration(seconds: f64) -> String {
-    let whole = Duration::try_from_secs_f64(seconds.round())
-        .unwrap_or(Duration::MAX)
-        .as_secs();
-    match whole {
-        0..60 => format!("{whole}s"),
-        60..3600 => format!("{}m{:02}s", whole / 60, whole % 60),
-        _ => format!("{}h{:02}m", whole / 3600, whole / 60 % 60),
-    }
 }
 
 /// One bar over rounds, one over the steps of the round, and a status line.
@@ -309,19 +326,10 @@ impl Bars {
             bar
         };
         Self {
-            rounds: add(&format!("round {rounds} {{pos:>4}}/{{len}}")),
+            rounds: add(&format!("round {rounds} {{pos:>4}}/{{len}}  {{msg}}")),
             steps: add(&format!("step  {steps} {{pos:>4}}/{{len}}")),
             status: add("{msg}"),
             terminal,
-        }
-    }
-
-    /// Prints warnings above the bars.
-    fn announce(&self, event: &Event) {
-        if event.severity >= Severity::Warning
-            && let Some(line) = event_line(event)
-        {
-            self.terminal.say(&line);
         }
     }
 
@@ -332,6 +340,9 @@ impl Bars {
         }
         self.rounds.set_position(live.rounds.len() as u64);
         self.steps.set_position(u64::from(live.progress().step));
+        if let Some(seconds) = live.eta_s() {
+            self.rounds.set_message(format!("{} left", short_duration(seconds)));
+        }
         self.status.set_message(status_line(live));
     }
 
@@ -342,29 +353,20 @@ impl Bars {
     }
 }
 
-/// `accuracy 54.3%  best 81.0%  reward +1.92  germinated 3 fossilized 1 pruned 2  6.4 env-steps/s  eta 20s`
+/// `accuracy 54.3 %  germinated 3, fossilized 1, pruned 2  6.4 env-steps/s`
 fn status_line(live: &LiveState) -> String {
     let progress = live.progress();
     let growth = live.growth_in_round;
     let mut parts = Vec::new();
     if let Some(accuracy) = progress.accuracy_mean {
-        parts.push(format!("accuracy {accuracy:.1}%"));
-    }
-    if let Some(best) = live.best_episode.as_ref() {
-        parts.push(format!("best {:.1}%", best.told.final_accuracy.0));
-    }
-    if let Some(reward) = live.rounds.last().and_then(RoundResult::reward_mean) {
-        parts.push(format!("reward {reward:+.2}"));
+        parts.push(format!("accuracy {accuracy:.1} %"));
     }
     parts.push(format!(
-        "germinated {} fossilized {} pruned {}",
+        "germinated {}, fossilized {}, pruned {}",
         growth.germinated, growth.fossilized, growth.pruned
     ));
     if let Some(speed) = progress.env_steps_per_s {
         parts.push(format!("{speed:.1} env-steps/s"));
-    }
-    if let Some(seconds) = live.eta_s() {
-        parts.push(format!("eta {}", short_duration(seconds)));
     }
     parts.join("  ")
 }

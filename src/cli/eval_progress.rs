@@ -1,0 +1,192 @@
+//! What is shown while `eval` plays: how much there is to do, then a bar on a terminal, and a line a controller and seed.
+
+use std::io::IsTerminal;
+use std::time::Instant;
+
+use indicatif::{ProgressBar, ProgressStyle as BarStyle};
+
+use super::Context;
+use super::output::tell;
+use crate::compare::EpisodeOutcome;
+use crate::telemetry::sinks::{Terminal, short_duration};
+
+/// How much there is to play.
+pub struct Work {
+    pub entrants: usize,
+    pub seeds: usize,
+    /// Of an entrant under one seed.
+    pub episodes: usize,
+    /// Of an episode; it may end sooner.
+    pub steps: u32,
+    /// That is to be expected.
+    pub env_steps_per_s: Option<f64>,
+}
+
+impl Work {
+    /// Of one entrant under one seed.
+    fn share(&self) -> u64 {
+        self.episodes as u64 * u64::from(self.steps)
+    }
+
+    fn shares(&self) -> u64 {
+        self.entrants as u64 * self.seeds as u64
+    }
+
+    fn env_steps(&self) -> u64 {
+        self.shares() * self.share()
+    }
+
+    fn describe(&self) -> String {
+        let plural = if self.seeds == 1 { "" } else { "s" };
+        let estimate = match self.env_steps_per_s {
+            Some(speed) if speed > 0.0 => format!(
+                "about {} at the run's own {speed:.1} env-steps/s",
+                short_duration(self.env_steps() as f64 / speed)
+            ),
+            _ => "for how long is not known: no speed of the run is recorded".into(),
+        };
+        format!(
+            "{} controllers x {} seed{plural} x {} episodes x {} steps: {} env-steps\n{estimate}",
+            self.entrants,
+            self.seeds,
+            self.episodes,
+            self.steps,
+            self.env_steps()
+        )
+    }
+}
+
+/// The display. With `--quiet` it shows nothing.
+pub struct EvalProgress {
+    work: Work,
+    is_quiet: bool,
+    began: Instant,
+    /// On a terminal.
+    bar: Option<(ProgressBar, Terminal)>,
+    /// Controllers and seeds that are done with.
+    done: u64,
+    /// Of what is under way.
+    env_steps: u64,
+    name: String,
+}
+
+impl EvalProgress {
+    /// Says how much there is to do.
+    pub fn begin(work: Work, context: &Context) -> Self {
+        let is_quiet = context.global.quiet;
+        if !is_quiet {
+            tell(work.describe());
+        }
+        let is_drawn = !is_quiet && std::io::stderr().is_terminal();
+        let bar = is_drawn.then(|| {
+            let bar = context.terminal.add(ProgressBar::new(work.env_steps()));
+            let is_colored = context.global.colour_stderr();
+            let color = if is_colored { ".green/dim" } else { "" };
+            // The template is a constant, so the default is never seen.
+            let style = BarStyle::with_template(&format!("{{bar:24{color}}} {{percent:>3}} %  {{msg}}"))
+                .unwrap_or_else(|_| BarStyle::default_bar());
+            bar.set_style(style.progress_chars("━━─"));
+            (bar, context.terminal.clone())
+        });
+        Self {
+            work,
+            is_quiet,
+            began: Instant::now(),
+            bar,
+            done: 0,
+            env_steps: 0,
+            name: String::new(),
+        }
+    }
+
+    /// A controller begins to play under a seed.
+    pub fn enter(&mut self, name: &str, seed: u64) {
+        self.name = format!("{name}, seed {seed}");
+        self.env_steps = 0;
+        self.draw();
+    }
+
+    /// So many envs have played a step.
+    pub fn step(&mut self, envs: usize) {
+        self.env_steps += envs as u64;
+        self.draw();
+    }
+
+    /// The controller has played all episodes of the seed.
+    pub fn leave(&mut self, outcomes: &[EpisodeOutcome]) {
+        self.done += 1;
+        self.env_steps = 0;
+        if self.is_quiet {
+            return;
+        }
+        let measured: Vec<f64> = outcomes.iter().filter_map(|outcome| outcome.accuracy).collect();
+        let accuracy = match measured.len() {
+            0 => "not measured".into(),
+            count => format!("accuracy {:.1} %", measured.iter().sum::<f64>() / count as f64),
+        };
+        let shares = self.work.shares();
+        let line = format!("{}/{shares} {}: {accuracy}{}", self.done, self.name, self.time_left());
+        match &self.bar {
+            Some((_, terminal)) => terminal.say(&line),
+            None => tell(line),
+        }
+    }
+
+    /// Nothing is drawn from here on.
+    pub fn clear(&self) {
+        if let Some((bar, _)) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn played(&self) -> u64 {
+        self.done * self.work.share() + self.env_steps
+    }
+
+    /// From what was played so far; empty at both ends.
+    fn time_left(&self) -> String {
+        let (played, all) = (self.played(), self.work.env_steps());
+        let left = all.saturating_sub(played);
+        if played == 0 || left == 0 {
+            return String::new();
+        }
+        let seconds = self.began.elapsed().as_secs_f64() * left as f64 / played as f64;
+        format!(", {} left", short_duration(seconds))
+    }
+
+    fn draw(&self) {
+        if let Some((bar, _)) = &self.bar {
+            bar.set_position(self.played());
+            bar.set_message(format!("{}{}", self.name, self.time_left()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORK: Work = Work {
+        entrants: 5,
+        seeds: 3,
+        episodes: 16,
+        steps: 60,
+        env_steps_per_s: Some(62.4),
+    };
+
+    #[test]
+    fn the_amount_of_work_is_said_with_an_estimate_where_there_is_one() {
+        assert_eq!(
+            WORK.describe(),
+            "5 controllers x 3 seeds x 16 episodes x 60 steps: 14400 env-steps\n\
+             about 3m51s at the run's own 62.4 env-steps/s"
+        );
+        let unknown = Work {
+            seeds: 1,
+            env_steps_per_s: None,
+            ..WORK
+        };
+        assert!(unknown.describe().contains("x 1 seed x"));
+        assert!(unknown.describe().contains("no speed of the run is recorded"));
+    }
+}

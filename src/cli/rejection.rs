@@ -1,0 +1,34 @@
+//! Why a command is not done, before anything was touched.
+
+use super::output::{refuse, show_json, tell};
+use super::{GlobalOptions, report_text};
+use crate::checkpoint::ResumeError;
+use crate::engine::SetupError;
+use crate::health::FileError;
+use crate::record::FindRunError;
+
+/// Why a run cannot begin or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Rejection {
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    #[error(transparent)]
+    Resume(#[from] ResumeError),
+    #[error(transparent)]
+    Run(#[from] FindRunError),
+    #[error("cannot read the scenario {error}; {help}")]
+    NoScenario { error: FileError, help: String },
+    #[error("{0}")]
+    Usage(String),
+}
+
+impl Rejection {
+    /// Says why. The command ends as rejected, whether anybody could be told or not.
+    pub fn print(&self, global: &GlobalOptions) {
+        match self {
+            Self::Setup(SetupError::Scenario(report)) if global.json => _ = show_json(&report.rows()),
+            Self::Setup(SetupError::Scenario(report)) => tell(report_text(report, global)),
+            other => refuse(global, other),
+        }
+    }
+}

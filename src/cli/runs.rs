@@ -1,0 +1,146 @@
+//! `runs`: what was run, how far it came and what it reached.
+
+use super::output::{show, show_json, tell, width};
+use super::rejection::Rejection;
+use super::{Context, Outcome, RunsOptions};
+use crate::engine::size;
+use crate::record::{RunEntry, Table, list_runs, runs_root};
+use crate::telemetry::Timestamp;
+
+/// Columns that go first where there is no room: what they tell is in the name of a run, or easily asked for.
+const DROPPABLE: [&str; 3] = ["scenario", "size", "tags"];
+const ABSENT: &str = "—";
+
+/// Lists the runs of a folder, the newest first.
+pub fn runs(options: &RunsOptions, context: &Context) -> Result<Outcome, Rejection> {
+    let root = runs_root(options.out.as_deref());
+    let mut runs = match list_runs(&root) {
+        Ok(runs) => runs,
+        // Nothing was run yet.
+        Err(_) if options.out.is_none() && !root.exists() => Vec::new(),
+        Err(error) => return Err(Rejection::Usage(format!("cannot list the runs in {error}"))),
+    };
+    runs.retain(|run| options.tags.iter().all(|tag| run.tags.contains(tag)));
+    if context.global.json {
+        return Ok(show_json(&runs));
+    }
+    if runs.is_empty() {
+        let tagged = match &options.tags[..] {
+            [] => String::new(),
+            tags => format!(" tagged {}", tags.join(" and ")),
+        };
+        tell(format_args!("there is no run{tagged} in {}", root.display()));
+        return Ok(Outcome::Done);
+    }
+    Ok(show(table(&runs, width(), Timestamp::now())))
+}
+
+fn table(runs: &[RunEntry], width: usize, now: Timestamp) -> String {
+    let mut table = Table::new(
+        &["run", "state", "scenario", "tags"],
+        &["rounds", "best %", "age", "size"],
+    );
+    for run in runs {
+        table.push(vec![
+            run.run_id.clone(),
+            run.state.name().into(),
+            run.scenario.clone().unwrap_or_default(),
+            run.tags.join(" "),
+            rounds(run),
+            run.best_accuracy
+                .map_or_else(|| ABSENT.into(), |best| format!("{:.1}", best.0)),
+            run.began()
+                .map_or_else(|| ABSENT.into(), |began| age(now.milliseconds() - began.milliseconds())),
+            size(run.size_bytes.into()),
+        ]);
+    }
+    let is_tagged = runs.iter().any(|run| !run.tags.is_empty());
+    let mut text = if is_tagged { table } else { table.without("tags") }.render_within(width, &DROPPABLE);
+    let head = text.lines().next().unwrap_or_default().to_owned();
+    let missing = DROPPABLE.iter().filter(|column| !head.contains(*column));
+    let missing: Vec<&str> = missing
+        .copied()
+        .filter(|&column| is_tagged || column != "tags")
+        .collect();
+    if !missing.is_empty() {
+        text += &format!(
+            "  no room for: {} (a wider terminal or --json shows all)\n",
+            missing.join(", ")
+        );
+    }
+    let problems: Vec<String> = runs
+        .iter()
+        .filter_map(|run| Some(format!("  {}: {}\n", run.run_id, run.problem.as_ref()?)))
+        .collect();
+    if !problems.is_empty() {
+        text += &format!("\n{}", problems.concat());
+    }
+    text
+}
+
+/// `12/80`
+fn rounds(run: &RunEntry) -> String {
+    match (run.rounds, run.n_rounds) {
+        (Some(played), Some(planned)) => format!("{played}/{planned}"),
+        (Some(played), None) => played.to_string(),
+        (None, _) => ABSENT.into(),
+    }
+}
+
+/// `42s`, `3m`, `5h`, `12d`
+fn age(milliseconds: i64) -> String {
+    let seconds = milliseconds.max(0) / 1000;
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..172_800 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::ListedState;
+    use crate::telemetry::Num;
+
+    const NOW: Timestamp = Timestamp::from_milliseconds(1_800_000_000_000);
+
+    fn run(run_id: &str, state: ListedState, tags: &[&str], age_s: i64) -> RunEntry {
+        RunEntry {
+            run_id: run_id.into(),
+            directory: "runs".into(),
+            state,
+            scenario: Some("digits".into()),
+            rounds: Some(12),
+            n_rounds: Some(80),
+            best_accuracy: Some(Num(67.25)),
+            tags: tags.iter().map(ToString::to_string).collect(),
+            created: Some(Timestamp::from_milliseconds(NOW.milliseconds() - age_s * 1000)),
+            heartbeat: None,
+            size_bytes: 1_500_000,
+            error: None,
+            problem: (state == ListedState::Unreadable).then(|| "it has no status.json".into()),
+        }
+    }
+
+    #[test]
+    fn runs_fit_into_eighty_columns_and_show_more_where_there_is_room() {
+        let runs = [
+            run("20260131-120000-quickstart-ab12", ListedState::Running, &["first"], 42),
+            run("20260130-120000-quickstart-cd34", ListedState::Unreadable, &[], 90_000),
+        ];
+
+        let [narrow, wide] = [80, 100].map(|width| table(&runs, width, NOW));
+
+        assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+        insta::assert_snapshot!(format!("{narrow}\n{wide}"));
+    }
+
+    #[test]
+    fn ages_are_told_in_their_largest_unit() {
+        let ages = [0, 59_000, 61_000, 7_200_000, 172_800_000].map(age);
+
+        assert_eq!(ages, ["0s", "59s", "1m", "2h", "2d"]);
+    }
+}

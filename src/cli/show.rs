@@ -1,0 +1,109 @@
+//! `show`: the summary of a run again.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::output::{show, show_json, tell_error, width};
+use super::rejection::Rejection;
+use super::{Context, Outcome, ShowOptions};
+use crate::checkpoint::ResumeError;
+use crate::record::{ListedState, RunDirectory, RunEntry, SUMMARY_WIDTH, find_run, summary};
+use crate::telemetry::sinks::JsonLinesSink;
+use crate::telemetry::{EventReader, LiveState, ReadError, RunFinished};
+
+/// A run for programs to read.
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    entry: RunEntry,
+    /// How it ended, if it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finished: Option<RunFinished>,
+    /// As people read it.
+    summary: String,
+}
+
+/// Prints what was kept of a run that has ended; one that has not is summed up from its events.
+pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rejection> {
+    let place = find_run(&options.run, options.out.as_deref())?;
+    if !RunDirectory::is_at(&place) {
+        return Err(ResumeError::NoRun(place).into());
+    }
+    let entry = RunEntry::read(&place);
+    let has_ended = matches!(
+        entry.state,
+        ListedState::Completed | ListedState::Interrupted | ListedState::Failed
+    );
+    let kept = RunDirectory::kept_summary(&place).filter(|_| has_ended);
+    if let (Some(text), false) = (&kept, context.global.json) {
+        return Ok(show(text));
+    }
+    let (live, damage) = fold(&place);
+    if let Some(error) = damage {
+        tell_error(
+            context.global,
+            format_args!("{error}; what follows tells of the events before"),
+        );
+    }
+    if context.global.json {
+        let summary = kept.unwrap_or_else(|| summary(&live, &place, SUMMARY_WIDTH));
+        let finished = live.finished.filter(|_| has_ended);
+        return Ok(show_json(&Shown {
+            entry,
+            finished,
+            summary,
+        }));
+    }
+    let standing = match has_ended {
+        true if live.finished.is_none() => failure(&entry),
+        true => String::new(),
+        false => standing(&entry),
+    };
+    Ok(show(format_args!("{standing}{}", summary(&live, &place, width()))))
+}
+
+/// Everything that was told of a run until now, and what keeps the rest from being read.
+fn fold(directory: &Path) -> (LiveState, Option<ReadError>) {
+    let mut live = LiveState::default();
+    let path = directory.join(JsonLinesSink::FILE_NAME);
+    // A run that has told nothing yet.
+    if !path.exists() {
+        return (live, None);
+    }
+    let reader = match EventReader::open(&path) {
+        Ok(reader) => reader,
+        Err(error) => return (live, Some(error.into())),
+    };
+    for event in reader {
+        match event {
+            Ok(event) => live.apply(&event),
+            Err(error) => return (live, Some(error)),
+        }
+    }
+    (live, None)
+}
+
+/// Of a run that failed before it told anything.
+fn failure(entry: &RunEntry) -> String {
+    entry
+        .error
+        .as_ref()
+        .map_or_else(String::new, |error| format!("the run could not begin: {error}\n\n"))
+}
+
+fn standing(entry: &RunEntry) -> String {
+    let rounds = match (entry.rounds, entry.n_rounds) {
+        (Some(played), Some(planned)) => format!(", {played} of {planned} rounds are played"),
+        _ => String::new(),
+    };
+    let state = match entry.state {
+        ListedState::Stale => format!(
+            "its process is gone{rounds}; go on with: simic-engine resume {}",
+            entry.directory.display()
+        ),
+        ListedState::Unreadable => entry.problem.clone().unwrap_or_default(),
+        state => format!("it is {}{rounds}", state.name()),
+    };
+    format!("the run has not ended: {state}\n\n")
+}

@@ -1,0 +1,501 @@
+//! Methods against each other: trainings are grouped into methods, each is summed up over its trainings, and every pair is
+//! compared on every task. The unit is the training throughout; episodes only say how well each training is known.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::statistics::{
+    self, Bootstrap, Criteria, CurveBand, CurvePoint, DecisionTest, Design, Estimate, Evidence, Interval, Magnitude,
+    ProfilePoint, Sample, Statistic, Training, Verdict,
+};
+use super::{Metric, TrainingRecord};
+use crate::telemetry::BigInteger;
+
+/// Of all resampling: the same trainings give the same intervals.
+const SEED: u64 = 1;
+/// Places of a learning curve, and thresholds of a performance profile.
+const PLACES: usize = 21;
+
+/// A training under the name of its method.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MethodTraining {
+    /// Of the method.
+    pub method: String,
+    /// What came of the training.
+    pub record: TrainingRecord,
+}
+
+/// How methods are compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComparisonPlan {
+    /// What decides.
+    pub metric: Metric,
+    /// When a difference counts.
+    pub criteria: Criteria,
+    /// The method that the others are compared with; all pairs if `None`.
+    pub control: Option<String>,
+    /// Trainings that are declared and have neither ended nor failed for good.
+    pub outstanding: usize,
+}
+
+/// The score of one training.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ScoredTraining {
+    /// Name of its run.
+    pub run_id: String,
+    /// `run.seed`.
+    pub seed: BigInteger,
+    /// Mean over its episodes.
+    pub score: f64,
+}
+
+/// A method on one task, or over all tasks.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MethodSummary {
+    /// Of the method.
+    pub method: String,
+    /// `None`: over all tasks.
+    pub task: Option<String>,
+    /// All of them, by seed; none are shown over all tasks.
+    pub scores: Vec<ScoredTraining>,
+    /// How many.
+    pub trainings: usize,
+    /// Mean over trainings.
+    pub mean: Estimate,
+    /// Interquartile mean over trainings.
+    pub iqm: Estimate,
+    /// Mean of the worst tenth of trainings, at least one.
+    pub worst_tenth: Estimate,
+}
+
+/// Two methods on one task, or over all tasks. Differences are the first method's score less the second's; a metric of
+/// which less is better keeps its sign, and the tests know.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MethodDifference {
+    /// The first method.
+    pub first: String,
+    /// The second.
+    pub second: String,
+    /// `None`: over all tasks, without a test.
+    pub task: Option<String>,
+    /// Trainings of each.
+    pub trainings: [usize; 2],
+    /// Whether trainings of equal seeds were compared with each other.
+    pub design: Design,
+    /// Difference of the interquartile means.
+    pub iqm: Estimate,
+    /// Two-sided, of the Mann-Whitney test; `None` where it cannot be made.
+    pub mann_whitney_p: Option<f64>,
+    /// Two-sided, of the sign flips of pairs; `None` without pairs.
+    pub sign_flip_p: Option<f64>,
+    /// Of the deciding test, corrected for all differences by Holm's method.
+    pub adjusted_p: Option<f64>,
+    /// Probability that a training of the first method is better than one of the second.
+    pub probability_of_improvement: Option<Estimate>,
+    /// What that is called.
+    pub magnitude: Option<Magnitude>,
+    /// Median of all differences.
+    pub hodges_lehmann: Option<f64>,
+    /// What may be concluded; `None` over all tasks, and while trainings are outstanding.
+    pub verdict: Option<Verdict>,
+}
+
+/// The learning curves of a method over all tasks.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MethodCurves {
+    /// Of the method.
+    pub method: String,
+    /// Against env-steps.
+    pub by_env_steps: Vec<CurveBand>,
+    /// Against seconds of wall time.
+    pub by_seconds: Vec<CurveBand>,
+    /// Share of trainings that are better than each threshold.
+    pub profile: Vec<ProfilePoint>,
+}
+
+/// A training that is not compared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// Name of its run.
+    pub run_id: String,
+    /// Of the method.
+    pub method: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Methods against each other.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MethodComparison {
+    /// What decides.
+    pub metric: Metric,
+    /// When a difference counts.
+    pub criteria: Criteria,
+    /// Trainings are outstanding: no verdicts.
+    pub interim: bool,
+    /// In the order in which methods came; tasks, then all of them.
+    pub methods: Vec<MethodSummary>,
+    /// Pair by pair.
+    pub differences: Vec<MethodDifference>,
+    /// Method by method.
+    pub curves: Vec<MethodCurves>,
+    /// What is not in the numbers.
+    pub left_out: Vec<LeftOut>,
+    /// What readers of the numbers should know.
+    pub notes: Vec<String>,
+}
+
+/// The trainings of a method by task, in the order of their seeds.
+type ByTask<'a> = BTreeMap<&'a str, Vec<&'a TrainingRecord>>;
+
+impl MethodComparison {
+    /// Compares. Trainings that did not end, or have no score, are listed and left out.
+    pub fn new(trainings: &[MethodTraining], plan: &ComparisonPlan) -> Self {
+        let metric = plan.metric;
+        let mut names: Vec<&str> = Vec::new();
+        let mut left_out = Vec::new();
+        let mut sound: BTreeMap<&str, ByTask> = BTreeMap::new();
+        for MethodTraining { method, record } in trainings {
+            if !names.contains(&method.as_str()) {
+                names.push(method);
+            }
+            let reason = if !record.is_complete {
+                Some(format!(
+                    "it has played {} of {} rounds",
+                    record.curve.len(),
+                    record.rounds
+                ))
+            } else if record.score(metric).is_none_or(|score| !score.is_finite()) {
+                Some(format!("it has no {}", metric.name()))
+            } else {
+                None
+            };
+            match reason {
+                Some(reason) => left_out.push(LeftOut {
+                    run_id: record.run_id.clone(),
+                    method: method.clone(),
+                    reason,
+                }),
+                None => sound
+                    .entry(method)
+                    .or_default()
+                    .entry(&record.task)
+                    .or_default()
+                    .push(record),
+            }
+        }
+        for tasks in sound.values_mut() {
+            tasks
+                .values_mut()
+                .for_each(|records| records.sort_by_key(|record| record.seed.0));
+        }
+        names.retain(|name| sound.contains_key(name));
+        let tasks: BTreeSet<&str> = sound.values().flat_map(|tasks| tasks.keys().copied()).collect();
+        let arms: Vec<Arm> = names
+            .iter()
+            .map(|&name| Arm {
+                name,
+                tasks: tasks
+                    .iter()
+                    .map(|task| sound[name].get(task).cloned().unwrap_or_default())
+                    .collect(),
+            })
+            .collect();
+        let tasks: Vec<&str> = tasks.into_iter().collect();
+        Self {
+            metric,
+            criteria: plan.criteria,
+            interim: plan.outstanding > 0,
+            methods: summaries(&arms, &tasks, metric),
+            differences: differences(&arms, &tasks, plan),
+            curves: curves(&arms, metric),
+            notes: notes(&arms, plan, &left_out),
+            left_out,
+        }
+    }
+}
+
+/// A method and its trainings, by task.
+struct Arm<'a> {
+    name: &'a str,
+    tasks: Vec<Vec<&'a TrainingRecord>>,
+}
+
+impl Arm<'_> {
+    /// Of one task, or of all; more is better in it.
+    fn sample(&self, task: Option<usize>, metric: Metric) -> Sample {
+        let training = |record: &&TrainingRecord| {
+            let mut by_seed = record.scores(metric);
+            if !metric.is_gain() {
+                by_seed.iter_mut().flatten().for_each(|value| *value = -*value);
+            }
+            Training { by_seed }
+        };
+        let tasks = self
+            .tasks
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| task.is_none_or(|task| task == *index));
+        Sample {
+            tasks: tasks
+                .map(|(_, records)| records.iter().map(training).collect())
+                .collect(),
+        }
+    }
+
+    fn seeds(&self, task: usize) -> Vec<u64> {
+        self.tasks[task].iter().map(|record| record.seed.0).collect()
+    }
+}
+
+/// A number of which less may be better, with its own sign again.
+fn own_sign(estimate: Estimate, metric: Metric) -> Estimate {
+    if metric.is_gain() {
+        return estimate;
+    }
+    Estimate {
+        // Not -0.
+        value: 0.0 - estimate.value,
+        interval: estimate.interval.map(|Interval { low, high }| Interval {
+            low: 0.0 - high,
+            high: 0.0 - low,
+        }),
+    }
+}
+
+/// Every task, then all of them where there are several.
+fn scopes(tasks: &[&str]) -> Vec<Option<usize>> {
+    let each = (0..tasks.len()).map(Some);
+    each.chain((tasks.len() > 1).then_some(None)).collect()
+}
+
+fn summaries(arms: &[Arm], tasks: &[&str], metric: Metric) -> Vec<MethodSummary> {
+    let mut summaries = Vec::new();
+    for scope in scopes(tasks) {
+        for arm in arms {
+            let sample = arm.sample(scope, metric);
+            let estimate = |statistic| {
+                own_sign(
+                    statistics::estimate(&sample, statistic, Bootstrap::seeded(SEED)),
+                    metric,
+                )
+            };
+            let scores = scope.map_or_else(Vec::new, |task| {
+                let scored = arm.tasks[task].iter().map(|record| ScoredTraining {
+                    run_id: record.run_id.clone(),
+                    seed: record.seed,
+                    score: record.score(metric).unwrap_or(f64::NAN),
+                });
+                scored.collect()
+            });
+            if sample.trainings() > 0 {
+                summaries.push(MethodSummary {
+                    method: arm.name.into(),
+                    task: scope.map(|task| tasks[task].into()),
+                    scores,
+                    trainings: sample.trainings(),
+                    mean: estimate(Statistic::Mean),
+                    iqm: estimate(Statistic::Iqm),
+                    worst_tenth: estimate(Statistic::WorstTenth),
+                });
+            }
+        }
+    }
+    summaries
+}
+
+fn differences(arms: &[Arm], tasks: &[&str], plan: &ComparisonPlan) -> Vec<MethodDifference> {
+    let mut pairs = Vec::new();
+    for (index, first) in arms.iter().enumerate() {
+        for second in &arms[index + 1..] {
+            match plan.control.as_deref() {
+                None => pairs.push((first, second)),
+                Some(control) if control == second.name => pairs.push((first, second)),
+                Some(control) if control == first.name => pairs.push((second, first)),
+                Some(_) => {}
+            }
+        }
+    }
+    let mut differences: Vec<MethodDifference> = scopes(tasks)
+        .into_iter()
+        .flat_map(|scope| pairs.iter().map(move |(first, second)| (first, second, scope)))
+        .filter_map(|(first, second, scope)| difference(first, second, scope, tasks, plan))
+        .collect();
+    let decided: Vec<usize> = (0..differences.len())
+        .filter(|&index| deciding_p(&differences[index], plan.criteria.test).is_some())
+        .collect();
+    let raw: Vec<f64> = decided
+        .iter()
+        .filter_map(|&index| deciding_p(&differences[index], plan.criteria.test))
+        .collect();
+    for (index, p) in decided.into_iter().zip(statistics::holm(&raw)) {
+        differences[index].adjusted_p = Some(p);
+    }
+    for difference in differences.iter_mut().filter(|difference| difference.task.is_some()) {
+        difference.verdict = conclude(difference, plan);
+    }
+    differences
+}
+
+fn deciding_p(difference: &MethodDifference, test: DecisionTest) -> Option<f64> {
+    match test {
+        DecisionTest::MannWhitney => difference.mann_whitney_p,
+        DecisionTest::PairedSignFlip => difference.sign_flip_p,
+    }
+}
+
+fn difference(
+    first: &Arm,
+    second: &Arm,
+    scope: Option<usize>,
+    tasks: &[&str],
+    plan: &ComparisonPlan,
+) -> Option<MethodDifference> {
+    let metric = plan.metric;
+    let (ours, theirs) = (first.sample(scope, metric), second.sample(scope, metric));
+    let in_scope = |task: &usize| scope.is_none_or(|scope| scope == *task);
+    let are_pairs = (0..tasks.len())
+        .filter(in_scope)
+        .all(|task| first.seeds(task) == second.seeds(task) && has_no_repetition(&first.seeds(task)));
+    let design = if are_pairs { Design::Paired } else { Design::Independent };
+    let iqm = statistics::difference(&ours, &theirs, Statistic::Iqm, design, Bootstrap::seeded(SEED))?;
+    if ours.trainings() == 0 || theirs.trainings() == 0 {
+        return None;
+    }
+    let (a, b) = (ours.scores(), theirs.scores());
+    let is_tested = scope.is_some();
+    let pairs: Vec<f64> = a.iter().zip(&b).map(|(a, b)| a - b).collect();
+    let flips = (is_tested && are_pairs)
+        .then(|| statistics::sign_flip(&pairs, SEED))
+        .flatten();
+    Some(MethodDifference {
+        first: first.name.into(),
+        second: second.name.into(),
+        task: scope.map(|task| tasks[task].into()),
+        trainings: [ours.trainings(), theirs.trainings()],
+        design,
+        iqm: own_sign(iqm, metric),
+        mann_whitney_p: is_tested
+            .then(|| statistics::mann_whitney(&a, &b))
+            .flatten()
+            .map(|test| test.p),
+        sign_flip_p: flips.map(|test| test.p),
+        adjusted_p: None,
+        probability_of_improvement: statistics::probability_of_improvement(&ours, &theirs, Bootstrap::seeded(SEED)),
+        magnitude: is_tested
+            .then(|| Magnitude::of(statistics::cliffs_delta(&a, &b)))
+            .flatten(),
+        hodges_lehmann: is_tested.then(|| match metric.is_gain() {
+            true => statistics::hodges_lehmann(&a, &b),
+            false => 0.0 - statistics::hodges_lehmann(&a, &b),
+        }),
+        verdict: None,
+    })
+}
+
+fn has_no_repetition(seeds: &[u64]) -> bool {
+    seeds.windows(2).all(|pair| pair[0] != pair[1])
+}
+
+fn conclude(difference: &MethodDifference, plan: &ComparisonPlan) -> Option<Verdict> {
+    // Signs as the tests see them: more is better.
+    let seen = own_sign(difference.iqm, plan.metric);
+    statistics::verdict(
+        &Evidence {
+            trainings: difference.trainings,
+            interim: plan.outstanding > 0,
+            adjusted_p: difference.adjusted_p.unwrap_or(1.0),
+            difference: seen.value,
+            interval: seen.interval,
+        },
+        &plan.criteria,
+    )
+}
+
+fn curves(arms: &[Arm], metric: Metric) -> Vec<MethodCurves> {
+    let value = |point: &super::RoundPoint| match metric {
+        Metric::AccuracyMinusRent => point.accuracy_minus_rent,
+        Metric::ParamRatio => Some(point.param_ratio),
+        _ => Some(point.accuracy),
+    };
+    let curve_of = |record: &TrainingRecord, by_seconds: bool| -> Vec<CurvePoint> {
+        let points = record.curve.iter();
+        points
+            .filter_map(|point| {
+                let x = if by_seconds {
+                    point.seconds
+                } else {
+                    point.env_steps as f64
+                };
+                Some(CurvePoint { x, y: value(point)? })
+            })
+            .collect()
+    };
+    let scores = || arms.iter().flat_map(|arm| arm.sample(None, metric).scores());
+    let (low, high) = scores().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), score| {
+        (low.min(score), high.max(score))
+    });
+    let thresholds: Vec<f64> = (0..PLACES)
+        .map(|index| low + (high - low) * index as f64 / (PLACES - 1) as f64)
+        .collect();
+    arms.iter()
+        .map(|arm| {
+            let bands = |by_seconds: bool| {
+                let tasks: Vec<Vec<Vec<CurvePoint>>> = arm
+                    .tasks
+                    .iter()
+                    .map(|records| records.iter().map(|record| curve_of(record, by_seconds)).collect())
+                    .collect();
+                let grid = statistics::common_grid(tasks.iter().flatten().map(Vec::as_slice), PLACES);
+                statistics::learning_curve(&tasks, &grid, Bootstrap::seeded(SEED))
+            };
+            let mut profile =
+                statistics::performance_profile(&arm.sample(None, metric), &thresholds, Bootstrap::seeded(SEED));
+            if !metric.is_gain() {
+                profile.iter_mut().for_each(|point| point.tau = 0.0 - point.tau);
+            }
+            MethodCurves {
+                method: arm.name.into(),
+                by_env_steps: bands(false),
+                by_seconds: bands(true),
+                profile,
+            }
+        })
+        .collect()
+}
+
+fn notes(arms: &[Arm], plan: &ComparisonPlan, left_out: &[LeftOut]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let count = |count: usize| format!("{count} {}", if count == 1 { "training" } else { "trainings" });
+    if plan.outstanding > 0 {
+        notes.push(format!(
+            "interim: {} to come, so nothing is concluded",
+            count(plan.outstanding)
+        ));
+    }
+    if !left_out.is_empty() {
+        notes.push(format!("{} left out", count(left_out.len())));
+    }
+    let records = || arms.iter().flat_map(|arm| arm.tasks.iter().flatten());
+    if records().any(|record| !record.is_evaluated) {
+        notes.push(
+            "scores are of the last ten rounds of training; `evaluation` in a sweep plays episodes that nothing was \
+             trained on"
+                .into(),
+        );
+    }
+    if records().any(|record| record.is_evaluated) && records().any(|record| !record.is_evaluated) {
+        notes.push("some trainings were evaluated and others were not: their scores are not of one kind".into());
+    }
+    if plan.metric != Metric::TestAccuracy {
+        notes.push(format!(
+            "{} is measured on the validation images that rewards are paid by; test_accuracy is not",
+            plan.metric.name()
+        ));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests;

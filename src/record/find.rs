@@ -1,0 +1,259 @@
+//! Runs as people name them: by a folder, by a name in the folder of all runs, by the beginning of one, or as `latest`.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use super::{RunDirectory, runs_root};
+use crate::files::follow_latest;
+use crate::scenario::nearest;
+
+/// Runs that a message names.
+const NAMED: usize = 3;
+
+/// Why a run was not found.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
+pub enum FindRunError {
+    /// Nothing is called so.
+    #[error("there is no run {run}{}", Missing { folder, near, has_folder: *has_folder })]
+    None {
+        run: String,
+        folder: PathBuf,
+        has_folder: bool,
+        near: Vec<String>,
+    },
+    /// Several runs begin so.
+    #[error("{run} may be any of {} runs in {}: {}; write more of the one that you mean", .candidates.len(), folder.display(), some_of(candidates))]
+    Ambiguous {
+        run: String,
+        folder: PathBuf,
+        candidates: Vec<String>,
+    },
+    /// `latest` names a run that has been removed.
+    #[error("the newest run in {} was {id}, which is not there any more; {}", folder.display(), way_to_list(folder))]
+    LatestGone { id: String, folder: PathBuf },
+}
+
+/// What follows where nothing was found.
+struct Missing<'a> {
+    folder: &'a Path,
+    near: &'a [String],
+    has_folder: bool,
+}
+
+impl std::fmt::Display for Missing<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let folder = self.folder.display();
+        if !self.has_folder {
+            return write!(
+                f,
+                ": the folder {folder} is not there; --out DIR names another folder of runs"
+            );
+        }
+        write!(f, " in {folder}; ")?;
+        if !self.near.is_empty() {
+            write!(f, "did you mean {}? ", self.near.join(" or "))?;
+        }
+        f.write_str(&way_to_list(self.folder))
+    }
+}
+
+/// The command that lists the runs of a folder.
+fn way_to_list(folder: &Path) -> String {
+    let mut command = String::from("`simic-engine runs");
+    if folder != runs_root(None) {
+        _ = write!(command, " --out {}", folder.display());
+    }
+    command + "` lists them all"
+}
+
+fn some_of(candidates: &[String]) -> String {
+    let mut text = candidates[..candidates.len().min(NAMED)].join(", ");
+    if candidates.len() > NAMED {
+        text.push_str(", …");
+    }
+    text
+}
+
+/// The folder of the run that people call `run`: a folder, the name of one in the folder of all runs (see [`runs_root`]),
+/// the beginning of such a name if no other begins so, or `latest`. Whether it holds a run is for those to say who read it.
+///
+/// # Errors
+/// Nothing of that name, or more than one run.
+pub fn find_run(run: &Path, out: Option<&Path>) -> Result<PathBuf, FindRunError> {
+    let root = runs_root(out);
+    let places = [run.to_path_buf(), root.join(run)];
+    let folders = places.each_ref().map(|place| follow_latest(place));
+    let is_run = |place: &&PathBuf| RunDirectory::is_at(place);
+    let found = folders
+        .iter()
+        .find(is_run)
+        .or_else(|| folders.iter().find(|place| place.is_dir()));
+    if let Some(found) = found {
+        return Ok(found.clone());
+    }
+    if let Some((_, gone)) = places.iter().zip(&folders).find(|(place, leads_to)| place != leads_to) {
+        return Err(FindRunError::LatestGone {
+            id: name_of(gone),
+            folder: gone.parent().unwrap_or(gone).into(),
+        });
+    }
+    by_beginning(run, root)
+}
+
+/// A path with folders in it is looked for where it points, a name in `root`.
+fn by_beginning(run: &Path, root: PathBuf) -> Result<PathBuf, FindRunError> {
+    let folder = match run.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => root,
+    };
+    let name = name_of(run);
+    // As tables write a name that is too long for them.
+    let beginning = name.trim_end_matches('…');
+    let names = runs_in(&folder);
+    let candidates: Vec<String> = names.iter().filter(|id| id.starts_with(beginning)).cloned().collect();
+    let run = run.display().to_string();
+    match &candidates[..] {
+        [] => Err(FindRunError::None {
+            run,
+            near: near(beginning, &names),
+            has_folder: folder.is_dir(),
+            folder,
+        }),
+        [only] => Ok(folder.join(only)),
+        _ => Err(FindRunError::Ambiguous {
+            run,
+            folder,
+            candidates,
+        }),
+    }
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Names of the runs in a folder, the newest first.
+fn runs_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .filter(|entry| RunDirectory::is_at(&entry.path()) && !entry.path().is_symlink())
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    names.sort_unstable_by(|a, b| b.cmp(a));
+    names
+}
+
+/// Runs that may have been meant: those that hold the word, else the one that looks most like it.
+fn near(word: &str, names: &[String]) -> Vec<String> {
+    let lower = word.to_ascii_lowercase();
+    let holding = names.iter().filter(|id| id.contains(&lower)).take(NAMED);
+    let holding: Vec<String> = holding.cloned().collect();
+    if !holding.is_empty() && !lower.is_empty() {
+        return holding;
+    }
+    let slug = |id: &String| id.split('-').skip(2).collect::<Vec<_>>().join("-");
+    let slugs: Vec<String> = names.iter().map(slug).collect();
+    let words = names.iter().chain(&slugs).map(String::as_str);
+    let Some(nearest) = nearest(word, words) else {
+        return Vec::new();
+    };
+    let is_meant = |id: &&String| id.ends_with(nearest);
+    names.iter().find(is_meant).cloned().into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder with runs of these names.
+    fn runs(names: &[&str]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for name in names {
+            std::fs::create_dir(root.path().join(name)).unwrap();
+            std::fs::write(root.path().join(name).join("resolved.ron"), "()").unwrap();
+        }
+        root
+    }
+
+    fn find(run: &str, root: &Path) -> Result<String, FindRunError> {
+        find_run(Path::new(run), Some(root)).map(|place| name_of(&place))
+    }
+
+    fn why(run: &str, root: &Path) -> String {
+        let error = find(run, root).unwrap_err().to_string();
+        error.replace(&root.display().to_string(), "RUNS")
+    }
+
+    const NAMES: [&str; 3] = [
+        "20260101-100000-quickstart-ab12",
+        "20260102-100000-digits-rescue-cd34",
+        "20260102-110000-quickstart-ab12",
+    ];
+
+    #[test]
+    fn a_run_is_found_by_folder_by_name_by_its_beginning_and_as_the_latest() {
+        let root = runs(&NAMES);
+        std::fs::write(root.path().join("latest"), format!("{}\n", NAMES[0])).unwrap();
+        let folder = root.path().join(NAMES[1]);
+
+        let found = |run: &str| find(run, root.path()).unwrap();
+
+        assert_eq!(found(&folder.display().to_string()), NAMES[1]);
+        assert_eq!(found(NAMES[1]), NAMES[1]);
+        assert_eq!(found("20260101"), NAMES[0]);
+        assert_eq!(found("20260102-10…"), NAMES[1]);
+        assert_eq!(found("latest"), NAMES[0]);
+        assert_eq!(found(&root.path().join("latest").display().to_string()), NAMES[0]);
+        let beginning = root.path().join("20260102-11").display().to_string();
+        assert_eq!(
+            find_run(Path::new(&beginning), None).unwrap(),
+            root.path().join(NAMES[2])
+        );
+    }
+
+    /// As older engines noted the newest run.
+    #[cfg(unix)]
+    #[test]
+    fn a_link_named_latest_is_followed() {
+        let root = runs(&NAMES);
+        std::os::unix::fs::symlink(NAMES[1], root.path().join("latest")).unwrap();
+
+        let found = find_run(Path::new("latest"), Some(root.path())).unwrap();
+
+        assert_eq!(
+            found.canonicalize().unwrap(),
+            root.path().join(NAMES[1]).canonicalize().unwrap()
+        );
+        assert_eq!(runs_in(root.path()).len(), 3);
+    }
+
+    #[test]
+    fn a_run_that_is_not_there_is_told_with_those_that_look_like_it() {
+        let root = runs(&NAMES);
+
+        assert_eq!(
+            why("nope", root.path()),
+            "there is no run nope in RUNS; `simic-engine runs --out RUNS` lists them all"
+        );
+        assert!(why("Quickstart", root.path()).contains(&format!("did you mean {} or {}?", NAMES[2], NAMES[0])));
+        assert!(why("digits-resque-cd34", root.path()).contains(&format!("did you mean {}?", NAMES[1])));
+        let gone = root.path().join("gone");
+        assert!(why("nope", &gone).contains("the folder RUNS is not there"));
+        std::fs::write(root.path().join("latest"), "20250101-000000-old-0000").unwrap();
+        assert!(why("latest", root.path()).starts_with("the newest run in RUNS was 20250101-000000-old-0000"));
+    }
+
+    #[test]
+    fn a_beginning_of_several_runs_lists_them() {
+        let root = runs(&NAMES);
+
+        assert_eq!(
+            why("20260102", root.path()),
+            format!(
+                "20260102 may be any of 2 runs in RUNS: {}, {}; write more of the one that you mean",
+                NAMES[2], NAMES[1]
+            )
+        );
+    }
+}

@@ -1,0 +1,330 @@
+//! The runs of a folder, as their status and manifest tell of them: nothing else of a run is opened, so that thousands are
+//! listed at once. A folder that cannot be read is listed with the reason.
+
+use std::cmp::Reverse;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::directory::{MANIFEST_FILE, RESOLVED_FILE, SOURCE_FILE};
+use super::manifest::ManifestHead;
+use super::status::{RunStatus, STATUS_FILE};
+use crate::health::{AtPath, FileError};
+use crate::telemetry::sinks::JsonLinesSink;
+use crate::telemetry::{Num, RunState, Timestamp};
+
+/// A run that was not heard of for so long may be gone: six heartbeats.
+const SILENCE_MS: i64 = 60_000;
+
+/// Where a run stands, as seen from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "those of `RunState`")]
+pub enum ListedState {
+    Starting,
+    Running,
+    Stopping,
+    Completed,
+    Interrupted,
+    Failed,
+    /// It says that it plays, but its heartbeat is old and its process is gone.
+    Stale,
+    /// Its folder does not tell.
+    Unreadable,
+}
+
+impl ListedState {
+    fn of(status: &RunStatus, now: Timestamp) -> Self {
+        let silence = now.milliseconds() - status.heartbeat.milliseconds();
+        let told = match status.state {
+            RunState::Completed => return Self::Completed,
+            RunState::Interrupted => return Self::Interrupted,
+            RunState::Failed => return Self::Failed,
+            RunState::Starting => Self::Starting,
+            RunState::Running => Self::Running,
+            RunState::Stopping => Self::Stopping,
+        };
+        if silence > SILENCE_MS && !is_alive(status.pid) {
+            Self::Stale
+        } else {
+            told
+        }
+    }
+
+    /// As in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Stopping => "stopping",
+            Self::Completed => "completed",
+            Self::Interrupted => "interrupted",
+            Self::Failed => "failed",
+            Self::Stale => "stale",
+            Self::Unreadable => "unreadable",
+        }
+    }
+
+    /// Whether a process says that it plays the run.
+    pub const fn is_played(self) -> bool {
+        matches!(self, Self::Starting | Self::Running | Self::Stopping)
+    }
+}
+
+/// Whether there is such a process on this machine. Where the system does not say, a run is known by its heartbeat alone.
+fn is_alive(pid: u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
+}
+
+/// One run of a list.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunEntry {
+    /// Name of its folder.
+    pub run_id: String,
+    /// Its folder.
+    pub directory: PathBuf,
+    /// Where it stands.
+    pub state: ListedState,
+    /// Name of its scenario.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<String>,
+    /// Played to their end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u32>,
+    /// To be played in all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub n_rounds: Option<u32>,
+    /// Of any env in any round, percent of the validation part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub best_accuracy: Option<Num>,
+    /// What the user called it.
+    pub tags: Vec<String>,
+    /// When it began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created: Option<Timestamp>,
+    /// When it was heard of last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heartbeat: Option<Timestamp>,
+    /// Of all of its files.
+    pub size_bytes: u64,
+    /// Why a run failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What its folder lacks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+impl RunEntry {
+    /// What the folder tells of its run.
+    pub fn read(directory: &Path) -> Self {
+        Self::read_at(directory, Timestamp::now())
+    }
+
+    fn read_at(directory: &Path, now: Timestamp) -> Self {
+        let named = directory.canonicalize();
+        let name = named.as_deref().unwrap_or(directory).file_name().unwrap_or_default();
+        let mut entry = Self {
+            run_id: name.to_string_lossy().into_owned(),
+            directory: directory.into(),
+            state: ListedState::Unreadable,
+            scenario: None,
+            rounds: None,
+            n_rounds: None,
+            best_accuracy: None,
+            tags: Vec::new(),
+            created: None,
+            heartbeat: None,
+            size_bytes: bytes_below(directory),
+            error: None,
+            problem: None,
+        };
+        match ManifestHead::read(directory) {
+            Ok(head) => (entry.created, entry.tags) = (head.created, head.tags),
+            Err(error) => entry.problem = Some(lack(&error, MANIFEST_FILE, "it ended before it began to train")),
+        }
+        match RunStatus::read(directory) {
+            Ok(status) => entry.take(status, now),
+            Err(error) => entry.problem = Some(lack(&error, STATUS_FILE, "it ended while its folder was made")),
+        }
+        entry
+    }
+
+    fn take(&mut self, status: RunStatus, now: Timestamp) {
+        self.state = ListedState::of(&status, now);
+        // What rounds were begun is all that older engines told.
+        let completed = u32::from(self.state == ListedState::Completed);
+        self.rounds = status.rounds.or(status.round.map(|round| round + completed));
+        self.scenario = status.scenario;
+        self.n_rounds = status.n_rounds;
+        self.best_accuracy = status.best_accuracy;
+        self.heartbeat = Some(status.heartbeat);
+        self.error = status.error;
+    }
+
+    /// When the run began, as far as anything tells.
+    pub fn began(&self) -> Option<Timestamp> {
+        self.created.or(self.heartbeat)
+    }
+}
+
+fn lack(error: &FileError, file: &str, meaning: &str) -> String {
+    match error.source.kind() {
+        ErrorKind::NotFound => format!("it has no {file}: {meaning}"),
+        _ => format!("its {file} cannot be read: {}", error.source),
+    }
+}
+
+/// What cannot be looked at counts for nothing.
+fn bytes_below(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let size = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => bytes_below(&entry.path()),
+        Ok(metadata) if metadata.is_file() => metadata.len(),
+        _ => 0,
+    };
+    entries.map(size).sum()
+}
+
+/// The runs in `root`, the newest first.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn list_runs(root: &Path) -> Result<Vec<RunEntry>, FileError> {
+    let now = Timestamp::now();
+    let mut folders = Vec::new();
+    for entry in std::fs::read_dir(root).at(root)? {
+        let entry = entry.at(root)?;
+        // Neither links, as older engines noted the newest run, nor what is still being made.
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) && holds_run(&entry.path()) {
+            folders.push(entry.path());
+        }
+    }
+    let mut runs: Vec<RunEntry> = folders
+        .par_iter()
+        .map(|folder| RunEntry::read_at(folder, now))
+        .collect();
+    runs.sort_by_cached_key(|run| Reverse((run.began(), run.run_id.clone())));
+    Ok(runs)
+}
+
+/// A folder that holds something of a run, or that was made for one and holds nothing yet.
+fn holds_run(folder: &Path) -> bool {
+    let files = [
+        STATUS_FILE,
+        MANIFEST_FILE,
+        RESOLVED_FILE,
+        SOURCE_FILE,
+        JsonLinesSink::FILE_NAME,
+    ];
+    let is_empty = || std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+    files.iter().any(|file| folder.join(file).exists()) || is_empty() && is_named_by_time(folder)
+}
+
+/// `20260131-120000-…`
+fn is_named_by_time(folder: &Path) -> bool {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let mut parts = name
+        .split('-')
+        .map(|part| part.bytes().all(|byte| byte.is_ascii_digit()).then_some(part.len()));
+    parts.next() == Some(Some(8)) && parts.next() == Some(Some(6))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_milliseconds(1_767_225_600_000);
+    /// No process has it: Linux counts to 2^22.
+    const NO_PROCESS: u32 = u32::MAX;
+
+    fn status(state: RunState, silent_for_s: i64, pid: u32) -> RunStatus {
+        RunStatus {
+            pid,
+            heartbeat: Timestamp::from_milliseconds(NOW.milliseconds() - silent_for_s * 1000),
+            ..RunStatus::new(state)
+        }
+    }
+
+    fn write(folder: &Path, manifest: &str, status: &RunStatus) {
+        std::fs::create_dir_all(folder).unwrap();
+        std::fs::write(folder.join("manifest.json"), manifest).unwrap();
+        status.write(folder).unwrap();
+    }
+
+    #[test]
+    fn a_run_is_stale_if_it_says_that_it_plays_but_is_silent_and_its_process_gone() {
+        use RunState::*;
+        let of = |state, silent_for_s, pid| ListedState::of(&status(state, silent_for_s, pid), NOW);
+        let mine = std::process::id();
+
+        for state in [Starting, Running, Stopping] {
+            assert_eq!(of(state, 61, NO_PROCESS), ListedState::Stale);
+            assert!(of(state, 59, NO_PROCESS).is_played());
+        }
+        for (state, listed) in [
+            (Completed, ListedState::Completed),
+            (Interrupted, ListedState::Interrupted),
+            (Failed, ListedState::Failed),
+        ] {
+            assert_eq!(of(state, 100_000, NO_PROCESS), listed);
+        }
+        if cfg!(target_os = "linux") {
+            assert_eq!(of(Running, 100_000, mine), ListedState::Running);
+        }
+    }
+
+    #[test]
+    fn runs_are_listed_by_age_with_what_is_wrong_with_them() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        let told = RunStatus {
+            rounds: Some(2),
+            n_rounds: Some(8),
+            best_accuracy: Some(Num(67.5)),
+            scenario: Some("digits".into()),
+            ..status(RunState::Running, 100, NO_PROCESS)
+        };
+        write(
+            &at("old"),
+            r#"{"created": "2025-12-01T00:00:00.000Z", "tags": ["a"]}"#,
+            &told,
+        );
+        let new = r#"{"created": "2025-12-31T00:00:00.000Z", "tags": []}"#;
+        write(&at("new"), new, &status(RunState::Completed, 0, 1));
+        write(&at("broken"), "{", &status(RunState::Failed, 0, 1));
+        std::fs::create_dir(at("20260101-120000-empty-ab12")).unwrap();
+        std::fs::create_dir(at("plots")).unwrap();
+        std::fs::write(at("latest"), "new").unwrap();
+
+        let runs = list_runs(root.path()).unwrap();
+
+        let names: Vec<&str> = runs.iter().map(|run| run.run_id.as_str()).collect();
+        assert_eq!(names, ["broken", "new", "old", "20260101-120000-empty-ab12"]);
+        let [broken, new, old, empty] = &runs[..] else {
+            panic!("{runs:?}")
+        };
+        assert!(
+            broken
+                .problem
+                .as_ref()
+                .unwrap()
+                .starts_with("its manifest.json cannot be read: ")
+        );
+        assert_eq!((broken.state, new.state), (ListedState::Failed, ListedState::Completed));
+        assert_eq!(new.problem, None);
+        assert_eq!(
+            (old.state, old.rounds, old.n_rounds),
+            (ListedState::Stale, Some(2), Some(8))
+        );
+        assert_eq!(
+            (old.best_accuracy, &old.tags[..]),
+            (Some(Num(67.5)), &["a".to_string()][..])
+        );
+        assert!(old.size_bytes > 100);
+        assert_eq!(empty.state, ListedState::Unreadable);
+        assert!(empty.problem.as_ref().unwrap().starts_with("it has no status.json"));
+    }
+}

@@ -1,0 +1,142 @@
+//! The line of a round: numbers below each other, in 80 columns, under a header that says what they are.
+
+use std::time::Duration;
+
+use crate::telemetry::live::{LiveState, RoundResult};
+
+/// What was not measured.
+const ABSENT: &str = "—";
+
+/// Heads of the columns, and how wide they are.
+const COLUMNS: [(&str, usize); 10] = [
+    ("round", 7),
+    ("mean", 5),
+    ("rolling", 7),
+    ("best", 5),
+    ("reward", 8),
+    (ENTROPY, 7),
+    (KL, 6),
+    ("seeds", 9),
+    ("steps/s", 7),
+    ("left", 6),
+];
+/// Columns of runs whose policy learns.
+const ENTROPY: &str = "entropy";
+const KL: &str = "KL";
+
+/// What the heads do not say themselves.
+const LEGEND: [&str; 2] = [
+    "accuracy in %: mean of the envs, rolling mean of ten rounds, best of any env",
+    "seeds: germinated/fossilized/pruned; steps/s: of all envs; left: estimated time",
+];
+
+/// What stands above the first round.
+pub fn header(live: &LiveState) -> Vec<String> {
+    let heads = COLUMNS.map(|(head, _)| head.to_owned());
+    LEGEND
+        .map(String::from)
+        .into_iter()
+        .chain([aligned(&heads, live)])
+        .collect()
+}
+
+/// `  12/200  54.3    53.8  61.0    +1.92    0.71  0.008     3/1/2     6.4  1h12m`
+pub fn round_line(round: &RoundResult, live: &LiveState) -> String {
+    let total = live
+        .started
+        .as_ref()
+        .map_or_else(|| "?".into(), |run| run.n_rounds.to_string());
+    let told = &round.told;
+    let update = live.update_of_round(round.round);
+    let growth = &told.growth;
+    let cells = [
+        format!("{}/{total}", round.round + 1),
+        format!("{:.1}", told.accuracy_mean.0),
+        number(told.rolling_accuracy.map(|accuracy| accuracy.0), 1),
+        format!("{:.1}", told.accuracy_best.0),
+        round
+            .reward_mean()
+            .map_or_else(|| ABSENT.into(), |reward| format!("{reward:+.2}")),
+        number(update.and_then(|update| Some(update.entropy.entropy_mean?.0)), 2),
+        number(update.and_then(|update| Some(update.trust.approx_kl?.0)), 4),
+        format!("{}/{}/{}", growth.germinated, growth.fossilized, growth.pruned),
+        format!("{:.1}", told.perf.env_steps_per_s.0),
+        live.eta_s().map_or_else(|| ABSENT.into(), short_duration),
+    ];
+    aligned(&cells, live)
+}
+
+fn number(value: Option<f64>, decimals: usize) -> String {
+    value.map_or_else(|| ABSENT.into(), |value| format!("{value:.decimals$}"))
+}
+
+fn aligned(cells: &[String; COLUMNS.len()], live: &LiveState) -> String {
+    let learns = live.started.as_ref().is_some_and(|run| run.learner.is_some());
+    let columns = COLUMNS.iter().zip(cells);
+    let shown = columns.filter(|((head, _), _)| learns || ![ENTROPY, KL].contains(head));
+    let cells: Vec<String> = shown.map(|(&(_, width), cell)| format!("{cell:>width$}")).collect();
+    cells.join(" ")
+}
+
+/// `42s`, `3m05s`, `1h12m`.
+pub fn short_duration(seconds: f64) -> String {
+    let whole = Duration::try_from_secs_f64(seconds.round())
+        .unwrap_or(Duration::MAX)
+        .as_secs();
+    match whole {
+        0..60 => format!("{whole}s"),
+        60..3600 => format!("{}m{:02}s", whole / 60, whole % 60),
+        _ => format!("{}h{:02}m", whole / 3600, whole / 60 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::{Event, examples};
+
+    /// The lines of one round of a run that learns, or does not.
+    fn lines(learns: bool) -> Vec<String> {
+        let mut started = examples::run_started();
+        started.learner = started.learner.filter(|_| learns);
+        let mut live = LiveState::default();
+        live.apply(&Event::run(started));
+        live.apply(&Event::round(2, examples::learner_update()));
+        live.apply(&Event::round(2, examples::round_finished()));
+        let mut lines = header(&live);
+        lines.push(round_line(&live.rounds[0], &live));
+        lines
+    }
+
+    #[test]
+    fn a_round_is_a_line_of_eighty_columns_under_its_heads() {
+        let lines = lines(true);
+
+        assert_eq!(
+            lines[2..],
+            [
+                "  round  mean rolling  best   reward entropy     KL     seeds steps/s   left",
+                "    3/3  54.3    53.8  81.0   +12.00    0.71 0.0080     3/1/2     6.4     0s"
+            ]
+        );
+        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{lines:#?}");
+    }
+
+    #[test]
+    fn where_nothing_learns_there_is_no_word_of_learning() {
+        assert_eq!(
+            lines(false)[2..],
+            [
+                "  round  mean rolling  best   reward     seeds steps/s   left",
+                "    3/3  54.3    53.8  81.0   +12.00     3/1/2     6.4     0s"
+            ]
+        );
+    }
+
+    #[test]
+    fn durations_are_short() {
+        assert_eq!(short_duration(42.4), "42s");
+        assert_eq!(short_duration(185.0), "3m05s");
+        assert_eq!(short_duration(4320.0), "1h12m");
+    }
+}

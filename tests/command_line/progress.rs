@@ -1,0 +1,159 @@
+//! What is seen of a run while it plays: where it is recorded, then a line a round.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::resume::{RULES, finished, write_scenario};
+use crate::support::latest;
+
+/// Two short rounds by rules, into `out`.
+fn run(out: &Path, arguments: &[&str]) -> Output {
+    let scenario = write_scenario(out.parent().expect("a folder"), RULES, 2);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_simic-engine"));
+    command.arg("run").arg(scenario).arg("--out").arg(out).args(arguments);
+    command.args(["--threads", "2"]).env_remove("RUST_LOG");
+    let output = command.output().expect("the engine starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+fn lines(bytes: &[u8]) -> Vec<String> {
+    String::from_utf8_lossy(bytes).lines().map(String::from).collect()
+}
+
+#[test]
+fn without_a_terminal_a_run_says_where_it_is_recorded_and_then_a_line_a_round() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("runs");
+
+    let told = lines(&run(&out, &[]).stderr);
+
+    let place = latest(&out);
+    assert_eq!(told[0], format!("run directory  {}", place.display()));
+    assert_eq!(
+        told[1],
+        format!("curves         tensorboard --logdir {}", out.display())
+    );
+    assert_eq!(
+        told[2],
+        "digits_minimal: 2 envs, 2 rounds of 8 steps, controller heuristic"
+    );
+    let heads = "  round  mean rolling  best   reward     seeds steps/s   left";
+    assert_eq!(told[5], heads);
+    let rounds = &told[6..];
+    assert_eq!(rounds.len(), 2, "{told:#?}");
+    for (line, round) in rounds.iter().zip(["    1/2 ", "    2/2 "]) {
+        assert!(line.starts_with(round) && line.len() <= 80, "{line}");
+    }
+    assert!(told[3..5].iter().all(|line| line.len() <= 80), "{told:#?}");
+}
+
+#[test]
+fn those_who_want_more_get_a_line_an_event_and_those_who_want_nothing_none() {
+    let folder = tempfile::tempdir().expect("a folder");
+
+    let verbose = lines(&run(&folder.path().join("verbose"), &["-v"]).stderr);
+    let silent = lines(&run(&folder.path().join("silent"), &["--progress", "none"]).stderr);
+
+    let episodes = verbose.iter().filter(|line| line.contains("episode finished")).count();
+    assert_eq!(episodes, 4, "{verbose:#?}");
+    assert!(silent.is_empty(), "{silent:#?}");
+}
+
+#[test]
+fn without_curves_nobody_is_sent_to_look_for_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+
+    let told = lines(&run(&folder.path().join("runs"), &["--set", "telemetry.tensorboard=off"]).stderr);
+
+    assert!(told[0].starts_with("run directory  "));
+    assert!(!told.iter().any(|line| line.contains("tensorboard")), "{told:#?}");
+}
+
+#[test]
+fn bars_that_are_asked_for_without_a_terminal_become_lines_and_that_is_said_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+
+    let told = lines(&run(&folder.path().join("runs"), &["--progress", "bar"]).stderr);
+
+    let said = "standard error is no terminal: a line a round instead of bars";
+    assert_eq!(told.iter().filter(|line| *line == said).count(), 1, "{told:#?}");
+    assert!(told.iter().any(|line| line.starts_with("    2/2 ")), "{told:#?}");
+}
+
+/// `script` gives the run a terminal.
+#[cfg(target_os = "linux")]
+#[test]
+fn on_a_terminal_the_lines_of_rounds_stay_above_the_bars() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scenario = write_scenario(folder.path(), RULES, 2);
+    let out = folder.path().join("runs");
+    let engine = format!(
+        "stty cols 80; {} run {} --out {} --threads 2",
+        env!("CARGO_BIN_EXE_simic-engine"),
+        scenario.display(),
+        out.display()
+    );
+
+    let output = Command::new("script")
+        .args(["--quiet", "--return", "--command", &engine, "/dev/null"])
+        .output()
+        .expect("script is there");
+
+    let screen = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{screen}");
+    for line in ["run directory  ", "  round  mean rolling", "    1/2 ", "    2/2 "] {
+        assert!(screen.contains(line), "{line}: {screen}");
+    }
+    assert!(screen.contains('━'), "there are bars: {screen}");
+}
+
+#[test]
+fn a_run_that_goes_on_says_where_it_is_recorded_as_well() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = finished(folder.path());
+
+    let output = Command::new(env!("CARGO_BIN_EXE_simic-engine"))
+        .arg("resume")
+        .arg(&run)
+        .args(["--extend", "1"])
+        .output()
+        .expect("the engine starts");
+
+    let told = lines(&output.stderr);
+    assert_eq!(told[0], format!("run directory  {}", run.display()));
+    let kept = std::fs::read_to_string(run.join("summary.txt")).expect("the summary is kept");
+    assert_eq!(
+        kept,
+        String::from_utf8_lossy(&output.stdout),
+        "in the place of the earlier one"
+    );
+    assert!(kept.lines().any(|line| line.starts_with("      5  ")), "{kept}");
+}
+
+/// As TensorBoard looks for curves: below every folder, through links.
+fn curves_below(folder: &Path, found: &mut BTreeMap<PathBuf, usize>) {
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            curves_below(&path, found);
+        } else if entry.file_name().to_string_lossy().contains("tfevents") {
+            *found.entry(path.canonicalize().expect("a file")).or_default() += 1;
+        }
+    }
+}
+
+#[test]
+fn whoever_looks_for_curves_below_the_runs_finds_each_run_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("runs");
+    run(&out, &[]);
+    run(&out, &[]);
+
+    let mut found = BTreeMap::new();
+    curves_below(&out, &mut found);
+
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found.values().all(|&times| times == 1), "{found:?}");
+}

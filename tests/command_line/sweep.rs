@@ -1,0 +1,426 @@
+//! A sweep is a folder: whoever is killed, whenever, the trials end as if nobody had been.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+/// Short trials, long enough for a kill to meet them at work.
+const SCENARIO: &str = r#"(
+    name: "short",
+    task: preset("digits_minimal", (batches_per_step: count(1))),
+    run: (rounds: 3, n_envs: 1, max_steps: 4, seed: 7),
+    policy: (preset: "lstm_small"),
+    telemetry: (tensorboard: off),
+)"#;
+
+/// Two controllers, three trainings of each.
+const SWEEP: &str = r#"(
+    name: "pair",
+    scenario: "short.ron",
+    axes: [(path: "policy.controller", values: list(["actor_critic", "heuristic"]))],
+    replicates: 3,
+    budget: (parallel: 2, threads: 1, lease_s: 5),
+)"#;
+
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn with(sweep: &str) -> Self {
+        let place = Self {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        place.write("short.ron", SCENARIO);
+        place.write("sweep.ron", sweep);
+        place
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.folder.path().join(name), text).unwrap();
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_simic-engine"));
+        command.current_dir(self.folder.path()).args(arguments);
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn succeeds(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// What it says on standard error, of a command that ends with `code`.
+    fn refused(&self, arguments: &[&str], code: i32) -> String {
+        let output = self.run(arguments);
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    fn spawn(&self, arguments: &[&str]) -> Child {
+        let mut command = self.command(arguments);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    fn sweep(&self, name: &str) -> PathBuf {
+        self.folder.path().join("runs/sweeps").join(name)
+    }
+
+    fn status(&self, name: &str) -> BTreeMap<String, u64> {
+        let status: Value = serde_json::from_str(&self.succeeds(&["sweep", "status", name, "--json"])).unwrap();
+        serde_json::from_value(status["counts"].clone()).unwrap()
+    }
+}
+
+/// `trials.csv` and `curves.csv` without times and attempts, and the policies that were trained.
+fn outcome(sweep: &Path) -> Vec<String> {
+    let mut all = Vec::new();
+    for (name, volatile) in [
+        ("trials.csv", &["train_s", "wall_s", "attempts"][..]),
+        ("curves.csv", &["seconds"]),
+    ] {
+        let text = std::fs::read_to_string(sweep.join(name)).unwrap();
+        let mut lines = text.lines();
+        let head: Vec<&str> = lines.next().unwrap().split(',').collect();
+        let kept = |line: &str| {
+            let fields = line
+                .split(',')
+                .zip(&head)
+                .filter(|(_, column)| !volatile.contains(column));
+            fields.map(|(field, _)| field.to_owned()).collect::<Vec<_>>().join(",")
+        };
+        all.extend(lines.map(kept));
+    }
+    let mut trials: Vec<PathBuf> = std::fs::read_dir(sweep.join("trials"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    trials.sort();
+    for trial in trials {
+        let policy = trial.join("checkpoints/round-000003/policy.safetensors");
+        if let Ok(bytes) = std::fs::read(&policy) {
+            all.push(blake3::hash(&bytes).to_hex().to_string());
+        }
+    }
+    all
+}
+
+fn undisturbed() -> Vec<String> {
+    let place = Place::with(SWEEP);
+    place.succeeds(&["sweep", "sweep.ron"]);
+    outcome(&place.sweep("pair"))
+}
+
+#[test]
+fn a_sweep_is_planned_played_and_collected() {
+    let place = Place::with(SWEEP);
+
+    assert_snapshot!(place.succeeds(&["sweep", "sweep.ron", "--dry-run"]));
+    let table = place.succeeds(&["sweep", "sweep.ron"]);
+
+    assert_eq!(place.status("pair"), BTreeMap::from([("done".into(), 6)]));
+    assert_eq!(table.matches(" done ").count(), 6, "{table}");
+    let trials = std::fs::read_to_string(place.sweep("pair").join("trials.csv")).unwrap();
+    assert_eq!(trials.lines().count(), 7);
+    let curves = std::fs::read_to_string(place.sweep("pair").join("curves.csv")).unwrap();
+    assert_eq!(curves.lines().count(), 1 + 6 * 3);
+    let id = trials.lines().nth(1).unwrap().split(',').next().unwrap();
+    let run = place.sweep("pair").join("trials").join(id);
+    assert!(
+        place
+            .succeeds(&["resume", run.to_str().unwrap()])
+            .contains("nothing is left to do")
+    );
+    // Nothing is played twice.
+    let log = std::fs::read_to_string(place.sweep("pair").join("logs").join(id).with_extension("log")).unwrap();
+    place.succeeds(&["sweep", "sweep.ron"]);
+    assert_eq!(
+        log,
+        std::fs::read_to_string(place.sweep("pair").join("logs").join(id).with_extension("log")).unwrap()
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn killing_any_process_at_any_time_changes_no_bit_of_the_results() {
+    let expected = undisturbed();
+    let place = Place::with(SWEEP);
+    place.succeeds(&["sweep", "sweep.ron", "--plan-only"]);
+    let began = Instant::now();
+    let mut wait_ms = 150;
+    while place.status("pair").get("done") != Some(&6) {
+        assert!(began.elapsed() < Duration::from_secs(300), "{:?}", place.status("pair"));
+        let mut one = place.spawn(&["sweep", "work", "pair", "--shard", "1/2"]);
+        let mut other = place.spawn(&["sweep", "work", "pair", "--shard", "2/2"]);
+        std::thread::sleep(Duration::from_millis(wait_ms));
+        one.kill().unwrap();
+        kill_one_trial(&place.sweep("pair"));
+        std::thread::sleep(Duration::from_millis(wait_ms / 3));
+        other.kill().unwrap();
+        one.wait().unwrap();
+        other.wait().unwrap();
+        // From the start of a process to the middle of a round, in the end long enough for a trial.
+        wait_ms = wait_ms * 3 / 2;
+    }
+
+    place.succeeds(&["sweep", "collect", "pair"]);
+
+    assert_eq!(outcome(&place.sweep("pair")), expected);
+}
+
+/// Of the processes that play trials of this sweep.
+#[cfg(unix)]
+fn kill_one_trial(sweep: &Path) {
+    let _ = Command::new("pkill")
+        .args(["-9", "-o", "-f"])
+        .arg(format!("simic-engine (run|resume) .*{}", sweep.display()))
+        .status();
+}
+
+#[test]
+fn a_sweep_file_that_has_changed_is_refused_with_the_difference_and_extended_on_request() {
+    let place = Place::with(SWEEP);
+    place.succeeds(&["sweep", "sweep.ron", "--plan-only"]);
+    place.write("sweep.ron", &SWEEP.replace("\"heuristic\"", "\"wait\""));
+
+    let other = place.refused(&["sweep", "sweep.ron", "--plan-only"], 2);
+    let not_even_extended = place.refused(&["sweep", "sweep.ron", "--plan-only", "--extend"], 2);
+
+    assert_eq!(
+        other.matches("- policy.controller=heuristic seed").count(),
+        3,
+        "{other}"
+    );
+    assert_eq!(other.matches("+ policy.controller=wait seed").count(), 3, "{other}");
+    assert!(not_even_extended.contains("takes nothing away"), "{not_even_extended}");
+    assert_eq!(place.status("pair")["waiting"], 6);
+
+    let more = SWEEP
+        .replace("\"heuristic\"", "\"heuristic\", \"wait\"")
+        .replace("parallel: 2", "parallel: 1");
+    place.write("sweep.ron", &more);
+    assert!(
+        place
+            .refused(&["sweep", "sweep.ron", "--plan-only"], 2)
+            .contains("--extend")
+    );
+    place.succeeds(&["sweep", "sweep.ron", "--plan-only", "--extend"]);
+    assert_eq!(place.status("pair")["waiting"], 9);
+}
+
+#[test]
+fn everything_that_is_wrong_with_a_sweep_is_said_before_anything_runs() {
+    let place = Place::with(
+        r#"(
+    scenario: "short.ron",
+    set: [(path: "run.seed", value: 3)],
+    axes: [
+        (path: "learner.lr", values: uniform(low: 0.1, high: 0.2)),
+        (path: "run.rounds", values: list([])),
+    ],
+    replicate: 3,
+)"#,
+    );
+    assert_snapshot!("misspelt", place.refused(&["sweep", "sweep.ron"], 2));
+    let sound = r#"(
+    scenario: "short.ron",
+    axes: [
+        (path: "policy.controller", values: list(["heuristic", "heuristik"])),
+        (path: "run.n_env", values: list([1, 0])),
+    ],
+)"#;
+    place.write("sweep.ron", sound);
+    assert_snapshot!("impossible", place.refused(&["sweep", "sweep.ron"], 2));
+    place.write(
+        "sweep.ron",
+        &sound.replace("run.n_env", "run.n_envs").replace("heuristik", "wait"),
+    );
+    assert_snapshot!("out_of_range", place.refused(&["sweep", "sweep.ron"], 2));
+    place.write("sweep.ron", r#"(scenario: "missing.ron")"#);
+    assert!(place.refused(&["sweep", "sweep.ron"], 2).contains("missing.ron"));
+    place.write(
+        "sweep.ron",
+        r#"(scenario: "short.ron", axes: [(path: "run.rounds", values: list([2, 2]))])"#,
+    );
+    assert!(
+        place
+            .refused(&["sweep", "sweep.ron"], 2)
+            .contains("is the same training as")
+    );
+    place.write(
+        "sweep.ron",
+        r#"(scenario: "short.ron", set: [(path: "run.n_envs", value: 4096), (path: "run.max_steps", value: 4000000000),
+            (path: "policy.controller", value: "actor_critic")])"#,
+    );
+    assert!(place.refused(&["sweep", "sweep.ron"], 2).contains("of memory"));
+    assert!(!place.folder.path().join("runs").exists());
+}
+
+#[test]
+fn a_trial_that_fails_keeps_its_reason_and_its_log_and_the_others_go_on() {
+    let sweep = r#"(
+        name: "faulty",
+        scenario: "short.ron",
+        set: [(path: "policy.controller", value: "wait")],
+        points: [
+            [(path: "faults", value: [(env: 0, round: 1, step: 2, fault: env_error)])],
+            [(path: "run.rounds", value: 2)],
+        ],
+        budget: (retries: 1),
+    )"#;
+    let place = Place::with(sweep);
+
+    let output = place.run(&["sweep", "sweep.ron"]);
+
+    assert_eq!(output.status.code(), Some(3));
+    assert_eq!(
+        place.status("faulty"),
+        BTreeMap::from([("done".into(), 1), ("failed".into(), 1)])
+    );
+    let trials = std::fs::read_to_string(place.sweep("faulty").join("trials.csv")).unwrap();
+    let failed = trials.lines().find(|line| line.contains(",failed,")).unwrap();
+    assert!(failed.contains("env 0"), "{failed}");
+    let id = failed.split(',').next().unwrap();
+    let log = std::fs::read_to_string(place.sweep("faulty").join("logs").join(id).with_extension("log")).unwrap();
+    assert_eq!(log.matches("$ simic-engine ").count(), 2, "tried twice:\n{log}");
+
+    assert!(
+        place
+            .succeeds(&["sweep", "retry", "faulty"])
+            .starts_with("1 trials will be tried again")
+    );
+    assert_eq!(place.status("faulty")["waiting"], 1);
+    let worked = place.run(&["sweep", "work", "faulty"]);
+    assert_eq!(worked.status.code(), Some(3));
+    assert_eq!(place.status("faulty")["failed"], 1);
+
+    place.write(
+        "sweep.ron",
+        &sweep
+            .replace("\"faulty\"", "\"hasty\"")
+            .replace("retries: 1", "retries: 0, fail_fast: true"),
+    );
+    assert_eq!(place.run(&["sweep", "sweep.ron"]).status.code(), Some(3));
+    assert_eq!(
+        place.status("hasty"),
+        BTreeMap::from([("failed".into(), 1), ("waiting".into(), 1)])
+    );
+}
+
+#[test]
+fn a_trial_that_takes_too_long_is_ended_and_marked() {
+    let place = Place::with(
+        r#"(
+            name: "slow",
+            scenario: "short.ron",
+            set: [(path: "policy.controller", value: "wait"), (path: "run.rounds", value: 100000)],
+            budget: (time_limit_s: 3),
+        )"#,
+    );
+
+    assert_eq!(place.run(&["sweep", "sweep.ron"]).status.code(), Some(3));
+
+    let result: Value =
+        serde_json::from_slice(&std::fs::read(place.sweep("slow").join("sweep.json")).unwrap()).unwrap();
+    let result = &result["trials"][0]["result"];
+    assert_eq!(result["timed_out"], true);
+    assert_eq!(result["reason"], "it took more than budget.time_limit_s, 3 s");
+}
+
+#[test]
+fn only_the_better_half_goes_on_from_a_rung() {
+    let place = Place::with(
+        r#"(
+            name: "halved",
+            scenario: "short.ron",
+            axes: [(path: "policy.controller", values: list(["wait", "heuristic", "random"]))],
+            set: [(path: "run.rounds", value: 4)],
+            replicates: 2,
+            early_stop: (first_rounds: 1, factor: 2),
+            budget: (parallel: 2),
+        )"#,
+    );
+
+    place.succeeds(&["sweep", "sweep.ron"]);
+
+    assert_eq!(
+        place.status("halved"),
+        BTreeMap::from([("done".into(), 2), ("given_up".into(), 4)])
+    );
+    let trials = std::fs::read_to_string(place.sweep("halved").join("trials.csv")).unwrap();
+    let column = trials
+        .lines()
+        .next()
+        .unwrap()
+        .split(',')
+        .position(|name| name == "rounds")
+        .unwrap();
+    let mut rounds: Vec<&str> = trials
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').nth(column).unwrap())
+        .collect();
+    rounds.sort_unstable();
+    assert_eq!(rounds, ["1", "1", "2", "2", "4", "4"]);
+}
+
+#[test]
+fn a_sweep_that_is_not_there_is_named_with_the_places_that_were_looked_in() {
+    let place = Place::with(SWEEP);
+
+    let error = place.refused(&["sweep", "status", "nope"], 2);
+
+    assert!(error.contains("there is no sweep nope"), "{error}");
+    assert!(error.contains("runs/sweeps/nope"), "{error}");
+}
+
+#[test]
+fn methods_of_a_sweep_are_compared_over_their_trainings() {
+    let place = Place::with(&SWEEP.replace("\"actor_critic\"", "\"wait\""));
+    place.succeeds(&["sweep", "sweep.ron"]);
+
+    let table = place.succeeds(&["compare", "pair", "--metric", "param_ratio"]);
+    let json: Value = serde_json::from_str(&place.succeeds(&["compare", "pair", "--json", "--csv", "tables"])).unwrap();
+
+    assert_eq!(
+        table.lines().filter(|line| line.chars().count() > 80).count(),
+        0,
+        "{table}"
+    );
+    assert_eq!(json["methods"][0]["method"], "wait");
+    assert_eq!(json["methods"][0]["trainings"], 3);
+    assert_eq!(json["differences"][0]["verdict"], "insufficient_data");
+    assert_eq!(json["differences"][0]["design"], "paired");
+    for name in ["scores", "differences", "curves", "profiles"] {
+        assert!(
+            place
+                .folder
+                .path()
+                .join("tables")
+                .join(name)
+                .with_extension("csv")
+                .is_file()
+        );
+    }
+    let unknown = place.refused(&["compare", "pair", "--by", "run.nothing"], 2);
+    assert!(unknown.contains("has no such field"), "{unknown}");
+}

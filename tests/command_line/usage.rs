@@ -1,0 +1,232 @@
+//! What a newcomer types, and what is said to a slip of it.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+const COMMANDS: [&str; 9] = [
+    "run",
+    "resume",
+    "runs",
+    "show",
+    "eval",
+    "validate",
+    "list",
+    "explain",
+    "completions",
+];
+
+fn command(at: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_simic-engine"));
+    command.current_dir(at).args(arguments);
+    for variable in ["SIMIC_ENGINE_AMP", "SIMIC_ENGINE_RUNS", "RUST_LOG"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+fn engine(arguments: &[&str]) -> Output {
+    let at = Path::new(env!("CARGO_MANIFEST_DIR"));
+    command(at, arguments).output().expect("the engine starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn stdout(arguments: &[&str]) -> String {
+    let output = engine(arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// The first line of what a refused command says.
+fn refused(at: &Path, arguments: &[&str]) -> String {
+    let output = command(at, arguments).output().expect("the engine starts");
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
+    text(&output.stderr).lines().next().unwrap_or_default().into()
+}
+
+#[test]
+fn every_command_s_help_fits_on_a_screen_and_has_examples() {
+    for command in COMMANDS {
+        let help = stdout(&[command, "--help"]);
+        assert!(help.contains("Examples:\n  simic-engine "), "{help}");
+        assert!(help.lines().count() <= 50, "{help}");
+        assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+        assert_eq!(help, stdout(&[command, "-h"]), "one help, long or short");
+    }
+}
+
+#[test]
+fn the_help_of_all_commands() {
+    insta::assert_snapshot!(
+        ["resume", "runs", "show", "eval"]
+            .map(|command| stdout(&[command, "--help"]))
+            .join("\n")
+    );
+    insta::assert_snapshot!(
+        ["validate", "list", "explain", "completions"]
+            .map(|command| stdout(&[command, "--help"]))
+            .join("\n")
+    );
+}
+
+#[test]
+fn exit_codes_are_listed_in_the_help_and_in_the_readme() {
+    let (help, readme) = (stdout(&["--help"]), include_str!("../../README.md"));
+    for code in ["0", "2", "3", "4", "5", "101", "129", "130", "134", "143"] {
+        let is_word = |text: &str| text.split(|c: char| !c.is_alphanumeric()).any(|word| word == code);
+        assert!(is_word(&help) && is_word(readme), "{code}");
+    }
+}
+
+#[test]
+fn shells_complete_commands_and_flags() {
+    for (shell, word) in [
+        ("bash", "complete -F"),
+        ("zsh", "#compdef simic-engine"),
+        ("fish", "complete -c simic-engine"),
+    ] {
+        let script = stdout(&["completions", shell]);
+        assert!(
+            script.contains(word) && script.contains("resume") && script.contains("extend"),
+            "{shell}"
+        );
+    }
+}
+
+#[test]
+fn a_scenario_that_is_not_there_is_told_with_those_that_may_be_meant() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let scenarios = here.join("scenarios");
+
+    for name in [
+        "quickstart",
+        "quickstart.ron",
+        "s/quickstart",
+        "scenarios/quickstrt.ron",
+    ] {
+        for command in ["run", "validate"] {
+            let message = refused(here, &[command, name]);
+            assert!(
+                message.starts_with(&format!("error: cannot read the scenario {name}: ")),
+                "{message}"
+            );
+            assert!(
+                message.ends_with("; did you mean scenarios/quickstart.ron?"),
+                "{message}"
+            );
+        }
+    }
+    assert!(refused(&scenarios, &["run", "quickstart"]).ends_with("; did you mean quickstart.ron?"));
+    let unlike = refused(here, &["run", "s/tiny"]);
+    assert!(
+        unlike.contains("; scenario files nearby: scenarios/digits_augment.ron, "),
+        "{unlike}"
+    );
+    let folder = refused(here, &["run", "scenarios"]);
+    assert!(
+        folder.contains("it is a folder; give one of its files: scenarios/"),
+        "{folder}"
+    );
+
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let at = elsewhere.path().join("empty");
+    std::fs::create_dir(&at).expect("a folder");
+    let built_in = refused(&at, &["run", "quikstart"]);
+    assert!(
+        built_in.ends_with("; `simic-engine run` without a file plays the built-in quickstart"),
+        "{built_in}"
+    );
+}
+
+/// Passes `scenario` on standard input.
+fn with_input(at: &Path, arguments: &[&str], scenario: &[u8]) -> Output {
+    let mut child = command(at, arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the engine starts");
+    let mut input = child.stdin.take().expect("it is piped");
+    input.write_all(scenario).expect("it is read");
+    drop(input);
+    child.wait_with_output().expect("the engine ends")
+}
+
+#[test]
+fn a_scenario_can_come_from_standard_input() {
+    let at = tempfile::tempdir().expect("a folder");
+    let scenario = br#"(
+        name: "piped",
+        task: preset("digits_minimal", (batches_per_step: count(1))),
+        run: (rounds: 1, n_envs: 1, max_steps: 2),
+        policy: (controller: "wait"),
+    )"#;
+
+    let output = with_input(at.path(), &["run", "-", "--progress", "none"], scenario);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let run = crate::support::latest(&at.path().join("runs"));
+    assert_eq!(std::fs::read(run.join("scenario.ron")).expect("it is kept"), scenario);
+    let manifest = std::fs::read(run.join("manifest.json")).expect("there is a manifest");
+    let manifest: Value = serde_json::from_slice(&manifest).expect("JSON");
+    let folder = at.path().canonicalize().expect("it is there");
+    assert_eq!(manifest["scenario_folder"], folder.to_string_lossy().as_ref());
+
+    let output = with_input(at.path(), &["run", "-"], b"(\n  run: (rounds: 0),\n)");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).starts_with("standard input:2:"),
+        "{}",
+        text(&output.stderr)
+    );
+    let output = with_input(at.path(), &["validate", "-"], b"\xff");
+    assert!(
+        text(&output.stderr).contains("standard input:1:1 is not UTF-8"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+/// Whatever a command is refused for: programs read it on standard output.
+#[test]
+fn with_json_every_refusal_is_json() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("taken");
+    std::fs::write(&file, "").expect("a file");
+    let file = file.to_string_lossy();
+    let message = |arguments: &[&str]| -> String {
+        let output = engine(&[arguments, &["--json"]].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let problems: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+        assert_eq!(problems[0]["severity"], "error");
+        problems[0]["message"].as_str().expect("a message").into()
+    };
+
+    assert!(message(&["run", "--set", "run.rounds=0"]).contains("out of range"));
+    assert!(message(&["run", "nowhere.ron"]).starts_with("cannot read the scenario nowhere.ron: "));
+    assert!(message(&["run", "--set", "rounds"]).contains("expected path=value"));
+    let size = ["--rounds", "1", "--envs", "1", "--steps", "1"];
+    assert!(message(&[&["run", "--out", &file][..], &size].concat()).starts_with("start-up failed: run directory: "));
+    assert!(message(&["resume", "nope"]).starts_with("there is no run nope"));
+    assert!(message(&["explain", "run.n_env"]).contains("run.n_env"));
+    assert!(message(&["dance"]).contains("unrecognized subcommand"));
+    assert!(message(&["list", "tasks", "--log-file", &folder.path().to_string_lossy()]).contains("the log file"));
+}
+
+#[test]
+fn errors_are_coloured_where_colours_are_asked_for() {
+    let at = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for arguments in [
+        &["resume", "nope"][..],
+        &["run", "nowhere.ron"],
+        &["explain", "nothing"],
+    ] {
+        let coloured = refused(at, &[arguments, &["--color", "always"]].concat());
+        assert!(coloured.starts_with("\x1b[1;31merror:\x1b[0m "), "{coloured}");
+        assert!(refused(at, arguments).starts_with("error: "));
+    }
+}
