@@ -265,7 +265,7 @@ fn entrants(
     catalog: &Catalog,
 ) -> Result<Vec<Entrant>, Rejection> {
     let names: Vec<&str> = match &options.controllers {
-        Some(names) if names == NOBODY => Vec::new(),
+        Some(names) if *names == NOBODY => Vec::new(),
         Some(names) => names.iter().map(String::as_str).collect(),
         None => BASELINES.to_vec(),
     };

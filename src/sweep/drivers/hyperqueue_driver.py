@@ -5,6 +5,7 @@ Run by `simic-engine sweep FILE --on hyperqueue`, and by hand with the same argu
 
 import contextlib
 import os
+import sys
 
 import rounds
 
@@ -58,6 +59,9 @@ def main():
     options = rounds.read_arguments("directory of a HyperQueue server; else one is started, for as long as the sweep takes")
     if options.address and options.workers:
         raise SystemExit("error: how many trials a HyperQueue server plays at once is up to its workers; leave out --workers")
+    if not sys.stderr.isatty():
+        # Its bar of progress is for terminals.
+        os.environ.setdefault("TQDM_DISABLE", "1")
     try:
         import hyperqueue
         import hyperqueue.cluster

@@ -33,19 +33,20 @@ def run(command):
 
 
 def play_round(ray, options, trials):
-    task = ray.remote(run).options(
-        num_cpus=options.threads,
-        num_gpus=options.gpus,
-        memory=options.memory_mib and options.memory_mib << 20,
-        max_retries=RETRIES,
-    )
+    task = ray.remote(run)
+    needs = {
+        "num_cpus": options.threads,
+        "num_gpus": options.gpus,
+        "memory": options.memory_mib and options.memory_mib << 20,
+        "max_retries": RETRIES,
+    }
     to_submit = list(reversed(trials))
     at_once = options.workers or len(trials)
     submitted = {}
     while to_submit or submitted:
         while to_submit and len(submitted) < at_once:
             trial = to_submit.pop()
-            submitted[task.options(name=trial).remote(rounds.work(options, trial))] = trial
+            submitted[task.options(name=trial, **needs).remote(rounds.work(options, trial))] = trial
         ended, _ = ray.wait(list(submitted))
         trial = submitted.pop(ended[0])
         try:
