@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::{Args, ValueEnum};
-
-use super::output::{show, show_json, tell};
+use super::options::{CompareOptions, Test};
+use super::output::{show, show_json, tell, width, wrapped};
 use super::{Context, Outcome};
 use crate::compare::statistics::{Arm, Criteria, DecisionTest, Verdict};
 use crate::compare::{
@@ -21,63 +20,6 @@ use crate::sweep::{Collected, Csv, FolderError, SweepFolder, TrialEnd};
 const NO_METHOD: [&str; 2] = ["run.seed", "name"];
 const ABSENT: &str = "—";
 
-#[derive(Clone, Debug, Args)]
-pub struct CompareOptions {
-    /// Runs and sweeps, by folder or name.
-    #[arg(required = true, value_name = "RUN|SWEEP")]
-    pub sources: Vec<PathBuf>,
-    /// Field of the scenario that tells methods apart; may be given often [default: all that differ, but seeds].
-    #[arg(long = "by", value_name = "PATH")]
-    pub by: Vec<String>,
-    /// What is compared; --list-metrics explains them.
-    #[arg(long, value_enum, default_value = "accuracy_minus_rent", hide_possible_values = true)]
-    pub metric: Metric,
-    /// Say which metrics there are, and stop.
-    #[arg(long, exclusive = true)]
-    pub list_metrics: bool,
-    /// The test that decides.
-    #[arg(long, value_enum, default_value_t)]
-    pub test: Test,
-    /// Method that the others are compared with [default: all pairs].
-    #[arg(long, value_name = "METHOD")]
-    pub control: Option<String>,
-    /// Probability of a false claim.
-    #[arg(long, default_value_t = 0.05, value_parser = fraction)]
-    pub alpha: f64,
-    /// Difference that matters, in the metric's unit.
-    #[arg(long, default_value_t = 0.5, value_parser = not_negative)]
-    pub min_effect: f64,
-    /// Write scores.csv, differences.csv, curves.csv and profiles.csv into this folder as well.
-    #[arg(long, value_name = "DIR")]
-    pub csv: Option<PathBuf>,
-    /// Folder in which runs and sweeps are looked for [default: $SIMIC_ENGINE_RUNS or runs].
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Test {
-    /// Mann-Whitney, for trainings of any seeds.
-    #[default]
-    MannWhitney,
-    /// Sign flips of pairs of equal seeds.
-    SignFlip,
-}
-
-fn fraction(text: &str) -> Result<f64, String> {
-    let value: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
-    (0.0 < value && value < 1.0)
-        .then_some(value)
-        .ok_or_else(|| "valid: more than 0, less than 1".into())
-}
-
-fn not_negative(text: &str) -> Result<f64, String> {
-    let value: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
-    (value.is_finite() && value >= 0.0)
-        .then_some(value)
-        .ok_or_else(|| "valid: at least 0".into())
-}
-
 /// Reads all trainings, groups them into methods, and compares these.
 pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, String> {
     if options.list_metrics {
@@ -86,7 +28,7 @@ pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, S
             let better = if metric.is_gain() { "more" } else { "less" };
             table.push(vec![metric.name().into(), metric.words().into(), better.into()]);
         }
-        return Ok(show(table.render()));
+        return Ok(show(table.render_within(width(), &[])));
     }
     let mut found = Found::default();
     for source in &options.sources {
@@ -239,16 +181,15 @@ impl Found {
 }
 
 fn text(comparison: &MethodComparison) -> String {
-    let mut text = format!(
-        "{}\nintervals: 95 %, over trainings of a method (and, inside each, its evaluation seeds and episodes)\n",
-        comparison.metric.words()
-    );
-    for note in &comparison.notes {
-        _ = writeln!(text, "note: {note}");
-    }
-    for left in &comparison.left_out {
-        _ = writeln!(text, "left out: {} ({}): {}", left.run_id, left.method, left.reason);
-    }
+    let width = width();
+    let mut lines = vec![
+        comparison.metric.words().to_owned(),
+        "intervals: 95 %, over trainings of a method (and, inside each, its evaluation seeds and episodes)".to_owned(),
+    ];
+    lines.extend(comparison.notes.iter().map(|note| format!("note: {note}")));
+    let left_out = comparison.left_out.iter();
+    lines.extend(left_out.map(|left| format!("left out: {} ({}): {}", left.run_id, left.method, left.reason)));
+    let mut text: String = lines.iter().map(|line| wrapped(line, width) + "\n").collect();
     let mut scopes: Vec<Option<&str>> = Vec::new();
     for method in &comparison.methods {
         if !scopes.contains(&method.task.as_deref()) {
@@ -276,7 +217,7 @@ fn text(comparison: &MethodComparison) -> String {
                 format!("{:.2}", method.worst_tenth.value),
             ]);
         }
-        _ = write!(text, "\n{}", table.render());
+        _ = write!(text, "\n{}", table.render_within(width, &[]));
         let mut table = Table::new(
             &["difference of IQMs"],
             &["", "95 % interval", "p", "P(better)", "verdict"],
@@ -301,24 +242,24 @@ fn text(comparison: &MethodComparison) -> String {
             ]);
         }
         if differences.count() > 0 {
-            _ = write!(text, "\n{}", table.render());
+            _ = write!(text, "\n{}", table.render_within(width, &[]));
         }
     }
-    _ = writeln!(
-        text,
-        "\np: {}, two-sided, corrected by Holm's method for {} comparisons; alpha {}, a difference of {} matters",
-        match comparison.criteria.test {
-            DecisionTest::MannWhitney => "Mann-Whitney",
-            DecisionTest::PairedSignFlip => "sign flips of pairs",
-        },
-        comparison
-            .differences
-            .iter()
-            .filter(|difference| difference.adjusted_p.is_some())
-            .count(),
-        comparison.criteria.alpha,
-        comparison.criteria.min_effect,
+    let test = match comparison.criteria.test {
+        DecisionTest::MannWhitney => "Mann-Whitney",
+        DecisionTest::PairedSignFlip => "sign flips of pairs",
+    };
+    let tests = comparison
+        .differences
+        .iter()
+        .filter(|difference| difference.adjusted_p.is_some())
+        .count();
+    let Criteria { alpha, min_effect, .. } = comparison.criteria;
+    let legend = format!(
+        "p: {test}, two-sided, corrected by Holm's method for {tests} tests; alpha {alpha}, a difference of {min_effect} \
+         matters"
     );
+    _ = writeln!(text, "\n{}", wrapped(&legend, width));
     text
 }
 

@@ -1,16 +1,20 @@
 //! Subcommands and flags.
 
+mod compare;
+mod sweep;
+
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::compare::CompareOptions;
-use super::sweep::SweepOptions;
 use crate::checkpoint::CheckpointName;
 use crate::scenario::Override;
 use crate::telemetry::sinks::{ColorChoice, ProgressStyle};
 use crate::torch;
+
+pub use compare::{CompareOptions, Test};
+pub use sweep::{Begun, Pace, PlayOptions, SweepCommand, SweepOptions};
 
 /// Trains networks that grow while they train.
 #[derive(Clone, Debug, Parser)]

@@ -99,3 +99,19 @@ pub fn show_json(value: &impl Serialize) -> Outcome {
         }
     }
 }
+
+/// A paragraph in lines of at most `width` characters, broken between words; a longer word has a line of its own.
+pub fn wrapped(text: &str, width: usize) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.join("\n")
+}

@@ -266,3 +266,6 @@ impl Metric {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ use super::file::Budget;
 use super::folder::SweepFolder;
 use super::plan::{Plan, Trial};
 use super::state::Segment;
-use crate::checkpoint::{CheckpointName, Checkpoints};
+use crate::checkpoint::{CheckpointError, CheckpointName, Checkpoints};
 use crate::health::{AtPath, FileError};
 use crate::record::RunDirectory;
 
@@ -37,7 +37,7 @@ pub enum ChildEnd {
         /// It was the limit of time.
         timed_out: bool,
     },
-    /// It was ended because this process lets go of the trial.
+    /// It was ended because this process lets go of the trial, or somebody asked it to stop.
     LetGo,
 }
 
@@ -67,7 +67,9 @@ pub fn arguments(
 ) -> Result<Vec<String>, FileError> {
     let directory = sweep.trial(&trial.id);
     let has_begun = directory.try_exists().at(&directory)?;
-    let goes_on = has_begun && Checkpoints::of(&directory).find(CheckpointName::Last).is_ok();
+    // Of a checkpoint that is damaged `resume` says what is wrong with it.
+    let checkpoint = Checkpoints::of(&directory).find(CheckpointName::Last);
+    let goes_on = has_begun && !matches!(checkpoint, Err(CheckpointError::None(_)));
     let path = |path: &Path| path.to_string_lossy().into_owned();
     let mut arguments = Vec::new();
     if goes_on {
@@ -126,6 +128,7 @@ pub fn play(
     }
     Ok(match ended? {
         Watched::Ended(status) if status.success() => ChildEnd::Done,
+        Watched::Ended(status) if status.code().is_some_and(|code| STOPPED.contains(&code)) => ChildEnd::LetGo,
         Watched::Ended(status) => ChildEnd::Failed {
             reason: reason(&path, before, status),
             is_worth_a_retry: !matches!(status.code(), Some(REJECTED | HALTED)),
@@ -138,6 +141,8 @@ pub fn play(
 /// Exit codes that come again: a scenario that is refused, a policy that diverged.
 const REJECTED: i32 = 2;
 const HALTED: i32 = 4;
+/// Exit codes of a run that was asked to stop: Ctrl-C reaches the processes of a terminal all at once.
+const STOPPED: [i32; 3] = [129, 130, 143];
 
 fn start(arguments: &[String], log: &File) -> std::io::Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);

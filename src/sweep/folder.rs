@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::plan::{Plan, PlanError, Planned};
+use super::plan::{Plan, Planned};
 use super::process::Worker;
 use crate::files::{replace_synced, sync_folder, sync_folder_of, write_synced};
 use crate::health::{AtPath, FileError};
@@ -231,10 +231,4 @@ pub(super) fn replace_shared(path: &Path, content: &[u8]) -> std::io::Result<()>
     }
     replaced?;
     sync_folder_of(path)
-}
-
-impl From<FolderError> for PlanError {
-    fn from(error: FolderError) -> Self {
-        Self::Trials(error.to_string())
-    }
 }

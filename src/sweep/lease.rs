@@ -86,7 +86,7 @@ impl Leases {
     }
 
     /// The newest attempt at a trial; 0 if there is none.
-    fn newest(&self, id: &str) -> u32 {
+    pub fn newest(&self, id: &str) -> u32 {
         let of_trial = self.names.range(format!("{id}.")..format!("{id}/"));
         let attempts = of_trial.filter_map(|name| name.rsplit_once('.')?.1.parse().ok());
         attempts.max().unwrap_or(0)

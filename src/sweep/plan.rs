@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use super::file::{Budget, Setting, SweepFile};
 use super::space::{Findings, Point, points};
 use crate::engine::{Prepared, SetupError, check_memory, read_text};
-use crate::health::FileError;
 use crate::record::{Machine, RunDirectoryError, scenario_folder};
 use crate::scenario::{Catalog, Declared, Override, Report, Severity, read_declared, resolved_ron};
 use crate::schema::Written;
@@ -105,9 +104,6 @@ pub enum PlanError {
     /// What is wrong with single trials.
     #[error("{0}")]
     Trials(String),
-    /// The folder of the sweep.
-    #[error(transparent)]
-    Folder(#[from] FileError),
 }
 
 /// Reads a sweep file and its scenario, and checks every trial. `environment` is laid over all trials.
@@ -487,3 +483,6 @@ impl Plan {
         self.trials.iter().find(|trial| trial.id == id)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -255,7 +255,11 @@ impl<'a> Worker<'a> {
         let training = TrainingRecord::of_run(&self.folder.trial(&trial.id))?;
         let result = TrialResult {
             training: Some(training),
-            ..TrialResult::new(TrialEnd::GivenUp, 0, 0.0)
+            ..TrialResult::new(
+                TrialEnd::GivenUp,
+                state.leases.newest(&trial.id),
+                lease.content.played_s,
+            )
         };
         result.write(self.folder, &trial.id)?;
         (self.tell)(Told::Ended(trial, &result));
@@ -317,6 +321,8 @@ impl<'a> Worker<'a> {
             (self.tell)(Told::Ended(trial, &result));
             break;
         }
+        // What was played counts, whoever goes on with it.
+        lease.renew()?;
         Ok(lease.release()?)
     }
 

@@ -236,7 +236,7 @@ fn a_policy_is_played_as_it_was_found_though_its_checkpoint_goes() {
     let found = FrozenPolicy::find(root.path()).expect("there is a policy");
     let candidate = Candidate {
         controller: "actor_critic".into(),
-        policy: Some(found.saved),
+        policy: found.saved,
         mode: DecideMode::Greedy,
     };
     let episodes = Episodes {
@@ -261,7 +261,8 @@ fn a_policy_that_was_trained_on_other_data_is_played_with_a_note() {
 
     let shelf = Checkpoints::of(root.path());
     let (folder, mut progress) = shelf.find(CheckpointName::Last).expect("there is a checkpoint");
-    let policy = FrozenPolicy::find(root.path()).expect("there is a policy").saved;
+    let found = FrozenPolicy::find(root.path()).expect("it is found");
+    let policy = found.saved.expect("there is a policy");
     progress.data_hash = "0123".into();
     let save = |fresh: &Path| {
         fs::create_dir(fresh.join("policy"))?;

@@ -424,3 +424,26 @@ fn methods_of_a_sweep_are_compared_over_their_trainings() {
     let unknown = place.refused(&["compare", "pair", "--by", "run.nothing"], 2);
     assert!(unknown.contains("has no such field"), "{unknown}");
 }
+
+#[test]
+fn with_an_evaluation_trials_are_scored_by_episodes_that_nothing_was_trained_on() {
+    let place = Place::with(&SWEEP.replace(
+        "replicates: 3,",
+        "replicates: 1, evaluation: (episodes: 2, seeds: [101, 102], mode: sample),",
+    ));
+
+    place.succeeds(&["sweep", "sweep.ron"]);
+
+    let sweep: Value = serde_json::from_slice(&std::fs::read(place.sweep("pair").join("sweep.json")).unwrap()).unwrap();
+    for trial in sweep["trials"].as_array().unwrap() {
+        let training = &trial["result"]["training"];
+        assert_eq!(training["is_evaluated"], true);
+        let seeds: Vec<u64> = training["episodes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|episode| episode["seed"].as_u64().unwrap())
+            .collect();
+        assert_eq!(seeds, [101, 101, 102, 102]);
+    }
+}

@@ -36,7 +36,7 @@ fn a_grid_tries_all_combinations_the_last_axis_fastest() {
             ["\"random\"", "3"],
         ]
     );
-    assert_eq!(points[0].places, ["s.ron:2:48", "s.ron:3:41"]);
+    assert_eq!(points[0].places, ["s.ron:2:49", "s.ron:3:42"]);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn what_no_sweep_can_try_is_named_with_its_place() {
 
     let range_in_grid = refused(r#"(axes: [(path: "learner.lr", values: uniform(low: 0.1, high: 1.0))])"#);
     assert!(
-        range_in_grid.starts_with("s.ron:1:39: axes[0].values: a grid tries all values"),
+        range_in_grid.starts_with("s.ron:1:38: axes[0].values: a grid tries all values"),
         "{range_in_grid}"
     );
     let upside_down =

@@ -1,0 +1,64 @@
+//! Of `compare`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::compare::Metric;
+
+#[derive(Clone, Debug, Args)]
+pub struct CompareOptions {
+    /// Runs and sweeps, by folder or name.
+    #[arg(required = true, value_name = "RUN|SWEEP")]
+    pub sources: Vec<PathBuf>,
+    /// Field of the scenario that tells methods apart; may be given often [default: all that differ, but seeds].
+    #[arg(long = "by", value_name = "PATH")]
+    pub by: Vec<String>,
+    /// What is compared; --list-metrics explains them.
+    #[arg(long, value_enum, default_value = "accuracy_minus_rent", hide_possible_values = true)]
+    pub metric: Metric,
+    /// Say which metrics there are, and stop.
+    #[arg(long, exclusive = true)]
+    pub list_metrics: bool,
+    /// The test that decides.
+    #[arg(long, value_enum, default_value_t)]
+    pub test: Test,
+    /// Method that the others are compared with [default: all pairs].
+    #[arg(long, value_name = "METHOD")]
+    pub control: Option<String>,
+    /// Probability of a false claim.
+    #[arg(long, default_value_t = 0.05, value_parser = fraction)]
+    pub alpha: f64,
+    /// Difference that matters, in the metric's unit.
+    #[arg(long, default_value_t = 0.5, value_parser = not_negative)]
+    pub min_effect: f64,
+    /// Write scores.csv, differences.csv, curves.csv and profiles.csv into this folder as well.
+    #[arg(long, value_name = "DIR")]
+    pub csv: Option<PathBuf>,
+    /// Folder in which runs and sweeps are looked for [default: $SIMIC_ENGINE_RUNS or runs].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Test {
+    /// Mann-Whitney, for trainings of any seeds.
+    #[default]
+    MannWhitney,
+    /// Sign flips of pairs of equal seeds.
+    SignFlip,
+}
+
+fn fraction(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
+    (0.0 < value && value < 1.0)
+        .then_some(value)
+        .ok_or_else(|| "valid: more than 0, less than 1".into())
+}
+
+fn not_negative(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
+    (value.is_finite() && value >= 0.0)
+        .then_some(value)
+        .ok_or_else(|| "valid: at least 0".into())
+}

@@ -1,0 +1,143 @@
+//! Of `sweep`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::sweep::{Cluster, Shard};
+
+/// `sweep FILE`, or one of its subcommands.
+#[derive(Clone, Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct SweepOptions {
+    #[command(subcommand)]
+    pub command: Option<SweepCommand>,
+    #[command(flatten)]
+    pub play: PlayOptions,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct PlayOptions {
+    /// Sweep file.
+    #[arg(required = true)]
+    pub file: Option<PathBuf>,
+    /// Check the file and every trial, say what would be played, and stop.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// The sweep was begun with another file: add its trials, or change its budget; what has been played stays.
+    #[arg(long)]
+    pub extend: bool,
+    /// Make the folder of the sweep and play nothing: `sweep work` does, on any machine.
+    #[arg(long)]
+    pub plan_only: bool,
+    #[command(flatten)]
+    pub pace: Pace,
+    #[command(flatten)]
+    pub launch: LaunchOptions,
+    /// Folder of all runs, in which sweeps/NAME is the sweep's own [default: $SIMIC_ENGINE_RUNS or runs].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct Pace {
+    /// Trials at once, in place of the file's budget.parallel.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub parallel: Option<u16>,
+}
+
+/// Who starts the workers, and how many.
+#[derive(Clone, Debug, Args)]
+pub struct LaunchOptions {
+    /// Have the sweep played by an engine for many machines, which see its folder [default: play it here].
+    #[arg(long, value_enum, value_name = "ENGINE", conflicts_with = "plan_only")]
+    pub on: Option<Cluster>,
+    /// Tasks of Slurm's job array, or trials that are played at once elsewhere [default: as many as are of use].
+    #[arg(long, value_name = "N", requires = "on", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub workers: Option<u32>,
+    /// Ray's cluster, or the directory of HyperQueue's server [default: the cluster of this machine, else a new one].
+    #[arg(long, value_name = "PLACE", requires = "on")]
+    pub address: Option<String>,
+    /// An option for sbatch, e.g. --sbatch-arg=--partition=long; may be given often.
+    #[arg(
+        long = "sbatch-arg",
+        value_name = "OPTION",
+        allow_hyphen_values = true,
+        requires = "on"
+    )]
+    pub sbatch_options: Vec<String>,
+    /// More options for sbatch.
+    #[arg(last = true, value_name = "SBATCH_OPTION", requires = "on")]
+    pub more_sbatch_options: Vec<String>,
+}
+
+impl LaunchOptions {
+    pub fn sbatch_options(&self) -> Vec<String> {
+        let more = self.more_sbatch_options.iter();
+        self.sbatch_options.iter().chain(more).cloned().collect()
+    }
+
+    /// What an engine other than Slurm is told in vain, or Slurm.
+    pub fn check(&self, cluster: Cluster) -> Result<(), String> {
+        match cluster {
+            Cluster::Slurm if self.address.is_some() => {
+                Err("--address is of Ray and HyperQueue; Slurm knows its own; leave it out".into())
+            }
+            Cluster::Ray | Cluster::Hyperqueue if !self.sbatch_options().is_empty() => {
+                Err("options for sbatch are Slurm's; write --on slurm, or leave them out".into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A sweep that has been begun.
+#[derive(Clone, Debug, Args)]
+pub struct Begun {
+    /// Folder or name of the sweep.
+    pub sweep: PathBuf,
+    /// Folder of all runs [default: $SIMIC_ENGINE_RUNS or runs].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum SweepCommand {
+    /// Say where a sweep stands.
+    Status {
+        #[command(flatten)]
+        begun: Begun,
+        /// List every trial.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Play trials of a sweep that nobody plays, until none is left; any number of workers may, on any machines that see
+    /// the folder.
+    Work {
+        #[command(flatten)]
+        begun: Begun,
+        /// Begin with this part of the trials: 2/8 is the second of eight; then help with the rest.
+        #[arg(long, value_name = "I/N", default_value = "1/1")]
+        shard: Shard,
+        /// Play only this trial.
+        #[arg(long, value_name = "ID")]
+        trial: Option<String>,
+        /// End when nothing is free, instead of waiting for trials whose workers may be lost.
+        #[arg(long)]
+        leave: bool,
+        #[command(flatten)]
+        pace: Pace,
+    },
+    /// Write trials.csv, curves.csv and sweep.json of what has ended so far.
+    Collect {
+        #[command(flatten)]
+        begun: Begun,
+    },
+    /// Let trials that have failed for good be tried again.
+    Retry {
+        #[command(flatten)]
+        begun: Begun,
+        /// Their ids; all that have failed if left out.
+        trials: Vec<String>,
+    },
+}

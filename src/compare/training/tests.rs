@@ -1,0 +1,125 @@
+use super::*;
+use crate::telemetry::{EnvContext, Num, examples};
+
+fn record() -> TrainingRecord {
+    TrainingRecord {
+        run_id: "run".into(),
+        scenario: String::new(),
+        task: String::new(),
+        controller: String::new(),
+        seed: BigInteger(0),
+        rounds: 0,
+        is_complete: false,
+        is_evaluated: false,
+        episodes: Vec::new(),
+        curve: Vec::new(),
+    }
+}
+
+fn episode(round: u32, env: u32, accuracy: f64) -> Event {
+    let context = EnvContext {
+        env,
+        episode: round * 2 + env,
+        round,
+        step: 4,
+    };
+    let told = EpisodeFinished {
+        final_accuracy: Num(accuracy),
+        length: 4,
+        end: EpisodeEnd::Horizon,
+        ..examples::episode_finished()
+    };
+    Event::env(context, told)
+}
+
+fn told(events: impl IntoIterator<Item = Event>) -> TrainingRecord {
+    let (mut record, mut in_round) = (record(), Vec::new());
+    for event in events {
+        record.apply(&event, &mut in_round);
+    }
+    record
+}
+
+#[test]
+fn a_training_is_scored_by_the_episodes_of_its_last_ten_rounds() {
+    let rounds = (0..12).flat_map(|round| {
+        [
+            episode(round, 0, f64::from(round)),
+            episode(round, 1, f64::from(round) + 1.0),
+            Event::round(round, examples::round_finished()),
+        ]
+    });
+
+    let record = told(rounds);
+
+    assert_eq!(record.episodes.len(), 20);
+    // Rounds 2 to 11, and half a point for the second env.
+    assert_eq!(record.score(Metric::Accuracy), Some(7.0));
+    assert_eq!(record.rolling_accuracy(), Some(7.0));
+    assert_eq!(record.curve.len(), 12);
+    assert_eq!(record.env_steps(), 12 * 8);
+    assert!(record.curve.windows(2).all(|pair| pair[0].seconds < pair[1].seconds));
+}
+
+#[test]
+fn what_a_round_had_told_before_it_began_anew_does_not_count() {
+    let record = told([
+        episode(0, 0, 90.0),
+        Event::round(
+            0,
+            crate::telemetry::RoundRestarted {
+                micro_batches: 2,
+                steps_lost: 3,
+                error: "out of memory".into(),
+            },
+        ),
+        episode(0, 0, 10.0),
+        Event::round(0, examples::round_finished()),
+    ]);
+
+    assert_eq!(record.score(Metric::Accuracy), Some(10.0));
+    assert_eq!(record.env_steps(), 4);
+}
+
+#[test]
+fn a_failed_env_and_an_unfinished_round_have_no_score() {
+    let mut failed = episode(0, 1, 99.0);
+    if let Payload::EpisodeFinished(told) = &mut failed.payload {
+        told.end = EpisodeEnd::Failed;
+    }
+    let record = told([
+        episode(0, 0, 50.0),
+        failed,
+        Event::round(0, examples::round_finished()),
+        episode(1, 0, 99.0),
+    ]);
+
+    assert_eq!(record.score(Metric::Accuracy), Some(50.0));
+}
+
+#[test]
+fn scores_keep_the_evaluation_seeds_apart() {
+    let mut record = told([episode(0, 0, 1.0), Event::round(0, examples::round_finished())]);
+    let outcome = record.episodes[0].clone();
+    let under = |seed, accuracy| EpisodeOutcome {
+        seed: BigInteger(seed),
+        accuracy: Some(accuracy),
+        ..outcome.clone()
+    };
+
+    record.evaluated(vec![under(8, 10.0), under(9, 30.0), under(8, 20.0)]);
+
+    assert_eq!(record.scores(Metric::Accuracy), [vec![10.0, 20.0], vec![30.0]]);
+    assert_eq!(record.score(Metric::Accuracy), Some(20.0));
+}
+
+#[test]
+fn metrics_are_called_alike_everywhere() {
+    use clap::ValueEnum;
+
+    for metric in Metric::ALL {
+        assert_eq!(metric.to_possible_value().unwrap().get_name(), metric.name());
+        assert_eq!(serde_json::to_value(metric).unwrap(), metric.name());
+    }
+    assert_eq!(Metric::value_variants().len(), Metric::ALL.len());
+}
