@@ -41,7 +41,7 @@ const RESULT: &str = r#"{
     }
 }"#;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let arguments: Vec<String> = std::env::args().collect();
     let trials = match arguments.iter().position(|argument| argument == "--trials") {
         Some(at) => arguments.get(at + 1).ok_or("--trials needs a number")?.parse::<u32>()?,
@@ -103,7 +103,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
 }
 
 /// What a worker does before it takes a trial.
-fn free_trial(folder: &SweepFolder, plan: &Plan) -> Result<Option<usize>, Box<dyn Error>> {
+fn free_trial(folder: &SweepFolder, plan: &Plan) -> Result<Option<usize>, Box<dyn Error + Send + Sync>> {
     let state = SweepState::read(folder, plan)?;
     for (index, trial) in plan.trials.iter().enumerate() {
         if let TrialState::Waiting(_) = state.of(trial)? {
@@ -113,7 +113,7 @@ fn free_trial(folder: &SweepFolder, plan: &Plan) -> Result<Option<usize>, Box<dy
     Ok(None)
 }
 
-fn take_all<'a>(folder: &SweepFolder, plan: &'a Plan) -> Result<Vec<(&'a Trial, Lease)>, Box<dyn Error>> {
+fn take_all<'a>(folder: &SweepFolder, plan: &'a Plan) -> Result<Vec<(&'a Trial, Lease)>, Box<dyn Error + Send + Sync>> {
     let leases = Leases::read(folder, Duration::from_secs(3600))?;
     let taken = plan.trials.iter().map(|trial| {
         let lease = leases.take(&trial.id)?.ok_or("nobody else plays")?;
@@ -122,7 +122,7 @@ fn take_all<'a>(folder: &SweepFolder, plan: &'a Plan) -> Result<Vec<(&'a Trial, 
     taken.collect()
 }
 
-fn end_all(folder: &SweepFolder, leases: Vec<(&Trial, Lease)>) -> Result<(), Box<dyn Error>> {
+fn end_all(folder: &SweepFolder, leases: Vec<(&Trial, Lease)>) -> Result<(), Box<dyn Error + Send + Sync>> {
     let result: TrialResult = serde_json::from_str(RESULT)?;
     let count = leases.len();
     for (index, (trial, lease)) in leases.into_iter().enumerate() {

@@ -176,10 +176,8 @@ fn launch(
         ));
     }
     if command.is_some() {
-        let driven = launch.drive(cluster);
-        let collected = collect(&folder, &plan, context)?;
-        driven.map_err(|error| error.to_string())?;
-        return Ok(collected);
+        launch.drive(cluster).map_err(|error| error.to_string())?;
+        return collect(&folder, &plan, context);
     }
     let job = launch
         .submit(&options.launch.sbatch_options())

@@ -49,13 +49,19 @@ pub struct Pace {
 /// Who starts the workers, and how many.
 #[derive(Clone, Debug, Args)]
 pub struct LaunchOptions {
-    /// Have the sweep played by an engine for many machines, which see its folder [default: play it here].
-    #[arg(long, value_enum, value_name = "ENGINE", conflicts_with = "plan_only")]
+    /// Who starts its workers: slurm, ray or hyperqueue; see docs/scale.md [default: nobody, it is played here].
+    #[arg(
+        long,
+        value_enum,
+        value_name = "ENGINE",
+        hide_possible_values = true,
+        conflicts_with = "plan_only"
+    )]
     pub on: Option<Cluster>,
-    /// Tasks of Slurm's job array, or trials that are played at once elsewhere [default: as many as are of use].
+    /// Tasks of Slurm's job array, or trials at once elsewhere [default: as many as are of use].
     #[arg(long, value_name = "N", requires = "on", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub workers: Option<u32>,
-    /// Ray's cluster, or the directory of HyperQueue's server [default: the cluster of this machine, else a new one].
+    /// Ray's cluster, or the directory of HyperQueue's server [default: this machine's, or a new one].
     #[arg(long, value_name = "PLACE", requires = "on")]
     pub address: Option<String>,
     /// An option for sbatch, e.g. --sbatch-arg=--partition=long; may be given often.
