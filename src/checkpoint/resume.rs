@@ -20,6 +20,8 @@ const MAY_CHANGE: [&str; 4] = [ROUNDS, "run.stop_at", "run.checkpoint_every", "r
 
 const ROUNDS: &str = "run.rounds";
 
+const MICRO_BATCHES: &str = "training.micro_batches";
+
 /// What `--allow` calls the content of the data set: no field of a scenario, but beside the one that says how it is fed.
 const DATA: &str = "data.hash";
 
@@ -186,7 +188,12 @@ impl PastRun {
         allowed: &[String],
     ) -> Result<ResumePoint, ResumeError> {
         let mut point = self.point.clone();
-        point.changed = self.differences(before, now, changes, allowed)?;
+        let differing = changed_fields(before, &now.scenario);
+        point.changed = self.differences(&differing, now, changes, allowed)?;
+        if differing.iter().any(|(path, ..)| path == MICRO_BATCHES) {
+            // Whoever asks for a number outweighs what memory was once short for.
+            point.progress.micro_batches = now.scenario.training.micro_batches;
+        }
         let (engine, saved) = (env!("CARGO_PKG_VERSION"), &point.progress.engine);
         if saved != engine {
             point
@@ -205,7 +212,7 @@ impl PastRun {
     /// What has changed and may, in words.
     fn differences(
         &self,
-        before: &Scenario,
+        differing: &[(String, Value, Value)],
         now: &Loaded,
         changes: &[Override],
         allowed: &[String],
@@ -227,8 +234,7 @@ impl PastRun {
             found.add(ROUNDS, why);
         }
         let mut changed = Vec::new();
-        let differing = changed_fields(before, scenario);
-        for (path, saved, running) in &differing {
+        for (path, saved, running) in differing {
             if MAY_CHANGE.contains(&path.as_str()) || allowed.iter().any(|allowed| covers(allowed, path)) {
                 changed.push(format!("resumed with {path} {running} instead of {saved}"));
             } else {

@@ -51,7 +51,8 @@ pub struct Progress {
     pub next_seq: u64,
     /// Envs of the run.
     pub n_envs: usize,
-    /// Parts of a training batch: more than the scenario says where memory was short.
+    /// Parts of a training batch: as the scenario says, or more where memory was short. A resume that changes the scenario's
+    /// number changes this one.
     pub micro_batches: usize,
     /// In policy order.
     pub slots: Vec<String>,
@@ -142,25 +143,43 @@ impl Checkpoints {
         format!("{FOLDER}/{}", name_of(next_round))
     }
 
-    /// Puts a checkpoint in its place, filled by `fill`, and returns its size in bytes. Until the last moment it has
-    /// another name, so a process killed at any time leaves it whole or absent.
+    /// Puts a checkpoint in its place, filled by `fill`, and returns its size in bytes; what fails is tried once more.
+    /// Until the last moment it has another name, so a process killed at any time leaves it whole or absent.
     ///
     /// # Errors
     /// A file that cannot be written; what `fill` fails with. Older checkpoints are as they were, and nothing is left of
-    /// this one: on a disk that is full it would take the room of those to come.
+    /// this one: on a disk that is full it would take the room of those to come. Or its name, which may not survive a power
+    /// cut: the checkpoint is there then.
     pub fn put(
         &self,
         progress: &Progress,
-        fill: impl FnOnce(&Path) -> Result<(), Failure>,
+        mut fill: impl FnMut(&Path) -> Result<(), Failure>,
     ) -> Result<u64, CheckpointError> {
-        let name = name_of(progress.next_round);
-        let (fresh, place) = (self.0.join(format!(".{name}.new")), self.0.join(&name));
+        let size = self.fill_and_name(progress, &mut fill).or_else(|error| {
+            tracing::warn!(%error, "a checkpoint could not be written; trying once more");
+            self.fill_and_name(progress, &mut fill)
+        })?;
+        // Not to be tried again: it would be written anew to no better end.
+        sync_folder(&self.0).at(&self.0)?;
+        Ok(size)
+    }
+
+    fn fill_and_name(
+        &self,
+        progress: &Progress,
+        fill: impl FnMut(&Path) -> Result<(), Failure>,
+    ) -> Result<u64, CheckpointError> {
         // Never the run directory itself: one that was deleted does not come back as a stump.
         match fs::create_dir(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made.and_then(|()| sync_folder_of(&self.0)).at(&self.0)?,
         }
-        let written = self.fill_and_name(progress, &fresh, &place, fill);
+        let name = name_of(progress.next_round);
+        let fresh = self.0.join(format!(".{name}.new"));
+        let written = fill_folder(&fresh, progress, fill).and_then(|size| {
+            self.give_name(&fresh, &name).at(&self.0.join(&name))?;
+            Ok(size)
+        });
         if written.is_err()
             && let Err(error) = remove(&fresh)
         {
@@ -169,51 +188,42 @@ impl Checkpoints {
         written
     }
 
-    fn fill_and_name(
-        &self,
-        progress: &Progress,
-        fresh: &Path,
-        place: &Path,
-        fill: impl FnOnce(&Path) -> Result<(), Failure>,
-    ) -> Result<u64, CheckpointError> {
-        remove(fresh).at(fresh)?;
-        fs::create_dir(fresh).at(fresh)?;
-        let content = |failure| CheckpointError::Content {
-            path: fresh.into(),
-            failure,
-        };
-        fill(fresh).map_err(content)?;
-        let text = ron::ser::to_string_pretty(
-            progress,
-            ron::ser::PrettyConfig::new().struct_names(false).depth_limit(2),
-        )
-        .map_err(|error| content(error.into()))?;
-        write_synced(&fresh.join(PROGRESS_FILE), text.as_bytes()).at(fresh)?;
-        let checksums = checksums(fresh).at(fresh)?;
-        write_synced(&fresh.join(CHECKSUMS_FILE), checksums.as_bytes()).at(fresh)?;
-        let size = size_of(fresh).at(fresh)?;
-        sync_folder(fresh).at(fresh)?;
-        // Left over from a run that was resumed from an older one.
-        self.discard(&name_of(progress.next_round)).at(place)?;
-        fs::rename(fresh, place).at(place)?;
-        sync_folder(&self.0).at(&self.0)?;
-        Ok(size)
+    /// A checkpoint that had the name goes once the new one has it: left over from a run that was resumed from an older
+    /// one, or from an attempt whose name could not be synchronised.
+    fn give_name(&self, fresh: &Path, name: &str) -> io::Result<()> {
+        let (place, old) = self.place_and_old(name);
+        remove(&old)?;
+        if place.exists() {
+            fs::rename(&place, &old)?;
+        }
+        fs::rename(fresh, &place).inspect_err(|_| {
+            // Where there was none, there is none to come back.
+            let _ = fs::rename(&old, &place);
+        })?;
+        if let Err(error) = remove(&old) {
+            tracing::warn!(%error, checkpoint = name, "the checkpoint that had its name before could not be removed");
+        }
+        Ok(())
     }
 
     /// Points `last` and `best` at their checkpoints and throws away, of those up to `progress`, all but the newest
-    /// `keep_last` and the best. What cannot be removed is left: it does no harm.
+    /// `keep_last` and the best: where that of `progress` is not there, the one that `best` points at. What cannot be
+    /// removed is left: it does no harm.
     pub fn tidy(&self, progress: &Progress, keep_last: u32) {
         let name = name_of(progress.next_round);
-        let best = progress.best.filter(|best| self.has(best.next_round));
-        let best = best.map(|best| name_of(best.next_round));
         point_at(&self.0, "last", &name);
-        if let Some(best) = &best {
-            point_at(&self.0, "best", best);
+        if let Some(best) = progress.best.filter(|best| self.has(best.next_round)) {
+            point_at(&self.0, "best", &name_of(best.next_round));
         }
+        let best = [
+            progress.best.map(|best| name_of(best.next_round).into()),
+            // A file system without links has none to follow.
+            fs::read_link(self.0.join("best")).ok(),
+        ];
         let past = self.rounds().into_iter().filter(|&round| round <= progress.next_round);
         for round in past.skip(keep_last as usize) {
             let name = name_of(round);
-            if best.as_ref() != Some(&name)
+            if !best.contains(&Some(PathBuf::from(&name)))
                 && let Err(error) = self.discard(&name)
             {
                 tracing::warn!(%error, checkpoint = name, "an old checkpoint could not be removed");
@@ -289,6 +299,8 @@ impl Checkpoints {
             let name = name_of(round);
             fs::rename(self.0.join(&name), place.join(&name)).at(&place)?;
         }
+        // Where they went first: a power cut must not find them in neither place.
+        sync_folder(&place).at(&place)?;
         Ok(sync_folder(&self.0).at(&self.0)?)
     }
 
@@ -333,7 +345,7 @@ impl Checkpoints {
 
     /// Takes its name away first: half a checkpoint must not look like one.
     fn discard(&self, name: &str) -> io::Result<()> {
-        let (place, old) = (self.0.join(name), self.0.join(format!(".{name}.old")));
+        let (place, old) = self.place_and_old(name);
         if !place.exists() {
             return Ok(());
         }
@@ -341,6 +353,37 @@ impl Checkpoints {
         fs::rename(&place, &old)?;
         remove(&old)
     }
+
+    /// Where a checkpoint of that name is, and where it is while it is thrown away.
+    fn place_and_old(&self, name: &str) -> (PathBuf, PathBuf) {
+        (self.0.join(name), self.0.join(format!(".{name}.old")))
+    }
+}
+
+/// Everything of a checkpoint into a folder made for it; its size in bytes.
+fn fill_folder(
+    folder: &Path,
+    progress: &Progress,
+    mut fill: impl FnMut(&Path) -> Result<(), Failure>,
+) -> Result<u64, CheckpointError> {
+    remove(folder).at(folder)?;
+    fs::create_dir(folder).at(folder)?;
+    let content = |failure| CheckpointError::Content {
+        path: folder.into(),
+        failure,
+    };
+    fill(folder).map_err(content)?;
+    let text = ron::ser::to_string_pretty(
+        progress,
+        ron::ser::PrettyConfig::new().struct_names(false).depth_limit(2),
+    )
+    .map_err(|error| content(error.into()))?;
+    write_synced(&folder.join(PROGRESS_FILE), text.as_bytes()).at(folder)?;
+    let checksums = checksums(folder).at(folder)?;
+    write_synced(&folder.join(CHECKSUMS_FILE), checksums.as_bytes()).at(folder)?;
+    let size = size_of(folder).at(folder)?;
+    sync_folder(folder).at(folder)?;
+    Ok(size)
 }
 
 /// Numbers as people read them, lowest first.

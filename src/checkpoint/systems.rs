@@ -20,10 +20,9 @@ use crate::clock::RunClock;
 use crate::controller::{ActiveController, SavedFolder};
 use crate::env::{Experiment, LoadedData, round_is_complete};
 use crate::health::{Failure, RunHealth};
-use crate::learner::PolicyLearner;
+use crate::learner::{PolicyLearner, is_between_rollouts, rollout_rounds};
 use crate::record::{Recording, RoundHistory, RunClaim, RunDirectory};
 use crate::run::StopSignal;
-use crate::scenario::Scenario;
 use crate::schedule::{AddWork, RoundEnd, Shutdown, Startup, Work};
 use crate::telemetry::statistics::rolling_mean;
 use crate::telemetry::{CheckpointReason, CheckpointSaved, Event, Num, TelemetryHub, TelemetryOutbox};
@@ -41,13 +40,13 @@ impl Plugin for CheckpointPlugin {
                 RoundEnd,
                 Work::WriteCheckpoint,
                 write_checkpoint,
-                round_is_complete.and_then(resource_exists::<RunDirectory>),
+                round_is_complete.and_then(resource_exists::<TelemetryHub>),
             )
             .add_work_if(
                 Shutdown,
                 Work::WriteCheckpoint,
                 write_last_checkpoint,
-                resource_exists::<RunDirectory>,
+                resource_exists::<TelemetryHub>,
             );
     }
 }
@@ -65,8 +64,8 @@ pub struct CheckpointState {
 }
 
 /// A run that is resumed has its checkpoint already.
-fn begins(folder: Option<Res<RunDirectory>>, point: Option<Res<ResumePoint>>) -> bool {
-    folder.is_some() && point.is_none()
+fn begins(hub: Option<Res<TelemetryHub>>, point: Option<Res<ResumePoint>>) -> bool {
+    hub.is_some() && point.is_none()
 }
 
 /// All that lasts from round to round.
@@ -94,12 +93,6 @@ impl TrainedState<'_> {
             Some(learner) => load_learner(folder, learner.learner.get(), scenario_hash),
             None => Ok(()),
         }
-    }
-
-    /// Rounds of a rollout. It exists in memory alone until the last of them is over: checkpoints stand in between.
-    fn rollout(&self, scenario: &Scenario) -> u32 {
-        let rounds = scenario.learner.episodes_per_update;
-        if self.learner.is_some() { rounds.max(1) } else { 1 }
     }
 
     fn has_diverged(&mut self) -> bool {
@@ -135,6 +128,7 @@ pub(crate) fn restore(
     // Memory that was short once is short again.
     let parts = experiment.scenario.training.micro_batches;
     commands.insert_resource(MicroBatches(parts.max(point.progress.micro_batches)));
+    commands.insert_resource(point.directory.clone());
     shelf.set_aside_after(point.progress.next_round)?;
     shelf.sweep();
     shelf.tidy(&point.progress, experiment.scenario.run.keep_last);
@@ -158,6 +152,16 @@ pub struct RunView<'w> {
 }
 
 impl RunView<'_> {
+    /// # Errors
+    /// The run directory is not where it was.
+    fn find_directory(&self) -> Result<(), RunDirectoryLost> {
+        if self.claim.is_in_place() {
+            Ok(())
+        } else {
+            Err(RunDirectoryLost(self.folder.path().into()))
+        }
+    }
+
     /// Rounds played to their end.
     fn next_round(&self) -> u32 {
         let played = self.clock.position().round.map(|round| round + 1);
@@ -180,7 +184,7 @@ impl RunView<'_> {
         }
     }
 
-    fn progress(&self, next_round: u32, next_seq: u64, trained: &TrainedState) -> Progress {
+    fn progress(&self, next_round: u32, next_seq: u64, best: Option<BestCheckpoint>, history: &[f64]) -> Progress {
         let Experiment { scenario, layout, .. } = &*self.experiment;
         let changes = self.resumed.as_ref().map(|point| point.progress.changes.clone());
         Progress {
@@ -196,8 +200,8 @@ impl RunView<'_> {
             slots: layout.slots().iter().map(|spec| spec.slot.to_string()).collect(),
             controller: scenario.policy.controller.clone(),
             changes: changes.unwrap_or_default(),
-            history: trained.history.0.clone(),
-            best: trained.state.best,
+            history: history.to_vec(),
+            best,
         }
     }
 }
@@ -212,25 +216,16 @@ pub struct CheckpointWriter<'w> {
 }
 
 impl CheckpointWriter<'_> {
-    /// Puts what lasts on disk. A checkpoint that cannot be written leaves the older ones as they are; the run goes on,
-    /// tries again at its end and then says so.
-    fn write(&mut self, progress: Progress, reason: CheckpointReason) {
-        let started = Instant::now();
-        // What the checkpoint counts as told has to be on disk before it is.
-        self.hub.settle();
-        let shelf = Checkpoints::of(self.view.folder.path());
-        let kind = kind_of(&progress, reason);
-        let mut put = || {
-            shelf.put(&progress, |folder| {
-                self.trained.save(folder, kind, &progress.scenario_hash)
-            })
+    /// Puts what is unsaved on disk. A checkpoint that cannot be written leaves the older ones as they are; the run goes
+    /// on, tries again at its end and then says so.
+    fn write(&mut self, reason: CheckpointReason) {
+        let Some(progress) = self.trained.state.unsaved.take() else {
+            return;
         };
-        let written = put().or_else(|error| {
-            tracing::warn!(%error, "a checkpoint could not be written; trying once more");
-            put()
-        });
+        let started = Instant::now();
+        let shelf = Checkpoints::of(self.view.folder.path());
         let next_round = progress.next_round;
-        match written {
+        match self.put(&shelf, &progress, reason) {
             Ok(size_bytes) => {
                 shelf.tidy(&progress, self.view.experiment.scenario.run.keep_last);
                 self.outbox.push(Event::run(CheckpointSaved {
@@ -244,7 +239,9 @@ impl CheckpointWriter<'_> {
                 }));
                 self.hub.flush(&mut self.outbox);
                 let state = &mut self.trained.state;
-                (state.unsaved, state.failure) = (None, None);
+                // Not before: what is not on disk is not the best of what there is.
+                state.best = progress.best;
+                state.failure = None;
             }
             Err(error) => {
                 tracing::warn!(%error, "no checkpoint after {next_round} rounds; the older ones are as they were");
@@ -252,6 +249,16 @@ impl CheckpointWriter<'_> {
                 (state.unsaved, state.failure) = (Some(progress), Some(error.to_string()));
             }
         }
+    }
+
+    fn put(&mut self, shelf: &Checkpoints, progress: &Progress, reason: CheckpointReason) -> Result<u64, Failure> {
+        // Whatever has taken the place of the run directory is not the run's to write into.
+        self.view.find_directory()?;
+        // What the checkpoint counts as told has to be on disk before it is.
+        self.hub.settle();
+        let kind = kind_of(progress, reason);
+        let save = |folder: &Path| self.trained.save(folder, kind, &progress.scenario_hash);
+        Ok(shelf.put(progress, save)?)
     }
 }
 
@@ -283,36 +290,43 @@ pub struct RunDirectoryLost(PathBuf);
 /// # Errors
 /// The run has lost its directory, and its scenario requires a record.
 pub(crate) fn write_checkpoint(mut writer: CheckpointWriter) -> Result<(), RunDirectoryLost> {
-    let CheckpointWriter { trained, view, hub, .. } = &mut writer;
-    if view.experiment.scenario.telemetry.require && !view.claim.is_in_place() {
-        return Err(RunDirectoryLost(view.folder.path().into()));
+    if is_between_rollouts(
+        writer.trained.learner.as_deref(),
+        &writer.view.experiment,
+        &writer.view.clock,
+    ) {
+        write_if_due(&mut writer);
     }
+    // After the round is remembered: where the directory is found again by the end, so is the round.
+    if writer.view.experiment.scenario.telemetry.require {
+        writer.view.find_directory()?;
+    }
+    Ok(())
+}
+
+fn write_if_due(writer: &mut CheckpointWriter) {
+    let CheckpointWriter { trained, view, hub, .. } = writer;
+    let learner = trained.learner.as_deref();
+    let rollout = rollout_rounds(learner, &view.experiment);
     let next_round = view.next_round();
-    let rollout = trained.rollout(&view.experiment.scenario);
-    if !next_round.is_multiple_of(rollout) {
-        return Ok(());
-    }
     // Damage done on purpose says nothing about what is good.
     let is_candidate = view.experiment.scenario.faults.is_empty();
     let record = rolling_mean(&trained.history.0)
         .filter(|_| is_candidate)
         .map(|accuracy| BestCheckpoint { next_round, accuracy })
         .filter(|record| trained.state.best.is_none_or(|best| record.accuracy > best.accuracy));
-    trained.state.best = record.or(trained.state.best);
-    let progress = view.progress(next_round, hub.next_seq(), trained);
+    let best = record.or(trained.state.best);
+    let progress = view.progress(next_round, hub.next_seq(), best, &trained.history.0);
     let has_diverged = trained.has_diverged();
-    match view.reason(next_round, rollout, record.is_some(), has_diverged) {
-        Some(reason) => writer.write(progress, reason),
-        None => trained.state.unsaved = Some(progress),
+    let reason = view.reason(next_round, rollout, record.is_some(), has_diverged);
+    trained.state.unsaved = Some(progress);
+    if let Some(reason) = reason {
+        writer.write(reason);
     }
-    Ok(())
 }
 
 /// However the run ends, its last boundary is on disk.
 fn write_last_checkpoint(mut writer: CheckpointWriter, health: Res<RunHealth>) {
-    let Some(progress) = writer.trained.state.unsaved.take() else {
-        return;
-    };
     let reason = if health.failure.is_some() {
         CheckpointReason::Emergency
     } else if writer.view.stop.is_requested() {
@@ -320,7 +334,7 @@ fn write_last_checkpoint(mut writer: CheckpointWriter, health: Res<RunHealth>) {
     } else {
         CheckpointReason::Exit
     };
-    writer.write(progress, reason);
+    writer.write(reason);
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::eval_progress::{EvalProgress, Work};
-use super::output::{refuse, show, show_json, tell, tell_error, width};
+use super::output::{refuse, show, show_json, tell, tell_error, width, wrapped};
 use super::prepare::{explain_if_moved, prepare};
 use super::rejection::Rejection;
 use super::{Context, EvalOptions, Outcome, RunOptions};
@@ -372,11 +372,13 @@ impl Evaluation {
         ] {
             _ = write!(text, "\n{}", table.render_within(width, &[]));
         }
-        text.push_str(
-            "\nintervals: over the episodes of this one training; how another training would end\nis a matter for several \
-             of them (`sweep`, then `compare`)\ncommitted, test %: the host with its committed seeds alone, on images \
-             that\nnothing else reads\n",
-        );
+        let legend = [
+            "intervals: over the episodes of this one training; how another training would end is a matter for several of \
+             them (`sweep`, then `compare`)",
+            "committed, test %: the host with its committed seeds alone, on images that nothing else reads",
+        ];
+        let legend = legend.map(|line| wrapped(line, width));
+        _ = writeln!(text, "\n{}", legend.join("\n"));
         if self.comparison.unmeasured > 0 {
             _ = writeln!(
                 text,

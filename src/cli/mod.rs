@@ -40,9 +40,9 @@ use crate::telemetry::sinks::{Console, ProgressStyle, Terminal};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Done,
-    /// Wrong usage, a scenario with problems, or a start-up that failed: nothing was touched.
+    /// Wrong usage, a scenario with problems, or a start-up that failed before anything was written.
     Rejected,
-    /// Data, I/O or memory failed while running.
+    /// Data, I/O or memory failed while running, or once a run directory had been made or changed.
     Failed,
     /// The engine stopped training: the policy diverged.
     Halted,

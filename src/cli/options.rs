@@ -225,12 +225,12 @@ pub struct RunOptions {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Name of the run's own folder, which must not be there yet [default: time, name and hash].
-    #[arg(long, value_name = "ID", value_parser = run_id)]
+    #[arg(long, value_name = "ID", value_parser = run_id, hide = true)]
     pub id: Option<String>,
     /// Folder in which relative paths of the scenario start [default: the scenario's].
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", hide = true)]
     pub relative_to: Option<PathBuf>,
-    /// Stop once so many rounds are played; `resume` plays the others.
+    /// Stop after so many rounds; `resume` goes on.
     #[arg(long, value_name = "ROUND", value_parser = clap::value_parser!(u32).range(1..))]
     pub until: Option<u32>,
     /// Same as --set name=…

@@ -95,7 +95,7 @@ pub fn begin_episodes(
     controller.0.get().begin_episode(&rows);
 }
 
-/// Normalises every env's row by the learned controller's statistics; for any other controller it stays raw (D4).
+/// Normalises every env's row by the learned controller's statistics; for any other controller it stays raw.
 pub fn normalise_observations(mut envs: Query<&mut Observation>, mut controller: ResMut<ActiveController>) {
     let learned = controller.0.get().learned();
     for mut observation in &mut envs {

@@ -13,7 +13,7 @@ use crate::telemetry::{RecordGap, RunFinished, RunState, TelemetryHub};
 /// How a run ended.
 #[derive(Debug)]
 pub struct RunReport {
-    /// `None` for a run in memory, or one that never began: nothing was written.
+    /// `None` for a run in memory, or one that failed before anything was written.
     pub record: Option<RunRecord>,
     /// The first failure of a system.
     pub failure: Option<EngineError>,
@@ -30,9 +30,9 @@ pub struct RunRecord {
     pub run_id: String,
     /// The run's folder.
     pub directory: PathBuf,
-    /// The last event.
+    /// The last event; `None` if the run failed before its record could begin.
     pub finished: Option<RunFinished>,
-    /// What to print at the end; `summary.txt` in the run's folder holds it as well.
+    /// What to print at the end, and in `summary.txt` of the run's folder; empty without a last event.
     pub summary: String,
 }
 
@@ -50,9 +50,8 @@ pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
     let checkpoints = world.get_resource::<CheckpointState>();
     let missing_checkpoint = checkpoints.and_then(|state| state.failure.clone());
     let stopped_by = world.get_resource::<StopSignal>().and_then(StopSignal::requested);
-    let directory = world.get_resource::<RunDirectory>().cloned();
     let is_in_place = world.get_resource::<RunClaim>().is_none_or(RunClaim::is_in_place);
-    let (Some(directory), Some(mut hub)) = (directory, world.get_resource_mut::<TelemetryHub>()) else {
+    let Some(directory) = world.get_resource::<RunDirectory>().cloned() else {
         return RunReport {
             record: None,
             failure,
@@ -60,30 +59,35 @@ pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
             gaps: Vec::new(),
         };
     };
-    let status = match (&failure, stopped_by) {
-        (Some(_), _) => RunState::Failed,
-        (None, Some(_)) => RunState::Interrupted,
-        (None, None) => RunState::Completed,
+    let mut record = RunRecord {
+        run_id: directory.run_id().into(),
+        directory: directory.path().to_path_buf(),
+        finished: None,
+        summary: String::new(),
     };
-    let mut gaps = hub.finish(status, failure.as_ref().map(ToString::to_string));
+    let mut gaps = Vec::new();
+    if let Some(mut hub) = world.get_resource_mut::<TelemetryHub>() {
+        let status = match (&failure, stopped_by) {
+            (Some(_), _) => RunState::Failed,
+            (None, Some(_)) => RunState::Interrupted,
+            (None, None) => RunState::Completed,
+        };
+        gaps = hub.finish(status, failure.as_ref().map(ToString::to_string));
+        record.finished = hub.live().finished.clone();
+        record.summary = summary(hub.live(), directory.path(), SUMMARY_WIDTH);
+        // What another process has put in its place is not this run's.
+        if is_in_place {
+            directory.keep_summary(&record.summary);
+        }
+    }
     gaps.extend(missing_checkpoint.map(|why| RecordGap {
         part: "checkpoint".into(),
         lost_events: 0,
         round: None,
         why,
     }));
-    let summary = summary(hub.live(), directory.path(), SUMMARY_WIDTH);
-    // What another process has put in its place is not this run's.
-    if is_in_place {
-        directory.keep_summary(&summary);
-    }
     RunReport {
-        record: Some(RunRecord {
-            run_id: directory.run_id().into(),
-            directory: directory.path().to_path_buf(),
-            finished: hub.live().finished.clone(),
-            summary,
-        }),
+        record: Some(record),
         failure,
         stopped_by,
         gaps,

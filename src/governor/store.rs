@@ -1,5 +1,4 @@
-//! The tensors of snapshots: host and committed seeds, captured into kept storage and copied back in place
-//!.
+//! The tensors of snapshots: host and committed seeds, captured into kept storage and copied back in place.
 //!
 //! An env owns two buffers: the known good state and the other one. A capture always writes the other one and a
 //! promotion swaps them, so a capture that is discarded has damaged nothing. Live seeds are never captured: their

@@ -13,7 +13,7 @@ pub use self::algorithm::{
     BufferShape, DecidedStep, Horizon, Learner, LearnerError, LearnerState, RolloutBuffer, SegmentEnd, StepOutcome,
     StepTensors, ValueUnits,
 };
-pub use self::systems::{LastUpdate, PolicyDiverged, PolicyLearner};
+pub use self::systems::{LastUpdate, PolicyDiverged, PolicyLearner, is_between_rollouts, rollout_rounds};
 use self::systems::{episode_ends, restarts, rollbacks, startup, transitions, updates};
 use crate::env::round_is_complete;
 use crate::schedule::{Act, AddWork, Assess, Decide, RoundEnd, RoundRestart, RoundStart, Startup, StepEnd, Work};

@@ -51,7 +51,8 @@ impl Recording {
 
 /// Creates the run directory or takes up the one that is resumed, starts the sinks and tells what is about to be played.
 /// The first thing that a run writes: everything that can be wrong with a scenario has been found by now. What goes wrong
-/// here is said in the status of the run, which becomes the latest only once it has begun.
+/// here is said in the status of the run, whose directory there is from here on; it becomes the latest only once it has
+/// begun.
 pub fn announce(world: &mut World) -> Result<(), Failure> {
     let recording = world
         .get_resource::<Recording>()
@@ -72,12 +73,12 @@ pub fn announce(world: &mut World) -> Result<(), Failure> {
         )?,
         Some(point) => point.directory.clone(),
     };
+    world.insert_resource(directory.clone());
     begin_record(world, &recording, file, &directory)
         .inspect_err(|failure| directory.note_failure(&failure.to_string()))?;
     if recording.resume.is_none() && recording.id.is_none() {
         directory.become_latest();
     }
-    world.insert_resource(directory);
     Ok(())
 }
 

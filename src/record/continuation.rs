@@ -1,15 +1,14 @@
 //! A record that goes on: what was told after a checkpoint is moved aside, and the rest is folded.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+use std::io::{self, Seek, SeekFrom};
 use std::path::Path;
 
-use serde::Deserialize;
-
 use super::RunDirectory;
+use crate::files::sync_folder;
 use crate::health::{AtPath, FileError};
 use crate::telemetry::sinks::JsonLinesSink;
-use crate::telemetry::{CheckpointLoaded, Earlier, Event, EventReader, LiveState, Note, ReadError};
+use crate::telemetry::{CheckpointLoaded, Earlier, Event, EventReader, LiveState, Note, Payload, ReadError};
 
 /// Where a record goes on.
 #[derive(Clone, Debug)]
@@ -58,15 +57,9 @@ impl Continuation {
 /// Files that cannot be read or written.
 fn cut_back(directory: &Path, next_seq: u64) -> Result<Earlier, ReadError> {
     let path = directory.join(JsonLinesSink::FILE_NAME);
-    let kept = kept_bytes(&path, next_seq)?;
-    if kept < path.metadata().at(&path)?.len() {
-        move_tail_aside(directory, &path, kept)?;
-    }
-    let (mut live, mut told) = (LiveState::default(), 0);
-    for event in EventReader::open(&path)? {
-        let event = event?;
-        live.apply(&event);
-        told = event.seq + 1;
+    let Kept { bytes, live, told } = kept_part(&path, next_seq)?;
+    if bytes < path.metadata().at(&path)?.len() {
+        move_tail_aside(directory, &path, bytes)?;
     }
     if told < next_seq {
         tracing::warn!(
@@ -101,49 +94,45 @@ fn move_tail_aside(directory: &Path, path: &Path, kept: u64) -> Result<(), FileE
     });
     copied.at(&unfinished)?;
     fs::rename(&unfinished, &place).at(&place)?;
+    // Its name first: a power cut must not find the tail in neither file.
+    sync_folder(directory).at(directory)?;
     let events = OpenOptions::new().write(true).open(path).at(path)?;
     events.set_len(kept).at(path)?;
     events.sync_all().at(path)
 }
 
-/// How much of an event file belongs to the rounds before event `next_seq`. That the checkpoint of these rounds was saved
-/// belongs to them; a header that opens a part of which nothing is kept does not, and nothing behind a line that cannot be
-/// read.
-fn kept_bytes(path: &Path, next_seq: u64) -> Result<u64, FileError> {
-    #[derive(Deserialize)]
-    struct Line {
-        seq: Option<u64>,
-        #[serde(rename = "type")]
-        kind: String,
-    }
-    let mut events = BufReader::new(File::open(path).at(path)?);
-    let mut line = Vec::new();
-    let (mut position, mut kept) = (0, 0);
-    loop {
-        line.clear();
-        let length = events.read_until(b'\n', &mut line).at(path)? as u64;
-        if length == 0 {
-            return Ok(kept);
-        }
-        position += length;
-        let is_whole = line.ends_with(b"\n");
-        match serde_json::from_slice(&line) {
-            Ok(Line { seq: None, .. }) if kept == 0 && is_whole => kept = position,
-            Ok(Line { seq: None, .. }) => {}
-            Ok(Line { seq: Some(seq), kind }) if is_whole && (seq < next_seq || kind == "checkpoint_saved") => {
-                kept = position;
+/// What of an event file belongs to the rounds before a checkpoint.
+#[derive(Default)]
+struct Kept {
+    /// Its length, in bytes from the file's beginning.
+    bytes: u64,
+    /// All of it, folded.
+    live: LiveState,
+    /// Number of the event behind it.
+    told: u64,
+}
+
+/// What belongs to the rounds before event `next_seq`. That the checkpoint of these rounds was saved belongs to them; a
+/// header that opens a part of which nothing is kept does not, and nothing behind a line that cannot be read.
+fn kept_part(path: &Path, next_seq: u64) -> Result<Kept, ReadError> {
+    let mut events = EventReader::open(path)?;
+    let mut kept = Kept::default();
+    while let Some(event) = events.next() {
+        match event {
+            Ok(event) if event.seq < next_seq || matches!(event.payload, Payload::CheckpointSaved(_)) => {
+                kept.live.apply(&event);
+                kept.told = event.seq + 1;
+                kept.bytes = events.position();
             }
-            Ok(_) => return Ok(kept),
-            Err(error) => {
-                tracing::warn!(
-                    "{} is damaged at byte {}: {error}; what stands there and behind it is moved aside",
-                    path.display(),
-                    position - length
-                );
-                return Ok(kept);
+            Ok(_) => break,
+            Err(error @ ReadError::Line { .. }) => {
+                tracing::warn!("{error}; this line and what stands behind it are moved aside");
+                break;
             }
+            Err(error) => return Err(error),
         }
     }
+    Ok(kept)
 }
 
 #[cfg(test)]

@@ -82,11 +82,20 @@ pub struct RunClaim {
 }
 
 impl RunClaim {
-    /// Whether the run directory is still the one that was claimed: not deleted, moved or replaced by another.
+    /// Whether the run directory is still the one that was claimed: not deleted, moved or replaced by another. A file
+    /// system that does not answer says neither; what is written there will tell.
     pub fn is_in_place(&self) -> bool {
-        let there = self.path.metadata();
-        there.is_ok_and(|there| self.file.metadata().is_ok_and(|ours| are_one_file(&there, &ours)))
+        match (self.path.metadata(), self.file.metadata()) {
+            (Ok(there), Ok(ours)) => are_one_file(&there, &ours),
+            (Err(error), _) => !says_gone(&error),
+            (Ok(_), Err(_)) => true,
+        }
     }
+}
+
+/// Whether there is nothing at a path, in place of an answer that could not be had.
+fn says_gone(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
 #[cfg(unix)]
@@ -117,7 +126,7 @@ struct Origin {
     scenario_folder: Option<PathBuf>,
 }
 
-/// A directory that belongs to one run: of the app's, once it has begun.
+/// A directory that belongs to one run: of the app's, once anything is written there.
 #[derive(Resource, Clone, Debug, PartialEq, Eq)]
 pub struct RunDirectory {
     run_id: String,
@@ -462,6 +471,16 @@ mod tests {
 
         assert!([no_such_call, not_supported, no_locks].iter().all(has_no_locks));
         assert!(![bad_descriptor, io_error].iter().any(has_no_locks));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_system_that_does_not_answer_has_not_lost_the_run() {
+        let [no_entry, no_folder] = [2, 20].map(Error::from_raw_os_error);
+        let [io_error, no_permission, stale_handle] = [5, 13, 116].map(Error::from_raw_os_error);
+
+        assert!([no_entry, no_folder].iter().all(says_gone));
+        assert!(![io_error, no_permission, stale_handle].iter().any(says_gone));
     }
 
     #[cfg(unix)]

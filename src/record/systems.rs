@@ -15,7 +15,7 @@ use crate::env::{
     TrainMetrics, ValMetrics, round_is_complete,
 };
 use crate::governor::Governor;
-use crate::learner::{LastUpdate, PolicyLearner, ValueUnits};
+use crate::learner::{LastUpdate, PolicyLearner, ValueUnits, is_between_rollouts};
 use crate::reward::{EpisodeReward, RewardHorizon, StepReward, episode_rewards, round_rewards};
 use crate::schedule::{AddWork, RoundEnd, RoundStart, Startup, StepEnd, Work};
 use crate::seed::{BlueprintRegistry, Growth};
@@ -327,21 +327,21 @@ pub(crate) fn round_stats(
 pub(crate) fn stop_early(
     history: Res<RoundHistory>,
     experiment: Res<Experiment>,
+    learner: Option<Res<PolicyLearner>>,
     mut clock: ResMut<RunClock>,
     mut outbox: ResMut<TelemetryOutbox>,
     mut hub: ResMut<TelemetryHub>,
 ) {
-    let scenario = &experiment.scenario;
-    let Some(rule) = scenario.run.run_early_stop else {
+    let Some(rule) = experiment.scenario.run.run_early_stop else {
         return;
     };
     let mut plateau = Plateau::default();
     let rolling = (1..=history.0.len()).filter_map(|rounds| statistics::rolling_mean(&history.0[..rounds]));
     rolling.for_each(|accuracy| plateau.note(accuracy, rule.min_delta));
     let rounds = history.0.len() as u32;
-    let is_between_rollouts = rounds.is_multiple_of(scenario.learner.episodes_per_update);
+    let is_learnt_from = is_between_rollouts(learner.as_deref(), &experiment, &clock);
     let is_over = rounds >= experiment.rounds.end;
-    if plateau.length() < rule.patience_rounds || !is_between_rollouts || is_over {
+    if plateau.length() < rule.patience_rounds || !is_learnt_from || is_over {
         return;
     }
     clock.end_run();

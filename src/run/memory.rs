@@ -6,6 +6,7 @@ use crate::clock::RunClock;
 use crate::env::{EnvPool, Experiment};
 use crate::health::{EngineError, RunHealth};
 use crate::scenario::OnOutOfMemory;
+use crate::schedule::all_schedules;
 use crate::telemetry::{Event, RoundRestarted, TelemetryHub, TelemetryOutbox};
 use crate::torch::{HostSyncCounter, TorchError};
 use crate::training::MicroBatches;
@@ -15,6 +16,11 @@ use crate::training::MicroBatches;
 pub(super) fn recovers_from_lack_of_memory(world: &mut World) -> bool {
     let experiment = world.resource::<Experiment>();
     if experiment.scenario.run.on_oom != OnOutOfMemory::HalveMicroBatch {
+        return false;
+    }
+    // A panic that comes out of a schedule takes it along: nothing can be played without it.
+    let schedules = world.resource::<Schedules>();
+    if !all_schedules().into_iter().all(|label| schedules.contains(label)) {
         return false;
     }
     let batch_size = experiment.task.batch_size;

@@ -90,15 +90,17 @@ pub fn stop_on_signals(stop: StopSignal) -> std::io::Result<()> {
         signals.add_signal(SIGHUP)?;
     }
     let watch = move || {
+        let mut is_first = true;
         for signal in signals.forever() {
             let request = match signal {
                 SIGTERM => StopRequest::Terminate,
                 SIGHUP => StopRequest::HangUp,
                 _ => StopRequest::Interrupt,
             };
-            if !stop.is_requested() {
-                tracing::warn!("stopping after what is under way; a second signal ends the run at once");
+            if std::mem::take(&mut is_first) {
+                // Before the warning, which a terminal that is stopped holds up.
                 stop.request(request);
+                tracing::warn!("stopping after what is under way; a second signal ends the run at once");
             } else if request != StopRequest::HangUp {
                 // A terminal that is closed says so once for itself and once for its shell, and nobody is impatient.
                 end_at_once(request);

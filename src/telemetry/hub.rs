@@ -306,14 +306,11 @@ impl Lane {
         self.queue.class == SinkClass::Durable
     }
 
-    /// Says in the log how the sink fares, where that has changed; whether it has.
+    /// Says in the log how the sink fares, where that has changed; whether it has. Of outages its own thread tells.
     fn tell_trouble(&mut self) -> bool {
         let before = std::mem::replace(&mut self.told, self.queue.trouble());
         let (now, sink) = (self.told, self.queue.health());
         let name = &sink.name;
-        if before.is_failing && !now.is_failing && !now.has_lost {
-            tracing::warn!("telemetry sink `{name}` writes again; nothing is lost");
-        }
         if now.is_late && !before.is_late {
             tracing::warn!("telemetry sink `{name}` is slow: a checkpoint goes before what it still has to write");
         }
@@ -358,18 +355,27 @@ fn serve(sink: &mut dyn Sink, queue: &Queue, in_hand: &mut Batch) -> Result<(), 
     }
 }
 
-/// Makes a call until it succeeds, or the run ends without that.
+/// Makes a call until it succeeds, or the run ends without that. An outage is told here, at both ends: the schedule may
+/// wait for it, and may not look while it lasts.
 fn persist(queue: &Queue, mut call: impl FnMut() -> Result<(), SinkError>) -> Result<(), SinkError> {
     let mut attempt = 0;
     loop {
         match call() {
             Ok(()) => {
                 queue.succeeded();
+                if attempt > 0 {
+                    let name = queue.health().name;
+                    let kept = if queue.trouble().has_lost {
+                        ""
+                    } else {
+                        "; nothing is lost"
+                    };
+                    tracing::warn!("telemetry sink `{name}` writes again{kept}");
+                }
                 return Ok(());
             }
             Err(error) if !queue.failed(&error, attempt) => return Err(error),
             Err(error) => {
-                // At once, from here: the schedule may already wait for the end of the outage.
                 if attempt == 0 {
                     let name = queue.health().name;
                     tracing::warn!(

@@ -48,6 +48,8 @@ pub struct EventReader {
     line: Vec<u8>,
     /// Lines so far.
     number: usize,
+    /// Bytes so far.
+    position: u64,
 }
 
 impl EventReader {
@@ -61,13 +63,19 @@ impl EventReader {
             file: BufReader::new(File::open(path).at(path)?),
             line: Vec::new(),
             number: 0,
+            position: 0,
         })
+    }
+
+    /// Bytes up to the end of the line that was read last.
+    pub fn position(&self) -> u64 {
+        self.position
     }
 
     fn read_next(&mut self) -> Result<Option<Event>, ReadError> {
         loop {
             self.line.clear();
-            self.file.read_until(b'\n', &mut self.line).at(&self.path)?;
+            self.position += self.file.read_until(b'\n', &mut self.line).at(&self.path)? as u64;
             self.number += 1;
             // An incomplete line is the last one of a writer that was killed.
             let Some(line) = self.line.strip_suffix(b"\n") else {

@@ -49,7 +49,7 @@ pub enum SinkError {
     Other(String),
 }
 
-/// Why telemetry could not start; nothing was trained (exit code 2).
+/// Why telemetry could not start; nothing was trained.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum TelemetryError {

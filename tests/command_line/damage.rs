@@ -57,6 +57,24 @@ fn whatever_a_killed_writer_left_behind_the_last_event_does_not_keep_a_run_from_
     assert_eq!(rounds_done(&run), 5);
 }
 
+/// Its checkpoints have been moved by then.
+#[test]
+fn a_resume_that_fails_when_something_has_been_changed_does_not_claim_the_opposite() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let run = finished(folder.path());
+    let path = run.join("events.jsonl");
+    let events = fs::read_to_string(&path).expect("there are events");
+    fs::write(&path, events.replacen("\"major\":1", "\"major\":2", 1)).expect("they can be written");
+
+    let output = resume(&run, &["--from", "3"]);
+
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{message}");
+    assert!(message.contains("written with telemetry schema 2"), "{message}");
+    assert!(!message.contains("nothing was changed"), "{message}");
+    assert!(run.join("checkpoints/discarded-1/round-000004").exists());
+}
+
 #[cfg(unix)]
 #[test]
 fn a_resume_puts_the_checkpoints_in_order_even_where_nothing_is_left_to_play() {

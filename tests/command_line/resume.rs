@@ -74,7 +74,6 @@ fn wait_until(mut condition: impl FnMut() -> bool) {
 }
 
 /// Name of the newest checkpoint.
-#[cfg(unix)]
 fn newest_checkpoint(run: &Path) -> Option<String> {
     let entries = std::fs::read_dir(run.join("checkpoints")).expect("the run has checkpoints");
     entries
@@ -285,6 +284,30 @@ pub fn finished(folder: &Path) -> PathBuf {
     latest(&out).canonicalize().expect("latest names the run")
 }
 
+/// The first rollout of a resumed run begins with it, whatever the rollouts before it were.
+#[test]
+fn checkpoints_of_a_run_that_goes_on_with_longer_rollouts_stand_between_these() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let scenario = write_scenario(folder.path(), LEARNED, 2);
+    let text = std::fs::read_to_string(&scenario).expect("there is a scenario");
+    let in_pairs = text.replace("policy:", "learner: (episodes_per_update: 2), policy:");
+    std::fs::write(&scenario, in_pairs).expect("it is written");
+    let out = folder.path().join("out");
+    begin(&scenario, &out).wait().expect("the run ends");
+    let run = out.join("latest").canonicalize().expect("latest points at the run");
+    let longer = [
+        "--set",
+        "learner.episodes_per_update=3",
+        "--allow",
+        "learner.episodes_per_update",
+    ];
+
+    succeeds(&resume(&run, &[&longer[..], &["--extend", "3"]].concat()));
+
+    assert_eq!(updates(&run).len(), 2);
+    assert_eq!(newest_checkpoint(&run).as_deref(), Some("round-000005"));
+}
+
 #[test]
 fn a_run_goes_back_to_an_older_checkpoint_and_comes_to_the_same_end() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -334,6 +357,44 @@ fn a_run_goes_on_with_another_setting_if_that_is_allowed() {
     assert_eq!(notes, expected);
     let progress = std::fs::read_to_string(run.join("checkpoints/last/run.ron")).expect("run.ron exists");
     assert!(progress.contains("attribution.pairs_max=3"), "{progress}");
+}
+
+/// Of a run that memory was once short for: in fewer parts than it went on with, though in no fewer than it began with.
+#[test]
+fn a_run_goes_on_with_fewer_micro_batches_if_they_are_asked_for() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let scenario = write_scenario(folder.path(), RULES, 2);
+    let short = std::fs::read_to_string(&scenario)
+        .expect("there is a scenario")
+        .replace("n_envs: 2,", "n_envs: 2, on_oom: halve_micro_batch,")
+        .replace(
+            "policy:",
+            "training: (micro_batches: 2), faults: [(env: 0, round: 0, step: 2, fault: out_of_memory)], policy:",
+        );
+    std::fs::write(&scenario, short).expect("it is written");
+    let out = folder.path().join("short");
+    begin(&scenario, &out).wait().expect("the run ends");
+    let run = out.join("latest").canonicalize().expect("latest points at the run");
+    let parts = || {
+        let text = std::fs::read_to_string(run.join("checkpoints/last/run.ron")).expect("run.ron exists");
+        let line = text
+            .lines()
+            .find(|line| line.contains("micro_batches"))
+            .expect("it is told");
+        line.trim().to_owned()
+    };
+    assert_eq!(parts(), "micro_batches: 4,");
+
+    succeeds(&resume(&run, &["--extend", "1"]));
+    assert_eq!(
+        parts(),
+        "micro_batches: 4,",
+        "memory that was short once is short again"
+    );
+    let change = ["--set", "training.micro_batches=3", "--allow", "training.micro_batches"];
+    succeeds(&resume(&run, &[&change[..], &["--extend", "1"]].concat()));
+
+    assert_eq!(parts(), "micro_batches: 3,");
 }
 
 #[test]

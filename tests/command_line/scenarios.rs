@@ -37,6 +37,7 @@ fn all_shipped_scenarios_are_valid() {
     let mut files: Vec<String> = std::fs::read_dir(folder)
         .expect("the folder exists")
         .map(|entry| format!("scenarios/{}", entry.expect("an entry").file_name().display()))
+        .filter(|name| name.ends_with(".ron"))
         .collect();
     files.sort();
     let files: Vec<&str> = files.iter().map(String::as_str).collect();

@@ -131,6 +131,17 @@ fn undisturbed() -> Vec<String> {
 }
 
 #[test]
+fn all_shipped_sweeps_are_valid() {
+    let place = Place::with(SWEEP);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/sweeps");
+
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let file = entry.unwrap().path();
+        place.succeeds(&["sweep", file.to_str().unwrap(), "--dry-run"]);
+    }
+}
+
+#[test]
 fn a_sweep_is_planned_played_and_collected() {
     let place = Place::with(SWEEP);
 
@@ -168,7 +179,7 @@ fn killing_any_process_at_any_time_changes_no_bit_of_the_results() {
     let began = Instant::now();
     let mut wait_ms = 150;
     while place.status("pair").get("done") != Some(&6) {
-        assert!(began.elapsed() < Duration::from_secs(300), "{:?}", place.status("pair"));
+        assert!(began.elapsed() < Duration::from_secs(900), "{:?}", place.status("pair"));
         let mut one = place.spawn(&["sweep", "work", "pair", "--shard", "1/2"]);
         let mut other = place.spawn(&["sweep", "work", "pair", "--shard", "2/2"]);
         std::thread::sleep(Duration::from_millis(wait_ms));
@@ -179,7 +190,7 @@ fn killing_any_process_at_any_time_changes_no_bit_of_the_results() {
         one.wait().unwrap();
         other.wait().unwrap();
         // From the start of a process to the middle of a round, in the end long enough for a trial.
-        wait_ms = wait_ms * 3 / 2;
+        wait_ms *= 2;
     }
 
     place.succeeds(&["sweep", "collect", "pair"]);

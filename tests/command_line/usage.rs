@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-const COMMANDS: [&str; 9] = [
+const COMMANDS: [&str; 11] = [
     "run",
     "resume",
     "runs",
@@ -16,6 +16,8 @@ const COMMANDS: [&str; 9] = [
     "list",
     "explain",
     "completions",
+    "sweep",
+    "compare",
 ];
 
 fn command(at: &Path, arguments: &[&str]) -> Command {
@@ -68,7 +70,7 @@ fn the_help_of_all_commands() {
             .join("\n")
     );
     insta::assert_snapshot!(
-        ["validate", "list", "explain", "completions"]
+        ["validate", "list", "explain", "completions", "sweep", "compare"]
             .map(|command| stdout(&[command, "--help"]))
             .join("\n")
     );

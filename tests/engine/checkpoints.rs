@@ -5,12 +5,13 @@ use std::path::Path;
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 use serde_json::Value;
-use simic_engine::checkpoint::{CheckpointName, Checkpoints, Progress};
+use simic_engine::checkpoint::{CheckpointName, Checkpoints, Progress, RunDirectoryLost};
 use simic_engine::controller::{ActiveController, ParamGroup};
 use simic_engine::engine::RunReport;
 use simic_engine::health::{EngineError, Failure, Position, RunHealth};
 use simic_engine::learner::PolicyDiverged;
 use simic_engine::prelude::*;
+use simic_engine::record::{RoundHistory, RunDirectory};
 use simic_engine::run::{ExtensionError, NO_EXTENSION, StopRequest, StopSignal};
 use simic_engine::torch::NoGrad;
 use tch::{Device, Kind, Tensor};
@@ -149,6 +150,99 @@ fn a_checkpoint_that_falls_due_inside_a_rollout_is_on_disk_at_its_end() {
     let told = told(&report);
     let told: Vec<_> = told.iter().map(|(round, reason)| (*round, reason.as_str())).collect();
     assert_eq!(told, [(0, "periodic"), (4, "periodic"), (6, "periodic"), (8, "exit")]);
+}
+
+/// Something else stands where the third checkpoint is filled, and the accuracy falls after it.
+fn spoil_the_best(app: &mut App) -> Result<(), ExtensionError> {
+    fn shape(clock: Res<RunClock>, mut history: ResMut<RoundHistory>, run: Res<RunDirectory>) {
+        history.0 = [40.0, 40.0, 43.0, 0.0, 0.0][..=clock.round() as usize].to_vec();
+        let fresh = run.path().join("checkpoints/.round-000003.new");
+        let changed = match clock.round() {
+            2 => std::fs::write(fresh, ""),
+            3 => std::fs::remove_file(fresh),
+            _ => Ok(()),
+        };
+        changed.expect("the folder of checkpoints can be written");
+    }
+    app.add_systems(RoundEnd, shape.after(Work::RoundStats).before(Work::WriteCheckpoint));
+    Ok(())
+}
+
+#[test]
+fn a_best_checkpoint_that_cannot_be_written_does_not_cost_the_run_the_one_before_it() {
+    let scenario = r#"(
+        name: "best",
+        task: preset("digits_minimal", (batches_per_step: count(1))),
+        run: (rounds: 5, n_envs: 1, max_steps: 2, keep_last: 1),
+        policy: (controller: "wait"),
+    )"#;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+
+    let report = crate::recorded::play(scenario, folder.path(), spoil_the_best);
+
+    assert!(report.failure.is_none(), "{:?}", report.failure);
+    assert!(report.gaps.is_empty(), "{:?}", report.gaps);
+    let shelf = Checkpoints::of(directory(&report));
+    let (_, best) = shelf.find(CheckpointName::Best).expect("the best one is there");
+    assert_eq!(best.next_round, 2);
+    assert_eq!(newest(&report).next_round, 5);
+}
+
+/// Another folder takes the place of the run's in the second round.
+fn replace_directory(app: &mut App) -> Result<(), ExtensionError> {
+    fn replace(clock: Res<RunClock>, run: Res<RunDirectory>) {
+        if clock.round() == 1 {
+            std::fs::rename(run.path(), run.path().with_file_name("moved")).expect("the run is moved");
+            std::fs::create_dir_all(run.path().join("checkpoints")).expect("another folder is made");
+        }
+    }
+    app.add_systems(RoundEnd, replace.after(Work::RoundStats).before(Work::WriteCheckpoint));
+    Ok(())
+}
+
+/// As [`replace_directory`], until the run ends.
+fn replace_directory_for_a_while(app: &mut App) -> Result<(), ExtensionError> {
+    fn bring_back(run: Res<RunDirectory>) {
+        std::fs::remove_dir_all(run.path()).expect("the other folder can be removed");
+        std::fs::rename(run.path().with_file_name("moved"), run.path()).expect("the run is moved back");
+    }
+    app.add_systems(Shutdown, bring_back.before(Work::WriteCheckpoint));
+    replace_directory(app)
+}
+
+#[test]
+fn nothing_is_written_into_what_has_taken_the_place_of_the_run_directory() {
+    for (require, every) in [(true, 1), (true, 100), (false, 1), (false, 100)] {
+        let scenario = SCENARIO
+            .replace("rounds: 5", "rounds: 3")
+            .replace("round: 4", "round: 2")
+            .replace("checkpoint_every: 100", &format!("checkpoint_every: {every}"))
+            .replace("policy:", &format!("telemetry: (require: {require}), policy:"));
+        let folder = tempfile::tempdir().expect("a temporary folder");
+
+        let report = crate::recorded::play(&scenario, folder.path(), replace_directory);
+
+        let failure = report.failure.as_ref();
+        let lost = failure.and_then(|error| error.failure.cause::<RunDirectoryLost>());
+        assert_eq!(lost.is_some(), require, "{report:?}");
+        assert!(
+            report.gaps.iter().any(|gap| gap.part == "checkpoint"),
+            "{:?}",
+            report.gaps
+        );
+        let written = std::fs::read_dir(directory(&report).join("checkpoints")).expect("the folder is there");
+        assert_eq!(written.count(), 0);
+    }
+}
+
+#[test]
+fn a_round_that_was_finished_while_the_run_directory_was_away_is_kept_if_it_is_back_in_the_end() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+
+    let report = crate::recorded::play(SCENARIO, folder.path(), replace_directory_for_a_while);
+
+    assert!(report.failure.is_some() && report.gaps.is_empty(), "{report:?}");
+    assert_eq!(newest(&report).next_round, 2);
 }
 
 #[test]

@@ -93,6 +93,19 @@ fn a_run_ends_once_its_rolling_accuracy_has_not_risen_for_as_long_as_patience_la
     assert!(text.starts_with("the run ends after 4 rounds"), "{text}");
 }
 
+/// Where nothing learns there is no rollout to complete.
+#[test]
+fn a_run_without_a_learner_ends_in_the_middle_of_what_would_be_a_rollout() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let rule = "rounds: 8, run_early_stop: Some((patience_rounds: 2, min_delta: 100.0))";
+    let scenario = scenario(WAIT, rule).replace("policy:", "learner: (episodes_per_update: 3), policy:");
+
+    let report = crate::recorded::play(&scenario, folder.path(), NO_EXTENSION);
+
+    let finished = report.record.and_then(|record| record.finished).expect("it was closed");
+    assert_eq!(finished.rounds_done, 4);
+}
+
 #[test]
 fn a_least_number_of_steps_beyond_the_episode_is_refused() {
     let rule = "rounds: 1, early_stop: Some((min_steps: 10, patience: 3, min_delta: 0.0))";

@@ -154,6 +154,27 @@ fn an_env_without_memory_is_named_with_what_helps() {
     );
 }
 
+/// The system's schedule is lost with it: the round cannot begin anew.
+#[test]
+fn a_system_that_panics_for_lack_of_memory_fails_the_run_and_says_why() {
+    fn extend(app: &mut App) -> Result<(), ExtensionError> {
+        let panics = || panic!("CUDA out of memory");
+        app.add_systems(Assess, panics.in_set(EngineSet::Observe).run_if(is_second_round));
+        Ok(())
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let scenario = SCENARIO.replace("n_envs: 2,", "n_envs: 2, on_oom: halve_micro_batch,");
+
+    let report = crate::recorded::play(&scenario, folder.path(), extend);
+
+    let failure = recorded_failure(&report);
+    assert!(
+        failure.starts_with("a system failed at round 2, step 2: no memory is left"),
+        "{failure}"
+    );
+    assert!(events_of(&report, "round_restarted").is_empty());
+}
+
 /// A sink that refuses to start is the last thing that can go wrong before the first round.
 #[test]
 fn a_run_that_cannot_begin_says_so_in_its_status_and_does_not_become_the_latest() {
@@ -185,13 +206,16 @@ fn a_run_that_cannot_begin_says_so_in_its_status_and_does_not_become_the_latest(
 
     let report = crate::recorded::play(SCENARIO, folder.path(), extend);
 
-    assert!(report.failure.is_some() && report.record.is_none());
+    assert!(report.failure.is_some());
+    let record = report.record.expect("something was written");
+    assert_eq!(record.finished, None);
     let runs = std::fs::read_dir(folder.path()).expect("there are runs");
     let paths = runs.map(|run| run.expect("it can be read").path());
     let failed = paths.filter(|path| path.is_dir() && !path.is_symlink() && *path != first.directory);
     let [failed] = &failed.collect::<Vec<_>>()[..] else {
         panic!("one more run has left something");
     };
+    assert_eq!(record.directory, *failed);
     let status = std::fs::read_to_string(failed.join("status.json")).expect("there is a status");
     assert!(status.contains(r#""state": "failed""#), "{status}");
     assert!(status.contains("it does not like this run"), "{status}");

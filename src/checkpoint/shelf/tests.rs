@@ -70,6 +70,26 @@ fn the_newest_few_and_the_best_stay() {
     assert_eq!(target("last"), Path::new("round-000005"));
 }
 
+/// As where it was thrown away by hand, or was never written.
+#[cfg(unix)]
+#[test]
+fn the_best_that_is_there_stays_where_a_better_one_is_not() {
+    let root = tempfile::tempdir().unwrap();
+    let shelf = Checkpoints::of(root.path());
+    let first = progress(1, Some(1));
+    put(&shelf, &first);
+    shelf.tidy(&first, 1);
+
+    for next_round in [3, 4] {
+        let progress = progress(next_round, Some(2));
+        put(&shelf, &progress);
+        shelf.tidy(&progress, 1);
+    }
+
+    assert_eq!(names(&shelf), ["best", "last", "round-000001", "round-000004"]);
+    assert_eq!(fs::read_link(shelf.0.join("best")).unwrap(), Path::new("round-000001"));
+}
+
 #[test]
 fn a_checkpoint_is_found_by_its_name() {
     let root = tempfile::tempdir().unwrap();
@@ -177,6 +197,40 @@ fn a_checkpoint_that_cannot_be_filled_leaves_the_older_one_and_nothing_of_itself
         ["round-000002"],
         "nothing is left of the one that failed"
     );
+}
+
+#[test]
+fn a_checkpoint_that_cannot_be_filled_is_tried_once_more() {
+    let root = tempfile::tempdir().unwrap();
+    let shelf = Checkpoints::of(root.path());
+    put(&shelf, &progress(2, None));
+    let mut attempts = 0;
+
+    let put = shelf.put(&progress(2, Some(2)), |folder| {
+        attempts += 1;
+        match attempts {
+            1 => Err(Failure::message("too many open files")),
+            _ => Ok(fs::write(folder.join("state"), "2")?),
+        }
+    });
+
+    assert!(put.is_ok(), "{put:?}");
+    assert_eq!(shelf.newest().unwrap().1, progress(2, Some(2)));
+    assert_eq!(names(&shelf), ["round-000002"], "the one that had its name is gone");
+}
+
+/// Something that cannot be removed lies where the old one would go.
+#[test]
+fn a_checkpoint_that_cannot_get_its_name_leaves_the_one_that_has_it() {
+    let root = tempfile::tempdir().unwrap();
+    let shelf = Checkpoints::of(root.path());
+    put(&shelf, &progress(2, None));
+    fs::write(shelf.0.join(".round-000002.old"), "").unwrap();
+
+    let error = shelf.put(&progress(2, Some(2)), |_| Ok(())).unwrap_err().to_string();
+
+    assert!(error.contains("round-000002"), "{error}");
+    assert_eq!(shelf.newest().unwrap().1, progress(2, None));
 }
 
 #[test]

@@ -20,8 +20,8 @@ pub struct CompareOptions {
     /// Say which metrics there are, and stop.
     #[arg(long, exclusive = true)]
     pub list_metrics: bool,
-    /// The test that decides.
-    #[arg(long, value_enum, default_value_t)]
+    /// Test that decides; sign flips compare pairs of equal seeds.
+    #[arg(long, value_enum, default_value_t, value_name = "mann-whitney|sign-flip", hide_possible_values = true)]
     pub test: Test,
     /// Method that the others are compared with [default: all pairs].
     #[arg(long, value_name = "METHOD")]

@@ -9,4 +9,4 @@ pub(crate) mod transitions;
 pub(crate) mod updates;
 
 pub use context::PolicyLearner;
-pub use updates::{LastUpdate, PolicyDiverged};
+pub use updates::{LastUpdate, PolicyDiverged, is_between_rollouts, rollout_rounds};

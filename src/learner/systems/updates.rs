@@ -3,7 +3,9 @@
 use bevy_ecs::prelude::*;
 
 use super::context::{LearnerContext, PolicyLearner};
+use crate::clock::RunClock;
 use crate::controller::{DecideMode, LearningPolicy};
+use crate::env::Experiment;
 use crate::health::Failure;
 use crate::learner::algorithm::{Learner, RolloutBuffer};
 use crate::telemetry::{LearnerUpdate, Num};
@@ -26,6 +28,19 @@ pub struct PolicyDiverged {
     pub failures: u32,
 }
 
+/// Rounds of a rollout; 1 where nothing learns.
+pub fn rollout_rounds(learner: Option<&PolicyLearner>, experiment: &Experiment) -> u32 {
+    learner.map_or(1, |_| experiment.scenario.learner.episodes_per_update)
+}
+
+/// Whether a rollout has ended with the present round, which is over, or none has begun yet. A rollout exists in memory
+/// alone: whatever outlasts the process stands between two of them, so the first one of a resumed run begins with it.
+pub fn is_between_rollouts(learner: Option<&PolicyLearner>, experiment: &Experiment, clock: &RunClock) -> bool {
+    let first = clock.length().first_round;
+    let played = clock.position().round.map_or(0, |round| round + 1 - first);
+    played.is_multiple_of(rollout_rounds(learner, experiment))
+}
+
 /// One update per rollout, then the statistics of observations move, whether or not it was performed.
 pub(crate) fn update_policy(
     mut last: ResMut<LastUpdate>,
@@ -33,11 +48,10 @@ pub(crate) fn update_policy(
     mut was_warned: Local<bool>,
 ) -> Result<(), Failure> {
     last.0 = None;
-    let round = context.clock.round();
-    let episodes = round - context.clock.length().first_round + 1;
-    if !episodes.is_multiple_of(context.experiment.scenario.learner.episodes_per_update) {
+    if !is_between_rollouts(Some(&context.policy), &context.experiment, &context.clock) {
         return Ok(());
     }
+    let round = context.clock.round();
     let reads = &*context.reads;
     let PolicyLearner { learner, buffer, .. } = &mut *context.policy;
     let (learner, buffer) = (learner.get(), buffer.get());

@@ -61,6 +61,33 @@ fn a_damaged_end_is_moved_aside_whatever_it_is() {
     }
 }
 
+/// A known kind of event whose content is none, in the middle of what is to be kept.
+#[test]
+fn a_damaged_event_is_moved_aside_with_all_that_stands_behind_it() {
+    let damaged = note(1).replace("\"text\"", "\"tex\"");
+    let (before, after) = (format!("{HEADER}{}", note(0)), format!("{damaged}{}", note(2)));
+
+    let (folder, earlier) = cut(&format!("{before}{after}"), 3);
+
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    assert_eq!(read("events.jsonl"), before);
+    assert_eq!(read("events.discarded-1.jsonl"), after);
+    assert_eq!(earlier.next_seq, 3, "the checkpoint knows of more");
+}
+
+#[test]
+fn events_of_another_major_version_are_left_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events.jsonl");
+    let text = format!("{}{}{}", HEADER.replace("\"major\":1", "\"major\":2"), note(0), note(1));
+    fs::write(&path, &text).unwrap();
+
+    assert!(matches!(cut_back(folder.path(), 1), Err(ReadError::Major { .. })));
+
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
 #[test]
 fn a_part_of_which_nothing_is_kept_loses_its_header_too() {
     let before = format!("{HEADER}{}", note(0));

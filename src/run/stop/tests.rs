@@ -12,6 +12,24 @@ fn the_first_request_counts_for_every_clone() {
     assert_eq!(stop.requested(), Some(StopRequest::Terminate));
 }
 
+/// A second signal would end the process that runs this.
+#[cfg(unix)]
+#[test]
+fn the_first_signal_ends_nothing_at_once_even_where_a_system_has_asked_for_a_stop() {
+    let (stop, signalled) = (StopSignal::default(), StopSignal::default());
+    stop.request(StopRequest::Interrupt);
+    stop_on_signals(stop.clone()).unwrap();
+    stop_on_signals(signalled.clone()).unwrap();
+
+    signal_hook::low_level::raise(signal_hook::consts::SIGTERM).unwrap();
+
+    while !signalled.is_requested() {
+        std::thread::yield_now();
+    }
+    assert_eq!(signalled.requested(), Some(StopRequest::Terminate));
+    assert_eq!(stop.requested(), Some(StopRequest::Interrupt));
+}
+
 #[test]
 fn exit_codes_are_those_of_the_signals() {
     assert_eq!(StopRequest::Interrupt.exit_code(), 130);

@@ -31,6 +31,37 @@ fn every_kind_of_event_reads_back_to_itself() {
     }
 }
 
+/// Fields that events of an earlier engine lack.
+#[test]
+fn records_of_earlier_versions_are_read() {
+    let added = [
+        ("env_step", "nonfinite_batches"),
+        ("env_step", "skipped_updates"),
+        ("governor_rollback", "blamed"),
+        ("round_finished", "episodes_failed"),
+        ("round_finished", "anomalies"),
+        ("round_finished", "panics"),
+        ("round_finished", "vetoes"),
+    ];
+    for (kind, field) in added {
+        let event = examples::events()
+            .into_iter()
+            .find(|event| event.payload.kind() == kind);
+        let mut line = serde_json::to_value(event.unwrap()).unwrap();
+        assert!(
+            line["data"].as_object_mut().unwrap().remove(field).is_some(),
+            "{kind}: {field}"
+        );
+
+        let read = serde_json::from_value::<Event>(line);
+
+        let event = read.unwrap_or_else(|error| panic!("{kind} without {field}: {error}"));
+        if let Payload::GovernorRollback(rollback) = event.payload {
+            assert!(rollback.blamed, "every rollback was charged");
+        }
+    }
+}
+
 #[test]
 fn no_event_writes_null() {
     for event in examples::events() {

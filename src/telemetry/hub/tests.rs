@@ -241,6 +241,54 @@ fn a_durable_sink_that_fails_for_a_while_gets_everything_in_the_end() {
     assert_eq!(hub.failing(), None);
 }
 
+/// What is logged while `body` runs, on this thread.
+fn logged(body: impl FnOnce()) -> String {
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let log = tracing_subscriber::fmt()
+        .with_writer(move || writer.clone())
+        .with_ansi(false)
+        .finish();
+    tracing::subscriber::with_default(log, body);
+    let bytes = lines.0.lock().unwrap();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// However short it is, and whoever looks.
+#[test]
+fn the_end_of_an_outage_is_told_where_its_beginning_was() {
+    let queue = Queue::new("probe", SinkClass::Durable, 1, Duration::ZERO);
+    let mut failures = 2_u32;
+    let fails_twice = || match failures {
+        0 => Ok(()),
+        _ => {
+            failures -= 1;
+            Err(SinkError::Other("disk on fire".into()))
+        }
+    };
+
+    let log = logged(|| persist(&queue, fails_twice).unwrap());
+
+    let [begins, ends] = log.lines().collect::<Vec<_>>()[..] else {
+        panic!("{log}");
+    };
+    assert!(begins.contains("`probe` cannot write (disk on fire)"), "{begins}");
+    assert!(ends.ends_with("`probe` writes again; nothing is lost"), "{ends}");
+    assert_eq!(logged(|| persist(&queue, || Ok(())).unwrap()), "");
+}
+
 #[test]
 fn what_an_earlier_part_of_a_run_has_lost_is_told_at_its_end() {
     let (sink, seen) = probe(SinkClass::Durable);

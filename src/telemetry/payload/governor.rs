@@ -73,7 +73,8 @@ pub struct GovernorRollback {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_id: Option<ActionId>,
     /// Whether the rollback is charged to the controller: a seed took part in the network since the restored state, or the
-    /// scenario blames everyone.
+    /// scenario blames everyone. Before it was told, every rollback was.
+    #[serde(default = "is_blamed")]
     pub blamed: bool,
     /// As the scenario sets it, negative; 0 where nobody is blamed.
     pub penalty_raw: Num,
@@ -84,6 +85,10 @@ pub struct GovernorRollback {
     pub steps_forfeited: u32,
     /// In policy order.
     pub seeds_pruned: Vec<SlotId>,
+}
+
+const fn is_blamed() -> bool {
+    true
 }
 
 /// What became of a captured state.

@@ -30,10 +30,17 @@ pub struct TensorBoardSink {
     has_env_curves: bool,
     file: AppendFile,
     max_steps: Option<u32>,
-    /// Since the run began.
+    totals: Totals,
+    /// As of the last round that was finished: a round that begins anew goes back there.
+    finished: Totals,
+    step: Option<StepMean>,
+}
+
+/// Since the run began.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
     growth: GrowthCounts,
     rollbacks: u64,
-    step: Option<StepMean>,
 }
 
 /// Sums over the envs that have reported one step.
@@ -103,12 +110,12 @@ impl TensorBoardSink {
         let perf = data.as_object_mut().and_then(|fields| fields.remove("perf"));
         self.put_all(at, index, "round", &data)?;
         self.put_all(at, index, "perf", &perf)?;
-        let growth = self.growth;
+        let Totals { growth, rollbacks } = self.totals;
         for (name, total) in [
             ("germinated", growth.germinated.into()),
             ("fossilized", growth.fossilized.into()),
             ("pruned", growth.pruned.into()),
-            ("rollbacks", self.rollbacks),
+            ("rollbacks", rollbacks),
         ] {
             self.put(at, index, &format!("seeds/{name}_total"), total as f64);
         }
@@ -161,16 +168,18 @@ impl TensorBoardSink {
         match &event.payload {
             Payload::RunStarted(run) => self.max_steps = Some(run.max_steps),
             Payload::EnvStep(row) => self.take_step(event, row),
-            Payload::SeedGerminated(_) => self.growth.germinated += 1,
-            Payload::SeedFossilized(_) => self.growth.fossilized += 1,
-            Payload::SeedPruned(_) => self.growth.pruned += 1,
-            Payload::GovernorRollback(_) => self.rollbacks += 1,
+            Payload::SeedGerminated(_) => self.totals.growth.germinated += 1,
+            Payload::SeedFossilized(_) => self.totals.growth.fossilized += 1,
+            Payload::SeedPruned(_) => self.totals.growth.pruned += 1,
+            Payload::GovernorRollback(_) => self.totals.rollbacks += 1,
+            Payload::RoundRestarted(_) => (self.totals, self.step) = (self.finished, None),
             Payload::LearnerUpdate(update) => {
                 self.put_all(event.t, event.round.unwrap_or_default(), "policy", update)?;
             }
             Payload::RoundFinished(finished) => {
                 self.put_step_means();
                 self.put_round(event, finished)?;
+                self.finished = self.totals;
             }
             _ => {}
         }
@@ -190,10 +199,11 @@ impl Sink for TensorBoardSink {
     fn start(&mut self, run: &RunInfo) -> Result<(), SinkError> {
         let now = Timestamp::now();
         if let Some(earlier) = &run.earlier {
-            self.rollbacks = earlier.live.rollbacks;
+            self.totals.rollbacks = earlier.live.rollbacks;
             for round in &earlier.live.rounds {
-                self.growth += round.told.growth;
+                self.totals.growth += round.told.growth;
             }
+            self.finished = self.totals;
         }
         self.file = create_in(&run.directory.join(FOLDER), now)?;
         self.add(&Record::version(seconds(now), FILE_VERSION));
