@@ -459,3 +459,6 @@ fn read_episodes(place: &Path) -> Result<Vec<EpisodeOutcome>, FileError> {
         .flat_map(|player| player.episodes)
         .collect())
 }
+
+#[cfg(test)]
+mod tests;
