@@ -17,8 +17,8 @@ use crate::compare::Metric;
 use crate::record::{RunStatus, Table};
 use crate::run::{StopSignal, stop_on_signals};
 use crate::sweep::{
-    Collected, FolderError, Plan, PlanError, Results, Shard, SweepFolder, SweepState, Told, Trial, TrialEnd,
-    TrialResult, TrialState, WorkOptions, end_name, plan, read_result, try_again, work,
+    Cluster, Collected, FolderError, Launch, Plan, PlanError, Planned, Results, Shard, SweepFolder, SweepState, Told,
+    Trial, TrialEnd, TrialResult, TrialState, WorkOptions, end_name, plan, read_result, try_again, work,
 };
 
 /// Trials that are listed one by one; of more only those are that play or have failed.
@@ -42,11 +42,13 @@ pub fn sweep(options: &SweepOptions, context: &Context) -> Result<Outcome, Strin
             if let Some(id) = trial.as_ref().filter(|id| plan.trial(id).is_none()) {
                 return Err(format!("the sweep has no trial {id}; `sweep status --all` lists them"));
             }
+            let pace = pace_of(pace, &plan, context);
             let options = WorkOptions {
                 shard: *shard,
                 only: trial.clone(),
                 leaves: *leave,
-                ..pace_of(pace, &plan, context)
+                parallel: if trial.is_some() { 1 } else { pace.parallel },
+                ..pace
             };
             play(&folder, &plan, &options, context)
         }
@@ -95,6 +97,10 @@ fn begin(options: &PlayOptions, context: &Context) -> Result<Outcome, String> {
     };
     let plan = &planned.plan;
     let work = pace_of(&options.pace, plan, context);
+    if let Some(cluster) = options.launch.on {
+        options.launch.check(cluster)?;
+        return launch(options, cluster, &planned, &work, context);
+    }
     if options.dry_run {
         return Ok(if context.global.json {
             show_json(plan)
@@ -106,11 +112,7 @@ fn begin(options: &PlayOptions, context: &Context) -> Result<Outcome, String> {
             ))
         });
     }
-    let folder = SweepFolder::of(&plan.name, options.out.as_deref());
-    folder
-        .begin(&planned, options.extend)
-        .map_err(|error: FolderError| error.to_string())?;
-    let (folder, plan) = SweepFolder::open(folder.path(), None).map_err(|error| error.to_string())?;
+    let (folder, plan) = begin_folder(options, &planned)?;
     if !context.global.quiet {
         tell(format_args!(
             "{} in {}",
@@ -122,6 +124,77 @@ fn begin(options: &PlayOptions, context: &Context) -> Result<Outcome, String> {
         return Ok(Outcome::Done);
     }
     play(&folder, &plan, &work, context)
+}
+
+fn begin_folder(options: &PlayOptions, planned: &Planned) -> Result<(SweepFolder, Plan), String> {
+    let folder = SweepFolder::of(&planned.plan.name, options.out.as_deref());
+    let begun = folder.begin(planned, options.extend);
+    begun
+        .and_then(|()| SweepFolder::open(folder.path(), None))
+        .map_err(|error: FolderError| error.to_string())
+}
+
+/// Hands the sweep to an engine for many machines; with `--dry-run` shows what it would be handed.
+fn launch(
+    options: &PlayOptions,
+    cluster: Cluster,
+    planned: &Planned,
+    work: &WorkOptions,
+    context: &Context,
+) -> Result<Outcome, String> {
+    let (folder, plan) = if options.dry_run {
+        let folder = SweepFolder::of(&planned.plan.name, options.out.as_deref());
+        (
+            folder.absolute().map_err(|error| error.to_string())?,
+            planned.plan.clone(),
+        )
+    } else {
+        begin_folder(options, planned)?
+    };
+    let said = context.global.threads.map(usize::from);
+    let launch = Launch {
+        folder: &folder,
+        plan: &plan,
+        program: std::env::current_exe().map_err(|error| format!("this program has no path: {error}"))?,
+        workers: options.launch.workers.map(|workers| workers as usize),
+        parallel: work.parallel,
+        threads: said.or(plan.sweep.budget.threads),
+        gpus: planned.gpus,
+        address: options.launch.address.clone(),
+    };
+    let command = launch.driver_command(cluster);
+    if options.dry_run {
+        let driver = command.map(|words| format!("python3 {}\n", words.join(" ")));
+        return Ok(show(driver.unwrap_or_else(|| launch.slurm_script())));
+    }
+    if !context.global.quiet {
+        tell(format_args!(
+            "{}: {} trials in {}",
+            plan.name,
+            plan.trials.len(),
+            folder.path().display()
+        ));
+    }
+    if command.is_some() {
+        launch.drive(cluster).map_err(|error| error.to_string())?;
+        return collect(&folder, &plan, context);
+    }
+    let job = launch
+        .submit(&options.launch.sbatch_options())
+        .map_err(|error| error.to_string())?;
+    let sweep = folder.path().display();
+    let script = launch.slurm_path();
+    tell(format_args!(
+        "submitted as job {job}, {} workers\n\
+         where it stands:      simic-engine sweep status {sweep}\n\
+         its workers:          squeue --job {job}\n\
+         what they print:      {sweep}/logs/slurm-{job}_*.log\n\
+         what they have left:  sbatch {}\n\
+         its tables:           simic-engine sweep collect {sweep}",
+        launch.tasks(),
+        script.display(),
+    ));
+    Ok(show(format_args!("{job}\n")))
 }
 
 /// `quick: 6 trials (2 points x 3 replicates), 2 at once with 1 thread each`
@@ -177,13 +250,20 @@ fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Cont
         ));
         return Ok(Outcome::Stopped(request));
     }
-    if options.only.is_some() {
-        let results = Results::read(folder).map_err(|error| error.to_string())?;
-        return Ok(if results.has_failure() {
-            Outcome::Failed
-        } else {
-            Outcome::Done
-        });
+    let results = Results::read(folder).map_err(|error| error.to_string())?;
+    let end = |trial: &Trial| results.end(&trial.id);
+    if let Some(only) = &options.only {
+        let has_failed = plan.trial(only).and_then(end) == Some(TrialEnd::Failed);
+        return Ok(if has_failed { Outcome::Failed } else { Outcome::Done });
+    }
+    let left = plan.trials.iter().filter(|trial| end(trial).is_none()).count();
+    if options.leaves && left > 0 {
+        tell(format_args!(
+            "nothing is free; {left} of {} trials have not ended: simic-engine sweep status {}",
+            plan.trials.len(),
+            folder.path().display()
+        ));
+        return Ok(Outcome::Done);
     }
     collect(folder, plan, context)
 }
@@ -442,6 +522,10 @@ impl<'a> View<'a> {
                 playing.retain(|known| known.id != trial.id);
                 Some(format!("{}: {score:.2} % after {} rounds", name(trial), segment.until))
             }
+            Told::Left(trial, TrialState::Playing(worker)) => {
+                Some(format!("{}: left to {worker}, which plays it", name(trial)))
+            }
+            Told::Left(trial, _) => Some(format!("{}: it waits for others at a rung", name(trial))),
             Told::Again(trial, reason) => Some(format!("{}: tried again, as it failed: {reason}", name(trial))),
         };
         let Some(line) = line.filter(|_| !self.quiet) else {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use super::catalog::Catalog;
 use super::check::{Checked, check};
@@ -45,6 +46,18 @@ pub struct Loaded {
 /// Sources by their fixed numbers; overrides and the training preset follow.
 const DEFAULTS: usize = 0;
 const FILE: usize = 1;
+
+/// The layer below all others, which no scenario changes: a sweep loads thousands of them.
+struct Defaults {
+    text: String,
+    root: Option<Node>,
+}
+
+static LOWEST: LazyLock<Defaults> = LazyLock::new(|| {
+    let text = resolved_ron(&Scenario::default()).unwrap_or_default();
+    let root = reader::read(&text, DEFAULTS).ok().map(|document| document.root);
+    Defaults { text, root }
+});
 
 /// Reads, layers and checks a scenario.
 ///
@@ -107,12 +120,11 @@ struct Layering {
 
 impl Layering {
     fn new(input: &Input<'_>) -> Self {
-        let defaults = resolved_ron(&Scenario::default()).unwrap_or_default();
         let mut layering = Self {
             sources: Vec::new(),
             problems: Vec::new(),
         };
-        layering.add_source("defaults", &defaults, SourceKind::Defaults);
+        layering.add_source("defaults", &LOWEST.text, SourceKind::Defaults);
         layering.add_source(input.label, input.text, SourceKind::File);
         layering
     }
@@ -142,7 +154,7 @@ impl Layering {
 
     /// All layers in one tree; `None` where a file cannot be read at all.
     fn merge(&mut self, input: &Input<'_>) -> Option<Node> {
-        let mut root = self.read(DEFAULTS)?;
+        let mut root = LOWEST.root.clone()?;
         let file = self.read(FILE);
         let overrides: Vec<_> = input
             .overrides

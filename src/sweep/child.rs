@@ -41,8 +41,8 @@ pub enum ChildEnd {
     LetGo,
 }
 
-/// Whether the trial is to be played on: asked every so often.
-pub type GoesOn<'a> = dyn FnMut() -> Result<bool, FileError> + 'a;
+/// Whether the trial is to be played on by the process of that id: asked when it has begun, and every so often.
+pub type GoesOn<'a> = dyn FnMut(u32) -> Result<bool, FileError> + 'a;
 
 /// What a trial may use, and has used.
 #[derive(Clone, Copy, Debug)]
@@ -168,18 +168,18 @@ fn watch(child: &mut Child, limits: Limits, goes_on: &mut GoesOn) -> Result<Watc
     const LOOK: Duration = Duration::from_millis(50);
     const ASK: Duration = Duration::from_secs(1);
     let began = Instant::now();
-    let mut asked = Instant::now();
+    let mut asked: Option<Instant> = None;
     let process = Path::new("the process of the trial");
     loop {
         if let Some(status) = child.try_wait().at(process)? {
             return Ok(Watched::Ended(status));
         }
-        std::thread::sleep(LOOK);
-        if asked.elapsed() < ASK {
+        if asked.is_some_and(|asked| asked.elapsed() < ASK) {
+            std::thread::sleep(LOOK);
             continue;
         }
-        asked = Instant::now();
-        if !goes_on()? {
+        asked = Some(Instant::now());
+        if !goes_on(child.id())? {
             return Ok(Watched::LetGo);
         }
         let played = limits.played_s + began.elapsed().as_secs_f64();

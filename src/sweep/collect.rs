@@ -5,11 +5,10 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::folder::SweepFolder;
+use super::folder::{SweepFolder, replace_shared};
 use super::outcome::{Results, TrialEnd, TrialResult, read_result};
 use super::plan::{Plan, Trial};
 use crate::compare::Metric;
-use crate::files::replace_synced;
 use crate::health::{AtPath, FileError};
 
 /// Rows of a trial that has not ended have these columns empty.
@@ -72,7 +71,7 @@ impl Collected {
         ];
         let mut written = Vec::new();
         for (path, content) in files {
-            replace_synced(&path, &content).at(&path)?;
+            replace_shared(&path, &content).at(&path)?;
             written.push(path);
         }
         Ok(written)

@@ -9,6 +9,7 @@
 //!   leases/ID.0001            who plays a trial, one file an attempt (see `lease`)
 //!   results/ID.json           how a trial ended (see `outcome`)
 //!   trials.csv  curves.csv  sweep.json
+//!   slurm.sh  *.py            what hands it to a cluster (see `launch`)
 //! ```
 
 use std::collections::BTreeSet;
@@ -16,7 +17,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::plan::{Plan, Planned};
-use crate::files::{replace_synced, sync_folder};
+use super::process::Worker;
+use crate::files::{replace_synced, sync_folder, sync_folder_of, write_synced};
 use crate::health::{AtPath, FileError};
 use crate::record::runs_root;
 
@@ -84,6 +86,14 @@ impl SweepFolder {
         let folder = Self(path.canonicalize().at(path)?);
         let plan = folder.plan()?;
         Ok((folder, plan))
+    }
+
+    /// The same folder, by a path that starts at the root.
+    ///
+    /// # Errors
+    /// The present folder is not there.
+    pub fn absolute(&self) -> Result<Self, FolderError> {
+        Ok(Self(std::path::absolute(&self.0).at(&self.0)?))
     }
 
     /// Makes the folder, or takes it up where it was made for the same trials; with `extends` also where trials were added.
@@ -206,4 +216,19 @@ pub(super) fn names_in(folder: &Path) -> Result<BTreeSet<String>, FileError> {
         names.insert(entry.at(folder)?.file_name().to_string_lossy().into_owned());
     }
     Ok(names)
+}
+
+/// As [`replace_synced`], for files that workers of several machines may write at the same time: the last one counts, and
+/// none meets half of another's.
+pub(super) fn replace_shared(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}", Worker::this().digest()));
+    let draft = path.with_file_name(name);
+    let replaced = write_synced(&draft, content).and_then(|()| std::fs::rename(&draft, path));
+    if replaced.is_err() {
+        // The error that is told is the one above.
+        let _ = std::fs::remove_file(&draft);
+    }
+    replaced?;
+    sync_folder_of(path)
 }

@@ -1,7 +1,9 @@
 //! Successive halving: which trials go on at which rung. What is decided follows from the scores of whole rungs alone.
 
+use std::collections::BTreeMap;
+
 use super::file::SuccessiveHalving;
-use super::plan::Plan;
+use super::plan::{Plan, Trial};
 
 /// The rounds at which trials are compared, then the last round of the scenario.
 pub fn rungs(halving: SuccessiveHalving, rounds: u32) -> Vec<u32> {
@@ -29,10 +31,14 @@ pub enum AtRung {
 /// The points that go on from a rung, of those that came to it: the best `1 / factor` of them by the mean score of their
 /// trials, at least one; of equal ones the first. `None` while a trial is awaited.
 pub fn promoted(plan: &Plan, points: &[usize], factor: u32, at_rung: impl Fn(&str) -> AtRung) -> Option<Vec<usize>> {
+    let mut of_point: BTreeMap<usize, Vec<&Trial>> = BTreeMap::new();
+    for trial in &plan.trials {
+        of_point.entry(trial.point).or_default().push(trial);
+    }
     let mut means = Vec::new();
     for &point in points {
         let mut scores = Vec::new();
-        for trial in plan.trials.iter().filter(|trial| trial.point == point) {
+        for trial in of_point.get(&point).into_iter().flatten() {
             match at_rung(&trial.id) {
                 AtRung::Awaited => return None,
                 AtRung::Reached(score) => scores.push(score),

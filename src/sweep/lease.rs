@@ -13,55 +13,8 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use super::folder::{SweepFolder, names_in};
+use super::process::Worker;
 use crate::health::{AtPath, FileError};
-
-/// A process, so that another one on the same machine can see whether it is still there.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Worker {
-    /// Host, boot and namespace of process ids.
-    machine: String,
-    pid: u32,
-    /// When it started, in the system's ticks: ids are used again.
-    started: Option<u64>,
-}
-
-impl Worker {
-    /// This process.
-    pub fn this() -> Self {
-        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
-        let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-        let pid = std::process::id();
-        Self {
-            machine: format!(
-                "{} {} {}",
-                read("/proc/sys/kernel/hostname"),
-                read("/proc/sys/kernel/random/boot_id"),
-                namespace.display()
-            ),
-            pid,
-            started: start_of(pid),
-        }
-    }
-
-    /// `host pid 123`
-    pub fn name(&self) -> String {
-        let host = self.machine.split(' ').next().unwrap_or_default();
-        format!("{host} pid {}", self.pid)
-    }
-
-    /// Whether it is known to have ended: it ran on this machine and does not any more.
-    fn is_gone(&self, this: &Self) -> bool {
-        self.machine == this.machine && self.started.is_some() && start_of(self.pid) != self.started
-    }
-}
-
-/// Field 22 of `/proc/PID/stat`; `None` where there is no such process, or no such file system.
-fn start_of(pid: u32) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program, in parentheses, may hold anything.
-    let (_, after_name) = text.rsplit_once(')')?;
-    after_name.split_whitespace().nth(19)?.parse().ok()
-}
 
 /// What a lease says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -72,6 +25,17 @@ pub struct LeaseContent {
     pub failures: u32,
     /// Seconds that the trial has been played for, by all attempts.
     pub played_s: f64,
+    /// The process that the worker has begun for it. It ends a moment after the worker, in which it may still write; not
+    /// every file system has locks that would tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub player: Option<Worker>,
+}
+
+impl LeaseContent {
+    /// Whether nothing of it runs any more: known of processes on this machine alone.
+    fn is_gone(&self, this: &Worker) -> bool {
+        self.worker.is_gone(this) && self.player.as_ref().is_none_or(|player| player.is_gone(this))
+    }
 }
 
 /// A trial that this process plays, for as long as [`Lease::renew`] says so.
@@ -142,9 +106,7 @@ impl Leases {
         let silent = self.now.duration_since(modified).unwrap_or_default();
         // Created and not yet written, or written by half: its age alone counts.
         let content: Option<LeaseContent> = serde_json::from_slice(&std::fs::read(&path).at(&path)?).ok();
-        let is_gone = content
-            .as_ref()
-            .is_some_and(|content| content.worker.is_gone(&self.this));
+        let is_gone = content.as_ref().is_some_and(|content| content.is_gone(&self.this));
         Ok(match content {
             content if is_gone || silent > self.expiry => Holder::Lost(content),
             Some(content) => Holder::Playing(content),
@@ -152,6 +114,7 @@ impl Leases {
                 worker: self.this.clone(),
                 failures: 0,
                 played_s: 0.0,
+                player: None,
             }),
         })
     }
@@ -174,6 +137,7 @@ impl Leases {
                 worker: self.this.clone(),
                 failures: before.as_ref().map_or(0, |before| before.failures),
                 played_s: before.map_or(0.0, |before| before.played_s),
+                player: None,
             },
         };
         let path = lease.path();
@@ -194,6 +158,15 @@ impl Lease {
     /// Which attempt at the trial this is, from 1.
     pub fn attempt(&self) -> u32 {
         self.attempt
+    }
+
+    /// Notes which process plays the trial; true if it is another one than before, which [`Lease::renew`] writes down.
+    pub fn names_player(&mut self, pid: u32) -> bool {
+        let is_known = self.content.player.as_ref().is_some_and(|player| player.pid == pid);
+        if !is_known {
+            self.content.player = Some(Worker::of(pid));
+        }
+        !is_known
     }
 
     /// Gives a sign of life. False where another worker has taken over: the trial is not this process's any more.

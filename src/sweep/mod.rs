@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! sweep.ron ──file──► axes ──space──► points ──plan──► trials ──folder──► SWEEP/plan.json
+//! launch: Slurm | Ray | HyperQueue ──► workers
 //! worker: state (leases, results) ──► a free trial ──lease──► child process: run | resume ──► outcome ──► collect
 //! ```
 
@@ -11,9 +12,11 @@ mod collect;
 mod file;
 mod folder;
 mod halving;
+mod launch;
 mod lease;
 mod outcome;
 mod plan;
+mod process;
 mod space;
 mod state;
 mod worker;
@@ -21,8 +24,10 @@ mod worker;
 pub use collect::{Collected, CollectedTrial, Csv, end_name};
 pub use file::{Axis, AxisValues, Budget, Drawing, Evaluation, EvaluationMode, Setting, SuccessiveHalving, SweepFile};
 pub use folder::{FolderError, SweepFolder};
-pub use lease::{Holder, Lease, LeaseContent, Leases, Worker};
+pub use launch::{Cluster, Launch, LaunchError};
+pub use lease::{Holder, Lease, LeaseContent, Leases};
 pub use outcome::{Results, TrialEnd, TrialResult, read_result, try_again};
 pub use plan::{Plan, PlanError, Planned, QUICKSTART, Trial, plan};
+pub use process::Worker;
 pub use state::{Segment, SweepState, TrialState};
 pub use worker::{Shard, Told, WorkError, WorkOptions, work};

@@ -5,9 +5,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::folder::{SweepFolder, names_in};
+use super::folder::{SweepFolder, names_in, replace_shared};
 use crate::compare::TrainingRecord;
-use crate::files::replace_synced;
 use crate::health::{AtPath, FileError};
 use crate::record::Build;
 
@@ -110,7 +109,7 @@ impl RungScore {
 fn write_json(path: &Path, content: &impl Serialize) -> Result<(), FileError> {
     let mut text = serde_json::to_vec_pretty(content).at(path)?;
     text.push(b'\n');
-    replace_synced(path, &text).at(path)
+    replace_shared(path, &text).at(path)
 }
 
 fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, FileError> {
@@ -188,6 +187,21 @@ pub fn read_result(sweep: &SweepFolder, id: &str, end: TrialEnd) -> Result<Trial
 /// A file that cannot be read.
 pub fn read_rung(sweep: &SweepFolder, id: &str, rung: usize) -> Result<RungScore, FileError> {
     read_json(&sweep.results().join(rung_name(id, rung)))
+}
+
+/// Whether a trial has neither ended nor been scored at a rung: asked of the file system, by name.
+///
+/// # Errors
+/// A folder that cannot be looked into.
+pub fn is_still_to_do(sweep: &SweepFolder, id: &str, rung: usize) -> Result<bool, FileError> {
+    let ends = TrialEnd::ALL.map(|end| format!("{id}{}", end.suffix()));
+    for name in ends.into_iter().chain([rung_name(id, rung)]) {
+        let path = sweep.results().join(name);
+        if path.try_exists().at(&path)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Lets a trial that has failed for good be tried again; its reason is kept under another name.

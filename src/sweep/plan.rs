@@ -85,6 +85,8 @@ pub struct Planned {
     pub text: String,
     /// The scenario, verbatim.
     pub scenario: String,
+    /// CUDA devices that a trial uses, at most.
+    pub gpus: usize,
 }
 
 /// Why a sweep cannot be played.
@@ -137,7 +139,9 @@ pub fn plan(path: &Path, environment: &[Override], catalog: &Catalog) -> Result<
         .collect();
     let seed = base.seed(&shared, catalog)?;
     let resolve = |draft: &Draft| draft.resolve(&base, seed, &sweep.budget, catalog);
-    let trials = sound(drafts.par_iter().map(resolve).collect())?;
+    let resolved = sound(drafts.par_iter().map(resolve).collect())?;
+    let gpus = resolved.iter().map(|(_, gpus)| *gpus).max().unwrap_or(0);
+    let trials: Vec<Trial> = resolved.into_iter().map(|(trial, _)| trial).collect();
     let findings = repetitions(&trials, &points);
     if !findings.is_empty() {
         return Err(PlanError::Trials(findings));
@@ -153,6 +157,7 @@ pub fn plan(path: &Path, environment: &[Override], catalog: &Catalog) -> Result<
         },
         text,
         scenario: base.text,
+        gpus,
     })
 }
 
@@ -231,7 +236,14 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    fn resolve(&self, base: &Base, seed: u64, budget: &Budget, catalog: &Catalog) -> Result<Trial, SetupError> {
+    /// The trial, and how many CUDA devices it uses.
+    fn resolve(
+        &self,
+        base: &Base,
+        seed: u64,
+        budget: &Budget,
+        catalog: &Catalog,
+    ) -> Result<(Trial, usize), SetupError> {
         let seed = seed.wrapping_add(self.replicate.into());
         let mut overrides = self.shared.to_vec();
         let own = self.point.settings.iter().zip(&self.point.places);
@@ -261,7 +273,7 @@ impl Draft<'_> {
             });
         }
         let hash = blake3::hash(resolved_ron(scenario).unwrap_or_default().as_bytes()).to_hex();
-        Ok(Trial {
+        let trial = Trial {
             id: hash[..ID_DIGITS].into(),
             hash: hash.to_string(),
             point: self.index,
@@ -270,7 +282,8 @@ impl Draft<'_> {
             rounds: scenario.run.rounds,
             settings: self.point.settings.clone(),
             overrides: overrides.into_iter().map(|placed| placed.setting).collect(),
-        })
+        };
+        Ok((trial, scenario.run.cuda_devices().len()))
     }
 }
 
@@ -321,7 +334,7 @@ fn check_sweep(sweep: &SweepFile) -> Findings {
 }
 
 /// The trials, or everything that is wrong with them: each problem once, with how many trials have it.
-fn sound(trials: Vec<Result<Trial, SetupError>>) -> Result<Vec<Trial>, PlanError> {
+fn sound<T>(trials: Vec<Result<T, SetupError>>) -> Result<Vec<T>, PlanError> {
     let count = trials.len();
     let mut problems: Vec<(String, usize)> = Vec::new();
     let mut sound = Vec::new();

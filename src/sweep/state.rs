@@ -1,6 +1,6 @@
 //! Where a sweep stands: what its folder says of every trial, and what is to be done next.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::folder::SweepFolder;
@@ -78,8 +78,19 @@ impl<'a> SweepState<'a> {
         let mut points: Vec<usize> = self.plan.trials.iter().map(|trial| trial.point).collect();
         points.dedup();
         for rung in 0..most.unwrap_or(1) - 1 {
+            let among: BTreeSet<usize> = points.iter().copied().collect();
+            let those: Vec<&Trial> = (self.plan.trials.iter())
+                .filter(|trial| among.contains(&trial.point))
+                .collect();
+            let is_awaited = |trial: &&Trial| {
+                !self.results.has_rung(&trial.id, rung) && self.results.end(&trial.id) != Some(TrialEnd::Failed)
+            };
+            if those.iter().any(is_awaited) {
+                // Without reading any score.
+                break;
+            }
             let mut reached = BTreeMap::new();
-            for trial in self.plan.trials.iter().filter(|trial| points.contains(&trial.point)) {
+            for trial in those {
                 if self.results.has_rung(&trial.id, rung) {
                     reached.insert(trial.id.as_str(), read_rung(self.folder, &trial.id, rung)?.score);
                 }

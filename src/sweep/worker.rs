@@ -9,8 +9,8 @@ use serde::Deserialize;
 use super::child::{self, ChildEnd, Limits};
 use super::file::{Evaluation, EvaluationMode};
 use super::folder::SweepFolder;
-use super::lease::{Holder, Lease};
-use super::outcome::{Results, RungScore, TrialEnd, TrialResult};
+use super::lease::Lease;
+use super::outcome::{RungScore, TrialEnd, TrialResult, is_still_to_do};
 use super::plan::{Plan, Trial};
 use super::state::{Segment, SweepState, TrialState};
 use crate::compare::{EpisodeOutcome, TrainingRecord};
@@ -81,6 +81,8 @@ pub enum Told<'a> {
     Scored(&'a Trial, Segment, f64),
     /// A trial has failed and is tried again.
     Again(&'a Trial, &'a str),
+    /// The trial that this worker was to play is in other hands, and is left there.
+    Left(&'a Trial, &'a TrialState),
 }
 
 /// What a worker fails with; a trial that fails is none of it.
@@ -111,7 +113,8 @@ pub fn work(
         options,
         stop,
         tell,
-        choosing: Mutex::new(()),
+        order: order(plan, options),
+        look: Mutex::new(None),
     };
     std::thread::scope(|scope| {
         let players: Vec<_> = (0..options.parallel)
@@ -130,22 +133,56 @@ struct Worker<'a> {
     options: &'a WorkOptions,
     stop: &'a StopSignal,
     tell: &'a (dyn Fn(Told) + Sync),
-    /// One thread at a time looks for a trial.
-    choosing: Mutex<()>,
+    /// Trials in the order in which they are looked for.
+    order: Vec<&'a Trial>,
+    /// One thread at a time looks for a trial, and all of them use what it has seen.
+    look: Mutex<Option<Look<'a>>>,
+}
+
+/// The worker's own part, then what it can help with.
+fn order<'a>(plan: &'a Plan, options: &WorkOptions) -> Vec<&'a Trial> {
+    let is_meant = |trial: &Trial| options.only.as_ref().is_none_or(|only| *only == trial.id);
+    let meant = plan.trials.iter().enumerate().filter(|(_, trial)| is_meant(trial));
+    let (own, others): (Vec<_>, Vec<_>) = meant.partition(|(index, _)| options.shard.holds(*index));
+    own.into_iter().chain(others).map(|(_, trial)| trial).collect()
+}
+
+/// What was seen of the folder at once: the threads of a worker go through it together, each trial once. What others have
+/// done since does no harm, since a lease can be created only once.
+struct Look<'a> {
+    state: SweepState<'a>,
+    at: Instant,
+    /// How many trials, in the worker's order, have been gone through.
+    seen: usize,
+    /// Whether all of those have ended.
+    have_ended: bool,
 }
 
 /// What a worker does next.
 enum Next<'a> {
-    Play(&'a Trial, Segment, Lease),
+    Play(Task<'a>),
     Wait,
     Over,
 }
 
-impl Worker<'_> {
+/// A segment of a trial that this worker holds.
+struct Task<'a> {
+    trial: &'a Trial,
+    segment: Segment,
+    lease: Lease,
+    /// How often it may fail for good.
+    chances: u32,
+}
+
+impl<'a> Worker<'a> {
     fn play_all(&self) -> Result<(), WorkError> {
         while !self.stop.is_requested() {
             match self.next()? {
-                Next::Play(trial, segment, lease) => self.play(trial, segment, lease)?,
+                Next::Play(task) => {
+                    self.play(task)?;
+                    // What has just ended may let others go on, or call off the sweep.
+                    *self.look.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                }
                 Next::Wait => std::thread::sleep(PAUSE),
                 Next::Over => break,
             }
@@ -153,70 +190,95 @@ impl Worker<'_> {
         Ok(())
     }
 
-    fn next(&self) -> Result<Next<'_>, WorkError> {
-        let _choosing = self.choosing.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = SweepState::read(self.folder, self.plan)?;
-        if state.is_called_off() {
+    fn next(&self) -> Result<Next<'a>, WorkError> {
+        let mut shared = self.look.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut look = match shared.take().filter(|look| look.at.elapsed() < PAUSE) {
+            Some(look) => look,
+            None => Look {
+                at: Instant::now(),
+                state: SweepState::read(self.folder, self.plan)?,
+                seen: 0,
+                have_ended: true,
+            },
+        };
+        let next = self.search(&mut look)?;
+        *shared = Some(look);
+        Ok(next)
+    }
+
+    /// The next trial of a look that this process gets hold of.
+    fn search(&self, look: &mut Look<'a>) -> Result<Next<'a>, WorkError> {
+        if look.state.is_called_off() {
             return Ok(Next::Over);
         }
-        let (own, others): (Vec<_>, Vec<_>) = self
-            .plan
-            .trials
-            .iter()
-            .enumerate()
-            .filter(|(_, trial)| self.options.only.as_ref().is_none_or(|only| *only == trial.id))
-            .partition(|(index, _)| self.options.shard.holds(*index));
-        let mut is_over = true;
-        for (_, trial) in own.into_iter().chain(others) {
-            match state.of(trial)? {
+        while let Some(&trial) = self.order.get(look.seen) {
+            look.seen += 1;
+            let state = look.state.of(trial)?;
+            match state {
                 TrialState::Ended(_) => {}
-                _ if state.is_given_up(trial) => self.give_up(trial, &state)?,
-                TrialState::Waiting(segment) => match state.leases.take(&trial.id)? {
+                _ if look.state.is_given_up(trial) => look.have_ended &= self.give_up(trial, &look.state)?,
+                TrialState::Waiting(segment) => match look.state.leases.take(&trial.id)? {
                     // Between the look and the lease somebody may have ended it.
-                    Some(lease) if self.is_still_to_do(trial, segment)? => {
-                        return Ok(Next::Play(trial, segment, lease));
+                    Some(lease) if is_still_to_do(self.folder, &trial.id, segment.rung)? => {
+                        let retried = look.state.results.retried(&trial.id);
+                        return Ok(Next::Play(Task {
+                            trial,
+                            segment,
+                            lease,
+                            chances: (retried + 1) * (self.plan.sweep.budget.retries + 1),
+                        }));
                     }
                     Some(lease) => lease.release()?,
-                    None => is_over = false,
+                    None => look.have_ended = false,
                 },
-                TrialState::Playing(_) | TrialState::AtRung(_) => is_over = false,
+                TrialState::Playing(_) | TrialState::AtRung(_) => {
+                    look.have_ended = false;
+                    if self.options.only.is_some() && self.options.leaves {
+                        (self.tell)(Told::Left(trial, &state));
+                    }
+                }
             }
         }
-        Ok(if is_over || self.options.leaves {
+        Ok(if look.have_ended || self.options.leaves {
             Next::Over
         } else {
             Next::Wait
         })
     }
 
-    fn is_still_to_do(&self, trial: &Trial, segment: Segment) -> Result<bool, FileError> {
-        let results = Results::read(self.folder)?;
-        Ok(results.end(&trial.id).is_none() && !results.has_rung(&trial.id, segment.rung))
-    }
-
-    /// A trial that others have left behind at a rung.
-    fn give_up(&self, trial: &Trial, state: &SweepState) -> Result<(), WorkError> {
-        let training = TrainingRecord::of_run(&self.folder.trial(&trial.id))?;
-        let played_s = match state.leases.holder(&trial.id)? {
-            Holder::Lost(Some(lease)) | Holder::Playing(lease) => lease.played_s,
-            Holder::Lost(None) | Holder::Nobody => 0.0,
+    /// A trial that others have left behind at a rung: every worker finds it, and one of them writes it down. Whether this
+    /// one has.
+    fn give_up(&self, trial: &Trial, state: &SweepState) -> Result<bool, WorkError> {
+        let Some(lease) = state.leases.take(&trial.id)? else {
+            return Ok(false);
         };
+        let training = TrainingRecord::of_run(&self.folder.trial(&trial.id))?;
         let result = TrialResult {
             training: Some(training),
-            ..TrialResult::new(TrialEnd::GivenUp, state.leases.newest(&trial.id), played_s)
+            ..TrialResult::new(
+                TrialEnd::GivenUp,
+                state.leases.newest(&trial.id),
+                lease.content.played_s,
+            )
         };
         result.write(self.folder, &trial.id)?;
         (self.tell)(Told::Ended(trial, &result));
-        Ok(())
+        lease.release()?;
+        Ok(true)
     }
 
     /// Plays a segment, as often as it may fail; the lease is let go at the end.
-    fn play(&self, trial: &Trial, segment: Segment, mut lease: Lease) -> Result<(), WorkError> {
+    fn play(&self, task: Task) -> Result<(), WorkError> {
+        let Task {
+            trial,
+            segment,
+            mut lease,
+            chances,
+        } = task;
         (self.tell)(Told::Begun(trial));
-        let allowed = (Results::read(self.folder)?.retried(&trial.id) + 1) * (self.plan.sweep.budget.retries + 1);
         loop {
             let began = Instant::now();
-            let ended = self.play_once(trial, segment, &lease)?;
+            let ended = self.play_once(trial, segment, &mut lease)?;
             lease.content.played_s += began.elapsed().as_secs_f64();
             let (reason, timed_out, is_final) = match ended {
                 Attempt::Done(training) if segment.is_last => {
@@ -245,7 +307,7 @@ impl Worker<'_> {
             if !lease.renew()? {
                 break;
             }
-            if !is_final && lease.content.failures < allowed {
+            if !is_final && lease.content.failures < chances {
                 (self.tell)(Told::Again(trial, &reason));
                 continue;
             }
@@ -264,7 +326,7 @@ impl Worker<'_> {
         Ok(lease.release()?)
     }
 
-    fn play_once(&self, trial: &Trial, segment: Segment, lease: &Lease) -> Result<Attempt, WorkError> {
+    fn play_once(&self, trial: &Trial, segment: Segment, lease: &mut Lease) -> Result<Attempt, WorkError> {
         let waited = Instant::now();
         while child::is_played(self.folder, trial) && waited.elapsed() < ORPHANS {
             std::thread::sleep(PAUSE);
@@ -298,18 +360,18 @@ impl Worker<'_> {
         Ok(Attempt::Done(training))
     }
 
-    fn run(&self, trial: &Trial, arguments: &[String], lease: &Lease) -> Result<ChildEnd, WorkError> {
+    fn run(&self, trial: &Trial, arguments: &[String], lease: &mut Lease) -> Result<ChildEnd, WorkError> {
         let limits = Limits {
             budget: self.plan.sweep.budget,
             played_s: lease.content.played_s,
         };
         let mut renewed = Instant::now();
         let interval = Duration::from_secs(self.plan.sweep.budget.lease_s) / 5;
-        let mut goes_on = || {
+        let mut goes_on = |pid| {
             if self.stop.is_requested() {
                 return Ok(false);
             }
-            if renewed.elapsed() < interval {
+            if !lease.names_player(pid) && renewed.elapsed() < interval {
                 return Ok(true);
             }
             renewed = Instant::now();
@@ -397,3 +459,6 @@ fn read_episodes(place: &Path) -> Result<Vec<EpisodeOutcome>, FileError> {
         .flat_map(|player| player.episodes)
         .collect())
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::sweep::Shard;
+use crate::sweep::{Cluster, Shard};
 
 /// `sweep FILE`, or one of its subcommands.
 #[derive(Clone, Debug, Args)]
@@ -32,6 +32,8 @@ pub struct PlayOptions {
     pub plan_only: bool,
     #[command(flatten)]
     pub pace: Pace,
+    #[command(flatten)]
+    pub launch: LaunchOptions,
     /// Folder of all runs, in which sweeps/NAME is the sweep's own [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -42,6 +44,57 @@ pub struct Pace {
     /// Trials at once, in place of the file's budget.parallel.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub parallel: Option<u16>,
+}
+
+/// Who starts the workers, and how many.
+#[derive(Clone, Debug, Args)]
+pub struct LaunchOptions {
+    /// Who starts its workers: slurm, ray or hyperqueue; see docs/scale.md [default: nobody, it is played here].
+    #[arg(
+        long,
+        value_enum,
+        value_name = "ENGINE",
+        hide_possible_values = true,
+        conflicts_with = "plan_only"
+    )]
+    pub on: Option<Cluster>,
+    /// Tasks of Slurm's job array, or trials at once elsewhere [default: as many as are of use].
+    #[arg(long, value_name = "N", requires = "on", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub workers: Option<u32>,
+    /// Ray's cluster, or the directory of HyperQueue's server [default: this machine's, or a new one].
+    #[arg(long, value_name = "PLACE", requires = "on")]
+    pub address: Option<String>,
+    /// An option for sbatch, e.g. --sbatch-arg=--partition=long; may be given often.
+    #[arg(
+        long = "sbatch-arg",
+        value_name = "OPTION",
+        allow_hyphen_values = true,
+        requires = "on"
+    )]
+    pub sbatch_options: Vec<String>,
+    /// More options for sbatch.
+    #[arg(last = true, value_name = "SBATCH_OPTION", requires = "on")]
+    pub more_sbatch_options: Vec<String>,
+}
+
+impl LaunchOptions {
+    pub fn sbatch_options(&self) -> Vec<String> {
+        let more = self.more_sbatch_options.iter();
+        self.sbatch_options.iter().chain(more).cloned().collect()
+    }
+
+    /// What an engine other than Slurm is told in vain, or Slurm.
+    pub fn check(&self, cluster: Cluster) -> Result<(), String> {
+        match cluster {
+            Cluster::Slurm if self.address.is_some() => {
+                Err("--address is of Ray and HyperQueue; Slurm knows its own; leave it out".into())
+            }
+            Cluster::Ray | Cluster::Hyperqueue if !self.sbatch_options().is_empty() => {
+                Err("options for sbatch are Slurm's; write --on slurm, or leave them out".into())
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// A sweep that has been begun.

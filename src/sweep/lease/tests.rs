@@ -108,6 +108,28 @@ fn half_a_lease_belongs_to_somebody_until_it_is_old() {
 }
 
 #[test]
-fn this_process_knows_when_it_started() {
-    assert!(!cfg!(target_os = "linux") || Worker::this().started.is_some());
+#[cfg(target_os = "linux")]
+fn a_trial_whose_worker_was_killed_is_free_once_the_process_that_plays_it_has_ended_too() {
+    let sweep = sweep();
+    let mut player = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let mut lease = sweep.leases().take("a").unwrap().unwrap();
+    assert!(lease.names_player(player.id()));
+    assert!(!lease.names_player(player.id()));
+    lease.content.worker.started = Some(1);
+    lease.renew().unwrap();
+
+    assert!(matches!(sweep.leases().holder("a").unwrap(), Holder::Playing(_)));
+    player.kill().unwrap();
+    player.wait().unwrap();
+
+    assert!(matches!(sweep.leases().holder("a").unwrap(), Holder::Lost(Some(_))));
+}
+
+#[test]
+fn a_lease_of_an_earlier_version_names_no_player() {
+    let text = r#"{"worker":{"machine":"elsewhere","pid":7,"started":null},"failures":1,"played_s":2.0}"#;
+
+    let content: LeaseContent = serde_json::from_str(text).unwrap();
+
+    assert_eq!((content.failures, content.player), (1, None));
 }

@@ -1,0 +1,135 @@
+//! What a large sweep costs apart from its trainings: planning it, a worker's look for a free trial, collecting it.
+//!
+//! Plans trials of a tiny scenario that differ in their seeds, then fills the sweep's folder with leases and results as
+//! workers would, without playing anything. `--trials N` plans another number than 10,000. Without `--bench`, which
+//! `cargo bench` adds, a few trials show that it works.
+
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+use simic_engine::engine::catalog;
+use simic_engine::sweep::{
+    Collected, Lease, Leases, Plan, SweepFolder, SweepState, Trial, TrialResult, TrialState, plan,
+};
+
+const TRIALS: u32 = 10_000;
+const SCENARIO: &str = r#"(
+    task: preset("digits_minimal", (batches_per_step: count(1))),
+    run: (rounds: 2, n_envs: 1, max_steps: 2),
+    policy: (controller: "wait"),
+)"#;
+/// As `sweep work` has written it for a trial of the scenario above.
+const RESULT: &str = r#"{
+    "end": "done", "timed_out": false, "attempts": 1, "wall_s": 0.8, "engine": "0.1.0",
+    "training": {
+        "run_id": "02c99115edc84ef8", "scenario": "tiny", "task": "digits_minimal", "controller": "wait", "seed": 42,
+        "rounds": 2, "is_complete": true, "is_evaluated": false,
+        "episodes": [
+            {"seed": 42, "round": 0, "env": 0, "accuracy": 9.859154929577464, "committed_accuracy": 9.859154929577464,
+             "test_accuracy": 9.659090909090908, "rent": 0.0, "reward": 0.49295774647887325, "param_ratio": 1.0,
+             "rollbacks": 0},
+            {"seed": 42, "round": 1, "env": 0, "accuracy": 10.140845070422536, "committed_accuracy": 10.140845070422536,
+             "test_accuracy": 10.227272727272727, "rent": 0.0, "reward": 0.5070422535211269, "param_ratio": 1.0,
+             "rollbacks": 0}
+        ],
+        "curve": [
+            {"round": 0, "env_steps": 2, "seconds": 0.054938922, "accuracy": 9.859154929577464,
+             "accuracy_minus_rent": 9.859154929577464, "param_ratio": 1.0},
+            {"round": 1, "env_steps": 4, "seconds": 0.13701772, "accuracy": 10.140845070422536,
+             "accuracy_minus_rent": 10.140845070422536, "param_ratio": 1.0}
+        ]
+    }
+}"#;
+
+fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let trials = match arguments.iter().position(|argument| argument == "--trials") {
+        Some(at) => arguments.get(at + 1).ok_or("--trials needs a number")?.parse::<u32>()?,
+        None if arguments.iter().any(|argument| argument == "--bench") => TRIALS,
+        None => 20,
+    };
+    let root = tempfile::tempdir()?;
+    let file = root.path().join("scale.ron");
+    std::fs::write(root.path().join("tiny.ron"), SCENARIO)?;
+    std::fs::write(&file, format!("(scenario: \"tiny.ron\", replicates: {trials})"))?;
+    println!("{trials} trials\n{:<58}  {:>10}  {:>12}", "", "s", "ms a trial");
+    let report = |what: &str, took: Duration| {
+        let seconds = took.as_secs_f64();
+        println!(
+            "{what:<58}  {seconds:>10.3}  {:>12.4}",
+            1e3 * seconds / f64::from(trials)
+        );
+    };
+
+    let catalog = catalog(|_| Ok(()))?;
+    let (planned, took) = timed(|| plan(&file, &[], &catalog));
+    let planned = planned?;
+    report("planning and checking all trials", took);
+    let folder = SweepFolder::of(&planned.plan.name, Some(root.path()));
+    let (begun, took) = timed(|| folder.begin(&planned, false));
+    begun?;
+    report("writing the plan", took);
+    let (opened, took) = timed(|| SweepFolder::open(folder.path(), None));
+    let (folder, plan) = opened?;
+    report("opening the folder, as each worker does once", took);
+
+    let (free, took) = timed(|| free_trial(&folder, &plan));
+    free?.ok_or("all trials are free")?;
+    report("a look: all are free", took);
+    let leases = take_all(&folder, &plan)?;
+    let (free, took) = timed(|| free_trial(&folder, &plan));
+    assert!(free?.is_none());
+    report("a look: all are being played", took);
+    let (ended, took) = timed(|| end_all(&folder, leases));
+    ended?;
+    report("ending all but the last: result, lease let go", took);
+    let (free, took) = timed(|| free_trial(&folder, &plan));
+    free?.ok_or("the last trial is free")?;
+    report("a look: all but the last have ended", took);
+
+    let (collected, took) = timed(|| Collected::read(&folder, &plan));
+    let collected = collected?;
+    report("collecting: reading all results", took);
+    let (written, took) = timed(|| collected.write(&folder));
+    written?;
+    report("collecting: writing the tables", took);
+    Ok(())
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let began = Instant::now();
+    let outcome = work();
+    (outcome, began.elapsed())
+}
+
+/// What a worker does before it takes a trial.
+fn free_trial(folder: &SweepFolder, plan: &Plan) -> Result<Option<usize>, Box<dyn Error + Send + Sync>> {
+    let state = SweepState::read(folder, plan)?;
+    for (index, trial) in plan.trials.iter().enumerate() {
+        if let TrialState::Waiting(_) = state.of(trial)? {
+            return Ok(Some(index));
+        }
+    }
+    Ok(None)
+}
+
+fn take_all<'a>(folder: &SweepFolder, plan: &'a Plan) -> Result<Vec<(&'a Trial, Lease)>, Box<dyn Error + Send + Sync>> {
+    let leases = Leases::read(folder, Duration::from_secs(3600))?;
+    let taken = plan.trials.iter().map(|trial| {
+        let lease = leases.take(&trial.id)?.ok_or("nobody else plays")?;
+        Ok((trial, lease))
+    });
+    taken.collect()
+}
+
+fn end_all(folder: &SweepFolder, leases: Vec<(&Trial, Lease)>) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let result: TrialResult = serde_json::from_str(RESULT)?;
+    let count = leases.len();
+    for (index, (trial, lease)) in leases.into_iter().enumerate() {
+        if index + 1 < count {
+            result.write(folder, &trial.id)?;
+        }
+        lease.release()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,75 @@
+"""Has the trials of a sweep played by HyperQueue: each is one task, with the CPUs, GPUs and memory that it needs.
+
+Run by `simic-engine sweep FILE --on hyperqueue`, and by hand with the same arguments.
+"""
+
+import contextlib
+import os
+import sys
+
+import rounds
+
+VERSION = "0.27.0"
+
+
+@contextlib.contextmanager
+def client(hyperqueue, options):
+    """Of the server whose directory was named; else of one of this process, for as long as the sweep takes."""
+    if options.address:
+        yield hyperqueue.Client(options.address)
+        return
+    cores = (options.workers or max(1, (os.cpu_count() or 1) // options.threads)) * options.threads
+    with hyperqueue.LocalCluster(worker_config=hyperqueue.cluster.WorkerConfig(cores=cores)) as cluster:
+        yield cluster.client()
+
+
+def needs(options):
+    from hyperqueue.ffi.protocol import ResourceRequest
+
+    others = {}
+    if options.address and options.gpus:
+        others["gpus/nvidia"] = options.gpus
+    if options.address and options.memory_mib:
+        # In MiB, as HyperQueue's workers offer it. Those of a local cluster offer CPUs alone.
+        others["mem"] = options.memory_mib
+    return ResourceRequest(cpus=options.threads, resources=others)
+
+
+def play_round(hyperqueue, client, options, trials):
+    # One that fails is no reason to call off the others.
+    job = hyperqueue.Job(name=os.path.basename(options.sweep), max_fails=None, default_workdir=options.sweep)
+    log = os.path.join(options.sweep, "logs", "hyperqueue-{}.{}")
+    for trial in trials:
+        job.program(
+            rounds.work(options, trial),
+            name=trial,
+            stdout=log.format(trial, "out"),
+            stderr=log.format(trial, "err"),
+            resources=needs(options),
+        )
+    submitted = client.submit(job)
+    if client.wait_for_jobs([submitted], raise_on_error=False):
+        return
+    for task, failed in client.get_failed_tasks(submitted).items():
+        trial = trials[task]
+        yield trial, f"{failed.error.strip()}; what it said: {log.format(trial, 'err')}"
+
+
+def main():
+    options = rounds.read_arguments("directory of a HyperQueue server; else one is started, for as long as the sweep takes")
+    if options.address and options.workers:
+        raise SystemExit("error: how many trials a HyperQueue server plays at once is up to its workers; leave out --workers")
+    if not sys.stderr.isatty():
+        # Its bar of progress is for terminals.
+        os.environ.setdefault("TQDM_DISABLE", "1")
+    try:
+        import hyperqueue
+        import hyperqueue.cluster
+    except ImportError:
+        rounds.missing("hyperqueue", VERSION)
+    with client(hyperqueue, options) as connected:
+        rounds.play_all(options, lambda trials: play_round(hyperqueue, connected, options, trials))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Has the trials of a sweep played by Ray: each is one task, with the CPUs, GPUs and memory that it needs.
+
+Run by `simic-engine sweep FILE --on ray`, and by hand with the same arguments.
+"""
+
+import os
+import subprocess
+
+import rounds
+
+VERSION = "2.60.0"
+# How often Ray begins a task anew whose node, or whose worker process, has died.
+RETRIES = 3
+# Of what a worker has said, so much is told when it fails.
+LAST_WORDS = 2000
+
+
+def connect(ray, address):
+    if address:
+        ray.init(address=address, log_to_driver=False)
+        return
+    try:
+        ray.init(address="auto", log_to_driver=False)
+    except ConnectionError:
+        rounds.tell("no Ray cluster runs here: one is started on this machine, for as long as the sweep takes")
+        ray.init(log_to_driver=False, include_dashboard=False)
+
+
+def run(command):
+    """On the node: the worker's exit code and what it said last."""
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    return ended.returncode, ended.stderr[-LAST_WORDS:].strip()
+
+
+def play_round(ray, options, trials):
+    task = ray.remote(run)
+    needs = {
+        "num_cpus": options.threads,
+        "num_gpus": options.gpus,
+        "memory": options.memory_mib and options.memory_mib << 20,
+        "max_retries": RETRIES,
+    }
+    to_submit = list(reversed(trials))
+    at_once = options.workers or len(trials)
+    submitted = {}
+    while to_submit or submitted:
+        while to_submit and len(submitted) < at_once:
+            trial = to_submit.pop()
+            submitted[task.options(name=trial, **needs).remote(rounds.work(options, trial))] = trial
+        ended, _ = ray.wait(list(submitted))
+        trial = submitted.pop(ended[0])
+        try:
+            code, words = ray.get(ended[0])
+        except ray.exceptions.RayError as error:
+            yield trial, f"Ray has lost its task: {str(error).strip()}"
+            continue
+        if code != 0:
+            yield trial, f"its worker ended with {code}: {words}"
+
+
+def main():
+    options = rounds.read_arguments("of a Ray cluster; else the one of this machine, else a new one")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError:
+        rounds.missing("ray", VERSION)
+    connect(ray, options.address)
+    rounds.play_all(options, lambda trials: play_round(ray, options, trials))
+
+
+if __name__ == "__main__":
+    main()

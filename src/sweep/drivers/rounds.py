@@ -1,0 +1,97 @@
+"""What the drivers share: rounds of playing the free trials of a sweep, until none is left.
+
+The state of a sweep is its folder. A driver asks `simic-engine sweep status` which trials are free, has each of them played
+by `simic-engine sweep work SWEEP --trial ID --leave` somewhere, and asks again: trials whose worker was lost are free once
+more by then, and so are those that have come through a rung.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+
+# Rounds that may end without a trial having moved before the driver says so and ends.
+IDLE_ROUNDS = 3
+# Between two looks at a sweep of which others play all that is left.
+PAUSE_S = 5
+
+
+def read_arguments(address):
+    """What the program passes on; `address` says what one is."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--program", required=True, help="simic-engine, as every machine finds it")
+    parser.add_argument("--sweep", required=True, help="folder of the sweep, as every machine finds it")
+    parser.add_argument("--threads", type=int, default=1, help="CPUs of a trial")
+    parser.add_argument("--gpus", type=int, default=0, help="GPUs of a trial")
+    parser.add_argument("--memory-mib", type=int, help="memory of a trial")
+    parser.add_argument("--workers", type=int, help="trials at once, at most")
+    parser.add_argument("--fail-fast", action="store_true", help="no trial is begun once one has failed")
+    parser.add_argument("--address", help=address)
+    return parser.parse_args()
+
+
+def missing(package, version):
+    sys.exit(
+        f"error: {sys.executable} has no package `{package}`; install it: "
+        f"{sys.executable} -m pip install {package}=={version}; nothing was submitted"
+    )
+
+
+def tell(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def work(options, trial):
+    """The command that plays a trial."""
+    return [
+        options.program,
+        "sweep",
+        "work",
+        options.sweep,
+        "--trial",
+        trial,
+        "--leave",
+        "--threads",
+        str(options.threads),
+    ]
+
+
+def states(options):
+    """The state of every trial, by its id."""
+    asked = subprocess.run(
+        [options.program, "sweep", "status", options.sweep, "--json"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    if asked.returncode != 0:
+        sys.exit(f"error: {options.program} cannot say where the sweep stands (exit code {asked.returncode})")
+    return {row["trial"]: row["state"] for row in json.loads(asked.stdout)["trials"]}
+
+
+def play_all(options, play_round):
+    """Ends the process: well, if every trial has ended. `play_round` plays those of a list and yields, for each that could
+    not be played, its id and why.
+    """
+    before = None
+    idle_rounds = 0
+    while True:
+        now = states(options)
+        waiting = [trial for trial, state in now.items() if state == "waiting"]
+        playing = [trial for trial, state in now.items() if state == "playing"]
+        if options.fail_fast and "failed" in now.values():
+            tell("a trial has failed, and budget.fail_fast was asked for: no further one is begun")
+            sys.exit(1)
+        if not waiting and not playing:
+            sys.exit(0)
+        if not waiting:
+            time.sleep(PAUSE_S)
+            continue
+        idle_rounds = idle_rounds + 1 if now == before else 0
+        if idle_rounds == IDLE_ROUNDS:
+            tell(f"error: {len(waiting)} trials cannot be played; their reasons are above")
+            sys.exit(1)
+        before = now
+        tell(f"{len(waiting)} trials are free, {len(playing)} are played by others, of {len(now)}")
+        for trial, reason in play_round(waiting):
+            tell(f"trial {trial}: {reason}")

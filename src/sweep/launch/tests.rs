@@ -1,0 +1,135 @@
+use super::*;
+use crate::sweep::{SweepFile, Trial};
+use crate::telemetry::BigInteger;
+
+fn plan(trials: usize, budget: Budget) -> Plan {
+    let trials = (0..trials).map(|index| Trial {
+        id: format!("{index:016x}"),
+        hash: format!("{index:064x}"),
+        point: index,
+        replicate: 0,
+        seed: BigInteger(0),
+        rounds: 2,
+        settings: Vec::new(),
+        overrides: Vec::new(),
+    });
+    let sweep = SweepFile {
+        budget,
+        ..SweepFile::default()
+    };
+    Plan::of_trials("lr", sweep, trials.collect())
+}
+
+fn launch<'a>(folder: &'a SweepFolder, plan: &'a Plan) -> Launch<'a> {
+    Launch {
+        folder,
+        plan,
+        program: "/opt/simic's/simic-engine".into(),
+        workers: None,
+        parallel: 1,
+        threads: None,
+        gpus: 0,
+        address: None,
+    }
+}
+
+#[test]
+fn a_job_array_has_a_task_for_each_trial_and_asks_for_nothing_that_was_not_given() {
+    let folder = SweepFolder::of("lr", Some(Path::new("/shared/runs")));
+    let plan = plan(6, Budget::default());
+
+    insta::assert_snapshot!(launch(&folder, &plan).slurm_script(), @r##"
+    #!/bin/sh
+    # Workers of a sweep. Each takes trials that nobody plays, and ends when none is free. What is left when all have
+    # ended is played by submitting this file again.
+    #SBATCH --job-name=lr
+    #SBATCH --array=1-6
+    #SBATCH --output="/shared/runs/sweeps/lr/logs/slurm-%A_%a.log"
+    exec '/opt/simic'\''s/simic-engine' sweep work '/shared/runs/sweeps/lr' --shard "$SLURM_ARRAY_TASK_ID/6" --leave --parallel 1
+    "##);
+}
+
+#[test]
+fn a_job_array_asks_for_what_its_trials_may_use() {
+    let folder = SweepFolder::of("lr", Some(Path::new("/shared/50%")));
+    let budget = Budget {
+        memory_mib: Some(2000),
+        time_limit_s: Some(90),
+        ..Budget::default()
+    };
+    let plan = plan(100, budget);
+    let launch = Launch {
+        workers: Some(8),
+        parallel: 2,
+        threads: Some(4),
+        gpus: 1,
+        ..launch(&folder, &plan)
+    };
+
+    // 13 trials a task, 2 at once: 7 times 90 s.
+    insta::assert_snapshot!(launch.slurm_script(), @r##"
+    #!/bin/sh
+    # Workers of a sweep. Each takes trials that nobody plays, and ends when none is free. What is left when all have
+    # ended is played by submitting this file again.
+    #SBATCH --job-name=lr
+    #SBATCH --array=1-8
+    #SBATCH --output="/shared/50%%/sweeps/lr/logs/slurm-%A_%a.log"
+    #SBATCH --cpus-per-task=8
+    #SBATCH --gres=gpu:1
+    #SBATCH --mem=4256M
+    #SBATCH --time=12
+    exec '/opt/simic'\''s/simic-engine' sweep work '/shared/50%/sweeps/lr' --shard "$SLURM_ARRAY_TASK_ID/8" --leave --parallel 2 --threads 4
+    "##);
+}
+
+#[test]
+fn a_job_array_is_no_larger_than_slurm_takes() {
+    let folder = SweepFolder::of("lr", None);
+    let plan = plan(10_000, Budget::default());
+
+    assert_eq!(launch(&folder, &plan).tasks(), 1000);
+}
+
+#[test]
+fn a_driver_is_told_what_a_trial_needs() {
+    let folder = SweepFolder::of("lr", Some(Path::new("/shared/runs")));
+    let budget = Budget {
+        memory_mib: Some(2000),
+        fail_fast: true,
+        ..Budget::default()
+    };
+    let plan = plan(2, budget);
+    let few = launch(&folder, &plan);
+    let many = Launch {
+        workers: Some(8),
+        threads: Some(4),
+        gpus: 1,
+        address: Some("10.0.0.1:6379".into()),
+        ..few.clone()
+    };
+    let command = |launch: &Launch, cluster| launch.driver_command(cluster).map(|words| words.join(" "));
+
+    assert_eq!(command(&few, Cluster::Slurm), None);
+    assert_eq!(
+        command(&few, Cluster::Hyperqueue).unwrap(),
+        "/shared/runs/sweeps/lr/hyperqueue_driver.py --program /opt/simic's/simic-engine --sweep /shared/runs/sweeps/lr \
+         --threads 1 --memory-mib 2000 --fail-fast"
+    );
+    assert_eq!(
+        command(&many, Cluster::Ray).unwrap(),
+        "/shared/runs/sweeps/lr/ray_driver.py --program /opt/simic's/simic-engine --sweep /shared/runs/sweeps/lr \
+         --threads 4 --gpus 1 --memory-mib 2000 --workers 8 --address 10.0.0.1:6379 --fail-fast"
+    );
+}
+
+#[test]
+fn a_program_that_is_missing_is_named_with_what_installs_it() {
+    let outcome = Command::new("a-program-that-is-not-there").status();
+
+    let error = started(outcome, "sbatch", "apt-get install slurm-client").unwrap_err();
+
+    assert_eq!(
+        error.to_string(),
+        "sbatch is not on the PATH; apt-get install slurm-client; the sweep is planned and nothing was submitted"
+    );
+}
