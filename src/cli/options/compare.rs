@@ -21,7 +21,13 @@ pub struct CompareOptions {
     #[arg(long, exclusive = true)]
     pub list_metrics: bool,
     /// Test that decides; sign flips compare pairs of equal seeds.
-    #[arg(long, value_enum, default_value_t, value_name = "mann-whitney|sign-flip", hide_possible_values = true)]
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "mann-whitney|sign-flip",
+        hide_possible_values = true
+    )]
     pub test: Test,
     /// Method that the others are compared with [default: all pairs].
     #[arg(long, value_name = "METHOD")]
