@@ -76,6 +76,7 @@ pub mod controller;
 pub mod data;
 pub mod engine;
 pub mod env;
+pub mod experiment;
 pub mod faults;
 pub(crate) mod files;
 pub mod governor;

@@ -38,7 +38,7 @@ pub enum Domain {
     PolicyInit = 10,
     /// `group, r, t, e`
     RandomController = 11,
-    /// `r`
+    /// `r`: the order of the arms of an experiment
     LaunchOrder = 12,
     /// `class`; seeded by the data set
     StratifiedSplit = 13,
@@ -50,7 +50,7 @@ pub enum Domain {
     ProceduralSuccessor = 16,
     /// `r, e`
     FaultInjection = 17,
-    /// `k`
+    /// `a`: the seed of an arm that shares none with the others of its replicate
     ReplicateSeed = 18,
     /// `group, pass`
     ReplaySampling = 19,

@@ -28,7 +28,7 @@ const FLOORS: &[&[&str]] = &[
     &["record", "checkpoint"],
     &["engine"],
     &["compare"],
-    &["sweep"],
+    &["sweep", "experiment"],
     &["cli"],
     &["lib", "main", "prelude"],
 ];

@@ -3,6 +3,7 @@
 mod compare;
 mod eval;
 mod eval_progress;
+mod experiment;
 mod explain;
 mod list;
 mod log;
@@ -170,6 +171,7 @@ fn execute(arguments: &Arguments, extend: Extension) -> Result<Outcome, String> 
         Command::Sweep(options) => sweep::sweep(options, &context)
             .map_err(Rejection::Usage)
             .unwrap_or_else(reject),
+        Command::AbReport(options) => experiment::ab_report(options, &context).unwrap_or_else(reject),
         Command::Runs(options) => runs::runs(options, &context).unwrap_or_else(reject),
         Command::Show(options) => show::show_run(options, &context).unwrap_or_else(reject),
         Command::Eval(options) => eval::eval(options, &context).unwrap_or_else(reject),

@@ -77,6 +77,10 @@ Examples:
   simic-engine compare quick --by policy.controller
   simic-engine compare quick --metric test_accuracy --csv tables
   simic-engine compare 20260102T0304 20260102T0305 --json";
+const AB_REPORT_EXAMPLES: &str = "\
+Examples:
+  simic-engine ab-report latest
+  simic-engine ab-report runs/20260102-030405-ab-rewards-1f2e/ab.json --json";
 const RUNS_EXAMPLES: &str = "\
 Examples:
   simic-engine runs
@@ -170,6 +174,9 @@ pub enum Command {
     /// Play many trainings of one scenario, with different settings and seeds, on this machine or many.
     #[command(after_help = SWEEP_EXAMPLES)]
     Sweep(Box<SweepOptions>),
+    /// Compute the statistics of an experiment anew from its raw values.
+    #[command(after_help = AB_REPORT_EXAMPLES)]
+    AbReport(AbReportOptions),
     /// Check scenarios and print every problem, without running anything.
     #[command(after_help = VALIDATE_EXAMPLES)]
     Validate {
@@ -338,6 +345,15 @@ pub struct ShowOptions {
     /// The run's folder, its name or the beginning of it, or latest.
     pub run: PathBuf,
     /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct AbReportOptions {
+    /// Folder or name of the experiment, or its ab.json.
+    pub experiment: PathBuf,
+    /// Folder in which experiments are looked for by name [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }

@@ -6,15 +6,19 @@ use super::output::show;
 use super::prepare::environment;
 use super::rejection::Rejection;
 use super::run::{limit_rounds, play};
-use super::{Context, Outcome, ResumeOptions};
+use super::{Context, Outcome, ResumeOptions, experiment};
 use crate::checkpoint::{PastRun, ResumePoint};
 use crate::engine::Prepared;
+use crate::experiment::ExperimentFolder;
 use crate::record::find_run;
 use crate::scenario::{Catalog, Override};
 
 /// Finds the run, sees whether it can go on, and plays what is left of it.
 pub fn resume(options: &ResumeOptions, context: &Context) -> Result<Outcome, Rejection> {
     let path = find_run(&options.run, options.out.as_deref())?;
+    if ExperimentFolder::is_at(&path) {
+        return experiment::resume(options, &path, context);
+    }
     let Some((prepared, point)) = prepare(options, &path, &context.catalog)? else {
         return Ok(show(format_args!(
             "{} has played all of its rounds: nothing is left to do (--extend N gives it more)\n",

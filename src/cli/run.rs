@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::output::{refuse, show, show_json, tell, tell_error, width};
 use super::prepare::{explain_if_moved, prepare};
 use super::rejection::Rejection;
-use super::{Context, GlobalOptions, Outcome, RunOptions, report_text};
+use super::{Context, GlobalOptions, Outcome, RunOptions, experiment, report_text};
 use crate::checkpoint::{Checkpoints, RunDirectoryLost};
 use crate::engine::{Engine, Prepared, RunRecord, RunReport};
 use crate::env::Experiment;
@@ -24,14 +24,21 @@ pub fn run(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection
     if !context.global.quiet && !warnings.problems.is_empty() {
         tell(report_text(warnings, context.global));
     }
+    let mut labels = Labels {
+        tags: options.tags.clone(),
+        ..Labels::default()
+    };
+    if options.identify {
+        labels = Labels::identified(labels);
+    }
+    if prepared.loaded.scenario.experiment.is_some() {
+        return experiment::begin(options, &prepared, labels, context);
+    }
     if options.dry_run {
         return Ok(dry_run(&prepared, context.global));
     }
     let mut recording = context.recording(options.out.as_deref(), options.progress);
-    recording.labels.tags.clone_from(&options.tags);
-    if options.identify {
-        recording.labels = Labels::identified(recording.labels);
-    }
+    recording.labels = labels;
     recording.id.clone_from(&options.id);
     let mut engine = context.engine().recording(recording).build(&prepared)?;
     limit_rounds(&mut engine, options.until);

@@ -14,4 +14,6 @@ pub use methods::{
     ScoredTraining,
 };
 pub use statistics::{Estimate, Interval};
-pub use training::{Metric, RoundPoint, TrainingRecord};
+pub use training::{RoundPoint, TrainingRecord};
+
+pub use crate::scenario::Metric;

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::EpisodeOutcome;
+use crate::scenario::Metric;
 use crate::telemetry::statistics::ROLLING_ROUNDS;
 use crate::telemetry::{BigInteger, EpisodeEnd, EpisodeFinished, Event, EventReader, Payload, ReadError, RunState};
 
@@ -189,27 +190,6 @@ fn mean_of(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / count as f64)
 }
 
-/// What trainings are compared by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[value(rename_all = "snake_case")]
-pub enum Metric {
-    /// Final validation accuracy less the mean rent of a step, points.
-    AccuracyMinusRent,
-    /// Final validation accuracy, percent.
-    Accuracy,
-    /// Validation accuracy of the host with its committed seeds alone, percent.
-    CommittedAccuracy,
-    /// Test accuracy of the host with its committed seeds alone, percent.
-    TestAccuracy,
-    /// Final size over the host's.
-    ParamRatio,
-    /// Rollbacks of an episode.
-    Rollbacks,
-    /// Mean final accuracy over all rounds of the training, percent: the area under its learning curve.
-    CurveArea,
-}
-
 impl Metric {
     /// All of them.
     pub const ALL: [Self; 7] = [
@@ -221,19 +201,6 @@ impl Metric {
         Self::Rollbacks,
         Self::CurveArea,
     ];
-
-    /// As on the command line and in files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::AccuracyMinusRent => "accuracy_minus_rent",
-            Self::Accuracy => "accuracy",
-            Self::CommittedAccuracy => "committed_accuracy",
-            Self::TestAccuracy => "test_accuracy",
-            Self::ParamRatio => "param_ratio",
-            Self::Rollbacks => "rollbacks",
-            Self::CurveArea => "curve_area",
-        }
-    }
 
     /// In words, with the unit.
     pub const fn words(self) -> &'static str {

@@ -8,6 +8,7 @@ mod plugins;
 mod prepared;
 mod report;
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use bevy_app::{App, Plugins};
@@ -22,7 +23,7 @@ pub use prepared::{Prepared, SetupError, read_text};
 pub use report::{RunRecord, RunReport};
 
 use crate::health::EngineError;
-use crate::run::Driver;
+use crate::run::{Driver, Moment};
 
 /// A run that can be played: an [`App`] of all plugins with an [`Experiment`](crate::env::Experiment) in it.
 ///
@@ -79,11 +80,24 @@ impl Engine {
     /// # Errors
     /// The first failure of a system, after `Shutdown` has run.
     pub fn step(&mut self) -> Result<bool, EngineError> {
-        let failure = match self.driver.step(&mut self.app) {
-            Ok(true) => return Ok(true),
-            ended => ended.err(),
+        loop {
+            match self.advance() {
+                ControlFlow::Continue(Moment::StepPlayed) => return Ok(true),
+                ControlFlow::Continue(_) => {}
+                ControlFlow::Break(report) => return report.into_result().map(|_| false),
+            }
+        }
+    }
+
+    /// Makes the next move of the loop, for those who play several engines side by side. Breaks with the end of the run,
+    /// which closes its record.
+    pub fn advance(&mut self) -> ControlFlow<RunReport, Moment> {
+        let failure = match self.driver.advance(&mut self.app) {
+            Ok(Moment::Over) => None,
+            Ok(moment) => return ControlFlow::Continue(moment),
+            Err(failure) => Some(failure),
         };
-        report::finish(&mut self.app, failure).into_result().map(|_| false)
+        ControlFlow::Break(report::finish(&mut self.app, failure))
     }
 
     /// Plays what is left of the run and closes its record.
@@ -96,13 +110,11 @@ impl Engine {
 
     /// As [`Self::run`], for those who want the record of a run that failed.
     pub fn play(&mut self) -> RunReport {
-        let failure = loop {
-            match self.driver.step(&mut self.app) {
-                Ok(true) => {}
-                ended => break ended.err(),
+        loop {
+            if let ControlFlow::Break(report) = self.advance() {
+                return report;
             }
-        };
-        report::finish(&mut self.app, failure)
+        }
     }
 
     /// Entities and resources.

@@ -66,10 +66,16 @@ impl Prepared {
     pub fn from_ron(label: &str, text: &str, overrides: &[Override], catalog: &Catalog) -> Result<Self, SetupError> {
         let input = Input { label, text, overrides };
         let loaded = scenario::load(&input, catalog).map_err(SetupError::Scenario)?;
-        check_memory(&loaded, Machine::ram_bytes()).map_err(|shortage| SetupError::Memory {
+        let shortage = |shortage| SetupError::Memory {
             label: label.into(),
             shortage,
-        })?;
+        };
+        check_memory(&loaded, Machine::ram_bytes()).map_err(shortage)?;
+        // All arms of an experiment are in memory at once.
+        let share = Machine::ram_bytes().map(|bytes| bytes / loaded.arms.len().max(1) as u64);
+        for arm in &loaded.arms {
+            check_memory(&arm.loaded, share).map_err(shortage)?;
+        }
         Ok(Self {
             loaded,
             file: ScenarioFile {

@@ -82,6 +82,34 @@ pub struct RunClaim {
 }
 
 impl RunClaim {
+    /// Claims what a file stands for, until the claim is dropped or the process ends in whatever way. On a file system
+    /// without locks nothing keeps others away: that is said.
+    ///
+    /// # Errors
+    /// If another process has it, or it cannot be opened.
+    pub(crate) fn of(path: PathBuf) -> Result<Self, FileError> {
+        // NFS locks only what is open for writing.
+        let file = OpenOptions::new().read(true).write(true).open(&path).at(&path)?;
+        let locked = match file.try_lock() {
+            Err(TryLockError::WouldBlock) => Err(Error::other(
+                "another process is playing this run; wait for it or stop it",
+            )),
+            Err(TryLockError::Error(error)) if has_no_locks(&error) => {
+                tracing::warn!(
+                    "{}: the file system has no locks ({error}); nothing keeps a second process from playing this run: \
+                     see to it that none does",
+                    path.display()
+                );
+                Ok(())
+            }
+            Err(TryLockError::Error(error)) => Err(error),
+            Ok(()) => Ok(()),
+        };
+        locked.at(&path)?;
+        let file = Arc::new(file);
+        Ok(Self { file, path })
+    }
+
     /// Whether the run directory is still the one that was claimed: not deleted, moved or replaced by another. A file
     /// system that does not answer says neither; what is written there will tell.
     pub fn is_in_place(&self) -> bool {
@@ -161,18 +189,7 @@ impl RunDirectory {
         now: Timestamp,
     ) -> Result<Self, RunDirectoryError> {
         let scenario_hash = blake3::hash(resolved.as_bytes()).to_hex().to_string();
-        std::fs::create_dir_all(root).at(root)?;
-        let (run_id, path) = match id {
-            Some(id) => {
-                let path = root.join(id);
-                std::fs::create_dir(&path).at(&path)?;
-                (id.to_owned(), path)
-            }
-            None => claim(
-                root,
-                &format!("{}-{}-{}", now.compact(), slug(name), &scenario_hash[..4]),
-            )?,
-        };
+        let (run_id, path) = create_folder(root, id, name, &scenario_hash, now)?;
         let directory = Self {
             run_id,
             path,
@@ -192,15 +209,7 @@ impl RunDirectory {
     /// Writes the name of this run into the file `latest` beside it. Convenience only: where that cannot be done, it is
     /// said, and the run goes on.
     pub fn become_latest(&self) {
-        let latest = self.path.with_file_name(LATEST);
-        // Under a name of its own: several runs may begin at once.
-        let unfinished = self.path.with_file_name(format!(".{LATEST}-{}", self.run_id));
-        let written = std::fs::write(&unfinished, format!("{}\n", self.run_id));
-        if let Err(error) = written.and_then(|()| std::fs::rename(&unfinished, &latest)) {
-            // Where nothing can be removed either, the warning tells.
-            let _ = std::fs::remove_file(&unfinished);
-            tracing::warn!(file = %latest.display(), %error, "the newest run was not noted");
-        }
+        note_latest(&self.path, &self.run_id);
     }
 
     /// Keeps the summary of a run that has ended, in the place of an earlier one.
@@ -248,33 +257,12 @@ impl RunDirectory {
         })
     }
 
-    /// Claims the run for this process, until the claim is dropped or the process ends in whatever way. On a file system
-    /// without locks nothing keeps others away: that is said.
+    /// Claims the run for this process.
     ///
     /// # Errors
     /// If another process plays the run, or its files cannot be opened.
     pub fn claim(&self) -> Result<RunClaim, RunDirectoryError> {
-        let path = self.resolved_path();
-        // NFS locks only what is open for writing.
-        let file = OpenOptions::new().read(true).write(true).open(&path).at(&path)?;
-        let locked = match file.try_lock() {
-            Err(TryLockError::WouldBlock) => Err(Error::other(
-                "another process is playing this run; wait for it or stop it",
-            )),
-            Err(TryLockError::Error(error)) if has_no_locks(&error) => {
-                tracing::warn!(
-                    "{}: the file system has no locks ({error}); nothing keeps a second process from playing this run: \
-                     see to it that none does",
-                    self.path.display()
-                );
-                Ok(())
-            }
-            Err(TryLockError::Error(error)) => Err(error),
-            Ok(()) => Ok(()),
-        };
-        locked.at(&path)?;
-        let file = Arc::new(file);
-        Ok(RunClaim { file, path })
+        Ok(RunClaim::of(self.resolved_path())?)
     }
 
     /// Name of the folder.
@@ -333,6 +321,41 @@ impl RunDirectory {
     fn add_file(&self, name: &str, content: &[u8]) -> Result<(), RunDirectoryError> {
         let path = self.path.join(name);
         Ok(create_synced(&path, content).at(&path)?)
+    }
+}
+
+/// [`RunDirectory::become_latest`] of the folder at `path`, which is called `id`.
+pub(crate) fn note_latest(path: &Path, id: &str) {
+    let latest = path.with_file_name(LATEST);
+    // Under a name of its own: several runs may begin at once.
+    let unfinished = path.with_file_name(format!(".{LATEST}-{id}"));
+    let written = std::fs::write(&unfinished, format!("{id}\n"));
+    if let Err(error) = written.and_then(|()| std::fs::rename(&unfinished, &latest)) {
+        // Where nothing can be removed either, the warning tells.
+        let _ = std::fs::remove_file(&unfinished);
+        tracing::warn!(file = %latest.display(), %error, "the newest run was not noted");
+    }
+}
+
+/// A fresh folder in `root`: `id`, or the time, the name and the first digits of the hash.
+///
+/// # Errors
+/// If it cannot be created; if there is one of that `id`.
+pub(crate) fn create_folder(
+    root: &Path,
+    id: Option<&str>,
+    name: &str,
+    hash: &str,
+    now: Timestamp,
+) -> Result<(String, PathBuf), RunDirectoryError> {
+    std::fs::create_dir_all(root).at(root)?;
+    match id {
+        Some(id) => {
+            let path = root.join(id);
+            std::fs::create_dir(&path).at(&path)?;
+            Ok((id.to_owned(), path))
+        }
+        None => claim(root, &format!("{}-{}-{}", now.compact(), slug(name), &hash[..4])),
     }
 }
 

@@ -210,8 +210,14 @@ pub fn list_runs(root: &Path) -> Result<Vec<RunEntry>, FileError> {
     Ok(runs)
 }
 
+/// What a folder of several runs holds that are compared: it lies beside runs and is none.
+pub(crate) const EXPERIMENT_FILE: &str = "experiment.json";
+
 /// A folder that holds something of a run, or that was made for one and holds nothing yet.
 fn holds_run(folder: &Path) -> bool {
+    if folder.join(EXPERIMENT_FILE).exists() {
+        return false;
+    }
     let files = [
         STATUS_FILE,
         MANIFEST_FILE,

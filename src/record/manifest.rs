@@ -84,7 +84,7 @@ pub struct DeviceInfo {
 }
 
 /// What the user says about a run, beyond its scenario.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Labels {
     /// Words to find the run by.
     pub tags: Vec<String>,

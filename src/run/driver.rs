@@ -28,6 +28,21 @@ pub enum Driver {
     Over,
 }
 
+/// What the loop has just done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// `Startup` has run.
+    Started,
+    /// A round has begun.
+    RoundBegun,
+    /// A step of every env has been played.
+    StepPlayed,
+    /// A round has ended.
+    RoundEnded,
+    /// `Shutdown` has run: nothing follows.
+    Over,
+}
+
 impl Driver {
     /// Plays up to the end of the next step, with whatever comes before it: `Startup`, the end of the round before, the
     /// start of its own. False when there was none: the run is over then, or was asked to stop by a [`StopSignal`].
@@ -36,41 +51,56 @@ impl Driver {
     /// # Errors
     /// An app that lacks a part, named before anything runs; else, once `Shutdown` has run, the first failure of a system.
     pub fn step(&mut self, app: &mut App) -> Result<bool, EngineError> {
-        let world = app.world_mut();
         loop {
-            *self = match self {
-                Self::Ready => {
-                    check_parts(world).map_err(|failure| failure.during("start-up", Position::default()))?;
-                    run(world, Startup);
-                    Self::BetweenRounds
-                }
-                Self::BetweenRounds if begins_round(world) => {
-                    run(world, RoundStart);
-                    Self::InRound
-                }
-                Self::BetweenRounds => {
-                    run(world, Shutdown);
-                    Self::Over
-                }
-                Self::InRound if begins_step(world) => {
-                    play_step(world);
-                    if recovers_from_lack_of_memory(world) {
-                        run(world, RoundRestart);
-                        world.resource_mut::<RunClock>().restart_round();
-                        run(world, RoundStart);
-                    }
-                    return Ok(true);
-                }
-                Self::InRound => {
-                    run(world, RoundEnd);
-                    Self::BetweenRounds
-                }
-                Self::Over => {
-                    let failure = world.resource_mut::<RunHealth>().failure.take();
-                    return failure.map_or(Ok(false), Err);
-                }
-            };
+            match self.advance(app)? {
+                Moment::StepPlayed => return Ok(true),
+                Moment::Over => return Ok(false),
+                Moment::Started | Moment::RoundBegun | Moment::RoundEnded => {}
+            }
         }
+    }
+
+    /// Makes the next move of the loop, for those who play several apps side by side.
+    ///
+    /// # Errors
+    /// As [`Self::step`].
+    pub fn advance(&mut self, app: &mut App) -> Result<Moment, EngineError> {
+        let world = app.world_mut();
+        let (next, moment) = match self {
+            Self::Ready => {
+                check_parts(world).map_err(|failure| failure.during("start-up", Position::default()))?;
+                run(world, Startup);
+                (Self::BetweenRounds, Moment::Started)
+            }
+            Self::BetweenRounds if begins_round(world) => {
+                run(world, RoundStart);
+                (Self::InRound, Moment::RoundBegun)
+            }
+            Self::BetweenRounds => {
+                run(world, Shutdown);
+                (Self::Over, Moment::Over)
+            }
+            Self::InRound if begins_step(world) => {
+                play_step(world);
+                if recovers_from_lack_of_memory(world) {
+                    run(world, RoundRestart);
+                    world.resource_mut::<RunClock>().restart_round();
+                    run(world, RoundStart);
+                }
+                (Self::InRound, Moment::StepPlayed)
+            }
+            Self::InRound => {
+                run(world, RoundEnd);
+                (Self::BetweenRounds, Moment::RoundEnded)
+            }
+            Self::Over => (Self::Over, Moment::Over),
+        };
+        *self = next;
+        if moment == Moment::Over {
+            let failure = world.resource_mut::<RunHealth>().failure.take();
+            return failure.map_or(Ok(moment), Err);
+        }
+        Ok(moment)
     }
 }
 

@@ -8,7 +8,7 @@ mod parts;
 pub(crate) mod startup;
 mod stop;
 
-pub use driver::Driver;
+pub use driver::{Driver, Moment};
 pub use extension::{Extension, ExtensionError, NO_EXTENSION};
 pub use inventory::{Inventory, PluginInfo};
 pub use parts::MissingPart;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
 
+use super::arms::{ArmLayer, arm_layers};
 use super::catalog::Catalog;
 use super::check::{Checked, check};
 use super::layers::{self, Override};
@@ -13,7 +14,7 @@ use super::reader::{self, Document};
 use super::resolve::{resolved_ron, ron_options};
 use super::tree::{Node, Span, Value};
 use super::validate::{Finding, validate};
-use super::{SCENARIO, Scenario, TaskSpec};
+use super::{ArmConfig, SCENARIO, Scenario, TaskSpec};
 use crate::files::RonError;
 use crate::growth::SlotId;
 
@@ -37,13 +38,24 @@ pub struct Loaded {
     pub task: TaskSpec,
     /// Enabled slots in the policy's order.
     pub slots: Vec<SlotId>,
+    /// The arms of the experiment, each as a scenario without one; none of a single run.
+    pub arms: Vec<Arm>,
     /// Where each value that is no default comes from, by path.
     pub origins: BTreeMap<String, String>,
     /// Advice that does not stop the run.
     pub warnings: Report,
 }
 
-/// Sources by their fixed numbers; overrides and the training preset follow.
+/// One arm of an experiment.
+#[derive(Clone, Debug)]
+pub struct Arm {
+    /// As written.
+    pub id: String,
+    /// The scenario that it plays; its warnings are the experiment's.
+    pub loaded: Loaded,
+}
+
+/// Sources by their fixed numbers; overrides and presets follow.
 const DEFAULTS: usize = 0;
 const FILE: usize = 1;
 
@@ -59,58 +71,58 @@ static LOWEST: LazyLock<Defaults> = LazyLock::new(|| {
     Defaults { text, root }
 });
 
-/// Reads, layers and checks a scenario.
+/// Reads, layers and checks a scenario, and each arm of its experiment.
 ///
 /// # Errors
 /// Every problem found, with its position.
 pub fn load(input: &Input<'_>, catalog: &Catalog) -> Result<Loaded, Report> {
     let mut layering = Layering::new(input);
-    let Some(root) = layering.merge(input) else {
+    let Some(layers) = layering.read_layers(input) else {
         return Err(Report::new(layering.sources, layering.problems));
     };
-    let texts: Vec<&str> = layering.sources.iter().map(|source| source.text.as_str()).collect();
-    let kinds: Vec<SourceKind> = layering.sources.iter().map(|source| source.kind).collect();
-    let bare = |source: usize| matches!(kinds[source], SourceKind::Argument | SourceKind::Environment);
-    let checked = check(&SCENARIO, &root, catalog, &texts, &bare);
-    layering.problems.extend(checked.problems.iter().cloned());
-
-    let read = checked
-        .clean
-        .as_ref()
-        .map(|node| ron_options().from_str::<Scenario>(&node.to_string()));
-    let mut resolved = None;
-    match read {
-        Some(Ok(mut scenario)) => {
-            if scenario.name.is_empty() {
-                scenario.name = run_name(input.label);
-            }
-            scenario.attribution.include_fossilized |= scenario.reward.measures_fossils();
-            if let Some(task) = scenario.task_spec(catalog) {
-                let findings = validate(&scenario, &task, catalog);
-                layering.add_findings(findings, &checked);
-                resolved = Some((scenario, task));
-            }
-        }
-        Some(Err(error)) if layering.problems.is_empty() => {
-            let message = format!("this cannot be read as a scenario: {}", RonError(error));
-            layering
-                .problems
-                .push(Problem::error(Span::start_of(FILE), "", message));
-        }
-        _ => {}
-    }
-    let origins = layering.origins(&checked.places);
+    let whole = layering.resolve(&layers, None, input.label, catalog);
+    let arms = match &whole {
+        Some(whole) => layering.resolve_arms(&layers, &whole.root, input.label, catalog),
+        None => Vec::new(),
+    };
     let report = Report::new(layering.sources, layering.problems);
-    match resolved {
-        Some((scenario, task)) if !report.has_errors() => Ok(Loaded {
-            slots: task.ordered_slots(),
-            scenario,
-            task,
-            origins,
-            warnings: report,
-        }),
+    match whole.and_then(|whole| whole.loaded) {
+        Some(mut loaded) if !report.has_errors() => {
+            for (written, arm) in loaded.scenario.arms_mut().iter_mut().zip(&arms) {
+                resolve_arm(written, &arm.loaded.scenario);
+            }
+            loaded.arms = arms;
+            loaded.warnings = report;
+            Ok(loaded)
+        }
         _ => Err(report),
     }
+}
+
+/// What an arm writes is a part of a section; what it comes to is the section.
+fn resolve_arm(written: &mut ArmConfig, resolved: &Scenario) {
+    fn replace<T: Clone>(written: &mut Option<T>, resolved: &T) {
+        if let Some(section) = written {
+            section.clone_from(resolved);
+        }
+    }
+    replace(&mut written.reward, &resolved.reward);
+    replace(&mut written.policy, &resolved.policy);
+    replace(&mut written.learner, &resolved.learner);
+    replace(&mut written.initial_topology, &resolved.initial_topology);
+}
+
+/// The sources of a scenario as they were read, the presets aside.
+struct Layers<'a> {
+    defaults: Node,
+    file: Node,
+    overrides: Vec<(&'a Override, Option<Node>)>,
+}
+
+/// The layers in one tree, and what it comes to if it is sound.
+struct Resolved {
+    root: Node,
+    loaded: Option<Loaded>,
 }
 
 struct Layering {
@@ -152,9 +164,9 @@ impl Layering {
         }
     }
 
-    /// All layers in one tree; `None` where a file cannot be read at all.
-    fn merge(&mut self, input: &Input<'_>) -> Option<Node> {
-        let mut root = LOWEST.root.clone()?;
+    /// `None` where the file cannot be read at all.
+    fn read_layers<'a>(&mut self, input: &Input<'a>) -> Option<Layers<'a>> {
+        let defaults = LOWEST.root.clone()?;
         let file = self.read(FILE);
         let overrides: Vec<_> = input
             .overrides
@@ -162,19 +174,95 @@ impl Layering {
             .map(|over| (over, self.override_node(over)))
             .collect();
         self.report_conflicts(input.overrides, &overrides);
-        let file = file?;
+        Some(Layers {
+            defaults,
+            file: file?,
+            overrides,
+        })
+    }
 
+    /// Lays everything over each other, an arm uppermost, and judges what comes of it.
+    fn resolve(&mut self, layers: &Layers, arm: Option<&ArmLayer>, label: &str, catalog: &Catalog) -> Option<Resolved> {
+        let root = self.merge(layers, arm)?;
+        let checked = {
+            let texts: Vec<&str> = self.sources.iter().map(|source| source.text.as_str()).collect();
+            let kinds: Vec<SourceKind> = self.sources.iter().map(|source| source.kind).collect();
+            let bare = |source: usize| matches!(kinds[source], SourceKind::Argument | SourceKind::Environment);
+            check(&SCENARIO, &root, catalog, &texts, &bare)
+        };
+        self.problems.extend(checked.problems.iter().cloned());
+        let read = checked
+            .clean
+            .as_ref()
+            .map(|node| ron_options().from_str::<Scenario>(&node.to_string()));
+        let mut loaded = None;
+        match read {
+            Some(Ok(mut scenario)) => {
+                if scenario.name.is_empty() {
+                    scenario.name = run_name(label);
+                }
+                scenario.attribution.include_fossilized |= scenario.reward.measures_fossils();
+                if let Some(task) = scenario.task_spec(catalog) {
+                    let findings = validate(&scenario, &task, catalog);
+                    self.add_findings(findings, &checked);
+                    loaded = Some(Loaded {
+                        slots: task.ordered_slots(),
+                        scenario,
+                        task,
+                        arms: Vec::new(),
+                        origins: self.origins(&checked.places),
+                        warnings: Report::default(),
+                    });
+                }
+            }
+            Some(Err(error)) if self.problems.is_empty() => {
+                let message = format!("this cannot be read as a scenario: {}", RonError(error));
+                self.problems.push(Problem::error(Span::start_of(FILE), "", message));
+            }
+            _ => {}
+        }
+        Some(Resolved { root, loaded })
+    }
+
+    /// Each arm of the experiment in `root` as a scenario of its own. What is wrong with an arm alone is said to be; what
+    /// the scenario has already been blamed for is not said again.
+    fn resolve_arms(&mut self, layers: &Layers, root: &Node, label: &str, catalog: &Catalog) -> Vec<Arm> {
+        let mut arms = Vec::new();
+        for layer in arm_layers(root) {
+            let known = std::mem::take(&mut self.problems);
+            let resolved = self.resolve(layers, Some(&layer), label, catalog);
+            let found = std::mem::replace(&mut self.problems, known);
+            for mut problem in found {
+                let is_known = |known: &Problem| known.span == problem.span && known.message == problem.message;
+                if !self.problems.iter().any(is_known) {
+                    problem.message = format!("in arm \"{}\": {}", layer.id, problem.message);
+                    self.problems.push(problem);
+                }
+            }
+            if let Some(loaded) = resolved.and_then(|resolved| resolved.loaded) {
+                arms.push(Arm { id: layer.id, loaded });
+            }
+        }
+        arms
+    }
+
+    /// All layers in one tree; `None` where one cannot be read at all.
+    fn merge(&mut self, layers: &Layers, arm: Option<&ArmLayer>) -> Option<Node> {
+        let mut root = layers.defaults.clone();
         // The policy's preset comes second: a training preset may choose it.
         for (path, presets) in [("preset", &TRAINING_PRESETS[..]), ("policy.preset", &POLICY_PRESETS)] {
-            self.add_preset(path, presets, &overrides, &file, &mut root)?;
+            self.add_preset(path, presets, layers, arm, &mut root)?;
         }
-        root.overlay(file);
-        for (over, node) in overrides {
+        root.overlay(layers.file.clone());
+        for (over, node) in &layers.overrides {
             if let Some(node) = node
-                && let Err(problem) = layers::put(&SCENARIO, &mut root, &over.path, node)
+                && let Err(problem) = layers::put(&SCENARIO, &mut root, &over.path, node.clone())
             {
                 self.problems.push(problem);
             }
+        }
+        if let Some(arm) = arm {
+            arm.lay_over(&mut root);
         }
         Some(root)
     }
@@ -184,18 +272,20 @@ impl Layering {
         &mut self,
         path: &str,
         presets: &'static [TrainingPreset],
-        overrides: &[(&Override, Option<Node>)],
-        file: &Node,
+        layers: &Layers,
+        arm: Option<&ArmLayer>,
         root: &mut Node,
     ) -> Option<()> {
         let written = |node: &Node| {
             path.split('.')
                 .try_fold(node.clone(), |node, key| node.field(key).cloned())
         };
-        let overriding = overrides.iter().rev().find(|(over, _)| over.path == path);
-        let chosen = match overriding {
-            Some((_, node)) => node.clone(),
-            None => written(file).or_else(|| written(root)),
+        let overriding = layers.overrides.iter().rev().find(|(over, _)| over.path == path);
+        let of_arm = arm.and_then(|arm| written(&arm.sections));
+        let chosen = match (of_arm, overriding) {
+            (Some(node), _) => Some(node),
+            (None, Some((_, node))) => node.clone(),
+            (None, None) => written(&layers.file).or_else(|| written(root)),
         };
         if let Some(Value::Text(name) | Value::Word(name)) = chosen.map(|node| node.value)
             && let Some(preset) = preset_named(presets, &name)

@@ -6,12 +6,14 @@
 //! as a whole by `validate`; `load` is the way through.
 
 mod action_space;
+mod arms;
 mod attribution;
 mod catalog;
 mod check;
 mod controllers;
 mod derived;
 mod document;
+mod experiment;
 mod explain;
 mod faults;
 mod governor;
@@ -44,6 +46,9 @@ pub use controllers::{
 };
 pub use derived::{ImageShape, PartSizes};
 pub use document::{Declared, read_declared, written_values};
+pub use experiment::{
+    AbConfig, ArmConfig, DecisionTest, EvaluationMode, ExperimentConfig, Interleave, LONGEST_ARM_ID, Metric,
+};
 pub use explain::{ExplainedField, Explanation, Member, explain, field_paths};
 pub use faults::{Fault, FaultEntry};
 pub use governor::{
@@ -58,7 +63,7 @@ pub use learner::{
 pub use lifecycle::{
     AutoForward, GateConfig, GateMode, Isolation, IsolationConfig, LifecycleConfig, OnFossilize, StageIsolation,
 };
-pub use load::{Input, Loaded, load};
+pub use load::{Arm, Input, Loaded, load};
 pub use paths::UnknownField;
 pub use policy::{
     FloorConfig, FloorMode, HeadConditioning, MaskConfig, NetConfig, ObservationConfig, OpBias, PolicyConfig,
@@ -119,6 +124,8 @@ section! {
         telemetry: TelemetryConfig;
         /// Damage done on purpose, to see the governor work.
         faults: Vec<FaultEntry>;
+        /// Arms that are compared, instead of a single run. None: one run.
+        experiment: Option<ExperimentConfig>;
     }
 }
 

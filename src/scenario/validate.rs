@@ -3,6 +3,7 @@
 
 mod action_space;
 mod controller;
+mod experiment;
 mod governor;
 mod learner;
 mod reward;
@@ -40,6 +41,7 @@ pub fn validate(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog) -> Vec<
     governor::check_faults(scenario, task, &mut findings);
     reward::check_reward(scenario, &mut findings);
     learner::check_learner(scenario, task, &mut findings);
+    experiment::check_experiment(scenario, task, &mut findings);
     findings.0
 }
 

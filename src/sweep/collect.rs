@@ -93,7 +93,7 @@ impl Collected {
         let mut columns = vec!["trial", "point", "replicate", "seed"];
         columns.extend(&axes);
         columns.extend(["state", "reason", "timed_out", "rounds", "env_steps", "evaluated"]);
-        columns.extend(Metric::ALL.map(Metric::name));
+        columns.extend(Metric::ALL.map(|metric| metric.name()));
         columns.extend(["train_s", "wall_s", "attempts", "engine", "commit"]);
         let mut csv = Csv::new(&columns);
         for CollectedTrial { trial, result } in &self.trials {

@@ -1,5 +1,6 @@
 //! A sweep as a user writes it, in the language of scenarios.
 
+use crate::scenario::EvaluationMode;
 use crate::schema::{Written, choice, record, section};
 
 section! {
@@ -149,16 +150,5 @@ record! {
         seeds: Vec<u64>;
         /// How a learned policy chooses.
         mode: EvaluationMode;
-    }
-}
-
-choice! {
-    /// How a learned policy chooses its actions.
-    #[derive(Copy, Eq)]
-    pub enum EvaluationMode {
-        /// the likeliest
-        Greedy,
-        /// drawn by their probability
-        Sample,
     }
 }

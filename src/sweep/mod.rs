@@ -22,7 +22,7 @@ mod state;
 mod worker;
 
 pub use collect::{Collected, CollectedTrial, Csv, end_name};
-pub use file::{Axis, AxisValues, Budget, Drawing, Evaluation, EvaluationMode, Setting, SuccessiveHalving, SweepFile};
+pub use file::{Axis, AxisValues, Budget, Drawing, Evaluation, Setting, SuccessiveHalving, SweepFile};
 pub use folder::{FolderError, SweepFolder};
 pub use launch::{Cluster, Launch, LaunchError};
 pub use lease::{Holder, Lease, LeaseContent, Leases};

@@ -190,9 +190,17 @@ impl Base {
     }
 
     /// `run.seed` where no trial says anything else.
-    fn seed(&self, shared: &[Placed], catalog: &Catalog) -> Result<u64, SetupError> {
+    fn seed(&self, shared: &[Placed], catalog: &Catalog) -> Result<u64, PlanError> {
         let overrides: Vec<Override> = shared.iter().map(Placed::to_override).collect();
-        Ok(self.load(&overrides, catalog)?.loaded.scenario.run.seed)
+        let scenario = self.load(&overrides, catalog)?.loaded.scenario;
+        if scenario.experiment.is_some() {
+            return Err(PlanError::Trials(format!(
+                "{}: a trial is a single run, and this scenario has arms; leave its experiment out, or play it by \
+                 `simic-engine run`",
+                self.label
+            )));
+        }
+        Ok(scenario.run.seed)
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 
 use super::child::{self, ChildEnd, Limits};
-use super::file::{Evaluation, EvaluationMode};
+use super::file::Evaluation;
 use super::folder::SweepFolder;
 use super::lease::Lease;
 use super::outcome::{RungScore, TrialEnd, TrialResult, is_still_to_do};
@@ -16,6 +16,7 @@ use super::state::{Segment, SweepState, TrialState};
 use crate::compare::{EpisodeOutcome, TrainingRecord};
 use crate::health::{AtPath, FileError};
 use crate::run::StopSignal;
+use crate::scenario::EvaluationMode;
 use crate::telemetry::ReadError;
 
 /// Between two looks at a folder in which everything is being played by others.

@@ -4,6 +4,7 @@ mod baselines;
 mod damage;
 mod determinism;
 mod eval;
+mod experiment;
 mod identity;
 mod progress;
 mod resume;

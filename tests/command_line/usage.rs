@@ -126,7 +126,7 @@ fn a_scenario_that_is_not_there_is_told_with_those_that_may_be_meant() {
     assert!(refused(&scenarios, &["run", "quickstart"]).ends_with("; did you mean quickstart.ron?"));
     let unlike = refused(here, &["run", "s/tiny"]);
     assert!(
-        unlike.contains("; scenario files nearby: scenarios/digits_augment.ron, "),
+        unlike.contains("; scenario files nearby: scenarios/ab_rewards.ron, "),
         "{unlike}"
     );
     let folder = refused(here, &["run", "scenarios"]);

@@ -357,3 +357,57 @@ fn batch_norm_over_a_single_value_is_refused() {
         assert!(problems.contains("fewer micro-batches, or fewer pools"), "{problems}");
     }
 }
+
+#[test]
+fn every_arm_of_an_experiment_is_checked_as_a_scenario() {
+    insta::assert_snapshot!(problems_of(
+        r#"(
+    task: preset("digits_minimal"),
+    attribution: (strategy: off),
+    policy: (controller: "wait"),
+    reward: contribution(sparse()),
+    experiment: ab((
+        arms: [
+            (id: "fine", reward: loss()),
+            (id: "unknown", reward: loss(), policy: (controler: "random")),
+            (id: "unpaid", reward: contribution(basic())),
+            (id: "wrong type", reward: loss(), learner: (lr: "fast")),
+        ],
+    )),
+)"#,
+        &[]
+    ));
+}
+
+#[test]
+fn arms_that_cannot_be_compared_are_refused() {
+    insta::assert_snapshot!(problems_of(
+        r#"(
+    task: preset("digits_minimal"),
+    run: (seed: 5, run_early_stop: (patience_rounds: 3, min_delta: 0.1)),
+    policy: (controller: "wait"),
+    telemetry: (level: off),
+    experiment: ab((
+        arms: [(id: "same"), (id: "Same")],
+        replicates: 10,
+        eval_seeds: [7, 100, 100],
+        primary_metric: accuracy,
+        decision_test: paired_sign_flip,
+        common_random_numbers: false,
+        control: "nobody",
+    )),
+)"#,
+        &[]
+    ));
+}
+
+#[test]
+fn a_reward_is_no_outcome() {
+    insta::assert_snapshot!(problems_of(
+        r#"(
+    policy: (controller: "wait"),
+    experiment: ab((arms: [(id: "alone")], primary_metric: reward)),
+)"#,
+        &[]
+    ));
+}

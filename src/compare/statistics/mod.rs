@@ -38,4 +38,6 @@ pub use permutation::{Flips, SignFlip, sign_flip};
 pub use profile::{ProfilePoint, performance_profile};
 pub use rank::{Magnitude, MannWhitney, NullDistribution, a12, cliffs_delta, hedges_g, hodges_lehmann, mann_whitney};
 pub use summary::{Statistic, iqm, mean, median, percentile, sd, worst_tenth};
-pub use verdict::{Arm, Criteria, DecisionTest, Evidence, Verdict, verdict};
+pub use verdict::{Arm, Criteria, Evidence, Verdict, verdict};
+
+pub use crate::scenario::DecisionTest;

@@ -3,16 +3,7 @@
 use serde::Serialize;
 
 use super::bootstrap::Interval;
-
-/// The test that was declared to decide, before anything was seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DecisionTest {
-    /// [`mann_whitney`](super::mann_whitney)
-    MannWhitney,
-    /// [`sign_flip`](super::sign_flip)
-    PairedSignFlip,
-}
+use crate::scenario::DecisionTest;
 
 impl DecisionTest {
     /// Trainings of each arm, or pairs, without which nothing is said. The least two-sided p is 0.029 for 4 against 4
