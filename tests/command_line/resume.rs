@@ -294,7 +294,7 @@ fn checkpoints_of_a_run_that_goes_on_with_longer_rollouts_stand_between_these() 
     std::fs::write(&scenario, in_pairs).expect("it is written");
     let out = folder.path().join("out");
     begin(&scenario, &out).wait().expect("the run ends");
-    let run = out.join("latest").canonicalize().expect("latest points at the run");
+    let run = latest(&out).canonicalize().expect("latest names the run");
     let longer = [
         "--set",
         "learner.episodes_per_update=3",
@@ -374,7 +374,7 @@ fn a_run_goes_on_with_fewer_micro_batches_if_they_are_asked_for() {
     std::fs::write(&scenario, short).expect("it is written");
     let out = folder.path().join("short");
     begin(&scenario, &out).wait().expect("the run ends");
-    let run = out.join("latest").canonicalize().expect("latest points at the run");
+    let run = latest(&out).canonicalize().expect("latest names the run");
     let parts = || {
         let text = std::fs::read_to_string(run.join("checkpoints/last/run.ron")).expect("run.ron exists");
         let line = text
