@@ -21,20 +21,20 @@ pub struct PlayOptions {
     /// Sweep file.
     #[arg(required = true)]
     pub file: Option<PathBuf>,
-    /// Check the file and every trial, say what would be played, and stop.
+    /// Check every trial, say what would be played, and stop.
     #[arg(long)]
     pub dry_run: bool,
-    /// The sweep was begun with another file: add its trials, or change its budget; what has been played stays.
+    /// Add trials to a sweep that has been begun, or change its budget.
     #[arg(long)]
     pub extend: bool,
-    /// Make the folder of the sweep and play nothing: `sweep work` does, on any machine.
+    /// Make the folder and play nothing: `sweep work` does.
     #[arg(long)]
     pub plan_only: bool,
     #[command(flatten)]
     pub pace: Pace,
     #[command(flatten)]
     pub launch: LaunchOptions,
-    /// Folder of all runs, in which sweeps/NAME is the sweep's own [default: $SIMIC_ENGINE_RUNS or runs].
+    /// Folder of runs [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
@@ -49,7 +49,7 @@ pub struct Pace {
 /// Who starts the workers, and how many.
 #[derive(Clone, Debug, Args)]
 pub struct LaunchOptions {
-    /// Who starts its workers: slurm, ray or hyperqueue; see docs/scale.md [default: nobody, it is played here].
+    /// slurm, ray or hyperqueue starts its workers; see docs/scale.md.
     #[arg(
         long,
         value_enum,
@@ -58,13 +58,13 @@ pub struct LaunchOptions {
         conflicts_with = "plan_only"
     )]
     pub on: Option<Cluster>,
-    /// Tasks of Slurm's job array, or trials at once elsewhere [default: as many as are of use].
+    /// Tasks of Slurm's array, or trials at once [default: all of use].
     #[arg(long, value_name = "N", requires = "on", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub workers: Option<u32>,
-    /// Ray's cluster, or the directory of HyperQueue's server [default: this machine's, or a new one].
+    /// Ray's cluster, or the directory of HyperQueue's server.
     #[arg(long, value_name = "PLACE", requires = "on")]
     pub address: Option<String>,
-    /// An option for sbatch, e.g. --sbatch-arg=--partition=long; may be given often.
+    /// An option for sbatch, e.g. --partition=long; may be given often.
     #[arg(
         long = "sbatch-arg",
         value_name = "OPTION",
