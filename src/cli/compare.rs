@@ -256,7 +256,7 @@ fn text(comparison: &MethodComparison) -> String {
         .count();
     let Criteria { alpha, min_effect, .. } = comparison.criteria;
     let legend = format!(
-        "p: {test}, two-sided, corrected by Holm's method for {tests} tests; alpha {alpha}, a difference of {min_effect} \
+        "p: {test}, two-sided, corrected by Holm's method (tests: {tests}); alpha {alpha}, a difference of {min_effect} \
          matters"
     );
     _ = writeln!(text, "\n{}", wrapped(&legend, width));

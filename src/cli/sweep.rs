@@ -353,7 +353,7 @@ fn retry(begun: &Begun, ids: &[String]) -> Result<Outcome, String> {
         count += 1;
     }
     Ok(show(format_args!(
-        "{count} trials will be tried again; play them with: simic-engine sweep work {}\n",
+        "to be tried again: {count}; play them with: simic-engine sweep work {}\n",
         folder.path().display()
     )))
 }

@@ -59,8 +59,19 @@ impl TrainingRecord {
     /// # Errors
     /// Events that cannot be read.
     pub fn of_run(directory: &Path) -> Result<Self, ReadError> {
-        let mut record = Self {
-            run_id: directory.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        let run_id = directory.file_name().unwrap_or_default().to_string_lossy();
+        let mut record = Self::of_nothing(run_id.into_owned());
+        let mut in_round = Vec::new();
+        for event in EventReader::open(&directory.join("events.jsonl"))? {
+            record.apply(&event?, &mut in_round);
+        }
+        Ok(record)
+    }
+
+    /// A training of which nothing is known yet.
+    fn of_nothing(run_id: String) -> Self {
+        Self {
+            run_id,
             scenario: String::new(),
             task: String::new(),
             controller: String::new(),
@@ -70,12 +81,7 @@ impl TrainingRecord {
             is_evaluated: false,
             episodes: Vec::new(),
             curve: Vec::new(),
-        };
-        let mut in_round = Vec::new();
-        for event in EventReader::open(&directory.join("events.jsonl"))? {
-            record.apply(&event?, &mut in_round);
         }
-        Ok(record)
     }
 
     /// `in_round`: episodes of the round that has not ended yet, with their lengths.

@@ -17,7 +17,7 @@ pub struct RewardedStep {
     pub step: u32,
     /// Percent.
     pub accuracy: f64,
-    /// [`standard_rent`](super::standard_rent) of the network, points.
+    /// What parameters and slots cost by the default coefficients, points.
     pub rent: f64,
     /// What was paid.
     pub breakdown: RewardBreakdown,

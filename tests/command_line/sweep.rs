@@ -327,7 +327,7 @@ fn a_trial_that_fails_keeps_its_reason_and_its_log_and_the_others_go_on() {
     assert!(
         place
             .succeeds(&["sweep", "retry", "faulty"])
-            .starts_with("1 trials will be tried again")
+            .starts_with("to be tried again: 1;")
     );
     assert_eq!(place.status("faulty")["waiting"], 1);
     let worked = place.run(&["sweep", "work", "faulty"]);

@@ -1,21 +1,6 @@
 use super::*;
 use crate::telemetry::{EnvContext, Num, examples};
 
-fn record() -> TrainingRecord {
-    TrainingRecord {
-        run_id: "run".into(),
-        scenario: String::new(),
-        task: String::new(),
-        controller: String::new(),
-        seed: BigInteger(0),
-        rounds: 0,
-        is_complete: false,
-        is_evaluated: false,
-        episodes: Vec::new(),
-        curve: Vec::new(),
-    }
-}
-
 fn episode(round: u32, env: u32, accuracy: f64) -> Event {
     let context = EnvContext {
         env,
@@ -33,7 +18,7 @@ fn episode(round: u32, env: u32, accuracy: f64) -> Event {
 }
 
 fn told(events: impl IntoIterator<Item = Event>) -> TrainingRecord {
-    let (mut record, mut in_round) = (record(), Vec::new());
+    let (mut record, mut in_round) = (TrainingRecord::of_nothing("run".into()), Vec::new());
     for event in events {
         record.apply(&event, &mut in_round);
     }
