@@ -1,0 +1,157 @@
+// Channels-last images in scratch storage: borders of zeros, tables of positions, sums over channels.
+
+#pragma once
+
+#include "lanes.hpp"
+#include "shapes.hpp"
+
+namespace {
+
+using simic::ConvShape;
+using simic::packed_channels;
+
+using Flat = Lanes<16>;
+
+INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+INLINE int64_t most(int64_t a, int64_t b) { return a < b ? b : a; }
+
+// Hands out parts of a scratch buffer, each at the start of a vector.
+struct Scratch {
+  float* next;
+
+  INLINE float* take(int64_t floats) {
+    float* part = next;
+    next += (floats + 15) / 16 * 16;
+    return part;
+  }
+  INLINE int32_t* take_table(int64_t entries) { return reinterpret_cast<int32_t*>(take(entries)); }
+  INLINE double* take_doubles(int64_t entries) { return reinterpret_cast<double*>(take(2 * entries)); }
+};
+
+INLINE void zero(float* to, int64_t n) { std::memset(to, 0, n * sizeof(float)); }
+INLINE void zero(double* to, int64_t n) { std::memset(to, 0, n * sizeof(double)); }
+
+// A few images with borders of zeros, as a convolution reads them.
+struct Padded {
+  int64_t height, width, channels, pad;
+  // Floats.
+  int64_t row, image;
+  // Offset of the window of each position (of its top left corner), and of the position itself.
+  const int32_t* window;
+  const int32_t* centre;
+  float* data;
+
+  INLINE int64_t positions() const { return height * width; }
+};
+
+// Floats beyond a padded image that a kernel may read, never use.
+constexpr int64_t SLACK = 64;
+
+INLINE int64_t padded_floats(const ConvShape& s, int64_t channels, int64_t images) {
+  return images * (s.height + 2 * s.pad()) * (s.width + 2 * s.pad()) * channels + SLACK;
+}
+
+// Images that are worked on together: enough positions to amortise what is done once a chunk, few enough that all
+// that a chunk touches stays close to the core.
+INLINE int64_t images_at_a_time(const ConvShape& s) {
+  constexpr int64_t POSITIONS = 256;
+  constexpr int64_t FLOATS = 8192;
+  const int64_t widest = most(s.inputs, s.outputs);
+  const int64_t by_positions = POSITIONS / s.positions();
+  const int64_t by_size = FLOATS / padded_floats(s, widest, 1);
+  return most(1, least(s.batch, least(by_positions, by_size)));
+}
+
+INLINE Padded pad(const ConvShape& s, int64_t channels, int64_t images, Scratch& scratch) {
+  Padded p = {s.height, s.width, channels, s.pad(), (s.width + 2 * s.pad()) * channels, 0, nullptr, nullptr, nullptr};
+  p.image = (s.height + 2 * p.pad) * p.row;
+  p.data = scratch.take(padded_floats(s, channels, images));
+  zero(p.data, padded_floats(s, channels, images));
+  int32_t* window = scratch.take_table(images * s.positions());
+  int32_t* centre = scratch.take_table(images * s.positions());
+  p.window = window;
+  p.centre = centre;
+  for (int64_t n = 0; n < images; ++n)
+    for (int64_t y = 0; y < s.height; ++y)
+      for (int64_t x = 0; x < s.width; ++x) {
+        const int64_t at = n * p.image + y * p.row + x * channels;
+        *window++ = static_cast<int32_t>(at);
+        *centre++ = static_cast<int32_t>(at + p.pad * (p.row + channels));
+      }
+  return p;
+}
+
+// Scratch that `pad` takes.
+INLINE int64_t pad_scratch(const ConvShape& s, int64_t channels, int64_t images) {
+  return padded_floats(s, channels, images) + 2 * images * s.positions() + 64;
+}
+
+// Copies dense images into the middle of their borders.
+INLINE void fill(const Padded& p, const float* from, int64_t images) {
+  const int64_t row = p.width * p.channels;
+  for (int64_t n = 0; n < images; ++n) {
+    float* to = p.data + n * p.image + p.pad * (p.row + p.channels);
+    for (int64_t y = 0; y < p.height; ++y, to += p.row, from += row) std::memcpy(to, from, row * sizeof(float));
+  }
+}
+
+// ---- values that repeat with the channels
+
+// Length of the shortest run of whole vectors that begins and ends with a pixel.
+INLINE int64_t period_of(int64_t channels) {
+  const int64_t common = channels & -channels;
+  return channels * (16 / (common > 16 ? 16 : common));
+}
+
+INLINE void repeat(const float* values, int64_t channels, int64_t period, float* to) {
+  for (int64_t i = 0, c = 0; i < period; ++i, c = c + 1 == channels ? 0 : c + 1) to[i] = values[c];
+}
+
+// Calls `f(index, offset, count)` for each vector of `n` floats that begin with channel 0: its first float, the place
+// of that in the period, and how many of its lanes count.
+template <class F>
+INLINE void over_flat(int64_t n, int64_t period, F f) {
+  int64_t base = 0;
+  for (; base + period <= n; base += period)
+    for (int64_t offset = 0; offset < period; offset += 16) f(base + offset, offset, 16);
+  for (int64_t offset = 0; base + offset < n; offset += 16) f(base + offset, offset, static_cast<int>(least(16, n - base - offset)));
+}
+
+// Adds to `totals[k][channel]` what `f(index, offset, count, V (&out)[K])` gives for each vector of `n` floats.
+template <int K, class F>
+INLINE void add_channel_sums(int64_t n, int64_t channels, int64_t period, double* const (&totals)[K], F f) {
+  constexpr int CHAINS = 4;
+  float lanes[16];
+  int64_t first = 0;
+  for (int64_t offset = 0; offset < period && offset < n; offset += 16) {
+    Flat::V sums[CHAINS][K];
+    for (auto& chain : sums)
+      for (auto& sum : chain) sum = Flat::zero();
+    Flat::V values[K];
+    int64_t at = offset;
+    for (; at + (CHAINS - 1) * period + 16 <= n; at += CHAINS * period)
+      for (int chain = 0; chain < CHAINS; ++chain) {
+        f(at + chain * period, offset, 16, values);
+        for (int k = 0; k < K; ++k) sums[chain][k] = Flat::add(sums[chain][k], values[k]);
+      }
+    for (int chain = 0; at + 16 <= n; at += period, ++chain) {
+      f(at, offset, 16, values);
+      for (int k = 0; k < K; ++k) sums[chain][k] = Flat::add(sums[chain][k], values[k]);
+    }
+    const int rest = at < n ? static_cast<int>(n - at) : 0;
+    if (rest > 0) f(at, offset, rest, values);
+    for (int k = 0; k < K; ++k) {
+      const Flat::V sum = Flat::add(Flat::add(sums[0][k], sums[1][k]), Flat::add(sums[2][k], sums[3][k]));
+      Flat::store(lanes, sum);
+      int64_t c = first;
+      for (int lane = 0; lane < 16; ++lane, c = c + 1 == channels ? 0 : c + 1) totals[k][c] += lanes[lane];
+      if (rest == 0) continue;
+      Flat::store(lanes, values[k]);
+      c = first;
+      for (int lane = 0; lane < rest; ++lane, c = c + 1 == channels ? 0 : c + 1) totals[k][c] += lanes[lane];
+    }
+    first = (first + 16) % channels;
+  }
+}
+
+}  // namespace

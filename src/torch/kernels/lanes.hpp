@@ -1,0 +1,211 @@
+// Vectors of `W` floats, with the instructions of the level for which this unit is compiled.
+//
+// The engine promises the same bits whatever the CPU: every kernel is written over a fixed number of lanes, each lane
+// sums in a fixed order, a product and a sum are one rounding (`fma`) exactly where a kernel says so, and nothing else
+// is contracted (-ffp-contract=off). A level without wide vectors does the same operations in several pieces.
+//
+// Units of all levels end up in one binary, so nothing here may have a name that the linker could merge with another
+// level's: everything is in an anonymous namespace, and the kernels use no templates of the standard library.
+
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(__AVX2__) || defined(__AVX512F__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#define INLINE inline __attribute__((always_inline))
+#define INLINE_LAMBDA __attribute__((always_inline))
+
+namespace {
+
+template <int W>
+struct Registers;
+#define REGISTERS_OF(W)                                            \
+  template <>                                                      \
+  struct Registers<W> {                                            \
+    typedef float V __attribute__((vector_size(W * sizeof(float)))); \
+    typedef int32_t I __attribute__((vector_size(W * sizeof(float)))); \
+  };
+REGISTERS_OF(4)
+REGISTERS_OF(8)
+REGISTERS_OF(16)
+#undef REGISTERS_OF
+
+// Vectors that the level has registers for.
+template <int W>
+struct Native {
+  typedef typename Registers<W>::V V;
+  typedef typename Registers<W>::I I;
+
+  static INLINE V load(const float* from) {
+    V v;
+    std::memcpy(&v, from, sizeof v);
+    return v;
+  }
+  static INLINE void store(float* to, V v) { std::memcpy(to, &v, sizeof v); }
+  static INLINE V add(V a, V b) { return a + b; }
+  static INLINE V sub(V a, V b) { return a - b; }
+  static INLINE V mul(V a, V b) { return a * b; }
+  static INLINE V div(V a, V b) { return a / b; }
+  // a < b ? x : y, lane by lane; false where a or b is no number.
+  static INLINE V select_less(V a, V b, V x, V y) { return a < b ? x : y; }
+  // v where it is larger or no number, else m: libtorch's maximum of a pool.
+  static INLINE V larger(V m, V v) { return ((v > m) | (v != v)) ? v : m; }
+  static INLINE I bits(V v) { return (I)v; }
+  static INLINE V from_bits(I i) { return (V)i; }
+  static INLINE I iadd(I a, I b) { return a + b; }
+  static INLINE I isub(I a, I b) { return a - b; }
+  static INLINE I iand(I a, I b) { return a & b; }
+  static INLINE I ior(I a, I b) { return a | b; }
+  static INLINE I shift_left(I a, int by) { return a << by; }
+  static INLINE I shift_right(I a, int by) { return a >> by; }
+
+#if defined(__AVX512F__)
+  static INLINE V all(float x) {
+    if constexpr (W == 16) return _mm512_set1_ps(x);
+    else return _mm256_set1_ps(x);
+  }
+  static INLINE I iall(int32_t x) {
+    if constexpr (W == 16) return (I)_mm512_set1_epi32(x);
+    else return (I)_mm256_set1_epi32(x);
+  }
+  static INLINE V fma(V a, V b, V c) {
+    if constexpr (W == 16) return _mm512_fmadd_ps(a, b, c);
+    else return _mm256_fmadd_ps(a, b, c);
+  }
+  // The first `n` of W lanes; the others are 0.
+  static INLINE V load_some(const float* from, int n) {
+    if constexpr (W == 16) return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), from);
+    else return _mm256_maskz_loadu_ps(static_cast<__mmask8>((1u << n) - 1), from);
+  }
+  static INLINE void store_some(float* to, V v, int n) {
+    if constexpr (W == 16) _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << n) - 1), v);
+    else _mm256_mask_storeu_ps(to, static_cast<__mmask8>((1u << n) - 1), v);
+  }
+#else
+#if defined(__AVX2__)
+  static INLINE V all(float x) { return _mm256_set1_ps(x); }
+  static INLINE I iall(int32_t x) { return (I)_mm256_set1_epi32(x); }
+  static INLINE V fma(V a, V b, V c) { return _mm256_fmadd_ps(a, b, c); }
+#else
+  static INLINE V all(float x) { return V{x, x, x, x}; }
+  static INLINE I iall(int32_t x) { return I{x, x, x, x}; }
+  static INLINE V fma(V a, V b, V c) {
+#if defined(__aarch64__)
+    return vfmaq_f32(c, a, b);
+#else
+    // One rounding, as everywhere, if slowly.
+    for (int lane = 0; lane < W; ++lane) c[lane] = __builtin_fmaf(a[lane], b[lane], c[lane]);
+    return c;
+#endif
+  }
+#endif
+#if defined(__AVX2__)
+  static INLINE __m256i first_lanes(int n) {
+    static const int32_t ONES_THEN_ZEROS[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(ONES_THEN_ZEROS + 8 - n));
+  }
+  static INLINE V load_some(const float* from, int n) { return _mm256_maskload_ps(from, first_lanes(n)); }
+  static INLINE void store_some(float* to, V v, int n) { _mm256_maskstore_ps(to, first_lanes(n), v); }
+#else
+  static INLINE V load_some(const float* from, int n) {
+    V v = {};
+    std::memcpy(&v, from, n * sizeof(float));
+    return v;
+  }
+  static INLINE void store_some(float* to, V v, int n) { std::memcpy(to, &v, n * sizeof(float)); }
+#endif
+#endif
+};
+
+// Twice as many lanes as `Half` has.
+template <int W, class Half>
+struct Twice {
+  struct V {
+    typename Half::V low, high;
+  };
+  struct I {
+    typename Half::I low, high;
+  };
+  static constexpr int H = W / 2;
+
+  static INLINE V load(const float* from) { return {Half::load(from), Half::load(from + H)}; }
+  static INLINE void store(float* to, V v) {
+    Half::store(to, v.low);
+    Half::store(to + H, v.high);
+  }
+  static INLINE V load_some(const float* from, int n) {
+    return n <= H ? V{Half::load_some(from, n), Half::all(0)} : V{Half::load(from), Half::load_some(from + H, n - H)};
+  }
+  static INLINE void store_some(float* to, V v, int n) {
+    if (n <= H) return Half::store_some(to, v.low, n);
+    Half::store(to, v.low);
+    Half::store_some(to + H, v.high, n - H);
+  }
+  static INLINE V all(float x) { return {Half::all(x), Half::all(x)}; }
+  static INLINE V add(V a, V b) { return {Half::add(a.low, b.low), Half::add(a.high, b.high)}; }
+  static INLINE V sub(V a, V b) { return {Half::sub(a.low, b.low), Half::sub(a.high, b.high)}; }
+  static INLINE V mul(V a, V b) { return {Half::mul(a.low, b.low), Half::mul(a.high, b.high)}; }
+  static INLINE V div(V a, V b) { return {Half::div(a.low, b.low), Half::div(a.high, b.high)}; }
+  static INLINE V fma(V a, V b, V c) { return {Half::fma(a.low, b.low, c.low), Half::fma(a.high, b.high, c.high)}; }
+  static INLINE V select_less(V a, V b, V x, V y) {
+    return {Half::select_less(a.low, b.low, x.low, y.low), Half::select_less(a.high, b.high, x.high, y.high)};
+  }
+  static INLINE V larger(V m, V v) { return {Half::larger(m.low, v.low), Half::larger(m.high, v.high)}; }
+  static INLINE I iall(int32_t x) { return {Half::iall(x), Half::iall(x)}; }
+  static INLINE I bits(V v) { return {Half::bits(v.low), Half::bits(v.high)}; }
+  static INLINE V from_bits(I i) { return {Half::from_bits(i.low), Half::from_bits(i.high)}; }
+  static INLINE I iadd(I a, I b) { return {Half::iadd(a.low, b.low), Half::iadd(a.high, b.high)}; }
+  static INLINE I isub(I a, I b) { return {Half::isub(a.low, b.low), Half::isub(a.high, b.high)}; }
+  static INLINE I iand(I a, I b) { return {Half::iand(a.low, b.low), Half::iand(a.high, b.high)}; }
+  static INLINE I ior(I a, I b) { return {Half::ior(a.low, b.low), Half::ior(a.high, b.high)}; }
+  static INLINE I shift_left(I a, int by) { return {Half::shift_left(a.low, by), Half::shift_left(a.high, by)}; }
+  static INLINE I shift_right(I a, int by) { return {Half::shift_right(a.low, by), Half::shift_right(a.high, by)}; }
+};
+
+template <int W>
+struct LanesOf;
+#if defined(__AVX512F__)
+template <> struct LanesOf<8> { typedef Native<8> Type; };
+template <> struct LanesOf<16> { typedef Native<16> Type; };
+constexpr int WIDEST = 16;
+constexpr int REGISTERS = 32;
+#elif defined(__AVX2__)
+template <> struct LanesOf<8> { typedef Native<8> Type; };
+template <> struct LanesOf<16> { typedef Twice<16, Native<8>> Type; };
+constexpr int WIDEST = 8;
+constexpr int REGISTERS = 16;
+#else
+template <> struct LanesOf<8> { typedef Twice<8, Native<4>> Type; };
+template <> struct LanesOf<16> { typedef Twice<16, LanesOf<8>::Type> Type; };
+constexpr int WIDEST = 8;
+constexpr int REGISTERS = 16;
+#endif
+
+// `Lanes<W>`, W = 8 or 16.
+template <int W>
+struct Lanes : LanesOf<W>::Type {
+  using Base = typename LanesOf<W>::Type;
+  using V = typename Base::V;
+  static constexpr int WIDTH = W;
+
+  // All W lanes, or the first `n` of them.
+  static INLINE V load_at_most(const float* from, int n) { return n >= W ? Base::load(from) : Base::load_some(from, n); }
+  static INLINE void store_at_most(float* to, V v, int n) {
+    if (n >= W) Base::store(to, v);
+    else Base::store_some(to, v, n);
+  }
+  static INLINE V zero() { return Base::all(0); }
+  // x where positive, else 0; what is no number stays.
+  static INLINE V relu(V x) { return Base::select_less(x, zero(), zero(), x); }
+};
+
+// Lanes for tensors with `C` channels innermost.
+INLINE bool is_narrow(int64_t channels) { return WIDEST == 8 || channels <= 8; }
+
+}  // namespace

@@ -1,0 +1,3 @@
+#define SIMIC_LEVEL "plain"
+#define SIMIC_TABLE plain_kernels
+#include "level.hpp"

@@ -1,0 +1,30 @@
+// What kernels and libtorch's side agree on: shapes, and the sizes of packed weights. Compiled for every level, so all
+// of it is inlined.
+
+#pragma once
+
+#include <cstdint>
+
+namespace simic {
+
+#define SHAPE_INLINE inline __attribute__((always_inline))
+
+// A convolution over channels-last images: odd square kernel, stride 1, "same" padding. Depthwise: one filter a
+// channel, `inputs == outputs`.
+struct ConvShape {
+  int64_t batch, height, width, inputs, outputs, kernel;
+  bool depthwise;
+
+  SHAPE_INLINE int64_t pad() const { return kernel / 2; }
+  SHAPE_INLINE int64_t positions() const { return height * width; }
+  // Weights that each output channel sums over.
+  SHAPE_INLINE int64_t elements() const { return kernel * kernel * (depthwise ? 1 : inputs); }
+};
+
+// Channels of packed weights: whole vectors at every level.
+SHAPE_INLINE int64_t packed_channels(int64_t channels) { return channels <= 8 ? 8 : (channels + 15) / 16 * 16; }
+
+// Floats of the packed weights of a dense convolution.
+SHAPE_INLINE int64_t packed_weights(int64_t elements, int64_t outputs) { return elements * packed_channels(outputs); }
+
+}  // namespace simic
