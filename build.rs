@@ -8,16 +8,19 @@ use std::{env, fs};
 
 /// What goes into the binary.
 const INGREDIENTS: [&str; 6] = ["src", "assets", "scenarios", "build.rs", "Cargo.toml", "Cargo.lock"];
-/// The unit that is compiled, and what it includes.
-const SOURCES: [&str; 3] = [
-    "src/torch/native.cpp",
-    "src/torch/narrow_conv.cpp",
-    "src/torch/shim.cpp",
+/// The unit that knows libtorch; it includes the others of its folder.
+const SHIM: &str = "src/torch/native.cpp";
+/// The kernels, compiled once for each set of instructions: the unit, and the compiler's flags for x86-64.
+const LEVELS: [(&str, &str); 3] = [
+    ("avx512", "-march=x86-64-v4"),
+    ("avx2", "-march=x86-64-v3"),
+    ("plain", "-march=x86-64"),
 ];
 
 fn main() {
-    for source in SOURCES {
-        println!("cargo:rerun-if-changed={source}");
+    let sources = sources();
+    for source in &sources {
+        println!("cargo:rerun-if-changed={}", source.display());
     }
     // Set by torch-sys (`links = "tch"`): the folder in which it found libtorch's libraries.
     let Some(folder) = env::var_os("DEP_TCH_LIBTORCH_LIB") else {
@@ -31,7 +34,7 @@ fn main() {
     });
     let include = lib.with_file_name("include");
 
-    compile_shim(&include);
+    compile(&include, &sources);
     println!("cargo:rustc-link-search=native={}", lib.display());
     println!("cargo:rustc-link-lib=torch_cpu");
     println!("cargo:rustc-link-lib=c10");
@@ -41,36 +44,83 @@ fn main() {
     tell_provenance();
 }
 
-/// Compiles the shim, unless the one at hand was made from the same text: this script also runs where only Rust changed.
-fn compile_shim(include: &Path) {
+/// All C++ of the engine, in the order of paths.
+fn sources() -> Vec<PathBuf> {
+    let files = |folder: &str| -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{folder} cannot be listed: {error}"));
+        entries.flatten().map(|entry| entry.path()).collect()
+    };
+    let is_cpp = |path: &PathBuf| {
+        path.extension()
+            .is_some_and(|extension| extension == "cpp" || extension == "hpp")
+    };
+    let mut all = [files("src/torch"), files("src/torch/kernels")].concat();
+    all.retain(is_cpp);
+    all.sort();
+    all
+}
+
+/// Compiles the C++, unless what is at hand was made from the same text: this script also runs where only Rust changed.
+fn compile(include: &Path, sources: &[PathBuf]) {
     let Some(out) = env::var_os("OUT_DIR").map(PathBuf::from) else {
         panic!("cargo names no OUT_DIR");
     };
-    let sources = SOURCES.map(|source| fs::read_to_string(source).unwrap_or_default());
-    let recipe = format!("{}\n{}", include.display(), sources.concat());
+    let text: String = sources
+        .iter()
+        .map(|source| fs::read_to_string(source).unwrap_or_default())
+        .collect();
+    let recipe = format!("{}\n{LEVELS:?}\n{text}", include.display());
     let made_from = out.join("shim.recipe");
     let is_made = out.join("libsimic_shim.a").exists();
     if !(is_made && fs::read_to_string(&made_from).is_ok_and(|made| made == recipe)) {
-        cc::Build::new()
-            .cpp(true)
-            .pic(true)
+        compile_kernels();
+        compiler()
             .warnings(false)
             .include(include)
             .include(include.join("torch/csrc/api/include"))
-            .flag("-std=c++17")
-            // Norms and clipping run here on CPU: vectorised whatever the Rust profile is.
-            .opt_level(3)
             .define("_GLIBCXX_USE_CXX11_ABI", "1")
-            .file(SOURCES[0])
-            .cargo_metadata(false)
+            .file(SHIM)
             .compile("simic_shim");
         // Without it the shim is compiled again, no more.
         let _ = fs::write(&made_from, recipe);
     }
     println!("cargo:rustc-link-search=native={}", out.display());
     println!("cargo:rustc-link-lib=static=simic_shim");
+    for (level, _) in levels() {
+        println!("cargo:rustc-link-lib=static=simic_kernels_{level}");
+    }
     let is_apple = env::var("TARGET").is_ok_and(|target| target.contains("apple"));
     println!("cargo:rustc-link-lib={}", if is_apple { "c++" } else { "stdc++" });
+}
+
+/// Optimised whatever the Rust profile is.
+fn compiler() -> cc::Build {
+    let mut build = cc::Build::new();
+    build.cpp(true).pic(true).flag("-std=c++17").opt_level(3).cargo_metadata(false);
+    build
+}
+
+/// The levels that the target's architecture has: elsewhere than on x86-64 the plain kernels are written for its vectors.
+fn levels() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
+    let is_x86 = env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "x86_64");
+    LEVELS
+        .into_iter()
+        .filter(move |(level, _)| is_x86 || *level == "plain")
+        .map(move |(level, flag)| (level, is_x86.then_some(flag)))
+}
+
+fn compile_kernels() {
+    for (level, flag) in levels() {
+        let mut build = compiler();
+        // A product and a sum are one rounding where a kernel says so, and nowhere else: the same bits at every level.
+        build.flag("-ffp-contract=off").warnings(true);
+        if let Some(flag) = flag {
+            build.flag(flag);
+        }
+        build
+            .file(format!("src/torch/kernels/{level}.cpp"))
+            .compile(&format!("simic_kernels_{level}"));
+    }
 }
 
 /// Commit, compiler and target. What cannot be found out is left out.

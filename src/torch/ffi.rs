@@ -1,4 +1,4 @@
-//! The declarations of `shim.cpp` and `narrow_conv.cpp` and the conversion of its errors. Nothing leaves this folder.
+//! The declarations of the C++ files of this folder and the conversion of its errors. Nothing leaves this folder.
 
 use std::ffi::{CStr, c_char};
 use std::marker::{PhantomData, PhantomPinned};
@@ -173,6 +173,9 @@ unsafe extern "C" {
         bias: *const C_tensor,
         out: *mut *mut C_tensor,
     ) -> *mut c_char;
+
+    pub(super) fn simic_kernel_level(index: usize, available: *mut bool) -> *const c_char;
+    pub(super) safe fn simic_force_kernel_level(index: usize);
 
     pub(super) safe fn simic_grad_enabled() -> bool;
     pub(super) safe fn simic_set_grad_enabled(enabled: bool);

@@ -3,4 +3,5 @@
 // First: its `guarded` stands around everything that Rust calls.
 #include "shim.cpp"
 
+#include "dispatch.cpp"
 #include "narrow_conv.cpp"

@@ -127,7 +127,7 @@ INLINE void add_channel_sums(int64_t n, int64_t channels, int64_t period, double
     Flat::V sums[CHAINS][K];
     for (auto& chain : sums)
       for (auto& sum : chain) sum = Flat::zero();
-    Flat::V values[K];
+    Flat::V values[K] = {};
     int64_t at = offset;
     for (; at + (CHAINS - 1) * period + 16 <= n; at += CHAINS * period)
       for (int chain = 0; chain < CHAINS; ++chain) {
