@@ -5,8 +5,8 @@
 use simic_engine::prelude::*;
 use simic_engine::random::RunRng;
 use simic_engine::seed::BlueprintError;
-use simic_engine::torch::{Init, Mode, ParamSet};
-use tch::{Device, TchError, Tensor};
+use simic_engine::torch::{Backend, Init, Mode, ParamSet};
+use tch::{TchError, Tensor};
 
 struct ChannelScale;
 
@@ -28,8 +28,8 @@ impl Blueprint for ChannelScale {
         dim as u64
     }
 
-    fn build(&self, dim: i64, rng: &mut RunRng, device: Device) -> Result<Box<dyn SeedModule>, BlueprintError> {
-        let mut params = ParamSet::new(device);
+    fn build(&self, dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Box<dyn SeedModule>, BlueprintError> {
+        let mut params = ParamSet::new(backend);
         // A fresh seed must not change its host: the factors start at 0.
         let weight = params.add("weight", &[dim, 1, 1], Init::Constant(0.0))?;
         params.initialise(rng)?;

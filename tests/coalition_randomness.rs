@@ -5,6 +5,7 @@ use simic_engine::host;
 use simic_engine::random::{Domain, RunRng};
 use simic_engine::scenario::CnnSpec;
 use simic_engine::seed::{BlueprintRegistry, SeedInstance};
+use simic_engine::torch::Backend;
 use simic_engine::validation::{CoalitionPlan, CoalitionTree, LiveSlot, coalition_forward};
 use tch::{Device, Kind, Tensor};
 
@@ -20,7 +21,7 @@ fn the_pass_leaves_the_random_generator_alone() {
         input_hw: 8,
     };
     let mut rng = RunRng::new(1, Domain::HostInit, &[]);
-    let host = host::build(&spec, 10, &mut rng, Device::Cpu).expect("the host is sound");
+    let host = host::build(&spec, 10, &mut rng, Backend::CPU).expect("the host is sound");
     let folded = host.fold().expect("it can be folded");
     let seed = SeedInstance::germinate(
         &BlueprintRegistry::default(),
@@ -28,7 +29,7 @@ fn the_pass_leaves_the_random_generator_alone() {
         4,
         AlphaAlgorithm::Gate,
         &mut rng,
-        Device::Cpu,
+        Backend::CPU,
     )
     .expect("the blueprint exists");
     let live = [LiveSlot {

@@ -63,7 +63,7 @@ pub fn build_controller(
         group: 0,
         envs: &experiment.envs,
         rounds: &experiment.rounds,
-        device: devices.of_env(0),
+        device: devices.of_env(0).device,
         nets: &nets,
         features: &features,
         folder: experiment.folder.as_deref(),

@@ -7,13 +7,12 @@ use std::collections::BTreeMap;
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 use smallvec::SmallVec;
-use tch::Device;
 
 use crate::host::Host;
 use crate::seed::GradientSums;
 use crate::telemetry::statistics::Plateau;
 use crate::telemetry::{BlueprintCounts, EpisodeEnd, GrowthCounts};
-use crate::torch::{Optimizer, Stream};
+use crate::torch::{Backend, Optimizer, Stream};
 
 /// Which env an entity is, ordered by its index. Systems that other plugins add find envs by this component.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,9 +23,9 @@ pub struct EnvId {
     pub index_in_group: usize,
 }
 
-/// Where the env's tensors are.
+/// Where the env's tensors are and what computes on them.
 #[derive(Component, Clone, Copy, Debug, PartialEq)]
-pub struct EnvDevice(pub Device);
+pub struct EnvBackend(pub Backend);
 
 /// The queue of the env's device work; a no-op on CPU.
 #[derive(Component)]

@@ -15,22 +15,22 @@ pub fn spawn_envs(
     mut commands: Commands,
     experiment: Res<Experiment>,
     devices: Res<Devices>,
-    backend: Res<Backend>,
+    tested: Res<SelfTest>,
 ) -> Result<(), Failure> {
     for &index in &experiment.envs {
-        let device = devices.of_env(index);
+        let backend = devices.of_env(index);
         let storage = || -> Result<_, Failure> {
-            let stream = Stream::from_pool(device)?;
+            let stream = Stream::from_pool(backend.device)?;
             let guard = stream.enter()?;
             let mut rng = RunRng::new(experiment.scenario.run.seed, Domain::HostInit, &[0, index as u64]);
-            let host = host::build(&experiment.task.host, experiment.task.classes, &mut rng, device)?;
+            let host = host::build(&experiment.task.host, experiment.task.classes, &mut rng, backend)?;
             let params = host
                 .params()
                 .trainable()
                 .iter()
                 .map(|param| param.tensor.shallow_clone())
                 .collect();
-            let optimizer = Optimizer::new(&experiment.task.host_opt, params, backend.optimizer)?;
+            let optimizer = Optimizer::new(&experiment.task.host_opt, params, tested.optimizer)?;
             drop(guard);
             Ok((stream, host, optimizer))
         };
@@ -41,7 +41,7 @@ pub fn spawn_envs(
                 index,
                 index_in_group: index,
             },
-            EnvDevice(device),
+            EnvBackend(backend),
             EnvStream(SyncCell::new(stream)),
             HostParams(host.params().count()),
             HostModel(SyncCell::new(host)),

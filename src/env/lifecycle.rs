@@ -19,7 +19,7 @@ pub struct GrowingEnv {
     /// Its identity.
     pub id: &'static EnvId,
     /// Where new seeds are allocated.
-    pub device: &'static EnvDevice,
+    pub backend: &'static EnvBackend,
     /// The queue that tensor work goes to.
     pub stream: &'static mut EnvStream,
     /// Records and modules.
@@ -54,7 +54,7 @@ pub struct GrowthContext<'w> {
     pub experiment: Res<'w, Experiment>,
     /// What can grow.
     pub blueprints: Res<'w, BlueprintRegistry>,
-    backend: Res<'w, Backend>,
+    tested: Res<'w, SelfTest>,
     outbox: ResMut<'w, TelemetryOutbox>,
 }
 
@@ -99,8 +99,8 @@ impl GrowthContext<'_> {
         let builder = SeedBuilder {
             blueprints: &self.blueprints,
             optimizer: experiment.task.seed_opt,
-            implementation: self.backend.optimizer,
-            device: env.device.0,
+            implementation: self.tested.optimizer,
+            backend: env.backend.0,
             run_seed: experiment.scenario.run.seed,
             round: self.clock.round(),
             env: env.id.index_in_group,

@@ -16,10 +16,9 @@ use std::path::PathBuf;
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
-use tch::Device;
 
 pub use components::{
-    EnvDevice, EnvId, EnvStream, EpisodeEnding, EpisodeStats, GradReport, HostModel, HostOptimizer, HostParams,
+    EnvBackend, EnvId, EnvStream, EpisodeEnding, EpisodeStats, GradReport, HostModel, HostOptimizer, HostParams,
     SeedTraining, StepStatus, TrainMetrics, ValMetrics, participating,
 };
 pub use episode::round_is_complete;
@@ -39,7 +38,7 @@ use crate::schedule::{
 };
 use crate::seed::Limits;
 use crate::telemetry::EnvContext;
-use crate::torch::Implementation;
+use crate::torch::{Backend, Implementation};
 
 /// What is played, resolved and frozen before anything is allocated.
 #[derive(Resource, Clone, Debug)]
@@ -85,13 +84,13 @@ impl Experiment {
     }
 }
 
-/// The devices of the run, opened at start-up; env k lives on entry `k mod len`.
+/// The devices of the run with the kernels that are used there, opened at start-up; env k lives on entry `k mod len`.
 #[derive(Resource, Clone, Debug)]
-pub struct Devices(pub Vec<Device>);
+pub struct Devices(pub Vec<Backend>);
 
 impl Devices {
     /// The device on which an env lives.
-    pub fn of_env(&self, env: usize) -> Device {
+    pub fn of_env(&self, env: usize) -> Backend {
         self.0[self.index_of_env(env)]
     }
 
@@ -116,7 +115,7 @@ pub struct LoadedData {
 
 /// What the start-up self-test chose, and what it refused.
 #[derive(Resource, Clone, Debug)]
-pub struct Backend {
+pub struct SelfTest {
     /// How optimizer steps are computed.
     pub optimizer: Implementation,
     /// Why kernels were refused, one text each.

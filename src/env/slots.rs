@@ -5,7 +5,7 @@
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 use smallvec::SmallVec;
-use tch::{Device, Tensor};
+use tch::Tensor;
 
 use crate::growth::AlphaAlgorithm;
 use crate::health::Failure;
@@ -17,7 +17,7 @@ use crate::seed::{
     broken_law, has_optimizer,
 };
 use crate::torch::Param;
-use crate::torch::{Implementation, Optimizer, TorchError};
+use crate::torch::{Backend, Implementation, Optimizer, TorchError};
 
 /// One place where the host can grow: empty, occupied or cooling down.
 pub struct Slot {
@@ -91,8 +91,8 @@ pub struct SeedBuilder<'a> {
     pub optimizer: OptimizerConfig,
     /// How their steps are computed.
     pub implementation: Implementation,
-    /// Where tensors are allocated.
-    pub device: Device,
+    /// Where tensors are allocated, and what computes on them.
+    pub backend: Backend,
     /// The seed of the run.
     pub run_seed: u64,
     /// The round, from 0.
@@ -122,7 +122,7 @@ impl SeedBuilder<'_> {
             spec.channels,
             algorithm,
             &mut rng,
-            self.device,
+            self.backend,
         )?)
     }
 
@@ -130,7 +130,7 @@ impl SeedBuilder<'_> {
     fn build_gate(&self, seed: &SeedRecord, spec: &InjectionSpec) -> Result<GateNetwork, Failure> {
         let [round, env, germination] = self.indices(seed.identity.germination);
         let mut rng = RunRng::new(self.run_seed, Domain::SeedInit, &[round, env, germination, 1]);
-        Ok(GateNetwork::new(spec.channels, &mut rng, self.device).map_err(TorchError::from)?)
+        Ok(GateNetwork::new(spec.channels, &mut rng, self.backend).map_err(TorchError::from)?)
     }
 }
 

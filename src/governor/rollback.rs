@@ -39,7 +39,7 @@ fn roll_back(env: &mut GovernedEnvItem, growth: &mut GrowthContext) -> Result<()
     let growing = &mut env.growing;
     {
         let _guard = growing.stream.0.get().enter()?;
-        let (host, device) = (&**env.host.0.get(), growing.device.0);
+        let (host, device) = (&**env.host.0.get(), growing.backend.0.device);
         env.store.0.get().restore(host, &mut growing.slots, device)?;
     }
     let order = PruneOrder {

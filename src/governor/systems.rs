@@ -257,7 +257,7 @@ fn capture(env: &mut GovernedEnvItem, trigger: SnapshotTrigger, context: &mut Go
     let mut take = || -> Result<Captured, TorchError> {
         let _guard = growing.stream.0.get().enter()?;
         let network = CapturedNetwork::of(&**env.host.0.get(), &mut growing.slots);
-        env.store.0.get().capture(network, growing.device.0, placement)
+        env.store.0.get().capture(network, growing.backend.0.device, placement)
     };
     let taken = take().in_env(growing.id.index)?;
     context.push_snapshot(env, SnapshotAction::Capture, trigger, taken);

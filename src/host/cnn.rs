@@ -14,7 +14,7 @@ use super::{FoldedHost, Host, HostError, InjectionSpec, OpCost};
 use crate::growth::SlotId;
 use crate::random::RunRng;
 use crate::scenario::CnnSpec;
-use crate::torch::{Conv2d, Init, Mode, NORM_EPS, ParamSet, channels_last, spatial_mean};
+use crate::torch::{Backend, Conv2d, Init, Mode, NORM_EPS, ParamSet, channels_last, spatial_mean};
 
 /// Weight of a batch's statistics in the running ones.
 const BATCH_NORM_MOMENTUM: f64 = 0.1;
@@ -213,12 +213,12 @@ pub(super) struct CnnHost {
 }
 
 impl CnnHost {
-    /// Allocates the host on `device` and draws its weights.
+    /// Allocates the host on `backend`'s device and draws its weights.
     ///
     /// # Errors
     /// [`HostError::Torch`] if the device refuses.
-    pub(super) fn new(spec: &CnnSpec, classes: i64, rng: &mut RunRng, device: Device) -> Result<Self, HostError> {
-        let mut params = ParamSet::new(device);
+    pub(super) fn new(spec: &CnnSpec, classes: i64, rng: &mut RunRng, backend: Backend) -> Result<Self, HostError> {
+        let mut params = ParamSet::new(backend);
         let mut inputs = spec.in_channels;
         let mut blocks = Vec::with_capacity(spec.n_blocks);
         for index in 0..spec.n_blocks {

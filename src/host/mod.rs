@@ -9,21 +9,21 @@ mod layout;
 
 use std::ops::Range;
 
-use tch::{Device, TchError, Tensor};
+use tch::{TchError, Tensor};
 
 pub use cnn::injection_specs;
 pub use layout::{InjectionSpec, LayoutError, SlotLayout};
 
 use crate::random::RunRng;
 use crate::scenario::CnnSpec;
-use crate::torch::{Mode, ParamSet, TorchError};
+use crate::torch::{Backend, Mode, ParamSet, TorchError};
 
 /// Builds the host of a task, whose shape the check of its scenario has found possible, with freshly drawn weights.
 ///
 /// # Errors
 /// [`HostError::Torch`] if the device refuses.
-pub fn build(spec: &CnnSpec, classes: i64, rng: &mut RunRng, device: Device) -> Result<Box<dyn Host>, HostError> {
-    Ok(Box::new(cnn::CnnHost::new(spec, classes, rng, device)?))
+pub fn build(spec: &CnnSpec, classes: i64, rng: &mut RunRng, backend: Backend) -> Result<Box<dyn Host>, HostError> {
+    Ok(Box::new(cnn::CnnHost::new(spec, classes, rng, backend)?))
 }
 
 /// What one op costs per sample.

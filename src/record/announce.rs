@@ -6,7 +6,7 @@ use bevy_ecs::prelude::*;
 
 use super::{Continuation, Labels, LogFile, Manifest, RunDirectory, ScenarioFile};
 use crate::controller::ActiveController;
-use crate::env::{Backend, Devices, EnvPool, Experiment, HostParams, LoadedData};
+use crate::env::{Devices, EnvPool, Experiment, HostParams, LoadedData, SelfTest};
 use crate::health::Failure;
 use crate::learner::{Horizon, PolicyLearner};
 use crate::run::{Inventory, MissingPart};
@@ -183,7 +183,7 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&Continuat
         },
         start_round: experiment.rounds.start,
         resumed_from: resume.map(|point| point.checkpoint.clone()),
-        fallbacks: world.resource::<Backend>().fallbacks.clone(),
+        fallbacks: world.resource::<SelfTest>().fallbacks.clone(),
     }
 }
 

@@ -9,12 +9,12 @@ use bevy_platform::cell::SyncCell;
 use super::StopSignal;
 use crate::clock::{RunClock, RunLength};
 use crate::data::{self, DataError, EvalSet, FeedArithmetic, ResidentData};
-use crate::env::{Backend, Devices, EnvPool, Experiment, LoadedData};
+use crate::env::{Devices, EnvPool, Experiment, LoadedData, SelfTest};
 use crate::health::Failure;
 use crate::scenario::Launch;
 use crate::schedule::{AddWork, Startup, Work};
 use crate::seed::BlueprintRegistry;
-use crate::torch::{self, Implementation};
+use crate::torch::{self, Backend, DeviceSpec, Implementation};
 
 /// Process-wide switches, set once before the first tensor and the first worker. CUDA is loaded here, and only if it is
 /// listed: libtorch looks for it once.
@@ -36,20 +36,17 @@ pub(crate) fn init_backend(mut commands: Commands, experiment: Res<Experiment>) 
 
 /// Opens what the scenario lists and tries the fused optimizers there.
 pub(crate) fn open_devices(mut commands: Commands, experiment: Res<Experiment>) -> Result<(), Failure> {
-    let devices: Vec<_> = experiment
-        .scenario
-        .run
-        .devices
-        .iter()
-        .map(|device| device.to_tch())
-        .collect();
-    let fallbacks: Vec<String> = devices.iter().filter_map(|&device| torch::self_test(device)).collect();
+    let run = &experiment.scenario.run;
+    let open = |device: &DeviceSpec| Backend::new(device.to_tch(), run.kernels);
+    let devices: Vec<Backend> = run.devices.iter().map(open).collect();
+    let tested = devices.iter().filter_map(|backend| torch::self_test(backend.device));
+    let fallbacks: Vec<String> = tested.collect();
     let optimizer = if fallbacks.is_empty() {
         Implementation::Fused
     } else {
         Implementation::Plain
     };
-    commands.insert_resource(Backend { optimizer, fallbacks });
+    commands.insert_resource(SelfTest { optimizer, fallbacks });
     commands.insert_resource(Devices(devices));
     Ok(())
 }
@@ -63,10 +60,10 @@ pub(crate) fn load_datasets(
     let set = data::load(&experiment.task, experiment.folder.as_deref())?;
     let scenario = &experiment.scenario;
     let feed = FeedArithmetic::new(&experiment.task, scenario.data.feed, &set, scenario.run.n_envs)?;
-    let upload = |&device| -> Result<_, DataError> {
+    let upload = |backend: &Backend| -> Result<_, DataError> {
         Ok((
-            ResidentData::upload(&set, experiment.task.augment, device)?,
-            EvalSet::upload(&set, &set.test, device)?,
+            ResidentData::upload(&set, experiment.task.augment, backend.device)?,
+            EvalSet::upload(&set, &set.test, backend.device)?,
         ))
     };
     let (resident, test) = devices.0.iter().map(upload).collect::<Result<(Vec<_>, Vec<_>), _>>()?;

@@ -86,7 +86,7 @@ pub use task::{
 };
 pub use topology::{EpisodeChoice, InitialSeed, InitialTopology};
 
-pub use crate::torch::{AmpMode, MatmulPrecision, OptimizerConfig};
+pub use crate::torch::{AmpMode, Kernels, MatmulPrecision, OptimizerConfig};
 
 use crate::schema::{Described, Kind, section};
 use presets::TRAINING_PRESET;

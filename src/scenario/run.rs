@@ -1,7 +1,7 @@
 //! Sections `data`, `run`, `training` and `telemetry`: how big the run is, where it takes place, what it writes down.
 
 use crate::schema::{choice, record, section};
-use crate::torch::{AmpMode, DeviceSpec, MatmulPrecision};
+use crate::torch::{AmpMode, DeviceSpec, Kernels, MatmulPrecision};
 
 choice! {
     /// How training batches reach the envs.
@@ -40,6 +40,8 @@ section! {
         deterministic: bool;
         /// Precision of float32 matrix products on CUDA; highest on a CPU and with deterministic.
         matmul_precision: MatmulPrecision = MatmulPrecision::High;
+        /// Which kernels train and validate.
+        kernels: Kernels = Kernels::Own;
         /// Whether envs run side by side.
         launch: Launch = Launch::Parallel;
         /// What is played to its end when the run is asked to stop, e.g. by Ctrl-C.

@@ -4,11 +4,11 @@
 //! [`Blueprint`] and [`SeedModule`] and registering it; it receives the next free index.
 
 use bevy_ecs::resource::Resource;
-use tch::{Device, Kind, TchError, Tensor};
+use tch::{Kind, TchError, Tensor};
 
 use crate::random::{Domain, RunRng};
+use crate::torch::{Backend, Mode, ParamSet};
 use crate::torch::{HostSyncCounter, NoGrad, TorchError, read_f64};
-use crate::torch::{Mode, ParamSet};
 
 /// A module that grows in a slot, defined by its residual: the slot's full output is `x + δ(x)`.
 ///
@@ -29,11 +29,11 @@ pub trait SeedModule: Send {
 /// A kind of seed.
 ///
 /// ```
-/// use simic_engine::torch::{Init, Mode, ParamSet};
+/// use simic_engine::torch::{Backend, Init, Mode, ParamSet};
 /// use simic_engine::random::RunRng;
 /// use simic_engine::seed::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
 /// use simic_engine::torch::HostSyncCounter;
-/// use tch::{Device, TchError, Tensor};
+/// use tch::{TchError, Tensor};
 ///
 /// /// Scales each channel: δ(x) = w·x with w starting at 0.
 /// struct ChannelScale;
@@ -51,8 +51,8 @@ pub trait SeedModule: Send {
 ///     fn id(&self) -> &'static str { "channel_scale" }
 ///     fn summary(&self) -> &'static str { "one learned factor a channel" }
 ///     fn param_count(&self, dim: i64) -> u64 { dim as u64 }
-///     fn build(&self, dim: i64, rng: &mut RunRng, device: Device) -> Result<Box<dyn SeedModule>, BlueprintError> {
-///         let mut params = ParamSet::new(device);
+///     fn build(&self, dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Box<dyn SeedModule>, BlueprintError> {
+///         let mut params = ParamSet::new(backend);
 ///         let weight = params.add("weight", &[dim, 1, 1], Init::Constant(0.0))?;
 ///         params.initialise(rng)?;
 ///         Ok(Box::new(ChannelScaleModule { weight, params }))
@@ -61,7 +61,7 @@ pub trait SeedModule: Send {
 ///
 /// let mut registry = BlueprintRegistry::default();
 /// assert_eq!(registry.register(Box::new(ChannelScale))?, 13);
-/// registry.check(&[8, 16], Device::Cpu, &HostSyncCounter::default())?;
+/// registry.check(&[8, 16], Backend::CPU, &HostSyncCounter::default())?;
 /// # Ok::<(), BlueprintError>(())
 /// ```
 pub trait Blueprint: Send + Sync {
@@ -75,7 +75,7 @@ pub trait Blueprint: Send + Sync {
     fn param_count(&self, dim: i64) -> u64;
 
     /// Builds a module for `dim` channels, its weights drawn from `rng` in parameter order.
-    fn build(&self, dim: i64, rng: &mut RunRng, device: Device) -> Result<Box<dyn SeedModule>, BlueprintError>;
+    fn build(&self, dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Box<dyn SeedModule>, BlueprintError>;
 }
 
 /// Why a blueprint could not be found, registered or built.
@@ -179,11 +179,11 @@ impl BlueprintRegistry {
     ///
     /// # Errors
     /// [`BlueprintError::Unfit`] names the first blueprint that breaks it.
-    pub fn check(&self, dims: &[i64], device: Device, syncs: &HostSyncCounter) -> Result<(), BlueprintError> {
+    pub fn check(&self, dims: &[i64], backend: Backend, syncs: &HostSyncCounter) -> Result<(), BlueprintError> {
         let _no_grad = NoGrad::new();
         for (_, blueprint) in self.iter() {
             for &dim in dims {
-                let breach = breach_of_contract(blueprint, dim, device, syncs);
+                let breach = breach_of_contract(blueprint, dim, backend, syncs);
                 if let Some(why) = breach.unwrap_or_else(|error| Some(error.to_string())) {
                     let id = blueprint.id();
                     return Err(BlueprintError::Unfit { id, dim, why });
@@ -212,15 +212,15 @@ const PROBE_SIDE: i64 = 8;
 fn breach_of_contract(
     blueprint: &dyn Blueprint,
     dim: i64,
-    device: Device,
+    backend: Backend,
     syncs: &HostSyncCounter,
 ) -> Result<Option<String>, BlueprintError> {
-    let module = blueprint.build(dim, &mut RunRng::new(0, Domain::SeedInit, &[]), device)?;
+    let module = blueprint.build(dim, &mut RunRng::new(0, Domain::SeedInit, &[]), backend)?;
     let (declared, actual) = (blueprint.param_count(dim), module.params().count());
     if declared != actual {
         return Ok(Some(format!("it declares {declared} parameters and has {actual}")));
     }
-    let probe = probe(dim, device)?;
+    let probe = probe(dim, backend)?;
     let Some(delta) = module.delta(&probe, Mode::Eval)? else {
         return Ok(None);
     };
@@ -239,9 +239,9 @@ fn breach_of_contract(
 }
 
 /// An image without two equal pixels.
-fn probe(dim: i64, device: Device) -> Result<Tensor, TchError> {
+fn probe(dim: i64, backend: Backend) -> Result<Tensor, TchError> {
     let count = dim * PROBE_SIDE * PROBE_SIDE;
-    Tensor::f_linspace(-1.0, 1.0, count, (Kind::Float, device))?.f_view([1, dim, PROBE_SIDE, PROBE_SIDE])
+    Tensor::f_linspace(-1.0, 1.0, count, (Kind::Float, backend.device))?.f_view([1, dim, PROBE_SIDE, PROBE_SIDE])
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The gate of the Gate operator: one value in (0, 1) per sample, learned with the seed.
 
-use tch::{Device, TchError, Tensor};
+use tch::{TchError, Tensor};
 
 use crate::random::RunRng;
-use crate::torch::{Init, ParamSet, spatial_mean};
+use crate::torch::{Backend, Init, ParamSet, spatial_mean};
 
 /// g = sigmoid(W₂·relu(W₁·mean(x) + b₁) + b₂); W₂ and b₂ start at 0, so g is exactly 0.5 at birth.
 pub struct GateNetwork {
@@ -27,9 +27,9 @@ impl GateNetwork {
     }
 
     /// A gate over `dim` channels, its weights drawn from `rng`.
-    pub fn new(dim: i64, rng: &mut RunRng, device: Device) -> Result<Self, TchError> {
+    pub fn new(dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Self, TchError> {
         let hidden = Self::hidden(dim);
-        let mut params = ParamSet::new(device);
+        let mut params = ParamSet::new(backend);
         let hidden_weight = params.add("gate.hidden.weight", &[hidden, dim], Init::FanIn(dim))?;
         let hidden_bias = params.add("gate.hidden.bias", &[hidden], Init::FanIn(dim))?;
         let output_weight = params.add("gate.output.weight", &[1, hidden], Init::Constant(0.0))?;

@@ -1,13 +1,13 @@
 //! What stands in an occupied slot: a module and, for the Gate operator, its gate network.
 
-use tch::{Device, TchError, Tensor};
+use tch::{TchError, Tensor};
 
 use super::{
     BlendError, BlueprintError, BlueprintRegistry, GateNetwork, Residual, SeedModule, fit_residual, straight_through,
 };
 use crate::growth::AlphaAlgorithm;
 use crate::random::RunRng;
-use crate::torch::{Mode, Param};
+use crate::torch::{Backend, Mode, Param};
 
 /// The tensors of one seed.
 pub struct SeedInstance {
@@ -29,11 +29,11 @@ impl SeedInstance {
         dim: i64,
         algorithm: AlphaAlgorithm,
         rng: &mut RunRng,
-        device: Device,
+        backend: Backend,
     ) -> Result<Self, BlueprintError> {
-        let module = registry.get(index)?.build(dim, rng, device)?;
+        let module = registry.get(index)?.build(dim, rng, backend)?;
         let gate = match algorithm {
-            AlphaAlgorithm::Gate => Some(GateNetwork::new(dim, rng, device)?),
+            AlphaAlgorithm::Gate => Some(GateNetwork::new(dim, rng, backend)?),
             AlphaAlgorithm::Add | AlphaAlgorithm::Multiply => None,
         };
         Ok(Self { module, gate })

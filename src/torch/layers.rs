@@ -37,6 +37,8 @@ pub struct Conv2d {
     pub weight: Tensor,
     padding: i64,
     groups: i64,
+    /// Convolutions with few channels have kernels of their own.
+    own_kernels: bool,
     /// A dense 1×1 convolution on CPU: a matrix product over channels.
     pointwise: bool,
     /// A `[n, 1, 1, 1]` weight and a one-channel input look NCHW to libtorch, whose result would be NCHW then.
@@ -59,6 +61,7 @@ impl Conv2d {
             weight: params.add(name, &[outputs, group_inputs, kernel, kernel], fan_in)?,
             padding: kernel / 2,
             groups,
+            own_kernels: params.backend().uses_own_kernels(),
             pointwise: kernel == 1 && groups == 1 && params.device() == Device::Cpu,
             layout_ambiguous: kernel == 1 && inputs == 1,
         })
@@ -89,7 +92,7 @@ impl Conv2d {
     }
 
     fn convolve(&self, x: &Tensor, bias: Option<&Tensor>) -> Result<Tensor, TchError> {
-        if self.groups == 1 && is_narrow_conv(x, &self.weight, bias) {
+        if self.own_kernels && self.groups == 1 && is_narrow_conv(x, &self.weight, bias) {
             return narrow_conv(x, &self.weight, bias);
         }
         x.f_conv2d(&self.weight, bias, 1, self.padding, 1, self.groups)

@@ -5,6 +5,7 @@
 //! device-generic headers only: the engine compiles against a CPU-only libtorch and finds CUDA at run time. C++
 //! exceptions arrive as [`TorchError`].
 
+mod backend;
 mod cuda;
 mod device;
 mod error;
@@ -30,6 +31,7 @@ mod tensors;
 mod threads;
 mod trace;
 
+pub use backend::Backend;
 pub use cuda::{CudaError, fix_cublas_workspace, load_cuda};
 pub use device::{DeviceError, DeviceSpec};
 pub use error::{TorchError, catch, is_catching};
@@ -45,7 +47,7 @@ pub use params::{Init, Param, ParamSet};
 pub use precision::{cpu_has_bf16, set_deterministic, set_matmul_precision};
 pub use read::{HostSyncCounter, read_f32, read_f64, read_i64};
 pub use scaler::LossScaler;
-pub use settings::{AmpMode, MatmulPrecision, OptimizerConfig};
+pub use settings::{AmpMode, Kernels, MatmulPrecision, OptimizerConfig};
 pub use stream::{Stream, StreamGuard};
 pub use tensors::{channels_last, copy_all, copy_into, is_channels_last, zero_all};
 pub use threads::set_intra_op_threads;

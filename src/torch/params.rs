@@ -5,7 +5,7 @@
 
 use tch::{Device, Kind, TchError, Tensor};
 
-use super::{FiniteGuard, NoGrad};
+use super::{Backend, FiniteGuard, NoGrad};
 use crate::random::Draw;
 
 /// How a tensor starts.
@@ -41,31 +41,31 @@ pub struct ParamSet {
     buffers: Vec<Param>,
     /// Of all buffers; `None` without any.
     guard: Option<FiniteGuard>,
-    device: Device,
+    backend: Backend,
 }
 
 impl ParamSet {
-    /// An empty set whose tensors will be on `device`.
-    pub fn new(device: Device) -> Self {
+    /// An empty set whose tensors will be on `backend`'s device.
+    pub fn new(backend: Backend) -> Self {
         Self {
             trainable: Vec::new(),
             buffers: Vec::new(),
             guard: None,
-            device,
+            backend,
         }
     }
 
     /// Adds a trainable tensor and returns a second handle to it. Its values are undefined until
     /// [`initialise`](Self::initialise).
     pub fn add(&mut self, name: impl Into<String>, shape: &[i64], init: Init) -> Result<Tensor, TchError> {
-        let tensor = allocate(shape, self.device)?.f_set_requires_grad(true)?;
+        let tensor = allocate(shape, self.backend.device)?.f_set_requires_grad(true)?;
         self.trainable.push(Param::new(name, &tensor, init));
         Ok(tensor)
     }
 
     /// Adds a tensor that training does not optimise and returns a second handle to it.
     pub fn add_buffer(&mut self, name: impl Into<String>, shape: &[i64], value: f32) -> Result<Tensor, TchError> {
-        let tensor = allocate(shape, self.device)?;
+        let tensor = allocate(shape, self.backend.device)?;
         self.buffers.push(Param::new(name, &tensor, Init::Constant(value)));
         let buffers = self.buffers.iter().map(|buffer| buffer.tensor.shallow_clone());
         self.guard = Some(FiniteGuard::new(buffers.collect())?);
@@ -113,7 +113,12 @@ impl ParamSet {
 
     /// Where the tensors are.
     pub fn device(&self) -> Device {
-        self.device
+        self.backend.device
+    }
+
+    /// Where the tensors are and what computes on them.
+    pub fn backend(&self) -> Backend {
+        self.backend
     }
 }
 

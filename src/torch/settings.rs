@@ -45,6 +45,17 @@ choice! {
 }
 
 choice! {
+    /// Which kernels compute where the engine has its own.
+    #[derive(Copy, Eq)]
+    pub enum Kernels {
+        /// the engine's own where there are any (CPU, float32), else libtorch's operators
+        Own,
+        /// libtorch's operators alone: the reference that the engine's own are tested against
+        Libtorch,
+    }
+}
+
+choice! {
     /// Mixed precision.
     #[derive(Copy, Eq)]
     pub enum AmpMode {

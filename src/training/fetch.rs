@@ -6,13 +6,13 @@ use bevy_platform::cell::SyncCell;
 use super::components::{BatchSlot, EnvAccumulators, EnvFeed, GroupNorms};
 use crate::clock::RunClock;
 use crate::data::{Accumulators, PackLayout, StepFeed, StepKey};
-use crate::env::{EnvDevice, EnvId, EnvPool, EnvSetup, EnvStream, Experiment, StepStatus};
+use crate::env::{EnvBackend, EnvId, EnvPool, EnvSetup, EnvStream, Experiment, StepStatus};
 use crate::health::Failure;
 use crate::torch::{HostSyncCounter, TorchError};
 
 /// Gives every env its feed and accumulators.
 pub fn equip_envs(
-    mut envs: Query<(Entity, &EnvId, &EnvDevice, &mut EnvStream)>,
+    mut envs: Query<(Entity, &EnvId, &EnvBackend, &mut EnvStream)>,
     experiment: Res<Experiment>,
     mut setup: EnvSetup,
 ) -> Result<(), Failure> {
@@ -20,15 +20,16 @@ pub fn equip_envs(
         configs: experiment.max_configurations,
         slots: experiment.layout.len(),
     };
-    for (entity, id, device, mut stream) in &mut envs {
+    for (entity, id, backend, mut stream) in &mut envs {
         setup.insert((entity, id), &mut stream, |resident, feed| {
             let feed_of_env = StepFeed::new(resident, feed, id.index_in_group as u64)?;
-            let sums = Accumulators::new(device.0, layout, feed.batches, feed.batch_size).map_err(TorchError::from)?;
+            let sums =
+                Accumulators::new(backend.0.device, layout, feed.batches, feed.batch_size).map_err(TorchError::from)?;
             Ok((
                 EnvFeed(SyncCell::new(feed_of_env)),
                 EnvAccumulators(SyncCell::new(sums)),
                 BatchSlot(SyncCell::new(None)),
-                GroupNorms::new(device.0, experiment.layout.len()),
+                GroupNorms::new(backend.0.device, experiment.layout.len()),
             ))
         })?;
     }

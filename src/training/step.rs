@@ -15,7 +15,7 @@ use crate::clock::RunClock;
 use crate::data::{Accumulators, GroupColumns, train_loss};
 use crate::env::grafted::{self, Graft, graft_kind};
 use crate::env::{
-    EnvDevice, EnvId, EnvPool, EnvStream, Experiment, HostModel, HostOptimizer, SeedOptimizers, SeedSlots, Slot,
+    EnvBackend, EnvId, EnvPool, EnvStream, Experiment, HostModel, HostOptimizer, SeedOptimizers, SeedSlots, Slot,
     StepStatus,
 };
 use crate::growth::SeedStage;
@@ -28,7 +28,7 @@ use crate::torch::{Autocast, FiniteGuard, GroupNorm, Mode, Optimizer, Stream, To
 #[derive(QueryData)]
 #[query_data(mutable)]
 pub struct TrainingEnv {
-    device: &'static EnvDevice,
+    backend: &'static EnvBackend,
     host: &'static mut HostModel,
     optimizer: &'static mut HostOptimizer,
     slots: &'static mut SeedSlots,
@@ -64,7 +64,10 @@ pub fn forward_backward(
             let statistics = host.params().buffer_guard();
             statistics.map_or(Ok(()), FiniteGuard::keep)?;
             let logits = {
-                let _autocast = precision.0.map(|kind| Autocast::new(env.device.0, kind)).transpose()?;
+                let _autocast = precision
+                    .0
+                    .map(|kind| Autocast::new(env.backend.0.device, kind))
+                    .transpose()?;
                 grafted::forward(&**host, &uses, &x, Mode::Train)?
             };
             let loss = train_loss(&logits, &y, experiment.task.label_smoothing).map_err(TorchError::from)?;

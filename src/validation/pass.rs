@@ -13,7 +13,7 @@ use super::plan::{AttributionPlan, PlanMoment, find_players, plan_coalitions};
 use crate::clock::RunClock;
 use crate::data::{Batch, evaluate_rows};
 use crate::env::grafted::{GraftKind, graft_kind};
-use crate::env::{EnvDevice, EnvId, EnvPool, EnvSetup, EnvStream, Experiment, HostModel, SeedSlots, Slot, StepStatus};
+use crate::env::{EnvBackend, EnvId, EnvPool, EnvSetup, EnvStream, Experiment, HostModel, SeedSlots, Slot, StepStatus};
 use crate::health::Failure;
 use crate::host::FoldedHost;
 use crate::random::{Domain, derive};
@@ -93,7 +93,7 @@ pub fn live_slots<'a>(slots: &'a mut [Slot], lifecycle: &LifecycleConfig) -> Sma
 #[derive(QueryData)]
 #[query_data(mutable)]
 pub struct ValidatingEnv {
-    device: &'static EnvDevice,
+    backend: &'static EnvBackend,
     folded: &'static mut FoldedModel,
     slots: &'static mut SeedSlots,
     batches: &'static mut ValBatches,
@@ -131,7 +131,7 @@ pub fn plan_val(
         };
         let plan = plan_coalitions(&players, &scenario.attribution, moment);
         let live = live_slots(&mut env.slots.0, &scenario.lifecycle);
-        let tree = CoalitionTree::new(&plan.coalitions, &live, env.device.0)?;
+        let tree = CoalitionTree::new(&plan.coalitions, &live, env.backend.0.device)?;
         env.plan.flops = tree.flops(env.folded.0.get().op_costs(), &live);
         drop(live);
         env.plan.tree = Some(SyncCell::new(tree));
@@ -156,7 +156,7 @@ pub fn evaluate_batch(
         };
         let (tree, batch) = (tree.get(), &env.batches.0.get()[clock.batch()]);
         let live = live_slots(&mut env.slots.0, &scenario.lifecycle);
-        let chunk = tree.chunk_samples(env.device.0, scenario.attribution.max_fused_rows);
+        let chunk = tree.chunk_samples(env.backend.0.device, scenario.attribution.max_fused_rows);
         let _inference = Inference::new()?;
         let (folded, sums) = (&**env.folded.0.get(), env.sums.0.get());
         in_chunks(batch.n as i64, chunk, |first, count| {

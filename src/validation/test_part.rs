@@ -11,7 +11,7 @@ use super::pass::{FoldedModel, live_slots};
 use super::plan::CoalitionPlan;
 use crate::clock::RunClock;
 use crate::data::evaluate_rows;
-use crate::env::{Devices, EnvDevice, EnvId, EnvStream, EpisodeStats, Experiment, LoadedData, SeedSlots};
+use crate::env::{Devices, EnvBackend, EnvId, EnvStream, EpisodeStats, Experiment, LoadedData, SeedSlots};
 use crate::growth::SeedStage;
 use crate::health::{Failure, InEnv};
 use crate::telemetry::EpisodeEnd;
@@ -27,7 +27,7 @@ pub struct TestResult(pub Option<(f64, f64)>);
 pub struct TestedEnv {
     id: &'static EnvId,
     stats: &'static EpisodeStats,
-    device: &'static EnvDevice,
+    backend: &'static EnvBackend,
     stream: &'static mut EnvStream,
     folded: &'static mut FoldedModel,
     slots: &'static mut SeedSlots,
@@ -87,7 +87,7 @@ fn test(
         players: SmallVec::new(),
         masks: vec![0],
     };
-    let tree = CoalitionTree::new(&plan, &live, env.device.0)?;
+    let tree = CoalitionTree::new(&plan, &live, env.backend.0.device)?;
     let _inference = Inference::new()?;
     let mut sums = Vec::with_capacity(2 * batches.len());
     for batch in batches {

@@ -7,8 +7,8 @@ use simic_engine::prelude::*;
 use simic_engine::random::RunRng;
 use simic_engine::scenario::{self, Input, Loaded, Report};
 use simic_engine::seed::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
-use simic_engine::torch::{Init, Mode, ParamSet};
-use tch::{Device, TchError, Tensor};
+use simic_engine::torch::{Backend, Init, Mode, ParamSet};
+use tch::{TchError, Tensor};
 
 /// δ(x) = w·x per channel; `birth` is where w starts, which has to be 0.
 struct ChannelScale {
@@ -47,8 +47,8 @@ impl Blueprint for ChannelScale {
         dim as u64
     }
 
-    fn build(&self, dim: i64, rng: &mut RunRng, device: Device) -> Result<Box<dyn SeedModule>, BlueprintError> {
-        let mut params = ParamSet::new(device);
+    fn build(&self, dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Box<dyn SeedModule>, BlueprintError> {
+        let mut params = ParamSet::new(backend);
         let weight = params.add("weight", &[dim, 1, 1], Init::Constant(self.birth))?;
         params.initialise(rng)?;
         Ok(Box::new(ChannelScaleModule { weight, params }))

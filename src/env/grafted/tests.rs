@@ -7,7 +7,7 @@ use crate::random::{Domain, RunRng};
 use crate::scenario::{CnnSpec, IsolationConfig};
 use crate::seed::{BlueprintRegistry, SeedInstance};
 use crate::torch::fixtures::{largest, perturb};
-use crate::torch::{Mode, is_channels_last};
+use crate::torch::{Backend, Mode, is_channels_last};
 
 fn host() -> Box<dyn Host> {
     let spec = CnnSpec {
@@ -18,14 +18,14 @@ fn host() -> Box<dyn Host> {
         pool_layers: 3,
         input_hw: 8,
     };
-    host::build(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0]), Device::Cpu).unwrap()
+    host::build(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0]), Backend::CPU).unwrap()
 }
 
 fn seed(id: &str, dim: i64) -> SeedInstance {
     let registry = BlueprintRegistry::default();
     let index = registry.names().position(|name| name == id).unwrap();
     let mut rng = RunRng::new(2, Domain::SeedInit, &[0]);
-    let seed = SeedInstance::germinate(&registry, index, dim, AlphaAlgorithm::Gate, &mut rng, Device::Cpu).unwrap();
+    let seed = SeedInstance::germinate(&registry, index, dim, AlphaAlgorithm::Gate, &mut rng, Backend::CPU).unwrap();
     perturb(seed.params());
     seed
 }

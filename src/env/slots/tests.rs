@@ -9,7 +9,7 @@ use crate::seed::{
     AlphaOrder, Germination, Limits, Refusal, Rules, germinate, germinate_committed, prune, set_alpha_target, tick,
 };
 use crate::torch::fixtures::largest;
-use tch::Kind;
+use tch::{Device, Kind};
 
 const CHANNELS: i64 = 8;
 
@@ -70,7 +70,7 @@ impl Plot {
                 weight_decay: 0.0,
             },
             implementation: Implementation::Plain,
-            device: Device::Cpu,
+            backend: Backend::CPU,
             run_seed: 42,
             round: 0,
             env: self.env,

@@ -5,6 +5,7 @@ use crate::env::SeedSlots;
 use crate::host::{self, Host};
 use crate::random::{Domain, RunRng};
 use crate::scenario::{CnnSpec, SnapshotPlacement};
+use crate::torch::Backend;
 use crate::torch::fixtures::perturb;
 
 fn host(base_channels: i64) -> Box<dyn Host> {
@@ -16,7 +17,7 @@ fn host(base_channels: i64) -> Box<dyn Host> {
         pool_layers: 3,
         input_hw: 8,
     };
-    host::build(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0, 0]), Device::Cpu).unwrap()
+    host::build(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0, 0]), Backend::CPU).unwrap()
 }
 
 fn no_slots() -> SeedSlots {

@@ -6,7 +6,7 @@ use crate::host::{FoldedHost, Host, HostError};
 use crate::random::{Domain, RunRng};
 use crate::scenario::CnnSpec;
 use crate::torch::fixtures::largest;
-use crate::torch::{Mode, NoGrad, is_channels_last};
+use crate::torch::{Backend, Mode, NoGrad, is_channels_last};
 
 fn spec(base_channels: i64, n_blocks: usize, kernel_size: i64, pool_layers: usize) -> CnnSpec {
     CnnSpec {
@@ -20,7 +20,7 @@ fn spec(base_channels: i64, n_blocks: usize, kernel_size: i64, pool_layers: usiz
 }
 
 fn build(spec: &CnnSpec) -> CnnHost {
-    CnnHost::new(spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0, 0]), Device::Cpu).unwrap()
+    CnnHost::new(spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0, 0]), Backend::CPU).unwrap()
 }
 
 fn images(batch: i64, spec: &CnnSpec) -> Tensor {

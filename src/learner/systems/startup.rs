@@ -6,7 +6,7 @@ use tch::Tensor;
 
 use super::context::PolicyLearner;
 use crate::controller::{ActiveController, DecideMode, LearningPolicy};
-use crate::env::{Backend, Experiment};
+use crate::env::{Experiment, SelfTest};
 use crate::health::Failure;
 use crate::learner::algorithm::{BufferShape, Horizon, Learner, RolloutBuffer};
 use crate::reward::RewardHorizon;
@@ -17,11 +17,11 @@ pub(crate) fn build_learner(
     mut commands: Commands,
     mut controller: ResMut<ActiveController>,
     experiment: Res<Experiment>,
-    backend: Res<Backend>,
+    tested: Res<SelfTest>,
 ) -> Result<(), Failure> {
     commands.insert_resource(RewardHorizon::from(&experiment.scenario.learner));
     if let Some(policy) = controller.0.get().learned() {
-        commands.insert_resource(policy_learner(policy, &experiment, backend.optimizer)?);
+        commands.insert_resource(policy_learner(policy, &experiment, tested.optimizer)?);
     }
     Ok(())
 }

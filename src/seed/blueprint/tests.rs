@@ -49,8 +49,8 @@ impl Blueprint for Scale {
         self.declared
     }
 
-    fn build(&self, dim: i64, rng: &mut RunRng, device: Device) -> Result<Box<dyn SeedModule>, BlueprintError> {
-        let mut params = ParamSet::new(device);
+    fn build(&self, dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Box<dyn SeedModule>, BlueprintError> {
+        let mut params = ParamSet::new(backend);
         // A convolution's weight that fits widths divisible by four.
         if dim % 4 != 0 {
             return Err(TorchError::Other("the width is no multiple of 4".into()).into());
@@ -69,7 +69,7 @@ fn checked(blueprint: Scale, dim: i64) -> Result<(), String> {
     let mut registry = BlueprintRegistry::default();
     registry.register(Box::new(blueprint)).unwrap();
     registry
-        .check(&[dim], Device::Cpu, &HostSyncCounter::default())
+        .check(&[dim], Backend::CPU, &HostSyncCounter::default())
         .map_err(|error| error.to_string())
 }
 

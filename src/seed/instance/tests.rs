@@ -7,7 +7,7 @@ use crate::seed::{
     SeedModule, straight_through,
 };
 use crate::torch::fixtures::{largest, perturb};
-use crate::torch::{Mode, ParamSet};
+use crate::torch::{Backend, Mode, ParamSet};
 
 /// δ is what the function makes of the input.
 struct Formula {
@@ -30,7 +30,7 @@ impl SeedModule for Formula {
 }
 
 fn seed(delta: fn(&Tensor) -> Tensor) -> SeedInstance {
-    let params = ParamSet::new(Device::Cpu);
+    let params = ParamSet::new(Backend::CPU);
     SeedInstance {
         module: Box::new(Formula { delta, params }),
         gate: None,
@@ -122,7 +122,7 @@ fn a_gate_starts_at_half_and_learns_from_the_first_blended_step() {
     let registry = BlueprintRegistry::default();
     let mut rng = RunRng::new(5, Domain::SeedInit, &[0]);
     let light = registry.names().position(|name| name == "conv_light").unwrap();
-    let seed = SeedInstance::germinate(&registry, light, 8, AlphaAlgorithm::Gate, &mut rng, Device::Cpu).unwrap();
+    let seed = SeedInstance::germinate(&registry, light, 8, AlphaAlgorithm::Gate, &mut rng, Backend::CPU).unwrap();
     perturb(seed.module.params().trainable());
     let h = Tensor::randn([4, 8, 6, 6], (Kind::Float, Device::Cpu));
     let gate: &GateNetwork = seed.gate.as_ref().unwrap();
@@ -141,7 +141,7 @@ fn a_gate_starts_at_half_and_learns_from_the_first_blended_step() {
 fn gate_parameters_follow_the_modules_and_leave_with_the_gate() {
     let registry = BlueprintRegistry::default();
     let mut rng = RunRng::new(5, Domain::SeedInit, &[0]);
-    let mut seed = SeedInstance::germinate(&registry, 3, 8, AlphaAlgorithm::Add, &mut rng, Device::Cpu).unwrap();
+    let mut seed = SeedInstance::germinate(&registry, 3, 8, AlphaAlgorithm::Add, &mut rng, Backend::CPU).unwrap();
     let names = |seed: &SeedInstance| seed.params().map(|param| param.name.clone()).collect::<Vec<_>>();
     let storage = |seed: &SeedInstance| {
         seed.params()
@@ -151,7 +151,7 @@ fn gate_parameters_follow_the_modules_and_leave_with_the_gate() {
     let before = storage(&seed);
     assert_eq!(names(&seed), ["strength", "norm.weight", "norm.bias"]);
 
-    seed.gate = Some(GateNetwork::new(8, &mut rng, Device::Cpu).unwrap());
+    seed.gate = Some(GateNetwork::new(8, &mut rng, Backend::CPU).unwrap());
     assert_eq!(names(&seed).len(), 7);
     assert_eq!(names(&seed)[..3], ["strength", "norm.weight", "norm.bias"]);
 
@@ -207,10 +207,10 @@ impl Blueprint for Idle {
         0
     }
 
-    fn build(&self, _: i64, _: &mut RunRng, device: Device) -> Result<Box<dyn SeedModule>, BlueprintError> {
+    fn build(&self, _: i64, _: &mut RunRng, backend: Backend) -> Result<Box<dyn SeedModule>, BlueprintError> {
         Ok(Box::new(Formula {
             delta: Tensor::zeros_like,
-            params: ParamSet::new(device),
+            params: ParamSet::new(backend),
         }))
     }
 }

@@ -1,11 +1,11 @@
 //! Seeds that are plain stacks of convolutions, described by a list of layers.
 
-use tch::{Device, TchError, Tensor};
+use tch::{TchError, Tensor};
 
 use super::norm::GroupNorm;
 use crate::random::RunRng;
 use crate::seed::SeedModule;
-use crate::torch::{Conv2d, Mode, ParamSet};
+use crate::torch::{Backend, Conv2d, Mode, ParamSet};
 
 /// A layer as a blueprint describes it. Convolutions keep height and width and have no bias.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -106,8 +106,8 @@ pub(super) struct ConvStack {
 }
 
 impl ConvStack {
-    pub(super) fn new(layers: &[Layer], rng: &mut RunRng, device: Device) -> Result<Self, TchError> {
-        let mut params = ParamSet::new(device);
+    pub(super) fn new(layers: &[Layer], rng: &mut RunRng, backend: Backend) -> Result<Self, TchError> {
+        let mut params = ParamSet::new(backend);
         let built = layers
             .iter()
             .enumerate()

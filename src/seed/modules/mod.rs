@@ -7,7 +7,7 @@ mod conv_stack;
 mod norm;
 mod squeeze_excite;
 
-use tch::{Device, TchError, Tensor};
+use tch::{TchError, Tensor};
 
 use self::conv_stack::{ConvStack, Layer};
 use self::norm::NormModule;
@@ -15,7 +15,7 @@ use self::squeeze_excite::SqueezeExcite;
 use super::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
 use crate::growth::coded_enum;
 use crate::random::RunRng;
-use crate::torch::{Mode, ParamSet};
+use crate::torch::{Backend, Mode, ParamSet};
 
 coded_enum! {
     /// The built-in kinds; the code is the blueprint index.
@@ -112,14 +112,14 @@ impl Blueprint for CnnBlueprint {
         }
     }
 
-    fn build(&self, dim: i64, rng: &mut RunRng, device: Device) -> Result<Box<dyn SeedModule>, BlueprintError> {
+    fn build(&self, dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Box<dyn SeedModule>, BlueprintError> {
         Ok(match self {
             Self::Noop => Box::new(Noop {
-                params: ParamSet::new(device),
+                params: ParamSet::new(backend),
             }),
-            Self::Norm => Box::new(NormModule::new(dim, rng, device)?),
-            Self::Attention => Box::new(SqueezeExcite::new(dim, rng, device)?),
-            _ => Box::new(ConvStack::new(&self.layers(dim), rng, device)?),
+            Self::Norm => Box::new(NormModule::new(dim, rng, backend)?),
+            Self::Attention => Box::new(SqueezeExcite::new(dim, rng, backend)?),
+            _ => Box::new(ConvStack::new(&self.layers(dim), rng, backend)?),
         })
     }
 }

@@ -1,10 +1,10 @@
 //! GroupNorm as every seed uses it, and the seed that is nothing but a norm.
 
-use tch::{Device, TchError, Tensor};
+use tch::{TchError, Tensor};
 
 use crate::random::RunRng;
 use crate::seed::SeedModule;
-use crate::torch::{Init, Mode, NORM_EPS, ParamSet};
+use crate::torch::{Backend, Init, Mode, NORM_EPS, ParamSet};
 
 /// Number of groups for `channels`: as many as leave at least 16 channels in each.
 pub(super) fn groups(channels: i64) -> i64 {
@@ -79,8 +79,8 @@ impl NormModule {
         (2 * dim + 1) as u64
     }
 
-    pub(super) fn new(dim: i64, rng: &mut RunRng, device: Device) -> Result<Self, TchError> {
-        let mut params = ParamSet::new(device);
+    pub(super) fn new(dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Self, TchError> {
+        let mut params = ParamSet::new(backend);
         let strength = params.add("strength", &[1], Init::Constant(0.0))?;
         let norm = GroupNorm::new(&mut params, "norm", dim, 1.0)?;
         params.initialise(rng)?;

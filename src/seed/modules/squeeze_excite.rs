@@ -3,11 +3,11 @@
 //!
 //! The full output is x·(1 + tanh z): a gate in (0, 2) that is exactly 1 at birth with slope 1.
 
-use tch::{Device, TchError, Tensor};
+use tch::{TchError, Tensor};
 
 use crate::random::RunRng;
 use crate::seed::SeedModule;
-use crate::torch::{Init, Mode, ParamSet, spatial_mean};
+use crate::torch::{Backend, Init, Mode, ParamSet, spatial_mean};
 
 const REDUCTION: i64 = 4;
 
@@ -28,8 +28,8 @@ impl SqueezeExcite {
         (2 * dim * hidden(dim) + dim) as u64
     }
 
-    pub(super) fn new(dim: i64, rng: &mut RunRng, device: Device) -> Result<Self, TchError> {
-        let mut params = ParamSet::new(device);
+    pub(super) fn new(dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Self, TchError> {
+        let mut params = ParamSet::new(backend);
         let squeeze = params.add("squeeze.weight", &[hidden(dim), dim], Init::FanIn(dim))?;
         let excite = params.add("excite.weight", &[dim, hidden(dim)], Init::Constant(0.0))?;
         let bias = params.add("excite.bias", &[dim], Init::Constant(0.0))?;

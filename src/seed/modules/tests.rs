@@ -4,7 +4,7 @@ use super::norm::{GroupNorm, groups};
 use crate::random::{Domain, RunRng};
 use crate::seed::{BlueprintRegistry, GateNetwork, SeedModule, straight_through};
 use crate::torch::fixtures::{largest, perturb};
-use crate::torch::{Mode, ParamSet};
+use crate::torch::{Backend, Mode, ParamSet};
 use crate::torch::{NoGrad, is_channels_last};
 
 const WIDTHS: [i64; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
@@ -14,7 +14,7 @@ fn build(id: &str, dim: i64, draw: u64) -> Box<dyn SeedModule> {
     let index = registry.names().position(|name| name == id).unwrap();
     let mut rng = RunRng::new(draw, Domain::SeedInit, &[]);
     let blueprint = registry.get(index).unwrap();
-    blueprint.build(dim, &mut rng, Device::Cpu).unwrap()
+    blueprint.build(dim, &mut rng, Backend::CPU).unwrap()
 }
 
 fn random_features(batch: i64, channels: i64, side: i64) -> Tensor {
@@ -50,7 +50,7 @@ fn gate_parameter_counts_are_those_of_the_table() {
 
     for (width, count) in WIDTHS.into_iter().zip(counts) {
         let mut rng = RunRng::new(0, Domain::SeedInit, &[]);
-        let gate = GateNetwork::new(width, &mut rng, Device::Cpu).unwrap();
+        let gate = GateNetwork::new(width, &mut rng, Backend::CPU).unwrap();
         assert_eq!((GateNetwork::param_count(width), gate.params().count()), (count, count));
     }
 }
@@ -162,7 +162,7 @@ fn one_key_always_draws_the_same_weights() {
 #[test]
 fn group_norm_is_the_same_with_few_and_many_channels() {
     for channels in [1, 4, 8, 32] {
-        let mut params = ParamSet::new(Device::Cpu);
+        let mut params = ParamSet::new(Backend::CPU);
         let norm = GroupNorm::new(&mut params, "norm", channels, 1.0).unwrap();
         params.initialise(&mut RunRng::new(0, Domain::SeedInit, &[])).unwrap();
         perturb(params.trainable());

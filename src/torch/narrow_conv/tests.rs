@@ -1,7 +1,7 @@
 use tch::{Device, Kind};
 
 use super::*;
-use crate::torch::{Conv2d, NoGrad, ParamSet, channels_last, is_channels_last};
+use crate::torch::{Backend, Conv2d, NoGrad, ParamSet, channels_last, is_channels_last};
 
 /// Values that differ from each other and stay exact in sums: multiples of 1/8 in [-1, 1].
 fn values(shape: &[i64], shift: i64) -> Tensor {
@@ -113,7 +113,7 @@ fn a_convolution_with_a_bias_learns_it_at_every_width() {
     for outputs in [3, 8] {
         let x = values(&[2, 4, 4, 4], 0).set_requires_grad(true);
         let bias = Tensor::arange(outputs, (Kind::Float, Device::Cpu)).set_requires_grad(true);
-        let mut params = ParamSet::new(Device::Cpu);
+        let mut params = ParamSet::new(Backend::CPU);
         let conv = Conv2d::new(&mut params, "weight".into(), 4, outputs, 3, 1).expect("allocate");
         let weight = values(&[outputs, 4, 3, 3], 3).set_requires_grad(true);
         let conv = conv.with_weight(weight.shallow_clone());

@@ -11,9 +11,9 @@ use crate::host::{self, FoldedHost};
 use crate::random::{Domain, Draw, RunRng};
 use crate::scenario::CnnSpec;
 use crate::seed::{BlueprintRegistry, SeedInstance};
-use crate::torch::Mode;
 use crate::torch::NoGrad;
 use crate::torch::fixtures::largest;
+use crate::torch::{Backend, Mode};
 use crate::validation::{CoalitionPlan, CoalitionTree, LiveSlot, coalition_forward};
 
 const SIDE: i64 = 16;
@@ -87,7 +87,7 @@ impl Grown {
             &spec,
             CLASSES,
             &mut RunRng::new(key, Domain::HostInit, &[]),
-            Device::Cpu,
+            Backend::CPU,
         )
         .unwrap();
         let specs = host.injection_specs().to_vec();
@@ -106,7 +106,7 @@ impl Grown {
             .map(|seed| {
                 let (index, place, algorithm) = (seed.blueprint, specs[seed.slot], seed.algorithm);
                 let instance =
-                    SeedInstance::germinate(&registry, index, place.channels, algorithm, &mut rng, Device::Cpu)
+                    SeedInstance::germinate(&registry, index, place.channels, algorithm, &mut rng, Backend::CPU)
                         .unwrap();
                 for param in instance.params() {
                     let change = draw(&mut rng, &param.tensor.size()) * 0.3;

@@ -7,9 +7,9 @@ use crate::host::{self, FoldedHost};
 use crate::random::{Domain, RunRng};
 use crate::scenario::CnnSpec;
 use crate::seed::{BlueprintRegistry, SeedInstance};
-use crate::torch::Mode;
 use crate::torch::NoGrad;
 use crate::torch::fixtures::{largest, perturb};
+use crate::torch::{Backend, Mode};
 use crate::validation::coalition_tree::{BlockRun, Stop};
 use crate::validation::{CoalitionPlan, CoalitionTree, LiveSlot, coalition_forward};
 
@@ -38,7 +38,7 @@ impl Grown {
             pool_layers: n_blocks,
             input_hw: 32,
         };
-        let host = host::build(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0]), Device::Cpu).unwrap();
+        let host = host::build(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0]), Backend::CPU).unwrap();
         tch::manual_seed(3);
         let _no_grad = NoGrad::new();
         for _ in 0..3 {
@@ -53,7 +53,7 @@ impl Grown {
                 let mut rng = RunRng::new(2, Domain::SeedInit, &[index as u64]);
                 let dim = place.channels;
                 let instance =
-                    SeedInstance::germinate(&registry, index, dim, algorithm, &mut rng, Device::Cpu).unwrap();
+                    SeedInstance::germinate(&registry, index, dim, algorithm, &mut rng, Backend::CPU).unwrap();
                 perturb(instance.params());
                 Planted {
                     slot,
@@ -255,10 +255,10 @@ fn work_is_counted_per_distinct_prefix() {
         pool_layers: 3,
         input_hw: 32,
     };
-    let host = host::build(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0]), Device::Cpu).unwrap();
+    let host = host::build(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0]), Backend::CPU).unwrap();
     let registry = BlueprintRegistry::default();
     let mut rng = RunRng::new(2, Domain::SeedInit, &[0]);
-    let instance = SeedInstance::germinate(&registry, 1, 16, AlphaAlgorithm::Add, &mut rng, Device::Cpu).unwrap();
+    let instance = SeedInstance::germinate(&registry, 1, 16, AlphaAlgorithm::Add, &mut rng, Backend::CPU).unwrap();
     let live = [LiveSlot {
         slot: 1,
         boundary: 3,

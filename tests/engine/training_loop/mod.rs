@@ -5,6 +5,7 @@ mod edge_cases;
 mod groups;
 mod incubation;
 mod independence;
+mod kernels;
 mod layout;
 mod lifecycle;
 mod micro_batches;

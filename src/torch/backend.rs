@@ -1,0 +1,29 @@
+//! Where tensors live and what computes on them: what whoever builds a network passes on.
+
+use tch::Device;
+
+use super::Kernels;
+
+/// A device and the kernels that are used there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Backend {
+    /// Where tensors are.
+    pub device: Device,
+    /// As the scenario wants them.
+    pub kernels: Kernels,
+}
+
+impl Backend {
+    /// The processor with the engine's own kernels.
+    pub const CPU: Self = Self::new(Device::Cpu, Kernels::Own);
+
+    /// `kernels` on `device`.
+    pub const fn new(device: Device, kernels: Kernels) -> Self {
+        Self { device, kernels }
+    }
+
+    /// Whether the engine's own kernels compute here. They are written for CPUs.
+    pub const fn uses_own_kernels(self) -> bool {
+        matches!((self.device, self.kernels), (Device::Cpu, Kernels::Own))
+    }
+}
