@@ -96,7 +96,12 @@ fn compile(include: &Path, sources: &[PathBuf]) {
 /// Optimised whatever the Rust profile is.
 fn compiler() -> cc::Build {
     let mut build = cc::Build::new();
-    build.cpp(true).pic(true).flag("-std=c++17").opt_level(3).cargo_metadata(false);
+    build
+        .cpp(true)
+        .pic(true)
+        .flag("-std=c++17")
+        .opt_level(3)
+        .cargo_metadata(false);
     build
 }
 

@@ -14,7 +14,10 @@ use super::{FoldedHost, Host, HostError, InjectionSpec, OpCost};
 use crate::growth::SlotId;
 use crate::random::RunRng;
 use crate::scenario::CnnSpec;
-use crate::torch::{Backend, Conv2d, Init, Mode, NORM_EPS, ParamSet, channels_last, spatial_mean};
+use crate::torch::{
+    Backend, BatchNorm, Conv2d, Init, Mode, NORM_EPS, ParamSet, channels_last, conv_block, head, is_served, max_pool,
+    spatial_mean,
+};
 
 /// Weight of a batch's statistics in the running ones.
 const BATCH_NORM_MOMENTUM: f64 = 0.1;
@@ -99,10 +102,7 @@ fn op_costs(spec: &CnnSpec, classes: i64) -> Vec<OpCost> {
 /// Handles of one block's tensors; the convolution has no bias, the norm brings one.
 struct ConvBlock {
     conv: Conv2d,
-    scale: Tensor,
-    shift: Tensor,
-    running_mean: Tensor,
-    running_var: Tensor,
+    norm: BatchNorm,
     /// libtorch's channels-last batch norm on CPU vectorises over channels; with 2 to 7 it is ten times slower than a
     /// detour over NCHW. (One channel lies the same way in both.)
     few_channels: bool,
@@ -113,10 +113,12 @@ impl ConvBlock {
         let name = |part: &str| format!("block{index}.{part}");
         Ok(Self {
             conv: Conv2d::new(params, name("conv.weight"), inputs, outputs, kernel, 1)?,
-            scale: params.add(name("norm.weight"), &[outputs], Init::Constant(1.0))?,
-            shift: params.add(name("norm.bias"), &[outputs], Init::Constant(0.0))?,
-            running_mean: params.add_buffer(name("norm.running_mean"), &[outputs], 0.0)?,
-            running_var: params.add_buffer(name("norm.running_var"), &[outputs], 1.0)?,
+            norm: BatchNorm {
+                scale: params.add(name("norm.weight"), &[outputs], Init::Constant(1.0))?,
+                shift: params.add(name("norm.bias"), &[outputs], Init::Constant(0.0))?,
+                running_mean: params.add_buffer(name("norm.running_mean"), &[outputs], 0.0)?,
+                running_var: params.add_buffer(name("norm.running_var"), &[outputs], 1.0)?,
+            },
             few_channels: params.device() == Device::Cpu && (2..8).contains(&outputs),
         })
     }
@@ -125,29 +127,42 @@ impl ConvBlock {
     fn share(&self) -> Self {
         Self {
             conv: self.conv.with_weight(self.conv.weight.shallow_clone()),
-            scale: self.scale.shallow_clone(),
-            shift: self.shift.shallow_clone(),
-            running_mean: self.running_mean.shallow_clone(),
-            running_var: self.running_var.shallow_clone(),
+            norm: self.norm.share(),
             few_channels: self.few_channels,
         }
     }
 
-    fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor, HostError> {
-        let features = self.conv.forward(x, None)?;
-        if !self.few_channels {
-            return Ok(self.norm_relu(&features, mode)?);
+    /// The block and, if `pooled`, the pool behind it.
+    fn forward(&self, x: &Tensor, mode: Mode, pooled: bool) -> Result<Tensor, HostError> {
+        if mode == Mode::Train && self.conv.uses_own_kernels(x) {
+            let weight = &self.conv.weight;
+            return Ok(conv_block(
+                x,
+                weight,
+                &self.norm,
+                BATCH_NORM_MOMENTUM,
+                NORM_EPS,
+                pooled,
+            )?);
         }
-        let features = self.norm_relu(&features.f_contiguous()?, mode)?;
-        Ok(channels_last(&features)?)
+        let features = self.conv.forward(x, None)?;
+        let features = if self.few_channels {
+            channels_last(&self.norm_relu(&features.f_contiguous()?, mode)?)?
+        } else {
+            self.norm_relu(&features, mode)?
+        };
+        if pooled {
+            return Ok(pool_by_libtorch(&features)?);
+        }
+        Ok(features)
     }
 
     fn norm_relu(&self, x: &Tensor, mode: Mode) -> Result<Tensor, TchError> {
         x.f_batch_norm(
-            Some(&self.scale),
-            Some(&self.shift),
-            Some(&self.running_mean),
-            Some(&self.running_var),
+            Some(&self.norm.scale),
+            Some(&self.norm.shift),
+            Some(&self.norm.running_mean),
+            Some(&self.norm.running_var),
             mode == Mode::Train,
             BATCH_NORM_MOMENTUM,
             NORM_EPS,
@@ -158,6 +173,10 @@ impl ConvBlock {
     }
 }
 
+fn pool_by_libtorch(x: &Tensor) -> Result<Tensor, TchError> {
+    x.f_max_pool2d(2, 2, 0, 1, false)
+}
+
 /// The ops of a CNN with what training and evaluation share: costs and head.
 struct OpLine {
     ops: Vec<CnnOp>,
@@ -165,15 +184,16 @@ struct OpLine {
     /// The head: spatial mean, then a linear map to logits.
     weight: Tensor,
     bias: Tensor,
+    backend: Backend,
 }
 
 impl OpLine {
-    /// Runs `ops` on `x`; `block` runs the block of an index.
+    /// Runs `ops` on `x`; `block` runs the block of an index and, where it is told so, the pool behind it.
     fn run<E: Into<HostError>>(
         &self,
         ops: Range<usize>,
         x: &Tensor,
-        block: impl Fn(usize, &Tensor) -> Result<Tensor, E>,
+        block: impl Fn(usize, &Tensor, bool) -> Result<Tensor, E>,
     ) -> Result<Tensor, HostError> {
         if ops.start > ops.end || ops.end > self.ops.len() {
             return Err(HostError::BadRange {
@@ -183,10 +203,19 @@ impl OpLine {
             });
         }
         let mut features = x.shallow_clone();
-        for op in &self.ops[ops] {
+        let mut rest = &self.ops[ops];
+        while let [op, behind @ ..] = rest {
+            rest = behind;
+            let own_kernels = self.backend.uses_own_kernels() && is_served(&features);
             features = match *op {
-                CnnOp::Block(index) => block(index, &features).map_err(Into::into)?,
-                CnnOp::Pool => features.f_max_pool2d(2, 2, 0, 1, false)?,
+                CnnOp::Block(index) => {
+                    let pooled = matches!(rest, [CnnOp::Pool, ..]);
+                    rest = &rest[usize::from(pooled)..];
+                    block(index, &features, pooled).map_err(Into::into)?
+                }
+                CnnOp::Pool if own_kernels => max_pool(&features)?,
+                CnnOp::Pool => pool_by_libtorch(&features)?,
+                CnnOp::Head if own_kernels => head(&features, &self.weight, &self.bias)?,
                 CnnOp::Head => spatial_mean(&features)?.f_linear(&self.weight, Some(&self.bias))?,
             };
         }
@@ -200,6 +229,7 @@ impl OpLine {
             costs: self.costs.clone(),
             weight: self.weight.shallow_clone(),
             bias: self.bias.shallow_clone(),
+            backend: self.backend,
         }
     }
 }
@@ -231,6 +261,7 @@ impl CnnHost {
             costs: op_costs(spec, classes),
             weight: params.add("head.weight", &[classes, inputs], Init::FanIn(inputs))?,
             bias: params.add("head.bias", &[classes], Init::FanIn(inputs))?,
+            backend,
         };
         params.initialise(rng)?;
         Ok(Self {
@@ -256,7 +287,8 @@ impl Host for CnnHost {
     }
 
     fn run(&self, ops: Range<usize>, x: &Tensor, mode: Mode) -> Result<Tensor, HostError> {
-        self.line.run(ops, x, |block, x| self.blocks[block].forward(x, mode))
+        self.line
+            .run(ops, x, |block, x, pooled| self.blocks[block].forward(x, mode, pooled))
     }
 
     fn params(&self) -> &ParamSet {

@@ -1,18 +1,17 @@
-//! How a seed's residual δ enters the features h: blend operators and straight-through incubation (Bengio, Léonard and
-//! Courville 2013, arXiv:1308.3432). Functions on tensors; they know no seed.
+//! How a seed's residual δ enters the features h: the blend operators. Functions on tensors; they know no seed.
 //!
 //! Every operator is one fused `h + u·v`, so each feature is read and written once:
 //!
 //! | operator | u | v | y |
 //! |---|---|---|---|
-//! | Add | δ | a | h + a·δ |
+//! | Add | δ | a, a number | h + a·δ |
 //! | Multiply | h | a·tanh δ | h·(1 + a·tanh δ) |
 //! | Gate | δ | a·g | h + a·g·δ |
 
 use tch::{TchError, Tensor};
 
 use crate::growth::AlphaAlgorithm;
-use crate::torch::TorchError;
+use crate::torch::{TorchError, add_scaled, add_scaled_into};
 
 /// Why a residual could not enter the host.
 #[derive(Debug, thiserror::Error)]
@@ -35,8 +34,8 @@ impl From<TchError> for BlendError {
 /// What is added to `h`: the product of two terms.
 #[allow(missing_docs, reason = "each variant says what its fields are")]
 pub enum Residual {
-    /// δ and the amplitude, `[1]`.
-    Add { delta: Tensor, amplitude: Tensor },
+    /// δ and the amplitude.
+    Add { delta: Tensor, amplitude: f64 },
     /// a·tanh δ; the other term is `h`.
     Multiply { factor: Tensor },
     /// δ and the gate's value times the amplitude, one a sample.
@@ -56,7 +55,7 @@ impl Residual {
     ) -> Result<Self, BlendError> {
         Ok(match algorithm {
             AlphaAlgorithm::Add => Self::Add {
-                amplitude: Tensor::f_full([1], alpha, (delta.kind(), delta.device()))?,
+                amplitude: alpha,
                 delta,
             },
             AlphaAlgorithm::Multiply => Self::Multiply {
@@ -69,21 +68,13 @@ impl Residual {
         })
     }
 
-    fn terms<'a>(&'a self, h: &'a Tensor) -> (&'a Tensor, &'a Tensor) {
-        match self {
-            Self::Add { delta, amplitude } => (delta, amplitude),
-            Self::Multiply { factor } => (h, factor),
-            Self::Gate { delta, gate } => (delta, gate),
-        }
-    }
-
     /// The part of the residual that belongs to `count` samples from `start`.
     pub fn rows(&self, start: i64, count: i64) -> Result<Self, TchError> {
         let part = |tensor: &Tensor| tensor.f_narrow(0, start, count);
         Ok(match self {
             Self::Add { delta, amplitude } => Self::Add {
                 delta: part(delta)?,
-                amplitude: amplitude.shallow_clone(),
+                amplitude: *amplitude,
             },
             Self::Multiply { factor } => Self::Multiply { factor: part(factor)? },
             Self::Gate { delta, gate } => Self::Gate {
@@ -95,15 +86,20 @@ impl Residual {
 
     /// The blended features.
     pub fn apply(&self, h: &Tensor) -> Result<Tensor, TchError> {
-        let (u, v) = self.terms(h);
-        h.f_addcmul(u, v)
+        match self {
+            Self::Add { delta, amplitude } => add_scaled(h, delta, *amplitude),
+            Self::Multiply { factor } => h.f_addcmul(h, factor),
+            Self::Gate { delta, gate } => h.f_addcmul(delta, gate),
+        }
     }
 
     /// Writes the blended features to `out`; for evaluation, it takes no gradient.
     pub fn apply_into(&self, out: &Tensor, h: &Tensor) -> Result<(), TchError> {
-        let (u, v) = self.terms(h);
-        let _ = h.f_addcmul_out(out, u, v)?;
-        Ok(())
+        match self {
+            Self::Add { delta, amplitude } => add_scaled_into(out, h, delta, *amplitude),
+            Self::Multiply { factor } => h.f_addcmul_out(out, h, factor).map(drop),
+            Self::Gate { delta, gate } => h.f_addcmul_out(out, delta, gate).map(drop),
+        }
     }
 }
 
@@ -122,15 +118,4 @@ pub fn fit_residual(delta: Tensor, h: &Tensor) -> Result<Tensor, BlendError> {
         return Ok(delta);
     }
     Ok(delta.f_to_kind(h.kind())?)
-}
-
-/// Exactly `h`, with δ in its graph: ∂y/∂h = ∂y/∂δ = 1.
-///
-/// The sum records both gradients; its value is then replaced by that of `h`, which is bit-exact and cannot be spoiled
-/// by a non-finite δ. The formula `h + finite(δ − sg(δ))` has the same value and, where δ is finite, the same gradient,
-/// but passes over the features eight times more.
-pub fn straight_through(h: &Tensor, delta: &Tensor) -> Result<Tensor, TchError> {
-    let mut y = h.f_add(delta)?;
-    y.f_set_data(&h.f_detach()?)?;
-    Ok(y)
 }

@@ -2,12 +2,10 @@
 
 use tch::{TchError, Tensor};
 
-use super::{
-    BlendError, BlueprintError, BlueprintRegistry, GateNetwork, Residual, SeedModule, fit_residual, straight_through,
-};
+use super::{BlendError, BlueprintError, BlueprintRegistry, GateNetwork, Residual, SeedModule, fit_residual};
 use crate::growth::AlphaAlgorithm;
 use crate::random::RunRng;
-use crate::torch::{Backend, Mode, Param};
+use crate::torch::{Backend, Mode, Param, incubate};
 
 /// The tensors of one seed.
 pub struct SeedInstance {
@@ -96,13 +94,14 @@ impl SeedInstance {
         }
     }
 
-    /// The slot's output while the seed incubates: exactly `h`, from which the seed learns as if it were added.
+    /// The slot's output while the seed incubates: exactly `h`, from which the seed learns as if it were added
+    /// (straight-through: Bengio, Léonard and Courville 2013, arXiv:1308.3432).
     ///
     /// # Errors
     /// [`BlendError`] if the module breaks its contract.
     pub fn incubate(&self, h: &Tensor, mode: Mode) -> Result<Tensor, BlendError> {
         match self.module.delta(&h.f_detach()?, mode)? {
-            Some(delta) => Ok(straight_through(h, &fit_residual(delta, h)?)?),
+            Some(delta) => Ok(incubate(h, &fit_residual(delta, h)?)?),
             None => Ok(h.shallow_clone()),
         }
     }

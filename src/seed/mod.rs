@@ -24,8 +24,8 @@ mod stages;
 mod statistics;
 
 pub use alpha::{ALPHA_TOLERANCE, AlphaController, AlphaError, RampShape};
+pub(crate) use blend::fit_residual;
 pub use blend::{BlendError, Residual};
-pub(crate) use blend::{fit_residual, straight_through};
 pub use blueprint::{Blueprint, BlueprintError, BlueprintRegistry, FIRST_PLUGIN_INDEX, MAX_BLUEPRINTS, SeedModule};
 pub use change::{Change, Effect, GateReport, Plan, Refusal, Retarget, Transition};
 pub use gate_network::GateNetwork;

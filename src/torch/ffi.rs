@@ -161,17 +161,85 @@ unsafe extern "C" {
     pub(super) fn simic_channels_last(tensor: *const C_tensor, out: *mut *mut C_tensor) -> *mut c_char;
     pub(super) fn simic_is_channels_last(tensor: *const C_tensor, out: *mut bool) -> *mut c_char;
 
-    pub(super) fn simic_is_narrow_conv(
+    pub(super) fn simic_is_served(x: *const C_tensor) -> bool;
+    pub(super) fn simic_block(
         x: *const C_tensor,
         weight: *const C_tensor,
-        bias: *const C_tensor,
-        out: *mut bool,
+        gamma: *const C_tensor,
+        beta: *const C_tensor,
+        running_mean: *const C_tensor,
+        running_variance: *const C_tensor,
+        momentum: f64,
+        epsilon: f64,
+        pooled: bool,
+        out: *mut *mut C_tensor,
     ) -> *mut c_char;
-    pub(super) fn simic_narrow_conv(
+    pub(super) fn simic_folded_block(
+        x: *const C_tensor,
+        packed: *const C_tensor,
+        bias: *const C_tensor,
+        outputs: i64,
+        kernel: i64,
+        pooled: bool,
+        out: *mut *mut C_tensor,
+    ) -> *mut c_char;
+    pub(super) safe fn simic_folded_sizes(inputs: i64, outputs: i64, kernel: i64, weights: &mut i64, biases: &mut i64);
+    pub(super) fn simic_fold_block(
+        weight: *const C_tensor,
+        gamma: *const C_tensor,
+        beta: *const C_tensor,
+        mean: *const C_tensor,
+        variance: *const C_tensor,
+        epsilon: f64,
+        packed: *mut C_tensor,
+        bias: *mut C_tensor,
+    ) -> *mut c_char;
+    pub(super) fn simic_max_pool(x: *const C_tensor, out: *mut *mut C_tensor) -> *mut c_char;
+    pub(super) fn simic_head(
         x: *const C_tensor,
         weight: *const C_tensor,
         bias: *const C_tensor,
         out: *mut *mut C_tensor,
+    ) -> *mut c_char;
+    pub(super) fn simic_layer(
+        x: *const C_tensor,
+        weight: *const C_tensor,
+        gamma: *const C_tensor,
+        beta: *const C_tensor,
+        groups: i64,
+        epsilon: f64,
+        silu_before: bool,
+        silu_after: bool,
+        out: *mut *mut C_tensor,
+    ) -> *mut c_char;
+    pub(super) fn simic_norm_residual(
+        x: *const C_tensor,
+        gamma: *const C_tensor,
+        beta: *const C_tensor,
+        strength: *const C_tensor,
+        groups: i64,
+        epsilon: f64,
+        out: *mut *mut C_tensor,
+    ) -> *mut c_char;
+    pub(super) fn simic_squeeze_excite(
+        x: *const C_tensor,
+        squeeze: *const C_tensor,
+        excite: *const C_tensor,
+        bias: *const C_tensor,
+        out: *mut *mut C_tensor,
+    ) -> *mut c_char;
+    pub(super) fn simic_incubate(h: *const C_tensor, delta: *const C_tensor, out: *mut *mut C_tensor) -> *mut c_char;
+    pub(super) fn simic_add_scaled(
+        h: *const C_tensor,
+        delta: *const C_tensor,
+        alpha: f64,
+        out: *mut *mut C_tensor,
+    ) -> *mut c_char;
+    pub(super) fn simic_add_scaled_into(
+        out: *mut C_tensor,
+        h: *const C_tensor,
+        delta: *const C_tensor,
+        alpha: f64,
     ) -> *mut c_char;
 
     pub(super) fn simic_kernel_level(index: usize, available: *mut bool) -> *const c_char;

@@ -2,7 +2,7 @@
 
 use tch::{Device, TchError, Tensor};
 
-use super::{Init, ParamSet, is_narrow_conv, narrow_conv};
+use super::{Init, ParamSet, Silu, conv_layer, is_served, serves_widths};
 
 /// Epsilon of every normalisation.
 pub const NORM_EPS: f64 = 1e-5;
@@ -37,7 +37,7 @@ pub struct Conv2d {
     pub weight: Tensor,
     padding: i64,
     groups: i64,
-    /// Convolutions with few channels have kernels of their own.
+    /// The engine's own kernels compute it where they serve its input.
     own_kernels: bool,
     /// A dense 1×1 convolution on CPU: a matrix product over channels.
     pointwise: bool,
@@ -61,7 +61,7 @@ impl Conv2d {
             weight: params.add(name, &[outputs, group_inputs, kernel, kernel], fan_in)?,
             padding: kernel / 2,
             groups,
-            own_kernels: params.backend().uses_own_kernels(),
+            own_kernels: params.backend().uses_own_kernels() && serves_widths(inputs, outputs),
             pointwise: kernel == 1 && groups == 1 && params.device() == Device::Cpu,
             layout_ambiguous: kernel == 1 && inputs == 1,
         })
@@ -74,6 +74,18 @@ impl Conv2d {
 
     /// `[B, inputs, H, W]` to `[B, outputs, H, W]`.
     pub fn forward(&self, x: &Tensor, bias: Option<&Tensor>) -> Result<Tensor, TchError> {
+        if bias.is_none() && self.uses_own_kernels(x) {
+            return conv_layer(x, &self.weight, None, Silu::default());
+        }
+        self.by_libtorch(x, bias)
+    }
+
+    /// Whether the engine's own kernels compute this convolution of `x`.
+    pub fn uses_own_kernels(&self, x: &Tensor) -> bool {
+        self.own_kernels && is_served(x)
+    }
+
+    fn by_libtorch(&self, x: &Tensor, bias: Option<&Tensor>) -> Result<Tensor, TchError> {
         if !self.pointwise && !self.layout_ambiguous {
             return self.convolve(x, bias);
         }
@@ -92,9 +104,6 @@ impl Conv2d {
     }
 
     fn convolve(&self, x: &Tensor, bias: Option<&Tensor>) -> Result<Tensor, TchError> {
-        if self.own_kernels && self.groups == 1 && is_narrow_conv(x, &self.weight, bias) {
-            return narrow_conv(x, &self.weight, bias);
-        }
         x.f_conv2d(&self.weight, bias, 1, self.padding, 1, self.groups)
     }
 }

@@ -1,9 +1,10 @@
 //! What tch lacks, safely: guards, streams, fused optimizers, multi-tensor gradients, the door for reads, CUDA at run
 //! time; and what hosts and seeds share: parameters and layers.
 //!
-//! Everything unsafe of the engine lives in this folder, over one small C++ file (`shim.cpp`) that uses libtorch's
-//! device-generic headers only: the engine compiles against a CPU-only libtorch and finds CUDA at run time. C++
-//! exceptions arrive as [`TorchError`].
+//! Everything unsafe of the engine lives in this folder, over C++ that uses libtorch's device-generic headers only
+//! (`shim.cpp`, `fused.cpp`): the engine compiles against a CPU-only libtorch and finds CUDA at run time. C++ exceptions
+//! arrive as [`TorchError`]. `kernels/` knows no libtorch: plain arithmetic, compiled once for each set of
+//! instructions.
 
 mod backend;
 mod cuda;
@@ -13,12 +14,12 @@ mod ffi;
 mod finite_guard;
 #[cfg(test)]
 pub(crate) mod fixtures;
+mod fused;
 mod gradients;
 mod guards;
 mod kernel_level;
 mod layers;
 mod memory;
-mod narrow_conv;
 mod optimizer;
 mod params;
 mod plain;
@@ -36,12 +37,15 @@ pub use cuda::{CudaError, fix_cublas_workspace, load_cuda};
 pub use device::{DeviceError, DeviceSpec};
 pub use error::{TorchError, catch, is_catching};
 pub use finite_guard::FiniteGuard;
+pub use fused::{
+    BatchNorm, FoldedBlock, GroupNormOf, Silu, add_scaled, add_scaled_into, conv_block, conv_layer, head, incubate,
+    is_served, max_pool, norm_residual, serves_widths, squeeze_excite,
+};
 pub use gradients::{GroupNorm, clip_group, grad_stats, zero_grads};
 pub use guards::{Autocast, Inference, NoGrad};
 pub use kernel_level::{ForcedKernels, KernelLevel, kernel_levels};
 pub use layers::{Conv2d, Mode, NORM_EPS, spatial_mean};
 pub use memory::keep_freed_blocks;
-pub use narrow_conv::{is_narrow_conv, narrow_conv};
 pub use optimizer::{Implementation, Optimizer, self_test};
 pub use params::{Init, Param, ParamSet};
 pub use precision::{cpu_has_bf16, set_deterministic, set_matmul_precision};

@@ -4,4 +4,4 @@
 #include "shim.cpp"
 
 #include "dispatch.cpp"
-#include "narrow_conv.cpp"
+#include "fused.cpp"

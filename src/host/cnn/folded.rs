@@ -7,49 +7,70 @@ use std::ops::Range;
 
 use tch::{Kind, TchError, Tensor};
 
-use super::{CnnHost, ConvBlock, OpLine};
+use super::{CnnHost, ConvBlock, OpLine, pool_by_libtorch};
 use crate::host::{FoldedHost, HostError, OpCost};
-use crate::torch::{Conv2d, NORM_EPS, NoGrad};
+use crate::torch::{self, Conv2d, NORM_EPS, NoGrad};
 
 /// A block's convolution with its norm folded in, beside the handles that it is folded from.
 struct FoldedBlock {
     source: ConvBlock,
-    conv: Conv2d,
-    bias: Tensor,
+    folded: Folded,
+}
+
+enum Folded {
+    /// For the engine's own kernels.
+    Own(torch::FoldedBlock),
+    Libtorch {
+        conv: Conv2d,
+        bias: Tensor,
+    },
 }
 
 impl FoldedBlock {
     fn new(source: ConvBlock) -> Result<Self, TchError> {
         let weight = &source.conv.weight;
-        let folded = weight.f_new_empty_strided(weight.size(), weight.stride(), (Kind::Float, weight.device()))?;
-        let bias = source.shift.f_zeros_like()?.f_detach()?;
-        Ok(Self {
-            conv: source.conv.with_weight(folded),
-            bias,
-            source,
-        })
+        // Validation runs in the type of the weights.
+        let folded = if source.conv.uses_own_kernels(weight) {
+            Folded::Own(torch::FoldedBlock::new(weight)?)
+        } else {
+            let room = weight.f_new_empty_strided(weight.size(), weight.stride(), (Kind::Float, weight.device()))?;
+            Folded::Libtorch {
+                conv: source.conv.with_weight(room),
+                bias: source.norm.shift.f_zeros_like()?.f_detach()?,
+            }
+        };
+        Ok(Self { source, folded })
     }
 
     /// w' = w·s and b' = β − μ·s with s = γ/√(σ² + ε).
-    fn refill(&mut self) -> Result<(), TchError> {
-        let source = &self.source;
-        let scale = source
-            .running_var
-            .f_add_scalar(NORM_EPS)?
-            .f_rsqrt_()?
-            .f_mul_(&source.scale)?;
-        let _ = source
-            .conv
-            .weight
-            .f_mul_out(&self.conv.weight, &scale.f_view([-1, 1, 1, 1])?)?;
-        let _ = source
-            .shift
-            .f_sub_out(&self.bias, &source.running_mean.f_mul(&scale)?)?;
-        Ok(())
+    fn refill(&self) -> Result<(), TchError> {
+        let (weight, norm) = (&self.source.conv.weight, &self.source.norm);
+        match &self.folded {
+            Folded::Own(block) => block.refill(weight, norm, NORM_EPS),
+            Folded::Libtorch { conv, bias } => {
+                let scale = norm
+                    .running_var
+                    .f_add_scalar(NORM_EPS)?
+                    .f_rsqrt_()?
+                    .f_mul_(&norm.scale)?;
+                let _ = weight.f_mul_out(&conv.weight, &scale.f_view([-1, 1, 1, 1])?)?;
+                let _ = norm.shift.f_sub_out(bias, &norm.running_mean.f_mul(&scale)?)?;
+                Ok(())
+            }
+        }
     }
 
-    fn forward(&self, x: &Tensor) -> Result<Tensor, TchError> {
-        self.conv.forward(x, Some(&self.bias))?.f_relu_()
+    fn forward(&self, x: &Tensor, pooled: bool) -> Result<Tensor, TchError> {
+        match &self.folded {
+            Folded::Own(block) => block.forward(x, pooled),
+            Folded::Libtorch { conv, bias } => {
+                let features = conv.forward(x, Some(bias))?.f_relu_()?;
+                if pooled {
+                    return pool_by_libtorch(&features);
+                }
+                Ok(features)
+            }
+        }
     }
 }
 
@@ -85,12 +106,13 @@ impl FoldedHost for FoldedCnn {
     }
 
     fn evaluate(&self, ops: Range<usize>, x: &Tensor) -> Result<Tensor, HostError> {
-        self.line.run(ops, x, |block, x| self.blocks[block].forward(x))
+        self.line
+            .run(ops, x, |block, x, pooled| self.blocks[block].forward(x, pooled))
     }
 
     fn refill(&mut self) -> Result<(), HostError> {
         let _no_grad = NoGrad::new();
-        for block in &mut self.blocks {
+        for block in &self.blocks {
             block.refill()?;
         }
         Ok(())

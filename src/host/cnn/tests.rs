@@ -185,7 +185,7 @@ fn reinitialising_writes_fresh_values_into_the_old_storage() {
     let before = storages(&host);
     let fresh = host.run(0..7, &images(4, &spec).zeros_like(), Mode::Eval).unwrap();
     let _ = host.run(0..7, &images(4, &spec), Mode::Train).unwrap();
-    let mean = host.blocks[0].running_mean.shallow_clone();
+    let mean = host.blocks[0].norm.running_mean.shallow_clone();
     assert!(largest(&mean) > 0.0);
 
     host.reinitialise(&mut RunRng::new(1, Domain::HostInit, &[0, 1]))

@@ -4,10 +4,10 @@ use crate::growth::AlphaAlgorithm;
 use crate::random::{Domain, RunRng};
 use crate::seed::{
     BlendError, Blueprint, BlueprintError, BlueprintRegistry, FIRST_PLUGIN_INDEX, GateNetwork, Residual, SeedInstance,
-    SeedModule, straight_through,
+    SeedModule,
 };
 use crate::torch::fixtures::{largest, perturb};
-use crate::torch::{Backend, Mode, ParamSet};
+use crate::torch::{Backend, Mode, ParamSet, incubate};
 
 /// δ is what the function makes of the input.
 struct Formula {
@@ -97,7 +97,7 @@ fn straight_through_shows_the_host_and_trains_the_seed() {
     let h = Tensor::from_slice(&[1.0_f32, -0.1, 3.0]).set_requires_grad(true);
     let delta = Tensor::from_slice(&[2.0_f32, f32::INFINITY, 4.0]).set_requires_grad(true);
 
-    let y = straight_through(&h, &delta).unwrap();
+    let y = incubate(&h, &delta).unwrap();
     assert_eq!(values(&y), [1.0, -0.1, 3.0]);
 
     (y * Tensor::from_slice(&[0.5_f32, 7.0, -2.0]))

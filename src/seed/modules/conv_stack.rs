@@ -5,7 +5,7 @@ use tch::{TchError, Tensor};
 use super::norm::GroupNorm;
 use crate::random::RunRng;
 use crate::seed::SeedModule;
-use crate::torch::{Backend, Conv2d, Mode, ParamSet};
+use crate::torch::{Backend, Conv2d, Mode, ParamSet, Silu, conv_layer};
 
 /// A layer as a blueprint describes it. Convolutions keep height and width and have no bias.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -121,8 +121,12 @@ impl ConvStack {
 impl SeedModule for ConvStack {
     fn delta(&self, x: &Tensor, _: Mode) -> Result<Option<Tensor>, TchError> {
         let mut features = x.shallow_clone();
-        for layer in &self.layers {
-            features = layer.forward(&features)?;
+        let mut rest = self.layers.as_slice();
+        while let [layer, behind @ ..] = rest {
+            (features, rest) = match layer {
+                BuiltLayer::Conv(conv) if conv.uses_own_kernels(&features) => at_once(conv, &features, behind)?,
+                _ => (layer.forward(&features)?, behind),
+            };
         }
         Ok(Some(features))
     }
@@ -134,4 +138,25 @@ impl SeedModule for ConvStack {
     fn macs(&self, positions: u64) -> u64 {
         self.layers.iter().map(|layer| layer.macs() * positions).sum()
     }
+}
+
+/// A convolution of `x` with as much of what stands behind it as the engine's kernels compute together; and what is left.
+fn at_once<'a>(conv: &Conv2d, x: &Tensor, behind: &'a [BuiltLayer]) -> Result<(Tensor, &'a [BuiltLayer]), TchError> {
+    let (before_norm, behind) = match behind {
+        [BuiltLayer::Silu, behind @ ..] => (true, behind),
+        _ => (false, behind),
+    };
+    let (norm, behind) = match behind {
+        [BuiltLayer::Norm(norm), behind @ ..] => (Some(norm.for_kernels()), behind),
+        _ => (None, behind),
+    };
+    let (after_norm, behind) = match behind {
+        [BuiltLayer::Silu, behind @ ..] if norm.is_some() => (true, behind),
+        _ => (false, behind),
+    };
+    let silu = Silu {
+        before_norm,
+        after_norm,
+    };
+    Ok((conv_layer(x, &conv.weight, norm, silu)?, behind))
 }

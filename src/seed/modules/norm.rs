@@ -4,7 +4,7 @@ use tch::{TchError, Tensor};
 
 use crate::random::RunRng;
 use crate::seed::SeedModule;
-use crate::torch::{Backend, Init, Mode, NORM_EPS, ParamSet};
+use crate::torch::{Backend, GroupNormOf, Init, Mode, NORM_EPS, ParamSet, is_served, norm_residual};
 
 /// Number of groups for `channels`: as many as leave at least 16 channels in each.
 pub(super) fn groups(channels: i64) -> i64 {
@@ -28,6 +28,16 @@ impl GroupNorm {
             weight: params.add(format!("{name}.weight"), &[channels], Init::Constant(weight))?,
             bias: params.add(format!("{name}.bias"), &[channels], Init::Constant(0.0))?,
         })
+    }
+
+    /// As the engine's own kernels want it.
+    pub(super) fn for_kernels(&self) -> GroupNormOf<'_> {
+        GroupNormOf {
+            scale: &self.weight,
+            shift: &self.bias,
+            groups: self.groups,
+            epsilon: NORM_EPS,
+        }
     }
 
     pub(super) fn forward(&self, x: &Tensor) -> Result<Tensor, TchError> {
@@ -90,6 +100,9 @@ impl NormModule {
 
 impl SeedModule for NormModule {
     fn delta(&self, x: &Tensor, _: Mode) -> Result<Option<Tensor>, TchError> {
+        if self.params.backend().uses_own_kernels() && is_served(x) {
+            return norm_residual(x, self.norm.for_kernels(), &self.strength).map(Some);
+        }
         let change = self.norm.forward_on_input(x)?.f_sub(x)?;
         Ok(Some(change.f_mul(&self.strength.f_tanh()?)?))
     }

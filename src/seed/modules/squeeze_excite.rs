@@ -7,7 +7,7 @@ use tch::{TchError, Tensor};
 
 use crate::random::RunRng;
 use crate::seed::SeedModule;
-use crate::torch::{Backend, Init, Mode, ParamSet, spatial_mean};
+use crate::torch::{Backend, Init, Mode, ParamSet, is_served, spatial_mean, squeeze_excite};
 
 const REDUCTION: i64 = 4;
 
@@ -45,6 +45,9 @@ impl SqueezeExcite {
 
 impl SeedModule for SqueezeExcite {
     fn delta(&self, x: &Tensor, _: Mode) -> Result<Option<Tensor>, TchError> {
+        if self.params.backend().uses_own_kernels() && is_served(x) {
+            return squeeze_excite(x, &self.squeeze, &self.excite, &self.bias).map(Some);
+        }
         let (batch, channels, ..) = x.size4()?;
         let gate = spatial_mean(x)?
             .f_linear(&self.squeeze, None::<&Tensor>)?

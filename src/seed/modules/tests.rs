@@ -2,9 +2,9 @@ use tch::{Device, Kind, Tensor};
 
 use super::norm::{GroupNorm, groups};
 use crate::random::{Domain, RunRng};
-use crate::seed::{BlueprintRegistry, GateNetwork, SeedModule, straight_through};
+use crate::seed::{BlueprintRegistry, GateNetwork, SeedModule};
 use crate::torch::fixtures::{largest, perturb};
-use crate::torch::{Backend, Mode, ParamSet};
+use crate::torch::{Backend, Mode, ParamSet, incubate};
 use crate::torch::{NoGrad, is_channels_last};
 
 const WIDTHS: [i64; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
@@ -123,9 +123,7 @@ fn assert_born_alive(module: &dyn SeedModule, width: i64, side: i64, id: &str) {
             assert_eq!(largest(&delta), 0.0, "{id} at width {width}");
         }
         let target = random_features(4, width, side);
-        let loss = (straight_through(&h, &delta).unwrap() - target)
-            .square()
-            .mean(Kind::Float);
+        let loss = (incubate(&h, &delta).unwrap() - target).square().mean(Kind::Float);
         loss.backward();
         let _no_grad = NoGrad::new();
         for param in module.params().trainable() {

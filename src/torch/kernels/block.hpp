@@ -114,10 +114,15 @@ void block_activate(const ConvShape& s, const float* z, const float* scale, cons
   });
 }
 
-// The gradient that reaches the positions of a window: all of it the first of its largest values, if that is positive.
+// The gradient in front of the ReLU.
 template <class L>
-INLINE void route(const Window<L>& window, typename L::V grad, typename L::V (&to)[4]) {
-  auto rest = L::select_less(L::zero(), window.highest, grad, L::zero());
+INLINE typename L::V before_relu(const Window<L>& window, typename L::V grad) {
+  return L::select_less(L::zero(), window.highest, grad, L::zero());
+}
+
+// The gradient of a window's positions: all of it reaches the first of its largest values.
+template <class L>
+INLINE void route(const Window<L>& window, typename L::V rest, typename L::V (&to)[4]) {
   for (int i = 0; i < 3; ++i) {
     to[i] = L::select_less(window.y[i], window.highest, L::zero(), rest);
     rest = L::select_less(window.y[i], window.highest, rest, L::zero());
@@ -142,7 +147,7 @@ INLINE void add_pooled_sums(const ConvShape& s, const float* z, const float* gra
         const float* from = z + n * s.height * row + 2 * y * row + c;
         for (int64_t x = 0; x < width; ++x, from += 2 * channels, g += channels) {
           const Window<L> window(from, offsets, scales, shifts, valid);
-          const auto dy = L::select_less(L::zero(), window.highest, L::load_at_most(g, valid), L::zero());
+          const auto dy = before_relu(window, L::load_at_most(g, valid));
           auto chosen = window.z[3];
           for (int i = 2; i >= 0; --i) chosen = L::select_less(window.y[i], window.highest, chosen, window.z[i]);
           sum = L::add(sum, dy);
@@ -186,7 +191,7 @@ INLINE void pooled_grads(const ConvShape& s, const float* z, const float* grad, 
           const int valid = static_cast<int>(least(L::WIDTH, channels - ch));
           const Window<L> window(from + ch, offsets, L::load(scale + ch), L::load(shift + ch), valid);
           typename L::V dy[4];
-          route(window, L::load_at_most(grad + ch, valid), dy);
+          route(window, before_relu(window, L::load_at_most(grad + ch, valid)), dy);
           const auto means = L::load(mean + ch);
           for (int i = 0; i < 4; ++i) {
             const auto spread = L::fma(L::load(b + ch), L::sub(window.z[i], means), L::load(c + ch));
@@ -303,6 +308,38 @@ void block_backward(const ConvShape& s, const float* x, const float* z, const fl
     }
   }
   if (weight_grad != nullptr) unpack_grads(s, totals, weight_grad);
+}
+
+// ---- a 2x2 max pool alone; a last odd row or column is left out
+
+template <class L>
+INLINE void pool_images(const ConvShape& s, const float* x, const float* grad, float* out) {
+  const int64_t channels = s.outputs, row = s.width * channels, height = s.height / 2, width = s.width / 2;
+  const int64_t offsets[4] = {0, channels, row, row + channels};
+  for (int64_t n = 0; n < s.batch; ++n)
+    for (int64_t y = 0; y < height; ++y)
+      for (int64_t column = 0; column < width; ++column) {
+        const int64_t corner = (n * s.height + 2 * y) * row + 2 * column * channels;
+        const int64_t target = ((n * height + y) * width + column) * channels;
+        for (int64_t c = 0; c < channels; c += L::WIDTH) {
+          const int valid = static_cast<int>(least(L::WIDTH, channels - c));
+          const Window<L> window(x + corner + c, offsets, L::all(1), L::zero(), valid);
+          if (grad == nullptr) {
+            L::store_at_most(out + target + c, window.highest, valid);
+            continue;
+          }
+          typename L::V parts[4];
+          route(window, L::load_at_most(grad + target + c, valid), parts);
+          for (int i = 0; i < 4; ++i) L::store_at_most(out + corner + offsets[i] + c, parts[i], valid);
+        }
+      }
+}
+
+// Without `grad` the pooled images; with it the gradient of x, whose `x_grad` is written as a whole.
+void pool(const ConvShape& s, const float* x, const float* grad, float* out) {
+  if (grad != nullptr && (s.height % 2 != 0 || s.width % 2 != 0)) zero(out, s.batch * s.positions() * s.outputs);
+  if (is_narrow(s.outputs)) pool_images<Lanes<8>>(s, x, grad, out);
+  else pool_images<Lanes<16>>(s, x, grad, out);
 }
 
 // A block whose statistics are fixed: relu(conv(x) + bias), pooled if asked for. `bias` has packed_channels entries.

@@ -34,7 +34,7 @@ INLINE void convolve_tile(const float* const (&windows)[P], int64_t row, int64_t
 enum class Epilogue { None, Relu };
 
 template <class L, int G, Epilogue E>
-INLINE void convolve_groups(const float* data, const int32_t* window, int64_t positions, int64_t row, int64_t kernel,
+ALONE void convolve_groups(const float* data, const int32_t* window, int64_t positions, int64_t row, int64_t kernel,
                             int64_t run, const float* weights, int64_t stride, const float* bias, float* out,
                             int64_t channels, int64_t valid) {
   constexpr int P = REGISTERS == 32 || G == 1 ? 8 : 4;
@@ -79,53 +79,65 @@ void convolve(const Padded& in, int64_t images, int64_t kernel, const float* wei
 
 // ---- gradients of weights
 
-template <class L, int G, int J>
-INLINE void weight_grads_tile(const float* x, const int32_t* window, const float* grad, const int32_t* centre,
-                              int64_t positions, int64_t valid_elements, int64_t valid_channels, double* totals,
-                              int64_t stride) {
-  typename L::V sums[J][G];
-  for (auto& element : sums)
-    for (auto& sum : element) sum = L::zero();
-  for (int64_t p = 0; p < positions; ++p) {
+// The gradients of `ROWS` rows of `J` neighbouring elements, over positions in turn in `CHAINS` sums: enough of them that
+// none waits for its predecessor.
+template <class L, int G, int ROWS, int J, int CHAINS>
+ALONE void weight_grads_tile(const float* x, int64_t row, const int32_t* window, const float* grad, const int32_t* centre,
+                             int64_t positions, int64_t valid_elements, int64_t valid_channels, double* totals,
+                             int64_t element_stride, int64_t row_stride) {
+  typename L::V sums[CHAINS][ROWS * J][G];
+  for (auto& chain : sums)
+    for (auto& element : chain)
+      for (auto& sum : element) sum = L::zero();
+  const auto add = [&](typename L::V(&to)[ROWS * J][G], int64_t p) INLINE_LAMBDA {
     const float* from = x + window[p];
-    const float* to = grad + centre[p];
+    const float* at = grad + centre[p];
     typename L::V g[G];
-    // What lies behind the last channel is finite or belongs to a neighbour, and its sum is thrown away.
-    for (int i = 0; i < G; ++i) g[i] = L::load(to + i * L::WIDTH);
-    for (int j = 0; j < J; ++j) {
-      const auto value = L::all(from[j]);
-      for (int i = 0; i < G; ++i) sums[j][i] = L::fma(value, g[i], sums[j][i]);
-    }
-  }
+    // What lies behind the last channel belongs to a neighbour, and its sum is thrown away; so are the elements behind
+    // the last one.
+    for (int i = 0; i < G; ++i) g[i] = L::load(at + i * L::WIDTH);
+    for (int r = 0; r < ROWS; ++r)
+      for (int j = 0; j < J; ++j) {
+        const auto value = L::all(from[r * row + j]);
+        for (int i = 0; i < G; ++i) to[r * J + j][i] = L::fma(value, g[i], to[r * J + j][i]);
+      }
+  };
+  int64_t p = 0;
+  for (; p + CHAINS <= positions; p += CHAINS)
+    for (int chain = 0; chain < CHAINS; ++chain) add(sums[chain], p + chain);
+  for (int chain = 0; chain < CHAINS - 1; ++chain)
+    if (p + chain < positions) add(sums[chain], p + chain);
   float lanes[L::WIDTH];
-  for (int j = 0; j < J; ++j) {
-    if (j >= valid_elements) break;
-    for (int i = 0; i < G; ++i) {
-      L::store(lanes, sums[j][i]);
-      const int64_t count = least(L::WIDTH, valid_channels - i * L::WIDTH);
-      for (int64_t lane = 0; lane < count; ++lane) totals[j * stride + i * L::WIDTH + lane] += lanes[lane];
+  for (int r = 0; r < ROWS; ++r)
+    for (int j = 0; j < J; ++j) {
+      if (j >= valid_elements) break;
+      for (int i = 0; i < G; ++i) {
+        auto sum = sums[0][r * J + j][i];
+        for (int chain = 1; chain < CHAINS; ++chain) sum = L::add(sum, sums[chain][r * J + j][i]);
+        L::store(lanes, sum);
+        double* to = totals + r * row_stride + j * element_stride + i * L::WIDTH;
+        const int64_t count = least(L::WIDTH, valid_channels - i * L::WIDTH);
+        for (int64_t lane = 0; lane < count; ++lane) to[lane] += lanes[lane];
+      }
     }
-  }
 }
 
 template <class L, int G>
 INLINE void weight_grads_groups(const Padded& x, const Padded& grad, int64_t positions, int64_t kernel, int64_t c,
                                 double* totals, int64_t stride) {
-  const int64_t run = kernel * x.channels;
+  const int64_t run = kernel * x.channels, row_stride = run * stride;
   const int64_t valid = grad.channels - c;
-  for (int64_t dy = 0; dy < kernel; ++dy) {
-    const float* line = x.data + dy * x.row;
-    double* to = totals + dy * run * stride + c;
-    int64_t j = 0;
-    while (j < run) {
-      const int64_t left = run - j;
-      const float* from = line + j;
-      double* of = to + j * stride;
-      if (left > 8) weight_grads_tile<L, G, 12>(from, x.window, grad.data + c, grad.centre, positions, left, valid, of, stride), j += 12;
-      else if (left > 4) weight_grads_tile<L, G, 8>(from, x.window, grad.data + c, grad.centre, positions, left, valid, of, stride), j += 8;
-      else weight_grads_tile<L, G, 4>(from, x.window, grad.data + c, grad.centre, positions, left, valid, of, stride), j += 4;
+  const auto tile = [&](auto kernels, int64_t dy, int64_t j) INLINE_LAMBDA {
+    kernels(x.data + dy * x.row + j, x.row, x.window, grad.data + c, grad.centre, positions, run - j, valid,
+            totals + dy * row_stride + j * stride + c, stride, row_stride);
+  };
+  if (run <= 4 && kernel == 3) return tile(weight_grads_tile<L, G, 3, 4, 1>, 0, 0);
+  for (int64_t dy = 0; dy < kernel; ++dy)
+    for (int64_t j = 0; j < run;) {
+      if (run - j > 8) tile(weight_grads_tile<L, G, 1, 12, 1>, dy, j), j += 12;
+      else if (run - j > 4) tile(weight_grads_tile<L, G, 1, 8, 1>, dy, j), j += 8;
+      else tile(weight_grads_tile<L, G, 1, 4, 2>, dy, j), j += 4;
     }
-  }
 }
 
 template <class L>

@@ -19,6 +19,8 @@
 #endif
 
 #define INLINE inline __attribute__((always_inline))
+// For the innermost loops: all registers of the machine are theirs.
+#define ALONE __attribute__((noinline))
 #define INLINE_LAMBDA __attribute__((always_inline))
 
 namespace {

@@ -1,7 +1,8 @@
 // All kernels with the instructions of the unit that includes this, as the table `SIMIC_TABLE`.
 
 #include "block.hpp"
-#include "math.hpp"
+#include "dense.hpp"
+#include "seed.hpp"
 #include "table.hpp"
 
 namespace simic {
@@ -17,6 +18,22 @@ extern const Kernels SIMIC_TABLE = {
     block_backward,
     block_folded,
     block_fold,
+    pool,
+    head_scratch,
+    head_forward,
+    head_backward,
+    layer_packed_floats,
+    layer_pack,
+    layer_scratch_forward,
+    layer_scratch_backward,
+    layer_forward,
+    layer_backward,
+    norm_scratch,
+    norm_forward,
+    norm_backward,
+    excite_scratch,
+    excite_forward,
+    excite_backward,
 };
 
 }  // namespace simic

@@ -21,6 +21,15 @@ struct ConvShape {
   SHAPE_INLINE int64_t elements() const { return kernel * kernel * (depthwise ? 1 : inputs); }
 };
 
+// A layer of a seed: a convolution, then SiLU, group norm and SiLU, each if asked for. Every group of the norm has
+// `outputs / groups` neighbouring channels.
+struct Layer {
+  ConvShape conv;
+  bool silu_before, norm, silu_after;
+  int64_t groups;
+  double epsilon;
+};
+
 // Channels of packed weights: whole vectors at every level.
 SHAPE_INLINE int64_t packed_channels(int64_t channels) { return channels <= 8 ? 8 : (channels + 15) / 16 * 16; }
 

@@ -13,11 +13,9 @@ namespace simic {
 struct Kernels {
   const char* level;
 
-  // ---- convolution, weights packed for it
+  // ---- blocks of hosts
   void (*pack)(const ConvShape&, const float* weights, float* packed);
   void (*pack_backwards)(const ConvShape&, const float* weights, float* packed);
-
-  // ---- blocks of hosts
   int64_t (*block_scratch_forward)(const ConvShape&);
   int64_t (*block_scratch_backward)(const ConvShape&);
   void (*block_forward)(const ConvShape&, const float* x, const float* packed, float* z, double* mean, double* variance,
@@ -32,6 +30,37 @@ struct Kernels {
                        float* memory);
   void (*block_fold)(const ConvShape&, const float* weights, const float* gamma, const float* beta, const float* mean,
                      const float* variance, double epsilon, float* packed, float* bias);
+  void (*pool)(const ConvShape&, const float* x, const float* grad, float* out);
+
+  // ---- heads of hosts
+  int64_t (*head_scratch)(const ConvShape&);
+  void (*head_forward)(const ConvShape&, const float* x, const float* weight, const float* bias, float* means,
+                       float* logits, float* memory);
+  void (*head_backward)(const ConvShape&, const float* means, const float* weight, const float* grad, float* x_grad,
+                        float* weight_grad, float* bias_grad, float* memory);
+
+  // ---- seeds
+  int64_t (*layer_packed_floats)(const ConvShape&, bool backwards);
+  void (*layer_pack)(const ConvShape&, const float* weights, bool backwards, float* packed);
+  int64_t (*layer_scratch_forward)(const Layer&);
+  int64_t (*layer_scratch_backward)(const Layer&);
+  void (*layer_forward)(const Layer&, const float* x, const float* packed, const float* gamma, const float* beta, float* z,
+                        float* out, float* means, float* inverses, float* memory);
+  void (*layer_backward)(const Layer&, const float* x, const float* z, const float* means, const float* inverses,
+                         const float* gamma, const float* beta, const float* grad, const float* backwards, float* x_grad,
+                         float* weight_grad, float* gamma_grad, float* beta_grad, float* memory);
+  int64_t (*norm_scratch)(const Layer&);
+  void (*norm_forward)(const Layer&, const float* x, const float* gamma, const float* beta, float strength, float* out,
+                       float* means, float* inverses, float* memory);
+  void (*norm_backward)(const Layer&, const float* x, const float* means, const float* inverses, const float* gamma,
+                        const float* beta, float strength, const float* grad, float* x_grad, float* gamma_grad,
+                        float* beta_grad, float* strength_grad, float* memory);
+  int64_t (*excite_scratch)(const ConvShape&);
+  void (*excite_forward)(const ConvShape&, const float* x, const float* squeeze, const float* excite, const float* bias,
+                         float* means, float* hidden, float* gates, float* out, float* memory);
+  void (*excite_backward)(const ConvShape&, const float* x, const float* squeeze, const float* excite, const float* means,
+                          const float* hidden, const float* gates, const float* grad, float* x_grad, float* squeeze_grad,
+                          float* excite_grad, float* bias_grad, float* memory);
 };
 
 extern const Kernels avx512_kernels, avx2_kernels, plain_kernels;

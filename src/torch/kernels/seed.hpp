@@ -1,0 +1,346 @@
+// What seeds are made of: a convolution with SiLU and group norm behind it, squeeze and excitation, a norm alone.
+// All of it is per sample, so a sample passes through while it is close to the core.
+
+#pragma once
+
+#include "convolution.hpp"
+#include "depthwise.hpp"
+#include "math.hpp"
+
+namespace {
+
+using simic::Layer;
+
+INLINE Flat::V silu(Flat::V x) { return Flat::mul(x, sigmoid<Flat>(x)); }
+
+// silu(x) and its slope, σ + silu(x)·(1 - σ).
+INLINE void silu_and_slope(Flat::V x, Flat::V& value, Flat::V& slope) {
+  const auto gate = sigmoid<Flat>(x);
+  value = Flat::mul(x, gate);
+  slope = Flat::fma(value, Flat::sub(Flat::all(1), gate), gate);
+}
+
+// ---- group norm
+
+// A group norm, applied to one sample at a time.
+struct Norm {
+  int64_t positions, channels, groups, period;
+  const float* gamma;
+  const float* beta;
+  double epsilon;
+  double *first, *second;
+  float* by_channel;
+  // Numbers that repeat with the channels.
+  float* pattern[5];
+
+  INLINE Norm(int64_t positions, int64_t channels, int64_t groups, const float* gamma, const float* beta, double epsilon,
+              Scratch& scratch)
+      : positions(positions), channels(channels), groups(groups), period(period_of(channels)), gamma(gamma), beta(beta),
+        epsilon(epsilon), first(scratch.take_doubles(channels)), second(scratch.take_doubles(channels)),
+        by_channel(scratch.take(channels)) {
+    for (auto& numbers : pattern) numbers = scratch.take(period);
+  }
+
+  static INLINE int64_t scratch(int64_t channels) { return 5 * channels + 5 * period_of(channels) + 128; }
+
+  INLINE int64_t floats() const { return positions * channels; }
+  INLINE int64_t group_width() const { return channels / groups; }
+  INLINE double values() const { return static_cast<double>(positions * group_width()); }
+
+  template <class F>
+  INLINE void spread(float* to, F of_channel) {
+    for (int64_t c = 0; c < channels; ++c) by_channel[c] = of_channel(c, c / group_width());
+    repeat(by_channel, channels, period, to);
+  }
+
+  INLINE double sum_of_group(const double* of_channels, int64_t group) const {
+    double sum = 0;
+    for (int64_t c = group * group_width(); c < (group + 1) * group_width(); ++c) sum += of_channels[c];
+    return sum;
+  }
+
+  // Mean and 1/√(σ² + ε) of each group of `a`, in two passes.
+  INLINE void statistics(const float* a, float* means, float* inverses) {
+    zero(first, channels);
+    double* const sums[1] = {first};
+    add_channel_sums<1>(floats(), channels, period, sums, [&](int64_t at, int64_t, int n, Flat::V(&v)[1]) INLINE_LAMBDA {
+      v[0] = Flat::load_at_most(a + at, n);
+    });
+    for (int64_t group = 0; group < groups; ++group) means[group] = static_cast<float>(sum_of_group(first, group) / values());
+    spread(pattern[0], [&](int64_t, int64_t group) INLINE_LAMBDA { return means[group]; });
+    zero(first, channels);
+    zero(second, channels);
+    double* const moments[2] = {first, second};
+    add_channel_sums<2>(floats(), channels, period, moments, [&](int64_t at, int64_t offset, int n, Flat::V(&v)[2]) INLINE_LAMBDA {
+      v[0] = Flat::sub(Flat::load_at_most(a + at, n), Flat::load(pattern[0] + offset));
+      v[1] = Flat::mul(v[0], v[0]);
+    });
+    for (int64_t group = 0; group < groups; ++group) {
+      // What rounding has taken from the mean.
+      const double off = sum_of_group(first, group) / values();
+      const double variance = sum_of_group(second, group) / values() - off * off;
+      inverses[group] = static_cast<float>(1 / __builtin_sqrt(variance + epsilon));
+    }
+  }
+
+  // γ·x̂ + β as a scale and a shift of `a`, in patterns 0 and 1.
+  INLINE void affine(const float* means, const float* inverses) {
+    spread(pattern[0], [&](int64_t c, int64_t group) INLINE_LAMBDA { return gamma[c] * inverses[group]; });
+    spread(pattern[1], [&](int64_t c, int64_t group) INLINE_LAMBDA {
+      return __builtin_fmaf(-means[group], gamma[c] * inverses[group], beta[c]);
+    });
+  }
+
+  INLINE Flat::V apply(Flat::V a, int64_t offset) const {
+    return Flat::fma(a, Flat::load(pattern[0] + offset), Flat::load(pattern[1] + offset));
+  }
+
+  // Adds a sample's share to the gradients of γ and β, and gives that of its input `a` for the gradient `g` of the
+  // norm's result to `write(index, count, value)`.
+  template <class F>
+  INLINE void backward(const float* a, const float* g, const float* means, const float* inverses, double* gamma_grad,
+                       double* beta_grad, F write) {
+    // x̂ as a scale and a shift of `a`.
+    spread(pattern[0], [&](int64_t, int64_t group) INLINE_LAMBDA { return inverses[group]; });
+    spread(pattern[1], [&](int64_t, int64_t group) INLINE_LAMBDA { return -means[group] * inverses[group]; });
+    zero(first, channels);
+    zero(second, channels);
+    double* const sums[2] = {first, second};
+    add_channel_sums<2>(floats(), channels, period, sums, [&](int64_t at, int64_t offset, int n, Flat::V(&v)[2]) INLINE_LAMBDA {
+      v[0] = Flat::load_at_most(g + at, n);
+      v[1] = Flat::mul(v[0], apply(Flat::load_at_most(a + at, n), offset));
+    });
+    for (int64_t c = 0; c < channels; ++c) {
+      beta_grad[c] += first[c];
+      gamma_grad[c] += second[c];
+      first[c] *= gamma[c];
+      second[c] *= gamma[c];
+    }
+    // With r = 1/√(σ² + ε): da = g·γr - x̂·rΣ(γg·x̂)/n - rΣ(γg)/n.
+    spread(pattern[2], [&](int64_t c, int64_t group) INLINE_LAMBDA { return gamma[c] * inverses[group]; });
+    for (int which = 0; which < 2; ++which) {
+      const double* of_channels = which == 0 ? second : first;
+      for (int64_t group = 0; group < groups; ++group) {
+        const float share = static_cast<float>(-inverses[group] * sum_of_group(of_channels, group) / values());
+        for (int64_t c = group * group_width(); c < (group + 1) * group_width(); ++c) by_channel[c] = share;
+      }
+      repeat(by_channel, channels, period, pattern[3 + which]);
+    }
+    over_flat(floats(), period, [&](int64_t at, int64_t offset, int n) INLINE_LAMBDA {
+      const auto normalised = apply(Flat::load_at_most(a + at, n), offset);
+      const auto rest = Flat::fma(normalised, Flat::load(pattern[3] + offset), Flat::load(pattern[4] + offset));
+      write(at, n, Flat::fma(Flat::load_at_most(g + at, n), Flat::load(pattern[2] + offset), rest));
+    });
+  }
+};
+
+// ---- convolution, SiLU, group norm, SiLU
+
+// Weights of a layer as its convolution reads them, and for the way back. Dense: as in convolution.hpp; depthwise: both
+// `[k·k, period]`.
+void layer_pack(const ConvShape& s, const float* weights, bool backwards, float* packed) {
+  if (s.depthwise) pack_depthwise(s, weights, backwards, packed);
+  else if (backwards) pack_backwards(s, weights, packed);
+  else pack(s, weights, packed);
+}
+
+int64_t layer_packed_floats(const ConvShape& s, bool backwards) {
+  const int64_t taps = s.kernel * s.kernel;
+  if (s.depthwise) return taps * period_of(s.outputs);
+  return backwards ? taps * s.outputs * packed_channels(s.inputs) : s.elements() * packed_channels(s.outputs);
+}
+
+int64_t layer_scratch_forward(const Layer& layer) {
+  const ConvShape& s = layer.conv;
+  const int64_t images = images_at_a_time(s);
+  return pad_scratch(s, s.inputs, images) + Norm::scratch(s.outputs) + images * s.positions() * s.outputs +
+         2 * layer.groups + 256;
+}
+
+int64_t layer_scratch_backward(const Layer& layer) {
+  const ConvShape& s = layer.conv;
+  const int64_t images = images_at_a_time(s), of_image = s.positions() * s.outputs;
+  return pad_scratch(s, s.inputs, images) + pad_scratch(s, s.outputs, images) + Norm::scratch(s.outputs) +
+         4 * s.outputs + 2 * s.elements() * packed_channels(s.outputs) + (images + 4) * (of_image + 16) + SLACK + 512;
+}
+
+// `z`: the convolution's result, `means` and `inverses`: of each sample and group; they are kept for the way back, or
+// null where there is none. A layer that is a convolution alone has its result in `z`, and no `out`.
+void layer_forward(const Layer& layer, const float* x, const float* packed, const float* gamma, const float* beta,
+                   float* z, float* out, float* means, float* inverses, float* memory) {
+  const ConvShape& s = layer.conv;
+  Scratch scratch = {memory};
+  const int64_t images = images_at_a_time(s), channels = s.outputs, of_image = s.positions() * channels;
+  const Padded padded = pad(s, s.inputs, images, scratch);
+  Norm norm(s.positions(), channels, layer.groups, gamma, beta, layer.epsilon, scratch);
+  float* passing = scratch.take(images * of_image);
+  float* passing_mean = scratch.take(layer.groups);
+  float* passing_inverse = scratch.take(layer.groups);
+  for (int64_t first = 0; first < s.batch; first += images) {
+    const int64_t count = least(images, s.batch - first);
+    const float* from = x + first * s.positions() * s.inputs;
+    float* to = z == nullptr ? passing : z + first * of_image;
+    const Padded in = s.kernel == 1 ? over_dense(padded, from) : padded;
+    if (s.kernel != 1) fill(in, from, count);
+    if (s.depthwise) convolve_depthwise(in, count, s.kernel, packed, to);
+    else convolve<Epilogue::None>(in, count, s.kernel, packed, nullptr, to, channels);
+    if (layer.silu_before) {
+      float* values = out + first * of_image;
+      over_flat(count * of_image, 16, [&](int64_t at, int64_t, int n) INLINE_LAMBDA {
+        Flat::store_at_most(values + at, silu(Flat::load_at_most(to + at, n)), n);
+      });
+    }
+    if (!layer.norm) continue;
+    for (int64_t n = 0; n < count; ++n) {
+      float* result = out + (first + n) * of_image;
+      const float* a = layer.silu_before ? result : to + n * of_image;
+      float* mean = means == nullptr ? passing_mean : means + (first + n) * layer.groups;
+      float* inverse = inverses == nullptr ? passing_inverse : inverses + (first + n) * layer.groups;
+      norm.statistics(a, mean, inverse);
+      norm.affine(mean, inverse);
+      over_flat(of_image, norm.period, [&](int64_t at, int64_t offset, int k) INLINE_LAMBDA {
+        const auto y = norm.apply(Flat::load_at_most(a + at, k), offset);
+        Flat::store_at_most(result + at, layer.silu_after ? silu(y) : y, k);
+      });
+    }
+  }
+}
+
+// Gradients of the weights and, where there is room for them, of x; with a norm also of γ and β.
+void layer_backward(const Layer& layer, const float* x, const float* z, const float* means, const float* inverses,
+                    const float* gamma, const float* beta, const float* grad, const float* backwards, float* x_grad,
+                    float* weight_grad, float* gamma_grad, float* beta_grad, float* memory) {
+  const ConvShape& s = layer.conv;
+  Scratch scratch = {memory};
+  const int64_t images = images_at_a_time(s), channels = s.outputs, of_image = s.positions() * channels;
+  const Padded in = pad(s, s.inputs, images, scratch);
+  const Padded bordered = pad(s, channels, images, scratch);
+  Norm norm(s.positions(), channels, layer.groups, gamma, beta, layer.epsilon, scratch);
+  double* gammas = scratch.take_doubles(channels);
+  double* betas = scratch.take_doubles(channels);
+  const int64_t of_weights = s.depthwise ? s.elements() * channels : s.elements() * packed_channels(channels);
+  double* totals = scratch.take_doubles(of_weights);
+  zero(gammas, channels), zero(betas, channels), zero(totals, of_weights);
+  // Of one sample: silu(z) and its slope, and the gradient behind the norm. Of a chunk: dz.
+  float* values = scratch.take(of_image);
+  float* slopes = scratch.take(of_image);
+  float* behind = scratch.take(of_image);
+  float* dz = scratch.take(images * of_image + SLACK);
+  for (int64_t first = 0; first < s.batch; first += images) {
+    const int64_t count = least(images, s.batch - first);
+    for (int64_t n = 0; n < count; ++n) {
+      const float* of_z = z + (first + n) * of_image;
+      const float* g = grad + (first + n) * of_image;
+      float* to = dz + n * of_image;
+      if (!layer.norm) {
+        over_flat(of_image, 16, [&](int64_t at, int64_t, int k) INLINE_LAMBDA {
+          Flat::V value, slope = Flat::all(1);
+          if (layer.silu_before) silu_and_slope(Flat::load_at_most(of_z + at, k), value, slope);
+          Flat::store_at_most(to + at, Flat::mul(Flat::load_at_most(g + at, k), slope), k);
+        });
+        continue;
+      }
+      const float* a = layer.silu_before ? values : of_z;
+      if (layer.silu_before)
+        over_flat(of_image, 16, [&](int64_t at, int64_t, int k) INLINE_LAMBDA {
+          Flat::V value, slope;
+          silu_and_slope(Flat::load_at_most(of_z + at, k), value, slope);
+          Flat::store_at_most(values + at, value, k);
+          Flat::store_at_most(slopes + at, slope, k);
+        });
+      const float* mean = means + (first + n) * layer.groups;
+      const float* inverse = inverses + (first + n) * layer.groups;
+      if (layer.silu_after) {
+        norm.affine(mean, inverse);
+        over_flat(of_image, norm.period, [&](int64_t at, int64_t offset, int k) INLINE_LAMBDA {
+          Flat::V value, slope;
+          silu_and_slope(norm.apply(Flat::load_at_most(a + at, k), offset), value, slope);
+          Flat::store_at_most(behind + at, Flat::mul(Flat::load_at_most(g + at, k), slope), k);
+        });
+      }
+      norm.backward(a, layer.silu_after ? behind : g, mean, inverse, gammas, betas, [&](int64_t at, int k, Flat::V da) INLINE_LAMBDA {
+        const auto value = layer.silu_before ? Flat::mul(da, Flat::load_at_most(slopes + at, k)) : da;
+        Flat::store_at_most(to + at, value, k);
+      });
+    }
+    const Padded out = s.kernel == 1 ? over_dense(bordered, dz) : bordered;
+    if (s.kernel != 1) fill(out, dz, count);
+    if (x_grad != nullptr) {
+      float* to = x_grad + first * s.positions() * s.inputs;
+      if (s.depthwise) convolve_depthwise(out, count, s.kernel, backwards, to);
+      else convolve<Epilogue::None>(out, count, s.kernel, backwards, nullptr, to, s.inputs);
+    }
+    fill(in, x + first * s.positions() * s.inputs, count);
+    if (s.depthwise) add_depthwise_grads(in, out, count, s.kernel, totals);
+    else add_weight_grads(in, out, count, s.kernel, totals);
+  }
+  if (s.depthwise) unpack_depthwise_grads(s, totals, weight_grad);
+  else unpack_grads(s, totals, weight_grad);
+  if (!layer.norm) return;
+  for (int64_t c = 0; c < channels; ++c) {
+    gamma_grad[c] = static_cast<float>(gammas[c]);
+    beta_grad[c] = static_cast<float>(betas[c]);
+  }
+}
+
+// ---- a norm alone: strength·(norm(x) - x)
+
+int64_t norm_scratch(const Layer& layer) {
+  return Norm::scratch(layer.conv.outputs) + 4 * layer.conv.outputs + layer.conv.positions() * layer.conv.outputs + 256;
+}
+
+void norm_forward(const Layer& layer, const float* x, const float* gamma, const float* beta, float strength, float* out,
+                  float* means, float* inverses, float* memory) {
+  Scratch scratch = {memory};
+  const ConvShape& s = layer.conv;
+  Norm norm(s.positions(), s.outputs, layer.groups, gamma, beta, layer.epsilon, scratch);
+  const int64_t of_image = norm.floats();
+  for (int64_t n = 0; n < s.batch; ++n, x += of_image, out += of_image, means += layer.groups, inverses += layer.groups) {
+    norm.statistics(x, means, inverses);
+    norm.affine(means, inverses);
+    over_flat(of_image, norm.period, [&](int64_t at, int64_t offset, int k) INLINE_LAMBDA {
+      const auto value = Flat::load_at_most(x + at, k);
+      Flat::store_at_most(out + at, Flat::mul(Flat::all(strength), Flat::sub(norm.apply(value, offset), value)), k);
+    });
+  }
+}
+
+// Gradients of γ, β, the strength and, where there is room for it, of x.
+void norm_backward(const Layer& layer, const float* x, const float* means, const float* inverses, const float* gamma,
+                   const float* beta, float strength, const float* grad, float* x_grad, float* gamma_grad,
+                   float* beta_grad, float* strength_grad, float* memory) {
+  Scratch scratch = {memory};
+  const ConvShape& s = layer.conv;
+  const int64_t channels = s.outputs;
+  Norm norm(s.positions(), channels, layer.groups, gamma, beta, layer.epsilon, scratch);
+  const int64_t of_image = norm.floats();
+  double* gammas = scratch.take_doubles(channels);
+  double* betas = scratch.take_doubles(channels);
+  float* scaled = scratch.take(of_image);
+  zero(gammas, channels), zero(betas, channels);
+  double total = 0;
+  for (int64_t n = 0; n < s.batch; ++n, x += of_image, grad += of_image, means += layer.groups, inverses += layer.groups) {
+    norm.affine(means, inverses);
+    zero(norm.first, channels);
+    double* const sums[1] = {norm.first};
+    add_channel_sums<1>(of_image, channels, norm.period, sums, [&](int64_t at, int64_t offset, int k, Flat::V(&v)[1]) INLINE_LAMBDA {
+      const auto value = Flat::load_at_most(x + at, k);
+      v[0] = Flat::mul(Flat::load_at_most(grad + at, k), Flat::sub(norm.apply(value, offset), value));
+    });
+    for (int64_t c = 0; c < channels; ++c) total += norm.first[c];
+    over_flat(of_image, 16, [&](int64_t at, int64_t, int k) INLINE_LAMBDA {
+      Flat::store_at_most(scaled + at, Flat::mul(Flat::all(strength), Flat::load_at_most(grad + at, k)), k);
+    });
+    norm.backward(x, scaled, means, inverses, gammas, betas, [&](int64_t at, int k, Flat::V dx) INLINE_LAMBDA {
+      if (x_grad != nullptr) Flat::store_at_most(x_grad + at, Flat::sub(dx, Flat::load_at_most(scaled + at, k)), k);
+    });
+    if (x_grad != nullptr) x_grad += of_image;
+  }
+  for (int64_t c = 0; c < channels; ++c) {
+    gamma_grad[c] = static_cast<float>(gammas[c]);
+    beta_grad[c] = static_cast<float>(betas[c]);
+  }
+  *strength_grad = static_cast<float>(total);
+}
+
+}  // namespace
