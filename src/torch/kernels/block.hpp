@@ -130,10 +130,13 @@ INLINE void route(const Window<L>& window, typename L::V rest, typename L::V (&t
   to[3] = rest;
 }
 
-// Per channel: Σ dy and Σ dy·(z - mean), dy being the gradient in front of the ReLU.
-template <class L>
-INLINE void add_pooled_sums(const ConvShape& s, const float* z, const float* grad, const float* scale, const float* shift,
-                            const float* mean, double* sums, double* products, int64_t images) {
+// Per channel: Σ dy and Σ dy·(z - mean), dy being the gradient in front of the ReLU, which came through a pool or not.
+//
+// Window by window in both cases, so that a block gives the same bits whether its pool is computed with it or behind it
+// (the pool's gradient is zero where this leaves positions out).
+template <class L, bool POOLED>
+INLINE void add_sums(const ConvShape& s, const float* z, const float* grad, const float* scale, const float* shift,
+                     const float* mean, double* sums, double* products, int64_t images) {
   const int64_t channels = s.outputs, row = s.width * channels, height = s.height / 2, width = s.width / 2;
   const int64_t offsets[4] = {0, channels, row, row + channels};
   float lanes[L::WIDTH];
@@ -141,19 +144,41 @@ INLINE void add_pooled_sums(const ConvShape& s, const float* z, const float* gra
     const int valid = static_cast<int>(least(L::WIDTH, channels - c));
     const auto scales = L::load(scale + c), shifts = L::load(shift + c), means = L::load(mean + c);
     auto sum = L::zero(), product = L::zero();
-    const float* g = grad + c;
-    for (int64_t n = 0; n < images; ++n)
+    const auto add = [&](typename L::V dy, typename L::V value) INLINE_LAMBDA {
+      sum = L::add(sum, dy);
+      product = L::fma(dy, L::sub(value, means), product);
+    };
+    const auto add_alone = [&](int64_t at) INLINE_LAMBDA {
+      const auto value = L::load_at_most(z + at, valid);
+      add(L::select_less(L::zero(), L::fma(value, scales, shifts), L::load_at_most(grad + at, valid), L::zero()), value);
+    };
+    const float* pooled = grad + c;
+    for (int64_t n = 0; n < images; ++n) {
+      const int64_t image = n * s.height * row + c;
       for (int64_t y = 0; y < height; ++y) {
-        const float* from = z + n * s.height * row + 2 * y * row + c;
-        for (int64_t x = 0; x < width; ++x, from += 2 * channels, g += channels) {
-          const Window<L> window(from, offsets, scales, shifts, valid);
-          const auto dy = before_relu(window, L::load_at_most(g, valid));
-          auto chosen = window.z[3];
-          for (int i = 2; i >= 0; --i) chosen = L::select_less(window.y[i], window.highest, chosen, window.z[i]);
-          sum = L::add(sum, dy);
-          product = L::fma(dy, L::sub(chosen, means), product);
+        const int64_t line = image + 2 * y * row;
+        for (int64_t x = 0; x < width; ++x) {
+          const int64_t corner = line + 2 * x * channels;
+          const Window<L> window(z + corner, offsets, scales, shifts, valid);
+          if (POOLED) {
+            auto chosen = window.z[3];
+            for (int i = 2; i >= 0; --i) chosen = L::select_less(window.y[i], window.highest, chosen, window.z[i]);
+            add(before_relu(window, L::load_at_most(pooled, valid)), chosen);
+            pooled += channels;
+          } else {
+            for (int i = 0; i < 4; ++i) {
+              const auto g = L::load_at_most(grad + corner + offsets[i], valid);
+              add(L::select_less(L::zero(), window.y[i], g, L::zero()), window.z[i]);
+            }
+          }
         }
+        if (!POOLED)
+          for (int64_t x = 2 * width; x < s.width; ++x) add_alone(line + x * channels), add_alone(line + row + x * channels);
       }
+      if (!POOLED)
+        for (int64_t y = 2 * height; y < s.height; ++y)
+          for (int64_t x = 0; x < s.width; ++x) add_alone(image + y * row + x * channels);
+    }
     L::store(lanes, sum);
     for (int lane = 0; lane < valid; ++lane) sums[c + lane] += lanes[lane];
     L::store(lanes, product);
@@ -238,15 +263,11 @@ void block_backward(const ConvShape& s, const float* x, const float* z, const fl
     const int64_t count = least(images, s.batch - first);
     const float* values = z + first * of_image;
     const float* g = grad + first * of_grad;
-    if (pooled && is_narrow(channels)) add_pooled_sums<Lanes<8>>(s, values, g, scale, shift, mean, sums, products, count);
-    else if (pooled) add_pooled_sums<Lanes<16>>(s, values, g, scale, shift, mean, sums, products, count);
-    else {
-      double* const totals[2] = {sums, products};
-      add_channel_sums<2>(count * of_image, channels, period, totals, [&](int64_t at, int64_t offset, int n, Flat::V(&v)[2]) INLINE_LAMBDA {
-        v[0] = grad_before_relu(values, g, at, offset, n);
-        v[1] = Flat::mul(v[0], Flat::sub(Flat::load_at_most(values + at, n), Flat::load(means + offset)));
-      });
-    }
+    const bool narrow = is_narrow(channels);
+    if (pooled && narrow) add_sums<Lanes<8>, true>(s, values, g, scale, shift, mean, sums, products, count);
+    else if (pooled) add_sums<Lanes<16>, true>(s, values, g, scale, shift, mean, sums, products, count);
+    else if (narrow) add_sums<Lanes<8>, false>(s, values, g, scale, shift, mean, sums, products, count);
+    else add_sums<Lanes<16>, false>(s, values, g, scale, shift, mean, sums, products, count);
   }
 
   // dz = a·dy + b·(z - mean) + c, by channel.
