@@ -118,7 +118,7 @@ fn compile_kernels() {
     for (level, flag) in levels() {
         let mut build = compiler();
         // A product and a sum are one rounding where a kernel says so, and nowhere else: the same bits at every level.
-        build.flag("-ffp-contract=off").warnings(true);
+        build.flag("-ffp-contract=off").flag("-fno-math-errno").warnings(true);
         if let Some(flag) = flag {
             build.flag(flag);
         }

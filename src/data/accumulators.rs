@@ -5,14 +5,16 @@
 
 use std::ops::Range;
 
-use tch::{Device, Kind, TchError, Tensor};
+use tch::{Kind, TchError, Tensor};
 
-use super::PackLayout;
+use super::{PackLayout, evaluate_rows, train_loss};
+use crate::torch::{Backend, LossRecord, add_validation, cross_entropy};
 
 /// What an env adds up over a step; its content is the [read pack](PackLayout).
 #[derive(Debug)]
 pub struct Accumulators {
     layout: PackLayout,
+    own_kernels: bool,
     batch_size: usize,
     /// `f64 [layout.columns()]`.
     pack: Tensor,
@@ -28,10 +30,12 @@ impl Accumulators {
     ///
     /// # Errors
     /// libtorch's, when the device cannot hold them.
-    pub fn new(device: Device, layout: PackLayout, batches: usize, batch_size: usize) -> Result<Self, TchError> {
+    pub fn new(backend: Backend, layout: PackLayout, batches: usize, batch_size: usize) -> Result<Self, TchError> {
+        let device = backend.device;
         let losses = Tensor::f_zeros([batches as i64], (Kind::Double, device))?;
         Ok(Self {
             layout,
+            own_kernels: backend.uses_own_kernels(),
             batch_size,
             pack: Tensor::f_zeros([layout.columns() as i64], (Kind::Double, device))?,
             batch_losses: (0..batches as i64)
@@ -67,12 +71,35 @@ impl Accumulators {
         Ok(())
     }
 
-    /// Puts aside a training (micro-)batch: `logits [n, C]` of the samples from `first_row` of batch `batch`, and their
-    /// mean loss (detached, unsmoothed), of which the batch's loss takes the share `n/B`.
+    /// The objective of a training (micro-)batch, with its graph: `logits [n, C]` on `targets i64 [n]`, the samples from
+    /// `first_row` of batch `batch`. Puts aside what they predict and their mean loss without smoothing, of which the
+    /// batch's loss takes the share `n/B`.
     ///
     /// # Errors
     /// libtorch's.
-    pub fn record_train(
+    pub fn train_loss(
+        &mut self,
+        (batch, first_row): (usize, usize),
+        logits: &Tensor,
+        targets: &Tensor,
+        label_smoothing: f64,
+    ) -> Result<Tensor, TchError> {
+        if self.own_kernels && logits.kind() == Kind::Float {
+            let record = LossRecord {
+                predictions: &self.predictions,
+                first: batch * self.batch_size + first_row,
+                losses: &self.losses,
+                batch,
+                share: targets.numel() as f64 / self.batch_size as f64,
+            };
+            return cross_entropy(logits, targets, label_smoothing, &record);
+        }
+        let loss = train_loss(logits, targets, label_smoothing)?;
+        self.record_train(batch, first_row, logits, &loss.mean)?;
+        Ok(loss.objective)
+    }
+
+    fn record_train(
         &mut self,
         batch: usize,
         first_row: usize,
@@ -124,12 +151,21 @@ impl Accumulators {
         Ok(())
     }
 
-    /// Adds a validation batch: losses and correctness of its rows, `[K, b]` as [`super::evaluate_rows`] returns them;
-    /// `main` is the configuration that is the validation result.
+    /// Adds a validation batch: `logits [K·b, C]` of K configurations on the same `targets i64 [b]`, rows `k·b..(k+1)·b`
+    /// being those of configuration k; `main` is the configuration that is the validation result.
     ///
     /// # Errors
     /// libtorch's; more configurations than the layout has are an error.
-    pub fn add_val(&mut self, losses: &Tensor, is_correct: &Tensor, main: usize) -> Result<(), TchError> {
+    pub fn add_val(&mut self, logits: &Tensor, targets: &Tensor, main: usize) -> Result<(), TchError> {
+        if self.own_kernels && logits.kind() == Kind::Float {
+            return add_validation(logits, targets, main, &self.pack, self.layout.validation());
+        }
+        let (losses, is_correct) = evaluate_rows(logits, targets)?;
+        self.add_rows(&losses, &is_correct, main)
+    }
+
+    /// Losses and correctness of rows, `[K, b]`.
+    fn add_rows(&mut self, losses: &Tensor, is_correct: &Tensor, main: usize) -> Result<(), TchError> {
         let configs = losses.size()[0];
         let add = |pack: &Tensor, block: Range<usize>, rows: &Tensor| -> Result<(), TchError> {
             let sums = rows.f_sum_dim_intlist(1i64, false, Kind::Double)?;

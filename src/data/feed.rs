@@ -8,11 +8,13 @@ use tch::{Kind, TchError, Tensor};
 
 use super::plan::{FeedPlan, StepKey};
 use super::{Batch, DataError, FeedArithmetic, ResidentData};
+use crate::torch::gather_images;
 
 /// The training feed of one env: its plan of the current step and its kept buffers.
 #[derive(Debug)]
 pub struct StepFeed {
     plan: FeedPlan,
+    own_kernels: bool,
     windows: Tensor,
     a: Tensor,
     b: Tensor,
@@ -45,7 +47,7 @@ impl StepFeed {
     }
 
     fn allocate(resident: &ResidentData, plan: FeedPlan) -> Result<Self, TchError> {
-        let (device, geometry) = (resident.device, resident.geometry);
+        let (device, geometry) = (resident.backend.device, resident.geometry);
         let (height, width, channels) = (geometry.height as i64, geometry.width as i64, geometry.channels as i64);
         let batch_size = plan.arithmetic.batch_size as i64;
         let batches = plan.arithmetic.batches as i64;
@@ -60,6 +62,7 @@ impl StepFeed {
                 .collect()
         };
         Ok(Self {
+            own_kernels: resident.backend.uses_own_kernels(),
             windows: resident.windows.shallow_clone(),
             a: resident.a.shallow_clone(),
             b: resident.b.shallow_clone(),
@@ -116,6 +119,9 @@ impl StepFeed {
 
     fn gather(&mut self, batch: usize) -> Result<(), TchError> {
         let positions = &self.window_positions[batch];
+        if self.own_kernels {
+            return gather_images(&self.windows, positions, [&self.a, &self.b], &self.rows);
+        }
         let _ = self.windows.f_index_select_out(&self.pixels, 0, positions)?;
         self.rows.f_copy_(&self.pixels)?;
         let _ = self.rows.f_mul_(&self.a)?;

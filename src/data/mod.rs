@@ -25,6 +25,6 @@ pub use dataset::{DataSet, Part, load};
 pub use error::DataError;
 pub use feed::StepFeed;
 pub use loss::{TrainLoss, evaluate_rows, train_loss};
-pub use pack::{ConfigNumbers, GroupColumns, GroupNumbers, PackLayout, SlotNumbers, StepNumbers};
+pub use pack::{ConfigNumbers, GroupNumbers, PackLayout, SlotNumbers, StepNumbers};
 pub use plan::StepKey;
 pub use resident::{Batch, EvalSet, ResidentData};

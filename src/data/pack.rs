@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use crate::seed::GradientSums;
+use crate::torch::{GroupColumns, ValidationColumns};
 
 /// Column numbers of a pack for at most `configs` counterfactual configurations and `slots` slots.
 ///
@@ -58,6 +59,16 @@ impl PackLayout {
     /// Samples that the main configuration gets right as well, per configuration.
     pub const fn val_both_correct(&self) -> Range<usize> {
         self.config_block(2)
+    }
+
+    /// Where the sums over validation are written.
+    pub const fn validation(&self) -> ValidationColumns {
+        ValidationColumns {
+            losses: self.val_loss_sum().start,
+            correct: self.val_correct().start,
+            both_correct: self.val_both_correct().start,
+            room: self.configs,
+        }
     }
 
     /// Where the host's gradients and suppressed updates are written.
@@ -143,17 +154,6 @@ impl PackLayout {
             slots: (0..self.slots).map(slot).collect(),
         }
     }
-}
-
-/// The columns that the updates of one group of parameters write, the host's or a seed's.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupColumns {
-    /// `grad_sq, vanishing, exploding, tensors, elements`, as [`grad_stats`](crate::torch::grad_stats) measures them.
-    pub gradients: Range<usize>,
-    /// Suppressed updates of the step.
-    pub skipped: usize,
-    /// Last sampled batches in a row with a gradient that was not finite; of seeds alone.
-    pub streak: Option<usize>,
 }
 
 /// An env's step in numbers. Losses in nats, summed over samples.

@@ -12,6 +12,7 @@
 use tch::{Device, Kind, TchError, Tensor};
 
 use crate::scenario::AugmentSpec;
+use crate::torch::Backend;
 
 use super::{DataError, DataSet, Part};
 
@@ -31,7 +32,7 @@ pub struct Batch {
 /// `EvalSet::batches`), which share its storage.
 #[derive(Debug)]
 pub struct ResidentData {
-    pub(super) device: Device,
+    pub(super) backend: Backend,
     pub(super) augment: Option<AugmentSpec>,
     pub(super) geometry: Geometry,
     /// `u8 [windows, height, width·channels]`, overlapping.
@@ -50,8 +51,8 @@ impl ResidentData {
     ///
     /// # Errors
     /// `Device` when the device cannot hold the data.
-    pub fn upload(data: &DataSet, augment: Option<AugmentSpec>, device: Device) -> Result<Self, DataError> {
-        let geometry = Geometry::new(data, augment);
+    pub fn upload(data: &DataSet, augment: Option<AugmentSpec>, backend: Backend) -> Result<Self, DataError> {
+        let (geometry, device) = (Geometry::new(data, augment), backend.device);
         let train = || -> Result<[Tensor; 4], TchError> {
             let stored = upload_bytes(&geometry.lay_out(&data.train.images), device)?;
             Ok([
@@ -63,7 +64,7 @@ impl ResidentData {
         };
         let [windows, a, b, train_labels] = train().map_err(|cause| device_error(data, cause))?;
         Ok(Self {
-            device,
+            backend,
             augment,
             geometry,
             windows,

@@ -30,7 +30,7 @@ pub fn spawn_envs(
                 .iter()
                 .map(|param| param.tensor.shallow_clone())
                 .collect();
-            let optimizer = Optimizer::new(&experiment.task.host_opt, params, tested.optimizer)?;
+            let optimizer = Optimizer::new(&experiment.task.host_opt, params, tested.implementation(backend))?;
             drop(guard);
             Ok((stream, host, optimizer))
         };
@@ -81,7 +81,7 @@ pub fn reset_envs(
         let mut rng = RunRng::new(seed, Domain::HostInit, &[round, id.index_in_group as u64]);
         host.0.get().reinitialise(&mut rng)?;
         optimizer.0.get().zero_state()?;
-        optimizer.0.get().zero_grad()?;
+        optimizer.0.get().drop_gradients()?;
         if let Some(seed) = slots.records().flatten().next() {
             return Err(Failure::message(format!(
                 "slot {} still holds seed {}; the last episode was not torn down",

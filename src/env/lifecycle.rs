@@ -99,7 +99,7 @@ impl GrowthContext<'_> {
         let builder = SeedBuilder {
             blueprints: &self.blueprints,
             optimizer: experiment.task.seed_opt,
-            implementation: self.tested.optimizer,
+            implementation: self.tested.implementation(env.backend.0),
             backend: env.backend.0,
             run_seed: experiment.scenario.run.seed,
             round: self.clock.round(),

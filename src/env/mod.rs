@@ -116,10 +116,20 @@ pub struct LoadedData {
 /// What the start-up self-test chose, and what it refused.
 #[derive(Resource, Clone, Debug)]
 pub struct SelfTest {
-    /// How optimizer steps are computed.
+    /// How optimizer steps are computed where the engine has no kernel of its own.
     pub optimizer: Implementation,
     /// Why kernels were refused, one text each.
     pub fallbacks: Vec<String>,
+}
+
+impl SelfTest {
+    /// How the optimizers of networks on `backend` step.
+    pub fn implementation(&self, backend: Backend) -> Implementation {
+        match backend.uses_own_kernels() {
+            true => Implementation::Own,
+            false => self.optimizer,
+        }
+    }
 }
 
 /// Spawns envs and resets them at every round.

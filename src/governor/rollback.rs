@@ -55,7 +55,7 @@ fn roll_back(env: &mut GovernedEnvItem, growth: &mut GrowthContext) -> Result<()
         let seeds = committed.map(|optimizer| optimizer.get());
         for optimizer in std::iter::once(env.optimizer.0.get()).chain(seeds) {
             optimizer.zero_state()?;
-            optimizer.zero_grad()?;
+            optimizer.drop_gradients()?;
         }
     }
     let step = growth.clock.step();

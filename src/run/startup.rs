@@ -62,7 +62,7 @@ pub(crate) fn load_datasets(
     let feed = FeedArithmetic::new(&experiment.task, scenario.data.feed, &set, scenario.run.n_envs)?;
     let upload = |backend: &Backend| -> Result<_, DataError> {
         Ok((
-            ResidentData::upload(&set, experiment.task.augment, backend.device)?,
+            ResidentData::upload(&set, experiment.task.augment, *backend)?,
             EvalSet::upload(&set, &set.test, backend.device)?,
         ))
     };

@@ -43,4 +43,4 @@ pub use record::{
 };
 pub use report::SeedReport;
 pub use stages::{has_optimizer, may_follow, next_stage, trains};
-pub use statistics::{GradientSums, GradientThresholds, Growth};
+pub use statistics::{GradientSums, Growth};

@@ -8,25 +8,6 @@ const RATIO_EPSILON: f64 = 1e-8;
 const VANISHING_WEIGHT: f64 = 0.5;
 const EXPLODING_WEIGHT: f64 = 0.8;
 
-/// When the gradient norm of one tensor counts as vanishing or exploding.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct GradientThresholds {
-    /// Below this norm.
-    pub vanishing: f64,
-    /// Above this norm.
-    pub exploding: f64,
-}
-
-impl GradientThresholds {
-    /// `exploding_factor` times the clip norm, or the factor itself when clipping is off.
-    pub fn new(vanishing: f64, exploding_factor: f64, max_grad_norm: Option<f64>) -> Self {
-        Self {
-            vanishing,
-            exploding: exploding_factor * max_grad_norm.unwrap_or(1.0),
-        }
-    }
-}
-
 /// Sums over the tensors of one parameter group (host, or seed with gate) that have a gradient.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GradientSums {

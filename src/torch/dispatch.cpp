@@ -2,6 +2,10 @@
 
 #include "kernels/table.hpp"
 
+#include <stddef.h>
+
+#include <vector>
+
 namespace {
 
 using simic::Kernels;

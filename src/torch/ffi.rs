@@ -89,6 +89,33 @@ pub(super) struct RawAutocast {
     pub cache_enabled: bool,
 }
 
+/// An optimizer's rule with its state, lists of one tensor a parameter.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RawRule {
+    pub is_adamw: bool,
+    pub lr: f64,
+    pub beta1: f64,
+    pub beta2: f64,
+    pub eps: f64,
+    pub weight_decay: f64,
+    pub first: *const *mut C_tensor,
+    pub second: *const *mut C_tensor,
+    pub counts: *const *mut C_tensor,
+}
+
+/// What a batch does with a group's gradients; columns are -1 where nothing is written.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RawTreatment {
+    pub max_norm: f64,
+    pub vanishing: f64,
+    pub exploding: f64,
+    pub statistics: i64,
+    pub streak: i64,
+    pub skipped: i64,
+}
+
 /// A C++ object that Rust only ever holds by pointer.
 #[repr(C)]
 pub(super) struct Opaque {
@@ -100,6 +127,7 @@ unsafe extern "C" {
     fn simic_free_error(error: *mut c_char);
 
     pub(super) fn simic_zero_grads(params: *const *mut C_tensor, n: usize) -> *mut c_char;
+    pub(super) fn simic_drop_grads(params: *const *mut C_tensor, n: usize) -> *mut c_char;
     pub(super) fn simic_clip_grads(
         params: *const *mut C_tensor,
         n: usize,
@@ -155,6 +183,51 @@ unsafe extern "C" {
         eps: f64,
         weight_decay: f64,
         found_inf: *const C_tensor,
+    ) -> *mut c_char;
+
+    pub(super) fn simic_own_step(
+        params: *const *mut C_tensor,
+        n: usize,
+        rule: *const RawRule,
+        found_inf: *const C_tensor,
+    ) -> *mut c_char;
+    pub(super) fn simic_own_update(
+        params: *const *mut C_tensor,
+        n: usize,
+        rule: *const RawRule,
+        treatment: *const RawTreatment,
+        pack: *mut C_tensor,
+        norm: *mut C_tensor,
+        bad: *mut C_tensor,
+    ) -> *mut c_char;
+
+    pub(super) fn simic_gather_images(
+        windows: *const C_tensor,
+        positions: *const C_tensor,
+        a: *const C_tensor,
+        b: *const C_tensor,
+        out: *mut C_tensor,
+    ) -> *mut c_char;
+    pub(super) fn simic_cross_entropy(
+        logits: *const C_tensor,
+        targets: *const C_tensor,
+        smoothing: f64,
+        predictions: *mut C_tensor,
+        first: i64,
+        losses: *mut C_tensor,
+        batch: i64,
+        share: f64,
+        out: *mut *mut C_tensor,
+    ) -> *mut c_char;
+    pub(super) fn simic_add_validation(
+        logits: *const C_tensor,
+        targets: *const C_tensor,
+        main: i64,
+        pack: *mut C_tensor,
+        losses: i64,
+        correct: i64,
+        both_correct: i64,
+        room: i64,
     ) -> *mut c_char;
 
     pub(super) fn simic_copy_into(to: *mut C_tensor, from: *const C_tensor, non_blocking: bool) -> *mut c_char;

@@ -1,19 +1,59 @@
-//! Gradients of one parameter group, each operation one call and no read: zeroing, clipping with the non-finite guard,
+//! Gradients of one parameter group, each operation one call and no read: dropping and zeroing, clipping with the non-finite guard,
 //! statistics.
 //!
 //! A group is the host's parameters or one seed's; groups are never mixed. Parameters whose gradient is undefined are
 //! passed over everywhere.
+
+use std::ops::Range;
 
 use tch::{Device, Kind, Tensor};
 
 use super::TorchError;
 use super::ffi::{self, pointer, pointers};
 
+/// Makes all gradients of `params` undefined. The next backward pass hands its own tensors over instead of adding them to
+/// zeros, and parameters that it does not reach have no gradient.
+pub fn drop_grads(params: &[Tensor]) -> Result<(), TorchError> {
+    let list = pointers(params);
+    // SAFETY: the pointers belong to `params`, which outlives the call.
+    unsafe { ffi::check(ffi::simic_drop_grads(list.as_ptr(), list.len())) }
+}
+
 /// Zeroes the defined gradients of `params` in place; their storage stays, undefined ones stay undefined.
 pub fn zero_grads(params: &[Tensor]) -> Result<(), TorchError> {
     let list = pointers(params);
     // SAFETY: the pointers belong to `params`, which outlives the call.
     unsafe { ffi::check(ffi::simic_zero_grads(list.as_ptr(), list.len())) }
+}
+
+/// When the gradient norm of one tensor counts as vanishing or exploding.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GradientThresholds {
+    /// Below this norm.
+    pub vanishing: f64,
+    /// Above this norm.
+    pub exploding: f64,
+}
+
+impl GradientThresholds {
+    /// `exploding_factor` times the clip norm, or the factor itself when clipping is off.
+    pub fn new(vanishing: f64, exploding_factor: f64, max_grad_norm: Option<f64>) -> Self {
+        Self {
+            vanishing,
+            exploding: exploding_factor * max_grad_norm.unwrap_or(1.0),
+        }
+    }
+}
+
+/// The columns of the read pack that the updates of one group of parameters write, the host's or a seed's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupColumns {
+    /// `grad_sq, vanishing, exploding, tensors, elements`, as [`grad_stats`] measures them.
+    pub gradients: Range<usize>,
+    /// Suppressed updates of the step.
+    pub skipped: usize,
+    /// Last sampled batches in a row with a gradient that was not finite; of seeds alone.
+    pub streak: Option<usize>,
 }
 
 /// What [`clip_group`] found, on the group's device; kept and overwritten for the whole run.

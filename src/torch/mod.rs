@@ -2,11 +2,12 @@
 //! time; and what hosts and seeds share: parameters and layers.
 //!
 //! Everything unsafe of the engine lives in this folder, over C++ that uses libtorch's device-generic headers only
-//! (`shim.cpp`, `fused.cpp`): the engine compiles against a CPU-only libtorch and finds CUDA at run time. C++ exceptions
+//! (`native.cpp` lists it): the engine compiles against a CPU-only libtorch and finds CUDA at run time. C++ exceptions
 //! arrive as [`TorchError`]. `kernels/` knows no libtorch: plain arithmetic, compiled once for each set of
 //! instructions.
 
 mod backend;
+mod batch;
 mod cuda;
 mod device;
 mod error;
@@ -33,6 +34,7 @@ mod threads;
 mod trace;
 
 pub use backend::Backend;
+pub use batch::{LossRecord, ValidationColumns, add_validation, cross_entropy, gather_images};
 pub use cuda::{CudaError, fix_cublas_workspace, load_cuda};
 pub use device::{DeviceError, DeviceSpec};
 pub use error::{TorchError, catch, is_catching};
@@ -41,12 +43,12 @@ pub use fused::{
     BatchNorm, FoldedBlock, GroupNormOf, Silu, add_scaled, add_scaled_into, conv_block, conv_layer, head, incubate,
     is_served, max_pool, norm_residual, serves_widths, squeeze_excite,
 };
-pub use gradients::{GroupNorm, clip_group, grad_stats, zero_grads};
+pub use gradients::{GradientThresholds, GroupColumns, GroupNorm, clip_group, drop_grads, grad_stats, zero_grads};
 pub use guards::{Autocast, Inference, NoGrad};
 pub use kernel_level::{ForcedKernels, KernelLevel, kernel_levels};
 pub use layers::{Conv2d, Mode, NORM_EPS, spatial_mean};
 pub use memory::keep_freed_blocks;
-pub use optimizer::{Implementation, Optimizer, self_test};
+pub use optimizer::{GroupUpdate, Implementation, Optimizer, self_test};
 pub use params::{Init, Param, ParamSet};
 pub use precision::{cpu_has_bf16, set_deterministic, set_matmul_precision};
 pub use read::{HostSyncCounter, read_f32, read_f64, read_i64};

@@ -1,7 +1,11 @@
 // All C++ of the engine as one translation unit: reading libtorch's headers takes longer than compiling what is here.
 
-// First: its `guarded` stands around everything that Rust calls.
+// First what the others use: the choice of kernels, then `guarded`, which stands around everything that Rust calls.
+#include "dispatch.cpp"
+
 #include "shim.cpp"
 
-#include "dispatch.cpp"
 #include "fused.cpp"
+
+#include "batch.cpp"
+#include "update.cpp"

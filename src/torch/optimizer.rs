@@ -4,14 +4,18 @@
 //! all three. One optimizer owns one group: a host, or one seed with its gate. Parameters are leaves that require
 //! gradients; state tensors have the parameter's layout and exist, zeroed, from birth, so nothing is allocated later.
 
+mod group_update;
+
 use smallvec::SmallVec;
 use tch::{Device, Kind, TchError, Tensor};
 
 use super::OptimizerConfig;
-use super::ffi::{self, pointers};
+use super::ffi::{self, RawRule, TensorPointers, pointers};
 use super::guards::NoGrad;
 use super::read::copy_to_host;
 use super::{TorchError, catch, plain, zero_all};
+
+pub use self::group_update::GroupUpdate;
 
 /// The list of update counts.
 const STEP: &str = "step";
@@ -19,6 +23,8 @@ const STEP: &str = "step";
 /// How steps are computed; the numbers agree within 1e-6 relative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Implementation {
+    /// The engine's own kernel, for float32 on a CPU.
+    Own,
     /// One libtorch kernel for the whole group.
     Fused,
     /// Tensor by tensor, for devices that refuse the kernels.
@@ -110,9 +116,9 @@ impl Optimizer {
         self.state.iter().try_for_each(|(_, list)| zero_all(list))
     }
 
-    /// Zeroes the defined gradients in place; undefined ones stay undefined.
-    pub fn zero_grad(&mut self) -> Result<(), TorchError> {
-        super::zero_grads(&self.params)
+    /// Makes all gradients undefined, for the next backward pass to hand over its own.
+    pub fn drop_gradients(&mut self) -> Result<(), TorchError> {
+        super::drop_grads(&self.params)
     }
 
     /// Changes the weight decay, e.g. to 0 when a seed is committed.
@@ -148,14 +154,74 @@ impl Optimizer {
     /// is an f32 scalar on the parameters' device; where it is 1 nothing changes at all.
     pub fn step(&mut self, found_inf: &Tensor) -> Result<(), TorchError> {
         match self.implementation {
+            Implementation::Own => self.own_step(found_inf),
             Implementation::Fused => self.fused_step(found_inf),
             Implementation::Plain => catch(|| self.plain_step(found_inf)),
         }
     }
 
+    /// One list a kind of state.
+    fn state_pointers(&self) -> SmallVec<[TensorPointers; 3]> {
+        self.state.iter().map(|(_, list)| pointers(list)).collect()
+    }
+
+    /// The rule as the shim knows it; the lists of `state` must outlive its use.
+    fn raw_rule(&self, state: &[TensorPointers]) -> RawRule {
+        let list = |index: usize| state.get(index).map_or(std::ptr::null(), |list| list.as_ptr());
+        let (first, second, counts) = (list(0), list(1), list(2));
+        match self.config {
+            OptimizerConfig::Sgd {
+                lr,
+                momentum,
+                weight_decay,
+            } => RawRule {
+                is_adamw: false,
+                lr,
+                beta1: momentum,
+                beta2: 0.0,
+                eps: 0.0,
+                weight_decay,
+                first,
+                second,
+                counts,
+            },
+            OptimizerConfig::Adamw {
+                lr,
+                beta1,
+                beta2,
+                eps,
+                weight_decay,
+            } => RawRule {
+                is_adamw: true,
+                lr,
+                beta1,
+                beta2,
+                eps,
+                weight_decay,
+                first,
+                second,
+                counts,
+            },
+        }
+    }
+
+    fn own_step(&self, found_inf: &Tensor) -> Result<(), TorchError> {
+        let (params, state) = (pointers(&self.params), self.state_pointers());
+        let rule = self.raw_rule(&state);
+        // SAFETY: the lists hold one tensor per parameter (no velocity without momentum, when the shim reads none); all
+        // tensors are borrowed from `self` through the call, which checks that parameters are float32 on a CPU.
+        unsafe {
+            ffi::check(ffi::simic_own_step(
+                params.as_ptr(),
+                params.len(),
+                &rule,
+                found_inf.as_ptr(),
+            ))
+        }
+    }
+
     fn fused_step(&self, found_inf: &Tensor) -> Result<(), TorchError> {
-        let params = pointers(&self.params);
-        let state: SmallVec<[_; 3]> = self.state.iter().map(|(_, list)| pointers(list)).collect();
+        let (params, state) = (pointers(&self.params), self.state_pointers());
         match self.config {
             OptimizerConfig::Sgd {
                 lr,
@@ -277,7 +343,7 @@ fn trial_steps(rule: &OptimizerConfig, implementation: Implementation, device: D
             Tensor::full([0i64; 0], suppressed, (Kind::Float, device))
         })?;
         optimizer.step(&found_inf)?;
-        optimizer.zero_grad()?;
+        optimizer.drop_gradients()?;
     }
     Ok(param.detach())
 }

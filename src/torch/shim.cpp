@@ -102,21 +102,7 @@ bool all_flat_cpu_f32(const Tensors& tensors) {
   return true;
 }
 
-// Σ x² in f64, in eight interleaved partial sums: a fixed order, so the result does not depend on threads.
-double sum_of_squares(const Tensor& t) {
-  const float* x = t.const_data_ptr<float>();
-  const int64_t n = t.numel();
-  double sums[8] = {};
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    for (int lane = 0; lane < 8; ++lane) {
-      const double value = x[i + lane];
-      sums[lane] += value * value;
-    }
-  }
-  for (; i < n; ++i) sums[i % 8] += static_cast<double>(x[i]) * x[i];
-  return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
-}
+double sum_of_squares(const Tensor& t) { return kernels().sum_of_squares(t.const_data_ptr<float>(), t.numel()); }
 
 void scale_in_place(const Tensor& t, float factor) {
   float* x = t.data_ptr<float>();
@@ -175,6 +161,12 @@ char* simic_zero_grads(Tensor* const* params, size_t n) {
   return guarded([&] {
     at::NoGradGuard no_grad;
     zero_tensors(defined_grads(params, n));
+  });
+}
+
+char* simic_drop_grads(Tensor* const* params, size_t n) {
+  return guarded([&] {
+    for (size_t i = 0; i < n; ++i) params[i]->mutable_grad().reset();
   });
 }
 

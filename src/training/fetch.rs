@@ -23,8 +23,7 @@ pub fn equip_envs(
     for (entity, id, backend, mut stream) in &mut envs {
         setup.insert((entity, id), &mut stream, |resident, feed| {
             let feed_of_env = StepFeed::new(resident, feed, id.index_in_group as u64)?;
-            let sums =
-                Accumulators::new(backend.0.device, layout, feed.batches, feed.batch_size).map_err(TorchError::from)?;
+            let sums = Accumulators::new(backend.0, layout, feed.batches, feed.batch_size).map_err(TorchError::from)?;
             Ok((
                 EnvFeed(SyncCell::new(feed_of_env)),
                 EnvAccumulators(SyncCell::new(sums)),

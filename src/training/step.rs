@@ -12,7 +12,6 @@ use super::components::{BatchSlot, EnvAccumulators, GroupNorms};
 use super::micro_batches::MicroBatches;
 use super::precision::TrainingPrecision;
 use crate::clock::RunClock;
-use crate::data::{Accumulators, GroupColumns, train_loss};
 use crate::env::grafted::{self, Graft, graft_kind};
 use crate::env::{
     EnvBackend, EnvId, EnvPool, EnvStream, Experiment, HostModel, HostOptimizer, SeedOptimizers, SeedSlots, Slot,
@@ -21,8 +20,8 @@ use crate::env::{
 use crate::growth::SeedStage;
 use crate::health::Failure;
 use crate::scenario::LifecycleConfig;
-use crate::seed::{GradientThresholds, SeedInstance, SeedRecord, trains};
-use crate::torch::{Autocast, FiniteGuard, GroupNorm, Mode, Optimizer, Stream, TorchError, clip_group, grad_stats};
+use crate::seed::{SeedInstance, SeedRecord, trains};
+use crate::torch::{Autocast, FiniteGuard, GradientThresholds, GroupUpdate, Mode, Optimizer, Stream, TorchError};
 
 /// Everything of an env that a training batch touches.
 #[derive(QueryData)]
@@ -48,9 +47,9 @@ pub fn forward_backward(
     pool: Res<EnvPool>,
 ) -> Result<(), Failure> {
     pool.for_each_active(envs.iter_mut(), |_, _, mut env| {
-        env.optimizer.0.get().zero_grad()?;
+        env.optimizer.0.get().drop_gradients()?;
         for optimizer in env.seed_optimizers.0.iter_mut().flatten() {
-            optimizer.get().zero_grad()?;
+            optimizer.get().drop_gradients()?;
         }
         let Some(batch) = env.batch.0.get().take() else {
             return Err(Failure::message("no batch was fetched"));
@@ -70,20 +69,18 @@ pub fn forward_backward(
                     .transpose()?;
                 grafted::forward(&**host, &uses, &x, Mode::Train)?
             };
-            let loss = train_loss(&logits, &y, experiment.task.label_smoothing).map_err(TorchError::from)?;
-            let objective = if rows == batch.n {
-                loss.objective
-            } else {
-                loss.objective
-                    .f_mul_scalar(rows as f64 / batch.n as f64)
-                    .map_err(TorchError::from)?
-            };
+            let place = (clock.batch(), first_row);
+            let sums = env.sums.0.get();
+            let mut objective = sums
+                .train_loss(place, &logits, &y, experiment.task.label_smoothing)
+                .map_err(TorchError::from)?;
+            if rows < batch.n {
+                let share = rows as f64 / batch.n as f64;
+                objective = objective.f_mul_scalar(share).map_err(TorchError::from)?;
+            }
             objective.f_backward().map_err(TorchError::from)?;
             // As its update is suppressed, so are the statistics that a batch without numbers would leave behind.
             statistics.map_or(Ok(()), FiniteGuard::restore_unless_finite)?;
-            let sums = env.sums.0.get();
-            sums.record_train(clock.batch(), first_row, &logits, &loss.mean)
-                .map_err(TorchError::from)?;
             first_row += rows;
         }
         Ok(())
@@ -140,15 +137,17 @@ pub fn optimize(
     pool.for_each_active(envs.iter_mut(), |_, stream, mut env| {
         let sums = env.sums.0.get();
         let layout = sums.layout();
-        let group = Group {
+        let update = |is_measured: bool, columns| GroupUpdate {
             max_norm,
+            statistics: (is_sampled && is_measured).then_some(thresholds),
             is_sampled,
-            thresholds: is_sampled.then_some(&thresholds),
+            pack: sums.pack(),
+            columns,
         };
 
-        let norm = env.norms.host.get();
-        group.update(env.optimizer.0.get(), norm, sums, layout.host_group())?;
-        note_updates(stream, env.optimizer.0.get());
+        let optimizer = env.optimizer.0.get();
+        optimizer.update(env.norms.host.get(), &update(true, layout.host_group()))?;
+        note_updates(stream, optimizer);
         for (index, optimizer) in env.seed_optimizers.0.iter_mut().enumerate() {
             let Some(optimizer) = optimizer else { continue };
             let seed = env.slots.0[index].record.as_ref();
@@ -156,13 +155,12 @@ pub fn optimize(
                 continue;
             }
             let is_measured = seed.is_some_and(is_measured);
-            let group = Group {
-                thresholds: group.thresholds.filter(|_| is_measured),
-                ..group
-            };
-            let norm = env.norms.seeds[index].get();
-            group.update(optimizer.get(), norm, sums, layout.slot_group(index))?;
-            note_updates(stream, optimizer.get());
+            let optimizer = optimizer.get();
+            optimizer.update(
+                env.norms.seeds[index].get(),
+                &update(is_measured, layout.slot_group(index)),
+            )?;
+            note_updates(stream, optimizer);
         }
         stream.note_write(sums.pack());
         Ok(())
@@ -179,40 +177,6 @@ fn note_updates(stream: &Stream, optimizer: &Optimizer) {
 /// Whose gradients gates and controllers look at. Later stages are only watched for gradients that are not finite.
 pub fn is_measured(seed: &SeedRecord) -> bool {
     matches!(seed.stage, SeedStage::Training | SeedStage::Blending)
-}
-
-/// How one group's gradients are treated.
-#[derive(Clone, Copy)]
-struct Group<'a> {
-    max_norm: Option<f64>,
-    /// This batch counts for the streak of non-finite gradients.
-    is_sampled: bool,
-    /// Set where this batch's statistics are taken.
-    thresholds: Option<&'a GradientThresholds>,
-}
-
-impl Group<'_> {
-    /// The normative order: statistics, clip, guard, step. What is found goes into the group's `columns` of the read pack.
-    fn update(
-        &self,
-        optimizer: &mut Optimizer,
-        found: &mut GroupNorm,
-        sums: &mut Accumulators,
-        columns: GroupColumns,
-    ) -> Result<(), TorchError> {
-        if let Some(thresholds) = self.thresholds {
-            let measured = grad_stats(optimizer.params(), thresholds.vanishing, thresholds.exploding)?;
-            sums.columns(columns.gradients).f_copy_(&measured)?;
-        }
-        clip_group(optimizer.params(), self.max_norm, found)?;
-        if let Some(streak) = columns.streak.filter(|_| self.is_sampled) {
-            // How many of the step's last samples in a row were not finite.
-            let mut streak = sums.columns(streak..streak + 1);
-            let _ = streak.f_add_scalar_(1.0)?.f_mul_(&found.bad)?;
-        }
-        let _ = sums.columns(columns.skipped..columns.skipped + 1).f_add_(&found.bad)?;
-        optimizer.step(&found.bad)
-    }
 }
 
 #[cfg(test)]

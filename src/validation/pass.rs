@@ -11,7 +11,7 @@ use super::coalition::coalition_forward;
 use super::coalition_tree::{CoalitionTree, LiveSlot, ValidationFlops};
 use super::plan::{AttributionPlan, PlanMoment, find_players, plan_coalitions};
 use crate::clock::RunClock;
-use crate::data::{Batch, evaluate_rows};
+use crate::data::Batch;
 use crate::env::grafted::{GraftKind, graft_kind};
 use crate::env::{EnvBackend, EnvId, EnvPool, EnvSetup, EnvStream, Experiment, HostModel, SeedSlots, Slot, StepStatus};
 use crate::health::Failure;
@@ -163,8 +163,7 @@ pub fn evaluate_batch(
             let x = batch.x.f_narrow(0, first, count)?;
             let y = batch.y.f_narrow(0, first, count)?;
             let logits = coalition_forward(folded, &live, tree, &x)?;
-            let (losses, correct) = evaluate_rows(&logits, &y)?;
-            sums.add_val(&losses, &correct, MAIN)?;
+            sums.add_val(&logits, &y, MAIN)?;
             stream.note_write(sums.pack());
             Ok(())
         })?;

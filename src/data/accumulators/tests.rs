@@ -1,10 +1,13 @@
+use tch::Device;
+
 use super::*;
 use crate::data::StepNumbers;
+use crate::torch::Kernels;
 
 const LAYOUT: PackLayout = PackLayout { configs: 2, slots: 1 };
 
 fn accumulators(batches: usize, batch_size: usize) -> Accumulators {
-    Accumulators::new(Device::Cpu, LAYOUT, batches, batch_size).unwrap()
+    Accumulators::new(Backend::CPU, LAYOUT, batches, batch_size).unwrap()
 }
 
 fn read(accumulators: &Accumulators, configs: usize) -> StepNumbers {
@@ -23,7 +26,7 @@ fn validation_loss_is_weighted_by_samples_and_not_by_batches() {
     for (samples, loss) in [(100, 1.0), (20, 4.0)] {
         let losses = Tensor::full([1, samples], loss, (Kind::Float, Device::Cpu));
         let is_correct = Tensor::ones([1, samples], (Kind::Bool, Device::Cpu));
-        sums.add_val(&losses, &is_correct, 0).unwrap();
+        sums.add_rows(&losses, &is_correct, 0).unwrap();
     }
 
     let main = read(&sums, 1).configs[0];
@@ -39,7 +42,7 @@ fn counts_stay_exact_beyond_the_integers_of_f32() {
     let _ = sums.columns(LAYOUT.val_correct()).fill_(f64::from(1 << 24));
 
     let row = Tensor::zeros([1, 1], (Kind::Float, Device::Cpu));
-    sums.add_val(&row, &row.eq(0.0), 0).unwrap();
+    sums.add_rows(&row, &row.eq(0.0), 0).unwrap();
 
     assert_eq!(read(&sums, 1).configs[0].correct, 16_777_217);
 }
@@ -99,8 +102,47 @@ fn agreement_with_the_main_configuration_is_counted_per_configuration() {
         .to_kind(Kind::Bool);
     let losses = Tensor::zeros([2, 4], (Kind::Float, Device::Cpu));
 
-    sums.add_val(&losses, &is_correct, 0).unwrap();
+    sums.add_rows(&losses, &is_correct, 0).unwrap();
 
     let without = read(&sums, 2).configs[1];
     assert_eq!((without.only_main_correct, without.only_this_correct), (2, 1));
+}
+
+/// Training and validation of three batches, one of them in parts: everything that the pack holds.
+fn summed(kernels: Kernels) -> Vec<f64> {
+    let backend = Backend::new(Device::Cpu, kernels);
+    let mut sums = Accumulators::new(backend, LAYOUT, 3, 4).unwrap();
+    sums.zero().unwrap();
+    let logits = ((Tensor::arange(24, (Kind::Float, Device::Cpu)) * 0.7).sin() * 3.0).view([8, 3]);
+    let labels = Tensor::from_slice(&[0i64, 0, 2, 2]);
+    for batch in 0..3 {
+        for (first, rows) in if batch == 1 { vec![(0, 3), (3, 1)] } else { vec![(0, 4)] } {
+            let part = logits.narrow(0, first + batch, rows);
+            let objective = sums
+                .train_loss(
+                    (batch as usize, first as usize),
+                    &part,
+                    &labels.narrow(0, first, rows),
+                    0.1,
+                )
+                .unwrap();
+            assert!(f64::try_from(objective).unwrap().is_finite());
+        }
+    }
+    sums.finish_train(&labels.repeat([3])).unwrap();
+    sums.add_val(&logits, &labels, 0).unwrap();
+    Vec::<f64>::try_from(sums.pack()).unwrap()
+}
+
+#[test]
+fn own_kernels_add_up_what_libtorch_s_operators_do() {
+    let (own, libtorch) = (summed(Kernels::Own), summed(Kernels::Libtorch));
+
+    assert!(libtorch[PackLayout::CORRECT] > 0.0 && libtorch[LAYOUT.val_both_correct().start] > 0.0);
+    for (column, (own, libtorch)) in own.iter().zip(&libtorch).enumerate() {
+        assert!(
+            (own - libtorch).abs() <= 1e-6 * libtorch.abs(),
+            "column {column}: {own} and {libtorch}"
+        );
+    }
 }

@@ -6,7 +6,8 @@ use crate::data::plan::draw_crop;
 use crate::data::resident::Crop;
 use crate::data::{DataSet, load};
 use crate::random::{Domain, Draw, RunRng};
-use crate::scenario::{AugmentSpec, FeedMode};
+use crate::scenario::{AugmentSpec, FeedMode, Kernels};
+use crate::torch::Backend;
 
 const FIRST_STEP: StepKey = StepKey {
     seed: 42,
@@ -15,7 +16,7 @@ const FIRST_STEP: StepKey = StepKey {
 };
 
 fn resident(data: &DataSet, augment: Option<AugmentSpec>) -> ResidentData {
-    ResidentData::upload(data, augment, Device::Cpu).unwrap()
+    ResidentData::upload(data, augment, Backend::CPU).unwrap()
 }
 
 /// The definition of cropping, flipping and normalising, pixel by pixel.
@@ -38,11 +39,12 @@ fn augmented(data: &DataSet, sample: usize, pad: usize, crop: Crop) -> Vec<f32> 
     pixels
 }
 
-fn assert_batches_follow_the_definition(augment: Option<AugmentSpec>) {
+fn assert_batches_follow_the_definition(augment: Option<AugmentSpec>, kernels: Kernels) {
     let task = small_colour_task();
     let data = load(&task, None).unwrap();
     let arithmetic = FeedArithmetic::new(&task, FeedMode::PerEnv, &data, 1).unwrap();
-    let mut feed = StepFeed::new(&resident(&data, augment), arithmetic, 5).unwrap();
+    let resident = ResidentData::upload(&data, augment, Backend::new(Device::Cpu, kernels)).unwrap();
+    let mut feed = StepFeed::new(&resident, arithmetic, 5).unwrap();
     let mut samples: Vec<usize> = (0..6).collect();
     RunRng::new(42, Domain::DataOrder, &[0, 5, 1]).shuffle(&mut samples);
 
@@ -77,7 +79,9 @@ fn batches_equal_the_definition_bit_by_bit() {
         Some(AugmentSpec { pad: 0, flip_p: 0.5 }),
     ];
     for augment in augmentations {
-        assert_batches_follow_the_definition(augment);
+        for kernels in [Kernels::Own, Kernels::Libtorch] {
+            assert_batches_follow_the_definition(augment, kernels);
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-use tch::Device;
+use crate::torch::Backend;
 
 use super::*;
 use crate::data::dataset::tests::{digits_task, small_colour_task};
@@ -14,7 +14,7 @@ const FIRST_STEP: StepKey = StepKey {
 /// Feed plans of all envs of a task, without augmentation.
 fn plans(task: &TaskSpec, mode: FeedMode, n_envs: usize) -> Vec<FeedPlan> {
     let data = load(task, None).unwrap();
-    let resident = ResidentData::upload(&data, None, Device::Cpu).unwrap();
+    let resident = ResidentData::upload(&data, None, Backend::CPU).unwrap();
     let arithmetic = FeedArithmetic::new(task, mode, &data, n_envs).unwrap();
     (0..n_envs as u64)
         .map(|env| FeedPlan::new(&resident, arithmetic, env))

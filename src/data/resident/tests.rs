@@ -16,7 +16,7 @@ fn a_centred_crop_is_the_image_and_a_corner_crop_has_a_black_edge() {
         pad: PAD as u32,
         flip_p: 0.5,
     };
-    let resident = ResidentData::upload(&data, Some(augment), Device::Cpu).unwrap();
+    let resident = ResidentData::upload(&data, Some(augment), Backend::CPU).unwrap();
     let image: Vec<Vec<u8>> = data.train.images[3 * 64..4 * 64]
         .chunks(8)
         .map(<[u8]>::to_vec)

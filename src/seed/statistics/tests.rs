@@ -1,5 +1,6 @@
 use super::*;
 use crate::growth::*;
+use crate::torch::GradientThresholds;
 
 #[track_caller]
 fn assert_close(actual: Option<f64>, expected: f64) {

@@ -1,9 +1,12 @@
 // All kernels with the instructions of the unit that includes this, as the table `SIMIC_TABLE`.
 
+#include "batch.hpp"
 #include "block.hpp"
 #include "dense.hpp"
+#include "losses.hpp"
 #include "seed.hpp"
 #include "table.hpp"
+#include "update.hpp"
 
 namespace simic {
 
@@ -34,6 +37,12 @@ extern const Kernels SIMIC_TABLE = {
     excite_scratch,
     excite_forward,
     excite_backward,
+    gather_images,
+    cross_entropy,
+    add_validation,
+    sum_of_squares,
+    sgd,
+    adamw,
 };
 
 }  // namespace simic

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "shapes.hpp"
+#include "steps.hpp"
 
 namespace simic {
 
@@ -61,6 +62,20 @@ struct Kernels {
   void (*excite_backward)(const ConvShape&, const float* x, const float* squeeze, const float* excite, const float* means,
                           const float* hidden, const float* gates, const float* grad, float* x_grad, float* squeeze_grad,
                           float* excite_grad, float* bias_grad, float* memory);
+
+  // ---- batches and losses
+  void (*gather_images)(const WindowShape&, const uint8_t* stored, const int64_t* windows, int64_t count, const float* a,
+                        const float* b, float* out);
+  void (*cross_entropy)(const float* logits, const int64_t* targets, int64_t rows, int64_t classes, double smoothing,
+                        int64_t* predictions, float* grad, double* mean, float* memory);
+  void (*add_validation)(const float* logits, const int64_t* targets, int64_t configurations, int64_t samples,
+                         int64_t classes, int64_t main, double* losses, double* correct, double* both_correct,
+                         uint8_t* flags, float* memory);
+
+  // ---- gradients and updates
+  double (*sum_of_squares)(const float* x, int64_t n);
+  void (*sgd)(const SgdStep&, int64_t n, const float* grad, float* velocity, float* param);
+  void (*adamw)(const AdamwStep&, int64_t n, const float* grad, float* first, float* second, float* param);
 };
 
 extern const Kernels avx512_kernels, avx2_kernels, plain_kernels;

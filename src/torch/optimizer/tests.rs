@@ -1,7 +1,7 @@
 use super::*;
-use crate::torch::{GroupNorm, HostSyncCounter, channels_last, clip_group, read_f64, zero_grads};
+use crate::torch::{GroupNorm, HostSyncCounter, channels_last, clip_group, drop_grads, read_f64};
 
-const BOTH: [Implementation; 2] = [Implementation::Fused, Implementation::Plain];
+const ALL: [Implementation; 3] = [Implementation::Own, Implementation::Fused, Implementation::Plain];
 
 fn sgd(lr: f64, momentum: f64, weight_decay: f64) -> OptimizerConfig {
     OptimizerConfig::Sgd {
@@ -26,7 +26,7 @@ fn param(value: f32) -> Tensor {
 }
 
 fn set_grad(param: &Tensor, grad: f64) {
-    zero_grads(std::slice::from_ref(param)).expect("zero");
+    drop_grads(std::slice::from_ref(param)).expect("drop");
     (param * grad).sum(Kind::Float).backward();
 }
 
@@ -51,7 +51,7 @@ fn assert_close(actual: f64, expected: f64) {
 
 #[test]
 fn sgd_follows_its_rule_and_a_bad_step_changes_nothing() {
-    for implementation in BOTH {
+    for implementation in ALL {
         let p = param(1.0);
         let mut optimizer =
             Optimizer::new(&sgd(0.01, 0.9, 5e-4), vec![p.shallow_clone()], implementation).expect("optimizer");
@@ -76,7 +76,7 @@ fn sgd_follows_its_rule_and_a_bad_step_changes_nothing() {
 
 #[test]
 fn a_step_without_a_gradient_between_two_steps_changes_nothing() {
-    for implementation in BOTH {
+    for implementation in ALL {
         // Two parameters, so that the one without a gradient is skipped within a group that steps.
         let (p, other) = (param(1.0), param(2.0));
         let mut optimizer = Optimizer::new(
@@ -96,7 +96,7 @@ fn a_step_without_a_gradient_between_two_steps_changes_nothing() {
 
 #[test]
 fn weight_decay_and_step_count_pass_over_parameters_without_a_gradient() {
-    for implementation in BOTH {
+    for implementation in ALL {
         let (p, other) = (param(1.0), param(2.0));
         let mut optimizer = Optimizer::new(
             &adamw(0.1, 1e-8, 0.5),
@@ -115,7 +115,7 @@ fn weight_decay_and_step_count_pass_over_parameters_without_a_gradient() {
 
 #[test]
 fn sgd_without_momentum_has_no_state_and_follows_the_gradient() {
-    for implementation in BOTH {
+    for implementation in ALL {
         let p = param(1.0);
         let mut optimizer =
             Optimizer::new(&sgd(0.1, 0.0, 0.0), vec![p.shallow_clone()], implementation).expect("optimizer");
@@ -151,7 +151,7 @@ impl ScalarAdamW {
 /// With a suppressed step in between.
 #[test]
 fn adamw_follows_its_rule_and_a_bad_step_does_not_count() {
-    for implementation in BOTH {
+    for implementation in ALL {
         let p = param(0.8);
         let mut optimizer =
             Optimizer::new(&adamw(0.05, 1e-5, 0.1), vec![p.shallow_clone()], implementation).expect("optimizer");
@@ -245,7 +245,7 @@ fn after_zeroing_the_state_in_place_the_next_step_is_a_first_step() {
 
 #[test]
 fn a_committed_seed_is_no_longer_decayed() {
-    for implementation in BOTH {
+    for implementation in ALL {
         let p = param(1.0);
         let mut optimizer =
             Optimizer::new(&sgd(0.1, 0.0, 1.0), vec![p.shallow_clone()], implementation).expect("optimizer");
@@ -276,7 +276,7 @@ fn channels_last_weights_follow_the_same_rule_whatever_the_gradient_s_layout() {
         let mut optimizer =
             Optimizer::new(&sgd(0.1, 0.9, 0.0), vec![p.shallow_clone()], Implementation::Fused).expect("optimizer");
         for _ in 0..2 {
-            optimizer.zero_grad().expect("zero");
+            optimizer.drop_gradients().expect("drop");
             (&p * given).sum(Kind::Float).backward();
             optimizer.step(&flag(0.0)).expect("step");
         }
@@ -314,7 +314,7 @@ fn the_self_test_refuses_a_device_that_fails_and_says_why() {
 /// A step with a gradient that is not a number lies between the two and leaves no trace.
 #[test]
 fn adamw_has_the_pinned_values() {
-    for implementation in [Implementation::Fused, Implementation::Plain] {
+    for implementation in ALL {
         let weight = param(1.0);
         let mut optimizer =
             Optimizer::new(&adamw(1.0, 1e-5, 0.0), vec![weight.shallow_clone()], implementation).expect("optimizer");

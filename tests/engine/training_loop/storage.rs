@@ -57,8 +57,6 @@ fn note_host(mut envs: Query<HostStorage>, mut addresses: ResMut<Addresses>) {
         let env = id.index;
         let params = host.0.get().params();
         addresses.note_all(&format!("env {env} parameter"), params.all().map(|param| &param.tensor));
-        let gradients: Vec<Tensor> = params.trainable().iter().map(|param| param.tensor.grad()).collect();
-        addresses.note_all(&format!("env {env} gradient"), &gradients);
         for (kind, list) in optimizer.0.get().state_tensors() {
             addresses.note_all(&format!("env {env} {kind}"), list);
         }
@@ -92,15 +90,11 @@ fn note_seed(mut envs: Query<(&EnvId, &mut SeedSlots, &mut SeedOptimizers)>, mut
         for (kind, list) in optimizer.get().state_tensors() {
             addresses.note_all(&format!("env {} seed {kind}", id.index), list);
         }
-        let gradients: Vec<Tensor> = params.iter().map(|param| param.grad()).collect();
-        if gradients.iter().all(Tensor::defined) {
-            addresses.note_all(&format!("env {} seed gradient", id.index), &gradients);
-        }
     }
 }
 
 #[test]
-fn parameters_gradients_momenta_batches_and_sums_keep_their_storage_over_steps_and_rounds() {
+fn parameters_momenta_batches_and_sums_keep_their_storage_over_steps_and_rounds() {
     for optimizer in [
         "sgd(lr: 0.01, momentum: 0.9, weight_decay: 0.0005)",
         "adamw(lr: 0.001, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.01)",
@@ -126,7 +120,6 @@ fn parameters_gradients_momenta_batches_and_sums_keep_their_storage_over_steps_a
 
             assert_eq!(addresses.0["env 1 accumulators"].len(), 3 * 4);
             assert_eq!(addresses.0["env 1 images"].len(), 3 * 4 * 2);
-            assert!(addresses.0.contains_key("env 0 gradient 0"));
             assert!(addresses.0.contains_key("env 0 velocity 0") || addresses.0.contains_key("env 0 exp_avg_sq 0"));
             assert_eq!(addresses.moved(), Vec::<&String>::new(), "{preset}, {optimizer}");
         }
@@ -140,9 +133,8 @@ fn a_seed_keeps_its_tensors_from_its_first_training_step_to_its_commit() {
             .add_systems(StepEnd, note_seed.after(Work::EmitStep));
     }));
 
-    // Born in step 1, trained from step 3 on, committed in step 18.
+    // Born in step 1, committed in step 18.
     assert_eq!(addresses.0["env 0 seed parameter 0"].len(), 20);
     assert_eq!(addresses.0["env 0 seed velocity 0"].len(), 19);
-    assert_eq!(addresses.0["env 0 seed gradient 0"].len(), 18);
     assert_eq!(addresses.moved(), Vec::<&String>::new());
 }
