@@ -1,9 +1,9 @@
 // The kernels as operators of libtorch: tensors in, one tensor out, and one node of the graph where something is
 // differentiated. f32 on CPU; images are channels-last, copied only where they are not.
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/ops/add.h>
-#include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/saved_variable.h>
@@ -54,17 +54,21 @@ Tensor channels_innermost(const Tensor& t) {
   return t.permute({0, 2, 3, 1}).contiguous().permute({0, 3, 1, 2});
 }
 
-// A channels-last [n, c, h, w] tensor, whatever its sizes of 1 would suggest.
-Tensor new_image(const Tensor& like, int64_t n, int64_t c, int64_t h, int64_t w) {
-  return at::empty({n, h, w, c}, like.options().requires_grad(false)).permute({0, 3, 1, 2});
+// New tensors come from libtorch's allocator without the way through its dispatcher, which on small images costs as
+// much as a kernel.
+Tensor new_tensor(at::IntArrayRef sizes, at::IntArrayRef strides) {
+  return at::detail::empty_strided_cpu(sizes, strides, at::kFloat);
 }
 
-Tensor new_numbers(const Tensor& like, int64_t count) { return at::empty({count}, like.options().requires_grad(false)); }
+// A channels-last tensor, whatever its sizes of 1 would suggest.
+Tensor new_image(int64_t n, int64_t c, int64_t h, int64_t w) { return new_tensor({n, c, h, w}, {h * w * c, 1, w * c, c}); }
+
+Tensor new_image_like(const Tensor& x) { return new_image(x.size(0), x.size(1), x.size(2), x.size(3)); }
+
+Tensor new_numbers(int64_t count) { return new_tensor({count}, {1}); }
 
 // Where the gradient of a parameter goes: in its own layout, so that autograd takes it over as it is.
-Tensor new_grad(const Tensor& param) {
-  return at::empty_strided(param.sizes(), param.strides(), param.options().requires_grad(false));
-}
+Tensor new_grad(const Tensor& param) { return new_tensor(param.sizes(), param.strides()); }
 
 const float* read(const Tensor& t) { return t.const_data_ptr<float>(); }
 float* write(const Tensor& t) { return t.mutable_data_ptr<float>(); }
@@ -107,7 +111,7 @@ struct KernelNode : Node {
   }
 
   Tensor needed(size_t input, const Tensor& like) const {
-    return task_should_compute_output(input) ? new_image(like, like.size(0), like.size(1), like.size(2), like.size(3)) : Tensor();
+    return task_should_compute_output(input) ? new_image_like(like) : Tensor();
   }
 
   static float* data_of(const Tensor& t) { return t.defined() ? write(t) : nullptr; }
@@ -143,8 +147,8 @@ struct BlockNode final : KernelNode {
     const float* number = read(numbers);
     out[0] = needed(0, image);
     if (task_should_compute_output(1)) out[1] = new_grad(w);
-    out[2] = new_numbers(grad, shape.outputs);
-    out[3] = new_numbers(grad, shape.outputs);
+    out[2] = new_numbers(shape.outputs);
+    out[3] = new_numbers(shape.outputs);
     float* backwards = nullptr;
     if (out[0].defined()) {
       backwards = weight_memory(shape.kernel * shape.kernel * shape.outputs * packed_channels(shape.inputs));
@@ -189,14 +193,14 @@ Tensor block(const Tensor& x, const Tensor& weight, const Tensor& gamma, const T
   const auto& k = kernels();
   float* packed = weight_memory(simic::packed_weights(shape.elements(), channels));
   k.pack(shape, read(w), packed);
-  const Tensor z = new_image(image, shape.batch, channels, shape.height, shape.width);
+  const Tensor z = new_image(shape.batch, channels, shape.height, shape.width);
   std::vector<double> statistics(2 * channels);
   double *mean = statistics.data(), *variance = mean + channels;
   float* memory = kernel_memory(k.block_scratch_forward(shape));
   k.block_forward(shape, read(image), packed, write(z), mean, variance, memory);
   follow(running_mean, running_variance, mean, variance, channels, static_cast<double>(shape.batch * shape.positions()), momentum);
 
-  const Tensor numbers = new_numbers(image, 4 * stride);
+  const Tensor numbers = new_numbers(4 * stride);
   float *scale = write(numbers), *shift = scale + stride, *means = shift + stride, *inverses = means + stride;
   const float *of_gamma = read(gamma), *of_beta = read(beta);
   std::memset(scale, 0, 4 * stride * sizeof(float));
@@ -207,7 +211,7 @@ Tensor block(const Tensor& x, const Tensor& weight, const Tensor& gamma, const T
     means[c] = static_cast<float>(mean[c]);
     inverses[c] = static_cast<float>(inverse);
   }
-  Tensor out = new_image(image, shape.batch, channels, halved(shape.height, pooled), halved(shape.width, pooled));
+  Tensor out = new_image(shape.batch, channels, halved(shape.height, pooled), halved(shape.width, pooled));
   k.block_activate(shape, read(z), scale, shift, pooled, write(out), shape.batch, memory);
   if (is_recorded(x, weight, gamma, beta)) {
     auto* node = attach(out, new BlockNode(), x, weight, gamma, beta);
@@ -227,7 +231,7 @@ Tensor folded_block(const Tensor& x, const Tensor& packed, const Tensor& bias, i
   check_numbers(packed, simic::packed_weights(shape.elements(), outputs), "a block's packed weight");
   check_numbers(bias, packed_channels(outputs), "a block's packed bias");
   const Tensor image = channels_innermost(x);
-  Tensor out = new_image(image, shape.batch, outputs, halved(shape.height, pooled), halved(shape.width, pooled));
+  Tensor out = new_image(shape.batch, outputs, halved(shape.height, pooled), halved(shape.width, pooled));
   const auto& k = kernels();
   k.block_folded(shape, read(image), read(packed), read(bias), pooled, write(out), kernel_memory(k.block_scratch_forward(shape)));
   return out;
@@ -258,7 +262,7 @@ struct PoolNode final : KernelNode {
 Tensor max_pool(const Tensor& x) {
   TORCH_CHECK(x.dim() == 4 && is_served(x), "a pool takes f32 images on CPU");
   const Tensor image = channels_innermost(x);
-  Tensor out = new_image(image, x.size(0), x.size(1), x.size(2) / 2, x.size(3) / 2);
+  Tensor out = new_image(x.size(0), x.size(1), x.size(2) / 2, x.size(3) / 2);
   kernels().pool(PoolNode::pool_shape(image), read(image), nullptr, write(out));
   if (is_recorded(x)) attach(out, new PoolNode(), x)->x = SavedVariable(x, false);
   return out;
@@ -283,9 +287,9 @@ struct HeadNode final : KernelNode {
     variable_list out(3);
     if (!grads[0].defined()) return out;
     const Tensor grad = grads[0].contiguous(), w = weight.unpack().contiguous();
-    if (task_should_compute_output(0)) out[0] = new_image(grad, shape.batch, shape.inputs, shape.height, shape.width);
+    if (task_should_compute_output(0)) out[0] = new_image(shape.batch, shape.inputs, shape.height, shape.width);
     out[1] = new_grad(w);
-    out[2] = new_numbers(grad, shape.outputs);
+    out[2] = new_numbers(shape.outputs);
     const auto& k = kernels();
     k.head_backward(shape, read(means), read(w), read(grad), data_of(out[0]), write(out[1]), write(out[2]),
                     kernel_memory(k.head_scratch(shape)));
@@ -299,8 +303,8 @@ Tensor head(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const ConvShape shape = {x.size(0), x.size(2), x.size(3), x.size(1), weight.size(0), 1, false};
   check_numbers(bias, shape.outputs, "a head's bias");
   const Tensor image = channels_innermost(x), w = weight.contiguous();
-  const Tensor means = at::empty({shape.batch, shape.inputs}, image.options().requires_grad(false));
-  Tensor logits = at::empty({shape.batch, shape.outputs}, image.options().requires_grad(false));
+  const Tensor means = new_tensor({shape.batch, shape.inputs}, {shape.inputs, 1});
+  Tensor logits = new_tensor({shape.batch, shape.outputs}, {shape.outputs, 1});
   const auto& k = kernels();
   k.head_forward(shape, read(image), read(w), read(bias), write(means), write(logits), kernel_memory(k.head_scratch(shape)));
   if (is_recorded(x, weight, bias)) {
@@ -343,8 +347,8 @@ struct LayerNode final : KernelNode {
     }
     const Tensor scale = layer.norm ? gamma.unpack() : Tensor(), shift = layer.norm ? beta.unpack() : Tensor();
     if (layer.norm) {
-      out[2] = new_numbers(grad, shape.outputs);
-      out[3] = new_numbers(grad, shape.outputs);
+      out[2] = new_numbers(shape.outputs);
+      out[3] = new_numbers(shape.outputs);
     }
     const auto of = [](const Tensor& t) { return t.defined() ? read(t) : nullptr; };
     k.layer_backward(layer, read(image), of(z), of(means), of(inverses), of(scale), of(shift), read(grad), backwards,
@@ -371,11 +375,11 @@ Tensor layer(const Tensor& x, const Tensor& weight, const Tensor* gamma, const T
   const auto& k = kernels();
   float* packed = weight_memory(k.layer_packed_floats(shape, false));
   k.layer_pack(shape, read(w), false, packed);
-  Tensor out = new_image(image, shape.batch, shape.outputs, shape.height, shape.width), z, means, inverses;
-  if (recorded && !plain) z = new_image(image, shape.batch, shape.outputs, shape.height, shape.width);
+  Tensor out = new_image(shape.batch, shape.outputs, shape.height, shape.width), z, means, inverses;
+  if (recorded && !plain) z = new_image(shape.batch, shape.outputs, shape.height, shape.width);
   if (recorded && norm) {
-    means = new_numbers(image, shape.batch * groups);
-    inverses = new_numbers(image, shape.batch * groups);
+    means = new_numbers(shape.batch * groups);
+    inverses = new_numbers(shape.batch * groups);
   }
   const auto to = [](const Tensor& t) { return t.defined() ? write(t) : nullptr; };
   k.layer_forward(layer, read(image), packed, norm ? read(*gamma) : nullptr, norm ? read(*beta) : nullptr,
@@ -420,9 +424,9 @@ struct NormNode final : KernelNode {
     const Tensor image = channels_innermost(x.unpack()), grad = channels_innermost(grads[0]);
     const Tensor scale = gamma.unpack(), shift = beta.unpack();
     out[0] = needed(0, image);
-    out[1] = new_numbers(grad, layer.conv.outputs);
-    out[2] = new_numbers(grad, layer.conv.outputs);
-    out[3] = new_numbers(grad, 1);
+    out[1] = new_numbers(layer.conv.outputs);
+    out[2] = new_numbers(layer.conv.outputs);
+    out[3] = new_numbers(1);
     const auto& k = kernels();
     k.norm_backward(layer, read(image), read(means), read(inverses), read(scale), read(shift), factor, read(grad),
                     data_of(out[0]), write(out[1]), write(out[2]), write(out[3]), kernel_memory(k.norm_scratch(layer)));
@@ -440,8 +444,8 @@ Tensor norm_residual(const Tensor& x, const Tensor& gamma, const Tensor& beta, c
   check_numbers(strength, 1, "a norm's strength");
   const Tensor image = channels_innermost(x);
   const Layer layer = {{x.size(0), x.size(2), x.size(3), channels, channels, 1, false}, false, true, false, groups, epsilon};
-  const Tensor means = new_numbers(image, x.size(0) * groups), inverses = new_numbers(image, x.size(0) * groups);
-  Tensor out = new_image(image, x.size(0), channels, x.size(2), x.size(3));
+  const Tensor means = new_numbers(x.size(0) * groups), inverses = new_numbers(x.size(0) * groups);
+  Tensor out = new_image(x.size(0), channels, x.size(2), x.size(3));
   const float factor = std::tanh(*read(strength));
   const auto& k = kernels();
   k.norm_forward(layer, read(image), read(gamma), read(beta), factor, write(out), write(means), write(inverses),
@@ -482,7 +486,7 @@ struct ExciteNode final : KernelNode {
     out[0] = needed(0, image);
     out[1] = new_grad(in);
     out[2] = new_grad(back);
-    out[3] = new_numbers(grad, shape.inputs);
+    out[3] = new_numbers(shape.inputs);
     const auto& k = kernels();
     k.excite_backward(shape, read(image), read(in), read(back), read(means), read(hidden), read(gates), read(grad),
                       data_of(out[0]), write(out[1]), write(out[2]), write(out[3]), kernel_memory(k.excite_scratch(shape)));
@@ -497,9 +501,9 @@ Tensor squeeze_excite(const Tensor& x, const Tensor& squeeze, const Tensor& exci
   const ConvShape shape = {x.size(0), x.size(2), x.size(3), x.size(1), squeeze.size(0), 1, false};
   check_numbers(bias, shape.inputs, "a gate's bias");
   const Tensor image = channels_innermost(x), in = squeeze.contiguous(), back = excite.contiguous();
-  const Tensor means = new_numbers(image, shape.batch * shape.inputs), gates = new_numbers(image, shape.batch * shape.inputs);
-  const Tensor hidden = new_numbers(image, shape.batch * shape.outputs);
-  Tensor out = new_image(image, shape.batch, shape.inputs, shape.height, shape.width);
+  const Tensor means = new_numbers(shape.batch * shape.inputs), gates = new_numbers(shape.batch * shape.inputs);
+  const Tensor hidden = new_numbers(shape.batch * shape.outputs);
+  Tensor out = new_image(shape.batch, shape.inputs, shape.height, shape.width);
   const auto& k = kernels();
   k.excite_forward(shape, read(image), read(in), read(back), read(bias), write(means), write(hidden), write(gates), write(out),
                    kernel_memory(k.excite_scratch(shape)));

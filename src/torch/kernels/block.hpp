@@ -323,10 +323,7 @@ void block_backward(const ConvShape& s, const float* x, const float* z, const fl
         }
     if (x_grad != nullptr)
       convolve<Epilogue::None>(dz, count, s.kernel, backwards, nullptr, x_grad + first * s.positions() * s.inputs, s.inputs);
-    if (weight_grad != nullptr) {
-      fill(in, x + first * s.positions() * s.inputs, count);
-      add_weight_grads(in, dz, count, s.kernel, totals);
-    }
+    if (weight_grad != nullptr) add_weight_grads(x + first * s.positions() * s.inputs, in, dz, count, s.kernel, totals);
   }
   if (weight_grad != nullptr) unpack_grads(s, totals, weight_grad);
 }

@@ -24,11 +24,10 @@ INLINE void linear_weight_grad(int64_t n, int64_t inputs, int64_t outputs, const
                                float* weight_grad, Scratch scratch) {
   const ConvShape s = rows_of(n, inputs, outputs);
   const Padded in = pad(s, inputs, 1, scratch), out = pad(s, outputs, 1, scratch);
-  fill(in, x, 1);
   fill(out, grad, 1);
   double* totals = scratch.take_doubles(inputs * packed_channels(outputs));
   zero(totals, inputs * packed_channels(outputs));
-  add_weight_grads(in, out, 1, 1, totals);
+  add_weight_grads(x, in, out, 1, 1, totals);
   unpack_grads(s, totals, weight_grad);
 }
 

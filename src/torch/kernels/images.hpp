@@ -36,7 +36,9 @@ struct Padded {
   int64_t height, width, channels, pad;
   // Floats.
   int64_t row, image;
-  // Offset of the window of each position (of its top left corner), and of the position itself.
+  // Offset of the window of each row's first position (of its top left corner), of each position, and of the position
+  // itself.
+  const int32_t* line;
   const int32_t* window;
   const int32_t* centre;
   float* data;
@@ -63,21 +65,25 @@ INLINE int64_t images_at_a_time(const ConvShape& s) {
 }
 
 INLINE Padded pad(const ConvShape& s, int64_t channels, int64_t images, Scratch& scratch) {
-  Padded p = {s.height, s.width, channels, s.pad(), (s.width + 2 * s.pad()) * channels, 0, nullptr, nullptr, nullptr};
+  Padded p = {s.height, s.width, channels, s.pad(), (s.width + 2 * s.pad()) * channels, 0, nullptr, nullptr, nullptr, nullptr};
   p.image = (s.height + 2 * p.pad) * p.row;
   p.data = scratch.take(padded_floats(s, channels, images));
   zero(p.data, padded_floats(s, channels, images));
   int32_t* window = scratch.take_table(images * s.positions());
   int32_t* centre = scratch.take_table(images * s.positions());
+  int32_t* line = scratch.take_table(images * s.height);
   p.window = window;
   p.centre = centre;
+  p.line = line;
   for (int64_t n = 0; n < images; ++n)
-    for (int64_t y = 0; y < s.height; ++y)
+    for (int64_t y = 0; y < s.height; ++y) {
+      *line++ = static_cast<int32_t>(n * p.image + y * p.row);
       for (int64_t x = 0; x < s.width; ++x) {
         const int64_t at = n * p.image + y * p.row + x * channels;
         *window++ = static_cast<int32_t>(at);
         *centre++ = static_cast<int32_t>(at + p.pad * (p.row + channels));
       }
+    }
   return p;
 }
 
@@ -89,7 +95,7 @@ INLINE Padded over_dense(Padded p, const float* data) {
 
 // Scratch that `pad` takes.
 INLINE int64_t pad_scratch(const ConvShape& s, int64_t channels, int64_t images) {
-  return padded_floats(s, channels, images) + 2 * images * s.positions() + 64;
+  return padded_floats(s, channels, images) + images * (2 * s.positions() + s.height) + 128;
 }
 
 // Copies dense images into the middle of their borders.

@@ -270,9 +270,13 @@ void layer_backward(const Layer& layer, const float* x, const float* z, const fl
       if (s.depthwise) convolve_depthwise(out, count, s.kernel, backwards, to);
       else convolve<Epilogue::None>(out, count, s.kernel, backwards, nullptr, to, s.inputs);
     }
-    fill(in, x + first * s.positions() * s.inputs, count);
-    if (s.depthwise) add_depthwise_grads(in, out, count, s.kernel, totals);
-    else add_weight_grads(in, out, count, s.kernel, totals);
+    const float* from = x + first * s.positions() * s.inputs;
+    if (s.depthwise) {
+      fill(in, from, count);
+      add_depthwise_grads(in, out, count, s.kernel, totals);
+    } else {
+      add_weight_grads(from, in, out, count, s.kernel, totals);
+    }
   }
   if (s.depthwise) unpack_depthwise_grads(s, totals, weight_grad);
   else unpack_grads(s, totals, weight_grad);
