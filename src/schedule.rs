@@ -99,7 +99,7 @@ schedules! {
         Prepare {
             /// Sets process-wide switches before the first tensor: [`init_backend`](crate::run::startup::init_backend).
             InitBackend => "start-up",
-            /// Decides whether hosts train in f32 or bf16: [`choose_precision`](crate::training::precision::choose_precision).
+            /// Decides whether hosts train in f32, bf16 or fp16: [`choose_precision`](crate::training::precision::choose_precision).
             ChoosePrecision => "start-up",
             /// Takes over into how many parts batches are split: [`choose_micro_batches`](crate::training::micro_batches::choose_micro_batches).
             ChooseMicroBatches => "start-up",
@@ -140,6 +140,8 @@ schedules! {
             BeginRound => "round start",
             /// Gives every env a fresh host in its old storage and empty slots: [`reset_envs`](crate::env::episode::reset_envs).
             ResetEnvs => "round start",
+            /// Sets the scales of losses back, where training in float16 needs them: [`reset_loss_scales`](crate::training::precision::reset_loss_scales).
+            ResetLossScales => "round start",
             /// Germinates the seeds that episodes start with: [`apply_initial_topology`](crate::env::initial_topology::apply_initial_topology).
             ApplyInitialTopology => "initial topology",
             /// Captures the fresh host as the first known good state: [`snapshot_initial`](crate::governor::systems::snapshot_initial).

@@ -235,7 +235,13 @@ impl PastRun {
         }
         let mut changed = Vec::new();
         for (path, saved, running) in differing {
-            if MAY_CHANGE.contains(&path.as_str()) || allowed.iter().any(|allowed| covers(allowed, path)) {
+            let switch = now.mixed_precision_off.as_ref();
+            let is_switched = Loaded::MIXED_PRECISION.contains(&path.as_str());
+            if let Some(by) = switch.filter(|_| is_switched) {
+                changed.push(format!(
+                    "resumed with {path} {running} instead of {saved}, as {by} says"
+                ));
+            } else if MAY_CHANGE.contains(&path.as_str()) || allowed.iter().any(|allowed| covers(allowed, path)) {
                 changed.push(format!("resumed with {path} {running} instead of {saved}"));
             } else {
                 let mut why = format!("the run has {saved}, now {running}; --allow {path} lets it change");

@@ -262,7 +262,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub devices: Vec<String>,
     /// Same as --set training.amp=…
-    #[arg(long, value_name = "off|auto|bf16")]
+    #[arg(long, value_name = "off|auto|bf16|fp16")]
     pub amp: Option<String>,
     /// Same as --set telemetry.level=…
     #[arg(long, value_name = "off|lifecycle|full|debug")]

@@ -6,7 +6,7 @@ use super::output::tell;
 use super::rejection::Rejection;
 use super::{Context, RunOptions, scenario_file};
 use crate::engine::Prepared;
-use crate::scenario::Override;
+use crate::scenario::{AmpMode, Override};
 use crate::sweep::QUICKSTART;
 
 /// Reads and checks the scenario under environment and flags.
@@ -20,6 +20,9 @@ pub fn prepare(options: &RunOptions, context: &Context) -> Result<Prepared, Reje
         Some(path) => scenario_file::load(path, &overrides, &context.catalog)?,
         None => Prepared::from_ron("quickstart.ron", QUICKSTART, &overrides, &context.catalog)?,
     };
+    if let Some(by) = mixed_precision_switch() {
+        prepared.loaded.switch_mixed_precision_off(&by);
+    }
     if let Some(folder) = &options.relative_to {
         let found = folder.canonicalize().map_err(|error| {
             Rejection::Usage(format!(
@@ -32,12 +35,22 @@ pub fn prepare(options: &RunOptions, context: &Context) -> Result<Prepared, Reje
     Ok(prepared)
 }
 
-/// What the environment sets in every scenario.
+const AMP_VARIABLE: &str = "SIMIC_ENGINE_AMP";
+
+/// What the environment sets in every scenario, unless a flag sets the same.
 pub fn environment() -> Option<Override> {
-    let value = std::env::var("SIMIC_ENGINE_AMP")
-        .ok()
-        .filter(|value| !value.is_empty())?;
-    Some(Override::environment("SIMIC_ENGINE_AMP", "training.amp", value))
+    let value = amp_variable().filter(|value| value != AmpMode::Off.name())?;
+    Some(Override::environment(AMP_VARIABLE, "training.amp", value))
+}
+
+/// What switches mixed precision off whatever a preset, the file, a flag or a run that is resumed says.
+pub fn mixed_precision_switch() -> Option<String> {
+    let off = amp_variable().filter(|value| value == AmpMode::Off.name())?;
+    Some(format!("{AMP_VARIABLE}={off}"))
+}
+
+fn amp_variable() -> Option<String> {
+    std::env::var(AMP_VARIABLE).ok().filter(|value| !value.is_empty())
 }
 
 /// Says, of a start that failed, that the folder is gone in which the scenario's relative paths start: what it did not find

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::output::show;
-use super::prepare::environment;
+use super::prepare::{environment, mixed_precision_switch};
 use super::rejection::Rejection;
 use super::run::{limit_rounds, play};
 use super::{Context, Outcome, ResumeOptions, experiment};
@@ -11,7 +11,7 @@ use crate::checkpoint::{PastRun, ResumePoint};
 use crate::engine::Prepared;
 use crate::experiment::ExperimentFolder;
 use crate::record::find_run;
-use crate::scenario::{Catalog, Override};
+use crate::scenario::{Catalog, Loaded, Override};
 
 /// Finds the run, sees whether it can go on, and plays what is left of it.
 pub fn resume(options: &ResumeOptions, context: &Context) -> Result<Outcome, Rejection> {
@@ -54,10 +54,16 @@ fn prepare(
     let earlier = past.earlier_changes().map_err(Rejection::Usage)?;
     let before = load(&earlier)?.loaded.scenario;
     let arguments = options.overrides(before.run.rounds).map_err(Rejection::Usage)?;
-    let asked: Vec<Override> = environment().into_iter().chain(arguments).collect();
+    let switch = mixed_precision_switch();
+    // What the switch outweighs is not kept either, for a resume without it to go on with.
+    let counts = |change: &Override| switch.is_none() || !Loaded::MIXED_PRECISION.contains(&change.path.as_str());
+    let asked: Vec<Override> = environment().into_iter().chain(arguments).filter(counts).collect();
     let stands = |change: &&Override| !asked.iter().any(|asked| asked.overlaps(change));
     let changes: Vec<Override> = earlier.iter().filter(stands).chain(&asked).cloned().collect();
-    let now = load(&changes)?;
+    let mut now = load(&changes)?;
+    if let Some(by) = &switch {
+        now.loaded.switch_mixed_precision_off(by);
+    }
     let point = past.resume(&before, &now.loaded, &changes, &options.allowed)?;
     let run = &now.loaded.scenario.run;
     if past.is_finished(run.rounds)? {

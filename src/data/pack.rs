@@ -10,7 +10,7 @@ use crate::torch::{GroupColumns, ValidationColumns};
 ///
 /// | columns | content |
 /// | --- | --- |
-/// | 5 | `loss_sum, correct, finite_units, nonfinite_batches, param_nonfinite` |
+/// | 6 | `loss_sum, correct, finite_units, nonfinite_batches, param_nonfinite, loss_scale` |
 /// | configs × 3 | `val_loss_sum`, then `val_correct`, then `val_both_correct` of all configurations |
 /// | 6 × (1 + slots) | of the host, then per slot: `grad_sq, vanishing, exploding, tensors, elements, skipped` |
 /// | slots | `nonfinite_streak` per slot |
@@ -37,7 +37,9 @@ impl PackLayout {
     pub const NONFINITE_BATCHES: usize = 3;
     /// Column of the non-finite parameters in the last snapshot.
     pub const PARAM_NONFINITE: usize = 4;
-    const TRAIN_COLUMNS: usize = 5;
+    /// Column of the scale of the loss; 0 where nothing scales it.
+    pub const LOSS_SCALE: usize = 5;
+    const TRAIN_COLUMNS: usize = 6;
     const CONFIG_QUANTITIES: usize = 3;
     const GROUP_COLUMNS: usize = 6;
 
@@ -149,6 +151,7 @@ impl PackLayout {
             finite_units: count(Self::FINITE_UNITS),
             nonfinite_batches: count(Self::NONFINITE_BATCHES),
             param_nonfinite: count(Self::PARAM_NONFINITE),
+            loss_scale: Some(pack[Self::LOSS_SCALE]).filter(|&scale| scale > 0.0),
             configs: (0..configs).map(config).collect(),
             host: group(0),
             slots: (0..self.slots).map(slot).collect(),
@@ -169,6 +172,8 @@ pub struct StepNumbers {
     pub nonfinite_batches: u64,
     /// Non-finite parameters found by the last snapshot capture.
     pub param_nonfinite: u64,
+    /// At the end of the training batches; `None` where nothing scales the loss.
+    pub loss_scale: Option<f64>,
     /// In the order of the plan.
     pub configs: Vec<ConfigNumbers>,
     /// Of the host.

@@ -18,6 +18,7 @@ use crate::schedule::{AddWork, Shutdown, Work};
 use crate::telemetry::Sinks;
 use crate::telemetry::sinks::{ConsoleSink, JsonLinesSink, TensorBoardSink};
 use crate::torch;
+use crate::training::MixedPrecisionOff;
 
 /// Settings of an engine, given before its scenario is read.
 ///
@@ -129,6 +130,9 @@ impl EngineBuilder {
         }
         let mut engine = self.build_experiment(experiment)?;
         engine.world_mut().insert_resource(prepared.file.clone());
+        if let Some(by) = &prepared.loaded.mixed_precision_off {
+            engine.world_mut().insert_resource(MixedPrecisionOff(by.clone()));
+        }
         Ok(engine)
     }
 

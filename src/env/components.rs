@@ -54,6 +54,8 @@ pub struct TrainMetrics {
     pub nonfinite_batches: u64,
     /// Updates of the host that were suppressed because its gradient was not finite.
     pub skipped_updates: u64,
+    /// Of the loss at the end of the step; `None` where nothing scales it.
+    pub loss_scale: Option<f64>,
 }
 
 /// What the whole network, all seeds as they are, does on the validation part.
@@ -150,6 +152,8 @@ pub struct EpisodeStats {
     pub last_val: Option<ValMetrics>,
     /// Times the governor restored an earlier state.
     pub rollbacks: u32,
+    /// Updates of the host that were suppressed because its gradient was not finite.
+    pub skipped_updates: u64,
     /// Of the validation accuracy, where episodes may stop early.
     pub plateau: Plateau,
     /// `None` while the episode runs.

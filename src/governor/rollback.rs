@@ -57,6 +57,7 @@ fn roll_back(env: &mut GovernedEnvItem, growth: &mut GrowthContext) -> Result<()
             optimizer.zero_state()?;
             optimizer.drop_gradients()?;
         }
+        env.scaler.reset()?;
     }
     let step = growth.clock.step();
     let restored = env.governor.rolled_back(step);

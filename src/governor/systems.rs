@@ -20,7 +20,7 @@ use crate::telemetry::{
     TelemetryOutbox,
 };
 use crate::torch::TorchError;
-use crate::training::{EnvAccumulators, StepResult};
+use crate::training::{EnvAccumulators, EnvLossScaler, StepResult};
 
 /// Everything of an env that captures and rollbacks touch.
 #[derive(QueryData)]
@@ -35,6 +35,7 @@ pub struct GovernedEnv {
     pub(super) governor: &'static mut Governor,
     pub(super) store: &'static mut Snapshots,
     pub(super) rollback: &'static mut RollbackVerdict,
+    pub(super) scaler: &'static mut EnvLossScaler,
 }
 
 /// What the governor's systems need besides an env.

@@ -16,7 +16,8 @@ use crate::telemetry::{
     BigInteger, DatasetInfo, EntropyAnneal, Event, LearnerSchedules, LearnerSetup, Num, RunStarted, Sinks, TaskKind,
     TelemetryHub, TelemetryOutbox,
 };
-use crate::training::TrainingPrecision;
+use crate::torch::mixed_name;
+use crate::training::{MixedPrecisionOff, TrainingPrecision};
 
 /// How a run is recorded.
 #[derive(Resource, Clone, Debug)]
@@ -171,7 +172,8 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&Continuat
         seed: BigInteger(scenario.run.seed),
         env_devices: scenario.run.devices.iter().map(ToString::to_string).collect(),
         amp_enabled: precision.is_some(),
-        amp_dtype: precision.map(|_| "bf16".into()),
+        amp_dtype: mixed_name(precision).map(String::from),
+        amp_off_by: world.get_resource().map(|MixedPrecisionOff(by)| by.clone()),
         matmul_precision: scenario.run.matmul_precision_in_force().name().into(),
         deterministic: scenario.run.deterministic,
         dataset: DatasetInfo {

@@ -24,6 +24,7 @@ pub fn summary(live: &LiveState, directory: &Path, width: usize) -> String {
         headline(live),
         rounds_table(&live.rounds, width),
         learning(live, width),
+        precision(live, width),
         seeds_table(&live.committed, width),
         comparison(live.best_episode.as_ref(), live.baseline.as_ref()),
         footer(live, directory, width),
@@ -125,6 +126,30 @@ fn learning(live: &LiveState, width: usize) -> Option<String> {
         .flatten()
         .collect();
     (!lines.is_empty()).then(|| lines.concat())
+}
+
+/// What lower precision than f32 hosts were trained in, and what it cost; or what has kept them from it.
+fn precision(live: &LiveState, width: usize) -> Option<String> {
+    let run = live.started.as_ref()?;
+    if let Some(by) = &run.amp_off_by {
+        return Some(listed("precision", &["f32".into(), format!("as {by} says")], width));
+    }
+    let mut entries = vec![run.amp_dtype.clone()?];
+    let mut scaled = live.rounds.iter().filter_map(|round| round.told.amp.as_ref());
+    let skipped: u64 = scaled.clone().flat_map(|scales| &scales.skipped).sum();
+    let last = scaled.next_back().into_iter().flat_map(|scales| &scales.scale);
+    let range = last.fold(None, |range: Option<(f64, f64)>, scale| {
+        let (least, most) = range.unwrap_or((scale.0, scale.0));
+        Some((least.min(scale.0), most.max(scale.0)))
+    });
+    if let Some((least, most)) = range {
+        entries.push(format!("{skipped} host updates skipped"));
+        entries.push(match least == most {
+            true => format!("last loss scale {least}"),
+            false => format!("last loss scales {least} to {most}"),
+        });
+    }
+    Some(listed("precision", &entries, width))
 }
 
 /// `reward terms   attribution +8.10, pbrs +2.00, 3 others -0.20`: those that weigh most, as many as fit in a line.

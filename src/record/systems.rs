@@ -22,7 +22,7 @@ use crate::seed::{BlueprintRegistry, Growth};
 use crate::telemetry::statistics::Plateau;
 use crate::telemetry::{
     self as events, EnvContext, EnvStatusTracker, EpisodeEnd, EpisodeFinished, Event, GovernorCounts, GrowthCounts,
-    Note, Num, PerfRound, RecordFails, RoundFinished, SeedRow, TelemetryHub, TelemetryOutbox, statistics,
+    LossScales, Note, Num, PerfRound, RecordFails, RoundFinished, SeedRow, TelemetryHub, TelemetryOutbox, statistics,
 };
 use crate::torch::HostSyncCounter;
 use crate::validation::{Counterfactual, TestResult, ValPlan};
@@ -185,6 +185,7 @@ fn env_step(
         host_grad_norm: env.gradients.host.norm().map(Num),
         nonfinite_batches: env.train.nonfinite_batches,
         skipped_updates: env.train.skipped_updates,
+        loss_scale: env.train.loss_scale.map(Num),
         params_total: growth.total_params(),
         params_seeds_active: growth.live_params,
         params_fossilized: growth.fossil_params,
@@ -249,8 +250,18 @@ pub(crate) fn record_episodes(envs: Query<RecordedEnvReadOnly>, mut record: Reco
     record.flush();
 }
 
+/// What an env adds to the record of a round.
+#[derive(QueryData)]
+pub struct RoundOfEnv {
+    id: &'static EnvId,
+    stats: &'static EpisodeStats,
+    train: &'static TrainMetrics,
+    watchdog: Option<&'static Governor>,
+    reward: Option<&'static EpisodeReward>,
+}
+
 pub(crate) fn round_stats(
-    envs: Query<(&EnvId, &EpisodeStats, Option<&Governor>, Option<&EpisodeReward>)>,
+    envs: Query<RoundOfEnv>,
     mut history: ResMut<RoundHistory>,
     started: Res<RoundStarted>,
     syncs: Res<HostSyncCounter>,
@@ -263,16 +274,13 @@ pub(crate) fn round_stats(
         record.outbox.push(Event::round(round, update.clone()));
     }
     let mut envs: Vec<_> = envs.iter().collect();
-    envs.sort_unstable_by_key(|(id, ..)| id.index);
+    envs.sort_unstable_by_key(|env| env.id.index);
     let accuracies: Vec<f64> = envs
         .iter()
-        .map(|(_, stats, ..)| stats.last_val.unwrap_or(UNMEASURED).accuracy_percent)
+        .map(|env| env.stats.last_val.unwrap_or(UNMEASURED).accuracy_percent)
         .collect();
     let has_failed = |stats: &EpisodeStats| stats.end.is_some_and(|end| end.reason == EpisodeEnd::Failed);
-    let whole = envs
-        .iter()
-        .zip(&accuracies)
-        .filter(|((_, stats, ..), _)| !has_failed(stats));
+    let whole = envs.iter().zip(&accuracies).filter(|(env, _)| !has_failed(env.stats));
     let whole: Vec<f64> = whole.map(|(_, &accuracy)| accuracy).collect();
     // A round in which every env has failed is not complete.
     let (mean, std) = statistics::mean_and_std(&whole).unwrap_or((f64::NAN, f64::NAN));
@@ -280,11 +288,11 @@ pub(crate) fn round_stats(
     let mut growth = GrowthCounts::default();
     let mut governor = GovernorCounts::default();
     let mut env_steps = 0;
-    let rewards: Vec<_> = envs.iter().filter_map(|(.., reward)| *reward).collect();
-    for (_, stats, watchdog, _) in &envs {
-        growth += stats.growth;
-        governor += watchdog.map(|watchdog| watchdog.counts).unwrap_or_default();
-        env_steps += u64::from(stats.end.map_or(record.clock.step(), |end| end.steps_played()));
+    let rewards: Vec<_> = envs.iter().filter_map(|env| env.reward).collect();
+    for env in &envs {
+        growth += env.stats.growth;
+        governor += env.watchdog.map(|watchdog| watchdog.counts).unwrap_or_default();
+        env_steps += u64::from(env.stats.end.map_or(record.clock.step(), |end| end.steps_played()));
     }
     let wall = started.at.elapsed().as_secs_f64();
     let samples = env_steps * record.data.feed.train_samples() as u64;
@@ -295,7 +303,7 @@ pub(crate) fn round_stats(
         accuracy_std: Num(std),
         accuracy_best: Num(envs
             .iter()
-            .map(|(_, stats, ..)| stats.best_accuracy_percent)
+            .map(|env| env.stats.best_accuracy_percent)
             .fold(0.0, f64::max)),
         episodes_failed: (accuracies.len() - whole.len()) as u32,
         accuracy_env: accuracies.into_iter().map(Num).collect(),
@@ -305,6 +313,7 @@ pub(crate) fn round_stats(
         governor,
         charges: update.and_then(|update| update.data).map(|data| data.charges),
         updates: update.map(|update| update.verdict(GROUP)).into_iter().collect(),
+        amp: loss_scales(&envs),
         eta_s: Some(Num(wall * f64::from(rounds_left))),
         perf: PerfRound {
             round_wall_s: Num(wall),
@@ -320,6 +329,15 @@ pub(crate) fn round_stats(
     };
     record.outbox.push(Event::round(round, payload));
     record.flush();
+}
+
+/// `None` where no env scales its loss.
+fn loss_scales(envs: &[RoundOfEnvItem]) -> Option<LossScales> {
+    let told = envs
+        .iter()
+        .map(|env| Some((env.stats.skipped_updates, Num(env.train.loss_scale?))));
+    let (skipped, scale) = told.collect::<Option<_>>()?;
+    Some(LossScales { skipped, scale })
 }
 
 /// Plays no further round once the rolling accuracy has stopped rising; neither does a run that is resumed behind that

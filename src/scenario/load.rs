@@ -14,7 +14,7 @@ use super::reader::{self, Document};
 use super::resolve::{resolved_ron, ron_options};
 use super::tree::{Node, Span, Value};
 use super::validate::{Finding, validate};
-use super::{ArmConfig, SCENARIO, Scenario, TaskSpec};
+use super::{AmpMode, ArmConfig, SCENARIO, Scenario, TaskSpec};
 use crate::files::RonError;
 use crate::growth::SlotId;
 
@@ -44,6 +44,27 @@ pub struct Loaded {
     pub origins: BTreeMap<String, String>,
     /// Advice that does not stop the run.
     pub warnings: Report,
+    /// What has switched mixed precision off, as the user typed it.
+    pub mixed_precision_off: Option<String>,
+}
+
+impl Loaded {
+    /// Fields that say what is computed in lower precision.
+    pub const MIXED_PRECISION: [&str; 2] = ["training.amp", "learner.amp"];
+
+    /// Has everything computed in f32, in every arm, whatever a preset, the file or a flag asks for. `by` is what demands
+    /// it.
+    pub fn switch_mixed_precision_off(&mut self, by: &str) {
+        self.scenario.training.amp = AmpMode::Off;
+        self.scenario.learner.amp = AmpMode::Off;
+        for path in Self::MIXED_PRECISION {
+            self.origins.insert(path.into(), by.into());
+        }
+        self.mixed_precision_off = Some(by.into());
+        for arm in &mut self.arms {
+            arm.loaded.switch_mixed_precision_off(by);
+        }
+    }
 }
 
 /// One arm of an experiment.
@@ -212,6 +233,7 @@ impl Layering {
                         arms: Vec::new(),
                         origins: self.origins(&checked.places),
                         warnings: Report::default(),
+                        mixed_precision_off: None,
                     });
                 }
             }

@@ -318,6 +318,8 @@ unsafe extern "C" {
     pub(super) fn simic_kernel_level(index: usize, available: *mut bool) -> *const c_char;
     pub(super) safe fn simic_force_kernel_level(index: usize);
 
+    pub(super) safe fn simic_cuda_computes_bf16() -> bool;
+
     pub(super) safe fn simic_grad_enabled() -> bool;
     pub(super) safe fn simic_set_grad_enabled(enabled: bool);
     pub(super) fn simic_inference_begin(out: *mut *mut Opaque) -> *mut c_char;

@@ -50,7 +50,7 @@ pub use layers::{Conv2d, Mode, NORM_EPS, spatial_mean};
 pub use memory::keep_freed_blocks;
 pub use optimizer::{GroupUpdate, Implementation, Optimizer, self_test};
 pub use params::{Init, Param, ParamSet};
-pub use precision::{cpu_has_bf16, set_deterministic, set_matmul_precision};
+pub use precision::{mixed_kind, mixed_name, set_deterministic, set_matmul_precision};
 pub use read::{HostSyncCounter, read_f32, read_f64, read_i64};
 pub use scaler::LossScaler;
 pub use settings::{AmpMode, Kernels, MatmulPrecision, OptimizerConfig};

@@ -1,8 +1,9 @@
-//! Process-wide arithmetic switches, set once at start, and what the processor can do.
+//! In what numbers are computed: process-wide switches, set once at start, and what mixed precision comes to.
 
-use super::MatmulPrecision;
-use super::TorchError;
+use tch::Kind;
+
 use super::ffi;
+use super::{AmpMode, MatmulPrecision, TorchError};
 
 /// Sets the precision of f32 matrix products and, below `highest`, lets cuDNN use TF32.
 ///
@@ -25,16 +26,25 @@ pub fn set_deterministic(on: bool) -> Result<(), TorchError> {
     unsafe { ffi::check(ffi::simic_set_deterministic(on)) }
 }
 
-/// Whether the processor multiplies bf16 in hardware (AVX512-BF16), so that `amp` is worth its casts on CPU.
-pub fn cpu_has_bf16() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    {
-        std::is_x86_feature_detected!("avx512bf16")
+/// What mixed precision computes in, on CUDA or on a CPU; `None`: f32 throughout. `auto` is f32 on a CPU; what is asked for
+/// by name is honoured wherever it runs. Call it only once CUDA has been loaded if there is any.
+pub fn mixed_kind(mode: AmpMode, on_cuda: bool) -> Option<Kind> {
+    match mode {
+        AmpMode::Off => None,
+        AmpMode::Bf16 => Some(Kind::BFloat16),
+        AmpMode::Fp16 => Some(Kind::Half),
+        AmpMode::Auto if !on_cuda => None,
+        AmpMode::Auto if ffi::simic_cuda_computes_bf16() => Some(Kind::BFloat16),
+        AmpMode::Auto => Some(Kind::Half),
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        false
-    }
+}
+
+/// What records call a precision that [`mixed_kind`] names; `None` for f32.
+pub fn mixed_name(kind: Option<Kind>) -> Option<&'static str> {
+    kind.map(|kind| match kind {
+        Kind::Half => AmpMode::Fp16.name(),
+        _ => AmpMode::Bf16.name(),
+    })
 }
 
 #[cfg(test)]

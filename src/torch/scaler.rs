@@ -1,4 +1,4 @@
-//! Loss scaling for fp16 training on CUDA, one scaler per env, never read by the host.
+//! Loss scaling for fp16 training: one scaler per env and one per learner, never read by the host inside a step.
 
 use tch::{Device, Kind, Tensor};
 
@@ -35,6 +35,16 @@ impl LossScaler {
     /// The factor of the loss, an f32 scalar on the device.
     pub fn scale(&self) -> &Tensor {
         &self.scale
+    }
+
+    /// The scale and its count of finite steps by name: the live tensors. Copying into them restores a state.
+    pub fn state_tensors(&self) -> [(&'static str, &Tensor); 2] {
+        [("scale", &self.scale), ("finite_steps", &self.growth_tracker)]
+    }
+
+    /// `loss` times the scale: what is propagated backward.
+    pub fn scaled(&self, loss: &Tensor) -> Result<Tensor, TorchError> {
+        Ok(loss.f_mul(&self.scale)?)
     }
 
     /// Divides the gradients of one group by the scale in place; `found_inf` (f32 scalar) becomes 1 where one of them

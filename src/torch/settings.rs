@@ -61,9 +61,11 @@ choice! {
     pub enum AmpMode {
         /// float32
         Off,
-        /// bfloat16 where the device supports it
+        /// bfloat16 on CUDA devices that compute it, float16 on others; float32 on a CPU
         Auto,
         /// bfloat16
         Bf16,
+        /// float16, with a scale on the loss that keeps small gradients
+        Fp16,
     }
 }

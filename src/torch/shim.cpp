@@ -7,6 +7,7 @@
 #include <ATen/Context.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_foreach_copy.h>
@@ -243,6 +244,17 @@ char* simic_unscale_grads(Tensor* const* params, size_t n, const Tensor* inverse
     const Tensors grads = defined_grads(params, n);
     if (!grads.empty()) at::_amp_foreach_non_finite_check_and_unscale_(grads, *found_inf, *inverse_scale);
   });
+}
+
+// Whether the first CUDA device computes bf16 rather than emulating it (compute capability 8.0 and up). libtorch looks for
+// its CUDA part at the first such question and never again.
+bool simic_cuda_computes_bf16() noexcept {
+  try {
+    const auto& hooks = at::detail::getCUDAHooks();
+    return hooks.hasCUDA() && hooks.supportsBFloat16ConvolutionWithCuDNNv8();
+  } catch (...) {
+    return false;
+  }
 }
 
 // ---- lists of tensors

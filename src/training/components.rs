@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use tch::Device;
 
 use crate::data::{Accumulators, Batch, StepFeed, StepNumbers};
-use crate::torch::GroupNorm;
+use crate::torch::{GroupNorm, LossScaler, TorchError};
 
 /// The env's order of samples and its batch buffers.
 #[derive(Component)]
@@ -37,6 +37,20 @@ impl GroupNorms {
             host: norm(),
             seeds: (0..slots).map(|_| norm()).collect(),
         }
+    }
+}
+
+/// Scales the env's loss; `None` where it does not train in float16. Fresh at the start of an episode and at a rollback.
+#[derive(Component)]
+pub struct EnvLossScaler(pub SyncCell<Option<LossScaler>>);
+
+impl EnvLossScaler {
+    /// As new, in place and in the guard of the env's stream.
+    ///
+    /// # Errors
+    /// libtorch's.
+    pub fn reset(&mut self) -> Result<(), TorchError> {
+        self.0.get().as_mut().map_or(Ok(()), LossScaler::reset)
     }
 }
 

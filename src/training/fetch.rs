@@ -2,18 +2,21 @@
 
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
+use tch::Kind;
 
-use super::components::{BatchSlot, EnvAccumulators, EnvFeed, GroupNorms};
+use super::components::{BatchSlot, EnvAccumulators, EnvFeed, EnvLossScaler, GroupNorms};
+use super::precision::TrainingPrecision;
 use crate::clock::RunClock;
 use crate::data::{Accumulators, PackLayout, StepFeed, StepKey};
 use crate::env::{EnvBackend, EnvId, EnvPool, EnvSetup, EnvStream, Experiment, StepStatus};
 use crate::health::Failure;
-use crate::torch::{HostSyncCounter, TorchError};
+use crate::torch::{HostSyncCounter, LossScaler, TorchError};
 
-/// Gives every env its feed and accumulators.
+/// Gives every env its feed and accumulators, and a scaler of its loss where float16 needs one.
 pub fn equip_envs(
     mut envs: Query<(Entity, &EnvId, &EnvBackend, &mut EnvStream)>,
     experiment: Res<Experiment>,
+    precision: Res<TrainingPrecision>,
     mut setup: EnvSetup,
 ) -> Result<(), Failure> {
     let layout = PackLayout {
@@ -24,11 +27,16 @@ pub fn equip_envs(
         setup.insert((entity, id), &mut stream, |resident, feed| {
             let feed_of_env = StepFeed::new(resident, feed, id.index_in_group as u64)?;
             let sums = Accumulators::new(backend.0, layout, feed.batches, feed.batch_size).map_err(TorchError::from)?;
+            let scaler = match precision.0 {
+                Some(Kind::Half) => Some(LossScaler::new(backend.0.device)?),
+                _ => None,
+            };
             Ok((
                 EnvFeed(SyncCell::new(feed_of_env)),
                 EnvAccumulators(SyncCell::new(sums)),
                 BatchSlot(SyncCell::new(None)),
                 GroupNorms::new(backend.0.device, experiment.layout.len()),
+                EnvLossScaler(SyncCell::new(scaler)),
             ))
         })?;
     }

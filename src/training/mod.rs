@@ -9,12 +9,12 @@ pub(crate) mod sums;
 
 use bevy_app::{App, Plugin};
 
-pub use components::{BatchSlot, EnvAccumulators, EnvFeed, GroupNorms, StepResult};
+pub use components::{BatchSlot, EnvAccumulators, EnvFeed, EnvLossScaler, GroupNorms, StepResult};
 pub use micro_batches::MicroBatches;
-pub use precision::TrainingPrecision;
+pub use precision::{MixedPrecisionOff, TrainingPrecision};
 
 use crate::env::EnvId;
-use crate::schedule::{AddWork, Assess, Startup, StepStart, StepSync, TrainBatch, Work};
+use crate::schedule::{AddWork, Assess, RoundStart, Startup, StepStart, StepSync, TrainBatch, Work};
 
 /// Feeds and trains all envs.
 pub struct TrainingPlugin;
@@ -25,6 +25,7 @@ impl Plugin for TrainingPlugin {
         app.add_work(Startup, Work::ChoosePrecision, precision::choose_precision)
             .add_work(Startup, Work::ChooseMicroBatches, micro_batches::choose_micro_batches)
             .add_work(Startup, Work::EquipTraining, fetch::equip_envs)
+            .add_work(RoundStart, Work::ResetLossScales, precision::reset_loss_scales)
             .add_work(StepStart, Work::PlanTrainBatches, fetch::plan_train_batches)
             .add_work(TrainBatch, Work::FetchTrainBatch, fetch::fetch_train_batch)
             .add_work(TrainBatch, Work::ForwardBackward, step::forward_backward)

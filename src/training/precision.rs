@@ -1,9 +1,12 @@
-//! In which precision hosts train: decided once, announced if it is not what was asked for.
+//! In which precision hosts train: decided once, announced if it is not what was asked for; and the scale of each env's
+//! loss where that is float16.
 
 use bevy_ecs::prelude::*;
 use tch::Kind;
 
-use crate::env::Experiment;
+use super::components::EnvLossScaler;
+use crate::env::{EnvId, EnvPool, EnvStream, Experiment};
+use crate::health::Failure;
 use crate::scenario::AmpMode;
 use crate::torch::{self, DeviceSpec};
 
@@ -11,18 +14,28 @@ use crate::torch::{self, DeviceSpec};
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq)]
 pub struct TrainingPrecision(pub Option<Kind>);
 
-/// bf16 needs no loss scaling and is what autocast uses here; `auto` falls back to f32 where the device has no bf16.
+/// What has switched mixed precision off for the whole run, whatever its scenario says, as the user typed it.
+#[derive(Resource, Clone, Debug, PartialEq, Eq)]
+pub struct MixedPrecisionOff(pub String);
+
+/// All envs train alike: one on a CPU is enough for `auto` to mean f32.
 pub fn choose_precision(mut commands: Commands, experiment: Res<Experiment>) {
-    let on_cpu = experiment.scenario.run.devices.contains(&DeviceSpec::Cpu);
-    let has_bf16 = !on_cpu || torch::cpu_has_bf16();
-    let chosen = match experiment.scenario.training.amp {
-        AmpMode::Off => None,
-        AmpMode::Bf16 => Some(Kind::BFloat16),
-        AmpMode::Auto if has_bf16 => Some(Kind::BFloat16),
-        AmpMode::Auto => {
-            tracing::warn!("training.amp: auto, but this CPU computes no bf16 (AVX512-BF16); training in f32");
-            None
-        }
-    };
-    commands.insert_resource(TrainingPrecision(chosen));
+    let amp = experiment.scenario.training.amp;
+    let on_cuda = !experiment.scenario.run.devices.contains(&DeviceSpec::Cpu);
+    if amp == AmpMode::Auto && !on_cuda {
+        tracing::warn!("training.amp: auto means f32 on a CPU; bf16 or fp16, asked for by name, are used there too");
+    }
+    commands.insert_resource(TrainingPrecision(torch::mixed_kind(amp, on_cuda)));
+}
+
+/// Every episode begins with a fresh scale: an env's training does not depend on what was played before.
+pub fn reset_loss_scales(
+    mut envs: Query<(&EnvId, &mut EnvStream, &mut EnvLossScaler)>,
+    pool: Res<EnvPool>,
+) -> Result<(), Failure> {
+    let envs = envs.iter_mut().map(|(id, stream, scaler)| (*id, (stream, scaler)));
+    pool.for_each(envs, |_, (mut stream, mut scaler)| {
+        let _guard = stream.0.get().enter()?;
+        Ok(scaler.reset()?)
+    })
 }

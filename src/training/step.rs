@@ -1,4 +1,4 @@
-//! One training batch of one env: forward, backward, statistics, clip, guard, update.
+//! One training batch of one env: forward, backward, unscaling, statistics, clip, guard, update.
 //!
 //! Host and seeds learn in one backward pass but are never mixed: each is a group with its own norm, clip, guard and
 //! optimizer, so a diverged seed stalls nobody but itself.
@@ -8,10 +8,11 @@ use bevy_ecs::query::QueryData;
 use smallvec::SmallVec;
 use tch::Tensor;
 
-use super::components::{BatchSlot, EnvAccumulators, GroupNorms};
+use super::components::{BatchSlot, EnvAccumulators, EnvLossScaler, GroupNorms};
 use super::micro_batches::MicroBatches;
 use super::precision::TrainingPrecision;
 use crate::clock::RunClock;
+use crate::data::PackLayout;
 use crate::env::grafted::{self, Graft, graft_kind};
 use crate::env::{
     EnvBackend, EnvId, EnvPool, EnvStream, Experiment, HostModel, HostOptimizer, SeedOptimizers, SeedSlots, Slot,
@@ -21,7 +22,9 @@ use crate::growth::SeedStage;
 use crate::health::Failure;
 use crate::scenario::LifecycleConfig;
 use crate::seed::{SeedInstance, SeedRecord, trains};
-use crate::torch::{Autocast, FiniteGuard, GradientThresholds, GroupUpdate, Mode, Optimizer, Stream, TorchError};
+use crate::torch::{
+    Autocast, FiniteGuard, GradientThresholds, GroupNorm, GroupUpdate, LossScaler, Mode, Optimizer, Stream, TorchError,
+};
 
 /// Everything of an env that a training batch touches.
 #[derive(QueryData)]
@@ -35,6 +38,7 @@ pub struct TrainingEnv {
     batch: &'static mut BatchSlot,
     sums: &'static mut EnvAccumulators,
     norms: &'static mut GroupNorms,
+    scaler: &'static mut EnvLossScaler,
 }
 
 /// Forward and backward; gradients of the whole batch are left in the parameters.
@@ -77,6 +81,9 @@ pub fn forward_backward(
             if rows < batch.n {
                 let share = rows as f64 / batch.n as f64;
                 objective = objective.f_mul_scalar(share).map_err(TorchError::from)?;
+            }
+            if let Some(scaler) = env.scaler.0.get() {
+                objective = scaler.scaled(&objective)?;
             }
             objective.f_backward().map_err(TorchError::from)?;
             // As its update is suppressed, so are the statistics that a batch without numbers would leave behind.
@@ -121,7 +128,7 @@ fn training_slots<'a>(slots: &'a mut [Slot], lifecycle: &LifecycleConfig) -> Sma
     uses
 }
 
-/// Statistics, clip, guard and update of each group, host first.
+/// Unscaling, statistics, clip, guard and update of each group, in this order and host first; then the scale moves.
 pub fn optimize(
     mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, TrainingEnv)>,
     clock: Res<RunClock>,
@@ -137,6 +144,7 @@ pub fn optimize(
     pool.for_each_active(envs.iter_mut(), |_, stream, mut env| {
         let sums = env.sums.0.get();
         let layout = sums.layout();
+        let scaler = env.scaler.0.get();
         let update = |is_measured: bool, columns| GroupUpdate {
             max_norm,
             statistics: (is_sampled && is_measured).then_some(thresholds),
@@ -145,8 +153,9 @@ pub fn optimize(
             columns,
         };
 
-        let optimizer = env.optimizer.0.get();
-        optimizer.update(env.norms.host.get(), &update(true, layout.host_group()))?;
+        let (optimizer, found) = (env.optimizer.0.get(), env.norms.host.get());
+        unscale(scaler.as_ref(), optimizer, found)?;
+        optimizer.update(found, &update(true, layout.host_group()))?;
         note_updates(stream, optimizer);
         for (index, optimizer) in env.seed_optimizers.0.iter_mut().enumerate() {
             let Some(optimizer) = optimizer else { continue };
@@ -155,16 +164,27 @@ pub fn optimize(
                 continue;
             }
             let is_measured = seed.is_some_and(is_measured);
-            let optimizer = optimizer.get();
-            optimizer.update(
-                env.norms.seeds[index].get(),
-                &update(is_measured, layout.slot_group(index)),
-            )?;
+            let (optimizer, found) = (optimizer.get(), env.norms.seeds[index].get());
+            unscale(scaler.as_ref(), optimizer, found)?;
+            optimizer.update(found, &update(is_measured, layout.slot_group(index)))?;
             note_updates(stream, optimizer);
+        }
+        if let Some(scaler) = scaler {
+            // A seed that has diverged does not drive the scale of its host down.
+            scaler.update(&env.norms.host.get().bad)?;
+            stream.note_write(scaler.scale());
+            sums.columns(PackLayout::LOSS_SCALE..PackLayout::LOSS_SCALE + 1)
+                .f_copy_(scaler.scale())
+                .map_err(TorchError::from)?;
         }
         stream.note_write(sums.pack());
         Ok(())
     })
+}
+
+/// Divides the gradients of a group by the scale of their loss, before anything looks at them.
+fn unscale(scaler: Option<&LossScaler>, optimizer: &Optimizer, found: &GroupNorm) -> Result<(), TorchError> {
+    scaler.map_or(Ok(()), |scaler| scaler.unscale(optimizer.params(), &found.bad))
 }
 
 /// For the trace: the parameters that an optimizer has just updated.

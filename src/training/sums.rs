@@ -6,7 +6,8 @@ use super::components::{EnvAccumulators, EnvFeed, StepResult};
 use super::step::is_measured;
 use crate::data::SlotNumbers;
 use crate::env::{
-    EnvId, EnvPool, EnvStream, Experiment, GradReport, LoadedData, SeedSlots, SeedTraining, StepStatus, TrainMetrics,
+    EnvId, EnvPool, EnvStream, EpisodeStats, Experiment, GradReport, LoadedData, SeedSlots, SeedTraining, StepStatus,
+    TrainMetrics,
 };
 use crate::health::Failure;
 use crate::scenario::OnFossilize;
@@ -34,20 +35,28 @@ pub fn reduce_sums(
 
 /// The step's training loss and accuracy, and the sums over the gradients of host and seeds.
 pub fn derive_train_metrics(
-    mut envs: Query<(&StepResult, &SeedSlots, &mut TrainMetrics, &mut GradReport)>,
+    mut envs: Query<(
+        &StepResult,
+        &SeedSlots,
+        &mut TrainMetrics,
+        &mut GradReport,
+        &mut EpisodeStats,
+    )>,
     data: Res<LoadedData>,
     experiment: Res<Experiment>,
 ) {
     let samples = data.feed.train_samples() as f64;
     let on_fossilize = experiment.scenario.lifecycle.on_fossilize;
-    for (result, slots, mut train, mut gradients) in &mut envs {
+    for (result, slots, mut train, mut gradients, mut stats) in &mut envs {
         let Some(numbers) = &result.0 else { continue };
         *train = TrainMetrics {
             loss: numbers.train_loss(),
             accuracy_percent: 100.0 * numbers.correct as f64 / samples,
             nonfinite_batches: numbers.nonfinite_batches,
             skipped_updates: numbers.host.skipped_updates,
+            loss_scale: numbers.loss_scale,
         };
+        stats.skipped_updates += numbers.host.skipped_updates;
         gradients.host = numbers.host.gradients;
         let slots = slots.records().zip(&numbers.slots);
         gradients.seeds = slots

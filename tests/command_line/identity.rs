@@ -263,6 +263,18 @@ fn a_resumed_run_takes_its_precision_from_the_environment_too() {
     let message = refused(&resume("half", &[]));
     assert!(message.contains("SIMIC_ENGINE_AMP"), "{message}");
 
+    succeeds(&resume(
+        "off",
+        &["--set", "training.amp=bf16", "--set", "learner.amp=bf16"],
+    ));
+    let told = crate::support::lines(&run);
+    let started = told.iter().rev().find(|line| line["type"] == "run_started");
+    let data = &started.expect("a run that is resumed begins anew")["data"];
+    assert_eq!(data["amp_off_by"], "SIMIC_ENGINE_AMP=off");
+    assert_eq!(data["amp_enabled"], false);
+    let summary = std::fs::read_to_string(run.join("summary.txt")).expect("the run was summed up");
+    assert!(summary.contains("as SIMIC_ENGINE_AMP=off says"), "{summary}");
+
     succeeds(&resume("bf16", &["--allow", "training.amp"]));
     assert!(
         notes(&run).iter().any(|note| note.contains("training.amp \"bf16\"")),

@@ -175,6 +175,29 @@ fn a_learning_run_that_was_killed_twice_ends_as_if_left_alone() {
     }
 }
 
+/// Hosts begin every episode with a fresh scale of their loss, the learner goes on with the one it had.
+#[test]
+fn a_run_in_float16_that_was_killed_twice_ends_as_if_left_alone() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let in_half = format!("{LEARNED}), training: (amp: fp16), learner: (amp: fp16");
+
+    let run = killed_twice_equals_left_alone(folder.path(), &in_half, 4);
+
+    for update in updates(&run) {
+        assert_eq!(update["data"]["amp_dtype"], "float16");
+        assert!(update["data"]["loss_scale"].is_number(), "{update}");
+        let drift = update["data"]["logp_drift_mean"]
+            .as_f64()
+            .expect("the first minibatch was evaluated");
+        assert!(drift < 1e-3, "acting and evaluating are one precision: {drift}");
+    }
+    let rounds = record(&run);
+    let rounds = rounds.iter().filter(|event| event["type"] == "round_finished");
+    assert!(rounds.clone().count() == 4 && rounds.clone().all(|round| round["data"]["amp"]["scale"][1].is_number()));
+    let summary = std::fs::read_to_string(run.join("summary.txt")).expect("the run was summed up");
+    assert!(summary.contains("precision      fp16,"), "{summary}");
+}
+
 #[test]
 fn a_run_by_rules_that_was_killed_twice_ends_as_if_left_alone() {
     let folder = tempfile::tempdir().expect("a temporary folder");

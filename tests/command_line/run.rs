@@ -239,6 +239,11 @@ fn values_come_from_scenario_then_environment_then_flags() {
     assert_eq!(amp(None, None), ("off".into(), Value::Null));
     assert_eq!(amp(Some("auto"), None), ("auto".into(), "SIMIC_ENGINE_AMP=auto".into()));
     assert_eq!(amp(Some("auto"), Some("bf16")), ("bf16".into(), "--amp bf16".into()));
+    assert_eq!(
+        amp(Some("off"), Some("bf16")),
+        ("off".into(), "SIMIC_ENGINE_AMP=off".into()),
+        "off is a switch that nothing outweighs"
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use tch::{Device, Kind, Tensor};
 use super::actor_critic::{ActorCritic, NetSequence, PolicyInput, SequenceOutput, StepOutput};
 use super::trainable::RecurrentState;
 use crate::scenario::AmpMode;
-use crate::torch::{Autocast, TorchError, catch};
+use crate::torch::{Autocast, TorchError, catch, mixed_kind};
 
 /// What autocast computes in, on the device of the network; whatever leaves the network is f32.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,26 +16,14 @@ pub struct PolicyPrecision {
 }
 
 impl PolicyPrecision {
-    /// What `learner.amp` means on `device`. On a CPU every request resolves to f32, said once, so that a scenario stays
-    /// portable.
+    /// What `learner.amp` means on `device`.
     pub fn new(amp: AmpMode, device: Device) -> Self {
-        let kind = match amp {
-            AmpMode::Off => None,
-            AmpMode::Auto | AmpMode::Bf16 if device.is_cuda() => Some(Kind::BFloat16),
-            AmpMode::Auto | AmpMode::Bf16 => {
-                tracing::warn!("learner.amp applies to CUDA devices; the policy computes in float32");
-                None
-            }
-        };
-        Self { device, kind }
-    }
-
-    /// Autocast to `kind` on `device`.
-    #[cfg(test)]
-    pub const fn mixed(kind: Kind, device: Device) -> Self {
+        if amp == AmpMode::Auto && !device.is_cuda() {
+            tracing::warn!("learner.amp: auto means f32 on a CPU; bf16 or fp16, asked for by name, are used there too");
+        }
         Self {
             device,
-            kind: Some(kind),
+            kind: mixed_kind(amp, device.is_cuda()),
         }
     }
 

@@ -1,15 +1,15 @@
 use super::*;
 
 #[test]
-fn three_slots_and_eight_configurations_take_56_columns() {
+fn three_slots_and_eight_configurations_take_57_columns() {
     let layout = PackLayout { configs: 8, slots: 3 };
 
-    assert_eq!(layout.columns(), 56);
-    assert_eq!(layout.val_both_correct(), 21..29);
+    assert_eq!(layout.columns(), 57);
+    assert_eq!(layout.val_both_correct(), 22..30);
     let host = layout.host_group();
-    assert_eq!((host.gradients, host.skipped, host.streak), (29..34, 34, None));
+    assert_eq!((host.gradients, host.skipped, host.streak), (30..35, 35, None));
     let last = layout.slot_group(2);
-    assert_eq!((last.gradients, last.skipped, last.streak), (47..52, 52, Some(55)));
+    assert_eq!((last.gradients, last.skipped, last.streak), (48..53, 53, Some(56)));
 }
 
 #[test]

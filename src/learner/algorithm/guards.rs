@@ -5,7 +5,7 @@ use tch::Kind;
 use super::measurements::{PerHead, Reading, Scalar, UpdateMeasurements};
 use super::update::MAX_DRIFT;
 use crate::controller::Head;
-use crate::telemetry::{FinitenessGate, LearnerUpdate, NonfiniteSource, UpdateSkip};
+use crate::telemetry::{FinitenessGate, LearnerUpdate, NonfiniteSource, Num, UpdateSkip};
 
 /// Writes into `update` what its measurements say about it.
 pub(super) fn judge(update: &mut LearnerUpdate, measured: &UpdateMeasurements) {
@@ -16,17 +16,28 @@ pub(super) fn judge(update: &mut LearnerUpdate, measured: &UpdateMeasurements) {
     let open = readings().filter(|reading| !reading.is_set(Scalar::KlStop) && !reading.is_set(Scalar::Mismatch));
     update.steps_taken = readings().filter(|reading| !reading.is_set(Scalar::Suppressed)).count() as u32;
     update.early_stop_epoch = stop.map(|reading| reading.epoch);
-    update.nonfinite_sources = open.filter_map(nonfinite_source).collect();
+    update.nonfinite_sources = open.clone().filter_map(nonfinite_source).collect();
+    let has_overflowed = |reading: &&Reading| reading.has_overflowed() && nonfinite_source(reading).is_none();
+    let overflows = open.clone().filter(has_overflowed).count() as u32;
     update.nonfinite_skips = update.nonfinite_sources.len() as u32;
     update.skip_reason = match () {
         () if measured.are_parameters_spoilt() => UpdateSkip::Nonfinite,
         () if update.steps_taken > 0 => UpdateSkip::None,
         () if has_mismatch => UpdateSkip::Mismatch,
         () if update.nonfinite_skips > 0 => UpdateSkip::Nonfinite,
+        () if overflows > 0 => UpdateSkip::Overflow,
         () if stop.is_some() => UpdateSkip::Kl,
         () => UpdateSkip::Empty,
     };
     update.update_performed = update.skip_reason == UpdateSkip::None;
+    if let Some(last) = readings()
+        .last()
+        .map(|reading| reading.get(Scalar::LossScale))
+        .filter(|scale| !scale.is_nan())
+    {
+        update.loss_scale = Some(Num(last));
+        update.overflow_skips = Some(overflows);
+    }
     if measured.are_parameters_spoilt() {
         update
             .nonfinite_sources
@@ -72,7 +83,7 @@ fn nonfinite_source(reading: &Reading) -> Option<NonfiniteSource> {
             (Scalar::EntropyFloorPenalty, "entropy_floor_penalty"),
         ];
         (FinitenessGate::G2, named(&is_infinite, &terms))
-    } else if is_set(Scalar::BadGradient) {
+    } else if is_set(Scalar::BadGradient) && !reading.has_overflowed() {
         let mut sources = heads("gradient", &|head| {
             !reading.head(PerHead::GradSquares, head).is_finite()
         });

@@ -9,7 +9,7 @@ use super::buffer::RolloutBuffer;
 use super::error::LearnerError;
 use super::finalize::{PreparedRollout, Unusable, finalize};
 use super::guards::{announce_drift, judge, outside_minibatches};
-use super::optimizer::PolicyOptimizer;
+use super::optimizer::{PolicyOptimizer, SCALER};
 use super::reward_norm::RewardNormalizer;
 use super::schedules::Horizon;
 use super::state::{
@@ -172,7 +172,7 @@ impl Learner {
                 self.counters.policy_version += 1;
                 self.counters.consecutive_failures = 0;
             }
-            UpdateSkip::Kl | UpdateSkip::Empty => {}
+            UpdateSkip::Kl | UpdateSkip::Empty | UpdateSkip::Overflow => {}
             UpdateSkip::Nonfinite | UpdateSkip::Mismatch => self.counters.consecutive_failures += 1,
         }
         policy.set_floor_scale(self.schedules().probability_floor);
@@ -195,10 +195,11 @@ impl Learner {
         }
     }
 
-    /// The optimizer's moments by name: `exp_avg.<parameter>`, `exp_avg_sq.<parameter>`, `step.<parameter>`. The
-    /// tensors are the live ones.
+    /// The optimizer's moments by name: `exp_avg.<parameter>`, `exp_avg_sq.<parameter>`, `step.<parameter>`; in float16
+    /// `loss_scaler.scale` and `loss_scaler.finite_steps` as well. The tensors are the live ones.
     pub fn state_tensors(&self) -> Vec<(String, Tensor)> {
-        self.optimizer.named_state()
+        let moments = self.optimizer.named_state().into_iter();
+        moments.chain(self.optimizer.named_scale()).collect()
     }
 
     /// Continues from a saved state, in place. The policy's parameters are the caller's to restore, before this: both
@@ -208,7 +209,17 @@ impl Learner {
     /// `Incompatible` with every difference and everything that is not finite, in which case nothing has changed; a
     /// device error.
     pub fn restore(&mut self, state: &LearnerState, tensors: &[(String, Tensor)]) -> Result<(), LearnerError> {
-        let live = self.state_tensors();
+        // Precision may change at a resume: a scale that nobody has saved begins afresh, one that nobody needs is left.
+        let is_scaled = |tensors: &[(String, Tensor)]| tensors.iter().any(|(name, _)| name.starts_with(SCALER));
+        let keeps_scale = is_scaled(&self.state_tensors()) && is_scaled(tensors);
+        let kept = |tensors: &[(String, Tensor)]| -> Vec<(String, Tensor)> {
+            let kept = tensors
+                .iter()
+                .filter(|(name, _)| keeps_scale || !name.starts_with(SCALER));
+            kept.map(|(name, tensor)| (name.clone(), tensor.shallow_clone()))
+                .collect()
+        };
+        let (live, tensors) = (kept(&self.state_tensors()), &kept(tensors)[..]);
         let differences = [
             differences_of_norms(state, &self.state()),
             differences_of_tensors(tensors, &live),

@@ -51,6 +51,8 @@ measurements! {
         GradNorm,
         GradNormAuxiliary,
         ValueGradSquares,
+        // Not a number where the loss is not scaled.
+        LossScale,
         // Flags, 0 or 1.
         KlStop,
         Mismatch,
@@ -149,6 +151,8 @@ pub(super) struct MinibatchStep<'a> {
     pub losses: &'a Losses,
     pub gradients: &'a Gradients,
     pub gates: &'a Gates,
+    /// What the loss was scaled by.
+    pub loss_scale: Option<&'a Tensor>,
     pub kl_stop: &'a Tensor,
     pub mismatch: &'a Tensor,
     pub suppressed: &'a Tensor,
@@ -195,6 +199,9 @@ fn measure_losses(step: &MinibatchStep, numbers: &mut DeviceNumbers) {
     numbers.set(Scalar::BadLoss, &step.gates.loss);
     numbers.set(Scalar::BadGradient, &step.gates.gradient);
     numbers.set(Scalar::Suppressed, step.suppressed);
+    if let Some(scale) = step.loss_scale {
+        numbers.set(Scalar::LossScale, scale);
+    }
 }
 
 fn measure_trust_region(step: &MinibatchStep, numbers: &mut DeviceNumbers) {
@@ -359,6 +366,11 @@ impl Reading {
 
     pub fn is_set(&self, flag: Scalar) -> bool {
         self.get(flag) > 0.0
+    }
+
+    /// Scaled gradients that were not finite: answered with a smaller scale. Below 1 scaling is not to blame.
+    pub fn has_overflowed(&self) -> bool {
+        self.is_set(Scalar::BadGradient) && self.get(Scalar::LossScale) >= 1.0
     }
 
     pub fn head(&self, per_head: PerHead, head: usize) -> f64 {

@@ -6,8 +6,12 @@ use super::error::LearnerError;
 use crate::controller::{Head, ParamGroup, PolicyParam, TrainablePolicy};
 use crate::scenario::{LearnerConfig, OptimizerConfig};
 use crate::torch::{
-    GroupNorm, Implementation, NoGrad, Optimizer, TorchError, catch, clip_group, copy_all, grad_stats, zero_grads,
+    GroupNorm, Implementation, LossScaler, NoGrad, Optimizer, TorchError, catch, clip_group, copy_all, grad_stats,
+    zero_grads,
 };
+
+/// Names of the scaler's tensors begin with it.
+pub(super) const SCALER: &str = "loss_scaler.";
 
 /// A group with its own weight decay.
 #[derive(Debug)]
@@ -46,6 +50,8 @@ pub(super) struct PolicyOptimizer {
     value: Vec<Tensor>,
     norm: GroupNorm,
     auxiliary_norm: GroupNorm,
+    /// Scales the loss; `None` where the policy is not evaluated in float16.
+    scaler: Option<LossScaler>,
     /// Copies of parameters and moments at the start of the newest update.
     last_good: Vec<Tensor>,
 }
@@ -105,6 +111,10 @@ impl PolicyOptimizer {
             value: of(&|param| param.group == ParamGroup::Critic),
             norm: GroupNorm::new(device),
             auxiliary_norm: GroupNorm::new(device),
+            scaler: match policy.precision() {
+                Some(Kind::Half) => Some(LossScaler::new(device)?),
+                _ => None,
+            },
             last_good: Vec::new(),
         };
         optimizer.last_good = catch(|| {
@@ -123,6 +133,29 @@ impl PolicyOptimizer {
     pub fn zero_grad(&self) -> Result<(), TorchError> {
         zero_grads(&self.main)?;
         zero_grads(&self.auxiliary)
+    }
+
+    /// Leaves the gradients of `loss` in the parameters.
+    pub fn backward(&self, loss: &Tensor) -> Result<(), TorchError> {
+        let Some(scaler) = &self.scaler else {
+            return catch(|| loss.backward());
+        };
+        let scaled = scaler.scaled(loss)?;
+        catch(|| scaled.backward())?;
+        scaler.unscale(&self.main, &self.norm.bad)?;
+        scaler.unscale(&self.auxiliary, &self.auxiliary_norm.bad)
+    }
+
+    /// What the loss of the next step is scaled by, f32 scalar.
+    pub fn loss_scale(&self) -> Option<Tensor> {
+        self.scaler.as_ref().map(|scaler| scaler.scale().copy())
+    }
+
+    /// Moves the scale by the gradients that were last clipped.
+    pub fn update_scale(&mut self, gradients: &Gradients) -> Result<(), TorchError> {
+        self.scaler
+            .as_mut()
+            .map_or(Ok(()), |scaler| scaler.update(&gradients.bad))
     }
 
     /// Measures the gradients, then clips them: all but the auxiliary ones together, those apart.
@@ -193,6 +226,15 @@ impl PolicyOptimizer {
             }
         }
         named
+    }
+
+    /// What the loss is scaled by, by name: the live tensors; none where it is not scaled. A step that spoils the
+    /// parameters does not put the scale back: it has to fall on.
+    pub fn named_scale(&self) -> Vec<(String, Tensor)> {
+        let tensors = self.scaler.iter().flat_map(LossScaler::state_tensors);
+        tensors
+            .map(|(name, tensor)| (format!("{SCALER}{name}"), tensor.shallow_clone()))
+            .collect()
     }
 
     fn params(&self) -> impl Iterator<Item = &Tensor> {

@@ -133,13 +133,15 @@ impl Update<'_> {
 
         // Gradients, clipped by their norm.
         optimizer.zero_grad()?;
-        catch(|| losses.total.backward())?;
+        let loss_scale = optimizer.loss_scale();
+        optimizer.backward(&losses.total)?;
         let gradients = optimizer.clip(self.config.max_grad_norm)?;
 
         // No step after a stop, none with a value that is not finite.
         let gates = catch(|| Gates::check(&evaluation, minibatch, &losses, &gradients))?;
         let suppressed = catch(|| gates.any().maximum(&stop.kl).maximum(&stop.mismatch))?;
         optimizer.step(&suppressed)?;
+        optimizer.update_scale(&gradients)?;
 
         Ok(catch(|| {
             measure(&MinibatchStep {
@@ -151,6 +153,7 @@ impl Update<'_> {
                 losses: &losses,
                 gradients: &gradients,
                 gates: &gates,
+                loss_scale: loss_scale.as_ref(),
                 kl_stop: &stop.kl,
                 mismatch: &stop.mismatch,
                 suppressed: &suppressed,

@@ -29,6 +29,9 @@ pub struct EnvStep {
     /// Updates of the host that were suppressed because its gradient was not finite.
     #[serde(default)]
     pub skipped_updates: u64,
+    /// Scale of the loss after the step's batches; only in float16.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss_scale: Option<Num>,
     /// Host and occupied slots.
     pub params_total: u64,
     /// Of seeds that are neither committed nor pruned.

@@ -29,6 +29,8 @@ pub enum UpdateSkip {
     Mismatch,
     /// The rollout had no valid step; not a failure.
     Empty,
+    /// The loss was scaled too far for float16 in every step; the scale has fallen. Not a failure.
+    Overflow,
 }
 
 impl UpdateSkip {
@@ -40,6 +42,7 @@ impl UpdateSkip {
             Self::Nonfinite => "something was not finite",
             Self::Mismatch => "rollout and update disagree",
             Self::Empty => "no valid step",
+            Self::Overflow => "the scaled loss overflowed",
         }
     }
 }
@@ -171,6 +174,12 @@ pub struct LearnerUpdate {
     pub nonfinite_skips: u32,
     /// What was not finite in them.
     pub nonfinite_sources: Vec<NonfiniteSource>,
+    /// Minibatches whose scaled gradients were not finite in float16.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overflow_skips: Option<u32>,
+    /// By what the loss of the last minibatch was scaled; only in float16.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss_scale: Option<Num>,
     /// Failed updates in a row.
     pub consecutive_failures: u32,
     /// Too few free steps: only the critic learnt.

@@ -148,6 +148,9 @@ pub struct RunStarted {
     /// In which one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amp_dtype: Option<String>,
+    /// What has switched mixed precision off, whatever the scenario says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub amp_off_by: Option<String>,
     /// Of f32 products.
     pub matmul_precision: String,
     /// Only deterministic kernels are used.
@@ -310,6 +313,15 @@ pub struct UserEvent {
     pub fields: BTreeMap<String, UserValue>,
 }
 
+/// How a round in float16 went, in env order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LossScales {
+    /// Updates of the host that were suppressed because its gradient was not finite.
+    pub skipped: Vec<u64>,
+    /// After the env's last step.
+    pub scale: Vec<Num>,
+}
+
 /// What a round cost.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PerfRound {
@@ -376,6 +388,9 @@ pub struct RoundFinished {
     /// By policy group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub updates: Vec<UpdateVerdict>,
+    /// Absent where losses are not scaled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub amp: Option<LossScales>,
     /// Seconds until the last round ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eta_s: Option<Num>,

@@ -1,8 +1,10 @@
-#[test]
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-fn bf16_is_reported_where_the_kernel_lists_it() {
-    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").expect("cpuinfo");
-    let listed = cpuinfo.split_whitespace().any(|flag| flag == "avx512_bf16");
+use super::*;
 
-    assert_eq!(super::cpu_has_bf16(), listed);
+#[test]
+fn what_is_asked_for_by_name_is_honoured_on_a_cpu_and_auto_is_f32() {
+    assert_eq!(mixed_kind(AmpMode::Off, false), None);
+    assert_eq!(mixed_kind(AmpMode::Auto, false), None);
+    assert_eq!(mixed_kind(AmpMode::Bf16, false), Some(Kind::BFloat16));
+    assert_eq!(mixed_kind(AmpMode::Fp16, false), Some(Kind::Half));
+    assert_eq!(mixed_name(Some(Kind::Half)), Some("fp16"));
 }

@@ -10,6 +10,7 @@ mod layout;
 mod lifecycle;
 mod micro_batches;
 mod plugins;
+mod precision;
 mod regression;
 mod statistics;
 mod storage;

@@ -1,0 +1,145 @@
+//! Mixed precision: what is asked for is what is computed, scales move as they should, and nothing else is touched.
+
+use bevy_app::App;
+use bevy_ecs::prelude::*;
+use simic_engine::env::{HostModel, SeedOptimizers};
+use simic_engine::prelude::*;
+use simic_engine::torch::NoGrad;
+use tch::Kind;
+
+use super::support::*;
+
+/// Of every step: training and validation loss, and the scale of the loss.
+#[derive(Resource, Default, Debug, PartialEq)]
+struct Notes(Vec<(f64, f64, Option<f64>)>);
+
+fn note(envs: Query<(&TrainMetrics, &ValMetrics)>, mut notes: ResMut<Notes>) {
+    let envs = envs.iter();
+    notes
+        .0
+        .extend(envs.map(|(train, val)| (train.loss, val.loss, train.loss_scale)));
+}
+
+/// One seed that learns from the second step on and is blended in from the third.
+fn grown(amp: &str, rounds: u32) -> String {
+    let policy = schedule(&[
+        (1, &germinate("r0c1", "conv_small")),
+        (2, &advance("r0c1")),
+        (3, &advance("r0c1")),
+    ]);
+    scenario(MINIMAL, 1, 6, &policy).replace(
+        "run: (rounds: 1",
+        &format!("training: (amp: {amp}), run: (rounds: {rounds}"),
+    )
+}
+
+fn train<M>(text: &str, tamper: impl IntoScheduleConfigs<bevy_ecs::system::ScheduleSystem, M>) -> Notes {
+    let mut engine = app(text, |app: &mut App| {
+        app.init_resource::<Notes>()
+            .add_systems(StepEnd, note.after(Work::EmitStep));
+    });
+    engine.app_mut().add_systems(
+        TrainBatch,
+        tamper.after(Work::ForwardBackward).before(Work::InjectFaults),
+    );
+    play(engine)
+}
+
+fn untouched(amp: &str) -> Notes {
+    train(&grown(amp, 1), || {})
+}
+
+#[test]
+fn auto_on_a_cpu_is_f32_to_the_bit() {
+    assert_eq!(untouched("auto"), untouched("off"));
+}
+
+#[test]
+fn lower_precision_trains_as_f32_does_up_to_rounding() {
+    let Notes(exact) = untouched("off");
+    for (amp, tolerance) in [("bf16", 0.1), ("fp16", 0.02)] {
+        let Notes(rounded) = untouched(amp);
+
+        assert_ne!(rounded, exact, "{amp}");
+        for ((train, val, scale), (exact_train, exact_val, none)) in rounded.into_iter().zip(&exact) {
+            assert!(
+                (train - exact_train).abs() < tolerance,
+                "{amp}: {train} and {exact_train}"
+            );
+            assert!((val - exact_val).abs() < tolerance, "{amp}: {val} and {exact_val}");
+            assert_eq!((scale.is_some(), *none), (amp == "fp16", None));
+        }
+    }
+}
+
+fn is_last_batch(clock: Res<RunClock>) -> bool {
+    clock.is_last_step() && clock.batch() == 1
+}
+
+fn spoil_seed(mut envs: Query<&mut SeedOptimizers>) {
+    let mut optimizers = envs.single_mut().expect("one env");
+    let seed = optimizers.0.iter_mut().flatten().next().expect("the seed trains");
+    let _ = seed.get().params()[0].grad().fill_(f64::NAN);
+}
+
+fn spoil_host(mut envs: Query<&mut HostModel>) {
+    let _ = host_gradients(&mut envs.single_mut().expect("one env"))[0].fill_(f64::INFINITY);
+}
+
+fn last_scale(notes: &Notes) -> f64 {
+    let (.., scale) = notes.0.last().expect("steps were played");
+    scale.expect("float16 has a scale")
+}
+
+#[test]
+fn an_overflow_of_the_host_halves_its_scale_and_a_seed_that_diverges_does_not() {
+    let text = grown("fp16", 1);
+    let plain = last_scale(&untouched("fp16"));
+
+    assert_eq!(last_scale(&train(&text, spoil_seed.run_if(is_last_batch))), plain);
+    assert_eq!(last_scale(&train(&text, spoil_host.run_if(is_last_batch))), plain / 2.0);
+}
+
+#[test]
+fn every_episode_begins_with_a_fresh_scale() {
+    let in_the_first_round = |clock: Res<RunClock>| clock.round() == 0;
+
+    let Notes(notes) = train(&grown("fp16", 2), spoil_host.run_if(in_the_first_round));
+
+    let scales: Vec<f64> = notes.iter().map(|(.., scale)| scale.expect("a scale")).collect();
+    assert_eq!(
+        scales[5],
+        65536.0 / 2.0_f64.powi(12),
+        "two batches a step, halved in each"
+    );
+    assert!(scales[6] > 1000.0 * scales[5], "{scales:?}");
+}
+
+/// What seeds contribute is a difference of accuracies: it must not be rounding noise.
+#[test]
+fn validation_does_not_know_in_which_precision_hosts_were_trained() {
+    fn equalise(mut envs: Query<&mut HostModel>) {
+        let _no_grad = NoGrad::new();
+        for param in envs.single_mut().expect("one env").0.get().params().all() {
+            let values = tch::Tensor::linspace(
+                0.1,
+                0.4,
+                param.tensor.numel() as i64,
+                (Kind::Float, param.tensor.device()),
+            );
+            param.tensor.shallow_clone().copy_(&values.view_as(&param.tensor));
+        }
+    }
+    let val = |amp: &str| {
+        let text = scenario(MINIMAL, 1, 1, WAIT).replace("run: (", &format!("training: (amp: {amp}), run: ("));
+        let notes: Notes = play(app(&text, |app: &mut App| {
+            app.init_resource::<Notes>()
+                .add_systems(TrainBatch, equalise.after(Work::Optimize))
+                .add_systems(StepEnd, note.after(Work::EmitStep));
+        }));
+        notes.0[0].1.to_bits()
+    };
+
+    assert_eq!(val("bf16"), val("off"));
+    assert_eq!(val("fp16"), val("off"));
+}
