@@ -37,7 +37,16 @@ impl fmt::Display for Position {
 #[derive(Debug)]
 pub struct Failure {
     cause: Box<dyn Error + Send + Sync>,
+    /// Boxed, because errors are handed on by value.
+    place: Option<Box<Place>>,
+}
+
+/// What a failure knows of where it happened.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
     env: Option<usize>,
+    /// Phase and batch, where a system does more than one work on more than one batch.
+    work: Option<(&'static str, usize)>,
 }
 
 impl Failure {
@@ -45,7 +54,7 @@ impl Failure {
     pub fn message(text: impl Into<String>) -> Self {
         Self {
             cause: text.into().into(),
-            env: None,
+            place: None,
         }
     }
 
@@ -56,15 +65,42 @@ impl Failure {
 
     /// The same failure, said to be of the env with this index in the run.
     pub fn in_env(self, env: usize) -> Self {
-        Self { env: Some(env), ..self }
+        self.at(|place| place.env = Some(env))
     }
 
-    /// The failure of a piece of work that began at `position`.
+    /// The same failure, said to be of a batch of the step and of the work with this phase.
+    pub fn in_batch(self, phase: &'static str, batch: usize) -> Self {
+        self.at(|place| place.work = Some((phase, batch)))
+    }
+
+    fn at(self, note: impl FnOnce(&mut Place)) -> Self {
+        let mut place = self.place.unwrap_or_default();
+        note(&mut place);
+        Self {
+            place: Some(place),
+            ..self
+        }
+    }
+
+    fn place(&self) -> Place {
+        self.place.as_deref().copied().unwrap_or_default()
+    }
+
+    /// The batch of the step, where the failure knows it.
+    pub fn batch(&self) -> Option<usize> {
+        self.place().work.map(|(_, batch)| batch)
+    }
+
+    /// The failure of a piece of work that began at `position`; what the failure itself knows is nearer.
     pub fn during(self, phase: &'static str, position: Position) -> EngineError {
-        let env = self.env.or(position.env);
+        let place = self.place();
         EngineError {
-            phase,
-            position: Position { env, ..position },
+            phase: place.work.map_or(phase, |(phase, _)| phase),
+            position: Position {
+                env: place.env.or(position.env),
+                batch: self.batch().or(position.batch),
+                ..position
+            },
             failure: self,
         }
     }
@@ -74,7 +110,7 @@ impl<E: Error + Send + Sync + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
         Self {
             cause: Box::new(error),
-            env: None,
+            place: None,
         }
     }
 }

@@ -25,7 +25,7 @@ pub use episode::round_is_complete;
 pub use initial_topology::InitialSeeds;
 use initial_topology::{apply_initial_topology, read_initial_topology};
 pub use lifecycle::{GrowingEnv, GrowingEnvItem, GrowthContext, SeedOrder};
-pub use parallel::EnvPool;
+pub use parallel::{EnvPool, in_batch};
 pub use setup::EnvSetup;
 pub use slots::{SeedBuilder, SeedOptimizers, SeedSlots, Slot, carry_out};
 

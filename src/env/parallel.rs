@@ -2,16 +2,18 @@
 //!
 //! An env's numbers depend on its own components only, so neither the number of workers nor their timing shows in them.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use bevy_ecs::prelude::*;
-use rayon::prelude::*;
 
 use super::{EnvId, EnvStream, StepStatus};
 use crate::health::Failure;
 use crate::scenario::OnEnvError;
+use crate::schedule::Work;
 use crate::torch::{self, Stream, TorchError};
 
 /// The workers that run the envs of a system.
@@ -21,6 +23,8 @@ pub struct EnvPool {
     on_env_error: OnEnvError,
     /// Envs that have failed in this step, where that does not end the run: nothing more is computed for them.
     failed: Mutex<BTreeMap<usize, Failure>>,
+    /// What each env took lately: work done long ago counts for less and less.
+    recent: Mutex<BTreeMap<usize, Duration>>,
 }
 
 impl EnvPool {
@@ -41,6 +45,7 @@ impl EnvPool {
             pool,
             on_env_error,
             failed: Mutex::default(),
+            recent: Mutex::default(),
         })
     }
 
@@ -95,8 +100,7 @@ impl EnvPool {
     }
 
     fn failed(&self) -> MutexGuard<'_, BTreeMap<usize, Failure>> {
-        // A map that is inserted into and taken from is whole whatever panicked meanwhile.
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.failed)
     }
 
     /// Runs `work` for every env, in parallel. Panics of libtorch become errors that name the env; of several
@@ -112,23 +116,54 @@ impl EnvPool {
         }
     }
 
-    /// In the order of env indices.
+    /// By batch where failures know it, then by env.
     fn failures_of<T: Send>(
         &self,
         envs: impl IntoIterator<Item = (EnvId, T)>,
         work: impl Fn(&EnvId, T) -> Result<(), Failure> + Sync,
     ) -> Vec<(usize, Failure)> {
-        let mut envs: Vec<_> = envs.into_iter().collect();
-        envs.sort_unstable_by_key(|(id, _)| *id);
-        self.pool.install(|| {
-            // One env at a time per worker: envs take about equally long, and the slow ones must not queue up.
-            envs.into_par_iter()
-                .with_max_len(1)
-                .filter_map(|(id, env)| {
-                    let result = torch::catch(|| work(&id, env)).map_err(Failure::from).flatten();
-                    result.err().map(|failure| (id.index, failure))
-                })
-                .collect()
-        })
+        let queue = Mutex::new(self.longest_first(envs).into_iter());
+        let next = || lock(&queue).next();
+        let failures = Mutex::new(Vec::new());
+        // One env at a time per worker, whoever is free: no worker waits while an env does.
+        self.pool.broadcast(|_| {
+            while let Some((id, env)) = next() {
+                let began = Instant::now();
+                let result = torch::catch(|| work(&id, env)).map_err(Failure::from).flatten();
+                let mut recent = lock(&self.recent);
+                let spent = recent.entry(id.index).or_default();
+                *spent = *spent / 2 + began.elapsed();
+                drop(recent);
+                if let Err(failure) = result {
+                    lock(&failures).push((id.index, failure));
+                }
+            }
+        });
+        let mut failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
+        failures.sort_unstable_by_key(|(env, failure)| (failure.batch(), *env));
+        failures
     }
+
+    /// The env that took longest lately is begun first, so that no worker is left with it at the end. Their order shows in
+    /// no result.
+    fn longest_first<T>(&self, envs: impl IntoIterator<Item = (EnvId, T)>) -> Vec<(EnvId, T)> {
+        let recent = lock(&self.recent);
+        let mut envs: Vec<_> = envs.into_iter().collect();
+        envs.sort_by_cached_key(|(id, _)| (Reverse(recent.get(&id.index).copied().unwrap_or_default()), *id));
+        envs
+    }
+}
+
+/// One work on one batch of an env that plays several in one go: its failure, or libtorch's panic, says which.
+///
+/// # Errors
+/// That of `body`.
+pub fn in_batch(work: Work, batch: usize, body: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+    let outcome = torch::catch(body).map_err(Failure::from).flatten();
+    outcome.map_err(|failure| failure.in_batch(work.phase(), batch))
+}
+
+/// Maps and queues that are inserted into and taken from are whole whatever panicked meanwhile.
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

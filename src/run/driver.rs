@@ -2,17 +2,17 @@
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
-use bevy_ecs::schedule::ScheduleLabel;
 
+use super::batches::{note_untouched, play_batches};
+use super::guarded::run;
 use super::memory::recovers_from_lack_of_memory;
 use super::parts::check_parts;
 use super::{RoundLimit, StopRequest, StopSignal};
 use crate::clock::RunClock;
 use crate::env::{EpisodeStats, Experiment};
-use crate::health::{EngineError, Failure, Position, RunHealth};
+use crate::health::{EngineError, Position, RunHealth};
 use crate::scenario::StopAt;
 use crate::schedule::*;
-use crate::torch::catch;
 
 /// Plays the run that an app holds, step by step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,6 +68,7 @@ impl Driver {
         let world = app.world_mut();
         let (next, moment) = match self {
             Self::Ready => {
+                note_untouched(world);
                 check_parts(world).map_err(|failure| failure.during("start-up", Position::default()))?;
                 run(world, Startup);
                 (Self::BetweenRounds, Moment::Started)
@@ -104,18 +105,6 @@ impl Driver {
     }
 }
 
-/// A panic in a system, the engine's or a plugin's, is a failure of the run like any other: what was finished is kept, and
-/// the record is closed.
-fn run(world: &mut World, schedule: impl ScheduleLabel) {
-    let Err(error) = catch(|| world.run_schedule(schedule)) else {
-        return;
-    };
-    let clock = world.get_resource::<RunClock>();
-    let position = clock.map(RunClock::position).unwrap_or_default();
-    let failure = Failure::from(error).during("a system", position);
-    world.resource_mut::<RunHealth>().record(failure);
-}
-
 fn begins_round(world: &mut World) -> bool {
     stop_at_limit(world);
     is_running(world) && !is_stopping(world) && world.resource_mut::<RunClock>().next_round()
@@ -141,24 +130,13 @@ fn begins_step(world: &mut World) -> bool {
 }
 
 fn play_step(world: &mut World) {
-    let (train_batches, val_batches) = world.resource::<RunClock>().batches_per_step();
     run(world, StepStart);
-    play_batches(world, TrainBatch, train_batches);
-    play_batches(world, ValBatch, val_batches);
+    play_batches(world);
     run(world, StepSync);
     run(world, Assess);
     run(world, Decide);
     run(world, Act);
     run(world, StepEnd);
-}
-
-/// Batches outside, envs inside: every device always has work of several envs queued.
-fn play_batches(world: &mut World, schedule: impl ScheduleLabel + Clone, count: usize) {
-    for batch in 0..count {
-        world.resource_mut::<RunClock>().begin_batch(batch);
-        run(world, schedule.clone());
-    }
-    world.resource_mut::<RunClock>().end_batches();
 }
 
 fn has_active_env(world: &mut World) -> bool {

@@ -1,7 +1,9 @@
 //! One run: start-up, the loop, and the ways to stop it.
 
+mod batches;
 mod driver;
 mod extension;
+mod guarded;
 mod inventory;
 mod memory;
 mod parts;

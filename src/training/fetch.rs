@@ -77,8 +77,13 @@ pub fn fetch_train_batch(
     clock: Res<RunClock>,
     pool: Res<EnvPool>,
 ) -> Result<(), Failure> {
-    pool.for_each_active(envs.iter_mut(), |_, _, (mut feed, mut batch)| {
-        *batch.0.get() = Some(feed.0.get().fetch(clock.batch())?);
-        Ok(())
+    pool.for_each_active(envs.iter_mut(), |_, _, (mut feed, mut slot)| {
+        fetch(&mut feed, &mut slot, clock.batch())
     })
+}
+
+/// Puts batch `batch` of the step into the env's hand.
+pub fn fetch(feed: &mut EnvFeed, slot: &mut BatchSlot, batch: usize) -> Result<(), Failure> {
+    *slot.0.get() = Some(feed.0.get().fetch(batch)?);
+    Ok(())
 }

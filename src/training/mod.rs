@@ -1,5 +1,6 @@
 //! The training half of a step: batches reach their env, host and seeds learn from them, sums are named.
 
+pub(crate) mod batches;
 mod components;
 pub(crate) mod fetch;
 pub(crate) mod micro_batches;

@@ -5,6 +5,7 @@
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
+use bevy_ecs::system::SystemParam;
 use smallvec::SmallVec;
 use tch::Tensor;
 
@@ -35,51 +36,73 @@ pub struct TrainingEnv {
     optimizer: &'static mut HostOptimizer,
     slots: &'static mut SeedSlots,
     seed_optimizers: &'static mut SeedOptimizers,
-    batch: &'static mut BatchSlot,
+    pub(super) batch: &'static mut BatchSlot,
     sums: &'static mut EnvAccumulators,
     norms: &'static mut GroupNorms,
     scaler: &'static mut EnvLossScaler,
+}
+
+/// What batches are trained by.
+#[derive(SystemParam)]
+pub struct TrainingRules<'w> {
+    experiment: Res<'w, Experiment>,
+    precision: Res<'w, TrainingPrecision>,
+    parts: Res<'w, MicroBatches>,
 }
 
 /// Forward and backward; gradients of the whole batch are left in the parameters.
 pub fn forward_backward(
     mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, TrainingEnv)>,
     clock: Res<RunClock>,
-    experiment: Res<Experiment>,
-    precision: Res<TrainingPrecision>,
-    parts: Res<MicroBatches>,
+    rules: TrainingRules,
     pool: Res<EnvPool>,
 ) -> Result<(), Failure> {
     pool.for_each_active(envs.iter_mut(), |_, _, mut env| {
+        rules.forward_backward(&mut env, clock.batch())
+    })
+}
+
+/// Unscaling, statistics, clip, guard and update of each group, in this order and host first; then the scale moves.
+pub fn optimize(
+    mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, TrainingEnv)>,
+    clock: Res<RunClock>,
+    rules: TrainingRules,
+    pool: Res<EnvPool>,
+) -> Result<(), Failure> {
+    pool.for_each_active(envs.iter_mut(), |_, stream, mut env| {
+        rules.optimize(&mut env, stream, clock.batch())
+    })
+}
+
+impl TrainingRules<'_> {
+    /// Batch `batch` of the step, the one in the env's hand, through the network and back.
+    pub fn forward_backward(&self, env: &mut TrainingEnvItem, batch: usize) -> Result<(), Failure> {
         env.optimizer.0.get().drop_gradients()?;
         for optimizer in env.seed_optimizers.0.iter_mut().flatten() {
             optimizer.get().drop_gradients()?;
         }
-        let Some(batch) = env.batch.0.get().take() else {
+        let Some(samples) = env.batch.0.get().take() else {
             return Err(Failure::message("no batch was fetched"));
         };
         let host = env.host.0.get();
-        let uses = training_slots(&mut env.slots.0, &experiment.scenario.lifecycle);
+        let uses = training_slots(&mut env.slots.0, &self.experiment.scenario.lifecycle);
         let mut first_row = 0;
-        for rows in micro_batches(batch.n, parts.0) {
-            let x = part(&batch.x, first_row, rows, batch.n)?;
-            let y = part(&batch.y, first_row, rows, batch.n)?;
+        for rows in micro_batches(samples.n, self.parts.0) {
+            let x = part(&samples.x, first_row, rows, samples.n)?;
+            let y = part(&samples.y, first_row, rows, samples.n)?;
             let statistics = host.params().buffer_guard();
             statistics.map_or(Ok(()), FiniteGuard::keep)?;
             let logits = {
-                let _autocast = precision
-                    .0
-                    .map(|kind| Autocast::new(env.backend.0.device, kind))
-                    .transpose()?;
+                let autocast = |kind| Autocast::new(env.backend.0.device, kind);
+                let _autocast = self.precision.0.map(autocast).transpose()?;
                 grafted::forward(&**host, &uses, &x, Mode::Train)?
             };
-            let place = (clock.batch(), first_row);
             let sums = env.sums.0.get();
             let mut objective = sums
-                .train_loss(place, &logits, &y, experiment.task.label_smoothing)
+                .train_loss((batch, first_row), &logits, &y, self.experiment.task.label_smoothing)
                 .map_err(TorchError::from)?;
-            if rows < batch.n {
-                let share = rows as f64 / batch.n as f64;
+            if rows < samples.n {
+                let share = rows as f64 / samples.n as f64;
                 objective = objective.f_mul_scalar(share).map_err(TorchError::from)?;
             }
             if let Some(scaler) = env.scaler.0.get() {
@@ -91,57 +114,14 @@ pub fn forward_backward(
             first_row += rows;
         }
         Ok(())
-    })
-}
-
-/// Sizes of the parts of a batch of `n`: as even as can be, larger ones first.
-fn micro_batches(n: usize, parts: usize) -> impl Iterator<Item = usize> {
-    let parts = parts.clamp(1, n.max(1));
-    (0..parts).map(move |part| n / parts + usize::from(part < n % parts))
-}
-
-/// Rows `first..first + count` of `whole`, itself if that is all.
-fn part(whole: &Tensor, first: usize, count: usize, n: usize) -> Result<Tensor, TorchError> {
-    if count == n {
-        Ok(whole.shallow_clone())
-    } else {
-        Ok(whole.f_narrow(0, first as i64, count as i64)?)
     }
-}
 
-/// The slots that take part in training, in execution order.
-fn training_slots<'a>(slots: &'a mut [Slot], lifecycle: &LifecycleConfig) -> SmallVec<[Graft<'a>; 4]> {
-    let mut uses: SmallVec<[Graft; 4]> = slots
-        .iter_mut()
-        .filter_map(|slot| {
-            let (seed, module) = (slot.record.as_ref()?, slot.module.as_mut()?);
-            let isolation = &lifecycle.isolation.cnn;
-            let kind = graft_kind(seed.stage, seed.alpha.alpha(), seed.algorithm, isolation, Mode::Train)?;
-            Some(Graft {
-                boundary: slot.spec.boundary,
-                instance: module.get() as &SeedInstance,
-                kind,
-            })
-        })
-        .collect();
-    uses.sort_unstable_by_key(|slot| slot.boundary);
-    uses
-}
-
-/// Unscaling, statistics, clip, guard and update of each group, in this order and host first; then the scale moves.
-pub fn optimize(
-    mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, TrainingEnv)>,
-    clock: Res<RunClock>,
-    experiment: Res<Experiment>,
-    pool: Res<EnvPool>,
-) -> Result<(), Failure> {
-    let lifecycle = &experiment.scenario.lifecycle;
-    let max_norm = experiment.task.max_grad_norm;
-    let thresholds = GradientThresholds::new(lifecycle.vanishing, lifecycle.exploding_factor, max_norm);
-    let is_sampled = clock
-        .batch()
-        .is_multiple_of(experiment.scenario.training.grad_stats_stride);
-    pool.for_each_active(envs.iter_mut(), |_, stream, mut env| {
+    /// The gradients of batch `batch` become updates.
+    pub fn optimize(&self, env: &mut TrainingEnvItem, stream: &Stream, batch: usize) -> Result<(), Failure> {
+        let lifecycle = &self.experiment.scenario.lifecycle;
+        let max_norm = self.experiment.task.max_grad_norm;
+        let thresholds = GradientThresholds::new(lifecycle.vanishing, lifecycle.exploding_factor, max_norm);
+        let is_sampled = batch.is_multiple_of(self.experiment.scenario.training.grad_stats_stride);
         let sums = env.sums.0.get();
         let layout = sums.layout();
         let scaler = env.scaler.0.get();
@@ -179,7 +159,41 @@ pub fn optimize(
         }
         stream.note_write(sums.pack());
         Ok(())
-    })
+    }
+}
+
+/// Sizes of the parts of a batch of `n`: as even as can be, larger ones first.
+fn micro_batches(n: usize, parts: usize) -> impl Iterator<Item = usize> {
+    let parts = parts.clamp(1, n.max(1));
+    (0..parts).map(move |part| n / parts + usize::from(part < n % parts))
+}
+
+/// Rows `first..first + count` of `whole`, itself if that is all.
+fn part(whole: &Tensor, first: usize, count: usize, n: usize) -> Result<Tensor, TorchError> {
+    if count == n {
+        Ok(whole.shallow_clone())
+    } else {
+        Ok(whole.f_narrow(0, first as i64, count as i64)?)
+    }
+}
+
+/// The slots that take part in training, in execution order.
+fn training_slots<'a>(slots: &'a mut [Slot], lifecycle: &LifecycleConfig) -> SmallVec<[Graft<'a>; 4]> {
+    let mut uses: SmallVec<[Graft; 4]> = slots
+        .iter_mut()
+        .filter_map(|slot| {
+            let (seed, module) = (slot.record.as_ref()?, slot.module.as_mut()?);
+            let isolation = &lifecycle.isolation.cnn;
+            let kind = graft_kind(seed.stage, seed.alpha.alpha(), seed.algorithm, isolation, Mode::Train)?;
+            Some(Graft {
+                boundary: slot.spec.boundary,
+                instance: module.get() as &SeedInstance,
+                kind,
+            })
+        })
+        .collect();
+    uses.sort_unstable_by_key(|slot| slot.boundary);
+    uses
 }
 
 /// Divides the gradients of a group by the scale of their loss, before anything looks at them.

@@ -13,13 +13,15 @@ use super::plan::{AttributionPlan, PlanMoment, find_players, plan_coalitions};
 use crate::clock::RunClock;
 use crate::data::Batch;
 use crate::env::grafted::{GraftKind, graft_kind};
-use crate::env::{EnvBackend, EnvId, EnvPool, EnvSetup, EnvStream, Experiment, HostModel, SeedSlots, Slot, StepStatus};
+use crate::env::{
+    EnvBackend, EnvId, EnvPool, EnvSetup, EnvStream, Experiment, HostModel, SeedSlots, Slot, StepStatus, in_batch,
+};
 use crate::health::Failure;
 use crate::host::FoldedHost;
 use crate::random::{Domain, derive};
-use crate::scenario::LifecycleConfig;
-use crate::torch::Mode;
-use crate::torch::{Inference, TorchError, catch};
+use crate::scenario::{LifecycleConfig, Scenario};
+use crate::schedule::Work;
+use crate::torch::{Inference, Mode, Stream, TorchError, catch};
 use crate::training::EnvAccumulators;
 
 /// The host as validation runs it, refilled in place once per step.
@@ -111,33 +113,8 @@ pub fn plan_val(
     if clock.batch() > 0 {
         return Ok(());
     }
-    let scenario = &experiment.scenario;
     pool.for_each_active(envs.iter_mut(), |id, _, mut env| {
-        env.folded.0.get().refill()?;
-        let stages = env
-            .slots
-            .records()
-            .map(|record| record.map(|seed| (seed.stage, seed.alpha.alpha())));
-        let players = find_players(stages, scenario.attribution.include_fossilized);
-        let indices = [
-            u64::from(clock.round()),
-            id.index_in_group as u64,
-            u64::from(clock.step()),
-        ];
-        let moment = PlanMoment {
-            step: clock.step(),
-            is_final: clock.is_last_step(),
-            permutation_seed: derive(scenario.run.seed, Domain::AttributionPermutations, &indices),
-        };
-        let plan = plan_coalitions(&players, &scenario.attribution, moment);
-        let live = live_slots(&mut env.slots.0, &scenario.lifecycle);
-        let tree = CoalitionTree::new(&plan.coalitions, &live, env.backend.0.device)?;
-        env.plan.flops = tree.flops(env.folded.0.get().op_costs(), &live);
-        drop(live);
-        env.plan.tree = Some(SyncCell::new(tree));
-        env.plan.plan = Some(plan);
-        env.plan.elapsed = Duration::ZERO;
-        Ok(())
+        plan(id, &mut env, &clock, &experiment.scenario)
     })
 }
 
@@ -148,28 +125,78 @@ pub fn evaluate_batch(
     experiment: Res<Experiment>,
     pool: Res<EnvPool>,
 ) -> Result<(), Failure> {
-    let scenario = &experiment.scenario;
     pool.for_each_active(envs.iter_mut(), |_, stream, mut env| {
-        let began = Instant::now();
-        let Some(tree) = &mut env.plan.tree else {
-            return Err(Failure::message("validation was not planned"));
-        };
-        let (tree, batch) = (tree.get(), &env.batches.0.get()[clock.batch()]);
-        let live = live_slots(&mut env.slots.0, &scenario.lifecycle);
-        let chunk = tree.chunk_samples(env.backend.0.device, scenario.attribution.max_fused_rows);
-        let _inference = Inference::new()?;
-        let (folded, sums) = (&**env.folded.0.get(), env.sums.0.get());
-        in_chunks(batch.n as i64, chunk, |first, count| {
-            let x = batch.x.f_narrow(0, first, count)?;
-            let y = batch.y.f_narrow(0, first, count)?;
-            let logits = coalition_forward(folded, &live, tree, &x)?;
-            sums.add_val(&logits, &y, MAIN)?;
-            stream.note_write(sums.pack());
-            Ok(())
-        })?;
-        env.plan.elapsed += began.elapsed();
-        Ok(())
+        evaluate(&mut env, stream, clock.batch(), &experiment.scenario)
     })
+}
+
+/// All validation batches of a step in one go: for each env what the works of `ValBatch` do batch after batch.
+pub fn validate_batches(
+    mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, ValidatingEnv)>,
+    clock: Res<RunClock>,
+    experiment: Res<Experiment>,
+    pool: Res<EnvPool>,
+) -> Result<(), Failure> {
+    let scenario = &experiment.scenario;
+    let (_, batches) = clock.batches_per_step();
+    pool.for_each_active(envs.iter_mut(), |id, stream, mut env| {
+        in_batch(Work::PlanVal, 0, || plan(id, &mut env, &clock, scenario))?;
+        (0..batches).try_for_each(|batch| {
+            in_batch(Work::CoalitionForward, batch, || {
+                evaluate(&mut env, stream, batch, scenario)
+            })
+        })
+    })
+}
+
+fn plan(id: &EnvId, env: &mut ValidatingEnvItem, clock: &RunClock, scenario: &Scenario) -> Result<(), Failure> {
+    env.folded.0.get().refill()?;
+    let stages = env
+        .slots
+        .records()
+        .map(|record| record.map(|seed| (seed.stage, seed.alpha.alpha())));
+    let players = find_players(stages, scenario.attribution.include_fossilized);
+    let indices = [
+        u64::from(clock.round()),
+        id.index_in_group as u64,
+        u64::from(clock.step()),
+    ];
+    let moment = PlanMoment {
+        step: clock.step(),
+        is_final: clock.is_last_step(),
+        permutation_seed: derive(scenario.run.seed, Domain::AttributionPermutations, &indices),
+    };
+    let plan = plan_coalitions(&players, &scenario.attribution, moment);
+    let live = live_slots(&mut env.slots.0, &scenario.lifecycle);
+    let tree = CoalitionTree::new(&plan.coalitions, &live, env.backend.0.device)?;
+    env.plan.flops = tree.flops(env.folded.0.get().op_costs(), &live);
+    drop(live);
+    env.plan.tree = Some(SyncCell::new(tree));
+    env.plan.plan = Some(plan);
+    env.plan.elapsed = Duration::ZERO;
+    Ok(())
+}
+
+fn evaluate(env: &mut ValidatingEnvItem, stream: &Stream, batch: usize, scenario: &Scenario) -> Result<(), Failure> {
+    let began = Instant::now();
+    let Some(tree) = &mut env.plan.tree else {
+        return Err(Failure::message("validation was not planned"));
+    };
+    let (tree, samples) = (tree.get(), &env.batches.0.get()[batch]);
+    let live = live_slots(&mut env.slots.0, &scenario.lifecycle);
+    let chunk = tree.chunk_samples(env.backend.0.device, scenario.attribution.max_fused_rows);
+    let _inference = Inference::new()?;
+    let (folded, sums) = (&**env.folded.0.get(), env.sums.0.get());
+    in_chunks(samples.n as i64, chunk, |first, count| {
+        let x = samples.x.f_narrow(0, first, count)?;
+        let y = samples.y.f_narrow(0, first, count)?;
+        let logits = coalition_forward(folded, &live, tree, &x)?;
+        sums.add_val(&logits, &y, MAIN)?;
+        stream.note_write(sums.pack());
+        Ok(())
+    })?;
+    env.plan.elapsed += began.elapsed();
+    Ok(())
 }
 
 /// Evaluates `samples` in chunks of at most `chunk`. A chunk that the device has no room for is halved, once per batch:

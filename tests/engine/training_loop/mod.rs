@@ -9,6 +9,7 @@ mod kernels;
 mod layout;
 mod lifecycle;
 mod micro_batches;
+mod one_go;
 mod plugins;
 mod precision;
 mod regression;
