@@ -73,14 +73,19 @@ fn compile(include: &Path, sources: &[PathBuf]) {
     let made_from = out.join("shim.recipe");
     let is_made = out.join("libsimic_shim.a").exists();
     if !(is_made && fs::read_to_string(&made_from).is_ok_and(|made| made == recipe)) {
-        compile_kernels();
-        compiler()
-            .warnings(false)
-            .include(include)
-            .include(include.join("torch/csrc/api/include"))
-            .define("_GLIBCXX_USE_CXX11_ABI", "1")
-            .file(SHIM)
-            .compile("simic_shim");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                compiler()
+                    .include(include)
+                    .include(include.join("torch/csrc/api/include"))
+                    .define("_GLIBCXX_USE_CXX11_ABI", "1")
+                    .file(SHIM)
+                    .compile("simic_shim");
+            });
+            for (level, flag) in levels() {
+                scope.spawn(move || compile_kernels(level, flag));
+            }
+        });
         // Without it the shim is compiled again, no more.
         let _ = fs::write(&made_from, recipe);
     }
@@ -99,6 +104,7 @@ fn compiler() -> cc::Build {
     build
         .cpp(true)
         .pic(true)
+        .warnings(false)
         .flag("-std=c++17")
         .opt_level(3)
         .cargo_metadata(false);
@@ -114,18 +120,16 @@ fn levels() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
         .map(move |(level, flag)| (level, is_x86.then_some(flag)))
 }
 
-fn compile_kernels() {
-    for (level, flag) in levels() {
-        let mut build = compiler();
-        // A product and a sum are one rounding where a kernel says so, and nowhere else: the same bits at every level.
-        build.flag("-ffp-contract=off").flag("-fno-math-errno").warnings(true);
-        if let Some(flag) = flag {
-            build.flag(flag);
-        }
-        build
-            .file(format!("src/torch/kernels/{level}.cpp"))
-            .compile(&format!("simic_kernels_{level}"));
+fn compile_kernels(level: &str, flag: Option<&str>) {
+    let mut build = compiler();
+    // A product and a sum are one rounding where a kernel says so, and nowhere else: the same bits at every level.
+    build.flag("-ffp-contract=off");
+    if let Some(flag) = flag {
+        build.flag(flag);
     }
+    build
+        .file(format!("src/torch/kernels/{level}.cpp"))
+        .compile(&format!("simic_kernels_{level}"));
 }
 
 /// Commit, compiler and target. What cannot be found out is left out.

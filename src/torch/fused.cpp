@@ -78,10 +78,11 @@ bool is_served(const Tensor& t) { return t.device().is_cpu() && t.scalar_type() 
 ConvShape conv_shape(const Tensor& x, const Tensor& weight) {
   TORCH_CHECK(x.dim() == 4 && weight.dim() == 4 && is_served(x) && is_served(weight),
               "a convolution takes images and weights of four dimensions, f32 on CPU, not ", x.sizes(), " and ", weight.sizes());
-  const bool depthwise = weight.size(1) == 1 && weight.size(0) == x.size(1);
+  const bool depthwise = weight.size(1) == 1 && weight.size(0) == x.size(1) && x.size(1) > 1;
   TORCH_CHECK(depthwise || weight.size(1) == x.size(1), "images of ", x.size(1), " channels do not fit weights of ", weight.sizes());
   TORCH_CHECK(weight.size(2) == weight.size(3) && weight.size(2) % 2 == 1, "kernels are odd squares, not ", weight.sizes());
-  return {x.size(0), x.size(2), x.size(3), x.size(1), weight.size(0), weight.size(2), depthwise && x.size(1) > 1};
+  TORCH_CHECK(depthwise || weight.size(2) <= 3, "dense kernels are 1 or 3 wide here, not as in ", weight.sizes());
+  return {x.size(0), x.size(2), x.size(3), x.size(1), weight.size(0), weight.size(2), depthwise};
 }
 
 void check_numbers(const Tensor& t, int64_t count, const char* what) {

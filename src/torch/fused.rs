@@ -17,12 +17,10 @@ pub fn is_served(x: &Tensor) -> bool {
     unsafe { ffi::simic_is_served(x.as_ptr()) }
 }
 
-/// Widest convolution that the kernels compute; beyond, libtorch's blocked products are at home.
-const MAX_WIDTH: i64 = 64;
-
-/// Whether convolutions of `inputs` to `outputs` channels are better computed here than by libtorch.
-pub const fn serves_widths(inputs: i64, outputs: i64) -> bool {
-    inputs <= MAX_WIDTH && outputs <= MAX_WIDTH
+/// Whether the engine's kernels compute convolutions of `inputs` to `outputs` channels with square kernels `kernel` wide:
+/// of 1 or 3, up to 64 channels. Beyond, libtorch's blocked products are at home. With `depthwise` filters any odd kernel.
+pub const fn serves_convolution(inputs: i64, outputs: i64, kernel: i64, depthwise: bool) -> bool {
+    inputs <= 64 && outputs <= 64 && (depthwise || kernel <= 3)
 }
 
 /// The tensors of a batch norm, one value a channel each.

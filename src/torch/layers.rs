@@ -2,7 +2,7 @@
 
 use tch::{Device, TchError, Tensor};
 
-use super::{Init, ParamSet, Silu, conv_layer, is_served, serves_widths};
+use super::{Init, ParamSet, Silu, conv_layer, is_served, serves_convolution};
 
 /// Epsilon of every normalisation.
 pub const NORM_EPS: f64 = 1e-5;
@@ -61,7 +61,9 @@ impl Conv2d {
             weight: params.add(name, &[outputs, group_inputs, kernel, kernel], fan_in)?,
             padding: kernel / 2,
             groups,
-            own_kernels: params.backend().uses_own_kernels() && serves_widths(inputs, outputs),
+            own_kernels: params.backend().uses_own_kernels()
+                && (groups == 1 || groups == inputs && inputs == outputs)
+                && serves_convolution(inputs, outputs, kernel, groups > 1),
             pointwise: kernel == 1 && groups == 1 && params.device() == Device::Cpu,
             layout_ambiguous: kernel == 1 && inputs == 1,
         })

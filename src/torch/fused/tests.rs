@@ -121,7 +121,7 @@ struct Images {
 
 fn images() -> impl Strategy<Value = Images> {
     let width = || prop::sample::select(WIDTHS.as_slice());
-    (1..6_i64, 1..9_i64, 1..9_i64, width(), width(), 0..3_i64, any::<u64>()).prop_map(
+    (1..6_i64, 1..9_i64, 1..9_i64, width(), width(), 0..2_i64, any::<u64>()).prop_map(
         |(batch, height, width, inputs, outputs, half, draw)| Images {
             batch,
             height,

@@ -12,12 +12,13 @@ namespace {
 
 INLINE int64_t block_scratch_forward(const ConvShape& s) {
   const int64_t images = images_at_a_time(s);
-  return pad_scratch(s, s.inputs, images) + images * s.positions() * s.outputs + 8 * period_of(s.outputs) + 512;
+  return pad_scratch(s, s.inputs, images) + convolution_room(s, images) + images * s.positions() * s.outputs +
+         8 * period_of(s.outputs) + 512;
 }
 
 INLINE int64_t block_scratch_backward(const ConvShape& s) {
   const int64_t images = images_at_a_time(s);
-  return pad_scratch(s, s.inputs, images) + pad_scratch(s, s.outputs, images) +
+  return pad_scratch(s, s.inputs, images) + pad_scratch(s, s.outputs, images) + convolution_room(s, images) +
          2 * s.elements() * packed_channels(s.outputs) + 16 * period_of(s.outputs) + 512;
 }
 
@@ -29,6 +30,7 @@ void block_forward(const ConvShape& s, const float* x, const float* packed, floa
   Scratch scratch = {memory};
   const int64_t images = images_at_a_time(s), channels = s.outputs, period = period_of(channels);
   const Padded in = pad(s, s.inputs, images, scratch);
+  float* room = scratch.take(convolution_room(s, images));
   float* guess = scratch.take(period);
   float* guesses = scratch.take(channels);
   const int64_t of_image = s.positions() * channels;
@@ -38,7 +40,7 @@ void block_forward(const ConvShape& s, const float* x, const float* packed, floa
     const int64_t count = least(images, s.batch - first);
     fill(in, x + first * s.positions() * s.inputs, count);
     float* out = z + first * of_image;
-    convolve<Epilogue::None>(in, count, s.kernel, packed, nullptr, out, channels);
+    convolve(in, count, s.kernel, packed, nullptr, out, channels, room);
     if (first == 0) {
       double* const sums[1] = {mean};
       add_channel_sums<1>(count * of_image, channels, period, sums, [&](int64_t at, int64_t, int n, Flat::V(&v)[1]) INLINE_LAMBDA {
@@ -299,6 +301,7 @@ void block_backward(const ConvShape& s, const float* x, const float* z, const fl
 
   const Padded in = pad(s, s.inputs, images, scratch);
   const Padded dz = pad(s, channels, images, scratch);
+  float* room = scratch.take(convolution_room(s, images));
   double* totals = scratch.take_doubles(s.elements() * padded_channels);
   zero(totals, s.elements() * padded_channels);
   const int64_t row = s.width * channels;
@@ -322,8 +325,10 @@ void block_backward(const ConvShape& s, const float* x, const float* z, const fl
           });
         }
     if (x_grad != nullptr)
-      convolve<Epilogue::None>(dz, count, s.kernel, backwards, nullptr, x_grad + first * s.positions() * s.inputs, s.inputs);
-    if (weight_grad != nullptr) add_weight_grads(x + first * s.positions() * s.inputs, in, dz, count, s.kernel, totals);
+      convolve(dz, count, s.kernel, backwards, nullptr, x_grad + first * s.positions() * s.inputs, s.inputs,
+                               room);
+    if (weight_grad != nullptr) 
+      add_weight_grads(x + first * s.positions() * s.inputs, in, dz, count, s.kernel, totals, room);
   }
   if (weight_grad != nullptr) unpack_grads(s, totals, weight_grad);
 }
@@ -366,6 +371,7 @@ void block_folded(const ConvShape& s, const float* x, const float* packed, const
   Scratch scratch = {memory};
   const int64_t images = images_at_a_time(s), channels = s.outputs;
   const Padded in = pad(s, s.inputs, images, scratch);
+  float* room = scratch.take(convolution_room(s, images));
   float* full = scratch.take(images * s.positions() * channels);
   float* ones = scratch.take(packed_channels(channels));
   float* zeros = scratch.take(packed_channels(channels));
@@ -376,10 +382,13 @@ void block_folded(const ConvShape& s, const float* x, const float* packed, const
     fill(in, x + first * s.positions() * s.inputs, count);
     float* to = out + first * of_out;
     if (!pooled) {
-      convolve<Epilogue::Relu>(in, count, s.kernel, packed, bias, to, channels);
+      convolve(in, count, s.kernel, packed, bias, to, channels, room);
+      over_flat(count * of_out, 16, [&](int64_t at, int64_t, int n) INLINE_LAMBDA {
+        Flat::store_at_most(to + at, Flat::relu(Flat::load_at_most(to + at, n)), n);
+      });
       continue;
     }
-    convolve<Epilogue::None>(in, count, s.kernel, packed, bias, full, channels);
+    convolve(in, count, s.kernel, packed, bias, full, channels, room);
     block_activate(s, full, ones, zeros, true, to, count, nullptr);
   }
 }
@@ -387,14 +396,12 @@ void block_folded(const ConvShape& s, const float* x, const float* packed, const
 // Folds a norm with fixed statistics into packed weights: w·γ/√(σ² + ε) and β - μ·γ/√(σ² + ε).
 void block_fold(const ConvShape& s, const float* weights, const float* gamma, const float* beta, const float* mean,
                 const float* variance, double epsilon, float* packed, float* bias) {
-  const int64_t elements = s.elements(), stride = packed_channels(s.outputs);
-  zero(packed, elements * stride);
-  zero(bias, stride);
-  for (int64_t o = 0; o < s.outputs; ++o) {
-    const double scale = gamma[o] / __builtin_sqrt(variance[o] + epsilon);
-    bias[o] = static_cast<float>(beta[o] - mean[o] * scale);
-    for (int64_t e = 0; e < elements; ++e) packed[e * stride + o] = static_cast<float>(weights[o * elements + e] * scale);
-  }
+  zero(bias, packed_channels(s.outputs));
+  for (int64_t o = 0; o < s.outputs; ++o)
+    bias[o] = static_cast<float>(beta[o] - mean[o] * gamma[o] / __builtin_sqrt(variance[o] + epsilon));
+  pack_scaled(s, weights, packed, [&](int64_t o, float weight) INLINE_LAMBDA {
+    return static_cast<float>(weight * (gamma[o] / __builtin_sqrt(variance[o] + epsilon)));
+  });
 }
 
 }  // namespace

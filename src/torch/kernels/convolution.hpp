@@ -1,8 +1,12 @@
-// Dense convolutions: outputs of a tile of positions and gradients of a tile of weights in registers.
+// Dense convolutions with kernels of 1 or 3: outputs of a tile of positions, and gradients of a tile of weights, in
+// registers.
 //
-// Lanes are output channels. Each output is one chain of fused multiply-adds: over kernel rows, inputs and kernel columns
-// with a kernel of 3, over kernel rows, columns and inputs with any other. Each weight's gradient is one chain (two, if
-// there are few weights) over the positions of a chunk. Tiles change how often a value is read, not these orders.
+// Lanes are output channels. Where there are at most 8 of these, the lanes are filled up with images: several are
+// interleaved, so that one read brings the same pixel of each, and lane `channel·images + image` is its output.
+//
+// Each output is one chain of fused multiply-adds over kernel rows, inputs and kernel columns. Each weight's gradient is
+// one chain over the positions of a chunk, for each of the images that are interleaved. Tiles change how often a value
+// is read, not these orders.
 
 #pragma once
 
@@ -10,319 +14,280 @@
 
 namespace {
 
-// `P` positions and `G` vectors of output channels.
-template <class L, int G, int P>
-INLINE void convolve_tile(const float* const (&windows)[P], int64_t row, int64_t kernel, int64_t run,
-                          const float* weights, int64_t stride, const float* bias, typename L::V (&sums)[P][G]) {
+using Wide = Lanes<16>;
+
+// Weights are packed by lanes: lane `l` of 16 belongs to channel `l / images_in_lanes(channels)`.
+INLINE int64_t channel_of_lane(int64_t lane, int64_t channels) { return lane / images_in_lanes(channels); }
+
+// Writes the outputs of one position: `G` vectors of channels of one image, or one vector of `M` images. `valid`
+// channels count, and `images` images, `of_image` apart.
+template <int G, int M>
+INLINE void finish(const Wide::V (&sums)[G], float* to, int64_t valid, int64_t images, int64_t of_image) {
   for (int g = 0; g < G; ++g) {
-    const auto first = bias == nullptr ? L::zero() : L::load(bias + g * L::WIDTH);
-    for (int p = 0; p < P; ++p) sums[p][g] = first;
-  }
-  for (int64_t dy = 0; dy < kernel; ++dy) {
-    const int64_t line = dy * row;
-    for (int64_t j = line; j < line + run; ++j, weights += stride) {
-      typename L::V weight[G];
-      for (int g = 0; g < G; ++g) weight[g] = L::load(weights + g * L::WIDTH);
-      for (int p = 0; p < P; ++p) {
-        const auto x = L::all(windows[p][j]);
-        for (int g = 0; g < G; ++g) sums[p][g] = L::fma(x, weight[g], sums[p][g]);
+    if constexpr (M == 1) {
+      if (g < G - 1) Wide::store(to + g * 16, sums[g]);
+      else Wide::store_at_most(to + g * 16, sums[g], static_cast<int>(valid - g * 16));
+    } else {
+      float lanes[16];
+      Wide::store(lanes, Wide::template transpose<M>(sums[g]));
+      for (int m = 0; m < M; ++m) {
+        if (m >= images) break;
+        if (valid == 16 / M) std::memcpy(to + m * of_image, lanes + m * (16 / M), 16 / M * sizeof(float));
+        else std::memcpy(to + m * of_image, lanes + m * (16 / M), valid * sizeof(float));
       }
     }
   }
 }
 
-// What stands behind a convolution, on its outputs in registers.
-enum class Epilogue { None, Relu };
+// A convolution over rows of padded images, or of groups of `M` interleaved ones.
+struct Rows {
+  const Padded* in;
+  // Padded images, or interleaved groups of them.
+  const float* data;
+  const float* weights;
+  int64_t stride;
+  // One value a lane, or null.
+  const float* bias;
+  float* out;
+  int64_t images, channels, valid;
+};
 
-// Writes sums of one position: `G` vectors, the last of which has `last` channels.
-template <class L, int G, Epilogue E>
-INLINE void finish(const typename L::V (&sums)[G], float* to, int last) {
-  for (int g = 0; g < G; ++g) {
-    const auto value = E == Epilogue::Relu ? L::relu(sums[g]) : sums[g];
-    if (g < G - 1) L::store(to + g * L::WIDTH, value);
-    else L::store_at_most(to + g * L::WIDTH, value, last);
-  }
-}
-
-template <class L, int G, Epilogue E>
-ALONE void convolve_groups(const float* data, const int32_t* window, int64_t positions, int64_t row, int64_t kernel,
-                            int64_t run, const float* weights, int64_t stride, const float* bias, float* out,
-                            int64_t channels, int64_t valid) {
-  constexpr int P = REGISTERS == 32 || G == 1 ? 8 : 4;
-  const int last = static_cast<int>(valid - (G - 1) * L::WIDTH);
-  int64_t first = 0;
-  for (; first + P <= positions; first += P) {
-    const float* windows[P];
-    for (int p = 0; p < P; ++p) windows[p] = data + window[first + p];
-    typename L::V sums[P][G];
-    convolve_tile<L, G, P>(windows, row, kernel, run, weights, stride, bias, sums);
-    for (int p = 0; p < P; ++p) finish<L, G, E>(sums[p], out + (first + p) * channels, last);
-  }
-  for (; first < positions; ++first) {
-    const float* windows[1] = {data + window[first]};
-    typename L::V sums[1][G];
-    convolve_tile<L, G, 1>(windows, row, kernel, run, weights, stride, bias, sums);
-    finish<L, G, E>(sums[0], out + first * channels, last);
-  }
-}
-
-// Kernels of 3 over `COLUMNS` neighbouring columns of `ROWS` rows at a time: a value that is read serves the three
-// columns that it lies under. From column `column` of all `lines` rows, which is a multiple of `ROWS`.
-template <class L, int G, int ROWS, int COLUMNS, Epilogue E>
-ALONE void convolve_columns(const Padded& in, int64_t first_line, int64_t lines, int64_t column, const float* weights,
-                            int64_t stride, const float* bias, float* out, int64_t channels, int last) {
-  const int64_t inputs = in.channels, row = in.row;
-  const int64_t tap = inputs * stride;
-  for (int64_t line = first_line; line < lines; line += ROWS) {
+// `COLUMNS` neighbouring columns of `ROWS` rows at a time, from column `column` of the rows from `first` to `lines`, as
+// many as `ROWS` divides. A value that is read serves the `K` columns that it lies under.
+template <int K, int G, int M, int ROWS, int COLUMNS>
+ALONE void convolve_columns(const Rows& rows, int64_t first, int64_t lines, int64_t column) {
+  const Padded& in = *rows.in;
+  const int64_t inputs = in.channels, step = inputs * M, row = in.row * M, stride = rows.stride, tap = inputs * stride;
+  const int64_t of_image = in.positions() * rows.channels;
+  for (int64_t line = first; line < lines; line += ROWS) {
     const float* at[ROWS];
-    for (int r = 0; r < ROWS; ++r) at[r] = in.data + in.line[line + r] + column * inputs;
-    typename L::V sums[ROWS][COLUMNS][G];
+    for (int r = 0; r < ROWS; ++r) at[r] = rows.data + in.line[line + r] * M + column * step;
+    Wide::V sums[ROWS][COLUMNS][G];
     for (int g = 0; g < G; ++g) {
-      const auto first = bias == nullptr ? L::zero() : L::load(bias + g * L::WIDTH);
+      const auto start = rows.bias == nullptr ? Wide::zero() : Wide::load(rows.bias + g * 16);
       for (auto& columns : sums)
-        for (auto& sum : columns) sum[g] = first;
+        for (auto& sum : columns) sum[g] = start;
     }
-    const float* weight = weights;
-    for (int dy = 0; dy < 3; ++dy, weight += 2 * tap) {
+    const float* weight = rows.weights;
+    for (int dy = 0; dy < K; ++dy, weight += (K - 1) * tap) {
       for (int64_t i = 0; i < inputs; ++i, weight += stride) {
-        typename L::V w[3][G];
-        for (int dx = 0; dx < 3; ++dx)
-          for (int g = 0; g < G; ++g) w[dx][g] = L::load(weight + dx * tap + g * L::WIDTH);
+        Wide::V w[K][G];
+        for (int dx = 0; dx < K; ++dx)
+          for (int g = 0; g < G; ++g) w[dx][g] = Wide::load(weight + dx * tap + g * 16);
         for (int r = 0; r < ROWS; ++r) {
-          const float* from = at[r] + dy * row + i;
-          for (int q = 0; q < COLUMNS + 2; ++q, from += inputs) {
-            const auto x = L::all(*from);
-            for (int dx = 0; dx < 3; ++dx)
+          const float* from = at[r] + dy * row + i * M;
+          for (int q = 0; q < COLUMNS + K - 1; ++q, from += step) {
+            const auto x = Wide::template repeated<M>(from);
+            for (int dx = 0; dx < K; ++dx)
               if (q - dx >= 0 && q - dx < COLUMNS)
-                for (int g = 0; g < G; ++g) sums[r][q - dx][g] = L::fma(x, w[dx][g], sums[r][q - dx][g]);
+                for (int g = 0; g < G; ++g) sums[r][q - dx][g] = Wide::fma(x, w[dx][g], sums[r][q - dx][g]);
           }
         }
       }
     }
-    for (int r = 0; r < ROWS; ++r)
+    for (int r = 0; r < ROWS; ++r) {
+      const int64_t group = (line + r) / in.height, y = (line + r) % in.height;
+      float* to = rows.out + group * M * of_image + (y * in.width + column) * rows.channels;
       for (int c = 0; c < COLUMNS; ++c)
-        finish<L, G, E>(sums[r][c], out + ((line + r) * in.width + column + c) * channels, last);
+        finish<G, M>(sums[r][c], to + c * rows.channels, rows.valid, rows.images - group * M, of_image);
+    }
   }
 }
 
-template <class L, int G, Epilogue E>
-INLINE void convolve_rows(const Padded& in, int64_t lines, const float* weights, int64_t stride, const float* bias,
-                          float* out, int64_t channels, int64_t valid) {
-  const int last = static_cast<int>(valid - (G - 1) * L::WIDTH);
-  const auto all_lines = [&](auto together, auto alone, int64_t rows, int64_t column) INLINE_LAMBDA {
-    const int64_t whole = lines / rows * rows;
-    together(in, 0, whole, column, weights, stride, bias, out, channels, last);
-    if (whole < lines) alone(in, whole, lines, column, weights, stride, bias, out, channels, last);
+template <int K, int G, int M>
+INLINE void convolve_rows(const Rows& rows, int64_t lines) {
+  // Sums and weights in registers, at levels with half as many of half the width as well.
+  constexpr int TILE = REGISTERS == 32 ? 8 : 4;
+  const auto all_lines = [&](auto together, auto alone, int64_t count, int64_t column) INLINE_LAMBDA {
+    const int64_t whole = lines / count * count;
+    together(rows, 0, whole, column);
+    if (whole < lines) alone(rows, whole, lines, column);
   };
+  const int64_t width = rows.in->width;
   int64_t c = 0;
-  for (; c + 8 <= in.width; c += 8) all_lines(convolve_columns<L, G, 1, 8, E>, convolve_columns<L, G, 1, 8, E>, 1, c);
-  if (c + 4 <= in.width) all_lines(convolve_columns<L, G, 2, 4, E>, convolve_columns<L, G, 1, 4, E>, 2, c), c += 4;
-  if (c + 2 <= in.width) all_lines(convolve_columns<L, G, 4, 2, E>, convolve_columns<L, G, 1, 2, E>, 4, c), c += 2;
-  if (c < in.width) all_lines(convolve_columns<L, G, 4, 1, E>, convolve_columns<L, G, 1, 1, E>, 4, c);
+  for (; c + TILE <= width; c += TILE)
+    convolve_columns<K, G, M, 1, TILE>(rows, 0, lines, c);
+  if constexpr (TILE == 8)
+    if (c + 4 <= width) all_lines(convolve_columns<K, G, M, 2, 4>, convolve_columns<K, G, M, 1, 4>, 2, c), c += 4;
+  if (c + 2 <= width)
+    all_lines(convolve_columns<K, G, M, TILE / 2, 2>, convolve_columns<K, G, M, 1, 2>, TILE / 2, c), c += 2;
+  if (c < width) all_lines(convolve_columns<K, G, M, TILE / 2, 1>, convolve_columns<K, G, M, 1, 1>, TILE / 2, c);
 }
 
-template <class L, Epilogue E>
-INLINE void convolve_all_rows(const Padded& in, int64_t lines, const float* weights, const float* bias, float* out,
-                              int64_t channels) {
-  const int64_t stride = packed_channels(channels);
-  const auto from = [&](int64_t c) INLINE_LAMBDA { return bias == nullptr ? nullptr : bias + c; };
-  int64_t c = 0;
-  if constexpr (REGISTERS == 32)
-    for (; c + L::WIDTH < channels; c += 2 * L::WIDTH)
-      convolve_rows<L, 2, E>(in, lines, weights + c, stride, from(c), out + c, channels, channels - c);
-  for (; c < channels; c += L::WIDTH)
-    convolve_rows<L, 1, E>(in, lines, weights + c, stride, from(c), out + c, channels, channels - c);
+template <int K, int M>
+INLINE void convolve_interleaved(Rows rows, float* room) {
+  const int64_t groups = (rows.images + M - 1) / M;
+  rows.data = interleave<M>(rows.in->data, rows.images, rows.in->image, room);
+  convolve_rows<K, 1, M>(rows, groups * rows.in->height);
 }
 
-template <class L, Epilogue E>
-INLINE void convolve_all_groups(const Padded& in, int64_t positions, int64_t kernel, const float* weights,
-                                const float* bias, float* out, int64_t channels) {
-  const int64_t run = kernel * in.channels, stride = packed_channels(channels);
-  int64_t c = 0;
-  for (; c + L::WIDTH < channels; c += 2 * L::WIDTH)
-    convolve_groups<L, 2, E>(in.data, in.window, positions, in.row, kernel, run, weights + c, stride,
-                             bias == nullptr ? nullptr : bias + c, out + c, channels, channels - c);
-  if (c < channels)
-    convolve_groups<L, 1, E>(in.data, in.window, positions, in.row, kernel, run, weights + c, stride,
-                             bias == nullptr ? nullptr : bias + c, out + c, channels, channels - c);
-}
-
-// The convolution of `images` padded images: `out [images·positions, channels]`, dense. `bias` has packed_channels
-// entries or is null.
-template <Epilogue E>
-void convolve(const Padded& in, int64_t images, int64_t kernel, const float* weights, const float* bias, float* out,
-              int64_t channels) {
-  if (kernel == 3) {
-    const int64_t lines = images * in.height;
-    if (is_narrow(channels)) convolve_all_rows<Lanes<8>, E>(in, lines, weights, bias, out, channels);
-    else convolve_all_rows<Lanes<16>, E>(in, lines, weights, bias, out, channels);
-    return;
+template <int K>
+INLINE void convolve_kernel(Rows rows, float* room) {
+  const int64_t channels = rows.channels;
+  switch (images_in_lanes(channels)) {
+    case 16: return convolve_interleaved<K, 16>(rows, room);
+    case 4: return convolve_interleaved<K, 4>(rows, room);
+    case 2: return convolve_interleaved<K, 2>(rows, room);
   }
-  const int64_t positions = images * in.positions();
-  if (is_narrow(channels)) convolve_all_groups<Lanes<8>, E>(in, positions, kernel, weights, bias, out, channels);
-  else convolve_all_groups<Lanes<16>, E>(in, positions, kernel, weights, bias, out, channels);
+  const int64_t lines = rows.images * rows.in->height;
+  const auto next = [&](int64_t by) INLINE_LAMBDA {
+    rows.weights += by, rows.out += by, rows.valid -= by;
+    if (rows.bias != nullptr) rows.bias += by;
+  };
+  if constexpr (REGISTERS == 32)
+    for (; rows.valid > 16; next(32)) convolve_rows<K, 2, 1>(rows, lines);
+  for (; rows.valid > 0; next(16)) convolve_rows<K, 1, 1>(rows, lines);
+}
+
+// The convolution of `images` padded images: `out [images·positions, channels]`, dense. `bias` has packed_channels entries or
+// is null. `room`: as `convolution_room` says.
+void convolve(const Padded& in, int64_t images, int64_t kernel, const float* weights, const float* bias, float* out,
+              int64_t channels, float* room) {
+  float by_lane[16] = {};
+  if (bias != nullptr && channels <= 8) {
+    for (int64_t lane = 0; lane < 16; ++lane)
+      if (channel_of_lane(lane, channels) < channels) by_lane[lane] = bias[channel_of_lane(lane, channels)];
+    bias = by_lane;
+  }
+  const Rows rows = {&in, in.data, weights, packed_channels(channels), bias, out, images, channels, channels};
+  if (kernel == 1) convolve_kernel<1>(rows, room);
+  else convolve_kernel<3>(rows, room);
 }
 
 // ---- gradients of weights
 
-// Adds sums of `G` vectors to the totals of one weight, `valid` channels of them.
-template <class L, int G>
-INLINE void add_to(double* totals, const typename L::V (&sums)[G], int64_t valid) {
-  float lanes[L::WIDTH];
-  for (int g = 0; g < G; ++g) {
-    L::store(lanes, sums[g]);
-    const int64_t count = least(L::WIDTH, valid - g * L::WIDTH);
-    for (int64_t lane = 0; lane < count; ++lane) totals[g * L::WIDTH + lane] += lanes[lane];
-  }
-}
-
-// Kernels of 3: the gradients of `INPUTS` inputs of all columns of `ROWS` kernel rows from `first_row` on. A value of x,
-// which needs no border, meets the gradients of the three columns that it lies under. `grad`: that of the first position.
-template <class L, int G, int ROWS, int INPUTS>
-ALONE void weight_grads_columns(const float* x, const Padded& in, const float* grad, const Padded& out, int64_t images,
-                                int64_t first_row, int64_t valid, double* totals, int64_t stride) {
+// `INPUTS` inputs of all columns of kernel row `dy`. A value of x, which needs no border, meets the gradients of the `K`
+// columns that it lies under. `grad`: that of the first position, the first channel of the vectors.
+template <int K, int G, int M, int INPUTS>
+ALONE void weight_grads_columns(const float* x, const Padded& in, const float* grad, const Padded& out, int64_t groups,
+                                int64_t dy, double* totals, int64_t stride) {
   const int64_t inputs = in.channels, channels = out.channels;
-  typename L::V sums[ROWS][3][INPUTS][G];
-  for (auto& rows : sums)
-    for (auto& columns : rows)
-      for (auto& input : columns)
-        for (auto& sum : input) sum = L::zero();
-  for (int64_t n = 0; n < images; ++n)
+  Wide::V sums[K][INPUTS][G];
+  for (auto& columns : sums)
+    for (auto& input : columns)
+      for (auto& sum : input) sum = Wide::zero();
+  for (int64_t n = 0; n < groups; ++n)
     for (int64_t y = 0; y < in.height; ++y) {
-      const float* under = grad + n * out.image + (y + 1 - first_row) * out.row;
-      for (int64_t column = 0; column < in.width; ++column, x += inputs, under += channels) {
-        typename L::V values[INPUTS];
-        for (int i = 0; i < INPUTS; ++i) values[i] = L::all(x[i]);
-        for (int r = 0; r < ROWS; ++r)
-          for (int dx = 0; dx < 3; ++dx)
-            for (int g = 0; g < G; ++g) {
-              const auto of = L::load(under - r * out.row + (1 - dx) * channels + g * L::WIDTH);
-              for (int i = 0; i < INPUTS; ++i) sums[r][dx][i][g] = L::fma(values[i], of, sums[r][dx][i][g]);
-            }
+      const float* under = grad + (n * out.image + (y + K / 2 - dy) * out.row) * M;
+      for (int64_t column = 0; column < in.width; ++column, x += inputs * M, under += channels * M) {
+        Wide::V values[INPUTS];
+        for (int i = 0; i < INPUTS; ++i) values[i] = Wide::template repeated<M>(x + i * M);
+        for (int dx = 0; dx < K; ++dx)
+          for (int g = 0; g < G; ++g) {
+            // What lies behind the last channel is a neighbour's, and its sum is thrown away.
+            const auto of = Wide::load(under + (K / 2 - dx) * channels * M + g * 16);
+            for (int i = 0; i < INPUTS; ++i) sums[dx][i][g] = Wide::fma(values[i], of, sums[dx][i][g]);
+          }
       }
     }
-  for (int r = 0; r < ROWS; ++r)
-    for (int dx = 0; dx < 3; ++dx)
-      for (int i = 0; i < INPUTS; ++i)
-        add_to<L, G>(totals + (((first_row + r) * 3 + dx) * inputs + i) * stride, sums[r][dx][i], valid);
+  float lanes[16];
+  for (int dx = 0; dx < K; ++dx)
+    for (int i = 0; i < INPUTS; ++i)
+      for (int g = 0; g < G; ++g) {
+        Wide::store(lanes, sums[dx][i][g]);
+        double* to = totals + ((dy * K + dx) * inputs + i) * stride + g * 16;
+        for (int lane = 0; lane < 16; ++lane) to[lane] += lanes[lane];
+      }
 }
 
-template <class L, int G>
-INLINE void weight_grads_rows(const float* x, const Padded& in, const Padded& out, int64_t images, int64_t c,
+template <int K, int G, int M>
+INLINE void weight_grads_rows(const float* x, const Padded& in, const float* grad, const Padded& out, int64_t groups,
                               double* totals, int64_t stride) {
-  const float* grad = out.data + out.row + out.channels + c;
-  const int64_t inputs = in.channels, valid = out.channels - c;
-  if (inputs == 1) return weight_grads_columns<L, G, 3, 1>(x, in, grad, out, images, 0, valid, totals + c, stride);
-  for (int64_t dy = 0; dy < 3; ++dy)
-    for (int64_t i = 0; i < inputs; i += 4) {
-      double* to = totals + i * stride + c;
-      switch (inputs - i) {
-        case 1: weight_grads_columns<L, G, 1, 1>(x + i, in, grad, out, images, dy, valid, to, stride); break;
-        case 2: weight_grads_columns<L, G, 1, 2>(x + i, in, grad, out, images, dy, valid, to, stride); break;
-        case 3: weight_grads_columns<L, G, 1, 3>(x + i, in, grad, out, images, dy, valid, to, stride); break;
-        default: weight_grads_columns<L, G, 1, 4>(x + i, in, grad, out, images, dy, valid, to, stride);
-      }
+  // About as many sums as hide the time that each takes, and no more than there are registers.
+  constexpr int MOST = REGISTERS == 32 ? 4 : K == 1 ? 4 : 2;
+  const float* first = grad + (K / 2) * (out.row + out.channels) * M;
+  for (int64_t dy = 0; dy < K; ++dy) {
+    int64_t i = 0;
+    const auto tile = [&](auto kernel) INLINE_LAMBDA {
+      kernel(x + i * M, in, first, out, groups, dy, totals + i * stride, stride);
+    };
+    for (; i + MOST <= in.channels; i += MOST) tile(weight_grads_columns<K, G, M, MOST>);
+    switch (in.channels - i) {
+      case 3: tile(weight_grads_columns<K, G, M, MOST == 4 ? 3 : 1>); break;
+      case 2: tile(weight_grads_columns<K, G, M, MOST == 4 ? 2 : 1>); break;
+      case 1: tile(weight_grads_columns<K, G, M, 1>);
     }
-}
-
-// Any kernel: the gradients of `J` neighbouring elements of a kernel row, over positions in turn in `CHAINS` sums: enough
-// of them that none waits for its predecessor.
-template <class L, int G, int J, int CHAINS>
-ALONE void weight_grads_tile(const float* x, const int32_t* window, const float* grad, const int32_t* centre,
-                             int64_t positions, int64_t elements, int64_t valid, double* totals, int64_t stride) {
-  typename L::V sums[CHAINS][J][G];
-  for (auto& chain : sums)
-    for (auto& element : chain)
-      for (auto& sum : element) sum = L::zero();
-  const auto add = [&](typename L::V(&to)[J][G], int64_t p) INLINE_LAMBDA {
-    typename L::V of[G];
-    // What lies behind the last channel belongs to a neighbour, and its sum is thrown away; so are the elements behind
-    // the last one.
-    for (int g = 0; g < G; ++g) of[g] = L::load(grad + centre[p] + g * L::WIDTH);
-    for (int j = 0; j < J; ++j) {
-      const auto value = L::all(x[window[p] + j]);
-      for (int g = 0; g < G; ++g) to[j][g] = L::fma(value, of[g], to[j][g]);
-    }
-  };
-  int64_t p = 0;
-  for (; p + CHAINS <= positions; p += CHAINS)
-    for (int chain = 0; chain < CHAINS; ++chain) add(sums[chain], p + chain);
-  for (int chain = 0; chain < CHAINS - 1; ++chain)
-    if (p + chain < positions) add(sums[chain], p + chain);
-  for (int j = 0; j < J; ++j) {
-    if (j >= elements) break;
-    for (int chain = 1; chain < CHAINS; ++chain)
-      for (int g = 0; g < G; ++g) sums[0][j][g] = L::add(sums[0][j][g], sums[chain][j][g]);
-    add_to<L, G>(totals + j * stride, sums[0][j], valid);
   }
 }
 
-template <class L, int G>
-INLINE void weight_grads_groups(const Padded& x, const Padded& grad, int64_t positions, int64_t kernel, int64_t c,
-                                double* totals, int64_t stride) {
-  const int64_t run = kernel * x.channels, valid = grad.channels - c;
-  for (int64_t dy = 0; dy < kernel; ++dy)
-    for (int64_t j = 0; j < run;) {
-      const auto tile = [&](auto kernels) INLINE_LAMBDA {
-        kernels(x.data + dy * x.row + j, x.window, grad.data + c, grad.centre, positions, run - j, valid,
-                totals + (dy * run + j) * stride + c, stride);
-      };
-      if (run - j > 8) tile(weight_grads_tile<L, G, 12, 1>), j += 12;
-      else if (run - j > 4) tile(weight_grads_tile<L, G, 8, 1>), j += 8;
-      else tile(weight_grads_tile<L, G, 4, 2>), j += 4;
-    }
+template <int K, int M>
+INLINE void weight_grads_interleaved(const float* x, const Padded& in, const Padded& out, int64_t images, double* totals,
+                                     float* room) {
+  const int64_t groups = (images + M - 1) / M;
+  const float* of_x = interleave<M>(x, images, in.positions() * in.channels, room);
+  const float* of_grad = interleave<M>(out.data, images, out.image, room + interleave_room(in.positions() * in.channels, images));
+  weight_grads_rows<K, 1, M>(of_x, in, of_grad, out, groups, totals, 16);
 }
 
-template <class L>
-INLINE void weight_grads_all_groups(const float* x, const Padded& in, const Padded& grad, int64_t images, int64_t kernel,
-                                    double* totals) {
-  const int64_t channels = grad.channels, stride = packed_channels(channels), positions = images * in.positions();
+template <int K>
+INLINE void weight_grads_kernel(const float* x, const Padded& in, const Padded& out, int64_t images, double* totals,
+                                float* room) {
+  const int64_t channels = out.channels, stride = packed_channels(channels);
+  switch (images_in_lanes(channels)) {
+    case 16: return weight_grads_interleaved<K, 16>(x, in, out, images, totals, room);
+    case 4: return weight_grads_interleaved<K, 4>(x, in, out, images, totals, room);
+    case 2: return weight_grads_interleaved<K, 2>(x, in, out, images, totals, room);
+  }
   int64_t c = 0;
   if constexpr (REGISTERS == 32)
-    for (; c + L::WIDTH < channels; c += 2 * L::WIDTH) {
-      if (kernel == 3) weight_grads_rows<L, 2>(x, in, grad, images, c, totals, stride);
-      else weight_grads_groups<L, 2>(in, grad, positions, kernel, c, totals, stride);
-    }
-  for (; c < channels; c += L::WIDTH) {
-    if (kernel == 3) weight_grads_rows<L, 1>(x, in, grad, images, c, totals, stride);
-    else weight_grads_groups<L, 1>(in, grad, positions, kernel, c, totals, stride);
-  }
+    for (; c + 16 < channels; c += 32) weight_grads_rows<K, 2, 1>(x, in, out.data + c, out, images, totals + c, stride);
+  for (; c < channels; c += 16) weight_grads_rows<K, 1, 1>(x, in, out.data + c, out, images, totals + c, stride);
 }
 
-// Adds the gradients of the weights over `images` dense images `x` to `totals [elements, packed_channels]`. What lies in
-// `in`, which has their shape, is overwritten; `grad` has a border of zeros.
-void add_weight_grads(const float* x, const Padded& in, const Padded& grad, int64_t images, int64_t kernel, double* totals) {
-  if (kernel != 3) fill(in, x, images);
-  if (is_narrow(grad.channels)) weight_grads_all_groups<Lanes<8>>(x, in, grad, images, kernel, totals);
-  else weight_grads_all_groups<Lanes<16>>(x, in, grad, images, kernel, totals);
+// Adds the gradients of the weights over `images` dense images `x`, of the shape of `in`, to `totals [elements,
+// packed_channels]`, one a lane. `grad` has a border of zeros. `room`: as `convolution_room` says.
+void add_weight_grads(const float* x, const Padded& in, const Padded& grad, int64_t images, int64_t kernel, double* totals,
+                      float* room) {
+  if (kernel == 1) weight_grads_kernel<1>(x, in, grad, images, totals, room);
+  else weight_grads_kernel<3>(x, in, grad, images, totals, room);
+}
+
+// Floats of room for `convolve`, there and back, and for `add_weight_grads`, over a chunk of images.
+INLINE int64_t convolution_room(const ConvShape& s, int64_t images) {
+  return interleave_room(padded_image(s, s.inputs), images) + interleave_room(padded_image(s, s.outputs), images);
 }
 
 // ---- weights
 
-// Weights `[outputs, k, k, inputs]` (channels-last) as `[k·k·inputs, packed_channels(outputs)]`.
-void pack(const ConvShape& s, const float* weights, float* packed) {
+// Weights `[outputs, k, k, inputs]` (channels-last), those of output `o` times `scale(o)`, as `[k·k·inputs,
+// packed_channels(outputs)]`, one a lane.
+template <class F>
+INLINE void pack_scaled(const ConvShape& s, const float* weights, float* packed, F scale) {
   const int64_t elements = s.elements(), stride = packed_channels(s.outputs);
-  zero(packed, elements * stride);
-  for (int64_t o = 0; o < s.outputs; ++o)
-    for (int64_t e = 0; e < elements; ++e) packed[e * stride + o] = weights[o * elements + e];
+  for (int64_t lane = 0; lane < stride; ++lane) {
+    const int64_t o = channel_of_lane(lane, s.outputs);
+    for (int64_t e = 0; e < elements; ++e) packed[e * stride + lane] = o < s.outputs ? scale(o, weights[o * elements + e]) : 0;
+  }
+}
+
+void pack(const ConvShape& s, const float* weights, float* packed) {
+  pack_scaled(s, weights, packed, [](int64_t, float weight) INLINE_LAMBDA { return weight; });
 }
 
 // The weights of the convolution that carries gradients back: turned by 180 degrees, channels exchanged:
 // `[k·k·outputs, packed_channels(inputs)]`.
 void pack_backwards(const ConvShape& s, const float* weights, float* packed) {
   const int64_t taps = s.kernel * s.kernel, stride = packed_channels(s.inputs);
-  zero(packed, taps * s.outputs * stride);
   for (int64_t tap = 0; tap < taps; ++tap)
-    for (int64_t o = 0; o < s.outputs; ++o)
-      std::memcpy(packed + (tap * s.outputs + o) * stride, weights + (o * taps + taps - 1 - tap) * s.inputs,
-                  s.inputs * sizeof(float));
+    for (int64_t o = 0; o < s.outputs; ++o) {
+      const float* from = weights + (o * taps + taps - 1 - tap) * s.inputs;
+      float* to = packed + (tap * s.outputs + o) * stride;
+      for (int64_t lane = 0; lane < stride; ++lane) {
+        const int64_t i = channel_of_lane(lane, s.inputs);
+        to[lane] = i < s.inputs ? from[i] : 0;
+      }
+    }
 }
 
 // Totals as a gradient in the weights' own layout, `[outputs, k, k, inputs]`.
 void unpack_grads(const ConvShape& s, const double* totals, float* grad) {
-  const int64_t elements = s.elements(), stride = packed_channels(s.outputs);
+  const int64_t elements = s.elements(), stride = packed_channels(s.outputs), images = images_in_lanes(s.outputs);
   for (int64_t o = 0; o < s.outputs; ++o)
-    for (int64_t e = 0; e < elements; ++e) grad[o * elements + e] = static_cast<float>(totals[e * stride + o]);
+    for (int64_t e = 0; e < elements; ++e) {
+      double sum = 0;
+      for (int64_t m = 0; m < images; ++m) sum += totals[e * stride + o * images + m];
+      grad[o * elements + e] = static_cast<float>(sum);
+    }
 }
 
 }  // namespace

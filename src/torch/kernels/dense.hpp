@@ -7,32 +7,32 @@
 
 namespace {
 
-// `[n, channels]` rows as a convolution of kernel 1 reads them.
-INLINE ConvShape rows_of(int64_t n, int64_t inputs, int64_t outputs) { return {1, 1, n, inputs, outputs, 1, false}; }
+// `[n, channels]` rows as a convolution of kernel 1 reads them: images of one position.
+INLINE ConvShape rows_of(int64_t n, int64_t inputs, int64_t outputs) { return {n, 1, 1, inputs, outputs, 1, false}; }
 
-INLINE int64_t linear_scratch(const ConvShape& s) { return pad_scratch(s, most(s.inputs, s.outputs), 1) + 64; }
+INLINE int64_t linear_scratch(const ConvShape& s) {
+  return pad_scratch(s, s.inputs, s.batch) + pad_scratch(s, s.outputs, s.batch) + convolution_room(s, s.batch) +
+         2 * s.inputs * packed_channels(s.outputs) + 192;
+}
 
-// x·W + bias; `packed` as `pack` makes it, `bias` of packed_channels entries or null.
+// x·W + bias; `packed` as `pack` makes it, `bias` of `outputs` entries or null.
 INLINE void linear(int64_t n, int64_t inputs, int64_t outputs, const float* x, const float* packed, const float* bias,
                    float* out, Scratch scratch) {
   const ConvShape s = rows_of(n, inputs, outputs);
-  convolve<Epilogue::None>(over_dense(pad(s, inputs, 1, scratch), x), 1, 1, packed, bias, out, outputs);
+  const Padded in = over_dense(pad(s, inputs, n, scratch), x);
+  convolve(in, n, 1, packed, bias, out, outputs, scratch.take(convolution_room(s, n)));
 }
 
 // The gradient of W, `[outputs, inputs]`.
 INLINE void linear_weight_grad(int64_t n, int64_t inputs, int64_t outputs, const float* x, const float* grad,
                                float* weight_grad, Scratch scratch) {
   const ConvShape s = rows_of(n, inputs, outputs);
-  const Padded in = pad(s, inputs, 1, scratch), out = pad(s, outputs, 1, scratch);
-  fill(out, grad, 1);
+  const Padded in = pad(s, inputs, n, scratch), out = pad(s, outputs, n, scratch);
+  fill(out, grad, n);
   double* totals = scratch.take_doubles(inputs * packed_channels(outputs));
   zero(totals, inputs * packed_channels(outputs));
-  add_weight_grads(x, in, out, 1, 1, totals);
+  add_weight_grads(x, in, out, n, 1, totals, scratch.take(convolution_room(s, n)));
   unpack_grads(s, totals, weight_grad);
-}
-
-INLINE int64_t linear_grad_scratch(const ConvShape& s) {
-  return pad_scratch(s, s.inputs, 1) + pad_scratch(s, s.outputs, 1) + 2 * s.inputs * packed_channels(s.outputs) + 192;
 }
 
 // Mean over positions: `[n, positions, channels]` to `[n, channels]`.
@@ -63,7 +63,7 @@ INLINE void column_sums(int64_t n, int64_t columns, const float* x, float* sums,
 
 int64_t head_scratch(const ConvShape& s) {
   const ConvShape rows = rows_of(s.batch, s.inputs, s.outputs);
-  return linear_grad_scratch(rows) + linear_scratch(rows) + s.batch * s.inputs +
+  return linear_scratch(rows) + linear_scratch(rows_of(s.batch, s.outputs, s.inputs)) + s.batch * s.inputs +
          (s.inputs + 1) * packed_channels(s.outputs) + s.outputs * packed_channels(s.inputs) + 2 * s.inputs +
          2 * s.outputs + 512;
 }
@@ -102,7 +102,7 @@ void head_backward(const ConvShape& s, const float* means, const float* weight, 
 
 int64_t excite_scratch(const ConvShape& s) {
   const ConvShape in = rows_of(s.batch, s.inputs, s.outputs), out = rows_of(s.batch, s.outputs, s.inputs);
-  return most(linear_grad_scratch(in), linear_grad_scratch(out)) + most(linear_scratch(in), linear_scratch(out)) +
+  return linear_scratch(in) + linear_scratch(out) +
          4 * s.batch * (s.inputs + s.outputs) + 2 * s.inputs * packed_channels(s.outputs) +
          2 * (s.outputs + 1) * packed_channels(s.inputs) + 4 * s.inputs + period_of(s.inputs) + 1024;
 }

@@ -49,8 +49,17 @@ struct Padded {
 // Floats beyond a padded image that a kernel may read, never use.
 constexpr int64_t SLACK = 64;
 
+INLINE int64_t padded_image(const ConvShape& s, int64_t channels) {
+  return (s.height + 2 * s.pad()) * (s.width + 2 * s.pad()) * channels;
+}
+
 INLINE int64_t padded_floats(const ConvShape& s, int64_t channels, int64_t images) {
-  return images * (s.height + 2 * s.pad()) * (s.width + 2 * s.pad()) * channels + SLACK;
+  return images * padded_image(s, channels) + SLACK;
+}
+
+// Images that share the lanes of a convolution to `channels` channels.
+INLINE int64_t images_in_lanes(int64_t channels) {
+  return channels > 8 ? 1 : channels > 4 ? 2 : channels > 1 ? 4 : 16;
 }
 
 // Images that are worked on together: enough positions to amortise what is done once a chunk, few enough that all
@@ -61,7 +70,9 @@ INLINE int64_t images_at_a_time(const ConvShape& s) {
   const int64_t widest = most(s.inputs, s.outputs);
   const int64_t by_positions = POSITIONS / s.positions();
   const int64_t by_size = FLOATS / padded_floats(s, widest, 1);
-  return most(1, least(s.batch, least(by_positions, by_size)));
+  const int64_t in_lanes = most(images_in_lanes(s.inputs), images_in_lanes(s.outputs));
+  const int64_t wanted = most(1, least(by_positions, by_size));
+  return least(s.batch, (wanted + in_lanes - 1) / in_lanes * in_lanes);
 }
 
 INLINE Padded pad(const ConvShape& s, int64_t channels, int64_t images, Scratch& scratch) {
@@ -105,6 +116,48 @@ INLINE void fill(const Padded& p, const float* from, int64_t images) {
     float* to = p.data + n * p.image + p.pad * (p.row + p.channels);
     for (int64_t y = 0; y < p.height; ++y, to += p.row, from += row) std::memcpy(to, from, row * sizeof(float));
   }
+}
+
+// ---- interleaved images
+
+// Floats of room that `interleave` needs for `images` images of `floats` each: for the groups, of which the last may be
+// of zeros for the most part, and twice for the group that is being made.
+INLINE int64_t interleave_room(int64_t floats, int64_t images) {
+  const int64_t whole = (floats + 15) / 16 * 16;
+  return ((images + 15) / 16 * 16 + 2 * 16) * whole + 16 * SLACK;
+}
+
+// Groups of `M` of `images` images of `floats` each, which follow each other at `from`: value by value, that of the
+// group's first image, its second, and so on; zeros for images that the last group lacks. Groups are `M·floats` apart.
+template <int M>
+INLINE const float* interleave(const float* from, int64_t images, int64_t floats, float* room) {
+  const int64_t whole = (floats + 15) / 16 * 16, groups = (images + M - 1) / M, tail = floats % 16;
+  float* parts[2] = {room, room + M * whole};
+  float* result = room + 2 * M * whole;
+  static const float ZEROS[16] = {};
+  for (int64_t group = 0; group < groups; ++group) {
+    const float* sources[M];
+    for (int m = 0; m < M; ++m) sources[m] = group * M + m < images ? from + (group * M + m) * floats : nullptr;
+    // Pairs, then pairs of pairs: image i with the one half the list away, so that the last are in order.
+    int64_t length = floats;
+    for (int count = M / 2, stage = 0; count > 0; count /= 2, stage ^= 1, length *= 2)
+      for (int i = 0; i < count; ++i) {
+        float* to = count == 1 ? result + group * M * floats : parts[stage] + i * M / count * whole;
+        const float *a = sources[i], *b = sources[i + count];
+        const auto at = [&](const float* source, int64_t index) INLINE_LAMBDA { return source == nullptr ? ZEROS : source + index; };
+        const int64_t readable = count == M / 2 && tail != 0 ? length - tail : length;
+        int64_t index = 0;
+        for (; index < readable; index += 16) interleave_vectors(at(a, index), at(b, index), to + 2 * index);
+        if (index < length) {
+          float ends[2][16] = {};
+          if (a != nullptr) std::memcpy(ends[0], a + index, tail * sizeof(float));
+          if (b != nullptr) std::memcpy(ends[1], b + index, tail * sizeof(float));
+          interleave_vectors(ends[0], ends[1], to + 2 * index);
+        }
+        sources[i] = to;
+      }
+  }
+  return result;
 }
 
 // ---- values that repeat with the channels

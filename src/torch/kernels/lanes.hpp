@@ -67,7 +67,39 @@ struct Native {
   static INLINE I shift_left(I a, int by) { return a << by; }
   static INLINE I shift_right(I a, int by) { return a >> by; }
 
+  // `M` floats, again and again.
+  template <int M>
+  static INLINE V repeated(const float* from) {
+    if constexpr (M == 1) return all(*from);
+    if constexpr (M >= W) return load(from);
+#if defined(__AVX2__) || defined(__AVX512F__)
+    if constexpr (M == 2 && W == 8) return _mm256_castpd_ps(_mm256_set1_pd(pair(from)));
+    if constexpr (M == 4 && W == 8) return _mm256_broadcast_ps(reinterpret_cast<const __m128*>(from));
+#endif
 #if defined(__AVX512F__)
+    if constexpr (M == 2 && W == 16) return _mm512_castpd_ps(_mm512_set1_pd(pair(from)));
+    if constexpr (M == 4 && W == 16) return _mm512_broadcast_f32x4(_mm_loadu_ps(from));
+#endif
+    V v;
+    for (int lane = 0; lane < W; ++lane) v[lane] = from[lane % M];
+    return v;
+  }
+  static INLINE double pair(const float* from) {
+    double two;
+    std::memcpy(&two, from, sizeof two);
+    return two;
+  }
+
+#if defined(__AVX512F__)
+  // Lane `c·M + m` of 16 as lane `m·(16 / M) + c`.
+  template <int M>
+  static INLINE V transpose(V v) {
+    static_assert(W == 16);
+    alignas(64) static const int32_t OF_2[16] = {0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15};
+    alignas(64) static const int32_t OF_4[16] = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
+    if constexpr (M == 16) return v;
+    else return _mm512_permutexvar_ps(_mm512_load_si512(M == 2 ? OF_2 : OF_4), v);
+  }
   static INLINE V all(float x) {
     if constexpr (W == 16) return _mm512_set1_ps(x);
     else return _mm256_set1_ps(x);
@@ -97,15 +129,15 @@ struct Native {
 #else
   static INLINE V all(float x) { return V{x, x, x, x}; }
   static INLINE I iall(int32_t x) { return I{x, x, x, x}; }
-  static INLINE V fma(V a, V b, V c) {
 #if defined(__aarch64__)
-    return vfmaq_f32(c, a, b);
+  static INLINE V fma(V a, V b, V c) { return vfmaq_f32(c, a, b); }
 #else
-    // One rounding, as everywhere, if slowly.
+  // One rounding, as everywhere, if slowly.
+  static ALONE V fma(V a, V b, V c) {
     for (int lane = 0; lane < W; ++lane) c[lane] = __builtin_fmaf(a[lane], b[lane], c[lane]);
     return c;
-#endif
   }
+#endif
 #endif
 #if defined(__AVX2__)
   static INLINE __m256i first_lanes(int n) {
@@ -140,6 +172,18 @@ struct Twice {
   static INLINE void store(float* to, V v) {
     Half::store(to, v.low);
     Half::store(to + H, v.high);
+  }
+  template <int M>
+  static INLINE V repeated(const float* from) {
+    if constexpr (M == W) return load(from);
+    else return {Half::template repeated<M>(from), Half::template repeated<M>(from)};
+  }
+  template <int M>
+  static INLINE V transpose(V v) {
+    float from[W], to[W];
+    store(from, v);
+    for (int lane = 0; lane < W; ++lane) to[lane % M * (W / M) + lane / M] = from[lane];
+    return load(to);
   }
   static INLINE V load_some(const float* from, int n) {
     return n <= H ? V{Half::load_some(from, n), Half::all(0)} : V{Half::load(from), Half::load_some(from + H, n - H)};
@@ -206,6 +250,19 @@ struct Lanes : LanesOf<W>::Type {
   // x where positive, else 0; what is no number stays.
   static INLINE V relu(V x) { return Base::select_less(x, zero(), zero(), x); }
 };
+
+// 16 floats of `a` and of `b` in turn.
+INLINE void interleave_vectors(const float* a, const float* b, float* to) {
+#if defined(__AVX512F__)
+  alignas(64) static const int32_t LOW[16] = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23};
+  alignas(64) static const int32_t HIGH[16] = {8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  const __m512 x = _mm512_loadu_ps(a), y = _mm512_loadu_ps(b);
+  _mm512_storeu_ps(to, _mm512_permutex2var_ps(x, _mm512_load_si512(LOW), y));
+  _mm512_storeu_ps(to + 16, _mm512_permutex2var_ps(x, _mm512_load_si512(HIGH), y));
+#else
+  for (int i = 0; i < 16; ++i) to[2 * i] = a[i], to[2 * i + 1] = b[i];
+#endif
+}
 
 // Lanes for tensors with `C` channels innermost.
 INLINE bool is_narrow(int64_t channels) { return WIDEST == 8 || channels <= 8; }

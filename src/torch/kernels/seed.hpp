@@ -153,14 +153,16 @@ int64_t layer_packed_floats(const ConvShape& s, bool backwards) {
 int64_t layer_scratch_forward(const Layer& layer) {
   const ConvShape& s = layer.conv;
   const int64_t images = images_at_a_time(s);
-  return pad_scratch(s, s.inputs, images) + Norm::scratch(s.outputs) + images * s.positions() * s.outputs +
+  return pad_scratch(s, s.inputs, images) + convolution_room(s, images) + Norm::scratch(s.outputs) +
+         images * s.positions() * s.outputs +
          2 * layer.groups + 256;
 }
 
 int64_t layer_scratch_backward(const Layer& layer) {
   const ConvShape& s = layer.conv;
   const int64_t images = images_at_a_time(s), of_image = s.positions() * s.outputs;
-  return pad_scratch(s, s.inputs, images) + pad_scratch(s, s.outputs, images) + Norm::scratch(s.outputs) +
+  return pad_scratch(s, s.inputs, images) + pad_scratch(s, s.outputs, images) + convolution_room(s, images) +
+         Norm::scratch(s.outputs) +
          4 * s.outputs + 2 * s.elements() * packed_channels(s.outputs) + (images + 4) * (of_image + 16) + SLACK + 512;
 }
 
@@ -173,6 +175,7 @@ void layer_forward(const Layer& layer, const float* x, const float* packed, cons
   const int64_t images = images_at_a_time(s), channels = s.outputs, of_image = s.positions() * channels;
   const Padded padded = pad(s, s.inputs, images, scratch);
   Norm norm(s.positions(), channels, layer.groups, gamma, beta, layer.epsilon, scratch);
+  float* room = scratch.take(convolution_room(s, images));
   float* passing = scratch.take(images * of_image);
   float* passing_mean = scratch.take(layer.groups);
   float* passing_inverse = scratch.take(layer.groups);
@@ -183,7 +186,7 @@ void layer_forward(const Layer& layer, const float* x, const float* packed, cons
     const Padded in = s.kernel == 1 ? over_dense(padded, from) : padded;
     if (s.kernel != 1) fill(in, from, count);
     if (s.depthwise) convolve_depthwise(in, count, s.kernel, packed, to);
-    else convolve<Epilogue::None>(in, count, s.kernel, packed, nullptr, to, channels);
+    else convolve(in, count, s.kernel, packed, nullptr, to, channels, room);
     if (layer.silu_before) {
       float* values = out + first * of_image;
       over_flat(count * of_image, 16, [&](int64_t at, int64_t, int n) INLINE_LAMBDA {
@@ -226,6 +229,7 @@ void layer_backward(const Layer& layer, const float* x, const float* z, const fl
   float* slopes = scratch.take(of_image);
   float* behind = scratch.take(of_image);
   float* dz = scratch.take(images * of_image + SLACK);
+  float* room = scratch.take(convolution_room(s, images));
   for (int64_t first = 0; first < s.batch; first += images) {
     const int64_t count = least(images, s.batch - first);
     for (int64_t n = 0; n < count; ++n) {
@@ -268,14 +272,14 @@ void layer_backward(const Layer& layer, const float* x, const float* z, const fl
     if (x_grad != nullptr) {
       float* to = x_grad + first * s.positions() * s.inputs;
       if (s.depthwise) convolve_depthwise(out, count, s.kernel, backwards, to);
-      else convolve<Epilogue::None>(out, count, s.kernel, backwards, nullptr, to, s.inputs);
+      else convolve(out, count, s.kernel, backwards, nullptr, to, s.inputs, room);
     }
     const float* from = x + first * s.positions() * s.inputs;
     if (s.depthwise) {
       fill(in, from, count);
       add_depthwise_grads(in, out, count, s.kernel, totals);
     } else {
-      add_weight_grads(from, in, out, count, s.kernel, totals);
+      add_weight_grads(from, in, out, count, s.kernel, totals, room);
     }
   }
   if (s.depthwise) unpack_depthwise_grads(s, totals, weight_grad);

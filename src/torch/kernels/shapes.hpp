@@ -9,8 +9,8 @@ namespace simic {
 
 #define SHAPE_INLINE inline __attribute__((always_inline))
 
-// A convolution over channels-last images: odd square kernel, stride 1, "same" padding. Depthwise: one filter a
-// channel, `inputs == outputs`.
+// A convolution over channels-last images: square kernel, stride 1, "same" padding. Dense ones have a kernel of 1 or 3.
+// Depthwise: one filter a channel, `inputs == outputs`, any odd kernel.
 struct ConvShape {
   int64_t batch, height, width, inputs, outputs, kernel;
   bool depthwise;
@@ -30,8 +30,8 @@ struct Layer {
   double epsilon;
 };
 
-// Channels of packed weights: whole vectors at every level.
-SHAPE_INLINE int64_t packed_channels(int64_t channels) { return channels <= 8 ? 8 : (channels + 15) / 16 * 16; }
+// Lanes of packed weights: whole vectors.
+SHAPE_INLINE int64_t packed_channels(int64_t channels) { return (channels + 15) / 16 * 16; }
 
 // Floats of the packed weights of a dense convolution.
 SHAPE_INLINE int64_t packed_weights(int64_t elements, int64_t outputs) { return elements * packed_channels(outputs); }
