@@ -121,5 +121,5 @@ pub enum DataError {
     Device { name: String, cause: tch::TchError },
 
     #[error("the batch feed of env {env}: a device operation failed ({cause}); see the device's own message")]
-    FeedDevice { env: u64, cause: tch::TchError },
+    FeedDevice { env: u64, cause: crate::torch::TorchError },
 }

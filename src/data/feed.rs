@@ -8,7 +8,7 @@ use tch::{Kind, TchError, Tensor};
 
 use super::plan::{FeedPlan, StepKey};
 use super::{Batch, DataError, FeedArithmetic, ResidentData};
-use crate::torch::gather_images;
+use crate::torch::{TorchError, gather_images, upload};
 
 /// The training feed of one env: its plan of the current step and its kept buffers.
 #[derive(Debug)]
@@ -43,7 +43,10 @@ impl StepFeed {
     /// `FeedDevice` when the device cannot hold the buffers.
     pub fn new(resident: &ResidentData, arithmetic: FeedArithmetic, env: u64) -> Result<Self, DataError> {
         let plan = FeedPlan::new(resident, arithmetic, env);
-        Self::allocate(resident, plan).map_err(|cause| DataError::FeedDevice { env, cause })
+        Self::allocate(resident, plan).map_err(|error| DataError::FeedDevice {
+            env,
+            cause: error.into(),
+        })
     }
 
     fn allocate(resident: &ResidentData, plan: FeedPlan) -> Result<Self, TchError> {
@@ -89,9 +92,8 @@ impl StepFeed {
         self.upload(key).map_err(|cause| self.device_error(cause))
     }
 
-    fn upload(&mut self, key: StepKey) -> Result<(), TchError> {
-        let host = Tensor::f_from_slice(self.plan.draw(key))?.f_view_as(&self.positions)?;
-        self.positions.f_copy_(&host)?;
+    fn upload(&mut self, key: StepKey) -> Result<(), TorchError> {
+        upload(&self.positions, self.plan.draw(key))?;
         let _ = self
             .train_labels
             .f_index_select_out(&self.labels, 0, &self.sample_positions)?;
@@ -104,7 +106,7 @@ impl StepFeed {
     /// # Errors
     /// `FeedDevice`.
     pub fn fetch(&mut self, batch: usize) -> Result<Batch, DataError> {
-        self.gather(batch).map_err(|cause| self.device_error(cause))?;
+        self.gather(batch).map_err(|cause| self.device_error(cause.into()))?;
         Ok(Batch {
             x: self.x.shallow_clone(),
             y: self.batch_labels[batch].shallow_clone(),
@@ -129,7 +131,7 @@ impl StepFeed {
         Ok(())
     }
 
-    fn device_error(&self, cause: TchError) -> DataError {
+    fn device_error(&self, cause: TorchError) -> DataError {
         DataError::FeedDevice {
             env: self.plan.env,
             cause,

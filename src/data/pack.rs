@@ -105,24 +105,25 @@ impl PackLayout {
         Self::TRAIN_COLUMNS + Self::CONFIG_QUANTITIES * self.configs + Self::GROUP_COLUMNS * group
     }
 
-    /// Names the numbers of a pack read from the device. `configs` configurations were evaluated, `main` is the index
-    /// of the one that is the validation result.
+    /// Names the numbers of a pack read from the device. `places` says of each configuration that was evaluated where it
+    /// stands in the blocks of configurations, `main` which of them is the validation result.
     ///
     /// # Panics
-    /// If `pack` has another length than the layout, or `main` is not below `configs ≤ self.configs`.
-    pub fn unpack(&self, pack: &[f64], configs: usize, main: usize) -> StepNumbers {
+    /// If `pack` has another length than the layout, or a place or `main` does not exist.
+    pub fn unpack(&self, pack: &[f64], places: &[usize], main: usize) -> StepNumbers {
         assert_eq!(pack.len(), self.columns(), "the pack belongs to another layout");
-        assert!(main < configs && configs <= self.configs);
+        assert!(places.iter().all(|&place| place < self.configs));
         let count = |column: usize| pack[column] as u64;
+        let main = places[main];
         let main_correct = count(self.val_correct().start + main);
-        let config = |index: usize| {
-            let correct = count(self.val_correct().start + index);
-            let both_correct = match index == main {
+        let config = |&place: &usize| {
+            let correct = count(self.val_correct().start + place);
+            let both_correct = match place == main {
                 true => correct,
-                false => count(self.val_both_correct().start + index),
+                false => count(self.val_both_correct().start + place),
             };
             ConfigNumbers {
-                loss_sum: pack[self.val_loss_sum().start + index],
+                loss_sum: pack[self.val_loss_sum().start + place],
                 correct,
                 only_main_correct: main_correct - both_correct,
                 only_this_correct: correct - both_correct,
@@ -152,7 +153,7 @@ impl PackLayout {
             nonfinite_batches: count(Self::NONFINITE_BATCHES),
             param_nonfinite: count(Self::PARAM_NONFINITE),
             loss_scale: Some(pack[Self::LOSS_SCALE]).filter(|&scale| scale > 0.0),
-            configs: (0..configs).map(config).collect(),
+            configs: places.iter().map(config).collect(),
             host: group(0),
             slots: (0..self.slots).map(slot).collect(),
         }

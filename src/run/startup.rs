@@ -67,6 +67,11 @@ pub(crate) fn load_datasets(
         ))
     };
     let (resident, test) = devices.0.iter().map(upload).collect::<Result<(Vec<_>, Vec<_>), _>>()?;
+    // Envs read the data in streams of their own, which know nothing of the one that it was filled in.
+    devices
+        .0
+        .iter()
+        .try_for_each(|backend| torch::synchronize(backend.device))?;
     commands.insert_resource(RunClock::new(RunLength {
         first_round: experiment.rounds.start,
         end_round: experiment.rounds.end,

@@ -55,6 +55,6 @@ pub use read::{HostSyncCounter, read_f32, read_f64, read_i64};
 pub use scaler::LossScaler;
 pub use settings::{AmpMode, Kernels, MatmulPrecision, OptimizerConfig};
 pub use stream::{Stream, StreamGuard};
-pub use tensors::{channels_last, copy_all, copy_into, is_channels_last, zero_all};
+pub use tensors::{channels_last, copy_all, copy_into, is_channels_last, synchronize, upload, zero_all};
 pub use threads::set_intra_op_threads;
 pub use trace::{StreamTrace, TraceEntry, TraceOperation};

@@ -1,9 +1,9 @@
 //! Copies in place and memory formats, which tch does not offer.
 
-use tch::Tensor;
+use tch::{Cuda, Device, Tensor};
 
-use super::TorchError;
 use super::ffi::{self, pointer, pointers};
+use super::{TorchError, catch};
 
 /// Zeroes every tensor in place, in one call.
 pub fn zero_all(tensors: &[Tensor]) -> Result<(), TorchError> {
@@ -41,6 +41,36 @@ pub fn copy_all(to: &[Tensor], from: &[Tensor], non_blocking: bool) -> Result<()
 pub fn copy_into(to: &Tensor, from: &Tensor, non_blocking: bool) -> Result<(), TorchError> {
     // SAFETY: both tensors outlive the call.
     unsafe { ffi::check(ffi::simic_copy_into(pointer(to), from.as_ptr(), non_blocking)) }
+}
+
+/// Queues a copy of `values` into `to`, row by row, in the current stream. On CUDA they go through pinned memory, which
+/// libtorch keeps until the copy is done: nobody waits.
+///
+/// # Errors
+/// `Shape` if their numbers differ; a device error.
+pub fn upload(to: &Tensor, values: &[i64]) -> Result<(), TorchError> {
+    if to.numel() != values.len() {
+        let (room, count) = (to.numel(), values.len());
+        return Err(TorchError::Shape(format!(
+            "{count} values do not fit into {room} places"
+        )));
+    }
+    let mut host = Tensor::f_from_slice(values)?.f_view_as(to)?;
+    if to.device().is_cuda() {
+        host = host.f_pin_memory(to.device())?;
+    }
+    copy_into(to, &host, true)
+}
+
+/// Waits on the host until all work that was queued on `device` so far is done, in whatever stream. A no-op on a CPU.
+///
+/// # Errors
+/// What work on the device has failed with.
+pub fn synchronize(device: Device) -> Result<(), TorchError> {
+    match device {
+        Device::Cuda(index) => catch(|| Cuda::synchronize(index as i64)),
+        _ => Ok(()),
+    }
 }
 
 /// A 4-dimensional tensor with its channels innermost in memory; `tensor` itself where that is so already.

@@ -11,7 +11,8 @@ use crate::host::FoldedHost;
 use crate::seed::Residual;
 use crate::torch::{Mode, NoGrad};
 
-/// Logits `[K·b, classes]` of the `b` samples of `x`: rows `k·b..(k+1)·b` belong to the plan's configuration `k`.
+/// Logits `[K·b, classes]` of the `b` samples of `x`: those of the plan's configuration `k` are the rows `p·b..(p+1)·b` with
+/// `p = tree.places()[k]`.
 ///
 /// `slots` are those for which `tree` was compiled. The caller bounds `b` by [`CoalitionTree::chunk_samples`].
 ///
@@ -34,15 +35,7 @@ pub fn coalition_forward(
         features = pass(stop, slot, &features, samples)?;
         done = slot.boundary;
     }
-    let logits = host.evaluate(done..host.num_ops(), &features)?;
-    let Some(gather) = &tree.gather else {
-        return Ok(logits);
-    };
-    let classes = logits.size2()?.1;
-    Ok(logits
-        .f_view([-1, samples, classes])?
-        .f_index_select(0, gather)?
-        .f_view([-1, classes])?)
+    Ok(host.evaluate(done..host.num_ops(), &features)?)
 }
 
 /// Features behind a slot, for blocks of `samples` rows.

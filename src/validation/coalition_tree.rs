@@ -4,7 +4,7 @@
 //! stacked along the batch dimension. At a player's slot a block turns into one for the configurations with the seed
 //! off, one for those with it on, or both. Every distinct prefix of a configuration is thus computed once.
 
-use tch::{Device, TchError, Tensor};
+use tch::Device;
 
 use super::plan::CoalitionPlan;
 use crate::growth::AlphaAlgorithm;
@@ -100,18 +100,16 @@ pub struct ValidationFlops {
 #[derive(Debug)]
 pub struct CoalitionTree {
     pub(super) stops: Vec<Stop>,
-    /// Block of each configuration in plan order; `None` if that is the order in which they leave the head.
-    pub(super) gather: Option<Tensor>,
-    configurations: usize,
+    /// By configuration in plan order: the block that it leaves the head in. Kept on the host: nothing on a device is put
+    /// into another order.
+    places: Vec<usize>,
 }
 
 impl CoalitionTree {
     /// Compiles `plan` for the seeds on the output path, in execution order. Each player is one of them; those that are
     /// no players stay on in every configuration.
     ///
-    /// # Errors
-    /// If libtorch fails.
-    pub fn new(plan: &CoalitionPlan, slots: &[LiveSlot], device: Device) -> Result<Self, CoalitionError> {
+    pub fn new(plan: &CoalitionPlan, slots: &[LiveSlot]) -> Self {
         let players: Vec<Option<usize>> = slots
             .iter()
             .map(|slot| plan.players.iter().position(|&player| player == slot.slot))
@@ -129,11 +127,18 @@ impl CoalitionTree {
             stops.push(stop);
             blocks = leaving;
         }
-        Ok(Self {
-            stops,
-            gather: gather_index(&blocks, plan.masks.len(), device)?,
-            configurations: plan.masks.len(),
-        })
+        let mut places = vec![0; plan.masks.len()];
+        for (place, block) in blocks.iter().enumerate() {
+            for &configuration in block {
+                places[configuration] = place;
+            }
+        }
+        Self { stops, places }
+    }
+
+    /// By configuration in plan order: its block among those that [`coalition_forward`](super::coalition_forward) returns.
+    pub fn places(&self) -> &[usize] {
+        &self.places
     }
 
     /// Largest number of blocks that are stacked at a time.
@@ -165,7 +170,7 @@ impl CoalitionTree {
             blocks = stop.leaving as u64;
         }
         tree += blocks * host_macs(done..ops.len());
-        let naive = self.configurations as u64 * (host_macs(0..ops.len()) + seeds);
+        let naive = self.places.len() as u64 * (host_macs(0..ops.len()) + seeds);
         ValidationFlops {
             tree: 2 * tree,
             naive: 2 * naive,
@@ -212,18 +217,4 @@ fn split(
         runs,
     };
     (stop, leaving.into_iter().map(|(_, _, block)| block).collect())
-}
-
-/// Where each configuration's block stands.
-fn gather_index(blocks: &[Vec<usize>], configurations: usize, device: Device) -> Result<Option<Tensor>, TchError> {
-    let mut index = vec![0_i64; configurations];
-    for (position, block) in blocks.iter().enumerate() {
-        for &configuration in block {
-            index[configuration] = position as i64;
-        }
-    }
-    if index.iter().copied().eq(0..blocks.len() as i64) {
-        return Ok(None);
-    }
-    Tensor::f_from_slice(&index)?.f_to_device(device).map(Some)
 }

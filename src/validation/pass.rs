@@ -38,6 +38,8 @@ pub struct ValPlan {
     /// `None` before the first step.
     pub plan: Option<AttributionPlan>,
     tree: Option<SyncCell<CoalitionTree>>,
+    /// By configuration: where its sums stand among those of the pass.
+    places: SmallVec<[usize; 8]>,
     /// Forward cost of a sample, for telemetry.
     pub flops: ValidationFlops,
     /// Host time spent in the step's pass; on CUDA, to launch it.
@@ -45,6 +47,11 @@ pub struct ValPlan {
 }
 
 impl ValPlan {
+    /// By configuration in plan order: where its sums stand in the env's pack.
+    pub fn places(&self) -> &[usize] {
+        &self.places
+    }
+
     /// No seed stands on the output path: the network as it is equals every configuration of it.
     pub fn has_no_players(&self) -> bool {
         let plan = self.plan.as_ref();
@@ -168,9 +175,10 @@ fn plan(id: &EnvId, env: &mut ValidatingEnvItem, clock: &RunClock, scenario: &Sc
     };
     let plan = plan_coalitions(&players, &scenario.attribution, moment);
     let live = live_slots(&mut env.slots.0, &scenario.lifecycle);
-    let tree = CoalitionTree::new(&plan.coalitions, &live, env.backend.0.device)?;
+    let tree = CoalitionTree::new(&plan.coalitions, &live);
     env.plan.flops = tree.flops(env.folded.0.get().op_costs(), &live);
     drop(live);
+    env.plan.places = SmallVec::from_slice(tree.places());
     env.plan.tree = Some(SyncCell::new(tree));
     env.plan.plan = Some(plan);
     env.plan.elapsed = Duration::ZERO;
@@ -191,7 +199,7 @@ fn evaluate(env: &mut ValidatingEnvItem, stream: &Stream, batch: usize, scenario
         let x = samples.x.f_narrow(0, first, count)?;
         let y = samples.y.f_narrow(0, first, count)?;
         let logits = coalition_forward(folded, &live, tree, &x)?;
-        sums.add_val(&logits, &y, MAIN)?;
+        sums.add_val(&logits, &y, tree.places()[MAIN])?;
         stream.note_write(sums.pack());
         Ok(())
     })?;

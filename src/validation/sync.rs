@@ -34,8 +34,7 @@ pub fn unpack(
         }
         let sums = sums.0.get();
         let pack = read_f64(sums.pack(), &syncs).in_env(id.index)?;
-        let configurations = plan.plan.as_ref().map_or(1, |plan| plan.coalitions.masks.len());
-        result.0 = Some(sums.layout().unpack(&pack, configurations, MAIN));
+        result.0 = Some(sums.layout().unpack(&pack, plan.places(), MAIN));
     }
     Ok(())
 }

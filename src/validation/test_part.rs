@@ -87,7 +87,7 @@ fn test(
         players: SmallVec::new(),
         masks: vec![0],
     };
-    let tree = CoalitionTree::new(&plan, &live, env.backend.0.device)?;
+    let tree = CoalitionTree::new(&plan, &live);
     let _inference = Inference::new()?;
     let mut sums = Vec::with_capacity(2 * batches.len());
     for batch in batches {

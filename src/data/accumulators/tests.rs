@@ -12,7 +12,7 @@ fn accumulators(batches: usize, batch_size: usize) -> Accumulators {
 
 fn read(accumulators: &Accumulators, configs: usize) -> StepNumbers {
     let pack = Vec::<f64>::try_from(accumulators.pack()).unwrap();
-    LAYOUT.unpack(&pack, configs, 0)
+    LAYOUT.unpack(&pack, &Vec::from_iter(0..configs), 0)
 }
 
 fn mean_loss(value: f32) -> Tensor {

@@ -22,7 +22,7 @@ fn each_group_is_read_from_the_columns_that_it_writes() {
     pack[seed.streak.expect("seeds have one")] = 5.0;
     pack[layout.host_group().skipped] = 6.0;
 
-    let numbers = layout.unpack(&pack, 1, 0);
+    let numbers = layout.unpack(&pack, &[0], 0);
 
     let expected = SlotNumbers {
         group: GroupNumbers {
@@ -50,10 +50,30 @@ fn discordant_counts_follow_from_agreement() {
     pack[layout.val_correct()].copy_from_slice(&[9400.0, 9280.0, 0.0, 0.0]);
     pack[layout.val_both_correct()].copy_from_slice(&[9400.0, 9080.0, 0.0, 0.0]);
 
-    let numbers = layout.unpack(&pack, 2, 0);
+    let numbers = layout.unpack(&pack, &[0, 1], 0);
 
     let (main, without) = (numbers.configs[0], numbers.configs[1]);
     assert_eq!((main.only_main_correct, main.only_this_correct), (0, 0));
     assert_eq!((without.only_main_correct, without.only_this_correct), (320, 200));
     assert_eq!(without.accuracy_percent(10_000), 92.8);
+}
+
+/// The blocks of a coalition tree leave it in an order of their own.
+#[test]
+fn configurations_are_named_by_their_places() {
+    let layout = PackLayout { configs: 3, slots: 0 };
+    let mut pack = vec![0.0; layout.columns()];
+    pack[layout.val_loss_sum()].copy_from_slice(&[30.0, 10.0, 20.0]);
+    pack[layout.val_correct()].copy_from_slice(&[3.0, 9.0, 6.0]);
+    pack[layout.val_both_correct()].copy_from_slice(&[2.0, 0.0, 6.0]);
+
+    let numbers = layout.unpack(&pack, &[1, 2, 0], 0);
+
+    let losses: Vec<f64> = numbers.configs.iter().map(|config| config.loss_sum).collect();
+    assert_eq!(losses, [10.0, 20.0, 30.0]);
+    let discordant = numbers
+        .configs
+        .iter()
+        .map(|config| (config.only_main_correct, config.only_this_correct));
+    assert_eq!(discordant.collect::<Vec<_>>(), [(0, 0), (3, 0), (7, 1)]);
 }

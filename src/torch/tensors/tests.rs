@@ -50,3 +50,14 @@ fn lists_are_copied_and_zeroed_in_place() {
     assert!(to[0].equal(&Tensor::zeros([2], CPU)));
     assert!(wide.equal(&Tensor::from_slice2(&[[0.0f32, 0.0, 1.0, 1.0]; 2])));
 }
+
+#[test]
+fn values_are_uploaded_row_by_row_and_have_to_fit() {
+    let to = Tensor::zeros([2, 2], (Kind::Int64, Device::Cpu));
+
+    upload(&to, &[1, 2, 3, 4]).expect("they fit");
+
+    assert!(to.equal(&Tensor::from_slice(&[1_i64, 2, 3, 4]).view([2, 2])));
+    assert!(matches!(upload(&to, &[1, 2, 3]), Err(TorchError::Shape(_))));
+    synchronize(Device::Cpu).expect("nothing to wait for");
+}

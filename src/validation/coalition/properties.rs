@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use smallvec::SmallVec;
-use tch::{Device, Tensor};
+use tch::Tensor;
 
 use super::fixtures::{Planted, Unfolded, live, separate};
 use crate::data::evaluate_rows;
@@ -151,7 +151,7 @@ impl Grown {
     /// Correct samples of each configuration, evaluated `chunk` samples at a time.
     fn correct(&self, host: &dyn FoldedHost, plan: &CoalitionPlan, chunk: i64) -> Vec<i64> {
         let live = self.live();
-        let tree = CoalitionTree::new(plan, &live, Device::Cpu).unwrap();
+        let tree = CoalitionTree::new(plan, &live);
         let mut correct = vec![0; plan.masks.len()];
         let mut first = 0;
         while first < SAMPLES {
@@ -160,8 +160,9 @@ impl Grown {
             let logits = coalition_forward(host, &live, &tree, &x).unwrap();
             let (_, is_correct) = evaluate_rows(&logits, &self.labels.narrow(0, first, count)).unwrap();
             let counts = is_correct.sum_dim_intlist(1i64, false, tch::Kind::Int64);
-            for (sum, count) in correct.iter_mut().zip(Vec::<i64>::try_from(counts).unwrap()) {
-                *sum += count;
+            let counts = Vec::<i64>::try_from(counts).unwrap();
+            for (sum, &place) in correct.iter_mut().zip(tree.places()) {
+                *sum += counts[place];
             }
             first += count;
         }
@@ -182,7 +183,7 @@ proptest! {
         let grown = Grown::new(drawn, key);
         let plan = grown.plan(&order, count);
         let live = grown.live();
-        let tree = CoalitionTree::new(&plan, &live, Device::Cpu).unwrap();
+        let tree = CoalitionTree::new(&plan, &live);
         let folded = grown.host.0.fold().unwrap();
         let fused = [
             coalition_forward(&grown.host, &live, &tree, &grown.x).unwrap(),
@@ -192,7 +193,7 @@ proptest! {
             let expected = grown.separate(&plan, mask);
             let bound = TOLERANCE * largest(&expected).max(1.0);
             for logits in &fused {
-                let block = logits.narrow(0, k as i64 * SAMPLES, SAMPLES);
+                let block = logits.narrow(0, tree.places()[k] as i64 * SAMPLES, SAMPLES);
                 let difference = largest(&(block - &expected));
                 prop_assert!(difference <= bound, "mask {mask:#b} is off by {difference}");
             }
