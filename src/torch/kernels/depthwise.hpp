@@ -24,7 +24,7 @@ void convolve_depthwise(const Padded& in, int64_t images, int64_t kernel, const 
         const float* weights = packed + offset;
         for (int64_t dy = 0; dy < kernel; ++dy)
           for (int64_t dx = 0; dx < kernel; ++dx, weights += period)
-            sum = Flat::fma(Flat::load(line + dy * in.row + dx * in.channels + at), Flat::load(weights), sum);
+            sum = Flat::fma(Flat::load_at_most(line + dy * in.row + dx * in.channels + at, count), Flat::load(weights), sum);
         Flat::store_at_most(out + at, sum, count);
       });
     }
