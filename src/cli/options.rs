@@ -76,7 +76,7 @@ const COMPARE_EXAMPLES: &str = "\
 Examples:
   simic-engine compare quick --by policy.controller
   simic-engine compare quick --metric test_accuracy --csv tables
-  simic-engine compare 20260102T0304 20260102T0305 --json";
+  simic-engine compare 20260102-0304 20260102-0305 --json";
 const AB_REPORT_EXAMPLES: &str = "\
 Examples:
   simic-engine ab-report latest

@@ -205,7 +205,7 @@ fn learner_setup(world: &mut World) -> Option<LearnerSetup> {
         envs: run.n_envs,
     };
     let (start, end) = learner.entropy_coefs();
-    let episodes = learner.entropy_anneal_episodes;
+    let anneal_updates = horizon.updates_of(learner.entropy_anneal_episodes, learner) as u32;
     Some(LearnerSetup {
         policy_params: policy_params as u64,
         policy_device: run.devices.first().map(ToString::to_string).unwrap_or_default(),
@@ -215,10 +215,10 @@ fn learner_setup(world: &mut World) -> Option<LearnerSetup> {
         gamma: Num(learner.gamma),
         gae_lambda: Num(learner.gae_lambda),
         entropy_coef: Num(LearnerSchedules::at(0, learner, horizon).entropy_coef),
-        entropy_anneal: (episodes > 0).then(|| EntropyAnneal {
+        entropy_anneal: (anneal_updates > 0).then(|| EntropyAnneal {
             start: Num(start),
             end: Num(end),
-            rounds: episodes.div_ceil(run.n_envs.max(1) as u32),
+            rounds: anneal_updates.saturating_mul(learner.episodes_per_update),
         }),
         value_coef: Num(learner.value_coef),
         max_grad_norm_policy: learner.max_grad_norm.map(Num),

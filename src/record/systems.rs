@@ -294,9 +294,7 @@ pub(crate) fn round_stats(
         governor += env.watchdog.map(|watchdog| watchdog.counts).unwrap_or_default();
         env_steps += u64::from(env.stats.end.map_or(record.clock.step(), |end| end.steps_played()));
     }
-    let wall = started.at.elapsed().as_secs_f64();
-    let samples = env_steps * record.data.feed.train_samples() as u64;
-    let cost = record.hub.take_cost();
+    let perf = round_perf(env_steps, &started, &syncs, &mut record);
     let rounds_left = record.experiment.rounds.end - record.clock.round() - 1;
     let payload = RoundFinished {
         accuracy_mean: Num(mean),
@@ -314,21 +312,34 @@ pub(crate) fn round_stats(
         charges: update.and_then(|update| update.data).map(|data| data.charges),
         updates: update.map(|update| update.verdict(GROUP)).into_iter().collect(),
         amp: loss_scales(&envs),
-        eta_s: Some(Num(wall * f64::from(rounds_left))),
-        perf: PerfRound {
-            round_wall_s: Num(wall),
-            env_steps_per_s: Num(env_steps as f64 / wall),
-            samples_per_s: Num(samples as f64 / wall),
-            samples,
-            rounds_per_hour: Num(3600.0 / wall),
-            telemetry_ms: Num(cost.telemetry.as_secs_f64() * 1e3),
-            blocked_ms: Num(cost.blocked.as_secs_f64() * 1e3),
-            host_reads: syncs.count() - started.reads,
-            waits: env_steps,
-        },
+        eta_s: Some(Num(perf.round_wall_s.0 * f64::from(rounds_left))),
+        perf,
     };
     record.outbox.push(Event::round(round, payload));
     record.flush();
+}
+
+/// How fast a round of `env_steps` steps of all envs was played, and what telling of it has cost.
+fn round_perf(
+    env_steps: u64,
+    started: &RoundStarted,
+    syncs: &HostSyncCounter,
+    record: &mut RecordContext,
+) -> PerfRound {
+    let wall_s = started.at.elapsed().as_secs_f64();
+    let samples = env_steps * record.data.feed.train_samples() as u64;
+    let cost = record.hub.take_cost();
+    PerfRound {
+        round_wall_s: Num(wall_s),
+        env_steps_per_s: Num(env_steps as f64 / wall_s),
+        samples_per_s: Num(samples as f64 / wall_s),
+        samples,
+        rounds_per_hour: Num(3600.0 / wall_s),
+        telemetry_ms: Num(cost.telemetry.as_secs_f64() * 1e3),
+        blocked_ms: Num(cost.blocked.as_secs_f64() * 1e3),
+        host_reads: syncs.count() - started.reads,
+        waits: env_steps,
+    }
 }
 
 /// `None` where no env scales its loss.

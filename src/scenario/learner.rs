@@ -356,7 +356,7 @@ section! {
         value_norm: ValueNorm;
         /// Elements before which statistics are not used.
         norm_min_count: u64 = 32, at_least(2);
-        /// Mixed precision of the policy; on a CPU always float32.
+        /// Mixed precision of the policy.
         amp: AmpMode = AmpMode::Off;
         /// Rejected updates in a row after which the run stops.
         max_consecutive_failures: u32 = 3, at_least(1);

@@ -9,6 +9,7 @@ use simic_engine::env::EnvId;
 use simic_engine::learner::{LastUpdate, PolicyDiverged, PolicyLearner};
 use simic_engine::reward::{EpisodeReward, RewardedStep, Term};
 use simic_engine::schedule::{Decide, EngineSet, RoundEnd, StepEnd, Work};
+use simic_engine::telemetry::UpdateSkip;
 use simic_engine::torch::{HostSyncCounter, NoGrad, catch, read_f32};
 use tch::Tensor;
 
@@ -281,4 +282,33 @@ fn a_policy_whose_updates_fail_three_times_in_a_row_ends_the_run() {
     let diverged = error.failure.cause::<PolicyDiverged>();
     assert_eq!(diverged, Some(&PolicyDiverged { failures: 3 }));
     assert_eq!(engine.world().resource::<RunClock>().round(), 2, "in the third round");
+}
+
+/// A host that diverges in its first step is rolled back to where it began until its episode ends: nobody has decided
+/// anything.
+#[test]
+fn a_rollout_in_which_nothing_was_decided_is_skipped_and_the_run_goes_on() {
+    #[derive(Resource, Default)]
+    struct Skipped(Vec<(UpdateSkip, u32)>);
+    let note = |update: Res<LastUpdate>, mut skipped: ResMut<Skipped>| {
+        let update = update.0.as_ref().expect("one a round");
+        skipped.0.push((update.skip_reason, update.consecutive_failures));
+    };
+    let mut engine = engine(
+        r#"(
+            task: preset("digits_minimal", (
+                batches_per_step: count(1), host_opt: sgd(lr: 1e30, momentum: 0.0, weight_decay: 0.0),
+            )),
+            run: (rounds: 2, n_envs: 1, max_steps: 8),
+            policy: (controller: "actor_critic", preset: "lstm_small"),
+        )"#,
+    );
+    engine
+        .app_mut()
+        .init_resource::<Skipped>()
+        .add_systems(RoundEnd, note.in_set(EngineSet::PpoUpdate).after(Work::UpdatePolicy));
+
+    engine.run().expect("an unlucky round is no failure");
+
+    assert_eq!(engine.world().resource::<Skipped>().0, [(UpdateSkip::Empty, 0); 2]);
 }

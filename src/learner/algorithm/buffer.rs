@@ -214,16 +214,13 @@ impl RolloutBuffer {
     /// Every step has its outcome and every segment its end.
     ///
     /// # Errors
-    /// `PendingStep`, `OpenSegment` or `EmptyRollout`.
+    /// `PendingStep` or `OpenSegment`.
     pub(super) fn check_finished(&self) -> Result<(), BufferError> {
         for (env, row) in self.rows.iter().enumerate() {
             row.check_outcome(env)?;
             if let Some(open) = row.segments.last().filter(|segment| segment.is_open()) {
                 return Err(BufferError::OpenSegment { env, start: open.start });
             }
-        }
-        if self.rows.iter().all(|row| row.steps.is_empty()) {
-            return Err(BufferError::EmptyRollout);
         }
         Ok(())
     }

@@ -45,9 +45,6 @@ pub enum BufferError {
     /// A segment has steps and no end.
     #[error("env {env}: the segment from step {start} on has not ended")]
     OpenSegment { env: usize, start: usize },
-    /// There is nothing to learn from.
-    #[error("the rollout holds no step")]
-    EmptyRollout,
     /// A device error.
     #[error(transparent)]
     Torch(#[from] TorchError),

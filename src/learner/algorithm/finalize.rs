@@ -46,15 +46,9 @@ pub(super) fn finalize(
     }
 
     // 2. Reward normaliser: statistics, then one unit for everything that is measured in rewards.
-    let old_scale = rewards.scale(config.norm_min_count);
-    if !rewards.observe(buffer, config.gamma, config.reward_norm.momentum) {
+    let Some(scale) = scale_rewards(buffer, rewards, values, head, config)? else {
         return Ok(Err(Unusable::NonFinite("reward statistics")));
-    }
-    let scale = rewards.scale(config.norm_min_count);
-    if scale != old_scale {
-        buffer.rescale_values(old_scale / scale);
-        values.rescale_units(old_scale / scale, head)?;
-    }
+    };
 
     // 3. Generalised advantage estimation, cut at every segment end.
     let mut targets = step_targets(buffer, scale, config);
@@ -66,11 +60,9 @@ pub(super) fn finalize(
     }
 
     // 5. Metrics of the critic that acted, before anything moves.
-    let free: Vec<f64> = steps
-        .iter()
-        .filter(|&&(env, step)| buffer.rows[env].steps[step].is_free())
-        .map(|&(env, step)| targets[env][step].advantage)
-        .collect();
+    let is_free = |&&(env, step): &&(usize, usize)| buffer.rows[env].steps[step].is_free();
+    let free = steps.iter().filter(is_free);
+    let free: Vec<f64> = free.map(|&(env, step)| targets[env][step].advantage).collect();
     let mut metrics = RolloutMetrics::measure(buffer, &targets, &free, config);
     metrics.returns.reward_scale = Some(Num(scale));
 
@@ -82,18 +74,12 @@ pub(super) fn finalize(
     metrics.critic.value_target_mean = Some(Num(units.mean));
     metrics.critic.value_target_scale = Some(Num(units.deviation));
     for &(env, step) in &steps {
-        let target = &mut targets[env][step];
-        target.target = units.normalise(target.ret);
-        target.old_value = units.normalise(target.value);
+        targets[env][step].normalise(units);
     }
 
     // 7. Advantages are standardised over the steps that the actor learns from.
     if config.adv_norm == AdvantageNorm::Rollout {
-        let (mean, deviation) = statistics::mean_and_std(&free).unwrap_or_default();
-        for &(env, step) in &steps {
-            let StepTargets { advantage, .. } = &mut targets[env][step];
-            *advantage = standardised(*advantage, mean, deviation, config.adv_std_floor);
-        }
+        standardise(&mut targets, &steps, &free, config.adv_std_floor);
     }
     let actor_skipped = free.len() < config.min_actor_steps as usize;
 
@@ -106,4 +92,34 @@ pub(super) fn finalize(
         metrics,
         actor_skipped,
     }))
+}
+
+/// Standardises the advantages of `steps` by mean and deviation of those that the actor learns from, `free`.
+fn standardise(targets: &mut [Vec<StepTargets>], steps: &[(usize, usize)], free: &[f64], floor: f64) {
+    let (mean, deviation) = statistics::mean_and_std(free).unwrap_or_default();
+    for &(env, step) in steps {
+        let StepTargets { advantage, .. } = &mut targets[env][step];
+        *advantage = standardised(*advantage, mean, deviation, floor);
+    }
+}
+
+/// Moves the statistics of rewards; where their unit changes with that, so does everything that is measured in it. Returns
+/// what rewards are divided by, `None` if the statistics are not finite.
+fn scale_rewards(
+    buffer: &mut RolloutBuffer,
+    rewards: &mut RewardNormalizer,
+    values: &mut ValueNormalizer,
+    head: &ValueOutput,
+    config: &LearnerConfig,
+) -> Result<Option<f64>, LearnerError> {
+    let old_scale = rewards.scale(config.norm_min_count);
+    if !rewards.observe(buffer, config.gamma, config.reward_norm.momentum) {
+        return Ok(None);
+    }
+    let scale = rewards.scale(config.norm_min_count);
+    if scale != old_scale {
+        buffer.rescale_values(old_scale / scale);
+        values.rescale_units(old_scale / scale, head)?;
+    }
+    Ok(Some(scale))
 }

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use tch::{Kind, Tensor};
+use tch::Tensor;
 
 use super::buffer::RolloutBuffer;
 use super::error::LearnerError;
@@ -22,7 +22,7 @@ use crate::controller::TrainablePolicy;
 use crate::random::{Domain, RunRng};
 use crate::scenario::LearnerConfig;
 use crate::telemetry::{FinitenessGate, LearnerSchedules, LearnerUpdate, Num, UpdateSkip};
-use crate::torch::{HostSyncCounter, Implementation, copy_into};
+use crate::torch::{HostSyncCounter, Implementation, copy_into, mixed_name};
 
 /// There is one policy group.
 const POLICY_GROUP: u64 = 0;
@@ -120,7 +120,7 @@ impl Learner {
         let mut update = LearnerUpdate {
             schedules,
             finalize_ms: milliseconds_since(started),
-            amp_dtype: dtype_name(policy.precision()).into(),
+            amp_dtype: mixed_name(policy.precision()).unwrap_or("f32").into(),
             ..LearnerUpdate::default()
         };
         match rollout {
@@ -245,12 +245,4 @@ impl Learner {
 
 fn milliseconds_since(started: Instant) -> Num {
     Num(started.elapsed().as_secs_f64() * 1e3)
-}
-
-const fn dtype_name(precision: Option<Kind>) -> &'static str {
-    match precision {
-        None => "float32",
-        Some(Kind::BFloat16) => "bfloat16",
-        Some(_) => "float16",
-    }
 }

@@ -64,41 +64,13 @@ impl PolicyOptimizer {
     ) -> Result<Self, LearnerError> {
         let params = policy.params();
         check_params(&params)?;
-        let mut groups = Vec::new();
-        for group in [
-            ParamGroup::ActorHeads,
-            ParamGroup::Shared,
-            ParamGroup::Critic,
-            ParamGroup::Auxiliary,
-        ] {
-            let members: Vec<&PolicyParam> = params.iter().filter(|param| param.group == group).collect();
-            if members.is_empty() {
-                continue;
-            }
-            let rule = OptimizerConfig::Adamw {
-                lr: config.lr,
-                beta1: config.betas.0,
-                beta2: config.betas.1,
-                eps: config.eps,
-                weight_decay: match group {
-                    ParamGroup::Critic => config.critic_weight_decay,
-                    // Decay would sharpen or flatten the actor's distributions.
-                    ParamGroup::ActorHeads | ParamGroup::Shared | ParamGroup::Auxiliary => 0.0,
-                },
-            };
-            let tensors = members.iter().map(|param| param.tensor.shallow_clone()).collect();
-            groups.push(DecayGroup {
-                names: members.iter().map(|param| param.name.clone()).collect(),
-                optimizer: Optimizer::new(&rule, tensors, implementation)?,
-            });
-        }
         let of = |is_member: &dyn Fn(&PolicyParam) -> bool| -> Vec<Tensor> {
             let members = params.iter().filter(|param| is_member(param));
             members.map(|param| param.tensor.shallow_clone()).collect()
         };
         let device = params.first().map_or(Device::Cpu, |param| param.tensor.device());
         let mut optimizer = Self {
-            groups,
+            groups: decay_groups(&params, config, implementation)?,
             main: of(&|param| param.group != ParamGroup::Auxiliary),
             auxiliary: of(&|param| param.group == ParamGroup::Auxiliary),
             heads: Head::ALL
@@ -246,6 +218,43 @@ impl PolicyOptimizer {
         let moments = self.named_state().into_iter().map(|(_, tensor)| tensor);
         self.params().map(Tensor::shallow_clone).chain(moments).collect()
     }
+}
+
+/// One group for each kind of parameter that the policy has, in a fixed order.
+fn decay_groups(
+    params: &[PolicyParam],
+    config: &LearnerConfig,
+    implementation: Implementation,
+) -> Result<Vec<DecayGroup>, TorchError> {
+    let mut groups = Vec::new();
+    for group in [
+        ParamGroup::ActorHeads,
+        ParamGroup::Shared,
+        ParamGroup::Critic,
+        ParamGroup::Auxiliary,
+    ] {
+        let members: Vec<&PolicyParam> = params.iter().filter(|param| param.group == group).collect();
+        if members.is_empty() {
+            continue;
+        }
+        let rule = OptimizerConfig::Adamw {
+            lr: config.lr,
+            beta1: config.betas.0,
+            beta2: config.betas.1,
+            eps: config.eps,
+            weight_decay: match group {
+                ParamGroup::Critic => config.critic_weight_decay,
+                // Decay would sharpen or flatten the actor's distributions.
+                ParamGroup::ActorHeads | ParamGroup::Shared | ParamGroup::Auxiliary => 0.0,
+            },
+        };
+        let tensors = members.iter().map(|param| param.tensor.shallow_clone()).collect();
+        groups.push(DecayGroup {
+            names: members.iter().map(|param| param.name.clone()).collect(),
+            optimizer: Optimizer::new(&rule, tensors, implementation)?,
+        });
+    }
+    Ok(groups)
 }
 
 /// Every trainable tensor once, by a name of its own.

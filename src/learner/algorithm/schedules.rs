@@ -12,6 +12,14 @@ pub struct Horizon {
     pub envs: usize,
 }
 
+impl Horizon {
+    /// Updates that learn from the first `episodes` episodes of all envs.
+    pub(crate) fn updates_of(self, episodes: u32, config: &LearnerConfig) -> u64 {
+        let per_update = self.envs as u64 * u64::from(config.episodes_per_update);
+        u64::from(episodes).div_ceil(per_update.max(1))
+    }
+}
+
 impl LearnerSchedules {
     /// For the update after `updates` successful ones.
     pub fn at(updates: u64, config: &LearnerConfig, horizon: Horizon) -> Self {
@@ -57,10 +65,8 @@ fn entropy_coef(updates: u64, config: &LearnerConfig, horizon: Horizon) -> f64 {
     let coef = if config.entropy_anneal_episodes == 0 {
         config.entropy_coef
     } else {
-        let per_update = horizon.envs as u64 * u64::from(config.episodes_per_update);
-        let span = u64::from(config.entropy_anneal_episodes).div_ceil(per_update.max(1));
         let (start, end) = config.entropy_coefs();
-        start + ramp(updates, span) * (end - start)
+        start + ramp(updates, horizon.updates_of(config.entropy_anneal_episodes, config)) * (end - start)
     };
     coef.max(config.entropy_coef_min)
 }

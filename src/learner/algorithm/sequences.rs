@@ -118,6 +118,45 @@ impl Places {
     }
 }
 
+/// Where every per-cell field of the buffer has a step, or padding.
+fn cell(buffer: &RolloutBuffer, place: Option<(usize, usize)>) -> usize {
+    place.map_or(buffer.padding_cell(), |(env, step)| buffer.cell(env, step))
+}
+
+/// How much the critic learns from a step, or from padding.
+fn value_weight(record: Option<&StepRecord>, config: &LearnerConfig) -> f32 {
+    match record {
+        None => 0.0,
+        Some(record) if record.is_free() => 1.0,
+        Some(_) => config.forced_value_weight as f32,
+    }
+}
+
+/// The recurrent states that enter the sequences.
+fn entering_states(buffer: &RolloutBuffer, sequences: &[Sequence]) -> RecurrentState {
+    let states: Vec<i64> = sequences.iter().map(|sequence| sequence.state as i64).collect();
+    let states = Tensor::from_slice(&states).to_device(buffer.device());
+    let entering = |stored: &Tensor| stored.index_select(0, &states).transpose(0, 1).contiguous();
+    RecurrentState(buffer.cells.states.iter().map(entering).collect())
+}
+
+/// Measured contributions, clamped, and where there are any: `[B, T, S]` each.
+fn contributions(buffer: &RolloutBuffer, places: &Places, clip: f32) -> (Tensor, Tensor) {
+    let slots = buffer.shape().slots;
+    let measured = |place| buffer.contributions[cell(buffer, place) * slots..][..slots].iter();
+    let known = |&points: &f32| {
+        if points.is_nan() {
+            0.0
+        } else {
+            points.clamp(-clip, clip)
+        }
+    };
+    (
+        places.columns(slots, |place| measured(place).map(known)),
+        places.columns(slots, |place| measured(place).map(|points| !points.is_nan())),
+    )
+}
+
 impl SequenceBatch {
     /// Gathers `sequences` padded to `steps`; `targets` by env and step. Without `learns_actor` only the critic has
     /// something to learn.
@@ -129,29 +168,23 @@ impl SequenceBatch {
         learns_actor: bool,
         config: &LearnerConfig,
     ) -> Result<Self, TorchError> {
-        let (slots, mask_width) = (buffer.shape().slots, buffer.shape().mask_width());
+        let mask_width = buffer.shape().mask_width();
         let record = |(env, step): (usize, usize)| &buffer.rows[env].steps[step];
         let learns = |place| learns_actor && record(place).is_free();
         let target = |place: Option<(usize, usize)>, field: fn(&StepTargets) -> f64| {
             place.map_or(0.0, |(env, step)| field(&targets[env][step]) as f32)
         };
-        let cell =
-            |place: Option<(usize, usize)>| place.map_or(buffer.padding_cell(), |(env, step)| buffer.cell(env, step));
-        let contributions = |place| &buffer.contributions[cell(place) * slots..][..slots];
-        let clip = config.aux_clip as f32;
         let of_heads = |place: Option<(usize, usize)>, is: &dyn Fn(&StepRecord, Head) -> bool| {
             Head::ALL.map(|head| place.is_some_and(|place| learns(place) && is(record(place), head)))
         };
         catch(|| {
             let places = Places::new(sequences, steps, buffer.device());
-            let cells = places.column(|place| cell(place) as i64).reshape([-1]);
+            let cells = places.column(|place| cell(buffer, place) as i64).reshape([-1]);
             let gathered = |field: &Tensor| {
                 let size = [places.rows, places.steps, field.size()[1]];
                 field.index_select(0, &cells).reshape(size)
             };
-            let states: Vec<i64> = sequences.iter().map(|sequence| sequence.state as i64).collect();
-            let states = Tensor::from_slice(&states).to_device(buffer.device());
-            let entering = |stored: &Tensor| stored.index_select(0, &states).transpose(0, 1).contiguous();
+            let (contributions, contribution_mask) = contributions(buffer, &places, config.aux_clip as f32);
             Self {
                 observations: gathered(&buffer.cells.observations),
                 blueprints: gathered(&buffer.cells.blueprints),
@@ -160,10 +193,12 @@ impl SequenceBatch {
                     None => Head::ALL.map(|head| head.placeholder() as i64),
                 }),
                 masks: places.columns(mask_width, |place| {
-                    buffer.masks[cell(place) * mask_width..][..mask_width].iter().copied()
+                    buffer.masks[cell(buffer, place) * mask_width..][..mask_width]
+                        .iter()
+                        .copied()
                 }),
                 valid: places.column(|place| place.is_some()),
-                initial: RecurrentState(buffer.cells.states.iter().map(entering).collect()),
+                initial: entering_states(buffer, sequences),
                 old_log_probs: places.columns(HEADS, |place| {
                     place.map_or([0.0; HEADS], |place| record(place).log_probs)
                 }),
@@ -177,24 +212,9 @@ impl SequenceBatch {
                 advantages: places.column(|place| target(place, |target| target.advantage)),
                 targets: places.column(|place| target(place, |target| target.target)),
                 old_values: places.column(|place| target(place, |target| target.old_value)),
-                value_weights: places.column(|place| match place {
-                    None => 0.0,
-                    Some(place) if record(place).is_free() => 1.0,
-                    Some(_) => config.forced_value_weight as f32,
-                }),
-                contributions: places.columns(slots, |place| {
-                    let known = |&points: &f32| {
-                        if points.is_nan() {
-                            0.0
-                        } else {
-                            points.clamp(-clip, clip)
-                        }
-                    };
-                    contributions(place).iter().map(known)
-                }),
-                contribution_mask: places.columns(slots, |place| {
-                    contributions(place).iter().map(|points| !points.is_nan())
-                }),
+                value_weights: places.column(|place| value_weight(place.map(record), config)),
+                contributions,
+                contribution_mask,
             }
         })
     }

@@ -3,6 +3,7 @@
 use super::buffer::RolloutBuffer;
 use super::gae::gae;
 use super::reward_norm::scaled_reward;
+use super::value_norm::ValueUnits;
 use crate::scenario::LearnerConfig;
 
 /// Keeps the division of advantages defined where the floor of their deviation is 0.
@@ -23,6 +24,14 @@ pub(super) struct StepTargets {
     pub target: f64,
     /// `value` in normalised units.
     pub old_value: f64,
+}
+
+impl StepTargets {
+    /// Fills in what the critic is held to in the units that it is going to speak in.
+    pub fn normalise(&mut self, units: ValueUnits) {
+        self.target = units.normalise(self.ret);
+        self.old_value = units.normalise(self.value);
+    }
 }
 
 /// Targets of all valid steps, by env and step, with rewards divided by `scale`.

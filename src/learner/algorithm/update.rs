@@ -9,7 +9,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use tch::{Kind, Tensor};
+use tch::{Device, Kind, Tensor};
 
 use super::error::LearnerError;
 use super::loss::{
@@ -194,10 +194,7 @@ impl Update<'_> {
         );
 
         // Entropy bonus of the branches chosen, and penalty of heads that collapse.
-        let by_head = |values: [f64; HEADS]| {
-            let values = values.map(|value| value as f32);
-            Tensor::from_slice(&values).to_device(minibatch.device())
-        };
+        let by_head = |values| by_head(values, minibatch.device());
         let entropies = head_entropies(&evaluation.entropy_causal, causal, &denominators);
         let entropy = -(entropies * by_head(config.entropy_head_mult.values())).sum(Kind::Float);
         let floor_penalty = entropy_floor_penalty(
@@ -238,6 +235,12 @@ impl Update<'_> {
         let divisor = deviation.clamp_min(self.config.adv_std_floor) + ADVANTAGE_EPSILON;
         selected(&((advantages - centre) / divisor), actor)
     }
+}
+
+/// `f32 [K]` on `device`.
+fn by_head(values: [f64; HEADS], device: Device) -> Tensor {
+    let values = values.map(|value| value as f32);
+    Tensor::from_slice(&values).to_device(device)
 }
 
 /// No step will be taken any more.

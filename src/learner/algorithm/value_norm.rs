@@ -88,7 +88,8 @@ impl ValueNormalizer {
         Ok(is_finite)
     }
 
-    /// The unit of reward grew: all raw values are `factor` times what they were. The statistics move, or, where none are in use, the head itself.
+    /// The unit of reward changed: all raw values are `factor` times what they were. The statistics move, or, where none
+    /// are in use, the head itself.
     ///
     /// # Errors
     /// A device error.

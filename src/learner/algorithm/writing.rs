@@ -56,7 +56,8 @@ impl RolloutBuffer {
     /// Gives pending steps their outcomes.
     ///
     /// # Errors
-    /// A step that waits for none, or a value that is not finite; the buffer is then unchanged.
+    /// An env that waits for none, a value that is not finite, or contributions of another number of slots; the buffer is
+    /// then unchanged.
     pub fn complete_steps(&mut self, outcomes: &[StepOutcome]) -> Result<(), BufferError> {
         for outcome in outcomes {
             let env = outcome.env;

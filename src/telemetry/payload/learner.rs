@@ -250,7 +250,7 @@ pub struct LearnerUpdate {
     /// Median of the minibatches' times, evaluation to optimizer step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learner_step_us_p50: Option<Num>,
-    /// Precision of the update.
+    /// What the policy is evaluated in: `f32`, `bf16` or `fp16`.
     pub amp_dtype: String,
 }
 

@@ -83,7 +83,6 @@ fn value_and_auxiliary_weights_ramp_up() {
     );
 }
 
-/// 1.5, 1, 0.7 and 0.5 times .012.
 #[test]
 fn the_entropy_floor_is_strong_at_first() {
     for (updates, expected) in [(0, 1.5), (50, 1.0), (90, 0.7), (100, 0.5)] {

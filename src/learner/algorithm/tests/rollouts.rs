@@ -392,11 +392,17 @@ fn what_must_not_enter_is_refused_by_name_and_changes_nothing() {
         bench.buffer.end_segments(&[(0, TRUNCATED)]),
         Err(BufferError::SegmentClosed { env })
     );
-    bench.buffer.clear().expect("complete");
-    assert_eq!(
-        bench.finalize().map(|_| ()),
-        Err(LearnerError::Buffer(BufferError::EmptyRollout))
-    );
+}
+
+/// Every env was rolled back before its first decision.
+#[test]
+fn a_rollout_without_a_step_is_no_mistake() {
+    let mut bench = Bench::new(2, 4);
+
+    let unusable = bench.finalize().expect("it is finished").map(|_| ());
+
+    assert_eq!(unusable, Err(Unusable::Empty));
+    assert_eq!(bench.buffer.valid_raw_observations().expect("none").size(), [0, 2]);
 }
 
 #[test]
