@@ -10,6 +10,8 @@
 mod child;
 mod collect;
 mod file;
+#[cfg(test)]
+mod fixtures;
 mod folder;
 mod halving;
 mod launch;

@@ -1,18 +1,18 @@
 //! Baselines made from recorded runs: the same decisions again, and the final topology without its growth.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
-use simic_engine::telemetry::strip_volatile;
+
+use crate::program::{command, ended, newest, refused, reproducible_events, succeeds, text};
 
 /// Rounds, envs and steps of the recorded runs.
 const LENGTH: [&str; 6] = ["--rounds", "2", "--envs", "2", "--steps", "22"];
 
 fn start(out: &Path, length: &[&str], set: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_simic-engine"))
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args(["run", "scenarios/quickstart.ron", "--progress", "none"])
+    let mut command = command(&["run", "scenarios/quickstart.ron", "--progress", "none"]);
+    command
         .args(length)
         .args([
             "--set",
@@ -22,36 +22,21 @@ fn start(out: &Path, length: &[&str], set: &[&str]) -> Output {
         ])
         .args(set.iter().flat_map(|set| ["--set", set]))
         .arg("--out")
-        .arg(out)
-        .output()
-        .expect("the engine starts")
+        .arg(out);
+    ended(&mut command)
 }
 
 /// Plays a run to its end and returns its folder.
 fn play(out: &Path, set: &[&str]) -> PathBuf {
-    let output = start(out, &LENGTH, set);
-    assert_eq!(
-        output.status.code(),
-        Some(0),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    crate::support::latest(out)
-        .canonicalize()
-        .expect("latest names the run")
+    succeeds(&start(out, &LENGTH, set));
+    newest(out)
 }
 
 /// What is said of a run that cannot start.
 fn refusal(out: &Path, length: &[&str], set: &[&str]) -> String {
-    let output = start(out, length, set);
-    assert_eq!(output.status.code(), Some(2));
+    let message = refused(&start(out, length, set));
     assert!(!out.exists(), "a run that cannot start leaves nothing behind");
-    String::from_utf8(output.stderr).expect("messages are text")
-}
-
-fn events(run: &Path) -> Vec<Value> {
-    let lines = crate::support::lines(run);
-    lines.iter().filter_map(strip_volatile).collect()
+    message
 }
 
 fn of_kind<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
@@ -79,7 +64,7 @@ fn a_replay_is_the_recorded_run_again() {
     set[2] = "policy.controller=replay";
     let replayed = play(&folder.path().join("replayed"), &[&set[..], &[&source]].concat());
 
-    let (original, replayed) = (events(&original), events(&replayed));
+    let (original, replayed) = (reproducible_events(&original), reproducible_events(&replayed));
     for kind in [
         "env_step",
         "seed_germinated",
@@ -165,18 +150,13 @@ fn a_recorded_command_that_is_illegal_now_ends_the_run_or_becomes_a_wait() {
 
     let output = start(&folder.path().join("strict"), &LENGTH, &replay);
     assert_eq!(output.status.code(), Some(3));
-    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    let message = text(&output.stderr);
     assert!(message.contains("the replay orders"), "{message}");
 
     let lenient = [&replay[..], &["policy.replay.wait_on_illegal=true"]].concat();
     let output = start(&folder.path().join("lenient"), &LENGTH, &lenient);
-    assert_eq!(
-        output.status.code(),
-        Some(0),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let warnings = String::from_utf8_lossy(&output.stderr).matches("waits instead").count();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let warnings = text(&output.stderr).matches("waits instead").count();
     assert_eq!(warnings, 1, "told once");
 }
 
@@ -194,7 +174,7 @@ fn a_static_topology_stands_before_the_first_step_and_stays() {
 
     let run = play(&folder.path().join("listed"), &["policy.controller=static", seeds]);
 
-    let events = events(&run);
+    let events = reproducible_events(&run);
     let steps = of_kind(&events, "env_step");
     assert_eq!(steps.len(), 2 * 2 * 22);
     for step in &steps {
@@ -235,7 +215,7 @@ fn a_static_topology_stands_before_the_first_step_and_stays() {
 fn a_recorded_run_gives_its_final_topology() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let grown = play(&folder.path().join("grown"), &GROWN);
-    let told = events(&grown);
+    let told = reproducible_events(&grown);
     let committed = of_kind(&told, "seed_fossilized").len();
     assert_eq!(committed, 4, "grow_one_seed commits one seed an episode");
     assert_eq!(
@@ -248,7 +228,7 @@ fn a_recorded_run_gives_its_final_topology() {
         let out = folder.path().join(format!("static{}", episode.len()));
         let run = play(&out, &["policy.controller=static", &topology]);
 
-        let steps = events(&run);
+        let steps = reproducible_events(&run);
         for step in of_kind(&steps, "env_step") {
             let seeds = step["data"]["seeds"].as_array().expect("seeds");
             assert_eq!(seeds.len(), 1);

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use simic_engine::record::RunDirectory;
 
-use crate::resume::{RULES, begin, finished, resume, succeeds, wait_for_round, write_scenario};
+use crate::program::{refused, succeeds, text};
+use crate::resume::{RULES, begin, finished, resume, wait_for_round, write_scenario};
 
 fn rounds_done(run: &Path) -> u64 {
     let finished = crate::support::lines(run).pop().expect("the record has an end");
@@ -23,8 +24,7 @@ fn a_damaged_checkpoint_is_passed_over_for_an_older_one_and_that_is_said() {
     fs::write(&path, bytes).expect("it is damaged");
 
     let named = resume(&run, &["--from", "4", "--extend", "1"]);
-    assert_eq!(named.status.code(), Some(2));
-    let message = String::from_utf8_lossy(&named.stderr).into_owned();
+    let message = refused(&named);
     assert!(
         message.contains("round-000004/policy/controller.ron is damaged"),
         "{message}"
@@ -33,7 +33,7 @@ fn a_damaged_checkpoint_is_passed_over_for_an_older_one_and_that_is_said() {
     let output = resume(&run, &["--extend", "1"]);
 
     succeeds(&output);
-    let message = String::from_utf8_lossy(&output.stderr);
+    let message = text(&output.stderr);
     assert!(message.contains("a checkpoint is passed over"), "{message}");
     assert_eq!(rounds_done(&run), 5);
     assert!(run.join("checkpoints/discarded-1/round-000004").exists());
@@ -51,7 +51,7 @@ fn whatever_a_killed_writer_left_behind_the_last_event_does_not_keep_a_run_from_
 
     let output = resume(&run, &[]);
     succeeds(&output);
-    assert!(String::from_utf8_lossy(&output.stdout).contains("nothing is left to do"));
+    assert!(text(&output.stdout).contains("nothing is left to do"));
 
     succeeds(&resume(&run, &["--extend", "1"]));
     assert_eq!(rounds_done(&run), 5);
@@ -68,7 +68,7 @@ fn a_resume_that_fails_when_something_has_been_changed_does_not_claim_the_opposi
 
     let output = resume(&run, &["--from", "3"]);
 
-    let message = String::from_utf8_lossy(&output.stderr);
+    let message = text(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{message}");
     assert!(message.contains("written with telemetry schema 2"), "{message}");
     assert!(!message.contains("nothing was changed"), "{message}");
@@ -104,12 +104,11 @@ fn a_run_that_another_process_plays_is_left_alone_before_anything_of_it_is_read(
 
     let output = resume(&run, &["--extend", "1"]);
 
-    assert_eq!(output.status.code(), Some(2));
-    let message = String::from_utf8_lossy(&output.stderr);
+    let message = refused(&output);
     assert!(message.contains("another process is playing this run"), "{message}");
     drop(claim);
     let message = resume(&run, &["--extend", "1"]).stderr;
-    assert!(String::from_utf8_lossy(&message).contains("has no checkpoint"));
+    assert!(text(&message).contains("has no checkpoint"));
 }
 
 #[cfg(unix)]

@@ -1,48 +1,22 @@
 //! A run's record depends on its scenario and seed alone: neither on threads nor on when it was played.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::Value;
-use simic_engine::telemetry::strip_volatile;
+
+use crate::program::{command, ended, newest, reproducible_events, succeeds};
 
 /// Plays a short quickstart into `out`, some fields of it set anew, and returns its run directory.
 fn play(out: &Path, threads: usize, seed: u64, set: &[&str]) -> PathBuf {
-    let output = Command::new(env!("CARGO_BIN_EXE_simic-engine"))
-        .args([
-            "run",
-            "scenarios/quickstart.ron",
-            "--rounds",
-            "1",
-            "--steps",
-            "22",
-            "--envs",
-            "3",
-        ])
-        .args([
-            "--progress",
-            "none",
-            "--threads",
-            &threads.to_string(),
-            "--seed",
-            &seed.to_string(),
-        ])
+    let mut command = command(&["run", "scenarios/quickstart.ron", "--progress", "none"]);
+    command
+        .args(["--rounds", "1", "--steps", "22", "--envs", "3"])
+        .args(["--threads", &threads.to_string(), "--seed", &seed.to_string()])
         .args(set.iter().flat_map(|set| ["--set", set]))
         .arg("--out")
-        .arg(out)
-        .output()
-        .expect("the binary starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    crate::support::latest(out)
-        .canonicalize()
-        .expect("latest names the run")
-}
-
-fn events(run: &Path) -> Vec<Value> {
-    let text = std::fs::read_to_string(run.join("events.jsonl")).expect("events.jsonl exists");
-    text.lines()
-        .filter_map(|line| strip_volatile(&serde_json::from_str(line).expect("a line is JSON")))
-        .collect()
+        .arg(out);
+    succeeds(&ended(&mut command));
+    newest(out)
 }
 
 fn kinds(events: &[Value], kind: &str) -> usize {
@@ -54,10 +28,10 @@ fn events_do_not_depend_on_threads_or_on_the_moment() {
     let set = ["policy.controller=heuristic"];
     let folder = tempfile::tempdir().expect("a temporary folder");
 
-    let one = events(&play(&folder.path().join("one"), 1, 42, &set));
-    let two = events(&play(&folder.path().join("two"), 2, 42, &set));
-    let again = events(&play(&folder.path().join("again"), 2, 42, &set));
-    let other = events(&play(&folder.path().join("other"), 2, 43, &set));
+    let one = reproducible_events(&play(&folder.path().join("one"), 1, 42, &set));
+    let two = reproducible_events(&play(&folder.path().join("two"), 2, 42, &set));
+    let again = reproducible_events(&play(&folder.path().join("again"), 2, 42, &set));
+    let other = reproducible_events(&play(&folder.path().join("other"), 2, 43, &set));
 
     assert_eq!(one, two);
     assert_eq!(two, again);
@@ -76,9 +50,9 @@ fn a_policy_network_decides_the_same_whatever_the_threads() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let set = ["policy.controller=actor_critic", "policy.preset=lstm_small"];
 
-    let one = events(&play(&folder.path().join("one"), 1, 42, &set));
-    let two = events(&play(&folder.path().join("two"), 2, 42, &set));
-    let other = events(&play(&folder.path().join("other"), 2, 43, &set));
+    let one = reproducible_events(&play(&folder.path().join("one"), 1, 42, &set));
+    let two = reproducible_events(&play(&folder.path().join("two"), 2, 42, &set));
+    let other = reproducible_events(&play(&folder.path().join("other"), 2, 43, &set));
 
     assert_eq!(one, two);
     assert_ne!(one, other);

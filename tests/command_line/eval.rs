@@ -13,6 +13,7 @@ use simic_engine::prelude::*;
 use simic_engine::run::NO_EXTENSION;
 use simic_engine::scenario::resolved_ron;
 
+use crate::program::{command, ended, refused, succeeds, text};
 use crate::support::engine;
 
 /// Two envs of a few batches, in which a seed grows within a few steps.
@@ -25,30 +26,7 @@ const SCENARIO: &str = r#"(
 )"#;
 
 fn eval(run: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_simic-engine"));
-    command.args(["eval", "--threads", "2"]).arg(run).args(arguments);
-    for variable in ["SIMIC_ENGINE_AMP", "SIMIC_ENGINE_RUNS", "RUST_LOG"] {
-        command.env_remove(variable);
-    }
-    command.output().expect("the engine starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn stdout(run: &Path, arguments: &[&str]) -> String {
-    let output = eval(run, arguments);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    text(&output.stdout)
-}
-
-/// Standard error of a command that must be refused as usage or start-up error.
-fn refused(run: &Path, arguments: &[&str]) -> String {
-    let output = eval(run, arguments);
-    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
-    assert!(output.stdout.is_empty());
-    text(&output.stderr)
+    ended(command(&["eval", "--threads", "2"]).arg(run).args(arguments))
 }
 
 fn experiment() -> Experiment {
@@ -109,14 +87,14 @@ fn a_policy_is_compared_with_the_baselines_on_the_same_episodes() {
     let root = tempfile::tempdir().expect("a folder");
     trained_run(root.path());
 
-    let first = stdout(root.path(), &["--episodes", "6"]);
+    let first = succeeds(&eval(root.path(), &["--episodes", "6"]));
 
     insta::assert_snapshot!(shape(&first));
     let is_narrow = |line: &str| line.chars().count() <= 80 || line.starts_with("policy ");
     assert!(first.lines().all(is_narrow), "{first}");
     assert_eq!(
         first,
-        stdout(root.path(), &["--episodes", "6", "--quiet"]),
+        succeeds(&eval(root.path(), &["--episodes", "6", "--quiet"])),
         "the same again"
     );
 }
@@ -136,7 +114,7 @@ fn programs_read_every_episode() {
         "wait",
         "--json",
     ];
-    let read: Value = serde_json::from_str(&stdout(root.path(), &arguments)).expect("JSON");
+    let read: Value = serde_json::from_str(&succeeds(&eval(root.path(), &arguments))).expect("JSON");
 
     let names: Vec<&str> = read["players"]
         .as_array()
@@ -257,7 +235,7 @@ fn a_policy_that_was_trained_on_other_data_is_played_with_a_note() {
     let root = tempfile::tempdir().expect("a folder");
     trained_run(root.path());
     let arguments = ["--episodes", "1", "--greedy", "--controllers", "wait"];
-    assert!(!stdout(root.path(), &arguments).contains("note:"));
+    assert!(!succeeds(&eval(root.path(), &arguments)).contains("note:"));
 
     let shelf = Checkpoints::of(root.path());
     let (folder, mut progress) = shelf.find(CheckpointName::Last).expect("there is a checkpoint");
@@ -274,11 +252,11 @@ fn a_policy_that_was_trained_on_other_data_is_played_with_a_note() {
     shelf.put(&progress, save).expect("the checkpoint is replaced");
     assert!(folder.is_dir());
 
-    let text = stdout(root.path(), &arguments);
+    let text = succeeds(&eval(root.path(), &arguments));
     assert!(
         text.contains("note: the policy was trained on other data: the hash of its data set was 0123, here it is ")
     );
-    let json = stdout(root.path(), &[&arguments[..], &["--json"]].concat());
+    let json = succeeds(&eval(root.path(), &[&arguments[..], &["--json"]].concat()));
     let read: Value = serde_json::from_str(&json).expect("JSON");
     assert!(read["notes"][0].as_str().expect("a note").contains("0123"));
 }
@@ -286,18 +264,21 @@ fn a_policy_that_was_trained_on_other_data_is_played_with_a_note() {
 #[test]
 fn what_cannot_be_played_is_refused() {
     let root = tempfile::tempdir().expect("a folder");
-    assert!(refused(&root.path().join("gone"), &[]).starts_with("error: there is no run "));
-    assert!(refused(root.path(), &[]).contains("is neither a run directory"));
+    assert!(refused(&eval(&root.path().join("gone"), &[])).starts_with("error: there is no run "));
+    assert!(refused(&eval(root.path(), &[])).contains("is neither a run directory"));
 
     trained_run(root.path());
-    let unknown = refused(root.path(), &["--controllers", "wait,oracle"]);
+    let unknown = refused(&eval(root.path(), &["--controllers", "wait,oracle"]));
     assert!(
         unknown.contains("no controller is called `oracle`; there are: actor_critic"),
         "{unknown}"
     );
-    let alone = refused(&root.path().join("checkpoints/round-000002/policy"), &[]);
+    let alone = refused(&eval(&root.path().join("checkpoints/round-000002/policy"), &[]));
     assert!(alone.contains("say by --scenario FILE what it decides in"), "{alone}");
-    let misfit = refused(root.path(), &["--episodes", "1", "--set", "lifecycle.slots=[r0c1]"]);
+    let misfit = refused(&eval(
+        root.path(),
+        &["--episodes", "1", "--set", "lifecycle.slots=[r0c1]"],
+    ));
     assert!(
         misfit.contains("slots: saved") && misfit.contains("action space: saved"),
         "{misfit}"
@@ -314,7 +295,7 @@ fn a_policy_on_its_own_is_played_in_a_scenario_that_is_given() {
     let arguments = ["--episodes", "1", "--greedy", "--controllers", "wait", "--scenario"];
 
     let scenario = scenario.to_string_lossy();
-    let text = stdout(&policy, &[&arguments[..], &[&scenario]].concat());
+    let text = succeeds(&eval(&policy, &[&arguments[..], &[&scenario]].concat()));
 
     assert!(text.contains("policy (greedy) - wait"), "{text}");
     assert!(!text.contains("policy (sampled)"), "{text}");
@@ -366,7 +347,7 @@ fn a_run_to_evaluate_is_looked_for_in_the_folder_that_is_given() {
     let arguments = ["--episodes", "1", "--greedy", "--controllers", "wait", "--out", &out];
 
     for name in ["latest", "20260101"] {
-        let text = stdout(Path::new(name), &arguments);
+        let text = succeeds(&eval(Path::new(name), &arguments));
         assert!(text.contains("policy (greedy) - wait"), "{text}");
     }
 }
@@ -378,8 +359,7 @@ fn whoever_stops_an_evaluation_sees_how_things_stand() {
 
     let root = tempfile::tempdir().expect("a folder");
     trained_run(root.path());
-    let mut child = Command::new(env!("CARGO_BIN_EXE_simic-engine"))
-        .args(["eval", "--threads", "2"])
+    let mut child = command(&["eval", "--threads", "2"])
         .arg(root.path())
         .args(["--greedy", "--controllers", "wait", "--episodes", "6", "--seed"])
         .arg((1..2000).map(|seed| seed.to_string()).collect::<Vec<_>>().join(","))

@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use simic_engine::telemetry::strip_volatile;
 
+use crate::program::{command, succeeds, text};
 use crate::support::lines;
 
 const ARMS: &str = r#"(id: "wait"), (id: "random", policy: (controller: "random"))"#;
@@ -29,21 +30,7 @@ fn write_experiment(folder: &Path, arms: &str, rounds: u32, steps: u32, more: &s
 }
 
 fn engine(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_simic-engine"));
-    command.args(["--threads", "2"]).args(arguments);
-    for variable in ["SIMIC_ENGINE_AMP", "SIMIC_ENGINE_RUNS", "RUST_LOG"] {
-        command.env_remove(variable);
-    }
-    command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn succeeds(output: &Output) -> String {
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    text(&output.stdout)
+    command(&[&["--threads", "2"], arguments].concat())
 }
 
 fn path(path: &Path) -> &str {

@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use simic_engine::checkpoint::{CheckpointName, Checkpoints};
 
-use crate::resume::{RULES, finished, resume, succeeds};
+use crate::program::{command, ended, newest, refused, succeeds};
+use crate::resume::{RULES, finished, resume};
 
 /// A scenario in `scenarios/` that learns from the files in `data/`, each named relative to it.
 fn write_files(folder: &Path) {
@@ -45,31 +46,17 @@ fn exchange_two_labels(folder: &Path) {
 }
 
 fn engine(at: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_simic-engine"))
-        .current_dir(at)
-        .args(arguments)
-        .args(["--threads", "1", "--progress", "none"])
-        .env_remove("SIMIC_ENGINE_DATA")
-        .output()
-        .expect("the engine starts")
+    ended(
+        command(arguments)
+            .current_dir(at)
+            .args(["--threads", "1", "--progress", "none"]),
+    )
 }
 
 /// Plays the scenario of [`write_files`], named relative to `folder`, and returns the run.
 fn play(folder: &Path) -> PathBuf {
     succeeds(&engine(folder, &["run", "scenarios/files.ron", "--out", "out"]));
-    crate::support::latest(&folder.join("out"))
-        .canonicalize()
-        .expect("latest names the run")
-}
-
-fn refused(output: &Output) -> String {
-    assert_eq!(
-        output.status.code(),
-        Some(2),
-        "{}",
-        String::from_utf8_lossy(&output.stdout)
-    );
-    String::from_utf8_lossy(&output.stderr).into_owned()
+    newest(&folder.join("out"))
 }
 
 /// Hashes of the data sets that the parts of a run learnt from.
@@ -209,15 +196,10 @@ fn a_scenario_may_have_a_name_that_is_no_text() {
     let name = folder.path().join(OsStr::from_bytes(b"scenarios/\xff.ron"));
     fs::rename(folder.path().join("scenarios/files.ron"), &name).expect("the scenario is renamed");
 
-    let output = Command::new(env!("CARGO_BIN_EXE_simic-engine"))
-        .arg("run")
-        .arg(&name)
-        .args(["--progress", "none", "--out"])
-        .arg(folder.path().join("out"))
-        .output()
-        .expect("the engine starts");
+    let mut command = command(&["run", "--progress", "none"]);
+    command.arg(&name).arg("--out").arg(folder.path().join("out"));
 
-    succeeds(&output);
+    succeeds(&ended(&mut command));
 }
 
 #[test]
@@ -246,14 +228,12 @@ fn a_resumed_run_takes_its_precision_from_the_environment_too() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let run = finished(folder.path());
     let resume = |amp: &str, arguments: &[&str]| {
-        Command::new(env!("CARGO_BIN_EXE_simic-engine"))
-            .arg("resume")
-            .arg(&run)
-            .args(["--progress", "none", "--extend", "1"])
-            .args(arguments)
-            .env("SIMIC_ENGINE_AMP", amp)
-            .output()
-            .expect("the engine starts")
+        ended(
+            command(&["resume", "--progress", "none", "--extend", "1"])
+                .arg(&run)
+                .args(arguments)
+                .env("SIMIC_ENGINE_AMP", amp),
+        )
     };
 
     let message = refused(&resume("bf16", &[]));
@@ -267,11 +247,13 @@ fn a_resumed_run_takes_its_precision_from_the_environment_too() {
         "off",
         &["--set", "training.amp=bf16", "--set", "learner.amp=bf16"],
     ));
-    let told = crate::support::lines(&run);
-    let started = told.iter().rev().find(|line| line["type"] == "run_started");
-    let data = &started.expect("a run that is resumed begins anew")["data"];
-    assert_eq!(data["amp_off_by"], "SIMIC_ENGINE_AMP=off");
-    assert_eq!(data["amp_enabled"], false);
+    let started = || {
+        let mut told = crate::support::lines(&run);
+        told.retain(|line| line["type"] == "run_started");
+        told.pop().expect("a run that is resumed begins anew")["data"].clone()
+    };
+    assert_eq!(started()["amp_off_by"], "SIMIC_ENGINE_AMP=off");
+    assert_eq!(started()["amp_enabled"], false);
     let summary = std::fs::read_to_string(run.join("summary.txt")).expect("the run was summed up");
     assert!(summary.contains("as SIMIC_ENGINE_AMP=off says"), "{summary}");
 
@@ -281,4 +263,10 @@ fn a_resumed_run_takes_its_precision_from_the_environment_too() {
         "{:?}",
         notes(&run)
     );
+    assert_eq!(started()["amp_dtype"], "bf16");
+
+    // The run has bf16 now.
+    succeeds(&resume("off", &[]));
+    assert_eq!(started()["amp_off_by"], "SIMIC_ENGINE_AMP=off");
+    assert_eq!(started()["amp_enabled"], false);
 }

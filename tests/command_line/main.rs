@@ -6,6 +6,7 @@ mod determinism;
 mod eval;
 mod experiment;
 mod identity;
+mod program;
 mod progress;
 mod resume;
 mod run;

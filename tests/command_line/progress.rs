@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::program::{command, ended, succeeds, text};
 use crate::resume::{RULES, finished, write_scenario};
 use crate::support::latest;
 
 /// Two short rounds by rules, into `out`.
 fn run(out: &Path, arguments: &[&str]) -> Output {
     let scenario = write_scenario(out.parent().expect("a folder"), RULES, 2);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_simic-engine"));
-    command.arg("run").arg(scenario).arg("--out").arg(out).args(arguments);
-    command.args(["--threads", "2"]).env_remove("RUST_LOG");
-    let output = command.output().expect("the engine starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut command = command(&["run", "--threads", "2"]);
+    command.arg(scenario).arg("--out").arg(out).args(arguments);
+    let output = ended(&mut command);
+    succeeds(&output);
     output
 }
 
 fn lines(bytes: &[u8]) -> Vec<String> {
-    String::from_utf8_lossy(bytes).lines().map(String::from).collect()
+    text(bytes).lines().map(String::from).collect()
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn on_a_terminal_the_lines_of_rounds_stay_above_the_bars() {
         .output()
         .expect("script is there");
 
-    let screen = String::from_utf8_lossy(&output.stdout);
+    let screen = text(&output.stdout);
     assert!(output.status.success(), "{screen}");
     for line in ["run directory  ", "  round  mean rolling", "    1/2 ", "    2/2 "] {
         assert!(screen.contains(line), "{line}: {screen}");
@@ -114,21 +114,12 @@ fn a_run_that_goes_on_says_where_it_is_recorded_as_well() {
     let folder = tempfile::tempdir().expect("a folder");
     let run = finished(folder.path());
 
-    let output = Command::new(env!("CARGO_BIN_EXE_simic-engine"))
-        .arg("resume")
-        .arg(&run)
-        .args(["--extend", "1"])
-        .output()
-        .expect("the engine starts");
+    let output = ended(command(&["resume", "--extend", "1"]).arg(&run));
 
     let told = lines(&output.stderr);
     assert_eq!(told[0], format!("run directory  {}", run.display()));
     let kept = std::fs::read_to_string(run.join("summary.txt")).expect("the summary is kept");
-    assert_eq!(
-        kept,
-        String::from_utf8_lossy(&output.stdout),
-        "in the place of the earlier one"
-    );
+    assert_eq!(kept, text(&output.stdout), "in the place of the earlier one");
     assert!(kept.lines().any(|line| line.starts_with("      5  ")), "{kept}");
 }
 

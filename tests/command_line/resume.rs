@@ -5,8 +5,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use simic_engine::telemetry::strip_volatile;
 
+use crate::program::{command, ended, newest, refused, reproducible_events, succeeds, text};
 use crate::support::latest;
 
 const LEARNED: &str = r#"controller: "actor_critic", preset: "lstm_small""#;
@@ -28,9 +28,7 @@ pub fn write_scenario(folder: &Path, policy: &str, rounds: u32) -> PathBuf {
 }
 
 fn engine(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_simic-engine"));
-    command.args(arguments).args(["--threads", "2"]);
-    command
+    command(&[arguments, &["--threads", "2"]].concat())
 }
 
 pub fn begin(scenario: &Path, out: &Path) -> Child {
@@ -45,11 +43,7 @@ pub fn begin(scenario: &Path, out: &Path) -> Child {
 }
 
 pub fn resume(run: &Path, arguments: &[&str]) -> Output {
-    engine(&["resume", "--progress", "none"])
-        .arg(run)
-        .args(arguments)
-        .output()
-        .expect("the binary starts")
+    ended(engine(&["resume", "--progress", "none"]).arg(run).args(arguments))
 }
 
 fn begin_resumed(run: &Path) -> Child {
@@ -59,10 +53,6 @@ fn begin_resumed(run: &Path) -> Child {
         .stderr(Stdio::null())
         .spawn()
         .expect("the binary starts")
-}
-
-pub fn succeeds(output: &Output) {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 fn wait_until(mut condition: impl FnMut() -> bool) {
@@ -86,12 +76,7 @@ fn newest_checkpoint(run: &Path) -> Option<String> {
 pub fn wait_for_round(out: &Path, round: u32) -> PathBuf {
     let checkpoint = format!("checkpoints/round-{round:06}");
     wait_until(|| latest(out).join(&checkpoint).exists());
-    latest(out).canonicalize().expect("latest names the run")
-}
-
-/// What of the record must reproduce.
-fn record(run: &Path) -> Vec<Value> {
-    crate::support::lines(run).iter().filter_map(strip_volatile).collect()
+    newest(out)
 }
 
 /// Every file of the newest checkpoint that the policy consists of.
@@ -119,7 +104,7 @@ fn sequence_numbers(run: &Path) -> Vec<u64> {
 
 /// Updates that were told, wall times left out.
 fn updates(run: &Path) -> Vec<Value> {
-    let mut events = record(run);
+    let mut events = reproducible_events(run);
     events.retain(|event| event["type"] == "learner_update");
     events
 }
@@ -130,7 +115,7 @@ fn killed_twice_equals_left_alone(folder: &Path, policy: &str, files: usize) -> 
     let alone = folder.join("alone");
     let status = begin(&scenario, &alone).wait().expect("the run ends");
     assert!(status.success());
-    let alone = latest(&alone).canonicalize().expect("latest names the run");
+    let alone = newest(&alone);
 
     let out = folder.join("killed");
     let mut child = begin(&scenario, &out);
@@ -145,7 +130,7 @@ fn killed_twice_equals_left_alone(folder: &Path, policy: &str, files: usize) -> 
 
     assert_eq!(learnt(&run).len(), files);
     assert!(learnt(&run) == learnt(&alone), "the policies differ");
-    assert_eq!(record(&run), record(&alone));
+    assert_eq!(reproducible_events(&run), reproducible_events(&alone));
     let numbers = sequence_numbers(&run);
     assert!(numbers.iter().copied().eq(0..numbers.len() as u64), "{numbers:?}");
     run
@@ -184,14 +169,14 @@ fn a_run_in_float16_that_was_killed_twice_ends_as_if_left_alone() {
     let run = killed_twice_equals_left_alone(folder.path(), &in_half, 4);
 
     for update in updates(&run) {
-        assert_eq!(update["data"]["amp_dtype"], "float16");
+        assert_eq!(update["data"]["amp_dtype"], "fp16");
         assert!(update["data"]["loss_scale"].is_number(), "{update}");
         let drift = update["data"]["logp_drift_mean"]
             .as_f64()
             .expect("the first minibatch was evaluated");
         assert!(drift < 1e-3, "acting and evaluating are one precision: {drift}");
     }
-    let rounds = record(&run);
+    let rounds = reproducible_events(&run);
     let rounds = rounds.iter().filter(|event| event["type"] == "round_finished");
     assert!(rounds.clone().count() == 4 && rounds.clone().all(|round| round["data"]["amp"]["scale"][1].is_number()));
     let summary = std::fs::read_to_string(run.join("summary.txt")).expect("the run was summed up");
@@ -295,7 +280,7 @@ fn a_finished_run_has_nothing_left_to_do_but_may_be_given_more_rounds() {
     let scenario = write_scenario(folder.path(), RULES, 4);
     let alone = folder.path().join("alone");
     begin(&scenario, &alone).wait().expect("the run ends");
-    let run = latest(&alone).canonicalize().expect("latest names the run");
+    let run = newest(&alone);
     let before = std::fs::read(run.join("events.jsonl")).expect("events.jsonl exists");
 
     succeeds(&resume(&run, &[]));
@@ -316,7 +301,7 @@ pub fn finished(folder: &Path) -> PathBuf {
     let scenario = write_scenario(folder, RULES, 4);
     let out = folder.join("finished");
     begin(&scenario, &out).wait().expect("the run ends");
-    latest(&out).canonicalize().expect("latest names the run")
+    newest(&out)
 }
 
 /// The first rollout of a resumed run begins with it, whatever the rollouts before it were.
@@ -329,7 +314,7 @@ fn checkpoints_of_a_run_that_goes_on_with_longer_rollouts_stand_between_these() 
     std::fs::write(&scenario, in_pairs).expect("it is written");
     let out = folder.path().join("out");
     begin(&scenario, &out).wait().expect("the run ends");
-    let run = latest(&out).canonicalize().expect("latest names the run");
+    let run = newest(&out);
     let longer = [
         "--set",
         "learner.episodes_per_update=3",
@@ -347,17 +332,16 @@ fn checkpoints_of_a_run_that_goes_on_with_longer_rollouts_stand_between_these() 
 fn a_run_goes_back_to_an_older_checkpoint_and_comes_to_the_same_end() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let run = finished(folder.path());
-    let (before, learnt_before) = (record(&run), learnt(&run));
+    let (before, learnt_before) = (reproducible_events(&run), learnt(&run));
 
     succeeds(&resume(&run, &["--from", "3"]));
 
-    assert_eq!(record(&run), before);
+    assert_eq!(reproducible_events(&run), before);
     assert!(learnt(&run) == learnt_before, "the policies differ");
     assert!(run.join("checkpoints/discarded-1/round-000004").exists());
     assert!(run.join("events.discarded-1.jsonl").exists());
     let unknown = resume(&run, &["--from", "9"]);
-    assert_eq!(unknown.status.code(), Some(2));
-    let message = String::from_utf8_lossy(&unknown.stderr);
+    let message = refused(&unknown);
     assert!(message.contains("holds no checkpoint after 9 rounds"), "{message}");
     assert!(message.contains("nothing was changed"));
 }
@@ -409,7 +393,7 @@ fn a_run_goes_on_with_fewer_micro_batches_if_they_are_asked_for() {
     std::fs::write(&scenario, short).expect("it is written");
     let out = folder.path().join("short");
     begin(&scenario, &out).wait().expect("the run ends");
-    let run = latest(&out).canonicalize().expect("latest names the run");
+    let run = newest(&out);
     let parts = || {
         let text = std::fs::read_to_string(run.join("checkpoints/last/run.ron")).expect("run.ron exists");
         let line = text
@@ -447,8 +431,7 @@ fn a_run_goes_on_only_as_what_it_was() {
     arguments.extend(["--allow", "run.n_envs", "--allow", "learner.lr"]);
     let output = resume(&run, &arguments);
 
-    assert_eq!(output.status.code(), Some(2));
-    let message = String::from_utf8_lossy(&output.stderr);
+    let message = refused(&output);
     for problem in [
         "run.n_envs: the run began with 2, now 3",
         "lifecycle.slots: the run began with",
@@ -459,8 +442,7 @@ fn a_run_goes_on_only_as_what_it_was() {
         assert!(message.contains(problem), "{problem}: {message}");
     }
     let twice = resume(&run, &["--extend", "1", "--set", "run.rounds=9"]);
-    assert_eq!(twice.status.code(), Some(2));
-    let message = String::from_utf8_lossy(&twice.stderr);
+    let message = refused(&twice);
     assert!(message.contains("already given by --extend 1"), "{message}");
 }
 
@@ -470,8 +452,7 @@ fn a_folder_that_is_no_run_is_refused() {
 
     let output = resume(folder.path(), &[]);
 
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("no run directory"));
+    assert!(refused(&output).contains("no run directory"));
 }
 
 /// As a power cut leaves it where nothing was synchronised: a checkpoint that knows more than the record.
@@ -480,8 +461,8 @@ fn a_run_whose_record_has_a_hole_goes_on_and_ends_with_5() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let run = finished(folder.path());
     let path = run.join("events.jsonl");
-    let text = std::fs::read_to_string(&path).expect("events.jsonl exists");
-    let lines: Vec<&str> = text.lines().collect();
+    let events = std::fs::read_to_string(&path).expect("events.jsonl exists");
+    let lines: Vec<&str> = events.lines().collect();
     let half = lines[..lines.len() / 2].join("\n") + "\n";
     std::fs::write(&path, half).expect("events.jsonl can be written");
 
@@ -489,7 +470,7 @@ fn a_run_whose_record_has_a_hole_goes_on_and_ends_with_5() {
     let second = resume(&run, &["--extend", "1"]);
 
     for output in [first, second] {
-        let message = String::from_utf8_lossy(&output.stderr);
+        let message = text(&output.stderr);
         assert_eq!(output.status.code(), Some(5), "{message}");
         assert!(
             message.contains("the record is incomplete: `events.jsonl` lacks"),

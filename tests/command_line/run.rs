@@ -1,53 +1,26 @@
 //! The command `run` as a user meets it: what it leaves behind, what it prints where, and how it ends.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::program::{command, ended, engine, refused, succeeds, text};
 use crate::support::latest;
-
-fn command() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_simic-engine"));
-    command.current_dir(env!("CARGO_MANIFEST_DIR"));
-    for variable in ["SIMIC_ENGINE_AMP", "SIMIC_ENGINE_RUNS", "RUST_LOG"] {
-        command.env_remove(variable);
-    }
-    command
-}
 
 /// The smallest run there is, into `out`.
 fn short_run(out: &Path) -> Command {
-    let mut command = command();
+    let mut command = command(&["run", "scenarios/quickstart.ron"]);
     command
-        .args([
-            "run",
-            "scenarios/quickstart.ron",
-            "--rounds",
-            "1",
-            "--envs",
-            "2",
-            "--steps",
-            "2",
-        ])
+        .args(["--rounds", "1", "--envs", "2", "--steps", "2"])
         .args(["--set", "task.batches_per_step=count(1)", "--out"])
         .arg(out);
     command
 }
 
-fn output(command: &mut Command) -> Output {
-    command.output().expect("the engine starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
 /// Standard output of a command that must succeed.
 fn stdout(command: &mut Command) -> String {
-    let output = output(command);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    text(&output.stdout)
+    succeeds(&ended(command))
 }
 
 fn json(text: &str) -> Value {
@@ -159,13 +132,12 @@ fn a_second_run_touches_nothing_of_the_first() {
 fn a_rollout_of_few_decisions_is_told_once() {
     let root = tempfile::tempdir().expect("a folder");
     let size = ["--rounds", "2", "--envs", "2", "--steps", "2"];
-    let mut run = command();
-    run.args(["run", "scenarios/quickstart.ron", "--progress", "none", "-v"])
-        .args(size)
+    let mut run = command(&["run", "scenarios/quickstart.ron", "--progress", "none", "-v"]);
+    run.args(size)
         .args(["--set", "task.batches_per_step=count(1)", "--out"])
         .arg(root.path());
 
-    let ended = output(&mut run);
+    let ended = ended(&mut run);
 
     assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
     let remarks = text(&ended.stderr);
@@ -180,9 +152,9 @@ fn a_rollout_of_few_decisions_is_told_once() {
 fn results_go_to_standard_output_and_everything_else_does_not() {
     let root = tempfile::tempdir().expect("a folder");
 
-    let plain = output(&mut short_run(root.path()));
-    let quiet = output(short_run(root.path()).arg("--quiet"));
-    let json_lines = output(short_run(root.path()).args(["--progress", "json"]));
+    let plain = ended(&mut short_run(root.path()));
+    let quiet = ended(short_run(root.path()).arg("--quiet"));
+    let json_lines = ended(short_run(root.path()).args(["--progress", "json"]));
 
     assert!(text(&plain.stdout).contains("run directory"));
     assert!(text(&plain.stderr).contains("\n    1/1 "), "{}", text(&plain.stderr));
@@ -199,9 +171,9 @@ fn the_runs_folder_is_the_flag_s_then_the_variable_s() {
     stdout(short_run(&flag).env("SIMIC_ENGINE_RUNS", &variable));
     assert!(flag.join("latest").exists() && !variable.exists());
 
-    let mut without_flag = command();
+    let mut without_flag = command(&["run"]);
     without_flag
-        .args(["run", "--rounds", "1", "--envs", "1", "--steps", "1"])
+        .args(["--rounds", "1", "--envs", "1", "--steps", "1"])
         .env("SIMIC_ENGINE_RUNS", &variable);
     stdout(&mut without_flag);
     assert!(variable.join("latest").exists());
@@ -221,8 +193,8 @@ fn a_log_file_of_the_user_s_takes_the_place_of_the_run_s() {
 #[test]
 fn values_come_from_scenario_then_environment_then_flags() {
     let amp = |environment: Option<&str>, flag: Option<&str>| {
-        let mut command = command();
-        command.args(["run", "--dry-run", "--json", "--set", "run.seed=7"]);
+        let mut command = command(&["run", "--dry-run", "--json"]);
+        command.args(["--set", "run.seed=7"]);
         if let Some(value) = environment {
             command.env("SIMIC_ENGINE_AMP", value);
         }
@@ -247,9 +219,31 @@ fn values_come_from_scenario_then_environment_then_flags() {
 }
 
 #[test]
+fn a_switch_of_the_environment_turns_mixed_precision_off_whoever_asks_for_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("mixed.ron");
+    let scenario = r#"(preset: "digits", training: (amp: bf16), learner: (amp: fp16))"#;
+    std::fs::write(&file, scenario).expect("it is written");
+    let amp = |switch: &str, set: &[&str]| {
+        let mut command = command(&["run", "--dry-run", "--json"]);
+        command.arg(&file).args(set).env("SIMIC_ENGINE_AMP", switch);
+        let scenario = &json(&stdout(&mut command))["scenario"];
+        [&scenario["training"]["amp"], &scenario["learner"]["amp"]].map(|amp| amp.as_str().expect("a word").to_owned())
+    };
+
+    assert_eq!(amp("", &[]), ["bf16", "fp16"], "an empty variable says nothing");
+    assert_eq!(amp("auto", &[]), ["auto", "fp16"], "a precision is that of hosts");
+    assert_eq!(amp("off", &[]), ["off", "off"]);
+    assert_eq!(
+        amp("off", &["--amp", "fp16", "--set", "learner.amp=bf16"]),
+        ["off", "off"]
+    );
+}
+
+#[test]
 fn devices_are_given_one_or_many_and_checked() {
     let devices = |flags: &[&str]| {
-        let preview = json(&stdout(command().args(["run", "--dry-run", "--json"]).args(flags)));
+        let preview = json(&stdout(command(&["run", "--dry-run", "--json"]).args(flags)));
         preview["scenario"]["run"]["devices"].clone()
     };
     assert_eq!(devices(&["--device", "cuda:1"]), json(r#"["cuda:1"]"#));
@@ -257,10 +251,9 @@ fn devices_are_given_one_or_many_and_checked() {
     let automatic = devices(&["--device", "auto"]);
     assert!(automatic == json(r#"["cpu"]"#) || automatic == json(r#"["cuda:0"]"#));
 
-    let both = output(command().args(["run", "--dry-run", "--device", "cpu", "--devices", "cpu,cpu"]));
-    assert_eq!(both.status.code(), Some(2));
-    assert!(text(&both.stderr).contains("already given by --device cpu"));
-    let unknown = output(command().args(["run", "--dry-run", "--device", "gpu"]));
+    let both = engine(&["run", "--dry-run", "--device", "cpu", "--devices", "cpu,cpu"]);
+    assert!(refused(&both).contains("already given by --device cpu"));
+    let unknown = engine(&["run", "--dry-run", "--device", "gpu"]);
     assert!(text(&unknown.stderr).contains(r#"--device gpu: run.devices[0]: "gpu" is no device"#));
 }
 
@@ -270,13 +263,11 @@ fn a_folder_that_cannot_be_made_is_a_start_up_error() {
     let file = root.path().join("taken");
     std::fs::write(&file, "").expect("a file");
 
-    let refused = output(&mut short_run(&file));
+    let folder = ended(&mut short_run(&file));
 
-    assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused.stderr).contains("error: start-up failed: run directory: "));
-    let log = output(command().args(["list", "tasks", "--log-file"]).arg(root.path()));
-    assert_eq!(log.status.code(), Some(2));
-    assert!(text(&log.stderr).contains("the log file"));
+    assert!(refused(&folder).contains("error: start-up failed: run directory: "));
+    let log = ended(command(&["list", "tasks", "--log-file"]).arg(root.path()));
+    assert!(refused(&log).contains("the log file"));
 }
 
 /// Disks fill up: here a soft limit on the size of files, with the signal that goes with it ignored.
@@ -306,7 +297,7 @@ fn run_with_small_files(root: &Path, rounds: &str) -> Command {
 fn a_run_whose_record_cannot_be_written_stops_after_its_round_with_5() {
     let root = tempfile::tempdir().expect("a folder");
 
-    let ended = output(&mut run_with_small_files(root.path(), "3"));
+    let ended = ended(&mut run_with_small_files(root.path(), "3"));
 
     let messages = text(&ended.stderr);
     assert_eq!(ended.status.code(), Some(5), "{messages}");
@@ -381,8 +372,8 @@ fn standard_error_that_cannot_be_written_changes_no_ending() {
     let root = tempfile::tempdir().expect("a folder");
     let code = |command: &mut Command| command.stderr(full_disk()).status().expect("it starts").code();
 
-    let missing = code(command().args(["validate", "missing.ron"]));
-    let refused = code(command().args(["run", "--set", "run.rounds=0"]).stdout(Stdio::null()));
+    let missing = code(&mut command(&["validate", "missing.ron"]));
+    let refused = code(command(&["run", "--set", "run.rounds=0"]).stdout(Stdio::null()));
     let played = code(
         short_run(root.path())
             .args(["--progress", "plain", "-v"])
@@ -402,19 +393,14 @@ fn a_result_that_cannot_be_written_is_a_failure() {
         &["--help"],
         &["run", "--dry-run"],
     ] {
-        let ended = command()
-            .args(arguments)
-            .stdout(full_disk())
-            .stderr(Stdio::null())
-            .status();
+        let ended = command(arguments).stdout(full_disk()).stderr(Stdio::null()).status();
         assert_eq!(ended.expect("it starts").code(), Some(3), "{arguments:?}");
     }
 }
 
 #[test]
 fn a_reader_that_stops_reading_is_no_error() {
-    let mut child = command()
-        .args(["list", "tasks"])
+    let mut child = command(&["list", "tasks"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

@@ -1,36 +1,11 @@
 //! Runs are found again: listed, shown, and known by the beginning of their names.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
+use crate::program::{engine, refused, succeeds, text};
 use crate::resume::finished;
-
-fn engine(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_simic-engine"));
-    command
-        .args(arguments)
-        .env_remove("SIMIC_ENGINE_RUNS")
-        .env_remove("RUST_LOG");
-    command.output().expect("the engine starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn stdout(arguments: &[&str]) -> String {
-    let output = engine(arguments);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    text(&output.stdout)
-}
-
-fn refused(arguments: &[&str]) -> String {
-    let output = engine(arguments);
-    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
-    text(&output.stderr)
-}
 
 /// A run that was left in some state long ago.
 fn left(root: &Path, run_id: &str, created: &str, tags: &[&str], status: Value) -> PathBuf {
@@ -113,7 +88,7 @@ fn runs_are_listed_with_their_state_and_what_cannot_be_read_with_the_reason() {
     several(root.path());
     let out = root.path().display().to_string();
 
-    let table = stdout(&["runs", "--out", &out]);
+    let table = succeeds(&engine(&["runs", "--out", &out]));
 
     assert!(
         table
@@ -131,7 +106,7 @@ fn runs_are_found_by_their_tags() {
     let out = root.path().display().to_string();
     let tagged = |tags: &[&str]| -> Vec<String> {
         let arguments = [&["runs", "--out", &out, "--json"], tags].concat();
-        let runs: Value = serde_json::from_str(&stdout(&arguments)).expect("JSON");
+        let runs: Value = serde_json::from_str(&succeeds(&engine(&arguments))).expect("JSON");
         let runs = runs.as_array().expect("a list");
         runs.iter()
             .map(|run| run["run_id"].as_str().expect("a name")[..8].into())
@@ -150,8 +125,13 @@ fn programs_read_the_list_of_runs() {
     let root = tempfile::tempdir().expect("a folder");
     several(root.path());
 
-    let runs: Value =
-        serde_json::from_str(&stdout(&["runs", "--out", &root.path().to_string_lossy(), "--json"])).expect("JSON");
+    let runs: Value = serde_json::from_str(&succeeds(&engine(&[
+        "runs",
+        "--out",
+        &root.path().to_string_lossy(),
+        "--json",
+    ])))
+    .expect("JSON");
 
     let states: Vec<&str> = runs
         .as_array()
@@ -179,7 +159,7 @@ fn a_folder_without_runs_has_none_and_one_that_is_not_there_is_an_error() {
     let none = engine(&["runs", "--out", &root.path().to_string_lossy()]);
     assert_eq!((none.status.code(), none.stdout.len()), (Some(0), 0));
     assert!(text(&none.stderr).starts_with("there is no run in "));
-    let gone = refused(&["runs", "--out", &root.path().join("gone").to_string_lossy()]);
+    let gone = refused(&engine(&["runs", "--out", &root.path().join("gone").to_string_lossy()]));
     assert!(gone.starts_with("error: cannot list the runs in "), "{gone}");
 }
 
@@ -191,7 +171,7 @@ fn a_run_that_is_not_there_is_told_alike_by_all_who_look_for_it() {
     let out = root.path().display().to_string();
     let why = |run: &str| -> Vec<String> {
         let told = ["show", "resume", "eval"].map(|command| {
-            let message = refused(&[command, run, "--out", &out]);
+            let message = refused(&engine(&[command, run, "--out", &out]));
             message.lines().next().expect("a message").replace(&out, "RUNS")
         });
         told.into()
@@ -222,7 +202,7 @@ fn a_run_is_shown_again_by_the_beginning_of_its_name() {
     let out = out.to_string_lossy();
     let run_id = run.file_name().expect("a name").to_string_lossy().into_owned();
 
-    let shown = stdout(&["show", &run_id[..15], "--out", &out]);
+    let shown = succeeds(&engine(&["show", &run_id[..15], "--out", &out]));
 
     assert_eq!(
         shown,
@@ -234,15 +214,16 @@ fn a_run_is_shown_again_by_the_beginning_of_its_name() {
             .lines()
             .all(|line| line.chars().count() <= 80 || line.starts_with("run directory"))
     );
-    assert_eq!(stdout(&["show", "latest", "--out", &out]), shown);
+    assert_eq!(succeeds(&engine(&["show", "latest", "--out", &out])), shown);
     std::fs::remove_file(run.join("summary.txt")).expect("it is there");
-    let again = stdout(&["show", &run.to_string_lossy()]);
+    let again = succeeds(&engine(&["show", &run.to_string_lossy()]));
     assert_eq!(
         again.lines().nth(4),
         shown.lines().nth(4),
         "of a run of before summaries were kept"
     );
-    let json: Value = serde_json::from_str(&stdout(&["show", "latest", "--out", &out, "--json"])).expect("JSON");
+    let json: Value =
+        serde_json::from_str(&succeeds(&engine(&["show", "latest", "--out", &out, "--json"]))).expect("JSON");
     assert_eq!(
         (&json["state"], &json["finished"]["rounds_done"]),
         (&"completed".into(), &4.into())
@@ -262,11 +243,11 @@ fn a_run_that_has_not_ended_is_shown_as_it_stands() {
     std::fs::write(&path, status.to_string()).expect("written");
     let place = run.to_string_lossy();
 
-    let fresh = stdout(&["show", &place]);
+    let fresh = succeeds(&engine(&["show", &place]));
     status["heartbeat"] = "2026-01-01T00:00:00.000Z".into();
     status["pid"] = u32::MAX.into();
     std::fs::write(&path, status.to_string()).expect("written");
-    let stale = stdout(&["show", &place]);
+    let stale = succeeds(&engine(&["show", &place]));
 
     assert!(
         fresh.starts_with("the run has not ended: it is running, 4 of 4 rounds are played\n\ndigits_minimal: "),
@@ -282,7 +263,7 @@ fn a_run_that_has_not_ended_is_shown_as_it_stands() {
 fn what_is_no_run_is_not_shown() {
     let folder = tempfile::tempdir().expect("a folder");
 
-    let message = refused(&["show", &folder.path().to_string_lossy()]);
+    let message = refused(&engine(&["show", &folder.path().to_string_lossy()]));
 
     assert!(
         message.contains("is no run directory: it has no resolved.ron"),

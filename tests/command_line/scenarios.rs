@@ -1,35 +1,8 @@
 //! The command line around scenarios: validate, list, explain, and what `run` accepts and refuses.
 
 use std::path::Path;
-use std::process::{Command, Output};
 
-fn engine(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_simic-engine"));
-    command.current_dir(env!("CARGO_MANIFEST_DIR")).args(arguments);
-    for variable in ["SIMIC_ENGINE_AMP", "SIMIC_ENGINE_RUNS"] {
-        command.env_remove(variable);
-    }
-    command.output().expect("the engine starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Standard output of a command that must succeed.
-fn stdout(arguments: &[&str]) -> String {
-    let output = engine(arguments);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    text(&output.stdout)
-}
-
-/// Standard error of a command that must be refused as usage or scenario error.
-fn refused(arguments: &[&str]) -> String {
-    let output = engine(arguments);
-    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
-    assert!(output.stdout.is_empty());
-    text(&output.stderr)
-}
+use crate::program::{engine, refused, succeeds, text};
 
 #[test]
 fn all_shipped_scenarios_are_valid() {
@@ -42,7 +15,7 @@ fn all_shipped_scenarios_are_valid() {
     files.sort();
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
 
-    insta::assert_snapshot!(stdout(&[&["validate"], &files[..]].concat()));
+    insta::assert_snapshot!(succeeds(&engine(&[&["validate"], &files[..]].concat())));
 }
 
 #[test]
@@ -52,7 +25,7 @@ fn the_scenario_of_the_readme_is_valid() {
     let (scenario, _) = rest.split_once("```").expect("its end");
     let (_folder, file) = written("my-experiment.ron", scenario.as_bytes());
 
-    assert!(stdout(&["validate", &file]).contains("ok, digits_impaired with 8 envs, 3 rounds of 60 steps"));
+    assert!(succeeds(&engine(&["validate", &file])).contains("ok, digits_impaired with 8 envs, 3 rounds of 60 steps"));
 }
 
 #[test]
@@ -67,7 +40,7 @@ fn list_shows_what_the_build_knows() {
         "events",
         "plugins",
     ];
-    insta::assert_snapshot!(lists.map(|what| stdout(&["list", what])).join("\n"));
+    insta::assert_snapshot!(lists.map(|what| succeeds(&engine(&["list", what]))).join("\n"));
 }
 
 #[test]
@@ -80,26 +53,26 @@ fn explain_shows_a_field_a_choice_a_section_and_all_sections() {
         "task.preset",
         "task.host_opt",
     ];
-    let texts: Vec<_> = paths.iter().map(|path| stdout(&["explain", path])).collect();
+    let texts: Vec<_> = paths.iter().map(|path| succeeds(&engine(&["explain", path]))).collect();
     insta::assert_snapshot!(texts.join("\n"));
-    insta::assert_snapshot!(stdout(&["explain"]));
+    insta::assert_snapshot!(succeeds(&engine(&["explain"])));
 }
 
 #[test]
 fn explain_tells_a_number_s_range_and_default() {
-    insta::assert_snapshot!(stdout(&["explain", "run.rounds"]));
+    insta::assert_snapshot!(succeeds(&engine(&["explain", "run.rounds"])));
 }
 
 #[test]
 fn help_names_commands_and_flags() {
-    insta::assert_snapshot!(stdout(&["--help"]));
-    insta::assert_snapshot!(stdout(&["run", "-h"]));
+    insta::assert_snapshot!(succeeds(&engine(&["--help"])));
+    insta::assert_snapshot!(succeeds(&engine(&["run", "-h"])));
 }
 
 #[test]
 fn programs_read_lists_explanations_and_verdicts_as_json() {
     let parsed = |arguments: &[&str]| -> serde_json::Value {
-        serde_json::from_str(&stdout(arguments)).expect("one JSON document")
+        serde_json::from_str(&succeeds(&engine(arguments))).expect("one JSON document")
     };
     assert_eq!(parsed(&["list", "tasks", "--json"])[1]["name"], "digits_impaired");
     assert_eq!(parsed(&["list", "hosts", "--json"])[0]["name"], "cnn");
@@ -159,31 +132,38 @@ fn a_file_that_is_no_text_is_refused_where_the_text_ends() {
     let (_folder, bad) = written("mine.ron", b"(\n  name: \"\xff\",\n)");
 
     for command in ["validate", "run"] {
-        let message = refused(&[command, &bad]);
+        let message = refused(&engine(&[command, &bad]));
         assert!(message.contains(&format!("{bad}:2:10 is not UTF-8 text")), "{message}");
     }
 }
 
 #[test]
 fn explain_of_an_unknown_path_names_the_nearest() {
-    insta::assert_snapshot!(refused(&["explain", "run.n_env"]));
-    insta::assert_snapshot!(refused(&["explain", "min_prune_age"]));
+    insta::assert_snapshot!(refused(&engine(&["explain", "run.n_env"])));
+    insta::assert_snapshot!(refused(&engine(&["explain", "min_prune_age"])));
 }
 
 #[test]
 fn a_dry_run_of_the_built_in_quickstart_shows_its_digits_task() {
-    let text = stdout(&["run", "--dry-run", "--rounds", "1"]);
+    let text = succeeds(&engine(&["run", "--dry-run", "--rounds", "1"]));
     assert!(text.contains("digits_impaired"), "{text}");
 }
 
 #[test]
 fn a_field_given_by_flag_and_by_set_is_refused() {
-    insta::assert_snapshot!(refused(&["run", "--dry-run", "--rounds", "2", "--set", "run.rounds=3"]));
+    insta::assert_snapshot!(refused(&engine(&[
+        "run",
+        "--dry-run",
+        "--rounds",
+        "2",
+        "--set",
+        "run.rounds=3"
+    ])));
 }
 
 #[test]
 fn a_flag_out_of_range_is_refused_like_a_field() {
-    insta::assert_snapshot!(refused(&[
+    insta::assert_snapshot!(refused(&engine(&[
         "run",
         "--dry-run",
         "--envs",
@@ -192,20 +172,26 @@ fn a_flag_out_of_range_is_refused_like_a_field() {
         "many",
         "--level",
         "loud"
-    ]));
+    ])));
 }
 
 #[test]
 fn wrong_usage_is_refused() {
-    assert!(refused(&["run", "--set", "rounds"]).contains("expected path=value"));
-    assert!(refused(&["run", "nowhere.ron"]).contains("cannot read the scenario nowhere.ron"));
-    assert!(refused(&["dance"]).contains("unrecognized subcommand"));
+    assert!(refused(&engine(&["run", "--set", "rounds"])).contains("expected path=value"));
+    assert!(refused(&engine(&["run", "nowhere.ron"])).contains("cannot read the scenario nowhere.ron"));
+    assert!(refused(&engine(&["dance"])).contains("unrecognized subcommand"));
 }
 
 #[test]
 fn a_refused_run_touches_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("runs");
-    refused(&["run", "--out", &out.to_string_lossy(), "--set", "run.rounds=0"]);
+    refused(&engine(&[
+        "run",
+        "--out",
+        &out.to_string_lossy(),
+        "--set",
+        "run.rounds=0",
+    ]));
     assert!(!out.exists());
 }

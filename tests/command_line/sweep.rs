@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use insta::assert_snapshot;
 use serde_json::Value;
 
+use crate::program::{command, ended, refused, succeeds};
+
 /// Short trials, long enough for a kill to meet them at work.
 const SCENARIO: &str = r#"(
     name: "short",
@@ -45,35 +47,21 @@ impl Place {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_simic-engine"));
-        command.current_dir(self.folder.path()).args(arguments);
+        let mut command = command(arguments);
+        command.current_dir(self.folder.path());
         command
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
+        ended(&mut self.command(arguments))
     }
 
     fn succeeds(&self, arguments: &[&str]) -> String {
-        let output = self.run(arguments);
-        assert!(
-            output.status.success(),
-            "{arguments:?}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        String::from_utf8(output.stdout).unwrap()
+        succeeds(&self.run(arguments))
     }
 
-    /// What it says on standard error, of a command that ends with `code`.
-    fn refused(&self, arguments: &[&str], code: i32) -> String {
-        let output = self.run(arguments);
-        assert_eq!(
-            output.status.code(),
-            Some(code),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        String::from_utf8(output.stderr).unwrap()
+    fn refused(&self, arguments: &[&str]) -> String {
+        refused(&self.run(arguments))
     }
 
     fn spawn(&self, arguments: &[&str]) -> Child {
@@ -102,14 +90,14 @@ fn without_ids(text: &str) -> String {
 
 /// `trials.csv` and `curves.csv` without times and attempts, and the policies that were trained.
 fn outcome(sweep: &Path) -> Vec<String> {
-    let mut all = Vec::new();
+    let (mut lines, mut policies) = (Vec::new(), Vec::new());
     for (name, volatile) in [
         ("trials.csv", &["train_s", "wall_s", "attempts"][..]),
         ("curves.csv", &["seconds"]),
     ] {
         let text = std::fs::read_to_string(sweep.join(name)).unwrap();
-        let mut lines = text.lines();
-        let head: Vec<&str> = lines.next().unwrap().split(',').collect();
+        let mut told = text.lines();
+        let head: Vec<&str> = told.next().unwrap().split(',').collect();
         let kept = |line: &str| {
             let fields = line
                 .split(',')
@@ -117,7 +105,7 @@ fn outcome(sweep: &Path) -> Vec<String> {
                 .filter(|(_, column)| !volatile.contains(column));
             fields.map(|(field, _)| field.to_owned()).collect::<Vec<_>>().join(",")
         };
-        all.extend(lines.map(kept));
+        lines.extend(told.map(kept));
     }
     let mut trials: Vec<PathBuf> = std::fs::read_dir(sweep.join("trials"))
         .unwrap()
@@ -125,12 +113,13 @@ fn outcome(sweep: &Path) -> Vec<String> {
         .collect();
     trials.sort();
     for trial in trials {
-        let policy = trial.join("checkpoints/round-000003/policy.safetensors");
+        let policy = trial.join("checkpoints/round-000003/policy/policy.safetensors");
         if let Ok(bytes) = std::fs::read(&policy) {
-            all.push(blake3::hash(&bytes).to_hex().to_string());
+            policies.push(blake3::hash(&bytes).to_hex().to_string());
         }
     }
-    all
+    assert_eq!(policies.len(), 3, "one controller of the two learns");
+    [lines, policies].concat()
 }
 
 fn undisturbed() -> Vec<String> {
@@ -223,8 +212,8 @@ fn a_sweep_file_that_has_changed_is_refused_with_the_difference_and_extended_on_
     place.succeeds(&["sweep", "sweep.ron", "--plan-only"]);
     place.write("sweep.ron", &SWEEP.replace("\"heuristic\"", "\"wait\""));
 
-    let other = place.refused(&["sweep", "sweep.ron", "--plan-only"], 2);
-    let not_even_extended = place.refused(&["sweep", "sweep.ron", "--plan-only", "--extend"], 2);
+    let other = place.refused(&["sweep", "sweep.ron", "--plan-only"]);
+    let not_even_extended = place.refused(&["sweep", "sweep.ron", "--plan-only", "--extend"]);
 
     assert_eq!(
         other.matches("- policy.controller=heuristic seed").count(),
@@ -241,7 +230,7 @@ fn a_sweep_file_that_has_changed_is_refused_with_the_difference_and_extended_on_
     place.write("sweep.ron", &more);
     assert!(
         place
-            .refused(&["sweep", "sweep.ron", "--plan-only"], 2)
+            .refused(&["sweep", "sweep.ron", "--plan-only"])
             .contains("--extend")
     );
     place.succeeds(&["sweep", "sweep.ron", "--plan-only", "--extend"]);
@@ -261,7 +250,7 @@ fn everything_that_is_wrong_with_a_sweep_is_said_before_anything_runs() {
     replicate: 3,
 )"#,
     );
-    assert_snapshot!("misspelt", place.refused(&["sweep", "sweep.ron"], 2));
+    assert_snapshot!("misspelt", place.refused(&["sweep", "sweep.ron"]));
     let sound = r#"(
     scenario: "short.ron",
     axes: [
@@ -270,21 +259,21 @@ fn everything_that_is_wrong_with_a_sweep_is_said_before_anything_runs() {
     ],
 )"#;
     place.write("sweep.ron", sound);
-    assert_snapshot!("impossible", place.refused(&["sweep", "sweep.ron"], 2));
+    assert_snapshot!("impossible", place.refused(&["sweep", "sweep.ron"]));
     place.write(
         "sweep.ron",
         &sound.replace("run.n_env", "run.n_envs").replace("heuristik", "wait"),
     );
-    assert_snapshot!("out_of_range", place.refused(&["sweep", "sweep.ron"], 2));
+    assert_snapshot!("out_of_range", place.refused(&["sweep", "sweep.ron"]));
     place.write("sweep.ron", r#"(scenario: "missing.ron")"#);
-    assert!(place.refused(&["sweep", "sweep.ron"], 2).contains("missing.ron"));
+    assert!(place.refused(&["sweep", "sweep.ron"]).contains("missing.ron"));
     place.write(
         "sweep.ron",
         r#"(scenario: "short.ron", axes: [(path: "run.rounds", values: list([2, 2]))])"#,
     );
     assert!(
         place
-            .refused(&["sweep", "sweep.ron"], 2)
+            .refused(&["sweep", "sweep.ron"])
             .contains("is the same training as")
     );
     place.write(
@@ -292,7 +281,7 @@ fn everything_that_is_wrong_with_a_sweep_is_said_before_anything_runs() {
         r#"(scenario: "short.ron", set: [(path: "run.n_envs", value: 4096), (path: "run.max_steps", value: 4000000000),
             (path: "policy.controller", value: "actor_critic")])"#,
     );
-    assert!(place.refused(&["sweep", "sweep.ron"], 2).contains("of memory"));
+    assert!(place.refused(&["sweep", "sweep.ron"]).contains("of memory"));
     assert!(!place.folder.path().join("runs").exists());
 }
 
@@ -408,7 +397,7 @@ fn only_the_better_half_goes_on_from_a_rung() {
 fn a_sweep_that_is_not_there_is_named_with_the_places_that_were_looked_in() {
     let place = Place::with(SWEEP);
 
-    let error = place.refused(&["sweep", "status", "nope"], 2);
+    let error = place.refused(&["sweep", "status", "nope"]);
 
     assert!(error.contains("there is no sweep nope"), "{error}");
     assert!(error.contains("runs/sweeps/nope"), "{error}");
@@ -442,7 +431,7 @@ fn methods_of_a_sweep_are_compared_over_their_trainings() {
                 .is_file()
         );
     }
-    let unknown = place.refused(&["compare", "pair", "--by", "run.nothing"], 2);
+    let unknown = place.refused(&["compare", "pair", "--by", "run.nothing"]);
     assert!(unknown.contains("has no such field"), "{unknown}");
 }
 

@@ -2,11 +2,13 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use serde_json::Value;
 
-const COMMANDS: [&str; 11] = [
+use crate::program::{command, ended, engine, refused, succeeds, text};
+
+const COMMANDS: [&str; 12] = [
     "run",
     "resume",
     "runs",
@@ -18,37 +20,17 @@ const COMMANDS: [&str; 11] = [
     "completions",
     "sweep",
     "compare",
+    "ab-report",
 ];
 
-fn command(at: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_simic-engine"));
-    command.current_dir(at).args(arguments);
-    for variable in ["SIMIC_ENGINE_AMP", "SIMIC_ENGINE_RUNS", "RUST_LOG"] {
-        command.env_remove(variable);
-    }
-    command
-}
-
-fn engine(arguments: &[&str]) -> Output {
-    let at = Path::new(env!("CARGO_MANIFEST_DIR"));
-    command(at, arguments).output().expect("the engine starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
 fn stdout(arguments: &[&str]) -> String {
-    let output = engine(arguments);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    text(&output.stdout)
+    succeeds(&engine(arguments))
 }
 
 /// The first line of what a refused command says.
-fn refused(at: &Path, arguments: &[&str]) -> String {
-    let output = command(at, arguments).output().expect("the engine starts");
-    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
-    text(&output.stderr).lines().next().unwrap_or_default().into()
+fn complaint(at: &Path, arguments: &[&str]) -> String {
+    let message = refused(&ended(command(arguments).current_dir(at)));
+    message.lines().next().unwrap_or_default().into()
 }
 
 #[test]
@@ -112,7 +94,7 @@ fn a_scenario_that_is_not_there_is_told_with_those_that_may_be_meant() {
         "scenarios/quickstrt.ron",
     ] {
         for command in ["run", "validate"] {
-            let message = refused(here, &[command, name]);
+            let message = complaint(here, &[command, name]);
             assert!(
                 message.starts_with(&format!("error: cannot read the scenario {name}: ")),
                 "{message}"
@@ -123,13 +105,13 @@ fn a_scenario_that_is_not_there_is_told_with_those_that_may_be_meant() {
             );
         }
     }
-    assert!(refused(&scenarios, &["run", "quickstart"]).ends_with("; did you mean quickstart.ron?"));
-    let unlike = refused(here, &["run", "s/tiny"]);
+    assert!(complaint(&scenarios, &["run", "quickstart"]).ends_with("; did you mean quickstart.ron?"));
+    let unlike = complaint(here, &["run", "s/tiny"]);
     assert!(
         unlike.contains("; scenario files nearby: scenarios/ab_rewards.ron, "),
         "{unlike}"
     );
-    let folder = refused(here, &["run", "scenarios"]);
+    let folder = complaint(here, &["run", "scenarios"]);
     assert!(
         folder.contains("it is a folder; give one of its files: scenarios/"),
         "{folder}"
@@ -138,7 +120,7 @@ fn a_scenario_that_is_not_there_is_told_with_those_that_may_be_meant() {
     let elsewhere = tempfile::tempdir().expect("a folder");
     let at = elsewhere.path().join("empty");
     std::fs::create_dir(&at).expect("a folder");
-    let built_in = refused(&at, &["run", "quikstart"]);
+    let built_in = complaint(&at, &["run", "quikstart"]);
     assert!(
         built_in.ends_with("; `simic-engine run` without a file plays the built-in quickstart"),
         "{built_in}"
@@ -147,7 +129,8 @@ fn a_scenario_that_is_not_there_is_told_with_those_that_may_be_meant() {
 
 /// Passes `scenario` on standard input.
 fn with_input(at: &Path, arguments: &[&str], scenario: &[u8]) -> Output {
-    let mut child = command(at, arguments)
+    let mut child = command(arguments)
+        .current_dir(at)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -227,8 +210,8 @@ fn errors_are_coloured_where_colours_are_asked_for() {
         &["run", "nowhere.ron"],
         &["explain", "nothing"],
     ] {
-        let coloured = refused(at, &[arguments, &["--color", "always"]].concat());
+        let coloured = complaint(at, &[arguments, &["--color", "always"]].concat());
         assert!(coloured.starts_with("\x1b[1;31merror:\x1b[0m "), "{coloured}");
-        assert!(refused(at, arguments).starts_with("error: "));
+        assert!(complaint(at, arguments).starts_with("error: "));
     }
 }

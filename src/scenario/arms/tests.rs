@@ -1,4 +1,4 @@
-use crate::scenario::{Catalog, ContributionMode, Input, Loaded, Override, RewardConfig, load, resolved_ron};
+use crate::scenario::{AmpMode, Catalog, ContributionMode, Input, Loaded, Override, RewardConfig, load, resolved_ron};
 
 fn loaded(text: &str, overrides: &[Override]) -> Loaded {
     let input = Input {
@@ -36,6 +36,25 @@ fn an_arm_is_the_scenario_with_its_sections_laid_over() {
     assert_eq!(waits.policy.floor.op, 0.01, "what the arm leaves out stays");
     assert_eq!(sparse.reward.mode(), "sparse");
     assert_eq!(loaded.scenario.run.n_envs, 8);
+}
+
+#[test]
+fn what_switches_mixed_precision_off_does_so_in_every_arm() {
+    let text = TEXT
+        .replace(
+            "run: (n_envs: 8),",
+            "run: (n_envs: 8), training: (amp: bf16), learner: (amp: fp16),",
+        )
+        .replace("(id: \"waits\",", "(id: \"waits\", learner: (amp: bf16),");
+    let mut loaded = loaded(&text, &[]);
+    let amp = |loaded: &Loaded| [loaded.scenario.training.amp, loaded.scenario.learner.amp];
+    assert_eq!(amp(&loaded.arms[1].loaded), [AmpMode::Bf16; 2]);
+
+    loaded.switch_mixed_precision_off("here");
+
+    let all = || std::iter::once(&loaded).chain(loaded.arms.iter().map(|arm| &arm.loaded));
+    assert!(all().all(|loaded| amp(loaded) == [AmpMode::Off; 2]));
+    assert!(all().all(|loaded| loaded.mixed_precision_off.as_deref() == Some("here")));
 }
 
 #[test]

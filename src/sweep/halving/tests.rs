@@ -1,19 +1,10 @@
 use super::*;
 use crate::sweep::SweepFile;
-use crate::telemetry::BigInteger;
+use crate::sweep::fixtures::trial;
 
 fn plan(points: usize, replicates: u32) -> Plan {
     let trials = (0..points).flat_map(|point| {
-        (0..replicates).map(move |replicate| crate::sweep::Trial {
-            id: format!("{point}-{replicate}"),
-            hash: format!("{point}-{replicate}"),
-            point,
-            replicate,
-            seed: BigInteger(replicate.into()),
-            rounds: 8,
-            settings: Vec::new(),
-            overrides: Vec::new(),
-        })
+        (0..replicates).map(move |replicate| trial(format!("{point}-{replicate}"), point, replicate))
     });
     Plan::of_trials("halving", SweepFile::default(), trials.collect())
 }

@@ -1,23 +1,12 @@
 use super::*;
-use crate::sweep::{SweepFile, Trial};
-use crate::telemetry::BigInteger;
+use crate::sweep::{SweepFile, fixtures};
 
 fn plan(trials: usize, budget: Budget) -> Plan {
-    let trials = (0..trials).map(|index| Trial {
-        id: format!("{index:016x}"),
-        hash: format!("{index:064x}"),
-        point: index,
-        replicate: 0,
-        seed: BigInteger(0),
-        rounds: 2,
-        settings: Vec::new(),
-        overrides: Vec::new(),
-    });
     let sweep = SweepFile {
         budget,
         ..SweepFile::default()
     };
-    Plan::of_trials("lr", sweep, trials.collect())
+    fixtures::plan("lr", trials, sweep)
 }
 
 fn launch<'a>(folder: &'a SweepFolder, plan: &'a Plan) -> Launch<'a> {

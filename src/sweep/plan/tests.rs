@@ -1,29 +1,16 @@
 use super::*;
+use crate::sweep::fixtures::trial;
 use crate::sweep::{Budget, SweepFile};
 
-fn trial(id: &str, replicate: u32) -> Trial {
-    Trial {
-        id: id.into(),
-        hash: id.into(),
-        point: 0,
-        replicate,
-        seed: BigInteger(replicate.into()),
-        rounds: 1,
+fn planned(ids: &[&str]) -> Plan {
+    let trials = ids.iter().zip(0..).map(|(&id, replicate)| Trial {
         settings: vec![Setting {
             path: "policy.controller".into(),
             value: Written("\"wait\"".into()),
         }],
-        overrides: Vec::new(),
-    }
-}
-
-fn planned(ids: &[&str]) -> Plan {
-    let trials = ids
-        .iter()
-        .zip(0..)
-        .map(|(id, replicate)| trial(id, replicate))
-        .collect();
-    Plan::of_trials("s", SweepFile::default(), trials)
+        ..trial(id, 0, replicate)
+    });
+    Plan::of_trials("s", SweepFile::default(), trials.collect())
 }
 
 #[test]

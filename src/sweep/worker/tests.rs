@@ -1,22 +1,8 @@
 use std::path::PathBuf;
 
 use super::*;
+use crate::sweep::fixtures::plan;
 use crate::sweep::{Leases, SweepFile};
-use crate::telemetry::BigInteger;
-
-fn plan(trials: usize) -> Plan {
-    let trials = (0..trials).map(|index| Trial {
-        id: format!("{index:016x}"),
-        hash: format!("{index:064x}"),
-        point: index,
-        replicate: 0,
-        seed: BigInteger(0),
-        rounds: 2,
-        settings: Vec::new(),
-        overrides: Vec::new(),
-    });
-    Plan::of_trials("work", SweepFile::default(), trials.collect())
-}
 
 fn folder(root: &Path) -> SweepFolder {
     let folder = SweepFolder::of("work", Some(root));
@@ -40,7 +26,8 @@ fn leaving(only: Option<&str>) -> WorkOptions {
 #[test]
 fn a_worker_that_is_to_play_one_trial_leaves_it_to_who_plays_it_and_says_so() {
     let root = tempfile::tempdir().unwrap();
-    let (folder, plan) = (folder(root.path()), plan(2));
+    let folder = folder(root.path());
+    let plan = plan("work", 2, SweepFile::default());
     let id = plan.trials[1].id.as_str();
     let other = Leases::read(&folder, Duration::from_secs(3600)).unwrap();
     let _lease = other.take(id).unwrap().expect("it is free");
@@ -56,7 +43,7 @@ fn a_worker_that_is_to_play_one_trial_leaves_it_to_who_plays_it_and_says_so() {
 
 #[test]
 fn a_worker_begins_with_its_own_part() {
-    let plan = plan(5);
+    let plan = plan("work", 5, SweepFile::default());
     let options = WorkOptions {
         shard: Shard { index: 2, count: 2 },
         ..leaving(None)

@@ -2,7 +2,7 @@
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
-use simic_engine::env::{HostModel, SeedOptimizers};
+use simic_engine::env::{EpisodeStats, GradReport, HostModel, SeedOptimizers};
 use simic_engine::prelude::*;
 use simic_engine::torch::NoGrad;
 use tch::Kind;
@@ -18,6 +18,29 @@ fn note(envs: Query<(&TrainMetrics, &ValMetrics)>, mut notes: ResMut<Notes>) {
     notes
         .0
         .extend(envs.map(|(train, val)| (train.loss, val.loss, train.loss_scale)));
+}
+
+/// By env, in the last step: the scale of the loss, and updates of the host that the episode has suppressed so far.
+#[derive(Resource, Default, Debug)]
+struct Scales(Vec<(f64, u64)>);
+
+fn note_scales(envs: Query<(&EnvId, &TrainMetrics, &EpisodeStats)>, mut scales: ResMut<Scales>) {
+    let envs = envs.iter().sort_unstable::<&EnvId>();
+    scales.0 = envs
+        .map(|(_, train, stats)| (train.loss_scale.expect("float16 has a scale"), stats.skipped_updates))
+        .collect();
+}
+
+/// Of every step: the norm of the host's gradient as gates and records see it, and the host's parameters at its end.
+#[derive(Resource, Default, Debug)]
+struct Descent(Vec<(f64, Vec<f32>)>);
+
+fn note_descent(mut envs: Query<(&GradReport, &mut HostModel)>, mut notes: ResMut<Descent>) {
+    let (gradients, mut host) = envs.single_mut().expect("one env");
+    let params = host.0.get().params().trainable();
+    let params = params.iter().flat_map(|param| values(&param.tensor)).collect();
+    let norm = gradients.host.norm().expect("the step was sampled");
+    notes.0.push((norm, params));
 }
 
 /// One seed that learns from the second step on and is blended in from the third.
@@ -98,6 +121,71 @@ fn an_overflow_of_the_host_halves_its_scale_and_a_seed_that_diverges_does_not() 
 
     assert_eq!(last_scale(&train(&text, spoil_seed.run_if(is_last_batch))), plain);
     assert_eq!(last_scale(&train(&text, spoil_host.run_if(is_last_batch))), plain / 2.0);
+}
+
+#[test]
+fn every_env_has_a_scale_of_its_own_and_counts_the_updates_that_it_skipped() {
+    fn spoil_second(mut envs: Query<(&EnvId, &mut HostModel)>) {
+        for (id, mut host) in &mut envs {
+            if id.index == 1 {
+                let _ = host_gradients(&mut host)[0].fill_(f64::INFINITY);
+            }
+        }
+    }
+    let text = scenario(MINIMAL, 3, 3, WAIT).replace("run: (", "training: (amp: fp16), run: (");
+    let played = |is_spoilt: bool| -> Scales {
+        let mut engine = app(&text, |app: &mut App| {
+            app.init_resource::<Scales>()
+                .add_systems(StepEnd, note_scales.after(Work::EmitStep));
+        });
+        let spoil = spoil_second.run_if(move |clock: Res<RunClock>| is_spoilt && is_last_batch(clock));
+        engine.app_mut().add_systems(
+            TrainBatch,
+            spoil.after(Work::ForwardBackward).before(Work::InjectFaults),
+        );
+        play(engine)
+    };
+
+    let (Scales(plain), Scales(spoilt)) = (played(false), played(true));
+
+    let (scale, skipped) = plain[1];
+    assert_eq!(spoilt[1], (scale / 2.0, skipped + 1));
+    assert_eq!((spoilt[0], spoilt[2]), (plain[0], plain[2]));
+}
+
+/// A gradient that were measured or clipped while it is still scaled would be tens of thousands of times too large, and
+/// the clipped update as many times too small.
+#[test]
+fn gradients_are_unscaled_before_they_are_measured_and_clipped() {
+    let limit = 0.1;
+    let task = MINIMAL.replace(
+        "(batches_per_step",
+        &format!("(max_grad_norm: {limit}, batches_per_step"),
+    );
+    let played = |amp: &str| {
+        let text = scenario(&task, 1, 4, WAIT).replace("run: (", &format!("training: (amp: {amp}), run: ("));
+        let Descent(notes) = play(app(&text, |app: &mut App| {
+            app.init_resource::<Descent>()
+                .add_systems(StepEnd, note_descent.after(Work::EmitStep));
+        }));
+        let distance = |(from, to): (&f32, &f32)| f64::from(to - from).powi(2);
+        let way: f64 = notes[0].1.iter().zip(&notes[3].1).map(distance).sum();
+        (
+            notes.into_iter().map(|(norm, _)| norm).collect::<Vec<f64>>(),
+            way.sqrt(),
+        )
+    };
+
+    let ((exact_norms, exact_way), (norms, way)) = (played("off"), played("fp16"));
+
+    assert!(
+        exact_norms.iter().all(|&norm| norm > limit),
+        "all are clipped: {exact_norms:?}"
+    );
+    for (norm, exact) in norms.iter().zip(&exact_norms) {
+        assert!((norm / exact - 1.0).abs() < 0.05, "{norms:?} and {exact_norms:?}");
+    }
+    assert!((way / exact_way - 1.0).abs() < 0.05, "{way} and {exact_way}");
 }
 
 #[test]

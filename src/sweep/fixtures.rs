@@ -1,0 +1,25 @@
+//! What the tests of sweeps share: trials that nobody plays.
+
+use super::{Plan, SweepFile, Trial};
+use crate::telemetry::BigInteger;
+
+/// The `replicate`-th training at a point, of two rounds, that changes nothing.
+pub fn trial(id: impl Into<String>, point: usize, replicate: u32) -> Trial {
+    let id = id.into();
+    Trial {
+        hash: id.clone(),
+        id,
+        point,
+        replicate,
+        seed: BigInteger(replicate.into()),
+        rounds: 2,
+        settings: Vec::new(),
+        overrides: Vec::new(),
+    }
+}
+
+/// A sweep called `name` of as many points, one training each, with ids as long as real ones.
+pub fn plan(name: &str, points: usize, sweep: SweepFile) -> Plan {
+    let trials = (0..points).map(|point| trial(format!("{point:016x}"), point, 0));
+    Plan::of_trials(name, sweep, trials.collect())
+}
