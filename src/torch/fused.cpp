@@ -122,9 +122,9 @@ struct KernelNode : Node {
 
 struct BlockNode final : KernelNode {
   ConvShape shape;
-  bool pooled;
   SavedVariable x, weight;
-  Tensor z;
+  // The convolution's result and, where there is a pool, that of each window which it chose.
+  Tensor z, chosen;
   // Scale, shift, mean and 1/√(σ² + ε), packed_channels of each.
   Tensor numbers;
 
@@ -133,8 +133,7 @@ struct BlockNode final : KernelNode {
   void release_variables() override {
     x.reset_data();
     weight.reset_data();
-    z.reset();
-    numbers.reset();
+    for (Tensor* kept : {&z, &chosen, &numbers}) kept->reset();
   }
 
   variable_list apply(variable_list&& grads) override {
@@ -155,7 +154,7 @@ struct BlockNode final : KernelNode {
       backwards = weight_memory(shape.kernel * shape.kernel * shape.outputs * packed_channels(shape.inputs));
       k.pack_backwards(shape, read(w), backwards);
     }
-    k.block_backward(shape, read(image), read(z), read(grad), pooled, number, number + stride, number + 2 * stride,
+    k.block_backward(shape, read(image), read(z), chosen.defined() ? read(chosen) : nullptr, read(grad), number, number + stride, number + 2 * stride,
                      number + 3 * stride, backwards, data_of(out[0]), data_of(out[1]), write(out[2]), write(out[3]),
                      kernel_memory(k.block_scratch_backward(shape)));
     return out;
@@ -213,14 +212,16 @@ Tensor block(const Tensor& x, const Tensor& weight, const Tensor& gamma, const T
     inverses[c] = static_cast<float>(inverse);
   }
   Tensor out = new_image(shape.batch, channels, halved(shape.height, pooled), halved(shape.width, pooled));
-  k.block_activate(shape, read(z), scale, shift, pooled, write(out), shape.batch, memory);
-  if (is_recorded(x, weight, gamma, beta)) {
+  const bool recorded = is_recorded(x, weight, gamma, beta);
+  const Tensor chosen = recorded && pooled ? new_image_like(out) : Tensor();
+  k.block_activate(shape, read(z), scale, shift, pooled, write(out), chosen.defined() ? write(chosen) : nullptr, shape.batch, memory);
+  if (recorded) {
     auto* node = attach(out, new BlockNode(), x, weight, gamma, beta);
     node->shape = shape;
-    node->pooled = pooled;
     node->x = SavedVariable(x, false);
     node->weight = SavedVariable(weight, false);
     node->z = z;
+    node->chosen = chosen;
     node->numbers = numbers;
   }
   return out;

@@ -1,8 +1,8 @@
 // A block of a host: convolution, batch norm by the batch's statistics, ReLU and, if asked for, a 2x2 max pool, forward
 // and backward; and the same with fixed statistics, folded into the convolution.
 //
-// The convolution's result `z` is kept for the backward pass; what lies between it and the block's output, and its
-// gradient, exist a few images at a time.
+// The convolution's result `z` is kept for the backward pass, and what each window of the pool chose of it; what lies
+// between it and the block's output, and its gradient, exist a few images at a time.
 
 #pragma once
 
@@ -12,13 +12,13 @@ namespace {
 
 INLINE int64_t block_scratch_forward(const ConvShape& s) {
   const int64_t images = images_at_a_time(s);
-  return pad_scratch(s, s.inputs, images) + convolution_room(s, images) + images * s.positions() * s.outputs +
-         8 * period_of(s.outputs) + 512;
+  return pad_scratch(s, s.inputs, images, images_in_lanes(s.outputs)) + convolution_room(s, images) +
+         images * s.positions() * s.outputs + 8 * period_of(s.outputs) + 512;
 }
 
 INLINE int64_t block_scratch_backward(const ConvShape& s) {
   const int64_t images = images_at_a_time(s);
-  return pad_scratch(s, s.inputs, images) + pad_scratch(s, s.outputs, images) + convolution_room(s, images) +
+  return pad_scratch(s, s.outputs, images, 1) + convolution_room(s, images) +
          2 * s.elements() * packed_channels(s.outputs) + 16 * period_of(s.outputs) + 512;
 }
 
@@ -29,7 +29,7 @@ void block_forward(const ConvShape& s, const float* x, const float* packed, floa
                    float* memory) {
   Scratch scratch = {memory};
   const int64_t images = images_at_a_time(s), channels = s.outputs, period = period_of(channels);
-  const Padded in = pad(s, s.inputs, images, scratch);
+  const Padded in = pad(s, s.inputs, images, images_in_lanes(channels), scratch);
   float* room = scratch.take(convolution_room(s, images));
   float* guess = scratch.take(period);
   float* guesses = scratch.take(channels);
@@ -64,46 +64,130 @@ void block_forward(const ConvShape& s, const float* x, const float* packed, floa
   }
 }
 
-// One window of a pool: the four positions of `z` from which `offset` distances lead, normalised.
-template <class L>
-struct Window {
-  typename L::V z[4], y[4], highest;
+// How positions that lie side by side become lanes: 16 / `C` of `C` channels each, or, where `C` is 0, the channels of
+// one. Windows of a pool lie side by side as their results do.
+template <int C>
+struct Lined {
+  using L = Lanes<C == 0 ? WIDEST : 16>;
+  using V = typename L::V;
+  int64_t channels;
 
-  INLINE Window(const float* from, const int64_t (&offsets)[4], typename L::V scale, typename L::V shift, int n) {
-    for (int i = 0; i < 4; ++i) {
-      z[i] = L::load_at_most(from + offsets[i], n);
-      y[i] = L::fma(z[i], scale, shift);
+  // Calls `f(channel)` for the first of the channels that a vector takes, and so on until all are taken.
+  template <class F>
+  INLINE void over_channels(F f) const {
+    if constexpr (C == 0)
+      for (int64_t c = 0; c < channels; c += L::WIDTH) f(c);
+    else f(0);
+  }
+
+  // Calls `f(index, count)` for each vector of `positions` neighbours: its first float, and how many lanes count.
+  template <class F>
+  INLINE void over(int64_t positions, int64_t c, F f) const {
+    if constexpr (C == 0) {
+      const int count = static_cast<int>(least(L::WIDTH, channels - c));
+      if (count == L::WIDTH)
+        for (int64_t x = 0; x < positions; ++x) f(x * channels + c, L::WIDTH);
+      else
+        for (int64_t x = 0; x < positions; ++x) f(x * channels + c, count);
+    } else {
+      int64_t at = 0;
+      for (; at + 16 <= positions * C; at += 16) f(at, 16);
+      if (at < positions * C) f(at, static_cast<int>(positions * C - at));
     }
-    highest = L::larger(L::larger(L::larger(y[0], y[1]), y[2]), y[3]);
+  }
+
+  // Where the windows whose results stand at `at` begin in a row.
+  INLINE int64_t corner(int64_t at, int64_t c) const { return 2 * at - c; }
+
+  INLINE V factor(const float* by_channel, int64_t c) const {
+    if constexpr (C == 0) return L::load(by_channel + c);
+    else return L::template repeated<C>(by_channel);
+  }
+
+  // The left and the right positions of `n` lanes of windows, of one of their rows.
+  INLINE void load(const float* from, int n, V& left, V& right) const {
+    if constexpr (C == 0) left = L::load_at_most(from, n), right = L::load_at_most(from + channels, n);
+    else if (n == 16) L::template split<C>(L::load(from), L::load(from + 16), left, right);
+    else L::template split<C>(L::load_at_most(from, 2 * n), L::load_some(from + 16, n > 8 ? 2 * n - 16 : 0), left, right);
+  }
+
+  INLINE void store(float* to, int n, V left, V right) const {
+    if constexpr (C == 0) {
+      L::store_at_most(to, left, n), L::store_at_most(to + channels, right, n);
+    } else {
+      V low, high;
+      L::template merge<C>(left, right, low, high);
+      L::store_at_most(to, low, 2 * n);
+      if (n > 8) L::store_at_most(to + 16, high, 2 * n - 16);
+    }
+  }
+
+  // Adds lanes to the totals of their channels.
+  INLINE void add_to(double* totals, int64_t c, V sums) const {
+    float lanes[L::WIDTH];
+    L::store(lanes, sums);
+    const int64_t count = C == 0 ? least(L::WIDTH, channels - c) : 16;
+    for (int64_t lane = 0; lane < count; ++lane) totals[C == 0 ? c + lane : lane % C] += lanes[lane];
   }
 };
 
-// relu(z·scale + shift), pooled if asked for. `out` is dense.
-template <class L>
-INLINE void activate_pooled(const ConvShape& s, const float* z, const float* scale, const float* shift, float* out,
-                            int64_t images) {
-  const int64_t channels = s.outputs, row = s.width * channels, height = s.height / 2, width = s.width / 2;
-  const int64_t offsets[4] = {0, channels, row, row + channels};
-  for (int64_t n = 0; n < images; ++n, z += s.height * row)
-    for (int64_t y = 0; y < height; ++y)
-      for (int64_t x = 0; x < width; ++x, out += channels) {
-        const float* from = z + 2 * y * row + 2 * x * channels;
-        for (int64_t c = 0; c < channels; c += L::WIDTH) {
-          const int valid = static_cast<int>(least(L::WIDTH, channels - c));
-          const Window<L> window(from + c, offsets, L::load(scale + c), L::load(shift + c), valid);
-          L::store_at_most(out + c, L::relu(window.highest), valid);
-        }
-      }
+// Calls `f(Lined)`, of which all lanes are full where there are few channels.
+template <class F>
+INLINE void lined(int64_t channels, F f) {
+  switch (channels) {
+    case 1: return f(Lined<1>{channels});
+    case 2: return f(Lined<2>{channels});
+    case 4: return f(Lined<4>{channels});
+    case 8: return f(Lined<8>{channels});
+  }
+  f(Lined<0>{channels});
 }
 
-// `scale` and `shift` have packed_channels entries.
+template <class L>
+INLINE typename L::V highest(const typename L::V (&y)[4]) {
+  return L::larger(L::larger(L::larger(y[0], y[1]), y[2]), y[3]);
+}
+
+// relu(z·scale + shift), pooled. `out` is dense, as is `chosen`, where there is room for it: in each window the z of which
+// the result was made.
+template <class Line>
+INLINE void activate_pooled(const Line& lanes, const ConvShape& s, const float* z, const float* scale, const float* shift,
+                            float* out, float* chosen, int64_t images) {
+  using L = typename Line::L;
+  using V = typename Line::V;
+  const int64_t row = s.width * s.outputs, height = s.height / 2, width = s.width / 2, of_out = width * s.outputs;
+  // The last images first: they are still close to the core, as the first ones are for whoever reads the result.
+  for (int64_t n = images - 1; n >= 0; --n)
+    for (int64_t y = 0; y < height; ++y) {
+      const float* from = z + (n * s.height + 2 * y) * row;
+      const int64_t windows = (n * height + y) * of_out;
+      float *to = out + windows, *choices = chosen == nullptr ? nullptr : chosen + windows;
+      lanes.over_channels([&](int64_t c) INLINE_LAMBDA {
+        const V scales = lanes.factor(scale, c), shifts = lanes.factor(shift, c);
+        lanes.over(width, c, [&](int64_t at, int count) INLINE_LAMBDA {
+          const float* corner = from + lanes.corner(at, c);
+          V values[4], results[4];
+          lanes.load(corner, count, values[0], values[1]);
+          lanes.load(corner + row, count, values[2], values[3]);
+          for (int i = 0; i < 4; ++i) results[i] = L::fma(values[i], scales, shifts);
+          const V most = highest<L>(results);
+          L::store_at_most(to + at, L::relu(most), count);
+          if (choices == nullptr) return;
+          V first = values[3];
+          for (int i = 2; i >= 0; --i) first = L::select_less(results[i], most, first, values[i]);
+          L::store_at_most(choices + at, first, count);
+        });
+      });
+    }
+}
+
+// `scale` and `shift` have packed_channels entries. `chosen`: what a pooled block needs on its way back, or null.
 void block_activate(const ConvShape& s, const float* z, const float* scale, const float* shift, bool pooled, float* out,
-                    int64_t images, float* memory) {
-  if (pooled) {
-    if (is_narrow(s.outputs)) activate_pooled<Lanes<8>>(s, z, scale, shift, out, images);
-    else activate_pooled<Lanes<16>>(s, z, scale, shift, out, images);
-    return;
-  }
+                    float* chosen, int64_t images, float* memory) {
+  if (pooled)
+    return lined(s.outputs, [&](auto lanes) INLINE_LAMBDA {
+      activate_pooled(lanes, s, z, scale, shift, out, chosen, images);
+    });
   Scratch scratch = {memory};
   const int64_t period = period_of(s.outputs);
   float* scales = scratch.take(period);
@@ -116,133 +200,128 @@ void block_activate(const ConvShape& s, const float* z, const float* scale, cons
   });
 }
 
-// The gradient in front of the ReLU.
-template <class L>
-INLINE typename L::V before_relu(const Window<L>& window, typename L::V grad) {
-  return L::select_less(L::zero(), window.highest, grad, L::zero());
-}
-
 // The gradient of a window's positions: all of it reaches the first of its largest values.
 template <class L>
-INLINE void route(const Window<L>& window, typename L::V rest, typename L::V (&to)[4]) {
+INLINE void route(const typename L::V (&values)[4], typename L::V chosen, typename L::V grad, typename L::V (&to)[4]) {
   for (int i = 0; i < 3; ++i) {
-    to[i] = L::select_less(window.y[i], window.highest, L::zero(), rest);
-    rest = L::select_less(window.y[i], window.highest, rest, L::zero());
+    to[i] = L::select_equal(values[i], chosen, grad, L::zero());
+    grad = L::select_equal(values[i], chosen, L::zero(), grad);
   }
-  to[3] = rest;
+  to[3] = grad;
 }
 
-// Per channel: Σ dy and Σ dy·(z - mean), dy being the gradient in front of the ReLU, which came through a pool or not.
+// Per channel: Σ dy and Σ dy·(z - mean), dy being the gradient in front of the ReLU, which came through a pool, if there
+// is `chosen`, or not.
 //
 // Window by window in both cases, so that a block gives the same bits whether its pool is computed with it or behind it
 // (the pool's gradient is zero where this leaves positions out).
-template <class L, bool POOLED>
-INLINE void add_sums(const ConvShape& s, const float* z, const float* grad, const float* scale, const float* shift,
-                     const float* mean, double* sums, double* products, int64_t images) {
-  const int64_t channels = s.outputs, row = s.width * channels, height = s.height / 2, width = s.width / 2;
-  const int64_t offsets[4] = {0, channels, row, row + channels};
-  float lanes[L::WIDTH];
-  for (int64_t c = 0; c < channels; c += L::WIDTH) {
-    const int valid = static_cast<int>(least(L::WIDTH, channels - c));
-    const auto scales = L::load(scale + c), shifts = L::load(shift + c), means = L::load(mean + c);
-    auto sum = L::zero(), product = L::zero();
-    const auto add = [&](typename L::V dy, typename L::V value) INLINE_LAMBDA {
+template <class Line>
+INLINE void add_sums(const Line& lanes, const ConvShape& s, const float* z, const float* chosen, const float* grad,
+                     const float* scale, const float* shift, const float* mean, double* sums, double* products,
+                     int64_t images) {
+  using L = typename Line::L;
+  using V = typename Line::V;
+  const int64_t row = s.width * s.outputs, height = s.height / 2, width = s.width / 2;
+  lanes.over_channels([&](int64_t c) INLINE_LAMBDA {
+    const V scales = lanes.factor(scale, c), shifts = lanes.factor(shift, c), means = lanes.factor(mean, c);
+    V sum = L::zero(), product = L::zero();
+    const auto add = [&](V value, V g) INLINE_LAMBDA {
+      const V dy = L::select_less(L::zero(), L::fma(value, scales, shifts), g, L::zero());
       sum = L::add(sum, dy);
       product = L::fma(dy, L::sub(value, means), product);
     };
-    const auto add_alone = [&](int64_t at) INLINE_LAMBDA {
-      const auto value = L::load_at_most(z + at, valid);
-      add(L::select_less(L::zero(), L::fma(value, scales, shifts), L::load_at_most(grad + at, valid), L::zero()), value);
+    const auto add_row = [&](const float* values, const float* g, int64_t positions) INLINE_LAMBDA {
+      lanes.over(positions, c, [&](int64_t at, int n) INLINE_LAMBDA {
+        add(L::load_at_most(values + at, n), L::load_at_most(g + at, n));
+      });
     };
-    const float* pooled = grad + c;
-    for (int64_t n = 0; n < images; ++n) {
-      const int64_t image = n * s.height * row + c;
-      for (int64_t y = 0; y < height; ++y) {
-        const int64_t line = image + 2 * y * row;
-        for (int64_t x = 0; x < width; ++x) {
-          const int64_t corner = line + 2 * x * channels;
-          const Window<L> window(z + corner, offsets, scales, shifts, valid);
-          if (POOLED) {
-            auto chosen = window.z[3];
-            for (int i = 2; i >= 0; --i) chosen = L::select_less(window.y[i], window.highest, chosen, window.z[i]);
-            add(before_relu(window, L::load_at_most(pooled, valid)), chosen);
-            pooled += channels;
-          } else {
-            for (int i = 0; i < 4; ++i) {
-              const auto g = L::load_at_most(grad + corner + offsets[i], valid);
-              add(L::select_less(L::zero(), window.y[i], g, L::zero()), window.z[i]);
-            }
+    if (chosen != nullptr) {
+      const int64_t of_row = width * s.outputs;
+      for (int64_t y = 0; y < images * height; ++y) add_row(chosen + y * of_row, grad + y * of_row, width);
+    } else {
+      for (int64_t n = 0; n < images; ++n)
+        for (int64_t y = 0; y < s.height; y += 2) {
+          const float *values = z + (n * s.height + y) * row, *g = grad + (n * s.height + y) * row;
+          if (y + 1 == s.height) {
+            add_row(values, g, s.width);
+            break;
           }
+          lanes.over(width, c, [&](int64_t at, int count) INLINE_LAMBDA {
+            const int64_t corner = lanes.corner(at, c);
+            V of_z[4], of_g[4];
+            for (int line = 0; line < 2; ++line) {
+              lanes.load(values + corner + line * row, count, of_z[2 * line], of_z[2 * line + 1]);
+              lanes.load(g + corner + line * row, count, of_g[2 * line], of_g[2 * line + 1]);
+            }
+            for (int i = 0; i < 4; ++i) add(of_z[i], of_g[i]);
+          });
+          const int64_t covered = 2 * width * s.outputs;
+          for (int64_t line = 0; line < 2; ++line)
+            add_row(values + covered + line * row, g + covered + line * row, s.width - 2 * width);
         }
-        if (!POOLED)
-          for (int64_t x = 2 * width; x < s.width; ++x) add_alone(line + x * channels), add_alone(line + row + x * channels);
-      }
-      if (!POOLED)
-        for (int64_t y = 2 * height; y < s.height; ++y)
-          for (int64_t x = 0; x < s.width; ++x) add_alone(image + y * row + x * channels);
     }
-    L::store(lanes, sum);
-    for (int lane = 0; lane < valid; ++lane) sums[c + lane] += lanes[lane];
-    L::store(lanes, product);
-    for (int lane = 0; lane < valid; ++lane) products[c + lane] += lanes[lane];
-  }
+    lanes.add_to(sums, c, sum);
+    lanes.add_to(products, c, product);
+  });
 }
 
-// dz = a·dy + b·(z - mean) + c for the positions of a row that no window covers, from column `first`.
-template <class L>
-INLINE void uncovered(const float* z, float* to, int64_t first, int64_t width, int64_t channels, const float* mean,
-                      const float* b, const float* c) {
-  for (int64_t x = first; x < width; ++x)
-    for (int64_t ch = 0; ch < channels; ch += L::WIDTH) {
-      const int valid = static_cast<int>(least(L::WIDTH, channels - ch));
-      const auto centred = L::sub(L::load_at_most(z + x * channels + ch, valid), L::load(mean + ch));
-      L::store_at_most(to + x * channels + ch, L::fma(L::load(b + ch), centred, L::load(c + ch)), valid);
-    }
-}
+// By channel: dz = a·dy + b·(z - mean) + c.
+struct Spread {
+  const float *mean, *a, *b, *c;
+};
 
 // dz of `images` images, pooled, into the middle of padded storage.
-template <class L>
-INLINE void pooled_grads(const ConvShape& s, const float* z, const float* grad, const float* scale, const float* shift,
-                         const float* mean, const float* a, const float* b, const float* c, const Padded& to,
-                         int64_t images) {
-  const int64_t channels = s.outputs, row = s.width * channels, height = s.height / 2, width = s.width / 2;
-  const int64_t offsets[4] = {0, channels, row, row + channels};
-  const int64_t targets[4] = {0, channels, to.row, to.row + channels};
-  for (int64_t n = 0; n < images; ++n, z += s.height * row) {
-    float* image = to.data + n * to.image + to.pad * (to.row + channels);
-    for (int64_t y = 0; y < height; ++y) {
-      for (int64_t x = 0; x < width; ++x, grad += channels) {
-        const float* from = z + 2 * y * row + 2 * x * channels;
-        float* into = image + 2 * y * to.row + 2 * x * channels;
-        for (int64_t ch = 0; ch < channels; ch += L::WIDTH) {
-          const int valid = static_cast<int>(least(L::WIDTH, channels - ch));
-          const Window<L> window(from + ch, offsets, L::load(scale + ch), L::load(shift + ch), valid);
-          typename L::V dy[4];
-          route(window, before_relu(window, L::load_at_most(grad + ch, valid)), dy);
-          const auto means = L::load(mean + ch);
-          for (int i = 0; i < 4; ++i) {
-            const auto spread = L::fma(L::load(b + ch), L::sub(window.z[i], means), L::load(c + ch));
-            L::store_at_most(into + targets[i] + ch, L::fma(L::load(a + ch), dy[i], spread), valid);
-          }
-        }
-      }
-      for (int64_t line = 2 * y; line < 2 * y + 2; ++line)
-        uncovered<L>(z + line * row, image + line * to.row, 2 * width, s.width, channels, mean, b, c);
+template <class Line>
+INLINE void pooled_grads(const Line& lanes, const ConvShape& s, const float* z, const float* chosen, const float* grad,
+                         const float* scale, const float* shift, const Spread& spread, const Padded& to, int64_t images) {
+  using L = typename Line::L;
+  using V = typename Line::V;
+  const int64_t row = s.width * s.outputs, width = s.width / 2, of_grad = width * s.outputs, covered = 2 * of_grad;
+  for (int64_t n = 0; n < images; ++n)
+    for (int64_t y = 0; y < s.height; y += 2) {
+      const int64_t windows = (n * (s.height / 2) + y / 2) * of_grad;
+      const float *from = z + (n * s.height + y) * row, *of_z = chosen + windows, *g = grad + windows;
+      float* into = to.data + n * to.image + (to.pad + y) * to.row + to.pad * s.outputs;
+      lanes.over_channels([&](int64_t c) INLINE_LAMBDA {
+        const V means = lanes.factor(spread.mean, c), bs = lanes.factor(spread.b, c), cs = lanes.factor(spread.c, c);
+        const auto centred = [&](V value) INLINE_LAMBDA { return L::fma(bs, L::sub(value, means), cs); };
+        // Positions that no window covers.
+        const auto pass = [&](const float* values, float* result, int64_t positions) INLINE_LAMBDA {
+          lanes.over(positions, c, [&](int64_t at, int count) INLINE_LAMBDA {
+            L::store_at_most(result + at, centred(L::load_at_most(values + at, count)), count);
+          });
+        };
+        if (y + 1 == s.height) return pass(from, into, s.width);
+        const V scales = lanes.factor(scale, c), shifts = lanes.factor(shift, c), as = lanes.factor(spread.a, c);
+        lanes.over(width, c, [&](int64_t at, int count) INLINE_LAMBDA {
+          const int64_t corner = lanes.corner(at, c);
+          V values[4], dy[4];
+          lanes.load(from + corner, count, values[0], values[1]);
+          lanes.load(from + corner + row, count, values[2], values[3]);
+          const V most = L::load_at_most(of_z + at, count);
+          const V before_relu =
+              L::select_less(L::zero(), L::fma(most, scales, shifts), L::load_at_most(g + at, count), L::zero());
+          route<L>(values, most, before_relu, dy);
+          for (int i = 0; i < 4; ++i) dy[i] = L::fma(as, dy[i], centred(values[i]));
+          lanes.store(into + corner, count, dy[0], dy[1]);
+          lanes.store(into + corner + to.row, count, dy[2], dy[3]);
+        });
+        for (int64_t line = 0; line < 2; ++line) pass(from + covered + line * row, into + covered + line * to.row, s.width - 2 * width);
+      });
     }
-    for (int64_t line = 2 * height; line < s.height; ++line)
-      uncovered<L>(z + line * row, image + line * to.row, 0, s.width, channels, mean, b, c);
-  }
 }
 
 // Gradients of γ and β, of the weights and, where there is room for them, of x. `scale` is γ/√(σ² + ε) and `inverse`
 // 1/√(σ² + ε); these, `shift` and `mean` have packed_channels entries. `backwards`: weights as `pack_backwards` makes them.
-void block_backward(const ConvShape& s, const float* x, const float* z, const float* grad, bool pooled,
+// `chosen`: as `block_activate` gives it, or null where nothing was pooled.
+void block_backward(const ConvShape& s, const float* x, const float* z, const float* chosen, const float* grad,
                     const float* scale, const float* shift, const float* mean, const float* inverse,
                     const float* backwards, float* x_grad, float* weight_grad, float* gamma_grad, float* beta_grad,
                     float* memory) {
   Scratch scratch = {memory};
   const int64_t images = images_at_a_time(s), channels = s.outputs, period = period_of(channels);
   const int64_t padded_channels = packed_channels(channels);
+  const bool pooled = chosen != nullptr;
   const int64_t of_image = s.positions() * channels;
   const int64_t of_grad = pooled ? (s.height / 2) * (s.width / 2) * channels : of_image;
   double* sums = scratch.take_doubles(channels);
@@ -261,16 +340,12 @@ void block_backward(const ConvShape& s, const float* x, const float* z, const fl
     return Flat::select_less(Flat::zero(), y, Flat::load_at_most(g + at, n), Flat::zero());
   };
 
-  for (int64_t first = 0; first < s.batch; first += images) {
-    const int64_t count = least(images, s.batch - first);
-    const float* values = z + first * of_image;
-    const float* g = grad + first * of_grad;
-    const bool narrow = is_narrow(channels);
-    if (pooled && narrow) add_sums<Lanes<8>, true>(s, values, g, scale, shift, mean, sums, products, count);
-    else if (pooled) add_sums<Lanes<16>, true>(s, values, g, scale, shift, mean, sums, products, count);
-    else if (narrow) add_sums<Lanes<8>, false>(s, values, g, scale, shift, mean, sums, products, count);
-    else add_sums<Lanes<16>, false>(s, values, g, scale, shift, mean, sums, products, count);
-  }
+  const auto chosen_of = [&](int64_t image) INLINE_LAMBDA { return pooled ? chosen + image * of_grad : nullptr; };
+  for (int64_t first = 0; first < s.batch; first += images)
+    lined(channels, [&](auto lanes) INLINE_LAMBDA {
+      add_sums(lanes, s, z + first * of_image, chosen_of(first), grad + first * of_grad, scale, shift, mean, sums, products,
+               least(images, s.batch - first));
+    });
 
   // dz = a·dy + b·(z - mean) + c, by channel.
   float* a = scratch.take(most(padded_channels, period));
@@ -299,8 +374,7 @@ void block_backward(const ConvShape& s, const float* x, const float* z, const fl
     repeat(c, channels, period, cs);
   }
 
-  const Padded in = pad(s, s.inputs, images, scratch);
-  const Padded dz = pad(s, channels, images, scratch);
+  const Padded in = unfilled(s, s.inputs), dz = pad(s, channels, images, 1, scratch);
   float* room = scratch.take(convolution_room(s, images));
   double* totals = scratch.take_doubles(s.elements() * padded_channels);
   zero(totals, s.elements() * padded_channels);
@@ -309,8 +383,10 @@ void block_backward(const ConvShape& s, const float* x, const float* z, const fl
     const int64_t count = least(images, s.batch - first);
     const float* values = z + first * of_image;
     const float* g = grad + first * of_grad;
-    if (pooled && is_narrow(channels)) pooled_grads<Lanes<8>>(s, values, g, scale, shift, mean, a, b, c, dz, count);
-    else if (pooled) pooled_grads<Lanes<16>>(s, values, g, scale, shift, mean, a, b, c, dz, count);
+    if (pooled)
+      lined(channels, [&](auto lanes) INLINE_LAMBDA {
+        pooled_grads(lanes, s, values, chosen_of(first), g, scale, shift, {mean, a, b, c}, dz, count);
+      });
     else
       for (int64_t n = 0; n < count; ++n)
         for (int64_t y = 0; y < s.height; ++y) {
@@ -335,34 +411,34 @@ void block_backward(const ConvShape& s, const float* x, const float* z, const fl
 
 // ---- a 2x2 max pool alone; a last odd row or column is left out
 
-template <class L>
-INLINE void pool_images(const ConvShape& s, const float* x, const float* grad, float* out) {
-  const int64_t channels = s.outputs, row = s.width * channels, height = s.height / 2, width = s.width / 2;
-  const int64_t offsets[4] = {0, channels, row, row + channels};
+template <class Line>
+INLINE void pool_images(const Line& lanes, const ConvShape& s, const float* x, const float* grad, float* out) {
+  using L = typename Line::L;
+  using V = typename Line::V;
+  const int64_t row = s.width * s.outputs, height = s.height / 2, width = s.width / 2, of_window = width * s.outputs;
   for (int64_t n = 0; n < s.batch; ++n)
-    for (int64_t y = 0; y < height; ++y)
-      for (int64_t column = 0; column < width; ++column) {
-        const int64_t corner = (n * s.height + 2 * y) * row + 2 * column * channels;
-        const int64_t target = ((n * height + y) * width + column) * channels;
-        for (int64_t c = 0; c < channels; c += L::WIDTH) {
-          const int valid = static_cast<int>(least(L::WIDTH, channels - c));
-          const Window<L> window(x + corner + c, offsets, L::all(1), L::zero(), valid);
-          if (grad == nullptr) {
-            L::store_at_most(out + target + c, window.highest, valid);
-            continue;
-          }
-          typename L::V parts[4];
-          route(window, L::load_at_most(grad + target + c, valid), parts);
-          for (int i = 0; i < 4; ++i) L::store_at_most(out + corner + offsets[i] + c, parts[i], valid);
-        }
-      }
+    for (int64_t y = 0; y < height; ++y) {
+      const int64_t line = (n * s.height + 2 * y) * row, target = (n * height + y) * of_window;
+      lanes.over_channels([&](int64_t c) INLINE_LAMBDA {
+        lanes.over(width, c, [&](int64_t at, int count) INLINE_LAMBDA {
+          const int64_t corner = line + lanes.corner(at, c);
+          V values[4], parts[4];
+          lanes.load(x + corner, count, values[0], values[1]);
+          lanes.load(x + corner + row, count, values[2], values[3]);
+          const V most = highest<L>(values);
+          if (grad == nullptr) return L::store_at_most(out + target + at, most, count);
+          route<L>(values, most, L::load_at_most(grad + target + at, count), parts);
+          lanes.store(out + corner, count, parts[0], parts[1]);
+          lanes.store(out + corner + row, count, parts[2], parts[3]);
+        });
+      });
+    }
 }
 
 // Without `grad` the pooled images; with it the gradient of x, whose `x_grad` is written as a whole.
 void pool(const ConvShape& s, const float* x, const float* grad, float* out) {
   if (grad != nullptr && (s.height % 2 != 0 || s.width % 2 != 0)) zero(out, s.batch * s.positions() * s.outputs);
-  if (is_narrow(s.outputs)) pool_images<Lanes<8>>(s, x, grad, out);
-  else pool_images<Lanes<16>>(s, x, grad, out);
+  lined(s.outputs, [&](auto lanes) INLINE_LAMBDA { pool_images(lanes, s, x, grad, out); });
 }
 
 // A block whose statistics are fixed: relu(conv(x) + bias), pooled if asked for. `bias` has packed_channels entries.
@@ -370,7 +446,7 @@ void block_folded(const ConvShape& s, const float* x, const float* packed, const
                   float* memory) {
   Scratch scratch = {memory};
   const int64_t images = images_at_a_time(s), channels = s.outputs;
-  const Padded in = pad(s, s.inputs, images, scratch);
+  const Padded in = pad(s, s.inputs, images, images_in_lanes(channels), scratch);
   float* room = scratch.take(convolution_room(s, images));
   float* full = scratch.take(images * s.positions() * channels);
   float* ones = scratch.take(packed_channels(channels));
@@ -389,7 +465,7 @@ void block_folded(const ConvShape& s, const float* x, const float* packed, const
       continue;
     }
     convolve(in, count, s.kernel, packed, bias, full, channels, room);
-    block_activate(s, full, ones, zeros, true, to, count, nullptr);
+    block_activate(s, full, ones, zeros, true, to, nullptr, count, nullptr);
   }
 }
 

@@ -19,20 +19,26 @@ using Wide = Lanes<16>;
 // Weights are packed by lanes: lane `l` of 16 belongs to channel `l / images_in_lanes(channels)`.
 INLINE int64_t channel_of_lane(int64_t lane, int64_t channels) { return lane / images_in_lanes(channels); }
 
-// Writes the outputs of one position: `G` vectors of channels of one image, or one vector of `M` images. `valid`
-// channels count, and `images` images, `of_image` apart.
-template <int G, int M>
+// Writes the outputs of one position: `G` vectors of channels of one image, or one vector of `M` images, `of_image` apart.
+// `WHOLE`: all lanes count; else `valid` channels of `images` images.
+template <int G, int M, bool WHOLE>
 INLINE void finish(const Wide::V (&sums)[G], float* to, int64_t valid, int64_t images, int64_t of_image) {
+  using Halves = Lanes<8>;
   for (int g = 0; g < G; ++g) {
     if constexpr (M == 1) {
-      if (g < G - 1) Wide::store(to + g * 16, sums[g]);
+      if (WHOLE || g < G - 1) Wide::store(to + g * 16, sums[g]);
       else Wide::store_at_most(to + g * 16, sums[g], static_cast<int>(valid - g * 16));
+    } else if constexpr (M == 2 && WHOLE) {
+      Halves::V halves[2];
+      Wide::halves(Wide::template transpose<M>(sums[g]), halves);
+      Halves::store(to, halves[0]);
+      Halves::store(to + of_image, halves[1]);
     } else {
       float lanes[16];
       Wide::store(lanes, Wide::template transpose<M>(sums[g]));
       for (int m = 0; m < M; ++m) {
         if (m >= images) break;
-        if (valid == 16 / M) std::memcpy(to + m * of_image, lanes + m * (16 / M), 16 / M * sizeof(float));
+        if (WHOLE) std::memcpy(to + m * of_image, lanes + m * (16 / M), 16 / M * sizeof(float));
         else std::memcpy(to + m * of_image, lanes + m * (16 / M), valid * sizeof(float));
       }
     }
@@ -58,7 +64,10 @@ template <int K, int G, int M, int ROWS, int COLUMNS>
 ALONE void convolve_columns(const Rows& rows, int64_t first, int64_t lines, int64_t column) {
   const Padded& in = *rows.in;
   const int64_t inputs = in.channels, step = inputs * M, row = in.row * M, stride = rows.stride, tap = inputs * stride;
-  const int64_t of_image = in.positions() * rows.channels;
+  const int64_t of_image = in.positions() * rows.channels, of_row = in.width * rows.channels;
+  // Of the next line: its row, its group's images, and where its outputs go.
+  int64_t y = first % in.height, images = rows.images - first / in.height * M;
+  float* to = rows.out + first / in.height * M * of_image + y * of_row + column * rows.channels;
   for (int64_t line = first; line < lines; line += ROWS) {
     const float* at[ROWS];
     for (int r = 0; r < ROWS; ++r) at[r] = rows.data + in.line[line + r] * M + column * step;
@@ -85,11 +94,17 @@ ALONE void convolve_columns(const Rows& rows, int64_t first, int64_t lines, int6
         }
       }
     }
+#pragma GCC unroll 8
     for (int r = 0; r < ROWS; ++r) {
-      const int64_t group = (line + r) / in.height, y = (line + r) % in.height;
-      float* to = rows.out + group * M * of_image + (y * in.width + column) * rows.channels;
-      for (int c = 0; c < COLUMNS; ++c)
-        finish<G, M>(sums[r][c], to + c * rows.channels, rows.valid, rows.images - group * M, of_image);
+      if (images >= M && rows.valid >= G * 16 / M) {
+#pragma GCC unroll 8
+        for (int c = 0; c < COLUMNS; ++c) finish<G, M, true>(sums[r][c], to + c * rows.channels, 16 / M, M, of_image);
+      } else {
+#pragma GCC unroll 8
+        for (int c = 0; c < COLUMNS; ++c) finish<G, M, false>(sums[r][c], to + c * rows.channels, rows.valid, images, of_image);
+      }
+      to += of_row;
+      if (++y == in.height) y = 0, images -= M, to += (M - 1) * of_image;
     }
   }
 }
@@ -106,7 +121,8 @@ INLINE void convolve_rows(const Rows& rows, int64_t lines) {
   const int64_t width = rows.in->width;
   int64_t c = 0;
   for (; c + TILE <= width; c += TILE)
-    convolve_columns<K, G, M, 1, TILE>(rows, 0, lines, c);
+    if constexpr (TILE == 8 && G == 1) all_lines(convolve_columns<K, G, M, 2, TILE>, convolve_columns<K, G, M, 1, TILE>, 2, c);
+    else convolve_columns<K, G, M, 1, TILE>(rows, 0, lines, c);
   if constexpr (TILE == 8)
     if (c + 4 <= width) all_lines(convolve_columns<K, G, M, 2, 4>, convolve_columns<K, G, M, 1, 4>, 2, c), c += 4;
   if (c + 2 <= width)
@@ -117,7 +133,7 @@ INLINE void convolve_rows(const Rows& rows, int64_t lines) {
 template <int K, int M>
 INLINE void convolve_interleaved(Rows rows, float* room) {
   const int64_t groups = (rows.images + M - 1) / M;
-  rows.data = interleave<M>(rows.in->data, rows.images, rows.in->image, room);
+  rows.data = interleaved<M>(*rows.in, rows.images, room);
   convolve_rows<K, 1, M>(rows, groups * rows.in->height);
 }
 
@@ -139,8 +155,8 @@ INLINE void convolve_kernel(Rows rows, float* room) {
   for (; rows.valid > 0; next(16)) convolve_rows<K, 1, 1>(rows, lines);
 }
 
-// The convolution of `images` padded images: `out [images·positions, channels]`, dense. `bias` has packed_channels entries or
-// is null. `room`: as `convolution_room` says.
+// The convolution of `images` padded images, which follow each other or are interleaved as `channels` wants them: `out
+// [images·positions, channels]`, dense. `bias` has packed_channels entries or is null. `room`: as `convolution_room` says.
 void convolve(const Padded& in, int64_t images, int64_t kernel, const float* weights, const float* bias, float* out,
               int64_t channels, float* room) {
   float by_lane[16] = {};
@@ -156,38 +172,51 @@ void convolve(const Padded& in, int64_t images, int64_t kernel, const float* wei
 
 // ---- gradients of weights
 
-// `INPUTS` inputs of all columns of kernel row `dy`. A value of x, which needs no border, meets the gradients of the `K`
-// columns that it lies under. `grad`: that of the first position, the first channel of the vectors.
-template <int K, int G, int M, int INPUTS>
+// `INPUTS` inputs of all columns of the `ROWS` kernel rows from `dy`. A value of x, which needs no border, meets the
+// gradients of the `ROWS·K` positions that it lies under. `grad`: that of the first position, the first channel of the
+// vectors.
+template <int K, int G, int M, int INPUTS, int ROWS>
 ALONE void weight_grads_columns(const float* x, const Padded& in, const float* grad, const Padded& out, int64_t groups,
                                 int64_t dy, double* totals, int64_t stride) {
   const int64_t inputs = in.channels, channels = out.channels;
-  Wide::V sums[K][INPUTS][G];
-  for (auto& columns : sums)
-    for (auto& input : columns)
-      for (auto& sum : input) sum = Wide::zero();
+  Wide::V sums[ROWS][K][INPUTS][G];
+  for (auto& rows : sums)
+    for (auto& columns : rows)
+      for (auto& input : columns)
+        for (auto& sum : input) sum = Wide::zero();
   for (int64_t n = 0; n < groups; ++n)
     for (int64_t y = 0; y < in.height; ++y) {
       const float* under = grad + (n * out.image + (y + K / 2 - dy) * out.row) * M;
       for (int64_t column = 0; column < in.width; ++column, x += inputs * M, under += channels * M) {
         Wide::V values[INPUTS];
         for (int i = 0; i < INPUTS; ++i) values[i] = Wide::template repeated<M>(x + i * M);
-        for (int dx = 0; dx < K; ++dx)
-          for (int g = 0; g < G; ++g) {
-            // What lies behind the last channel is a neighbour's, and its sum is thrown away.
-            const auto of = Wide::load(under + (K / 2 - dx) * channels * M + g * 16);
-            for (int i = 0; i < INPUTS; ++i) sums[dx][i][g] = Wide::fma(values[i], of, sums[dx][i][g]);
-          }
+        for (int r = 0; r < ROWS; ++r)
+          for (int dx = 0; dx < K; ++dx)
+            for (int g = 0; g < G; ++g) {
+              // What lies behind the last channel is a neighbour's, and its sum is thrown away.
+              const auto of = Wide::load(under - r * out.row * M + (K / 2 - dx) * channels * M + g * 16);
+              for (int i = 0; i < INPUTS; ++i) sums[r][dx][i][g] = Wide::fma(values[i], of, sums[r][dx][i][g]);
+            }
       }
     }
   float lanes[16];
-  for (int dx = 0; dx < K; ++dx)
-    for (int i = 0; i < INPUTS; ++i)
-      for (int g = 0; g < G; ++g) {
-        Wide::store(lanes, sums[dx][i][g]);
-        double* to = totals + ((dy * K + dx) * inputs + i) * stride + g * 16;
-        for (int lane = 0; lane < 16; ++lane) to[lane] += lanes[lane];
-      }
+  for (int r = 0; r < ROWS; ++r)
+    for (int dx = 0; dx < K; ++dx)
+      for (int i = 0; i < INPUTS; ++i)
+        for (int g = 0; g < G; ++g) {
+          Wide::store(lanes, sums[r][dx][i][g]);
+          double* to = totals + (((dy + r) * K + dx) * inputs + i) * stride + g * 16;
+          for (int lane = 0; lane < 16; ++lane) to[lane] += lanes[lane];
+        }
+}
+
+template <int K, int G, int M, int INPUTS>
+INLINE void weight_grads_tile(const float* x, const Padded& in, const float* grad, const Padded& out, int64_t groups,
+                              double* totals, int64_t stride) {
+  // All kernel rows at once where registers hold their sums and what these are made of.
+  constexpr int ROWS = REGISTERS == 32 && K * K * INPUTS * G + INPUTS + 2 <= REGISTERS ? K : 1;
+  for (int64_t dy = 0; dy < K; dy += ROWS)
+    weight_grads_columns<K, G, M, INPUTS, ROWS>(x, in, grad, out, groups, dy, totals, stride);
 }
 
 template <int K, int G, int M>
@@ -196,17 +225,15 @@ INLINE void weight_grads_rows(const float* x, const Padded& in, const float* gra
   // About as many sums as hide the time that each takes, and no more than there are registers.
   constexpr int MOST = REGISTERS == 32 ? 4 : K == 1 ? 4 : 2;
   const float* first = grad + (K / 2) * (out.row + out.channels) * M;
-  for (int64_t dy = 0; dy < K; ++dy) {
-    int64_t i = 0;
-    const auto tile = [&](auto kernel) INLINE_LAMBDA {
-      kernel(x + i * M, in, first, out, groups, dy, totals + i * stride, stride);
-    };
-    for (; i + MOST <= in.channels; i += MOST) tile(weight_grads_columns<K, G, M, MOST>);
-    switch (in.channels - i) {
-      case 3: tile(weight_grads_columns<K, G, M, MOST == 4 ? 3 : 1>); break;
-      case 2: tile(weight_grads_columns<K, G, M, MOST == 4 ? 2 : 1>); break;
-      case 1: tile(weight_grads_columns<K, G, M, 1>);
-    }
+  int64_t i = 0;
+  const auto tile = [&](auto kernel) INLINE_LAMBDA {
+    kernel(x + i * M, in, first, out, groups, totals + i * stride, stride);
+  };
+  for (; i + MOST <= in.channels; i += MOST) tile(weight_grads_tile<K, G, M, MOST>);
+  switch (in.channels - i) {
+    case 3: tile(weight_grads_tile<K, G, M, MOST == 4 ? 3 : 1>); break;
+    case 2: tile(weight_grads_tile<K, G, M, MOST == 4 ? 2 : 1>); break;
+    case 1: tile(weight_grads_tile<K, G, M, 1>);
   }
 }
 
@@ -215,7 +242,7 @@ INLINE void weight_grads_interleaved(const float* x, const Padded& in, const Pad
                                      float* room) {
   const int64_t groups = (images + M - 1) / M;
   const float* of_x = interleave<M>(x, images, in.positions() * in.channels, room);
-  const float* of_grad = interleave<M>(out.data, images, out.image, room + interleave_room(in.positions() * in.channels, images));
+  const float* of_grad = interleaved<M>(out, images, room + interleave_room(in.positions() * in.channels, images));
   weight_grads_rows<K, 1, M>(of_x, in, of_grad, out, groups, totals, 16);
 }
 
@@ -235,7 +262,8 @@ INLINE void weight_grads_kernel(const float* x, const Padded& in, const Padded& 
 }
 
 // Adds the gradients of the weights over `images` dense images `x`, of the shape of `in`, to `totals [elements,
-// packed_channels]`, one a lane. `grad` has a border of zeros. `room`: as `convolution_room` says.
+// packed_channels]`, one a lane. `grad` has a border of zeros; its images follow each other or are interleaved as its
+// channels want them. `room`: as `convolution_room` says.
 void add_weight_grads(const float* x, const Padded& in, const Padded& grad, int64_t images, int64_t kernel, double* totals,
                       float* room) {
   if (kernel == 1) weight_grads_kernel<1>(x, in, grad, images, totals, room);

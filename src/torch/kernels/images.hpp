@@ -36,11 +36,10 @@ struct Padded {
   int64_t height, width, channels, pad;
   // Floats.
   int64_t row, image;
-  // Offset of the window of each row's first position (of its top left corner), of each position, and of the position
-  // itself.
+  // Images that are interleaved in `data`, value by value; 1 where they follow each other.
+  int64_t together;
+  // Offset of the window of each row's first position (of its top left corner), of images that follow each other.
   const int32_t* line;
-  const int32_t* window;
-  const int32_t* centre;
   float* data;
 
   INLINE int64_t positions() const { return height * width; }
@@ -53,8 +52,8 @@ INLINE int64_t padded_image(const ConvShape& s, int64_t channels) {
   return (s.height + 2 * s.pad()) * (s.width + 2 * s.pad()) * channels;
 }
 
-INLINE int64_t padded_floats(const ConvShape& s, int64_t channels, int64_t images) {
-  return images * padded_image(s, channels) + SLACK;
+INLINE int64_t padded_floats(const ConvShape& s, int64_t channels, int64_t images, int64_t together) {
+  return (images + together - 1) / together * together * padded_image(s, channels) + SLACK;
 }
 
 // Images that share the lanes of a convolution to `channels` channels.
@@ -69,95 +68,130 @@ INLINE int64_t images_at_a_time(const ConvShape& s) {
   constexpr int64_t FLOATS = 8192;
   const int64_t widest = most(s.inputs, s.outputs);
   const int64_t by_positions = POSITIONS / s.positions();
-  const int64_t by_size = FLOATS / padded_floats(s, widest, 1);
+  const int64_t by_size = FLOATS / padded_floats(s, widest, 1, 1);
   const int64_t in_lanes = most(images_in_lanes(s.inputs), images_in_lanes(s.outputs));
   const int64_t wanted = most(1, least(by_positions, by_size));
   return least(s.batch, (wanted + in_lanes - 1) / in_lanes * in_lanes);
 }
 
-INLINE Padded pad(const ConvShape& s, int64_t channels, int64_t images, Scratch& scratch) {
-  Padded p = {s.height, s.width, channels, s.pad(), (s.width + 2 * s.pad()) * channels, 0, nullptr, nullptr, nullptr, nullptr};
-  p.image = (s.height + 2 * p.pad) * p.row;
-  p.data = scratch.take(padded_floats(s, channels, images));
-  zero(p.data, padded_floats(s, channels, images));
-  int32_t* window = scratch.take_table(images * s.positions());
-  int32_t* centre = scratch.take_table(images * s.positions());
-  int32_t* line = scratch.take_table(images * s.height);
-  p.window = window;
-  p.centre = centre;
+// Sizes alone.
+INLINE Padded unfilled(const ConvShape& s, int64_t channels) {
+  const int64_t row = (s.width + 2 * s.pad()) * channels;
+  return {s.height, s.width, channels, s.pad(), row, (s.height + 2 * s.pad()) * row, 1, nullptr, nullptr};
+}
+
+INLINE Padded pad(const ConvShape& s, int64_t channels, int64_t images, int64_t together, Scratch& scratch) {
+  Padded p = unfilled(s, channels);
+  p.together = together;
+  p.data = scratch.take(padded_floats(s, channels, images, together));
+  zero(p.data, padded_floats(s, channels, images, together));
+  const int64_t whole = (images + together - 1) / together * together;
+  int32_t* line = scratch.take_table(whole * s.height);
   p.line = line;
-  for (int64_t n = 0; n < images; ++n)
-    for (int64_t y = 0; y < s.height; ++y) {
-      *line++ = static_cast<int32_t>(n * p.image + y * p.row);
-      for (int64_t x = 0; x < s.width; ++x) {
-        const int64_t at = n * p.image + y * p.row + x * channels;
-        *window++ = static_cast<int32_t>(at);
-        *centre++ = static_cast<int32_t>(at + p.pad * (p.row + channels));
-      }
-    }
+  for (int64_t n = 0; n < whole; ++n)
+    for (int64_t y = 0; y < s.height; ++y) *line++ = static_cast<int32_t>(n * p.image + y * p.row);
   return p;
 }
 
 // The same tables over dense images that need no border; no kernel may read behind their end.
 INLINE Padded over_dense(Padded p, const float* data) {
   p.data = const_cast<float*>(data);
+  p.together = 1;
   return p;
 }
 
 // Scratch that `pad` takes.
-INLINE int64_t pad_scratch(const ConvShape& s, int64_t channels, int64_t images) {
-  return padded_floats(s, channels, images) + images * (2 * s.positions() + s.height) + 128;
+INLINE int64_t pad_scratch(const ConvShape& s, int64_t channels, int64_t images, int64_t together) {
+  return padded_floats(s, channels, images, together) + (images + together) * s.height + 128;
+}
+
+// ---- interleaved images
+
+// One vector of each of `M` images as `M` vectors of all of them, value by value.
+template <int M>
+INLINE void interleave_vectors(Flat::V (&v)[M]) {
+  // Pairs, then pairs of pairs: a sequence with the one half the list away, so that the last are in order.
+  Flat::V next[M];
+#pragma GCC unroll 4
+  for (int sequences = M, length = 1; sequences > 1; sequences /= 2, length *= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < M / 2; ++i) Flat::template merge<1>(v[i], v[i + M / 2], next[2 * i], next[2 * i + 1]);
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) v[i] = next[i];
+  }
+}
+
+// `floats` values of each of `M` images, those of one that is null being zeros.
+template <int M>
+INLINE void interleave_run(const float* const (&from)[M], int64_t floats, float* to) {
+  const auto vectors = [&](int64_t at, int n) INLINE_LAMBDA {
+    Flat::V v[M];
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m) v[m] = from[m] == nullptr ? Flat::zero() : Flat::load_at_most(from[m] + at, n);
+    interleave_vectors<M>(v);
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m)
+      if (n * M > m * 16) Flat::store_at_most(to + at * M + m * 16, v[m], n * M - m * 16);
+  };
+  int64_t at = 0;
+  for (; at + 16 <= floats; at += 16) vectors(at, 16);
+  if (at < floats) vectors(at, static_cast<int>(floats - at));
+}
+
+// Where in `from`, in which images are `floats` apart, the images of a group begin; null for those that it lacks.
+template <int M>
+INLINE void find_group(const float* from, int64_t floats, int64_t first, int64_t images, const float* (&of_group)[M]) {
+  for (int64_t m = 0; m < M; ++m) of_group[m] = first + m < images ? from + (first + m) * floats : nullptr;
+}
+
+// Floats of room that `interleave` needs for `images` images of `floats` each: the last group may be of zeros for the
+// most part.
+INLINE int64_t interleave_room(int64_t floats, int64_t images) { return (images + 15) / 16 * 16 * floats + 16 * SLACK; }
+
+// Groups of `M` of `images` images of `floats` each, which follow each other at `from`. Groups are `M·floats` apart.
+template <int M>
+INLINE const float* interleave(const float* from, int64_t images, int64_t floats, float* room) {
+  for (int64_t first = 0; first < images; first += M) {
+    const float* group[M];
+    find_group<M>(from, floats, first, images, group);
+    interleave_run<M>(group, floats, room + first * floats);
+  }
+  return room;
+}
+
+// The data of padded images as groups of `M`.
+template <int M>
+INLINE const float* interleaved(const Padded& p, int64_t images, float* room) {
+  return p.together == M ? p.data : interleave<M>(p.data, images, p.image, room);
+}
+
+template <int M>
+INLINE void fill_groups(const Padded& p, const float* from, int64_t images) {
+  const int64_t row = p.width * p.channels;
+  for (int64_t first = 0; first < images; first += M) {
+    const float* group[M];
+    find_group<M>(from, p.height * row, first, images, group);
+    float* to = p.data + first * p.image + p.pad * (p.row + p.channels) * M;
+    for (int64_t y = 0; y < p.height; ++y, to += p.row * M) {
+      interleave_run<M>(group, row, to);
+      for (auto& image : group)
+        if (image != nullptr) image += row;
+    }
+  }
 }
 
 // Copies dense images into the middle of their borders.
 INLINE void fill(const Padded& p, const float* from, int64_t images) {
+  switch (p.together) {
+    case 2: return fill_groups<2>(p, from, images);
+    case 4: return fill_groups<4>(p, from, images);
+    case 16: return fill_groups<16>(p, from, images);
+  }
   const int64_t row = p.width * p.channels;
   for (int64_t n = 0; n < images; ++n) {
     float* to = p.data + n * p.image + p.pad * (p.row + p.channels);
     for (int64_t y = 0; y < p.height; ++y, to += p.row, from += row) std::memcpy(to, from, row * sizeof(float));
   }
-}
-
-// ---- interleaved images
-
-// Floats of room that `interleave` needs for `images` images of `floats` each: for the groups, of which the last may be
-// of zeros for the most part, and twice for the group that is being made.
-INLINE int64_t interleave_room(int64_t floats, int64_t images) {
-  const int64_t whole = (floats + 15) / 16 * 16;
-  return ((images + 15) / 16 * 16 + 2 * 16) * whole + 16 * SLACK;
-}
-
-// Groups of `M` of `images` images of `floats` each, which follow each other at `from`: value by value, that of the
-// group's first image, its second, and so on; zeros for images that the last group lacks. Groups are `M·floats` apart.
-template <int M>
-INLINE const float* interleave(const float* from, int64_t images, int64_t floats, float* room) {
-  const int64_t whole = (floats + 15) / 16 * 16, groups = (images + M - 1) / M, tail = floats % 16;
-  float* parts[2] = {room, room + M * whole};
-  float* result = room + 2 * M * whole;
-  static const float ZEROS[16] = {};
-  for (int64_t group = 0; group < groups; ++group) {
-    const float* sources[M];
-    for (int m = 0; m < M; ++m) sources[m] = group * M + m < images ? from + (group * M + m) * floats : nullptr;
-    // Pairs, then pairs of pairs: image i with the one half the list away, so that the last are in order.
-    int64_t length = floats;
-    for (int count = M / 2, stage = 0; count > 0; count /= 2, stage ^= 1, length *= 2)
-      for (int i = 0; i < count; ++i) {
-        float* to = count == 1 ? result + group * M * floats : parts[stage] + i * M / count * whole;
-        const float *a = sources[i], *b = sources[i + count];
-        const auto at = [&](const float* source, int64_t index) INLINE_LAMBDA { return source == nullptr ? ZEROS : source + index; };
-        const int64_t readable = count == M / 2 && tail != 0 ? length - tail : length;
-        int64_t index = 0;
-        for (; index < readable; index += 16) interleave_vectors(at(a, index), at(b, index), to + 2 * index);
-        if (index < length) {
-          float ends[2][16] = {};
-          if (a != nullptr) std::memcpy(ends[0], a + index, tail * sizeof(float));
-          if (b != nullptr) std::memcpy(ends[1], b + index, tail * sizeof(float));
-          interleave_vectors(ends[0], ends[1], to + 2 * index);
-        }
-        sources[i] = to;
-      }
-  }
-  return result;
 }
 
 // ---- values that repeat with the channels

@@ -25,6 +25,22 @@
 
 namespace {
 
+// Neighbouring positions of `C` channels, 32 floats: where in them lane after lane of the even and of the odd ones comes
+// from, and, of the even ones followed by the odd, lane after lane of the neighbours.
+template <int C>
+struct Neighbours {
+  int32_t even[16] = {}, odd[16] = {}, low[16] = {}, high[16] = {};
+
+  constexpr Neighbours() {
+    for (int lane = 0; lane < 16; ++lane) {
+      even[lane] = 2 * (lane / C) * C + lane % C;
+      odd[lane] = even[lane] + C;
+      low[lane] = lane / C % 2 * 16 + lane / (2 * C) * C + lane % C;
+      high[lane] = low[lane] + 8;
+    }
+  }
+};
+
 template <int W>
 struct Registers;
 #define REGISTERS_OF(W)                                            \
@@ -56,8 +72,13 @@ struct Native {
   static INLINE V div(V a, V b) { return a / b; }
   // a < b ? x : y, lane by lane; false where a or b is no number.
   static INLINE V select_less(V a, V b, V x, V y) { return a < b ? x : y; }
+  // a == b ? x : y.
+  static INLINE V select_equal(V a, V b, V x, V y) { return a == b ? x : y; }
   // v where it is larger or no number, else m: libtorch's maximum of a pool.
-  static INLINE V larger(V m, V v) { return ((v > m) | (v != v)) ? v : m; }
+  static INLINE V larger(V m, V v) {
+    const V most = m < v ? v : m;
+    return v != v ? v : most;
+  }
   static INLINE I bits(V v) { return (I)v; }
   static INLINE V from_bits(I i) { return (V)i; }
   static INLINE I iadd(I a, I b) { return a + b; }
@@ -79,6 +100,7 @@ struct Native {
 #if defined(__AVX512F__)
     if constexpr (M == 2 && W == 16) return _mm512_castpd_ps(_mm512_set1_pd(pair(from)));
     if constexpr (M == 4 && W == 16) return _mm512_broadcast_f32x4(_mm_loadu_ps(from));
+    if constexpr (M == 8 && W == 16) return _mm512_broadcast_f32x8(_mm256_loadu_ps(from));
 #endif
     V v;
     for (int lane = 0; lane < W; ++lane) v[lane] = from[lane % M];
@@ -99,6 +121,27 @@ struct Native {
     alignas(64) static const int32_t OF_4[16] = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
     if constexpr (M == 16) return v;
     else return _mm512_permutexvar_ps(_mm512_load_si512(M == 2 ? OF_2 : OF_4), v);
+  }
+  // The first and the last 8 lanes of 16.
+  static INLINE void halves(V v, typename Registers<8>::V (&to)[2]) {
+    static_assert(W == 16);
+    to[0] = _mm512_castps512_ps256(v), to[1] = _mm512_extractf32x8_ps(v, 1);
+  }
+  // 32 floats, those of neighbouring positions of `C` channels, as the even and the odd positions.
+  template <int C>
+  static INLINE void split(V low, V high, V& even, V& odd) {
+    static_assert(W == 16);
+    alignas(64) static constexpr Neighbours<C> FROM;
+    even = _mm512_permutex2var_ps(low, _mm512_load_si512(FROM.even), high);
+    odd = _mm512_permutex2var_ps(low, _mm512_load_si512(FROM.odd), high);
+  }
+  // And the way back.
+  template <int C>
+  static INLINE void merge(V even, V odd, V& low, V& high) {
+    static_assert(W == 16);
+    alignas(64) static constexpr Neighbours<C> FROM;
+    low = _mm512_permutex2var_ps(even, _mm512_load_si512(FROM.low), odd);
+    high = _mm512_permutex2var_ps(even, _mm512_load_si512(FROM.high), odd);
   }
   static INLINE V all(float x) {
     if constexpr (W == 16) return _mm512_set1_ps(x);
@@ -185,6 +228,29 @@ struct Twice {
     for (int lane = 0; lane < W; ++lane) to[lane % M * (W / M) + lane / M] = from[lane];
     return load(to);
   }
+  static INLINE void halves(V v, typename Half::V (&to)[2]) { to[0] = v.low, to[1] = v.high; }
+  template <int C>
+  static INLINE void split(V low, V high, V& even, V& odd) {
+    if constexpr (C == H) {
+      even = {low.low, high.low}, odd = {low.high, high.high};
+    } else {
+      float from[2 * W], to[2][W];
+      store(from, low), store(from + W, high);
+      for (int at = 0; at < 2 * W; at += C) std::memcpy(to[at / C % 2] + at / (2 * C) * C, from + at, C * sizeof(float));
+      even = load(to[0]), odd = load(to[1]);
+    }
+  }
+  template <int C>
+  static INLINE void merge(V even, V odd, V& low, V& high) {
+    if constexpr (C == H) {
+      low = {even.low, odd.low}, high = {even.high, odd.high};
+    } else {
+      float from[2][W], to[2 * W];
+      store(from[0], even), store(from[1], odd);
+      for (int at = 0; at < 2 * W; at += C) std::memcpy(to + at, from[at / C % 2] + at / (2 * C) * C, C * sizeof(float));
+      low = load(to), high = load(to + W);
+    }
+  }
   static INLINE V load_some(const float* from, int n) {
     return n <= H ? V{Half::load_some(from, n), Half::all(0)} : V{Half::load(from), Half::load_some(from + H, n - H)};
   }
@@ -201,6 +267,9 @@ struct Twice {
   static INLINE V fma(V a, V b, V c) { return {Half::fma(a.low, b.low, c.low), Half::fma(a.high, b.high, c.high)}; }
   static INLINE V select_less(V a, V b, V x, V y) {
     return {Half::select_less(a.low, b.low, x.low, y.low), Half::select_less(a.high, b.high, x.high, y.high)};
+  }
+  static INLINE V select_equal(V a, V b, V x, V y) {
+    return {Half::select_equal(a.low, b.low, x.low, y.low), Half::select_equal(a.high, b.high, x.high, y.high)};
   }
   static INLINE V larger(V m, V v) { return {Half::larger(m.low, v.low), Half::larger(m.high, v.high)}; }
   static INLINE I iall(int32_t x) { return {Half::iall(x), Half::iall(x)}; }
@@ -250,21 +319,5 @@ struct Lanes : LanesOf<W>::Type {
   // x where positive, else 0; what is no number stays.
   static INLINE V relu(V x) { return Base::select_less(x, zero(), zero(), x); }
 };
-
-// 16 floats of `a` and of `b` in turn.
-INLINE void interleave_vectors(const float* a, const float* b, float* to) {
-#if defined(__AVX512F__)
-  alignas(64) static const int32_t LOW[16] = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23};
-  alignas(64) static const int32_t HIGH[16] = {8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-  const __m512 x = _mm512_loadu_ps(a), y = _mm512_loadu_ps(b);
-  _mm512_storeu_ps(to, _mm512_permutex2var_ps(x, _mm512_load_si512(LOW), y));
-  _mm512_storeu_ps(to + 16, _mm512_permutex2var_ps(x, _mm512_load_si512(HIGH), y));
-#else
-  for (int i = 0; i < 16; ++i) to[2 * i] = a[i], to[2 * i + 1] = b[i];
-#endif
-}
-
-// Lanes for tensors with `C` channels innermost.
-INLINE bool is_narrow(int64_t channels) { return WIDEST == 8 || channels <= 8; }
 
 }  // namespace

@@ -150,19 +150,28 @@ int64_t layer_packed_floats(const ConvShape& s, bool backwards) {
   return backwards ? taps * s.outputs * packed_channels(s.inputs) : s.elements() * packed_channels(s.outputs);
 }
 
+// Images that are interleaved as they are filled into their borders: what lanes of `channels` channels take.
+INLINE int64_t filled_together(const ConvShape& s, int64_t channels) { return s.depthwise ? 1 : images_in_lanes(channels); }
+
+// Those of gradients, which the convolution back to the inputs reads and the sums for the weights: as both want them.
+INLINE int64_t grads_together(const ConvShape& s) {
+  const int64_t together = filled_together(s, s.outputs);
+  return together == filled_together(s, s.inputs) ? together : 1;
+}
+
 int64_t layer_scratch_forward(const Layer& layer) {
   const ConvShape& s = layer.conv;
   const int64_t images = images_at_a_time(s);
-  return pad_scratch(s, s.inputs, images) + convolution_room(s, images) + Norm::scratch(s.outputs) +
-         images * s.positions() * s.outputs +
+  return pad_scratch(s, s.inputs, images, filled_together(s, s.outputs)) + convolution_room(s, images) +
+         Norm::scratch(s.outputs) + images * s.positions() * s.outputs +
          2 * layer.groups + 256;
 }
 
 int64_t layer_scratch_backward(const Layer& layer) {
   const ConvShape& s = layer.conv;
   const int64_t images = images_at_a_time(s), of_image = s.positions() * s.outputs;
-  return pad_scratch(s, s.inputs, images) + pad_scratch(s, s.outputs, images) + convolution_room(s, images) +
-         Norm::scratch(s.outputs) +
+  return pad_scratch(s, s.inputs, images, 1) + pad_scratch(s, s.outputs, images, grads_together(s)) +
+         convolution_room(s, images) + Norm::scratch(s.outputs) +
          4 * s.outputs + 2 * s.elements() * packed_channels(s.outputs) + (images + 4) * (of_image + 16) + SLACK + 512;
 }
 
@@ -173,7 +182,7 @@ void layer_forward(const Layer& layer, const float* x, const float* packed, cons
   const ConvShape& s = layer.conv;
   Scratch scratch = {memory};
   const int64_t images = images_at_a_time(s), channels = s.outputs, of_image = s.positions() * channels;
-  const Padded padded = pad(s, s.inputs, images, scratch);
+  const Padded padded = pad(s, s.inputs, images, filled_together(s, channels), scratch);
   Norm norm(s.positions(), channels, layer.groups, gamma, beta, layer.epsilon, scratch);
   float* room = scratch.take(convolution_room(s, images));
   float* passing = scratch.take(images * of_image);
@@ -216,8 +225,8 @@ void layer_backward(const Layer& layer, const float* x, const float* z, const fl
   const ConvShape& s = layer.conv;
   Scratch scratch = {memory};
   const int64_t images = images_at_a_time(s), channels = s.outputs, of_image = s.positions() * channels;
-  const Padded in = pad(s, s.inputs, images, scratch);
-  const Padded bordered = pad(s, channels, images, scratch);
+  const Padded in = s.depthwise ? pad(s, s.inputs, images, 1, scratch) : unfilled(s, s.inputs);
+  const Padded bordered = pad(s, channels, images, grads_together(s), scratch);
   Norm norm(s.positions(), channels, layer.groups, gamma, beta, layer.epsilon, scratch);
   double* gammas = scratch.take_doubles(channels);
   double* betas = scratch.take_doubles(channels);

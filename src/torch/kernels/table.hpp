@@ -22,8 +22,8 @@ struct Kernels {
   void (*block_forward)(const ConvShape&, const float* x, const float* packed, float* z, double* mean, double* variance,
                         float* memory);
   void (*block_activate)(const ConvShape&, const float* z, const float* scale, const float* shift, bool pooled, float* out,
-                         int64_t images, float* memory);
-  void (*block_backward)(const ConvShape&, const float* x, const float* z, const float* grad, bool pooled,
+                         float* chosen, int64_t images, float* memory);
+  void (*block_backward)(const ConvShape&, const float* x, const float* z, const float* chosen, const float* grad,
                          const float* scale, const float* shift, const float* mean, const float* inverse,
                          const float* backwards, float* x_grad, float* weight_grad, float* gamma_grad, float* beta_grad,
                          float* memory);
