@@ -46,6 +46,41 @@ fn deterministic_mode_refuses_an_operation_whose_result_depends_on_order() {
     assert!(put().is_ok());
 }
 
+#[test]
+fn a_small_tensor_gets_the_memory_of_the_last_one_of_its_size() {
+    keep_freed_blocks();
+    let address = |values: i64| Tensor::zeros([values], (Kind::Float, Device::Cpu)).data_ptr() as usize;
+
+    for values in [1, 100, 100_000] {
+        let first = address(values);
+        // Freed here, taken by nobody of another size.
+        let _other = Tensor::zeros([values + 5000], (Kind::Float, Device::Cpu));
+
+        assert_eq!(address(values), first);
+        assert_eq!(first % 64, 0);
+    }
+}
+
+#[test]
+fn a_tensor_may_be_freed_by_another_thread_and_after_its_own_has_ended() {
+    keep_freed_blocks();
+    let make = || -> Vec<Tensor> {
+        (0..100)
+            .map(|i| Tensor::full([1 + i * 37], i, (Kind::Float, Device::Cpu)))
+            .collect()
+    };
+
+    let made_elsewhere = std::thread::spawn(make).join().expect("made");
+    let sum: f64 = made_elsewhere
+        .iter()
+        .map(|t| f64::try_from(t.mean(Kind::Double)).expect("a number"))
+        .sum();
+    std::thread::spawn(move || drop(made_elsewhere)).join().expect("freed");
+
+    assert_eq!(sum, 4950.0);
+    assert_eq!(make().len(), 100);
+}
+
 /// A block that was touched once is neither unmapped nor faulted in again.
 #[test]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -29,7 +29,7 @@ struct CrossEntropyNode final : KernelNode {
       out[0] = grad;
       return out;
     }
-    out[0] = at::empty(grad.sizes(), grad.options());
+    out[0] = new_grad(grad);
     const float* from = read(grad);
     float* to = write(out[0]);
     for (int64_t i = 0; i < grad.numel(); ++i) to[i] = from[i] * factor;
@@ -72,13 +72,12 @@ char* simic_cross_entropy(const Tensor* logits, const Tensor* targets, double sm
                 "there is no room for this batch's predictions and loss");
     const Tensor rows = logits->contiguous();
     const int64_t n = rows.size(0), classes = rows.size(1);
-    const auto options = rows.options().requires_grad(false);
-    const Tensor grad = at::empty({n, classes}, options);
+    const Tensor grad = new_tensor({n, classes}, {classes, 1});
     double means[2];
     kernels().cross_entropy(read(rows), checked_targets(*targets, classes), n, classes, smoothing,
                             predictions->data_ptr<int64_t>() + first, write(grad), means, kernel_memory(16 * classes));
     losses->data_ptr<double>()[batch] += share * means[0];
-    Tensor objective = at::empty({}, options);
+    Tensor objective = new_tensor({}, {});
     *write(objective) = static_cast<float>(means[1]);
     if (is_recorded(*logits)) attach(objective, new CrossEntropyNode(), *logits)->grad = grad;
     *out = new Tensor(objective);

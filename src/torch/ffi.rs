@@ -219,6 +219,8 @@ unsafe extern "C" {
         share: f64,
         out: *mut *mut C_tensor,
     ) -> *mut c_char;
+    pub(super) fn simic_keep_tensor_blocks();
+    pub(super) fn simic_backward(objective: *const C_tensor) -> *mut c_char;
     pub(super) fn simic_add_validation(
         logits: *const C_tensor,
         targets: *const C_tensor,

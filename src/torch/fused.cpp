@@ -6,7 +6,6 @@
 #include <ATen/ops/add.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
-#include <torch/csrc/autograd/saved_variable.h>
 
 #include "kernels/table.hpp"
 
@@ -16,7 +15,6 @@ using simic::ConvShape;
 using simic::Layer;
 using simic::packed_channels;
 using torch::autograd::Node;
-using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
 // ---- tensors as the kernels see them
@@ -105,7 +103,27 @@ N* attach(Tensor& out, N* made, const Inputs&... inputs) {
   return made;
 }
 
+// A tensor that the way back needs as it was.
+class Kept {
+  Tensor tensor;
+  uint32_t version = 0;
+
+ public:
+  Kept() = default;
+  explicit Kept(const Tensor& t) : tensor(t), version(t.unsafeGetTensorImpl()->version_counter().current_version()) {}
+
+  const Tensor& get() const {
+    TORCH_CHECK(tensor.defined(), "a backward pass goes through a graph once");
+    TORCH_CHECK(tensor.unsafeGetTensorImpl()->version_counter().current_version() == version,
+                "a tensor was changed in place before the backward pass that needs it");
+    return tensor;
+  }
+  void release() { tensor.reset(); }
+};
+
 struct KernelNode : Node {
+  variable_list apply(variable_list&& grads) override = 0;
+
   // What is computed on the way back has no graph of its own.
   static void forbid_second_derivative() {
     TORCH_CHECK(!at::GradMode::is_enabled(), "the engine's kernels have no second derivative");
@@ -122,7 +140,7 @@ struct KernelNode : Node {
 
 struct BlockNode final : KernelNode {
   ConvShape shape;
-  SavedVariable x, weight;
+  Kept x, weight;
   // The convolution's result and, where there is a pool, that of each window which it chose.
   Tensor z, chosen;
   // Scale, shift, mean and 1/√(σ² + ε), packed_channels of each.
@@ -131,8 +149,8 @@ struct BlockNode final : KernelNode {
   std::string name() const override { return "SimicBlock"; }
 
   void release_variables() override {
-    x.reset_data();
-    weight.reset_data();
+    x.release();
+    weight.release();
     for (Tensor* kept : {&z, &chosen, &numbers}) kept->reset();
   }
 
@@ -140,7 +158,7 @@ struct BlockNode final : KernelNode {
     forbid_second_derivative();
     variable_list out(4);
     if (!grads[0].defined()) return out;
-    const Tensor image = channels_innermost(x.unpack()), w = channels_innermost(weight.unpack());
+    const Tensor image = channels_innermost(x.get()), w = channels_innermost(weight.get());
     const Tensor grad = channels_innermost(grads[0]);
     const auto& k = kernels();
     const int64_t stride = packed_channels(shape.outputs);
@@ -218,8 +236,8 @@ Tensor block(const Tensor& x, const Tensor& weight, const Tensor& gamma, const T
   if (recorded) {
     auto* node = attach(out, new BlockNode(), x, weight, gamma, beta);
     node->shape = shape;
-    node->x = SavedVariable(x, false);
-    node->weight = SavedVariable(weight, false);
+    node->x = Kept(x);
+    node->weight = Kept(weight);
     node->z = z;
     node->chosen = chosen;
     node->numbers = numbers;
@@ -242,17 +260,17 @@ Tensor folded_block(const Tensor& x, const Tensor& packed, const Tensor& bias, i
 // ---- a 2x2 max pool alone
 
 struct PoolNode final : KernelNode {
-  SavedVariable x;
+  Kept x;
 
   std::string name() const override { return "SimicPool"; }
 
-  void release_variables() override { x.reset_data(); }
+  void release_variables() override { x.release(); }
 
   variable_list apply(variable_list&& grads) override {
     forbid_second_derivative();
     variable_list out(1);
     if (!grads[0].defined() || !task_should_compute_output(0)) return out;
-    const Tensor image = channels_innermost(x.unpack()), grad = channels_innermost(grads[0]);
+    const Tensor image = channels_innermost(x.get()), grad = channels_innermost(grads[0]);
     out[0] = needed(0, image);
     kernels().pool(pool_shape(image), read(image), read(grad), write(out[0]));
     return out;
@@ -266,7 +284,7 @@ Tensor max_pool(const Tensor& x) {
   const Tensor image = channels_innermost(x);
   Tensor out = new_image(x.size(0), x.size(1), x.size(2) / 2, x.size(3) / 2);
   kernels().pool(PoolNode::pool_shape(image), read(image), nullptr, write(out));
-  if (is_recorded(x)) attach(out, new PoolNode(), x)->x = SavedVariable(x, false);
+  if (is_recorded(x)) attach(out, new PoolNode(), x)->x = Kept(x);
   return out;
 }
 
@@ -274,13 +292,13 @@ Tensor max_pool(const Tensor& x) {
 
 struct HeadNode final : KernelNode {
   ConvShape shape;
-  SavedVariable weight;
+  Kept weight;
   Tensor means;
 
   std::string name() const override { return "SimicHead"; }
 
   void release_variables() override {
-    weight.reset_data();
+    weight.release();
     means.reset();
   }
 
@@ -288,7 +306,7 @@ struct HeadNode final : KernelNode {
     forbid_second_derivative();
     variable_list out(3);
     if (!grads[0].defined()) return out;
-    const Tensor grad = grads[0].contiguous(), w = weight.unpack().contiguous();
+    const Tensor grad = grads[0].contiguous(), w = weight.get().contiguous();
     if (task_should_compute_output(0)) out[0] = new_image(shape.batch, shape.inputs, shape.height, shape.width);
     out[1] = new_grad(w);
     out[2] = new_numbers(shape.outputs);
@@ -312,7 +330,7 @@ Tensor head(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (is_recorded(x, weight, bias)) {
     auto* node = attach(logits, new HeadNode(), x, weight, bias);
     node->shape = shape;
-    node->weight = SavedVariable(weight, false);
+    node->weight = Kept(weight);
     node->means = means;
   }
   return logits;
@@ -322,13 +340,13 @@ Tensor head(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 
 struct LayerNode final : KernelNode {
   Layer layer;
-  SavedVariable x, weight, gamma, beta;
+  Kept x, weight, gamma, beta;
   Tensor z, means, inverses;
 
   std::string name() const override { return "SimicLayer"; }
 
   void release_variables() override {
-    for (SavedVariable* saved : {&x, &weight, &gamma, &beta}) saved->reset_data();
+    for (Kept* saved : {&x, &weight, &gamma, &beta}) saved->release();
     for (Tensor* kept : {&z, &means, &inverses}) kept->reset();
   }
 
@@ -337,7 +355,7 @@ struct LayerNode final : KernelNode {
     variable_list out(layer.norm ? 4 : 2);
     if (!grads[0].defined()) return out;
     const ConvShape& shape = layer.conv;
-    const Tensor image = channels_innermost(x.unpack()), w = channels_innermost(weight.unpack());
+    const Tensor image = channels_innermost(x.get()), w = channels_innermost(weight.get());
     const Tensor grad = channels_innermost(grads[0]);
     const auto& k = kernels();
     out[0] = needed(0, image);
@@ -347,7 +365,7 @@ struct LayerNode final : KernelNode {
       backwards = weight_memory(k.layer_packed_floats(shape, true));
       k.layer_pack(shape, read(w), true, backwards);
     }
-    const Tensor scale = layer.norm ? gamma.unpack() : Tensor(), shift = layer.norm ? beta.unpack() : Tensor();
+    const Tensor scale = layer.norm ? gamma.get() : Tensor(), shift = layer.norm ? beta.get() : Tensor();
     if (layer.norm) {
       out[2] = new_numbers(shape.outputs);
       out[3] = new_numbers(shape.outputs);
@@ -390,11 +408,11 @@ Tensor layer(const Tensor& x, const Tensor& weight, const Tensor* gamma, const T
   if (recorded) {
     auto* node = norm ? attach(out, new LayerNode(), x, weight, *gamma, *beta) : attach(out, new LayerNode(), x, weight);
     node->layer = layer;
-    node->x = SavedVariable(x, false);
-    node->weight = SavedVariable(weight, false);
+    node->x = Kept(x);
+    node->weight = Kept(weight);
     if (norm) {
-      node->gamma = SavedVariable(*gamma, false);
-      node->beta = SavedVariable(*beta, false);
+      node->gamma = Kept(*gamma);
+      node->beta = Kept(*beta);
     }
     node->z = z;
     node->means = means;
@@ -407,14 +425,14 @@ Tensor layer(const Tensor& x, const Tensor& weight, const Tensor* gamma, const T
 
 struct NormNode final : KernelNode {
   Layer layer;
-  SavedVariable x, gamma, beta;
+  Kept x, gamma, beta;
   Tensor means, inverses;
   float factor;
 
   std::string name() const override { return "SimicNorm"; }
 
   void release_variables() override {
-    for (SavedVariable* saved : {&x, &gamma, &beta}) saved->reset_data();
+    for (Kept* saved : {&x, &gamma, &beta}) saved->release();
     means.reset();
     inverses.reset();
   }
@@ -423,8 +441,8 @@ struct NormNode final : KernelNode {
     forbid_second_derivative();
     variable_list out(4);
     if (!grads[0].defined()) return out;
-    const Tensor image = channels_innermost(x.unpack()), grad = channels_innermost(grads[0]);
-    const Tensor scale = gamma.unpack(), shift = beta.unpack();
+    const Tensor image = channels_innermost(x.get()), grad = channels_innermost(grads[0]);
+    const Tensor scale = gamma.get(), shift = beta.get();
     out[0] = needed(0, image);
     out[1] = new_numbers(layer.conv.outputs);
     out[2] = new_numbers(layer.conv.outputs);
@@ -455,9 +473,9 @@ Tensor norm_residual(const Tensor& x, const Tensor& gamma, const Tensor& beta, c
   if (is_recorded(x, gamma, beta, strength)) {
     auto* node = attach(out, new NormNode(), x, gamma, beta, strength);
     node->layer = layer;
-    node->x = SavedVariable(x, false);
-    node->gamma = SavedVariable(gamma, false);
-    node->beta = SavedVariable(beta, false);
+    node->x = Kept(x);
+    node->gamma = Kept(gamma);
+    node->beta = Kept(beta);
     node->means = means;
     node->inverses = inverses;
     node->factor = factor;
@@ -469,13 +487,13 @@ Tensor norm_residual(const Tensor& x, const Tensor& gamma, const Tensor& beta, c
 
 struct ExciteNode final : KernelNode {
   ConvShape shape;
-  SavedVariable x, squeeze, excite;
+  Kept x, squeeze, excite;
   Tensor means, hidden, gates;
 
   std::string name() const override { return "SimicExcite"; }
 
   void release_variables() override {
-    for (SavedVariable* saved : {&x, &squeeze, &excite}) saved->reset_data();
+    for (Kept* saved : {&x, &squeeze, &excite}) saved->release();
     for (Tensor* kept : {&means, &hidden, &gates}) kept->reset();
   }
 
@@ -483,8 +501,8 @@ struct ExciteNode final : KernelNode {
     forbid_second_derivative();
     variable_list out(4);
     if (!grads[0].defined()) return out;
-    const Tensor image = channels_innermost(x.unpack()), grad = channels_innermost(grads[0]);
-    const Tensor in = squeeze.unpack().contiguous(), back = excite.unpack().contiguous();
+    const Tensor image = channels_innermost(x.get()), grad = channels_innermost(grads[0]);
+    const Tensor in = squeeze.get().contiguous(), back = excite.get().contiguous();
     out[0] = needed(0, image);
     out[1] = new_grad(in);
     out[2] = new_grad(back);
@@ -512,9 +530,9 @@ Tensor squeeze_excite(const Tensor& x, const Tensor& squeeze, const Tensor& exci
   if (is_recorded(x, squeeze, excite, bias)) {
     auto* node = attach(out, new ExciteNode(), x, squeeze, excite, bias);
     node->shape = shape;
-    node->x = SavedVariable(x, false);
-    node->squeeze = SavedVariable(squeeze, false);
-    node->excite = SavedVariable(excite, false);
+    node->x = Kept(x);
+    node->squeeze = Kept(squeeze);
+    node->excite = Kept(excite);
     node->means = means;
     node->hidden = hidden;
     node->gates = gates;
@@ -524,7 +542,7 @@ Tensor squeeze_excite(const Tensor& x, const Tensor& squeeze, const Tensor& exci
 
 // ---- incubation: the features, of which the residual takes the gradient as well
 
-struct IncubateNode final : Node {
+struct IncubateNode final : KernelNode {
   std::string name() const override { return "SimicIncubate"; }
 
   variable_list apply(variable_list&& grads) override { return {grads[0], grads[0]}; }

@@ -7,6 +7,7 @@
 //! instructions.
 
 mod backend;
+mod backward;
 mod batch;
 mod cuda;
 mod device;
@@ -34,6 +35,7 @@ mod threads;
 mod trace;
 
 pub use backend::Backend;
+pub use backward::backward;
 pub use batch::{LossRecord, ValidationColumns, add_validation, cross_entropy, gather_images};
 pub use cuda::{CudaError, fix_cublas_workspace, load_cuda};
 pub use device::{DeviceError, DeviceSpec};

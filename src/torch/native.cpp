@@ -2,10 +2,12 @@
 
 // First what the others use: the choice of kernels, then `guarded`, which stands around everything that Rust calls.
 #include "dispatch.cpp"
+#include "memory.cpp"
 
 #include "shim.cpp"
 
 #include "fused.cpp"
 
 #include "batch.cpp"
+#include "backward.cpp"
 #include "update.cpp"

@@ -25,6 +25,7 @@ use crate::scenario::LifecycleConfig;
 use crate::seed::{SeedInstance, SeedRecord, trains};
 use crate::torch::{
     Autocast, FiniteGuard, GradientThresholds, GroupNorm, GroupUpdate, LossScaler, Mode, Optimizer, Stream, TorchError,
+    backward,
 };
 
 /// Everything of an env that a training batch touches.
@@ -108,7 +109,7 @@ impl TrainingRules<'_> {
             if let Some(scaler) = env.scaler.0.get() {
                 objective = scaler.scaled(&objective)?;
             }
-            objective.f_backward().map_err(TorchError::from)?;
+            backward(&objective, env.backend.0)?;
             // As its update is suppressed, so are the statistics that a batch without numbers would leave behind.
             statistics.map_or(Ok(()), FiniteGuard::restore_unless_finite)?;
             first_row += rows;

@@ -6,8 +6,8 @@ use super::error::LearnerError;
 use crate::controller::{Head, ParamGroup, PolicyParam, TrainablePolicy};
 use crate::scenario::{LearnerConfig, OptimizerConfig};
 use crate::torch::{
-    GroupNorm, Implementation, LossScaler, NoGrad, Optimizer, TorchError, catch, clip_group, copy_all, grad_stats,
-    zero_grads,
+    Backend, GroupNorm, Implementation, Kernels, LossScaler, NoGrad, Optimizer, TorchError, backward, catch,
+    clip_group, copy_all, grad_stats, zero_grads,
 };
 
 /// Names of the scaler's tensors begin with it.
@@ -41,6 +41,8 @@ pub(super) struct Gradients {
 #[derive(Debug)]
 pub(super) struct PolicyOptimizer {
     groups: Vec<DecayGroup>,
+    /// Where gradients are computed, by kernels as own as the steps.
+    backend: Backend,
     /// All but the auxiliary parameters; they are clipped together.
     main: Vec<Tensor>,
     /// What only the auxiliary loss trains; clipped apart.
@@ -69,8 +71,13 @@ impl PolicyOptimizer {
             members.map(|param| param.tensor.shallow_clone()).collect()
         };
         let device = params.first().map_or(Device::Cpu, |param| param.tensor.device());
+        let kernels = match implementation {
+            Implementation::Own => Kernels::Own,
+            Implementation::Fused | Implementation::Plain => Kernels::Libtorch,
+        };
         let mut optimizer = Self {
             groups: decay_groups(&params, config, implementation)?,
+            backend: Backend::new(device, kernels),
             main: of(&|param| param.group != ParamGroup::Auxiliary),
             auxiliary: of(&|param| param.group == ParamGroup::Auxiliary),
             heads: Head::ALL
@@ -110,10 +117,9 @@ impl PolicyOptimizer {
     /// Leaves the gradients of `loss` in the parameters.
     pub fn backward(&self, loss: &Tensor) -> Result<(), TorchError> {
         let Some(scaler) = &self.scaler else {
-            return catch(|| loss.backward());
+            return backward(loss, self.backend);
         };
-        let scaled = scaler.scaled(loss)?;
-        catch(|| scaled.backward())?;
+        backward(&scaler.scaled(loss)?, self.backend)?;
         scaler.unscale(&self.main, &self.norm.bad)?;
         scaler.unscale(&self.auxiliary, &self.auxiliary_norm.bad)
     }

@@ -10,7 +10,7 @@ use crate::env::{Experiment, SelfTest};
 use crate::health::Failure;
 use crate::learner::algorithm::{BufferShape, Horizon, Learner, RolloutBuffer};
 use crate::reward::RewardHorizon;
-use crate::torch::Implementation;
+use crate::torch::{Backend, Implementation};
 
 /// Builds a learner and an empty rollout for the run's policy, if it learns.
 pub(crate) fn build_learner(
@@ -21,7 +21,9 @@ pub(crate) fn build_learner(
 ) -> Result<(), Failure> {
     commands.insert_resource(RewardHorizon::from(&experiment.scenario.learner));
     if let Some(policy) = controller.0.get().learned() {
-        commands.insert_resource(policy_learner(policy, &experiment, tested.optimizer)?);
+        let backend = Backend::new(policy.net().params().device(), experiment.scenario.run.kernels);
+        let learner = policy_learner(policy, &experiment, tested.implementation(backend))?;
+        commands.insert_resource(learner);
     }
     Ok(())
 }

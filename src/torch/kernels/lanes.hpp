@@ -183,6 +183,31 @@ struct Native {
 #endif
 #endif
 #if defined(__AVX2__)
+  // As with 16 lanes: two vectors of neighbouring positions as even and odd positions, and back.
+  template <int C>
+  static INLINE void split(V low, V high, V& even, V& odd) {
+    if constexpr (C == 1) {
+      even = in_order(_mm256_shuffle_ps(low, high, 0x88)), odd = in_order(_mm256_shuffle_ps(low, high, 0xDD));
+    } else if constexpr (C == 2) {
+      const __m256d a = _mm256_castps_pd(low), b = _mm256_castps_pd(high);
+      even = in_order(_mm256_castpd_ps(_mm256_unpacklo_pd(a, b))), odd = in_order(_mm256_castpd_ps(_mm256_unpackhi_pd(a, b)));
+    } else {
+      even = _mm256_permute2f128_ps(low, high, 0x20), odd = _mm256_permute2f128_ps(low, high, 0x31);
+    }
+  }
+  template <int C>
+  static INLINE void merge(V even, V odd, V& low, V& high) {
+    V first = even, second = odd;
+    if constexpr (C == 1) {
+      first = _mm256_unpacklo_ps(even, odd), second = _mm256_unpackhi_ps(even, odd);
+    } else if constexpr (C == 2) {
+      const __m256d a = _mm256_castps_pd(even), b = _mm256_castps_pd(odd);
+      first = _mm256_castpd_ps(_mm256_unpacklo_pd(a, b)), second = _mm256_castpd_ps(_mm256_unpackhi_pd(a, b));
+    }
+    low = _mm256_permute2f128_ps(first, second, 0x20), high = _mm256_permute2f128_ps(first, second, 0x31);
+  }
+  // Quarters 0, 2, 1, 3.
+  static INLINE V in_order(V v) { return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(v), 0xD8)); }
   static INLINE __m256i first_lanes(int n) {
     static const int32_t ONES_THEN_ZEROS[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(ONES_THEN_ZEROS + 8 - n));
@@ -190,6 +215,16 @@ struct Native {
   static INLINE V load_some(const float* from, int n) { return _mm256_maskload_ps(from, first_lanes(n)); }
   static INLINE void store_some(float* to, V v, int n) { _mm256_maskstore_ps(to, first_lanes(n), v); }
 #else
+  template <int C>
+  static INLINE void split(V low, V high, V& even, V& odd) {
+    if constexpr (C == 1) even = V{low[0], low[2], high[0], high[2]}, odd = V{low[1], low[3], high[1], high[3]};
+    else even = V{low[0], low[1], high[0], high[1]}, odd = V{low[2], low[3], high[2], high[3]};
+  }
+  template <int C>
+  static INLINE void merge(V even, V odd, V& low, V& high) {
+    if constexpr (C == 1) low = V{even[0], odd[0], even[1], odd[1]}, high = V{even[2], odd[2], even[3], odd[3]};
+    else low = V{even[0], even[1], odd[0], odd[1]}, high = V{even[2], even[3], odd[2], odd[3]};
+  }
   static INLINE V load_some(const float* from, int n) {
     V v = {};
     std::memcpy(&v, from, n * sizeof(float));
@@ -234,10 +269,8 @@ struct Twice {
     if constexpr (C == H) {
       even = {low.low, high.low}, odd = {low.high, high.high};
     } else {
-      float from[2 * W], to[2][W];
-      store(from, low), store(from + W, high);
-      for (int at = 0; at < 2 * W; at += C) std::memcpy(to[at / C % 2] + at / (2 * C) * C, from + at, C * sizeof(float));
-      even = load(to[0]), odd = load(to[1]);
+      Half::template split<C>(low.low, low.high, even.low, odd.low);
+      Half::template split<C>(high.low, high.high, even.high, odd.high);
     }
   }
   template <int C>
@@ -245,10 +278,8 @@ struct Twice {
     if constexpr (C == H) {
       low = {even.low, odd.low}, high = {even.high, odd.high};
     } else {
-      float from[2][W], to[2 * W];
-      store(from[0], even), store(from[1], odd);
-      for (int at = 0; at < 2 * W; at += C) std::memcpy(to + at, from[at / C % 2] + at / (2 * C) * C, C * sizeof(float));
-      low = load(to), high = load(to + W);
+      Half::template merge<C>(even.low, odd.low, low.low, low.high);
+      Half::template merge<C>(even.high, odd.high, high.low, high.high);
     }
   }
   static INLINE V load_some(const float* from, int n) {

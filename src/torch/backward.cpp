@@ -1,0 +1,92 @@
+// The backward pass of a graph on a CPU, on the calling thread.
+//
+// libtorch's own engine serves many devices and threads; its locks, thread-local states, callbacks and checks cost small
+// networks more than their arithmetic. Here the nodes are called one after another, those furthest from the leaves
+// first. Nodes of libtorch's operators are called as its engine calls them; hooks are refused.
+
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+
+namespace {
+
+using torch::autograd::AccumulateGrad;
+
+// A node and the gradients of its outputs, as far as they have arrived.
+struct Reached {
+  Node* node;
+  uint64_t distance;
+  variable_list grads;
+};
+
+// Gradients that meet are added, in place where nobody else holds one of them.
+void add_to(Tensor& sum, Tensor grad) {
+  if (!sum.defined()) sum = std::move(grad);
+  else if (sum.use_count() == 1 && sum.is_non_overlapping_and_dense()) sum.add_(grad);
+  else sum = sum + grad;
+}
+
+// Takes over a gradient that is nobody else's and laid out as its parameter; the rest is libtorch's.
+void add_to_leaf(AccumulateGrad& leaf, Tensor grad) {
+  Tensor& sum = leaf.variable.mutable_grad();
+  const bool is_taken_over = !sum.defined() && grad.use_count() == 1 && grad.sizes() == leaf.variable.sizes() &&
+                             grad.strides() == leaf.variable.strides();
+  if (is_taken_over) sum = std::move(grad);
+  else leaf.apply({std::move(grad)});
+}
+
+void refuse_hooks(Node& node) {
+  TORCH_CHECK(node.pre_hooks().empty() && node.tensor_pre_hooks().empty() && node.post_hooks().empty() &&
+                  node.retains_grad_hooks().empty() && !node.tensor_post_acc_grad_hooks(),
+              "the backward pass on a CPU calls no hooks, and ", node.name(), " has one");
+}
+
+variable_list through(Node& node, variable_list&& grads) {
+  variable_list out;
+  if (auto* ours = dynamic_cast<KernelNode*>(&node)) {
+    out = ours->apply(std::move(grads));
+  } else {
+    out = node(std::move(grads));
+    torch::autograd::validate_outputs(node.next_edges(), out, [&](const std::string& text) { return node.name() + ": " + text; });
+  }
+  node.release_variables();
+  return out;
+}
+
+void run_backward(const Tensor& objective) {
+  TORCH_CHECK(objective.numel() == 1 && objective.grad_fn() != nullptr, "a backward pass begins at a number that was computed from parameters");
+  at::AutoGradMode no_graph_of_gradients(false);
+  // Few nodes are reached and not yet passed at any time.
+  std::vector<Reached> front;
+  const auto reach = [&](const torch::autograd::Edge& edge, Tensor grad) {
+    Node* node = edge.function.get();
+    refuse_hooks(*node);
+    if (auto* leaf = dynamic_cast<AccumulateGrad*>(node)) return add_to_leaf(*leaf, std::move(grad));
+    auto at = std::find_if(front.begin(), front.end(), [&](const Reached& r) { return r.node == node; });
+    if (at == front.end()) at = front.insert(at, {node, node->topological_nr(), variable_list(node->num_inputs())});
+    add_to(at->grads[edge.input_nr], std::move(grad));
+  };
+  Tensor one = is_served(objective) ? new_grad(objective) : at::ones_like(objective);
+  if (is_served(objective)) *write(one) = 1;
+  reach(torch::autograd::impl::gradient_edge(objective), std::move(one));
+  while (!front.empty()) {
+    // All nodes that this one's gradients come from are further from the leaves, so they have been passed.
+    auto next = std::max_element(front.begin(), front.end(), [](const Reached& a, const Reached& b) { return a.distance < b.distance; });
+    Reached reached = std::move(*next);
+    front.erase(next);
+    variable_list grads = through(*reached.node, std::move(reached.grads));
+    for (size_t i = 0; i < grads.size(); ++i)
+      if (grads[i].defined() && reached.node->next_edge(i).is_valid()) reach(reached.node->next_edge(i), std::move(grads[i]));
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+// Adds to the gradients of all parameters from which `objective`, a number on a CPU, was computed. Releases the graph.
+char* simic_backward(const Tensor* objective) {
+  return guarded([&] { run_backward(*objective); });
+}
+
+}  // extern "C"

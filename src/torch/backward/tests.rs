@@ -1,0 +1,135 @@
+use tch::{Device, Kind, Tensor};
+
+use super::backward;
+use crate::torch::{Backend, BatchNorm, GroupNormOf, Kernels, NORM_EPS, Silu, conv_block, conv_layer, head, incubate};
+
+/// Values of mixed sign, the same for the same `seed`.
+fn leaf(shape: &[i64], seed: i64) -> Tensor {
+    let count: i64 = shape.iter().product();
+    let values = Tensor::arange(count, (Kind::Float, Device::Cpu)) * 0.37 + seed;
+    let leaf = values.sin().view(shape);
+    let leaf = match shape {
+        [_, _, _, _] => leaf.permute([0, 2, 3, 1]).contiguous().permute([0, 3, 1, 2]),
+        _ => leaf,
+    };
+    leaf.set_requires_grad(true)
+}
+
+/// A host of one block with a seed that incubates and one that is blended in, and operators of libtorch: features that
+/// several read, a value that is broadcast, weights that are used twice.
+fn objective(params: &[Tensor]) -> Tensor {
+    let [x, conv, scale, shift, of_seed, gain, bias, weight, offset, amplitude] = params else {
+        panic!("ten tensors");
+    };
+    let norm = BatchNorm {
+        scale: scale.abs() + 0.5,
+        shift: shift.abs(),
+        running_mean: Tensor::zeros([4], (Kind::Float, Device::Cpu)),
+        running_var: Tensor::ones([4], (Kind::Float, Device::Cpu)),
+    };
+    let of_norm = || {
+        Some(GroupNormOf {
+            groups: 2,
+            scale: gain,
+            shift: bias,
+            epsilon: NORM_EPS,
+        })
+    };
+    let silu = Silu {
+        before_norm: true,
+        after_norm: false,
+    };
+    let block = |x: &Tensor| conv_block(x, conv, &norm, 0.1, NORM_EPS, true).expect("fits");
+    let layer = |x: &Tensor| conv_layer(x, of_seed, of_norm(), silu).expect("fits");
+
+    let features = block(&(x * 0.5));
+    let features = incubate(&features, &layer(&features)).expect("fits");
+    let features = &features + layer(&features) * amplitude;
+    let features = &features * features.sigmoid();
+    let logits = head(&features, weight, offset).expect("fits");
+    let penalty = (weight * weight).sum(Kind::Float) * 1e-3;
+    logits.log_softmax(1, Kind::Float).square().mean(Kind::Float) + penalty
+}
+
+fn params() -> Vec<Tensor> {
+    let shapes: [&[i64]; 10] = [
+        &[3, 4, 6, 6],
+        &[4, 4, 3, 3],
+        &[4],
+        &[4],
+        &[4, 4, 3, 3],
+        &[4],
+        &[4],
+        &[5, 4],
+        &[5],
+        &[],
+    ];
+    shapes.iter().zip(1..).map(|(shape, seed)| leaf(shape, seed)).collect()
+}
+
+fn largest(tensor: &Tensor) -> f64 {
+    f64::try_from(tensor.abs().max()).expect("a number")
+}
+
+#[test]
+fn gradients_are_those_of_libtorchs_engine() {
+    let (ours, theirs) = (params(), params());
+
+    // Twice, so that the second pass adds to what the first has left.
+    for _ in 0..2 {
+        backward(&objective(&ours), Backend::CPU).expect("a graph");
+        objective(&theirs).f_backward().expect("a graph");
+    }
+
+    for (index, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
+        let size = largest(&theirs.grad());
+        let difference = largest(&(ours.grad() - theirs.grad()));
+        assert!(size > 1e-3, "tensor {index} has no gradient to speak of");
+        assert!(difference <= 1e-6 * size, "tensor {index}: {difference} of {size}");
+    }
+}
+
+#[test]
+fn a_gradient_is_laid_out_as_its_parameter() {
+    let params = params();
+
+    backward(&objective(&params), Backend::CPU).expect("a graph");
+
+    for param in params {
+        assert_eq!(param.grad().stride(), param.stride());
+    }
+}
+
+#[test]
+fn a_graph_is_walked_once() {
+    let params = params();
+    let objective = objective(&params);
+    backward(&objective, Backend::CPU).expect("a graph");
+
+    let again = backward(&objective, Backend::CPU);
+
+    assert!(again.is_err());
+}
+
+#[test]
+fn a_number_that_was_computed_from_no_parameter_is_refused() {
+    let number = Tensor::from(1.0_f32);
+
+    for kernels in [Kernels::Own, Kernels::Libtorch] {
+        assert!(backward(&number, Backend::new(Device::Cpu, kernels)).is_err());
+    }
+}
+
+#[test]
+fn a_tensor_changed_since_the_forward_pass_is_refused() {
+    let params = params();
+    let objective = objective(&params);
+    {
+        let _no_grad = crate::torch::NoGrad::new();
+        let _ = params[1].shallow_clone().fill_(0.0);
+    }
+
+    let error = backward(&objective, Backend::CPU).expect_err("the block's weights have changed");
+
+    assert!(error.to_string().contains("changed in place"), "{error}");
+}
