@@ -542,7 +542,8 @@ Tensor squeeze_excite(const Tensor& x, const Tensor& squeeze, const Tensor& exci
 
 // ---- incubation: the features, of which the residual takes the gradient as well
 
-struct IncubateNode final : KernelNode {
+// No `KernelNode`: the residual may be of another type than the features, and what walks the graph converts gradients.
+struct IncubateNode final : Node {
   std::string name() const override { return "SimicIncubate"; }
 
   variable_list apply(variable_list&& grads) override { return {grads[0], grads[0]}; }

@@ -104,10 +104,11 @@ extern "C" {
 
 // From now on tensors on a CPU get their memory from here.
 void simic_keep_tensor_blocks() {
-  static KeepingAllocator allocator;
+  // For good: tensors may outlive every static object.
+  static auto* allocator = new KeepingAllocator();
   // Above libtorch's own choice for CPUs.
   constexpr uint8_t PRIORITY = 100;
-  c10::SetCPUAllocator(&allocator, PRIORITY);
+  c10::SetCPUAllocator(allocator, PRIORITY);
 }
 
 }  // extern "C"
