@@ -18,12 +18,15 @@ pub struct TrainingPrecision(pub Option<Kind>);
 #[derive(Resource, Clone, Debug, PartialEq, Eq)]
 pub struct MixedPrecisionOff(pub String);
 
-/// All envs train alike: one on a CPU is enough for `auto` to mean f32.
+/// All envs train alike: one that is not on CUDA is enough for `auto` to mean f32.
 pub fn choose_precision(mut commands: Commands, experiment: Res<Experiment>) {
     let amp = experiment.scenario.training.amp;
-    let on_cuda = !experiment.scenario.run.devices.contains(&DeviceSpec::Cpu);
+    let devices = &experiment.scenario.run.devices;
+    let on_cuda = devices.iter().all(|device| matches!(device, DeviceSpec::Cuda(_)));
     if amp == AmpMode::Auto && !on_cuda {
-        tracing::warn!("training.amp: auto means f32 on a CPU; bf16 or fp16, asked for by name, are used there too");
+        tracing::warn!(
+            "training.amp: auto means f32 except on CUDA; bf16 or fp16, asked for by name, are used elsewhere too"
+        );
     }
     commands.insert_resource(TrainingPrecision(torch::mixed_kind(amp, on_cuda)));
 }

@@ -19,7 +19,9 @@ impl PolicyPrecision {
     /// What `learner.amp` means on `device`.
     pub fn new(amp: AmpMode, device: Device) -> Self {
         if amp == AmpMode::Auto && !device.is_cuda() {
-            tracing::warn!("learner.amp: auto means f32 on a CPU; bf16 or fp16, asked for by name, are used there too");
+            tracing::warn!(
+                "learner.amp: auto means f32 except on CUDA; bf16 or fp16, asked for by name, are used elsewhere too"
+            );
         }
         Self {
             device,
