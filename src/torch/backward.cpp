@@ -19,18 +19,22 @@ struct Reached {
   variable_list grads;
 };
 
-// Gradients that meet are added, in place where nobody else holds one of them.
+// Whether nobody else sees the values: no other handle, and no view of them that is still on its way.
+bool is_unshared(const Tensor& t) { return t.use_count() == 1 && t.has_storage() && t.storage().use_count() == 1; }
+
+// Gradients that meet are added, in place where nobody else sees the first.
 void add_to(Tensor& sum, Tensor grad) {
   if (!sum.defined()) sum = std::move(grad);
-  else if (sum.use_count() == 1 && sum.is_non_overlapping_and_dense()) sum.add_(grad);
+  else if (is_unshared(sum) && sum.is_non_overlapping_and_dense()) sum.add_(grad);
   else sum = sum + grad;
 }
 
-// Takes over a gradient that is nobody else's and laid out as its parameter; the rest is libtorch's.
+// Takes over a gradient that nobody else sees and that is laid out as its parameter; the rest is libtorch's. What a leaf
+// holds is added to in place, so it is never shared.
 void add_to_leaf(AccumulateGrad& leaf, Tensor grad) {
   Tensor& sum = leaf.variable.mutable_grad();
-  const bool is_taken_over = !sum.defined() && grad.use_count() == 1 && grad.sizes() == leaf.variable.sizes() &&
-                             grad.strides() == leaf.variable.strides();
+  if (!sum.defined() && !is_unshared(grad)) grad = grad.clone();
+  const bool is_taken_over = !sum.defined() && grad.sizes() == leaf.variable.sizes() && grad.strides() == leaf.variable.strides();
   if (is_taken_over) sum = std::move(grad);
   else leaf.apply({std::move(grad)});
 }

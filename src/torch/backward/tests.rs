@@ -89,6 +89,36 @@ fn gradients_are_those_of_libtorchs_engine() {
     }
 }
 
+/// The gradient of a sum reaches a view and another operand, both of which see one tensor.
+#[test]
+fn a_gradient_that_several_see_is_not_added_to_in_place() {
+    let through_a_view = |a: &Tensor, b: &Tensor| (a.view(-1) + b).square().sum(Kind::Float);
+    let alone = |a: &Tensor| (a * a).sum(Kind::Float) * 5.0;
+    let objectives: [&dyn Fn(&Tensor, &Tensor) -> Tensor; 4] = [
+        &|a, b| through_a_view(&(a * 2.0), &(b * 3.0)) + alone(a),
+        &|a, b| alone(a) + through_a_view(a, &(b * 3.0)),
+        &|a, b| {
+            let a = a * 2.0;
+            through_a_view(&a, &(b * 3.0)) + alone(&a)
+        },
+        &|a, b| {
+            let a = a * 2.0;
+            alone(&a) + through_a_view(&a, &(b * 3.0))
+        },
+    ];
+    for (index, objective) in objectives.iter().enumerate() {
+        let draw = || [leaf(&[2, 3], 1), leaf(&[6], 2)];
+        let (ours, theirs) = (draw(), draw());
+
+        backward(&objective(&ours[0], &ours[1]), Backend::CPU).expect("a graph");
+        objective(&theirs[0], &theirs[1]).f_backward().expect("a graph");
+
+        for (ours, theirs) in ours.iter().zip(&theirs) {
+            assert!(largest(&(ours.grad() - theirs.grad())) < 1e-5, "objective {index}");
+        }
+    }
+}
+
 #[test]
 fn a_gradient_is_laid_out_as_its_parameter() {
     let params = params();
