@@ -94,7 +94,8 @@ fn gradients_are_those_of_libtorchs_engine() {
 fn a_gradient_that_several_see_is_not_added_to_in_place() {
     let through_a_view = |a: &Tensor, b: &Tensor| (a.view(-1) + b).square().sum(Kind::Float);
     let alone = |a: &Tensor| (a * a).sum(Kind::Float) * 5.0;
-    let objectives: [&dyn Fn(&Tensor, &Tensor) -> Tensor; 4] = [
+    type Objective<'a> = &'a dyn Fn(&Tensor, &Tensor) -> Tensor;
+    let objectives: [Objective; 4] = [
         &|a, b| through_a_view(&(a * 2.0), &(b * 3.0)) + alone(a),
         &|a, b| alone(a) + through_a_view(a, &(b * 3.0)),
         &|a, b| {
