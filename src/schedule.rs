@@ -11,7 +11,7 @@
 //! Shutdown
 //! ```
 //!
-//! Where nobody but the engine has systems in `TrainBatch` or `ValBatch`, envs on CPUs play the batches of a step in one go:
+//! Where nobody but the engine has systems in `TrainBatch` and `ValBatch`, envs on CPUs play the batches of a step in one go:
 //! `run::batches`.
 //!
 //! To add a system, put it into a public set and order it against the [`Work`] it depends on:

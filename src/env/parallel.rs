@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bevy_ecs::prelude::*;
 
 use super::{EnvId, EnvStream, StepStatus};
-use crate::health::Failure;
+use crate::health::{BatchWork, Failure};
 use crate::scenario::OnEnvError;
 use crate::schedule::Work;
 use crate::torch::{self, Stream, TorchError};
@@ -140,7 +140,7 @@ impl EnvPool {
             }
         });
         let mut failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
-        failures.sort_unstable_by_key(|(env, failure)| (failure.batch(), *env));
+        failures.sort_unstable_by_key(|(env, failure)| (failure.nth_batch(), *env));
         failures
     }
 
@@ -154,16 +154,31 @@ impl EnvPool {
     }
 }
 
-/// One work on one batch of an env that plays several in one go: its failure, or libtorch's panic, says which.
+/// One work on a batch of an env that plays several in one go: its failure, or libtorch's panic, says which. `before`:
+/// batches of the step that come before the first of the work's.
 ///
 /// # Errors
 /// That of `body`.
-pub fn in_batch(work: Work, batch: usize, body: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+pub fn in_batch(
+    work: Work,
+    batch: usize,
+    before: usize,
+    body: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let outcome = torch::catch(body).map_err(Failure::from).flatten();
-    outcome.map_err(|failure| failure.in_batch(work.phase(), batch))
+    outcome.map_err(|failure| {
+        failure.in_batch(BatchWork {
+            phase: work.phase(),
+            batch,
+            nth: before + batch,
+        })
+    })
 }
 
 /// Maps and queues that are inserted into and taken from are whole whatever panicked meanwhile.
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,8 @@
 //! The batches of a step.
 //!
 //! As the schedules have it, all envs play a batch before any plays the next: every device always has work of several envs
-//! queued, and systems of applications find all envs at the same batch. On CPUs, where the engine alone has systems in a
-//! batch's schedule, each env plays all its batches in one go instead: the same works in the same order for each env, so
+//! queued, and systems of applications find all envs at the same batch. On CPUs, where the engine alone has systems in the
+//! schedules of batches, each env plays all its batches in one go instead: the same works in the same order for each env, so
 //! the same numbers, and workers need not meet after each of them.
 
 use std::any::type_name;
@@ -19,9 +19,9 @@ use crate::faults::inject_faults;
 use crate::health::{Failure, RunHealth};
 use crate::schedule::{TrainBatch, ValBatch, Work};
 use crate::torch::catch;
-use crate::training::batches::train_batches;
 use crate::training::{fetch, step};
-use crate::validation::pass::{evaluate_batch, plan_val, validate_batches};
+use crate::validation::one_go::train_and_validate;
+use crate::validation::pass::{evaluate_batch, plan_val};
 
 /// The engine's systems in the schedule of a batch.
 struct OwnSystems {
@@ -83,12 +83,9 @@ fn name_of<T>(_: &T) -> &'static str {
     type_name::<T>()
 }
 
-/// Which of the two schedules held the engine's systems alone before the run began.
+/// Whether both schedules held the engine's systems alone before the run began.
 #[derive(Resource, Clone, Copy, Debug)]
-struct Untouched {
-    train: bool,
-    val: bool,
-}
+struct Untouched(bool);
 
 /// Looks into the schedules before they are built: of one that is built nobody can tell its conditions.
 pub(super) fn note_untouched(world: &mut World) {
@@ -98,44 +95,30 @@ pub(super) fn note_untouched(world: &mut World) {
             .get(own.schedule)
             .is_some_and(|schedule| own.are_alone(schedule))
     };
-    let noted = Untouched {
-        train: is_untouched(OwnSystems::of_training()),
-        val: is_untouched(OwnSystems::of_validation()),
-    };
+    let noted = Untouched(is_untouched(OwnSystems::of_training()) && is_untouched(OwnSystems::of_validation()));
     world.insert_resource(noted);
 }
 
 /// Trains all envs on the batches of a step, then validates them.
 pub(super) fn play_batches(world: &mut World) {
+    if may_play_in_one_go(world) {
+        return in_one_go(world);
+    }
     let (train, val) = world.resource::<RunClock>().batches_per_step();
-    if may_train_in_one_go(world) {
-        in_one_go(world, Work::ForwardBackward, train_batches);
-    } else {
-        batch_by_batch(world, TrainBatch, train);
-    }
-    if may_validate_in_one_go(world) {
-        in_one_go(world, Work::CoalitionForward, validate_batches);
-    } else {
-        batch_by_batch(world, ValBatch, val);
-    }
+    batch_by_batch(world, TrainBatch, train);
+    batch_by_batch(world, ValBatch, val);
 }
 
-fn may_train_in_one_go(world: &World) -> bool {
+fn may_play_in_one_go(world: &World) -> bool {
     let has_faults = !world.resource::<Experiment>().scenario.faults.is_empty();
-    let was_untouched = world
-        .get_resource::<Untouched>()
-        .is_some_and(|untouched| untouched.train);
-    was_untouched && !has_faults && is_on_cpus(world) && OwnSystems::of_training().are_still_alone(world)
-}
-
-fn may_validate_in_one_go(world: &World) -> bool {
-    let was_untouched = world.get_resource::<Untouched>().is_some_and(|untouched| untouched.val);
-    was_untouched && is_on_cpus(world) && OwnSystems::of_validation().are_still_alone(world)
-}
-
-fn is_on_cpus(world: &World) -> bool {
     let devices = world.get_resource::<Devices>();
-    devices.is_some_and(|devices| devices.0.iter().all(|backend| backend.device == Device::Cpu))
+    let is_on_cpus = devices.is_some_and(|devices| devices.0.iter().all(|backend| backend.device == Device::Cpu));
+    let was_untouched = world.get_resource::<Untouched>().is_some_and(|untouched| untouched.0);
+    was_untouched
+        && !has_faults
+        && is_on_cpus
+        && OwnSystems::of_training().are_still_alone(world)
+        && OwnSystems::of_validation().are_still_alone(world)
 }
 
 /// Batches outside, envs inside.
@@ -147,21 +130,21 @@ fn batch_by_batch(world: &mut World, schedule: impl ScheduleLabel + Clone, count
     world.resource_mut::<RunClock>().end_batches();
 }
 
-/// Envs outside, batches inside. Failures say which batch and work they are of; `work` is named where none is known.
-fn in_one_go<M>(world: &mut World, work: Work, system: impl IntoSystem<(), Result<(), Failure>, M> + 'static) {
+/// Envs outside, batches inside. Failures say which batch and work they are of.
+fn in_one_go(world: &mut World) {
     if world.resource::<RunHealth>().failure.is_some() {
         return;
     }
     let outcome = catch(|| {
         world
-            .run_system_cached(system)
+            .run_system_cached(train_and_validate)
             .map_err(|error| Failure::message(error.to_string()))
     });
     if let Err(failure) = outcome.map_err(Failure::from).flatten().flatten() {
         let position = world.resource::<RunClock>().position();
         world
             .resource_mut::<RunHealth>()
-            .record(failure.during(work.phase(), position));
+            .record(failure.during(Work::ForwardBackward.phase(), position));
     }
 }
 

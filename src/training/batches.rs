@@ -1,29 +1,28 @@
-//! All training batches of a step in one go: for each env what the works of `TrainBatch` do batch after batch.
-
-use bevy_ecs::prelude::*;
+//! All training batches of a step of one env in one go: what the works of `TrainBatch` do batch after batch.
 
 use super::components::EnvFeed;
 use super::fetch::fetch;
-use super::step::{TrainingEnv, TrainingRules};
-use crate::clock::RunClock;
-use crate::env::{EnvId, EnvPool, EnvStream, StepStatus, in_batch};
+use super::step::{TrainingEnvItem, TrainingRules};
+use crate::env::in_batch;
 use crate::health::Failure;
 use crate::schedule::Work;
+use crate::torch::Stream;
 
-/// Fetches, trains on and forgets every batch of the step.
-pub fn train_batches(
-    mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, (&mut EnvFeed, TrainingEnv))>,
-    clock: Res<RunClock>,
-    rules: TrainingRules,
-    pool: Res<EnvPool>,
+/// Fetches, trains on and forgets each of `batches` batches.
+///
+/// # Errors
+/// That of the first work that fails; it knows its batch.
+pub fn train_on_all(
+    feed: &mut EnvFeed,
+    env: &mut TrainingEnvItem,
+    rules: &TrainingRules,
+    stream: &Stream,
+    batches: usize,
 ) -> Result<(), Failure> {
-    let (batches, _) = clock.batches_per_step();
-    pool.for_each_active(envs.iter_mut(), |_, stream, (mut feed, mut env)| {
-        for batch in 0..batches {
-            in_batch(Work::FetchTrainBatch, batch, || fetch(&mut feed, &mut env.batch, batch))?;
-            in_batch(Work::ForwardBackward, batch, || rules.forward_backward(&mut env, batch))?;
-            in_batch(Work::Optimize, batch, || rules.optimize(&mut env, stream, batch))?;
-        }
-        Ok(())
-    })
+    for batch in 0..batches {
+        in_batch(Work::FetchTrainBatch, batch, 0, || fetch(feed, &mut env.batch, batch))?;
+        in_batch(Work::ForwardBackward, batch, 0, || rules.forward_backward(env, batch))?;
+        in_batch(Work::Optimize, batch, 0, || rules.optimize(env, stream, batch))?;
+    }
+    Ok(())
 }

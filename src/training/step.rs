@@ -32,13 +32,16 @@ use crate::torch::{
 #[derive(QueryData)]
 #[query_data(mutable)]
 pub struct TrainingEnv {
-    backend: &'static EnvBackend,
+    /// Where it is and what computes there.
+    pub backend: &'static EnvBackend,
     host: &'static mut HostModel,
     optimizer: &'static mut HostOptimizer,
-    slots: &'static mut SeedSlots,
+    /// Seeds, which validation evaluates as well.
+    pub slots: &'static mut SeedSlots,
     seed_optimizers: &'static mut SeedOptimizers,
     pub(super) batch: &'static mut BatchSlot,
-    sums: &'static mut EnvAccumulators,
+    /// What the step adds up, in training and validation.
+    pub sums: &'static mut EnvAccumulators,
     norms: &'static mut GroupNorms,
     scaler: &'static mut EnvLossScaler,
 }

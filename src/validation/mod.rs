@@ -7,6 +7,7 @@ pub(crate) mod assess;
 mod attribution;
 mod coalition;
 mod coalition_tree;
+pub(crate) mod one_go;
 pub(crate) mod pass;
 mod plan;
 mod shapley;

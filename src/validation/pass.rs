@@ -102,12 +102,12 @@ pub fn live_slots<'a>(slots: &'a mut [Slot], lifecycle: &LifecycleConfig) -> Sma
 #[derive(QueryData)]
 #[query_data(mutable)]
 pub struct ValidatingEnv {
-    backend: &'static EnvBackend,
-    folded: &'static mut FoldedModel,
-    slots: &'static mut SeedSlots,
-    batches: &'static mut ValBatches,
-    plan: &'static mut ValPlan,
-    sums: &'static mut EnvAccumulators,
+    pub(super) backend: &'static EnvBackend,
+    pub(super) folded: &'static mut FoldedModel,
+    pub(super) slots: &'static mut SeedSlots,
+    pub(super) batches: &'static mut ValBatches,
+    pub(super) plan: &'static mut ValPlan,
+    pub(super) sums: &'static mut EnvAccumulators,
 }
 
 /// Before the step's first validation batch: which configurations, over which tree, with which folded weights.
@@ -137,21 +137,19 @@ pub fn evaluate_batch(
     })
 }
 
-/// All validation batches of a step in one go: for each env what the works of `ValBatch` do batch after batch.
-pub fn validate_batches(
-    mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, ValidatingEnv)>,
-    clock: Res<RunClock>,
-    experiment: Res<Experiment>,
-    pool: Res<EnvPool>,
+/// All validation batches of a step of one env in one go: what the works of `ValBatch` do batch after batch.
+pub(super) fn validate_on_all(
+    id: &EnvId,
+    env: &mut ValidatingEnvItem,
+    stream: &Stream,
+    clock: &RunClock,
+    scenario: &Scenario,
 ) -> Result<(), Failure> {
-    let scenario = &experiment.scenario;
-    let (_, batches) = clock.batches_per_step();
-    pool.for_each_active(envs.iter_mut(), |id, stream, mut env| {
-        in_batch(Work::PlanVal, 0, || plan(id, &mut env, &clock, scenario))?;
-        (0..batches).try_for_each(|batch| {
-            in_batch(Work::CoalitionForward, batch, || {
-                evaluate(&mut env, stream, batch, scenario)
-            })
+    let (before, batches) = clock.batches_per_step();
+    in_batch(Work::PlanVal, 0, before, || plan(id, env, clock, scenario))?;
+    (0..batches).try_for_each(|batch| {
+        in_batch(Work::CoalitionForward, batch, before, || {
+            evaluate(env, stream, batch, scenario)
         })
     })
 }
