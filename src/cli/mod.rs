@@ -13,6 +13,7 @@ mod panics;
 mod prepare;
 mod rejection;
 mod resume;
+mod reward_audit;
 mod run;
 mod runs;
 mod scenario_file;
@@ -41,6 +42,8 @@ use crate::telemetry::sinks::{Console, ProgressStyle, Terminal};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Done,
+    /// An audited reward pays for something else than growth.
+    Exploitable,
     /// Wrong usage, a scenario with problems, or a start-up that failed before anything was written.
     Rejected,
     /// Data, I/O or memory failed while running, or once a run directory had been made or changed.
@@ -64,6 +67,7 @@ impl From<Outcome> for ExitCode {
     fn from(outcome: Outcome) -> Self {
         ExitCode::from(match outcome {
             Outcome::Done => 0,
+            Outcome::Exploitable => 1,
             Outcome::Rejected => 2,
             Outcome::Failed => 3,
             Outcome::Halted => 4,
@@ -176,6 +180,9 @@ fn execute(arguments: &Arguments, extend: Extension) -> Result<Outcome, String> 
         Command::Show(options) => show::show_run(options, &context).unwrap_or_else(reject),
         Command::Eval(options) => eval::eval(options, &context).unwrap_or_else(reject),
         Command::Validate { scenarios } => validate::validate(scenarios, &context),
+        Command::RewardAudit { scenario, sets } => {
+            reward_audit::reward_audit(scenario, sets, &context).unwrap_or_else(reject)
+        }
         Command::List { what } => list::list(*what, &context).map_err(|error| error.to_string())?,
         Command::Explain { path } => explain::explain(path.as_deref().unwrap_or(""), &context),
         Command::Completions { shell } => completions(*shell),

@@ -36,6 +36,7 @@ Examples:
 
 Exit codes:
   0         done
+  1         reward-audit: the reward can be exploited
   2         wrong usage, a scenario with problems, or a start-up that failed
   3         failed while running, or standard output could not be written
   4         the engine stopped training: the policy diverged
@@ -97,6 +98,13 @@ const VALIDATE_EXAMPLES: &str = "\
 Examples:
   simic-engine validate scenarios/*.ron
   simic-engine validate my.ron --json";
+const REWARD_AUDIT_EXAMPLES: &str = "\
+Examples:
+  simic-engine reward-audit my.ron
+  simic-engine reward-audit my.ron --set reward.regression_penalty_scale=0.5
+  simic-engine reward-audit my.ron --json
+
+Exit code 1: the reward can be exploited; standard error names the first strategy that shows it.";
 const LIST_EXAMPLES: &str = "\
 Examples:
   simic-engine list tasks
@@ -183,6 +191,15 @@ pub enum Command {
         /// Scenario files; - is standard input.
         #[arg(required = true, value_name = "FILE")]
         scenarios: Vec<PathBuf>,
+    },
+    /// Play scripted exploiters against the reward of a scenario: does it pay for anything but growth?
+    #[command(after_help = REWARD_AUDIT_EXAMPLES)]
+    RewardAudit {
+        /// Scenario file; - is standard input.
+        scenario: PathBuf,
+        /// Set a field; may be given often.
+        #[arg(long = "set", value_name = "PATH=VALUE")]
+        sets: Vec<String>,
     },
     /// List what this build knows.
     #[command(after_help = LIST_EXAMPLES)]

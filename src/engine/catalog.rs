@@ -4,6 +4,7 @@ use bevy_app::App;
 
 use super::SimicPlugins;
 use crate::controller::{ControllerRegistry, NetRegistry};
+use crate::reward::RewardModes;
 use crate::run::{Extension, ExtensionError};
 use crate::scenario::{BlueprintEntry, Catalog, Entry, task_presets};
 use crate::seed::BlueprintRegistry;
@@ -21,10 +22,27 @@ pub fn catalog(extend: Extension) -> Result<Catalog, ExtensionError> {
         world.resource::<BlueprintRegistry>(),
         world.resource::<ControllerRegistry>(),
         world.resource::<NetRegistry>(),
+        world.resource::<RewardModes>(),
     ))
 }
 
-fn names(blueprints: &BlueprintRegistry, controllers: &ControllerRegistry, nets: &NetRegistry) -> Catalog {
+/// The reward modes that an extension adds.
+///
+/// # Errors
+/// The extension's own.
+pub fn reward_modes(extend: Extension) -> Result<RewardModes, ExtensionError> {
+    let mut app = App::new();
+    app.add_plugins(SimicPlugins::unrecorded());
+    extend(&mut app)?;
+    Ok(app.world().resource::<RewardModes>().clone())
+}
+
+fn names(
+    blueprints: &BlueprintRegistry,
+    controllers: &ControllerRegistry,
+    nets: &NetRegistry,
+    rewards: &RewardModes,
+) -> Catalog {
     /// A width at which every blueprint that grows anything has parameters.
     const WIDTH: i64 = 1;
     Catalog {
@@ -47,6 +65,10 @@ fn names(blueprints: &BlueprintRegistry, controllers: &ControllerRegistry, nets:
             .map(|(name, summary)| Entry::new(name, summary))
             .collect(),
         nets: nets.iter().map(|(name, summary)| Entry::new(name, summary)).collect(),
+        rewards: rewards
+            .iter()
+            .map(|(name, summary)| Entry::new(name, summary))
+            .collect(),
     }
 }
 
@@ -57,6 +79,7 @@ impl Default for Catalog {
             &BlueprintRegistry::default(),
             &ControllerRegistry::default(),
             &NetRegistry::default(),
+            &RewardModes::default(),
         )
     }
 }

@@ -6,8 +6,10 @@ use super::{
 
 coded_enum! {
     /// The head that is always relevant.
+    #[derive(Default)]
     LifecycleOp {
         /// Do nothing.
+        #[default]
         Wait = 0 => "WAIT",
         /// Plant a seed.
         Germinate = 1 => "GERMINATE",

@@ -2,7 +2,6 @@
 //! harm or the seed came too early, and fined where it looks like a hostage-taker.
 
 use super::inputs::{RewardInputs, SeedView};
-use crate::growth::SeedStage;
 use crate::scenario::{AttributionFormula, ShapedReward};
 
 /// Contribution below which no ratio is looked at, percentage points.
@@ -63,6 +62,23 @@ pub fn ratio_penalty(config: &ShapedReward, c: f64, delta_cf: Option<f64>) -> f6
     }
 }
 
+/// Accuracy gained since a seed's germination, percentage points.
+pub fn progress(inputs: &RewardInputs, seed: &SeedView) -> f64 {
+    inputs.accuracy - seed.accuracy_at_germination
+}
+
+/// What a seed that is committed now counts for: its contribution as far as the env has gained since it germinated.
+/// Percentage points; `None` if the contribution is unknown.
+pub fn commit_credit(
+    formula: AttributionFormula,
+    inputs: &RewardInputs,
+    seed: &SeedView,
+    max_staleness: u32,
+) -> Option<f64> {
+    let points = seed.fresh_contribution(max_staleness)?;
+    Some(combine(formula, progress(inputs, seed), points).min(points))
+}
+
 /// A growing seed whose contribution is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SeedValue {
@@ -85,13 +101,18 @@ pub fn weigh(config: &ShapedReward, points: f64) -> f64 {
     }
 }
 
-/// The growing seeds whose contribution is known, in slot order. A harmful one is charged in full: no discount softens
-/// it.
-pub fn value_seeds(config: &ShapedReward, inputs: &RewardInputs, delta_cf: Option<f64>) -> Vec<SeedValue> {
+/// The growing seeds whose contribution is known, in slot order, by the progress up to `accuracy`. A harmful one is charged in
+/// full: no discount softens it.
+pub fn value_seeds(
+    config: &ShapedReward,
+    inputs: &RewardInputs,
+    accuracy: f64,
+    delta_cf: Option<f64>,
+) -> Vec<SeedValue> {
     let regression = regression_discount(delta_cf, config.attribution_sigmoid_steepness);
     let value = |(slot, seed): (usize, &SeedView)| {
         let contribution = seed.fresh_contribution(config.max_staleness)?;
-        let progress = inputs.accuracy - seed.accuracy_at_germination;
+        let progress = accuracy - seed.accuracy_at_germination;
         let timing = match config.disable_timing_discount {
             true => 1.0,
             false => timing_discount(
@@ -118,16 +139,6 @@ pub fn value_seeds(config: &ShapedReward, inputs: &RewardInputs, delta_cf: Optio
         .filter(|(_, seed)| seed.is_growing())
         .filter_map(value)
         .collect()
-}
-
-/// What committed seeds earn by their contribution as measured in this step.
-pub fn live_fossils(config: &ShapedReward, inputs: &RewardInputs) -> f64 {
-    inputs
-        .before()
-        .filter(|(_, seed)| seed.stage == SeedStage::Fossilized)
-        .filter_map(|(_, seed)| seed.fresh_contribution(config.max_staleness))
-        .map(|points| weigh(config, points))
-        .sum()
 }
 
 #[cfg(test)]

@@ -20,15 +20,27 @@ macro_rules! terms {
 }
 
 terms! {
+    /// Change of the accuracy with committed seeds alone.
+    CommittedChange => "committed_change",
+    /// Lent for what growing seeds would add, and paid back.
+    Loan => "loan",
     /// What growing seeds contributed in this step.
     Attribution => "attribution",
     /// What committed seeds earn.
     FossilAttribution => "fossil_attribution",
+    /// Change of a growing seed's credit; what it kept if it was committed.
+    EscrowPayment => "escrow_payment",
+    /// Harm that a growing seed did.
+    EscrowHarm => "escrow_harm",
     /// Change of the validation loss.
     LossDelta => "loss_delta",
-    /// Of a commit, in the basic mode.
+    /// At the end: the loss with committed seeds alone against the one that was paid for.
+    LossSettlement => "loss_settlement",
+    /// Of a commit, in the basic modes.
     FossilizeBonus => "fossilize_bonus",
-    /// The one reward of the sparse mode.
+    /// Instalments of such a bonus.
+    Drip => "drip",
+    /// The reward of the sparse modes.
     SparseOutcome => "sparse_outcome",
     /// Accuracy of the last step.
     TerminalAccuracy => "terminal_accuracy",
@@ -52,7 +64,7 @@ terms! {
     PruneShaping => "prune_shaping",
     /// On parameters, by the logarithm of growth.
     ComputeRent => "compute_rent",
-    /// On parameters, in proportion to a budget.
+    /// On parameters, in proportion to a budget or to the host.
     LinearRent => "linear_rent",
     /// On slots beyond the free ones.
     OccupancyRent => "occupancy_rent",
@@ -98,6 +110,10 @@ macro_rules! context {
 }
 
 context! {
+    /// With committed seeds alone, after the action, percent.
+    committed_accuracy,
+    /// What growing seeds have on loan.
+    lent,
     /// Potential before the action.
     phi,
     /// Potential after the tick.
@@ -119,11 +135,20 @@ context! {
 }
 
 /// The raw reward of one env and step: the sum of its terms, by definition.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RewardBreakdown {
     terms: [f64; Term::ALL.len()],
     /// Numbers that explain the terms.
     pub context: RewardContext,
+}
+
+impl Default for RewardBreakdown {
+    fn default() -> Self {
+        Self {
+            terms: [0.0; Term::ALL.len()],
+            context: RewardContext::default(),
+        }
+    }
 }
 
 impl RewardBreakdown {

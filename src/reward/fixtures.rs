@@ -1,10 +1,8 @@
 //! Steps for the tests of this folder.
 
-use smallvec::SmallVec;
-
 use super::*;
 use crate::growth::{LifecycleOp, SeedStage};
-use crate::scenario::{ContributionMode, LossReward, RewardConfig, ShapedReward};
+use crate::scenario::{ContributionMode, FossilAttribution, LossReward, RewardConfig, ShapedReward};
 
 /// A seed of slot 0 that is 15 steps old, germinated at 50 % accuracy, not measured.
 pub fn seed(stage: SeedStage, epochs_in_stage: u32) -> SeedView {
@@ -73,19 +71,11 @@ impl Step {
     pub fn new(step: u32) -> Self {
         Self(RewardInputs {
             step,
-            is_final: false,
-            status: EpisodeStatus::Running,
-            op: LifecycleOp::Wait,
-            slot: None,
-            rejected: None,
+            max_steps: 150,
             accuracy: 53.0,
             loss: 1.5,
             host_params: 100_000,
-            slots: SmallVec::new(),
-            interactions: Vec::new(),
-            delta_cf: None,
-            committed_accuracy: None,
-            auto_pruned: 0,
+            ..RewardInputs::default()
         })
     }
 
@@ -141,8 +131,21 @@ impl Step {
         self
     }
 
+    /// Accuracy with committed seeds alone.
     pub fn committed(mut self, percent: f64) -> Self {
         self.0.committed_accuracy = Some(percent);
+        self
+    }
+
+    /// Accuracy with committed and growing seeds.
+    pub fn kept(mut self, percent: f64) -> Self {
+        self.0.kept_accuracy = Some(percent);
+        self
+    }
+
+    /// What the committed seeds add together.
+    pub fn fossil_gain(mut self, points: f64) -> Self {
+        self.0.fossil_gain = Some(points);
         self
     }
 
@@ -156,8 +159,11 @@ impl Step {
         self
     }
 
+    /// The last step, with all seeds committed unless it was said what they reach alone.
     pub fn last(mut self, status: EpisodeStatus) -> Self {
         (self.0.is_final, self.0.status) = (true, status);
+        self.0.committed_accuracy.get_or_insert(self.0.accuracy);
+        self.0.committed_loss.get_or_insert(self.0.loss);
         self
     }
 }
@@ -180,18 +186,39 @@ pub fn assert_terms(breakdown: &RewardBreakdown, expected: &[(Term, f64)]) {
     }
 }
 
-pub fn shaped() -> RewardConfig {
-    RewardConfig::default()
+/// The shaped reward that pays growing seeds like committed ones, as the first descriptions have it.
+pub fn generous() -> ShapedReward {
+    ShapedReward {
+        contribution_weight: 1.0,
+        growing_pay_steps: None,
+        fossil_attribution: FossilAttribution::Frozen,
+        disable_timing_discount: false,
+        ..ShapedReward::default()
+    }
 }
 
+pub fn shaped() -> RewardConfig {
+    shaped_with(|_| ())
+}
+
+/// The generous reward, changed.
 pub fn shaped_with(change: impl FnOnce(&mut ShapedReward)) -> RewardConfig {
-    let mut config = ShapedReward::default();
+    let mut config = generous();
     change(&mut config);
     RewardConfig::Contribution(ContributionMode::Shaped(Box::new(config)))
 }
 
+pub fn compute(
+    config: &RewardConfig,
+    inputs: &RewardInputs,
+    state: &mut RewardState,
+) -> Result<RewardBreakdown, RewardError> {
+    let modes = RewardModes::default();
+    RewardFunction::new(modes.of(config)?, GAMMA).compute(inputs, state)
+}
+
 pub fn pay(config: &RewardConfig, inputs: &RewardInputs, state: &mut RewardState) -> RewardBreakdown {
-    RewardFunction::resolve(config, GAMMA).compute(inputs, state).unwrap()
+    compute(config, inputs, state).unwrap()
 }
 
 /// The reward of a step without a past.

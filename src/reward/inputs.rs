@@ -49,6 +49,12 @@ pub enum RewardError {
         /// NaN or infinite.
         amount: f64,
     },
+    /// No reward mode of that name is registered.
+    #[error("no reward mode `{0}` is registered")]
+    UnknownMode(String),
+    /// An application registered two modes of one name.
+    #[error("a reward mode `{0}` is registered already")]
+    DuplicateMode(String),
     /// An application registered two terms of one name.
     #[error("a reward term `{0}` is registered already")]
     DuplicateTerm(String),
@@ -161,11 +167,14 @@ pub struct SlotInteraction {
     pub points: f64,
 }
 
-/// One env's step, complete. What was not measured is `None`, never 0.
-#[derive(Clone, Debug, PartialEq)]
+/// One env's step, complete. What was not measured is `None`, never 0. The default is a step in which nothing happened to a
+/// network without parameters.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RewardInputs {
     /// 1-based.
     pub step: u32,
+    /// Steps of an episode.
+    pub max_steps: u32,
     /// The last step of the episode.
     pub is_final: bool,
     /// Whether the episode goes on.
@@ -188,8 +197,14 @@ pub struct RewardInputs {
     pub interactions: Vec<SlotInteraction>,
     /// What all growing seeds add together, percentage points, if measured in this step.
     pub delta_cf: Option<f64>,
-    /// Accuracy of the committed seeds alone, after the action, percent.
+    /// Accuracy with those seeds alone that are committed after the action, percent.
     pub committed_accuracy: Option<f64>,
+    /// Loss of the same network, nats.
+    pub committed_loss: Option<f64>,
+    /// Accuracy with those seeds alone that are committed or growing after the tick, percent.
+    pub kept_accuracy: Option<f64>,
+    /// What the seeds committed before the step add together, percentage points, if measured in this step.
+    pub fossil_gain: Option<f64>,
     /// Seeds that something other than the controller removed since the last reward.
     pub auto_pruned: u32,
 }
@@ -224,6 +239,35 @@ impl RewardInputs {
         self.after().filter(|seed| seed.stage == SeedStage::Fossilized)
     }
 
+    /// The accuracy with committed seeds alone, percent.
+    ///
+    /// # Errors
+    /// It was not measured.
+    pub fn committed_accuracy(&self) -> Result<f64, RewardError> {
+        self.committed_accuracy.ok_or(RewardError::MissingMeasurement(
+            "the accuracy with committed seeds alone",
+        ))
+    }
+
+    /// The loss with committed seeds alone, nats.
+    ///
+    /// # Errors
+    /// It was not measured.
+    pub fn committed_loss(&self) -> Result<f64, RewardError> {
+        self.committed_loss
+            .ok_or(RewardError::MissingMeasurement("the loss with committed seeds alone"))
+    }
+
+    /// Whether the seed that grew in slot `index` is gone without an order: its time was up, or it broke.
+    pub fn lost(&self, index: usize) -> bool {
+        let Some(slot) = self.slots.get(index) else {
+            return false;
+        };
+        let grew = slot.before.as_ref().is_some_and(SeedView::is_growing);
+        let stays = slot.after.as_ref().is_some_and(|seed| seed.stage.is_occupied());
+        grew && !stays && !self.executed(LifecycleOp::Prune, index)
+    }
+
     /// Every number but the loss, which only the loss family reads, must be one.
     pub(super) fn check(&self) -> Result<(), RewardError> {
         let seeds = self.slots.iter().flat_map(|slot| [&slot.before, &slot.after]).flatten();
@@ -242,6 +286,8 @@ impl RewardInputs {
             ("the accuracy", Some(self.accuracy)),
             ("the joint improvement", self.delta_cf),
             ("the committed accuracy", self.committed_accuracy),
+            ("the accuracy of the seeds that stay", self.kept_accuracy),
+            ("the joint improvement of committed seeds", self.fossil_gain),
         ];
         for (field, value) in of_env.into_iter().chain(of_seeds) {
             finite(field, value.unwrap_or_default())?;

@@ -2,25 +2,33 @@
 //!
 //! Before the action `capture_reward_inputs` looks at the seeds; after the tick `compute_reward` compares and pays, so
 //! that a reward belongs to what the command did, not to what it asked for. [`RewardFunction`] is pure: plain
-//! [`RewardInputs`] in, a [`RewardBreakdown`] out, with a [`RewardState`] for what outlives a step. Attribution,
+//! [`RewardInputs`] in, a [`RewardBreakdown`] out, with a [`RewardState`] for what outlives a step. How it pays is a
+//! [`RewardMode`]: one file a mode, chosen by the scenario, or one of an application's own. Attribution,
 //! potentials, rent and warnings are summed over all slots; only the shaping of actions refers to the acted one.
 //! `docs/reference/rewards-and-attribution.md` has the formulas.
 
 mod attribution;
+mod audit;
+mod basic;
 mod breakdown;
+mod committed;
 mod costs;
 mod episode;
+mod escrow;
 mod extension;
 #[cfg(test)]
 mod fixtures;
 mod function;
 mod inputs;
-mod modes;
+mod loss;
+mod mode;
 mod potential;
 #[cfg(test)]
 mod properties;
 mod report;
 mod shaped;
+mod simplified;
+mod sparse;
 mod state;
 pub(crate) mod systems;
 #[cfg(test)]
@@ -28,6 +36,7 @@ mod tests;
 
 use bevy_app::{App, Plugin};
 
+pub use self::audit::{Audit, AuditRow, Strategy, audit};
 pub use self::breakdown::{RewardBreakdown, RewardContext, Term};
 pub use self::episode::{EpisodeReward, RewardedStep};
 pub use self::extension::{RewardTerm, RewardTerms};
@@ -35,6 +44,8 @@ pub use self::function::RewardFunction;
 pub use self::inputs::{
     EpisodeStatus, MeasuredContribution, RewardError, RewardInputs, SeedView, SlotInteraction, SlotStep,
 };
+pub use self::mode::{RewardMode, RewardModes};
+pub use self::potential::Potential;
 pub use self::report::{episode_rewards, round_rewards};
 pub use self::state::RewardState;
 use self::systems::{BeforeAction, capture_reward_inputs, compute_reward, forget_pruned_seeds, reset_rewards};
@@ -47,7 +58,9 @@ pub struct RewardPlugin;
 
 impl Plugin for RewardPlugin {
     fn build(&self, app: &mut App) {
-        app.init_resource::<RewardHorizon>().init_resource::<RewardTerms>();
+        app.init_resource::<RewardHorizon>()
+            .init_resource::<RewardModes>()
+            .init_resource::<RewardTerms>();
         app.register_required_components::<EnvId, BeforeAction>();
         app.register_required_components::<EnvId, RewardState>();
         app.register_required_components::<EnvId, StepReward>();

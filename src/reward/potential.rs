@@ -14,6 +14,7 @@ use crate::growth::SeedStage;
 /// Weight and shape of the potential.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Potential {
+    /// Factor on all of it.
     pub weight: f64,
     /// Gained per step in a stage.
     pub progress_bonus: f64,

@@ -10,11 +10,14 @@ use crate::scenario::*;
 fn configs() -> Vec<RewardConfig> {
     vec![
         RewardConfig::default(),
+        RewardConfig::Contribution(ContributionMode::Shaped(Box::default())),
         shaped_with(|config| config.fossil_attribution = FossilAttribution::Live),
         shaped_with(|config| config.penalize_rejected = true),
         RewardConfig::Contribution(ContributionMode::Simplified(SimplifiedReward::default())),
         RewardConfig::Contribution(ContributionMode::Basic(BasicReward::default())),
         RewardConfig::Contribution(ContributionMode::Sparse(SparseReward::default())),
+        RewardConfig::Contribution(ContributionMode::Minimal(MinimalReward::default())),
+        RewardConfig::Contribution(ContributionMode::Escrow(Box::default())),
         RewardConfig::Loss(LossReward::default()),
     ]
 }
@@ -66,10 +69,13 @@ prop_compose! {
             .accuracy(accuracy)
             .loss(loss)
             .committed(accuracy / 2.0)
+            .kept(accuracy / 3.0)
+            .fossil_gain(points)
             .interaction((0, 2), points)
             .auto_pruned(auto_pruned)
             .build();
         inputs.delta_cf = delta_cf;
+        inputs.committed_loss = Some(loss);
         inputs.slot = Some(slot);
         (inputs.op, inputs.rejected) = match is_rejected {
             true => (LifecycleOp::Wait, Some(op)),
@@ -88,7 +94,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn every_reward_is_the_finite_sum_of_its_terms(inputs in any_inputs(), mode in 0usize..7) {
+    fn every_reward_is_the_finite_sum_of_its_terms(inputs in any_inputs(), mode in 0usize..10) {
         let breakdown = pay(&configs()[mode], &inputs, &mut RewardState::default());
 
         let terms: f64 = Term::ALL.iter().map(|&term| breakdown.get(term)).sum();

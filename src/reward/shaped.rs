@@ -1,9 +1,12 @@
-//! The dense contribution mode: attribution, rent, and shaping of what the controller does.
+//! Attribution, rent, and shaping of what the controller does. A seed is paid once it is committed: what is paid for growing
+//! ones pays for never committing them.
 
-use super::attribution::{SeedValue, live_fossils, ratio_penalty, regression_discount, value_seeds};
+use super::attribution::{SeedValue, commit_credit, ratio_penalty, regression_discount, value_seeds, weigh};
 use super::breakdown::{RewardBreakdown, Term};
 use super::costs;
-use super::inputs::{RewardInputs, SeedView};
+use super::inputs::{RewardError, RewardInputs, SeedView};
+use super::mode::RewardMode;
+use super::potential::Potential;
 use super::state::RewardState;
 use crate::growth::{LifecycleOp, SeedStage};
 use crate::scenario::{FossilAttribution, ShapedReward};
@@ -24,62 +27,101 @@ const WARNING_BASE: f64 = 0.1;
 const WARNING_RATE: f64 = 0.05;
 const WARNING_LIMIT: f64 = 0.3;
 
-/// Pays one step but for the potential.
-pub(super) fn pay(
-    config: &ShapedReward,
-    gamma: f64,
-    inputs: &RewardInputs,
-    state: &mut RewardState,
-    out: &mut RewardBreakdown,
-) {
-    let delta_cf = state.delta_cf(inputs.step, config.max_staleness);
-    let values = value_seeds(config, inputs, delta_cf);
-    pay_fossils(config, inputs, state, out);
-    for value in &values {
-        out.pay(Term::Attribution, attribution(value, inputs, delta_cf));
-        out.pay(Term::RatioPenalty, ratio_penalty(config, value.contribution, delta_cf));
-        out.pay(Term::Synergy, synergy(config, value, inputs, delta_cf));
-        if let Some(Some(memory)) = state.slots.get_mut(value.slot) {
-            memory.remember(value.attribution);
-        }
-    }
-    pay_warnings(&values, inputs, out);
-    pay_costs(config, inputs, out);
-    match inputs.op {
-        LifecycleOp::Fossilize => pay_commit(config, gamma, inputs, delta_cf, state, out),
-        LifecycleOp::Prune => {
-            if let Some(seed) = inputs.acted() {
-                out.pay(Term::PruneShaping, prune_shaping(config, seed));
+impl RewardMode for ShapedReward {
+    fn pay(
+        &self,
+        inputs: &RewardInputs,
+        gamma: f64,
+        state: &mut RewardState,
+        out: &mut RewardBreakdown,
+    ) -> Result<(), RewardError> {
+        let delta_cf = state.delta_cf(inputs.step, self.max_staleness);
+        let values = value_seeds(self, inputs, inputs.accuracy, delta_cf);
+        self.pay_fossils(inputs, state, out);
+        for value in &values {
+            out.pay(Term::Attribution, self.attribution(value, inputs, delta_cf, state));
+            out.pay(Term::RatioPenalty, ratio_penalty(self, value.contribution, delta_cf));
+            if let Some(Some(memory)) = state.slots.get_mut(value.slot) {
+                memory.remember(value.attribution);
             }
         }
-        _ => {}
+        self.pay_shared(gamma, &values, delta_cf, inputs, state, out)
     }
-    if inputs.is_final && !config.disable_terminal_reward {
-        out.pay(Term::TerminalAccuracy, config.terminal_acc_weight * inputs.accuracy);
-    }
-    explain(config, &values, inputs, delta_cf, state, out);
-}
 
-/// What a growing seed is paid in this step, by what was done to it.
-fn attribution(value: &SeedValue, inputs: &RewardInputs, delta_cf: Option<f64>) -> f64 {
-    if inputs.executed(LifecycleOp::Fossilize, value.slot) && delta_cf.is_some_and(|delta| delta < 0.0) {
-        0.0
-    } else if inputs.executed(LifecycleOp::Prune, value.slot) {
-        // You lose what you destroy; that a seed did harm earns nothing when it goes.
-        -value.attribution.max(0.0)
-    } else {
-        value.attribution
+    fn potential(&self) -> Option<Potential> {
+        (!self.disable_pbrs).then_some(Potential {
+            weight: self.pbrs_weight,
+            progress_bonus: self.epoch_progress_bonus,
+            gap_fraction: self.progress_gap_fraction,
+        })
     }
 }
 
-/// Committed seeds: those of earlier steps, as the one of this step is still paid as a growing one.
-fn pay_fossils(config: &ShapedReward, inputs: &RewardInputs, state: &RewardState, out: &mut RewardBreakdown) {
-    let paid = match config.fossil_attribution {
-        FossilAttribution::Frozen => state.frozen_sum(),
-        FossilAttribution::Live => live_fossils(config, inputs),
-        FossilAttribution::None => 0.0,
-    };
-    out.pay(Term::FossilAttribution, paid);
+impl ShapedReward {
+    /// What a growing seed is paid in this step, by what was done to it.
+    fn attribution(&self, value: &SeedValue, inputs: &RewardInputs, delta_cf: Option<f64>, state: &RewardState) -> f64 {
+        let commits = inputs.executed(LifecycleOp::Fossilize, value.slot);
+        if commits && delta_cf.is_some_and(|delta| delta < 0.0) {
+            return 0.0;
+        }
+        if inputs.executed(LifecycleOp::Prune, value.slot) || inputs.lost(value.slot) {
+            // You lose what you destroy; that a seed did harm earns nothing when it goes.
+            return -value.attribution.max(0.0);
+        }
+        let on_path = state.memory(value.slot).map_or(0, |memory| memory.steps_on_path);
+        match self.growing_pay_steps {
+            Some(steps) if on_path > steps && !commits => value.attribution.min(0.0),
+            _ => value.attribution,
+        }
+    }
+
+    /// Committed seeds: those of earlier steps, as the one of this step is still paid as a growing one.
+    fn pay_fossils(&self, inputs: &RewardInputs, state: &RewardState, out: &mut RewardBreakdown) {
+        let paid = match self.fossil_attribution {
+            FossilAttribution::Frozen => state.frozen_sum(),
+            FossilAttribution::Live => {
+                let gain = state.fossil_gain(inputs.step, self.max_staleness);
+                gain.map_or(0.0, |points| weigh(self, points))
+            }
+            FossilAttribution::None => 0.0,
+        };
+        out.pay(Term::FossilAttribution, paid);
+    }
+
+    /// What this mode and the escrow have in common: everything but how a contribution is paid.
+    pub(super) fn pay_shared(
+        &self,
+        gamma: f64,
+        values: &[SeedValue],
+        delta_cf: Option<f64>,
+        inputs: &RewardInputs,
+        state: &mut RewardState,
+        out: &mut RewardBreakdown,
+    ) -> Result<(), RewardError> {
+        for value in values {
+            out.pay(Term::Synergy, synergy(self, value, inputs, delta_cf));
+        }
+        pay_warnings(values, inputs, out);
+        pay_costs(self, inputs, out);
+        match inputs.op {
+            LifecycleOp::Fossilize => pay_commit(self, gamma, inputs, delta_cf, state, out),
+            LifecycleOp::Prune => {
+                if let Some(seed) = inputs.acted() {
+                    out.pay(Term::PruneShaping, prune_shaping(self, seed));
+                }
+            }
+            _ => {}
+        }
+        for (_, seed) in inputs.before().filter(|(slot, _)| inputs.lost(*slot)) {
+            out.pay(Term::PruneShaping, prune_shaping(self, seed).min(0.0));
+        }
+        if inputs.is_final && !self.disable_terminal_reward {
+            let accuracy = inputs.committed_accuracy()?;
+            out.pay(Term::TerminalAccuracy, self.terminal_acc_weight * accuracy);
+        }
+        explain(self, values, inputs, delta_cf, state, out);
+        Ok(())
+    }
 }
 
 fn synergy(config: &ShapedReward, value: &SeedValue, inputs: &RewardInputs, delta_cf: Option<f64>) -> f64 {
@@ -143,7 +185,8 @@ fn pay_commit(
         return;
     };
     let contribution = seed.fresh_contribution(config.max_staleness);
-    let (shaping, completion) = commit_shaping(config, seed, contribution, delta_cf);
+    let credit = commit_credit(config.attribution_formula, inputs, seed, config.max_staleness);
+    let (shaping, completion) = commit_shaping(config, seed, contribution, credit, delta_cf);
     out.pay(Term::FossilizeShaping, shaping);
     out.pay(Term::CompletionBonus, completion);
     if let Some(points) = contribution.filter(|points| *points > 0.0) {
@@ -174,6 +217,7 @@ fn commit_shaping(
     config: &ShapedReward,
     seed: &SeedView,
     contribution: Option<f64>,
+    credit: Option<f64>,
     delta_cf: Option<f64>,
 ) -> (f64, f64) {
     let Some(delta) = delta_cf else {
@@ -185,7 +229,7 @@ fn commit_shaping(
         let ransom = if is_ransom { RANSOM_COMMIT } else { 0.0 };
         return (HARMFUL_COMMIT - (HARM_RATE * -delta).min(HARM_LIMIT) + ransom, 0.0);
     }
-    match contribution {
+    match credit {
         Some(points) if points >= config.min_fossilize_contribution => {
             let legitimacy = legitimacy(seed.epochs_in_stage, config.min_holding_epochs);
             let bonus = config.fossilize_base_bonus + config.fossilize_contribution_scale * points;

@@ -1,5 +1,6 @@
 //! What a reward remembers between the steps of an episode: plain data, reset with the episode.
 
+use std::collections::BTreeMap;
 use std::ops::Add;
 
 use bevy_ecs::prelude::*;
@@ -10,10 +11,24 @@ use super::inputs::{RewardError, RewardInputs};
 /// Attributions that a commit is judged by.
 const REMEMBERED: usize = 3;
 
+/// What a committed seed is still to be paid.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Instalments {
+    /// Per step, for all of `contribution`.
+    pub amount: f64,
+    /// At the commit, percentage points.
+    pub contribution: f64,
+}
+
 /// What is remembered of the seed in one slot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct SlotMemory {
     pub seed_id: String,
+    /// Decisions since it first had an amplitude, that one included.
+    pub steps_on_path: u32,
+    /// What it would keep if it were committed.
+    pub credit: f64,
+    pub instalments: Option<Instalments>,
     /// The last attributions, oldest first.
     pub recent: SmallVec<[f64; REMEMBERED]>,
     /// What the seed earns per step since its commit.
@@ -48,14 +63,22 @@ pub struct RewardState {
     pub(super) scaffolds: Vec<Scaffold>,
     /// Commits whose contribution reached the minimum.
     pub(super) contributing: u32,
-    /// Accuracy of the first step, percent.
-    pub(super) first_accuracy: Option<f64>,
-    /// Nats, of the last step.
-    pub(super) previous_loss: Option<f64>,
+    /// Percent, step by step.
+    accuracies: Vec<f64>,
+    /// Percent, after the last step; unknown after a rollback.
+    pub(super) committed_accuracy: Option<f64>,
+    /// What growing seeds have on loan.
+    pub(super) lent: f64,
+    /// Nats: the loss that has been paid for.
+    pub(super) paid_loss: Option<f64>,
     /// The last joint improvement and its step.
     delta_cf: Option<(u32, f64)>,
+    /// The same of the committed seeds.
+    fossil_gain: Option<(u32, f64)>,
     /// The last step and the potential in which it left the env.
     potential: Option<(u32, f64)>,
+    /// What a mode of an application remembers.
+    pub numbers: BTreeMap<String, f64>,
 }
 
 impl RewardState {
@@ -71,10 +94,10 @@ impl RewardState {
     /// Remembers the seeds at the decision and no others.
     pub(super) fn begin_step(&mut self, inputs: &RewardInputs) -> Result<(), RewardError> {
         self.slots.resize(inputs.slots.len(), None);
-        self.first_accuracy.get_or_insert(inputs.accuracy);
-        if let Some(delta) = inputs.delta_cf {
-            self.delta_cf = Some((inputs.step, delta));
-        }
+        self.accuracies.push(inputs.accuracy);
+        let measured = |points: Option<f64>| points.map(|points| (inputs.step, points));
+        self.delta_cf = measured(inputs.delta_cf).or(self.delta_cf);
+        self.fossil_gain = measured(inputs.fossil_gain).or(self.fossil_gain);
         for (index, (memory, slot)) in self.slots.iter_mut().zip(&inputs.slots).enumerate() {
             let Some(seed) = slot.before.as_ref().filter(|seed| seed.stage.is_occupied()) else {
                 *memory = None;
@@ -91,6 +114,9 @@ impl RewardState {
                     found: seed.seed_id.clone(),
                 });
             }
+            if memory.steps_on_path > 0 || seed.alpha > 0.0 {
+                memory.steps_on_path += 1;
+            }
         }
         self.note_synergies(inputs);
         Ok(())
@@ -101,11 +127,18 @@ impl RewardState {
         let after = inputs.slots.iter().enumerate();
         let emptied = after.filter(|(_, slot)| !slot.after.as_ref().is_some_and(|seed| seed.stage.is_occupied()));
         self.forget(emptied.map(|(index, _)| index));
-        self.previous_loss = Some(inputs.loss);
+    }
+
+    /// A rollback has pruned the seeds of `slots` in a step that pays nothing, and the network is another than the one that
+    /// was paid for.
+    pub(super) fn roll_back(&mut self, slots: impl IntoIterator<Item = usize>) {
+        self.forget(slots);
+        self.committed_accuracy = None;
+        self.lent = 0.0;
     }
 
     /// Forgets the seeds of `slots`, which are gone, and whom they helped: what grows there next owes and is owed nothing.
-    pub(super) fn forget(&mut self, slots: impl IntoIterator<Item = usize>) {
+    fn forget(&mut self, slots: impl IntoIterator<Item = usize>) {
         for index in slots {
             if let Some(memory) = self.slots.get_mut(index) {
                 *memory = None;
@@ -119,8 +152,32 @@ impl RewardState {
 
     /// The joint improvement, if it was measured at most `max_staleness` steps ago.
     pub(super) fn delta_cf(&self, step: u32, max_staleness: u32) -> Option<f64> {
-        let (measured, delta) = self.delta_cf?;
-        (step.saturating_sub(measured) <= max_staleness).then_some(delta)
+        fresh(self.delta_cf, step, max_staleness)
+    }
+
+    /// What the committed seeds add together, if it was measured at most `max_staleness` steps ago.
+    pub(super) fn fossil_gain(&self, step: u32, max_staleness: u32) -> Option<f64> {
+        fresh(self.fossil_gain, step, max_staleness)
+    }
+
+    /// Of the episode's first step, percent.
+    pub(super) fn first_accuracy(&self) -> Option<f64> {
+        self.accuracies.first().copied()
+    }
+
+    /// The least accuracy of the last `steps` steps, percent; of fewer where there are no more.
+    pub(super) fn stable_accuracy(&self, steps: usize) -> Option<f64> {
+        self.accuracies.iter().rev().take(steps).copied().reduce(f64::min)
+    }
+
+    /// What is remembered of the seed in a slot.
+    pub(super) fn memory(&self, slot: usize) -> Option<&SlotMemory> {
+        self.slots.get(slot)?.as_ref()
+    }
+
+    /// What is remembered of the seed that the step acted on.
+    pub(super) fn acted(&mut self, inputs: &RewardInputs) -> Option<&mut SlotMemory> {
+        self.slots.get_mut(inputs.slot?)?.as_mut()
     }
 
     /// Stores the potential after a step. Shaping telescopes only if the next step starts from the very same number;
@@ -166,4 +223,10 @@ impl RewardState {
             }),
         }
     }
+}
+
+/// A measurement that is at most `max_staleness` steps old.
+fn fresh(measured: Option<(u32, f64)>, step: u32, max_staleness: u32) -> Option<f64> {
+    let (at, points) = measured?;
+    (step.saturating_sub(at) <= max_staleness).then_some(points)
 }

@@ -10,13 +10,16 @@ use super::episode::{EpisodeReward, RewardedStep};
 use super::extension::RewardTerms;
 use super::function::RewardFunction;
 use super::inputs::{EpisodeStatus, RewardInputs, SeedView, SlotInteraction, SlotStep};
+use super::mode::RewardModes;
 use super::state::RewardState;
 use crate::clock::RunClock;
 use crate::controller::{Chosen, CommandOutcome};
 use crate::env::{EnvId, Experiment, HostParams, SeedSlots, ValMetrics};
 use crate::governor::RollbackVerdict;
+use crate::growth::SeedStage;
 use crate::health::{Failure, InEnv};
 use crate::scenario::{EpisodeEnd, LearnerConfig};
+use crate::seed::SeedRecord;
 use crate::validation::{Counterfactual, ValPlan};
 
 /// The discount of a scenario that has no learner.
@@ -76,7 +79,7 @@ pub(crate) fn reset_rewards(
 pub(crate) fn forget_pruned_seeds(mut envs: Query<(&RollbackVerdict, &mut RewardState)>) {
     for (verdict, mut state) in &mut envs {
         if let Some(rollback) = &verdict.0 {
-            state.forget(rollback.pruned.iter().copied());
+            state.roll_back(rollback.pruned.iter().copied());
         }
     }
 }
@@ -119,12 +122,13 @@ pub(crate) fn compute_reward(
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     horizon: Res<RewardHorizon>,
+    modes: Res<RewardModes>,
     terms: Res<RewardTerms>,
 ) -> Result<(), Failure> {
-    let function = RewardFunction::resolve(&experiment.scenario.reward, horizon.gamma);
+    let function = RewardFunction::new(modes.of(&experiment.scenario.reward)?, horizon.gamma);
     for mut env in envs.iter_mut().sort_unstable::<&EnvId>() {
         let Some(before) = env.before.0.take() else { continue };
-        let inputs = reward_inputs(&mut env, before, &clock, *horizon);
+        let inputs = reward_inputs(&mut env, before, &clock, experiment.task.max_steps, *horizon);
         let mut breakdown = function.compute(&inputs, &mut env.state).in_env(env.id.index)?;
         terms.pay(&inputs, &mut breakdown).in_env(env.id.index)?;
         env.reward.0 = Some(breakdown);
@@ -142,6 +146,7 @@ fn reward_inputs(
     env: &mut RewardedEnvItem,
     before: SmallVec<[Option<SeedView>; 4]>,
     clock: &RunClock,
+    max_steps: u32,
     horizon: RewardHorizon,
 ) -> RewardInputs {
     let auto_pruned = take_auto_pruned(&mut env.slots);
@@ -150,8 +155,14 @@ fn reward_inputs(
     let is_final = clock.is_last_step();
     let refused = env.outcome.refusal.is_some();
     let ordered = env.chosen.0.as_ref().map(|decision| decision.command.op());
+    let network = (env.val.accuracy_percent, env.val.loss);
+    let with_seeds =
+        |stays: fn(&SeedRecord) -> bool| env.counterfactual.with_seeds(env.plan, &env.slots, network, stays);
+    let committed = with_seeds(|seed| seed.stage == SeedStage::Fossilized);
+    let kept = with_seeds(|seed| seed.bears_on_network() && !seed.is_fading());
     RewardInputs {
         step: clock.step(),
+        max_steps,
         is_final,
         status: if is_final {
             horizon.last_step
@@ -167,9 +178,10 @@ fn reward_inputs(
         slots: slots.map(|(before, after)| SlotStep { before, after }).collect(),
         interactions: interactions(env),
         delta_cf: delta_cf(env),
-        committed_accuracy: env
-            .counterfactual
-            .committed_accuracy(env.plan, &env.slots, env.val.accuracy_percent),
+        committed_accuracy: committed.map(|(accuracy, _)| accuracy),
+        committed_loss: committed.map(|(_, loss)| loss),
+        kept_accuracy: kept.map(|(accuracy, _)| accuracy),
+        fossil_gain: fossil_gain(env),
         auto_pruned,
     }
 }
@@ -188,6 +200,13 @@ fn delta_cf(env: &RewardedEnvItem) -> Option<f64> {
         Some(attribution) => attribution.delta_cf,
         None => env.plan.has_no_players().then_some(0.0),
     }
+}
+
+/// What the seeds add together that were committed when the step was measured, if they were players.
+fn fossil_gain(env: &RewardedEnvItem) -> Option<f64> {
+    let (plan, matrix) = (env.plan.plan.as_ref()?, env.counterfactual.matrix.as_ref()?);
+    let with = (plan.fossilized != 0).then(|| matrix.accuracy(plan.fossilized))??;
+    Some(with - matrix.accuracy(0)?)
 }
 
 fn interactions(env: &RewardedEnvItem) -> Vec<SlotInteraction> {

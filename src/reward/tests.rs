@@ -211,13 +211,6 @@ fn a_committed_seed_earns_its_worst_recent_attribution() {
 }
 
 #[test]
-fn a_live_fossil_earns_its_measured_contribution() {
-    let config = shaped_with(|config| config.fossil_attribution = FossilAttribution::Live);
-    let step = Step::new(44).before([fossil().worth(1.25), fossil().worth(-20.0), fossil()]);
-    assert_close(first(&config, step).get(Term::FossilAttribution), 1.25 - 10.0);
-}
-
-#[test]
 fn a_coalition_that_holds_the_host_to_ransom_is_fined_at_commit() {
     let step = Step::new(40)
         .accuracy(90.0)
@@ -364,7 +357,7 @@ fn contributions_are_reused_while_they_are_fresh_enough() {
         ..seed(SeedStage::Blending, 3)
     };
     let attribution =
-        |config: &RewardConfig, age| first(config, Step::new(40).before([aged(age)])).get(Term::Attribution);
+        |config: &RewardConfig, age| first(config, Step::new(40).slot(aged(age), aged(age))).get(Term::Attribution);
     assert_close(attribution(&config, 1), 2.0);
     assert_eq!(attribution(&config, 2), 0.0);
     assert_eq!(attribution(&shaped(), 1), 0.0);
@@ -372,27 +365,29 @@ fn contributions_are_reused_while_they_are_fresh_enough() {
 
 #[test]
 fn what_is_no_number_is_named() {
-    let compute = |step: Step| {
-        RewardFunction::resolve(&shaped(), GAMMA)
-            .compute(&step.build(), &mut RewardState::default())
+    let refusal = |step: Step| {
+        compute(&shaped(), &step.build(), &mut RewardState::default())
             .unwrap_err()
             .to_string()
     };
-    assert_eq!(compute(Step::new(1).accuracy(f64::NAN)), "the accuracy is NaN");
+    assert_eq!(refusal(Step::new(1).accuracy(f64::NAN)), "the accuracy is NaN");
     assert_eq!(
-        compute(Step::new(1).accuracy(140.0)),
+        refusal(Step::new(1).accuracy(140.0)),
         "the accuracy 140 is no percentage"
     );
     assert_eq!(
-        compute(Step::new(1).delta(f64::INFINITY)),
+        refusal(Step::new(1).delta(f64::INFINITY)),
         "the joint improvement is inf"
     );
     let broken = Step::new(1).before([held(1, f64::NAN)]);
-    assert_eq!(compute(broken), "a seed's contribution is NaN");
+    assert_eq!(refusal(broken), "a seed's contribution is NaN");
 
-    let error = RewardFunction::resolve(&loss(), GAMMA)
-        .compute(&Step::new(1).loss(f64::NAN).build(), &mut RewardState::default())
-        .unwrap_err();
+    let error = compute(
+        &loss(),
+        &Step::new(1).loss(f64::NAN).build(),
+        &mut RewardState::default(),
+    )
+    .unwrap_err();
     assert_eq!(error.to_string(), "the validation loss is NaN");
 }
 
@@ -406,11 +401,54 @@ fn what_is_remembered_of_a_seed_is_never_taken_over_by_another_seed() {
     if let Some(seed) = &mut inputs.slots[0].before {
         seed.seed_id = "e0.r0c0.1".into();
     }
-    let error = RewardFunction::resolve(&shaped(), GAMMA)
-        .compute(&inputs, &mut state)
-        .unwrap_err();
+    let error = compute(&shaped(), &inputs, &mut state).unwrap_err();
     assert_eq!(
         error.to_string(),
         "slot 0 keeps the account of seed e0.r0c0.0, but holds seed e0.r0c0.1"
     );
+}
+
+/// Otherwise holding is the best of all.
+#[test]
+fn a_growing_seed_is_not_paid_by_default() {
+    let config = RewardConfig::Contribution(ContributionMode::Shaped(Box::default()));
+    let step = |op| {
+        Step::new(40)
+            .accuracy(90.0)
+            .delta(8.0)
+            .slot(held(6, 8.0), held(7, 8.0))
+            .act(op, 0)
+    };
+    assert_close(first(&config, step(LifecycleOp::Wait)).get(Term::Attribution), 0.0);
+    assert_close(first(&config, step(LifecycleOp::Fossilize)).get(Term::Attribution), 0.8);
+
+    let harmful = Step::new(40).slot(held(6, -8.0), held(7, -8.0));
+    assert_close(first(&config, harmful).get(Term::Attribution), -0.8);
+}
+
+#[test]
+fn a_seed_whose_time_is_up_costs_what_its_prune_costs() {
+    let gone = |op| {
+        Step::new(40)
+            .delta(2.0)
+            .slot(held(6, 2.0), seed(SeedStage::Pruned, 1))
+            .act(op, 0)
+    };
+    let pruned = first(&shaped(), gone(LifecycleOp::Prune));
+    let lost = first(&shaped(), gone(LifecycleOp::Wait));
+    for term in [Term::Attribution, Term::PruneShaping] {
+        assert!(pruned.get(term) < 0.0);
+        assert_close(lost.get(term), pruned.get(term));
+    }
+}
+
+/// Two seeds that are each worth much with the other are not paid twice.
+#[test]
+fn committed_seeds_are_paid_for_what_they_add_together() {
+    let config = RewardConfig::Contribution(ContributionMode::Shaped(Box::default()));
+    let step = Step::new(40).fossil_gain(-2.0);
+    let step = step
+        .slot(fossil().worth(8.0), fossil())
+        .slot(fossil().worth(8.0), fossil());
+    assert_close(first(&config, step).get(Term::FossilAttribution), -0.2);
 }

@@ -1,6 +1,7 @@
-//! The names that a scenario may use beyond the schema's own: tasks, hosts, blueprints, controllers.
+//! The names that a scenario may use beyond the schema's own: tasks, hosts, blueprints, controllers,
+//! rewards.
 //!
-//! Blueprints and controllers have their names from where they are registered: [`crate::engine::catalog`] reads them.
+//! Blueprints, controllers and rewards have their names from where they are registered: [`crate::engine::catalog`] reads them.
 
 use serde::Serialize;
 
@@ -51,6 +52,8 @@ pub struct Catalog {
     pub controllers: Vec<Entry>,
     /// Networks of the learned controller.
     pub nets: Vec<Entry>,
+    /// Rewards that `reward: custom("..")` may name.
+    pub rewards: Vec<Entry>,
 }
 
 impl Catalog {

@@ -7,7 +7,6 @@ use std::ops::RangeInclusive;
 use super::catalog::Catalog;
 use super::paths::path_ending_in;
 use super::problem::{Problem, did_you_mean};
-use super::reward::NOT_IN_THIS_VERSION;
 use super::tree::{Name, Node, Span, Value, listed};
 use super::wording::{choices, integer_range, noun, valid, variant_list};
 use crate::schema::{Content, Field, Kind, Names, Variant};
@@ -273,12 +272,12 @@ impl Checker<'_> {
         let Some(variant) = variants.iter().find(|variant| variant.name == word) else {
             let help = did_you_mean(word, variants.iter().map(|variant| variant.name));
             let valid = variant_list(variants);
-            let message = if path == "reward" && NOT_IN_THIS_VERSION.contains(&word) {
-                format!("`{word}` is not in this version; valid: {valid}")
-            } else {
-                format!("unknown choice `{word}`; valid: {valid}")
-            };
-            return self.reject(node.span, path, message, help);
+            return self.reject(
+                node.span,
+                path,
+                format!("unknown choice `{word}`; valid: {valid}"),
+                help,
+            );
         };
         match (&variant.content, &node.value) {
             (Content::Nothing, Value::Word(_)) => Some(node.clone()),

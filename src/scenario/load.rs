@@ -222,7 +222,6 @@ impl Layering {
                 if scenario.name.is_empty() {
                     scenario.name = run_name(label);
                 }
-                scenario.attribution.include_fossilized |= scenario.reward.measures_fossils();
                 if let Some(task) = scenario.task_spec(catalog) {
                     let findings = validate(&scenario, &task, catalog);
                     self.add_findings(findings, &checked);

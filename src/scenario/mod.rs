@@ -73,8 +73,9 @@ pub use presets::{POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TrainingPreset, 
 pub use problem::{Problem, ProblemRow, Report, Severity, Source, SourceKind, nearest};
 pub use resolve::resolved_ron;
 pub use reward::{
-    AttributionFormula, BasicReward, ContributionMode, FossilAttribution, LossPreset, LossReward, LossScale,
-    RewardConfig, ShapedReward, SimplifiedReward, SparseReward, reward_forms,
+    AttributionFormula, BasicPlusReward, BasicReward, CommittedReward, ContributionMode, CustomReward, EscrowReward,
+    FossilAttribution, LossPreset, LossReward, LossScale, MinimalReward, RewardConfig, ShapedReward, SimplifiedReward,
+    SparseReward, reward_forms,
 };
 pub use run::{
     DataConfig, EarlyStop, FeedMode, Launch, OnEnvError, OnOutOfMemory, RunConfig, RunEarlyStop, StopAt,
@@ -126,6 +127,13 @@ section! {
         faults: Vec<FaultEntry>;
         /// Arms that are compared, instead of a single run. None: one run.
         experiment: Option<ExperimentConfig>;
+    }
+}
+
+impl Scenario {
+    /// Whether committed seeds are players of the counterfactual pass: as asked for, or as the reward needs it.
+    pub const fn measures_fossils(&self) -> bool {
+        self.attribution.include_fossilized || self.reward.measures_fossils()
     }
 }
 

@@ -109,7 +109,8 @@ proptest! {
     /// Whatever the declarations allow, the serde types read; printing and reading it again changes nothing.
     #[test]
     fn a_random_scenario_is_read_and_survives_printing(seed: u64) {
-        let catalog = Catalog::default();
+        let mut catalog = Catalog::default();
+        catalog.rewards.push(Entry::new("own", "an application's"));
         let text = random_ron(&SCENARIO, &catalog, &mut Draw(seed));
         let scenario = scenario_of(&text, &catalog);
         let printed = resolved_ron(&scenario).expect("prints");
@@ -261,10 +262,11 @@ fn reward_fields_are_set_one_by_one_within_the_mode_that_is_chosen() {
         load(&input, &Catalog::default()).map(|loaded| loaded.scenario)
     };
 
-    let scenario = load_with("()", &["reward.rent_weight=0.25", "reward.fossil_attribution=live"]).expect("sound");
-    assert!(scenario.attribution.include_fossilized);
+    let overrides = ["reward.rent_weight=0.25", "reward.fossil_attribution=frozen"];
+    let scenario = load_with("(reward: contribution(shaped()))", &overrides).expect("sound");
+    assert!(!scenario.measures_fossils());
     let RewardConfig::Contribution(ContributionMode::Shaped(shaped)) = scenario.reward else {
-        panic!("shaped is the default");
+        panic!("shaped was chosen");
     };
     assert_eq!((shaped.rent_weight, shaped.max_rent), (0.25, 1.5));
 
@@ -280,6 +282,12 @@ fn reward_fields_are_set_one_by_one_within_the_mode_that_is_chosen() {
         RewardConfig::Contribution(ContributionMode::Basic(basic))
     );
 
+    let scenario = load_with("(reward: contribution(escrow()))", &["reward.shaped.rent_weight=0.25"]).expect("sound");
+    let RewardConfig::Contribution(ContributionMode::Escrow(escrow)) = scenario.reward else {
+        panic!("escrow was chosen");
+    };
+    assert_eq!(escrow.shaped.rent_weight, 0.25);
+
     assert!(load_with("(reward: loss(()))", &["reward.rent_weight=0.25"]).is_err());
 }
 
@@ -289,6 +297,10 @@ fn every_reward_is_read_as_it_is_printed() {
         RewardConfig::Contribution(ContributionMode::Shaped(Box::default())),
         RewardConfig::Contribution(ContributionMode::Simplified(SimplifiedReward::default())),
         RewardConfig::Contribution(ContributionMode::Basic(BasicReward::default())),
+        RewardConfig::Contribution(ContributionMode::Committed(CommittedReward::default())),
+        RewardConfig::Contribution(ContributionMode::Escrow(Box::default())),
+        RewardConfig::Contribution(ContributionMode::BasicPlus(BasicPlusReward::default())),
+        RewardConfig::Contribution(ContributionMode::Minimal(MinimalReward::default())),
         RewardConfig::Contribution(ContributionMode::Sparse(SparseReward::default())),
         RewardConfig::Loss(LossReward::default()),
     ];

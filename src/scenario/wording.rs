@@ -14,6 +14,7 @@ pub fn choices(names: Names, catalog: &Catalog) -> Option<Vec<String>> {
         Names::Registered(Registry::Blueprints) => Some(catalog.blueprints.iter().map(|b| b.name.clone()).collect()),
         Names::Registered(Registry::Controllers) => Some(of_entries(&catalog.controllers)),
         Names::Registered(Registry::Networks) => Some(of_entries(&catalog.nets)),
+        Names::Registered(Registry::Rewards) => Some(of_entries(&catalog.rewards)),
     }
 }
 

@@ -186,6 +186,7 @@ pub enum Registry {
     Blueprints,
     Controllers,
     Networks,
+    Rewards,
 }
 
 impl Names {
@@ -198,6 +199,7 @@ impl Names {
             Self::Registered(Registry::Blueprints) => "blueprint",
             Self::Registered(Registry::Controllers) => "controller",
             Self::Registered(Registry::Networks) => "network",
+            Self::Registered(Registry::Rewards) => "reward mode",
         }
     }
 }

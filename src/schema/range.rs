@@ -39,6 +39,7 @@ pub const TASK: Kind = Kind::Text(Names::Registered(Registry::Tasks));
 pub const BLUEPRINT: Kind = Kind::Text(Names::Registered(Registry::Blueprints));
 pub const CONTROLLER: Kind = Kind::Text(Names::Registered(Registry::Controllers));
 pub const NETWORK: Kind = Kind::Text(Names::Registered(Registry::Networks));
+pub const REWARD: Kind = Kind::Text(Names::Registered(Registry::Rewards));
 
 /// The name of a run or task: it becomes part of a folder's name.
 pub const RUN_NAME: Kind = Kind::Text(Names::Form {

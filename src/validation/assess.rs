@@ -9,7 +9,7 @@ use super::plan::CoalitionPlan;
 use crate::env::{Experiment, LoadedData, SeedSlots, StepStatus};
 use crate::growth::SeedStage;
 use crate::scenario::AttributionStrategy;
-use crate::seed::Interactions;
+use crate::seed::{Interactions, SeedRecord};
 use crate::telemetry::{self, CoalitionRow, CounterfactualMatrix, Coverage, Num, PairInteraction, Payload};
 use crate::training::StepResult;
 
@@ -23,21 +23,30 @@ pub struct Counterfactual {
 }
 
 impl Counterfactual {
-    /// Accuracy, in percent, with the seeds alone that are committed by now: a commit since the measurement counts.
-    /// `whole`: what the network as it is reached. `None` if that mask was not measured.
-    pub fn committed_accuracy(&self, plan: &ValPlan, slots: &SeedSlots, whole: f64) -> Option<f64> {
+    /// Accuracy, in percent, and loss, in nats, with those of the measured seeds alone that `stay` as they are now: an action
+    /// since the measurement counts. `whole`: those of the network as it was measured. `None` if that mask was not.
+    pub fn with_seeds(
+        &self,
+        plan: &ValPlan,
+        slots: &SeedSlots,
+        whole: (f64, f64),
+        stay: impl Fn(&SeedRecord) -> bool,
+    ) -> Option<(f64, f64)> {
         let (Some(plan), Some(matrix)) = (&plan.plan, &self.matrix) else {
             return plan.has_no_players().then_some(whole);
         };
-        let is_committed = |slot: usize| {
-            let record = slots.0[slot].record.as_ref();
-            record.is_some_and(|seed| seed.stage == SeedStage::Fossilized)
-        };
-        let players = plan.coalitions.players.iter().enumerate();
-        let committed = players
-            .filter(|(_, slot)| is_committed(**slot))
-            .fold(0, |mask, (player, _)| mask | 1 << player);
-        matrix.accuracy(committed)
+        let stays = |slot: usize| slots.0[slot].record.as_ref().is_some_and(&stay);
+        let row = matrix.row(plan.coalitions.mask(stays))?;
+        Some((row.accuracy.0, row.loss.0))
+    }
+
+    /// Accuracy, in percent, with the seeds alone that are committed by now. `whole`: what the network as it is reached.
+    /// `None` if that mask was not measured.
+    pub fn committed_accuracy(&self, plan: &ValPlan, slots: &SeedSlots, whole: f64) -> Option<f64> {
+        let committed = self.with_seeds(plan, slots, (whole, f64::NAN), |seed| {
+            seed.stage == SeedStage::Fossilized
+        });
+        committed.map(|(accuracy, _)| accuracy)
     }
 
     /// The events of the measurement; how the players share what they add together is one of an episode's last step.

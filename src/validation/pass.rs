@@ -160,7 +160,7 @@ fn plan(id: &EnvId, env: &mut ValidatingEnvItem, clock: &RunClock, scenario: &Sc
         .slots
         .records()
         .map(|record| record.map(|seed| (seed.stage, seed.alpha.alpha())));
-    let players = find_players(stages, scenario.attribution.include_fossilized);
+    let players = find_players(stages, scenario.measures_fossils());
     let indices = [
         u64::from(clock.round()),
         id.index_in_group as u64,

@@ -58,6 +58,16 @@ pub struct CoalitionPlan {
     pub masks: Vec<u64>,
 }
 
+impl CoalitionPlan {
+    /// The mask with those players on whose slots `stay`.
+    pub fn mask(&self, stay: impl Fn(usize) -> bool) -> u64 {
+        let players = self.players.iter().enumerate();
+        players
+            .filter(|(_, slot)| stay(**slot))
+            .fold(0, |mask, (player, _)| mask | 1 << player)
+    }
+}
+
 /// A coalition plan with what is needed to read its results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttributionPlan {
@@ -75,7 +85,7 @@ pub struct AttributionPlan {
 pub struct PlanMoment {
     /// 1-based.
     pub step: u32,
-    /// The episode's last step: Shapley values and the accuracy of a last-step commit are measured.
+    /// The episode's last step: Shapley values are measured.
     pub is_final: bool,
     /// `derive(seed, AttributionPermutations, [round, env, step])`.
     pub permutation_seed: u64,
@@ -102,9 +112,8 @@ pub fn plan_coalitions(players: &[Player], config: &AttributionConfig, moment: P
     if strategy != AttributionStrategy::Off {
         masks.extend((0..count).map(|i| all & !(1 << i)));
         masks.extend([0, fossilized]);
-        if moment.is_final {
-            masks.extend(members(|stage| stage == SeedStage::Holding).map(|held| fossilized | held));
-        }
+        // What a commit of this step will leave.
+        masks.extend(members(|stage| stage == SeedStage::Holding).map(|held| fossilized | held));
     }
     match strategy {
         AttributionStrategy::FullFactorial => masks.extend(0..=all),

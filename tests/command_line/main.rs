@@ -9,6 +9,7 @@ mod identity;
 mod program;
 mod progress;
 mod resume;
+mod reward_audit;
 mod run;
 mod runs;
 mod scenarios;

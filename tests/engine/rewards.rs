@@ -97,8 +97,13 @@ fn the_engine_runs_alike_without_rewards() {
 #[test]
 fn the_other_modes_pay_a_whole_run() {
     for reward in [
+        "contribution(committed())",
+        "contribution(escrow())",
         "contribution(simplified())",
         "contribution(basic())",
+        "contribution(basic_plus())",
+        "contribution(sparse())",
+        "contribution(minimal())",
         "loss((preset: cifar10))",
     ] {
         let app = play(reward, 2, true);

@@ -161,17 +161,17 @@ fn a_wrong_entry_of_a_list_does_not_hide_or_move_the_others() {
 
 #[test]
 fn rewards_say_what_there_is_and_what_they_need() {
-    for mode in ["escrow", "basic_plus", "minimal"] {
-        let report = problems_of(&format!("(reward: contribution({mode}()))"), &[]);
-        let expected =
-            format!("`{mode}` is not in this version; valid: shaped(..), simplified(..), basic(..), sparse(..)");
-        assert!(report.contains(&expected), "{report}");
-    }
     insta::assert_snapshot!(
         [
             problems_of("(reward: custom(()))", &[]),
+            problems_of("(reward: custom(\"mine\"))", &[]),
+            problems_of("(reward: contribution(commited()))", &[]),
             problems_of("(reward: contribution(shaped((rent_weight: -1.0))))", &[]),
             problems_of("(attribution: (cadence: every_k(3)))", &[]),
+            problems_of(
+                "(attribution: (cadence: every_k(3)), reward: contribution(shaped()))",
+                &[]
+            ),
             problems_of("(attribution: (strategy: off), reward: contribution(basic()))", &[]),
             problems_of("(attribution: (cadence: off), reward: contribution(sparse()))", &[]),
             problems_of("(reward: loss((preset: tiny_stories, baseline_loss: 3.0)))", &[]),
@@ -182,7 +182,7 @@ fn rewards_say_what_there_is_and_what_they_need() {
     for sound in [
         "(attribution: (cadence: every_k(3)), reward: contribution(shaped((max_staleness: 2))))",
         "(attribution: (cadence: terminal), reward: contribution(sparse()))",
-        "(attribution: (strategy: off), reward: loss())",
+        "(attribution: (cadence: terminal), reward: loss())",
     ] {
         assert_eq!(problems_of(sound, &[]), "");
     }

@@ -4,8 +4,7 @@ use super::*;
 use crate::governor::{Alarm, Credit, Rollback};
 use crate::growth::SeedStage;
 use crate::reward::RewardPlugin;
-use crate::reward::fixtures::{Step, seed};
-use crate::scenario::RewardConfig;
+use crate::reward::fixtures::{Step, pay, seed, shaped};
 use crate::schedule::{Assess, RoundStart, SchedulePlugin};
 use crate::telemetry::AlarmKind;
 
@@ -16,10 +15,7 @@ fn a_round_starts_without_a_past() {
     app.add_plugins((SchedulePlugin, RewardPlugin));
     let mut state = RewardState::default();
     let inputs = Step::new(3).slot(seed(SeedStage::Training, 2), seed(SeedStage::Training, 3));
-    let config = RewardConfig::default();
-    let breakdown = RewardFunction::resolve(&config, DEFAULT_GAMMA)
-        .compute(&inputs.build(), &mut state)
-        .unwrap();
+    let breakdown = pay(&shaped(), &inputs.build(), &mut state);
     assert_ne!(state, RewardState::default());
     let env = EnvId {
         index: 0,
@@ -44,9 +40,7 @@ fn a_rollback_makes_the_reward_forget_the_seeds_that_it_prunes_and_no_others() {
     let inputs = Step::new(3)
         .slot(seed(SeedStage::Training, 2), seed(SeedStage::Training, 3))
         .slot(seed(SeedStage::Training, 2), seed(SeedStage::Training, 3));
-    RewardFunction::resolve(&RewardConfig::default(), DEFAULT_GAMMA)
-        .compute(&inputs.build(), &mut state)
-        .unwrap();
+    pay(&shaped(), &inputs.build(), &mut state);
     let alarm = Alarm {
         kind: AlarmKind::NonFinite,
         loss: f64::NAN,

@@ -8,44 +8,56 @@ use crate::scenario::{
 
 /// How often a mode needs to know what the seeds contribute.
 enum Need {
-    Nothing,
-    /// The accuracy of the committed seeds at the last step.
+    /// What a mode of an application needs is not known here.
+    Unknown,
+    /// The network with the committed seeds alone, at the last step.
     AtTheEnd,
+    /// The same at every step.
+    EveryStep,
     /// Contributions at most so many steps old.
-    Fresh {
-        max_staleness: u32,
-    },
+    Fresh { max_staleness: u32 },
 }
 
 fn need(reward: &RewardConfig) -> Need {
     let fresh = |max_staleness| Need::Fresh { max_staleness };
     match reward {
-        RewardConfig::Loss(_) => Need::Nothing,
-        RewardConfig::Contribution(ContributionMode::Sparse(_)) => Need::AtTheEnd,
-        RewardConfig::Contribution(ContributionMode::Shaped(config)) => fresh(config.max_staleness),
-        RewardConfig::Contribution(ContributionMode::Simplified(config)) => fresh(config.max_staleness),
-        RewardConfig::Contribution(ContributionMode::Basic(config)) => fresh(config.max_staleness),
+        RewardConfig::Custom(_) => Need::Unknown,
+        RewardConfig::Loss(_) => Need::AtTheEnd,
+        RewardConfig::Contribution(mode) => match mode {
+            ContributionMode::Sparse(_) | ContributionMode::Minimal(_) => Need::AtTheEnd,
+            ContributionMode::Committed(_) => Need::EveryStep,
+            ContributionMode::Shaped(config) => fresh(config.max_staleness),
+            ContributionMode::Escrow(config) => fresh(config.shaped.max_staleness),
+            ContributionMode::Simplified(config) => fresh(config.max_staleness),
+            ContributionMode::Basic(config) => fresh(config.max_staleness),
+            ContributionMode::BasicPlus(config) => fresh(config.basic.max_staleness),
+        },
     }
 }
 
 pub(super) fn check_reward(scenario: &Scenario, findings: &mut Findings) {
     let (mode, attribution) = (scenario.reward.mode(), &scenario.attribution);
     let need = need(&scenario.reward);
-    if !matches!(need, Need::Nothing) && attribution.strategy == AttributionStrategy::Off {
-        let message = format!("reward {mode} pays for contributions, but none are measured");
+    if !matches!(need, Need::Unknown) && attribution.strategy == AttributionStrategy::Off {
+        let message = format!("reward {mode} pays for what seeds contribute, but none of it is measured");
         findings.error(["attribution.strategy", "reward"], message);
-        findings.help("measure them with attribution.strategy: auto, or use reward: loss(())");
+        findings.help("measure it with attribution.strategy: auto");
     }
     let paths = ["attribution.cadence", "reward.max_staleness", "reward"];
     match (need, attribution.cadence) {
-        (Need::Nothing, _) | (_, Cadence::EveryStep) => {}
+        (Need::Unknown, _) | (_, Cadence::EveryStep) => {}
         (Need::AtTheEnd, Cadence::Off) => {
-            let message = format!("reward {mode} needs the committed accuracy of the last step");
+            let message = format!("reward {mode} needs the last step measured with committed seeds alone");
             findings.error(paths, message);
             findings.help("use attribution.cadence: terminal or more often");
         }
         (Need::AtTheEnd, _) => {}
         (Need::Fresh { max_staleness }, Cadence::EveryK(k)) if k <= max_staleness.saturating_add(1) => {}
+        (Need::EveryStep, _) => {
+            let message = format!("reward {mode} needs every step measured with committed seeds alone");
+            findings.error(paths, message);
+            findings.help("use attribution.cadence: every_step");
+        }
         (Need::Fresh { max_staleness }, _) => {
             let message = format!("reward {mode} needs contributions at most {max_staleness} steps old");
             findings.error(paths, message);

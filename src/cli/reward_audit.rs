@@ -1,0 +1,86 @@
+//! `simic-engine reward-audit SCENARIO`.
+
+use std::path::Path;
+
+use super::output::{show, show_json, tell, width, wrapped};
+use super::rejection::Rejection;
+use super::{Context, Outcome, scenario_file};
+use crate::engine::reward_modes;
+use crate::record::Table;
+use crate::reward::{Audit, AuditRow, audit};
+use crate::scenario::Override;
+
+const EXPLANATION: &str = "Nothing is trained: scripts play the scenario's lifecycle with seeds of known worth on a host \
+                           that reads 30 % without them. No exploiter may earn more than waiting or as much as honest growth; \
+                           commit_at_once may earn what its committed accuracy is worth.";
+
+/// Plays the scripted exploiters against the reward of a scenario, and says by how much each earns too much.
+///
+/// # Errors
+/// A scenario with problems; a reward that cannot be computed.
+pub fn reward_audit(scenario: &Path, sets: &[String], context: &Context) -> Result<Outcome, Rejection> {
+    let overrides = sets.iter().map(|assignment| Override::parse(assignment));
+    let overrides = overrides.collect::<Result<Vec<_>, _>>().map_err(Rejection::Usage)?;
+    let loaded = scenario_file::load(scenario, &overrides, &context.catalog)?.loaded;
+    let usage = |error: &dyn std::fmt::Display| Rejection::Usage(error.to_string());
+    let modes = reward_modes(context.extend).map_err(|error| usage(&error))?;
+    let audit = audit(&loaded.scenario, &loaded.task, &modes).map_err(|error| usage(&error))?;
+    let shown = if context.global.json {
+        show_json(&audit)
+    } else {
+        show(text(&audit))
+    };
+    let Some(failed) = audit.first_failure() else {
+        return Ok(shown);
+    };
+    tell(format_args!(
+        "reward {} can be exploited: {}",
+        audit.mode,
+        reason(failed, &audit)
+    ));
+    Ok(shown.unless_done(Outcome::Exploitable))
+}
+
+fn text(audit: &Audit) -> String {
+    let mut table = Table::new(
+        &["strategy", "verdict", "what it does"],
+        &["committed %", "return", "allowed"],
+    );
+    for row in &audit.rows {
+        table.push(vec![
+            row.strategy.into(),
+            if row.passes { "ok" } else { "FAILS" }.into(),
+            row.summary.into(),
+            format!("{:.1}", row.committed_accuracy),
+            format!("{:+.3}", row.discounted),
+            row.allowed
+                .map_or_else(|| "-".into(), |allowed| format!("{allowed:+.3}")),
+        ]);
+    }
+    format!(
+        "reward {} over {} steps, discounted by {} a step\n\n{}\n{}\n",
+        audit.mode,
+        audit.max_steps,
+        audit.gamma,
+        table.render_within(width(), &[]),
+        wrapped(EXPLANATION, width())
+    )
+}
+
+fn reason(row: &AuditRow, audit: &Audit) -> String {
+    let by_name = |name| audit.rows.iter().find(|row| row.strategy == name);
+    let honest = by_name("honest_growth").map_or(f64::NAN, |row| row.discounted);
+    match row.allowed {
+        None => format!("{} earns {:+.3}, no more than waiting", row.strategy, row.discounted),
+        Some(allowed) if row.discounted > allowed => {
+            format!(
+                "{} earns {:+.3}, {allowed:+.3} is allowed",
+                row.strategy, row.discounted
+            )
+        }
+        Some(_) => format!(
+            "{} earns {:+.3}, honest growth {honest:+.3}",
+            row.strategy, row.discounted
+        ),
+    }
+}

@@ -1,0 +1,166 @@
+use super::*;
+use crate::reward::Term;
+use crate::scenario::{
+    AutoForward, Cadence, ContributionMode, EscrowReward, LossReward, RewardConfig, Scenario, ShapedReward,
+    task_presets,
+};
+
+fn task() -> TaskSpec {
+    let preset = task_presets()
+        .into_iter()
+        .find(|preset| preset.spec.name == "digits_impaired");
+    TaskSpec {
+        max_steps: 60,
+        ..preset.expect("a task of the engine").spec
+    }
+}
+
+fn scenario(reward: RewardConfig) -> Scenario {
+    Scenario {
+        reward,
+        ..Scenario::default()
+    }
+}
+
+fn audited(scenario: &Scenario) -> Audit {
+    audit(scenario, &task(), &RewardModes::default()).expect("a reward that can be computed")
+}
+
+fn contribution(mode: ContributionMode) -> RewardConfig {
+    RewardConfig::Contribution(mode)
+}
+
+/// Every mode that pays before the end, as shipped, whoever orders the gates and however long a seed may be held.
+#[test]
+fn no_dense_reward_of_the_engine_can_be_exploited() {
+    let rewards = [
+        RewardConfig::default(),
+        contribution(ContributionMode::Shaped(Box::default())),
+        contribution(ContributionMode::Escrow(Box::default())),
+        contribution(ContributionMode::Simplified(Default::default())),
+        contribution(ContributionMode::Basic(Default::default())),
+        contribution(ContributionMode::BasicPlus(Default::default())),
+        contribution(ContributionMode::Sparse(Default::default())),
+        contribution(ContributionMode::Minimal(Default::default())),
+        RewardConfig::Loss(LossReward::default()),
+    ];
+    for reward in rewards {
+        for (automatic, max_holding_epochs) in [(true, Some(10)), (true, None), (false, None), (false, Some(10))] {
+            let mut scenario = scenario(reward.clone());
+            scenario.lifecycle.auto_forward = AutoForward {
+                g1: automatic,
+                g2: automatic,
+                g3: automatic,
+            };
+            scenario.lifecycle.max_holding_epochs = max_holding_epochs;
+            let audit = audited(&scenario);
+            assert_eq!(
+                audit.first_failure(),
+                None,
+                "{automatic} {max_holding_epochs:?} {audit:#?}"
+            );
+        }
+    }
+}
+
+fn failures(reward: RewardConfig) -> Vec<&'static str> {
+    let audit = audited(&scenario(reward));
+    let failed = audit.rows.iter().filter(|row| !row.passes);
+    failed.map(|row| row.strategy).collect()
+}
+
+#[test]
+fn pay_for_growing_seeds_is_found_out() {
+    let generous = ShapedReward {
+        contribution_weight: 1.0,
+        growing_pay_steps: None,
+        ..ShapedReward::default()
+    };
+    let failed = failures(contribution(ContributionMode::Shaped(Box::new(generous))));
+    assert!(failed.contains(&"hold_half"), "{failed:?}");
+}
+
+#[test]
+fn a_loss_whose_rise_costs_less_than_its_fall_pays_is_found_out() {
+    let farmable = LossReward {
+        regression_penalty_scale: 0.5,
+        ..LossReward::default()
+    };
+    let mut scenario = scenario(RewardConfig::Loss(farmable));
+    scenario.attribution.cadence = Cadence::Terminal;
+    let audit = audited(&scenario);
+    let farmed = audit.rows.iter().find(|row| row.strategy == "degrade_recover");
+    assert!(farmed.is_some_and(|row| !row.passes), "{audit:#?}");
+}
+
+#[test]
+fn a_reward_for_removing_harmful_seeds_is_found_out() {
+    let bounty = EscrowReward {
+        shaped: ShapedReward {
+            prune_hurting_bonus: 20.0,
+            ..ShapedReward::default()
+        },
+        ..EscrowReward::default()
+    };
+    let failed = failures(contribution(ContributionMode::Escrow(Box::new(bounty))));
+    assert!(failed.contains(&"degrade_recover"), "{failed:?}");
+}
+
+/// On whole recorded episodes of every strategy.
+#[test]
+fn the_committed_mode_pays_the_committed_accuracy_gained_less_rent() {
+    let scenario = scenario(RewardConfig::default());
+    let (modes, task) = (RewardModes::default(), task());
+    let mode = modes.of(&scenario.reward).expect("a mode of the engine");
+    for strategy in [Strategy::Wait, Strategy::HonestGrowth]
+        .iter()
+        .chain(Strategy::EXPLOITERS)
+    {
+        let played = World::new(&scenario, &task, mode).play(*strategy).expect("a reward");
+        let of = |term| {
+            played
+                .rewards
+                .steps
+                .iter()
+                .map(|step| step.breakdown.get(term))
+                .sum::<f64>()
+        };
+        let gained = 0.1 * (played.committed_at_end - 30.0);
+        assert!(
+            (played.rewards.total() - of(Term::Loan) - of(Term::LinearRent) - gained).abs() < 1e-9,
+            "{strategy:?}"
+        );
+        let gamma = scenario.learner.gamma;
+        let lent = played.rewards.steps.iter().rev();
+        let lent = lent.fold(0.0, |later, step| step.breakdown.get(Term::Loan) + gamma * later);
+        assert!(lent.abs() < 1e-9, "{strategy:?} keeps {lent} of its loan");
+    }
+}
+
+/// Otherwise nothing of the audit says anything.
+#[test]
+fn strategies_do_what_they_are_called() {
+    let scenario = scenario(RewardConfig::default());
+    let reached = |strategy| {
+        let row = audited(&scenario)
+            .rows
+            .into_iter()
+            .find(|row: &AuditRow| row.strategy == strategy);
+        row.expect("a strategy").committed_accuracy
+    };
+    assert_eq!(reached("wait"), 30.0);
+    assert!(reached("honest_growth") > 40.0);
+    assert!(reached("commit_at_once") > 35.0);
+    assert!((reached("ransom") - 28.0).abs() < 1e-9);
+    for uncommitted in [
+        "hold_full",
+        "hold_half",
+        "germinate_prune",
+        "toggle",
+        "timeout_regrow",
+        "degrade_recover",
+        "late_seed",
+    ] {
+        assert_eq!(reached(uncommitted), 30.0, "{uncommitted}");
+    }
+}

@@ -1,0 +1,455 @@
+//! The env of an audit: seeds of known worth under the real lifecycle.
+//!
+//! A host that has learnt what it can reads [`HOST_ACCURACY`] percent without seeds, for ever. What a coalition of seeds adds
+//! is a sum over its members, each by its amplitude:
+//!
+//! | nature | adds, points |
+//! |---|---|
+//! | helpful | `12·m` with `m = 1 − exp(−steps/10)` while it learns alone; committed, `8·m·(1 − exp(−steps/10))` more |
+//! | harmful | −8 |
+//! | hostage | −10, and every pair of hostages +18: each is worth 8 once the other is there, both together −2 |
+//!
+//! The loss falls in a line with the accuracy. An episode ends for good with its last step: what a truncated one would be
+//! credited with afterwards is the learner's estimate, not the reward's.
+
+use smallvec::SmallVec;
+
+use super::strategies::{Order, Strategy};
+use crate::growth::{
+    AlphaCurveAction, AlphaSpeed, FailureReason, GerminationStyle, LifecycleCommand, LifecycleOp, SeedStage, SlotId,
+    Tempo,
+};
+use crate::reward::costs::standard_rent;
+use crate::reward::function::RewardFunction;
+use crate::reward::inputs::{EpisodeStatus, RewardError, RewardInputs, SeedView, SlotInteraction, SlotStep};
+use crate::reward::mode::RewardMode;
+use crate::reward::state::RewardState;
+use crate::reward::{EpisodeReward, RewardedStep};
+use crate::scenario::{Scenario, TaskSpec};
+use crate::seed::{
+    AlphaOrder, Germination, GradientSums, Limits, Plan, Refusal, Rules, SeedIdentity, SeedRecord, SlotView, advance,
+    command_legal, fossilize, germinate, prune, set_alpha_target, tick,
+};
+use crate::telemetry::{BigInteger, CoalitionRow, CounterfactualMatrix, Coverage, Num};
+use crate::validation::{Attribution, AttributionPlan, PlanMoment, find_players, plan_coalitions};
+
+/// Percent, of the host without seeds.
+const HOST_ACCURACY: f64 = 30.0;
+const HOST_PARAMS: u64 = 1000;
+/// Of a seed.
+const SEED_PARAMS: u64 = 250;
+/// Of guessing, nats.
+const WORST_LOSS: f64 = 2.3;
+
+/// What a seed is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nature {
+    Helpful,
+    Harmful,
+    Hostage,
+}
+
+/// What is known of a seed beside its record.
+#[derive(Clone, Copy, Debug)]
+struct Worth {
+    nature: Nature,
+    /// Steps that it has learnt, alone and committed.
+    steps: (u32, u32),
+}
+
+impl Worth {
+    /// What it adds by itself at full amplitude, points.
+    fn alone(self) -> f64 {
+        let grown = |steps: u32| 1.0 - (-f64::from(steps) / 10.0).exp();
+        match self.nature {
+            Nature::Helpful => {
+                let maturity = grown(self.steps.0);
+                maturity * (12.0 + 8.0 * grown(self.steps.1))
+            }
+            Nature::Harmful => -8.0,
+            Nature::Hostage => -10.0,
+        }
+    }
+}
+
+/// How an episode ended.
+#[derive(Clone, Debug)]
+pub struct Episode {
+    /// Accuracy with committed seeds alone in the last step, percent.
+    pub committed_at_end: f64,
+    /// Its mean over the steps.
+    pub committed_mean: f64,
+    /// Of every step.
+    pub rewards: EpisodeReward,
+    gamma: f64,
+}
+
+impl Episode {
+    /// Discounted sum of the rewards.
+    pub fn discounted(&self) -> f64 {
+        self.rewards.discounted(self.gamma)
+    }
+}
+
+/// One env in mid-episode.
+pub struct World<'a> {
+    scenario: &'a Scenario,
+    function: RewardFunction<'a>,
+    limits: Limits,
+    max_steps: u32,
+    step: u32,
+    slots: Vec<Option<SeedRecord>>,
+    worth: Vec<Option<Worth>>,
+    germinations: u32,
+    state: RewardState,
+}
+
+impl<'a> World<'a> {
+    pub fn new(scenario: &'a Scenario, task: &TaskSpec, mode: &'a dyn RewardMode) -> Self {
+        let slots = task.slots.len();
+        Self {
+            scenario,
+            function: RewardFunction::new(mode, scenario.learner.gamma),
+            limits: Limits::new(&scenario.lifecycle, &scenario.policy.masks, task.max_seeds),
+            max_steps: task.max_steps,
+            step: 0,
+            slots: vec![None; slots],
+            worth: vec![None; slots],
+            germinations: 0,
+            state: RewardState::default(),
+        }
+    }
+
+    /// 1-based.
+    pub fn step(&self) -> u32 {
+        self.step
+    }
+
+    /// Of an episode.
+    pub fn max_steps(&self) -> u32 {
+        self.max_steps
+    }
+
+    pub fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub fn seed(&self, slot: usize) -> Option<&SeedRecord> {
+        self.slots.get(slot)?.as_ref()
+    }
+
+    /// Whether a command may be ordered now.
+    pub fn allows(&self, command: &LifecycleCommand) -> bool {
+        let views: Vec<_> = self
+            .slots
+            .iter()
+            .map(|slot| slot.as_ref().map(SlotView::from))
+            .collect();
+        command_legal(command, &views, &self.limits).is_ok()
+    }
+
+    /// Plays an episode to its end.
+    pub fn play(mut self, mut strategy: Strategy) -> Result<Episode, RewardError> {
+        let mut rewards = EpisodeReward::default();
+        let mut committed = Vec::new();
+        for _ in 0..self.max_steps {
+            let (inputs, alone) = self.next_step(&mut strategy);
+            let breakdown = self.function.compute(&inputs, &mut self.state)?;
+            committed.push(alone);
+            rewards.steps.push(RewardedStep {
+                step: self.step,
+                accuracy: inputs.accuracy,
+                rent: standard_rent(&inputs),
+                breakdown,
+            });
+        }
+        Ok(Episode {
+            committed_at_end: committed.last().copied().unwrap_or(HOST_ACCURACY),
+            committed_mean: committed.iter().sum::<f64>() / committed.len().max(1) as f64,
+            rewards,
+            gamma: self.scenario.learner.gamma,
+        })
+    }
+
+    /// Measures, acts and ticks; also tells the accuracy with committed seeds alone, percent.
+    fn next_step(&mut self, strategy: &mut Strategy) -> (RewardInputs, f64) {
+        self.step += 1;
+        self.learn();
+        let is_final = self.step == self.max_steps;
+        let (plan, matrix) = self.measure(is_final);
+        let attribution = Attribution::of(&matrix, plan.fossilized);
+        self.write_records(&plan, &attribution);
+
+        let before: Vec<_> = self.views(SeedView::before_action);
+        let (op, slot) = self.act(strategy);
+        let rules = Rules {
+            config: &self.scenario.lifecycle,
+            limits: &self.limits,
+            step: self.step,
+        };
+        for slot in &mut self.slots {
+            let plan = tick(slot.as_ref(), &rules);
+            plan.commit(slot);
+        }
+        let after = self.views(SeedView::after_tick);
+        let auto_pruned = self.slots.iter_mut().flatten();
+        let auto_pruned = auto_pruned
+            .filter_map(|seed| seed.take_auto_pruned().then_some(()))
+            .count();
+        for seed in self.slots.iter_mut().flatten() {
+            seed.age_measurements();
+        }
+
+        let with_seeds = |stay: fn(&SeedRecord) -> bool| {
+            let stays = |slot: usize| self.slots[slot].as_ref().is_some_and(stay);
+            matrix.accuracy(plan.coalitions.mask(stays))
+        };
+        let committed = with_seeds(|seed| seed.stage == SeedStage::Fossilized);
+        let kept = with_seeds(|seed| seed.bears_on_network() && !seed.is_fading());
+        let accuracy = matrix.accuracy(matrix.all_on()).unwrap_or(HOST_ACCURACY);
+        let players = &plan.coalitions.players;
+        let interactions = attribution.synergies.iter().map(|synergy| SlotInteraction {
+            slots: (players[synergy.players.0], players[synergy.players.1]),
+            points: synergy.points,
+        });
+        let gain = (plan.fossilized != 0).then(|| Some(matrix.accuracy(plan.fossilized)? - matrix.accuracy(0)?));
+        let inputs = RewardInputs {
+            step: self.step,
+            max_steps: self.max_steps,
+            is_final,
+            status: match is_final {
+                true => EpisodeStatus::Terminated,
+                false => EpisodeStatus::Running,
+            },
+            op,
+            slot,
+            rejected: None,
+            accuracy,
+            loss: loss(accuracy),
+            host_params: HOST_PARAMS,
+            slots: before
+                .into_iter()
+                .zip(after)
+                .map(|(before, after)| SlotStep { before, after })
+                .collect(),
+            interactions: interactions.collect(),
+            delta_cf: attribution.delta_cf,
+            committed_accuracy: committed,
+            committed_loss: committed.map(loss),
+            kept_accuracy: kept,
+            fossil_gain: gain.flatten(),
+            auto_pruned: auto_pruned as u32,
+        };
+        let alone = self.accuracy(|_, seed| seed.stage == SeedStage::Fossilized);
+        (inputs, alone)
+    }
+
+    /// A step of training: every seed grows older.
+    fn learn(&mut self) {
+        let accuracy = self.accuracy(|_, seed| seed.bears_on_network());
+        let healthy = GradientSums {
+            sum_squares: 1.0,
+            vanishing: 0,
+            exploding: 0,
+            tensors: 1,
+            elements: SEED_PARAMS,
+        };
+        for (seed, worth) in self.slots.iter_mut().zip(&mut self.worth) {
+            let (Some(seed), Some(worth)) = (seed, worth) else {
+                continue;
+            };
+            match seed.stage {
+                SeedStage::Training | SeedStage::Blending | SeedStage::Holding => worth.steps.0 += 1,
+                SeedStage::Fossilized => worth.steps.1 += 1,
+                _ => {}
+            }
+            seed.record_epoch(accuracy);
+            if seed.stage.is_live() {
+                seed.note_sampled_batch(true);
+                seed.measure_gradients(&healthy, &healthy, &self.scenario.lifecycle);
+            }
+        }
+    }
+
+    /// Evaluates the configurations that the scenario's section `attribution` asks for.
+    fn measure(&self, is_final: bool) -> (AttributionPlan, CounterfactualMatrix) {
+        let seeds = self.slots.iter().map(|slot| {
+            let seed = slot.as_ref()?;
+            Some((seed.stage, seed.alpha.alpha()))
+        });
+        let config = &self.scenario.attribution;
+        let players = find_players(seeds, self.scenario.measures_fossils());
+        let moment = PlanMoment {
+            step: self.step,
+            is_final,
+            permutation_seed: u64::from(self.step),
+        };
+        let plan = plan_coalitions(&players, config, moment);
+        let rows = plan.coalitions.masks.iter().map(|&mask| {
+            let accuracy = self.accuracy(|slot, seed| {
+                let player = plan.coalitions.players.iter().position(|&player| player == slot);
+                match player {
+                    Some(player) => mask >> player & 1 == 1,
+                    None => seed.bears_on_network(),
+                }
+            });
+            CoalitionRow {
+                mask: BigInteger(mask),
+                accuracy: Num(accuracy),
+                loss: Num(loss(accuracy)),
+                discordant: None,
+            }
+        });
+        let rows = rows.collect();
+        let ids = plan.coalitions.players.iter().filter_map(|&slot| {
+            let seed = self.slots[slot].as_ref()?;
+            Some(seed.identity.seed_id.clone())
+        });
+        let matrix = CounterfactualMatrix {
+            slots: plan.coalitions.players.iter().map(|&slot| slot_id(slot)).collect(),
+            seed_ids: ids.collect(),
+            alphas: Vec::new(),
+            coverage: Coverage::Full,
+            rows,
+            samples: 1,
+            dropped: Vec::new(),
+            total_ms: Num(0.0),
+            val_flops: 0,
+            val_flops_naive: 0,
+        };
+        (plan, matrix)
+    }
+
+    fn write_records(&mut self, plan: &AttributionPlan, attribution: &Attribution) {
+        for (measured, &slot) in attribution.players.iter().zip(&plan.coalitions.players) {
+            let Some(seed) = &mut self.slots[slot] else { continue };
+            if let Some(points) = measured.contribution {
+                seed.measure_contribution(points, self.scenario.attribution.velocity_decay);
+            }
+            if let Some(interactions) = measured.interactions {
+                seed.interactions = interactions;
+            }
+        }
+    }
+
+    /// Percent, with the seeds that take part at their present amplitude.
+    fn accuracy(&self, takes_part: impl Fn(usize, &SeedRecord) -> bool) -> f64 {
+        let members: SmallVec<[(f64, Worth); 4]> = self
+            .slots
+            .iter()
+            .zip(&self.worth)
+            .enumerate()
+            .filter_map(|(slot, (seed, worth))| {
+                let seed = seed.as_ref().filter(|seed| takes_part(slot, seed))?;
+                Some((seed.alpha.alpha(), (*worth)?))
+            })
+            .collect();
+        let alone: f64 = members.iter().map(|(alpha, worth)| alpha * worth.alone()).sum();
+        let hostages: SmallVec<[f64; 4]> = members
+            .iter()
+            .filter(|(_, worth)| worth.nature == Nature::Hostage)
+            .map(|(alpha, _)| *alpha)
+            .collect();
+        let pairs = hostages.iter().enumerate();
+        let together: f64 = pairs
+            .flat_map(|(i, a)| hostages[i + 1..].iter().map(move |b| 18.0 * a * b))
+            .sum();
+        (HOST_ACCURACY + alone + together).clamp(0.0, 100.0)
+    }
+
+    /// What took effect.
+    fn act(&mut self, strategy: &mut Strategy) -> (LifecycleOp, Option<usize>) {
+        let order = strategy.order(self);
+        let waited = (LifecycleOp::Wait, None);
+        let Some((command, slot)) = order.command.slot().map(|slot| (order.command, slot)) else {
+            return waited;
+        };
+        if !self.allows(&command) {
+            return waited;
+        }
+        let Ok(plan) = self.plan(&command, slot) else {
+            return waited;
+        };
+        if command.op() == LifecycleOp::Germinate {
+            self.germinations += 1;
+            self.worth[slot] = Some(Worth {
+                nature: order.nature,
+                steps: (0, 0),
+            });
+        }
+        plan.commit(&mut self.slots[slot]);
+        (command.op(), Some(slot))
+    }
+
+    fn plan(&self, command: &LifecycleCommand, slot: usize) -> Result<Plan, Refusal> {
+        let rules = Rules {
+            config: &self.scenario.lifecycle,
+            limits: &self.limits,
+            step: self.step,
+        };
+        if let LifecycleCommand::Germinate { .. } = command {
+            return germinate(self.germination(command, slot), &rules);
+        }
+        let Some(seed) = &self.slots[slot] else {
+            return Err(FailureReason::SlotEmpty.into());
+        };
+        match *command {
+            LifecycleCommand::SetAlphaTarget {
+                style,
+                target,
+                speed,
+                curve,
+                ..
+            } => {
+                let order = AlphaOrder {
+                    style,
+                    target,
+                    speed,
+                    curve,
+                    gate_params: 0,
+                };
+                set_alpha_target(seed, &order, &rules)
+            }
+            LifecycleCommand::Prune { speed, curve, .. } => prune(seed, speed, curve, &rules),
+            LifecycleCommand::Fossilize { .. } => fossilize(seed, &rules),
+            _ => advance(seed, &rules),
+        }
+    }
+
+    fn germination(&self, command: &LifecycleCommand, slot: usize) -> Germination {
+        let target = match command {
+            LifecycleCommand::Germinate { target, .. } => *target,
+            _ => Order::FULL,
+        };
+        Germination {
+            identity: SeedIdentity {
+                seed_id: format!("e0.{}.{}", slot_id(slot), self.germinations),
+                germination: self.germinations,
+                slot: slot_id(slot),
+                blueprint: "audited".into(),
+                blueprint_index: 0,
+                style: GerminationStyle::LinearAdd,
+                tempo: Tempo::Fast,
+                target,
+                seed_params: SEED_PARAMS,
+            },
+            gate_params: 0,
+            accuracy: self.accuracy(|_, seed| seed.bears_on_network()),
+        }
+    }
+
+    fn views(&self, view: fn(&SeedRecord) -> SeedView) -> Vec<Option<SeedView>> {
+        self.slots.iter().map(|slot| slot.as_ref().map(view)).collect()
+    }
+}
+
+fn slot_id(slot: usize) -> SlotId {
+    SlotId::new(0, slot as u16)
+}
+
+fn loss(accuracy: f64) -> f64 {
+    WORST_LOSS * (1.0 - accuracy / 100.0)
+}
+
+/// The speed and curve of every prune and ramp of an audit.
+pub const AT_ONCE: (AlphaSpeed, AlphaCurveAction) = (AlphaSpeed::Instant, AlphaCurveAction::Linear);

@@ -1,0 +1,123 @@
+//! What a reward mode is, the built-in ones by their configuration, and those that applications add.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bevy_ecs::prelude::Resource;
+
+use super::breakdown::RewardBreakdown;
+use super::inputs::{RewardError, RewardInputs};
+use super::potential::Potential;
+use super::state::RewardState;
+use crate::scenario::{ContributionMode, CustomReward, RewardConfig};
+
+/// A way to pay decisions: a pure function of what happened in a step and of what it remembers of the episode.
+///
+/// ```
+/// use simic_engine::prelude::*;
+/// use simic_engine::reward::{RewardBreakdown, RewardError, RewardInputs, RewardMode, RewardModes, RewardState, Term};
+///
+/// /// What an accuracy is worth that was never reached before.
+/// struct Record;
+///
+/// impl RewardMode for Record {
+///     fn pay(
+///         &self,
+///         step: &RewardInputs,
+///         _gamma: f64,
+///         state: &mut RewardState,
+///         out: &mut RewardBreakdown,
+///     ) -> Result<(), RewardError> {
+///         let best = state.numbers.entry("best".into()).or_insert(step.accuracy);
+///         out.pay(Term::Extension, (step.accuracy - *best).max(0.0));
+///         *best = best.max(step.accuracy);
+///         Ok(())
+///     }
+/// }
+///
+/// fn register(app: &mut App) -> Result<(), ExtensionError> {
+///     let mut modes = app.world_mut().resource_mut::<RewardModes>();
+///     Ok(modes.register("record", "new best accuracies", Record)?)
+/// }
+/// # let mut app = App::new();
+/// # app.init_resource::<RewardModes>();
+/// # register(&mut app).unwrap();
+/// ```
+/// A scenario chooses it with `reward: custom("record")`. Which coalitions of seeds are measured is the scenario's section
+/// `attribution`.
+pub trait RewardMode: Send + Sync {
+    /// Pays one env's step, but for the potential. `gamma` is the learner's discount.
+    ///
+    /// # Errors
+    /// What the mode needs was not measured.
+    fn pay(
+        &self,
+        step: &RewardInputs,
+        gamma: f64,
+        state: &mut RewardState,
+        out: &mut RewardBreakdown,
+    ) -> Result<(), RewardError>;
+
+    /// The potential over stages that the mode shapes by.
+    fn potential(&self) -> Option<Potential> {
+        None
+    }
+}
+
+/// A mode and its line in lists.
+type Registered = (String, Arc<dyn RewardMode>);
+
+/// The modes that plugins add, by name.
+#[derive(Resource, Clone, Default)]
+pub struct RewardModes(BTreeMap<String, Registered>);
+
+impl RewardModes {
+    /// Adds a mode; `summary` is its line in lists.
+    ///
+    /// # Errors
+    /// The name is taken.
+    pub fn register(
+        &mut self,
+        name: impl Into<String>,
+        summary: impl Into<String>,
+        mode: impl RewardMode + 'static,
+    ) -> Result<(), RewardError> {
+        let name = name.into();
+        if self.0.contains_key(&name) {
+            return Err(RewardError::DuplicateMode(name));
+        }
+        self.0.insert(name, (summary.into(), Arc::new(mode)));
+        Ok(())
+    }
+
+    /// Names with their summaries, sorted.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .iter()
+            .map(|(name, (summary, _))| (name.as_str(), summary.as_str()))
+    }
+
+    /// The mode that a scenario's section `reward` describes.
+    ///
+    /// # Errors
+    /// No mode of that name is registered.
+    pub fn of<'a>(&'a self, config: &'a RewardConfig) -> Result<&'a dyn RewardMode, RewardError> {
+        Ok(match config {
+            RewardConfig::Contribution(mode) => match mode {
+                ContributionMode::Committed(config) => config,
+                ContributionMode::Shaped(config) => &**config,
+                ContributionMode::Escrow(config) => &**config,
+                ContributionMode::Simplified(config) => config,
+                ContributionMode::Basic(config) => config,
+                ContributionMode::BasicPlus(config) => config,
+                ContributionMode::Sparse(config) => config,
+                ContributionMode::Minimal(config) => config,
+            },
+            RewardConfig::Loss(config) => config,
+            RewardConfig::Custom(CustomReward(name)) => match self.0.get(name) {
+                Some((_, mode)) => &**mode,
+                None => return Err(RewardError::UnknownMode(name.clone())),
+            },
+        })
+    }
+}

@@ -1,0 +1,50 @@
+//! The modes that pay once, at the end.
+
+use super::breakdown::{RewardBreakdown, Term};
+use super::inputs::{RewardError, RewardInputs};
+use super::mode::RewardMode;
+use super::state::RewardState;
+use crate::growth::LifecycleOp;
+use crate::scenario::{MinimalReward, SparseReward};
+
+/// Nothing until the end; then committed accuracy less the committed parameters' share of the budget.
+impl RewardMode for SparseReward {
+    fn pay(
+        &self,
+        inputs: &RewardInputs,
+        _gamma: f64,
+        _state: &mut RewardState,
+        out: &mut RewardBreakdown,
+    ) -> Result<(), RewardError> {
+        if !inputs.is_final {
+            return Ok(());
+        }
+        let accuracy = inputs.committed_accuracy()?;
+        let params: u64 = inputs.fossils().map(|seed| seed.params).sum();
+        let cost = self.param_penalty_weight * params as f64 / self.param_budget as f64;
+        let outcome = (accuracy / 100.0 - cost).clamp(-1.0, 1.0);
+        out.pay(Term::SparseOutcome, self.sparse_reward_scale * outcome);
+        Ok(())
+    }
+}
+
+/// And a penalty for pruning early.
+impl RewardMode for MinimalReward {
+    fn pay(
+        &self,
+        inputs: &RewardInputs,
+        gamma: f64,
+        state: &mut RewardState,
+        out: &mut RewardBreakdown,
+    ) -> Result<(), RewardError> {
+        self.sparse.pay(inputs, gamma, state, out)?;
+        let pruned = inputs.acted().filter(|_| inputs.op == LifecycleOp::Prune);
+        if pruned.is_some_and(|seed| seed.age < self.early_prune_threshold) {
+            out.pay(Term::PruneShaping, self.early_prune_penalty);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
