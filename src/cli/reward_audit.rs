@@ -10,6 +10,9 @@ use crate::record::Table;
 use crate::reward::{Audit, AuditRow, audit};
 use crate::scenario::Override;
 
+/// The column that goes where there is no room for it.
+const SUMMARY: &str = "what it does";
+
 const EXPLANATION: &str = "Nothing is trained: scripts play the scenario's lifecycle with seeds of known worth on a host \
                            that reads 30 % without them. No exploiter may earn more than waiting or as much as honest growth; \
                            commit_at_once may earn what its committed accuracy is worth.";
@@ -42,10 +45,7 @@ pub fn reward_audit(scenario: &Path, sets: &[String], context: &Context) -> Resu
 }
 
 fn text(audit: &Audit) -> String {
-    let mut table = Table::new(
-        &["strategy", "verdict", "what it does"],
-        &["committed %", "return", "allowed"],
-    );
+    let mut table = Table::new(&["strategy", "verdict", SUMMARY], &["committed %", "return", "allowed"]);
     for row in &audit.rows {
         table.push(vec![
             row.strategy.into(),
@@ -62,25 +62,18 @@ fn text(audit: &Audit) -> String {
         audit.mode,
         audit.max_steps,
         audit.gamma,
-        table.render_within(width(), &[]),
+        table.render_within(width(), &[SUMMARY]),
         wrapped(EXPLANATION, width())
     )
 }
 
 fn reason(row: &AuditRow, audit: &Audit) -> String {
-    let by_name = |name| audit.rows.iter().find(|row| row.strategy == name);
-    let honest = by_name("honest_growth").map_or(f64::NAN, |row| row.discounted);
+    let honest = audit.rows.iter().find(|row| row.strategy == "honest_growth");
+    let honest = honest.map_or(f64::NAN, |row| row.discounted);
+    let earns = format!("{} ({}) earns {:+.3}", row.strategy, row.summary, row.discounted);
     match row.allowed {
-        None => format!("{} earns {:+.3}, no more than waiting", row.strategy, row.discounted),
-        Some(allowed) if row.discounted > allowed => {
-            format!(
-                "{} earns {:+.3}, {allowed:+.3} is allowed",
-                row.strategy, row.discounted
-            )
-        }
-        Some(_) => format!(
-            "{} earns {:+.3}, honest growth {honest:+.3}",
-            row.strategy, row.discounted
-        ),
+        None => format!("{earns}, no more than waiting"),
+        Some(allowed) if row.discounted > allowed => format!("{earns}, {allowed:+.3} is allowed"),
+        Some(_) => format!("{earns}, honest growth {honest:+.3}"),
     }
 }

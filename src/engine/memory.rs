@@ -85,7 +85,7 @@ fn needs_of(loaded: &Loaded) -> Vec<Need> {
             let schema = ObservationSchema::new(
                 &loaded.slots,
                 task.max_steps,
-                policy.obs.freshness_decay,
+                policy.obs,
                 &ObservationFeatures::default(),
             );
             let observation = schema.len() as u128;

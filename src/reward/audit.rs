@@ -5,6 +5,7 @@
 //! pays, no exploiter earns as much as it, or more than waiting, and committing at once no more than its committed accuracy
 //! is worth.
 
+mod order;
 mod strategies;
 #[cfg(test)]
 mod tests;
@@ -66,7 +67,7 @@ impl Audit {
 /// A reward that cannot be computed.
 pub fn audit(scenario: &Scenario, task: &TaskSpec, modes: &RewardModes) -> Result<Audit, RewardError> {
     let mode = modes.of(&scenario.reward)?;
-    let play = |strategy: Strategy| World::new(scenario, task, mode).play(strategy);
+    let play = |strategy: Strategy| World::new(scenario, task, mode).play(|world| strategy.order(world));
     let wait = play(Strategy::Wait)?;
     let honest = play(Strategy::HonestGrowth)?;
     let slots = task.slots.len();

@@ -66,8 +66,8 @@ pub use lifecycle::{
 pub use load::{Arm, Input, Loaded, load};
 pub use paths::UnknownField;
 pub use policy::{
-    FloorConfig, FloorMode, HeadConditioning, MaskConfig, NetConfig, ObservationConfig, OpBias, PolicyConfig,
-    TrackerConfig,
+    FloorConfig, FloorMode, HeadConditioning, MaskConfig, NetConfig, ObservationConfig, ObservationLayout, OpBias,
+    PolicyConfig, TrackerConfig,
 };
 pub use presets::{POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
 pub use problem::{Problem, ProblemRow, Report, Severity, Source, SourceKind, nearest};

@@ -105,10 +105,23 @@ impl OpBias {
     }
 }
 
+choice! {
+    /// Which built-in features an observation has.
+    #[derive(Copy, Eq)]
+    pub enum ObservationLayout {
+        /// 23 of the env, 31 of each slot
+        V1,
+        /// those of v1, and what a reward is made of: 27 of the env, 34 of each slot
+        V2,
+    }
+}
+
 section! {
     /// What the learned controller sees.
     #[derive(Copy)]
     pub struct ObservationConfig {
+        /// Which built-in features an observation has.
+        schema: ObservationLayout = ObservationLayout::V1;
         /// Factor per step on the freshness of a measured contribution.
         freshness_decay: f64 = 0.995, SHARE;
     }

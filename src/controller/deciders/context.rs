@@ -44,8 +44,7 @@ pub struct BuildContext<'a> {
 impl BuildContext<'_> {
     /// The layout of observations in this run.
     pub fn schema(&self) -> ObservationSchema {
-        let decay = self.scenario.policy.obs.freshness_decay;
-        ObservationSchema::new(self.slots, self.max_steps, decay, self.features)
+        ObservationSchema::new(self.slots, self.max_steps, self.scenario.policy.obs, self.features)
             .with_nonfinite(self.scenario.learner.obs_norm.nonfinite_obs)
     }
 

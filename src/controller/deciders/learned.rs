@@ -16,7 +16,7 @@ use crate::controller::policy::{
 };
 use crate::controller::saved::SavedFolder;
 use crate::controller::view::{
-    DecisionView, EnvRow, EnvView, NormaliserConfig, ObservationNormaliser, ObservationSchema, SCHEMA_ID,
+    DecisionView, EnvRow, EnvView, NormaliserConfig, ObservationNormaliser, ObservationSchema,
 };
 use crate::random::Domain;
 use crate::scenario::{FloorConfig, ObservationNormMode};
@@ -176,7 +176,7 @@ impl ActorCriticController {
             blueprints: self.blueprints.clone(),
             excluded: self.excluded.clone(),
             observation: self.schema.len(),
-            schema: SCHEMA_ID.into(),
+            schema: self.schema.id().into(),
             schema_hash: self.schema.hash(),
             value_head: VALUE_HEAD,
             floor: self.floor,

@@ -22,6 +22,18 @@ pub struct ObservationInput<'a> {
     pub reports: &'a [Option<SeedReport>],
 }
 
+impl ObservationInput<'_> {
+    /// Parameters of the seeds on the output path, weighed by their amplitude, in host sizes.
+    pub fn growth(&self) -> f64 {
+        let seeds = self.reports.iter().flatten();
+        let params: f64 = seeds
+            .filter(|seed| seed.stage.is_occupied())
+            .map(|seed| seed.alpha * seed.seed_params as f64)
+            .sum();
+        params / self.signals.host_params.max(1) as f64
+    }
+}
+
 /// What a normaliser does with a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Treatment {
@@ -104,6 +116,52 @@ pub const SLOT: [(&str, Treatment); 31] = {
     ]
 };
 
+/// The features that layout v2 has beyond those of v1: what rewards are made of, and contributions beyond the 10 points at
+/// which those of v1 saturate.
+pub fn of_v2() -> Vec<ObservationFeature> {
+    use Treatment::Normalised;
+    /// `ln(1 + 100)`: a contribution of 100 points is 1.
+    const HUNDRED: f64 = 4.615_120_516_841_26;
+    let feature = |name: &str, extract, range| ObservationFeature {
+        name: name.into(),
+        extract,
+        range,
+        treatment: Normalised,
+    };
+    let env = |name, extract, range| feature(name, Extract::Env(extract), range);
+    let slot = |name, extract, range| feature(name, Extract::Slot(extract), range);
+    vec![
+        env(
+            "committed_acc",
+            |env| Some(env.signals.committed_accuracy / 100.0),
+            0.0..=1.0,
+        ),
+        env(
+            "growing_gain",
+            |env| Some((env.signals.val_accuracy - env.signals.committed_accuracy) / 100.0),
+            -1.0..=1.0,
+        ),
+        env("train_acc", |env| Some(env.signals.train_accuracy / 100.0), 0.0..=1.0),
+        env("growth", |env| Some(env.growth().ln_1p()), 0.0..=10.0),
+        slot(
+            "contribution_wide",
+            |seed| {
+                Some(
+                    seed.contribution
+                        .map_or(0.0, |c| c.signum() * c.abs().ln_1p() / HUNDRED),
+                )
+            },
+            -1.0..=1.0,
+        ),
+        slot("progress", |seed| Some(seed.total_improvement / 100.0), -1.0..=1.0),
+        slot(
+            "seed_params",
+            |seed| Some((seed.seed_params as f64).ln_1p() / 14.0),
+            0.0..=2.0,
+        ),
+    ]
+}
+
 /// Where a plugin's feature comes from. `None` means not known.
 #[derive(Clone, Copy, Debug)]
 pub enum Extract {
@@ -153,8 +211,9 @@ impl ObservationFeatures {
     pub fn register(&mut self, feature: ObservationFeature) -> Result<(), PolicyError> {
         let name = &feature.name;
         let builtin = BASE.iter().chain(&SLOT).map(|(name, _)| *name);
-        let mut taken = self.0.iter().map(|known| known.name.as_str()).chain(builtin);
-        if taken.any(|known| known == name) {
+        let of_v2 = of_v2();
+        let known = self.0.iter().chain(&of_v2).map(|known| known.name.as_str());
+        if known.chain(builtin).any(|known| known == name) {
             return Err(PolicyError::DuplicateRegistration {
                 kind: "observation feature",
                 name: name.clone(),

@@ -19,7 +19,7 @@ pub use features::{Extract, ObservationFeature, ObservationFeatures, Observation
 pub use moments::RunningMoments;
 pub use normaliser::{NormaliserConfig, ObservationNormaliser, Standardisation};
 pub use observation::Observation;
-pub use schema::{ObservationSchema, SCHEMA_ID};
+pub use schema::ObservationSchema;
 pub use signals::{SignalTracker, TrainingSignals};
 pub use systems::{Feedback, Signals, SlotReports, Tracker};
 pub(crate) use systems::{build_observations, report_slots, update_signals};

@@ -2,19 +2,18 @@
 
 use bevy_ecs::resource::Resource;
 
-use super::features::{BASE, Extract, ObservationFeature, ObservationFeatures, SLOT, Treatment};
+use super::features::{BASE, Extract, ObservationFeature, ObservationFeatures, SLOT, Treatment, of_v2};
 use crate::controller::saved::sha256;
 use crate::growth::SlotId;
-use crate::scenario::NonfiniteObservations;
+use crate::scenario::{NonfiniteObservations, ObservationConfig, ObservationLayout};
 
-/// Identifier of the built-in layout.
-pub const SCHEMA_ID: &str = "v1";
-
-/// The layout of an observation: 23 features of the env, then 31 of each slot, plugins' features at the end of either
-/// block.
+/// The layout of an observation: features of the env (23, or 27 in layout v2), then those of each slot (31, or 34),
+/// plugins' features at the end of either block.
 #[derive(Resource, Clone, Debug)]
 pub struct ObservationSchema {
     slots: Vec<SlotId>,
+    layout: ObservationLayout,
+    /// Beyond those of v1.
     pub(super) env_features: Vec<ObservationFeature>,
     pub(super) slot_features: Vec<ObservationFeature>,
     /// Steps of an episode: the unit of time.
@@ -37,9 +36,13 @@ pub struct Element {
 }
 
 impl ObservationSchema {
-    /// `slots`: in policy order; `max_steps`: steps of an episode; `freshness_decay`: in (0, 1].
-    pub fn new(slots: &[SlotId], max_steps: u32, freshness_decay: f64, custom: &ObservationFeatures) -> Self {
-        let features = custom.iter().cloned();
+    /// `slots`: in policy order; `max_steps`: steps of an episode.
+    pub fn new(slots: &[SlotId], max_steps: u32, config: ObservationConfig, custom: &ObservationFeatures) -> Self {
+        let builtin = match config.schema {
+            ObservationLayout::V1 => Vec::new(),
+            ObservationLayout::V2 => of_v2(),
+        };
+        let features = builtin.into_iter().chain(custom.iter().cloned());
         let (env_features, slot_features): (Vec<_>, Vec<_>) =
             features.partition(|feature| matches!(feature.extract, Extract::Env(_)));
         let mut names: Vec<String> = table(&BASE, &env_features).map(|(name, _)| name.into()).collect();
@@ -48,10 +51,11 @@ impl ObservationSchema {
         }
         Self {
             slots: slots.to_vec(),
+            layout: config.schema,
             env_features,
             slot_features,
             max_steps: max_steps.max(1),
-            freshness_decay,
+            freshness_decay: config.freshness_decay,
             nonfinite: NonfiniteObservations::Error,
             names,
         }
@@ -60,6 +64,11 @@ impl ObservationSchema {
     /// The same layout with another answer to elements that are not finite.
     pub fn with_nonfinite(self, nonfinite: NonfiniteObservations) -> Self {
         Self { nonfinite, ..self }
+    }
+
+    /// Name of the built-in layout.
+    pub fn id(&self) -> &'static str {
+        self.layout.name()
     }
 
     /// Number of elements.

@@ -38,6 +38,10 @@ pub struct TrainingSignals {
     pub val_loss: f64,
     /// On validation data, 0 to 100.
     pub val_accuracy: f64,
+    /// On validation data with the committed seeds alone, 0 to 100; as `val_accuracy` where it was not measured.
+    pub committed_accuracy: f64,
+    /// Trainable elements of the host without seeds.
+    pub host_params: u64,
     /// Positive = better; 0 on the first step.
     pub accuracy_delta: f64,
     /// Positive = better; 0 on the first step.
@@ -138,6 +142,8 @@ impl SignalTracker {
             train_accuracy,
             val_loss,
             val_accuracy,
+            committed_accuracy: val_accuracy,
+            host_params: 0,
             accuracy_delta,
             loss_delta,
             plateau_epochs: self.plateau,

@@ -5,6 +5,7 @@
 //! [`ObservationNormaliser::normalise`](super::ObservationNormaliser::normalise).
 
 use bevy_ecs::prelude::*;
+use bevy_ecs::query::QueryData;
 use smallvec::SmallVec;
 
 use super::envs::EnvRow;
@@ -14,10 +15,11 @@ use super::schema::ObservationSchema;
 use super::signals::{SignalTracker, TrainingSignals};
 use crate::clock::RunClock;
 use crate::controller::actions::ActionFeedback;
-use crate::env::{EnvId, Experiment, SeedSlots, StepStatus, TrainMetrics, ValMetrics, participating};
+use crate::env::{EnvId, Experiment, HostParams, SeedSlots, StepStatus, TrainMetrics, ValMetrics, participating};
 use crate::health::{Failure, InEnv};
 use crate::seed::{BlueprintRegistry, SeedReport};
 use crate::telemetry::{Event, HostStabilized, Num, TelemetryOutbox};
+use crate::validation::{Counterfactual, ValPlan};
 
 /// The memory behind an env's [`TrainingSignals`].
 #[derive(Component)]
@@ -35,25 +37,42 @@ pub struct SlotReports(pub SmallVec<[Option<SeedReport>; 4]>);
 #[derive(Component, Default)]
 pub struct Feedback(pub ActionFeedback);
 
+/// What signals are made from.
+#[derive(QueryData)]
+#[query_data(mutable)]
+pub(crate) struct SignallingEnv {
+    id: &'static EnvId,
+    status: &'static StepStatus,
+    train: &'static TrainMetrics,
+    val: &'static ValMetrics,
+    host: &'static HostParams,
+    slots: &'static SeedSlots,
+    plan: &'static ValPlan,
+    counterfactual: &'static Counterfactual,
+    tracker: &'static mut Tracker,
+    signals: &'static mut Signals,
+}
+
 pub(crate) fn update_signals(
-    mut envs: Query<(
-        &EnvId,
-        &StepStatus,
-        &TrainMetrics,
-        &ValMetrics,
-        &mut Tracker,
-        &mut Signals,
-    )>,
+    mut envs: Query<SignallingEnv>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     mut outbox: ResMut<TelemetryOutbox>,
     mut is_warned: Local<bool>,
 ) -> Result<(), Failure> {
-    for (id, status, train, val, mut tracker, mut signals) in &mut envs {
-        if !status.participates() {
+    for mut env in &mut envs {
+        if !env.status.participates() {
             continue;
         }
-        signals.0 = tracker.0.update(clock.step(), train, val).in_env(id.index)?;
+        let (id, val) = (env.id, env.val);
+        let mut signals = env.tracker.0.update(clock.step(), env.train, val).in_env(id.index)?;
+        let committed = env
+            .counterfactual
+            .committed_accuracy(env.plan, env.slots, signals.val_accuracy);
+        signals.committed_accuracy = committed.unwrap_or(signals.val_accuracy);
+        signals.host_params = env.host.0;
+        env.signals.0 = signals;
+        let signals = &env.signals;
         if signals.0.looks_like_fraction && !std::mem::replace(&mut *is_warned, true) {
             tracing::warn!(
                 "the validation accuracy of env {} at step {} is {}: it looks like a fraction, percent is expected",

@@ -1,27 +1,8 @@
 //! Waiting, honest growth, and the ways to be paid without it.
 
-use super::world::{AT_ONCE, Nature, World};
+use super::order::{AT_ONCE, Nature, Order};
+use super::world::World;
 use crate::growth::{AlphaTarget, GerminationStyle, LifecycleCommand, SeedStage, Tempo};
-
-/// A command, and what the seed is worth that it germinates.
-#[derive(Clone, Copy, Debug)]
-pub struct Order {
-    pub command: LifecycleCommand,
-    pub nature: Nature,
-}
-
-impl Order {
-    pub const FULL: AlphaTarget = AlphaTarget::Full;
-
-    const fn of(command: LifecycleCommand) -> Self {
-        Self {
-            command,
-            nature: Nature::Helpful,
-        }
-    }
-
-    const WAIT: Self = Self::of(LifecycleCommand::Wait);
-}
 
 /// Steps that a seed is held before honest growth commits it.
 const HELD: u32 = 5;
@@ -203,17 +184,15 @@ fn toggle(world: &World) -> Order {
     }
 }
 
-/// Grows both, then commits both.
+/// Commits one, then the one that it makes valuable.
 fn ransom(world: &World) -> Order {
-    let is_ready = |slot| {
-        let stage = world.seed(slot).map(|seed| seed.stage);
-        matches!(stage, Some(SeedStage::Holding | SeedStage::Fossilized))
+    let is_committed = |slot: &usize| {
+        world
+            .seed(*slot)
+            .is_some_and(|seed| seed.stage == SeedStage::Fossilized)
     };
-    match [0, 1].into_iter().find(|slot| !is_ready(*slot)) {
-        Some(slot) => grow(world, slot, Nature::Hostage, AlphaTarget::Full),
-        None => [0, 1]
-            .into_iter()
-            .find_map(|slot| commit(world, slot, 1))
-            .unwrap_or(Order::WAIT),
-    }
+    let Some(slot) = (0..2).find(|slot| !is_committed(slot)) else {
+        return Order::WAIT;
+    };
+    commit(world, slot, 1).unwrap_or_else(|| grow(world, slot, Nature::Hostage, AlphaTarget::Full))
 }

@@ -116,7 +116,9 @@ fn the_committed_mode_pays_the_committed_accuracy_gained_less_rent() {
         .iter()
         .chain(Strategy::EXPLOITERS)
     {
-        let played = World::new(&scenario, &task, mode).play(*strategy).expect("a reward");
+        let played = World::new(&scenario, &task, mode)
+            .play(|world| strategy.order(world))
+            .expect("a reward");
         let of = |term| {
             played
                 .rewards

@@ -14,10 +14,9 @@
 
 use smallvec::SmallVec;
 
-use super::strategies::{Order, Strategy};
+use super::order::{Nature, Order};
 use crate::growth::{
-    AlphaCurveAction, AlphaSpeed, FailureReason, GerminationStyle, LifecycleCommand, LifecycleOp, SeedStage, SlotId,
-    Tempo,
+    AlphaTarget, FailureReason, GerminationStyle, LifecycleCommand, LifecycleOp, SeedStage, SlotId, Tempo,
 };
 use crate::reward::costs::standard_rent;
 use crate::reward::function::RewardFunction;
@@ -40,14 +39,6 @@ const HOST_PARAMS: u64 = 1000;
 const SEED_PARAMS: u64 = 250;
 /// Of guessing, nats.
 const WORST_LOSS: f64 = 2.3;
-
-/// What a seed is worth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Nature {
-    Helpful,
-    Harmful,
-    Hostage,
-}
 
 /// What is known of a seed beside its record.
 #[derive(Clone, Copy, Debug)]
@@ -149,11 +140,11 @@ impl<'a> World<'a> {
     }
 
     /// Plays an episode to its end.
-    pub fn play(mut self, mut strategy: Strategy) -> Result<Episode, RewardError> {
+    pub fn play(mut self, script: impl Fn(&Self) -> Order) -> Result<Episode, RewardError> {
         let mut rewards = EpisodeReward::default();
         let mut committed = Vec::new();
         for _ in 0..self.max_steps {
-            let (inputs, alone) = self.next_step(&mut strategy);
+            let (inputs, alone) = self.next_step(&script);
             let breakdown = self.function.compute(&inputs, &mut self.state)?;
             committed.push(alone);
             rewards.steps.push(RewardedStep {
@@ -172,7 +163,7 @@ impl<'a> World<'a> {
     }
 
     /// Measures, acts and ticks; also tells the accuracy with committed seeds alone, percent.
-    fn next_step(&mut self, strategy: &mut Strategy) -> (RewardInputs, f64) {
+    fn next_step(&mut self, script: impl Fn(&Self) -> Order) -> (RewardInputs, f64) {
         self.step += 1;
         self.learn();
         let is_final = self.step == self.max_steps;
@@ -181,7 +172,7 @@ impl<'a> World<'a> {
         self.write_records(&plan, &attribution);
 
         let before: Vec<_> = self.views(SeedView::before_action);
-        let (op, slot) = self.act(strategy);
+        let (op, slot) = self.act(script);
         let rules = Rules {
             config: &self.scenario.lifecycle,
             limits: &self.limits,
@@ -358,8 +349,8 @@ impl<'a> World<'a> {
     }
 
     /// What took effect.
-    fn act(&mut self, strategy: &mut Strategy) -> (LifecycleOp, Option<usize>) {
-        let order = strategy.order(self);
+    fn act(&mut self, script: impl Fn(&Self) -> Order) -> (LifecycleOp, Option<usize>) {
+        let order = script(self);
         let waited = (LifecycleOp::Wait, None);
         let Some((command, slot)) = order.command.slot().map(|slot| (order.command, slot)) else {
             return waited;
@@ -419,7 +410,7 @@ impl<'a> World<'a> {
     fn germination(&self, command: &LifecycleCommand, slot: usize) -> Germination {
         let target = match command {
             LifecycleCommand::Germinate { target, .. } => *target,
-            _ => Order::FULL,
+            _ => AlphaTarget::Full,
         };
         Germination {
             identity: SeedIdentity {
@@ -450,6 +441,3 @@ fn slot_id(slot: usize) -> SlotId {
 fn loss(accuracy: f64) -> f64 {
     WORST_LOSS * (1.0 - accuracy / 100.0)
 }
-
-/// The speed and curve of every prune and ramp of an audit.
-pub const AT_ONCE: (AlphaSpeed, AlphaCurveAction) = (AlphaSpeed::Instant, AlphaCurveAction::Linear);

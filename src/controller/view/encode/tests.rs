@@ -10,7 +10,7 @@ use crate::controller::view::{
 };
 use crate::env::{TrainMetrics, ValMetrics};
 use crate::growth::{AlphaAlgorithm, AlphaMode, LifecycleOp, SeedStage, SlotId, Tempo};
-use crate::scenario::{LearnerConfig, NonfiniteObservations, TrackerConfig};
+use crate::scenario::{LearnerConfig, NonfiniteObservations, ObservationConfig, ObservationLayout, TrackerConfig};
 use crate::seed::SeedReport;
 
 fn slots(count: u16) -> Vec<SlotId> {
@@ -18,7 +18,12 @@ fn slots(count: u16) -> Vec<SlotId> {
 }
 
 fn schema(count: u16) -> ObservationSchema {
-    ObservationSchema::new(&slots(count), 150, 0.995, &ObservationFeatures::default())
+    ObservationSchema::new(
+        &slots(count),
+        150,
+        ObservationConfig::default(),
+        &ObservationFeatures::default(),
+    )
 }
 
 fn observe(
@@ -224,7 +229,7 @@ fn features_of_plugins_stand_at_the_end_of_their_blocks_within_their_range() {
     features
         .register(custom("train_loss", loss, Treatment::Normalised))
         .unwrap();
-    let schema = ObservationSchema::new(&slots(2), 150, 0.995, &features);
+    let schema = ObservationSchema::new(&slots(2), 150, ObservationConfig::default(), &features);
     let signals = TrainingSignals {
         train_loss: 7.0,
         ..Default::default()
@@ -375,7 +380,12 @@ fn numbers_that_are_not_finite_change_no_statistics() {
 
 #[test]
 fn drift_is_the_distance_from_the_statistics_at_the_start() {
-    let schema = ObservationSchema::new(&[SlotId::new(0, 0)], 10, 0.995, &ObservationFeatures::default());
+    let schema = ObservationSchema::new(
+        &[SlotId::new(0, 0)],
+        10,
+        ObservationConfig::default(),
+        &ObservationFeatures::default(),
+    );
     let mut normaliser = ObservationNormaliser::new(&schema, NormaliserConfig::from(&LearnerConfig::default()));
     assert_eq!(normaliser.drift(), None);
 
@@ -394,7 +404,12 @@ fn drift_is_the_distance_from_the_statistics_at_the_start() {
 /// Mean 52 and variance 2305.5 after three batches that half forget each other.
 #[test]
 fn a_value_is_scaled_by_statistics_that_forget() {
-    let schema = ObservationSchema::new(&[SlotId::new(0, 0)], 10, 0.995, &ObservationFeatures::default());
+    let schema = ObservationSchema::new(
+        &[SlotId::new(0, 0)],
+        10,
+        ObservationConfig::default(),
+        &ObservationFeatures::default(),
+    );
     let config = NormaliserConfig {
         momentum: 0.5,
         min_count: 2,
@@ -408,4 +423,45 @@ fn a_value_is_scaled_by_statistics_that_forget() {
     let mut normalised = Vec::new();
     normaliser.normalise(&vec![10.0; schema.len()], &mut normalised);
     assert!((normalised[0] + 0.874_715_3).abs() < 1e-6, "{}", normalised[0]);
+}
+
+#[test]
+fn layout_v2_shows_what_a_reward_is_made_of_behind_the_features_of_v1() {
+    let config = ObservationConfig {
+        schema: ObservationLayout::V2,
+        ..ObservationConfig::default()
+    };
+    let wide = ObservationSchema::new(&slots(1), 150, config, &ObservationFeatures::default());
+    let signals = TrainingSignals {
+        val_accuracy: 70.0,
+        committed_accuracy: 40.0,
+        train_accuracy: 80.0,
+        host_params: 1000,
+        ..TrainingSignals::default()
+    };
+    let seed = SeedReport {
+        stage: SeedStage::Holding,
+        alpha: 1.0,
+        contribution: Some(30.0),
+        total_improvement: 25.0,
+        seed_params: 500,
+        ..report(0, SeedStage::Holding)
+    };
+    let reports = [Some(seed)];
+    let row = |schema: &ObservationSchema| {
+        observe(schema, &signals, ActionFeedback::default(), &reports)
+            .expect("finite")
+            .raw
+    };
+    let (v1, v2) = (row(&schema(1)), row(&wide));
+
+    assert_eq!((v1.len(), v2.len()), (23 + 31, 27 + 34));
+    assert_eq!(
+        (v1[..23].to_vec(), v1[23..].to_vec()),
+        (v2[..23].to_vec(), v2[27..58].to_vec())
+    );
+    assert_close(&v2[23..27], &[0.4, 0.3, 0.8, 0.5_f32.ln_1p()]);
+    assert_close(&v2[58..], &[31_f32.ln() / 101_f32.ln(), 0.25, 501_f32.ln() / 14.0]);
+    assert_eq!((schema(1).id(), wide.id()), ("v1", "v2"));
+    assert_ne!(schema(1).hash(), wide.hash());
 }
