@@ -1,6 +1,6 @@
 //! The loop around a learner: act, store, learn.
 
-use simic_engine::controller::{MaskSet, command_of};
+use simic_engine::controller::{MaskSet, RELEVANCE, command_of};
 use simic_engine::learner::{
     BufferShape, DecidedStep, Horizon, Learner, RolloutBuffer, SegmentEnd, StepOutcome, StepTensors,
 };
@@ -157,10 +157,12 @@ impl<T: Task> Training<T> {
                 let indices = &chosen.indices[env];
                 let (reward, score) = self.task.play(env, step, indices);
                 scores.extend(score);
+                let op = command_of(indices).expect("a command").op();
                 StepOutcome {
                     env,
                     reward,
-                    effective_op: command_of(indices).expect("a command").op(),
+                    effective_op: op,
+                    causal: RELEVANCE[op.code()],
                     contributions: &[],
                 }
             })

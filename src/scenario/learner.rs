@@ -279,6 +279,9 @@ section! {
         clip_ratio: f64 = 0.2, OPEN_FRACTION;
         /// How the heads of an action share the objective.
         ratio_mode: RatioMode = RatioMode::PerHead;
+        /// Credit a head only in steps in which its choice could change what was executed: a prune of a seed without
+        /// amplitude heeds no speed, an instant ramp no curve.
+        fine_relevance: bool;
         /// Least share of the steps by which a rare head's loss is divided.
         head_min_fraction: f64 = 0.05, FRACTION;
         /// An update stops at 1.5 times this divergence from the old policy. None: never.

@@ -3,7 +3,7 @@
 
 use super::buffer::RolloutBuffer;
 use super::targets::StepTargets;
-use crate::controller::{HEADS, Head, relevant};
+use crate::controller::{HEADS, Head};
 use crate::scenario::LearnerConfig;
 use crate::telemetry::{AdvantageStatistics, CriticQuality, Num, OpCounts, ReturnStatistics, RolloutData, statistics};
 
@@ -78,7 +78,7 @@ fn learnable_shares(buffer: &RolloutBuffer) -> [f64; HEADS] {
     Head::ALL.map(|head| {
         let learnable = buffer.valid_steps().filter(|&(env, step)| {
             let record = &buffer.rows[env].steps[step];
-            record.is_free() && relevant(record.effective_op, head) && record.choosable[head as usize]
+            record.is_free() && record.causal[head as usize] && record.choosable[head as usize]
         });
         learnable.count() as f64 / steps
     })

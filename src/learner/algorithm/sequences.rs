@@ -9,7 +9,7 @@ use tch::{Device, Tensor};
 use super::buffer::RolloutBuffer;
 use super::steps::StepRecord;
 use super::targets::StepTargets;
-use crate::controller::{HEADS, Head, RecurrentState, SequenceInput, relevant};
+use crate::controller::{HEADS, Head, RecurrentState, SequenceInput};
 use crate::scenario::LearnerConfig;
 use crate::torch::{TorchError, catch};
 
@@ -204,7 +204,7 @@ impl SequenceBatch {
                 }),
                 actor: places.column(|place| place.is_some_and(learns)),
                 causal: places.columns(HEADS, |place| {
-                    of_heads(place, &|record, head| relevant(record.effective_op, head))
+                    of_heads(place, &|record, head| record.causal[head as usize])
                 }),
                 available: places.columns(HEADS, |place| {
                     of_heads(place, &|record, head| record.available[head as usize])

@@ -2,7 +2,7 @@
 
 use tch::Tensor;
 
-use crate::controller::{HEADS, Head, HeadIndices, MaskSet, RecurrentState, available, relevant};
+use crate::controller::{HEADS, Head, HeadIndices, MaskSet, RELEVANCE, RecurrentState, available, relevant};
 use crate::growth::LifecycleOp;
 
 /// One env's decision.
@@ -44,6 +44,8 @@ pub struct StepOutcome<'a> {
     pub reward: f32,
     /// What was executed: `Wait` where the decision could not be.
     pub effective_op: LifecycleOp,
+    /// By head: its choice mattered to what was executed.
+    pub causal: [bool; HEADS],
     /// Fresh counterfactual contributions by slot, percentage points; empty if none were measured in this step.
     pub contributions: &'a [Option<f32>],
 }
@@ -55,6 +57,8 @@ pub(super) struct StepRecord {
     pub step: u32,
     pub indices: HeadIndices,
     pub effective_op: LifecycleOp,
+    /// The head's choice mattered to what was executed.
+    pub causal: [bool; HEADS],
     pub log_probs: [f32; HEADS],
     /// Raw.
     pub value: f32,
@@ -78,6 +82,7 @@ impl StepRecord {
             step: decided.step,
             indices: decided.indices,
             effective_op: op,
+            causal: RELEVANCE[op.code()],
             log_probs: decided.log_probs,
             value: decided.value,
             reward_raw: 0.0,

@@ -85,6 +85,7 @@ impl RolloutBuffer {
             if let Some(record) = row.steps.last_mut() {
                 record.reward_raw = outcome.reward;
                 record.effective_op = outcome.effective_op;
+                record.causal = outcome.causal;
             }
             let first = self.cell(outcome.env, step) * self.shape.slots;
             let targets = &mut self.contributions[first..first + self.shape.slots];

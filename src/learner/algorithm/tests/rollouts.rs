@@ -5,7 +5,7 @@ use tch::{Device, Kind, Tensor};
 
 use super::read;
 use super::tasks::{BLUEPRINTS, CueTask, Task};
-use crate::controller::{HEADS, Head, HeadIndices, RecurrentState, ValueOutput};
+use crate::controller::{HEADS, Head, HeadIndices, RELEVANCE, RecurrentState, ValueOutput};
 use crate::growth::LifecycleOp;
 use crate::learner::algorithm::finalize::{PreparedRollout, Unusable, finalize};
 use crate::learner::algorithm::*;
@@ -21,6 +21,8 @@ struct Bench {
     config: LearnerConfig,
     rewards: RewardNormalizer,
     values: ValueNormalizer,
+    /// Heads that matter to what is executed.
+    causal: [bool; HEADS],
 }
 
 impl Bench {
@@ -52,6 +54,7 @@ impl Bench {
             task: CueTask::new(envs),
             rewards: RewardNormalizer::new(config.reward_norm.mode),
             values: ValueNormalizer::new(config.value_norm.mode, config.norm_min_count),
+            causal: RELEVANCE[LifecycleOp::Prune.code()],
             config,
         }
     }
@@ -100,6 +103,7 @@ impl Bench {
             env,
             reward,
             effective_op: LifecycleOp::Prune,
+            causal: self.causal,
             contributions: &[],
         }])
     }
@@ -392,6 +396,24 @@ fn what_must_not_enter_is_refused_by_name_and_changes_nothing() {
         bench.buffer.end_segments(&[(0, TRUNCATED)]),
         Err(BufferError::SegmentClosed { env })
     );
+}
+
+/// The op and the slot of a prune matter; of its ramp nothing does where the seed has no amplitude.
+#[test]
+fn heads_that_made_no_difference_are_left_out_of_what_the_actor_learns() {
+    let mut bench = Bench::new(1, 2);
+    bench.step(0, 1.0, 0.0);
+    for head in [Head::AlphaSpeed, Head::AlphaCurve] {
+        bench.causal[head as usize] = false;
+    }
+    bench.step(0, 1.0, 0.0);
+    bench.end(0, TRUNCATED);
+
+    let causal = bench.rollout().batch.causal;
+
+    // Slot, blueprint, style, tempo, alpha target, alpha speed, alpha curve, op.
+    assert_close(&causal.select(1, 0), &[1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0]);
+    assert_close(&causal.select(1, 1), &[1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
 }
 
 /// Every env was rolled back before its first decision.
