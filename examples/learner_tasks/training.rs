@@ -104,7 +104,8 @@ impl<T: Task> Training<T> {
             );
             let masks = self.mask_rows(step);
             let (chosen, next) = self.policy.act(&observations, &masks, &state, &mut rng);
-            self.store(step, &chosen, &observations, &state, scores);
+            let at = (episode as u32, step);
+            self.store(at, &chosen, &observations, &state, scores);
             state = next;
         }
         let is_terminal = self.learner.config().episode_end == EpisodeEnd::Terminal;
@@ -123,7 +124,7 @@ impl<T: Task> Training<T> {
 
     fn store(
         &mut self,
-        step: usize,
+        (round, step): (u32, usize),
         chosen: &Chosen,
         observations: &Tensor,
         state: &simic_engine::controller::RecurrentState,
@@ -133,6 +134,7 @@ impl<T: Task> Training<T> {
         let decided: Vec<DecidedStep> = (0..self.task.envs())
             .map(|env| DecidedStep {
                 env,
+                round,
                 step: step as u32 + 1,
                 indices: chosen.indices[env],
                 log_probs: chosen.log_probs[env],

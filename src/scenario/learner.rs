@@ -26,6 +26,17 @@ choice! {
 }
 
 choice! {
+    /// What is subtracted from advantages beside the critic's estimate.
+    #[derive(Copy, Eq)]
+    pub enum AdvantageBaseline {
+        /// nothing
+        None,
+        /// the mean advantage of the other envs in the same step
+        LeaveOneOut,
+    }
+}
+
+choice! {
     /// Where advantages are standardised.
     #[derive(Copy, Eq)]
     pub enum AdvantageNorm {
@@ -286,6 +297,8 @@ section! {
         head_min_fraction: f64 = 0.05, FRACTION;
         /// An update stops at 1.5 times this divergence from the old policy. None: never.
         target_kl: Option<f64> = Some(0.02), POSITIVE;
+        /// What is subtracted from advantages beside the critic's estimate, before they are standardised.
+        advantage_baseline: AdvantageBaseline = AdvantageBaseline::None;
         /// Where advantages are standardised.
         adv_norm: AdvantageNorm = AdvantageNorm::Rollout;
         /// Least deviation by which advantages are divided.

@@ -56,9 +56,9 @@ pub use governor::{
 };
 pub use layers::Override;
 pub use learner::{
-    AdvantageNorm, EntropyFloorCoefs, EntropyFloors, EntropyMultipliers, EpisodeEnd, LearnerConfig, LrSchedule,
-    NonfiniteObservations, ObservationNorm, ObservationNormMode, RatioMode, RewardNorm, RewardNormMode, ValueNorm,
-    ValueNormMode,
+    AdvantageBaseline, AdvantageNorm, EntropyFloorCoefs, EntropyFloors, EntropyMultipliers, EpisodeEnd, LearnerConfig,
+    LrSchedule, NonfiniteObservations, ObservationNorm, ObservationNormMode, RatioMode, RewardNorm, RewardNormMode,
+    ValueNorm, ValueNormMode,
 };
 pub use lifecycle::{
     AutoForward, GateConfig, GateMode, Isolation, IsolationConfig, LifecycleConfig, OnFossilize, StageIsolation,

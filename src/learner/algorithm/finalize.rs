@@ -1,6 +1,8 @@
 //! From a finished rollout to what an update learns from. The order of the steps matters: every statistic moves exactly
 //! once a rollout, and nothing is measured in a unit that changes later.
 
+use std::collections::BTreeMap;
+
 use super::buffer::RolloutBuffer;
 use super::error::LearnerError;
 use super::reward_norm::RewardNormalizer;
@@ -9,7 +11,7 @@ use super::sequences::{SequenceBatch, sequences};
 use super::targets::{StepTargets, standardised, step_targets};
 use super::value_norm::ValueNormalizer;
 use crate::controller::ValueOutput;
-use crate::scenario::{AdvantageNorm, LearnerConfig};
+use crate::scenario::{AdvantageBaseline, AdvantageNorm, LearnerConfig};
 use crate::telemetry::{Num, statistics};
 
 /// A rollout that is ready to be learnt from.
@@ -59,11 +61,20 @@ pub(super) fn finalize(
         return Ok(Err(Unusable::NonFinite("returns")));
     }
 
-    // 5. Metrics of the critic that acted, before anything moves.
+    // What the other envs got in the same step takes no part in the critic's targets.
     let is_free = |&&(env, step): &&(usize, usize)| buffer.rows[env].steps[step].is_free();
-    let free = steps.iter().filter(is_free);
+    let free_steps: Vec<(usize, usize)> = steps.iter().filter(is_free).copied().collect();
+    let baseline = match config.advantage_baseline {
+        AdvantageBaseline::None => None,
+        AdvantageBaseline::LeaveOneOut => Some(subtract_mean_of_others(buffer, &mut targets, &free_steps)),
+    };
+
+    // 5. Metrics of the critic that acted, before anything moves.
+    let free = free_steps.iter();
     let free: Vec<f64> = free.map(|&(env, step)| targets[env][step].advantage).collect();
     let mut metrics = RolloutMetrics::measure(buffer, &targets, &free, config);
+    let baseline = baseline.as_deref().and_then(statistics::mean_and_std);
+    metrics.advantages.adv_baseline_std = baseline.map(|(_, deviation)| Num(deviation));
     metrics.returns.reward_scale = Some(Num(scale));
 
     // 6. Value normaliser: statistics, head, targets.
@@ -92,6 +103,39 @@ pub(super) fn finalize(
         metrics,
         actor_skipped,
     }))
+}
+
+/// Subtracts from the advantage of every step of `free` the mean advantage of the other envs that had a choice in the same
+/// step of the same round; nothing where there is none. What the others get does not depend on the env's own choice, so
+/// the gradient keeps its expectation (Kool et al. 2019). Returns what was subtracted, in the order of `free`.
+fn subtract_mean_of_others(
+    buffer: &RolloutBuffer,
+    targets: &mut [Vec<StepTargets>],
+    free: &[(usize, usize)],
+) -> Vec<f64> {
+    let moment = |&(env, step): &(usize, usize)| {
+        let record = &buffer.rows[env].steps[step];
+        (record.round, record.step)
+    };
+    let mut sums: BTreeMap<(u32, u32), (f64, u32)> = BTreeMap::new();
+    for place @ &(env, step) in free {
+        let (sum, count) = sums.entry(moment(place)).or_default();
+        *sum += targets[env][step].advantage;
+        *count += 1;
+    }
+    let mut subtracted = Vec::with_capacity(free.len());
+    for place @ &(env, step) in free {
+        let (sum, count) = sums.get(&moment(place)).copied().unwrap_or_default();
+        let own = &mut targets[env][step].advantage;
+        let others = if count > 1 {
+            (sum - *own) / f64::from(count - 1)
+        } else {
+            0.0
+        };
+        *own -= others;
+        subtracted.push(others);
+    }
+    subtracted
 }
 
 /// Standardises the advantages of `steps` by mean and deviation of those that the actor learns from, `free`.

@@ -114,6 +114,7 @@ fn advantage_statistics(free: &[f64]) -> AdvantageStatistics {
         adv_skewness: shape(3).map(Num),
         adv_kurtosis: shape(4).map(|kurtosis| Num(kurtosis - 3.0)),
         adv_positive_ratio: Some(Num(positive as f64 / free.len() as f64)),
+        adv_baseline_std: None,
     }
 }
 

@@ -10,6 +10,8 @@ use crate::growth::LifecycleOp;
 pub struct DecidedStep<'a> {
     /// Its row.
     pub env: usize,
+    /// Of the run: one episode of each env.
+    pub round: u32,
     /// Of the episode, from 1.
     pub step: u32,
     /// What was chosen, by head.
@@ -53,6 +55,7 @@ pub struct StepOutcome<'a> {
 /// Host-side fields of one step.
 #[derive(Clone, Debug)]
 pub(super) struct StepRecord {
+    pub round: u32,
     /// Of the episode.
     pub step: u32,
     pub indices: HeadIndices,
@@ -79,6 +82,7 @@ impl StepRecord {
         let forced_heads = masks.forced_heads(&decided.indices);
         let op = LifecycleOp::from_code(decided.indices[Head::Op as usize].into()).unwrap_or(LifecycleOp::Wait);
         Self {
+            round: decided.round,
             step: decided.step,
             indices: decided.indices,
             effective_op: op,

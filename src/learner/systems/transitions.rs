@@ -41,7 +41,8 @@ pub(crate) struct DecidingEnv {
 
 /// Writes the step's decisions into the rollout, all envs at once.
 pub(crate) fn store_decisions(envs: Query<DecidingEnv>, mut context: LearnerContext) -> Result<(), Failure> {
-    let (units, step) = (context.policy.learner.get().value_units(), context.clock.step());
+    let units = context.policy.learner.get().value_units();
+    let (round, step) = (context.clock.round(), context.clock.step());
     let mut decided = Vec::new();
     let mut observations = Vec::new();
     for env in envs.iter().sort_unstable::<&EnvId>() {
@@ -54,6 +55,7 @@ pub(crate) fn store_decisions(envs: Query<DecidingEnv>, mut context: LearnerCont
         };
         decided.push(DecidedStep {
             env: env.id.index_in_group,
+            round,
             step,
             indices: decision.indices,
             log_probs: sample.log_probs,

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::growth::*;
+use crate::seed::Unheeded;
 use crate::seed::fixtures::*;
 
 fn config(auto_forward: bool) -> LifecycleConfig {
@@ -363,7 +364,10 @@ fn a_prune_without_a_ramp_heeds_neither_its_curve_nor_for_a_seed_without_amplitu
 
     let held = held(config(true));
     assert_eq!(unheeded(prune_slowly(held.seed(), &held.rules())), [false; 3]);
-    assert_eq!(unheeded(prune_instantly(held.seed(), &held.rules())), [false, false, true]);
+    assert_eq!(
+        unheeded(prune_instantly(held.seed(), &held.rules())),
+        [false, false, true]
+    );
 }
 
 #[test]
@@ -374,9 +378,15 @@ fn a_ramp_heeds_its_style_speed_and_curve_only_where_they_can_matter() {
     assert_eq!(unheeded(set_alpha_target(life.seed(), &order, &rules)), [false; 3]);
     let speed = AlphaSpeed::Instant;
     let at_once = AlphaOrder { speed, ..order };
-    assert_eq!(unheeded(set_alpha_target(life.seed(), &at_once, &rules)), [false, false, true]);
+    assert_eq!(
+        unheeded(set_alpha_target(life.seed(), &at_once, &rules)),
+        [false, false, true]
+    );
     let stays = retarget(GerminationStyle::SigmoidAdd, AlphaTarget::Full);
-    assert_eq!(unheeded(set_alpha_target(life.seed(), &stays, &rules)), [false, true, true]);
+    assert_eq!(
+        unheeded(set_alpha_target(life.seed(), &stays, &rules)),
+        [false, true, true]
+    );
 
     let fixed = held(LifecycleConfig {
         allow_operator_switch: false,

@@ -9,7 +9,7 @@ use crate::controller::{HEADS, Head, HeadIndices, RELEVANCE, RecurrentState, Val
 use crate::growth::LifecycleOp;
 use crate::learner::algorithm::finalize::{PreparedRollout, Unusable, finalize};
 use crate::learner::algorithm::*;
-use crate::scenario::{AdvantageNorm, LearnerConfig, RewardNormMode, RollbackCredit, ValueNormMode};
+use crate::scenario::{AdvantageBaseline, AdvantageNorm, LearnerConfig, RewardNormMode, RollbackCredit, ValueNormMode};
 use crate::telemetry::Num;
 
 const PRUNE: [u8; HEADS] = [0, 0, 2, 1, 2, 0, 0, LifecycleOp::Prune.code() as u8];
@@ -65,6 +65,7 @@ impl Bench {
         let state = RecurrentState(vec![Tensor::full([1, 1, 1], at, (Kind::Float, Device::Cpu))]);
         let decided = DecidedStep {
             env,
+            round: 0,
             step: self.buffer.len(env) as u32 + 1,
             indices,
             log_probs: [0.0; HEADS],
@@ -284,6 +285,54 @@ fn advantage_statistics_pass_over_forced_steps() {
         (rollout.metrics.data.steps_actor, rollout.metrics.data.steps_valid),
         (4, 5)
     );
+}
+
+/// Steps 1 and 3 of the episode leave all three envs a choice, step 2 only two of them; the fourth env has ended by step 2.
+#[test]
+fn a_baseline_of_the_other_envs_is_their_mean_where_they_had_a_choice_in_the_same_step() {
+    let mut bench = Bench::new(4, 3);
+    bench.config.gamma = 1e-9;
+    let rewards = [[2.0, 1.0, 6.0], [-1.0, 3.0, 0.0], [5.0, 9.0, 3.0], [4.0, 0.0, 0.0]];
+    for (env, rewards) in rewards.iter().enumerate() {
+        for (step, &reward) in rewards.iter().enumerate().take(if env == 3 { 1 } else { 3 }) {
+            if (env, step) == (2, 1) {
+                bench.forced_step(env, reward, 0.0);
+            } else {
+                bench.step(env, reward, 0.0);
+            }
+        }
+        bench.end(env, SegmentEnd::Terminal);
+    }
+    let plain = bench.rollout();
+    bench.config.advantage_baseline = AdvantageBaseline::LeaveOneOut;
+
+    let rollout = bench.rollout();
+
+    let free = rollout.batch.actor.to_kind(Kind::Float);
+    let expected = [
+        [2.0 - 8.0 / 3.0, 1.0 - 3.0, 6.0 - 1.5],
+        [-1.0 - 11.0 / 3.0, 3.0 - 1.0, 0.0 - 4.5],
+        // Nobody is credited with a forced step.
+        [5.0 - 5.0 / 3.0, 0.0, 3.0 - 3.0],
+        [4.0 - 6.0 / 3.0, 0.0, 0.0],
+    ];
+    assert_close(&(&rollout.batch.advantages * free), &expected.concat());
+    assert_eq!(read(&rollout.batch.targets), read(&plain.batch.targets), "the critic's");
+    let deviation = rollout.metrics.advantages.adv_baseline_std.expect("it varies").0;
+    assert!(deviation > 0.5, "{deviation}");
+    assert_eq!(plain.metrics.advantages.adv_baseline_std, None);
+}
+
+#[test]
+fn the_only_env_has_no_baseline_but_its_critic() {
+    let mut bench = Bench::new(1, 2);
+    bench.config.advantage_baseline = AdvantageBaseline::LeaveOneOut;
+    bench.config.gamma = 1e-9;
+    bench.step(0, 2.0, 0.5);
+    bench.step(0, -1.0, 0.0);
+    bench.end(0, SegmentEnd::Terminal);
+
+    assert_close(&bench.rollout().batch.advantages, &[1.5, -1.0]);
 }
 
 /// The second rollout, and the change of unit of what was measured before.

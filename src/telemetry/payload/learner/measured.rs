@@ -206,6 +206,8 @@ measured! {
         adv_kurtosis,
         /// Share of positive ones.
         adv_positive_ratio,
+        /// Deviation of what was subtracted as the other envs' mean; absent without that baseline.
+        adv_baseline_std,
         ;
     }
 }
