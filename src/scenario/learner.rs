@@ -59,6 +59,8 @@ choice! {
         Linear,
         /// falls in half a cosine
         Cosine,
+        /// falls after updates that diverged too far from the old policy, rises after those that hardly moved
+        KlAdaptive,
     }
 }
 
@@ -356,6 +358,10 @@ section! {
         lr_warmup_updates: u32;
         /// Share of the learning rate that is left at the end.
         lr_end_factor: f64 = 0.0, FRACTION;
+        /// Least learning rate that kl_adaptive falls to.
+        lr_min: f64 = 1e-5, OPEN_FRACTION;
+        /// Largest learning rate that kl_adaptive rises to.
+        lr_max: f64 = 1e-2, OPEN_FRACTION;
         /// Decay of AdamW's two moments.
         betas: (f64, f64) = (0.9, 0.999), BELOW_ONE;
         /// AdamW's epsilon.

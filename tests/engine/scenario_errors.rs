@@ -271,6 +271,20 @@ fn action_spaces_schedules_and_networks_that_cannot_be_played_are_refused() {
 }
 
 #[test]
+fn a_learning_rate_that_follows_the_divergence_needs_a_target_and_bounds_around_it() {
+    let of = |learner: &str| problems_of(&format!("(learner: (lr_schedule: kl_adaptive, {learner}))"), &[]);
+
+    let aimless = of("target_kl: None");
+    assert!(
+        aimless.contains("learner.lr_schedule: kl_adaptive follows"),
+        "{aimless}"
+    );
+    let outside = of("lr: 1e-6");
+    assert!(outside.contains("lies outside its bounds"), "{outside}");
+    assert_eq!(of("lr_min: 1e-6, lr: 1e-6"), "");
+}
+
+#[test]
 fn statistics_that_do_not_move_can_neither_be_warmed_up_nor_frozen() {
     let of = |norm: &str| problems_of(&format!("(run: (rounds: 4), learner: (obs_norm: ({norm})))"), &[]);
 

@@ -1,7 +1,7 @@
 //! Whether rollouts, schedules and statistics of the learner fit the run.
 
 use super::Findings;
-use crate::scenario::{Scenario, TaskSpec};
+use crate::scenario::{LearnerConfig, LrSchedule, Scenario, TaskSpec};
 
 pub(super) fn check_learner(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
     let learner = &scenario.learner;
@@ -21,6 +21,7 @@ pub(super) fn check_learner(scenario: &Scenario, task: &TaskSpec, findings: &mut
         check_rollouts(scenario, findings);
     }
     check_observation_norm(scenario, findings);
+    check_learning_rate(learner, findings);
     let (_, end) = learner.entropy_coefs();
     if end < learner.entropy_coef_min {
         let message = format!(
@@ -53,6 +54,23 @@ fn check_rollouts(scenario: &Scenario, findings: &mut Findings) {
              run that is stopped before plays the rollout's rounds again"
         );
         findings.warning(["learner.episodes_per_update", "run.checkpoint_every"], message);
+    }
+}
+
+/// Whether a learning rate that follows the divergence knows which one to keep to, and starts within its bounds.
+fn check_learning_rate(learner: &LearnerConfig, findings: &mut Findings) {
+    if learner.lr_schedule != LrSchedule::KlAdaptive {
+        return;
+    }
+    if learner.target_kl.is_none() {
+        let message = "kl_adaptive follows the divergence from a target, and there is none".to_string();
+        findings.error(["learner.lr_schedule", "learner.target_kl"], message);
+        findings.help("valid: target_kl: Some(0.02), or another course of the learning rate");
+    }
+    let LearnerConfig { lr, lr_min, lr_max, .. } = *learner;
+    if !(lr_min..=lr_max).contains(&lr) {
+        let message = format!("a learning rate of {lr} lies outside its bounds {lr_min} and {lr_max}");
+        findings.error(["learner.lr", "learner.lr_min", "learner.lr_max"], message);
     }
 }
 

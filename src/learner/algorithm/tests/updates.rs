@@ -8,7 +8,7 @@ use super::training::{Training, small_config};
 use super::{UPDATES, cue, read};
 use crate::controller::{Evaluation, PolicyError, PolicyParam, SequenceInput, TrainablePolicy, ValueOutput};
 use crate::learner::algorithm::*;
-use crate::scenario::{LearnerConfig, RatioMode};
+use crate::scenario::{LearnerConfig, LrSchedule, RatioMode};
 use crate::telemetry::{FinitenessGate, HeadGradient, LearnerUpdate, Num, UpdateSkip};
 use crate::torch::{HostSyncCounter, Implementation};
 
@@ -377,6 +377,41 @@ fn parameters_that_are_not_finite_are_restored() {
             .iter()
             .all(|(_, tensor)| read(tensor).iter().all(|&value| value == 0.0))
     );
+}
+
+/// Far below its target the divergence lets the learning rate rise up to its bound, far above it fall.
+#[test]
+fn an_adaptive_learning_rate_is_told_and_survives_a_resume() {
+    let config = |target: f64| LearnerConfig {
+        lr_schedule: LrSchedule::KlAdaptive,
+        target_kl: Some(target),
+        ..small_config()
+    };
+    let mut bold = cue(config(10.0));
+    let rates: Vec<(f64, Option<Num>)> = (0..4)
+        .map(|_| {
+            bold.play();
+            let update = bold.learn();
+            (update.schedules.lr, update.lr_factor)
+        })
+        .collect();
+    let expected = [3e-3, 4.5e-3, 6.75e-3, 1e-2];
+    for ((rate, _), expected) in rates.iter().zip(expected) {
+        assert!((rate - expected).abs() < 1e-12, "{rates:?}");
+    }
+    assert!(rates[3].1.is_some_and(|factor| (factor.0 * 3e-3 - 1e-2).abs() < 1e-12));
+
+    let mut resumed = cue(config(10.0));
+    let saved = serde_json::to_string(&bold.learner.state()).expect("plain data");
+    let state: LearnerState = serde_json::from_str(&saved).expect("plain data");
+    let moments = bold.learner.state_tensors();
+    resumed.learner.restore(&state, &moments).expect("the same learner");
+    assert_eq!(resumed.learner.schedules().lr, bold.learner.schedules().lr);
+
+    let mut timid = cue(config(1e-9));
+    timid.play();
+    timid.learn();
+    assert!((timid.learner.schedules().lr - 2e-3).abs() < 1e-12);
 }
 
 #[test]
