@@ -1,5 +1,5 @@
 //! The learner's part of a checkpoint: what it counts and normalises by in `learner.ron`, the moments of its
-//! optimizer in `optim.safetensors`.
+//! optimizer and the rollouts that its critic goes on learning from in `optim.safetensors`.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -76,10 +76,12 @@ pub(super) fn save_learner(
     let text = ron::ser::to_string_pretty(&saved, layout)?;
     write_synced(&folder.join(STATE_FILE), text.as_bytes())?;
     let path = folder.join(MOMENTS_FILE);
+    let rehearsal = learner.rehearsal_tensors()?;
     catch(|| {
         let moments: Vec<(String, Tensor)> = learner
             .state_tensors()
             .into_iter()
+            .chain(rehearsal)
             .map(|(name, tensor)| (name, tensor.to_device(Device::Cpu).contiguous()))
             .collect();
         Tensor::write_safetensors(&moments, &path).map_err(TorchError::from)

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::controller::{ObservationFeatures, ObservationSchema};
-use crate::scenario::Loaded;
+use crate::scenario::{CriticConfig, CriticCore, Loaded};
 use crate::torch::DeviceSpec;
 
 /// Bytes of an element of most tensors.
@@ -94,10 +94,21 @@ fn needs_of(loaded: &Loaded) -> Vec<Need> {
                 what: "a rollout",
                 fields: "run.n_envs, run.max_steps, learner.episodes_per_update",
                 // Observations are kept as they came and as the policy saw them.
-                bytes: product([envs, rounds, task.max_steps.into(), observation, 2, F32_BYTES]),
+                bytes: product([
+                    envs,
+                    rounds,
+                    task.max_steps.into(),
+                    observation,
+                    2 + rehearsed_rollouts(&loaded.scenario.learner.critic),
+                    F32_BYTES,
+                ]),
             });
             let (features, hidden) = (policy.net_cfg.feature_dim as u128, policy.net_cfg.hidden_dim as u128);
-            let weights = product([features, observation.saturating_add(hidden)]);
+            let trunks = match policy.net_cfg.critic_core {
+                CriticCore::Shared => 1,
+                CriticCore::Separate => 2,
+            };
+            let weights = product([trunks, features, observation.saturating_add(hidden)]);
             needs.push(Need {
                 what: "the policy",
                 fields: "policy.net_cfg",
@@ -110,6 +121,11 @@ fn needs_of(loaded: &Loaded) -> Vec<Need> {
 
 /// The controller whose policy is trained.
 const LEARNED: &str = "actor_critic";
+
+/// Rollouts that the critic keeps for its own passes.
+fn rehearsed_rollouts(critic: &CriticConfig) -> u128 {
+    if critic.epochs > 0 { critic.rollouts.into() } else { 0 }
+}
 
 fn data_bytes(loaded: &Loaded) -> u128 {
     let data = &loaded.task.data;

@@ -56,9 +56,9 @@ pub use governor::{
 };
 pub use layers::Override;
 pub use learner::{
-    AdvantageBaseline, AdvantageNorm, EntropyFloorCoefs, EntropyFloors, EntropyMultipliers, EpisodeEnd, LearnerConfig,
-    LrSchedule, NonfiniteObservations, ObservationNorm, ObservationNormMode, RatioMode, RewardNorm, RewardNormMode,
-    ValueNorm, ValueNormMode,
+    AdvantageBaseline, AdvantageNorm, CriticConfig, EntropyFloorCoefs, EntropyFloors, EntropyMultipliers, EpisodeEnd,
+    LearnerConfig, LrSchedule, NonfiniteObservations, ObservationNorm, ObservationNormMode, RatioMode, RewardNorm,
+    RewardNormMode, ValueNorm, ValueNormMode,
 };
 pub use lifecycle::{
     AutoForward, GateConfig, GateMode, Isolation, IsolationConfig, LifecycleConfig, OnFossilize, StageIsolation,
@@ -66,8 +66,8 @@ pub use lifecycle::{
 pub use load::{Arm, Input, Loaded, load};
 pub use paths::UnknownField;
 pub use policy::{
-    FloorConfig, FloorMode, HeadConditioning, MaskConfig, NetConfig, ObservationConfig, ObservationLayout, OpBias,
-    PolicyConfig, TrackerConfig,
+    CriticCore, FloorConfig, FloorMode, HeadConditioning, MaskConfig, NetConfig, ObservationConfig, ObservationLayout,
+    OpBias, PolicyConfig, TrackerConfig,
 };
 pub use presets::{POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
 pub use problem::{Problem, ProblemRow, Report, Severity, Source, SourceKind, nearest};

@@ -7,7 +7,6 @@ use super::parameters::PolicyParams;
 use super::recurrent::Packing;
 use super::trainable::{ParamGroup, RecurrentState};
 
-const GROUP: ParamGroup = ParamGroup::Shared;
 /// Residual blocks of the core without memory.
 const MLP_BLOCKS: usize = 2;
 
@@ -67,9 +66,19 @@ struct RecurrentLayer {
 }
 
 impl RecurrentCore {
-    pub fn new(params: &mut PolicyParams, cell: Cell, width: i64, layers: usize) -> Self {
+    /// Parameters of `group`, their names behind `name`.
+    pub fn new(
+        params: &mut PolicyParams,
+        group: ParamGroup,
+        name: &str,
+        cell: Cell,
+        width: i64,
+        layers: usize,
+    ) -> Self {
+        // The deeper the core, the longer it has to remember.
+        let forget_bias = 1.0 + (layers as f64).ln();
         let layers = (0..layers)
-            .map(|layer| RecurrentLayer::new(params, cell, width, layer, layers))
+            .map(|layer| RecurrentLayer::new(params, group, &format!("{name}.{layer}"), cell, width, forget_bias))
             .collect();
         Self { cell, width, layers }
     }
@@ -101,18 +110,25 @@ impl RecurrentCore {
 }
 
 impl RecurrentLayer {
-    fn new(params: &mut PolicyParams, cell: Cell, width: i64, layer: usize, layers: usize) -> Self {
+    fn new(
+        params: &mut PolicyParams,
+        group: ParamGroup,
+        layer: &str,
+        cell: Cell,
+        width: i64,
+        forget_bias: f64,
+    ) -> Self {
         let gates = cell.gates() * width;
-        let name = |part: &str| format!("core.{layer}.{}.{part}", cell.name());
-        let weight_ih = params.orthogonal(&name("weight_ih"), GROUP, [gates, width], 1.0);
-        let weight_hh = params.orthogonal(&name("weight_hh"), GROUP, [gates, width], 1.0);
+        let name = |part: &str| format!("{layer}.{}.{part}", cell.name());
+        let weight_ih = params.orthogonal(&name("weight_ih"), group, [gates, width], 1.0);
+        let weight_hh = params.orthogonal(&name("weight_hh"), group, [gates, width], 1.0);
         let bias = Tensor::zeros([gates], (tch::Kind::Float, Device::Cpu));
         if cell == Cell::Lstm {
-            // The forget gate, second of four: remember by default, the longer the deeper the core.
-            let _ = bias.narrow(0, width, width).fill_(1.0 + (layers as f64).ln());
+            // The forget gate, second of four: remember by default.
+            let _ = bias.narrow(0, width, width).fill_(forget_bias);
         }
-        let bias_ih = params.add(&name("bias_ih"), GROUP, &bias);
-        let bias_hh = params.constant(&name("bias_hh"), GROUP, gates, 0.0);
+        let bias_ih = params.add(&name("bias_ih"), group, &bias);
+        let bias_hh = params.constant(&name("bias_hh"), group, gates, 0.0);
         let weights = [weight_ih, weight_hh, bias_ih, bias_hh];
         if params.device().is_cuda() && tch::Cuda::cudnn_is_available() {
             // One buffer for all weights: otherwise cuDNN would copy them together at every call.
@@ -131,7 +147,7 @@ impl RecurrentLayer {
         }
         Self {
             weights,
-            norm: LayerNorm::new(params, GROUP, &format!("core.{layer}.ln"), width),
+            norm: LayerNorm::new(params, group, &format!("{layer}.ln"), width),
         }
     }
 
@@ -172,15 +188,16 @@ struct MlpBlock {
 }
 
 impl MlpCore {
-    pub fn new(params: &mut PolicyParams, width: i64) -> Self {
-        let mut linear = |name: String| Linear::new(params, GROUP, &name, [width, width], HIDDEN_GAIN);
+    /// Parameters of `group`, their names behind `name`.
+    pub fn new(params: &mut PolicyParams, group: ParamGroup, name: &str, width: i64) -> Self {
+        let mut linear = |name: String| Linear::new(params, group, &name, [width, width], HIDDEN_GAIN);
         let pairs: Vec<_> = (0..MLP_BLOCKS)
-            .map(|block| (linear(format!("core.{block}.0")), linear(format!("core.{block}.2"))))
+            .map(|block| (linear(format!("{name}.{block}.0")), linear(format!("{name}.{block}.2"))))
             .collect();
         let blocks = pairs.into_iter().enumerate().map(|(block, (first, second))| MlpBlock {
             first,
             second,
-            norm: LayerNorm::new(params, GROUP, &format!("core.{block}.ln"), width),
+            norm: LayerNorm::new(params, group, &format!("{name}.{block}.ln"), width),
         });
         Self(blocks.collect())
     }

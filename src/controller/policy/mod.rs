@@ -20,6 +20,7 @@ mod rollout;
 mod sample;
 mod storage;
 mod trainable;
+mod trunk;
 
 pub use actor_critic::{ActorCritic, NetContext, NetSequence, NetSpec, PolicyInput, SequenceOutput, StepOutput};
 pub use distribution::Floor;
@@ -38,4 +39,6 @@ pub use storage::{
     FORMAT, MANIFEST_FILE, PolicyManifest, VALUE_HEAD, WEIGHTS_FILE, action_space_hash, load_policy, load_statistics,
     save_policy,
 };
-pub use trainable::{Evaluation, ParamGroup, PolicyParam, RecurrentState, SequenceInput, TrainablePolicy, ValueOutput};
+pub use trainable::{
+    Evaluation, ParamGroup, PolicyParam, RecurrentState, SequenceInput, TrainablePolicy, ValueOutput, ValueSequence,
+};

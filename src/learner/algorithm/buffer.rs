@@ -168,6 +168,12 @@ impl RolloutBuffer {
         self.segments().filter(|segment| segment.valid)
     }
 
+    /// The segment that an env's step belongs to.
+    pub(super) fn segment_of(&self, env: usize, step: usize) -> Option<&Segment> {
+        let segments = &self.rows.get(env)?.segments;
+        segments.iter().find(|segment| segment.steps().contains(&step))
+    }
+
     /// The steps that are learnt from, as `(env, step)`.
     pub(super) fn valid_steps(&self) -> impl Iterator<Item = (usize, usize)> {
         self.valid_segments()

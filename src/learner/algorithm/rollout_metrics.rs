@@ -35,6 +35,9 @@ impl RolloutMetrics {
         let returns = column(|target| target.ret);
         let (values, td_errors) = (column(|target| target.value), column(|target| target.td_error));
         let advantage_deviation = deviation(free);
+        let mut critic = critic_quality(&returns, &values, &td_errors, config.ev_var_floor);
+        critic.explained_variance_free = explained_variance_of(buffer, targets, true, config.ev_var_floor);
+        critic.explained_variance_forced = explained_variance_of(buffer, targets, false, config.ev_var_floor);
         Self {
             data: RolloutData {
                 ev_low_return_variance: is_low_variance(&returns, config.ev_var_floor),
@@ -44,7 +47,7 @@ impl RolloutMetrics {
             learnable: learnable_shares(buffer),
             returns: return_statistics(&rewards, &returns, config.reward_norm.clip),
             advantages: advantage_statistics(free),
-            critic: critic_quality(&returns, &values, &td_errors, config.ev_var_floor),
+            critic,
         }
     }
 }
@@ -120,6 +123,22 @@ fn advantage_statistics(free: &[f64]) -> AdvantageStatistics {
 
 fn is_low_variance(returns: &[f64], variance_floor: f64) -> bool {
     deviation(returns).powi(2) < variance_floor
+}
+
+/// `1 − Var(R − V)/max(Var R, floor)` over the steps with a choice, or over those without; `None` if there are none.
+fn explained_variance_of(
+    buffer: &RolloutBuffer,
+    targets: &[Vec<StepTargets>],
+    is_free: bool,
+    variance_floor: f64,
+) -> Option<Num> {
+    let steps = buffer
+        .valid_steps()
+        .filter(|&(env, step)| buffer.rows[env].steps[step].is_free() == is_free);
+    let of_steps = steps.map(|(env, step)| (targets[env][step].ret, targets[env][step].value));
+    let (returns, values): (Vec<f64>, Vec<f64>) = of_steps.unzip();
+    let quality = (!returns.is_empty()).then(|| critic_quality(&returns, &values, &[], variance_floor));
+    quality?.explained_variance
 }
 
 /// How well values predict returns.

@@ -3,6 +3,8 @@
 //! No sequence spans two segments, so no state is reset inside one. Padding reads a cell of its own whose masks allow
 //! exactly one action, so that a policy evaluates it to log-probability 0; nothing stale or undefined is ever gathered.
 
+use std::ops::Range;
+
 use tch::kind::Element;
 use tch::{Device, Tensor};
 
@@ -42,6 +44,12 @@ pub(super) fn sequences(buffer: &RolloutBuffer) -> Vec<Sequence> {
         }
     }
     found
+}
+
+/// `parts` ranges over `0..count` whose sizes differ by at most 1; fewer if there are not enough.
+pub(super) fn split(count: usize, parts: usize) -> impl Iterator<Item = Range<usize>> {
+    let parts = parts.clamp(1, count.max(1));
+    (0..parts).map(move |part| part * count / parts..(part + 1) * count / parts)
 }
 
 /// Sequences `[B, T]` with all that the losses read. Masks are bool; steps that they exclude hold finite placeholders.
@@ -119,12 +127,12 @@ impl Places {
 }
 
 /// Where every per-cell field of the buffer has a step, or padding.
-fn cell(buffer: &RolloutBuffer, place: Option<(usize, usize)>) -> usize {
+pub(super) fn cell(buffer: &RolloutBuffer, place: Option<(usize, usize)>) -> usize {
     place.map_or(buffer.padding_cell(), |(env, step)| buffer.cell(env, step))
 }
 
 /// How much the critic learns from a step, or from padding.
-fn value_weight(record: Option<&StepRecord>, config: &LearnerConfig) -> f32 {
+pub(super) fn value_weight(record: Option<&StepRecord>, config: &LearnerConfig) -> f32 {
     match record {
         None => 0.0,
         Some(record) if record.is_free() => 1.0,
@@ -133,7 +141,7 @@ fn value_weight(record: Option<&StepRecord>, config: &LearnerConfig) -> f32 {
 }
 
 /// The recurrent states that enter the sequences.
-fn entering_states(buffer: &RolloutBuffer, sequences: &[Sequence]) -> RecurrentState {
+pub(super) fn entering_states(buffer: &RolloutBuffer, sequences: &[Sequence]) -> RecurrentState {
     let states: Vec<i64> = sequences.iter().map(|sequence| sequence.state as i64).collect();
     let states = Tensor::from_slice(&states).to_device(buffer.device());
     let entering = |stored: &Tensor| stored.index_select(0, &states).transpose(0, 1).contiguous();

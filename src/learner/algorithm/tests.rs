@@ -7,6 +7,7 @@ mod tasks;
 #[path = "../../../examples/learner_tasks/training.rs"]
 mod training;
 
+mod critic;
 mod padding;
 mod rollouts;
 mod updates;

@@ -6,11 +6,11 @@
 //! on the device that suppress the optimizer's step, and all measurements are read once at the end. On a CPU, where
 //! reading waits for nothing, the loop leaves early when a flag says that no further step will be taken.
 
-use std::ops::Range;
 use std::time::Instant;
 
 use tch::{Device, Kind, Tensor};
 
+use super::critic::CriticPasses;
 use super::error::LearnerError;
 use super::loss::{
     Losses, Ratios, contribution_loss, drift, entropy_floor_penalty, head_denominators, head_entropies,
@@ -21,7 +21,7 @@ use super::measurements::{
     observation_shares, read_all,
 };
 use super::optimizer::PolicyOptimizer;
-use super::sequences::SequenceBatch;
+use super::sequences::{SequenceBatch, split};
 use super::targets::ADVANTAGE_EPSILON;
 use crate::controller::{Evaluation, HEADS, TrainablePolicy};
 use crate::random::Draw;
@@ -49,6 +49,8 @@ pub(super) struct Update<'a> {
     pub raw_observations: &'a Tensor,
     /// Numbers of the states with which the rollout's segments ended, by state tensor.
     pub rollout_states: &'a [Tensor],
+    /// What the critic does when the policy is done.
+    pub critic: Option<CriticPasses<'a>>,
     pub reads: &'a HostSyncCounter,
 }
 
@@ -89,17 +91,20 @@ impl Update<'_> {
                 }
             }
         }
+        let critic = self.critic.as_ref();
+        let critic = critic.map(|passes| passes.run(policy, optimizer, &stop.mismatch, rng));
+        let critic = critic.transpose()?;
         let observations = catch(|| {
             let shares = observation_shares(self.batch, self.config.obs_norm.clip);
             [shares, observation_faults(self.raw_observations)]
         })?;
-        Ok(read_all(
-            &steps,
-            &optimizer.change()?,
-            &observations,
-            self.rollout_states,
-            self.reads,
-        )?)
+        let change = optimizer.change()?;
+        let measured = read_all(&steps, &change, &observations, self.rollout_states, self.reads)?;
+        Ok(UpdateMeasurements {
+            critic,
+            critic_states: policy.critic_states(),
+            ..measured
+        })
     }
 
     /// One minibatch: evaluate, descend where nothing forbids it, measure.
@@ -247,12 +252,6 @@ fn by_head(values: [f64; HEADS], device: Device) -> Tensor {
 fn is_over(stop: &StopFlags) -> Result<bool, TorchError> {
     let either = catch(|| stop.kl.maximum(&stop.mismatch))?;
     Ok(read_f32(&either, &HostSyncCounter::default())?[0] > 0.0)
-}
-
-/// `parts` ranges over `0..count` whose sizes differ by at most 1; fewer if there are not enough.
-fn split(count: usize, parts: usize) -> impl Iterator<Item = Range<usize>> {
-    let parts = parts.clamp(1, count.max(1));
-    (0..parts).map(move |part| part * count / parts..(part + 1) * count / parts)
 }
 
 #[cfg(test)]

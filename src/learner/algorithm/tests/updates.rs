@@ -6,7 +6,9 @@ use super::policy::{Core, SmallPolicy};
 use super::tasks::{BanditTask, CueTask};
 use super::training::{Training, small_config};
 use super::{UPDATES, cue, read};
-use crate::controller::{Evaluation, PolicyError, PolicyParam, SequenceInput, TrainablePolicy, ValueOutput};
+use crate::controller::{
+    Evaluation, PolicyError, PolicyParam, SequenceInput, TrainablePolicy, ValueOutput, ValueSequence,
+};
 use crate::learner::algorithm::*;
 use crate::scenario::{LearnerConfig, LrSchedule, RatioMode};
 use crate::telemetry::{FinitenessGate, HeadGradient, LearnerUpdate, Num, UpdateSkip};
@@ -38,6 +40,10 @@ impl TrainablePolicy for Faulty<'_> {
         let mut evaluation = self.policy.evaluate(input)?;
         (self.spoil)(self.evaluations.replace(self.evaluations.get() + 1), &mut evaluation);
         Ok(evaluation)
+    }
+
+    fn evaluate_values(&self, input: &ValueSequence) -> Result<Tensor, PolicyError> {
+        self.policy.evaluate_values(input)
     }
 
     fn set_floor_scale(&mut self, scale: f64) {
@@ -545,6 +551,10 @@ impl TrainablePolicy for InHalf<'_> {
         let mut evaluation = self.0.evaluate(input)?;
         (self.1)(&mut evaluation);
         Ok(evaluation)
+    }
+
+    fn evaluate_values(&self, input: &ValueSequence) -> Result<Tensor, PolicyError> {
+        self.0.evaluate_values(input)
     }
 
     fn set_floor_scale(&mut self, scale: f64) {

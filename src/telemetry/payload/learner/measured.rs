@@ -150,6 +150,14 @@ measured! {
         value_min,
         /// Largest.
         value_max,
+        /// `explained_variance` of the steps with a choice.
+        explained_variance_free,
+        /// `explained_variance` of the steps without one.
+        explained_variance_forced,
+        /// Value loss of the critic's own passes as the first of them began.
+        critic_loss_first,
+        /// And as the last of them began.
+        critic_loss_last,
         /// One-step errors.
         td_mean,
         /// Deviation of the one-step errors.

@@ -1,0 +1,164 @@
+//! From observations to what heads read: an embedding of blueprints, one feature net, one of three cores. A network has one
+//! trunk for all its heads, or a second one of its own for the value.
+
+use tch::{Kind, Tensor};
+
+use super::actor_critic::{NetSpec, PolicyInput};
+use super::cores::{Cell, MlpCore, RecurrentCore};
+use super::layers::{HIDDEN_GAIN, Linear, Stack};
+use super::parameters::PolicyParams;
+use super::recurrent::Packing;
+use super::trainable::{ParamGroup, RecurrentState};
+
+const EMBEDDING_DEVIATION: f64 = 0.02;
+
+#[derive(Debug)]
+enum Core {
+    Recurrent(RecurrentCore),
+    Mlp(MlpCore),
+}
+
+/// Padded sequences of steps, without what only heads read.
+#[derive(Clone, Copy, Debug)]
+pub struct TrunkSequence<'a> {
+    /// `f32 [B, T, D]`.
+    pub observations: &'a Tensor,
+    /// `i64 [B, T, S]`.
+    pub blueprints: &'a Tensor,
+    /// Steps of each row that are no padding.
+    pub lengths: &'a [i64],
+}
+
+/// What stands before the heads.
+#[derive(Debug)]
+pub struct Trunk {
+    /// One row per blueprint, the last for an empty slot.
+    embedding: Tensor,
+    feature: Stack,
+    /// Between features and core, where their widths differ.
+    projection: Option<Linear>,
+    core: Core,
+    /// Index of an empty slot's row.
+    empty: i64,
+    frame_width: i64,
+    /// Frames before the current one that are kept as state.
+    kept_frames: i64,
+}
+
+impl Trunk {
+    /// Draws its parameters as members of `group`, their names behind `prefix`. `cell`: of a core with memory.
+    pub fn new(spec: &NetSpec, cell: Option<Cell>, group: ParamGroup, prefix: &str, params: &mut PolicyParams) -> Self {
+        let config = &spec.config;
+        let (features, hidden) = (config.feature_dim as i64, config.hidden_dim as i64);
+        let name = |part: &str| format!("{prefix}{part}");
+        let rows = spec.blueprints as i64 + 1;
+        let table = [rows, config.embed_dim as i64];
+        let embedding = params.normal(&name("emb.weight"), group, table, EMBEDDING_DEVIATION);
+        let frame_width = (spec.observation + config.embed_dim * spec.slots) as i64;
+        let width = frame_width * config.frame_stack as i64;
+        let feature = Stack::new(group, name("feature"), width)
+            .linear(params, features, HIDDEN_GAIN)
+            .layer_norm(params)
+            .relu();
+        let projection =
+            (features != hidden).then(|| Linear::new(params, group, &name("core.in"), [features, hidden], HIDDEN_GAIN));
+        let core = match cell {
+            Some(cell) => Core::Recurrent(RecurrentCore::new(
+                params,
+                group,
+                &name("core"),
+                cell,
+                hidden,
+                config.layers,
+            )),
+            None => Core::Mlp(MlpCore::new(params, group, &name("core"), hidden)),
+        };
+        Self {
+            embedding,
+            feature,
+            projection,
+            core,
+            empty: spec.blueprints as i64,
+            frame_width,
+            kept_frames: config.frame_stack as i64 - 1,
+        }
+    }
+
+    /// `[layers, rows, width]` of each tensor of state.
+    pub fn state_shapes(&self, rows: i64) -> Vec<[i64; 3]> {
+        match &self.core {
+            Core::Recurrent(core) => core.state_shapes(rows),
+            Core::Mlp(_) if self.kept_frames > 0 => vec![[self.kept_frames, rows, self.frame_width]],
+            Core::Mlp(_) => Vec::new(),
+        }
+    }
+
+    /// One step of `N` envs: `[N, H]` and the state after it.
+    pub fn step(&self, input: &PolicyInput, state: &RecurrentState) -> (Tensor, RecurrentState) {
+        let frames = self.frames(&input.observations, &input.blueprints);
+        match &self.core {
+            Core::Recurrent(core) => {
+                let x = self.core_input(&frames).unsqueeze(1);
+                let (x, state) = core.forward(&x, state, None);
+                (x.squeeze_dim(1), state)
+            }
+            Core::Mlp(core) => {
+                let lengths = vec![1; frames.size()[0] as usize];
+                let (stacked, state) = stack_frames(&frames.unsqueeze(1), state, &lengths);
+                (core.forward(&self.core_input(&stacked.squeeze_dim(1))), state)
+            }
+        }
+    }
+
+    /// Whole sequences: `[B, T, H]` and the state after each row's last step that is no padding.
+    pub fn sequence(&self, input: TrunkSequence, initial: &RecurrentState) -> (Tensor, RecurrentState) {
+        let frames = self.frames(input.observations, input.blueprints);
+        match &self.core {
+            Core::Recurrent(core) => {
+                let steps = frames.size()[1];
+                let packing = Packing::new(input.lengths, steps, frames.device());
+                let frames = packing.as_ref().map_or(frames.shallow_clone(), |p| p.pack(&frames));
+                let (x, state) = core.forward(&self.core_input(&frames), initial, packing.as_ref());
+                (packing.map_or(x.shallow_clone(), |packing| packing.unpack(&x)), state)
+            }
+            Core::Mlp(core) => {
+                let (stacked, state) = stack_frames(&frames, initial, input.lengths);
+                (core.forward(&self.core_input(&stacked)), state)
+            }
+        }
+    }
+
+    /// `[.., D]` and `[.., S]` to `[.., D + E·S]`: observations with their slots' blueprints embedded.
+    fn frames(&self, observations: &Tensor, blueprints: &Tensor) -> Tensor {
+        let rows = blueprints.where_scalarother(&blueprints.ge(0), self.empty);
+        let embedded = Tensor::embedding(&self.embedding, &rows, -1, false, false);
+        Tensor::cat(&[observations.shallow_clone(), embedded.flatten(-2, -1)], -1)
+    }
+
+    fn core_input(&self, frames: &Tensor) -> Tensor {
+        let features = self.feature.forward(frames);
+        match &self.projection {
+            Some(projection) => projection.forward(&features),
+            None => features,
+        }
+    }
+}
+
+/// `[B, T, W]` to `[B, T, k·W]`: each step with the k - 1 before it, oldest first. `state` holds those before the first
+/// step and, in the result, those up to each row's last one; without state k is 1.
+fn stack_frames(frames: &Tensor, state: &RecurrentState, lengths: &[i64]) -> (Tensor, RecurrentState) {
+    let Some(earlier) = state.0.first() else {
+        return (frames.shallow_clone(), RecurrentState(Vec::new()));
+    };
+    let (kept, steps, width) = (earlier.size()[0], frames.size()[1], frames.size()[2]);
+    let all = Tensor::cat(&[earlier.transpose(0, 1), frames.shallow_clone()], 1);
+    let shifted: Vec<Tensor> = (0..=kept).map(|age| all.narrow(1, age, steps)).collect();
+    let last: Vec<i64> = lengths.iter().flat_map(|&length| length..length + kept).collect();
+    let last = Tensor::from_slice(&last)
+        .to_device(frames.device())
+        .to_kind(Kind::Int64)
+        .view([-1, kept, 1])
+        .expand([-1, kept, width], false);
+    let newest = all.gather(1, &last, false).transpose(0, 1).contiguous();
+    (Tensor::cat(&shifted, -1), RecurrentState(vec![newest]))
+}
