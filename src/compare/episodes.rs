@@ -171,7 +171,7 @@ pub fn play_until(
 #[derive(Resource, Default)]
 struct Outcomes(Vec<EpisodeOutcome>);
 
-/// Loads the weights. Nothing is explored any more: no action is more likely than the policy makes it.
+/// Loads the weights, or their average where the scenario keeps one. Nothing is explored any more: no action is more likely than the policy makes it.
 fn freeze_policy(
     mut controller: ResMut<ActiveController>,
     mut horizon: ResMut<RewardHorizon>,
@@ -184,6 +184,7 @@ fn freeze_policy(
         controller.load(policy)?;
     }
     if let Some(policy) = controller.learned() {
+        policy.play_average()?;
         policy.set_mode(candidate.mode);
         policy.set_floor_scale(0.0);
     }

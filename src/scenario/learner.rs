@@ -383,6 +383,8 @@ section! {
         eps: f64 = 1e-5, POSITIVE;
         /// Weight decay of the value head; nothing else decays.
         critic_weight_decay: f64 = 0.0, NOT_NEGATIVE;
+        /// Decay per update of a running average of the weights, which frozen play uses. None: it uses the weights.
+        policy_ema: Option<f64>, BELOW_ONE;
         /// L2 norm to which the policy's gradient is clipped. None: no clipping.
         max_grad_norm: Option<f64> = Some(5.0), POSITIVE;
         /// Normalisation of observations.

@@ -88,6 +88,9 @@ fn update(
     }
     update.observation.obs_norm_drift = policy.normaliser().drift().map(Num);
     policy.set_updates(update.updates);
+    if update.update_performed {
+        policy.average_weights()?;
+    }
     buffer.clear()?;
     Ok(update)
 }

@@ -340,7 +340,10 @@ fn a_critic_with_a_core_of_its_own_leaves_the_policy_as_it_is() {
         assert_eq!(values(&one.tensor), values(&other.tensor), "{}", one.name);
     }
     let own = separate.params().iter().skip(shared.params().iter().count());
-    assert!(own.into_iter().all(|param| param.name.starts_with("critic.") && param.group == ParamGroup::Critic));
+    assert!(
+        own.into_iter()
+            .all(|param| param.name.starts_with("critic.") && param.group == ParamGroup::Critic)
+    );
     assert_eq!((shared.critic_states(), separate.critic_states()), (0, 2));
 
     let sequences = Sequences::new(2, 5, 9);
