@@ -200,12 +200,13 @@ fn what_the_policy_saw_is_what_its_statistics_still_say_before_the_update() {
     engine.run().expect("the run ends well");
 }
 
-/// By round: whether an update came of it, updates so far, elements counted, and whether every choice was uniform.
+/// By round: whether an update came of it, updates so far, elements counted, whether every choice was uniform, and whether
+/// the policy saw standardised observations.
 #[derive(Resource, Default)]
-struct Rounds(Vec<(bool, u64, u64, bool)>);
+struct Rounds(Vec<(bool, u64, u64, bool, bool)>);
 
 fn note_round(
-    envs: Query<&Chosen>,
+    envs: Query<(&Chosen, &Observation)>,
     last: Res<LastUpdate>,
     mut controller: ResMut<ActiveController>,
     mut policy: ResMut<PolicyLearner>,
@@ -220,8 +221,11 @@ fn note_round(
         let legal: Vec<f32> = probabilities.into_iter().filter(|&p| p > 0.0).collect();
         legal.iter().all(|p| (p * legal.len() as f32 - 1.0).abs() < 1e-5)
     };
-    let uniform = envs.iter().all(is_uniform);
-    rounds.0.push((last.0.is_some(), updates, counted, uniform));
+    let uniform = envs.iter().all(|(chosen, _)| is_uniform(chosen));
+    let standardised = envs.iter().all(|(_, seen)| seen.normalised != seen.raw);
+    rounds
+        .0
+        .push((last.0.is_some(), updates, counted, uniform, standardised));
 }
 
 #[test]
@@ -235,10 +239,11 @@ fn statistics_are_fitted_by_uniform_rollouts_first_and_frozen_later() {
 
     let rounds = &engine.world().resource::<Rounds>().0;
     let expected = [
-        (false, 0, 48, true),
-        (false, 0, 96, true),
-        (true, 1, 144, false),
-        (true, 2, 144, false),
+        (false, 0, 48, true, false),
+        (false, 0, 96, true, true),
+        // The first update learns from what a normaliser has made of the observations.
+        (true, 1, 144, false, true),
+        (true, 2, 144, false, true),
     ];
     assert_eq!(rounds[..], expected);
 }
