@@ -140,6 +140,7 @@ impl<T: Task> Training<T> {
                 log_probs: chosen.log_probs[env],
                 value: units.raw(chosen.value_normalised[env].into()) as f32,
                 masks: self.task.masks(env, step),
+                seeds: &[],
             })
             .collect();
         let blueprints = Tensor::full(

@@ -360,6 +360,9 @@ section! {
         aux_coef: f64 = 0.05, NOT_NEGATIVE;
         /// Updates over which that weight rises from 0.
         aux_warmup_updates: u32 = 20;
+        /// How many steps ahead contributions are predicted; 0: those of the same step.
+        #[unit = "steps"]
+        aux_horizon: u32;
         /// Clamp of predicted contributions' targets.
         #[unit = "percentage points"]
         aux_clip: f64 = 10.0, POSITIVE;

@@ -285,6 +285,19 @@ fn a_learning_rate_that_follows_the_divergence_needs_a_target_and_bounds_around_
 }
 
 #[test]
+fn contributions_are_predicted_within_the_episode() {
+    let of = |horizon: u32| {
+        problems_of(
+            &format!("(run: (max_steps: 12), learner: (aux_horizon: {horizon}))"),
+            &[],
+        )
+    };
+
+    assert!(of(12).contains("learner.aux_horizon: 12 steps ahead"), "{}", of(12));
+    assert_eq!(of(11), "");
+}
+
+#[test]
 fn settings_of_passes_that_the_critic_does_not_have_are_warned_about() {
     let of = |critic: &str| problems_of(&format!("(learner: (critic: ({critic})))"), &[]);
 

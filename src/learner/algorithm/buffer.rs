@@ -91,6 +91,8 @@ pub struct RolloutBuffer {
     pub(super) masks: Vec<bool>,
     /// `[cells × S]`; NaN: not measured.
     pub(super) contributions: Vec<f32>,
+    /// `[cells × S]`: number of the seed that a slot held at the decision.
+    pub(super) seeds: Vec<Option<u32>>,
     pub(super) charges: RollbackCharges,
     /// Per state tensor: numbers of the recurrent states with which valid segments ended.
     final_states: Vec<Vec<Tensor>>,
@@ -129,6 +131,7 @@ impl RolloutBuffer {
             final_states: shape.state.iter().map(|_| Vec::new()).collect(),
             masks,
             contributions: vec![f32::NAN; (count + 1) * shape.slots],
+            seeds: vec![None; (count + 1) * shape.slots],
             cells,
             shape,
             device,

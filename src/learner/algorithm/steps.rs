@@ -22,6 +22,8 @@ pub struct DecidedStep<'a> {
     pub value: f32,
     /// What could have been chosen.
     pub masks: &'a MaskSet,
+    /// By slot: number of the seed in it, the same as long as it is the same seed; empty if nobody asks.
+    pub seeds: &'a [Option<u32>],
 }
 
 /// What the policy saw when it decided; row `i` belongs to the `i`-th step of the same call.

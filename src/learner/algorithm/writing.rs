@@ -181,6 +181,9 @@ impl RolloutBuffer {
         if decided.masks.slots() != self.shape.slots {
             return Err(mismatch("masks", self.shape.slots, decided.masks.slots()));
         }
+        if !decided.seeds.is_empty() && decided.seeds.len() != self.shape.slots {
+            return Err(mismatch("seeds", self.shape.slots, decided.seeds.len()));
+        }
         let mut log_probs = decided.log_probs.iter();
         require_finite(decided.value.is_finite(), env, step, "value")?;
         require_finite(
@@ -211,6 +214,11 @@ impl RolloutBuffer {
         let width = self.shape.mask_width();
         let masks = &mut self.masks[cell * width..(cell + 1) * width];
         decided.masks.write_row(self.shape.blueprints, masks);
+        let seeds = &mut self.seeds[cell * self.shape.slots..(cell + 1) * self.shape.slots];
+        seeds.fill(None);
+        for (seed, &number) in seeds.iter_mut().zip(decided.seeds) {
+            *seed = number;
+        }
 
         let row = &mut self.rows[decided.env];
         let start = row.steps.len();

@@ -45,7 +45,9 @@ pub(crate) fn store_decisions(envs: Query<DecidingEnv>, mut context: LearnerCont
     let (round, step) = (context.clock.round(), context.clock.step());
     let mut decided = Vec::new();
     let mut observations = Vec::new();
-    for env in envs.iter().sort_unstable::<&EnvId>() {
+    let envs: Vec<_> = envs.iter().sort_unstable::<&EnvId>().collect();
+    let seeds: Vec<Vec<Option<u32>>> = envs.iter().map(|env| seed_numbers(env.slots)).collect();
+    for (env, seeds) in envs.iter().zip(&seeds) {
         let (Some(decision), Some(masks)) = (&env.chosen.0, &env.masks.0) else {
             continue;
         };
@@ -61,6 +63,7 @@ pub(crate) fn store_decisions(envs: Query<DecidingEnv>, mut context: LearnerCont
             log_probs: sample.log_probs,
             value: units.raw(sample.value.into()) as f32,
             masks,
+            seeds,
         });
         observations.push(env.observation);
     }
@@ -144,6 +147,12 @@ fn causal_heads(outcome: &CommandOutcome, is_fine: bool) -> [bool; HEADS] {
     } else {
         RELEVANCE[outcome.effective_op.code()]
     }
+}
+
+/// By slot: which germination of the episode its seed came of.
+fn seed_numbers(slots: &SeedSlots) -> Vec<Option<u32>> {
+    let number = |record: Option<&SeedRecord>| record.map(|seed| seed.identity.germination);
+    slots.records().map(number).collect()
 }
 
 /// Contributions that this step measured, by slot.

@@ -23,6 +23,9 @@ struct Bench {
     values: ValueNormalizer,
     /// Heads that matter to what is executed.
     causal: [bool; HEADS],
+    /// What the slot holds, and what is measured of it.
+    seed: Option<u32>,
+    contribution: Option<f32>,
 }
 
 impl Bench {
@@ -55,6 +58,8 @@ impl Bench {
             rewards: RewardNormalizer::new(config.reward_norm.mode),
             values: ValueNormalizer::new(config.value_norm.mode, config.norm_min_count),
             causal: RELEVANCE[LifecycleOp::Prune.code()],
+            seed: None,
+            contribution: None,
             config,
         }
     }
@@ -72,6 +77,7 @@ impl Bench {
             value,
             // Step 5 of a cue task leaves a choice, step 0 does not.
             masks: self.task.masks(0, if is_free { 5 } else { 0 }),
+            seeds: &[self.seed],
         };
         self.buffer.begin_steps(
             &[decided],
@@ -105,7 +111,7 @@ impl Bench {
             reward,
             effective_op: LifecycleOp::Prune,
             causal: self.causal,
-            contributions: &[],
+            contributions: &[self.contribution],
         }])
     }
 
@@ -392,6 +398,55 @@ fn chunks_start_from_stored_states_and_segments_from_zero() {
         &rollout.batch.observations.select(2, 0),
         &[0.0, 1.0, 2.0, 3.0, 4.0, 0.0, 5.0, 6.0],
     );
+}
+
+/// By step: the seed in the slot at the decision, and what was measured at the end of the step.
+fn play_contributions(bench: &mut Bench, steps: &[(Option<u32>, Option<f32>)]) {
+    for &(seed, contribution) in steps {
+        (bench.seed, bench.contribution) = (seed, contribution);
+        bench.step(0, 1.0, 0.0);
+    }
+    bench.end(0, TRUNCATED);
+}
+
+#[test]
+fn a_seeds_contribution_some_steps_later_is_a_target_where_it_is_still_that_seed() {
+    let mut bench = Bench::new(1, 6);
+    bench.config.aux_horizon = 2;
+    let (a, b) = (Some(0), Some(1));
+    let life = [
+        (None, None),
+        (a, None),
+        (a, Some(1.5)),
+        (a, Some(20.0)),
+        (b, Some(4.0)),
+        (b, Some(-2.0)),
+    ];
+    play_contributions(&mut bench, &life);
+
+    let batch = bench.rollout().batch;
+
+    // Step 0 had no seed, steps 2 and 3 another one, and behind the last two there is nothing.
+    assert_close(&batch.contribution_mask, &[0.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
+    assert_close(&batch.contributions.narrow(1, 1, 1), &[10.0]);
+    bench.config.aux_horizon = 0;
+    let batch = bench.rollout().batch;
+    assert_close(&batch.contribution_mask, &[0.0, 0.0, 1.0, 1.0, 1.0, 1.0]);
+    assert_close(&batch.contributions.narrow(1, 2, 4), &[1.5, 10.0, 4.0, -2.0]);
+}
+
+#[test]
+fn no_contribution_is_predicted_beyond_the_end_of_a_segment() {
+    let mut bench = Bench::new(1, 4);
+    bench.config.aux_horizon = 1;
+    let seed = Some(3);
+    play_contributions(&mut bench, &[(seed, Some(1.0)), (seed, Some(2.0))]);
+    play_contributions(&mut bench, &[(seed, Some(3.0)), (seed, Some(4.0))]);
+
+    let batch = bench.rollout().batch;
+
+    assert_close(&batch.contribution_mask, &[1.0, 0.0, 1.0, 0.0]);
+    assert_close(&batch.contributions, &[2.0, 0.0, 4.0, 0.0]);
 }
 
 #[test]
