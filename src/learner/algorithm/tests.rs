@@ -7,6 +7,8 @@ mod tasks;
 #[path = "../../../examples/learner_tasks/training.rs"]
 mod training;
 
+mod bench;
+mod credit;
 mod critic;
 mod padding;
 mod rollouts;

@@ -1,153 +1,13 @@
 //! Rollouts in, targets out: segments, rollbacks, normalisation, errors.
 
-use proptest::prelude::*;
-use tch::{Device, Kind, Tensor};
-
+use super::bench::{Bench, PRUNE, TRUNCATED, assert_close};
 use super::read;
-use super::tasks::{BLUEPRINTS, CueTask, Task};
-use crate::controller::{HEADS, Head, HeadIndices, RELEVANCE, RecurrentState, ValueOutput};
-use crate::growth::LifecycleOp;
-use crate::learner::algorithm::finalize::{PreparedRollout, Unusable, finalize};
+use crate::controller::Head;
+use crate::learner::algorithm::finalize::{PreparedRollout, Unusable};
 use crate::learner::algorithm::*;
-use crate::scenario::{AdvantageBaseline, AdvantageNorm, LearnerConfig, RewardNormMode, RollbackCredit, ValueNormMode};
+use crate::scenario::{AdvantageNorm, LearnerConfig, RewardNormMode, RollbackCredit, ValueNormMode};
 use crate::telemetry::Num;
-
-const PRUNE: [u8; HEADS] = [0, 0, 2, 1, 2, 0, 0, LifecycleOp::Prune.code() as u8];
-
-/// Rows of steps with one decision each, in units of raw reward.
-struct Bench {
-    buffer: RolloutBuffer,
-    task: CueTask,
-    config: LearnerConfig,
-    rewards: RewardNormalizer,
-    values: ValueNormalizer,
-    /// Heads that matter to what is executed.
-    causal: [bool; HEADS],
-    /// What the slot holds, and what is measured of it.
-    seed: Option<u32>,
-    contribution: Option<f32>,
-}
-
-impl Bench {
-    /// Nothing is normalised.
-    fn new(envs: usize, steps: usize) -> Self {
-        let mut config = LearnerConfig {
-            adv_norm: AdvantageNorm::Off,
-            min_actor_steps: 1,
-            norm_min_count: 2,
-            ..LearnerConfig::default()
-        };
-        config.reward_norm.mode = RewardNormMode::Off;
-        config.value_norm.mode = ValueNormMode::Off;
-        Self::with(envs, steps, config)
-    }
-
-    fn with(envs: usize, steps: usize, config: LearnerConfig) -> Self {
-        let shape = BufferShape {
-            envs,
-            steps,
-            observation: 2,
-            slots: 1,
-            blueprints: BLUEPRINTS,
-            state: vec![[1, 1]],
-            chunk_length: config.chunk_length.map_or(steps, |length| length as usize),
-        };
-        Self {
-            buffer: RolloutBuffer::new(shape, Device::Cpu).expect("memory"),
-            task: CueTask::new(envs),
-            rewards: RewardNormalizer::new(config.reward_norm.mode),
-            values: ValueNormalizer::new(config.value_norm.mode, config.norm_min_count),
-            causal: RELEVANCE[LifecycleOp::Prune.code()],
-            seed: None,
-            contribution: None,
-            config,
-        }
-    }
-
-    fn try_begin(&mut self, env: usize, value: f32, indices: HeadIndices, is_free: bool) -> Result<(), BufferError> {
-        let at = self.buffer.len(env) as f64;
-        let observation = Tensor::full([1, 2], at, (Kind::Float, Device::Cpu));
-        let state = RecurrentState(vec![Tensor::full([1, 1, 1], at, (Kind::Float, Device::Cpu))]);
-        let decided = DecidedStep {
-            env,
-            round: 0,
-            step: self.buffer.len(env) as u32 + 1,
-            indices,
-            log_probs: [0.0; HEADS],
-            value,
-            // Step 5 of a cue task leaves a choice, step 0 does not.
-            masks: self.task.masks(0, if is_free { 5 } else { 0 }),
-            seeds: &[self.seed],
-        };
-        self.buffer.begin_steps(
-            &[decided],
-            &StepTensors {
-                observations: &observation,
-                raw_observations: &observation,
-                blueprints: &Tensor::full([1, 1], -1, (Kind::Int64, Device::Cpu)),
-                state: &state,
-            },
-        )
-    }
-
-    fn begin(&mut self, env: usize, value: f32) {
-        self.try_begin(env, value, PRUNE, true).expect("a sound decision");
-    }
-
-    fn step(&mut self, env: usize, reward: f32, value: f32) {
-        self.begin(env, value);
-        self.complete(env, reward).expect("pending");
-    }
-
-    fn forced_step(&mut self, env: usize, reward: f32, value: f32) {
-        let wait = [0, 0, 2, 1, 2, 0, 0, 0];
-        self.try_begin(env, value, wait, false).expect("a sound decision");
-        self.complete(env, reward).expect("pending");
-    }
-
-    fn complete(&mut self, env: usize, reward: f32) -> Result<(), BufferError> {
-        self.buffer.complete_steps(&[StepOutcome {
-            env,
-            reward,
-            effective_op: LifecycleOp::Prune,
-            causal: self.causal,
-            contributions: &[self.contribution],
-        }])
-    }
-
-    fn end(&mut self, env: usize, end: SegmentEnd) {
-        self.buffer.end_segments(&[(env, end)]).expect("an open segment");
-    }
-
-    fn finalize(&mut self) -> Result<Result<PreparedRollout, Unusable>, LearnerError> {
-        let head = ValueOutput {
-            weight: Tensor::ones([1, 2], (Kind::Float, Device::Cpu)),
-            bias: Tensor::zeros([1], (Kind::Float, Device::Cpu)),
-        };
-        finalize(
-            &mut self.buffer,
-            &mut self.rewards,
-            &mut self.values,
-            &head,
-            &self.config,
-        )
-    }
-
-    fn rollout(&mut self) -> PreparedRollout {
-        self.finalize().expect("finished").expect("usable")
-    }
-}
-
-#[track_caller]
-fn assert_close(tensor: &Tensor, expected: &[f64]) {
-    let actual = read(tensor);
-    assert_eq!(actual.len(), expected.len(), "{actual:?}");
-    for (a, e) in actual.iter().zip(expected) {
-        assert!((a - e).abs() < 1e-5, "{actual:?} != {expected:?}");
-    }
-}
-
-const TRUNCATED: SegmentEnd = SegmentEnd::Truncated { bootstrap: 0.0 };
+use proptest::prelude::*;
 
 #[test]
 fn segments_of_one_row_do_not_leak_into_each_other() {
@@ -293,54 +153,6 @@ fn advantage_statistics_pass_over_forced_steps() {
     );
 }
 
-/// Steps 1 and 3 of the episode leave all three envs a choice, step 2 only two of them; the fourth env has ended by step 2.
-#[test]
-fn a_baseline_of_the_other_envs_is_their_mean_where_they_had_a_choice_in_the_same_step() {
-    let mut bench = Bench::new(4, 3);
-    bench.config.gamma = 1e-9;
-    let rewards = [[2.0, 1.0, 6.0], [-1.0, 3.0, 0.0], [5.0, 9.0, 3.0], [4.0, 0.0, 0.0]];
-    for (env, rewards) in rewards.iter().enumerate() {
-        for (step, &reward) in rewards.iter().enumerate().take(if env == 3 { 1 } else { 3 }) {
-            if (env, step) == (2, 1) {
-                bench.forced_step(env, reward, 0.0);
-            } else {
-                bench.step(env, reward, 0.0);
-            }
-        }
-        bench.end(env, SegmentEnd::Terminal);
-    }
-    let plain = bench.rollout();
-    bench.config.advantage_baseline = AdvantageBaseline::LeaveOneOut;
-
-    let rollout = bench.rollout();
-
-    let free = rollout.batch.actor.to_kind(Kind::Float);
-    let expected = [
-        [2.0 - 8.0 / 3.0, 1.0 - 3.0, 6.0 - 1.5],
-        [-1.0 - 11.0 / 3.0, 3.0 - 1.0, 0.0 - 4.5],
-        // Nobody is credited with a forced step.
-        [5.0 - 5.0 / 3.0, 0.0, 3.0 - 3.0],
-        [4.0 - 6.0 / 3.0, 0.0, 0.0],
-    ];
-    assert_close(&(&rollout.batch.advantages * free), &expected.concat());
-    assert_eq!(read(&rollout.batch.targets), read(&plain.batch.targets), "the critic's");
-    let deviation = rollout.metrics.advantages.adv_baseline_std.expect("it varies").0;
-    assert!(deviation > 0.5, "{deviation}");
-    assert_eq!(plain.metrics.advantages.adv_baseline_std, None);
-}
-
-#[test]
-fn the_only_env_has_no_baseline_but_its_critic() {
-    let mut bench = Bench::new(1, 2);
-    bench.config.advantage_baseline = AdvantageBaseline::LeaveOneOut;
-    bench.config.gamma = 1e-9;
-    bench.step(0, 2.0, 0.5);
-    bench.step(0, -1.0, 0.0);
-    bench.end(0, SegmentEnd::Terminal);
-
-    assert_close(&bench.rollout().batch.advantages, &[1.5, -1.0]);
-}
-
 /// The second rollout, and the change of unit of what was measured before.
 #[test]
 fn a_new_reward_scale_changes_the_unit_of_stored_values_too() {
@@ -400,55 +212,6 @@ fn chunks_start_from_stored_states_and_segments_from_zero() {
     );
 }
 
-/// By step: the seed in the slot at the decision, and what was measured at the end of the step.
-fn play_contributions(bench: &mut Bench, steps: &[(Option<u32>, Option<f32>)]) {
-    for &(seed, contribution) in steps {
-        (bench.seed, bench.contribution) = (seed, contribution);
-        bench.step(0, 1.0, 0.0);
-    }
-    bench.end(0, TRUNCATED);
-}
-
-#[test]
-fn a_seeds_contribution_some_steps_later_is_a_target_where_it_is_still_that_seed() {
-    let mut bench = Bench::new(1, 6);
-    bench.config.aux_horizon = 2;
-    let (a, b) = (Some(0), Some(1));
-    let life = [
-        (None, None),
-        (a, None),
-        (a, Some(1.5)),
-        (a, Some(20.0)),
-        (b, Some(4.0)),
-        (b, Some(-2.0)),
-    ];
-    play_contributions(&mut bench, &life);
-
-    let batch = bench.rollout().batch;
-
-    // Step 0 had no seed, steps 2 and 3 another one, and behind the last two there is nothing.
-    assert_close(&batch.contribution_mask, &[0.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
-    assert_close(&batch.contributions.narrow(1, 1, 1), &[10.0]);
-    bench.config.aux_horizon = 0;
-    let batch = bench.rollout().batch;
-    assert_close(&batch.contribution_mask, &[0.0, 0.0, 1.0, 1.0, 1.0, 1.0]);
-    assert_close(&batch.contributions.narrow(1, 2, 4), &[1.5, 10.0, 4.0, -2.0]);
-}
-
-#[test]
-fn no_contribution_is_predicted_beyond_the_end_of_a_segment() {
-    let mut bench = Bench::new(1, 4);
-    bench.config.aux_horizon = 1;
-    let seed = Some(3);
-    play_contributions(&mut bench, &[(seed, Some(1.0)), (seed, Some(2.0))]);
-    play_contributions(&mut bench, &[(seed, Some(3.0)), (seed, Some(4.0))]);
-
-    let batch = bench.rollout().batch;
-
-    assert_close(&batch.contribution_mask, &[1.0, 0.0, 1.0, 0.0]);
-    assert_close(&batch.contributions, &[2.0, 0.0, 4.0, 0.0]);
-}
-
 #[test]
 fn what_must_not_enter_is_refused_by_name_and_changes_nothing() {
     let mut bench = Bench::new(1, 2);
@@ -500,24 +263,6 @@ fn what_must_not_enter_is_refused_by_name_and_changes_nothing() {
         bench.buffer.end_segments(&[(0, TRUNCATED)]),
         Err(BufferError::SegmentClosed { env })
     );
-}
-
-/// The op and the slot of a prune matter; of its ramp nothing does where the seed has no amplitude.
-#[test]
-fn heads_that_made_no_difference_are_left_out_of_what_the_actor_learns() {
-    let mut bench = Bench::new(1, 2);
-    bench.step(0, 1.0, 0.0);
-    for head in [Head::AlphaSpeed, Head::AlphaCurve] {
-        bench.causal[head as usize] = false;
-    }
-    bench.step(0, 1.0, 0.0);
-    bench.end(0, TRUNCATED);
-
-    let causal = bench.rollout().batch.causal;
-
-    // Slot, blueprint, style, tempo, alpha target, alpha speed, alpha curve, op.
-    assert_close(&causal.select(1, 0), &[1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0]);
-    assert_close(&causal.select(1, 1), &[1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
 }
 
 /// Every env was rolled back before its first decision.

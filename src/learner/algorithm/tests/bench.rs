@@ -1,0 +1,154 @@
+//! Rows of decisions as a test wants them.
+
+use tch::{Device, Kind, Tensor};
+
+use super::read;
+use super::tasks::{BLUEPRINTS, CueTask, Task};
+use crate::controller::{HEADS, HeadIndices, RELEVANCE, RecurrentState, ValueOutput};
+use crate::growth::LifecycleOp;
+use crate::learner::algorithm::finalize::{PreparedRollout, Unusable, finalize};
+use crate::learner::algorithm::*;
+use crate::scenario::{AdvantageNorm, LearnerConfig, RewardNormMode, ValueNormMode};
+
+pub const PRUNE: [u8; HEADS] = [0, 0, 2, 1, 2, 0, 0, LifecycleOp::Prune.code() as u8];
+
+/// Rows of steps with one decision each, in units of raw reward.
+pub struct Bench {
+    pub buffer: RolloutBuffer,
+    pub task: CueTask,
+    pub config: LearnerConfig,
+    pub rewards: RewardNormalizer,
+    pub values: ValueNormalizer,
+    /// Heads that matter to what is executed.
+    pub causal: [bool; HEADS],
+    /// What the slot holds, and what is measured of it.
+    pub seed: Option<u32>,
+    pub contribution: Option<f32>,
+}
+
+impl Bench {
+    /// Nothing is normalised.
+    pub fn new(envs: usize, steps: usize) -> Self {
+        let mut config = LearnerConfig {
+            adv_norm: AdvantageNorm::Off,
+            min_actor_steps: 1,
+            norm_min_count: 2,
+            ..LearnerConfig::default()
+        };
+        config.reward_norm.mode = RewardNormMode::Off;
+        config.value_norm.mode = ValueNormMode::Off;
+        Self::with(envs, steps, config)
+    }
+
+    pub fn with(envs: usize, steps: usize, config: LearnerConfig) -> Self {
+        let shape = BufferShape {
+            envs,
+            steps,
+            observation: 2,
+            slots: 1,
+            blueprints: BLUEPRINTS,
+            state: vec![[1, 1]],
+            chunk_length: config.chunk_length.map_or(steps, |length| length as usize),
+        };
+        Self {
+            buffer: RolloutBuffer::new(shape, Device::Cpu).expect("memory"),
+            task: CueTask::new(envs),
+            rewards: RewardNormalizer::new(config.reward_norm.mode),
+            values: ValueNormalizer::new(config.value_norm.mode, config.norm_min_count),
+            causal: RELEVANCE[LifecycleOp::Prune.code()],
+            seed: None,
+            contribution: None,
+            config,
+        }
+    }
+
+    pub fn try_begin(
+        &mut self,
+        env: usize,
+        value: f32,
+        indices: HeadIndices,
+        is_free: bool,
+    ) -> Result<(), BufferError> {
+        let at = self.buffer.len(env) as f64;
+        let observation = Tensor::full([1, 2], at, (Kind::Float, Device::Cpu));
+        let state = RecurrentState(vec![Tensor::full([1, 1, 1], at, (Kind::Float, Device::Cpu))]);
+        let decided = DecidedStep {
+            env,
+            round: 0,
+            step: self.buffer.len(env) as u32 + 1,
+            indices,
+            log_probs: [0.0; HEADS],
+            value,
+            // Step 5 of a cue task leaves a choice, step 0 does not.
+            masks: self.task.masks(0, if is_free { 5 } else { 0 }),
+            seeds: &[self.seed],
+        };
+        self.buffer.begin_steps(
+            &[decided],
+            &StepTensors {
+                observations: &observation,
+                raw_observations: &observation,
+                blueprints: &Tensor::full([1, 1], -1, (Kind::Int64, Device::Cpu)),
+                state: &state,
+            },
+        )
+    }
+
+    pub fn begin(&mut self, env: usize, value: f32) {
+        self.try_begin(env, value, PRUNE, true).expect("a sound decision");
+    }
+
+    pub fn step(&mut self, env: usize, reward: f32, value: f32) {
+        self.begin(env, value);
+        self.complete(env, reward).expect("pending");
+    }
+
+    pub fn forced_step(&mut self, env: usize, reward: f32, value: f32) {
+        let wait = [0, 0, 2, 1, 2, 0, 0, 0];
+        self.try_begin(env, value, wait, false).expect("a sound decision");
+        self.complete(env, reward).expect("pending");
+    }
+
+    pub fn complete(&mut self, env: usize, reward: f32) -> Result<(), BufferError> {
+        self.buffer.complete_steps(&[StepOutcome {
+            env,
+            reward,
+            effective_op: LifecycleOp::Prune,
+            causal: self.causal,
+            contributions: &[self.contribution],
+        }])
+    }
+
+    pub fn end(&mut self, env: usize, end: SegmentEnd) {
+        self.buffer.end_segments(&[(env, end)]).expect("an open segment");
+    }
+
+    pub fn finalize(&mut self) -> Result<Result<PreparedRollout, Unusable>, LearnerError> {
+        let head = ValueOutput {
+            weight: Tensor::ones([1, 2], (Kind::Float, Device::Cpu)),
+            bias: Tensor::zeros([1], (Kind::Float, Device::Cpu)),
+        };
+        finalize(
+            &mut self.buffer,
+            &mut self.rewards,
+            &mut self.values,
+            &head,
+            &self.config,
+        )
+    }
+
+    pub fn rollout(&mut self) -> PreparedRollout {
+        self.finalize().expect("finished").expect("usable")
+    }
+}
+
+#[track_caller]
+pub fn assert_close(tensor: &Tensor, expected: &[f64]) {
+    let actual = read(tensor);
+    assert_eq!(actual.len(), expected.len(), "{actual:?}");
+    for (a, e) in actual.iter().zip(expected) {
+        assert!((a - e).abs() < 1e-5, "{actual:?} != {expected:?}");
+    }
+}
+
+pub const TRUNCATED: SegmentEnd = SegmentEnd::Truncated { bootstrap: 0.0 };
