@@ -6,8 +6,9 @@
 use bevy_ecs::resource::Resource;
 use tch::{Kind, TchError, Tensor};
 
+use super::{BlendError, fit_residual};
 use crate::random::{Domain, RunRng};
-use crate::torch::{Backend, Mode, ParamSet};
+use crate::torch::{Backend, Mode, Onto, ParamSet};
 use crate::torch::{HostSyncCounter, NoGrad, TorchError, read_f64};
 
 /// A module that grows in a slot, defined by its residual: the slot's full output is `x + δ(x)`.
@@ -18,6 +19,18 @@ use crate::torch::{HostSyncCounter, NoGrad, TorchError, read_f64};
 pub trait SeedModule: Send {
     /// `None` means identically zero.
     fn delta(&self, x: &Tensor, mode: Mode) -> Result<Option<Tensor>, TchError>;
+
+    /// The features that δ(x) has entered as `onto` says; `None` means that they stay as they are. For modules that can do
+    /// it in one pass, without δ in between.
+    ///
+    /// # Errors
+    /// [`BlendError`] if δ does not fit the features.
+    fn delta_onto(&self, x: &Tensor, onto: Onto, mode: Mode) -> Result<Option<Tensor>, BlendError> {
+        let Some(delta) = self.delta(x, mode)? else {
+            return Ok(None);
+        };
+        Ok(Some(onto.enter(&fit_residual(delta, onto.features())?)?))
+    }
 
     /// Every tensor of the module.
     fn params(&self) -> &ParamSet;

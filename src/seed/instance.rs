@@ -5,7 +5,7 @@ use tch::{TchError, Tensor};
 use super::{BlendError, BlueprintError, BlueprintRegistry, GateNetwork, Residual, SeedModule, fit_residual};
 use crate::growth::AlphaAlgorithm;
 use crate::random::RunRng;
-use crate::torch::{Backend, Mode, Param, incubate};
+use crate::torch::{Backend, Mode, Onto, Param};
 
 /// The tensors of one seed.
 pub struct SeedInstance {
@@ -87,11 +87,21 @@ impl SeedInstance {
         isolated: bool,
         mode: Mode,
     ) -> Result<Tensor, BlendError> {
-        let x = if isolated { h.f_detach()? } else { h.shallow_clone() };
-        match self.residual(&x, alpha, algorithm, mode)? {
-            Some(residual) => Ok(residual.apply(h)?),
-            None => Ok(h.shallow_clone()),
-        }
+        let detached;
+        let x = if isolated {
+            detached = h.f_detach()?;
+            &detached
+        } else {
+            h
+        };
+        let alpha = alpha.clamp(0.0, 1.0);
+        let blended = if algorithm == AlphaAlgorithm::Add && alpha > 0.0 {
+            self.module.delta_onto(x, Onto::Added { features: h, alpha }, mode)?
+        } else {
+            let residual = self.residual(x, alpha, algorithm, mode)?;
+            residual.map(|residual| residual.apply(h)).transpose()?
+        };
+        Ok(blended.unwrap_or_else(|| h.shallow_clone()))
     }
 
     /// The slot's output while the seed incubates: exactly `h`, from which the seed learns as if it were added
@@ -100,10 +110,9 @@ impl SeedInstance {
     /// # Errors
     /// [`BlendError`] if the module breaks its contract.
     pub fn incubate(&self, h: &Tensor, mode: Mode) -> Result<Tensor, BlendError> {
-        match self.module.delta(&h.f_detach()?, mode)? {
-            Some(delta) => Ok(incubate(h, &fit_residual(delta, h)?)?),
-            None => Ok(h.shallow_clone()),
-        }
+        let onto = Onto::StraightThrough { features: h };
+        let shown = self.module.delta_onto(&h.f_detach()?, onto, mode)?;
+        Ok(shown.unwrap_or_else(|| h.shallow_clone()))
     }
 }
 

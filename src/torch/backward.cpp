@@ -19,9 +19,6 @@ struct Reached {
   variable_list grads;
 };
 
-// Whether nobody else sees the values: no other handle, and no view of them that is still on its way.
-bool is_unshared(const Tensor& t) { return t.use_count() == 1 && t.has_storage() && t.storage().use_count() == 1; }
-
 // Gradients that meet are added, in place where nobody else sees the first.
 void add_to(Tensor& sum, Tensor grad) {
   if (!sum.defined()) sum = std::move(grad);

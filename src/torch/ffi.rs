@@ -285,6 +285,9 @@ unsafe extern "C" {
         epsilon: f64,
         silu_before: bool,
         silu_after: bool,
+        features: *const C_tensor,
+        alpha: f64,
+        straight_through: bool,
         out: *mut *mut C_tensor,
     ) -> *mut c_char;
     pub(super) fn simic_norm_residual(

@@ -121,6 +121,9 @@ class Kept {
   void release() { tensor.reset(); }
 };
 
+// Whether nobody else sees the values: no other handle, and no view of them that is still on its way.
+bool is_unshared(const Tensor& t) { return t.use_count() == 1 && t.has_storage() && t.storage().use_count() == 1; }
+
 struct KernelNode : Node {
   variable_list apply(variable_list&& grads) override = 0;
 
@@ -338,10 +341,22 @@ Tensor head(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 
 // ---- layers of seeds: convolution, SiLU, group norm, SiLU
 
+// How a layer's result y enters features h.
+struct Onto {
+  // h, or undefined: the result is y.
+  Tensor features;
+  float alpha = 1;
+  // The result is h itself, of which y takes the gradient as well; else it is h + alpha·y.
+  bool straight_through = false;
+};
+
 struct LayerNode final : KernelNode {
   Layer layer;
   Kept x, weight, gamma, beta;
   Tensor z, means, inverses;
+  float alpha;
+  // The features that y enters are x.
+  bool enters_x;
 
   std::string name() const override { return "SimicLayer"; }
 
@@ -350,15 +365,17 @@ struct LayerNode final : KernelNode {
     for (Tensor* kept : {&z, &means, &inverses}) kept->reset();
   }
 
+  // Of x, the weight, γ, β and the features that y enters, where these are not x.
   variable_list apply(variable_list&& grads) override {
     forbid_second_derivative();
-    variable_list out(layer.norm ? 4 : 2);
+    variable_list out(5);
     if (!grads[0].defined()) return out;
     const ConvShape& shape = layer.conv;
     const Tensor image = channels_innermost(x.get()), w = channels_innermost(weight.get());
+    const bool is_ours = is_unshared(grads[0]);
     const Tensor grad = channels_innermost(grads[0]);
     const auto& k = kernels();
-    out[0] = needed(0, image);
+    if (task_should_compute_output(0)) out[0] = enters_x && is_ours ? grad : new_image_like(image);
     out[1] = new_grad(w);
     float* backwards = nullptr;
     if (out[0].defined()) {
@@ -371,52 +388,69 @@ struct LayerNode final : KernelNode {
       out[3] = new_numbers(shape.outputs);
     }
     const auto of = [](const Tensor& t) { return t.defined() ? read(t) : nullptr; };
-    k.layer_backward(layer, read(image), of(z), of(means), of(inverses), of(scale), of(shift), read(grad), backwards,
-                     data_of(out[0]), write(out[1]), layer.norm ? write(out[2]) : nullptr,
-                     layer.norm ? write(out[3]) : nullptr, kernel_memory(k.layer_scratch_backward(layer)));
+    k.layer_backward(layer, read(image), of(z), of(means), of(inverses), of(scale), of(shift), read(grad), alpha, enters_x,
+                     backwards, data_of(out[0]), write(out[1]), data_of(out[2]), data_of(out[3]),
+                     kernel_memory(k.layer_scratch_backward(layer)));
+    if (task_should_compute_output(4)) out[4] = std::move(grads[0]);
     return out;
   }
 };
 
-// gamma and beta: null without a norm.
-Tensor layer(const Tensor& x, const Tensor& weight, const Tensor* gamma, const Tensor* beta, int64_t groups, double epsilon,
-             bool silu_before, bool silu_after) {
-  const bool norm = gamma != nullptr;
+// gamma and beta: undefined without a norm.
+Tensor layer(const Tensor& x, const Tensor& weight, const Tensor& gamma, const Tensor& beta, int64_t groups, double epsilon,
+             bool silu_before, bool silu_after, const Onto& onto) {
+  const bool norm = gamma.defined();
   const Layer layer = {conv_shape(x, weight), silu_before, norm, silu_after && norm, norm ? groups : 1, epsilon};
   const ConvShape& shape = layer.conv;
   if (norm) {
     TORCH_CHECK(groups > 0 && shape.outputs % groups == 0, shape.outputs, " channels cannot be normalised in ", groups, " groups");
-    check_numbers(*gamma, shape.outputs, "a norm's scale");
-    check_numbers(*beta, shape.outputs, "a norm's shift");
+    check_numbers(gamma, shape.outputs, "a norm's scale");
+    check_numbers(beta, shape.outputs, "a norm's shift");
   }
+  const Tensor& features = onto.features;
+  if (features.defined()) {
+    const at::IntArrayRef sizes = features.sizes();
+    TORCH_CHECK(is_served(features) && sizes == at::IntArrayRef({shape.batch, shape.outputs, shape.height, shape.width}),
+                "a layer's result of ", shape.outputs, " channels for images ", x.sizes(), " does not enter features ", sizes);
+  }
+  const bool recorded = is_recorded(x, weight, gamma, beta, features);
+  if (onto.straight_through && !recorded) return features.detach();
   const Tensor image = channels_innermost(x), w = channels_innermost(weight);
-  const bool recorded = norm ? is_recorded(x, weight, *gamma, *beta) : is_recorded(x, weight);
   const bool plain = !norm && !silu_before;
   const auto& k = kernels();
   float* packed = weight_memory(k.layer_packed_floats(shape, false));
   k.layer_pack(shape, read(w), false, packed);
-  Tensor out = new_image(shape.batch, shape.outputs, shape.height, shape.width), z, means, inverses;
-  if (recorded && !plain) z = new_image(shape.batch, shape.outputs, shape.height, shape.width);
+  const auto new_result = [&] { return new_image(shape.batch, shape.outputs, shape.height, shape.width); };
+  Tensor out, z, means, inverses;
+  if (!onto.straight_through) out = new_result();
+  if (recorded && !plain) z = new_result();
   if (recorded && norm) {
     means = new_numbers(shape.batch * groups);
     inverses = new_numbers(shape.batch * groups);
   }
+  const auto of = [](const Tensor& t) { return t.defined() ? read(t) : nullptr; };
   const auto to = [](const Tensor& t) { return t.defined() ? write(t) : nullptr; };
-  k.layer_forward(layer, read(image), packed, norm ? read(*gamma) : nullptr, norm ? read(*beta) : nullptr,
-                  plain ? write(out) : to(z), plain ? nullptr : write(out), to(means), to(inverses),
-                  kernel_memory(k.layer_scratch_forward(layer)));
+  if (out.defined() || z.defined()) {
+    const Tensor added = onto.straight_through || !features.defined() ? Tensor() : channels_innermost(features);
+    k.layer_forward(layer, read(image), packed, of(gamma), of(beta), of(added), onto.alpha, to(z), to(out), to(means),
+                    to(inverses), kernel_memory(k.layer_scratch_forward(layer)));
+  }
+  if (onto.straight_through) out = features.detach();
   if (recorded) {
-    auto* node = norm ? attach(out, new LayerNode(), x, weight, *gamma, *beta) : attach(out, new LayerNode(), x, weight);
+    const bool enters_x = features.is_same(x);
+    auto* node = attach(out, new LayerNode(), x, weight, gamma, beta, enters_x ? Tensor() : features);
     node->layer = layer;
     node->x = Kept(x);
     node->weight = Kept(weight);
     if (norm) {
-      node->gamma = Kept(*gamma);
-      node->beta = Kept(*beta);
+      node->gamma = Kept(gamma);
+      node->beta = Kept(beta);
     }
     node->z = z;
     node->means = means;
     node->inverses = inverses;
+    node->alpha = onto.alpha;
+    node->enters_x = enters_x;
   }
   return out;
 }
@@ -607,9 +641,15 @@ char* simic_head(const Tensor* x, const Tensor* weight, const Tensor* bias, Tens
   return operator_call(out, [&] { return head(*x, *weight, *bias); });
 }
 
+// gamma and beta are null without a norm, `features` where the result is the layer's alone.
 char* simic_layer(const Tensor* x, const Tensor* weight, const Tensor* gamma, const Tensor* beta, int64_t groups,
-                  double epsilon, bool silu_before, bool silu_after, Tensor** out) {
-  return operator_call(out, [&] { return layer(*x, *weight, gamma, beta, groups, epsilon, silu_before, silu_after); });
+                  double epsilon, bool silu_before, bool silu_after, const Tensor* features, double alpha,
+                  bool straight_through, Tensor** out) {
+  return operator_call(out, [&] {
+    const auto optional = [](const Tensor* t) { return t == nullptr ? Tensor() : *t; };
+    const Onto onto = {optional(features), static_cast<float>(alpha), straight_through};
+    return layer(*x, *weight, optional(gamma), optional(beta), groups, epsilon, silu_before, silu_after, onto);
+  });
 }
 
 char* simic_norm_residual(const Tensor* x, const Tensor* gamma, const Tensor* beta, const Tensor* strength, int64_t groups,

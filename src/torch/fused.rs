@@ -70,6 +70,43 @@ pub struct Silu {
     pub after_norm: bool,
 }
 
+/// How a residual δ enters features h.
+#[derive(Clone, Copy, Debug)]
+pub enum Onto<'a> {
+    /// h + α·δ.
+    Added {
+        /// h.
+        features: &'a Tensor,
+        /// α.
+        alpha: f64,
+    },
+    /// Exactly h, from whose gradient δ learns as if it were added: [`incubate`].
+    StraightThrough {
+        /// h.
+        features: &'a Tensor,
+    },
+}
+
+impl<'a> Onto<'a> {
+    /// h.
+    pub fn features(self) -> &'a Tensor {
+        match self {
+            Self::Added { features, .. } | Self::StraightThrough { features } => features,
+        }
+    }
+
+    /// The features that `delta` has entered. On any device.
+    ///
+    /// # Errors
+    /// Libtorch's text where shapes do not fit.
+    pub fn enter(self, delta: &Tensor) -> Result<Tensor, TchError> {
+        match self {
+            Self::Added { features, alpha } => add_scaled(features, delta, alpha),
+            Self::StraightThrough { features } => incubate(features, delta),
+        }
+    }
+}
+
 /// A block in training: convolution (stride 1, "same" padding, no bias), batch norm by the batch's statistics, ReLU and,
 /// if `pooled`, a 2×2 max pool that leaves out a last odd row or column.
 ///
@@ -188,14 +225,26 @@ pub fn head(x: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<Tensor, TchErr
     operator(|out| unsafe { ffi::simic_head(x.as_ptr(), weight.as_ptr(), bias.as_ptr(), out) })
 }
 
-/// A layer of a seed: convolution (stride 1, "same" padding, no bias), SiLU, group norm, SiLU, each if asked for.
+/// A layer of a seed: convolution (stride 1, "same" padding, no bias), SiLU, group norm, SiLU, each if asked for. With
+/// `onto` the features that its result has entered, in one pass: the result itself is written nowhere.
 ///
 /// `weight`: `[outputs, inputs, k, k]`, or `[channels, 1, k, k]` for a filter a channel; k odd.
 ///
 /// # Errors
 /// Libtorch's text where shapes do not fit.
-pub fn conv_layer(x: &Tensor, weight: &Tensor, norm: Option<GroupNormOf>, silu: Silu) -> Result<Tensor, TchError> {
-    // SAFETY: all tensors outlive the call; null pointers say that there is no norm.
+pub fn conv_layer(
+    x: &Tensor,
+    weight: &Tensor,
+    norm: Option<GroupNormOf>,
+    silu: Silu,
+    onto: Option<Onto>,
+) -> Result<Tensor, TchError> {
+    let (alpha, straight_through) = match onto {
+        Some(Onto::Added { alpha, .. }) => (alpha, false),
+        Some(Onto::StraightThrough { .. }) => (1.0, true),
+        None => (1.0, false),
+    };
+    // SAFETY: all tensors outlive the call; null pointers say that there is no norm, and nothing to enter.
     operator(|out| unsafe {
         ffi::simic_layer(
             x.as_ptr(),
@@ -206,6 +255,9 @@ pub fn conv_layer(x: &Tensor, weight: &Tensor, norm: Option<GroupNormOf>, silu: 
             norm.map_or(0.0, |norm| norm.epsilon),
             silu.before_norm,
             silu.after_norm,
+            optional_pointer(onto.map(Onto::features)),
+            alpha,
+            straight_through,
             out,
         )
     })

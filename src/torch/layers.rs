@@ -77,7 +77,7 @@ impl Conv2d {
     /// `[B, inputs, H, W]` to `[B, outputs, H, W]`.
     pub fn forward(&self, x: &Tensor, bias: Option<&Tensor>) -> Result<Tensor, TchError> {
         if bias.is_none() && self.uses_own_kernels(x) {
-            return conv_layer(x, &self.weight, None, Silu::default());
+            return conv_layer(x, &self.weight, None, Silu::default(), None);
         }
         self.by_libtorch(x, bias)
     }

@@ -40,6 +40,9 @@ pub fn coalition_forward(
 
 /// Features behind a slot, for blocks of `samples` rows.
 fn pass(stop: &Stop, slot: &LiveSlot, h: &Tensor, samples: i64) -> Result<Tensor, CoalitionError> {
+    if stop.is_uniform() {
+        return Ok(slot.instance.blend(h, slot.alpha, slot.algorithm, false, Mode::Eval)?);
+    }
     let rows = |blocks: usize| blocks as i64 * samples;
     let residual = match stop.seed_blocks {
         0 => None,
@@ -47,12 +50,6 @@ fn pass(stop: &Stop, slot: &LiveSlot, h: &Tensor, samples: i64) -> Result<Tensor
             .instance
             .residual(&h.f_narrow(0, 0, rows(blocks))?, slot.alpha, slot.algorithm, Mode::Eval)?,
     };
-    if stop.is_uniform() {
-        return match residual {
-            Some(residual) => Ok(residual.apply(h)?),
-            None => Ok(h.shallow_clone()),
-        };
-    }
     // With the strides of `h`, so that the stack keeps its layout whatever the topology.
     let mut size = h.size();
     size[0] = rows(stop.leaving);

@@ -4,8 +4,8 @@ use tch::{TchError, Tensor};
 
 use super::norm::GroupNorm;
 use crate::random::RunRng;
-use crate::seed::SeedModule;
-use crate::torch::{Backend, Conv2d, Mode, ParamSet, Silu, conv_layer};
+use crate::seed::{BlendError, SeedModule, fit_residual};
+use crate::torch::{Backend, Conv2d, GroupNormOf, Mode, Onto, ParamSet, Silu, conv_layer};
 
 /// A layer as a blueprint describes it. Convolutions keep height and width and have no bias.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -116,19 +116,39 @@ impl ConvStack {
         params.initialise(rng)?;
         Ok(Self { layers: built, params })
     }
+
+    /// δ(x) and false; or the features that it has entered and true, where the engine's kernels compute the last layer.
+    fn run(&self, x: &Tensor, onto: Option<Onto>) -> Result<(Tensor, bool), TchError> {
+        let mut features = x.shallow_clone();
+        let mut rest = self.layers.as_slice();
+        let mut has_entered = false;
+        while let [layer, behind @ ..] = rest {
+            (features, rest) = match layer {
+                BuiltLayer::Conv(conv) if conv.uses_own_kernels(&features) => {
+                    let (norm, silu, behind) = at_once(behind);
+                    let onto = onto.filter(|_| behind.is_empty());
+                    has_entered = onto.is_some();
+                    (conv_layer(&features, &conv.weight, norm, silu, onto)?, behind)
+                }
+                _ => (layer.forward(&features)?, behind),
+            };
+        }
+        Ok((features, has_entered))
+    }
 }
 
 impl SeedModule for ConvStack {
     fn delta(&self, x: &Tensor, _: Mode) -> Result<Option<Tensor>, TchError> {
-        let mut features = x.shallow_clone();
-        let mut rest = self.layers.as_slice();
-        while let [layer, behind @ ..] = rest {
-            (features, rest) = match layer {
-                BuiltLayer::Conv(conv) if conv.uses_own_kernels(&features) => at_once(conv, &features, behind)?,
-                _ => (layer.forward(&features)?, behind),
-            };
+        let (delta, _) = self.run(x, None)?;
+        Ok(Some(delta))
+    }
+
+    fn delta_onto(&self, x: &Tensor, onto: Onto, _: Mode) -> Result<Option<Tensor>, BlendError> {
+        let (result, has_entered) = self.run(x, Some(onto))?;
+        if has_entered {
+            return Ok(Some(result));
         }
-        Ok(Some(features))
+        Ok(Some(onto.enter(&fit_residual(result, onto.features())?)?))
     }
 
     fn params(&self) -> &ParamSet {
@@ -140,8 +160,8 @@ impl SeedModule for ConvStack {
     }
 }
 
-/// A convolution of `x` with as much of what stands behind it as the engine's kernels compute together; and what is left.
-fn at_once<'a>(conv: &Conv2d, x: &Tensor, behind: &'a [BuiltLayer]) -> Result<(Tensor, &'a [BuiltLayer]), TchError> {
+/// What stands behind a convolution, as far as the engine's kernels compute it together; and what is left.
+fn at_once(behind: &[BuiltLayer]) -> (Option<GroupNormOf<'_>>, Silu, &[BuiltLayer]) {
     let (before_norm, behind) = match behind {
         [BuiltLayer::Silu, behind @ ..] => (true, behind),
         _ => (false, behind),
@@ -158,5 +178,5 @@ fn at_once<'a>(conv: &Conv2d, x: &Tensor, behind: &'a [BuiltLayer]) -> Result<(T
         before_norm,
         after_norm,
     };
-    Ok((conv_layer(x, &conv.weight, norm, silu)?, behind))
+    (norm, silu, behind)
 }

@@ -1,7 +1,9 @@
 use tch::{Device, Kind, Tensor};
 
 use super::backward;
-use crate::torch::{Backend, BatchNorm, GroupNormOf, Kernels, NORM_EPS, Silu, conv_block, conv_layer, head, incubate};
+use crate::torch::{
+    Backend, BatchNorm, GroupNormOf, Kernels, NORM_EPS, Onto, Silu, conv_block, conv_layer, head, incubate,
+};
 
 /// Values of mixed sign, the same for the same `seed`.
 fn leaf(shape: &[i64], seed: i64) -> Tensor {
@@ -40,11 +42,19 @@ fn objective(params: &[Tensor]) -> Tensor {
         after_norm: false,
     };
     let block = |x: &Tensor| conv_block(x, conv, &norm, 0.1, NORM_EPS, true).expect("fits");
-    let layer = |x: &Tensor| conv_layer(x, of_seed, of_norm(), silu).expect("fits");
+    let layer_onto = |x: &Tensor, onto| conv_layer(x, of_seed, of_norm(), silu, onto).expect("fits");
+    let layer = |x: &Tensor| layer_onto(x, None);
 
     let features = block(&(x * 0.5));
     let features = incubate(&features, &layer(&features)).expect("fits");
     let features = &features + layer(&features) * amplitude;
+    let onto = |features| Some(Onto::StraightThrough { features });
+    let features = layer_onto(&features.detach(), onto(&features));
+    let onto = |features| Some(Onto::Added { features, alpha: 0.7 });
+    // Their own input, then features that are read elsewhere as well, then features of another path.
+    let features = layer_onto(&features, onto(&features));
+    let features = layer_onto(&features, onto(&features)) * features.sigmoid();
+    let features = layer_onto(&layer(&features), onto(&features));
     let features = &features * features.sigmoid();
     let logits = head(&features, weight, offset).expect("fits");
     let penalty = (weight * weight).sum(Kind::Float) * 1e-3;

@@ -257,12 +257,15 @@ proptest! {
     #[test]
     fn a_layer_of_a_seed_is_as_exact_as_libtorchs_operators(
         images in images(),
+        square: bool,
         depthwise: bool,
         norm: bool,
         before_norm: bool,
         after_norm: bool,
+        alpha in 0.01..1.0,
     ) {
         prop_assume!(images.height * images.width >= 4);
+        let images = if square { Images { inputs: images.outputs, ..images } } else { images };
         let images = if depthwise { Images { inputs: 1, ..images } } else { images };
         let groups = [4, 3, 2].into_iter().find(|groups| images.outputs % groups == 0).unwrap_or(1);
         let x = if depthwise { Images { inputs: images.outputs, ..images }.x() } else { images.x() };
@@ -270,11 +273,11 @@ proptest! {
         if norm {
             inputs.extend([images.per_output(2), images.per_output(3)]);
         }
-        let own = |inputs: &[Tensor]| {
+        let result = |inputs: &[Tensor], onto: Option<Onto>| {
             let norm = norm.then(|| GroupNormOf { scale: &inputs[2], shift: &inputs[3], groups, epsilon: NORM_EPS });
-            conv_layer(&inputs[0], &inputs[1], norm, Silu { before_norm, after_norm }).expect("shapes fit")
+            conv_layer(&inputs[0], &inputs[1], norm, Silu { before_norm, after_norm }, onto).expect("shapes fit")
         };
-        let libtorch = |inputs: &[Tensor]| {
+        let by_libtorch = |inputs: &[Tensor]| {
             let convolution_groups = if depthwise { images.outputs } else { 1 };
             let mut y = inputs[0].conv2d(&inputs[1], None::<&Tensor>, 1, images.kernel / 2, 1, convolution_groups);
             if before_norm {
@@ -289,7 +292,34 @@ proptest! {
             }
             y
         };
-        assert_kernel(&own, &libtorch, &inputs, &images.out_shape(false))?;
+        let shape = images.out_shape(false);
+        assert_kernel(&|inputs| result(inputs, None), &by_libtorch, &inputs, &shape)?;
+
+        // Its result added onto its own input, then onto other features.
+        if inputs[0].size() == shape {
+            assert_kernel(
+                &|inputs| result(inputs, Some(Onto::Added { features: &inputs[0], alpha })),
+                &|inputs| &inputs[0] + by_libtorch(inputs) * alpha,
+                &inputs,
+                &shape,
+            )?;
+        }
+        inputs.push(values(&shape, images.draw.wrapping_add(9)));
+        assert_kernel(
+            &|inputs| result(inputs, Some(Onto::Added { features: &inputs[inputs.len() - 1], alpha })),
+            &|inputs| &inputs[inputs.len() - 1] + by_libtorch(inputs) * alpha,
+            &inputs,
+            &shape,
+        )?;
+        assert_kernel(
+            &|inputs| result(inputs, Some(Onto::StraightThrough { features: &inputs[inputs.len() - 1] })),
+            &|inputs| {
+                let residual = by_libtorch(inputs);
+                &inputs[inputs.len() - 1] + &residual - residual.detach()
+            },
+            &inputs,
+            &shape,
+        )?;
     }
 
     #[test]
@@ -466,7 +496,7 @@ fn results_and_gradients_are_channels_last_and_in_the_weights_own_layout() {
     let x = values(&[2, 4, 4, 4], 0).set_requires_grad(true);
     let weight = values(&[8, 4, 3, 3], 3).set_requires_grad(true);
 
-    let y = conv_layer(&x, &weight, None, Silu::default()).expect("shapes fit");
+    let y = conv_layer(&x, &weight, None, Silu::default(), None).expect("shapes fit");
     y.sum(Kind::Float).backward();
 
     assert!(is_channels_last(&y) && is_channels_last(&x.grad()));
@@ -477,7 +507,7 @@ fn results_and_gradients_are_channels_last_and_in_the_weights_own_layout() {
 fn images_in_another_layout_give_the_same_result() {
     let (x, weight) = (values(&[2, 4, 5, 3], 0), values(&[8, 4, 3, 3], 3));
 
-    let of = |x: &Tensor| conv_layer(x, &weight, None, Silu::default()).expect("shapes fit");
+    let of = |x: &Tensor| conv_layer(x, &weight, None, Silu::default(), None).expect("shapes fit");
 
     assert!(of(&x.contiguous()).equal(&of(&x)));
 }
@@ -497,7 +527,7 @@ fn incubation_shows_the_host_and_passes_its_gradient_to_both() {
 #[test]
 fn what_does_not_fit_is_refused() {
     let x = values(&[2, 4, 4, 4], 0);
-    let refused = |weight: Tensor| conv_layer(&x, &weight, None, Silu::default()).is_err();
+    let refused = |weight: Tensor| conv_layer(&x, &weight, None, Silu::default(), None).is_err();
 
     assert!(refused(values(&[8, 3, 3, 3], 0)));
     assert!(refused(values(&[8, 4, 2, 2], 0)));
@@ -518,7 +548,7 @@ fn other_types_and_autocast_are_left_to_libtorch() {
 fn a_second_derivative_is_refused() {
     let x = values(&[2, 4, 4, 4], 0);
     let weight = values(&[8, 4, 3, 3], 3).set_requires_grad(true);
-    let y = conv_layer(&x, &weight, None, Silu::default()).expect("shapes fit");
+    let y = conv_layer(&x, &weight, None, Silu::default(), None).expect("shapes fit");
 
     let error = Tensor::f_run_backward(&[y.sum(Kind::Float)], &[&weight], true, true).expect_err("there is none");
 

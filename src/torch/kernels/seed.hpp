@@ -59,12 +59,14 @@ struct Norm {
     return sum;
   }
 
-  // Mean and 1/√(σ² + ε) of each group of `a`, in two passes.
-  INLINE void statistics(const float* a, float* means, float* inverses) {
+  // Mean and 1/√(σ² + ε) of each group of `a`, in two passes. The first calls `read(index, count)` for each vector of it,
+  // which may write it as well.
+  template <class F>
+  INLINE void statistics(const float* a, float* means, float* inverses, F read) {
     zero(first, channels);
     double* const sums[1] = {first};
     add_channel_sums<1>(floats(), channels, period, sums, [&](int64_t at, int64_t, int n, Flat::V(&v)[1]) INLINE_LAMBDA {
-      v[0] = Flat::load_at_most(a + at, n);
+      v[0] = read(at, n);
     });
     for (int64_t group = 0; group < groups; ++group) means[group] = static_cast<float>(sum_of_group(first, group) / values());
     spread(pattern[0], [&](int64_t, int64_t group) INLINE_LAMBDA { return means[group]; });
@@ -95,11 +97,11 @@ struct Norm {
     return Flat::fma(a, Flat::load(pattern[0] + offset), Flat::load(pattern[1] + offset));
   }
 
-  // Adds a sample's share to the gradients of γ and β, and gives that of its input `a` for the gradient `g` of the
-  // norm's result to `write(index, count, value)`.
-  template <class F>
-  INLINE void backward(const float* a, const float* g, const float* means, const float* inverses, double* gamma_grad,
-                       double* beta_grad, F write) {
+  // Adds a sample's share to the gradients of γ and β, and gives that of its input `a` for the gradient `factor·g` of the
+  // norm's result to `write(index, count, value)`. `read`: as of `statistics`.
+  template <class R, class F>
+  INLINE void backward(const float* a, const float* g, float factor, const float* means, const float* inverses,
+                       double* gamma_grad, double* beta_grad, R read, F write) {
     // x̂ as a scale and a shift of `a`.
     spread(pattern[0], [&](int64_t, int64_t group) INLINE_LAMBDA { return inverses[group]; });
     spread(pattern[1], [&](int64_t, int64_t group) INLINE_LAMBDA { return -means[group] * inverses[group]; });
@@ -108,16 +110,18 @@ struct Norm {
     double* const sums[2] = {first, second};
     add_channel_sums<2>(floats(), channels, period, sums, [&](int64_t at, int64_t offset, int n, Flat::V(&v)[2]) INLINE_LAMBDA {
       v[0] = Flat::load_at_most(g + at, n);
-      v[1] = Flat::mul(v[0], apply(Flat::load_at_most(a + at, n), offset));
+      v[1] = Flat::mul(v[0], apply(read(at, n), offset));
     });
     for (int64_t c = 0; c < channels; ++c) {
+      first[c] *= factor;
+      second[c] *= factor;
       beta_grad[c] += first[c];
       gamma_grad[c] += second[c];
       first[c] *= gamma[c];
       second[c] *= gamma[c];
     }
     // With r = 1/√(σ² + ε): da = g·γr - x̂·rΣ(γg·x̂)/n - rΣ(γg)/n.
-    spread(pattern[2], [&](int64_t c, int64_t group) INLINE_LAMBDA { return gamma[c] * inverses[group]; });
+    spread(pattern[2], [&](int64_t c, int64_t group) INLINE_LAMBDA { return factor * gamma[c] * inverses[group]; });
     for (int which = 0; which < 2; ++which) {
       const double* of_channels = which == 0 ? second : first;
       for (int64_t group = 0; group < groups; ++group) {
@@ -163,7 +167,7 @@ int64_t layer_scratch_forward(const Layer& layer) {
   const ConvShape& s = layer.conv;
   const int64_t images = images_at_a_time(s);
   return pad_scratch(s, s.inputs, images, filled_together(s, s.outputs)) + convolution_room(s, images) +
-         Norm::scratch(s.outputs) + images * s.positions() * s.outputs +
+         Norm::scratch(s.outputs) + (images + 1) * s.positions() * s.outputs +
          2 * layer.groups + 256;
 }
 
@@ -172,13 +176,14 @@ int64_t layer_scratch_backward(const Layer& layer) {
   const int64_t images = images_at_a_time(s), of_image = s.positions() * s.outputs;
   return pad_scratch(s, s.inputs, images, 1) + pad_scratch(s, s.outputs, images, grads_together(s)) +
          convolution_room(s, images) + Norm::scratch(s.outputs) +
-         4 * s.outputs + 2 * s.elements() * packed_channels(s.outputs) + (images + 4) * (of_image + 16) + SLACK + 512;
+         4 * s.outputs + 2 * s.elements() * packed_channels(s.outputs) + (2 * images + 4) * (of_image + 16) + SLACK + 512;
 }
 
-// `z`: the convolution's result, `means` and `inverses`: of each sample and group; they are kept for the way back, or
-// null where there is none. A layer that is a convolution alone has its result in `z`, and no `out`.
+// Writes the layer's result y to `out`, or onto + alpha·y where there is an `onto`; neither, where `out` is null. Kept for
+// the way back, or null where there is none: `z`, the convolution's result, unless it is all that the layer computes;
+// `means` and `inverses`, of each sample and group.
 void layer_forward(const Layer& layer, const float* x, const float* packed, const float* gamma, const float* beta,
-                   float* z, float* out, float* means, float* inverses, float* memory) {
+                   const float* onto, float alpha, float* z, float* out, float* means, float* inverses, float* memory) {
   const ConvShape& s = layer.conv;
   Scratch scratch = {memory};
   const int64_t images = images_at_a_time(s), channels = s.outputs, of_image = s.positions() * channels;
@@ -186,42 +191,63 @@ void layer_forward(const Layer& layer, const float* x, const float* packed, cons
   Norm norm(s.positions(), channels, layer.groups, gamma, beta, layer.epsilon, scratch);
   float* room = scratch.take(convolution_room(s, images));
   float* passing = scratch.take(images * of_image);
+  float* values = scratch.take(of_image);
   float* passing_mean = scratch.take(layer.groups);
   float* passing_inverse = scratch.take(layer.groups);
+  const bool is_convolved_into_out = onto == nullptr && !layer.norm && !layer.silu_before;
   for (int64_t first = 0; first < s.batch; first += images) {
     const int64_t count = least(images, s.batch - first);
     const float* from = x + first * s.positions() * s.inputs;
-    float* to = z == nullptr ? passing : z + first * of_image;
+    float* to = is_convolved_into_out ? out + first * of_image : z == nullptr ? passing : z + first * of_image;
     const Padded in = s.kernel == 1 ? over_dense(padded, from) : padded;
     if (s.kernel != 1) fill(in, from, count);
     if (s.depthwise) convolve_depthwise(in, count, s.kernel, packed, to);
     else convolve(in, count, s.kernel, packed, nullptr, to, channels, room);
-    if (layer.silu_before) {
-      float* values = out + first * of_image;
-      over_flat(count * of_image, 16, [&](int64_t at, int64_t, int n) INLINE_LAMBDA {
-        Flat::store_at_most(values + at, silu(Flat::load_at_most(to + at, n)), n);
-      });
-    }
-    if (!layer.norm) continue;
+    if (is_convolved_into_out) continue;
     for (int64_t n = 0; n < count; ++n) {
-      float* result = out + (first + n) * of_image;
-      const float* a = layer.silu_before ? result : to + n * of_image;
+      const int64_t image = (first + n) * of_image;
+      const float* convolved = to + n * of_image;
+      const auto add_onto = [&](int64_t at, int k, Flat::V y) INLINE_LAMBDA {
+        if (onto != nullptr) y = Flat::fma(y, Flat::all(alpha), Flat::load_at_most(onto + image + at, k));
+        Flat::store_at_most(out + image + at, y, k);
+      };
+      if (!layer.norm) {
+        if (out == nullptr) continue;
+        over_flat(of_image, 16, [&](int64_t at, int64_t, int k) INLINE_LAMBDA {
+          const auto value = Flat::load_at_most(convolved + at, k);
+          add_onto(at, k, layer.silu_before ? silu(value) : value);
+        });
+        continue;
+      }
       float* mean = means == nullptr ? passing_mean : means + (first + n) * layer.groups;
       float* inverse = inverses == nullptr ? passing_inverse : inverses + (first + n) * layer.groups;
-      norm.statistics(a, mean, inverse);
+      const float* a = layer.silu_before ? values : convolved;
+      norm.statistics(a, mean, inverse, [&](int64_t at, int k) INLINE_LAMBDA {
+        auto value = Flat::load_at_most(convolved + at, k);
+        if (layer.silu_before) value = silu(value), Flat::store_at_most(values + at, value, k);
+        // While there is much to compute: where the result goes, and what the next chunk's convolution reads and writes.
+        if (out != nullptr) fetch(out + image + at);
+        if (z != nullptr) fetch(convolved + images * of_image + at);
+        if (s.inputs == channels) fetch(x + image + images * of_image + at);
+        return value;
+      });
+      if (out == nullptr) continue;
       norm.affine(mean, inverse);
       over_flat(of_image, norm.period, [&](int64_t at, int64_t offset, int k) INLINE_LAMBDA {
         const auto y = norm.apply(Flat::load_at_most(a + at, k), offset);
-        Flat::store_at_most(result + at, layer.silu_after ? silu(y) : y, k);
+        add_onto(at, k, layer.silu_after ? silu(y) : y);
       });
     }
   }
 }
 
-// Gradients of the weights and, where there is room for them, of x; with a norm also of γ and β.
+// Gradients of the weights and, where there is room for them, of x, for the gradient alpha·grad of the layer's result;
+// with a norm also of γ and β. `is_added`: the result was added onto x, whose gradient is that through the layer and `grad`
+// then, in whose place it may be written.
 void layer_backward(const Layer& layer, const float* x, const float* z, const float* means, const float* inverses,
-                    const float* gamma, const float* beta, const float* grad, const float* backwards, float* x_grad,
-                    float* weight_grad, float* gamma_grad, float* beta_grad, float* memory) {
+                    const float* gamma, const float* beta, const float* grad, float alpha, bool is_added,
+                    const float* backwards, float* x_grad, float* weight_grad, float* gamma_grad, float* beta_grad,
+                    float* memory) {
   const ConvShape& s = layer.conv;
   Scratch scratch = {memory};
   const int64_t images = images_at_a_time(s), channels = s.outputs, of_image = s.positions() * channels;
@@ -238,6 +264,7 @@ void layer_backward(const Layer& layer, const float* x, const float* z, const fl
   float* slopes = scratch.take(of_image);
   float* behind = scratch.take(of_image);
   float* dz = scratch.take(images * of_image + SLACK);
+  float* through = scratch.take(is_added ? images * of_image : 0);
   float* room = scratch.take(convolution_room(s, images));
   for (int64_t first = 0; first < s.batch; first += images) {
     const int64_t count = least(images, s.batch - first);
@@ -249,39 +276,54 @@ void layer_backward(const Layer& layer, const float* x, const float* z, const fl
         over_flat(of_image, 16, [&](int64_t at, int64_t, int k) INLINE_LAMBDA {
           Flat::V value, slope = Flat::all(1);
           if (layer.silu_before) silu_and_slope(Flat::load_at_most(of_z + at, k), value, slope);
-          Flat::store_at_most(to + at, Flat::mul(Flat::load_at_most(g + at, k), slope), k);
+          Flat::store_at_most(to + at, Flat::mul(Flat::load_at_most(g + at, k), Flat::mul(Flat::all(alpha), slope)), k);
         });
         continue;
       }
-      const float* a = layer.silu_before ? values : of_z;
-      if (layer.silu_before)
-        over_flat(of_image, 16, [&](int64_t at, int64_t, int k) INLINE_LAMBDA {
-          Flat::V value, slope;
-          silu_and_slope(Flat::load_at_most(of_z + at, k), value, slope);
-          Flat::store_at_most(values + at, value, k);
-          Flat::store_at_most(slopes + at, slope, k);
-        });
       const float* mean = means + (first + n) * layer.groups;
       const float* inverse = inverses + (first + n) * layer.groups;
-      if (layer.silu_after) {
-        norm.affine(mean, inverse);
-        over_flat(of_image, norm.period, [&](int64_t at, int64_t offset, int k) INLINE_LAMBDA {
-          Flat::V value, slope;
-          silu_and_slope(norm.apply(Flat::load_at_most(a + at, k), offset), value, slope);
-          Flat::store_at_most(behind + at, Flat::mul(Flat::load_at_most(g + at, k), slope), k);
-        });
-      }
-      norm.backward(a, layer.silu_after ? behind : g, mean, inverse, gammas, betas, [&](int64_t at, int k, Flat::V da) INLINE_LAMBDA {
+      const float* a = layer.silu_before ? values : of_z;
+      const auto activate = [&](int64_t at, int k) INLINE_LAMBDA {
+        auto value = Flat::load_at_most(of_z + at, k);
+        if (layer.silu_before) {
+          Flat::V slope;
+          silu_and_slope(value, value, slope);
+          Flat::store_at_most(values + at, value, k);
+          Flat::store_at_most(slopes + at, slope, k);
+        }
+        // For the gradients of the weights.
+        if (s.inputs == channels) fetch(x + (first + n) * of_image + at);
+        return value;
+      };
+      const auto finish = [&](int64_t at, int k, Flat::V da) INLINE_LAMBDA {
         const auto value = layer.silu_before ? Flat::mul(da, Flat::load_at_most(slopes + at, k)) : da;
         Flat::store_at_most(to + at, value, k);
+      };
+      if (!layer.silu_after) {
+        norm.backward(a, g, alpha, mean, inverse, gammas, betas, activate, finish);
+        continue;
+      }
+      norm.affine(mean, inverse);
+      over_flat(of_image, norm.period, [&](int64_t at, int64_t offset, int k) INLINE_LAMBDA {
+        Flat::V value, slope;
+        silu_and_slope(norm.apply(activate(at, k), offset), value, slope);
+        Flat::store_at_most(behind + at, Flat::mul(Flat::load_at_most(g + at, k), slope), k);
       });
+      const auto again = [&](int64_t at, int k) INLINE_LAMBDA { return Flat::load_at_most(a + at, k); };
+      norm.backward(a, behind, alpha, mean, inverse, gammas, betas, again, finish);
     }
     const Padded out = s.kernel == 1 ? over_dense(bordered, dz) : bordered;
     if (s.kernel != 1) fill(out, dz, count);
     if (x_grad != nullptr) {
-      float* to = x_grad + first * s.positions() * s.inputs;
+      float* of_x = x_grad + first * s.positions() * s.inputs;
+      float* to = is_added ? through : of_x;
       if (s.depthwise) convolve_depthwise(out, count, s.kernel, backwards, to);
       else convolve(out, count, s.kernel, backwards, nullptr, to, s.inputs, room);
+      if (is_added)
+        over_flat(count * of_image, 16, [&](int64_t at, int64_t, int k) INLINE_LAMBDA {
+          const auto passed_by = Flat::load_at_most(grad + first * of_image + at, k);
+          Flat::store_at_most(of_x + at, Flat::add(passed_by, Flat::load_at_most(through + at, k)), k);
+        });
     }
     const float* from = x + first * s.positions() * s.inputs;
     if (s.depthwise) {
@@ -303,7 +345,7 @@ void layer_backward(const Layer& layer, const float* x, const float* z, const fl
 // ---- a norm alone: strength·(norm(x) - x)
 
 int64_t norm_scratch(const Layer& layer) {
-  return Norm::scratch(layer.conv.outputs) + 4 * layer.conv.outputs + layer.conv.positions() * layer.conv.outputs + 256;
+  return Norm::scratch(layer.conv.outputs) + 4 * layer.conv.outputs + 256;
 }
 
 void norm_forward(const Layer& layer, const float* x, const float* gamma, const float* beta, float strength, float* out,
@@ -313,7 +355,7 @@ void norm_forward(const Layer& layer, const float* x, const float* gamma, const 
   Norm norm(s.positions(), s.outputs, layer.groups, gamma, beta, layer.epsilon, scratch);
   const int64_t of_image = norm.floats();
   for (int64_t n = 0; n < s.batch; ++n, x += of_image, out += of_image, means += layer.groups, inverses += layer.groups) {
-    norm.statistics(x, means, inverses);
+    norm.statistics(x, means, inverses, [&](int64_t at, int k) INLINE_LAMBDA { return Flat::load_at_most(x + at, k); });
     norm.affine(means, inverses);
     over_flat(of_image, norm.period, [&](int64_t at, int64_t offset, int k) INLINE_LAMBDA {
       const auto value = Flat::load_at_most(x + at, k);
@@ -333,7 +375,6 @@ void norm_backward(const Layer& layer, const float* x, const float* means, const
   const int64_t of_image = norm.floats();
   double* gammas = scratch.take_doubles(channels);
   double* betas = scratch.take_doubles(channels);
-  float* scaled = scratch.take(of_image);
   zero(gammas, channels), zero(betas, channels);
   double total = 0;
   for (int64_t n = 0; n < s.batch; ++n, x += of_image, grad += of_image, means += layer.groups, inverses += layer.groups) {
@@ -345,11 +386,10 @@ void norm_backward(const Layer& layer, const float* x, const float* means, const
       v[0] = Flat::mul(Flat::load_at_most(grad + at, k), Flat::sub(norm.apply(value, offset), value));
     });
     for (int64_t c = 0; c < channels; ++c) total += norm.first[c];
-    over_flat(of_image, 16, [&](int64_t at, int64_t, int k) INLINE_LAMBDA {
-      Flat::store_at_most(scaled + at, Flat::mul(Flat::all(strength), Flat::load_at_most(grad + at, k)), k);
-    });
-    norm.backward(x, scaled, means, inverses, gammas, betas, [&](int64_t at, int k, Flat::V dx) INLINE_LAMBDA {
-      if (x_grad != nullptr) Flat::store_at_most(x_grad + at, Flat::sub(dx, Flat::load_at_most(scaled + at, k)), k);
+    const auto read = [&](int64_t at, int k) INLINE_LAMBDA { return Flat::load_at_most(x + at, k); };
+    norm.backward(x, grad, strength, means, inverses, gammas, betas, read, [&](int64_t at, int k, Flat::V dx) INLINE_LAMBDA {
+      if (x_grad == nullptr) return;
+      Flat::store_at_most(x_grad + at, Flat::fma(Flat::load_at_most(grad + at, k), Flat::all(-strength), dx), k);
     });
     if (x_grad != nullptr) x_grad += of_image;
   }

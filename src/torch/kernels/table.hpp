@@ -45,11 +45,13 @@ struct Kernels {
   void (*layer_pack)(const ConvShape&, const float* weights, bool backwards, float* packed);
   int64_t (*layer_scratch_forward)(const Layer&);
   int64_t (*layer_scratch_backward)(const Layer&);
-  void (*layer_forward)(const Layer&, const float* x, const float* packed, const float* gamma, const float* beta, float* z,
-                        float* out, float* means, float* inverses, float* memory);
+  void (*layer_forward)(const Layer&, const float* x, const float* packed, const float* gamma, const float* beta,
+                        const float* onto, float alpha, float* z, float* out, float* means, float* inverses,
+                        float* memory);
   void (*layer_backward)(const Layer&, const float* x, const float* z, const float* means, const float* inverses,
-                         const float* gamma, const float* beta, const float* grad, const float* backwards, float* x_grad,
-                         float* weight_grad, float* gamma_grad, float* beta_grad, float* memory);
+                         const float* gamma, const float* beta, const float* grad, float alpha, bool is_added,
+                         const float* backwards, float* x_grad, float* weight_grad, float* gamma_grad, float* beta_grad,
+                         float* memory);
   int64_t (*norm_scratch)(const Layer&);
   void (*norm_forward)(const Layer&, const float* x, const float* gamma, const float* beta, float strength, float* out,
                        float* means, float* inverses, float* memory);
