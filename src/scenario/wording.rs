@@ -42,7 +42,10 @@ pub fn valid(kind: &Kind, catalog: &Catalog) -> Option<String> {
         Kind::Integer { min, max } => Some(integer_range(min, max)),
         Kind::Float(range) => Some(range.to_string()),
         Kind::Text(Names::Form { form, .. }) => Some(form.into()),
-        Kind::Text(names) => choices(names, catalog).map(|choices| choices.join(", ")),
+        Kind::Text(names) => choices(names, catalog).map(|choices| match choices.is_empty() {
+            true => format!("none, as no {} is registered", names.noun()),
+            false => choices.join(", "),
+        }),
         Kind::Optional(inner) => valid(inner, catalog).map(|valid| format!("None; {valid}")),
         Kind::List(inner) | Kind::Pair(inner) => valid(inner, catalog).map(|valid| format!("each {valid}")),
         Kind::Choice(variants) => Some(variant_list(variants)),

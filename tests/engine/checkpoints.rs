@@ -203,7 +203,8 @@ fn replace_directory(app: &mut App) -> Result<(), ExtensionError> {
 /// As [`replace_directory`], until the run ends.
 fn replace_directory_for_a_while(app: &mut App) -> Result<(), ExtensionError> {
     fn bring_back(run: Res<RunDirectory>) {
-        std::fs::remove_dir_all(run.path()).expect("the other folder can be removed");
+        let other = run.path().with_file_name("other");
+        std::fs::rename(run.path(), other).expect("the other folder is moved");
         std::fs::rename(run.path().with_file_name("moved"), run.path()).expect("the run is moved back");
     }
     app.add_systems(Shutdown, bring_back.before(Work::WriteCheckpoint));

@@ -400,7 +400,7 @@ fn every_arm_of_an_experiment_is_checked_as_a_scenario() {
     insta::assert_snapshot!(problems_of(
         r#"(
     task: preset("digits_minimal"),
-    attribution: (strategy: off),
+    attribution: (cadence: terminal),
     policy: (controller: "wait"),
     reward: contribution(sparse()),
     experiment: ab((
