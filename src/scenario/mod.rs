@@ -17,6 +17,7 @@ mod experiment;
 mod explain;
 mod faults;
 mod governor;
+mod growth_schedules;
 mod layers;
 mod learner;
 mod lifecycle;
@@ -54,6 +55,7 @@ pub use faults::{Fault, FaultEntry};
 pub use governor::{
     Blame, CollapseConfig, GovernorConfig, RepeatedRollback, RollbackCredit, SnapshotPlacement, SnapshotPolicy,
 };
+pub use growth_schedules::{FragrowConfig, GrowthActConfig, PeriodicConfig};
 pub use layers::Override;
 pub use learner::{
     AdvantageBaseline, AdvantageNorm, CriticConfig, EntropyFloorCoefs, EntropyFloors, EntropyMultipliers, EpisodeEnd,

@@ -1,7 +1,7 @@
 //! Section `policy`: who decides what to grow, and within which limits.
 
 use super::presets::POLICY_PRESET;
-use super::{ActionSpace, HeuristicConfig, RandomConfig, ReplayConfig, ScheduleConfig};
+use super::{ActionSpace, FragrowConfig, HeuristicConfig, PeriodicConfig, RandomConfig, ReplayConfig, ScheduleConfig};
 use crate::schema::{choice, section};
 
 section! {
@@ -27,6 +27,10 @@ section! {
         heuristic: HeuristicConfig;
         /// How the `random` controller draws.
         random: RandomConfig;
+        /// How often the `periodic` controller grows what.
+        periodic: PeriodicConfig;
+        /// How often the `fragrow` controller grows what.
+        fragrow: FragrowConfig;
         /// The list that the `schedule` controller plays.
         schedule: ScheduleConfig;
         /// The decisions that the `replay` controller repeats, env by env, round by round, step by step.

@@ -3,6 +3,7 @@
 mod command_list;
 mod context;
 mod controller;
+mod growth_schedule;
 mod heuristic;
 mod learned;
 mod random;

@@ -2,6 +2,7 @@
 
 use super::context::BuildContext;
 use super::controller::Controller;
+use super::growth_schedule::GrowthScheduleController;
 use super::heuristic::HeuristicController;
 use super::learned::ActorCriticController;
 use super::random::RandomController;
@@ -20,16 +21,26 @@ pub type ControllerRegistry = Registry<ControllerFactory>;
 impl Default for ControllerRegistry {
     /// With the built-in controllers.
     fn default() -> Self {
-        let builtin: [(&str, &str, ControllerFactory); 7] = [
+        let builtin: [(&str, &str, ControllerFactory); 9] = [
             (
                 "actor_critic",
                 "a recurrent network, trained while the run goes on",
                 |context| Ok(Box::new(ActorCriticController::new(context)?)),
             ),
             (
+                "fragrow",
+                "a seed after an interval that follows the gap between training and validation accuracy",
+                |context| Ok(Box::new(GrowthScheduleController::fragrow(context)?)),
+            ),
+            (
                 "heuristic",
                 "rules: germinate on a plateau, commit what contributes, prune what fails",
                 |context| Ok(Box::new(HeuristicController::new(context)?)),
+            ),
+            (
+                "periodic",
+                "a seed every so many steps, as policy.periodic says",
+                |context| Ok(Box::new(GrowthScheduleController::periodic(context)?)),
             ),
             ("random", "a random legal command per step", |context| {
                 let weights = context.scenario.policy.random.op_weights;

@@ -12,7 +12,16 @@ fn every_builtin_builds_under_its_own_name() {
     let mut ground = Ground::default();
     ground.scenario.policy.schedule.builtin = Some(crate::scenario::BuiltinSchedule::GerminateFirstSlot);
     ground.scenario.initial_topology = InitialTopology::Seeds(Vec::new());
-    for name in ["actor_critic", "heuristic", "random", "schedule", "static", "wait"] {
+    for name in [
+        "actor_critic",
+        "fragrow",
+        "heuristic",
+        "periodic",
+        "random",
+        "schedule",
+        "static",
+        "wait",
+    ] {
         ground.scenario.policy.controller = name.into();
         assert_eq!(registry.build(&ground.context()).unwrap().name(), name);
     }
@@ -38,6 +47,7 @@ fn an_unknown_name_lists_what_there_is() {
     let error = ControllerRegistry::default().build(&ground.context()).err().unwrap();
     assert_eq!(
         error.to_string(),
-        "no controller is called `oracle`; there are: actor_critic, heuristic, random, replay, schedule, static, wait"
+        "no controller is called `oracle`; there are: actor_critic, fragrow, heuristic, periodic, random, \
+         replay, schedule, static, wait"
     );
 }
