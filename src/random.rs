@@ -58,6 +58,8 @@ pub enum Domain {
     TelemetryProbe = 20,
     /// `axis, point`; seeded by the sweep
     SweepPoint = 21,
+    /// `schedule`
+    ScheduleSearch = 22,
 }
 
 /// SplitMix64's increment: the golden ratio in 64 bits.

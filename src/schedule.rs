@@ -212,6 +212,8 @@ schedules! {
             DeriveTrainMetrics => "metrics",
             /// Loss and accuracy of the whole validation part: [`derive_val_metrics`](crate::validation::sync::derive_val_metrics).
             DeriveValMetrics => "metrics",
+            /// Adds up what the step's batches took to compute: [`count_compute`](crate::validation::compute::count_compute).
+            CountCompute => "metrics",
             /// Replaces validation losses where the scenario says so: [`spike_losses`](crate::faults::spike_losses).
             SpikeLosses => "fault injection",
             /// Judges every env's validation loss: [`governor_check`](crate::governor::systems::governor_check).

@@ -1,4 +1,4 @@
-//! The policy that a run has come to, found in its newest checkpoint, and the scenario that it decides in.
+//! The policy that a run has come to, found in one of its checkpoints, and the scenario that it decides in.
 
 use std::path::{Path, PathBuf};
 
@@ -26,6 +26,8 @@ pub struct PolicyOrigin {
     pub data_hash: String,
     /// Rounds that the policy had seen.
     pub rounds: u32,
+    /// Rounds that the run has played by now: those behind them are new to every policy of its checkpoints.
+    pub rounds_played: u32,
 }
 
 /// Why there is no policy to be had.
@@ -36,6 +38,8 @@ pub enum FrozenPolicyError {
     NotARun(PathBuf),
     #[error("the run {0} has no checkpoint yet; a policy can be played after its first one")]
     NoCheckpoint(PathBuf),
+    #[error("{place} is a policy without its run: there is no checkpoint `{asked}` beside it, only itself")]
+    OnItsOwn { place: PathBuf, asked: CheckpointName },
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
     #[error(transparent)]
@@ -45,12 +49,18 @@ pub enum FrozenPolicyError {
 }
 
 impl FrozenPolicy {
-    /// Finds the policy of a run directory, or in a folder of its own.
+    /// Finds the policy of a run directory, in its checkpoint `name`, or in a folder of its own.
     ///
     /// # Errors
-    /// Nothing of that kind, or a run that has no checkpoint yet.
-    pub fn find(place: &Path) -> Result<Self, FrozenPolicyError> {
+    /// Nothing of that kind, a run that has no checkpoint yet, or none of that name: then those that there are, are named.
+    pub fn find(place: &Path, name: CheckpointName) -> Result<Self, FrozenPolicyError> {
         if holds_policy(place) {
+            if name != CheckpointName::Last {
+                return Err(FrozenPolicyError::OnItsOwn {
+                    place: place.into(),
+                    asked: name,
+                });
+            }
             return Ok(Self {
                 saved: Some(SavedFolder::read(place)?),
                 origin: None,
@@ -60,12 +70,13 @@ impl FrozenPolicy {
             return Err(FrozenPolicyError::NotARun(place.into()));
         }
         let directory = RunDirectory::open(place)?;
-        let (checkpoint, progress) = Checkpoints::of(directory.path())
-            .find(CheckpointName::Last)
-            .map_err(|error| match error {
-                CheckpointError::None(_) => FrozenPolicyError::NoCheckpoint(place.into()),
-                other => other.into(),
-            })?;
+        let shelf = Checkpoints::of(directory.path());
+        let named = |error| match error {
+            CheckpointError::None(_) => FrozenPolicyError::NoCheckpoint(place.into()),
+            other => other.into(),
+        };
+        let (checkpoint, progress) = shelf.find(name).map_err(named)?;
+        let rounds_played = shelf.latest_round().max(progress.next_round);
         let folder = checkpoint.join(POLICY_FOLDER);
         let saved = holds_policy(&folder).then(|| SavedFolder::read(&folder)).transpose()?;
         Ok(Self {
@@ -74,6 +85,7 @@ impl FrozenPolicy {
                 scenario: directory.resolved_path(),
                 data_hash: progress.data_hash,
                 rounds: progress.next_round,
+                rounds_played,
             }),
         })
     }

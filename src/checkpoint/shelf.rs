@@ -1,6 +1,7 @@
 //! The folder `checkpoints` of a run directory: a checkpoint is put there as a whole, found again, and thrown away when
 //! newer ones have taken its place.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -84,6 +85,16 @@ pub enum CheckpointName {
     Round(u32),
 }
 
+impl fmt::Display for CheckpointName {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Last => f.write_str("last"),
+            Self::Best => f.write_str("best"),
+            Self::Round(round) => write!(f, "{round}"),
+        }
+    }
+}
+
 impl FromStr for CheckpointName {
     type Err = String;
 
@@ -105,8 +116,12 @@ impl FromStr for CheckpointName {
 pub enum CheckpointError {
     #[error("{0} holds no checkpoint")]
     None(PathBuf),
-    #[error("{0} holds no best checkpoint: none was written after a round, or the run injects faults")]
-    NoBest(PathBuf),
+    #[error(
+        "{shelf} holds no best checkpoint: none was written after a round, or the run injects faults; there are those after \
+         {} rounds",
+        list(.there)
+    )]
+    NoBest { shelf: PathBuf, there: Vec<u32> },
     #[error("{shelf} holds no checkpoint after {asked} rounds; there are those after {}", list(.there))]
     NoSuchRound {
         shelf: PathBuf,
@@ -241,10 +256,14 @@ impl Checkpoints {
             CheckpointName::Best => self.newest()?.1.best.map(|best| best.next_round),
             CheckpointName::Round(round) => Some(round),
         };
-        let round = round.ok_or_else(|| CheckpointError::NoBest(self.0.clone()))?;
-        let there = self.rounds();
+        let (shelf, there) = (self.0.clone(), self.rounds());
+        if there.is_empty() {
+            return Err(CheckpointError::None(shelf));
+        }
+        let Some(round) = round else {
+            return Err(CheckpointError::NoBest { shelf, there });
+        };
         if !there.contains(&round) {
-            let shelf = self.0.clone();
             return Err(CheckpointError::NoSuchRound {
                 shelf,
                 asked: round,
@@ -307,6 +326,11 @@ impl Checkpoints {
     /// The newest checkpoint that knows nothing of `round`.
     pub fn newest_until(&self, round: u32) -> Option<u32> {
         self.rounds().into_iter().find(|&next_round| next_round <= round)
+    }
+
+    /// Rounds that were played by the newest checkpoint, broken or not; 0 without any.
+    pub fn latest_round(&self) -> u32 {
+        self.rounds().first().copied().unwrap_or_default()
     }
 
     /// Whether the checkpoint before `next_round` is there.

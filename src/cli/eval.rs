@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::eval_progress::{EvalProgress, Work};
+use super::evaluated::{Evaluated, PlayedCheckpoint, Request, note_on_data};
 use super::output::{refuse, show, show_json, tell, tell_error, width, wrapped};
-use super::prepare::{explain_if_moved, prepare};
+use super::prepare::explain_if_moved;
 use super::rejection::Rejection;
-use super::{Context, EvalOptions, Outcome, RunOptions};
+use super::{Context, EvalOptions, Outcome};
 use crate::checkpoint::FrozenPolicy;
 use crate::compare::{
     Candidate, Comparison, ControllerSummary, Difference, EpisodeOutcome, Episodes, Estimate, Paired, Played, Summary,
     play_until,
 };
 use crate::controller::{DecideMode, SavedFolder};
-use crate::engine::SetupError;
 use crate::env::Experiment;
 use crate::files::replace_synced;
 use crate::health::{AtPath, FileError};
-use crate::record::{RunStatus, Table, find_run};
+use crate::record::Table;
 use crate::run::{StopSignal, stop_on_signals};
 use crate::scenario::Catalog;
 use crate::telemetry::BigInteger;
@@ -29,8 +29,6 @@ use crate::telemetry::BigInteger;
 const BASELINES: [&str; 3] = ["heuristic", "random", "wait"];
 /// The controller that saved policies belong to; among the baselines it starts from fresh weights.
 const LEARNED: &str = "actor_critic";
-/// Episodes of an env unless a number is asked for.
-const EPISODES_PER_ENV: u32 = 2;
 /// Seeds that the head of the tables names.
 const SEEDS_SHOWN: usize = 8;
 const ABSENT: &str = "—";
@@ -67,7 +65,8 @@ pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejecti
                 break 'playing;
             }
             if notes.is_empty() {
-                notes.extend(plan.note_on_data(&played.data_hash));
+                let trained_on = plan.trained_on.as_deref();
+                notes.extend(trained_on.and_then(|trained_on| note_on_data(trained_on, &played.data_hash)));
             }
             progress.leave(&played.outcomes);
             standings.0[index].push(played.outcomes);
@@ -126,6 +125,7 @@ struct Entrant {
 struct EvaluationPlan {
     experiment: Experiment,
     policy: PathBuf,
+    checkpoint: Option<PlayedCheckpoint>,
     /// Where the outcome is written as well.
     save: Option<PathBuf>,
     /// What the policy was trained on; `None` for one without its run.
@@ -139,51 +139,31 @@ struct EvaluationPlan {
 
 impl EvaluationPlan {
     fn prepare(options: &EvalOptions, context: &Context) -> Result<Self, Rejection> {
-        let place = find_run(&options.run, options.out.as_deref())?;
-        let policy = FrozenPolicy::find(&place).map_err(|error| Rejection::Usage(error.to_string()))?;
-        let status = RunStatus::read(&place).ok();
-        let origin = policy.origin.as_ref();
-        let scenario = options
-            .scenario
-            .clone()
-            .or(origin.map(|origin| origin.scenario.clone()));
-        let Some(scenario) = scenario else {
-            let message = format!(
-                "{} is a policy without its run: say by --scenario FILE what it decides in",
-                place.display()
-            );
-            return Err(Rejection::Usage(message));
-        };
-        let run_options = RunOptions {
-            scenario: Some(scenario),
-            sets: options.sets.clone(),
-            ..RunOptions::default()
-        };
-        let prepared = prepare(&run_options, context)?;
-        let own = &prepared.loaded.scenario.policy.controller;
-        let entrants = entrants(options, &policy, own, &context.catalog)?;
-        let run = &prepared.loaded.scenario.run;
-        // Rounds that the policy was not trained in.
-        let first_round = run.rounds.max(origin.map_or(0, |origin| origin.rounds));
-        let envs = run.n_envs;
-        let per_env = |envs: usize| u32::try_from(envs).unwrap_or(u32::MAX).saturating_mul(EPISODES_PER_ENV);
-        let count = options.episodes.unwrap_or(per_env(envs));
-        let seeds = if options.seeds.is_empty() {
-            vec![run.seed]
-        } else {
-            options.seeds.clone()
-        };
+        let found = Evaluated::find(
+            &Request {
+                run: &options.run,
+                out: options.out.as_deref(),
+                scenario: options.scenario.as_deref(),
+                sets: &options.sets,
+                from: options.from,
+                episodes: options.episodes,
+                seeds: &options.seeds,
+            },
+            context,
+        )?;
+        let own = &found.experiment.scenario.policy.controller;
+        let entrants = entrants(options, &found.policy, own, &context.catalog)?;
+        let checkpoint = found.checkpoint();
+        let FrozenPolicy { saved, origin } = found.policy;
         Ok(Self {
-            experiment: prepared.experiment(context.threads()).map_err(SetupError::from)?,
-            policy: policy.saved.map_or(place, |saved| saved.path().into()),
-            save: options.save.clone(),
-            trained_on: policy.origin.map(|origin| origin.data_hash),
             entrants,
-            env_steps_per_s: status.and_then(|status| Some(status.env_steps_per_s?.0)),
-            episodes: seeds
-                .into_iter()
-                .map(|seed| Episodes::at_least(count, seed, first_round, envs))
-                .collect(),
+            checkpoint,
+            policy: saved.map_or(found.place, |saved| saved.path().into()),
+            save: options.save.clone(),
+            trained_on: origin.map(|origin| origin.data_hash),
+            env_steps_per_s: found.status.and_then(|status| Some(status.env_steps_per_s?.0)),
+            episodes: found.episodes,
+            experiment: found.experiment,
         })
     }
 
@@ -222,6 +202,7 @@ impl EvaluationPlan {
             scenario: scenario.name,
             task: task.name,
             policy: self.policy,
+            checkpoint: self.checkpoint,
             is_complete,
             notes,
             steps: task.max_steps,
@@ -245,14 +226,6 @@ impl EvaluationPlan {
         } else {
             show(evaluation.to_text(width()))
         }
-    }
-
-    /// What is to be said where the data that are played on are not those that the policy was trained on.
-    fn note_on_data(&self, played_on: &str) -> Option<String> {
-        let trained_on = self.trained_on.as_ref().filter(|trained_on| *trained_on != played_on)?;
-        Some(format!(
-            "the policy was trained on other data: the hash of its data set was {trained_on}, here it is {played_on}"
-        ))
     }
 }
 
@@ -291,6 +264,7 @@ fn entrants(
             controller: controller.into(),
             policy: saved,
             mode,
+            seeds: None,
         },
     };
     let policies: Vec<Entrant> = match &policy.saved {
@@ -311,6 +285,7 @@ fn entrants(
             controller: name.into(),
             policy: None,
             mode: DecideMode::Sample,
+            seeds: None,
         },
     });
     Ok(policies.into_iter().chain(baselines).collect())
@@ -322,6 +297,9 @@ struct Evaluation {
     scenario: String,
     task: String,
     policy: PathBuf,
+    /// `None` for a policy without its run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checkpoint: Option<PlayedCheckpoint>,
     /// False if somebody stopped it before everybody had played everything.
     is_complete: bool,
     /// What readers of the numbers should know.
@@ -360,6 +338,9 @@ impl Evaluation {
             seeds.join(", "),
             self.policy.display()
         );
+        if let Some(PlayedCheckpoint { from, rounds }) = &self.checkpoint {
+            _ = writeln!(text, "checkpoint {from}: after {rounds} rounds");
+        }
         for note in &self.notes {
             _ = writeln!(text, "note: {note}");
         }
@@ -376,6 +357,7 @@ impl Evaluation {
             "intervals: over the episodes of this one training; how another training would end is a matter for several of \
              them (`sweep`, then `compare`)",
             "committed, test %: the host with its committed seeds alone, on images that nothing else reads",
+            "GMAC: billions of multiply-accumulates of training and validation",
         ];
         let legend = legend.map(|line| wrapped(line, width));
         _ = writeln!(text, "\n{}", legend.join("\n"));
@@ -398,7 +380,10 @@ impl Evaluation {
     }
 
     fn others(&self) -> Table {
-        let mut table = Table::new(&["mean of an episode"], &["committed, test %", "reward", "params"]);
+        let mut table = Table::new(
+            &["mean of an episode"],
+            &["committed, test %", "reward", "params", "GMAC"],
+        );
         for player in &self.comparison.players {
             let test = player.test_accuracy;
             table.push(vec![
@@ -406,6 +391,9 @@ impl Evaluation {
                 test.map_or_else(|| ABSENT.into(), |accuracy| format!("{accuracy:.2}")),
                 format!("{:.2}", player.reward.mean.value),
                 format!("{:.2}x", player.param_ratio.mean.value),
+                player
+                    .gmacs
+                    .map_or_else(|| ABSENT.into(), |gmacs| format!("{gmacs:.3}")),
             ]);
         }
         table

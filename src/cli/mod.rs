@@ -3,6 +3,7 @@
 mod compare;
 mod eval;
 mod eval_progress;
+mod evaluated;
 mod experiment;
 mod explain;
 mod list;

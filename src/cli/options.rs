@@ -385,6 +385,10 @@ pub struct EvalOptions {
     /// Scenario to play instead of the run's own; its slots, steps and network must be those of the policy.
     #[arg(long, value_name = "FILE")]
     pub scenario: Option<PathBuf>,
+    /// Whose policy: that of the newest checkpoint, of the one with the best rolling accuracy, or of the one after so many
+    /// rounds.
+    #[arg(long, value_name = "last|best|ROUND", default_value = "last")]
+    pub from: CheckpointName,
     /// Episodes of each controller under each seed, rounded up to whole rounds [default: 2 for every env].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub episodes: Option<u32>,

@@ -55,6 +55,9 @@ pub struct ControllerSummary {
     pub reward: Summary,
     /// Final size over the host's.
     pub param_ratio: Summary,
+    /// Mean multiply-accumulates of an episode in training and validation, in billions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gmacs: Option<f64>,
     /// By round and env.
     pub episodes: Vec<EpisodeOutcome>,
 }
@@ -175,6 +178,8 @@ fn summarize(player: &Played, seed: u64) -> ControllerSummary {
         .flatten()
         .map(|outcome| outcome.test_accuracy)
         .collect();
+    let episodes = player.episodes.iter().flatten();
+    let gmacs: Option<Vec<f64>> = episodes.map(EpisodeOutcome::gmacs).collect();
     ControllerSummary {
         name: player.name.clone(),
         accuracy: summary(accuracy),
@@ -182,6 +187,7 @@ fn summarize(player: &Played, seed: u64) -> ControllerSummary {
         test_accuracy: tests.filter(|tests| !tests.is_empty()).map(|tests| mean(&tests)),
         reward: summary(|outcome| outcome.reward),
         param_ratio: summary(|outcome| outcome.param_ratio),
+        gmacs: gmacs.filter(|gmacs| !gmacs.is_empty()).map(|gmacs| mean(&gmacs)),
         episodes: player.episodes.concat(),
     }
 }
@@ -216,6 +222,7 @@ mod tests {
             reward: 1.0,
             param_ratio: 1.5,
             rollbacks: 0,
+            compute: None,
         }
     }
 

@@ -1,24 +1,29 @@
 //! Controllers that play to be measured: the loop of every run, in memory, without a learner. All of them meet the same
 //! hosts and the same order of data, because both derive from seed, round and env alone; only decisions differ.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
+use std::time::Instant;
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use serde::{Deserialize, Serialize};
 
+use super::statistics::mean;
 use crate::clock::RunClock;
 use crate::controller::{ActiveController, DecideMode, SavedFolder};
 use crate::engine::Engine;
-use crate::env::{EnvId, EpisodeStats, Experiment, HostParams, LoadedData, SeedSlots, round_is_complete};
+use crate::env::{
+    EnvId, EpisodeStats, Experiment, HostParams, InitialSeeds, LoadedData, SeedOrder, SeedSlots, round_is_complete,
+    standing_seeds,
+};
 use crate::health::{EngineError, Failure, Position};
 use crate::learner::LearnerPlugin;
 use crate::reward::{EpisodeReward, RewardHorizon};
-use crate::run::{Extension, StopSignal};
-use crate::scenario::{ObservationNormMode, TelemetryLevel};
+use crate::run::{Extension, Moment, StopSignal};
+use crate::scenario::{InitialTopology, ObservationNormMode, TelemetryLevel};
 use crate::schedule::{AddWork, RoundEnd, Startup, Work};
 use crate::seed::Growth;
-use crate::telemetry::BigInteger;
+use crate::telemetry::{BigInteger, EpisodeCompute};
 use crate::validation::{Counterfactual, TestResult, ValPlan};
 
 /// Who decides.
@@ -30,6 +35,8 @@ pub struct Candidate {
     pub policy: Option<SavedFolder>,
     /// How a learned policy chooses.
     pub mode: DecideMode,
+    /// What episodes begin with, in place of the scenario's initial topology.
+    pub seeds: Option<InitialSeeds>,
 }
 
 /// Which episodes are played.
@@ -85,12 +92,20 @@ pub struct EpisodeOutcome {
     pub param_ratio: f64,
     /// Rollbacks by the governor.
     pub rollbacks: u32,
+    /// What it took to compute; `None` in records of versions that did not count it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compute: Option<EpisodeCompute>,
 }
 
 impl EpisodeOutcome {
     /// What the network is worth: its accuracy less its rent, points.
     pub fn accuracy_minus_rent(&self) -> Option<f64> {
         Some(self.accuracy? - self.rent?)
+    }
+
+    /// Multiply-accumulates of training and validation, in billions.
+    pub fn gmacs(&self) -> Option<f64> {
+        Some(self.compute?.macs() as f64 / 1e9)
     }
 }
 
@@ -99,8 +114,20 @@ impl EpisodeOutcome {
 pub struct PlayedEpisodes {
     /// By round, then by env.
     pub outcomes: Vec<EpisodeOutcome>,
+    /// In the same order: the seeds that each network stood with in the end.
+    pub standing: Vec<Vec<SeedOrder>>,
+    /// Wall time of all of them, which were played side by side; without start-up.
+    pub seconds: f64,
     /// [`DataSet::hash`](crate::data::DataSet::hash) of what they were played on.
     pub data_hash: String,
+}
+
+impl PlayedEpisodes {
+    /// Percent, of the episodes that were measured; `None` without any.
+    pub fn mean_accuracy(&self) -> Option<f64> {
+        let measured: Vec<f64> = self.outcomes.iter().filter_map(|outcome| outcome.accuracy).collect();
+        (!measured.is_empty()).then(|| mean(&measured))
+    }
 }
 
 /// Plays the episodes with one candidate. `experiment` is the scenario's.
@@ -140,6 +167,9 @@ pub fn play_until(
     }
     scenario.telemetry.level = TelemetryLevel::Off;
     scenario.faults.clear();
+    if candidate.seeds.is_some() {
+        scenario.initial_topology = InitialTopology::Empty;
+    }
     scenario.run.run_early_stop = None;
     experiment.envs = (0..episodes.envs).collect();
     experiment.rounds = episodes.rounds.clone();
@@ -156,23 +186,40 @@ pub fn play_until(
         .init_resource::<Outcomes>()
         .add_work(Startup, Work::BuildLearner, freeze_policy)
         .add_work_if(RoundEnd, Work::RecordEpisodes, note_outcomes, round_is_complete);
-    while engine.step()? {
-        stepped();
+    let mut began = Instant::now();
+    loop {
+        match engine.advance() {
+            ControlFlow::Continue(Moment::Started) => began = Instant::now(),
+            ControlFlow::Continue(Moment::StepPlayed) => stepped(),
+            ControlFlow::Continue(_) => {}
+            ControlFlow::Break(report) => {
+                report.into_result()?;
+                break;
+            }
+        };
     }
-    let mut outcomes = std::mem::take(&mut engine.world_mut().resource_mut::<Outcomes>().0);
-    outcomes.sort_unstable_by_key(|outcome| (outcome.round, outcome.env));
+    let seconds = began.elapsed().as_secs_f64();
+    let mut played = std::mem::take(&mut engine.world_mut().resource_mut::<Outcomes>().0);
+    played.sort_unstable_by_key(|(outcome, _)| (outcome.round, outcome.env));
+    let (outcomes, standing) = played.into_iter().unzip();
     // Whoever stops early may stop before there are any data.
     let data = engine.world().get_resource::<LoadedData>();
     let data_hash = data.map_or_else(String::new, |data| data.set.hash.clone());
-    Ok(PlayedEpisodes { outcomes, data_hash })
+    Ok(PlayedEpisodes {
+        outcomes,
+        standing,
+        seconds,
+        data_hash,
+    })
 }
 
 /// How the episodes that were played ended.
 #[derive(Resource, Default)]
-struct Outcomes(Vec<EpisodeOutcome>);
+struct Outcomes(Vec<(EpisodeOutcome, Vec<SeedOrder>)>);
 
 /// Loads the weights, or their average where the scenario keeps one. Nothing is explored any more: no action is more likely than the policy makes it.
 fn freeze_policy(
+    mut commands: Commands,
     mut controller: ResMut<ActiveController>,
     mut horizon: ResMut<RewardHorizon>,
     candidate: Res<Candidate>,
@@ -187,6 +234,9 @@ fn freeze_policy(
         policy.play_average()?;
         policy.set_mode(candidate.mode);
         policy.set_floor_scale(0.0);
+    }
+    if let Some(seeds) = &candidate.seeds {
+        commands.insert_resource(seeds.clone());
     }
     Ok(())
 }
@@ -214,7 +264,7 @@ fn note_outcomes(
         let accuracy = env.stats.last_val.map(|shown| shown.accuracy_percent);
         let seeds = env.slots.records().flatten().map(|seed| (seed.stage, seed.params()));
         let committed = |whole| env.counterfactual.committed_accuracy(env.plan, env.slots, whole);
-        outcomes.0.push(EpisodeOutcome {
+        let outcome = EpisodeOutcome {
             seed: BigInteger(experiment.scenario.run.seed),
             round: clock.round(),
             env: env.id.index,
@@ -225,7 +275,9 @@ fn note_outcomes(
             reward: env.reward.total(),
             param_ratio: Growth::of(env.host.0, seeds).parameter_ratio(),
             rollbacks: env.stats.rollbacks,
-        });
+            compute: Some(env.stats.compute),
+        };
+        outcomes.0.push((outcome, standing_seeds(env.slots)));
     }
 }
 

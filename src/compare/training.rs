@@ -25,6 +25,10 @@ pub struct RoundPoint {
     pub accuracy_minus_rent: Option<f64>,
     /// Mean size of the networks over their hosts'.
     pub param_ratio: f64,
+    /// Multiply-accumulates of training and validation of this round and all before it, in billions; `None` where they were
+    /// not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gmacs: Option<f64>,
 }
 
 /// What came of one training.
@@ -111,6 +115,11 @@ impl TrainingRecord {
                     accuracy: told.accuracy_mean.0,
                     accuracy_minus_rent: mean_of(outcomes().filter_map(EpisodeOutcome::accuracy_minus_rent)),
                     param_ratio: mean_of(outcomes().map(|outcome| outcome.param_ratio)).unwrap_or(f64::NAN),
+                    gmacs: outcomes()
+                        .map(EpisodeOutcome::gmacs)
+                        .sum::<Option<f64>>()
+                        .zip(before.map_or(Some(0.0), |before| before.gmacs))
+                        .map(|(round, before)| before + round),
                 });
                 self.episodes.extend(episodes.into_iter().map(|(outcome, _)| outcome));
                 let first = (round + 1).saturating_sub(ROLLING_ROUNDS as u32);
@@ -135,6 +144,7 @@ impl TrainingRecord {
             reward: told.paid.as_ref().map_or(0.0, |paid| paid.reward.0),
             param_ratio: told.param_ratio.0,
             rollbacks: told.rollbacks,
+            compute: told.compute,
         }
     }
 
@@ -198,12 +208,13 @@ fn mean_of(values: impl Iterator<Item = f64>) -> Option<f64> {
 
 impl Metric {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::AccuracyMinusRent,
         Self::Accuracy,
         Self::CommittedAccuracy,
         Self::TestAccuracy,
         Self::ParamRatio,
+        Self::Gmacs,
         Self::Rollbacks,
         Self::CurveArea,
     ];
@@ -216,6 +227,7 @@ impl Metric {
             Self::CommittedAccuracy => "validation accuracy with committed seeds alone, %",
             Self::TestAccuracy => "test accuracy with committed seeds alone, %",
             Self::ParamRatio => "size over the host's",
+            Self::Gmacs => "multiply-accumulates an episode, billions",
             Self::Rollbacks => "rollbacks an episode",
             Self::CurveArea => "mean final accuracy over all rounds, %",
         }
@@ -223,7 +235,7 @@ impl Metric {
 
     /// Whether more is better.
     pub const fn is_gain(self) -> bool {
-        !matches!(self, Self::ParamRatio | Self::Rollbacks)
+        !matches!(self, Self::ParamRatio | Self::Gmacs | Self::Rollbacks)
     }
 
     /// `None` where an episode has no such value, or none of its own.
@@ -234,6 +246,7 @@ impl Metric {
             Self::CommittedAccuracy => outcome.committed_accuracy,
             Self::TestAccuracy => outcome.test_accuracy,
             Self::ParamRatio => Some(outcome.param_ratio),
+            Self::Gmacs => outcome.gmacs(),
             Self::Rollbacks => Some(outcome.rollbacks.into()),
             Self::CurveArea => None,
         }

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use crate::host::Host;
 use crate::seed::GradientSums;
 use crate::telemetry::statistics::Plateau;
-use crate::telemetry::{BlueprintCounts, EpisodeEnd, GrowthCounts};
+use crate::telemetry::{BlueprintCounts, EpisodeCompute, EpisodeEnd, GrowthCounts};
 use crate::torch::{Backend, Optimizer, Stream};
 
 /// Which env an entity is, ordered by its index. Systems that other plugins add find envs by this component.
@@ -154,6 +154,8 @@ pub struct EpisodeStats {
     pub rollbacks: u32,
     /// Updates of the host that were suppressed because its gradient was not finite.
     pub skipped_updates: u64,
+    /// What its batches took so far.
+    pub compute: EpisodeCompute,
     /// Of the validation accuracy, where episodes may stop early.
     pub plateau: Plateau,
     /// `None` while the episode runs.

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use bevy_ecs::prelude::*;
 
-use super::{EnvId, Experiment, GrowingEnv, GrowingEnvItem, GrowthContext, SeedOrder};
-use crate::growth::{AlphaAlgorithm, AlphaTarget, GerminationStyle, SlotId, Tempo};
+use super::{EnvId, Experiment, GrowingEnv, GrowingEnvItem, GrowthContext, SeedOrder, SeedSlots};
+use crate::growth::{AlphaAlgorithm, AlphaTarget, GerminationStyle, SeedStage, SlotId, Tempo};
 use crate::health::{Failure, InEnv};
 use crate::scenario::{EpisodeChoice, InitialSeed, InitialTopology};
 use crate::seed::{BlueprintRegistry, GateNetwork, Germination, germinate_committed};
@@ -251,6 +251,23 @@ impl Commits {
             _ => {}
         }
     }
+}
+
+/// The seeds on the output path of a network as it stands: committed, held or blending. An episode that begins with them has
+/// the same architecture from its first step on.
+pub fn standing_seeds(slots: &SeedSlots) -> Vec<SeedOrder> {
+    let stands = |stage| matches!(stage, SeedStage::Fossilized | SeedStage::Holding | SeedStage::Blending);
+    let records = slots.records().enumerate();
+    records
+        .filter_map(|(slot, record)| Some((slot, record.filter(|seed| stands(seed.stage))?)))
+        .map(|(slot, seed)| SeedOrder {
+            slot,
+            blueprint: seed.identity.blueprint_index,
+            style: style_with(seed.algorithm, seed.identity.style),
+            tempo: Tempo::Standard,
+            target: AlphaTarget::Full,
+        })
+        .collect()
 }
 
 /// `style`, unless the seed's operator was switched since.

@@ -22,7 +22,7 @@ pub use components::{
     SeedTraining, StepStatus, TrainMetrics, ValMetrics, participating,
 };
 pub use episode::round_is_complete;
-pub use initial_topology::InitialSeeds;
+pub use initial_topology::{InitialSeeds, standing_seeds};
 use initial_topology::{apply_initial_topology, read_initial_topology};
 pub use lifecycle::{GrowingEnv, GrowingEnvItem, GrowthContext, SeedOrder};
 pub use parallel::{EnvPool, in_batch};

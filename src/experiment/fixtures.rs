@@ -45,6 +45,7 @@ pub fn training(seed: u64, test_accuracy: f64) -> TrainingRecord {
             reward: 0.0,
             param_ratio: 1.25,
             rollbacks: 0,
+            compute: None,
         }],
         curve: vec![RoundPoint {
             round: 0,
@@ -53,6 +54,7 @@ pub fn training(seed: u64, test_accuracy: f64) -> TrainingRecord {
             accuracy: test_accuracy,
             accuracy_minus_rent: None,
             param_ratio: 1.25,
+            gmacs: None,
         }],
     }
 }

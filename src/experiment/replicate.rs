@@ -219,7 +219,7 @@ impl Player<'_> {
         let design = &self.plan.design;
         let directory = self.folder.replicate(replicate).join(&design.arms[arm].id);
         // A controller that does not learn has left none.
-        let policy = match FrozenPolicy::find(&directory) {
+        let policy = match FrozenPolicy::find(&directory, CheckpointName::Last) {
             Ok(policy) => policy.saved,
             Err(error) => return Ok(Part::Failed(error.to_string())),
         };
@@ -231,6 +231,7 @@ impl Player<'_> {
                 EvaluationMode::Greedy => DecideMode::Greedy,
                 EvaluationMode::Sample => DecideMode::Sample,
             },
+            seeds: None,
         };
         let (mut outcomes, mut data_hash) = (Vec::new(), String::new());
         for episodes in design.episodes() {

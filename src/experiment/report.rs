@@ -221,7 +221,7 @@ fn pairs_table(pairs: &[PairSummary]) -> Table {
     table
 }
 
-/// Six of them fit into a line.
+/// Seven of them fit into a line.
 fn short_name(metric: &MetricSummary) -> &'static str {
     use crate::scenario::Metric;
     match metric.metric {
@@ -230,6 +230,7 @@ fn short_name(metric: &MetricSummary) -> &'static str {
         Metric::CommittedAccuracy => "committed",
         Metric::TestAccuracy => "test",
         Metric::ParamRatio => "size",
+        Metric::Gmacs => "gmacs",
         Metric::Rollbacks => "rollbacks",
         Metric::CurveArea => "curve",
     }

@@ -238,6 +238,7 @@ pub(crate) fn record_episodes(envs: Query<RecordedEnvReadOnly>, mut record: Reco
                 .as_ref()
                 .zip(env.episode_reward)
                 .map(|(horizon, episode)| episode_rewards(episode, horizon.gamma)),
+            compute: Some(env.stats.compute),
             param_ratio: Num(growth.parameter_ratio()),
             contributing: env.stats.contributing,
             rollbacks: env.stats.rollbacks,

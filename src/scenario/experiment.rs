@@ -127,6 +127,8 @@ choice! {
         TestAccuracy,
         /// final size over the host's
         ParamRatio,
+        /// multiply-accumulates of an episode in training and validation, billions
+        Gmacs,
         /// rollbacks of an episode
         Rollbacks,
         /// mean final accuracy over all rounds of the training, percent: the area under its learning curve
@@ -141,7 +143,7 @@ impl Metric {
         match self {
             Self::Accuracy | Self::CommittedAccuracy | Self::CurveArea => true,
             Self::AccuracyMinusRent => !has_test_part,
-            Self::TestAccuracy | Self::ParamRatio | Self::Rollbacks => false,
+            Self::TestAccuracy | Self::ParamRatio | Self::Gmacs | Self::Rollbacks => false,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod batches;
 mod components;
+mod cost;
 pub(crate) mod fetch;
 pub(crate) mod micro_batches;
 pub(crate) mod precision;
@@ -11,6 +12,7 @@ pub(crate) mod sums;
 use bevy_app::{App, Plugin};
 
 pub use components::{BatchSlot, EnvAccumulators, EnvFeed, EnvLossScaler, GroupNorms, StepResult};
+pub use cost::macs_of_training;
 pub use micro_batches::MicroBatches;
 pub use precision::{MixedPrecisionOff, TrainingPrecision};
 

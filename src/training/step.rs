@@ -182,7 +182,7 @@ fn part(whole: &Tensor, first: usize, count: usize, n: usize) -> Result<Tensor, 
 }
 
 /// The slots that take part in training, in execution order.
-fn training_slots<'a>(slots: &'a mut [Slot], lifecycle: &LifecycleConfig) -> SmallVec<[Graft<'a>; 4]> {
+pub(super) fn training_slots<'a>(slots: &'a mut [Slot], lifecycle: &LifecycleConfig) -> SmallVec<[Graft<'a>; 4]> {
     let mut uses: SmallVec<[Graft; 4]> = slots
         .iter_mut()
         .filter_map(|slot| {

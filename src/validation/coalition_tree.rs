@@ -96,6 +96,13 @@ pub struct ValidationFlops {
     pub naive: u64,
 }
 
+impl ValidationFlops {
+    /// Multiply-accumulates as the tree runs it: two operations each.
+    pub const fn macs(&self) -> u64 {
+        self.tree / 2
+    }
+}
+
 /// A compiled plan. It depends on which seeds stand where, so it is made anew when the plan is.
 #[derive(Debug)]
 pub struct CoalitionTree {

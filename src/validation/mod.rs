@@ -7,6 +7,7 @@ pub(crate) mod assess;
 mod attribution;
 mod coalition;
 mod coalition_tree;
+pub(crate) mod compute;
 pub(crate) mod one_go;
 pub(crate) mod pass;
 mod plan;
@@ -43,6 +44,7 @@ impl Plugin for ValidationPlugin {
             .add_work(StepSync, Work::WaitAll, sync::wait_all)
             .add_work(StepSync, Work::Unpack, sync::unpack)
             .add_work(Assess, Work::DeriveValMetrics, sync::derive_val_metrics)
+            .add_work(Assess, Work::CountCompute, compute::count_compute)
             .add_work(Assess, Work::Attribute, assess::attribute)
             .add_work(StepEnd, Work::EvaluateTest, test_part::evaluate_test);
     }

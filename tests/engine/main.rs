@@ -2,6 +2,7 @@
 
 mod action_space;
 mod checkpoints;
+mod compute;
 mod custom_names;
 mod early_stop;
 mod failures;

@@ -13,6 +13,7 @@ fn trained(method: &str, task: &str, seed: u64, accuracies: &[f64]) -> MethodTra
         reward: 0.0,
         param_ratio: accuracy / 10.0,
         rollbacks: 0,
+        compute: None,
     });
     MethodTraining {
         method: method.into(),

@@ -248,6 +248,22 @@ pub enum Outcome {
     Timeout,
 }
 
+/// What an episode took to compute, in multiply-accumulates of host and seeds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EpisodeCompute {
+    /// Of training batches: forward, and twice as much backward.
+    pub train_macs: u64,
+    /// Of validation batches under all configurations of the seeds.
+    pub val_macs: u64,
+}
+
+impl EpisodeCompute {
+    /// Of both.
+    pub const fn macs(&self) -> u64 {
+        self.train_macs + self.val_macs
+    }
+}
+
 /// The end of an env's episode, once per env and round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EpisodeFinished {
@@ -280,6 +296,9 @@ pub struct EpisodeFinished {
     /// Absent where nothing pays.
     #[serde(flatten)]
     pub paid: Option<EpisodeRewards>,
+    /// Absent in records of versions that did not count it.
+    #[serde(flatten)]
+    pub compute: Option<EpisodeCompute>,
     /// Total / host; 1 = no growth.
     pub param_ratio: Num,
     /// Fossilized seeds whose contribution reaches the lifecycle's threshold.

@@ -1,0 +1,116 @@
+//! What `eval` and `controls` play: a run's policy, the scenario that it decides in, and episodes that are new to it.
+
+use std::path::{Path, PathBuf};
+
+use super::prepare::prepare;
+use super::rejection::Rejection;
+use super::{Context, RunOptions};
+use crate::checkpoint::{CheckpointName, FrozenPolicy};
+use crate::compare::Episodes;
+use crate::engine::SetupError;
+use crate::env::Experiment;
+use crate::record::{RunStatus, find_run};
+
+/// Episodes of an env unless a number is asked for.
+const EPISODES_PER_ENV: u32 = 2;
+
+/// What a user asks to be played.
+pub struct Request<'a> {
+    pub run: &'a Path,
+    /// Folder in which the run is looked for.
+    pub out: Option<&'a Path>,
+    /// In place of the run's own.
+    pub scenario: Option<&'a Path>,
+    pub sets: &'a [String],
+    /// Whose policy.
+    pub from: CheckpointName,
+    /// Under each seed; some for every env if left out.
+    pub episodes: Option<u32>,
+    /// The run's if empty.
+    pub seeds: &'a [u64],
+}
+
+/// A policy, where it is played, and on what.
+pub struct Evaluated {
+    /// Folder of the run, or of a policy without one.
+    pub place: PathBuf,
+    pub from: CheckpointName,
+    pub policy: FrozenPolicy,
+    pub experiment: Experiment,
+    /// How the run stands; `None` where it does not say.
+    pub status: Option<RunStatus>,
+    /// One entry per seed, at least one.
+    pub episodes: Vec<Episodes>,
+}
+
+impl Evaluated {
+    /// # Errors
+    /// No such run, checkpoint or policy; a scenario with problems.
+    pub fn find(request: &Request, context: &Context) -> Result<Self, Rejection> {
+        let place = find_run(request.run, request.out)?;
+        let policy = FrozenPolicy::find(&place, request.from).map_err(|error| Rejection::Usage(error.to_string()))?;
+        let origin = policy.origin.as_ref();
+        let own = origin.map(|origin| origin.scenario.as_path());
+        let Some(scenario) = request.scenario.or(own) else {
+            let message = format!(
+                "{} is a policy without its run: say by --scenario FILE what it decides in",
+                place.display()
+            );
+            return Err(Rejection::Usage(message));
+        };
+        let run_options = RunOptions {
+            scenario: Some(scenario.into()),
+            sets: request.sets.to_vec(),
+            ..RunOptions::default()
+        };
+        let prepared = prepare(&run_options, context)?;
+        let run = &prepared.loaded.scenario.run;
+        // Rounds that no policy of the run was trained in: the same, whichever is played.
+        let first_round = run.rounds.max(origin.map_or(0, |origin| origin.rounds_played));
+        let envs = run.n_envs;
+        let per_env = u32::try_from(envs).unwrap_or(u32::MAX).saturating_mul(EPISODES_PER_ENV);
+        let count = request.episodes.unwrap_or(per_env);
+        let seeds = if request.seeds.is_empty() {
+            vec![run.seed]
+        } else {
+            request.seeds.to_vec()
+        };
+        Ok(Self {
+            experiment: prepared.experiment(context.threads()).map_err(SetupError::from)?,
+            status: RunStatus::read(&place).ok(),
+            from: request.from,
+            place,
+            policy,
+            episodes: seeds
+                .into_iter()
+                .map(|seed| Episodes::at_least(count, seed, first_round, envs))
+                .collect(),
+        })
+    }
+
+    /// Which checkpoint the policy is of; `None` for a policy without its run.
+    pub fn checkpoint(&self) -> Option<PlayedCheckpoint> {
+        self.policy.origin.as_ref().map(|origin| PlayedCheckpoint {
+            from: self.from.to_string(),
+            rounds: origin.rounds,
+        })
+    }
+}
+
+/// What is to be said where the data that are played on are not those that the policy was trained on.
+pub fn note_on_data(trained_on: &str, played_on: &str) -> Option<String> {
+    (trained_on != played_on).then(|| {
+        format!(
+            "the policy was trained on other data: the hash of its data set was {trained_on}, here it is {played_on}"
+        )
+    })
+}
+
+/// The checkpoint whose policy was played.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct PlayedCheckpoint {
+    /// As it was asked for: `last`, `best` or a number of rounds.
+    pub from: String,
+    /// Rounds that its policy was trained in.
+    pub rounds: u32,
+}
