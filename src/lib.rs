@@ -73,6 +73,7 @@ pub mod cli;
 pub mod clock;
 pub mod compare;
 pub mod controller;
+pub mod controls;
 pub mod data;
 pub mod engine;
 pub mod env;

@@ -28,7 +28,7 @@ const FLOORS: &[&[&str]] = &[
     &["record", "checkpoint"],
     &["engine"],
     &["compare"],
-    &["sweep", "experiment"],
+    &["sweep", "experiment", "controls"],
     &["cli"],
     &["lib", "main", "prelude"],
 ];

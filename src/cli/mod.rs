@@ -1,6 +1,7 @@
 //! The command line: one file a subcommand. Data goes to stdout, messages to stderr.
 
 mod compare;
+mod controls;
 mod eval;
 mod eval_progress;
 mod evaluated;
@@ -28,7 +29,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use options::{
-    Arguments, Command, EvalOptions, GlobalOptions, ListWhat, ResumeOptions, RunOptions, RunsOptions, ShowOptions,
+    Arguments, Command, ControlsOptions, EvalOptions, GlobalOptions, ListWhat, ResumeOptions, RunOptions, RunsOptions,
+    ShowOptions,
 };
 use output::{refuse, refuse_in_json, show, shown, tell};
 use rejection::Rejection;
@@ -180,6 +182,7 @@ fn execute(arguments: &Arguments, extend: Extension) -> Result<Outcome, String> 
         Command::Runs(options) => runs::runs(options, &context).unwrap_or_else(reject),
         Command::Show(options) => show::show_run(options, &context).unwrap_or_else(reject),
         Command::Eval(options) => eval::eval(options, &context).unwrap_or_else(reject),
+        Command::Controls(options) => controls::controls(options, &context).unwrap_or_else(reject),
         Command::Validate { scenarios } => validate::validate(scenarios, &context),
         Command::RewardAudit { scenario, sets } => {
             reward_audit::reward_audit(scenario, sets, &context).unwrap_or_else(reject)

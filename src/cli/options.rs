@@ -1,6 +1,7 @@
 //! Subcommands and flags.
 
 mod compare;
+mod controls;
 mod sweep;
 
 use std::io::IsTerminal;
@@ -14,6 +15,7 @@ use crate::telemetry::sinks::{ColorChoice, ProgressStyle};
 use crate::torch;
 
 pub use compare::{CompareOptions, Test};
+pub use controls::ControlsOptions;
 pub use sweep::{Begun, Pace, PlayOptions, SweepCommand, SweepOptions};
 
 /// Trains networks that grow while they train.
@@ -64,6 +66,14 @@ Examples:
   simic-engine eval latest --sample --set run.n_envs=4
   simic-engine eval my-policy --scenario my.ron
 
+Ctrl-C prints how things stand so far.";
+const CONTROLS_EXAMPLES: &str = "\
+Examples:
+  simic-engine controls latest
+  simic-engine controls latest --only never-grown,equal-epochs --seed 1,2,3
+  simic-engine controls latest --from best --greedy --schedules 20
+
+The table is written into the run's folder as well: controls.csv, controls.json.
 Ctrl-C prints how things stand so far.";
 const SWEEP_EXAMPLES: &str = "\
 Examples:
@@ -176,6 +186,9 @@ pub enum Command {
     /// Play a run's policy as it is against baselines, on the same episodes.
     #[command(after_help = EVAL_EXAMPLES)]
     Eval(Box<EvalOptions>),
+    /// Play a run's policy against its control experiments: never grown, from scratch, wider, drawn schedules, rules.
+    #[command(after_help = CONTROLS_EXAMPLES)]
+    Controls(Box<ControlsOptions>),
     /// Compare methods over the trainings of runs and sweeps: is one better than the other, and by how much?
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(Box<CompareOptions>),

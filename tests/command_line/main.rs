@@ -1,6 +1,7 @@
 //! The command line as a user meets it: the real binary, what it prints and what it leaves behind.
 
 mod baselines;
+mod controls;
 mod damage;
 mod determinism;
 mod eval;

@@ -8,12 +8,13 @@ use serde_json::Value;
 
 use crate::program::{command, ended, engine, refused, succeeds, text};
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "run",
     "resume",
     "runs",
     "show",
     "eval",
+    "controls",
     "validate",
     "list",
     "explain",
@@ -52,9 +53,17 @@ fn the_help_of_all_commands() {
             .join("\n")
     );
     insta::assert_snapshot!(
-        ["validate", "list", "explain", "completions", "sweep", "compare"]
-            .map(|command| stdout(&[command, "--help"]))
-            .join("\n")
+        [
+            "validate",
+            "list",
+            "explain",
+            "completions",
+            "sweep",
+            "compare",
+            "controls"
+        ]
+        .map(|command| stdout(&[command, "--help"]))
+        .join("\n")
     );
 }
 

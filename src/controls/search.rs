@@ -1,0 +1,115 @@
+//! Schedules that are drawn: whether a policy is worth its training is asked against the best of as many schedules as its
+//! compute would have paid for.
+
+use serde::Serialize;
+
+use crate::growth::{GerminationStyle, Tempo};
+use crate::random::{Domain, Draw, RunRng};
+use crate::scenario::{ActionSpace, GrowthActConfig, PeriodicConfig};
+
+/// Among which schedules the best is sought, and where.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Search {
+    /// Of the episodes that schedules are judged by, and of the schedules; none that anybody is evaluated under.
+    pub seed: u64,
+    /// How many; as many as the policy's training would have paid for if left out.
+    pub schedules: Option<u32>,
+    /// That they may grow.
+    pub blueprints: Vec<String>,
+}
+
+/// What a search or a training took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Spent {
+    /// Multiply-accumulates of host and seeds in training and validation, in billions; `None` where they were not counted.
+    pub gmacs: Option<f64>,
+    /// Wall time.
+    pub seconds: f64,
+}
+
+impl Search {
+    /// A seed for the search: the first after the run's own that is none of `evaluated`.
+    pub fn seed_beside(own: u64, evaluated: &[u64]) -> u64 {
+        let is_free = |seed: &u64| !evaluated.contains(seed);
+        // There are fewer seeds evaluated than there are numbers.
+        (1..)
+            .map(|offset| own.wrapping_add(offset))
+            .find(is_free)
+            .unwrap_or(own)
+    }
+
+    /// Schedule `index` for an episode of `max_steps` and a host of `slots`: how many seeds, how often one, which ones, and
+    /// how they blend in. All of them can be grown within the episode.
+    pub fn draw(&self, index: u32, slots: usize, max_steps: u32, allowed: &ActionSpace) -> PeriodicConfig {
+        let mut rng = RunRng::new(self.seed, Domain::ScheduleSearch, &[index.into()]);
+        let growths = 1 + rng.below(slots.max(1) as u64);
+        let period = 1 + rng.below((u64::from(max_steps) / growths).max(1));
+        let blueprints = (0..growths).filter_map(|_| pick(&mut rng, &self.blueprints));
+        let blueprints = blueprints.collect();
+        let styles = allowed.style.as_deref().unwrap_or(&GerminationStyle::ALL);
+        let tempos = allowed.tempo.as_deref().unwrap_or(&Tempo::ALL);
+        let rest = GrowthActConfig::default();
+        PeriodicConfig {
+            // Both come from numbers of 32 bits.
+            period: u32::try_from(period).unwrap_or(u32::MAX),
+            growth: GrowthActConfig {
+                blueprints,
+                max_growths: Some(u32::try_from(growths).unwrap_or(u32::MAX)),
+                style: pick(&mut rng, styles).unwrap_or(rest.style),
+                tempo: pick(&mut rng, tempos).unwrap_or(rest.tempo),
+            },
+        }
+    }
+}
+
+/// `None` of an empty list.
+fn pick<T: Clone>(rng: &mut RunRng, among: &[T]) -> Option<T> {
+    if among.is_empty() {
+        return None;
+    }
+    among.get(rng.below(among.len() as u64) as usize).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn search() -> Search {
+        Search {
+            seed: 43,
+            schedules: None,
+            blueprints: ["conv_light", "norm", "attention"].map(String::from).to_vec(),
+        }
+    }
+
+    #[test]
+    fn schedules_are_drawn_alike_from_equal_seeds_and_fit_into_the_episode() {
+        let allowed = ActionSpace {
+            tempo: Some(vec![Tempo::Fast]),
+            ..ActionSpace::default()
+        };
+        let drawn: Vec<_> = (0..200).map(|index| search().draw(index, 3, 60, &allowed)).collect();
+
+        assert_eq!(drawn[7], search().draw(7, 3, 60, &allowed));
+        for schedule in &drawn {
+            let growths = schedule.growth.max_growths.unwrap();
+            assert!((1..=3).contains(&growths) && schedule.period >= 1 && growths * schedule.period <= 60);
+            assert_eq!(schedule.growth.blueprints.len(), growths as usize);
+            assert_eq!(schedule.growth.tempo, Tempo::Fast);
+        }
+        let of = |growths| {
+            drawn
+                .iter()
+                .filter(|one| one.growth.max_growths == Some(growths))
+                .count()
+        };
+        assert!([1, 2, 3].map(of).iter().all(|&count| count > 40), "all sizes are tried");
+    }
+
+    #[test]
+    fn nobody_is_evaluated_under_the_seed_of_the_search() {
+        assert_eq!(Search::seed_beside(42, &[42]), 43);
+        assert_eq!(Search::seed_beside(42, &[43, 44, 1]), 45);
+        assert_eq!(Search::seed_beside(u64::MAX, &[0]), 1);
+    }
+}
