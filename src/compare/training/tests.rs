@@ -108,3 +108,22 @@ fn metrics_are_called_alike_everywhere() {
     }
     assert_eq!(Metric::value_variants().len(), Metric::ALL.len());
 }
+
+/// 0.3 and 0.02 billion an episode.
+#[test]
+fn what_a_training_computed_is_added_up_round_by_round() {
+    let record = told([
+        episode(0, 0, 1.0),
+        episode(0, 1, 1.0),
+        Event::round(0, examples::round_finished()),
+        episode(1, 0, 1.0),
+        Event::round(1, examples::round_finished()),
+    ]);
+
+    let gmacs: Vec<f64> = record.curve.iter().filter_map(|point| point.gmacs).collect();
+    assert!(
+        (gmacs[0] - 0.64).abs() < 1e-12 && (gmacs[1] - 0.96).abs() < 1e-12,
+        "{gmacs:?}"
+    );
+    assert_eq!(record.score(Metric::Gmacs), Some(0.32));
+}
