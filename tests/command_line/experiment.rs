@@ -293,8 +293,8 @@ fn a_dry_run_says_what_the_arms_are_and_how_much_work_they_make() {
 
     let expected = "// tiny: 2 arms x 2 replicates, each 3 rounds of 2 envs x 5 steps\n\
                     // 120 env-steps to train on, 8 episodes of 5 steps to score by\n\
-                    //   wait: wait, paid by shaped\n\
-                    //   random: random, paid by shaped\n";
+                    //   wait: wait, paid by committed\n\
+                    //   random: random, paid by committed\n";
     assert!(shown.starts_with(expected), "{shown}");
     // What is printed is a scenario again, with the same arms.
     let copy = folder.path().join("copy.ron");
