@@ -41,11 +41,13 @@ section! {
 }
 
 choice! {
-    /// Whether parameters of an action are chosen by its operation.
+    /// What the parameters of an action are chosen by.
     #[derive(Copy, Eq)]
     pub enum HeadConditioning {
         /// every operation has its own logits for slots, styles, targets, speeds and curves
         PerOp,
+        /// the same, and every slot has its own logits for blueprints
+        PerSlot,
         /// all operations share them
         Shared,
     }
@@ -74,7 +76,7 @@ section! {
         layers: usize = 1, integer(1, 64);
         /// Numbers that stand for a blueprint.
         embed_dim: usize = 4, integer(1, 1024);
-        /// Whether parameters of an action are chosen by its operation.
+        /// What the parameters of an action are chosen by.
         head_conditioning: HeadConditioning = HeadConditioning::PerOp;
         /// What the critic of a built-in network reads.
         critic_core: CriticCore = CriticCore::Shared;

@@ -115,13 +115,19 @@ impl Stored {
         self.actions.narrow(-1, head as i64, 1)
     }
 
-    /// Members that each branch of a head offers: `[.., K, n]`, or `[.., 1, n]` where all branches are alike.
-    fn base_mask(&self, head: Head, tables: &OpTables) -> Tensor {
+    /// `bool [.., S]`: where something may germinate.
+    fn germinating_slots(&self) -> Tensor {
+        self.slot_by_op.select(2, LifecycleOp::Germinate.code() as i64)
+    }
+
+    /// Members that each of a head's `rows` offers: `[.., rows, n]`, or `[.., 1, n]` where all are alike.
+    fn base_mask(&self, head: Head, rows: i64, tables: &OpTables) -> Tensor {
         match head {
             Head::Slot => self.slot_by_op.index_select(2, &tables.ops[head as usize]),
+            Head::Blueprint if rows > 1 => self.blueprint_by_slot.shallow_clone(),
             Head::Blueprint => {
                 // Of the lowest slot that may germinate.
-                let slots = self.slot_by_op.select(2, LifecycleOp::Germinate.code() as i64);
+                let slots = self.germinating_slots();
                 let lowest = slots.cumsum(-1, Kind::Int64).eq(1).logical_and(&slots);
                 lowest
                     .unsqueeze(-1)
@@ -171,14 +177,20 @@ pub fn head_terms(
 /// Log-probability, entropy of the chosen branch, mean entropy of the open branches: `[B, T]` each.
 fn one_head(head: Head, rows: &Tensor, stored: &Stored, tables: &OpTables, floor: Floor) -> [Tensor; 3] {
     let index = head as usize;
-    let mask = stored.base_mask(head, tables);
+    let has_row_per_slot = head == Head::Blueprint && rows.size()[2] > 1;
+    let mask = stored.base_mask(head, rows.size()[2], tables);
     let log_p = masked_log_softmax(rows, &mask);
     let entropy = normalised_entropy(&log_p, &mask);
     let op = stored.actions.select(-1, Head::Op as i64);
+    let slot = stored.actions.select(-1, Head::Slot as i64);
     let relevant = stored.relevant.select(-1, head as i64);
 
     let chosen_mask = &stored.chosen[index];
     let (chosen_log_p, chosen_entropy) = match head {
+        _ if has_row_per_slot => {
+            let entropy = entropy.gather(-1, &slot.unsqueeze(-1), false).squeeze_dim(-1);
+            (pick_row(&log_p, &slot), entropy)
+        }
         // The blueprints of the chosen slot, which need not be those of the lowest one.
         Head::Blueprint => {
             let log_p = masked_log_softmax(&rows.select(2, 0), chosen_mask);
@@ -196,7 +208,12 @@ fn one_head(head: Head, rows: &Tensor, stored: &Stored, tables: &OpTables, floor
     let available = if head == Head::Op {
         entropy.select(2, 0)
     } else {
-        let open = stored.ops.index_select(-1, &tables.ops[index]).to_kind(Kind::Float);
+        let open = if has_row_per_slot {
+            stored.germinating_slots()
+        } else {
+            stored.ops.index_select(-1, &tables.ops[index])
+        }
+        .to_kind(Kind::Float);
         let sum = (entropy * &open).sum_dim_intlist(-1, false, Kind::Float);
         sum / open.sum_dim_intlist(-1, false, Kind::Float).clamp_min(1.0)
     };

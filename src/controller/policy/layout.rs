@@ -10,7 +10,8 @@ use crate::scenario::HeadConditioning;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeadColumns {
     pub first: usize,
-    /// One per op that the head matters to, in op order; one for all with shared conditioning.
+    /// One per op that the head matters to, in op order; one for all with shared conditioning. One per slot for the
+    /// blueprints of [`HeadConditioning::PerSlot`].
     pub rows: usize,
     /// Members of the head.
     pub size: usize,
@@ -41,9 +42,10 @@ impl LogitLayout {
         for head in order {
             let columns = HeadColumns {
                 first: width,
-                rows: match conditioning {
-                    HeadConditioning::PerOp if head != Head::Op => ops_of(head).count(),
-                    _ => 1,
+                rows: match (conditioning, head) {
+                    (_, Head::Op) | (HeadConditioning::Shared, _) => 1,
+                    (HeadConditioning::PerSlot, Head::Blueprint) => slots,
+                    (HeadConditioning::PerOp | HeadConditioning::PerSlot, _) => ops_of(head).count(),
                 },
                 size: head.size(slots, blueprints),
             };
@@ -63,18 +65,19 @@ impl LogitLayout {
         self.heads[head as usize]
     }
 
-    /// The row of a head that an op uses; 0 where the head does not matter.
-    pub fn row(&self, head: Head, op: LifecycleOp) -> usize {
-        if self.head(head).rows == 1 || !relevant(op, head) {
-            return 0;
+    /// The row of a head that an op on `slot` uses; 0 where the head does not matter.
+    fn row(&self, head: Head, op: LifecycleOp, slot: usize) -> usize {
+        match head {
+            _ if self.head(head).rows == 1 || !relevant(op, head) => 0,
+            Head::Blueprint => slot,
+            _ => ops_of(head).take_while(|&earlier| earlier != op).count(),
         }
-        ops_of(head).take_while(|&earlier| earlier != op).count()
     }
 
-    /// The logits of a head under an op.
-    pub fn columns(&self, head: Head, op: LifecycleOp) -> Range<usize> {
+    /// The logits of a head under an op on `slot`.
+    pub fn columns(&self, head: Head, op: LifecycleOp, slot: usize) -> Range<usize> {
         let HeadColumns { first, size, .. } = self.head(head);
-        let start = first + self.row(head, op) * size;
+        let start = first + self.row(head, op, slot) * size;
         start..start + size
     }
 }

@@ -38,7 +38,7 @@ pub fn choose(
     let mut pick = |head: Head, op: LifecycleOp, slot: usize| {
         let members = masks.effective(head, op, slot);
         let index = head as usize;
-        let columns = layout.columns(head, op);
+        let columns = layout.columns(head, op, slot);
         let level;
         let logits = match mode {
             DecideMode::Sample | DecideMode::Greedy => &logits[columns],

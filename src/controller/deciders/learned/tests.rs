@@ -107,7 +107,7 @@ fn with_conditioned_heads_a_preference_under_one_op_says_nothing_about_another()
     for (conditioning, moves) in [(HeadConditioning::PerOp, false), (HeadConditioning::Shared, true)] {
         let layout = layout(conditioning);
         let mut logits = vec![0.0; layout.width()];
-        logits[layout.columns(Head::Slot, LifecycleOp::Prune).start + 1] = 9.0;
+        logits[layout.columns(Head::Slot, LifecycleOp::Prune, 0).start + 1] = 9.0;
         let slot_of = |op: LifecycleOp| {
             let mut masks = six_ops();
             if op == LifecycleOp::Germinate {
@@ -130,12 +130,21 @@ struct Evaluated {
 }
 
 fn evaluate_one(logits: &[f32], masks: &MaskSet, indices: HeadIndices, floors: &[Floor; HEADS]) -> Evaluated {
-    let layout = layout(HeadConditioning::PerOp);
+    evaluate_with(&layout(HeadConditioning::PerOp), logits, masks, indices, floors)
+}
+
+fn evaluate_with(
+    layout: &LogitLayout,
+    logits: &[f32],
+    masks: &MaskSet,
+    indices: HeadIndices,
+    floors: &[Floor; HEADS],
+) -> Evaluated {
     let tables = OpTables::new(Device::Cpu);
     let logits = Tensor::from_slice(logits).view([1, 1, -1]).set_requires_grad(true);
     let actions = Tensor::from_slice(&indices.map(i64::from)).view([1, 1, 8]);
     let stored = Stored::new(&stored_masks(&[masks], [1, 1]), &actions, SLOTS, BLUEPRINTS, &tables);
-    let terms = head_terms(&logits, &layout, &stored, &tables, floors);
+    let terms = head_terms(&logits, layout, &stored, &tables, floors);
     Evaluated { logits, terms }
 }
 
@@ -155,7 +164,7 @@ fn available_entropy_has_a_gradient_on_a_step_that_waited() {
         .sum(Kind::Float)
         .backward();
 
-    let columns = layout.columns(Head::Blueprint, LifecycleOp::Germinate);
+    let columns = layout.columns(Head::Blueprint, LifecycleOp::Germinate, 0);
     let gradient = values(&evaluated.logits.grad());
     assert!(gradient[columns].iter().skip(1).all(|value| value.abs() > 1e-6));
     assert_eq!(values(&evaluated.terms.entropy_causal.select(-1, blueprint)), [0.0]);
@@ -568,6 +577,41 @@ fn blueprints_are_masked_by_the_chosen_slot() {
     assert!(blueprint(&terms.log_probs).abs() < 1e-6);
     assert_eq!(blueprint(&terms.entropy_causal), 0.0);
     assert!((blueprint(&terms.entropy_available) - 1.0).abs() < 1e-6);
+}
+
+/// Sampled on the host, evaluated on the device: the same probabilities, and a blueprint that is liked in one slot is not
+/// therefore liked in another.
+#[test]
+fn with_a_row_per_slot_blueprints_are_chosen_by_the_slot() {
+    let layout = layout(HeadConditioning::PerSlot);
+    let mut logits: Vec<f32> = (0..layout.width()).map(|column| (column as f32 * 0.7).sin()).collect();
+    logits[layout.columns(Head::Blueprint, LifecycleOp::Germinate, 1).start + 4] = 9.0;
+    let mut masks = masks(&empty(3), &limits());
+    masks.keep_ops(&[LifecycleOp::Germinate]).unwrap();
+    for slot in 0..3 {
+        let mut uniforms = [0.5; HEADS];
+        uniforms[Head::Slot as usize] = (slot as f64 + 0.5) / 3.0;
+        logits[layout.columns(Head::Slot, LifecycleOp::Germinate, 0)].fill(0.0);
+        let floors = default_floors();
+        let (indices, sample) = choose(&logits, &layout, &masks, &floors, &uniforms, DecideMode::Sample);
+        assert_eq!(usize::from(indices[Head::Slot as usize]), slot);
+        assert_eq!(indices[Head::Blueprint as usize] == 4, slot == 1);
+
+        let evaluated = evaluate_with(&layout, &logits, &masks, indices, &floors);
+        for (terms, sampled) in [
+            (&evaluated.terms.log_probs, sample.log_probs),
+            (&evaluated.terms.entropy_causal, sample.entropies),
+        ] {
+            let head = Head::Blueprint as usize;
+            assert!((values(terms)[head] - f64::from(sampled[head])).abs() < 1e-5);
+        }
+        evaluated.terms.log_probs.sum(Kind::Float).backward();
+        let gradient = values(&evaluated.logits.grad());
+        for other in (0..3).filter(|&other| other != slot) {
+            let columns = layout.columns(Head::Blueprint, LifecycleOp::Germinate, other);
+            assert!(gradient[columns].iter().all(|&value| value == 0.0));
+        }
+    }
 }
 
 #[test]
