@@ -40,8 +40,8 @@ const LEGEND: [&str; 5] = [
      (`sweep`, then `compare`)",
     "committed, test %: the host with its committed seeds alone, on images that nothing else reads",
     "GMAC: billions of multiply-accumulates of training and validation",
-    "lost: seeds that went without an order: held for too long, not finite, or rolled back",
-    "no commit, %: of the episodes; at step: means over the episodes in which it came to that",
+    "lost: seeds that no order removed: held for too long, not finite, rolled back",
+    "no commit, %: of the episodes; at step: mean of those in which it happened",
 ];
 /// `--controllers none`: no baselines.
 const NOBODY: [&str; 1] = ["none"];

@@ -22,7 +22,7 @@ const SCENARIO: &str = r#"(
         auto_forward: (g1: true, g2: true, g3: true),
         gates: (min_training_epochs: 1, min_gradient_health: 0.0),
     ),
-    policy: (controller: "schedule", schedule: (entries: [
+    policy: (controller: "schedule", masks: (sequential_germination: false), schedule: (entries: [
         (step: 2, command: germinate(slot: "r0c1", blueprint: "conv_light", style: "linear_add", tempo: "fast", target: "full")),
         (step: 3, command: germinate(slot: "r0c0", blueprint: "conv_light", style: "linear_add", tempo: "fast", target: "full")),
         (step: 4, command: germinate(slot: "r0c2", blueprint: "norm", style: "linear_add", tempo: "fast", target: "full")),
