@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::eval_decisions::{PolicyCommits, seed_table, step_table};
 use super::eval_progress::{EvalProgress, Work};
 use super::evaluated::{Evaluated, PlayedCheckpoint, Request, note_on_data};
 use super::output::{refuse, show, show_json, tell, tell_error, width, wrapped};
@@ -19,6 +20,7 @@ use crate::compare::{
 use crate::controller::{DecideMode, SavedFolder};
 use crate::env::Experiment;
 use crate::files::replace_synced;
+use crate::growth::SlotId;
 use crate::health::{AtPath, FileError};
 use crate::record::Table;
 use crate::run::{StopSignal, stop_on_signals};
@@ -32,6 +34,15 @@ const LEARNED: &str = "actor_critic";
 /// Seeds that the head of the tables names.
 const SEEDS_SHOWN: usize = 8;
 const ABSENT: &str = "—";
+/// Below the tables.
+const LEGEND: [&str; 5] = [
+    "intervals: over the episodes of this one training; how another training would end is a matter for several of them \
+     (`sweep`, then `compare`)",
+    "committed, test %: the host with its committed seeds alone, on images that nothing else reads",
+    "GMAC: billions of multiply-accumulates of training and validation",
+    "lost: seeds that no order removed: held for too long, not finite, rolled back",
+    "no commit, %: of the episodes; at step: mean of those in which it happened",
+];
 /// `--controllers none`: no baselines.
 const NOBODY: [&str; 1] = ["none"];
 
@@ -195,9 +206,21 @@ impl EvaluationPlan {
     }
 
     fn print(self, played: Vec<Played>, notes: Vec<String>, is_complete: bool, context: &Context) -> Outcome {
-        let Experiment { scenario, task, .. } = self.experiment;
+        let Experiment {
+            scenario, task, layout, ..
+        } = self.experiment;
         let first = &self.episodes[0];
         let seeds = played.first().map_or(0, |player| player.episodes.len());
+        let comparison = Comparison::new(played, first.seed);
+        let slots: Vec<SlotId> = layout.slots().iter().map(|spec| spec.slot).collect();
+        let learned = self
+            .entrants
+            .iter()
+            .filter(|entrant| entrant.candidate.policy.is_some());
+        let commits = learned.filter_map(|entrant| {
+            let mut players = comparison.players.iter();
+            PolicyCommits::of(players.find(|player| player.name == entrant.name)?, &slots)
+        });
         let evaluation = Evaluation {
             scenario: scenario.name,
             task: task.name,
@@ -213,7 +236,8 @@ impl EvaluationPlan {
                 .iter()
                 .map(|episodes| BigInteger(episodes.seed))
                 .collect(),
-            comparison: Comparison::new(played, first.seed),
+            commits: commits.collect(),
+            comparison,
         };
         if let Some(place) = &self.save
             && let Err(error) = evaluation.save(place)
@@ -311,6 +335,8 @@ struct Evaluation {
     rounds: usize,
     envs: usize,
     seeds: Vec<BigInteger>,
+    /// By slot, of each learned policy.
+    commits: Vec<PolicyCommits>,
     #[serde(flatten)]
     comparison: Comparison,
 }
@@ -344,22 +370,26 @@ impl Evaluation {
         for note in &self.notes {
             _ = writeln!(text, "note: {note}");
         }
+        let players = &self.comparison.players;
         for table in [
             self.estimates("final validation accuracy, %", |player| &player.accuracy),
             self.estimates("accuracy minus rent, points", |player| &player.accuracy_minus_rent),
             self.others(),
+            seed_table(players),
+            step_table(players),
+        ] {
+            _ = write!(text, "\n{}", table.render_within(width, &[]));
+        }
+        for commits in &self.commits {
+            _ = write!(text, "\n{}", commits.to_text(width));
+        }
+        for table in [
             self.differences("accuracy, paired difference", |pair| &pair.accuracy),
             self.differences("accuracy minus rent, paired", |pair| &pair.accuracy_minus_rent),
         ] {
             _ = write!(text, "\n{}", table.render_within(width, &[]));
         }
-        let legend = [
-            "intervals: over the episodes of this one training; how another training would end is a matter for several of \
-             them (`sweep`, then `compare`)",
-            "committed, test %: the host with its committed seeds alone, on images that nothing else reads",
-            "GMAC: billions of multiply-accumulates of training and validation",
-        ];
-        let legend = legend.map(|line| wrapped(line, width));
+        let legend = LEGEND.map(|line| wrapped(line, width));
         _ = writeln!(text, "\n{}", legend.join("\n"));
         if self.comparison.unmeasured > 0 {
             _ = writeln!(

@@ -3,6 +3,7 @@
 mod compare;
 mod controls;
 mod eval;
+mod eval_decisions;
 mod eval_progress;
 mod evaluated;
 mod experiment;

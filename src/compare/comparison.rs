@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::EpisodeOutcome;
 use super::statistics::{Estimate, Statistic, mean, policy_interval};
+use super::{DecisionSummary, EpisodeOutcome};
 
 /// All episodes of one controller, in the order in which every other one of the comparison played them.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,6 +58,9 @@ pub struct ControllerSummary {
     /// Mean multiply-accumulates of an episode in training and validation, in billions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gmacs: Option<f64>,
+    /// What it does with its seeds, and when; `None` where its episodes do not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decisions: Option<DecisionSummary>,
     /// By round and env.
     pub episodes: Vec<EpisodeOutcome>,
 }
@@ -180,6 +183,7 @@ fn summarize(player: &Played, seed: u64) -> ControllerSummary {
         .collect();
     let episodes = player.episodes.iter().flatten();
     let gmacs: Option<Vec<f64>> = episodes.map(EpisodeOutcome::gmacs).collect();
+    let episodes = player.episodes.concat();
     ControllerSummary {
         name: player.name.clone(),
         accuracy: summary(accuracy),
@@ -188,7 +192,8 @@ fn summarize(player: &Played, seed: u64) -> ControllerSummary {
         reward: summary(|outcome| outcome.reward),
         param_ratio: summary(|outcome| outcome.param_ratio),
         gmacs: gmacs.filter(|gmacs| !gmacs.is_empty()).map(|gmacs| mean(&gmacs)),
-        episodes: player.episodes.concat(),
+        decisions: DecisionSummary::of(&episodes),
+        episodes,
     }
 }
 
@@ -223,6 +228,7 @@ mod tests {
             param_ratio: 1.5,
             rollbacks: 0,
             compute: None,
+            decisions: None,
         }
     }
 

@@ -13,8 +13,8 @@ use crate::clock::RunClock;
 use crate::controller::{ActiveController, DecideMode, SavedFolder};
 use crate::engine::Engine;
 use crate::env::{
-    EnvId, EpisodeStats, Experiment, HostParams, InitialSeeds, LoadedData, SeedOrder, SeedSlots, round_is_complete,
-    standing_seeds,
+    Decisions, EnvId, EpisodeStats, Experiment, HostParams, InitialSeeds, LoadedData, SeedOrder, SeedSlots,
+    round_is_complete, standing_seeds,
 };
 use crate::health::{EngineError, Failure, Position};
 use crate::learner::LearnerPlugin;
@@ -95,6 +95,10 @@ pub struct EpisodeOutcome {
     /// What it took to compute; `None` in records of versions that did not count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compute: Option<EpisodeCompute>,
+    /// What the controller made of it; `None` where that is not told: of training, and in records of versions that did not
+    /// count it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decisions: Option<Decisions>,
 }
 
 impl EpisodeOutcome {
@@ -276,6 +280,7 @@ fn note_outcomes(
             param_ratio: Growth::of(env.host.0, seeds).parameter_ratio(),
             rollbacks: env.stats.rollbacks,
             compute: Some(env.stats.compute),
+            decisions: Some(env.stats.decisions.clone()),
         };
         outcomes.0.push((outcome, standing_seeds(env.slots)));
     }

@@ -2,12 +2,14 @@
 //! read back of runs, and the statistics of experiments.
 
 mod comparison;
+mod decisions;
 mod episodes;
 mod methods;
 pub mod statistics;
 mod training;
 
 pub use comparison::{Comparison, ControllerSummary, Difference, Paired, Played, Summary};
+pub use decisions::{DecisionSummary, SlotCommits};
 pub use episodes::{Candidate, EpisodeOutcome, Episodes, PlayedEpisodes, play, play_until};
 pub use methods::{
     ComparisonPlan, LeftOut, MethodComparison, MethodCurves, MethodDifference, MethodSummary, MethodTraining,

@@ -145,6 +145,7 @@ impl TrainingRecord {
             param_ratio: told.param_ratio.0,
             rollbacks: told.rollbacks,
             compute: told.compute,
+            decisions: None,
         }
     }
 

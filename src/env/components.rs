@@ -8,6 +8,7 @@ use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 use smallvec::SmallVec;
 
+use super::Decisions;
 use crate::host::Host;
 use crate::seed::GradientSums;
 use crate::telemetry::statistics::Plateau;
@@ -164,6 +165,8 @@ pub struct EpisodeStats {
     pub error: Option<String>,
     /// By blueprint id.
     pub blueprints: BTreeMap<String, BlueprintCounts>,
+    /// What the controller made of it.
+    pub decisions: Decisions,
 }
 
 impl EpisodeStats {

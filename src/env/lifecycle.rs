@@ -130,6 +130,7 @@ impl GrowthContext<'_> {
 }
 
 fn count(stats: &mut EpisodeStats, change: &SlotChange, min_contribution: f64) {
+    stats.decisions.take(change);
     let (Some(stage), Some(seed)) = (change.stage_entered(), change.after) else {
         return;
     };

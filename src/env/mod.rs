@@ -1,6 +1,7 @@
 //! Envs: entities that each hold one training, spawned once and reset in place for every episode.
 
 mod components;
+mod decisions;
 pub(crate) mod episode;
 mod events;
 pub mod grafted;
@@ -21,6 +22,7 @@ pub use components::{
     EnvBackend, EnvId, EnvStream, EpisodeEnding, EpisodeStats, GradReport, HostModel, HostOptimizer, HostParams,
     SeedTraining, StepStatus, TrainMetrics, ValMetrics, participating,
 };
+pub use decisions::Decisions;
 pub use episode::round_is_complete;
 pub use initial_topology::{InitialSeeds, standing_seeds};
 use initial_topology::{apply_initial_topology, read_initial_topology};

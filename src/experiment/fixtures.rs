@@ -46,6 +46,7 @@ pub fn training(seed: u64, test_accuracy: f64) -> TrainingRecord {
             param_ratio: 1.25,
             rollbacks: 0,
             compute: None,
+            decisions: None,
         }],
         curve: vec![RoundPoint {
             round: 0,

@@ -9,6 +9,7 @@ use simic_engine::checkpoint::{BestCheckpoint, CheckpointName, Checkpoints, Froz
 use simic_engine::compare::{Candidate, Episodes, play};
 use simic_engine::controller::{ActiveController, DecideMode, SavedFolder};
 use simic_engine::env::LoadedData;
+use simic_engine::growth::SlotId;
 use simic_engine::prelude::*;
 use simic_engine::run::NO_EXTENSION;
 use simic_engine::scenario::resolved_ron;
@@ -24,6 +25,9 @@ const SCENARIO: &str = r#"(
     policy: (controller: "actor_critic", preset: "lstm_small"),
     lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_epochs: 1, min_gradient_health: 0.0)),
 )"#;
+
+/// What a line begins with in which the blueprints of a slot go on.
+const SLOT_GOES_ON: &str = "        ";
 
 fn eval(run: &Path, arguments: &[&str]) -> Output {
     ended(command(&["eval", "--threads", "2"]).arg(run).args(arguments))
@@ -62,23 +66,33 @@ fn trained_run(root: &Path) {
     fs::write(root.join("manifest.json"), r#"{"run_id": "tiny"}"#).expect("written");
 }
 
-/// The text without what was measured, and without gaps and rules, which depend on its width.
+/// The text without what was measured or decided, and without gaps and rules, which depend on its width.
 fn shape(text: &str) -> String {
     let masked = |line: &str| {
         let is_difference = line.contains(" - ");
+        if let Some(slot) = line
+            .split_whitespace()
+            .next()
+            .filter(|word| word.parse::<SlotId>().is_ok())
+        {
+            return format!("{slot} #");
+        }
         let words = line.split_whitespace().map(|word| {
             let is_number = word
                 .trim_start_matches(['+', '-'])
                 .starts_with(|c: char| c.is_ascii_digit());
             match word {
                 _ if word.starts_with('─') => "──",
+                // No step, where it did not come to that.
+                "—" => "#",
                 _ if is_number && (word.contains('.') || is_difference) => "#",
                 _ => word,
             }
         });
         words.collect::<Vec<_>>().join(" ")
     };
-    let lines = text.lines().filter(|line| !line.starts_with("policy /"));
+    let is_kept = |line: &&str| !line.starts_with("policy /") && !line.starts_with(SLOT_GOES_ON);
+    let lines = text.lines().filter(is_kept);
     lines.map(masked).collect::<Vec<_>>().join("\n")
 }
 
@@ -135,6 +149,29 @@ fn programs_read_every_episode() {
             "rounds that the policy was not trained in"
         );
         assert_eq!(episode(player, "env"), [0, 1, 0, 1]);
+    }
+    let waited = &read["players"][1]["decisions"];
+    assert_eq!(
+        (waited["germinated"].as_f64(), waited["without_commit"].as_f64()),
+        (Some(0.0), Some(1.0))
+    );
+    assert!(waited["first_germination"].is_null());
+    let counted = &read["players"][0]["episodes"][0]["decisions"];
+    assert!(
+        counted["lost"].is_u64() && counted["committed"].is_object(),
+        "{counted}"
+    );
+    let commits = read["commits"].as_array().expect("the learned policies");
+    assert_eq!(commits.len(), 1);
+    assert_eq!(commits[0]["name"], "policy (sampled)");
+    for slot in commits[0]["slots"].as_array().expect("slots") {
+        let blueprints = slot["blueprints"].as_object().expect("blueprints").values();
+        let committed: u64 = blueprints.filter_map(Value::as_u64).sum();
+        assert_eq!(
+            slot["nothing"].as_u64().map(|nothing| nothing + committed),
+            Some(4),
+            "{slot}"
+        );
     }
     let accuracy = &read["differences"][0]["accuracy"];
     let pairs: u64 = ["wins", "ties", "losses"]

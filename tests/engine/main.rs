@@ -4,6 +4,7 @@ mod action_space;
 mod checkpoints;
 mod compute;
 mod custom_names;
+mod decisions;
 mod early_stop;
 mod failures;
 mod governor;

@@ -14,6 +14,7 @@ fn trained(method: &str, task: &str, seed: u64, accuracies: &[f64]) -> MethodTra
         param_ratio: accuracy / 10.0,
         rollbacks: 0,
         compute: None,
+        decisions: None,
     });
     MethodTraining {
         method: method.into(),

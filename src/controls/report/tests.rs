@@ -21,6 +21,7 @@ fn row(name: &str, control: Option<Control>, accuracies: &[f64]) -> PlayedRow {
             train_macs: 3_000_000_000,
             val_macs: 1_000_000_000,
         }),
+        decisions: None,
     };
     let outcomes: Vec<_> = accuracies.iter().enumerate().map(outcome).collect();
     PlayedRow {

@@ -45,4 +45,6 @@ fn a_seed_that_stood_in_the_network_since_the_restored_state_is_to_blame_even_if
     assert!(!played.page(1, 18).stages[2].unwrap().is_occupied());
     assert!(rollback.snapshot_step <= 18 && rollback.pruned.is_empty());
     assert!(rollback.blamed && rollback.raw_penalty == -10.0);
+    let decisions = &played.stats[1].decisions;
+    assert_eq!((decisions.pruned, decisions.lost), (1, 0), "the rollback found it gone");
 }

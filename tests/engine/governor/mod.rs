@@ -54,6 +54,8 @@ fn a_rollback_restores_the_captured_network_in_place() {
     assert_eq!(after.stages[0], Some(SeedStage::Pruned));
     assert_eq!(after.prune_reasons[0], Some(PruneReason::GovernorNan));
     assert_eq!(rollback.pruned[..], [0]);
+    let decisions = &played.stats[1].decisions;
+    assert_eq!((decisions.pruned, decisions.lost), (0, 1), "by no order");
     assert_eq!(played.page(1, 14).stages[0], Some(SeedStage::Embargoed));
 
     // And nothing was decided, which the controller is told as a failed wait.
