@@ -298,6 +298,8 @@ fn training_seed() -> SeedReport {
         has_exploding: None,
         skipped_updates: None,
         seed_params: 592,
+        gate_readiness: None,
+        account: 0.0,
         auto_pruned: false,
     }
 }

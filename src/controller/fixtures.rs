@@ -85,6 +85,8 @@ pub fn report(slot: usize, stage: SeedStage) -> SeedReport {
         has_exploding: None,
         skipped_updates: None,
         seed_params: 592,
+        gate_readiness: None,
+        account: 0.0,
         auto_pruned: false,
     }
 }

@@ -11,7 +11,7 @@ use crate::growth::AlphaAlgorithm;
 use crate::health::Failure;
 use crate::host::InjectionSpec;
 use crate::random::{Domain, RunRng, derive};
-use crate::scenario::OptimizerConfig;
+use crate::scenario::{GateConfig, OptimizerConfig};
 use crate::seed::{
     BlueprintRegistry, Change, Effect, GateNetwork, Plan, SeedIdentity, SeedInstance, SeedRecord, SeedReport,
     broken_law, has_optimizer,
@@ -57,10 +57,9 @@ impl SeedSlots {
     }
 
     /// What everyone outside the lifecycle sees, in policy order.
-    pub fn reports(&self, blueprints: &BlueprintRegistry) -> SmallVec<[Option<SeedReport>; 4]> {
-        self.records()
-            .map(|record| record.map(|seed| seed.report(blueprints.name_of(seed.identity.blueprint_index))))
-            .collect()
+    pub fn reports(&self, blueprints: &BlueprintRegistry, gates: &GateConfig) -> SmallVec<[Option<SeedReport>; 4]> {
+        let report = |seed: &SeedRecord| seed.report(blueprints.name_of(seed.identity.blueprint_index), gates);
+        self.records().map(|record| record.map(report)).collect()
     }
 
     /// Empties every slot for a new episode.

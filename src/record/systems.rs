@@ -17,6 +17,7 @@ use crate::env::{
 use crate::governor::Governor;
 use crate::learner::{LastUpdate, PolicyLearner, ValueUnits, is_between_rollouts};
 use crate::reward::{EpisodeReward, RewardHorizon, StepReward, episode_rewards, round_rewards};
+use crate::scenario::GateConfig;
 use crate::schedule::{AddWork, RoundEnd, RoundStart, Startup, StepEnd, Work};
 use crate::seed::{BlueprintRegistry, Growth};
 use crate::telemetry::statistics::Plateau;
@@ -129,6 +130,7 @@ pub(crate) fn emit_step(
     mut learner: Option<ResMut<PolicyLearner>>,
     mut record: RecordContext,
 ) {
+    let gates = &record.experiment.scenario.lifecycle.gates;
     let units = learner
         .as_mut()
         .map_or(AS_REWARDED, |policy| policy.learner.get().value_units());
@@ -143,7 +145,7 @@ pub(crate) fn emit_step(
         let status = env.status.update(env.val.accuracy_percent, Some(success));
         let context = record.context(env.id);
         if record.outbox.wants_rows_of(context.step) {
-            let row = env_step(&env, status, context.step, &record.blueprints);
+            let row = env_step(&env, status, context.step, (&record.blueprints, gates));
             record.outbox.push(Event::env(context, row));
             let paid = env.reward.and_then(|reward| Some(reward.0.as_ref()?.into()));
             let layout = &record.experiment.layout;
@@ -169,12 +171,12 @@ fn env_step(
     env: &RecordedEnvItem,
     status: events::EnvStatus,
     step: u32,
-    blueprints: &BlueprintRegistry,
+    (blueprints, gates): (&BlueprintRegistry, &GateConfig),
 ) -> events::EnvStep {
     let growth = growth(env.host, env.slots);
     let seeds = match env.step_status {
         // The step's reports were skipped with everything else.
-        StepStatus::RolledBack => &env.slots.reports(blueprints),
+        StepStatus::RolledBack => &env.slots.reports(blueprints, gates),
         _ => &env.reports.0,
     };
     events::EnvStep {

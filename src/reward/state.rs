@@ -82,6 +82,15 @@ pub struct RewardState {
 }
 
 impl RewardState {
+    /// What is kept on account for the seed in `slot`: what a commit would keep, and what it is paid per step since.
+    pub fn account(&self, slot: usize) -> f64 {
+        let Some(Some(memory)) = self.slots.get(slot) else {
+            return 0.0;
+        };
+        let instalments = memory.instalments.map_or(0.0, |instalments| instalments.amount);
+        memory.credit + memory.frozen.unwrap_or(0.0) + instalments
+    }
+
     /// What frozen attributions pay per step.
     pub(super) fn frozen_sum(&self) -> f64 {
         self.slots

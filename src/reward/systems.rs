@@ -131,6 +131,11 @@ pub(crate) fn compute_reward(
         let inputs = reward_inputs(&mut env, before, &clock, experiment.task.max_steps, *horizon);
         let mut breakdown = function.compute(&inputs, &mut env.state).in_env(env.id.index)?;
         terms.pay(&inputs, &mut breakdown).in_env(env.id.index)?;
+        for (index, slot) in env.slots.0.iter_mut().enumerate() {
+            if let Some(seed) = &mut slot.record {
+                seed.account = env.state.account(index);
+            }
+        }
         env.reward.0 = Some(breakdown);
         env.episode.steps.push(RewardedStep {
             step: inputs.step,

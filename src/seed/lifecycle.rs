@@ -253,6 +253,7 @@ impl Draft {
             pending_prune: None,
             prune_reason: None,
             auto_pruned: false,
+            account: 0.0,
             accuracy: AccuracyTrack {
                 initial: accuracy,
                 current: accuracy,

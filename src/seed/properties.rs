@@ -324,7 +324,10 @@ impl Env {
             let Some(seed) = slot else { continue };
             assert_eq!(broken_law(seed), None);
             assert!(seed.history.len() <= self.config.history_len);
-            assert_eq!(SlotView::from(seed), SlotView::from(&seed.report("conv_light")));
+            assert_eq!(
+                SlotView::from(seed),
+                SlotView::from(&seed.report("conv_light", &GateConfig::default()))
+            );
         }
     }
 }

@@ -5,11 +5,11 @@
 
 use std::collections::VecDeque;
 
-use super::{AlphaController, GradientSums, SeedReport};
+use super::{AlphaController, GradientSums, SeedReport, evaluate_gate, next_stage};
 use crate::growth::{
     AlphaAlgorithm, AlphaTarget, GateLevel, GerminationStyle, Initiator, PruneReason, SeedStage, SlotId, Tempo,
 };
-use crate::scenario::LifecycleConfig;
+use crate::scenario::{GateConfig, LifecycleConfig};
 
 /// What is fixed when a seed germinates.
 #[derive(Clone, Debug, PartialEq)]
@@ -144,6 +144,8 @@ pub struct SeedRecord {
     /// Something other than the controller pruned the seed, and nobody has charged for it yet.
     pub auto_pruned: bool,
 
+    /// What the reward keeps on account for the seed: its observation must know.
+    pub account: f64,
     /// Accuracy of the env over the life of the seed.
     pub accuracy: AccuracyTrack,
     /// What the seed is worth.
@@ -269,9 +271,20 @@ impl SeedRecord {
         }
     }
 
+    /// Share of the checks that hold of the gate before the next stage, committing included; `None` if no gate follows.
+    fn gate_readiness(&self, gates: &GateConfig) -> Option<f64> {
+        let level = match self.stage {
+            SeedStage::Holding => GateLevel::G5,
+            stage => next_stage(stage)?.0,
+        };
+        let checks = evaluate_gate(level, self, gates).checks;
+        let passed = checks.iter().filter(|check| check.passed).count();
+        Some(passed as f64 / checks.len() as f64)
+    }
+
     /// The row that everyone outside the lifecycle reads. `blueprint` is the registry's name of the record's
     /// `blueprint_index`: a record may come from a checkpoint and owns its copy.
-    pub fn report(&self, blueprint: &'static str) -> SeedReport {
+    pub fn report(&self, blueprint: &'static str, gates: &GateConfig) -> SeedReport {
         SeedReport {
             seed_id: self.identity.seed_id.clone(),
             slot: self.identity.slot,
@@ -308,6 +321,9 @@ impl SeedRecord {
             has_vanishing: self.gradient.has_vanishing,
             has_exploding: self.gradient.has_exploding,
             skipped_updates: self.gradient.skipped_updates,
+
+            gate_readiness: self.gate_readiness(gates),
+            account: self.account,
 
             seed_params: self.identity.seed_params,
             auto_pruned: self.auto_pruned,

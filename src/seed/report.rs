@@ -74,6 +74,12 @@ pub struct SeedReport {
     /// Updates that the last step suppressed because the gradient was not finite; `None` if it trained nothing.
     pub skipped_updates: Option<u32>,
 
+    /// Share of the checks that hold of the gate before the next stage, committing included; `None` if no gate follows.
+    pub gate_readiness: Option<f64>,
+    /// What the reward keeps on account for the seed, as of the last step that paid: what a commit would keep, and what a
+    /// committed seed goes on earning per step. Reward units.
+    pub account: f64,
+
     /// Trainable elements without the gate.
     pub seed_params: u64,
     /// Something other than the controller pruned it, and it has not been charged for yet.

@@ -159,6 +159,12 @@ pub fn of_v2() -> Vec<ObservationFeature> {
             |seed| Some((seed.seed_params as f64).ln_1p() / 14.0),
             0.0..=2.0,
         ),
+        slot(
+            "gate_readiness",
+            |seed| Some(seed.gate_readiness.unwrap_or(0.0)),
+            0.0..=1.0,
+        ),
+        slot("account", |seed| Some(seed.account), -10.0..=10.0),
     ]
 }
 

@@ -7,7 +7,7 @@ use crate::controller::saved::sha256;
 use crate::growth::SlotId;
 use crate::scenario::{NonfiniteObservations, ObservationConfig, ObservationLayout};
 
-/// The layout of an observation: features of the env (23, or 27 in layout v2), then those of each slot (31, or 34),
+/// The layout of an observation: features of the env (23, or 27 in layout v2), then those of each slot (31, or 36),
 /// plugins' features at the end of either block.
 #[derive(Resource, Clone, Debug)]
 pub struct ObservationSchema {

@@ -98,9 +98,10 @@ pub(crate) fn update_signals(
 pub(crate) fn report_slots(
     mut envs: Query<((&SeedSlots, &mut SlotReports), &StepStatus)>,
     blueprints: Res<BlueprintRegistry>,
+    experiment: Res<Experiment>,
 ) {
     for (slots, mut reports) in participating(envs.iter_mut()) {
-        reports.0 = slots.reports(&blueprints);
+        reports.0 = slots.reports(&blueprints, &experiment.scenario.lifecycle.gates);
     }
 }
 

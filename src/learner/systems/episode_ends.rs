@@ -96,7 +96,9 @@ fn look_behind(
     };
     let mut seen = Vec::with_capacity(envs.len());
     for (env, row) in envs.iter().zip(rows) {
-        let reports = env.slots.reports(blueprints);
+        let reports = env
+            .slots
+            .reports(blueprints, &context.experiment.scenario.lifecycle.gates);
         let mut observation = Observation::default();
         let input = ObservationInput {
             at: row.at(step),

@@ -112,3 +112,19 @@ fn a_spike_of_the_accuracy_earns_nothing() {
     let spike = pay(&escrow(true), &worth(3, 6.0).build(), &mut state);
     assert_close(spike.get(Term::EscrowPayment), 0.0);
 }
+
+#[test]
+fn what_is_on_account_can_be_asked_for_until_it_is_kept() {
+    let mut state = RewardState::default();
+    let config = escrow(false);
+    pay(&config, &worth(1, 2.0).build(), &mut state);
+    assert_close(state.account(0), 2.0);
+    assert_eq!(state.account(1), 0.0, "no seed, no account");
+
+    pay(
+        &config,
+        &worth(2, 3.0).act(LifecycleOp::Fossilize, 0).build(),
+        &mut state,
+    );
+    assert_eq!(state.account(0), 0.0, "kept is paid");
+}

@@ -445,6 +445,8 @@ fn layout_v2_shows_what_a_reward_is_made_of_behind_the_features_of_v1() {
         contribution: Some(30.0),
         total_improvement: 25.0,
         seed_params: 500,
+        gate_readiness: Some(0.5),
+        account: 1.25,
         ..report(0, SeedStage::Holding)
     };
     let reports = [Some(seed)];
@@ -455,13 +457,14 @@ fn layout_v2_shows_what_a_reward_is_made_of_behind_the_features_of_v1() {
     };
     let (v1, v2) = (row(&schema(1)), row(&wide));
 
-    assert_eq!((v1.len(), v2.len()), (23 + 31, 27 + 34));
+    assert_eq!((v1.len(), v2.len()), (23 + 31, 27 + 36));
     assert_eq!(
         (v1[..23].to_vec(), v1[23..].to_vec()),
         (v2[..23].to_vec(), v2[27..58].to_vec())
     );
     assert_close(&v2[23..27], &[0.4, 0.3, 0.8, 0.5_f32.ln_1p()]);
-    assert_close(&v2[58..], &[31_f32.ln() / 101_f32.ln(), 0.25, 501_f32.ln() / 14.0]);
+    let of_slot = [31_f32.ln() / 101_f32.ln(), 0.25, 501_f32.ln() / 14.0, 0.5, 1.25];
+    assert_close(&v2[58..], &of_slot);
     assert_eq!((schema(1).id(), wide.id()), ("v1", "v2"));
     assert_ne!(schema(1).hash(), wide.hash());
 }
