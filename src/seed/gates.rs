@@ -5,7 +5,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::{ALPHA_TOLERANCE, SeedRecord};
+use super::{ALPHA_TOLERANCE, SeedRecord, next_stage};
 use crate::growth::{GateCheck, GateLevel, GateResult, SeedStage};
 use crate::scenario::{GateConfig, GateMode};
 
@@ -25,6 +25,17 @@ pub fn evaluate_gate(level: GateLevel, seed: &SeedRecord, config: &GateConfig) -
         passed: checks.iter().all(|check| check.passed),
         checks,
     }
+}
+
+/// Share of the checks that hold of the gate before the next stage, committing included; `None` if no gate follows.
+pub(super) fn gate_readiness(seed: &SeedRecord, config: &GateConfig) -> Option<f64> {
+    let level = match seed.stage {
+        SeedStage::Holding => GateLevel::G5,
+        stage => next_stage(stage)?.0,
+    };
+    let checks = evaluate_gate(level, seed, config).checks;
+    let passed = checks.iter().filter(|check| check.passed).count();
+    Some(passed as f64 / checks.len() as f64)
 }
 
 type Checks = SmallVec<[GateCheck; 4]>;

@@ -5,11 +5,11 @@
 
 use std::collections::VecDeque;
 
-use super::{AlphaController, GradientSums, SeedReport, evaluate_gate, next_stage};
+use super::{AlphaController, GradientSums};
 use crate::growth::{
     AlphaAlgorithm, AlphaTarget, GateLevel, GerminationStyle, Initiator, PruneReason, SeedStage, SlotId, Tempo,
 };
-use crate::scenario::{GateConfig, LifecycleConfig};
+use crate::scenario::LifecycleConfig;
 
 /// What is fixed when a seed germinates.
 #[derive(Clone, Debug, PartialEq)]
@@ -268,65 +268,6 @@ impl SeedRecord {
         match self.stage {
             SeedStage::Germinated | SeedStage::Training => 0.0,
             _ => self.improvement_since_stage_start(),
-        }
-    }
-
-    /// Share of the checks that hold of the gate before the next stage, committing included; `None` if no gate follows.
-    fn gate_readiness(&self, gates: &GateConfig) -> Option<f64> {
-        let level = match self.stage {
-            SeedStage::Holding => GateLevel::G5,
-            stage => next_stage(stage)?.0,
-        };
-        let checks = evaluate_gate(level, self, gates).checks;
-        let passed = checks.iter().filter(|check| check.passed).count();
-        Some(passed as f64 / checks.len() as f64)
-    }
-
-    /// The row that everyone outside the lifecycle reads. `blueprint` is the registry's name of the record's
-    /// `blueprint_index`: a record may come from a checkpoint and owns its copy.
-    pub fn report(&self, blueprint: &'static str, gates: &GateConfig) -> SeedReport {
-        SeedReport {
-            seed_id: self.identity.seed_id.clone(),
-            slot: self.identity.slot,
-            blueprint,
-            blueprint_index: self.identity.blueprint_index,
-            stage: self.stage,
-            age_epochs: self.age_epochs,
-            epochs_in_stage: self.epochs_in_stage,
-            cooldown_left: self.cooldown_left,
-
-            alpha: self.alpha.alpha(),
-            alpha_target: self.alpha.target(),
-            alpha_mode: self.alpha.mode(),
-            alpha_steps_total: self.alpha.steps_total(),
-            alpha_steps_done: self.alpha.steps_done(),
-            time_to_target: self.alpha.time_to_target(),
-            alpha_velocity: self.alpha.velocity(),
-            algorithm: self.algorithm,
-            style: self.identity.style,
-            tempo: self.identity.tempo,
-            total_improvement: self.total_improvement(),
-            improvement_since_stage_start: self.improvement_since_stage_start(),
-
-            contribution: self.contribution.value,
-            contribution_age: self.contribution.age,
-            contribution_velocity: self.contribution.velocity,
-            interaction_sum: self.interactions.sum,
-            boost_received: self.interactions.boost_received,
-
-            gradient_norm: self.gradient.norm,
-            gradient_ratio: self.gradient.ratio,
-            gradient_health: self.gradient.health,
-            previous_gradient_health: self.gradient.previous_health,
-            has_vanishing: self.gradient.has_vanishing,
-            has_exploding: self.gradient.has_exploding,
-            skipped_updates: self.gradient.skipped_updates,
-
-            gate_readiness: self.gate_readiness(gates),
-            account: self.account,
-
-            seed_params: self.identity.seed_params,
-            auto_pruned: self.auto_pruned,
         }
     }
 }

@@ -1,6 +1,9 @@
 //! What everyone outside the lifecycle sees of a seed: an immutable row of plain data per slot and step.
 
+use super::SeedRecord;
+use super::gates::gate_readiness;
 use crate::growth::{AlphaAlgorithm, AlphaMode, GerminationStyle, SeedStage, SlotId, Tempo};
+use crate::scenario::GateConfig;
 
 /// One non-empty slot at one step. Accuracies in percent, contributions in percentage points;
 /// `None` means never measured.
@@ -84,4 +87,54 @@ pub struct SeedReport {
     pub seed_params: u64,
     /// Something other than the controller pruned it, and it has not been charged for yet.
     pub auto_pruned: bool,
+}
+
+impl SeedRecord {
+    /// The row that everyone outside the lifecycle reads. `blueprint` is the registry's name of the record's
+    /// `blueprint_index`: a record may come from a checkpoint and owns its copy.
+    pub fn report(&self, blueprint: &'static str, gates: &GateConfig) -> SeedReport {
+        SeedReport {
+            seed_id: self.identity.seed_id.clone(),
+            slot: self.identity.slot,
+            blueprint,
+            blueprint_index: self.identity.blueprint_index,
+            stage: self.stage,
+            age_epochs: self.age_epochs,
+            epochs_in_stage: self.epochs_in_stage,
+            cooldown_left: self.cooldown_left,
+
+            alpha: self.alpha.alpha(),
+            alpha_target: self.alpha.target(),
+            alpha_mode: self.alpha.mode(),
+            alpha_steps_total: self.alpha.steps_total(),
+            alpha_steps_done: self.alpha.steps_done(),
+            time_to_target: self.alpha.time_to_target(),
+            alpha_velocity: self.alpha.velocity(),
+            algorithm: self.algorithm,
+            style: self.identity.style,
+            tempo: self.identity.tempo,
+            total_improvement: self.total_improvement(),
+            improvement_since_stage_start: self.improvement_since_stage_start(),
+
+            contribution: self.contribution.value,
+            contribution_age: self.contribution.age,
+            contribution_velocity: self.contribution.velocity,
+            interaction_sum: self.interactions.sum,
+            boost_received: self.interactions.boost_received,
+
+            gradient_norm: self.gradient.norm,
+            gradient_ratio: self.gradient.ratio,
+            gradient_health: self.gradient.health,
+            previous_gradient_health: self.gradient.previous_health,
+            has_vanishing: self.gradient.has_vanishing,
+            has_exploding: self.gradient.has_exploding,
+            skipped_updates: self.gradient.skipped_updates,
+
+            gate_readiness: gate_readiness(self, gates),
+            account: self.account,
+
+            seed_params: self.identity.seed_params,
+            auto_pruned: self.auto_pruned,
+        }
+    }
 }

@@ -130,3 +130,26 @@ fn a_failed_check_carries_value_and_threshold() {
         }]
     );
 }
+
+#[test]
+fn a_report_tells_how_much_of_the_next_gate_holds() {
+    let gates = GateConfig {
+        min_training_epochs: 3,
+        ..GateConfig::default()
+    };
+    let mut seed = seed();
+    let readiness = |seed: &SeedRecord| seed.report("conv_light", &gates).gate_readiness;
+    assert_eq!(readiness(&seed), Some(1.0), "a germinated seed may train");
+
+    seed.stage = SeedStage::Training;
+    assert_eq!(
+        readiness(&seed),
+        Some(0.0),
+        "too young, and no gradient was measured yet"
+    );
+    seed.epochs_in_stage = 3;
+    assert_eq!(readiness(&seed), Some(1.0 / 3.0));
+
+    seed.stage = SeedStage::Fossilized;
+    assert_eq!(readiness(&seed), None, "nothing follows");
+}
