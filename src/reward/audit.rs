@@ -102,14 +102,16 @@ pub fn audit(scenario: &Scenario, task: &TaskSpec, modes: &RewardModes) -> Resul
     })
 }
 
-/// What growth may earn by the accuracy that it committed: in proportion to honest growth, by the end of the episode or by
-/// its mean, whichever is more. A reward may pay for the one or for the other.
+/// What growth may earn by the accuracy that it committed: in proportion to honest growth, by the end of the episode, by its
+/// mean, or by its gains as the learner discounts them, whichever is most. A reward may pay for any of them.
 fn deserved(played: &Episode, wait: &Episode, honest: &Episode) -> f64 {
     let share = |accuracy: fn(&Episode) -> f64| {
         let gained = accuracy(honest) - accuracy(wait);
         (accuracy(played) - accuracy(wait)) / gained.max(TOLERANCE)
     };
-    let share = share(|episode| episode.committed_at_end).max(share(|episode| episode.committed_mean));
+    let share = share(|episode| episode.committed_at_end)
+        .max(share(|episode| episode.committed_mean))
+        .max(share(|episode| episode.committed_gains));
     wait.discounted() + share.max(0.0) * (honest.discounted() - wait.discounted())
 }
 

@@ -70,6 +70,8 @@ pub struct Episode {
     pub committed_at_end: f64,
     /// Its mean over the steps.
     pub committed_mean: f64,
+    /// What it gained over the host's, each gain discounted as the learner does: what comes late is worth less.
+    pub committed_gains: f64,
     /// Of every step.
     pub rewards: EpisodeReward,
     gamma: f64,
@@ -154,11 +156,17 @@ impl<'a> World<'a> {
                 breakdown,
             });
         }
+        let gamma = self.scenario.learner.gamma;
+        let discounted = |(sum, before, weight): (f64, f64, f64), &after: &f64| {
+            (sum + weight * (after - before), after, weight * gamma)
+        };
+        let (committed_gains, ..) = committed.iter().fold((0.0, HOST_ACCURACY, 1.0), discounted);
         Ok(Episode {
+            committed_gains,
             committed_at_end: committed.last().copied().unwrap_or(HOST_ACCURACY),
             committed_mean: committed.iter().sum::<f64>() / committed.len().max(1) as f64,
             rewards,
-            gamma: self.scenario.learner.gamma,
+            gamma,
         })
     }
 
