@@ -164,6 +164,8 @@ schedules! {
             ActivateEnvs => "step start",
             /// Fixes order and augmentation of the step's samples, zeroes the sums: [`plan_train_batches`](crate::training::fetch::plan_train_batches).
             PlanTrainBatches => "data order",
+            /// Moves the learning rates of hosts and seeds along their courses: [`set_learning_rates`](crate::training::rates::set_learning_rates).
+            SetLearningRates => "learning rate",
         }
     }
     /// One training batch of every env.

@@ -10,7 +10,7 @@ use crate::env::{Devices, EnvPool, Experiment, HostParams, LoadedData, SelfTest}
 use crate::health::Failure;
 use crate::learner::{Horizon, PolicyLearner};
 use crate::run::{Inventory, MissingPart};
-use crate::scenario::{OptimizerConfig, Scenario, resolved_ron};
+use crate::scenario::{Scenario, resolved_ron};
 use crate::telemetry::sinks::Console;
 use crate::telemetry::{
     BigInteger, DatasetInfo, EntropyAnneal, Event, LearnerSchedules, LearnerSetup, Num, RunStarted, Sinks, TaskKind,
@@ -164,9 +164,7 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&Continuat
         slots: experiment.layout.slots().iter().map(|spec| spec.slot).collect(),
         max_seeds: (task.max_seeds > 0).then_some(task.max_seeds),
         host_params,
-        lr_host: Some(Num(match task.host_opt {
-            OptimizerConfig::Sgd { lr, .. } | OptimizerConfig::Adamw { lr, .. } => lr,
-        })),
+        lr_host: Some(Num(task.host_opt.lr())),
         max_grad_norm_host: task.max_grad_norm.map(Num),
         learner,
         seed: BigInteger(scenario.run.seed),

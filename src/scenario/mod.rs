@@ -80,8 +80,8 @@ pub use reward::{
     SparseReward, reward_forms,
 };
 pub use run::{
-    DataConfig, EarlyStop, FeedMode, Launch, OnEnvError, OnOutOfMemory, RunConfig, RunEarlyStop, StopAt,
-    TelemetryConfig, TelemetryLevel, TensorBoard, TrainingConfig,
+    DataConfig, EarlyStop, FeedMode, Launch, LearningRateCourse, OnEnvError, OnOutOfMemory, RunConfig, RunEarlyStop,
+    StopAt, TelemetryConfig, TelemetryLevel, TensorBoard, TrainingConfig,
 };
 pub use task::{
     AugmentSpec, BatchesPerStep, CnnSpec, DataSource, Normalise, SplitSpec, SynthImages, TaskChoice, TaskOverrides,

@@ -156,8 +156,8 @@ choice! {
 }
 
 section! {
-    /// Section `training`: how a training batch is computed.
-    #[derive(Copy, Eq)]
+    /// Section `training`: how a training batch is computed, and how large the steps are.
+    #[derive(Copy)]
     pub struct TrainingConfig {
         /// Parts into which a batch is split, gradients added up; at most the batch size.
         micro_batches: usize = 1, at_least(1);
@@ -165,6 +165,36 @@ section! {
         amp: AmpMode = AmpMode::Off;
         /// Batches from one measurement of gradient statistics to the next.
         grad_stats_stride: usize = 10, at_least(1);
+        /// Course of the host's learning rate over an episode.
+        host_lr: LearningRateCourse = LearningRateCourse::Constant;
+        /// Course of the seeds' learning rate, which follows the episode and not the age of a seed.
+        seed_lr: LearningRateCourse = LearningRateCourse::Constant;
+    }
+}
+
+choice! {
+    /// How the learning rate of an optimizer changes over the steps of an episode.
+    #[derive(Copy)]
+    pub enum LearningRateCourse {
+        /// the optimizer's rate throughout
+        Constant,
+        /// half a cosine from the optimizer's rate down to a share of it
+        Cosine {
+            /// Share of the optimizer's rate that is left in the last step.
+            end: f64, FRACTION;
+        },
+        /// the optimizer's rate while a seed develops; half a cosine over the steps that are left once all are settled
+        CosineAfterGrowth {
+            /// Share of the optimizer's rate that is left in the last step.
+            end: f64, FRACTION;
+        },
+        /// multiplied by a factor every so many steps
+        Step {
+            /// Steps from one multiplication to the next.
+            every: u32, at_least(1);
+            /// What the rate is multiplied by.
+            factor: f64, SHARE;
+        },
     }
 }
 

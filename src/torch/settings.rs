@@ -31,6 +31,15 @@ choice! {
     }
 }
 
+impl OptimizerConfig {
+    /// The learning rate.
+    pub fn lr(&self) -> f64 {
+        match *self {
+            Self::Sgd { lr, .. } | Self::Adamw { lr, .. } => lr,
+        }
+    }
+}
+
 choice! {
     /// Precision of float32 matrix products.
     #[derive(Copy, Eq)]

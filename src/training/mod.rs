@@ -6,6 +6,7 @@ mod cost;
 pub(crate) mod fetch;
 pub(crate) mod micro_batches;
 pub(crate) mod precision;
+pub(crate) mod rates;
 pub(crate) mod step;
 pub(crate) mod sums;
 
@@ -15,6 +16,7 @@ pub use components::{BatchSlot, EnvAccumulators, EnvFeed, EnvLossScaler, GroupNo
 pub use cost::macs_of_training;
 pub use micro_batches::MicroBatches;
 pub use precision::{MixedPrecisionOff, TrainingPrecision};
+pub use rates::LastGrowth;
 
 use crate::env::EnvId;
 use crate::schedule::{AddWork, Assess, RoundStart, Startup, StepStart, StepSync, TrainBatch, Work};
@@ -24,12 +26,14 @@ pub struct TrainingPlugin;
 
 impl Plugin for TrainingPlugin {
     fn build(&self, app: &mut App) {
-        app.register_required_components::<EnvId, StepResult>();
+        app.register_required_components::<EnvId, StepResult>()
+            .register_required_components::<EnvId, LastGrowth>();
         app.add_work(Startup, Work::ChoosePrecision, precision::choose_precision)
             .add_work(Startup, Work::ChooseMicroBatches, micro_batches::choose_micro_batches)
             .add_work(Startup, Work::EquipTraining, fetch::equip_envs)
             .add_work(RoundStart, Work::ResetLossScales, precision::reset_loss_scales)
             .add_work(StepStart, Work::PlanTrainBatches, fetch::plan_train_batches)
+            .add_work(StepStart, Work::SetLearningRates, rates::set_learning_rates)
             .add_work(TrainBatch, Work::FetchTrainBatch, fetch::fetch_train_batch)
             .add_work(TrainBatch, Work::ForwardBackward, step::forward_backward)
             .add_work(TrainBatch, Work::Optimize, step::optimize)

@@ -12,6 +12,7 @@ mod micro_batches;
 mod one_go;
 mod plugins;
 mod precision;
+mod rates;
 mod regression;
 mod statistics;
 mod storage;
