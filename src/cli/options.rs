@@ -41,7 +41,7 @@ Examples:
 Exit codes:
   0         done
   1         reward-audit: the reward can be exploited
-  2         wrong usage, a scenario with problems, or a start-up that failed
+  2         wrong usage, a scenario or data with problems, or a start-up that failed
   3         failed while running, or standard output could not be written
   4         the engine stopped training: the policy diverged
   5         trained, but the record is incomplete

@@ -267,9 +267,9 @@ fn a_pool_is_divided_as_the_split_says_without_losing_an_image() {
 
 #[test]
 fn too_small_a_set_is_told_by_the_class_that_one_part_lacks() {
-    // Given 19 images of each class, of which a twentieth is none.
+    // Given 15 images of each class, of which a twentieth is none.
     let folder = tempfile::tempdir().unwrap();
-    crate::data::formats::cifar::tests::write_folder(folder.path(), 38, 10);
+    crate::data::formats::cifar::tests::write_folder(folder.path(), 30, 10);
     let task = TaskSpec {
         data: DataSource::Cifar10 { path: ".".into() },
         split: SplitSpec {

@@ -74,7 +74,7 @@ fn what_is_wrong_in_a_header_is_told_by_its_byte() {
     let fortran = with_header("{'descr': '|u1', 'fortran_order': True, 'shape': (1,), }", &[0]);
     let fortran = refused(&fortran);
     assert!(
-        fortran.contains("at byte 43 expected False: save np.ascontiguousarray"),
+        fortran.contains("at byte 44 expected False: save np.ascontiguousarray"),
         "{fortran}"
     );
     let records = with_header(
@@ -116,11 +116,15 @@ proptest! {
     }
 
     #[test]
-    fn no_damage_makes_the_reader_fail_otherwise_than_by_an_error(at in 0usize..140, with: u8, cut in 0usize..140) {
+    fn no_damage_makes_the_reader_fail_otherwise_than_by_an_error(at in 0usize..140, with: u8) {
         let mut bytes = npy("<f4", "(3, 1, 1)", &[0; 12]);
-        bytes[at % 140] = with;
-        bytes.truncate(cut);
-        // Only in the elements themselves may a byte change unnoticed, and no file of 140 bytes may miss its end.
-        prop_assert!(read("any", &bytes[..]).is_err());
+        bytes[at] = with;
+        let _ = read("any", &bytes[..]);
+    }
+
+    #[test]
+    fn a_file_cut_anywhere_is_refused(cut in 0usize..140) {
+        let bytes = npy("<f4", "(3, 1, 1)", &[0; 12]);
+        prop_assert!(read("cut", &bytes[..cut]).is_err());
     }
 }
