@@ -247,3 +247,6 @@ impl HostPlan {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

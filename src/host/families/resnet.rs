@@ -47,6 +47,3 @@ impl HostDesign for ResnetSpec {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;

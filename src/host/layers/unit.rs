@@ -145,7 +145,7 @@ fn by_batch(norm: &BatchNorm, x: &Tensor, mode: Mode) -> Result<Tensor, TchError
 
 /// A convolution with the norm behind it; handles of its tensors.
 #[derive(Debug)]
-pub(in crate::host) struct ConvUnit {
+pub(super) struct ConvUnit {
     pub(super) conv: Conv2d,
     pub(super) bias: Option<Tensor>,
     pub(super) norm: Norm,
