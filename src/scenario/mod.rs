@@ -57,9 +57,7 @@ pub use governor::{
     Blame, CollapseConfig, GovernorConfig, RepeatedRollback, RollbackCredit, SnapshotPlacement, SnapshotPolicy,
 };
 pub use growth_schedules::{FragrowConfig, GrowthActConfig, PeriodicConfig};
-pub use host::{
-    CnnSpec, HostChoice, HostName, HostNorm, HostOutline, HostProblem, ResnetSpec, Shortcut, VggSpec,
-};
+pub use host::{CnnSpec, HostChoice, HostName, HostNorm, HostOutline, HostProblem, ResnetSpec, Shortcut, VggSpec};
 pub use layers::Override;
 pub use learner::{
     AdvantageBaseline, AdvantageNorm, CriticConfig, EntropyFloorCoefs, EntropyFloors, EntropyMultipliers, EpisodeEnd,
@@ -88,8 +86,8 @@ pub use run::{
     TelemetryConfig, TelemetryLevel, TensorBoard, TrainingConfig,
 };
 pub use task::{
-    AugmentSpec, BatchesPerStep, DataSource, Normalise, SplitSpec, SynthImages, TaskChoice, TaskOverrides,
-    TaskSpec, ValBatches,
+    AugmentSpec, BatchesPerStep, DataSource, Normalise, SplitSpec, SynthImages, TaskChoice, TaskOverrides, TaskSpec,
+    ValBatches,
 };
 pub use topology::{EpisodeChoice, InitialSeed, InitialTopology};
 

@@ -76,7 +76,10 @@ fn a_registered_host_is_listed_and_checked_by_its_name() {
         scenario::load(&input, &names)
     };
     let entries = names.hosts.entries();
-    let found = entries.iter().find(|entry| entry.name == "forked").expect("it is registered");
+    let found = entries
+        .iter()
+        .find(|entry| entry.name == "forked")
+        .expect("it is registered");
     assert_eq!(found.summary, "two residual blocks");
 
     let loaded = load(SCENARIO).expect("sound");
@@ -85,18 +88,31 @@ fn a_registered_host_is_listed_and_checked_by_its_name() {
     let slots: Vec<String> = loaded.slots.iter().map(ToString::to_string).collect();
     assert_eq!(slots, ["r0c0", "r1c0"]);
 
-    let slip = load(&SCENARIO.replace("Forked", "Forket")).expect_err("nobody registered it").to_string();
+    let slip = load(&SCENARIO.replace("Forked", "Forket"))
+        .expect_err("nobody registered it")
+        .to_string();
     assert!(slip.contains("did you mean `forked`?"), "{slip}");
     let wrong_slot = load(&SCENARIO.replace("\"r0c0\", \"r1c0\"]", "\"r0c0\", \"r2c0\"]")).expect_err("no such slot");
-    assert!(wrong_slot.to_string().contains("the host has no slot r2c0; valid: r0c0, r1c0"), "{wrong_slot}");
+    assert!(
+        wrong_slot
+            .to_string()
+            .contains("the host has no slot r2c0; valid: r0c0, r1c0"),
+        "{wrong_slot}"
+    );
     let coloured = SCENARIO.replace("digits_baseline", "synth_baseline");
     let mismatch = load(&coloured).expect_err("the images are coloured").to_string();
-    assert!(mismatch.contains("the host takes channels 1, the data has channels 3"), "{mismatch}");
+    assert!(
+        mismatch.contains("the host takes channels 1, the data has channels 3"),
+        "{mismatch}"
+    );
 }
 
 #[test]
 fn seeds_grow_in_a_registered_host_until_they_are_committed() {
-    let mut engine = Engine::builder().extended(register).from_ron(SCENARIO).expect("a sound scenario");
+    let mut engine = Engine::builder()
+        .extended(register)
+        .from_ron(SCENARIO)
+        .expect("a sound scenario");
     let mut seen = Vec::new();
     for _ in 0..14 {
         assert!(engine.step().expect("it is played"));
@@ -133,7 +149,9 @@ fn a_run_of_a_registered_host_goes_on_bit_for_bit() {
     let mut prepared = Prepared::from_ron("resolved.ron", &past.resolved, &[], &names).expect("sound");
     prepared.file = past.file.clone();
     let before = prepared.loaded.scenario.clone();
-    let point = past.resume(&before, &prepared.loaded, &[], &[]).expect("nothing has changed");
+    let point = past
+        .resume(&before, &prepared.loaded, &[], &[])
+        .expect("nothing has changed");
     let builder = Engine::builder().extended(register).threads(1);
     let mut resumed = builder
         .recorded(folder.path().join("whole"))
@@ -162,7 +180,10 @@ fn the_engine_s_own_hosts_are_trained_by_their_tasks() {
                     slot: "{slot}", blueprint: "norm", style: "linear_add", tempo: "fast", target: "full"))])),
             )"#
         );
-        let mut engine = Engine::builder().extended(NO_EXTENSION).from_ron(&scenario).expect("a sound scenario");
+        let mut engine = Engine::builder()
+            .extended(NO_EXTENSION)
+            .from_ron(&scenario)
+            .expect("a sound scenario");
         while engine.step().expect("it is played") {
             let mut envs = engine.world_mut().query::<(&TrainMetrics, &ValMetrics)>();
             for (train, val) in envs.iter(engine.world()) {

@@ -24,7 +24,9 @@ impl HostDesign for ResnetSpec {
                     pre_activation: self.pre_activation,
                     norm: self.norm,
                 };
-                plan = plan.layer(format!("stage{stage}.block{block}"), residual).slot(row, column);
+                plan = plan
+                    .layer(format!("stage{stage}.block{block}"), residual)
+                    .slot(row, column);
             }
         }
         if self.pre_activation {

@@ -14,7 +14,10 @@ fn build(design: &dyn HostDesign) -> Box<dyn Host> {
 
 fn images(batch: i64, host: &dyn HostDesign) -> Tensor {
     let input = host.plan(10).input();
-    let nhwc = Tensor::randn([batch, input.side, input.side, input.channels], (Kind::Float, Device::Cpu));
+    let nhwc = Tensor::randn(
+        [batch, input.side, input.side, input.channels],
+        (Kind::Float, Device::Cpu),
+    );
     nhwc.permute([0, 3, 1, 2])
 }
 
@@ -51,8 +54,14 @@ fn small_hosts() -> Vec<(&'static str, Box<dyn HostDesign>)> {
         ("padded", resnet(Shortcut::Pad, false, HostNorm::Batch)),
         ("projected", resnet(Shortcut::Projection, false, HostNorm::Batch)),
         ("padded, pre-activated", resnet(Shortcut::Pad, true, HostNorm::Batch)),
-        ("projected, pre-activated", resnet(Shortcut::Projection, true, HostNorm::Batch)),
-        ("projected, group norm", resnet(Shortcut::Projection, false, HostNorm::Group)),
+        (
+            "projected, pre-activated",
+            resnet(Shortcut::Projection, true, HostNorm::Batch),
+        ),
+        (
+            "projected, group norm",
+            resnet(Shortcut::Projection, false, HostNorm::Group),
+        ),
         ("CNN with group norm", Box::new(grouped)),
         ("VGG", Box::new(vgg)),
     ]
@@ -221,7 +230,9 @@ fn residual_blocks_compute_the_papers_formulas() {
         } else {
             x.contiguous()
         };
-        let inner = parts.norm(&parts.conv(&entry, &of("first.conv.weight"), 2), &of("first.norm")).relu();
+        let inner = parts
+            .norm(&parts.conv(&entry, &of("first.conv.weight"), 2), &of("first.norm"))
+            .relu();
         let outer = parts.conv(&inner, &of("second.conv.weight"), 1);
         let around = if name.starts_with("padded") {
             let kept = x.slice(2, None, None, 2).slice(3, None, None, 2).contiguous();
@@ -258,7 +269,11 @@ fn group_norm_computes_the_same_in_training_and_evaluation() {
     let evaluated = host.run(0..host.num_ops(), &x, Mode::Eval).unwrap();
 
     assert!(largest(&(trained - evaluated)) < 1e-5);
-    assert_eq!(host.params().all().count(), host.params().trainable().len(), "no buffers");
+    assert_eq!(
+        host.params().all().count(),
+        host.params().trainable().len(),
+        "no buffers"
+    );
     let batch = CnnSpec {
         norm: HostNorm::Batch,
         ..spec.clone()

@@ -13,9 +13,15 @@ fn a_line_with_a_fault_is_told_what_it_is() {
     let block = || HostPlan::new(1, 4).layer("block", Conv::new(4, 3));
     let table = [
         (HostPlan::new(1, 4).head(10), "a host of 1 ops; at least 2 are needed"),
-        (block().layer("block", Conv::new(4, 3)).head(10), "two ops of the host are called block"),
+        (
+            block().layer("block", Conv::new(4, 3)).head(10),
+            "two ops of the host are called block",
+        ),
         (block().pool().pool().pool().head(10), "leaves 4 channels of 0x0 pixels"),
-        (HostPlan::new(1, 4).slot(0, 0).layer("block", Conv::new(4, 3)).head(10), "before its first op"),
+        (
+            HostPlan::new(1, 4).slot(0, 0).layer("block", Conv::new(4, 3)).head(10),
+            "before its first op",
+        ),
         (block().head(10).slot(0, 0), "behind its head"),
         (block().slot(0, 0).pool().slot(0, 0).head(10), "two slots r0c0"),
         (block().slot(0, 0).slot(0, 1).head(10), "stand behind the same op"),
@@ -24,7 +30,10 @@ fn a_line_with_a_fault_is_told_what_it_is() {
         let found = problems(&plan);
         assert!(found.len() == 1 && found[0].contains(fault), "{fault}: {found:?}");
         let mut rng = RunRng::new(1, Domain::HostInit, &[]);
-        assert!(matches!(plan.build(&mut rng, Backend::CPU), Err(HostError::Broken(_))), "{fault}");
+        assert!(
+            matches!(plan.build(&mut rng, Backend::CPU), Err(HostError::Broken(_))),
+            "{fault}"
+        );
     }
     assert_eq!(problems(&block().slot(0, 0).head(10)), [""; 0]);
 }
@@ -95,7 +104,16 @@ fn a_name_is_taken_once_and_found_in_either_case() {
     let taken = hosts.register("Mine", "again", design).unwrap_err().to_string();
     assert_eq!(taken, "a host `Mine` is registered already; choose another name");
     let choice = |name: &str| crate::scenario::HostChoice::Named(crate::scenario::HostName(name.into()));
-    assert_eq!(hosts.of(&choice("MINE")).unwrap().plan(5).outline().parameters, 36 + 8 + 25);
-    let Err(unknown) = hosts.of(&choice("yours")) else { panic!("nobody registered it") };
-    assert!(unknown.to_string().starts_with("there is no host `yours`; registered are `mine`, `resnet18`"));
+    assert_eq!(
+        hosts.of(&choice("MINE")).unwrap().plan(5).outline().parameters,
+        36 + 8 + 25
+    );
+    let Err(unknown) = hosts.of(&choice("yours")) else {
+        panic!("nobody registered it")
+    };
+    assert!(
+        unknown
+            .to_string()
+            .starts_with("there is no host `yours`; registered are `mine`, `resnet18`")
+    );
 }
