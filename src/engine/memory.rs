@@ -73,7 +73,9 @@ impl MemoryEstimate {
         let enabled = injection_specs(&loaded.task.host).into_iter();
         let enabled = enabled.filter(|spec| loaded.slots.contains(&spec.slot));
         let largest = enabled.map(|spec| {
-            let sizes = blueprints.iter().map(|(_, blueprint)| blueprint.param_count(spec.channels));
+            let sizes = blueprints
+                .iter()
+                .map(|(_, blueprint)| blueprint.param_count(spec.channels));
             Grown {
                 slot: spec.slot,
                 parameters: sizes.max().unwrap_or(0),
@@ -159,7 +161,12 @@ pub struct MemoryShortage {
 impl fmt::Display for MemoryShortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bound = if self.is_certain { "at least" } else { "up to" };
-        write!(f, "the run needs {bound} {} of memory, {};", size(self.total), self.room)?;
+        write!(
+            f,
+            "the run needs {bound} {} of memory, {};",
+            size(self.total),
+            self.room
+        )?;
         match self.most_envs {
             Some(0) => f.write_str(" it would not fit with a single env;")?,
             Some(envs) => write!(f, " it would fit with run.n_envs: {envs};")?,

@@ -27,17 +27,19 @@ impl LastMeasured {
     /// What is measured now is remembered. `is_final`: the episode's last step, which is measured in any case.
     pub fn find<'a>(
         &mut self,
-        seeds: impl Iterator<Item = Option<&'a SeedRecord>> + Clone,
+        seeds: impl Iterator<Item = Option<&'a SeedRecord>>,
         include_fossilized: bool,
         config: &AttributionConfig,
         is_final: bool,
     ) -> (Players, AttributionConfig) {
-        let states = seeds.clone().map(|seed| seed.map(|seed| (seed.stage, seed.alpha.alpha())));
+        let seeds: SmallVec<[_; 4]> = seeds.collect();
+        let states = seeds
+            .iter()
+            .map(|seed| seed.map(|seed| (seed.stage, seed.alpha.alpha())));
         let players = find_players(states, include_fossilized);
         if config.cadence != Cadence::OnChange {
             return (players, *config);
         }
-        let seeds: SmallVec<[_; 4]> = seeds.collect();
         let now = players.iter().filter_map(|player| {
             let seed = seeds[player.slot]?;
             Some(Measured {

@@ -31,7 +31,7 @@ const SEED_LAYERS: u128 = 3;
 const SNAPSHOTS: u128 = 2;
 /// Rows that are validated at a time on a CPU.
 const CPU_VALIDATION_ROWS: u128 = 1024;
-/// Measured with the quickstart scenario: libtorch and what it allocates by itself.
+/// As measured on a CPU run of small hosts: libtorch, its threads, and what it keeps for itself.
 const PROGRAM_BYTES: u128 = 256 << 20;
 /// The controller whose policy is trained.
 const LEARNED: &str = "actor_critic";
@@ -154,7 +154,12 @@ fn env_needs(loaded: &Loaded, largest: &[Grown], device: DeviceSpec) -> Vec<Need
             product([parameters, 2 + moments(&task.host_opt), F32_BYTES]),
         ),
         // Its convolutions once more, batch norm worked into them.
-        Need::per_env("hosts as validated", "run.n_envs, task.host", product([parameters, F32_BYTES])).uncertain(),
+        Need::per_env(
+            "hosts as validated",
+            "run.n_envs, task.host",
+            product([parameters, F32_BYTES]),
+        )
+        .uncertain(),
         Need::per_env(
             "seeds",
             "run.n_envs, lifecycle.max_seeds, lifecycle.slots, task.host",
@@ -198,7 +203,9 @@ fn seed_parameters(loaded: &Loaded, largest: &[Grown]) -> u128 {
 /// The kept batch of an env, the order of its samples, what it predicts, and what is read of it.
 fn batch_bytes(loaded: &Loaded) -> u128 {
     let (scenario, task) = (&loaded.scenario, &loaded.task);
-    let Some((sizes, shape)) = known_data(loaded) else { return 0 };
+    let Some((sizes, shape)) = known_data(loaded) else {
+        return 0;
+    };
     let rows = task.batch_size as u128;
     let batches = task.train_batches(sizes.train, scenario.run.n_envs) as u128;
     let pixels = product([rows, pixels(shape), F32_BYTES]);
@@ -300,7 +307,9 @@ fn known_data(loaded: &Loaded) -> Option<(PartSizes, ImageShape)> {
 
 /// As it is loaded: a byte a value, and labels.
 fn data_bytes(loaded: &Loaded) -> u128 {
-    let Some((sizes, shape)) = known_data(loaded) else { return 0 };
+    let Some((sizes, shape)) = known_data(loaded) else {
+        return 0;
+    };
     let samples = [sizes.train, sizes.val, sizes.test].map(|samples| samples as u128);
     let samples = samples.into_iter().fold(0, u128::saturating_add);
     product([samples, pixels(shape).saturating_add(WORD_BYTES)])
@@ -309,7 +318,9 @@ fn data_bytes(loaded: &Loaded) -> u128 {
 /// As envs read it: training images with their padding and their mirrored copies, a byte a value; the other parts
 /// normalised.
 fn resident_bytes(loaded: &Loaded) -> u128 {
-    let Some((sizes, shape)) = known_data(loaded) else { return 0 };
+    let Some((sizes, shape)) = known_data(loaded) else {
+        return 0;
+    };
     let augment = loaded.task.augment;
     let padding = 2 * augment.map_or(0, |augment| u128::from(augment.pad));
     let copies = 1 + u128::from(augment.is_some_and(|augment| augment.flip_p > 0.0));

@@ -69,7 +69,10 @@ fn a_run_that_does_not_fit_is_told_how_many_envs_would() {
 
     let text = error.to_string();
     assert!(text.starts_with("the run needs up to "), "{text}");
-    assert!(text.contains("this machine has 2.0 GiB left; it would fit with run.n_envs: "), "{text}");
+    assert!(
+        text.contains("this machine has 2.0 GiB left; it would fit with run.n_envs: "),
+        "{text}"
+    );
     let envs = error.most_envs.unwrap();
     let with = |envs: usize| estimate(&[("run.n_envs", &envs.to_string())]).check(room(2 * GIB));
     assert_eq!(with(envs), Ok(()));
@@ -89,8 +92,19 @@ fn an_estimate_is_a_table_of_what_takes_how_much() {
 
     let lines: Vec<&str> = table.lines().collect();
     assert!(lines[0].starts_with("memory of cpu, 8 envs: up to "), "{table}");
-    for what in ["hosts", "seeds", "snapshots", "activations", "batches", "a rollout", "the policy", "data"] {
-        let is_told = lines.iter().any(|line| line.contains(&format!(" {what} (smaller with ")));
+    for what in [
+        "hosts",
+        "seeds",
+        "snapshots",
+        "activations",
+        "batches",
+        "a rollout",
+        "the policy",
+        "data",
+    ] {
+        let is_told = lines
+            .iter()
+            .any(|line| line.contains(&format!(" {what} (smaller with ")));
         assert!(is_told, "no {what} in {table}");
     }
 }

@@ -1,7 +1,9 @@
 //! Whether contributions can be measured, and whether those are measured that the reward pays for.
 
 use super::Findings;
-use crate::scenario::{AttributionStrategy, Cadence, FULL_FACTORIAL_LIMIT, MeasurementNeed, RewardConfig, Scenario, TaskSpec};
+use crate::scenario::{
+    AttributionStrategy, Cadence, FULL_FACTORIAL_LIMIT, MeasurementNeed, RewardConfig, Scenario, TaskSpec,
+};
 
 pub(super) fn check_reward(scenario: &Scenario, findings: &mut Findings) {
     let (mode, attribution) = (scenario.reward.mode(), &scenario.attribution);
@@ -92,12 +94,15 @@ fn check_limits(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
             scenario.reward.mode()
         );
         findings.error(["attribution.max_configs", "reward"], message);
-        findings.help(format!("allow {required} or more, or grow fewer seeds with lifecycle.max_seeds"));
+        findings.help(format!(
+            "allow {required} or more, or grow fewer seeds with lifecycle.max_seeds"
+        ));
     }
     if attribution.time_budget_ms.is_some() {
         let paths = ["attribution.time_budget_ms", "run.deterministic"];
         if scenario.run.deterministic {
-            let message = "what fits into a time depends on the machine and its load; a deterministic run cannot have it";
+            let message =
+                "what fits into a time depends on the machine and its load; a deterministic run cannot have it";
             findings.error(paths, message.into());
             findings.help("limit the number of configurations with attribution.max_configs");
         } else {

@@ -84,8 +84,12 @@ impl ValPlan {
             from[place] = self.places[old];
         }
         sums.keep_val(&from)?;
-        let (before, after) = [&*tree.get(), &narrower].map(|tree| tree.flops(host.op_costs(), live)).into();
-        self.flops = self.flops.with_rest(before, after, (progress.left, self.course.samples));
+        let (before, after) = [&*tree.get(), &narrower]
+            .map(|tree| tree.flops(host.op_costs(), live))
+            .into();
+        self.flops = self
+            .flops
+            .with_rest(before, after, (progress.left, self.course.samples));
         self.places = SmallVec::from_slice(narrower.places());
         *tree = SyncCell::new(narrower);
         self.course.mark = (self.course.done, elapsed);

@@ -30,7 +30,10 @@ fn grown(loaded: &Loaded) -> Vec<Grown> {
 
 fn need(estimate: &MemoryEstimate, place: usize, what: &str) -> Need {
     let needs = &estimate.places[place].needs;
-    *needs.iter().find(|need| need.what == what).unwrap_or_else(|| panic!("no {what} in {needs:?}"))
+    *needs
+        .iter()
+        .find(|need| need.what == what)
+        .unwrap_or_else(|| panic!("no {what} in {needs:?}"))
 }
 
 #[test]
@@ -42,7 +45,10 @@ fn every_need_of_a_small_run_is_known_to_the_byte() {
     let fixed = |what| need(&estimate, 0, what).fixed;
     let per_env = |what| need(&estimate, 0, what).per_env;
     assert_eq!(fixed("data"), 10_000 * (3_072 + 8));
-    assert_eq!(fixed("data on the device"), 8_000 * (3_072 + 8) + 2_000 * (4 * 3_072 + 8));
+    assert_eq!(
+        fixed("data on the device"),
+        8_000 * (3_072 + 8) + 2_000 * (4 * 3_072 + 8)
+    );
     assert_eq!(per_env("hosts"), 6_418 * 3 * 4);
     assert_eq!(per_env("hosts as validated"), 6_418 * 4);
     assert_eq!(per_env("seeds"), 26_000 * 3 * 4);
@@ -82,11 +88,17 @@ fn only_as_many_seeds_as_may_live_count_the_largest_first() {
 
 #[test]
 fn envs_on_other_devices_take_none_of_the_machine() {
-    let loaded = loaded(SYNTH, &[("run.devices", "[\"cuda:0\", \"cuda:1\"]"), ("run.n_envs", "5")]);
+    let loaded = loaded(
+        SYNTH,
+        &[("run.devices", "[\"cuda:0\", \"cuda:1\"]"), ("run.n_envs", "5")],
+    );
 
     let places = estimate(&loaded, &grown(&loaded), 8).places;
 
-    let envs: Vec<_> = places.iter().map(|place| (place.device.to_string(), place.envs)).collect();
+    let envs: Vec<_> = places
+        .iter()
+        .map(|place| (place.device.to_string(), place.envs))
+        .collect();
     assert_eq!(envs, [("cpu".into(), 0), ("cuda:0".into(), 3), ("cuda:1".into(), 2)]);
     let of_machine: Vec<_> = places[0].needs.iter().map(|need| need.what).collect();
     assert_eq!(of_machine, ["data", "the program"]);
@@ -124,7 +136,10 @@ fn sizes_that_no_machine_has_do_not_wrap_around() {
     let loaded = loaded(
         SYNTH,
         &[
-            ("task.host", "(in_channels: 3, base_channels: 4096, n_blocks: 12, kernel_size: 31, pool_layers: 3, input_hw: 32)"),
+            (
+                "task.host",
+                "(in_channels: 3, base_channels: 4096, n_blocks: 12, kernel_size: 31, pool_layers: 3, input_hw: 32)",
+            ),
             ("run.n_envs", "4096"),
         ],
     );
