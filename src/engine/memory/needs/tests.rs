@@ -55,11 +55,18 @@ fn every_need_of_a_small_run_is_known_to_the_byte() {
     assert_eq!(per_env("snapshots"), 2 * (6_418 + 26_000) * 4);
     // The batch; order and predictions of 24 batches; eight configurations.
     assert_eq!(per_env("batches"), 128 * 3_072 * 4 + 2 * 128 * 24 * 8 + 3 * 8 * 8);
+    // The widest output has 8192 values; 1024 rows are validated at a time.
+    assert_eq!(need(&estimate, 0, "activations").per_worker, 1_024 * 3 * 8_192 * 4);
+}
+
+#[test]
+fn large_batches_take_more_to_train_than_to_validate() {
+    let loaded = loaded(SYNTH, &[("task.batch_size", "1024"), ("training.micro_batches", "2")]);
+
+    let activations = need(&estimate(&loaded, &grown(&loaded), 1), 0, "activations");
+
     // Blocks and pools put out 8192, 2048, 4096, 1024, 2048 and 512 values.
-    assert_eq!(
-        need(&estimate, 0, "activations").per_worker,
-        128 * (17_920 + 3 * 3 * 8_192) * 2 * 4
-    );
+    assert_eq!(activations.per_worker, 512 * (17_920 + 3 * 3 * 8_192) * 2 * 4);
 }
 
 #[test]
@@ -74,7 +81,7 @@ fn envs_take_their_share_each_and_only_those_at_work_have_activations() {
         need.map(|need| need.bytes(place.envs, place.workers))
     };
     assert_eq!(bytes("hosts"), Some(6 * 6_418 * 3 * 4));
-    assert_eq!(bytes("activations"), Some(2 * 128 * (17_920 + 73_728) * 2 * 4));
+    assert_eq!(bytes("activations"), Some(2 * 1_024 * 3 * 8_192 * 4));
 }
 
 #[test]
