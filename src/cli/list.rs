@@ -7,7 +7,8 @@ use super::{Context, GlobalOptions, ListWhat, Outcome};
 use crate::engine::plugins;
 use crate::run::ExtensionError;
 use crate::scenario::{
-    Catalog, CnnSpec, Entry, POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TaskSpec, TrainingPreset, reward_forms,
+    Catalog, CnnSpec, Entry, POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TaskSpec, TrainingPreset, data_forms,
+    reward_forms,
 };
 use crate::telemetry::Payload;
 
@@ -19,6 +20,13 @@ pub fn list(what: ListWhat, context: &Context) -> Result<Outcome, ExtensionError
     let Context { global, catalog, .. } = context;
     Ok(match what {
         ListWhat::Tasks => print(&catalog.tasks, catalog.tasks.iter().map(task_row), global),
+        ListWhat::Data => {
+            let forms = data_forms(&catalog.tasks);
+            let rows = forms
+                .iter()
+                .map(|form| vec![form.form.clone(), form.summary.into(), form.tasks.join(", ")]);
+            print(&forms, rows, global)
+        }
         ListWhat::Hosts => print(&catalog.hosts, host_rows(catalog), global),
         ListWhat::Blueprints => {
             let rows = catalog.blueprints.iter().map(|blueprint| {

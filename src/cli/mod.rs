@@ -2,6 +2,7 @@
 
 mod compare;
 mod controls;
+mod data;
 mod eval;
 mod eval_decisions;
 mod eval_progress;
@@ -188,6 +189,7 @@ fn execute(arguments: &Arguments, extend: Extension) -> Result<Outcome, String> 
         Command::RewardAudit { scenario, sets } => {
             reward_audit::reward_audit(scenario, sets, &context).unwrap_or_else(reject)
         }
+        Command::Data { command } => data::data(command, &context).unwrap_or_else(reject),
         Command::List { what } => list::list(*what, &context).map_err(|error| error.to_string())?,
         Command::Explain { path } => explain::explain(path.as_deref().unwrap_or(""), &context),
         Command::Completions { shell } => completions(*shell),

@@ -2,6 +2,7 @@
 
 mod compare;
 mod controls;
+mod data;
 mod sweep;
 
 use std::io::IsTerminal;
@@ -16,6 +17,7 @@ use crate::torch;
 
 pub use compare::{CompareOptions, Test};
 pub use controls::ControlsOptions;
+pub use data::{CheckOptions, DataCommand};
 pub use sweep::{Begun, Pace, PlayOptions, SweepCommand, SweepOptions};
 
 /// Trains networks that grow while they train.
@@ -39,7 +41,7 @@ Examples:
 Exit codes:
   0         done
   1         reward-audit: the reward can be exploited
-  2         wrong usage, a scenario with problems, or a start-up that failed
+  2         wrong usage, a scenario or data with problems, or a start-up that failed
   3         failed while running, or standard output could not be written
   4         the engine stopped training: the policy diverged
   5         trained, but the record is incomplete
@@ -115,9 +117,15 @@ Examples:
   simic-engine reward-audit my.ron --json
 
 Exit code 1: the reward can be exploited; standard error names the first strategy that shows it.";
+const DATA_EXAMPLES: &str = "\
+Examples:
+  simic-engine data check cifar-10-binary.tar.gz
+  simic-engine data check data/mnist
+  simic-engine data check photos/ --json";
 const LIST_EXAMPLES: &str = "\
 Examples:
   simic-engine list tasks
+  simic-engine list data                  forms of task.data, and the tasks that use them
   simic-engine list blueprints --json";
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
@@ -214,10 +222,16 @@ pub enum Command {
         #[arg(long = "set", value_name = "PATH=VALUE")]
         sets: Vec<String>,
     },
+    /// Look at data sets on disk.
+    #[command(after_help = DATA_EXAMPLES)]
+    Data {
+        #[command(subcommand)]
+        command: DataCommand,
+    },
     /// List what this build knows.
     #[command(after_help = LIST_EXAMPLES)]
     List {
-        /// tasks, hosts, blueprints, rewards, controllers, presets, events or plugins.
+        /// tasks, data, hosts, blueprints, rewards, controllers, presets, events or plugins.
         #[arg(value_enum, hide_possible_values = true)]
         what: ListWhat,
     },
@@ -242,6 +256,7 @@ pub enum Command {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ListWhat {
     Tasks,
+    Data,
     Hosts,
     Blueprints,
     Rewards,

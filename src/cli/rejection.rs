@@ -3,6 +3,7 @@
 use super::output::{refuse, show_json, tell};
 use super::{GlobalOptions, report_text};
 use crate::checkpoint::ResumeError;
+use crate::data::DataError;
 use crate::engine::SetupError;
 use crate::health::FileError;
 use crate::record::FindRunError;
@@ -16,6 +17,8 @@ pub enum Rejection {
     Resume(#[from] ResumeError),
     #[error(transparent)]
     Run(#[from] FindRunError),
+    #[error(transparent)]
+    Data(#[from] DataError),
     #[error("cannot read the scenario {error}; {help}")]
     NoScenario { error: FileError, help: String },
     #[error("{0}")]

@@ -1,36 +1,13 @@
 //! The data set of a run on the host: loaded once, fully checked, split and hashed.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::scenario::{CnnSpec, DataSource, SynthImages, TaskSpec};
+use crate::scenario::{CnnSpec, SplitSpec, TaskSpec};
 
-use super::idx::{self, IdxImages};
-use super::synth::SynthPart;
-use super::{DataError, digits, normalise, split, synth};
-
-/// Where relative data paths are looked up after the scenario's own folder.
-const DATA_FOLDER_VARIABLE: &str = "SIMIC_ENGINE_DATA";
-
-/// Images and labels of one part.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Part {
-    /// `u8 [n, height, width, channels]`.
-    pub images: Vec<u8>,
-    /// `i64 [n]`, each in `0..classes`.
-    pub labels: Vec<i64>,
-}
-
-impl Part {
-    /// Number of samples.
-    pub fn len(&self) -> usize {
-        self.labels.len()
-    }
-
-    /// Whether there is no sample.
-    pub fn is_empty(&self) -> bool {
-        self.labels.is_empty()
-    }
-}
+use super::formats::{self, Found};
+use super::part::{Part, Shape};
+use super::split::{Split, stratified};
+use super::{DataError, normalise};
 
 /// Everything a run trains and measures on.
 #[derive(Clone, Debug)]
@@ -55,6 +32,8 @@ pub struct DataSet {
     pub a: Vec<f32>,
     /// The offset of that normalisation, per channel.
     pub b: Vec<f32>,
+    /// What is unusual about the files, but no error.
+    pub notes: Vec<String>,
 }
 
 /// Loads, checks, splits and normalises the data of `task`. Relative paths are looked up in `scenario_dir`, then in the
@@ -63,204 +42,162 @@ pub struct DataSet {
 /// # Errors
 /// Every [`DataError`] of start-up: after this the run need not check a label or a shape again.
 pub fn load(task: &TaskSpec, scenario_dir: Option<&Path>) -> Result<DataSet, DataError> {
-    let raw = match &task.data {
-        DataSource::Digits => {
-            let images = idx::parse_images("digits", digits::IMAGES)?;
-            let labels = idx::parse_labels("digits", digits::LABELS)?;
-            Raw::from_pool(task, "digits", images, labels, digits::SCALE)?
-        }
-        DataSource::SynthImages(params) => Raw::from_generator(params)?,
-        DataSource::Idx { images, labels, scale } => {
-            let pixels = idx::parse_images(images, &read(images, scenario_dir)?)?;
-            let targets = idx::parse_labels(labels, &read(labels, scenario_dir)?)?;
-            Raw::from_pool(task, "idx", pixels, targets, *scale)?
-        }
-    };
-    raw.check(task)?;
-    let affine = normalise::resolve(raw.name, &task.normalise, &raw.train.images, raw.channels, raw.scale)?;
+    let found = formats::read(&task.data, scenario_dir)?;
+    found.check_shapes()?;
+    if let Some(classes) = found.classes.filter(|&classes| classes as i64 != task.classes) {
+        return Err(DataError::ClassCount {
+            name: found.format.into(),
+            found: classes,
+            classes: task.classes,
+        });
+    }
+    found
+        .parts()
+        .try_for_each(|(_, pool)| pool.check_labels(found.format, task.classes))?;
+
+    let mut notes = found.notes.clone();
+    notes.extend(unused_share(&found, task.split));
+    let (name, shape, scale) = (found.format, found.train.shape, found.scale);
+    let parts = divide(found, task);
+    for (part_name, part) in [("train", &parts.train), ("validation", &parts.val)] {
+        check_classes(name, part_name, part, task.classes)?;
+    }
+    check_host(name, shape, &task.host)?;
+    let affine = normalise::resolve(name, &task.normalise, &parts.train.images, shape.channels, scale)?;
     Ok(DataSet {
-        hash: raw.content_hash(),
-        name: raw.name.into(),
-        channels: raw.channels,
-        height: raw.height,
-        width: raw.width,
-        train: raw.train,
-        val: raw.val,
-        test: raw.test,
+        hash: content_hash(name, shape, &parts),
+        name: name.into(),
+        channels: shape.channels,
+        height: shape.height,
+        width: shape.width,
+        train: parts.train,
+        val: parts.val,
+        test: parts.test,
         a: affine.a,
         b: affine.b,
+        notes,
     })
 }
 
-fn read(name: &str, scenario_dir: Option<&Path>) -> Result<Vec<u8>, DataError> {
-    // Joining an absolute path yields that path, so one list serves both.
-    let mut looked_at: Vec<PathBuf> = scenario_dir
-        .map(PathBuf::from)
-        .into_iter()
-        .chain(std::env::var_os(DATA_FOLDER_VARIABLE).map(PathBuf::from))
-        .chain([PathBuf::from("data")])
-        .map(|folder| folder.join(name))
-        .collect();
-    looked_at.dedup();
-    let Some(path) = looked_at.iter().find(|path| path.exists()) else {
-        return Err(DataError::MissingFile {
-            name: name.into(),
-            looked_at,
-        });
-    };
-    std::fs::read(path).map_err(|cause| DataError::Io {
-        path: path.clone(),
-        cause,
+/// Says that a share of the split goes unused, because the files bring the part that it was for.
+fn unused_share(found: &Found, split: SplitSpec) -> Option<String> {
+    let brought = found.test.is_some() && split.test_permille > 0;
+    brought.then(|| {
+        format!(
+            "{}: the files bring a test part; the {} permille of task.split for test stay in the training part",
+            found.format, split.test_permille
+        )
     })
 }
 
-/// Loaded parts before they are checked against the task.
-struct Raw {
-    name: &'static str,
-    channels: usize,
-    height: usize,
-    width: usize,
-    scale: f64,
+struct Parts {
     train: Part,
     val: Part,
     test: Part,
 }
 
-impl Raw {
-    /// Splits one pool of labelled images.
-    fn from_pool(
-        task: &TaskSpec,
-        name: &'static str,
-        pool: IdxImages,
-        labels: Vec<i64>,
-        scale: f64,
-    ) -> Result<Self, DataError> {
-        if pool.count != labels.len() {
-            return Err(DataError::LengthMismatch {
-                name: name.into(),
-                images: pool.count,
-                labels: labels.len(),
-            });
-        }
-        check_labels(name, &labels, task.classes)?;
-        let split = split::stratified(&labels, task.classes, task.split);
-        let size = pool.channels * pool.height * pool.width;
-        let part = |indices: &[usize]| Part {
-            images: indices
-                .iter()
-                .flat_map(|&index| &pool.pixels[index * size..(index + 1) * size])
-                .copied()
-                .collect(),
-            labels: indices.iter().map(|&index| labels[index]).collect(),
-        };
-        Ok(Self {
-            name,
-            channels: pool.channels,
-            height: pool.height,
-            width: pool.width,
-            scale,
-            train: part(&split.train),
-            val: part(&split.val),
-            test: part(&split.test),
-        })
-    }
-
-    /// Procedural data brings its own parts.
-    fn from_generator(params: &SynthImages) -> Result<Self, DataError> {
-        let part = |part: SynthPart, count: usize| -> Result<Part, DataError> {
-            Ok(Part {
-                images: synth::generate(params, part, count)?,
-                labels: (0..count).map(|index| synth::label(params, index)).collect(),
-            })
-        };
-        Ok(Self {
-            name: "synth_images",
-            channels: params.channels,
-            height: params.height,
-            width: params.width,
-            scale: synth::SCALE,
-            train: part(SynthPart::Train, params.train)?,
-            val: part(SynthPart::Val, params.val)?,
-            test: part(SynthPart::Test, params.test)?,
-        })
-    }
-
-    fn check(&self, task: &TaskSpec) -> Result<(), DataError> {
-        for (name, part) in [("train", &self.train), ("validation", &self.val)] {
-            if part.is_empty() {
-                return Err(DataError::EmptyPart {
-                    name: self.name.into(),
-                    part: name,
-                });
-            }
-            check_labels(self.name, &part.labels, task.classes)?;
-            let mut present = vec![false; task.classes as usize];
-            for &label in &part.labels {
-                present[label as usize] = true;
-            }
-            if let Some(class) = present.iter().position(|&is_present| !is_present) {
-                return Err(DataError::EmptyClass {
-                    name: self.name.into(),
-                    class: class as i64,
-                    part: name,
-                });
-            }
-        }
-        self.check_host(&task.host)
-    }
-
-    fn check_host(&self, host: &CnnSpec) -> Result<(), DataError> {
-        let mismatch = |key, host: String, data: String| {
-            Err(DataError::ShapeMismatch {
-                name: self.name.into(),
-                key,
-                host,
-                data,
-            })
-        };
-        if host.in_channels != self.channels as i64 {
-            return mismatch(
-                "in_channels",
-                format!("{} input channels", host.in_channels),
-                format!("{}", self.channels),
-            );
-        }
-        if (self.height as i64, self.width as i64) != (host.input_hw, host.input_hw) {
-            return mismatch(
-                "input_hw",
-                format!("{0}x{0} images", host.input_hw),
-                format!("{}x{} images", self.height, self.width),
-            );
-        }
-        Ok(())
-    }
-
-    fn content_hash(&self) -> String {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(self.name.as_bytes());
-        for part in [&self.train, &self.val, &self.test] {
-            for size in [part.len(), self.height, self.width, self.channels] {
-                hasher.update(&(size as u64).to_le_bytes());
-            }
-            hasher.update(&part.images);
-            for label in &part.labels {
-                hasher.update(&label.to_le_bytes());
-            }
-        }
-        hasher.finalize().to_hex().to_string()
+/// Draws from the training files what they do not bring as parts of their own.
+fn divide(found: Found, task: &TaskSpec) -> Parts {
+    let share = |permille, part: Option<&_>| if part.is_some() { 0 } else { permille };
+    let spec = SplitSpec {
+        seed: task.split.seed,
+        val_permille: share(task.split.val_permille, found.val.as_ref()),
+        test_permille: share(task.split.test_permille, found.test.as_ref()),
+    };
+    let split = stratified(&found.train.part.labels, task.classes, spec);
+    let (val, test) = (found.val.map(|pool| pool.part), found.test.map(|pool| pool.part));
+    let drawn = take(found.train.part, &split, found.train.shape.size());
+    Parts {
+        train: drawn.train,
+        val: val.unwrap_or(drawn.val),
+        test: test.unwrap_or(drawn.test),
     }
 }
 
-fn check_labels(name: &str, labels: &[i64], classes: i64) -> Result<(), DataError> {
-    match labels.iter().position(|label| !(0..classes).contains(label)) {
-        None => Ok(()),
-        Some(index) => Err(DataError::LabelOutOfRange {
+/// Splits a pool. What stays for training moves to the front of the memory that it is in: large sets are not there twice.
+fn take(mut pool: Part, split: &Split, size: usize) -> Parts {
+    let copy = |indices: &[usize]| {
+        let mut images = Vec::with_capacity(indices.len() * size);
+        for &index in indices {
+            images.extend_from_slice(&pool.images[index * size..(index + 1) * size]);
+        }
+        Part {
+            images,
+            labels: indices.iter().map(|&index| pool.labels[index]).collect(),
+        }
+    };
+    let (val, test) = (copy(&split.val), copy(&split.test));
+    // Indices ascend, so nothing is overwritten before it has moved.
+    for (to, &from) in split.train.iter().enumerate() {
+        pool.images.copy_within(from * size..(from + 1) * size, to * size);
+        pool.labels[to] = pool.labels[from];
+    }
+    pool.images.truncate(split.train.len() * size);
+    pool.labels.truncate(split.train.len());
+    pool.images.shrink_to_fit();
+    Parts { train: pool, val, test }
+}
+
+fn check_classes(name: &str, part_name: &'static str, part: &Part, classes: i64) -> Result<(), DataError> {
+    if part.is_empty() {
+        return Err(DataError::EmptyPart {
             name: name.into(),
-            index,
-            label: labels[index] as u64,
-            classes,
+            part: part_name,
+        });
+    }
+    let mut present = vec![false; classes as usize];
+    for &label in &part.labels {
+        present[label as usize] = true;
+    }
+    match present.iter().position(|&is_present| !is_present) {
+        None => Ok(()),
+        Some(class) => Err(DataError::EmptyClass {
+            name: name.into(),
+            class: class as i64,
+            part: part_name,
         }),
     }
+}
+
+fn check_host(name: &str, shape: Shape, host: &CnnSpec) -> Result<(), DataError> {
+    let mismatch = |key, host: String, data: String| {
+        Err(DataError::ShapeMismatch {
+            name: name.into(),
+            key,
+            host,
+            data,
+        })
+    };
+    if host.in_channels != shape.channels as i64 {
+        return mismatch(
+            "in_channels",
+            format!("{} input channels", host.in_channels),
+            format!("{}", shape.channels),
+        );
+    }
+    if (shape.height as i64, shape.width as i64) != (host.input_hw, host.input_hw) {
+        return mismatch(
+            "input_hw",
+            format!("{0}x{0} images", host.input_hw),
+            format!("{}x{} images", shape.height, shape.width),
+        );
+    }
+    Ok(())
+}
+
+fn content_hash(name: &str, shape: Shape, parts: &Parts) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(name.as_bytes());
+    for part in [&parts.train, &parts.val, &parts.test] {
+        for size in [part.len(), shape.height, shape.width, shape.channels] {
+            hasher.update(&(size as u64).to_le_bytes());
+        }
+        hasher.update(&part.images);
+        for label in &part.labels {
+            hasher.update(&label.to_le_bytes());
+        }
+    }
+    hasher.finalize().to_hex().to_string()
 }
 
 #[cfg(test)]

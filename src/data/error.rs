@@ -10,21 +10,31 @@ use thiserror::Error;
 pub enum DataError {
     #[error(
         "data file '{name}' was not found; looked at {}. \
-         Place the file there, or choose a task that needs none (digits_*, synth_*)",
-        .looked_at.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+         Place the file there{}, or choose a task that needs none (digits_*, synth_*)",
+        .looked_at.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),
+        .origin.map(|origin| format!(" (published at {origin})")).unwrap_or_default()
     )]
-    MissingFile { name: String, looked_at: Vec<PathBuf> },
+    MissingFile {
+        name: String,
+        looked_at: Vec<PathBuf>,
+        origin: Option<&'static str>,
+    },
 
     #[error("data file {}: reading failed ({cause}); check that it is a readable file", .path.display())]
     Io { path: PathBuf, cause: std::io::Error },
 
     #[error(
-        "there is no memory for {images} synthetic images of {bytes} bytes in all; make the parts of task.data smaller"
+        "data file {file}: reading failed at byte {byte} ({cause}); \
+         the file is damaged or cut short: fetch or copy it again"
     )]
-    OutOfMemory { images: usize, bytes: u128 },
+    Unreadable {
+        file: String,
+        byte: u64,
+        cause: std::io::Error,
+    },
 
-    #[error("data file {name} is gzip-compressed; unpack it with gunzip and name the unpacked file")]
-    Compressed { name: String },
+    #[error("there is no memory for {images} images of {bytes} bytes in all; make the parts of task.data smaller")]
+    OutOfMemory { images: usize, bytes: u128 },
 
     #[error(
         "data file {name} is not an IDX file of unsigned bytes: it starts with {found:02x?}, expected 00 00 08 and the \
@@ -43,27 +53,168 @@ pub enum DataError {
     },
 
     #[error(
-        "data file {name} has {found} bytes, its header implies {expected}; \
-         the file is cut short, or its sizes are not big-endian: fetch or convert it again"
+        "data file {name} {} bytes; \
+         the file is damaged, or its sizes are not written as the format says: fetch or convert it again",
+        if u128::from(*.found) > *.expected {
+            format!("goes on after the {expected} that its header implies, found {found} or more")
+        } else {
+            format!("has {found} bytes, its header implies {expected}")
+        }
     )]
     SizeMismatch { name: String, expected: u128, found: u64 },
 
-    #[error("data '{name}' has {images} images but {labels} labels; give the pair that belongs together")]
-    LengthMismatch { name: String, images: usize, labels: usize },
+    #[error(
+        "data file {name} has {images} images, {label_name} has {labels} labels; give the pair that belongs together"
+    )]
+    LengthMismatch {
+        name: String,
+        images: usize,
+        label_name: String,
+        labels: usize,
+    },
+
+    #[error("task.data.{missing} is missing: images and labels of the test part go together, give both or neither")]
+    HalfAPair { missing: &'static str },
 
     #[error(
-        "data '{name}': label {label} at index {index} is outside 0..{classes}; correct task.classes or the labels"
+        "data '{name}': label {label} of sample {index}{} is outside 0..{classes}; correct task.classes or the labels",
+        .byte.map(|byte| format!(" (byte {byte})")).unwrap_or_default()
     )]
     LabelOutOfRange {
         name: String,
         index: usize,
-        label: u64,
+        byte: Option<u64>,
+        label: i64,
         classes: i64,
     },
 
+    #[error("data '{name}' has {found} classes, task.classes is {classes}; make them agree")]
+    ClassCount { name: String, found: usize, classes: i64 },
+
+    #[error("data '{name}': the {part} part has {found}, the training part {expected}; all parts need the same")]
+    UnequalParts {
+        name: String,
+        part: &'static str,
+        found: String,
+        expected: String,
+    },
+
+    #[error("{place} holds no image; valid: at least one for every class")]
+    NoImages { place: String },
+
     #[error(
-        "data '{name}': class {class} has no sample in the {part} part; give more samples or a smaller split share"
+        "data file {file}: record {record} at byte {byte} has {found} of {expected} bytes; \
+         the file is cut short, or its records are of another format: fetch it again"
     )]
+    TruncatedRecord {
+        file: String,
+        record: usize,
+        byte: u64,
+        found: usize,
+        expected: usize,
+    },
+
+    #[error(
+        "{} has no file {member}, which {format} needs; fetch the set again from {origin}",
+        .path.display()
+    )]
+    MissingMember {
+        path: PathBuf,
+        member: &'static str,
+        format: &'static str,
+        origin: &'static str,
+    },
+
+    #[error("{file} is there twice; keep one")]
+    MemberTwice { file: String },
+
+    #[error(
+        "{} is the version with Python pickles, which can run any program and are not read; \
+         fetch the binary version from the same page",
+        .path.display()
+    )]
+    Pickle { path: PathBuf },
+
+    #[error("{} is no folder; give the folder that holds the files", .path.display())]
+    NotAFolder { path: PathBuf },
+
+    #[error(
+        "{} has no folders of classes; valid: CLASS/IMAGE.png, or train/CLASS/IMAGE.png beside val and test",
+        .folder.display()
+    )]
+    NoClasses { folder: PathBuf },
+
+    #[error("{} is a class that the training part lacks; remove it, or add it there", .folder.display())]
+    UnknownClass { folder: PathBuf },
+
+    #[error(
+        "image {} has {}x{} pixels (width x height), expected {}x{} as {}; nothing is resized: make all images of one size",
+        .file.display(), .found.0, .found.1, .expected.0, .expected.1, .first.display()
+    )]
+    UnequalImage {
+        file: PathBuf,
+        found: (u32, u32),
+        expected: (u32, u32),
+        first: PathBuf,
+    },
+
+    #[error("image {} cannot be read ({cause}); valid: PNG and JPEG files", .file.display())]
+    UnreadableImage { file: PathBuf, cause: String },
+
+    #[error("image {}: the worker that read it panicked ({cause}); remove or save the image anew", .file.display())]
+    WorkerLost { file: PathBuf, cause: String },
+
+    #[error("data file {file} is no NPY file that can be read: at byte {byte} expected {expected}")]
+    NpyHeader {
+        file: String,
+        byte: u64,
+        expected: &'static str,
+    },
+
+    #[error("data file {file} has elements of type '{found}', which {what} cannot have; valid: {valid}")]
+    NpyType {
+        file: String,
+        what: &'static str,
+        found: String,
+        valid: &'static str,
+    },
+
+    #[error("data file {file} has the sizes {found:?}; valid: {valid}")]
+    NpyShape {
+        file: String,
+        found: Vec<usize>,
+        valid: &'static str,
+    },
+
+    #[error("data file {file}: the value {value} at byte {byte} is outside 0..={scale}; correct it or task.data.scale")]
+    PixelOutOfRange {
+        file: String,
+        byte: u64,
+        value: f64,
+        scale: f64,
+    },
+
+    #[error("data file {file} is no zip archive that can be read ({cause}); save it again with numpy.savez")]
+    Archive { file: String, cause: String },
+
+    #[error(
+        "data file {} has no array '{name}', but {}; valid names: {valid}",
+        .file.display(), if .found.is_empty() { "nothing at all".into() } else { .found.join(", ") }
+    )]
+    MissingArray {
+        file: PathBuf,
+        name: String,
+        found: Vec<String>,
+        valid: &'static str,
+    },
+
+    #[error("{} is no data set of a known format: {what}; name it with --format", .path.display())]
+    UnknownFormat { path: PathBuf, what: String },
+
+    #[error("{} holds images without labels; name the file of the labels after it", .path.display())]
+    LabelsNotNamed { path: PathBuf },
+
+    #[error("data '{name}': class {class} has no sample in the {part} part; give more samples or another split")]
     EmptyClass {
         name: String,
         class: i64,

@@ -1,73 +1,76 @@
 //! IDX files: two zero bytes, a type byte, the number of dimensions, big-endian u32 sizes, row-major data.
 
+use std::io::Read;
+
 use super::DataError;
+use super::locate::{fill, rest};
+use super::part::{LabelsAt, Part, Pool, Shape, channels_last};
 
 const UNSIGNED_BYTE: u8 = 0x08;
-const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+const MAGIC: usize = 4;
+const MOST_DIMENSIONS: u8 = 4;
 
-/// A parsed file: sizes per dimension and the bytes, borrowed.
+/// How a file of unsigned bytes begins.
+pub const START: [u8; 3] = [0, 0, UNSIGNED_BYTE];
+
+/// A parsed file: sizes per dimension and the bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub struct IdxBytes<'a> {
+pub struct IdxBytes {
     pub shape: Vec<usize>,
-    pub data: &'a [u8],
+    pub data: Vec<u8>,
 }
 
 /// Images `u8 [n, H, W, C]`, channels last.
 #[derive(Debug, PartialEq, Eq)]
 pub struct IdxImages {
     pub count: usize,
-    pub channels: usize,
-    pub height: usize,
-    pub width: usize,
+    pub shape: Shape,
     pub pixels: Vec<u8>,
 }
 
-/// Parses an IDX file of unsigned bytes. `name` is what errors call the file.
+/// Reads an IDX file of unsigned bytes to its end. `name` is what errors call the file.
 ///
 /// # Errors
-/// `Compressed`, `BadMagic`, or `SizeMismatch` when the length is not exactly what the header implies; the sizes are
-/// compared in u128, so a hostile header neither overflows nor allocates.
-pub fn parse<'a>(name: &str, bytes: &'a [u8]) -> Result<IdxBytes<'a>, DataError> {
-    if bytes.starts_with(&GZIP_MAGIC) {
-        return Err(DataError::Compressed { name: name.into() });
-    }
-    let dimensions = match bytes {
-        [0, 0, UNSIGNED_BYTE, dimensions @ 1..=4, ..] => usize::from(*dimensions),
+/// `BadMagic`, `Unreadable`, or `SizeMismatch` when the length is not exactly what the header implies; the sizes are
+/// compared in u128 and memory grows with what is read, so a hostile header neither overflows nor allocates.
+pub fn read(name: &str, mut input: impl Read) -> Result<IdxBytes, DataError> {
+    let mut magic = [0; MAGIC];
+    let found = fill(name, &mut input, &mut magic, 0)?;
+    let dimensions = match magic[..found] {
+        [0, 0, UNSIGNED_BYTE, dimensions @ 1..=MOST_DIMENSIONS] => usize::from(dimensions),
         _ => {
             return Err(DataError::BadMagic {
                 name: name.into(),
-                found: bytes.iter().take(4).copied().collect(),
+                found: magic[..found].to_vec(),
             });
         }
     };
-    let header = 4 + 4 * dimensions;
-    let size_mismatch = |expected: u128| DataError::SizeMismatch {
-        name: name.into(),
-        expected,
-        found: bytes.len() as u64,
-    };
-    let Some((head, data)) = bytes.split_at_checked(header) else {
-        return Err(size_mismatch(header as u128));
-    };
-    let sizes = head[4..]
+    let mut sizes = vec![0; 4 * dimensions];
+    let header = MAGIC + sizes.len();
+    let found = fill(name, &mut input, &mut sizes, MAGIC as u64)?;
+    if found < sizes.len() {
+        return Err(DataError::SizeMismatch {
+            name: name.into(),
+            expected: header as u128,
+            found: (MAGIC + found) as u64,
+        });
+    }
+    let sizes = sizes
         .chunks_exact(4)
         .map(|size| u32::from_be_bytes([size[0], size[1], size[2], size[3]]));
     let elements: u128 = sizes.clone().map(u128::from).product();
-    if elements != data.len() as u128 {
-        return Err(size_mismatch(header as u128 + elements));
-    }
     Ok(IdxBytes {
         shape: sizes.map(|size| size as usize).collect(),
-        data,
+        data: rest(name, &mut input, elements, header as u64)?,
     })
 }
 
-/// Parses images of shape `n,H,W` or `n,C,H,W` into channels-last bytes.
+/// Reads images of shape `n,H,W` or `n,C,H,W` into channels-last bytes.
 ///
 /// # Errors
-/// Those of [`parse`], and `Dimensions`.
-pub fn parse_images(name: &str, bytes: &[u8]) -> Result<IdxImages, DataError> {
-    let IdxBytes { shape, data } = parse(name, bytes)?;
+/// Those of [`read`], `Dimensions` and `NoImages`.
+pub fn read_images(name: &str, input: impl Read) -> Result<IdxImages, DataError> {
+    let IdxBytes { shape, data } = read(name, input)?;
     let (count, channels, height, width) = match shape[..] {
         [n, h, w] => (n, 1, h, w),
         [n, c, h, w] => (n, c, h, w),
@@ -80,21 +83,27 @@ pub fn parse_images(name: &str, bytes: &[u8]) -> Result<IdxImages, DataError> {
             });
         }
     };
+    // With no byte behind them the sizes may be anything, and their products need not fit.
+    if data.is_empty() {
+        return Err(DataError::NoImages { place: name.into() });
+    }
     Ok(IdxImages {
         count,
-        channels,
-        height,
-        width,
+        shape: Shape {
+            channels,
+            height,
+            width,
+        },
         pixels: channels_last(data, channels, height * width),
     })
 }
 
-/// Parses labels of shape `n`.
+/// Reads labels of shape `n`.
 ///
 /// # Errors
-/// Those of [`parse`], and `Dimensions`.
-pub fn parse_labels(name: &str, bytes: &[u8]) -> Result<Vec<i64>, DataError> {
-    let IdxBytes { shape, data } = parse(name, bytes)?;
+/// Those of [`read`], and `Dimensions`.
+pub fn read_labels(name: &str, input: impl Read) -> Result<Vec<i64>, DataError> {
+    let IdxBytes { shape, data } = read(name, input)?;
     if shape.len() != 1 {
         return Err(DataError::Dimensions {
             name: name.into(),
@@ -103,20 +112,36 @@ pub fn parse_labels(name: &str, bytes: &[u8]) -> Result<Vec<i64>, DataError> {
             found: shape.len(),
         });
     }
-    Ok(data.iter().copied().map(i64::from).collect())
+    Ok(data.into_iter().map(i64::from).collect())
 }
 
-fn channels_last(planes: &[u8], channels: usize, plane: usize) -> Vec<u8> {
-    if channels == 1 || plane == 0 {
-        return planes.to_vec();
+/// Reads a file of images and the one of their labels, each by the name that errors call it.
+///
+/// # Errors
+/// Those of [`read_images`] and [`read_labels`]; `LengthMismatch`.
+pub fn read_pair<I: Read, L: Read>(images: (&str, I), labels: (&str, L)) -> Result<Pool, DataError> {
+    let pool = read_images(images.0, images.1)?;
+    let targets = read_labels(labels.0, labels.1)?;
+    if pool.count != targets.len() {
+        return Err(DataError::LengthMismatch {
+            name: images.0.into(),
+            images: pool.count,
+            label_name: labels.0.into(),
+            labels: targets.len(),
+        });
     }
-    let mut pixels = Vec::with_capacity(planes.len());
-    for image in planes.chunks_exact((channels * plane).max(1)) {
-        for position in 0..plane {
-            pixels.extend((0..channels).map(|channel| image[channel * plane + position]));
-        }
-    }
-    pixels
+    Ok(Pool {
+        shape: pool.shape,
+        part: Part {
+            images: pool.pixels,
+            labels: targets,
+        },
+        labels_at: Some(LabelsAt {
+            file: labels.0.into(),
+            first: (MAGIC + 4) as u64,
+            each: 1,
+        }),
+    })
 }
 
 #[cfg(test)]

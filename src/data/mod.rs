@@ -1,7 +1,7 @@
 //! What envs train on: loading, splitting and normalising image data, its one resident copy per device, the
 //! per-env feed of batches, losses, and the per-env accumulators of a step.
 //!
-//! Bytes flow `idx | digits | synth → dataset (split, checked, hashed) → resident (device) → feed (per env) → loss →
+//! Bytes flow `files of a format | digits | synth → dataset (split, checked, hashed) → resident (device) → feed (per env) → loss →
 //! accumulators → read pack`.
 
 mod accumulators;
@@ -10,21 +10,27 @@ mod dataset;
 pub(crate) mod digits;
 mod error;
 mod feed;
+mod formats;
 pub(crate) mod idx;
+mod locate;
 mod loss;
 mod normalise;
 mod pack;
+mod part;
 mod plan;
 mod resident;
 mod split;
+mod survey;
 pub(crate) mod synth;
 
 pub use accumulators::Accumulators;
 pub use arithmetic::{FeedArithmetic, Sharing};
-pub use dataset::{DataSet, Part, load};
+pub use dataset::{DataSet, load};
 pub use error::DataError;
 pub use feed::StepFeed;
 pub use loss::{TrainLoss, evaluate_rows, train_loss};
 pub use pack::{ConfigNumbers, GroupNumbers, PackLayout, SlotNumbers, StepNumbers};
+pub use part::Part;
 pub use plan::StepKey;
 pub use resident::{Batch, EvalSet, ResidentData};
+pub use survey::{ClassSurvey, Format, PartSurvey, Survey, survey};

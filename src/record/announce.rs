@@ -180,6 +180,7 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&Continuat
             val_n: data.set.val.len() as u64,
             test_n: Some(data.set.test.len() as u64),
             hash: data.set.hash.clone(),
+            notes: data.set.notes.clone(),
         },
         start_round: experiment.rounds.start,
         resumed_from: resume.map(|point| point.checkpoint.clone()),

@@ -58,6 +58,9 @@ pub(crate) fn load_datasets(
     devices: Res<Devices>,
 ) -> Result<(), Failure> {
     let set = data::load(&experiment.task, experiment.folder.as_deref())?;
+    for note in &set.notes {
+        tracing::warn!("{note}");
+    }
     let scenario = &experiment.scenario;
     let feed = FeedArithmetic::new(&experiment.task, scenario.data.feed, &set, scenario.run.n_envs)?;
     let upload = |backend: &Backend| -> Result<_, DataError> {

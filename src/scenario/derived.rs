@@ -1,7 +1,11 @@
 //! What follows from a task: sizes of its parts, slots of its host, batches per step. Pure arithmetic.
 
+use serde::Serialize;
+
+use super::presets::TaskPreset;
 use super::task::{BatchesPerStep, CnnSpec, DataSource, SplitSpec, TaskSpec};
 use crate::growth::SlotId;
+use crate::schema::{Content, Described, Kind};
 
 /// Images of each class in the embedded digits.
 const DIGITS_PER_CLASS: [u64; 10] = [178, 182, 177, 183, 181, 182, 181, 179, 174, 180];
@@ -30,6 +34,50 @@ pub struct ImageShape {
     pub width: i64,
 }
 
+/// A source of data as `task.data` takes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DataForm {
+    /// As a scenario writes it, with the names of its fields.
+    pub form: String,
+    /// One line.
+    pub summary: &'static str,
+    /// Task presets that use it.
+    pub tasks: Vec<String>,
+}
+
+/// All members of [`DataSource`], from their declarations.
+pub fn data_forms(tasks: &[TaskPreset]) -> Vec<DataForm> {
+    let Kind::Choice(variants) = DataSource::KIND else {
+        return Vec::new();
+    };
+    let form = |name: &str, content: Content| match content {
+        Content::Nothing => name.into(),
+        Content::Items(_) => format!("{name}((..))"),
+        Content::Fields(fields) => {
+            let names: Vec<String> = fields
+                .iter()
+                .map(|field| format!("{}{}", field.name, if field.must_be_written() { "" } else { "?" }))
+                .collect();
+            format!("{name}({})", names.join(", "))
+        }
+    };
+    let users = |name: &str| {
+        tasks
+            .iter()
+            .filter(move |task| task.spec.data.name() == name)
+            .map(|task| task.spec.name.clone())
+            .collect()
+    };
+    variants
+        .iter()
+        .map(|variant| DataForm {
+            form: form(variant.name, variant.content),
+            summary: variant.doc,
+            tasks: users(variant.name),
+        })
+        .collect()
+}
+
 impl DataSource {
     /// `None` where only the files can tell.
     pub fn shape(&self) -> Option<ImageShape> {
@@ -47,7 +95,13 @@ impl DataSource {
                 height: signed(synth.height),
                 width: signed(synth.width),
             }),
-            Self::Idx { .. } => None,
+            Self::Cifar10 { .. } => Some(cifar_shape(10)),
+            Self::Cifar100 { .. } => Some(cifar_shape(100)),
+            Self::Idx { .. }
+            | Self::IdxFolder { .. }
+            | Self::ImageFolder { .. }
+            | Self::Npy { .. }
+            | Self::Npz { .. } => None,
         }
     }
 
@@ -69,8 +123,23 @@ impl DataSource {
                 val: synth.val,
                 test: synth.test,
             }),
-            Self::Idx { .. } => None,
+            Self::Cifar10 { .. }
+            | Self::Cifar100 { .. }
+            | Self::Idx { .. }
+            | Self::IdxFolder { .. }
+            | Self::ImageFolder { .. }
+            | Self::Npy { .. }
+            | Self::Npz { .. } => None,
         }
+    }
+}
+
+fn cifar_shape(classes: i64) -> ImageShape {
+    ImageShape {
+        classes,
+        channels: 3,
+        height: 32,
+        width: 32,
     }
 }
 

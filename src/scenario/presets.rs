@@ -74,7 +74,7 @@ fn names(presets: &[TrainingPreset]) -> Vec<String> {
 
 /// All built-in image tasks, in the order in which they are listed.
 pub fn task_presets() -> Vec<TaskPreset> {
-    let presets = [
+    let made = [
         (
             "augment a capable host: little headroom",
             TaskSpec {
@@ -107,12 +107,123 @@ pub fn task_presets() -> Vec<TaskPreset> {
             synth_images("synth_scale", cnn(3, 8, 5, 3, 5, 32)),
         ),
     ];
-    presets
-        .map(|(question, spec)| TaskPreset {
-            spec,
-            question: question.into(),
-        })
-        .to_vec()
+    let made = made.map(|(question, spec)| TaskPreset {
+        spec,
+        question: question.into(),
+    });
+    made.into_iter().chain(ON_DISK.iter().map(on_disk)).collect()
+}
+
+/// A task on data that the user brings: what tells it from the others.
+struct OnDisk {
+    name: &'static str,
+    question: &'static str,
+    data: fn() -> DataSource,
+    classes: i64,
+    host: CnnSpec,
+    batch_size: usize,
+    max_steps: u32,
+    augment: AugmentSpec,
+    success_accuracy: f64,
+}
+
+/// Crops of up to 4 pixels and flips, as is usual for natural images.
+const NATURAL: AugmentSpec = AugmentSpec { pad: 4, flip_p: 0.5 };
+/// Crops alone: a mirrored digit is another one, and shoes point to one side.
+const CENTRED: AugmentSpec = AugmentSpec { pad: 2, flip_p: 0.0 };
+
+/// Paths are those of the published archive, or of a folder for the published files.
+const ON_DISK: [OnDisk; 5] = [
+    OnDisk {
+        name: "cifar10",
+        question: "augment a capable host on photographs of 10 classes",
+        data: || DataSource::Cifar10 {
+            path: "cifar-10-binary.tar.gz".into(),
+        },
+        classes: 10,
+        host: cnn(3, 8, 3, 3, 3, 32),
+        batch_size: 512,
+        max_steps: 150,
+        augment: NATURAL,
+        success_accuracy: 80.0,
+    },
+    OnDisk {
+        name: "cifar10_impaired",
+        question: "rescue a host with 1x1 kernels and a one-channel bottleneck on photographs",
+        data: || DataSource::Cifar10 {
+            path: "cifar-10-binary.tar.gz".into(),
+        },
+        classes: 10,
+        host: cnn(3, 1, 3, 1, 3, 32),
+        batch_size: 512,
+        max_steps: 150,
+        augment: NATURAL,
+        success_accuracy: 80.0,
+    },
+    OnDisk {
+        name: "cifar100",
+        question: "augment a capable host on photographs of 100 classes",
+        data: || DataSource::Cifar100 {
+            path: "cifar-100-binary.tar.gz".into(),
+        },
+        classes: 100,
+        host: cnn(3, 16, 3, 3, 3, 32),
+        batch_size: 512,
+        max_steps: 150,
+        augment: NATURAL,
+        success_accuracy: 50.0,
+    },
+    OnDisk {
+        name: "mnist",
+        question: "augment a capable host on large handwritten digits",
+        data: || DataSource::IdxFolder {
+            path: "mnist".into(),
+            scale: 255.0,
+        },
+        classes: 10,
+        host: cnn(1, 8, 3, 3, 3, 28),
+        batch_size: 256,
+        max_steps: 100,
+        augment: CENTRED,
+        success_accuracy: 99.0,
+    },
+    OnDisk {
+        name: "fashion_mnist",
+        question: "augment a capable host on pictures of clothes",
+        data: || DataSource::IdxFolder {
+            path: "fashion-mnist".into(),
+            scale: 255.0,
+        },
+        classes: 10,
+        host: cnn(1, 8, 3, 3, 3, 28),
+        batch_size: 256,
+        max_steps: 100,
+        augment: CENTRED,
+        success_accuracy: 90.0,
+    },
+];
+
+/// What they share: a twentieth of the training files is for validation, the test files stay for the test, and pixels are
+/// normalised by what the training part measures.
+fn on_disk(preset: &OnDisk) -> TaskPreset {
+    TaskPreset {
+        spec: TaskSpec {
+            classes: preset.classes,
+            split: SplitSpec {
+                seed: 0,
+                val_permille: 50,
+                test_permille: 0,
+            },
+            normalise: Normalise::Auto,
+            augment: Some(preset.augment),
+            batch_size: preset.batch_size,
+            batches_per_step: BatchesPerStep::Full,
+            max_steps: preset.max_steps,
+            success_accuracy: preset.success_accuracy,
+            ..image_task(preset.name, (preset.data)(), preset.host.clone())
+        },
+        question: preset.question.into(),
+    }
 }
 
 const fn cnn(

@@ -117,7 +117,17 @@ choice! {
         Digits,
         /// procedural gratings among distractors
         SynthImages(SynthImages),
-        /// a pair of IDX files
+        /// CIFAR-10, binary version: the published archive, packed or not, or its folder
+        Cifar10 {
+            /// Path of the archive or folder.
+            path: String;
+        },
+        /// CIFAR-100 with its fine labels, binary version: the published archive, packed or not, or its folder
+        Cifar100 {
+            /// Path of the archive or folder.
+            path: String;
+        },
+        /// a pair of IDX files, packed or not, and one for the test part
         Idx {
             /// Path of the IDX image file.
             images: String;
@@ -125,7 +135,58 @@ choice! {
             labels: String;
             /// Pixel value that means 1.0.
             scale: f64, POSITIVE;
+            /// Path of the image file of the test part. None: drawn from the pair, as task.split says.
+            test_images: Option<String>;
+            /// Path of the label file of the test part; with test_images or not at all.
+            test_labels: Option<String>;
         },
+        /// the four IDX files that MNIST and Fashion-MNIST are published as, packed or not
+        IdxFolder {
+            /// Path of the folder.
+            path: String;
+            /// Pixel value that means 1.0.
+            scale: f64, POSITIVE;
+        },
+        /// PNG and JPEG files in a folder a class, all of one size; train, val and test folders are optional
+        ImageFolder {
+            /// Path of the folder.
+            path: String;
+        },
+        /// a pair of NPY arrays, images and labels, and one for the test part
+        Npy {
+            /// Path of the images: bytes or 32-bit floats.
+            images: String;
+            /// Path of the labels: integers.
+            labels: String;
+            /// Order of the sizes of the images.
+            layout: ArrayLayout;
+            /// Value that means 1.0.
+            scale: f64, POSITIVE;
+            /// Path of the images of the test part. None: drawn from the pair, as task.split says.
+            test_images: Option<String>;
+            /// Path of the labels of the test part; with test_images or not at all.
+            test_labels: Option<String>;
+        },
+        /// arrays in an NPZ archive: x_train, y_train and the like
+        Npz {
+            /// Path of the archive.
+            path: String;
+            /// Order of the sizes of the images.
+            layout: ArrayLayout;
+            /// Value that means 1.0.
+            scale: f64, POSITIVE;
+        },
+    }
+}
+
+choice! {
+    /// Order of the sizes of arrays of images.
+    #[derive(Copy, Eq)]
+    pub enum ArrayLayout {
+        /// images, rows, columns, channels
+        Nhwc,
+        /// images, channels, rows, columns
+        Nchw,
     }
 }
 

@@ -3,6 +3,7 @@
 mod baselines;
 mod controls;
 mod damage;
+mod data;
 mod determinism;
 mod eval;
 mod experiment;

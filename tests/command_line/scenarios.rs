@@ -32,6 +32,7 @@ fn the_scenario_of_the_readme_is_valid() {
 fn list_shows_what_the_build_knows() {
     let lists = [
         "tasks",
+        "data",
         "hosts",
         "blueprints",
         "rewards",

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::program::{command, ended, engine, refused, succeeds, text};
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "run",
     "resume",
     "runs",
@@ -16,6 +16,7 @@ const COMMANDS: [&str; 13] = [
     "eval",
     "controls",
     "validate",
+    "data",
     "list",
     "explain",
     "completions",
@@ -55,6 +56,7 @@ fn the_help_of_all_commands() {
     insta::assert_snapshot!(
         [
             "validate",
+            "data",
             "list",
             "explain",
             "completions",

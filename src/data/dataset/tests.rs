@@ -1,5 +1,6 @@
 use super::*;
-use crate::scenario::{BatchesPerStep, Normalise, OptimizerConfig, SplitSpec, ValBatches};
+use crate::data::digits;
+use crate::scenario::{BatchesPerStep, DataSource, Normalise, OptimizerConfig, SplitSpec, SynthImages, ValBatches};
 
 /// The data side of `digits_baseline` without augmentation.
 pub(crate) fn digits_task() -> TaskSpec {
@@ -194,6 +195,8 @@ fn a_users_idx_pair_is_found_beside_the_scenario() {
             images: images.into(),
             labels: "labels".into(),
             scale: 16.0,
+            test_images: None,
+            test_labels: None,
         },
         ..digits_task()
     };
@@ -204,4 +207,89 @@ fn a_users_idx_pair_is_found_beside_the_scenario() {
     assert_eq!(loaded.train, load(&digits_task(), None).unwrap().train);
     assert!(matches!(&missing, DataError::MissingFile { name, .. } if name == "pixel"));
     assert!(missing.to_string().contains("digits_*"), "{missing}");
+}
+
+#[test]
+fn files_of_a_test_part_stay_the_test_part_and_the_share_that_they_make_idle_is_told() {
+    // Given the digits as training files, and as test files too.
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in [
+        ("train-images-idx3-ubyte", digits::IMAGES),
+        ("train-labels-idx1-ubyte", digits::LABELS),
+        ("t10k-images-idx3-ubyte", digits::IMAGES),
+        ("t10k-labels-idx1-ubyte", digits::LABELS),
+    ] {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    let task = TaskSpec {
+        data: DataSource::IdxFolder {
+            path: ".".into(),
+            scale: 16.0,
+        },
+        ..digits_task()
+    };
+
+    let data = load(&task, Some(folder.path())).unwrap();
+
+    // A fifth of every class, drawn as without test files; the tenth for test stays where it is.
+    assert_eq!((data.train.len(), data.val.len(), data.test.len()), (1442, 355, 1797));
+    assert_eq!(data.val.labels.iter().filter(|&&label| label == 0).count(), 35);
+    assert_eq!(data.notes.len(), 1);
+    assert!(
+        data.notes[0].contains("100 permille of task.split for test stay in the training part"),
+        "{:?}",
+        data.notes
+    );
+}
+
+#[test]
+fn a_pool_is_divided_as_the_split_says_without_losing_an_image() {
+    let pool = Part {
+        images: (0..12).collect(),
+        labels: vec![0, 1, 0, 1, 0, 1],
+    };
+    let split = Split {
+        train: vec![0, 3, 5],
+        val: vec![1, 4],
+        test: vec![2],
+    };
+
+    let parts = take(pool, &split, 2);
+
+    assert_eq!(parts.train.images, [0, 1, 6, 7, 10, 11]);
+    assert_eq!(parts.val.images, [2, 3, 8, 9]);
+    assert_eq!(parts.test.images, [4, 5]);
+    assert_eq!(
+        (parts.train.labels, parts.val.labels, parts.test.labels),
+        (vec![0, 1, 1], vec![1, 0], vec![0])
+    );
+}
+
+#[test]
+fn too_small_a_set_is_told_by_the_class_that_one_part_lacks() {
+    // Given 15 images of each class, of which a twentieth is none.
+    let folder = tempfile::tempdir().unwrap();
+    crate::data::formats::cifar::tests::write_folder(folder.path(), 30, 10);
+    let task = TaskSpec {
+        data: DataSource::Cifar10 { path: ".".into() },
+        split: SplitSpec {
+            seed: 0,
+            val_permille: 50,
+            test_permille: 0,
+        },
+        host: CnnSpec {
+            in_channels: 3,
+            input_hw: 32,
+            ..digits_task().host
+        },
+        normalise: Normalise::Auto,
+        ..digits_task()
+    };
+
+    let error = load(&task, Some(folder.path())).unwrap_err();
+
+    assert!(
+        matches!(error, DataError::EmptyPart { part: "validation", .. }),
+        "{error}"
+    );
 }

@@ -24,10 +24,10 @@ fn the_embedded_files_are_the_published_ones() {
 
 #[test]
 fn the_embedded_files_hold_1797_digits() {
-    let images = idx::parse_images("digits", IMAGES).unwrap();
-    let labels = idx::parse_labels("digits", LABELS).unwrap();
+    let images = idx::read_images("digits", IMAGES).unwrap();
+    let labels = idx::read_labels("digits", LABELS).unwrap();
 
-    assert_eq!((images.count, images.height, images.width), (1797, 8, 8));
+    assert_eq!((images.count, images.shape.height, images.shape.width), (1797, 8, 8));
     assert_eq!(images.pixels.iter().map(|&p| u64::from(p)).sum::<u64>(), 561_718);
     let counts: Vec<usize> = (0..10)
         .map(|class| labels.iter().filter(|&&label| label == class).count())

@@ -9,7 +9,7 @@ const DIGITS: SplitSpec = SplitSpec {
 
 #[test]
 fn the_digits_split_is_the_published_one() {
-    let labels = idx::parse_labels("digits", digits::LABELS).unwrap();
+    let labels = idx::read_labels("digits", digits::LABELS).unwrap();
 
     let split = stratified(&labels, 10, DIGITS);
 

@@ -13,6 +13,11 @@ fn hosts_have_known_parameter_counts() {
         ("synth_baseline", 6_418),
         ("synth_impaired", 164),
         ("synth_scale", 99_922),
+        ("cifar10", 6_418),
+        ("cifar10_impaired", 77),
+        ("cifar100", 30_196),
+        ("mnist", 6_274),
+        ("fashion_mnist", 6_274),
     ];
     assert_eq!(counts, expected.map(|(name, count)| (name.to_string(), count)));
 }

@@ -51,6 +51,9 @@ pub struct DatasetInfo {
     pub test_n: Option<u64>,
     /// Of the content.
     pub hash: String,
+    /// What is unusual about the files; absent if nothing is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// Annealing of the entropy bonus over the run's first rounds.

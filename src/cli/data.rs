@@ -1,0 +1,110 @@
+//! `data check`: what lies on disk, before a run relies on it.
+
+use super::options::{CheckOptions, DataCommand};
+use super::output::{show, show_json, tell, width};
+use super::rejection::Rejection;
+use super::{Context, Outcome};
+use crate::data::{ClassSurvey, PartSurvey, Survey, survey};
+use crate::record::Table;
+
+/// Classes that are listed one by one; of more only the rarest and the commonest count is told.
+const LISTED: usize = 20;
+
+pub fn data(command: &DataCommand, context: &Context) -> Result<Outcome, Rejection> {
+    match command {
+        DataCommand::Check(options) => check(options, context),
+    }
+}
+
+fn check(options: &CheckOptions, context: &Context) -> Result<Outcome, Rejection> {
+    let survey = survey(
+        &options.path,
+        options.labels.as_deref(),
+        options.format.map(Into::into),
+        options.layout.map(Into::into),
+        options.scale,
+    )?;
+    if context.global.json {
+        return Ok(show_json(&survey));
+    }
+    for note in &survey.notes {
+        tell(format_args!("warning: {note}"));
+    }
+    let path = options.path.display();
+    Ok(show(format_args!("{path}: {}", described(&survey))))
+}
+
+fn described(survey: &Survey) -> String {
+    let Survey {
+        format,
+        height,
+        width: columns,
+        channels,
+        scale,
+        ..
+    } = survey;
+    let plural = if *channels == 1 { "channel" } else { "channels" };
+    let classes = survey.classes.len();
+    let parts = parts(&survey.parts).render_within(width(), &[]);
+    let table = self::classes(survey).render_within(width(), &["name"]);
+    format!(
+        "{format}, {height}x{columns} pixels of {channels} {plural}, {classes} classes, {scale} means 1.0\n\n{parts}\n{table}"
+    )
+}
+
+fn parts(parts: &[PartSurvey]) -> Table {
+    let mut table = Table::new(&["part"], &["images", "mean", "std"]);
+    let list = |values: &[f64]| -> String {
+        let values: Vec<String> = values.iter().map(|value| format!("{value:.4}")).collect();
+        values.join(" ")
+    };
+    for part in parts {
+        table.push(vec![
+            part.part.into(),
+            part.images.to_string(),
+            list(&part.mean),
+            list(&part.std),
+        ]);
+    }
+    table
+}
+
+fn classes(survey: &Survey) -> Table {
+    let parts: Vec<&str> = survey.parts.iter().map(|part| part.part).collect();
+    let mut table = Table::new(&["class", "name"], &parts);
+    let row = |label: String, name: &str, counts: Vec<usize>| -> Vec<String> {
+        let counts = counts.iter().map(usize::to_string);
+        [label, name.into()].into_iter().chain(counts).collect()
+    };
+    if survey.classes.len() <= LISTED {
+        for class in &survey.classes {
+            let name = class.name.as_deref().unwrap_or_default();
+            table.push(row(class.label.to_string(), name, class.images.clone()));
+        }
+    } else {
+        let of = |pick: fn(&[usize]) -> usize| -> Vec<usize> {
+            let counts = (0..parts.len()).map(|part| counts_of(&survey.classes, part));
+            counts.map(|counts| pick(&counts)).collect()
+        };
+        table.push(row("rarest".into(), "", of(|counts| least(counts))));
+        table.push(row("commonest".into(), "", of(|counts| most(counts))));
+    }
+    if survey.classes.iter().any(|class| class.name.is_some()) {
+        table
+    } else {
+        table.without("name")
+    }
+}
+
+fn counts_of(classes: &[ClassSurvey], part: usize) -> Vec<usize> {
+    let counts = classes.iter().filter_map(|class| class.images.get(part));
+    counts.copied().collect()
+}
+
+fn least(counts: &[usize]) -> usize {
+    counts.iter().copied().min().unwrap_or_default()
+}
+
+fn most(counts: &[usize]) -> usize {
+    counts.iter().copied().max().unwrap_or_default()
+}

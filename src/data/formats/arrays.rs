@@ -1,0 +1,279 @@
+//! Data sets of NumPy arrays: NPY pairs, or one NPZ archive with arrays of known names.
+//!
+//! Images are kept in 8 bits a value, as all images are. Floats are scaled so that their `scale` becomes 255; what that
+//! rounds is told.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use zip::ZipArchive;
+use zip::result::ZipError;
+
+use super::Found;
+use super::npy::{self, Array, Element, ElementKind};
+use crate::data::DataError;
+use crate::data::locate::open;
+use crate::data::part::{LabelsAt, Part, Pool, Shape, channels_last};
+use crate::scenario::ArrayLayout;
+
+/// Names of the images and labels of a part in an NPZ archive, as Keras, MedMNIST and people write them.
+type Names = [[&'static str; 2]];
+const TRAIN: &Names = &[
+    ["x_train", "y_train"],
+    ["train_images", "train_labels"],
+    ["images", "labels"],
+    ["x", "y"],
+];
+const VAL: &Names = &[["x_val", "y_val"], ["val_images", "val_labels"]];
+const TEST: &Names = &[["x_test", "y_test"], ["test_images", "test_labels"]];
+const VALID_NAMES: &str = "x_train and y_train, train_images and train_labels, images and labels, or x and y; \
+     optional: x_val and y_val, val_images and val_labels, x_test and y_test, test_images and test_labels";
+
+/// Values of float images are this close to a multiple of 1/255 if they were made from bytes.
+const ROUNDING: f64 = 1e-3;
+const BYTE_SCALE: f64 = 255.0;
+
+/// What arrays do not say themselves; whatever is left out is guessed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stated {
+    /// Guessed: channels first where the second size looks like a number of channels and the last does not.
+    pub layout: Option<ArrayLayout>,
+    /// Value that means 1.0. Guessed: 1 for floats none of which is above it, else 255.
+    pub scale: Option<f64>,
+}
+
+/// Reads a pair of arrays, and one of the test part if there is one.
+///
+/// # Errors
+/// `Io`; those of [`npy::read`]; `NpyType`, `NpyShape`, `PixelOutOfRange`, `LengthMismatch`, `NoImages`.
+pub fn read_pairs(train: [PathBuf; 2], test: Option<[PathBuf; 2]>, stated: Stated) -> Result<Found, DataError> {
+    let read = |paths: [PathBuf; 2]| -> Result<[Array; 2], DataError> {
+        let [images, labels] = paths.map(|path| {
+            let input = open(&path)?;
+            npy::read(&input.name, input.bytes)
+        });
+        Ok([images?, labels?])
+    };
+    let test = test.map(read).transpose()?;
+    found("npy", [Some(read(train)?), None, test], stated)
+}
+
+/// Reads an NPZ archive, as [`read_pairs`].
+///
+/// # Errors
+/// Those of [`read_pairs`]; `MissingArray`, `Archive`.
+pub fn read_archive(path: &Path, stated: Stated) -> Result<Found, DataError> {
+    let io = |cause| DataError::Io {
+        path: path.into(),
+        cause,
+    };
+    let damaged = |cause: ZipError| DataError::Archive {
+        file: path.display().to_string(),
+        cause: cause.to_string(),
+    };
+    let file = BufReader::new(File::open(path).map_err(io)?);
+    let mut archive = ZipArchive::new(file).map_err(damaged)?;
+    let names = archive.file_names().map(|name| Ok(name?.into_owned()));
+    let present = names.collect::<Result<Vec<String>, ZipError>>().map_err(damaged)?;
+    let has = |name: &str| present.iter().any(|member| member.strip_suffix(".npy") == Some(name));
+    let mut array = |name: &str| -> Result<Array, DataError> {
+        if !has(name) {
+            return Err(DataError::MissingArray {
+                file: path.into(),
+                name: name.into(),
+                found: present.clone(),
+                valid: VALID_NAMES,
+            });
+        }
+        let member = archive.by_name(&format!("{name}.npy")).map_err(damaged)?;
+        npy::read(&format!("{}: {name}.npy", path.display()), member)
+    };
+    let mut part = |names: &Names| -> Result<Option<[Array; 2]>, DataError> {
+        let used = names.iter().find(|pair| pair.iter().any(|name| has(name)));
+        used.map(|[images, labels]| Ok([array(images)?, array(labels)?]))
+            .transpose()
+    };
+    let (train, val, test) = (part(TRAIN)?, part(VAL)?, part(TEST)?);
+    if train.is_none() {
+        return Err(DataError::MissingArray {
+            file: path.into(),
+            name: TRAIN[0][0].into(),
+            found: present,
+            valid: VALID_NAMES,
+        });
+    }
+    found("npz", [train, val, test], stated)
+}
+
+fn found(format: &'static str, parts: [Option<[Array; 2]>; 3], stated: Stated) -> Result<Found, DataError> {
+    let images = || parts.iter().flatten().map(|[images, _]| images);
+    let Some(first) = images().next() else {
+        return Err(DataError::NoImages { place: format.into() });
+    };
+    if let Some(other) = images().find(|other| other.descr != first.descr) {
+        return Err(DataError::NpyType {
+            file: other.file.clone(),
+            what: "images",
+            found: other.descr.clone(),
+            valid: "the type that the images of the training part have",
+        });
+    }
+    let scale = stated.scale.unwrap_or_else(|| {
+        let is_small = |images: &Array| is_f4(images.element) && images.floats().all(|value| value <= 1.0);
+        if images().all(is_small) { 1.0 } else { BYTE_SCALE }
+    });
+    let layout = stated.layout.unwrap_or_else(|| likely_layout(&first.shape));
+    let stored_scale = if is_f4(first.element) { BYTE_SCALE } else { scale };
+    let mut notes = Vec::new();
+    let mut pool = |arrays: Option<[Array; 2]>| -> Result<Option<Pool>, DataError> {
+        let pool = arrays.map(|[images, labels]| pool_of(images, &labels, layout, scale, &mut notes));
+        pool.transpose()
+    };
+    let [train, val, test] = parts.map(&mut pool);
+    let Some(train) = train? else {
+        return Err(DataError::NoImages { place: format.into() });
+    };
+    Ok(Found {
+        format,
+        train,
+        val: val?,
+        test: test?,
+        scale: stored_scale,
+        classes: None,
+        class_names: Vec::new(),
+        notes,
+    })
+}
+
+fn is_f4(element: Element) -> bool {
+    element.kind == ElementKind::Float && element.bytes == 4
+}
+
+fn likely_layout(shape: &[usize]) -> ArrayLayout {
+    match *shape {
+        [_, 1 | 3, _, last] if !matches!(last, 1 | 3) => ArrayLayout::Nchw,
+        _ => ArrayLayout::Nhwc,
+    }
+}
+
+fn pool_of(
+    images: Array,
+    labels: &Array,
+    layout: ArrayLayout,
+    scale: f64,
+    notes: &mut Vec<String>,
+) -> Result<Pool, DataError> {
+    let (count, shape) = image_shape(&images, layout)?;
+    let targets = label_values(labels)?;
+    if count != targets.len() {
+        return Err(DataError::LengthMismatch {
+            name: images.file,
+            images: count,
+            label_name: labels.file.clone(),
+            labels: targets.len(),
+        });
+    }
+    if images.data.is_empty() {
+        return Err(DataError::NoImages { place: images.file });
+    }
+    let dimensions = images.shape.len();
+    let pixels = match images.element {
+        Element {
+            kind: ElementKind::Unsigned,
+            bytes: 1,
+            ..
+        } => images.data,
+        element if is_f4(element) => {
+            let (pixels, is_rounded) = in_bytes(&images, scale)?;
+            if is_rounded {
+                notes.push(format!(
+                    "{}: floats between the 256 levels of a byte were rounded to the nearest",
+                    images.file
+                ));
+            }
+            pixels
+        }
+        _ => {
+            return Err(DataError::NpyType {
+                file: images.file,
+                what: "images",
+                found: images.descr,
+                valid: "|u1 (bytes) or <f4 (floats)",
+            });
+        }
+    };
+    Ok(Pool {
+        shape,
+        part: Part {
+            images: match layout {
+                ArrayLayout::Nchw if dimensions == 4 => {
+                    channels_last(pixels, shape.channels, shape.height * shape.width)
+                }
+                _ => pixels,
+            },
+            labels: targets,
+        },
+        labels_at: Some(LabelsAt {
+            file: labels.file.clone(),
+            first: labels.data_at,
+            each: labels.element.bytes as u64,
+        }),
+    })
+}
+
+fn image_shape(array: &Array, layout: ArrayLayout) -> Result<(usize, Shape), DataError> {
+    let (count, channels, height, width) = match (&array.shape[..], layout) {
+        (&[n, height, width], _) => (n, 1, height, width),
+        (&[n, height, width, channels], ArrayLayout::Nhwc) => (n, channels, height, width),
+        (&[n, channels, height, width], ArrayLayout::Nchw) => (n, channels, height, width),
+        _ => {
+            return Err(DataError::NpyShape {
+                file: array.file.clone(),
+                found: array.shape.clone(),
+                valid: "n,H,W, or four sizes as the layout says: n,H,W,C or n,C,H,W",
+            });
+        }
+    };
+    let shape = Shape {
+        channels,
+        height,
+        width,
+    };
+    Ok((count, shape))
+}
+
+fn label_values(array: &Array) -> Result<Vec<i64>, DataError> {
+    match array.shape[..] {
+        [_] | [_, 1] => array.integers(),
+        _ => Err(DataError::NpyShape {
+            file: array.file.clone(),
+            found: array.shape.clone(),
+            valid: "one label an image: n or n,1",
+        }),
+    }
+}
+
+/// Floats from 0 to `scale` as bytes, and whether any lay between two of them.
+fn in_bytes(array: &Array, scale: f64) -> Result<(Vec<u8>, bool), DataError> {
+    let mut is_rounded = false;
+    let mut pixels = Vec::with_capacity(array.data.len() / array.element.bytes);
+    for (index, value) in array.floats().enumerate() {
+        let value = f64::from(value);
+        if !(0.0..=scale).contains(&value) {
+            return Err(DataError::PixelOutOfRange {
+                file: array.file.clone(),
+                byte: array.data_at + (index * array.element.bytes) as u64,
+                value,
+                scale,
+            });
+        }
+        let level = value * BYTE_SCALE / scale;
+        is_rounded |= (level - level.round()).abs() > ROUNDING;
+        pixels.push(level.round() as u8);
+    }
+    Ok((pixels, is_rounded))
+}
+
+#[cfg(test)]
+mod tests;

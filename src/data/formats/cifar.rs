@@ -1,0 +1,324 @@
+//! CIFAR-10 and CIFAR-100 in their binary versions (Krizhevsky 2009): the published archive, or the folder in it.
+//!
+//! A record is one label (CIFAR-100: coarse, then fine) and 32×32 pixels as a red, a green and a blue plane, each row by
+//! row. The files of the training part are joined in the order of their numbers, in whatever order the archive has them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use super::Found;
+use crate::data::DataError;
+use crate::data::locate::{Counted, fill, open};
+use crate::data::part::{Part, Pool, Shape, interleave};
+
+/// Where both sets are published.
+pub const ORIGIN: &str = "https://www.cs.toronto.edu/~kriz/cifar.html";
+
+const SHAPE: Shape = Shape {
+    channels: 3,
+    height: 32,
+    width: 32,
+};
+const PLANE: usize = 32 * 32;
+const PIXELS: usize = 3 * PLANE;
+/// Names of classes are a few bytes each; whatever is longer is no list of them.
+const LONGEST_NAMES: u64 = 1 << 16;
+
+/// One of the two sets: how its records look and what its files are called.
+#[derive(Debug)]
+pub struct Cifar {
+    pub name: &'static str,
+    /// Classes that each label of a record distinguishes; the last label is the one that is learnt.
+    labels: &'static [i64],
+    /// Files of the training part, in order.
+    train: &'static [&'static str],
+    test: &'static str,
+    class_names: &'static str,
+    /// The folder in the archive.
+    folder: &'static str,
+    /// A file of the version that holds Python pickles.
+    pickle: &'static str,
+    /// Images of the published training and test parts.
+    published: [usize; 2],
+}
+
+/// 10 classes.
+pub static CIFAR10: Cifar = Cifar {
+    name: "cifar10",
+    labels: &[10],
+    train: &[
+        "data_batch_1.bin",
+        "data_batch_2.bin",
+        "data_batch_3.bin",
+        "data_batch_4.bin",
+        "data_batch_5.bin",
+    ],
+    test: "test_batch.bin",
+    class_names: "batches.meta.txt",
+    folder: "cifar-10-batches-bin",
+    pickle: "data_batch_1",
+    published: [50_000, 10_000],
+};
+
+/// 100 fine classes in 20 coarse ones.
+pub static CIFAR100: Cifar = Cifar {
+    name: "cifar100",
+    labels: &[20, 100],
+    train: &["train.bin"],
+    test: "test.bin",
+    class_names: "fine_label_names.txt",
+    folder: "cifar-100-binary",
+    pickle: "train",
+    published: [50_000, 10_000],
+};
+
+impl Cifar {
+    fn classes(&self) -> i64 {
+        self.labels.last().copied().unwrap_or_default()
+    }
+
+    /// Bytes of a record.
+    fn record(&self) -> usize {
+        self.labels.len() + PIXELS
+    }
+
+    /// Whether a file of this name belongs to the set.
+    pub fn owns(&self, file: &str) -> bool {
+        self.members().any(|member| member == file) || file == self.pickle
+    }
+
+    /// Whether the folder is the set's, or has it in it.
+    pub fn is_in(&self, folder: &Path) -> bool {
+        let of = |name: &str| folder.join(name).exists();
+        of(self.folder) || of(self.test) || self.train.iter().any(|name| of(name))
+    }
+
+    fn members(&self) -> impl Iterator<Item = &'static str> {
+        self.train.iter().copied().chain([self.test])
+    }
+
+    /// Reads an archive, packed or not, or a folder.
+    ///
+    /// # Errors
+    /// `Io`, `Unreadable`, `MissingMember`, `MemberTwice`, `Pickle`, `TruncatedRecord`, `SizeMismatch`,
+    /// `LabelOutOfRange`, `NoImages`.
+    pub fn read(&self, path: &Path) -> Result<Found, DataError> {
+        let mut gathered = Gathered::new(self);
+        if path.is_dir() {
+            let inner = path.join(self.folder);
+            gathered.take_folder(if inner.is_dir() { &inner } else { path })?;
+        } else {
+            gathered.take_archive(path)?;
+        }
+        gathered.finish(path)
+    }
+
+    /// Reads records to the end of `input`.
+    ///
+    /// # Errors
+    /// `Unreadable`, `TruncatedRecord`, and `LabelOutOfRange` for any label of a record.
+    pub fn read_records(&self, file: &str, input: &mut impl Read) -> Result<Part, DataError> {
+        let mut part = Part::default();
+        let mut record = vec![0; self.record()];
+        for index in 0.. {
+            let start = index as u64 * record.len() as u64;
+            let found = fill(file, input, &mut record, start)?;
+            if found == 0 {
+                break;
+            }
+            if found < record.len() {
+                return Err(DataError::TruncatedRecord {
+                    file: file.into(),
+                    record: index,
+                    byte: start,
+                    found,
+                    expected: record.len(),
+                });
+            }
+            let (labels, pixels) = record.split_at(self.labels.len());
+            for (position, (&label, &classes)) in labels.iter().zip(self.labels).enumerate() {
+                if i64::from(label) >= classes {
+                    return Err(DataError::LabelOutOfRange {
+                        name: file.into(),
+                        index,
+                        byte: Some(start + position as u64),
+                        label: label.into(),
+                        classes,
+                    });
+                }
+            }
+            part.labels.extend(labels.last().copied().map(i64::from));
+            interleave(pixels, PLANE, &mut part.images);
+        }
+        Ok(part)
+    }
+
+    /// What differs from the set as it was published.
+    fn notes(&self, train: &Part, test: &Part) -> Vec<String> {
+        let parts = [("training", train), ("test", test)].into_iter().zip(self.published);
+        let unusual = parts.filter(|((_, part), published)| part.len() != *published);
+        unusual
+            .map(|((name, part), published)| {
+                let (format, found) = (self.name, part.len());
+                format!("{format}: {found} {name} images; the published set has {published}")
+            })
+            .collect()
+    }
+}
+
+/// What has been met of a set.
+struct Gathered<'a> {
+    set: &'a Cifar,
+    parts: BTreeMap<&'static str, Part>,
+    class_names: Vec<String>,
+    has_pickles: bool,
+}
+
+impl<'a> Gathered<'a> {
+    fn new(set: &'a Cifar) -> Self {
+        Self {
+            set,
+            parts: BTreeMap::new(),
+            class_names: Vec::new(),
+            has_pickles: false,
+        }
+    }
+
+    fn take_folder(&mut self, folder: &Path) -> Result<(), DataError> {
+        self.has_pickles = folder.join(self.set.pickle).is_file();
+        for name in self.set.members().chain([self.set.class_names]) {
+            let path = folder.join(name);
+            if path.is_file() {
+                let size = fs::metadata(&path).map_or(0, |metadata| metadata.len());
+                let mut input = open(&path)?;
+                self.take(&input.name, name, size, &mut input.bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_archive(&mut self, path: &Path) -> Result<(), DataError> {
+        let input = open(path)?;
+        let count = input.bytes.count();
+        let damaged = |cause| DataError::Unreadable {
+            file: input.name.clone(),
+            byte: count.get(),
+            cause,
+        };
+        let mut archive = tar::Archive::new(input.bytes);
+        for entry in archive.entries().map_err(damaged)? {
+            let mut entry = entry.map_err(damaged)?;
+            if !entry.header().entry_type().is_file() {
+                continue;
+            }
+            let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+            let base = name.rsplit('/').next().unwrap_or_default();
+            let (place, size) = (format!("{}: {base}", path.display()), entry.size());
+            self.take(&place, base, size, &mut entry)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a file if it belongs to the set; `size` is what its folder or archive says it has.
+    fn take(&mut self, place: &str, name: &str, size: u64, input: &mut impl Read) -> Result<(), DataError> {
+        self.has_pickles |= name == self.set.pickle;
+        if name == self.set.class_names {
+            return self.take_class_names(place, input);
+        }
+        let Some(member) = self.set.members().find(|member| *member == name) else {
+            return Ok(());
+        };
+        let mut input = Counted::new(input);
+        let part = self.set.read_records(place, &mut input)?;
+        // An archive may end between two records.
+        let found = input.count().get();
+        if found < size {
+            return Err(DataError::SizeMismatch {
+                name: place.into(),
+                expected: size.into(),
+                found,
+            });
+        }
+        match self.parts.insert(member, part) {
+            None => Ok(()),
+            Some(_) => Err(DataError::MemberTwice { file: place.into() }),
+        }
+    }
+
+    fn take_class_names(&mut self, place: &str, input: &mut impl Read) -> Result<(), DataError> {
+        let mut text = Vec::new();
+        let read = input.take(LONGEST_NAMES).read_to_end(&mut text);
+        read.map_err(|cause| DataError::Unreadable {
+            file: place.into(),
+            byte: text.len() as u64,
+            cause,
+        })?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let names = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        self.class_names = names.map(String::from).collect();
+        Ok(())
+    }
+
+    fn finish(mut self, path: &Path) -> Result<Found, DataError> {
+        let set = self.set;
+        let mut taken = |member: &'static str| match self.parts.remove(member) {
+            Some(part) => Ok(part),
+            None if self.has_pickles => Err(DataError::Pickle { path: path.into() }),
+            None => Err(DataError::MissingMember {
+                path: path.into(),
+                member,
+                format: set.name,
+                origin: ORIGIN,
+            }),
+        };
+        let batches = set.train.iter().map(|member| taken(member));
+        let train = joined(batches.collect::<Result<_, _>>()?);
+        let test = taken(set.test)?;
+        if train.is_empty() || test.is_empty() {
+            return Err(DataError::NoImages {
+                place: path.display().to_string(),
+            });
+        }
+        let mut notes = set.notes(&train, &test);
+        let classes = usize::try_from(set.classes()).unwrap_or_default();
+        if self.class_names.len() != classes && !self.class_names.is_empty() {
+            let (file, found) = (set.class_names, self.class_names.len());
+            notes.push(format!("{}: {file} names {found} classes, not {classes}", set.name));
+            self.class_names.clear();
+        }
+        let pool = |part| Pool {
+            shape: SHAPE,
+            part,
+            labels_at: None,
+        };
+        Ok(Found {
+            format: set.name,
+            scale: 255.0,
+            classes: Some(classes),
+            class_names: self.class_names,
+            train: pool(train),
+            val: None,
+            test: Some(pool(test)),
+            notes,
+        })
+    }
+}
+
+/// Each batch is let go as soon as it is copied.
+fn joined(batches: Vec<Part>) -> Part {
+    let mut batches = batches.into_iter();
+    let mut whole = batches.next().unwrap_or_default();
+    whole
+        .images
+        .reserve_exact(batches.as_slice().iter().map(|batch| batch.images.len()).sum());
+    for mut batch in batches {
+        whole.images.append(&mut batch.images);
+        whole.labels.append(&mut batch.labels);
+    }
+    whole
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

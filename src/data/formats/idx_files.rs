@@ -1,0 +1,83 @@
+//! Data sets of IDX files, packed or not: the pairs that a scenario names, or a folder with the four files that MNIST and
+//! its kin (LeCun, Cortes and Burges 1998; Xiao, Rasul and Vollgraf 2017) are published as.
+
+use std::path::{Path, PathBuf};
+
+use super::Found;
+use crate::data::DataError;
+use crate::data::idx::read_pair;
+use crate::data::locate::open;
+use crate::data::part::Pool;
+
+/// Where the sets with these names are published.
+pub const ORIGIN: &str = "https://github.com/zalandoresearch/fashion-mnist for Fashion-MNIST, or any mirror of MNIST";
+
+const TRAIN: [&str; 2] = ["train-images-idx3-ubyte", "train-labels-idx1-ubyte"];
+const TEST: [&str; 2] = ["t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"];
+
+/// Reads a pair of images and labels, and one of the test part if there is one.
+///
+/// # Errors
+/// `Io`, and those of [`read_pair`].
+pub fn read_pairs(train: [PathBuf; 2], test: Option<[PathBuf; 2]>, scale: f64) -> Result<Found, DataError> {
+    Ok(Found {
+        format: "idx",
+        scale,
+        classes: None,
+        class_names: Vec::new(),
+        train: pool(&train)?,
+        val: None,
+        test: test.map(|pair| pool(&pair)).transpose()?,
+        notes: Vec::new(),
+    })
+}
+
+/// Reads the four files by the names that they are published under, each with or without `.gz`.
+///
+/// # Errors
+/// `MissingMember` for a training file, or for one test file without the other; `Io`, and those of [`read_pair`].
+pub fn read_folder(folder: &Path, scale: f64) -> Result<Found, DataError> {
+    let missing = |member| DataError::MissingMember {
+        path: folder.into(),
+        member,
+        format: "idx_folder",
+        origin: ORIGIN,
+    };
+    let both = |names: [&'static str; 2]| -> Result<[PathBuf; 2], DataError> {
+        let [images, labels] = names.map(|name| published(folder, name).ok_or_else(|| missing(name)));
+        Ok([images?, labels?])
+    };
+    let has_test = TEST.iter().any(|name| published(folder, name).is_some());
+    let test = has_test.then(|| both(TEST)).transpose()?;
+    let mut notes = Vec::new();
+    if test.is_none() {
+        let place = folder.display();
+        notes.push(format!(
+            "idx_folder: {place} has no {}; the test part is drawn from the training files",
+            TEST[0]
+        ));
+    }
+    Ok(Found {
+        format: "idx_folder",
+        notes,
+        ..read_pairs(both(TRAIN)?, test, scale)?
+    })
+}
+
+/// Whether a folder has any of the four files.
+pub fn is_in(folder: &Path) -> bool {
+    TRAIN.iter().chain(&TEST).any(|name| published(folder, name).is_some())
+}
+
+fn published(folder: &Path, name: &str) -> Option<PathBuf> {
+    let names = [name.to_owned(), format!("{name}.gz")];
+    names.iter().map(|name| folder.join(name)).find(|path| path.is_file())
+}
+
+fn pool([images, labels]: &[PathBuf; 2]) -> Result<Pool, DataError> {
+    let (images, labels) = (open(images)?, open(labels)?);
+    read_pair((&images.name, images.bytes), (&labels.name, labels.bytes))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,340 @@
+//! Folders of PNG and JPEG files: a class is a folder, its label the place of its name in sorted order. The folder may hold
+//! `train`, `val` and `test`, each with such class folders.
+//!
+//! All headers are read before any pixel is: what does not fit is told at once, and the pixels are decoded, by all threads,
+//! into the one buffer that is kept. Nothing is resized: images of another size are an error.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use image::{DynamicImage, ImageDecoder, ImageReader};
+use rayon::prelude::*;
+
+use super::Found;
+use crate::data::DataError;
+use crate::data::part::{Part, Pool, Shape};
+
+/// Folders of the parts; any of the names will do.
+const TRAIN: &[&str] = &["train"];
+const VAL: &[&str] = &["val", "valid", "validation"];
+const TEST: &[&str] = &["test"];
+const EXTENSIONS: [&str; 3] = ["png", "jpg", "jpeg"];
+
+/// Reads a folder of class folders, or of parts.
+///
+/// # Errors
+/// `NotAFolder`, `Io`, `NoClasses`, `NoImages`, `UnknownClass`, `UnreadableImage`, `UnequalImage`, `OutOfMemory`,
+/// `WorkerLost`.
+pub fn read(path: &Path) -> Result<Found, DataError> {
+    if !path.is_dir() {
+        return Err(DataError::NotAFolder { path: path.into() });
+    }
+    let part = |names: &[&str]| {
+        names
+            .iter()
+            .map(|name| path.join(name))
+            .find(|folder| has_folders(folder))
+    };
+    let train = part(TRAIN);
+    // Without a training part these would be classes that happen to be called so.
+    let (val, test) = match train {
+        Some(_) => (part(VAL), part(TEST)),
+        None => (None, None),
+    };
+    let train = Listing::of(train.as_deref().unwrap_or(path))?;
+    let listed = |folder: Option<PathBuf>| folder.map(|folder| Listing::beside(&train, &folder)).transpose();
+    let (val, test) = (listed(val)?, listed(test)?);
+
+    let all = || [Some(&train), val.as_ref(), test.as_ref()].into_iter().flatten();
+    let heads = read_heads(all().flat_map(|listing| &listing.files))?;
+    let shape = heads.shape;
+    Ok(Found {
+        format: "image_folder",
+        scale: 255.0,
+        classes: Some(train.classes.len()),
+        class_names: train
+            .classes
+            .iter()
+            .map(|name| name.to_string_lossy().into_owned())
+            .collect(),
+        notes: notes(all(), &heads),
+        train: train.decode(shape)?,
+        val: val.map(|listing| listing.decode(shape)).transpose()?,
+        test: test.map(|listing| listing.decode(shape)).transpose()?,
+    })
+}
+
+/// Whether there is a folder with folders in it.
+pub fn has_folders(folder: &Path) -> bool {
+    entries(folder).is_ok_and(|entries| entries.values().any(|path| path.is_dir()))
+}
+
+/// What is in a folder, by name, without hidden files.
+fn entries(folder: &Path) -> Result<BTreeMap<OsString, PathBuf>, DataError> {
+    let io = |cause| DataError::Io {
+        path: folder.into(),
+        cause,
+    };
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).map_err(io)? {
+        let entry = entry.map_err(io)?;
+        if !entry.file_name().as_encoded_bytes().starts_with(b".") {
+            found.insert(entry.file_name(), entry.path());
+        }
+    }
+    Ok(found)
+}
+
+struct ImageFile {
+    path: PathBuf,
+    label: i64,
+}
+
+/// The files of a part, class by class, each class in the order of its file names.
+struct Listing {
+    classes: Vec<OsString>,
+    files: Vec<ImageFile>,
+    /// Files that are no images by their names.
+    passed_over: Vec<PathBuf>,
+}
+
+impl Listing {
+    fn of(folder: &Path) -> Result<Self, DataError> {
+        let folders = entries(folder)?.into_iter().filter(|(_, path)| path.is_dir());
+        let classes: Vec<OsString> = folders.map(|(name, _)| name).collect();
+        if classes.is_empty() {
+            return Err(DataError::NoClasses { folder: folder.into() });
+        }
+        let listing = Self::list(folder, classes)?;
+        let has_images = |class: usize| listing.files.iter().any(|file| file.label == class as i64);
+        match (0..listing.classes.len()).find(|&class| !has_images(class)) {
+            None => Ok(listing),
+            Some(class) => Err(DataError::NoImages {
+                place: folder.join(&listing.classes[class]).display().to_string(),
+            }),
+        }
+    }
+
+    /// A part with the classes of the training part, some of which it may lack.
+    fn beside(train: &Self, folder: &Path) -> Result<Self, DataError> {
+        for (name, path) in entries(folder)? {
+            if path.is_dir() && !train.classes.contains(&name) {
+                return Err(DataError::UnknownClass { folder: path });
+            }
+        }
+        let listing = Self::list(folder, train.classes.clone())?;
+        if listing.files.is_empty() {
+            return Err(DataError::NoImages {
+                place: folder.display().to_string(),
+            });
+        }
+        Ok(listing)
+    }
+
+    fn list(folder: &Path, classes: Vec<OsString>) -> Result<Self, DataError> {
+        let (mut files, mut passed_over) = (Vec::new(), Vec::new());
+        for (label, class) in classes.iter().enumerate() {
+            let folder = folder.join(class);
+            if !folder.is_dir() {
+                continue;
+            }
+            for (_, path) in entries(&folder)? {
+                let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("");
+                let is_image = EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known));
+                if is_image && path.is_file() {
+                    let label = label as i64;
+                    files.push(ImageFile { path, label });
+                } else {
+                    passed_over.push(path);
+                }
+            }
+        }
+        Ok(Self {
+            classes,
+            files,
+            passed_over,
+        })
+    }
+
+    fn decode(&self, shape: Shape) -> Result<Pool, DataError> {
+        let size = shape.size();
+        let mut images = Vec::new();
+        let bytes = self.files.len() as u128 * size as u128;
+        let room = usize::try_from(bytes).map_err(drop);
+        let room = room.and_then(|room| images.try_reserve_exact(room).map(|()| room).map_err(drop));
+        let room = room.map_err(|()| DataError::OutOfMemory {
+            images: self.files.len(),
+            bytes,
+        })?;
+        images.resize(room, 0);
+        let decoded: Vec<_> = images
+            .par_chunks_exact_mut(size)
+            .zip(&self.files)
+            .map(|(out, file)| guarded(&file.path, || decode(&file.path, shape, out)))
+            .collect();
+        // In the order of the files, so that the same damage is always told of the same file.
+        decoded.into_iter().collect::<Result<(), _>>()?;
+        Ok(Pool {
+            shape,
+            part: Part {
+                images,
+                labels: self.files.iter().map(|file| file.label).collect(),
+            },
+            labels_at: None,
+        })
+    }
+}
+
+/// What headers tell of all images together.
+struct Heads {
+    shape: Shape,
+    /// Images of more than 8 bits a channel, and one of them.
+    deep: Option<(usize, PathBuf)>,
+    /// Gray images among coloured ones.
+    gray: usize,
+}
+
+struct Head {
+    width: u32,
+    height: u32,
+    is_coloured: bool,
+    is_deep: bool,
+}
+
+fn read_heads<'a>(files: impl Iterator<Item = &'a ImageFile>) -> Result<Heads, DataError> {
+    let files: Vec<&ImageFile> = files.collect();
+    let heads: Vec<_> = files
+        .par_iter()
+        .map(|file| guarded(&file.path, || read_head(&file.path)))
+        .collect();
+    let heads = heads.into_iter().collect::<Result<Vec<Head>, _>>()?;
+    let (Some(first), Some(first_head)) = (files.first(), heads.first()) else {
+        return Err(DataError::NoImages { place: String::new() });
+    };
+    let expected = (first_head.width, first_head.height);
+    for (file, head) in files.iter().zip(&heads) {
+        if (head.width, head.height) != expected {
+            return Err(unequal(&file.path, (head.width, head.height), expected, &first.path));
+        }
+    }
+    let is_coloured = heads.iter().any(|head| head.is_coloured);
+    let deep = || files.iter().zip(&heads).filter(|(_, head)| head.is_deep);
+    Ok(Heads {
+        shape: Shape {
+            channels: if is_coloured { 3 } else { 1 },
+            height: expected.1 as usize,
+            width: expected.0 as usize,
+        },
+        deep: deep().next().map(|(file, _)| (deep().count(), file.path.clone())),
+        gray: if is_coloured {
+            heads.iter().filter(|head| !head.is_coloured).count()
+        } else {
+            0
+        },
+    })
+}
+
+fn unequal(file: &Path, found: (u32, u32), expected: (u32, u32), first: &Path) -> DataError {
+    DataError::UnequalImage {
+        file: file.into(),
+        found,
+        expected,
+        first: first.into(),
+    }
+}
+
+fn decoder(path: &Path) -> Result<impl ImageDecoder, DataError> {
+    let io = |cause| DataError::Io {
+        path: path.into(),
+        cause,
+    };
+    let reader = ImageReader::open(path).map_err(io)?.with_guessed_format().map_err(io)?;
+    reader.into_decoder().map_err(|error| unreadable(path, error))
+}
+
+fn unreadable(path: &Path, cause: impl std::fmt::Display) -> DataError {
+    DataError::UnreadableImage {
+        file: path.into(),
+        cause: cause.to_string(),
+    }
+}
+
+fn read_head(path: &Path) -> Result<Head, DataError> {
+    let decoder = decoder(path)?;
+    let (width, height) = decoder.dimensions();
+    let color = decoder.color_type();
+    Ok(Head {
+        width,
+        height,
+        is_coloured: color.has_color(),
+        is_deep: color.bytes_per_pixel() > color.channel_count(),
+    })
+}
+
+fn decode(path: &Path, shape: Shape, out: &mut [u8]) -> Result<(), DataError> {
+    let image = DynamicImage::from_decoder(decoder(path)?).map_err(|error| unreadable(path, error))?;
+    let (expected, found) = ((shape.width, shape.height), (image.width(), image.height()));
+    if expected != (found.0 as usize, found.1 as usize) {
+        return Err(unreadable(path, "it changed while it was read"));
+    }
+    if image.color().has_alpha() && image.to_rgba8().pixels().any(|pixel| pixel.0[3] != u8::MAX) {
+        return Err(unreadable(
+            path,
+            "it has transparent pixels; save it without transparency",
+        ));
+    }
+    if shape.channels == 1 {
+        out.copy_from_slice(&image.into_luma8());
+    } else {
+        out.copy_from_slice(&image.into_rgb8());
+    }
+    Ok(())
+}
+
+/// A decoder that fails on a strange file takes neither the other workers nor the process with it.
+fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, DataError>) -> Result<T, DataError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        Err(DataError::WorkerLost {
+            file: path.into(),
+            cause: panic_text(&*panic),
+        })
+    })
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("it gave no reason")
+        .into()
+}
+
+fn notes<'a>(listings: impl Iterator<Item = &'a Listing>, heads: &Heads) -> Vec<String> {
+    let mut notes = Vec::new();
+    let passed_over: Vec<&PathBuf> = listings.flat_map(|listing| &listing.passed_over).collect();
+    if let Some(first) = passed_over.first() {
+        let (count, first) = (passed_over.len(), first.display());
+        notes.push(format!(
+            "image_folder: {count} entries are no PNG or JPEG by their names and were passed over, the first {first}"
+        ));
+    }
+    if let Some((count, first)) = &heads.deep {
+        let first = first.display();
+        notes.push(format!(
+            "image_folder: {count} images of more than 8 bits a channel are kept in 8, the first {first}"
+        ));
+    }
+    if heads.gray > 0 {
+        let gray = heads.gray;
+        notes.push(format!(
+            "image_folder: {gray} gray images among coloured ones have three equal channels"
+        ));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+use image::{GrayImage, ImageBuffer, Luma, LumaA, Rgb, RgbImage};
+
+use super::*;
+
+fn save(path: &Path, image: impl Into<DynamicImage>) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    image.into().save(path).unwrap();
+}
+
+fn colour(red: u8) -> RgbImage {
+    RgbImage::from_fn(4, 2, |x, y| Rgb([red, x as u8, y as u8]))
+}
+
+fn two_classes() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    save(&folder.path().join("cat/b.png"), colour(2));
+    save(&folder.path().join("cat/a.png"), colour(1));
+    save(&folder.path().join("ant/z.PNG"), colour(3));
+    folder
+}
+
+#[test]
+fn classes_and_images_stand_in_the_order_of_their_names() {
+    let folder = two_classes();
+
+    let found = read(folder.path()).unwrap();
+
+    assert_eq!(found.class_names, ["ant", "cat"]);
+    assert_eq!(found.train.part.labels, [0, 1, 1]);
+    assert_eq!(
+        found.train.shape,
+        Shape {
+            channels: 3,
+            height: 2,
+            width: 4
+        }
+    );
+    // The first pixel of each image, and the last of the first one: row 1, column 3.
+    let firsts: Vec<u8> = found.train.part.images.chunks(24).map(|image| image[0]).collect();
+    assert_eq!(firsts, [3, 1, 2]);
+    assert_eq!(found.train.part.images[21..24], [3, 3, 1]);
+    assert!(found.notes.is_empty(), "{:?}", found.notes);
+}
+
+#[test]
+fn parts_in_folders_share_the_classes_of_the_training_part() {
+    let folder = tempfile::tempdir().unwrap();
+    for path in [
+        "train/cat/1.png",
+        "train/dog/1.png",
+        "valid/dog/1.png",
+        "test/cat/1.png",
+    ] {
+        save(&folder.path().join(path), colour(9));
+    }
+
+    let found = read(folder.path()).unwrap();
+
+    assert_eq!(found.val.unwrap().part.labels, [1]);
+    assert_eq!(found.test.unwrap().part.labels, [0]);
+
+    save(&folder.path().join("test/cow/1.png"), colour(9));
+    let error = read(folder.path()).unwrap_err();
+    assert!(
+        matches!(&error, DataError::UnknownClass { folder } if folder.ends_with("test/cow")),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_image_of_another_size_is_named_with_both_sizes_and_no_pixel_is_read() {
+    let folder = two_classes();
+    save(&folder.path().join("cat/c.png"), RgbImage::new(5, 2));
+
+    let error = read(folder.path()).unwrap_err().to_string();
+
+    assert!(
+        error.contains("cat/c.png has 5x2 pixels (width x height), expected 4x2 as "),
+        "{error}"
+    );
+    assert!(error.contains("ant/z.PNG; nothing is resized"), "{error}");
+}
+
+#[test]
+fn an_image_that_is_none_or_is_cut_short_is_named() {
+    let folder = two_classes();
+    let path = folder.path().join("cat/c.png");
+    let whole = fs::read(folder.path().join("cat/a.png")).unwrap();
+    for bytes in [b"no image at all".to_vec(), whole[..40].to_vec(), Vec::new()] {
+        fs::write(&path, bytes).unwrap();
+        let error = read(folder.path()).unwrap_err();
+        assert!(
+            matches!(&error, DataError::UnreadableImage { file, .. } if *file == path),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn transparent_pixels_are_refused_and_opaque_ones_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a/1.png");
+    let with_alpha = |alpha: u8| ImageBuffer::from_pixel(2, 2, LumaA([7, alpha]));
+    save(&path, with_alpha(255));
+    assert_eq!(read(folder.path()).unwrap().train.part.images, [7; 4]);
+
+    save(&path, with_alpha(254));
+    let error = read(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("transparent pixels"), "{error}");
+}
+
+#[test]
+fn what_is_unusual_is_told() {
+    let folder = two_classes();
+    save(
+        &folder.path().join("cat/gray.png"),
+        GrayImage::from_pixel(4, 2, Luma([8])),
+    );
+    let deep: ImageBuffer<Rgb<u16>, Vec<u16>> = ImageBuffer::from_pixel(4, 2, Rgb([0xffff, 0, 0x8080]));
+    save(&folder.path().join("cat/deep.png"), deep);
+    fs::write(folder.path().join("cat/README.txt"), "cats").unwrap();
+    fs::write(folder.path().join("cat/.hidden"), "").unwrap();
+
+    let found = read(folder.path()).unwrap();
+
+    assert_eq!(found.train.part.len(), 5);
+    assert_eq!(found.notes.len(), 3, "{:?}", found.notes);
+    assert!(found.notes[0].starts_with("image_folder: 1 entries are no PNG or JPEG by their names"));
+    assert!(found.notes[1].starts_with("image_folder: 1 images of more than 8 bits a channel"));
+    assert_eq!(
+        found.notes[2],
+        "image_folder: 1 gray images among coloured ones have three equal channels"
+    );
+    // ant/z, cat/a, cat/b, cat/deep, cat/gray
+    assert_eq!(found.train.part.images[3 * 24..3 * 24 + 3], [255, 0, 128]);
+    assert_eq!(found.train.part.images[4 * 24..4 * 24 + 3], [8, 8, 8]);
+}
+
+#[test]
+fn jpeg_files_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    // A uniform gray survives the compression.
+    save(&folder.path().join("a/1.jpg"), GrayImage::from_pixel(8, 8, Luma([128])));
+
+    assert_eq!(read(folder.path()).unwrap().train.part.images, [128; 64]);
+}
+
+#[test]
+fn folders_without_classes_or_images_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(matches!(read(folder.path()), Err(DataError::NoClasses { .. })));
+    fs::create_dir(folder.path().join("empty")).unwrap();
+    assert!(matches!(
+        read(folder.path()),
+        Err(DataError::NoImages { place }) if place.ends_with("empty")
+    ));
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    assert!(matches!(read(&file), Err(DataError::NotAFolder { .. })));
+}
+
+#[test]
+fn a_worker_that_panics_is_an_error_that_names_its_image() {
+    let lost = |work: fn() -> Result<(), DataError>| guarded(Path::new("cat/a.png"), work).unwrap_err().to_string();
+
+    assert!(
+        lost(|| panic!("a strange file"))
+            .starts_with("image cat/a.png: the worker that read it panicked (a strange file)")
+    );
+    assert!(lost(|| panic!("{} chunks", 3)).contains("(3 chunks)"));
+}

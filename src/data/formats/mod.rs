@@ -1,0 +1,112 @@
+//! Data sets, one file a format. Readers are functions of bytes: what is wrong is told with file and byte.
+//!
+//! Each delivers a [`Found`]: the parts that the files make, images as `u8` with channels last, labels as they stand.
+
+pub mod arrays;
+mod built_in;
+pub mod cifar;
+pub mod idx_files;
+pub mod image_folder;
+pub mod npy;
+
+use std::path::Path;
+
+use super::DataError;
+use super::locate::find;
+use super::part::Pool;
+use crate::scenario::DataSource;
+use arrays::Stated;
+
+/// What the files of a data set hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// As a scenario calls the format.
+    pub format: &'static str,
+    /// Pixel value that means 1.0.
+    pub scale: f64,
+    /// Classes that the format fixes; `None` where the labels alone tell.
+    pub classes: Option<usize>,
+    /// In the order of their labels; empty where the files name none.
+    pub class_names: Vec<String>,
+    /// What is to be split, unless the files bring the other parts too.
+    pub train: Pool,
+    pub val: Option<Pool>,
+    pub test: Option<Pool>,
+    /// What is unusual, but no error.
+    pub notes: Vec<String>,
+}
+
+impl Found {
+    /// Parts by their names.
+    pub fn parts(&self) -> impl Iterator<Item = (&'static str, &Pool)> {
+        let others = [("validation", self.val.as_ref()), ("test", self.test.as_ref())];
+        std::iter::once(("train", &self.train)).chain(others.into_iter().filter_map(|(name, part)| Some((name, part?))))
+    }
+
+    /// All parts must have images of one shape.
+    ///
+    /// # Errors
+    /// `UnequalParts`.
+    pub fn check_shapes(&self) -> Result<(), DataError> {
+        let expected = self.train.shape;
+        match self.parts().find(|(_, pool)| pool.shape != expected) {
+            None => Ok(()),
+            Some((part, pool)) => Err(DataError::UnequalParts {
+                name: self.format.into(),
+                part,
+                found: pool.shape.to_string(),
+                expected: expected.to_string(),
+            }),
+        }
+    }
+}
+
+/// Reads the files of a source, or makes what needs none.
+///
+/// # Errors
+/// Whatever is wrong with the files.
+pub fn read(source: &DataSource, scenario_dir: Option<&Path>) -> Result<Found, DataError> {
+    let at = |name: &str| find(name, scenario_dir, None);
+    let pair = |images: &Option<String>, labels: &Option<String>| match (images, labels) {
+        (Some(images), Some(labels)) => Ok(Some([at(images)?, at(labels)?])),
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(DataError::HalfAPair { missing: "test_labels" }),
+        (None, Some(_)) => Err(DataError::HalfAPair { missing: "test_images" }),
+    };
+    let stated = |layout, scale| Stated {
+        layout: Some(layout),
+        scale: Some(scale),
+    };
+    match source {
+        DataSource::Digits => built_in::digits(),
+        DataSource::SynthImages(params) => built_in::synth_images(params),
+        DataSource::Cifar10 { path } => cifar::CIFAR10.read(&find(path, scenario_dir, Some(cifar::ORIGIN))?),
+        DataSource::Cifar100 { path } => cifar::CIFAR100.read(&find(path, scenario_dir, Some(cifar::ORIGIN))?),
+        DataSource::Idx {
+            images,
+            labels,
+            scale,
+            test_images,
+            test_labels,
+        } => {
+            let test = pair(test_images, test_labels)?;
+            idx_files::read_pairs([at(images)?, at(labels)?], test, *scale)
+        }
+        DataSource::IdxFolder { path, scale } => {
+            idx_files::read_folder(&find(path, scenario_dir, Some(idx_files::ORIGIN))?, *scale)
+        }
+        DataSource::ImageFolder { path } => image_folder::read(&at(path)?),
+        DataSource::Npy {
+            images,
+            labels,
+            layout,
+            scale,
+            test_images,
+            test_labels,
+        } => {
+            let test = pair(test_images, test_labels)?;
+            arrays::read_pairs([at(images)?, at(labels)?], test, stated(*layout, *scale))
+        }
+        DataSource::Npz { path, layout, scale } => arrays::read_archive(&at(path)?, stated(*layout, *scale)),
+    }
+}

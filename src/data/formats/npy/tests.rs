@@ -1,0 +1,130 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// A file as NumPy writes it: version 1.0, the header padded with blanks to a multiple of 64 bytes.
+pub(crate) fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+    with_header(
+        &format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"),
+        data,
+    )
+}
+
+fn with_header(text: &str, data: &[u8]) -> Vec<u8> {
+    let length = (10 + text.len() + 1).div_ceil(64) * 64 - 10;
+    let mut bytes = [&MAGIC[..], &[1, 0], &(length as u16).to_le_bytes()].concat();
+    bytes.extend(format!("{text:<width$}\n", width = length - 1).into_bytes());
+    bytes.extend(data);
+    bytes
+}
+
+fn refused(bytes: &[u8]) -> String {
+    read("array", bytes).unwrap_err().to_string()
+}
+
+#[test]
+fn an_array_is_read_with_its_sizes_and_the_byte_of_its_first_element() {
+    let array = read("array", &npy("|u1", "(2, 3)", &[1, 2, 3, 4, 5, 6])[..]).unwrap();
+
+    assert_eq!(array.shape, [2, 3]);
+    assert_eq!(array.data, [1, 2, 3, 4, 5, 6]);
+    assert_eq!(array.data_at, 128);
+    assert_eq!(array.integers().unwrap(), [1, 2, 3, 4, 5, 6]);
+}
+
+#[test]
+fn integers_of_every_width_sign_and_order_of_bytes_are_read() {
+    for (descr, data, value) in [
+        ("|i1", &[0xfe][..], -2),
+        ("<i2", &[0xfe, 0xff], -2),
+        (">i2", &[0xff, 0xfe], -2),
+        ("<u2", &[0xfe, 0xff], 65_534),
+        (">u4", &[0, 0, 1, 0], 256),
+        ("<i8", &[3, 0, 0, 0, 0, 0, 0, 0], 3),
+        ("<u8", &[0xff; 8], i64::MAX),
+    ] {
+        let array = read("labels", &npy(descr, "(1,)", data)[..]).unwrap();
+        assert_eq!(array.integers().unwrap(), [value], "{descr}");
+    }
+}
+
+#[test]
+fn floats_are_read_in_both_orders_of_bytes() {
+    for (descr, data) in [("<f4", 1.5_f32.to_le_bytes()), (">f4", 1.5_f32.to_be_bytes())] {
+        let array = read("images", &npy(descr, "(1,)", &data)[..]).unwrap();
+        assert_eq!(array.floats().collect::<Vec<_>>(), [1.5]);
+        assert!(matches!(array.integers(), Err(DataError::NpyType { .. })));
+    }
+}
+
+#[test]
+fn versions_2_and_3_have_a_longer_length() {
+    let text = b"{'descr':'|u1','fortran_order':False,'shape':(1,)}";
+    for version in [2, 3] {
+        let bytes = [&MAGIC[..], &[version, 0, text.len() as u8, 0, 0, 0], text, &[9]].concat();
+        assert_eq!(read("array", &bytes[..]).unwrap().data, [9]);
+    }
+}
+
+#[test]
+fn what_is_wrong_in_a_header_is_told_by_its_byte() {
+    assert!(refused(b"PK").contains("at byte 0 expected the magic number"));
+    assert!(refused(b"\x93NUMPY\x07\x00").contains("at byte 6 expected version 1, 2 or 3"));
+    assert!(refused(b"\x93NUMPY\x02\x00\xff\xff\xff\xff").contains("at byte 8 expected the length of the header"));
+    let fortran = with_header("{'descr': '|u1', 'fortran_order': True, 'shape': (1,), }", &[0]);
+    let fortran = refused(&fortran);
+    assert!(
+        fortran.contains("at byte 44 expected False: save np.ascontiguousarray"),
+        "{fortran}"
+    );
+    let records = with_header(
+        "{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (1,), }",
+        &[0; 4],
+    );
+    assert!(refused(&records).contains("expected one type in quotes"));
+    assert!(refused(&npy("|u1", "(-1,)", &[])).contains("expected a size"));
+    assert!(refused(&with_header("{'descr': '|u1', }", &[])).contains("expected both descr and shape"));
+    assert!(refused(&npy("|O", "(1,)", &[0; 8])).contains("elements of type '|O'"));
+}
+
+#[test]
+fn sizes_that_the_file_does_not_have_are_refused_without_allocating() {
+    let error = read("array", &npy("<f4", "(99999999999, 99999999999)", &[0; 8])[..]).unwrap_err();
+
+    assert!(
+        matches!(
+            error,
+            DataError::SizeMismatch {
+                expected: 39_999_999_999_200_000_000_132,
+                found: 136,
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+proptest! {
+    #[test]
+    fn what_was_written_is_read(values in prop::collection::vec(any::<i32>(), 1..40)) {
+        let data: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let bytes = npy("<i4", &format!("({},)", values.len()), &data);
+
+        let read = read("any", &bytes[..]).unwrap().integers().unwrap();
+
+        prop_assert_eq!(read, values.iter().map(|&value| i64::from(value)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn no_damage_makes_the_reader_fail_otherwise_than_by_an_error(at in 0usize..140, with: u8) {
+        let mut bytes = npy("<f4", "(3, 1, 1)", &[0; 12]);
+        bytes[at] = with;
+        let _ = read("any", &bytes[..]);
+    }
+
+    #[test]
+    fn a_file_cut_anywhere_is_refused(cut in 0usize..140) {
+        let bytes = npy("<f4", "(3, 1, 1)", &[0; 12]);
+        prop_assert!(read("cut", &bytes[..cut]).is_err());
+    }
+}

@@ -1,0 +1,153 @@
+//! Where a data file lies, and its bytes: unpacked where they are gzip, counted so that errors can name the place.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use flate2::bufread::MultiGzDecoder;
+
+use super::DataError;
+
+/// Where relative data paths are looked up after the scenario's own folder.
+const DATA_FOLDER_VARIABLE: &str = "SIMIC_ENGINE_DATA";
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+/// Large, because images are read in pieces of a few kilobytes.
+const BUFFER: usize = 1 << 16;
+
+/// The path of `name`: in the scenario's folder, in the one that `SIMIC_ENGINE_DATA` names, or in `data/`. `origin` says
+/// where the data are published.
+///
+/// # Errors
+/// `MissingFile` with every place that was looked at.
+pub fn find(name: &str, scenario_dir: Option<&Path>, origin: Option<&'static str>) -> Result<PathBuf, DataError> {
+    // Joining an absolute path yields that path, so one list serves both.
+    let mut looked_at: Vec<PathBuf> = scenario_dir
+        .map(PathBuf::from)
+        .into_iter()
+        .chain(std::env::var_os(DATA_FOLDER_VARIABLE).map(PathBuf::from))
+        .chain([PathBuf::from("data")])
+        .map(|folder| folder.join(name))
+        .collect();
+    looked_at.dedup();
+    match looked_at.iter().find(|path| path.exists()) {
+        Some(path) => Ok(path.clone()),
+        None => Err(DataError::MissingFile {
+            name: name.into(),
+            looked_at,
+            origin,
+        }),
+    }
+}
+
+/// A file that is being read.
+pub struct Input {
+    /// As errors name it.
+    pub name: String,
+    pub bytes: Counted<Box<dyn Read>>,
+}
+
+/// Opens a file for reading, through a decoder if it is gzip.
+///
+/// # Errors
+/// `Io`.
+pub fn open(path: &Path) -> Result<Input, DataError> {
+    let io = |cause| DataError::Io {
+        path: path.into(),
+        cause,
+    };
+    let mut file = BufReader::with_capacity(BUFFER, File::open(path).map_err(io)?);
+    let is_packed = file.fill_buf().map_err(io)?.starts_with(&GZIP_MAGIC);
+    let name = path.display().to_string();
+    Ok(if is_packed {
+        let unpacked = BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file));
+        Input {
+            name: format!("{name} (unpacked)"),
+            bytes: Counted::new(Box::new(unpacked)),
+        }
+    } else {
+        Input {
+            name,
+            bytes: Counted::new(Box::new(file)),
+        }
+    })
+}
+
+/// A reader that knows how far it came, even while something else holds it.
+pub struct Counted<R> {
+    inner: R,
+    count: Rc<Cell<u64>>,
+}
+
+impl<R> Counted<R> {
+    pub fn new(inner: R) -> Self {
+        Self {
+            inner,
+            count: Rc::default(),
+        }
+    }
+
+    /// Bytes read so far, now and later.
+    pub fn count(&self) -> Rc<Cell<u64>> {
+        Rc::clone(&self.count)
+    }
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.count.set(self.count.get() + read as u64);
+        Ok(read)
+    }
+}
+
+/// Fills `buffer` as far as there are bytes; `start` is where in the file it begins.
+///
+/// # Errors
+/// `Unreadable` with the byte at which reading failed.
+pub fn fill(file: &str, input: &mut impl Read, buffer: &mut [u8], start: u64) -> Result<usize, DataError> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match input.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
+            Err(cause) => {
+                return Err(DataError::Unreadable {
+                    file: file.into(),
+                    byte: start + filled as u64,
+                    cause,
+                });
+            }
+        }
+    }
+    Ok(filled)
+}
+
+/// Exactly the `expected` bytes that are left of a file. Memory grows with what is there, not with what a header claims.
+///
+/// # Errors
+/// `Unreadable`; `SizeMismatch` if there are fewer or more, by lengths of the whole file.
+pub fn rest(file: &str, input: &mut impl Read, expected: u128, start: u64) -> Result<Vec<u8>, DataError> {
+    let limit = u64::try_from(expected).unwrap_or(u64::MAX).saturating_add(1);
+    let mut bytes = Vec::new();
+    if let Err(cause) = input.take(limit).read_to_end(&mut bytes) {
+        return Err(DataError::Unreadable {
+            file: file.into(),
+            byte: start + bytes.len() as u64,
+            cause,
+        });
+    }
+    if bytes.len() as u128 == expected {
+        return Ok(bytes);
+    }
+    Err(DataError::SizeMismatch {
+        name: file.into(),
+        expected: u128::from(start) + expected,
+        found: start + bytes.len() as u64,
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

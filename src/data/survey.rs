@@ -1,0 +1,262 @@
+//! What lies under a path: which format it has, how many images of which class, and how bright they are. For people who
+//! want to know before a run does.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::formats::arrays::{self, Stated};
+use super::formats::cifar::{CIFAR10, CIFAR100, Cifar};
+use super::formats::{Found, idx_files, image_folder, npy};
+use super::part::Pool;
+use super::{DataError, idx, locate, normalise};
+use crate::scenario::ArrayLayout;
+
+/// How a zip archive begins.
+const ZIP: &[u8] = b"PK";
+/// A tar archive says so here.
+const TAR_MAGIC_AT: usize = 257;
+const TAR_MAGIC: &[u8] = b"ustar";
+/// Bytes that tell every format.
+const HEAD: u64 = 512;
+/// Value that means 1.0 where nobody says so.
+const BYTE_SCALE: f64 = 255.0;
+
+/// Formats of data sets on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// CIFAR-10, binary version.
+    Cifar10,
+    /// CIFAR-100, binary version.
+    Cifar100,
+    /// A pair of IDX files, or a folder with the four of MNIST.
+    Idx,
+    /// A folder of class folders.
+    ImageFolder,
+    /// A pair of NPY files.
+    Npy,
+    /// An NPZ archive.
+    Npz,
+}
+
+/// All about a data set.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Survey {
+    /// As a scenario calls the format.
+    pub format: String,
+    /// Rows of an image.
+    pub height: usize,
+    /// Columns of an image.
+    pub width: usize,
+    /// Channels of an image.
+    pub channels: usize,
+    /// Pixel value that means 1.0.
+    pub scale: f64,
+    /// In the order of training, validation and test, as far as the files bring them.
+    pub parts: Vec<PartSurvey>,
+    /// By label.
+    pub classes: Vec<ClassSurvey>,
+    /// What is unusual, but no error.
+    pub notes: Vec<String>,
+}
+
+/// All about a part.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PartSurvey {
+    /// train, validation or test.
+    pub part: &'static str,
+    /// Number of images.
+    pub images: usize,
+    /// Mean of each channel, in units of the scale.
+    pub mean: Vec<f64>,
+    /// Standard deviation of each channel, in units of the scale.
+    pub std: Vec<f64>,
+}
+
+/// A class and how often it is there.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClassSurvey {
+    /// As a number.
+    pub label: usize,
+    /// Where the files name it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// In each part.
+    pub images: Vec<usize>,
+}
+
+/// Looks at the data set at `path`; `labels` is the second file of a pair. What is not given is guessed.
+///
+/// # Errors
+/// Whatever would keep a run from loading it, but for what a task decides: how many classes there are, and how the set
+/// is split.
+pub fn survey(
+    path: &Path,
+    labels: Option<&Path>,
+    format: Option<Format>,
+    layout: Option<ArrayLayout>,
+    scale: Option<f64>,
+) -> Result<Survey, DataError> {
+    if let Some(missing) = [Some(path), labels].into_iter().flatten().find(|path| !path.exists()) {
+        return Err(DataError::MissingFile {
+            name: missing.display().to_string(),
+            looked_at: vec![missing.into()],
+            origin: None,
+        });
+    }
+    let format = match format {
+        Some(format) => format,
+        None => guess(path)?,
+    };
+    let pair = || -> Result<[PathBuf; 2], DataError> {
+        match labels {
+            Some(labels) => Ok([path.into(), labels.into()]),
+            None => Err(DataError::LabelsNotNamed { path: path.into() }),
+        }
+    };
+    let stated = Stated { layout, scale };
+    let found = match format {
+        Format::Cifar10 => CIFAR10.read(path)?,
+        Format::Cifar100 => CIFAR100.read(path)?,
+        Format::Idx if path.is_dir() => idx_files::read_folder(path, scale.unwrap_or(BYTE_SCALE))?,
+        Format::Idx => idx_files::read_pairs(pair()?, None, scale.unwrap_or(BYTE_SCALE))?,
+        Format::ImageFolder => image_folder::read(path)?,
+        Format::Npy => arrays::read_pairs(pair()?, None, stated)?,
+        Format::Npz => arrays::read_archive(path, stated)?,
+    };
+    of(&found)
+}
+
+fn of(found: &Found) -> Result<Survey, DataError> {
+    found.check_shapes()?;
+    // Without a task any label from 0 will do; the classes are as many as the largest asks for.
+    let labels = || found.parts().flat_map(|(_, pool)| &pool.part.labels);
+    let largest = labels().copied().max().unwrap_or_default();
+    let classes = found.classes.unwrap_or(0).max(seen_classes(largest));
+    found
+        .parts()
+        .try_for_each(|(_, pool)| pool.check_labels(found.format, classes as i64))?;
+
+    let histograms: Vec<Vec<usize>> = found.parts().map(|(_, pool)| histogram(pool, classes)).collect();
+    let classes: Vec<ClassSurvey> = (0..classes)
+        .map(|label| ClassSurvey {
+            label,
+            name: found.class_names.get(label).cloned(),
+            images: histograms.iter().map(|histogram| histogram[label]).collect(),
+        })
+        .collect();
+    let mut notes = found.notes.clone();
+    let absent = classes.iter().filter(|class| class.images.first() == Some(&0));
+    let absent: Vec<String> = absent.map(|class| class.label.to_string()).collect();
+    if !absent.is_empty() {
+        notes.push(format!(
+            "{}: no training image has the label {}",
+            found.format,
+            absent.join(", ")
+        ));
+    }
+    let shape = found.train.shape;
+    Ok(Survey {
+        format: found.format.into(),
+        height: shape.height,
+        width: shape.width,
+        channels: shape.channels,
+        scale: found.scale,
+        parts: found
+            .parts()
+            .map(|(part, pool)| {
+                let moments = normalise::measure(&pool.part.images, shape.channels, found.scale);
+                PartSurvey {
+                    part,
+                    images: pool.part.len(),
+                    mean: moments.mean,
+                    std: moments.std,
+                }
+            })
+            .collect(),
+        classes,
+        notes,
+    })
+}
+
+/// Most classes that a task may have.
+const MOST_CLASSES: usize = 65_536;
+
+/// Classes of labels up to `largest`; a larger label than any task may have is out of range.
+fn seen_classes(largest: i64) -> usize {
+    usize::try_from(largest).map_or(1, |largest| largest.saturating_add(1).min(MOST_CLASSES))
+}
+
+fn histogram(pool: &Pool, classes: usize) -> Vec<usize> {
+    let mut counts = vec![0; classes];
+    for count in pool.part.labels.iter().filter_map(|&label| usize::try_from(label).ok()) {
+        counts[count] += 1;
+    }
+    counts
+}
+
+/// The format by the names in a folder, or by the first bytes of a file.
+fn guess(path: &Path) -> Result<Format, DataError> {
+    let unknown = |what: &str| DataError::UnknownFormat {
+        path: path.into(),
+        what: what.into(),
+    };
+    let of_cifar = |set: &Cifar, format| set.is_in(path).then_some(format);
+    if path.is_dir() {
+        return of_cifar(&CIFAR10, Format::Cifar10)
+            .or_else(|| idx_files::is_in(path).then_some(Format::Idx))
+            .or_else(|| of_cifar(&CIFAR100, Format::Cifar100))
+            .or_else(|| image_folder::has_folders(path).then_some(Format::ImageFolder))
+            .ok_or_else(|| unknown("the folder has neither files of CIFAR or MNIST nor folders of classes"));
+    }
+    let mut input = locate::open(path)?;
+    let mut head = Vec::new();
+    let read = input.bytes.by_ref().take(HEAD).read_to_end(&mut head);
+    read.map_err(|cause| DataError::Unreadable {
+        file: input.name.clone(),
+        byte: head.len() as u64,
+        cause,
+    })?;
+    if head.starts_with(&npy::MAGIC) {
+        Ok(Format::Npy)
+    } else if head.starts_with(&idx::START) {
+        Ok(Format::Idx)
+    } else if head.starts_with(ZIP) {
+        Ok(Format::Npz)
+    } else if head.get(TAR_MAGIC_AT..).is_some_and(|tail| tail.starts_with(TAR_MAGIC)) {
+        guess_archive(path)
+    } else {
+        Err(unknown("its first bytes are not those of an IDX, NPY, NPZ or tar file"))
+    }
+}
+
+/// Which of the two sets an archive holds, by the first file that belongs to one of them.
+fn guess_archive(path: &Path) -> Result<Format, DataError> {
+    let input = locate::open(path)?;
+    let count = input.bytes.count();
+    let damaged = |cause| DataError::Unreadable {
+        file: input.name.clone(),
+        byte: count.get(),
+        cause,
+    };
+    let mut archive = tar::Archive::new(input.bytes);
+    for entry in archive.entries().map_err(damaged)? {
+        let entry = entry.map_err(damaged)?;
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let base = name.rsplit('/').next().unwrap_or_default();
+        if CIFAR10.owns(base) {
+            return Ok(Format::Cifar10);
+        }
+        if CIFAR100.owns(base) {
+            return Ok(Format::Cifar100);
+        }
+    }
+    Err(DataError::UnknownFormat {
+        path: path.into(),
+        what: "the archive has no file of CIFAR-10 or CIFAR-100".into(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+use super::*;
+use crate::data::digits;
+use crate::data::formats::cifar;
+use crate::data::formats::npy::tests::npy;
+use crate::data::locate::tests::packed;
+
+fn written(files: &[(&str, Vec<u8>)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in files {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    folder
+}
+
+fn look(path: &Path, labels: Option<&Path>) -> Result<Survey, DataError> {
+    survey(path, labels, None, None, None)
+}
+
+#[test]
+fn a_pair_of_packed_idx_files_is_told_with_classes_and_moments() {
+    let folder = written(&[("images", packed(digits::IMAGES)), ("labels", digits::LABELS.to_vec())]);
+    let [images, labels] = ["images", "labels"].map(|name| folder.path().join(name));
+
+    let survey = survey(&images, Some(&labels), None, None, Some(16.0)).unwrap();
+
+    assert_eq!((survey.format.as_str(), survey.height, survey.channels), ("idx", 8, 1));
+    let counts: Vec<usize> = survey.classes.iter().map(|class| class.images[0]).collect();
+    assert_eq!(counts, [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]);
+    // The sum of all pixels is 561 718.
+    assert!((survey.parts[0].mean[0] - 561_718.0 / (1797.0 * 64.0 * 16.0)).abs() < 1e-12);
+}
+
+#[test]
+fn formats_are_told_apart_by_their_content() {
+    let folder = written(&[
+        ("i", npy("|u1", "(2, 1, 1)", &[7, 8])),
+        ("l", npy("|u1", "(2,)", &[1, 2])),
+        ("text", b"not data".to_vec()),
+    ]);
+    let at = |name: &str| folder.path().join(name);
+
+    let arrays = look(&at("i"), Some(&at("l"))).unwrap();
+
+    assert_eq!(arrays.format, "npy");
+    assert_eq!(arrays.notes, ["npy: no training image has the label 0"]);
+    assert!(matches!(look(&at("i"), None), Err(DataError::LabelsNotNamed { .. })));
+    assert!(matches!(look(&at("text"), None), Err(DataError::UnknownFormat { .. })));
+    assert!(matches!(look(&at("nothing"), None), Err(DataError::MissingFile { .. })));
+    assert!(matches!(
+        look(folder.path(), None),
+        Err(DataError::UnknownFormat { .. })
+    ));
+}
+
+#[test]
+fn a_folder_of_cifar_is_told_with_its_test_part() {
+    let folder = tempfile::tempdir().unwrap();
+    cifar::tests::write_folder(folder.path(), 10, 10);
+
+    let survey = look(folder.path(), None).unwrap();
+
+    assert_eq!(survey.format, "cifar10");
+    assert_eq!(
+        survey.parts.iter().map(|part| part.images).collect::<Vec<_>>(),
+        [50, 10]
+    );
+    assert_eq!(survey.classes[3].images, [5, 1]);
+}
+
+#[test]
+fn labels_that_no_task_can_have_are_out_of_range() {
+    for (descr, label) in [("<i4", (-1i32).to_le_bytes()), ("<i4", 70_000i32.to_le_bytes())] {
+        let folder = written(&[("i", npy("|u1", "(1, 1, 1)", &[7])), ("l", npy(descr, "(1,)", &label))]);
+        let [images, labels] = ["i", "l"].map(|name| folder.path().join(name));
+
+        let error = look(&images, Some(&labels)).unwrap_err();
+
+        assert!(
+            matches!(error, DataError::LabelOutOfRange { byte: Some(128), .. }),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,176 @@
+//! Data sets on disk: what `data check` says of them, and runs that learn from them. The sets are generated ones in the
+//! formats of public ones, from `scripts/fake-data.py`.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::program::{command, ended, engine, newest, refused, succeeds, text};
+use crate::support::lines;
+
+/// Generates a set in `folder`.
+fn generate(folder: &Path, format: &str, options: &[&str]) {
+    let made = Command::new("python3")
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["scripts/fake-data.py", format])
+        .arg(folder)
+        .args(options)
+        .output()
+        .expect("python3 starts");
+    assert!(made.status.success(), "{}", text(&made.stderr));
+}
+
+fn check(path: &Path, more: &[&str]) -> std::process::Output {
+    ended(command(&["data", "check"]).arg(path).args(more))
+}
+
+const SMALL: [&str; 6] = ["--train", "400", "--val", "50", "--test", "50"];
+
+#[test]
+fn every_format_is_recognised_and_described() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    generate(folder.path(), "cifar10", &SMALL);
+    generate(folder.path(), "cifar100", &SMALL);
+    generate(&at("mnist"), "mnist", &SMALL);
+    generate(&at("photos"), "images", &SMALL);
+    generate(folder.path(), "npz", &SMALL);
+
+    let described = ["cifar-10-binary.tar.gz", "mnist", "photos", "set.npz"].map(|name| {
+        let output = check(&at(name), &[]);
+        let table = succeeds(&output).replace(&format!("{}/", folder.path().display()), "");
+        format!("{table}{}", text(&output.stderr))
+    });
+    insta::assert_snapshot!(
+        described
+            .join("\n")
+            .replace(&format!("{}/", folder.path().display()), "")
+    );
+
+    // Too many classes to list each.
+    let hundred = succeeds(&check(&at("cifar-100-binary.tar.gz"), &[]));
+    assert!(
+        hundred.contains("cifar100, 32x32 pixels of 3 channels, 100 classes"),
+        "{hundred}"
+    );
+    assert!(hundred.contains("rarest"), "{hundred}");
+    let parsed: serde_json::Value =
+        serde_json::from_str(&succeeds(&check(&at("cifar-100-binary.tar.gz"), &["--json"]))).expect("JSON");
+    assert_eq!(parsed["classes"][7]["images"], serde_json::json!([4, 1]));
+    assert_eq!(parsed["classes"][7]["name"], "grating_07");
+}
+
+#[test]
+fn what_is_wrong_with_data_is_told_with_file_and_byte() {
+    let folder = tempfile::tempdir().expect("a folder");
+    generate(folder.path(), "mnist", &SMALL);
+    let images = folder.path().join("train-images-idx3-ubyte.gz");
+    let packed = std::fs::read(&images).expect("a file");
+    std::fs::write(&images, &packed[..packed.len() / 2]).expect("a file");
+
+    let cut = refused(&check(folder.path(), &[]));
+    let missing = refused(&check(&folder.path().join("nothing"), &[]));
+    let other = refused(&check(
+        &folder.path().join("train-labels-idx1-ubyte.gz"),
+        &["--format", "npz"],
+    ));
+
+    assert!(
+        cut.starts_with(&format!(
+            "error: data file {} (unpacked): reading failed at byte ",
+            images.display()
+        )),
+        "{cut}"
+    );
+    assert!(missing.contains("nothing' was not found"), "{missing}");
+    assert!(other.contains("is no zip archive"), "{other}");
+    let json = engine(&["data", "check", "no-such-file", "--json"]);
+    assert_eq!(json.status.code(), Some(2));
+    assert!(text(&json.stdout).contains("\"severity\": \"error\""));
+}
+
+#[test]
+fn presets_learn_from_the_files_that_they_are_given() {
+    let folder = tempfile::tempdir().expect("a folder");
+    generate(folder.path(), "cifar10", &SMALL);
+    generate(&folder.path().join("clothes"), "mnist", &SMALL);
+    generate(&folder.path().join("photos"), "images", &SMALL);
+    generate(folder.path(), "npz", &SMALL);
+
+    for (task, data, name, sizes, notes) in [
+        (
+            "cifar10_impaired",
+            "cifar10(path: \"cifar-10-binary.tar.gz\")",
+            "cifar10",
+            [380, 20, 50],
+            2,
+        ),
+        (
+            "fashion_mnist",
+            "idx_folder(path: \"clothes\", scale: 255.0)",
+            "idx_folder",
+            [380, 20, 50],
+            0,
+        ),
+        (
+            "cifar10",
+            "image_folder(path: \"photos\")",
+            "image_folder",
+            [400, 50, 50],
+            0,
+        ),
+        (
+            "cifar10",
+            "npz(path: \"set.npz\", layout: nhwc, scale: 255.0)",
+            "npz",
+            [400, 50, 50],
+            0,
+        ),
+    ] {
+        let scenario = folder.path().join("mine.ron");
+        let content = format!(
+            "(task: preset(\"{task}\", (data: {data}, batch_size: 32, batches_per_step: count(1))),
+              run: (rounds: 1, n_envs: 1, max_steps: 2), policy: (controller: \"wait\"))"
+        );
+        std::fs::write(&scenario, content).expect("a file");
+        let runs = folder.path().join("runs");
+
+        let output = ended(command(&["run"]).arg(&scenario).arg("--out").arg(&runs));
+
+        succeeds(&output);
+        let events = lines(&newest(&runs));
+        let started = events.iter().find(|event| event["type"] == "run_started");
+        let started = &started.expect("the run has begun")["data"]["dataset"];
+        assert_eq!(started["name"], name);
+        let found = ["train_n", "val_n", "test_n"].map(|part| started[part].as_u64().expect("a number"));
+        assert_eq!(found, sizes, "{task}");
+        assert_eq!(started["notes"].as_array().map_or(0, Vec::len), notes, "{started}");
+        assert_eq!(
+            text(&output.stderr).contains("400 training images; the published set has 50000"),
+            notes > 0
+        );
+    }
+}
+
+#[test]
+fn a_preset_without_its_files_says_where_they_are_published() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scenario = folder.path().join("mine.ron");
+    std::fs::write(&scenario, "(task: preset(\"cifar100\"))").expect("a file");
+
+    let output = ended(
+        command(&["run"])
+            .arg(&scenario)
+            .arg("--out")
+            .arg(folder.path().join("runs")),
+    );
+
+    let message = refused(&output);
+    assert!(
+        message.contains("data file 'cifar-100-binary.tar.gz' was not found"),
+        "{message}"
+    );
+    assert!(
+        message.contains("https://www.cs.toronto.edu/~kriz/cifar.html"),
+        "{message}"
+    );
+}
