@@ -16,7 +16,13 @@ use crate::telemetry::sinks::JsonLinesSink;
 use crate::telemetry::{Payload, RunState, last_event};
 
 /// Fields that may change without further ado: they touch neither what a round is nor what is learnt from it.
-const MAY_CHANGE: [&str; 4] = [ROUNDS, "run.stop_at", "run.checkpoint_every", "run.keep_last"];
+const MAY_CHANGE: [&str; 5] = [
+    ROUNDS,
+    "run.stop_at",
+    "run.checkpoint_every",
+    "run.keep_last",
+    "run.memory_limit_gib",
+];
 
 const ROUNDS: &str = "run.rounds";
 

@@ -1,6 +1,7 @@
 //! `run`: play a scenario, or say what would be played; `resume` plays through here as well.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use serde::Serialize;
 
@@ -9,7 +10,7 @@ use super::prepare::{explain_if_moved, prepare};
 use super::rejection::Rejection;
 use super::{Context, GlobalOptions, Outcome, RunOptions, experiment, report_text};
 use crate::checkpoint::{Checkpoints, RunDirectoryLost};
-use crate::engine::{Engine, Prepared, RunRecord, RunReport};
+use crate::engine::{Engine, MemoryEstimate, Prepared, RunRecord, RunReport, memory_estimate};
 use crate::env::Experiment;
 use crate::learner::PolicyDiverged;
 use crate::record::{Labels, SUMMARY_WIDTH, summary};
@@ -35,7 +36,7 @@ pub fn run(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection
         return experiment::begin(options, &prepared, labels, context);
     }
     if options.dry_run {
-        return Ok(dry_run(&prepared, context.global));
+        return dry_run(&prepared, context);
     }
     let mut recording = context.recording(options.out.as_deref(), options.progress);
     recording.labels = labels;
@@ -166,27 +167,38 @@ struct Preview<'a> {
     /// Per round, where the data's size is known beforehand.
     #[serde(skip_serializing_if = "Option::is_none")]
     samples_per_round: Option<u128>,
+    /// What the run takes at most, device by device.
+    memory: &'a MemoryEstimate,
     origins: &'a BTreeMap<String, String>,
 }
 
-/// Prints what would be played: the amount of work, then the scenario with everything resolved.
-fn dry_run(prepared: &Prepared, global: &GlobalOptions) -> Outcome {
-    let loaded = &prepared.loaded;
+/// Prints what would be played: the amount of work and of memory, then the scenario with everything resolved.
+fn dry_run(prepared: &Prepared, context: &Context) -> Result<Outcome, Rejection> {
+    let (loaded, global) = (&prepared.loaded, context.global);
+    let memory = memory_estimate(loaded, context.extend, context.threads());
+    let memory = memory.map_err(|error| Rejection::Usage(error.to_string()))?;
     if global.json {
-        return show_json(&Preview {
+        return Ok(show_json(&Preview {
             scenario: &loaded.scenario,
             task: &loaded.task,
             samples_per_round: Samples::of(loaded).map(|work| work.samples),
+            memory: &memory,
             origins: &loaded.origins,
-        });
+        }));
     }
-    match resolved_ron(&loaded.scenario) {
-        Ok(text) => show(format_args!("{}\n{text}\n", headline(loaded))),
+    Ok(match resolved_ron(&loaded.scenario) {
+        Ok(text) => show(format_args!("{}\n{}{text}\n", headline(loaded), commented(&memory))),
         Err(error) => {
             tell_error(global, format_args!("the scenario cannot be written: {error}"));
             Outcome::Failed
         }
-    }
+    })
+}
+
+/// Lines as RON comments.
+fn commented(lines: impl Display) -> String {
+    let lines = lines.to_string();
+    lines.lines().map(|line| format!("// {line}\n")).collect()
 }
 
 /// The samples that a round costs.

@@ -8,6 +8,7 @@ use bevy_app::{App, Plugin, PluginGroup, PluginGroupBuilder};
 use bevy_ecs::prelude::*;
 
 use super::control::measure_control;
+use super::memory::{MemoryEstimate, Room};
 use super::{Engine, Prepared, SetupError, SimicPlugins, catalog};
 use crate::checkpoint::ResumePoint;
 use crate::env::Experiment;
@@ -15,6 +16,7 @@ use crate::record::{Recording, ScenarioFile, StatusSink};
 use crate::run::{Driver, Extension, NO_EXTENSION};
 use crate::scenario::{Override, TensorBoard};
 use crate::schedule::{AddWork, Shutdown, Work};
+use crate::seed::BlueprintRegistry;
 use crate::telemetry::Sinks;
 use crate::telemetry::sinks::{ConsoleSink, JsonLinesSink, TensorBoardSink};
 use crate::torch;
@@ -122,13 +124,15 @@ impl EngineBuilder {
     /// An engine for a scenario that has been checked; its overrides were given then.
     ///
     /// # Errors
-    /// What the extension fails with.
+    /// What the extension fails with; a run that does not fit into the memory that is left.
     pub fn build(self, prepared: &Prepared) -> Result<Engine, SetupError> {
         let mut experiment = prepared.experiment(self.threads)?;
         if let Some(point) = &self.resume {
             experiment.rounds.start = point.progress.next_round;
         }
+        let threads = self.threads;
         let mut engine = self.build_experiment(experiment)?;
+        check_room(&engine, prepared, threads)?;
         engine.world_mut().insert_resource(prepared.file.clone());
         if let Some(by) = &prepared.loaded.mixed_precision_off {
             engine.world_mut().insert_resource(MixedPrecisionOff(by.clone()));
@@ -170,6 +174,22 @@ impl EngineBuilder {
         let driver = Driver::default();
         Ok(Engine { app, driver })
     }
+}
+
+/// Whether the run fits into what the machine has left, before any of it is asked for.
+fn check_room(engine: &Engine, prepared: &Prepared, threads: usize) -> Result<(), SetupError> {
+    let loaded = &prepared.loaded;
+    let (Some(room), Some(blueprints)) = (
+        Room::now(&loaded.scenario.run),
+        engine.world().get_resource::<BlueprintRegistry>(),
+    ) else {
+        return Ok(());
+    };
+    let estimate = MemoryEstimate::of(loaded, blueprints, threads);
+    estimate.check(room).map_err(|shortage| SetupError::Memory {
+        label: prepared.label(),
+        shortage,
+    })
 }
 
 /// Threads that this process may run at once.

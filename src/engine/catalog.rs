@@ -5,11 +5,12 @@ use std::sync::Arc;
 use bevy_app::App;
 
 use super::SimicPlugins;
+use super::memory::MemoryEstimate;
 use crate::controller::{ControllerRegistry, NetRegistry};
 use crate::host::HostRegistry;
 use crate::reward::RewardModes;
 use crate::run::{Extension, ExtensionError};
-use crate::scenario::{BlueprintEntry, Catalog, Entry, task_presets};
+use crate::scenario::{BlueprintEntry, Catalog, Entry, Loaded, task_presets};
 use crate::seed::BlueprintRegistry;
 
 /// The names that scenarios may use in an engine with this extension.
@@ -50,6 +51,18 @@ pub fn reward_modes(extend: Extension) -> Result<RewardModes, ExtensionError> {
     app.add_plugins(SimicPlugins::unrecorded());
     extend(&mut app)?;
     Ok(app.world().resource::<RewardModes>().clone())
+}
+
+/// What a scenario takes of each memory in an engine with this extension, with up to `threads` envs at work at once.
+///
+/// # Errors
+/// The extension's own.
+pub fn memory_estimate(loaded: &Loaded, extend: Extension, threads: usize) -> Result<MemoryEstimate, ExtensionError> {
+    let mut app = App::new();
+    app.add_plugins(SimicPlugins::unrecorded());
+    extend(&mut app)?;
+    let blueprints = app.world().resource::<BlueprintRegistry>();
+    Ok(MemoryEstimate::of(loaded, blueprints, threads))
 }
 
 fn names(

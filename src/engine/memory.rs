@@ -1,44 +1,179 @@
-//! How much memory a run takes at least, reckoned before any of it is asked for: what no machine has is an error with a
-//! place to mend it, not the end of the process in the middle of an allocation.
+//! How much memory a run takes, reckoned before any of it is asked for: what no machine has is an error with a place to mend
+//! it, not the end of the process in the middle of an allocation.
+//!
+//! In: a checked scenario, the sizes of the seeds that may grow in its slots, the number of workers. Out: a
+//! [`MemoryEstimate`], device by device, which is held against the [`Room`] that there is.
+
+mod needs;
+mod room;
 
 use std::fmt;
 
-use crate::controller::{ObservationFeatures, ObservationSchema};
-use crate::scenario::{CriticConfig, CriticCore, Loaded};
+use serde::Serialize;
+
+pub use needs::{Grown, Need};
+pub use room::{Room, RoomSource};
+
+use crate::scenario::Loaded;
+use crate::seed::BlueprintRegistry;
 use crate::torch::DeviceSpec;
 
-/// Bytes of an element of most tensors.
-const F32_BYTES: u128 = 4;
-/// Parameters, gradients and moments.
-const TRAINED_COPIES: u128 = 3;
+/// What lies in one memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PlaceMemory {
+    /// Whose memory it is; `cpu` stands for the machine's.
+    pub device: DeviceSpec,
+    /// Envs that live there.
+    pub envs: usize,
+    /// Those of them that are worked on at once.
+    pub workers: usize,
+    /// What takes it.
+    pub needs: Vec<Need>,
+}
 
-/// One of the things that take memory, in bytes, and the fields that it grows with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Need {
-    what: &'static str,
-    fields: &'static str,
-    bytes: u128,
+impl PlaceMemory {
+    /// Bytes with everything grown that may grow.
+    pub fn bytes(&self) -> u128 {
+        self.bytes_with(self.envs)
+    }
+
+    /// The same with another number of envs there.
+    fn bytes_with(&self, envs: usize) -> u128 {
+        let workers = self.workers.min(envs);
+        let needs = self.needs.iter().map(|need| need.bytes(envs, workers));
+        needs.fold(0, u128::saturating_add)
+    }
+
+    /// The largest number of envs there that fits; 0 if not even one does.
+    fn most_envs(&self, room: u64) -> usize {
+        let fits = |envs: usize| self.bytes_with(envs) <= u128::from(room);
+        let (mut fewest, mut most) = (0, self.envs);
+        while fewest < most {
+            let middle = (fewest + most).div_ceil(2);
+            match fits(middle) {
+                true => fewest = middle,
+                false => most = middle - 1,
+            }
+        }
+        fewest
+    }
+}
+
+/// What a run takes of each memory. Printed, it is a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MemoryEstimate {
+    /// The machine's, then that of each other device that is listed.
+    pub places: Vec<PlaceMemory>,
+}
+
+impl MemoryEstimate {
+    /// Of a run whose seeds may be any of `blueprints`, the largest ones supposed, with up to `threads` envs at work at once.
+    pub fn of(loaded: &Loaded, blueprints: &BlueprintRegistry, threads: usize) -> Self {
+        let enabled = loaded.host.injections.iter();
+        let enabled = enabled.filter(|spec| loaded.slots.contains(&spec.slot));
+        let largest = enabled.map(|spec| {
+            let sizes = blueprints
+                .iter()
+                .map(|(_, blueprint)| blueprint.param_count(spec.channels));
+            Grown {
+                slot: spec.slot,
+                parameters: sizes.max().unwrap_or(0),
+            }
+        });
+        needs::estimate(loaded, &largest.collect::<Vec<_>>(), threads)
+    }
+
+    /// Whether the run fits into the machine. What other devices have room for is not known before they are opened.
+    ///
+    /// # Errors
+    /// What it takes, and how many envs would fit.
+    pub fn check(&self, room: Room) -> Result<(), MemoryShortage> {
+        let machine = self.places.iter().find(|place| place.device == DeviceSpec::Cpu);
+        let Some(place) = machine.filter(|place| place.bytes() > u128::from(room.bytes)) else {
+            return Ok(());
+        };
+        let mut needs: Vec<(Need, u128)> = place
+            .needs
+            .iter()
+            .map(|need| (*need, need.bytes(place.envs, place.workers)))
+            .collect();
+        needs.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+        Err(MemoryShortage {
+            total: place.bytes(),
+            is_certain: place.needs.iter().all(|need| need.is_certain),
+            most_envs: match place.envs {
+                0 => None,
+                _ => Some(place.most_envs(room.bytes) * self.env_places()),
+            },
+            needs,
+            room,
+        })
+    }
+
+    /// Devices over which envs are spread.
+    fn env_places(&self) -> usize {
+        self.places.iter().filter(|place| place.envs > 0).count()
+    }
+
+    /// Only what every run allocates, whatever grows.
+    fn certain(mut self) -> Self {
+        for place in &mut self.places {
+            place.needs.retain(|need| need.is_certain);
+        }
+        self
+    }
+}
+
+impl fmt::Display for MemoryEstimate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, place) in self.places.iter().enumerate() {
+            if index > 0 {
+                writeln!(f)?;
+            }
+            let total = size(place.bytes());
+            match place.envs {
+                0 => write!(f, "memory of {}: up to {total}", place.device)?,
+                envs => write!(f, "memory of {}, {envs} envs: up to {total}", place.device)?,
+            }
+            for need in &place.needs {
+                let bytes = size(need.bytes(place.envs, place.workers));
+                write!(f, "\n  {:<10} {} (smaller with {})", bytes, need.what, need.fields)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A scenario that needs more memory than there is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryShortage {
-    /// The largest first.
-    needs: Vec<Need>,
-    available: u64,
+    /// The largest first, with their bytes.
+    needs: Vec<(Need, u128)>,
+    total: u128,
+    /// No run of the scenario takes less.
+    is_certain: bool,
+    /// The largest number of envs that fits; `None` where no envs take the memory.
+    most_envs: Option<usize>,
+    room: Room,
 }
 
 impl fmt::Display for MemoryShortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let total: u128 = total(&self.needs);
+        let bound = if self.is_certain { "at least" } else { "up to" };
         write!(
             f,
-            "the run needs at least {} of memory, this machine has {}; what takes most of it:",
-            size(total),
-            size(self.available.into())
+            "the run needs {bound} {} of memory, {};",
+            size(self.total),
+            self.room
         )?;
-        let most = self.needs.iter().filter(|need| need.bytes > total / 20);
-        for Need { what, fields, bytes } in most {
+        match self.most_envs {
+            Some(0) => f.write_str(" it would not fit with a single env;")?,
+            Some(envs) => write!(f, " it would fit with run.n_envs: {envs};")?,
+            None => {}
+        }
+        f.write_str(" what takes most of it:")?;
+        let most = self.needs.iter().filter(|(_, bytes)| *bytes > self.total / 20);
+        for (Need { what, fields, .. }, bytes) in most {
             write!(f, "\n  {what} {} (smaller with {fields})", size(*bytes))?;
         }
         Ok(())
@@ -47,100 +182,21 @@ impl fmt::Display for MemoryShortage {
 
 impl std::error::Error for MemoryShortage {}
 
-/// Whether a scenario fits into so many bytes; `None` where the machine does not say how many it has.
+/// Whether a scenario fits into so many bytes of a machine, and into its own `run.memory_limit_gib`; `None` where the machine
+/// does not say how many it has.
 ///
 /// # Errors
 /// It certainly does not: only what every run allocates is reckoned, so one that passes may still be too large.
 pub fn check_memory(loaded: &Loaded, available: Option<u64>) -> Result<(), MemoryShortage> {
-    let Some(available) = available else { return Ok(()) };
-    let mut needs = needs_of(loaded);
-    if total(&needs) <= u128::from(available) {
-        return Ok(());
+    let machine = available.map(|bytes| Room {
+        bytes,
+        source: RoomSource::Machine,
+    });
+    let rooms = [Room::limit_of(&loaded.scenario.run), machine].into_iter().flatten();
+    match rooms.min_by_key(|room| room.bytes) {
+        Some(room) => needs::estimate(loaded, &[], 1).certain().check(room),
+        None => Ok(()),
     }
-    needs.sort_unstable_by_key(|need| std::cmp::Reverse(need.bytes));
-    Err(MemoryShortage { needs, available })
-}
-
-fn total(needs: &[Need]) -> u128 {
-    needs.iter().fold(0, |total, need| total.saturating_add(need.bytes))
-}
-
-fn needs_of(loaded: &Loaded) -> Vec<Need> {
-    let (run, policy, task) = (&loaded.scenario.run, &loaded.scenario.policy, &loaded.task);
-    let mut needs = vec![Need {
-        what: "data",
-        fields: "the sizes of its parts in task.data",
-        bytes: data_bytes(loaded),
-    }];
-    // What lives on other devices takes none of the machine's memory.
-    if run.devices.iter().all(|device| *device == DeviceSpec::Cpu) {
-        let envs = run.n_envs as u128;
-        let parameters = u128::from(loaded.host.parameters);
-        needs.push(Need {
-            what: "hosts",
-            fields: "run.n_envs, task.host",
-            bytes: product([envs, parameters, TRAINED_COPIES, F32_BYTES]),
-        });
-        if policy.controller == LEARNED {
-            let schema = ObservationSchema::new(
-                &loaded.slots,
-                task.max_steps,
-                policy.obs,
-                &ObservationFeatures::default(),
-            );
-            let observation = schema.len() as u128;
-            let rounds = u128::from(loaded.scenario.learner.episodes_per_update);
-            needs.push(Need {
-                what: "a rollout",
-                fields: "run.n_envs, run.max_steps, learner.episodes_per_update",
-                // Observations are kept as they came and as the policy saw them.
-                bytes: product([
-                    envs,
-                    rounds,
-                    task.max_steps.into(),
-                    observation,
-                    2 + rehearsed_rollouts(&loaded.scenario.learner.critic),
-                    F32_BYTES,
-                ]),
-            });
-            let (features, hidden) = (policy.net_cfg.feature_dim as u128, policy.net_cfg.hidden_dim as u128);
-            let trunks = match policy.net_cfg.critic_core {
-                CriticCore::Shared => 1,
-                CriticCore::Separate => 2,
-            };
-            let weights = product([trunks, features, observation.saturating_add(hidden)]);
-            needs.push(Need {
-                what: "the policy",
-                fields: "policy.net_cfg",
-                bytes: product([weights, TRAINED_COPIES, F32_BYTES]),
-            });
-        }
-    }
-    needs
-}
-
-/// The controller whose policy is trained.
-const LEARNED: &str = "actor_critic";
-
-/// Rollouts that the critic keeps for its own passes.
-fn rehearsed_rollouts(critic: &CriticConfig) -> u128 {
-    if critic.epochs > 0 { critic.rollouts.into() } else { 0 }
-}
-
-fn data_bytes(loaded: &Loaded) -> u128 {
-    let data = &loaded.task.data;
-    let (Some(sizes), Some(shape)) = (data.part_sizes(&loaded.task.split), data.shape()) else {
-        // Files are as large as they are; they are read before anything is made of them.
-        return 0;
-    };
-    let samples = [sizes.train, sizes.val, sizes.test].map(|samples| samples as u128);
-    let samples = samples.into_iter().fold(0, u128::saturating_add);
-    let pixels = [shape.channels, shape.height, shape.width].map(|size| size.max(0) as u128);
-    product([samples, product(pixels)])
-}
-
-fn product<const N: usize>(factors: [u128; N]) -> u128 {
-    factors.into_iter().fold(1, u128::saturating_mul)
 }
 
 /// `15.6 GiB`

@@ -110,6 +110,12 @@ impl Prepared {
         Ok(prepared)
     }
 
+    /// How messages name the scenario: its file, or its name.
+    pub fn label(&self) -> String {
+        let file = self.file.path.as_ref();
+        file.map_or_else(|| self.loaded.scenario.name.clone(), |path| path.display().to_string())
+    }
+
     /// What the engine plays, from the first round on.
     ///
     /// # Errors

@@ -116,6 +116,7 @@ impl HostPlan {
             side: self.input.side,
             parameters: parameters.fold(0, u64::saturating_add),
             ops: self.ops.len(),
+            op_outputs: self.ops.iter().map(|op| op.output.values()).collect(),
             injections: self.injection_specs(),
             batch_norms: batch_norms.collect(),
             problems: self.problems(),

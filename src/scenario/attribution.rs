@@ -12,6 +12,8 @@ choice! {
         AblationOnly,
         /// all configurations, always
         FullFactorial,
+        /// all configurations for few seeds, those of sampled orders of joining for many: Shapley values every time
+        Permutations,
         /// none: contributions stay unknown
         Off,
     }
@@ -25,6 +27,8 @@ choice! {
         EveryStep,
         /// at every k-th step
         EveryK(u32, at_least(1)),
+        /// where the stage or the amplitude of a seed has changed, at every step with a held seed, and at the last one
+        OnChange,
         /// at the last step of an episode
         Terminal,
         /// never
@@ -43,7 +47,7 @@ section! {
         strategy: AttributionStrategy = AttributionStrategy::Auto;
         /// When contributions are measured.
         cadence: Cadence = Cadence::EveryStep;
-        /// Up to this many seeds `auto` evaluates all 2^n configurations.
+        /// Up to this many seeds `auto` and `permutations` evaluate all 2^n configurations.
         full_factorial_max: usize = 4, integer(0, 12);
         /// Up to this many seeds `auto` evaluates all pairs.
         pairs_max: usize = 8, integer(0, 64);
@@ -53,6 +57,12 @@ section! {
         include_fossilized: bool;
         /// Most rows of one fused evaluation.
         max_fused_rows: usize = 8192, at_least(1);
+        /// Most configurations of one measurement; the least important are dropped. None: no limit.
+        max_configs: Option<usize>, at_least(1);
+        /// Time for an env's validation of a step; once it will not do, the least important configurations are dropped. None:
+        /// no limit.
+        #[unit = "ms"]
+        time_budget_ms: Option<u64>, at_least(1);
         /// Weight of the old value in the smoothed change of a contribution.
         velocity_decay: f64 = 0.7, BELOW_ONE;
     }

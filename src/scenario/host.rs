@@ -133,6 +133,8 @@ pub struct HostOutline {
     pub parameters: u64,
     /// Ops of its line, the head among them.
     pub ops: usize,
+    /// Values that each op puts out, per sample.
+    pub op_outputs: Vec<u64>,
     /// Where it can grow, in the policy's order.
     pub injections: Vec<InjectionSpec>,
     /// Batch norms: the op, and height and width of the smallest features that it normalises.

@@ -78,8 +78,8 @@ pub use problem::{Problem, ProblemRow, Report, Severity, Source, SourceKind, nea
 pub use resolve::resolved_ron;
 pub use reward::{
     AttributionFormula, BasicPlusReward, BasicReward, CommittedReward, ContributionMode, CustomReward, EscrowReward,
-    FossilAttribution, LossPreset, LossReward, LossScale, MinimalReward, RewardConfig, ShapedReward, SimplifiedReward,
-    SparseReward, reward_forms,
+    FossilAttribution, LossPreset, LossReward, LossScale, MeasurementNeed, MinimalReward, RequiredMasks, RewardConfig,
+    ShapedReward, SimplifiedReward, SparseReward, reward_forms,
 };
 pub use run::{
     DataConfig, EarlyStop, FeedMode, Launch, LearningRateCourse, OnEnvError, OnOutOfMemory, RunConfig, RunEarlyStop,

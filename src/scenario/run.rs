@@ -54,6 +54,9 @@ section! {
         on_env_error: OnEnvError = OnEnvError::AbortRun;
         /// What happens when a device has no memory left for the batches of a step.
         on_oom: OnOutOfMemory = OnOutOfMemory::Fail;
+        /// Memory of the machine that the run may take. None: what is left when it begins.
+        #[unit = "GiB"]
+        memory_limit_gib: Option<f64>, POSITIVE;
         /// When an episode ends before its last step. None: never.
         early_stop: Option<EarlyStop>;
         /// When the run ends before its last round. None: never.

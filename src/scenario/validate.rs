@@ -30,7 +30,7 @@ pub struct Finding {
 pub fn validate(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, catalog: &Catalog) -> Vec<Finding> {
     let mut findings = Findings(Vec::new());
     task::check_task(scenario, task, host, &mut findings);
-    reward::check_attribution(&scenario.attribution, task, &mut findings);
+    reward::check_attribution(scenario, task, &mut findings);
     check_devices(&scenario.run, &mut findings);
     check_early_stop(&scenario.run, task, &mut findings);
     controller::check_network(&scenario.policy, &mut findings);

@@ -5,12 +5,12 @@ use bevy_ecs::query::QueryData;
 
 use super::attribution::{Attribution, coalition_rows, shapley};
 use super::pass::ValPlan;
-use super::plan::CoalitionPlan;
+use super::plan::AttributionPlan;
 use crate::env::{Experiment, LoadedData, SeedSlots, StepStatus};
 use crate::growth::SeedStage;
 use crate::scenario::AttributionStrategy;
 use crate::seed::{Interactions, SeedRecord};
-use crate::telemetry::{self, CoalitionRow, CounterfactualMatrix, Coverage, Num, PairInteraction, Payload};
+use crate::telemetry::{self, BigInteger, CoalitionRow, CounterfactualMatrix, Coverage, Num, PairInteraction, Payload};
 use crate::training::StepResult;
 
 /// The step's measured configurations; `None` where only the network as it is was evaluated.
@@ -49,10 +49,12 @@ impl Counterfactual {
         committed.map(|(accuracy, _)| accuracy)
     }
 
-    /// The events of the measurement; how the players share what they add together is one of an episode's last step.
+    /// The events of the measurement; how the players share what they add together is one of an episode's last step, and of
+    /// every measurement where that is what is measured.
     pub fn events(&self, plan: &ValPlan, is_last_step: bool) -> impl Iterator<Item = Payload> {
         let matrix = self.matrix.as_ref();
-        let shares = matrix.zip(plan.plan.as_ref()).filter(|_| is_last_step);
+        let shares = matrix.zip(plan.plan.as_ref());
+        let shares = shares.filter(|(_, plan)| is_last_step || plan.tells_shares);
         let shares = shares.and_then(|(matrix, plan)| shapley(matrix, &plan.permutations));
         [
             matrix.cloned().map(Payload::from),
@@ -81,7 +83,7 @@ impl Counterfactual {
 pub struct AttributedEnv {
     status: &'static StepStatus,
     result: &'static StepResult,
-    plan: &'static ValPlan,
+    plan: &'static mut ValPlan,
     slots: &'static mut SeedSlots,
     counterfactual: &'static mut Counterfactual,
 }
@@ -95,6 +97,9 @@ pub fn attribute(mut envs: Query<AttributedEnv>, experiment: Res<Experiment>, da
         if env.status.participates() || *env.status == StepStatus::RolledBack {
             *env.counterfactual = Counterfactual::default();
         }
+        if *env.status == StepStatus::RolledBack {
+            env.plan.forget_measurement();
+        }
         if !env.status.participates() {
             continue;
         }
@@ -105,11 +110,11 @@ pub fn attribute(mut envs: Query<AttributedEnv>, experiment: Res<Experiment>, da
         for seed in env.slots.0.iter_mut().filter_map(|slot| slot.record.as_mut()) {
             seed.interactions = Interactions::default();
         }
-        if plan.coalitions.masks.len() == 1 {
+        if plan.coalitions.masks.len() == 1 && plan.dropped.is_empty() {
             continue;
         }
         let rows = coalition_rows(&plan.coalitions.masks, samples, &numbers.configs);
-        let matrix = matrix(&env, &plan.coalitions, rows, samples as u64, config.strategy);
+        let matrix = matrix(&env, plan, rows, samples as u64, config.strategy);
         let attribution = Attribution::of(&matrix, plan.fossilized);
         write_records(&mut env.slots, players, &attribution, config.velocity_decay);
         *env.counterfactual = Counterfactual {
@@ -122,13 +127,13 @@ pub fn attribute(mut envs: Query<AttributedEnv>, experiment: Res<Experiment>, da
 /// What the pass measured of the players as they are.
 fn matrix(
     env: &AttributedEnvItem,
-    plan: &CoalitionPlan,
+    plan: &AttributionPlan,
     rows: Vec<CoalitionRow>,
     samples: u64,
     strategy: AttributionStrategy,
 ) -> CounterfactualMatrix {
     let players = || {
-        let slots = plan.players.iter().map(|&slot| &env.slots.0[slot]);
+        let slots = plan.coalitions.players.iter().map(|&slot| &env.slots.0[slot]);
         slots.filter_map(|slot| Some((slot.spec.slot, slot.record.as_ref()?)))
     };
     CounterfactualMatrix {
@@ -136,13 +141,13 @@ fn matrix(
         seed_ids: players().map(|(_, seed)| seed.identity.seed_id.clone()).collect(),
         alphas: players().map(|(_, seed)| Num(seed.alpha.alpha())).collect(),
         coverage: match strategy {
-            _ if rows.len() == 1 << plan.players.len() => Coverage::Full,
-            AttributionStrategy::AblationOnly => Coverage::Ablation,
+            _ if rows.len() == 1 << plan.coalitions.players.len() => Coverage::Full,
+            AttributionStrategy::AblationOnly if plan.dropped.is_empty() => Coverage::Ablation,
             _ => Coverage::Sampled,
         },
         rows,
         samples,
-        dropped: Vec::new(),
+        dropped: plan.dropped.iter().copied().map(BigInteger).collect(),
         total_ms: Num(env.plan.elapsed.as_secs_f64() * 1e3),
         val_flops: env.plan.flops.tree * samples,
         val_flops_naive: env.plan.flops.naive * samples,

@@ -97,6 +97,19 @@ pub struct ValidationFlops {
 }
 
 impl ValidationFlops {
+    /// The mean over all samples where the last `left` of `samples` are evaluated with another tree: `after` in place of
+    /// `before`.
+    pub(super) const fn with_rest(self, before: Self, after: Self, (left, samples): (u64, u64)) -> Self {
+        const fn less(mean: u64, saved: u64, left: u64, samples: u64) -> u64 {
+            let share = saved as u128 * left as u128 / if samples == 0 { 1 } else { samples as u128 };
+            mean.saturating_sub(share as u64)
+        }
+        Self {
+            tree: less(self.tree, before.tree.saturating_sub(after.tree), left, samples),
+            naive: less(self.naive, before.naive.saturating_sub(after.naive), left, samples),
+        }
+    }
+
     /// Multiply-accumulates as the tree runs it: two operations each.
     pub const fn macs(&self) -> u64 {
         self.tree / 2

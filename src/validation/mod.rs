@@ -1,13 +1,16 @@
 //! Validation: one pass that measures the network and every configuration of its seeds, and what follows from it.
 //!
-//! Pure parts: `plan` (which configurations), `attribution` and `shapley` (what they say). Tensors: `coalition_tree`
+//! Pure parts: `plan` (which configurations), `changes` (whether any), `limits` (which not after all), `attribution` and
+//! `shapley` (what they say). Tensors: `coalition_tree`
 //! and `coalition` (one forward for all configurations). `pass`, `sync`, `assess` and `test_part` are the systems.
 
 pub(crate) mod assess;
 mod attribution;
+mod changes;
 mod coalition;
 mod coalition_tree;
 pub(crate) mod compute;
+mod limits;
 pub(crate) mod one_go;
 pub(crate) mod pass;
 mod plan;
@@ -22,6 +25,7 @@ use crate::schedule::{AddWork, Assess, Startup, StepEnd, StepSync, ValBatch, Wor
 
 pub use assess::Counterfactual;
 pub use attribution::{Attribution, PlayerAttribution, Synergy};
+pub use changes::LastMeasured;
 pub use coalition::coalition_forward;
 pub use coalition_tree::{CoalitionError, CoalitionTree, LiveSlot, ValidationFlops};
 pub use pass::{FoldedModel, ValBatches, ValPlan};

@@ -1,5 +1,7 @@
 //! The fused validation pass as systems: plan and fold once per step, evaluate batch by batch.
 
+mod budget;
+
 use std::time::{Duration, Instant};
 
 use bevy_ecs::prelude::*;
@@ -7,9 +9,11 @@ use bevy_ecs::query::QueryData;
 use bevy_platform::cell::SyncCell;
 use smallvec::SmallVec;
 
+use self::budget::Course;
+use super::changes::LastMeasured;
 use super::coalition::coalition_forward;
 use super::coalition_tree::{CoalitionTree, LiveSlot, ValidationFlops};
-use super::plan::{AttributionPlan, PlanMoment, find_players, plan_coalitions};
+use super::plan::{AttributionPlan, PlanMoment, plan_coalitions};
 use crate::clock::RunClock;
 use crate::data::Batch;
 use crate::env::grafted::{GraftKind, graft_kind};
@@ -44,6 +48,8 @@ pub struct ValPlan {
     pub flops: ValidationFlops,
     /// Host time spent in the step's pass; on CUDA, to launch it.
     pub elapsed: Duration,
+    course: Course,
+    last_measured: LastMeasured,
 }
 
 impl ValPlan {
@@ -56,6 +62,11 @@ impl ValPlan {
     pub fn has_no_players(&self) -> bool {
         let plan = self.plan.as_ref();
         plan.is_some_and(|plan| plan.coalitions.players.is_empty())
+    }
+
+    /// The network is no longer the one that was measured: the next step measures its seeds in any case.
+    pub fn forget_measurement(&mut self) {
+        self.last_measured.forget();
     }
 }
 
@@ -133,7 +144,7 @@ pub fn evaluate_batch(
     pool: Res<EnvPool>,
 ) -> Result<(), Failure> {
     pool.for_each_active(envs.iter_mut(), |_, stream, mut env| {
-        evaluate(&mut env, stream, clock.batch(), &experiment.scenario)
+        evaluate(&mut env, (stream, &clock), clock.batch(), &experiment.scenario)
     })
 }
 
@@ -149,18 +160,21 @@ pub(super) fn validate_on_all(
     in_batch(Work::PlanVal, 0, before, || plan(id, env, clock, scenario))?;
     (0..batches).try_for_each(|batch| {
         in_batch(Work::CoalitionForward, batch, before, || {
-            evaluate(env, stream, batch, scenario)
+            evaluate(env, (stream, clock), batch, scenario)
         })
     })
 }
 
 fn plan(id: &EnvId, env: &mut ValidatingEnvItem, clock: &RunClock, scenario: &Scenario) -> Result<(), Failure> {
     env.folded.0.get().refill()?;
-    let stages = env
-        .slots
-        .records()
-        .map(|record| record.map(|seed| (seed.stage, seed.alpha.alpha())));
-    let players = find_players(stages, scenario.measures_fossils());
+    if clock.step() == 1 {
+        env.plan.forget_measurement();
+    }
+    let (is_final, fossils_play) = (clock.is_last_step(), scenario.measures_fossils());
+    let (players, attribution) =
+        env.plan
+            .last_measured
+            .find(env.slots.records(), fossils_play, &scenario.attribution, is_final);
     let indices = [
         u64::from(clock.round()),
         id.index_in_group as u64,
@@ -168,10 +182,13 @@ fn plan(id: &EnvId, env: &mut ValidatingEnvItem, clock: &RunClock, scenario: &Sc
     ];
     let moment = PlanMoment {
         step: clock.step(),
-        is_final: clock.is_last_step(),
+        is_final,
         permutation_seed: derive(scenario.run.seed, Domain::AttributionPermutations, &indices),
     };
-    let plan = plan_coalitions(&players, &scenario.attribution, moment);
+    let mut plan = plan_coalitions(&players, &attribution, moment);
+    if let Some(most) = attribution.max_configs {
+        plan.limit(most, scenario.reward.required_masks(is_final));
+    }
     let live = live_slots(&mut env.slots.0, &scenario.lifecycle);
     let tree = CoalitionTree::new(&plan.coalitions, &live);
     env.plan.flops = tree.flops(env.folded.0.get().op_costs(), &live);
@@ -180,28 +197,47 @@ fn plan(id: &EnvId, env: &mut ValidatingEnvItem, clock: &RunClock, scenario: &Sc
     env.plan.tree = Some(SyncCell::new(tree));
     env.plan.plan = Some(plan);
     env.plan.elapsed = Duration::ZERO;
+    env.plan.course = Course::of(env.batches.0.get());
     Ok(())
 }
 
-fn evaluate(env: &mut ValidatingEnvItem, stream: &Stream, batch: usize, scenario: &Scenario) -> Result<(), Failure> {
+fn evaluate(
+    env: &mut ValidatingEnvItem,
+    (stream, clock): (&Stream, &RunClock),
+    batch: usize,
+    scenario: &Scenario,
+) -> Result<(), Failure> {
     let began = Instant::now();
-    let Some(tree) = &mut env.plan.tree else {
+    let plan = &mut *env.plan;
+    let Some(tree) = &mut plan.tree else {
         return Err(Failure::message("validation was not planned"));
     };
-    let (tree, samples) = (tree.get(), &env.batches.0.get()[batch]);
+    let samples = &env.batches.0.get()[batch];
     let live = live_slots(&mut env.slots.0, &scenario.lifecycle);
-    let chunk = tree.chunk_samples(env.backend.0.device, scenario.attribution.max_fused_rows);
+    let chunk = tree
+        .get()
+        .chunk_samples(env.backend.0.device, scenario.attribution.max_fused_rows);
     let _inference = Inference::new()?;
     let (folded, sums) = (&**env.folded.0.get(), env.sums.0.get());
+    let budget = scenario.attribution.time_budget_ms.map(Duration::from_millis);
     in_chunks(samples.n as i64, chunk, |first, count| {
+        if let Some(budget) = budget {
+            // What was launched before must be done for its time to be known.
+            stream.synchronize()?;
+            let required = scenario.reward.required_masks(clock.is_last_step());
+            plan.narrow((began.elapsed(), budget), required, (folded, &live), sums)?;
+        }
+        let Some(tree) = &mut plan.tree else { return Ok(()) };
+        let tree = tree.get();
         let x = samples.x.f_narrow(0, first, count)?;
         let y = samples.y.f_narrow(0, first, count)?;
         let logits = coalition_forward(folded, &live, tree, &x)?;
         sums.add_val(&logits, &y, tree.places()[MAIN])?;
         stream.note_write(sums.pack());
+        plan.course.advance(count);
         Ok(())
     })?;
-    env.plan.elapsed += began.elapsed();
+    plan.elapsed += began.elapsed();
     Ok(())
 }
 

@@ -75,9 +75,15 @@ pub struct AttributionPlan {
     pub coalitions: CoalitionPlan,
     /// The players that are committed: the mask of `committed_accuracy`.
     pub fossilized: u64,
+    /// The players that could be committed in this step.
+    pub held: u64,
     /// Sampled orders of players in antithetic pairs (an order, then its reverse); empty if Shapley values are exact
     /// or not asked for.
     pub permutations: Vec<Vec<usize>>,
+    /// Shapley values are to be told: at the last step, and of the strategy `permutations` at every measurement.
+    pub tells_shares: bool,
+    /// Masks that were planned and given up, because they are too many or take too long.
+    pub dropped: Vec<u64>,
 }
 
 /// Where in the run a plan is made.
@@ -101,6 +107,7 @@ pub fn plan_coalitions(players: &[Player], config: &AttributionConfig, moment: P
             .map(|i| 1u64 << i)
     };
     let fossilized = members(|stage| stage == SeedStage::Fossilized).sum();
+    let held = members(|stage| stage == SeedStage::Holding).sum();
     let strategy = if is_due(config.cadence, moment) {
         config.strategy
     } else {
@@ -115,24 +122,30 @@ pub fn plan_coalitions(players: &[Player], config: &AttributionConfig, moment: P
         // What a commit of this step will leave.
         masks.extend(members(|stage| stage == SeedStage::Holding).map(|held| fossilized | held));
     }
-    match strategy {
-        AttributionStrategy::FullFactorial => masks.extend(0..=all),
-        AttributionStrategy::Auto if count <= config.full_factorial_max => masks.extend(0..=all),
+    let is_sampled = match strategy {
+        AttributionStrategy::Auto | AttributionStrategy::Permutations if count <= config.full_factorial_max => {
+            masks.extend(0..=all);
+            false
+        }
+        AttributionStrategy::FullFactorial => {
+            masks.extend(0..=all);
+            false
+        }
         AttributionStrategy::Auto => {
             masks.extend((0..count).map(|i| 1 << i));
             if count <= config.pairs_max {
                 masks.extend(pairs(count).map(|(i, j)| 1 << i | 1 << j));
             }
-            if moment.is_final {
-                if exact_is_cheaper(count, config.shapley_permutations) {
-                    masks.extend(0..=all);
-                } else {
-                    permutations = antithetic_permutations(count, config.shapley_permutations, moment.permutation_seed);
-                    masks.extend(permutations.iter().flat_map(|order| prefixes(order)));
-                }
-            }
+            moment.is_final
         }
-        AttributionStrategy::AblationOnly | AttributionStrategy::Off => {}
+        AttributionStrategy::Permutations => true,
+        AttributionStrategy::AblationOnly | AttributionStrategy::Off => false,
+    };
+    if is_sampled && exact_is_cheaper(count, config.shapley_permutations) {
+        masks.extend(0..=all);
+    } else if is_sampled {
+        permutations = antithetic_permutations(count, config.shapley_permutations, moment.permutation_seed);
+        masks.extend(permutations.iter().flat_map(|order| prefixes(order)));
     }
 
     // In order of first mention.
@@ -144,11 +157,14 @@ pub fn plan_coalitions(players: &[Player], config: &AttributionConfig, moment: P
             masks,
         },
         fossilized,
+        held,
         permutations,
+        tells_shares: moment.is_final || strategy == AttributionStrategy::Permutations,
+        dropped: Vec::new(),
     }
 }
 
-/// Most configurations that a plan over `slots` slots can have: the size of an env's read pack.
+/// Most configurations that a plan over `slots` slots can have, whatever its limit: the size of an env's read pack.
 pub fn max_configurations(config: &AttributionConfig, slots: usize) -> usize {
     let permutations = config.shapley_permutations;
     let bound = |players: usize| {
@@ -158,8 +174,8 @@ pub fn max_configurations(config: &AttributionConfig, slots: usize) -> usize {
         let subsets = subsets.unwrap_or(usize::MAX);
         let is_full = match config.strategy {
             AttributionStrategy::FullFactorial => true,
-            AttributionStrategy::Auto => {
-                players <= config.full_factorial_max || players > 0 && exact_is_cheaper(players, permutations)
+            AttributionStrategy::Auto | AttributionStrategy::Permutations => {
+                players <= config.full_factorial_max || exact_is_cheaper(players, permutations)
             }
             AttributionStrategy::AblationOnly | AttributionStrategy::Off => false,
         };
@@ -186,7 +202,7 @@ pub(super) fn pairs(count: usize) -> impl Iterator<Item = (usize, usize)> {
 }
 
 /// The coalitions that form as an order's players join one by one.
-fn prefixes(order: &[usize]) -> impl Iterator<Item = u64> + '_ {
+pub(super) fn prefixes(order: &[usize]) -> impl Iterator<Item = u64> + '_ {
     order.iter().scan(0u64, |coalition, &player| {
         *coalition |= 1 << player;
         Some(*coalition)
@@ -195,7 +211,8 @@ fn prefixes(order: &[usize]) -> impl Iterator<Item = u64> + '_ {
 
 fn is_due(cadence: Cadence, moment: PlanMoment) -> bool {
     match cadence {
-        Cadence::EveryStep => true,
+        // Whether a seed has changed since then is known to who measured: [`LastMeasured`](super::changes::LastMeasured).
+        Cadence::EveryStep | Cadence::OnChange => true,
         Cadence::EveryK(steps) => moment.is_final || moment.step.is_multiple_of(steps),
         Cadence::Terminal => moment.is_final,
         Cadence::Off => false,
@@ -204,7 +221,7 @@ fn is_due(cadence: Cadence, moment: PlanMoment) -> bool {
 
 /// All 2^n masks cost no more than the distinct prefixes of `permutations` sampled orders can.
 fn exact_is_cheaper(count: usize, permutations: usize) -> bool {
-    count <= FULL_FACTORIAL_LIMIT && (1usize << count) <= 2 + permutations * (count - 1)
+    count <= FULL_FACTORIAL_LIMIT && (1usize << count) <= 2 + permutations * count.saturating_sub(1)
 }
 
 /// At most `wanted` orders: whole pairs of an order and its reverse.

@@ -18,7 +18,7 @@ pub fn exact_shapley(players: usize, value: impl Fn(u64) -> Option<f64>) -> Opti
         (0..players)
             .map(|player| ShapleyValue {
                 mean: Num(share(player)),
-                std: Num(0.0),
+                std: Some(Num(0.0)),
                 n: 0,
             })
             .collect(),
@@ -58,19 +58,17 @@ pub fn sampled_shapley(
     Some(pair_means.iter().map(|means| estimate(means)).collect())
 }
 
-/// Mean and standard error over independent pairs.
+/// Mean and standard error over independent pairs; a single pair has none.
 fn estimate(pair_means: &[f64]) -> ShapleyValue {
     let count = pair_means.len() as f64;
     let mean = pair_means.iter().sum::<f64>() / count;
-    let standard_error = if pair_means.len() < 2 {
-        f64::NAN
-    } else {
+    let standard_error = (pair_means.len() > 1).then(|| {
         let squares: f64 = pair_means.iter().map(|value| (value - mean).powi(2)).sum();
         (squares / (count - 1.0) / count).sqrt()
-    };
+    });
     ShapleyValue {
         mean: Num(mean),
-        std: Num(standard_error),
+        std: standard_error.map(Num),
         n: pair_means.len() as u32,
     }
 }

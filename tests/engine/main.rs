@@ -2,6 +2,7 @@
 
 mod action_space;
 mod checkpoints;
+mod coalitions;
 mod compute;
 mod custom_names;
 mod decisions;

@@ -189,6 +189,34 @@ fn rewards_say_what_there_is_and_what_they_need() {
 }
 
 #[test]
+fn limits_of_a_measurement_leave_what_the_reward_needs() {
+    insta::assert_snapshot!(
+        [
+            problems_of(
+                "(attribution: (cadence: on_change), reward: contribution(shaped()))",
+                &[]
+            ),
+            problems_of("(attribution: (max_configs: 5))", &[]),
+            problems_of("(attribution: (max_configs: 4), reward: loss())", &[]),
+            problems_of("(attribution: (strategy: permutations, shapley_permutations: 0))", &[]),
+            problems_of("(attribution: (time_budget_ms: 50), run: (deterministic: true))", &[]),
+        ]
+        .join("\n")
+    );
+    // Met needs: nothing to report.
+    for sound in [
+        "(attribution: (cadence: on_change), reward: contribution(basic()))",
+        "(attribution: (cadence: on_change), reward: contribution(simplified()))",
+        "(attribution: (cadence: on_change), reward: loss())",
+        "(attribution: (max_configs: 8))",
+        "(attribution: (max_configs: 5), reward: loss())",
+        "(lifecycle: (max_seeds: 1), attribution: (max_configs: 2))",
+    ] {
+        assert_eq!(problems_of(sound, &[]), "", "{sound}");
+    }
+}
+
+#[test]
 fn settings_of_the_learner_are_checked_alone_and_together() {
     insta::assert_snapshot!(problems_of(
         r#"(

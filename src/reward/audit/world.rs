@@ -30,7 +30,7 @@ use crate::seed::{
     command_legal, fossilize, germinate, prune, set_alpha_target, tick,
 };
 use crate::telemetry::{BigInteger, CoalitionRow, CounterfactualMatrix, Coverage, Num};
-use crate::validation::{Attribution, AttributionPlan, PlanMoment, find_players, plan_coalitions};
+use crate::validation::{Attribution, AttributionPlan, LastMeasured, PlanMoment, plan_coalitions};
 
 /// Percent, of the host without seeds.
 const HOST_ACCURACY: f64 = 30.0;
@@ -95,6 +95,7 @@ pub struct World<'a> {
     worth: Vec<Option<Worth>>,
     germinations: u32,
     state: RewardState,
+    last_measured: LastMeasured,
 }
 
 impl<'a> World<'a> {
@@ -110,6 +111,7 @@ impl<'a> World<'a> {
             worth: vec![None; slots],
             germinations: 0,
             state: RewardState::default(),
+            last_measured: LastMeasured::default(),
         }
     }
 
@@ -271,19 +273,21 @@ impl<'a> World<'a> {
     }
 
     /// Evaluates the configurations that the scenario's section `attribution` asks for.
-    fn measure(&self, is_final: bool) -> (AttributionPlan, CounterfactualMatrix) {
-        let seeds = self.slots.iter().map(|slot| {
-            let seed = slot.as_ref()?;
-            Some((seed.stage, seed.alpha.alpha()))
-        });
-        let config = &self.scenario.attribution;
-        let players = find_players(seeds, self.scenario.measures_fossils());
+    fn measure(&mut self, is_final: bool) -> (AttributionPlan, CounterfactualMatrix) {
+        let scenario = self.scenario;
+        let seeds = self.slots.iter().map(Option::as_ref);
+        let (players, config) =
+            self.last_measured
+                .find(seeds, scenario.measures_fossils(), &scenario.attribution, is_final);
         let moment = PlanMoment {
             step: self.step,
             is_final,
             permutation_seed: u64::from(self.step),
         };
-        let plan = plan_coalitions(&players, config, moment);
+        let mut plan = plan_coalitions(&players, &config, moment);
+        if let Some(most) = config.max_configs {
+            plan.limit(most, scenario.reward.required_masks(is_final));
+        }
         let rows = plan.coalitions.masks.iter().map(|&mask| {
             let accuracy = self.accuracy(|slot, seed| {
                 let player = plan.coalitions.players.iter().position(|&player| player == slot);

@@ -2,63 +2,38 @@
 
 use super::Findings;
 use crate::scenario::{
-    AttributionConfig, AttributionStrategy, Cadence, ContributionMode, FULL_FACTORIAL_LIMIT, RewardConfig, Scenario,
-    TaskSpec,
+    AttributionStrategy, Cadence, FULL_FACTORIAL_LIMIT, MeasurementNeed, RewardConfig, Scenario, TaskSpec,
 };
-
-/// How often a mode needs to know what the seeds contribute.
-enum Need {
-    /// What a mode of an application needs is not known here.
-    Unknown,
-    /// The network with the committed seeds alone, at the last step.
-    AtTheEnd,
-    /// The same at every step.
-    EveryStep,
-    /// Contributions at most so many steps old.
-    Fresh { max_staleness: u32 },
-}
-
-fn need(reward: &RewardConfig) -> Need {
-    let fresh = |max_staleness| Need::Fresh { max_staleness };
-    match reward {
-        RewardConfig::Custom(_) => Need::Unknown,
-        RewardConfig::Loss(_) => Need::AtTheEnd,
-        RewardConfig::Contribution(mode) => match mode {
-            ContributionMode::Sparse(_) | ContributionMode::Minimal(_) => Need::AtTheEnd,
-            ContributionMode::Committed(_) => Need::EveryStep,
-            ContributionMode::Shaped(config) => fresh(config.max_staleness),
-            ContributionMode::Escrow(config) => fresh(config.shaped.max_staleness),
-            ContributionMode::Simplified(config) => fresh(config.max_staleness),
-            ContributionMode::Basic(config) => fresh(config.max_staleness),
-            ContributionMode::BasicPlus(config) => fresh(config.basic.max_staleness),
-        },
-    }
-}
 
 pub(super) fn check_reward(scenario: &Scenario, findings: &mut Findings) {
     let (mode, attribution) = (scenario.reward.mode(), &scenario.attribution);
-    let need = need(&scenario.reward);
-    if !matches!(need, Need::Unknown) && attribution.strategy == AttributionStrategy::Off {
+    let need = scenario.reward.measurement_need();
+    if need != MeasurementNeed::Unknown && attribution.strategy == AttributionStrategy::Off {
         let message = format!("reward {mode} pays for what seeds contribute, but none of it is measured");
         findings.error(["attribution.strategy", "reward"], message);
         findings.help("measure it with attribution.strategy: auto");
     }
     let paths = ["attribution.cadence", "reward.max_staleness", "reward"];
     match (need, attribution.cadence) {
-        (Need::Unknown, _) | (_, Cadence::EveryStep) => {}
-        (Need::AtTheEnd, Cadence::Off) => {
+        (MeasurementNeed::Unknown, _) | (_, Cadence::EveryStep) => {}
+        (MeasurementNeed::AtTheEnd, Cadence::Off) => {
             let message = format!("reward {mode} needs the last step measured with committed seeds alone");
             findings.error(paths, message);
             findings.help("use attribution.cadence: terminal or more often");
         }
-        (Need::AtTheEnd, _) => {}
-        (Need::Fresh { max_staleness }, Cadence::EveryK(k)) if k <= max_staleness.saturating_add(1) => {}
-        (Need::EveryStep, _) => {
+        (MeasurementNeed::AtTheEnd, _) => {}
+        (
+            MeasurementNeed::Fresh { max_staleness } | MeasurementNeed::AtCommit { max_staleness },
+            Cadence::EveryK(k),
+        ) if k <= max_staleness.saturating_add(1) => {}
+        // Who can be committed is held, and held seeds are measured at every step.
+        (MeasurementNeed::AtCommit { .. }, Cadence::OnChange) => {}
+        (MeasurementNeed::EveryStep, _) => {
             let message = format!("reward {mode} needs every step measured with committed seeds alone");
             findings.error(paths, message);
             findings.help("use attribution.cadence: every_step");
         }
-        (Need::Fresh { max_staleness }, _) => {
+        (MeasurementNeed::Fresh { max_staleness } | MeasurementNeed::AtCommit { max_staleness }, _) => {
             let message = format!("reward {mode} needs contributions at most {max_staleness} steps old");
             findings.error(paths, message);
             findings
@@ -78,7 +53,8 @@ pub(super) fn check_reward(scenario: &Scenario, findings: &mut Findings) {
     }
 }
 
-pub(super) fn check_attribution(attribution: &AttributionConfig, task: &TaskSpec, findings: &mut Findings) {
+pub(super) fn check_attribution(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
+    let attribution = &scenario.attribution;
     let slots = task.slots.len();
     if attribution.strategy == AttributionStrategy::FullFactorial && slots > FULL_FACTORIAL_LIMIT {
         let message = format!("all configurations of {slots} slots are 2^{slots} forward passes");
@@ -93,5 +69,46 @@ pub(super) fn check_attribution(attribution: &AttributionConfig, task: &TaskSpec
             attribution.shapley_permutations
         );
         findings.error(["attribution.shapley_permutations"], message);
+    }
+    if attribution.strategy == AttributionStrategy::Permutations && attribution.shapley_permutations == 0 {
+        findings.error(
+            ["attribution.shapley_permutations", "attribution.strategy"],
+            "strategy permutations needs orders to sample; at least 2, e.g. 20".into(),
+        );
+    }
+    check_limits(scenario, task, findings);
+}
+
+/// Whether what the reward needs fits into the limits of a measurement, and whether a limit of time may decide anything.
+fn check_limits(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
+    let attribution = &scenario.attribution;
+    let players = match usize::try_from(task.max_seeds) {
+        Ok(most @ 1..) => most.min(task.slots.len()),
+        _ => task.slots.len(),
+    };
+    let is_measured = attribution.strategy != AttributionStrategy::Off && attribution.cadence != Cadence::Off;
+    let required = scenario.reward.required_masks(true).most(players);
+    if let Some(most) = attribution.max_configs.filter(|&most| is_measured && most < required) {
+        let message = format!(
+            "reward {} needs up to {required} configurations of {players} seeds, {most} are allowed",
+            scenario.reward.mode()
+        );
+        findings.error(["attribution.max_configs", "reward"], message);
+        findings.help(format!(
+            "allow {required} or more, or grow fewer seeds with lifecycle.max_seeds"
+        ));
+    }
+    if attribution.time_budget_ms.is_some() {
+        let paths = ["attribution.time_budget_ms", "run.deterministic"];
+        if scenario.run.deterministic {
+            let message =
+                "what fits into a time depends on the machine and its load; a deterministic run cannot have it";
+            findings.error(paths, message.into());
+            findings.help("limit the number of configurations with attribution.max_configs");
+        } else {
+            let message = "what fits into a time depends on the machine and its load: the same run may measure other \
+                           configurations, and go another way, the next time";
+            findings.warning(paths, message.into());
+        }
     }
 }

@@ -47,7 +47,8 @@ pub struct CounterfactualMatrix {
     pub samples: u64,
     /// Which configurations there are.
     pub coverage: Coverage,
-    /// Masks that were planned and not measured.
+    /// Masks that were planned and not measured: too many for `attribution.max_configs`, or too slow for
+    /// `attribution.time_budget_ms`.
     pub dropped: Vec<BigInteger>,
     /// Host time of the pass.
     pub total_ms: Num,
@@ -111,8 +112,9 @@ pub enum ShapleyMethod {
 pub struct ShapleyValue {
     /// The share.
     pub mean: Num,
-    /// Standard error of the sampling: 0 if exact, NaN with a single pair of orders.
-    pub std: Num,
+    /// Standard error of the sampling: 0 if exact; absent with a single pair of orders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub std: Option<Num>,
     /// Sampled pairs of orders; 0 if exact.
     pub n: u32,
 }

@@ -159,3 +159,34 @@ fn the_final_plan_holds_what_a_last_step_commit_would_be_worth() {
     let without_commit = plan_coalitions(&players[..2], &config, STEP);
     assert_eq!(without_commit.coalitions.masks, [0b11, 0b10, 0b01, 0b00]);
 }
+
+/// Shapley values at every measurement: exact for few players, from pairs of orders for many.
+#[test]
+fn permutations_samples_orders_at_every_step_and_only_where_all_configurations_are_too_many() {
+    let config = AttributionConfig {
+        strategy: AttributionStrategy::Permutations,
+        ..Default::default()
+    };
+    for count in [1, 4, 6] {
+        let plan = plan_coalitions(&blending(count), &config, STEP);
+        assert_eq!(plan.coalitions.masks.len(), 1 << count, "{count} players");
+        assert!(plan.permutations.is_empty() && plan.tells_shares);
+    }
+    let plan = plan_coalitions(&blending(10), &config, STEP);
+    assert_eq!(plan.permutations.len(), 20);
+    assert!(plan.tells_shares);
+    let masks = &plan.coalitions.masks;
+    assert!(masks.len() <= max_configurations(&config, 10));
+    // All on, each off, none; then what the orders pass through and nothing else.
+    assert_eq!(masks[0], 0b11_1111_1111);
+    assert_eq!(masks[11], 0);
+    let passed: HashSet<u64> = plan.permutations.iter().flat_map(|order| prefixes(order)).collect();
+    assert!(masks[12..].iter().all(|mask| passed.contains(mask)));
+    assert!(passed.iter().all(|mask| masks.contains(mask)));
+}
+
+#[test]
+fn other_strategies_tell_shares_at_the_last_step_alone() {
+    assert!(!plan(3, STEP).tells_shares);
+    assert!(plan(3, LAST).tells_shares);
+}

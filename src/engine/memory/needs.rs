@@ -1,0 +1,338 @@
+//! What takes memory, and how many bytes of it: plain arithmetic on a scenario.
+//!
+//! Everything is either known to the byte, or a stated estimate from above:
+//! - seeds: the largest blueprint in the widest slots, as many as may live at once;
+//! - activations: of the ops of a host, and of its seeds, twice what they put out, value and gradient, for the
+//!   rows that are worked on at a time;
+//! - the program: what the libraries take before anything is trained.
+
+use serde::Serialize;
+
+use super::{MemoryEstimate, PlaceMemory};
+use crate::controller::{ObservationFeatures, ObservationSchema};
+use crate::growth::SlotId;
+use crate::scenario::{
+    CriticConfig, CriticCore, ImageShape, Launch, Loaded, OptimizerConfig, PartSizes, SnapshotPlacement,
+};
+use crate::torch::DeviceSpec;
+use crate::validation::max_configurations;
+
+/// Bytes of an element of most tensors.
+const F32_BYTES: u128 = 4;
+/// Bytes of a label, of an index, of a column of the read pack.
+const WORD_BYTES: u128 = 8;
+/// Policies train with Adam: parameters, gradients and two moments.
+const POLICY_COPIES: u128 = 4;
+/// Value and gradient.
+const ACTIVATION_COPIES: u128 = 2;
+/// A seed's inner layers and its residual, each as large as its slot's features.
+const SEED_LAYERS: u128 = 3;
+/// Known good and new.
+const SNAPSHOTS: u128 = 2;
+/// Rows that are validated at a time on a CPU.
+const CPU_VALIDATION_ROWS: u128 = 1024;
+/// As measured on a CPU run of small hosts: libtorch, its threads, and what it keeps for itself.
+const PROGRAM_BYTES: u128 = 256 << 20;
+/// The controller whose policy is trained.
+const LEARNED: &str = "actor_critic";
+
+/// The largest seed that may grow in a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grown {
+    /// Where.
+    pub slot: SlotId,
+    /// Its trainable elements.
+    pub parameters: u64,
+}
+
+/// One of the things that take memory, in bytes, and the fields that it grows with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Need {
+    /// What it is.
+    pub what: &'static str,
+    /// What makes it smaller.
+    pub fields: &'static str,
+    /// Once.
+    pub fixed: u128,
+    /// For each env.
+    pub per_env: u128,
+    /// For each env that is worked on at the same time.
+    pub per_worker: u128,
+    /// Every run allocates it, whatever grows.
+    pub is_certain: bool,
+}
+
+impl Need {
+    const fn fixed(what: &'static str, fields: &'static str, bytes: u128) -> Self {
+        Self {
+            what,
+            fields,
+            fixed: bytes,
+            per_env: 0,
+            per_worker: 0,
+            is_certain: true,
+        }
+    }
+
+    const fn per_env(what: &'static str, fields: &'static str, bytes: u128) -> Self {
+        Self {
+            per_env: bytes,
+            ..Self::fixed(what, fields, 0)
+        }
+    }
+
+    const fn uncertain(self) -> Self {
+        Self {
+            is_certain: false,
+            ..self
+        }
+    }
+
+    /// With so many envs, so many of them at work at once.
+    pub fn bytes(&self, envs: usize, workers: usize) -> u128 {
+        let of_envs = self.per_env.saturating_mul(envs as u128);
+        let of_workers = self.per_worker.saturating_mul(workers as u128);
+        self.fixed.saturating_add(of_envs).saturating_add(of_workers)
+    }
+}
+
+/// What a run takes, given the largest seed of each slot.
+pub(super) fn estimate(loaded: &Loaded, largest: &[Grown], threads: usize) -> MemoryEstimate {
+    let run = &loaded.scenario.run;
+    let workers = match run.launch {
+        Launch::Parallel => threads.max(1),
+        Launch::Sequential => 1,
+    };
+    let mut machine = PlaceMemory {
+        device: DeviceSpec::Cpu,
+        envs: 0,
+        workers: 0,
+        needs: vec![
+            Need::fixed("data", "the sizes of its parts in task.data", data_bytes(loaded)),
+            Need::fixed("the program", "nothing", PROGRAM_BYTES).uncertain(),
+        ],
+    };
+    let mut others = Vec::new();
+    for (index, &device) in run.devices.iter().enumerate() {
+        let envs = run.n_envs.saturating_sub(index).div_ceil(run.devices.len());
+        let mut needs = env_needs(loaded, largest, device);
+        if index == 0 && loaded.scenario.policy.controller == LEARNED {
+            needs.extend(policy_needs(loaded));
+        }
+        let workers = workers.min(envs);
+        if device == DeviceSpec::Cpu {
+            (machine.envs, machine.workers) = (envs, workers);
+            machine.needs.extend(needs);
+        } else {
+            others.push(PlaceMemory {
+                device,
+                envs,
+                workers,
+                needs,
+            });
+        }
+    }
+    others.insert(0, machine);
+    MemoryEstimate { places: others }
+}
+
+/// What the envs of a device take there.
+fn env_needs(loaded: &Loaded, largest: &[Grown], device: DeviceSpec) -> Vec<Need> {
+    let (scenario, task) = (&loaded.scenario, &loaded.task);
+    let parameters = u128::from(loaded.host.parameters);
+    let seeds = seed_parameters(loaded, largest);
+    let mut needs = vec![
+        Need::fixed(
+            "data on the device",
+            "the sizes of its parts in task.data, task.augment",
+            resident_bytes(loaded),
+        )
+        .uncertain(),
+        Need::per_env(
+            "hosts",
+            "run.n_envs, task.host",
+            product([parameters, 2 + moments(&task.host_opt), F32_BYTES]),
+        ),
+        // Its convolutions once more, batch norm worked into them.
+        Need::per_env(
+            "hosts as validated",
+            "run.n_envs, task.host",
+            product([parameters, F32_BYTES]),
+        )
+        .uncertain(),
+        Need::per_env(
+            "seeds",
+            "run.n_envs, lifecycle.max_seeds, lifecycle.slots, task.host",
+            product([seeds, 2 + moments(&task.seed_opt), F32_BYTES]),
+        )
+        .uncertain(),
+        Need::per_env("batches", "run.n_envs, task.batch_size", batch_bytes(loaded)).uncertain(),
+        Need {
+            per_worker: activation_bytes(loaded, largest, device),
+            ..Need::fixed("activations", "task.batch_size, training.micro_batches, --threads", 0).uncertain()
+        },
+    ];
+    let is_elsewhere = device != DeviceSpec::Cpu && scenario.governor.placement == SnapshotPlacement::PinnedHost;
+    if scenario.governor.enabled && !is_elsewhere {
+        let bytes = product([parameters.saturating_add(seeds), SNAPSHOTS, F32_BYTES]);
+        needs.push(Need::per_env("snapshots", "run.n_envs, governor.enabled", bytes).uncertain());
+    }
+    needs
+}
+
+/// Moments that an optimizer keeps of each parameter.
+fn moments(optimizer: &OptimizerConfig) -> u128 {
+    match optimizer {
+        OptimizerConfig::Sgd { momentum: 0.0, .. } => 0,
+        OptimizerConfig::Sgd { .. } => 1,
+        OptimizerConfig::Adamw { .. } => 2,
+    }
+}
+
+/// Of the largest seeds that may live at once.
+fn seed_parameters(loaded: &Loaded, largest: &[Grown]) -> u128 {
+    let mut sizes: Vec<u128> = largest.iter().map(|seed| seed.parameters.into()).collect();
+    sizes.sort_unstable_by_key(|&size| std::cmp::Reverse(size));
+    let most = match loaded.task.max_seeds {
+        0 => sizes.len(),
+        most => most as usize,
+    };
+    sizes.into_iter().take(most).fold(0, u128::saturating_add)
+}
+
+/// The kept batch of an env, the order of its samples, what it predicts, and what is read of it.
+fn batch_bytes(loaded: &Loaded) -> u128 {
+    let (scenario, task) = (&loaded.scenario, &loaded.task);
+    let Some((sizes, shape)) = known_data(loaded) else {
+        return 0;
+    };
+    let rows = task.batch_size as u128;
+    let batches = task.train_batches(sizes.train, scenario.run.n_envs) as u128;
+    let pixels = product([rows, pixels(shape), F32_BYTES]);
+    let words = product([2, rows, batches, WORD_BYTES]);
+    let configurations = max_configurations(&scenario.attribution, loaded.slots.len()) as u128;
+    pixels
+        .saturating_add(words)
+        .saturating_add(product([3, configurations, WORD_BYTES]))
+}
+
+/// Of one env at work: those of a training batch, or of the rows that are validated at a time.
+fn activation_bytes(loaded: &Loaded, largest: &[Grown], device: DeviceSpec) -> u128 {
+    let (scenario, task) = (&loaded.scenario, &loaded.task);
+    let outputs = || loaded.host.op_outputs.iter().map(|&values| u128::from(values));
+    let sum = outputs().fold(0, u128::saturating_add);
+    let widest = outputs().max().unwrap_or(0);
+    let most = match task.max_seeds {
+        0 => largest.len(),
+        most => largest.len().min(most as usize),
+    } as u128;
+    let with_seeds = sum.saturating_add(product([most, SEED_LAYERS, widest]));
+    let rows = (task.batch_size as u128).div_ceil(scenario.training.micro_batches.max(1) as u128);
+    let training = product([rows, with_seeds, ACTIVATION_COPIES, F32_BYTES]);
+    let fused = scenario.attribution.max_fused_rows as u128;
+    let at_once = match device {
+        DeviceSpec::Cpu => fused.min(CPU_VALIDATION_ROWS),
+        _ => fused,
+    };
+    // An operation's input and output, and a seed's residual between them.
+    let validation = product([at_once, 3, widest, F32_BYTES]);
+    training.max(validation)
+}
+
+/// The rollout and the policy that learns from it.
+fn policy_needs(loaded: &Loaded) -> [Need; 2] {
+    let (policy, learner, task) = (&loaded.scenario.policy, &loaded.scenario.learner, &loaded.task);
+    let schema = ObservationSchema::new(
+        &loaded.slots,
+        task.max_steps,
+        policy.obs,
+        &ObservationFeatures::default(),
+    );
+    let observation = schema.len() as u128;
+    // Observations are kept as they came and as the policy saw them.
+    let rollout = product([
+        learner.episodes_per_update.into(),
+        task.max_steps.into(),
+        observation,
+        2 + rehearsed_rollouts(&learner.critic),
+        F32_BYTES,
+    ]);
+    let net = &policy.net_cfg;
+    let (features, hidden) = (net.feature_dim as u128, net.hidden_dim as u128);
+    let trunks = match net.critic_core {
+        CriticCore::Shared => 1,
+        CriticCore::Separate => 2,
+    };
+    // What every kind of network has; a recurrent core has a few times as much.
+    let weights = product([trunks, features, observation.saturating_add(hidden)]);
+    [
+        Need::per_env(
+            "a rollout",
+            "run.n_envs, run.max_steps, learner.episodes_per_update",
+            rollout,
+        ),
+        Need::fixed(
+            "the policy",
+            "policy.net_cfg",
+            product([weights, POLICY_COPIES, F32_BYTES]),
+        ),
+    ]
+}
+
+/// Rollouts that the critic keeps for its own passes.
+fn rehearsed_rollouts(critic: &CriticConfig) -> u128 {
+    if critic.epochs > 0 { critic.rollouts.into() } else { 0 }
+}
+
+/// Files are as large as they are; they are read before anything is made of them.
+fn known_data(loaded: &Loaded) -> Option<(PartSizes, ImageShape)> {
+    let data = &loaded.task.data;
+    Some((data.part_sizes(&loaded.task.split)?, data.shape()?))
+}
+
+/// As it is loaded: a byte a value, and labels.
+fn data_bytes(loaded: &Loaded) -> u128 {
+    let Some((sizes, shape)) = known_data(loaded) else {
+        return 0;
+    };
+    let samples = [sizes.train, sizes.val, sizes.test].map(|samples| samples as u128);
+    let samples = samples.into_iter().fold(0, u128::saturating_add);
+    product([samples, pixels(shape).saturating_add(WORD_BYTES)])
+}
+
+/// As envs read it: training images with their padding and their mirrored copies, a byte a value; the other parts
+/// normalised.
+fn resident_bytes(loaded: &Loaded) -> u128 {
+    let Some((sizes, shape)) = known_data(loaded) else {
+        return 0;
+    };
+    let augment = loaded.task.augment;
+    let padding = 2 * augment.map_or(0, |augment| u128::from(augment.pad));
+    let copies = 1 + u128::from(augment.is_some_and(|augment| augment.flip_p > 0.0));
+    let stored = product([
+        unsigned(shape.channels),
+        unsigned(shape.height).saturating_add(padding),
+        unsigned(shape.width).saturating_add(padding),
+        copies,
+    ]);
+    let train = product([sizes.train as u128, stored.saturating_add(WORD_BYTES)]);
+    let evaluated = (sizes.val as u128).saturating_add(sizes.test as u128);
+    let normalised = product([pixels(shape), F32_BYTES]).saturating_add(WORD_BYTES);
+    train.saturating_add(product([evaluated, normalised]))
+}
+
+fn pixels(shape: ImageShape) -> u128 {
+    product([shape.channels, shape.height, shape.width].map(unsigned))
+}
+
+/// Sizes are never negative.
+fn unsigned(size: i64) -> u128 {
+    u128::from(size.max(0).unsigned_abs())
+}
+
+fn product<const N: usize>(factors: [u128; N]) -> u128 {
+    factors.into_iter().fold(1, u128::saturating_mul)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! How much memory a run may take: what the operating system has left, what a control group allows, or what the scenario
+//! says.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::size;
+use crate::scenario::RunConfig;
+
+const GIB: f64 = (1_u64 << 30) as f64;
+
+/// Bytes that there are, and who says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// How many.
+    pub bytes: u64,
+    /// Who says so.
+    pub source: RoomSource,
+}
+
+/// What bounds the memory of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoomSource {
+    /// All that the machine has.
+    Machine,
+    /// What the machine has left.
+    Available,
+    /// What the control group of the process may take.
+    ControlGroup,
+    /// `run.memory_limit_gib`.
+    Limit,
+}
+
+impl Room {
+    /// What a run that begins now may take: `run.memory_limit_gib`, or else what the machine has left, or less where a
+    /// control group allows less. `None` where the operating system does not say.
+    pub fn now(run: &RunConfig) -> Option<Self> {
+        let read = |path: &Path| std::fs::read_to_string(path).ok();
+        Self::limit_of(run).or_else(|| left(read))
+    }
+
+    /// What the scenario allows, if it does not leave that to the machine.
+    pub(super) fn limit_of(run: &RunConfig) -> Option<Self> {
+        run.memory_limit_gib.map(|gib| Self {
+            bytes: (gib * GIB) as u64,
+            source: RoomSource::Limit,
+        })
+    }
+}
+
+impl fmt::Display for Room {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = size(self.bytes.into());
+        match self.source {
+            RoomSource::Machine => write!(f, "this machine has {bytes}"),
+            RoomSource::Available => write!(f, "this machine has {bytes} left"),
+            RoomSource::ControlGroup => write!(f, "the control group of the process allows {bytes}"),
+            RoomSource::Limit => write!(f, "run.memory_limit_gib allows {bytes}"),
+        }
+    }
+}
+
+/// The lesser of what Linux calls available and what the control groups of the process allow.
+fn left(read: impl Fn(&Path) -> Option<String>) -> Option<Room> {
+    let of = |source| move |bytes| Room { bytes, source };
+    let available = read(Path::new("/proc/meminfo")).and_then(|text| available_bytes(&text));
+    let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
+    let limits = limit_files(&groups).into_iter();
+    // A group without a limit says `max`, or a number that no machine has.
+    let allowed = limits.filter_map(|path| read(&path)?.trim().parse::<u64>().ok()).min();
+    let rooms = [
+        available.map(of(RoomSource::Available)),
+        allowed.map(of(RoomSource::ControlGroup)),
+    ];
+    rooms.into_iter().flatten().min_by_key(|room| room.bytes)
+}
+
+/// `MemAvailable: 16252928 kB`
+fn available_bytes(meminfo: &str) -> Option<u64> {
+    let (_, value) = meminfo
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(name, _)| name.trim() == "MemAvailable")?;
+    let kibibytes: u64 = value.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kibibytes.saturating_mul(1024))
+}
+
+/// Where the limits of the process's control groups and of all groups around them are written, for both versions of control
+/// groups. A container sees its own group as the outermost one.
+fn limit_files(groups: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for line in groups.lines() {
+        // `0::/user.slice` is version 2, `4:cpu,memory:/docker/1f3` version 1.
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else {
+            continue;
+        };
+        let (root, file) = match controllers {
+            "" => ("/sys/fs/cgroup", "memory.max"),
+            list if list.split(',').any(|controller| controller == "memory") => {
+                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
+            _ => continue,
+        };
+        let group = Path::new(root).join(group.trim_start_matches('/'));
+        let around = group.ancestors().take_while(|path| path.starts_with(root));
+        files.extend(around.map(|folder| folder.join(file)));
+    }
+    files
+}
+
+#[cfg(test)]
+mod tests;

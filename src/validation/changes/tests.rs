@@ -1,0 +1,126 @@
+use super::*;
+use crate::growth::{AlphaAlgorithm, AlphaCurve, AlphaTarget, GerminationStyle, SlotId, Tempo};
+use crate::scenario::{LifecycleConfig, MaskConfig};
+use crate::seed::{Germination, Limits, RampShape, Rules, SeedIdentity, germinate_committed};
+
+const ON_CHANGE: AttributionConfig = AttributionConfig {
+    cadence: Cadence::OnChange,
+    strategy: AttributionStrategy::Auto,
+    full_factorial_max: 4,
+    pairs_max: 8,
+    shapley_permutations: 20,
+    include_fossilized: false,
+    max_fused_rows: 8192,
+    max_configs: None,
+    time_budget_ms: None,
+    velocity_decay: 0.7,
+};
+
+/// A seed at full amplitude.
+fn seed(stage: SeedStage, germination: u32) -> SeedRecord {
+    let config = LifecycleConfig::default();
+    let limits = Limits::new(&config, &MaskConfig::default(), 0);
+    let rules = Rules {
+        config: &config,
+        limits: &limits,
+        step: 1,
+    };
+    let identity = SeedIdentity {
+        seed_id: format!("e0.r0c0.{germination}"),
+        germination,
+        slot: SlotId::new(0, 0),
+        blueprint: "norm".into(),
+        blueprint_index: 3,
+        style: GerminationStyle::LinearAdd,
+        tempo: Tempo::Standard,
+        target: AlphaTarget::Full,
+        seed_params: 10,
+    };
+    let order = Germination {
+        identity,
+        gate_params: 0,
+        accuracy: 50.0,
+    };
+    let mut slot = None;
+    let plan = germinate_committed(order, &rules).unwrap();
+    plan.commit(&mut slot);
+    let mut seed = slot.unwrap();
+    seed.stage = stage;
+    assert_eq!(seed.algorithm, AlphaAlgorithm::Add);
+    seed
+}
+
+/// Whether a step with these seeds is measured.
+fn is_measured(last: &mut LastMeasured, seeds: &[SeedRecord], is_final: bool) -> bool {
+    let (players, config) = last.find(seeds.iter().map(Some), true, &ON_CHANGE, is_final);
+    assert_eq!(players.len(), seeds.len());
+    config.strategy != AttributionStrategy::Off
+}
+
+#[test]
+fn seeds_are_measured_when_they_have_changed_and_not_again_before_they_do() {
+    let mut last = LastMeasured::default();
+    let blending = [seed(SeedStage::Blending, 0)];
+    assert!(is_measured(&mut last, &blending, false), "never measured");
+    assert!(!is_measured(&mut last, &blending, false), "as it was");
+
+    let committed = [seed(SeedStage::Fossilized, 0)];
+    assert!(is_measured(&mut last, &committed, false), "another stage");
+    assert!(!is_measured(&mut last, &committed, false), "as it was");
+
+    let other = [seed(SeedStage::Fossilized, 1)];
+    assert!(is_measured(&mut last, &other, false), "another seed");
+
+    let both = [seed(SeedStage::Fossilized, 1), seed(SeedStage::Blending, 2)];
+    assert!(is_measured(&mut last, &both, false), "one more");
+    assert!(is_measured(&mut last, &other, false), "one fewer");
+}
+
+#[test]
+fn another_amplitude_is_a_change() {
+    let mut last = LastMeasured::default();
+    let mut blending = [seed(SeedStage::Blending, 0)];
+    let full = blending[0].alpha.alpha();
+    assert!(is_measured(&mut last, &blending, false));
+
+    let shape = RampShape::new(AlphaCurve::Linear, 12.0);
+    blending[0].alpha.retarget(0.5, 4, shape).unwrap();
+    let _ = blending[0].alpha.step();
+
+    assert!(blending[0].alpha.alpha() < full);
+    assert!(is_measured(&mut last, &blending, false));
+}
+
+#[test]
+fn a_held_seed_is_measured_at_every_step_and_the_last_step_in_any_case() {
+    let mut last = LastMeasured::default();
+    let held = [seed(SeedStage::Holding, 0)];
+    assert!((0..3).all(|_| is_measured(&mut last, &held, false)));
+
+    let committed = [seed(SeedStage::Fossilized, 0)];
+    assert!(is_measured(&mut last, &committed, false));
+    assert!(!is_measured(&mut last, &committed, false));
+    assert!(is_measured(&mut last, &committed, true), "the last step");
+}
+
+#[test]
+fn what_is_forgotten_is_measured_anew() {
+    let mut last = LastMeasured::default();
+    let committed = [seed(SeedStage::Fossilized, 0)];
+    assert!(is_measured(&mut last, &committed, false));
+
+    last.forget();
+
+    assert!(is_measured(&mut last, &committed, false));
+}
+
+#[test]
+fn other_cadences_are_left_as_they_are() {
+    let mut last = LastMeasured::default();
+    let every_step = AttributionConfig::default();
+    let committed = [seed(SeedStage::Fossilized, 0)];
+    for _ in 0..2 {
+        let (_, config) = last.find(committed.iter().map(Some), true, &every_step, false);
+        assert_eq!(config, every_step);
+    }
+}

@@ -1,0 +1,184 @@
+use std::collections::HashSet;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::growth::SeedStage;
+use crate::scenario::{AttributionConfig, AttributionStrategy, FULL_FACTORIAL_LIMIT};
+use crate::validation::plan::{PlanMoment, find_players, plan_coalitions};
+
+const EVERYTHING: RequiredMasks = RequiredMasks {
+    each_off: true,
+    committed: true,
+};
+const NOTHING: RequiredMasks = RequiredMasks {
+    each_off: false,
+    committed: false,
+};
+
+fn plan_of(stages: &[SeedStage], config: &AttributionConfig, is_final: bool) -> AttributionPlan {
+    let players = find_players(stages.iter().map(|&stage| Some((stage, 0.5))), true);
+    let moment = PlanMoment {
+        step: 9,
+        is_final,
+        permutation_seed: 3,
+    };
+    plan_coalitions(&players, config, moment)
+}
+
+fn five_blending() -> AttributionPlan {
+    plan_of(&[SeedStage::Blending; 5], &AttributionConfig::default(), false)
+}
+
+#[test]
+fn each_off_comes_before_none_before_solo_before_pairs() {
+    let kept = |most| {
+        let mut plan = five_blending();
+        plan.limit(most, NOTHING);
+        (plan.coalitions.masks, plan.dropped.len())
+    };
+    let each_off = [0b11110, 0b11101, 0b11011, 0b10111, 0b01111];
+    let (masks, dropped) = kept(7);
+    assert_eq!(masks, [&[0b11111][..], &each_off, &[0]].concat());
+    assert_eq!(dropped, 15);
+    let (masks, dropped) = kept(13);
+    assert_eq!(masks[7..], [1, 2, 4, 8, 16, 0b11]);
+    assert_eq!(dropped, 9);
+    assert_eq!(kept(100), (five_blending().coalitions.masks, 0));
+}
+
+#[test]
+fn what_a_commit_would_leave_comes_before_solo() {
+    let stages = [
+        SeedStage::Fossilized,
+        SeedStage::Holding,
+        SeedStage::Blending,
+        SeedStage::Blending,
+    ];
+    let mut plan = plan_of(&stages, &AttributionConfig::default(), true);
+
+    plan.limit(8, NOTHING);
+
+    let mut masks = plan.coalitions.masks;
+    masks.sort_unstable();
+    // None, the committed one, with the held one; each off; all.
+    assert_eq!(masks, [0, 0b0001, 0b0011, 0b0111, 0b1011, 0b1101, 0b1110, 0b1111]);
+}
+
+#[test]
+fn what_the_reward_needs_is_kept_whatever_the_limit() {
+    let stages = [
+        SeedStage::Fossilized,
+        SeedStage::Holding,
+        SeedStage::Holding,
+        SeedStage::Blending,
+    ];
+    let mut plan = plan_of(&stages, &AttributionConfig::default(), false);
+    let planned = plan.coalitions.masks.len();
+
+    let kept = plan.limit(1, EVERYTHING);
+
+    assert_eq!(kept.len(), plan.coalitions.masks.len());
+    assert_eq!(plan.coalitions.masks.len() + plan.dropped.len(), planned);
+    for mask in [0b1111, 0b1110, 0b1101, 0b1011, 0b0111, 0, 0b0001, 0b0011, 0b0101] {
+        assert!(plan.coalitions.masks.contains(&mask), "{mask:#b} is missing");
+    }
+    assert_eq!(plan.coalitions.masks.len(), 9);
+    assert_eq!(
+        plan.limit(1, NOTHING),
+        [0],
+        "nobody needs more than the network as it is"
+    );
+}
+
+#[test]
+fn of_sampled_orders_only_whole_pairs_are_left() {
+    let config = AttributionConfig {
+        strategy: AttributionStrategy::Permutations,
+        ..AttributionConfig::default()
+    };
+    let whole = plan_of(&[SeedStage::Blending; 9], &config, false);
+    assert_eq!(whole.permutations.len(), 20);
+
+    let mut plan = whole.clone();
+    plan.limit(60, EVERYTHING);
+
+    assert_eq!(plan.coalitions.masks.len(), 60);
+    assert!(!plan.permutations.is_empty() && plan.permutations.len() < 20);
+    assert!(plan.permutations.len().is_multiple_of(2));
+    for mask in plan.permutations.iter().flat_map(|order| prefixes(order)) {
+        assert!(plan.coalitions.masks.contains(&mask));
+    }
+}
+
+fn pace(samples: u64, milliseconds: u64, left: u64) -> Progress {
+    Progress {
+        recent: (samples, Duration::from_millis(milliseconds)),
+        left,
+        elapsed: Duration::from_millis(milliseconds),
+    }
+}
+
+#[test]
+fn the_rest_of_a_pass_may_take_what_is_left_of_its_time() {
+    let budget = Duration::from_millis(100);
+    // Ten masks cost ten units; a tenth of the samples took 20 ms, so that the other nine would take 180.
+    let count = affordable(pace(100, 20, 900), budget, 10, |count| count as u64);
+    assert_eq!(count, 4, "80 ms are left of 180");
+    assert_eq!(affordable(pace(100, 5, 900), budget, 10, |count| count as u64), 10);
+    assert_eq!(affordable(pace(100, 200, 900), budget, 10, |count| count as u64), 1);
+}
+
+#[test]
+fn nothing_is_given_up_before_the_first_chunk_and_after_the_last() {
+    let budget = Duration::from_millis(1);
+    assert_eq!(affordable(pace(0, 50, 900), budget, 10, |count| count as u64), 10);
+    assert_eq!(affordable(pace(900, 50, 0), budget, 10, |count| count as u64), 10);
+}
+
+fn any_plan() -> impl Strategy<Value = AttributionPlan> {
+    let stage = prop::sample::select(vec![SeedStage::Blending, SeedStage::Holding, SeedStage::Fossilized]);
+    let strategy = prop::sample::select(vec![
+        AttributionStrategy::Auto,
+        AttributionStrategy::Permutations,
+        AttributionStrategy::AblationOnly,
+    ]);
+    (prop::collection::vec(stage, 0..=9), strategy, any::<bool>()).prop_map(|(stages, strategy, is_final)| {
+        let config = AttributionConfig {
+            strategy,
+            ..AttributionConfig::default()
+        };
+        plan_of(&stages, &config, is_final)
+    })
+}
+
+proptest! {
+    /// The check of a scenario relies on it.
+    #[test]
+    fn no_more_is_required_than_the_check_of_a_scenario_counts(
+        plan in any_plan(),
+        each_off in any::<bool>(),
+        committed in any::<bool>(),
+    ) {
+        let (required, players) = (RequiredMasks { each_off, committed }, plan.coalitions.players.len());
+        prop_assume!(players <= FULL_FACTORIAL_LIMIT);
+        let mut limited = plan.clone();
+        limited.limit(1, required);
+        prop_assert!(limited.coalitions.masks.len() <= required.most(players));
+    }
+
+    /// Nothing is silently missing.
+    #[test]
+    fn every_planned_mask_is_kept_or_told_as_dropped(plan in any_plan(), most in 1usize..80) {
+        let mut limited = plan.clone();
+        let kept = limited.limit(most, EVERYTHING);
+        let masks = &limited.coalitions.masks;
+        prop_assert_eq!(masks[0], plan.coalitions.masks[0]);
+        let all: HashSet<u64> = masks.iter().chain(&limited.dropped).copied().collect();
+        prop_assert_eq!(all, plan.coalitions.masks.iter().copied().collect::<HashSet<_>>());
+        prop_assert_eq!(masks.len() + limited.dropped.len(), plan.coalitions.masks.len());
+        for (&position, &mask) in kept.iter().zip(masks) {
+            prop_assert_eq!(plan.coalitions.masks[position], mask);
+        }
+    }
+}
