@@ -6,7 +6,7 @@ use super::SimicPlugins;
 use crate::controller::{ControllerRegistry, NetRegistry};
 use crate::reward::RewardModes;
 use crate::run::{Extension, ExtensionError};
-use crate::scenario::{BlueprintEntry, Catalog, Entry, task_presets};
+use crate::scenario::{BlueprintEntry, Catalog, Entry, SeedInit, task_presets};
 use crate::seed::BlueprintRegistry;
 
 /// The names that scenarios may use in an engine with this extension.
@@ -58,6 +58,10 @@ fn names(
                 name: blueprint.id().into(),
                 summary: blueprint.summary().into(),
                 selectable: blueprint.param_count(WIDTH) > 0,
+                inits: SeedInit::ALL
+                    .into_iter()
+                    .filter(|&init| blueprint.offers(init))
+                    .collect(),
             })
             .collect(),
         controllers: controllers

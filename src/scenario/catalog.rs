@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 
+use super::SeedInit;
 use super::presets::TaskPreset;
 
 /// A name and one line about it.
@@ -37,6 +38,8 @@ pub struct BlueprintEntry {
     pub summary: String,
     /// Whether scenarios and controllers may choose it.
     pub selectable: bool,
+    /// What its seeds can be born with.
+    pub inits: Vec<SeedInit>,
 }
 
 /// Everything that this build, plugins included, knows by name.
