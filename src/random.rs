@@ -60,6 +60,8 @@ pub enum Domain {
     SweepPoint = 21,
     /// `schedule`
     ScheduleSearch = 22,
+    /// `r, e, t`: the batch on which the step's seeds are born
+    BirthBatch = 23,
 }
 
 /// SplitMix64's increment: the golden ratio in 64 bits.

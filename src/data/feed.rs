@@ -106,11 +106,36 @@ impl StepFeed {
     /// # Errors
     /// `FeedDevice`.
     pub fn fetch(&mut self, batch: usize) -> Result<Batch, DataError> {
-        self.gather(batch).map_err(|cause| self.device_error(cause.into()))?;
+        self.gather(&self.window_positions[batch])
+            .map_err(|cause| self.device_error(cause.into()))?;
         Ok(Batch {
             x: self.x.shallow_clone(),
             y: self.batch_labels[batch].shallow_clone(),
             n: self.plan.arithmetic.batch_size,
+        })
+    }
+
+    /// Gathers a batch of training data that is none of the step's, with an order and augmentation of its own, into the
+    /// env's kept buffer: for seeds that are born after the step's last batch. Waits for the upload of its positions.
+    ///
+    /// # Errors
+    /// `FeedDevice`.
+    pub fn fetch_birth(&self, key: StepKey) -> Result<Batch, DataError> {
+        let positions = self.plan.draw_birth(key);
+        self.gather_birth(&positions)
+            .map_err(|cause| self.device_error(cause.into()))
+    }
+
+    fn gather_birth(&self, positions: &[i64]) -> Result<Batch, TchError> {
+        let n = self.plan.arithmetic.batch_size;
+        let positions = Tensor::f_from_slice(positions)?
+            .f_view([2, n as i64])?
+            .f_to_device(self.windows.device())?;
+        self.gather(&positions.f_get(0)?)?;
+        Ok(Batch {
+            x: self.x.shallow_clone(),
+            y: self.train_labels.f_index_select(0, &positions.f_get(1)?)?,
+            n,
         })
     }
 
@@ -119,15 +144,15 @@ impl StepFeed {
         &self.labels
     }
 
-    fn gather(&mut self, batch: usize) -> Result<(), TchError> {
-        let positions = &self.window_positions[batch];
+    fn gather(&self, positions: &Tensor) -> Result<(), TchError> {
         if self.own_kernels {
             return gather_images(&self.windows, positions, [&self.a, &self.b], &self.rows);
         }
         let _ = self.windows.f_index_select_out(&self.pixels, 0, positions)?;
-        self.rows.f_copy_(&self.pixels)?;
-        let _ = self.rows.f_mul_(&self.a)?;
-        let _ = self.rows.f_add_(&self.b)?;
+        let mut rows = self.rows.shallow_clone();
+        rows.f_copy_(&self.pixels)?;
+        let _ = rows.f_mul_(&self.a)?;
+        let _ = rows.f_add_(&self.b)?;
         Ok(())
     }
 

@@ -56,6 +56,23 @@ impl FeedPlan {
         &self.positions
     }
 
+    /// Windows, then samples, of a batch beside the step's own, of its own stream (domain 23): different samples, cropped
+    /// as in training.
+    pub(super) fn draw_birth(&self, key: StepKey) -> Vec<i64> {
+        let batch_size = self.arithmetic.batch_size;
+        let mut rng = RunRng::new(key.seed, Domain::BirthBatch, &[key.round, self.env, key.step]);
+        let mut order: Vec<u32> = (0..self.arithmetic.n_train as u32).collect();
+        rng.shuffle(&mut order);
+        let samples = order[..batch_size].iter().map(|&sample| i64::from(sample));
+        let windows = order[..batch_size].iter().map(|&sample| {
+            let crop = self
+                .augment
+                .map_or(Crop::default(), |augment| draw_crop(&mut rng, augment));
+            self.geometry.window(sample as usize, crop)
+        });
+        windows.chain(samples).collect()
+    }
+
     /// One permutation a pass (domain 2); the incomplete tail of a pass is dropped.
     fn draw_order(&mut self, key: StepKey, samples: &mut [i64]) {
         let pass_samples = self.arithmetic.batches_per_pass * self.arithmetic.batch_size;

@@ -10,7 +10,7 @@ use crate::controller::{ControllerRegistry, NetRegistry};
 use crate::host::HostRegistry;
 use crate::reward::RewardModes;
 use crate::run::{Extension, ExtensionError};
-use crate::scenario::{BlueprintEntry, Catalog, Entry, Loaded, task_presets};
+use crate::scenario::{BlueprintEntry, Catalog, Entry, Loaded, SeedInit, task_presets};
 use crate::seed::BlueprintRegistry;
 
 /// The names that scenarios may use in an engine with this extension.
@@ -84,6 +84,10 @@ fn names(
                 name: blueprint.id().into(),
                 summary: blueprint.summary().into(),
                 selectable: blueprint.param_count(WIDTH) > 0,
+                inits: SeedInit::ALL
+                    .into_iter()
+                    .filter(|&init| blueprint.offers(init))
+                    .collect(),
             })
             .collect(),
         controllers: controllers

@@ -9,10 +9,11 @@ use bevy_platform::cell::SyncCell;
 use smallvec::SmallVec;
 
 use super::Decisions;
+use super::insertion::Insertion;
 use crate::host::Host;
 use crate::seed::GradientSums;
 use crate::telemetry::statistics::Plateau;
-use crate::telemetry::{BlueprintCounts, EpisodeCompute, EpisodeEnd, GrowthCounts};
+use crate::telemetry::{BlueprintCounts, EpisodeCompute, EpisodeEnd, GrowthCounts, Num, ValidatedAt};
 use crate::torch::{Backend, Optimizer, Stream};
 
 /// Which env an entity is, ordered by its index. Systems that other plugins add find envs by this component.
@@ -66,6 +67,17 @@ pub struct ValMetrics {
     pub loss: f64,
     /// Of the validation samples of the step.
     pub accuracy_percent: f64,
+}
+
+impl ValMetrics {
+    /// As events tell it, measured in `step`.
+    pub const fn at(self, step: u32) -> ValidatedAt {
+        ValidatedAt {
+            step,
+            loss: Num(self.loss),
+            accuracy: Num(self.accuracy_percent),
+        }
+    }
 }
 
 /// Gradients at the step's last sampled batch.
@@ -167,6 +179,8 @@ pub struct EpisodeStats {
     pub blueprints: BTreeMap<String, BlueprintCounts>,
     /// What the controller made of it.
     pub decisions: Decisions,
+    /// Growth events whose consequences are not all known yet.
+    pub insertions: Vec<Insertion>,
 }
 
 impl EpisodeStats {

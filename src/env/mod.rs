@@ -6,6 +6,8 @@ pub(crate) mod episode;
 mod events;
 pub mod grafted;
 pub(crate) mod initial_topology;
+mod insertion;
+pub(crate) mod insertions;
 pub(crate) mod lifecycle;
 mod parallel;
 mod setup;
@@ -26,6 +28,7 @@ pub use decisions::Decisions;
 pub use episode::round_is_complete;
 pub use initial_topology::{InitialSeeds, standing_seeds};
 use initial_topology::{apply_initial_topology, read_initial_topology};
+pub use insertion::Insertion;
 pub use lifecycle::{GrowingEnv, GrowingEnvItem, GrowthContext, SeedOrder};
 pub use parallel::{EnvPool, in_batch};
 pub use setup::EnvSetup;
@@ -153,6 +156,7 @@ impl Plugin for EnvPlugin {
             .add_work(Assess, Work::TrackSeeds, episode::track_seeds)
             .add_work(Act, Work::AdvanceLifecycle, lifecycle::advance_lifecycle)
             .add_work(StepEnd, Work::EndEpisodes, episode::end_episodes)
+            .add_work(StepEnd, Work::TellInsertions, insertions::tell_insertions)
             .add_work(RoundEnd, Work::TeardownRound, episode::teardown_round)
             .add_work(RoundRestart, Work::TeardownRound, episode::teardown_round);
     }

@@ -95,13 +95,14 @@ pub(crate) fn load_datasets(
     Ok(())
 }
 
-/// Tries every seed module at the widths of the run's slots, so that a bad one is named before anything grows.
+/// Gives blueprints the options of the scenario and tries every seed module at the widths of the run's slots, so that a bad one is named before anything grows.
 pub(crate) fn check_blueprints(
     experiment: Res<Experiment>,
     devices: Res<Devices>,
-    blueprints: Res<BlueprintRegistry>,
+    mut blueprints: ResMut<BlueprintRegistry>,
     syncs: Res<torch::HostSyncCounter>,
 ) -> Result<(), Failure> {
+    blueprints.configure(&experiment.scenario.lifecycle);
     let mut widths: Vec<i64> = experiment.layout.slots().iter().map(|slot| slot.channels).collect();
     widths.sort_unstable();
     widths.dedup();

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::SeedInit;
 use super::host::{HostChoice, HostOutline};
 use super::presets::TaskPreset;
 use crate::schema::{Content, Described, Kind, Variant};
@@ -42,6 +43,8 @@ pub struct BlueprintEntry {
     pub summary: String,
     /// Whether scenarios and controllers may choose it.
     pub selectable: bool,
+    /// What its seeds can be born with.
+    pub inits: Vec<SeedInit>,
 }
 
 /// Who knows hosts: `host::HostRegistry`, which scenarios are checked against.

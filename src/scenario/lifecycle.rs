@@ -1,5 +1,6 @@
 //! Section `lifecycle`: slots, gates, cool-down, isolation.
 
+use super::blueprints::{BlueprintsConfig, SeedInit};
 use crate::growth::SlotId;
 use crate::schema::{choice, record, section};
 
@@ -38,6 +39,17 @@ section! {
         allow_operator_switch: bool = true;
         /// Stage changes that a seed's record remembers.
         history_len: usize = 100, at_least(1);
+        /// What seeds are born with, of every blueprint for which `blueprints` says nothing else.
+        seed_init: SeedInit = SeedInit::ZeroGain;
+        /// What is chosen about each built-in blueprint.
+        blueprints: BlueprintsConfig;
+    }
+}
+
+impl LifecycleConfig {
+    /// What seeds of a blueprint are born with.
+    pub fn init_of(&self, blueprint: &str) -> SeedInit {
+        self.blueprints.init_of(blueprint).unwrap_or(self.seed_init)
     }
 }
 

@@ -8,6 +8,7 @@
 mod action_space;
 mod arms;
 mod attribution;
+mod blueprints;
 mod catalog;
 mod check;
 mod controllers;
@@ -41,6 +42,7 @@ mod wording;
 
 pub use action_space::ActionSpace;
 pub use attribution::{AttributionConfig, AttributionStrategy, Cadence, FULL_FACTORIAL_LIMIT};
+pub use blueprints::{AttentionOptions, BlueprintsConfig, BottleneckOptions, NormOptions, SeedInit, StackOptions};
 pub use catalog::{BlueprintEntry, Catalog, Entry, KnownHosts, host_families};
 pub use controllers::{
     BuiltinSchedule, HeuristicConfig, OpWeights, RandomConfig, ReplayConfig, ScheduleConfig, ScheduleEntry,

@@ -2,6 +2,7 @@
 //! names the fields that it is about.
 
 mod action_space;
+mod blueprints;
 mod controller;
 mod experiment;
 mod governor;
@@ -37,6 +38,7 @@ pub fn validate(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, catalo
     controller::check_controller(scenario, task, catalog, &mut findings);
     topology::check_topology(scenario, task, catalog, &mut findings);
     action_space::check_action_space(scenario, catalog, &mut findings);
+    blueprints::check_inits(scenario, catalog, &mut findings);
     governor::check_governor(&scenario.governor, &mut findings);
     governor::check_faults(scenario, task, &mut findings);
     reward::check_reward(scenario, &mut findings);

@@ -7,6 +7,7 @@ mod alpha;
 mod blend;
 mod blueprint;
 mod change;
+mod contract;
 #[cfg(test)]
 mod fixtures;
 mod gate_network;
@@ -19,6 +20,7 @@ mod modules;
 #[cfg(test)]
 mod properties;
 mod record;
+mod registry;
 mod report;
 mod stages;
 mod statistics;
@@ -26,7 +28,7 @@ mod statistics;
 pub use alpha::{ALPHA_TOLERANCE, AlphaController, AlphaError, RampShape};
 pub(crate) use blend::fit_residual;
 pub use blend::{BlendError, Residual};
-pub use blueprint::{Blueprint, BlueprintError, BlueprintRegistry, FIRST_PLUGIN_INDEX, MAX_BLUEPRINTS, SeedModule};
+pub use blueprint::{BirthBatch, Blueprint, BlueprintError, MAX_BLUEPRINTS, SeedModule};
 pub use change::{Change, Effect, GateReport, Plan, Refusal, Retarget, Transition, Unheeded};
 pub use gate_network::GateNetwork;
 pub use gates::evaluate_gate;
@@ -41,6 +43,7 @@ pub use modules::CnnBlueprint;
 pub use record::{
     AccuracyTrack, ContributionTrack, GateMemory, GradientTrack, Interactions, PruneOrder, SeedIdentity, SeedRecord,
 };
+pub use registry::{BlueprintRegistry, FIRST_PLUGIN_INDEX};
 pub use report::SeedReport;
 pub use stages::{has_optimizer, may_follow, next_stage, trains};
 pub use statistics::{GradientSums, Growth};

@@ -120,6 +120,7 @@ payloads! {
     SeedAlphaRetargeted => "seed_alpha_retargeted", Lifecycle, Info: "a ramp of a seed was ordered";
     SeedGateEvaluated => "seed_gate_evaluated", Lifecycle, Debug: "a gate was checked: values and thresholds";
     SeedFossilized => "seed_fossilized", Lifecycle, Info: "a seed was committed";
+    SeedInsertion => "seed_insertion", Lifecycle, Info: "loss, accuracy and gradients around a germination or a commit";
     SeedPruned => "seed_pruned", Lifecycle, Info: "a seed was removed";
     SlotRecycled => "slot_recycled", Lifecycle, Debug: "a slot has cooled down";
     CounterfactualMatrix => "counterfactual_matrix", Full, Info: "accuracy and loss of every measured coalition of seeds";

@@ -62,10 +62,30 @@ impl Conv2d {
         kernel: i64,
         groups: i64,
     ) -> Result<Self, TchError> {
-        let group_inputs = inputs / groups;
-        let fan_in = Init::FanIn(group_inputs * kernel * kernel);
+        let init = Init::FanIn(inputs / groups * kernel * kernel);
+        Self::with_init(params, name, [inputs, outputs, kernel, groups], init)
+    }
+
+    /// As [`new`](Self::new) with weights that are not drawn but start at 0.
+    pub fn silent(
+        params: &mut ParamSet,
+        name: String,
+        inputs: i64,
+        outputs: i64,
+        kernel: i64,
+        groups: i64,
+    ) -> Result<Self, TchError> {
+        Self::with_init(params, name, [inputs, outputs, kernel, groups], Init::Constant(0.0))
+    }
+
+    fn with_init(
+        params: &mut ParamSet,
+        name: String,
+        [inputs, outputs, kernel, groups]: [i64; 4],
+        init: Init,
+    ) -> Result<Self, TchError> {
         Ok(Self {
-            weight: params.add(name, &[outputs, group_inputs, kernel, kernel], fan_in)?,
+            weight: params.add(name, &[outputs, inputs / groups, kernel, kernel], init)?,
             padding: kernel / 2,
             stride: 1,
             groups,

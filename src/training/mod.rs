@@ -1,6 +1,7 @@
 //! The training half of a step: batches reach their env, host and seeds learn from them, sums are named.
 
 pub(crate) mod batches;
+pub(crate) mod births;
 mod components;
 mod cost;
 pub(crate) mod fetch;
@@ -19,7 +20,7 @@ pub use precision::{MixedPrecisionOff, TrainingPrecision};
 pub use rates::LastGrowth;
 
 use crate::env::EnvId;
-use crate::schedule::{AddWork, Assess, RoundStart, Startup, StepStart, StepSync, TrainBatch, Work};
+use crate::schedule::{Act, AddWork, Assess, RoundStart, Startup, StepStart, StepSync, TrainBatch, Work};
 
 /// Feeds and trains all envs.
 pub struct TrainingPlugin;
@@ -32,6 +33,8 @@ impl Plugin for TrainingPlugin {
             .add_work(Startup, Work::ChooseMicroBatches, micro_batches::choose_micro_batches)
             .add_work(Startup, Work::EquipTraining, fetch::equip_envs)
             .add_work(RoundStart, Work::ResetLossScales, precision::reset_loss_scales)
+            .add_work(RoundStart, Work::AdaptNewborns, births::adapt_initial)
+            .add_work(Act, Work::AdaptNewborns, births::adapt_newborns)
             .add_work(StepStart, Work::PlanTrainBatches, fetch::plan_train_batches)
             .add_work(StepStart, Work::SetLearningRates, rates::set_learning_rates)
             .add_work(TrainBatch, Work::FetchTrainBatch, fetch::fetch_train_batch)

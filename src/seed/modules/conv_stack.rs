@@ -1,10 +1,14 @@
 //! Seeds that are plain stacks of convolutions, described by a list of layers.
 
-use tch::{TchError, Tensor};
+use tch::{Kind, TchError, Tensor};
 
+use super::birth::{factor_to_unit, turn_rows};
 use crate::random::RunRng;
-use crate::seed::{BlendError, SeedModule, fit_residual};
-use crate::torch::{Backend, Conv2d, GroupNormLayer, GroupNormOf, Mode, Onto, ParamSet, Silu, conv_layer};
+use crate::scenario::SeedInit;
+use crate::seed::{BirthBatch, BlendError, SeedModule, fit_residual};
+use crate::torch::{
+    Backend, Conv2d, GroupNormLayer, GroupNormOf, Mode, NoGrad, Onto, ParamSet, Silu, TorchError, backward, conv_layer,
+};
 
 /// A layer as a blueprint describes it. Convolutions keep height and width and have no bias.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,6 +18,8 @@ pub(super) enum Layer {
         outputs: i64,
         kernel: i64,
         groups: i64,
+        /// Its weights start at 0.
+        is_silent: bool,
     },
     Silu,
     /// GroupNorm whose weight starts at `weight`.
@@ -30,6 +36,7 @@ impl Layer {
             outputs,
             kernel,
             groups: 1,
+            is_silent: false,
         }
     }
 
@@ -40,6 +47,19 @@ impl Layer {
             outputs: channels,
             kernel,
             groups: channels,
+            is_silent: false,
+        }
+    }
+
+    /// A stack with its output silenced by the last convolution instead of the norm at its end, which goes.
+    pub(super) fn silence_output(layers: &mut Vec<Self>) {
+        layers.pop_if(|layer| matches!(layer, Self::Norm { .. }));
+        let last = layers.iter_mut().rev().find_map(|layer| match layer {
+            Self::Conv { is_silent, .. } => Some(is_silent),
+            _ => None,
+        });
+        if let Some(is_silent) = last {
+            *is_silent = true;
         }
     }
 
@@ -50,6 +70,7 @@ impl Layer {
                 outputs,
                 kernel,
                 groups,
+                ..
             } => inputs / groups * outputs * kernel * kernel,
             Self::Silu => 0,
             Self::Norm { channels, .. } => 2 * channels,
@@ -73,7 +94,11 @@ impl BuiltLayer {
                 outputs,
                 kernel,
                 groups,
-            } => Self::Conv(Conv2d::new(params, name, inputs, outputs, kernel, groups)?),
+                is_silent,
+            } => {
+                let build = if is_silent { Conv2d::silent } else { Conv2d::new };
+                Self::Conv(build(params, name, inputs, outputs, kernel, groups)?)
+            }
             Layer::Silu => Self::Silu,
             Layer::Norm { channels, weight } => {
                 Self::Norm(GroupNormLayer::new(params, &position.to_string(), channels, weight)?)
@@ -134,6 +159,51 @@ impl ConvStack {
         }
         Ok((features, has_entered))
     }
+
+    /// Scales every convolution, first to last, to outputs with a mean square of 1.
+    fn normalise_maps(&self, x: &Tensor) -> Result<(), TchError> {
+        let _no_grad = NoGrad::new();
+        let mut features = x.shallow_clone();
+        for layer in &self.layers {
+            features = layer.forward(&features)?;
+            if let BuiltLayer::Conv(conv) = layer {
+                let factor = factor_to_unit(&features)?;
+                let _ = conv.weight.shallow_clone().f_mul_(&factor)?;
+                features = features.f_mul(&factor)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Turns each filter of the last convolution along what its output's gradient asks of it: of all filters of that
+    /// norm, the one with the largest first gradient of the gain behind it.
+    ///
+    /// The gain γ_c of channel c starts at 0 and has the gradient Σ g_c·n_c over samples and positions, g the gradient
+    /// of the slot's output. Where n is taken as linear in what the filter yields, n_c = w_c·u with u the
+    /// convolution's input, that is w_c·M_c with M_c = Σ g_c·u, largest in size for w_c along M_c. This is GradMax
+    /// (Evci et al. 2022, arXiv:2201.05125) for a zero factor that is a gain a channel: the singular vector of each M_c,
+    /// a matrix of one row, is its own direction.
+    fn turn_last_map(&self, birth: &BirthBatch) -> Result<(), TorchError> {
+        let is_conv = |layer: &BuiltLayer| matches!(layer, BuiltLayer::Conv(_));
+        let Some(last) = self.layers.iter().rposition(is_conv) else {
+            return Ok(());
+        };
+        let (before, BuiltLayer::Conv(conv)) = (&self.layers[..last], &self.layers[last]) else {
+            return Ok(());
+        };
+        let input = {
+            let _no_grad = NoGrad::new();
+            let features = birth.features.shallow_clone();
+            before.iter().try_fold(features, |x, layer| layer.forward(&x))?
+        };
+        // A convolution is linear in its weights: their gradient under g is M, whatever they are.
+        let weight = conv.weight.f_detach()?.f_set_requires_grad(true)?;
+        let output = conv.with_weight(weight.shallow_clone()).forward(&input, None)?;
+        let objective = output.f_mul(&birth.gradient)?.f_sum(Kind::Float)?;
+        backward(&objective, self.params.backend())?;
+        let _no_grad = NoGrad::new();
+        Ok(turn_rows(&conv.weight, &weight.f_grad()?)?)
+    }
 }
 
 impl SeedModule for ConvStack {
@@ -148,6 +218,14 @@ impl SeedModule for ConvStack {
             return Ok(Some(result));
         }
         Ok(Some(onto.enter(&fit_residual(result, onto.features())?)?))
+    }
+
+    fn adapt(&self, init: SeedInit, birth: &BirthBatch) -> Result<(), TorchError> {
+        match init {
+            SeedInit::ZeroGain | SeedInit::ZeroOutput => Ok(()),
+            SeedInit::Gradmax => self.turn_last_map(birth),
+            SeedInit::Statistics => Ok(self.normalise_maps(&birth.features)?),
+        }
     }
 
     fn params(&self) -> &ParamSet {

@@ -1,8 +1,10 @@
 //! The built-in seed modules for convolutional hosts.
 //!
 //! All are SiLU networks with GroupNorm; each ends in a factor or norm that starts at zero, so δ is exactly 0 at birth
-//! while the gradient already reaches that factor.
+//! while the gradient already reaches that factor. Which factor, and what stands before it, is chosen by
+//! [`SeedInit`].
 
+mod birth;
 mod conv_stack;
 mod norm;
 mod squeeze_excite;
@@ -15,6 +17,7 @@ use self::squeeze_excite::SqueezeExcite;
 use super::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
 use crate::growth::coded_enum;
 use crate::random::RunRng;
+use crate::scenario::{BlueprintsConfig, BottleneckOptions, LifecycleConfig, SeedInit};
 use crate::torch::{Backend, Mode, ParamSet};
 
 coded_enum! {
@@ -39,23 +42,40 @@ coded_enum! {
     }
 }
 
-impl CnnBlueprint {
+/// A built-in kind with what a scenario has chosen about it.
+struct BuiltIn {
+    kind: CnnBlueprint,
+    options: BlueprintsConfig,
+    init: SeedInit,
+}
+
+impl BuiltIn {
+    fn all(lifecycle: &LifecycleConfig) -> impl Iterator<Item = Box<dyn Blueprint>> {
+        CnnBlueprint::ALL.iter().map(|&kind| {
+            Box::new(Self {
+                kind,
+                options: lifecycle.blueprints,
+                init: lifecycle.init_of(kind.name()),
+            }) as _
+        })
+    }
+
     /// The layers of the kinds that are plain stacks.
-    fn layers(self, dim: i64) -> Vec<Layer> {
+    fn layers(&self, dim: i64) -> Vec<Layer> {
         use Layer::{Norm, Silu};
-        /// Narrowest waist of a bottleneck.
-        const MIN_WAIST: i64 = 8;
-        const REDUCTION: i64 = 4;
         let conv = |kernel| Layer::conv(dim, dim, kernel);
         let birth_norm = Norm {
             channels: dim,
             weight: 0.0,
         };
-        match self {
-            Self::Noop | Self::Attention | Self::Norm => Vec::new(),
-            Self::Depthwise => vec![Layer::depthwise(dim, 3), conv(1), Silu, birth_norm],
-            Self::Bottleneck => {
-                let waist = MIN_WAIST.max(dim / REDUCTION);
+        let mut layers = match self.kind {
+            CnnBlueprint::Noop | CnnBlueprint::Attention | CnnBlueprint::Norm => Vec::new(),
+            CnnBlueprint::Depthwise => vec![Layer::depthwise(dim, 3), conv(1), Silu, birth_norm],
+            CnnBlueprint::Bottleneck => {
+                let BottleneckOptions {
+                    reduction, min_waist, ..
+                } = self.options.bottleneck;
+                let waist = min_waist.max(dim / reduction);
                 vec![
                     Layer::conv(dim, waist, 1),
                     Silu,
@@ -65,60 +85,82 @@ impl CnnBlueprint {
                     birth_norm,
                 ]
             }
-            Self::ConvSmall => vec![conv(1), Silu, birth_norm],
-            Self::ConvLight => vec![conv(3), Silu, birth_norm],
-            Self::ConvHeavy => {
+            CnnBlueprint::ConvSmall => vec![conv(1), Silu, birth_norm],
+            CnnBlueprint::ConvLight => vec![conv(3), Silu, birth_norm],
+            CnnBlueprint::ConvHeavy => {
                 let inner_norm = Norm {
                     channels: dim,
                     weight: 1.0,
                 };
                 vec![conv(3), inner_norm, Silu, conv(3), Silu, birth_norm]
             }
+        };
+        if self.init == SeedInit::ZeroOutput {
+            Layer::silence_output(&mut layers);
         }
+        layers
     }
 }
 
 impl Default for BlueprintRegistry {
-    /// The built-in blueprints.
+    /// The built-in blueprints with their default options.
     fn default() -> Self {
-        Self::of(CnnBlueprint::ALL.iter().map(|&blueprint| Box::new(blueprint) as _))
+        Self::of(BuiltIn::all(&LifecycleConfig::default()))
     }
 }
 
-impl Blueprint for CnnBlueprint {
+impl BlueprintRegistry {
+    /// Takes over what a scenario chooses about blueprints: options and inits.
+    pub fn configure(&mut self, lifecycle: &LifecycleConfig) {
+        self.replace_built_in(lifecycle, BuiltIn::all(lifecycle));
+    }
+}
+
+impl Blueprint for BuiltIn {
     fn id(&self) -> &'static str {
-        self.name()
+        self.kind.name()
     }
 
     fn summary(&self) -> &'static str {
-        match self {
-            Self::Noop => "no change, no parameters; a placebo for experiments",
-            Self::ConvLight => "one 3x3 convolution, SiLU, group norm",
-            Self::Attention => "squeeze-and-excite channel gates",
-            Self::Norm => "group norm, blended in by one learned scale",
-            Self::Depthwise => "depthwise 3x3, then pointwise convolution",
-            Self::Bottleneck => "1x1, 3x3, 1x1 convolutions through fewer channels",
-            Self::ConvSmall => "one 1x1 convolution, SiLU, group norm",
-            Self::ConvHeavy => "two 3x3 convolutions, SiLU, group norm",
+        match self.kind {
+            CnnBlueprint::Noop => "no change, no parameters; a placebo for experiments",
+            CnnBlueprint::ConvLight => "one 3x3 convolution, SiLU, group norm",
+            CnnBlueprint::Attention => "squeeze-and-excite channel gates",
+            CnnBlueprint::Norm => "group norm, blended in by one learned scale",
+            CnnBlueprint::Depthwise => "depthwise 3x3, then pointwise convolution",
+            CnnBlueprint::Bottleneck => "1x1, 3x3, 1x1 convolutions through fewer channels",
+            CnnBlueprint::ConvSmall => "one 1x1 convolution, SiLU, group norm",
+            CnnBlueprint::ConvHeavy => "two 3x3 convolutions, SiLU, group norm",
         }
     }
 
     fn param_count(&self, dim: i64) -> u64 {
-        match self {
-            Self::Noop => 0,
-            Self::Norm => NormModule::param_count(dim),
-            Self::Attention => SqueezeExcite::param_count(dim),
+        match self.kind {
+            CnnBlueprint::Noop => 0,
+            CnnBlueprint::Norm => NormModule::param_count(dim),
+            CnnBlueprint::Attention => SqueezeExcite::param_count(dim, self.options.attention.reduction),
             _ => self.layers(dim).iter().map(|layer| layer.param_count()).sum(),
         }
     }
 
+    fn offers(&self, init: SeedInit) -> bool {
+        match self.kind {
+            // Neither has a linear map to start at 0, to turn or to scale.
+            CnnBlueprint::Noop | CnnBlueprint::Norm => init == SeedInit::ZeroGain,
+            _ => true,
+        }
+    }
+
     fn build(&self, dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Box<dyn SeedModule>, BlueprintError> {
-        Ok(match self {
-            Self::Noop => Box::new(Noop {
+        Ok(match self.kind {
+            CnnBlueprint::Noop => Box::new(Noop {
                 params: ParamSet::new(backend),
             }),
-            Self::Norm => Box::new(NormModule::new(dim, rng, backend)?),
-            Self::Attention => Box::new(SqueezeExcite::new(dim, rng, backend)?),
+            CnnBlueprint::Norm => Box::new(NormModule::new(dim, rng, backend)?),
+            CnnBlueprint::Attention => {
+                let reduction = self.options.attention.reduction;
+                Box::new(SqueezeExcite::new(dim, reduction, rng, backend)?)
+            }
             _ => Box::new(ConvStack::new(&self.layers(dim), rng, backend)?),
         })
     }

@@ -3,16 +3,17 @@
 //!
 //! The full output is x·(1 + tanh z): a gate in (0, 2) that is exactly 1 at birth with slope 1.
 
-use tch::{TchError, Tensor};
+use tch::{Kind, TchError, Tensor};
 
+use super::birth::{factor_to_unit, leading_directions, turn_rows};
 use crate::random::RunRng;
-use crate::seed::SeedModule;
-use crate::torch::{Backend, Init, Mode, ParamSet, is_served, spatial_mean, squeeze_excite};
+use crate::scenario::SeedInit;
+use crate::seed::{BirthBatch, SeedModule};
+use crate::torch::{Backend, Init, Mode, NoGrad, ParamSet, TorchError, is_served, spatial_mean, squeeze_excite};
 
-const REDUCTION: i64 = 4;
-
-const fn hidden(dim: i64) -> i64 {
-    let reduced = dim / REDUCTION;
+/// Hidden channels of `dim`, which are `reduction` times as many, at least 1.
+const fn hidden(dim: i64, reduction: i64) -> i64 {
+    let reduced = dim / reduction;
     if reduced < 1 { 1 } else { reduced }
 }
 
@@ -24,14 +25,15 @@ pub(super) struct SqueezeExcite {
 }
 
 impl SqueezeExcite {
-    pub(super) const fn param_count(dim: i64) -> u64 {
-        (2 * dim * hidden(dim) + dim) as u64
+    pub(super) const fn param_count(dim: i64, reduction: i64) -> u64 {
+        (2 * dim * hidden(dim, reduction) + dim) as u64
     }
 
-    pub(super) fn new(dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Self, TchError> {
+    pub(super) fn new(dim: i64, reduction: i64, rng: &mut RunRng, backend: Backend) -> Result<Self, TchError> {
         let mut params = ParamSet::new(backend);
-        let squeeze = params.add("squeeze.weight", &[hidden(dim), dim], Init::FanIn(dim))?;
-        let excite = params.add("excite.weight", &[dim, hidden(dim)], Init::Constant(0.0))?;
+        let hidden = hidden(dim, reduction);
+        let squeeze = params.add("squeeze.weight", &[hidden, dim], Init::FanIn(dim))?;
+        let excite = params.add("excite.weight", &[dim, hidden], Init::Constant(0.0))?;
         let bias = params.add("excite.bias", &[dim], Init::Constant(0.0))?;
         params.initialise(rng)?;
         Ok(Self {
@@ -40,6 +42,29 @@ impl SqueezeExcite {
             bias,
             params,
         })
+    }
+
+    /// Gives the hidden channels a mean square of 1.
+    fn normalise_squeeze(&self, x: &Tensor) -> Result<(), TchError> {
+        let hidden = spatial_mean(x)?.f_linear(&self.squeeze, None::<&Tensor>)?;
+        self.squeeze.shallow_clone().f_mul_(&factor_to_unit(&hidden)?).map(drop)
+    }
+
+    /// Turns the rows of W₁ along the directions that give W₂, which starts at 0, the largest first gradient.
+    ///
+    /// With g the gradient of the slot's output, m the spatial mean and q = Σ g·x over positions, the gradient of W₂ is
+    /// Σ q·silu(W₁·m)ᵀ over samples, to first order ½·M·W₁ᵀ with M = Σ q·mᵀ. Among orthogonal rows of given norm its
+    /// norm is largest for the leading right singular vectors of M: GradMax (Evci et al. 2022, arXiv:2201.05125).
+    fn turn_squeeze(&self, birth: &BirthBatch) -> Result<(), TchError> {
+        let mean = spatial_mean(&birth.features)?;
+        let wanted = birth.features.f_mul(&birth.gradient)?;
+        let wanted = wanted.f_sum_dim_intlist([2_i64, 3].as_slice(), false, Kind::Float)?;
+        let matrix = wanted.f_transpose(0, 1)?.f_matmul(&mean)?;
+        let forward = mean.f_mean_dim([0_i64].as_slice(), false, Kind::Float)?;
+        turn_rows(
+            &self.squeeze,
+            &leading_directions(&matrix, self.squeeze.size2()?.0, &forward)?,
+        )
     }
 }
 
@@ -56,6 +81,15 @@ impl SeedModule for SqueezeExcite {
             .f_tanh()?
             .f_view([batch, channels, 1, 1])?;
         Ok(Some(x.f_mul(&gate)?))
+    }
+
+    fn adapt(&self, init: SeedInit, birth: &BirthBatch) -> Result<(), TorchError> {
+        let _no_grad = NoGrad::new();
+        match init {
+            SeedInit::ZeroGain | SeedInit::ZeroOutput => Ok(()),
+            SeedInit::Gradmax => Ok(self.turn_squeeze(birth)?),
+            SeedInit::Statistics => Ok(self.normalise_squeeze(&birth.features)?),
+        }
     }
 
     fn params(&self) -> &ParamSet {

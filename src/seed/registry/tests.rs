@@ -1,5 +1,9 @@
+use tch::{TchError, Tensor};
+
 use super::*;
-use crate::torch::Init;
+use crate::random::RunRng;
+use crate::seed::SeedModule;
+use crate::torch::{Init, Mode, ParamSet, TorchError};
 
 /// Multiplies by a weight that starts at `birth`, and may lie about its parameters or crop its input.
 #[derive(Clone, Copy)]
@@ -101,4 +105,82 @@ fn a_seed_module_that_breaks_the_contract_is_named_with_the_width_and_the_breach
         "it turns Float [1, 8, 8, 8] into Float [1, 8, 1, 8]; a seed must keep its input's shape and type",
     );
     unfit(SOUND, 6, "the width is no multiple of 4");
+}
+
+/// A second factor that no gradient ever reaches, or a module that writes to its input.
+#[derive(Clone, Copy)]
+enum Flaw {
+    Dead,
+    Writes,
+}
+
+struct FlawedModule {
+    weights: [Tensor; 2],
+    params: ParamSet,
+    flaw: Flaw,
+}
+
+impl SeedModule for FlawedModule {
+    fn delta(&self, x: &Tensor, _: Mode) -> Result<Option<Tensor>, TchError> {
+        let [weight, dead] = &self.weights;
+        Ok(Some(match self.flaw {
+            Flaw::Dead => x.f_mul(weight)?.f_add(&dead.f_relu()?.f_mul(dead)?)?,
+            Flaw::Writes => x.shallow_clone().f_relu_()?.f_mul(weight)?,
+        }))
+    }
+
+    fn params(&self) -> &ParamSet {
+        &self.params
+    }
+
+    fn macs(&self, positions: u64) -> u64 {
+        positions
+    }
+}
+
+impl Blueprint for Flaw {
+    fn id(&self) -> &'static str {
+        "flawed"
+    }
+
+    fn summary(&self) -> &'static str {
+        "breaks the contract"
+    }
+
+    fn param_count(&self, _: i64) -> u64 {
+        2
+    }
+
+    fn build(&self, _: i64, rng: &mut RunRng, backend: Backend) -> Result<Box<dyn SeedModule>, BlueprintError> {
+        let mut params = ParamSet::new(backend);
+        let weights = [
+            params.add("weight", &[1], Init::Constant(0.0))?,
+            params.add("dead", &[1], Init::Constant(0.0))?,
+        ];
+        params.initialise(rng)?;
+        Ok(Box::new(FlawedModule {
+            weights,
+            params,
+            flaw: *self,
+        }))
+    }
+}
+
+#[test]
+fn a_seed_that_is_born_dead_or_spoils_its_input_is_refused() {
+    for (flaw, why) in [
+        (
+            Flaw::Dead,
+            "no gradient reaches `dead` within 3 steps of SGD; a seed must be alive at birth",
+        ),
+        (Flaw::Writes, "it writes to its input; a seed must leave that as it is"),
+    ] {
+        let mut registry = BlueprintRegistry::default();
+        registry.register(Box::new(flaw)).unwrap();
+
+        let checked = registry.check(&[8], Backend::CPU, &HostSyncCounter::default());
+
+        let expected = format!("blueprint `flawed` cannot grow in a slot of 8 channels: {why}");
+        assert_eq!(checked.map_err(|error| error.to_string()), Err(expected));
+    }
 }

@@ -1,0 +1,85 @@
+//! What comes of a growth event: the network before and after, and how a newborn seed's gradient compares with the host's.
+
+use crate::growth::{SeedStage, SlotId};
+use crate::scenario::SeedInit;
+use crate::seed::SeedRecord;
+use crate::telemetry::{BirthRatios, EnvContext, Event, Num, SeedInsertion, ValidatedAt};
+
+/// Steps after the first gradient in which the gradient is looked at for the last time.
+const LAST_LOOK: u32 = 5;
+
+/// A growth event of an episode that is not told yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Insertion {
+    slot: SlotId,
+    told: SeedInsertion,
+}
+
+impl Insertion {
+    /// A seed in `slot` that has just entered a stage, in a step whose validation was `before`, of the network without it. `None` for stages that
+    /// are no growth event, and where there was no validation to compare with.
+    pub fn of(seed: &SeedRecord, slot: SlotId, init: SeedInit, before: Option<ValidatedAt>) -> Option<Self> {
+        let is_birth = seed.stage == SeedStage::Germinated;
+        if !is_birth && seed.stage != SeedStage::Fossilized {
+            return None;
+        }
+        Some(Self {
+            slot,
+            told: SeedInsertion {
+                seed: seed.identity.seed_id.clone(),
+                blueprint: seed.identity.blueprint.clone(),
+                init,
+                entered: seed.stage,
+                before: before?,
+                after: None,
+                contribution: seed.contribution.value.filter(|_| !is_birth).map(Num),
+                gradient_ratio: is_birth.then(BirthRatios::default),
+            },
+        })
+    }
+
+    /// Takes what a later step has measured: its validation, and the ratio of its gradients if there was one.
+    pub fn measure(&mut self, val: ValidatedAt, ratio: Option<f64>) {
+        let step = val.step;
+        if step <= self.told.before.step {
+            return;
+        }
+        self.told.after.get_or_insert(val);
+        let (Some(ratios), Some(ratio)) = (&mut self.told.gradient_ratio, ratio) else {
+            return;
+        };
+        let born = *ratios.step.get_or_insert(step);
+        match step.saturating_sub(born) {
+            0 => ratios.at_birth = Some(Num(ratio)),
+            1 => ratios.after_1 = Some(Num(ratio)),
+            LAST_LOOK => ratios.after_5 = Some(Num(ratio)),
+            _ => {}
+        }
+    }
+
+    /// Nothing more of it will be measured after `step`; `seed` is what its slot holds.
+    pub fn is_complete(&self, step: u32, seed: Option<&SeedRecord>) -> bool {
+        let is_there = seed.is_some_and(|seed| seed.stage.is_occupied() && seed.identity.seed_id == self.told.seed);
+        let is_measured = match &self.told.gradient_ratio {
+            Some(ratios) => ratios.step.is_some_and(|born| step >= born + LAST_LOOK),
+            None => true,
+        };
+        !is_there || is_measured && self.told.after.is_some()
+    }
+
+    /// Where it grew.
+    pub fn slot(&self) -> SlotId {
+        self.slot
+    }
+
+    /// As it stands.
+    pub fn event(&self, context: EnvContext) -> Event {
+        Event {
+            slot: Some(self.slot),
+            ..Event::env(context, self.told.clone())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

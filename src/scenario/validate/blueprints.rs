@@ -1,0 +1,42 @@
+//! Whether every blueprint that may grow can be born as the scenario wants it.
+
+use super::Findings;
+use crate::scenario::tree::listed;
+use crate::scenario::{BlueprintEntry, Catalog, InitialTopology, Scenario, SeedInit};
+
+pub(super) fn check_inits(scenario: &Scenario, catalog: &Catalog, findings: &mut Findings) {
+    let lifecycle = &scenario.lifecycle;
+    for blueprint in catalog.blueprints.iter().filter(|blueprint| blueprint.selectable) {
+        let init = lifecycle.init_of(&blueprint.name);
+        if blueprint.inits.contains(&init) || !may_grow(blueprint, scenario) {
+            continue;
+        }
+        let message = format!(
+            "seeds of \"{}\" cannot be born as {}; valid: {}",
+            blueprint.name,
+            init.name(),
+            listed(blueprint.inits.iter().map(SeedInit::name))
+        );
+        let is_own = lifecycle.blueprints.init_of(&blueprint.name).is_some();
+        let own = format!("lifecycle.blueprints.{}.init", blueprint.name);
+        let path = if is_own { own } else { "lifecycle.seed_init".into() };
+        findings.error([path], message);
+        if !is_own {
+            findings.help(format!(
+                "leave it out of policy.masks.action_space.blueprint, or write what else it is born with, as in \
+                 lifecycle.blueprints: (norm: (init: zero_gain)); instead of {} for all, each blueprint may name its own",
+                init.name()
+            ));
+        }
+    }
+}
+
+/// Whether the action space or the initial topology lets it grow.
+fn may_grow(blueprint: &BlueprintEntry, scenario: &Scenario) -> bool {
+    let allowed = scenario.policy.masks.action_space.blueprint.as_ref();
+    let is_planted = match &scenario.initial_topology {
+        InitialTopology::Empty | InitialTopology::Run { .. } => false,
+        InitialTopology::Seeds(seeds) => seeds.iter().any(|seed| seed.blueprint == blueprint.name),
+    };
+    is_planted || allowed.is_none_or(|allowed| allowed.contains(&blueprint.name))
+}

@@ -1,0 +1,141 @@
+//! The registry of blueprints: what can be grown, each under an index that policies and observations use for ever.
+//!
+//! It is filled when the engine is put together, takes the scenario's options at start-up and is immutable afterwards.
+
+use bevy_ecs::resource::Resource;
+
+use super::contract::breach_of_contract;
+use super::{Blueprint, BlueprintError, MAX_BLUEPRINTS};
+use crate::scenario::{BlueprintsConfig, LifecycleConfig, SeedInit};
+use crate::torch::{Backend, HostSyncCounter};
+
+/// First index of blueprints that plugins register; the ones below are fixed.
+pub const FIRST_PLUGIN_INDEX: usize = 13;
+
+/// Width at which error messages order the available blueprints by size.
+const LISTING_WIDTH: i64 = 32;
+
+/// All blueprints by index.
+#[derive(Resource)]
+pub struct BlueprintRegistry {
+    /// `None` marks indices that are kept free for later built-in blueprints.
+    entries: Vec<Option<Box<dyn Blueprint>>>,
+    seed_init: SeedInit,
+    options: BlueprintsConfig,
+}
+
+impl BlueprintRegistry {
+    /// Of built-in blueprints, by index.
+    pub(super) fn of(built_in: impl Iterator<Item = Box<dyn Blueprint>>) -> Self {
+        let mut entries: Vec<_> = built_in.map(Some).collect();
+        entries.resize_with(FIRST_PLUGIN_INDEX, || None);
+        Self {
+            entries,
+            seed_init: SeedInit::ZeroGain,
+            options: BlueprintsConfig::default(),
+        }
+    }
+
+    /// Takes over what a scenario says about inits, and these blueprints in the place of the built-in ones.
+    pub(super) fn replace_built_in(
+        &mut self,
+        lifecycle: &LifecycleConfig,
+        built_in: impl Iterator<Item = Box<dyn Blueprint>>,
+    ) {
+        (self.seed_init, self.options) = (lifecycle.seed_init, lifecycle.blueprints);
+        for (entry, blueprint) in self.entries.iter_mut().zip(built_in) {
+            *entry = Some(blueprint);
+        }
+    }
+
+    /// What seeds of a blueprint are born with.
+    pub fn init_of(&self, blueprint: &dyn Blueprint) -> SeedInit {
+        self.options.init_of(blueprint.id()).unwrap_or(self.seed_init)
+    }
+
+    /// Adds a plugin's blueprint and returns its index.
+    ///
+    /// # Errors
+    /// [`BlueprintError::Duplicate`] if there is a blueprint of this id, [`BlueprintError::TooMany`] if no index is left.
+    pub fn register(&mut self, blueprint: Box<dyn Blueprint>) -> Result<usize, BlueprintError> {
+        if self.iter().any(|(_, other)| other.id() == blueprint.id()) {
+            return Err(BlueprintError::Duplicate(blueprint.id()));
+        }
+        if self.entries.len() == MAX_BLUEPRINTS {
+            return Err(BlueprintError::TooMany(blueprint.id()));
+        }
+        self.entries.push(Some(blueprint));
+        Ok(self.entries.len() - 1)
+    }
+
+    /// Size of the policy's blueprint head: one more than the highest index.
+    #[expect(clippy::len_without_is_empty, reason = "the built-in blueprints are always there")]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Blueprints in index order.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &dyn Blueprint)> {
+        let entries = self.entries.iter().enumerate();
+        entries.filter_map(|(index, entry)| Some((index, entry.as_deref()?)))
+    }
+
+    /// Ids by index; empty where this build has no blueprint.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        (0..self.entries.len()).map(|index| self.name_of(index))
+    }
+
+    /// Id of blueprint `index`, empty if there is none.
+    pub fn name_of(&self, index: usize) -> &'static str {
+        self.get(index).map_or("", |blueprint| blueprint.id())
+    }
+
+    /// # Errors
+    /// [`BlueprintError::UnknownIndex`] lists what there is.
+    pub fn get(&self, index: usize) -> Result<&dyn Blueprint, BlueprintError> {
+        self.entries
+            .get(index)
+            .and_then(|entry| entry.as_deref())
+            .ok_or_else(|| BlueprintError::UnknownIndex {
+                index,
+                available: self.available(),
+            })
+    }
+
+    /// Holds modules of every blueprint, with the run's options and inits, to the contract of
+    /// [`SeedModule`](super::SeedModule) at every width that the run's slots have. Run once at start-up, so that
+    /// germination need not; a test of a blueprint of one's own calls it with the widths that it is meant for.
+    ///
+    /// An init that the blueprint does not offer is no breach: a scenario in which such a seed may grow is refused
+    /// when it is loaded.
+    ///
+    /// # Errors
+    /// [`BlueprintError::Unfit`] names the first blueprint that breaks it, the width and the breach.
+    pub fn check(&self, dims: &[i64], backend: Backend, syncs: &HostSyncCounter) -> Result<(), BlueprintError> {
+        for (_, blueprint) in self.iter() {
+            let init = Some(self.init_of(blueprint)).filter(|&init| init.needs_data() && blueprint.offers(init));
+            for &dim in dims {
+                let breach = breach_of_contract(blueprint, dim, init, backend, syncs);
+                if let Some(why) = breach.unwrap_or_else(|error| Some(error.to_string())) {
+                    let id = blueprint.id();
+                    return Err(BlueprintError::Unfit { id, dim, why });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All ids, small blueprints first, then by name.
+    fn available(&self) -> String {
+        let mut ids: Vec<(u64, &str)> = self
+            .iter()
+            .map(|(_, blueprint)| (blueprint.param_count(LISTING_WIDTH), blueprint.id()))
+            .collect();
+        ids.sort_unstable();
+        let names: Vec<String> = ids.iter().map(|(_, id)| format!("`{id}`")).collect();
+        names.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests;
