@@ -5,6 +5,7 @@
 //! `validation` where configurations differ. A [`HostDesign`] makes a [`HostPlan`], plain data that tells parameters,
 //! costs and slots; the plan builds the [`Host`].
 
+mod design;
 mod families;
 mod layer;
 mod layers;
@@ -17,11 +18,12 @@ use std::ops::Range;
 
 use tch::{TchError, Tensor};
 
+pub use design::HostDesign;
 pub use layer::{Features, FoldedLayer, Layer, LayerDesign};
 pub use layers::{Conv, Head, NormRelu, ResidualBlock};
 pub use layout::{LayoutError, SlotLayout};
 pub use plan::HostPlan;
-pub use registry::{HostDesign, HostRegistry};
+pub use registry::HostRegistry;
 
 pub use crate::growth::InjectionSpec;
 use crate::random::RunRng;

@@ -7,43 +7,8 @@ use std::sync::Arc;
 use bevy_ecs::resource::Resource;
 
 use super::families::presets;
-use super::{HostError, HostPlan};
-use crate::scenario::{Entry, HostChoice, HostName, HostOutline, HostProblem, KnownHosts};
-
-/// What lays out a host, for any number of classes. Functions from the number of classes to a [`HostPlan`] are designs.
-///
-/// ```
-/// use simic_engine::host::{Conv, HostPlan, HostRegistry};
-/// use simic_engine::scenario::{HostChoice, HostName};
-///
-/// let mut hosts = HostRegistry::default();
-/// hosts.register("tiny", "one block", |classes| {
-///     HostPlan::new(1, 8).layer("block", Conv::new(4, 3)).slot(0, 0).head(classes)
-/// })?;
-/// let tiny = hosts.of(&HostChoice::Named(HostName("tiny".into())))?;
-/// assert_eq!(tiny.plan(10).outline().parameters, 36 + 8 + 50);
-/// # Ok::<(), simic_engine::host::HostError>(())
-/// ```
-pub trait HostDesign: Send + Sync {
-    /// The host for so many classes. Cheap: scenarios are checked against it.
-    fn plan(&self, classes: i64) -> HostPlan;
-
-    /// What is wrong with the fields of the design. A plan with a fault of its own need not be told of.
-    fn problems(&self) -> Vec<HostProblem> {
-        Vec::new()
-    }
-
-    /// The next wider host of the same kind; `None` if there is none.
-    fn widened(&self) -> Option<HostChoice> {
-        None
-    }
-}
-
-impl<F: Fn(i64) -> HostPlan + Send + Sync> HostDesign for F {
-    fn plan(&self, classes: i64) -> HostPlan {
-        self(classes)
-    }
-}
+use super::{HostDesign, HostError};
+use crate::scenario::{Entry, HostChoice, HostName, HostOutline, KnownHosts};
 
 /// Hosts by name: those of the literature, and what plugins add.
 #[derive(Resource, Clone)]
