@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::scenario::{CnnSpec, SplitSpec, TaskSpec};
+use crate::host::Features;
+use crate::scenario::{SplitSpec, TaskSpec};
 
 use super::formats::{self, Found};
 use super::part::{Part, Shape};
@@ -36,11 +37,43 @@ pub struct DataSet {
     pub notes: Vec<String>,
 }
 
+impl DataSet {
+    /// Whether a host reads images like these.
+    ///
+    /// # Errors
+    /// [`DataError::ShapeMismatch`].
+    pub fn check_host(&self, input: Features) -> Result<(), DataError> {
+        let mismatch = |key, host: String, data: String| {
+            Err(DataError::ShapeMismatch {
+                name: self.name.clone(),
+                key,
+                host,
+                data,
+            })
+        };
+        if input.channels != self.channels as i64 {
+            return mismatch(
+                "in_channels",
+                format!("{} input channels", input.channels),
+                format!("{}", self.channels),
+            );
+        }
+        if (self.height as i64, self.width as i64) != (input.side, input.side) {
+            return mismatch(
+                "input_hw",
+                format!("{0}x{0} images", input.side),
+                format!("{}x{} images", self.height, self.width),
+            );
+        }
+        Ok(())
+    }
+}
+
 /// Loads, checks, splits and normalises the data of `task`. Relative paths are looked up in `scenario_dir`, then in the
 /// folder that `SIMIC_ENGINE_DATA` names, then in `data/`. Nothing is ever downloaded.
 ///
 /// # Errors
-/// Every [`DataError`] of start-up: after this the run need not check a label or a shape again.
+/// Every [`DataError`] of start-up but that of [`DataSet::check_host`]: after this the run need not check a label again.
 pub fn load(task: &TaskSpec, scenario_dir: Option<&Path>) -> Result<DataSet, DataError> {
     let found = formats::read(&task.data, scenario_dir)?;
     found.check_shapes()?;
@@ -62,7 +95,6 @@ pub fn load(task: &TaskSpec, scenario_dir: Option<&Path>) -> Result<DataSet, Dat
     for (part_name, part) in [("train", &parts.train), ("validation", &parts.val)] {
         check_classes(name, part_name, part, task.classes)?;
     }
-    check_host(name, shape, &task.host)?;
     let affine = normalise::resolve(name, &task.normalise, &parts.train.images, shape.channels, scale)?;
     Ok(DataSet {
         hash: content_hash(name, shape, &parts),
@@ -157,32 +189,6 @@ fn check_classes(name: &str, part_name: &'static str, part: &Part, classes: i64)
             part: part_name,
         }),
     }
-}
-
-fn check_host(name: &str, shape: Shape, host: &CnnSpec) -> Result<(), DataError> {
-    let mismatch = |key, host: String, data: String| {
-        Err(DataError::ShapeMismatch {
-            name: name.into(),
-            key,
-            host,
-            data,
-        })
-    };
-    if host.in_channels != shape.channels as i64 {
-        return mismatch(
-            "in_channels",
-            format!("{} input channels", host.in_channels),
-            format!("{}", shape.channels),
-        );
-    }
-    if (shape.height as i64, shape.width as i64) != (host.input_hw, host.input_hw) {
-        return mismatch(
-            "input_hw",
-            format!("{0}x{0} images", host.input_hw),
-            format!("{}x{} images", shape.height, shape.width),
-        );
-    }
-    Ok(())
 }
 
 fn content_hash(name: &str, shape: Shape, parts: &Parts) -> String {

@@ -14,7 +14,6 @@ use serde::Serialize;
 pub use needs::{Grown, Need};
 pub use room::{Room, RoomSource};
 
-use crate::host::injection_specs;
 use crate::scenario::Loaded;
 use crate::seed::BlueprintRegistry;
 use crate::torch::DeviceSpec;
@@ -70,7 +69,7 @@ pub struct MemoryEstimate {
 impl MemoryEstimate {
     /// Of a run whose seeds may be any of `blueprints`, the largest ones supposed, with up to `threads` envs at work at once.
     pub fn of(loaded: &Loaded, blueprints: &BlueprintRegistry, threads: usize) -> Self {
-        let enabled = injection_specs(&loaded.task.host).into_iter();
+        let enabled = loaded.host.injections.iter();
         let enabled = enabled.filter(|spec| loaded.slots.contains(&spec.slot));
         let largest = enabled.map(|spec| {
             let sizes = blueprints

@@ -15,7 +15,7 @@ use bevy_app::{App, Plugins};
 use bevy_ecs::prelude::World;
 
 pub use builder::{EngineBuilder, all_cores};
-pub use catalog::{catalog, memory_estimate, reward_modes};
+pub use catalog::{catalog, hosts, memory_estimate, reward_modes};
 pub(crate) use memory::size;
 pub use memory::{Grown, MemoryEstimate, MemoryShortage, Need, PlaceMemory, Room, RoomSource, check_memory};
 pub use plugins::{SimicPlugins, plugins};

@@ -8,9 +8,9 @@ use super::written_as_text;
 /// A place in a host, printed `r{row}c{col}` and ordered by row, then column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotId {
-    /// 0: before the pool of a block, 1: after it.
+    /// In a CNN 0 before the pool of a block and 1 after it, else the stage.
     pub row: u16,
-    /// The block.
+    /// The block of a CNN, else the place within the stage.
     pub col: u16,
 }
 
@@ -47,3 +47,16 @@ impl FromStr for SlotId {
 }
 
 written_as_text!(SlotId);
+
+/// One place where a host can grow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct InjectionSpec {
+    /// Its name.
+    pub slot: SlotId,
+    /// Channels of the features there.
+    pub channels: i64,
+    /// Number of host ops already executed when the slot is applied: execution order.
+    pub boundary: usize,
+    /// Row-major index: the policy's action order.
+    pub order: u32,
+}

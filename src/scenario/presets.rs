@@ -2,9 +2,8 @@
 
 use serde::Serialize;
 
-use super::task::{
-    AugmentSpec, BatchesPerStep, CnnSpec, DataSource, Normalise, SplitSpec, SynthImages, TaskSpec, ValBatches,
-};
+use super::host::{CnnSpec, HostChoice, HostName, HostNorm};
+use super::task::{AugmentSpec, BatchesPerStep, DataSource, Normalise, SplitSpec, SynthImages, TaskSpec, ValBatches};
 use crate::growth::SlotId;
 use crate::schema::{Kind, Names};
 use crate::torch::OptimizerConfig;
@@ -106,6 +105,26 @@ pub fn task_presets() -> Vec<TaskPreset> {
             "scaling and benchmarks: five blocks, five slots",
             synth_images("synth_scale", cnn(3, 8, 5, 3, 5, 32)),
         ),
+        (
+            "a residual network: is there a use for seeds between its stages?",
+            synth_images_named("synth_resnet20", "resnet20", &[(0, 2), (1, 2), (2, 2)]),
+        ),
+        (
+            "a deeper residual network",
+            synth_images_named("synth_resnet56", "resnet56", &[(0, 8), (1, 8), (2, 8)]),
+        ),
+        (
+            "a wide residual network of eleven million parameters",
+            synth_images_named("synth_resnet18", "resnet18", &[(0, 1), (1, 1), (2, 1), (3, 1)]),
+        ),
+        (
+            "a pre-activated residual network",
+            synth_images_named("synth_wrn28_1", "wrn28_1", &[(0, 3), (1, 3), (2, 3)]),
+        ),
+        (
+            "a network without shortcuts, seeds before its pools",
+            synth_images_named("synth_vgg11", "vgg11", &[(0, 0), (1, 0), (2, 1), (3, 1), (4, 1)]),
+        ),
     ];
     let made = made.map(|(question, spec)| TaskPreset {
         spec,
@@ -114,113 +133,129 @@ pub fn task_presets() -> Vec<TaskPreset> {
     made.into_iter().chain(ON_DISK.iter().map(on_disk)).collect()
 }
 
-/// A task on data that the user brings: what tells it from the others.
+/// A task on data that the user brings: what tells it from the others of its set.
 struct OnDisk {
     name: &'static str,
     question: &'static str,
-    data: fn() -> DataSource,
-    classes: i64,
-    host: CnnSpec,
-    batch_size: usize,
-    max_steps: u32,
-    augment: AugmentSpec,
-    success_accuracy: f64,
+    set: PublishedSet,
+    host: OnDiskHost,
+    /// Rows and columns.
+    slots: &'static [(u16, u16)],
+    max_seeds: u32,
 }
 
-/// Crops of up to 4 pixels and flips, as is usual for natural images.
-const NATURAL: AugmentSpec = AugmentSpec { pad: 4, flip_p: 0.5 };
-/// Crops alone: a mirrored digit is another one, and shoes point to one side.
-const CENTRED: AugmentSpec = AugmentSpec { pad: 2, flip_p: 0.0 };
+enum OnDiskHost {
+    Cnn(CnnSpec),
+    Named(&'static str),
+}
 
-/// Paths are those of the published archive, or of a folder for the published files.
-const ON_DISK: [OnDisk; 5] = [
-    OnDisk {
-        name: "cifar10",
-        question: "augment a capable host on photographs of 10 classes",
-        data: || DataSource::Cifar10 {
-            path: "cifar-10-binary.tar.gz".into(),
-        },
-        classes: 10,
-        host: cnn(3, 8, 3, 3, 3, 32),
-        batch_size: 512,
-        max_steps: 150,
-        augment: NATURAL,
-        success_accuracy: 80.0,
-    },
-    OnDisk {
-        name: "cifar10_impaired",
-        question: "rescue a host with 1x1 kernels and a one-channel bottleneck on photographs",
-        data: || DataSource::Cifar10 {
-            path: "cifar-10-binary.tar.gz".into(),
-        },
-        classes: 10,
-        host: cnn(3, 1, 3, 1, 3, 32),
-        batch_size: 512,
-        max_steps: 150,
-        augment: NATURAL,
-        success_accuracy: 80.0,
-    },
-    OnDisk {
-        name: "cifar100",
-        question: "augment a capable host on photographs of 100 classes",
-        data: || DataSource::Cifar100 {
-            path: "cifar-100-binary.tar.gz".into(),
-        },
-        classes: 100,
-        host: cnn(3, 16, 3, 3, 3, 32),
-        batch_size: 512,
-        max_steps: 150,
-        augment: NATURAL,
-        success_accuracy: 50.0,
-    },
-    OnDisk {
-        name: "mnist",
-        question: "augment a capable host on large handwritten digits",
-        data: || DataSource::IdxFolder {
-            path: "mnist".into(),
-            scale: 255.0,
-        },
-        classes: 10,
-        host: cnn(1, 8, 3, 3, 3, 28),
-        batch_size: 256,
-        max_steps: 100,
-        augment: CENTRED,
-        success_accuracy: 99.0,
-    },
-    OnDisk {
-        name: "fashion_mnist",
-        question: "augment a capable host on pictures of clothes",
-        data: || DataSource::IdxFolder {
-            path: "fashion-mnist".into(),
-            scale: 255.0,
-        },
-        classes: 10,
-        host: cnn(1, 8, 3, 3, 3, 28),
-        batch_size: 256,
-        max_steps: 100,
-        augment: CENTRED,
-        success_accuracy: 90.0,
-    },
+/// Sets that are published as files, with the usual settings of each.
+#[derive(Clone, Copy, PartialEq)]
+enum PublishedSet {
+    Cifar10,
+    Cifar100,
+    Mnist,
+    FashionMnist,
+}
+
+/// Before each of three pools.
+const BEFORE_3: &[(u16, u16)] = &[(0, 0), (0, 1), (0, 2)];
+/// Behind each of three pools.
+const BEHIND_3: &[(u16, u16)] = &[(1, 0), (1, 1), (1, 2)];
+const AROUND_3: &[(u16, u16)] = &[(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)];
+const BEFORE_5: &[(u16, u16)] = &[(0, 0), (0, 1), (0, 2), (0, 3), (0, 4)];
+const AROUND_5: &[(u16, u16)] = &[
+    (0, 0),
+    (0, 1),
+    (0, 2),
+    (0, 3),
+    (0, 4),
+    (1, 0),
+    (1, 1),
+    (1, 2),
+    (1, 3),
+    (1, 4),
 ];
 
-/// What they share: a twentieth of the training files is for validation, the test files stay for the test, and pixels are
-/// normalised by what the training part measures.
+#[rustfmt::skip]
+const ON_DISK: [OnDisk; 15] = {
+    use OnDiskHost::{Cnn, Named};
+    use PublishedSet::{Cifar10, Cifar100, FashionMnist, Mnist};
+    const fn task(
+        name: &'static str, set: PublishedSet, host: OnDiskHost, slots: &'static [(u16, u16)], max_seeds: u32,
+        question: &'static str,
+    ) -> OnDisk {
+        OnDisk { name, question, set, host, slots, max_seeds }
+    }
+    [
+        task("cifar_baseline", Cifar10, Cnn(cnn(3, 8, 3, 3, 3, 32)), BEFORE_3, 3, "augment a capable host on photographs"),
+        task("cifar_scale", Cifar10, Cnn(cnn(3, 8, 5, 3, 5, 32)), BEFORE_5, 3, "depth: five blocks, five slots"),
+        task("cifar_impaired", Cifar10, Cnn(cnn(3, 1, 3, 1, 3, 32)), BEFORE_3, 3, "rescue a host with 1x1 kernels and a one-channel bottleneck"),
+        task("cifar_minimal", Cifar10, Cnn(cnn(3, 2, 3, 1, 0, 32)), BEFORE_3, 3, "seeds carry everything: 1x1 kernels, no pooling"),
+        task("cifar_multichannel", Cifar10, Cnn(cnn(3, 8, 3, 3, 3, 32)), AROUND_3, 3, "slots before and behind every pool"),
+        task("cifar_postpool", Cifar10, Cnn(cnn(3, 16, 3, 3, 3, 32)), BEHIND_3, 2, "slots behind the pools alone"),
+        task("cifar_highres", Cifar10, Cnn(cnn(3, 16, 3, 3, 3, 32)), BEFORE_3, 2, "slots before the pools alone"),
+        task("cifar_deep_multichannel", Cifar10, Cnn(cnn(3, 8, 5, 3, 5, 32)), AROUND_5, 6, "coordination over ten slots"),
+        task("cifar_deep_impaired", Cifar10, Cnn(cnn(3, 2, 5, 1, 5, 32)), AROUND_5, 6, "rescue a deep host over ten slots"),
+        task("cifar_resnet20", Cifar10, Named("resnet20"), &[(0, 2), (1, 2), (2, 2)], 3, "is there a use for seeds between the stages of a residual network?"),
+        task("cifar_resnet56", Cifar10, Named("resnet56"), &[(0, 8), (1, 8), (2, 8)], 3, "the same of a deep one"),
+        task("cifar_resnet18", Cifar10, Named("resnet18"), &[(0, 1), (1, 1), (2, 1), (3, 1)], 3, "the same of one of eleven million parameters"),
+        task("cifar100_baseline", Cifar100, Cnn(cnn(3, 16, 3, 3, 3, 32)), BEFORE_3, 3, "augment a capable host on photographs of 100 classes"),
+        task("mnist_baseline", Mnist, Cnn(cnn(1, 8, 3, 3, 3, 28)), BEFORE_3, 3, "augment a capable host on large handwritten digits"),
+        task("fashion_baseline", FashionMnist, Cnn(cnn(1, 8, 3, 3, 3, 28)), BEFORE_3, 3, "augment a capable host on pictures of clothes"),
+    ]
+};
+
+/// A twentieth of the training files is for validation, the test files stay for the test, and pixels are normalised by what
+/// the training part measures. Paths are those of the published archive, or of a folder for the published files.
 fn on_disk(preset: &OnDisk) -> TaskPreset {
+    let set = preset.set;
+    let folder = |path: &str| DataSource::IdxFolder {
+        path: path.into(),
+        scale: 255.0,
+    };
+    let data = match set {
+        PublishedSet::Cifar10 => DataSource::Cifar10 {
+            path: "cifar-10-binary.tar.gz".into(),
+        },
+        PublishedSet::Cifar100 => DataSource::Cifar100 {
+            path: "cifar-100-binary.tar.gz".into(),
+        },
+        PublishedSet::Mnist => folder("mnist"),
+        PublishedSet::FashionMnist => folder("fashion-mnist"),
+    };
+    let host = match &preset.host {
+        OnDiskHost::Cnn(spec) => HostChoice::Cnn(spec.clone()),
+        OnDiskHost::Named(name) => HostChoice::Named(HostName((*name).into())),
+    };
+    let are_photographs = matches!(set, PublishedSet::Cifar10 | PublishedSet::Cifar100);
+    let slots = preset.slots.iter().map(|&(row, col)| SlotId::new(row, col)).collect();
     TaskPreset {
         spec: TaskSpec {
-            classes: preset.classes,
+            classes: if set == PublishedSet::Cifar100 { 100 } else { 10 },
             split: SplitSpec {
                 seed: 0,
                 val_permille: 50,
                 test_permille: 0,
             },
             normalise: Normalise::Auto,
-            augment: Some(preset.augment),
-            batch_size: preset.batch_size,
+            // A mirrored digit is another one, and shoes point to one side.
+            augment: Some(if are_photographs {
+                AugmentSpec { pad: 4, flip_p: 0.5 }
+            } else {
+                AugmentSpec { pad: 2, flip_p: 0.0 }
+            }),
+            max_seeds: preset.max_seeds,
+            batch_size: if are_photographs { 512 } else { 256 },
             batches_per_step: BatchesPerStep::Full,
-            max_steps: preset.max_steps,
-            success_accuracy: preset.success_accuracy,
-            ..image_task(preset.name, (preset.data)(), preset.host.clone())
+            max_steps: if are_photographs { 150 } else { 100 },
+            success_accuracy: match set {
+                PublishedSet::Cifar10 => 80.0,
+                PublishedSet::Cifar100 => 50.0,
+                PublishedSet::Mnist => 99.0,
+                PublishedSet::FashionMnist => 90.0,
+            },
+            ..image_task(preset.name, data, 1, host, slots)
         },
         question: preset.question.into(),
     }
@@ -241,6 +276,7 @@ const fn cnn(
         kernel_size,
         pool_layers,
         input_hw,
+        norm: HostNorm::Batch,
     }
 }
 
@@ -252,9 +288,8 @@ const fn sgd(weight_decay: f64) -> OptimizerConfig {
     }
 }
 
-/// What all image tasks share; slots are those before the pools, one per block.
-fn image_task(name: &str, data: DataSource, host: CnnSpec) -> TaskSpec {
-    let channels = usize::try_from(host.in_channels).unwrap_or_default();
+/// What all image tasks share, for images of so many channels.
+fn image_task(name: &str, data: DataSource, channels: usize, host: HostChoice, slots: Vec<SlotId>) -> TaskSpec {
     TaskSpec {
         name: name.into(),
         classes: 10,
@@ -269,7 +304,7 @@ fn image_task(name: &str, data: DataSource, host: CnnSpec) -> TaskSpec {
             std: vec![0.25; channels],
         },
         augment: None,
-        slots: (0..host.n_blocks).map(|block| SlotId::new(0, block as u16)).collect(),
+        slots,
         host,
         max_seeds: 3,
         batch_size: 128,
@@ -285,8 +320,23 @@ fn image_task(name: &str, data: DataSource, host: CnnSpec) -> TaskSpec {
     }
 }
 
+/// Slots are those before the pools, one per block.
+fn cnn_task(name: &str, data: DataSource, host: CnnSpec) -> TaskSpec {
+    let channels = usize::try_from(host.in_channels).unwrap_or_default();
+    let slots = (0..host.n_blocks).map(|block| SlotId::new(0, block as u16)).collect();
+    image_task(name, data, channels, HostChoice::Cnn(host), slots)
+}
+
 fn synth_images(name: &str, host: CnnSpec) -> TaskSpec {
-    image_task(name, DataSource::SynthImages(SynthImages::default()), host)
+    cnn_task(name, DataSource::SynthImages(SynthImages::default()), host)
+}
+
+/// With slots by row and column.
+fn synth_images_named(name: &str, host: &str, slots: &[(u16, u16)]) -> TaskSpec {
+    let data = SynthImages::default();
+    let slots = slots.iter().map(|&(row, col)| SlotId::new(row, col)).collect();
+    let host = HostChoice::Named(HostName(host.into()));
+    image_task(name, DataSource::SynthImages(data.clone()), data.channels, host, slots)
 }
 
 fn digits(name: &str, host: CnnSpec) -> TaskSpec {
@@ -299,7 +349,7 @@ fn digits(name: &str, host: CnnSpec) -> TaskSpec {
         batches_per_step: BatchesPerStep::Full,
         max_steps: 100,
         success_accuracy: 80.0,
-        ..image_task(name, DataSource::Digits, host)
+        ..cnn_task(name, DataSource::Digits, host)
     }
 }
 

@@ -98,28 +98,28 @@ fn presets_learn_from_the_files_that_they_are_given() {
 
     for (task, data, name, sizes, notes) in [
         (
-            "cifar10_impaired",
+            "cifar_impaired",
             "cifar10(path: \"cifar-10-binary.tar.gz\")",
             "cifar10",
             [380, 20, 50],
             2,
         ),
         (
-            "fashion_mnist",
+            "fashion_baseline",
             "idx_folder(path: \"clothes\", scale: 255.0)",
             "idx_folder",
             [380, 20, 50],
             0,
         ),
         (
-            "cifar10",
+            "cifar_baseline",
             "image_folder(path: \"photos\")",
             "image_folder",
             [400, 50, 50],
             0,
         ),
         (
-            "cifar10",
+            "cifar_baseline",
             "npz(path: \"set.npz\", layout: nhwc, scale: 255.0)",
             "npz",
             [400, 50, 50],
@@ -155,7 +155,7 @@ fn presets_learn_from_the_files_that_they_are_given() {
 fn a_preset_without_its_files_says_where_they_are_published() {
     let folder = tempfile::tempdir().expect("a folder");
     let scenario = folder.path().join("mine.ron");
-    std::fs::write(&scenario, "(task: preset(\"cifar100\"))").expect("a file");
+    std::fs::write(&scenario, "(task: preset(\"cifar100_baseline\"))").expect("a file");
 
     let output = ended(
         command(&["run"])

@@ -1,6 +1,8 @@
 use super::*;
 use crate::data::digits;
-use crate::scenario::{BatchesPerStep, DataSource, Normalise, OptimizerConfig, SplitSpec, SynthImages, ValBatches};
+use crate::scenario::{
+    BatchesPerStep, CnnSpec, DataSource, HostChoice, Normalise, OptimizerConfig, SplitSpec, SynthImages, ValBatches,
+};
 
 /// The data side of `digits_baseline` without augmentation.
 pub(crate) fn digits_task() -> TaskSpec {
@@ -23,14 +25,12 @@ pub(crate) fn digits_task() -> TaskSpec {
             std: vec![0.376],
         },
         augment: None,
-        host: CnnSpec {
+        host: HostChoice::Cnn(CnnSpec {
             in_channels: 1,
             base_channels: 4,
-            n_blocks: 3,
-            kernel_size: 3,
-            pool_layers: 3,
             input_hw: 8,
-        },
+            ..CnnSpec::default()
+        }),
         slots: vec![crate::growth::SlotId::new(0, 0)],
         max_seeds: 3,
         batch_size: 64,
@@ -60,10 +60,11 @@ pub(crate) fn small_colour_task() -> TaskSpec {
             ..SynthImages::default()
         }),
         normalise: Normalise::Auto,
-        host: CnnSpec {
-            in_channels: 3,
-            ..digits_task().host
-        },
+        host: HostChoice::Cnn(CnnSpec {
+            base_channels: 4,
+            input_hw: 8,
+            ..CnnSpec::default()
+        }),
         batch_size: 3,
         ..digits_task()
     }
@@ -140,16 +141,12 @@ fn the_hash_tells_data_sets_apart_and_is_stable() {
 
 #[test]
 fn a_host_that_does_not_fit_the_data_is_refused() {
-    let mut coloured = digits_task();
-    coloured.host.in_channels = 3;
-    let mut large = digits_task();
-    large.host.input_hw = 32;
+    let digits = load(&digits_task(), None).unwrap();
+    let reads = |channels, side| digits.check_host(Features { channels, side });
 
-    for (task, wrong) in [(coloured, "in_channels"), (large, "input_hw")] {
-        assert!(matches!(
-            load(&task, None),
-            Err(DataError::ShapeMismatch { key, .. }) if key == wrong
-        ));
+    assert!(reads(1, 8).is_ok());
+    for (refused, wrong) in [(reads(3, 8), "in_channels"), (reads(1, 32), "input_hw")] {
+        assert!(matches!(refused, Err(DataError::ShapeMismatch { key, .. }) if key == wrong));
     }
 }
 
@@ -276,11 +273,6 @@ fn too_small_a_set_is_told_by_the_class_that_one_part_lacks() {
             seed: 0,
             val_permille: 50,
             test_permille: 0,
-        },
-        host: CnnSpec {
-            in_channels: 3,
-            input_hw: 32,
-            ..digits_task().host
         },
         normalise: Normalise::Auto,
         ..digits_task()

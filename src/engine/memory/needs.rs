@@ -2,7 +2,7 @@
 //!
 //! Everything is either known to the byte, or a stated estimate from above:
 //! - seeds: the largest blueprint in the widest slots, as many as may live at once;
-//! - activations: of the blocks and pools of a host, and of its seeds, twice what they put out, value and gradient, for the
+//! - activations: of the ops of a host, and of its seeds, twice what they put out, value and gradient, for the
 //!   rows that are worked on at a time;
 //! - the program: what the libraries take before anything is trained.
 
@@ -12,7 +12,7 @@ use super::{MemoryEstimate, PlaceMemory};
 use crate::controller::{ObservationFeatures, ObservationSchema};
 use crate::growth::SlotId;
 use crate::scenario::{
-    CnnSpec, CriticConfig, CriticCore, ImageShape, Launch, Loaded, OptimizerConfig, PartSizes, SnapshotPlacement,
+    CriticConfig, CriticCore, ImageShape, Launch, Loaded, OptimizerConfig, PartSizes, SnapshotPlacement,
 };
 use crate::torch::DeviceSpec;
 use crate::validation::max_configurations;
@@ -139,7 +139,7 @@ pub(super) fn estimate(loaded: &Loaded, largest: &[Grown], threads: usize) -> Me
 /// What the envs of a device take there.
 fn env_needs(loaded: &Loaded, largest: &[Grown], device: DeviceSpec) -> Vec<Need> {
     let (scenario, task) = (&loaded.scenario, &loaded.task);
-    let parameters = unsigned(task.host.parameters(task.classes));
+    let parameters = u128::from(loaded.host.parameters);
     let seeds = seed_parameters(loaded, largest);
     let mut needs = vec![
         Need::fixed(
@@ -219,7 +219,7 @@ fn batch_bytes(loaded: &Loaded) -> u128 {
 /// Of one env at work: those of a training batch, or of the rows that are validated at a time.
 fn activation_bytes(loaded: &Loaded, largest: &[Grown], device: DeviceSpec) -> u128 {
     let (scenario, task) = (&loaded.scenario, &loaded.task);
-    let outputs = op_outputs(&task.host);
+    let outputs: Vec<u128> = loaded.host.outputs.iter().copied().map(u128::from).collect();
     let sum = outputs.iter().copied().fold(0, u128::saturating_add);
     let widest = outputs.iter().copied().max().unwrap_or(0);
     let most = match task.max_seeds {
@@ -237,21 +237,6 @@ fn activation_bytes(loaded: &Loaded, largest: &[Grown], device: DeviceSpec) -> u
     // An operation's input and output, and a seed's residual between them.
     let validation = product([at_once, 3, widest, F32_BYTES]);
     training.max(validation)
-}
-
-/// Values that each block and pool of a host puts out, per sample.
-fn op_outputs(host: &CnnSpec) -> Vec<u128> {
-    let mut side = unsigned(host.input_hw);
-    let mut outputs = Vec::new();
-    for (block, channels) in host.channels().enumerate() {
-        let mut put_out = |side: u128| outputs.push(product([unsigned(channels), side, side]));
-        put_out(side);
-        if block < host.pool_layers {
-            side /= 2;
-            put_out(side);
-        }
-    }
-    outputs
 }
 
 /// The rollout and the policy that learns from it.

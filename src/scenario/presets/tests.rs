@@ -1,10 +1,13 @@
 use super::*;
+use crate::scenario::Catalog;
 
 #[test]
 fn hosts_have_known_parameter_counts() {
+    let hosts = Catalog::default().hosts;
+    let parameters = |task: &TaskSpec| hosts.outline(&task.host, task.classes).map(|host| host.parameters);
     let counts: Vec<_> = task_presets()
         .iter()
-        .map(|task| (task.spec.name.clone(), task.spec.host.parameters(task.spec.classes)))
+        .map(|task| (task.spec.name.clone(), parameters(&task.spec)))
         .collect();
     let expected = [
         ("digits_baseline", 1_702),
@@ -13,11 +16,26 @@ fn hosts_have_known_parameter_counts() {
         ("synth_baseline", 6_418),
         ("synth_impaired", 164),
         ("synth_scale", 99_922),
-        ("cifar10", 6_418),
-        ("cifar10_impaired", 77),
-        ("cifar100", 30_196),
-        ("mnist", 6_274),
-        ("fashion_mnist", 6_274),
+        ("synth_resnet20", 269_722),
+        ("synth_resnet56", 853_018),
+        ("synth_resnet18", 11_173_962),
+        ("synth_wrn28_1", 369_498),
+        ("synth_vgg11", 9_231_114),
+        ("cifar_baseline", 6_418),
+        ("cifar_scale", 99_922),
+        ("cifar_impaired", 77),
+        ("cifar_minimal", 164),
+        ("cifar_multichannel", 6_418),
+        ("cifar_postpool", 24_346),
+        ("cifar_highres", 24_346),
+        ("cifar_deep_multichannel", 99_922),
+        ("cifar_deep_impaired", 1_140),
+        ("cifar_resnet20", 269_722),
+        ("cifar_resnet56", 853_018),
+        ("cifar_resnet18", 11_173_962),
+        ("cifar100_baseline", 30_196),
+        ("mnist_baseline", 6_274),
+        ("fashion_baseline", 6_274),
     ];
-    assert_eq!(counts, expected.map(|(name, count)| (name.to_string(), count)));
+    assert_eq!(counts, expected.map(|(name, count)| (name.to_string(), Some(count))));
 }
