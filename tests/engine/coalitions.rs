@@ -19,7 +19,7 @@ const ALL_SLOTS: [&str; 10] = [
     "r0c0", "r0c1", "r0c2", "r0c3", "r0c4", "r1c0", "r1c1", "r1c2", "r1c3", "r1c4",
 ];
 
-/// The host with ten slots, committed seeds in the first `standing` of them, a little data; every seed plays.
+/// The preset with ten slots on made-up images, committed seeds in the first `standing` of them, a little data; every seed plays.
 fn scenario(standing: usize, attribution: &str, rest: &str) -> String {
     let seeds = ALL_SLOTS[..standing].iter();
     let seeds: Vec<String> = seeds
@@ -28,11 +28,11 @@ fn scenario(standing: usize, attribution: &str, rest: &str) -> String {
     format!(
         r#"(
             name: "ten",
-            task: preset("synth_scale", (
+            task: preset("cifar_deep_multichannel", (
                 batch_size: 32, batches_per_step: count(1), max_steps: 4,
                 data: synth_images((train: 64, val: 256, test: 16)),
             )),
-            lifecycle: (slots: {ALL_SLOTS:?}, max_seeds: 0, auto_forward: (g1: true, g2: true, g3: true)),
+            lifecycle: (max_seeds: 0, auto_forward: (g1: true, g2: true, g3: true)),
             initial_topology: seeds([{}]),
             attribution: (include_fossilized: true, {attribution}),
             {rest}
