@@ -6,58 +6,19 @@
 
 mod needs;
 mod room;
+mod size;
 
 use std::fmt;
 
 use serde::Serialize;
 
-pub use needs::{Grown, Need};
+pub use needs::{Grown, Need, PlaceMemory};
 pub use room::{Room, RoomSource};
+pub(crate) use size::size;
 
 use crate::scenario::Loaded;
 use crate::seed::BlueprintRegistry;
 use crate::torch::DeviceSpec;
-
-/// What lies in one memory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PlaceMemory {
-    /// Whose memory it is; `cpu` stands for the machine's.
-    pub device: DeviceSpec,
-    /// Envs that live there.
-    pub envs: usize,
-    /// Those of them that are worked on at once.
-    pub workers: usize,
-    /// What takes it.
-    pub needs: Vec<Need>,
-}
-
-impl PlaceMemory {
-    /// Bytes with everything grown that may grow.
-    pub fn bytes(&self) -> u128 {
-        self.bytes_with(self.envs)
-    }
-
-    /// The same with another number of envs there.
-    fn bytes_with(&self, envs: usize) -> u128 {
-        let workers = self.workers.min(envs);
-        let needs = self.needs.iter().map(|need| need.bytes(envs, workers));
-        needs.fold(0, u128::saturating_add)
-    }
-
-    /// The largest number of envs there that fits; 0 if not even one does.
-    fn most_envs(&self, room: u64) -> usize {
-        let fits = |envs: usize| self.bytes_with(envs) <= u128::from(room);
-        let (mut fewest, mut most) = (0, self.envs);
-        while fewest < most {
-            let middle = (fewest + most).div_ceil(2);
-            match fits(middle) {
-                true => fewest = middle,
-                false => most = middle - 1,
-            }
-        }
-        fewest
-    }
-}
 
 /// What a run takes of each memory. Printed, it is a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -80,7 +41,9 @@ impl MemoryEstimate {
                 parameters: sizes.max().unwrap_or(0),
             }
         });
-        needs::estimate(loaded, &largest.collect::<Vec<_>>(), threads)
+        Self {
+            places: needs::estimate(loaded, &largest.collect::<Vec<_>>(), threads),
+        }
     }
 
     /// Whether the run fits into the machine. What other devices have room for is not known before they are opened.
@@ -194,23 +157,11 @@ pub fn check_memory(loaded: &Loaded, available: Option<u64>) -> Result<(), Memor
     });
     let rooms = [Room::limit_of(&loaded.scenario.run), machine].into_iter().flatten();
     match rooms.min_by_key(|room| room.bytes) {
-        Some(room) => needs::estimate(loaded, &[], 1).certain().check(room),
+        Some(room) => {
+            let places = needs::estimate(loaded, &[], 1);
+            MemoryEstimate { places }.certain().check(room)
+        }
         None => Ok(()),
-    }
-}
-
-/// `15.6 GiB`
-pub(crate) fn size(bytes: u128) -> String {
-    const UNITS: [&str; 7] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let mut value = bytes as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    match unit {
-        0 => format!("{bytes} bytes"),
-        _ => format!("{value:.1} {}", UNITS[unit]),
     }
 }
 

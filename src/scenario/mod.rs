@@ -24,6 +24,7 @@ mod layers;
 mod learner;
 mod lifecycle;
 mod load;
+mod needs;
 mod paths;
 mod policy;
 mod presets;
@@ -70,6 +71,7 @@ pub use lifecycle::{
     AutoForward, GateConfig, GateMode, Isolation, IsolationConfig, LifecycleConfig, OnFossilize, StageIsolation,
 };
 pub use load::{Arm, Input, Loaded, load};
+pub use needs::{MeasurementNeed, RequiredMasks};
 pub use paths::UnknownField;
 pub use policy::{
     CriticCore, FloorConfig, FloorMode, HeadConditioning, MaskConfig, NetConfig, ObservationConfig, ObservationLayout,
@@ -80,8 +82,8 @@ pub use problem::{Problem, ProblemRow, Report, Severity, Source, SourceKind, nea
 pub use resolve::resolved_ron;
 pub use reward::{
     AttributionFormula, BasicPlusReward, BasicReward, CommittedReward, ContributionMode, CustomReward, EscrowReward,
-    FossilAttribution, LossPreset, LossReward, LossScale, MeasurementNeed, MinimalReward, RequiredMasks, RewardConfig,
-    ShapedReward, SimplifiedReward, SparseReward, reward_forms,
+    FossilAttribution, LossPreset, LossReward, LossScale, MinimalReward, RewardConfig, ShapedReward, SimplifiedReward,
+    SparseReward, reward_forms,
 };
 pub use run::{
     DataConfig, EarlyStop, FeedMode, Launch, LearningRateCourse, OnEnvError, OnOutOfMemory, RunConfig, RunEarlyStop,

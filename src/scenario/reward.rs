@@ -5,14 +5,12 @@
 
 mod contribution;
 mod loss;
-mod needs;
 
 pub use contribution::{
     AttributionFormula, BasicPlusReward, BasicReward, CommittedReward, EscrowReward, FossilAttribution, MinimalReward,
     ShapedReward, SimplifiedReward, SparseReward,
 };
 pub use loss::{LossPreset, LossReward, LossScale};
-pub use needs::{MeasurementNeed, RequiredMasks};
 
 use serde::{Deserialize, Serialize};
 

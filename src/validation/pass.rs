@@ -9,7 +9,7 @@ use bevy_ecs::query::QueryData;
 use bevy_platform::cell::SyncCell;
 use smallvec::SmallVec;
 
-use self::budget::Course;
+use self::budget::{Course, Evaluated};
 use super::changes::LastMeasured;
 use super::coalition::coalition_forward;
 use super::coalition_tree::{CoalitionTree, LiveSlot, ValidationFlops};
@@ -208,15 +208,21 @@ fn evaluate(
     scenario: &Scenario,
 ) -> Result<(), Failure> {
     let began = Instant::now();
-    let plan = &mut *env.plan;
-    let Some(tree) = &mut plan.tree else {
+    let ValPlan {
+        plan: Some(plan),
+        tree: Some(tree),
+        places,
+        flops,
+        elapsed,
+        course,
+        ..
+    } = &mut *env.plan
+    else {
         return Err(Failure::message("validation was not planned"));
     };
-    let samples = &env.batches.0.get()[batch];
+    let (tree, samples) = (tree.get(), &env.batches.0.get()[batch]);
     let live = live_slots(&mut env.slots.0, &scenario.lifecycle);
-    let chunk = tree
-        .get()
-        .chunk_samples(env.backend.0.device, scenario.attribution.max_fused_rows);
+    let chunk = tree.chunk_samples(env.backend.0.device, scenario.attribution.max_fused_rows);
     let _inference = Inference::new()?;
     let (folded, sums) = (&**env.folded.0.get(), env.sums.0.get());
     let budget = scenario.attribution.time_budget_ms.map(Duration::from_millis);
@@ -224,20 +230,26 @@ fn evaluate(
         if let Some(budget) = budget {
             // What was launched before must be done for its time to be known.
             stream.synchronize()?;
+            let time = (*elapsed + began.elapsed(), budget);
             let required = scenario.reward.required_masks(clock.is_last_step());
-            plan.narrow((began.elapsed(), budget), required, (folded, &live), sums)?;
+            let evaluated = Evaluated {
+                plan: &mut *plan,
+                tree: &mut *tree,
+                flops: &mut *flops,
+            };
+            if course.narrow(time, required, evaluated, (folded, &live), sums)? {
+                *places = SmallVec::from_slice(tree.places());
+            }
         }
-        let Some(tree) = &mut plan.tree else { return Ok(()) };
-        let tree = tree.get();
         let x = samples.x.f_narrow(0, first, count)?;
         let y = samples.y.f_narrow(0, first, count)?;
         let logits = coalition_forward(folded, &live, tree, &x)?;
         sums.add_val(&logits, &y, tree.places()[MAIN])?;
         stream.note_write(sums.pack());
-        plan.course.advance(count);
+        course.advance(count);
         Ok(())
     })?;
-    plan.elapsed += began.elapsed();
+    *elapsed += began.elapsed();
     Ok(())
 }
 

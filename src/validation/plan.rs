@@ -211,7 +211,7 @@ pub(super) fn prefixes(order: &[usize]) -> impl Iterator<Item = u64> + '_ {
 
 fn is_due(cadence: Cadence, moment: PlanMoment) -> bool {
     match cadence {
-        // Whether a seed has changed since then is known to who measured: [`LastMeasured`](super::changes::LastMeasured).
+        // Whether a seed has changed is known to who remembers the last measurement.
         Cadence::EveryStep | Cadence::OnChange => true,
         Cadence::EveryK(steps) => moment.is_final || moment.step.is_multiple_of(steps),
         Cadence::Terminal => moment.is_final,

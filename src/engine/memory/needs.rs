@@ -8,7 +8,6 @@
 
 use serde::Serialize;
 
-use super::{MemoryEstimate, PlaceMemory};
 use crate::controller::{ObservationFeatures, ObservationSchema};
 use crate::growth::SlotId;
 use crate::scenario::{
@@ -96,8 +95,49 @@ impl Need {
     }
 }
 
-/// What a run takes, given the largest seed of each slot.
-pub(super) fn estimate(loaded: &Loaded, largest: &[Grown], threads: usize) -> MemoryEstimate {
+/// What lies in one memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PlaceMemory {
+    /// Whose memory it is; `cpu` stands for the machine's.
+    pub device: DeviceSpec,
+    /// Envs that live there.
+    pub envs: usize,
+    /// Those of them that are worked on at once.
+    pub workers: usize,
+    /// What takes it.
+    pub needs: Vec<Need>,
+}
+
+impl PlaceMemory {
+    /// Bytes with everything grown that may grow.
+    pub fn bytes(&self) -> u128 {
+        self.bytes_with(self.envs)
+    }
+
+    /// The same with another number of envs there.
+    fn bytes_with(&self, envs: usize) -> u128 {
+        let workers = self.workers.min(envs);
+        let needs = self.needs.iter().map(|need| need.bytes(envs, workers));
+        needs.fold(0, u128::saturating_add)
+    }
+
+    /// The largest number of envs there that fits; 0 if not even one does.
+    pub(super) fn most_envs(&self, room: u64) -> usize {
+        let fits = |envs: usize| self.bytes_with(envs) <= u128::from(room);
+        let (mut fewest, mut most) = (0, self.envs);
+        while fewest < most {
+            let middle = (fewest + most).div_ceil(2);
+            match fits(middle) {
+                true => fewest = middle,
+                false => most = middle - 1,
+            }
+        }
+        fewest
+    }
+}
+
+/// What a run takes of the machine's memory, then of that of each other device, given the largest seed of each slot.
+pub(super) fn estimate(loaded: &Loaded, largest: &[Grown], threads: usize) -> Vec<PlaceMemory> {
     let run = &loaded.scenario.run;
     let workers = match run.launch {
         Launch::Parallel => threads.max(1),
@@ -133,7 +173,7 @@ pub(super) fn estimate(loaded: &Loaded, largest: &[Grown], threads: usize) -> Me
         }
     }
     others.insert(0, machine);
-    MemoryEstimate { places: others }
+    others
 }
 
 /// What the envs of a device take there.

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::size;
+use super::size::size;
 use crate::scenario::RunConfig;
 
 const GIB: f64 = (1_u64 << 30) as f64;

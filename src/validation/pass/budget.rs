@@ -2,16 +2,13 @@
 
 use std::time::Duration;
 
-use bevy_platform::cell::SyncCell;
-use smallvec::SmallVec;
-
-use super::ValPlan;
 use crate::data::{Accumulators, Batch};
 use crate::health::Failure;
 use crate::host::FoldedHost;
 use crate::scenario::RequiredMasks;
-use crate::validation::coalition_tree::{CoalitionTree, LiveSlot};
+use crate::validation::coalition_tree::{CoalitionTree, LiveSlot, ValidationFlops};
 use crate::validation::limits::{Progress, affordable};
+use crate::validation::plan::AttributionPlan;
 
 /// How far the step's pass has come.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,11 +43,18 @@ impl Course {
     }
 }
 
-impl ValPlan {
+/// What a pass evaluates, and the forward cost of a sample, which both change when masks are given up.
+pub(super) struct Evaluated<'a> {
+    pub plan: &'a mut AttributionPlan,
+    pub tree: &'a mut CoalitionTree,
+    pub flops: &'a mut ValidationFlops,
+}
+
+impl Course {
     /// Before a chunk: gives up the least important masks, as many as the samples that are left have no time for at the pace
-    /// so far, but none that is `required`. Their sums over the samples so far count for nothing.
+    /// so far, but none that is `required`. Their sums over the samples so far count for nothing. Returns whether any were.
     ///
-    /// In: the time that the present batch has taken so far and that of the whole pass; the network that is evaluated.
+    /// In: the time that the pass has taken so far, and that it may take; the network that is evaluated.
     ///
     /// # Errors
     /// libtorch's.
@@ -58,41 +62,34 @@ impl ValPlan {
         &mut self,
         (elapsed, budget): (Duration, Duration),
         required: RequiredMasks,
+        evaluated: Evaluated,
         (host, live): (&dyn FoldedHost, &[LiveSlot]),
         sums: &mut Accumulators,
-    ) -> Result<(), Failure> {
-        let (Some(plan), Some(tree)) = (&mut self.plan, &mut self.tree) else {
-            return Ok(());
-        };
-        let (elapsed, planned) = (self.elapsed + elapsed, plan.coalitions.masks.len());
-        let progress = self.course.progress(elapsed);
+    ) -> Result<bool, Failure> {
+        let Evaluated { plan, tree, flops } = evaluated;
+        let (progress, planned) = (self.progress(elapsed), plan.coalitions.masks.len());
         let cost = |count: usize| {
             let tree = CoalitionTree::new(&plan.most_important(count, required), live);
             tree.flops(host.op_costs(), live).tree
         };
         let most = affordable(progress, budget, planned, cost);
         if most == planned {
-            return Ok(());
+            return Ok(false);
         }
         let kept = plan.limit(most, required);
         if kept.len() == planned {
-            return Ok(());
+            return Ok(false);
         }
         let narrower = CoalitionTree::new(&plan.coalitions, live);
         let mut from = vec![0; kept.len()];
         for (&old, &place) in kept.iter().zip(narrower.places()) {
-            from[place] = self.places[old];
+            from[place] = tree.places()[old];
         }
         sums.keep_val(&from)?;
-        let (before, after) = [&*tree.get(), &narrower]
-            .map(|tree| tree.flops(host.op_costs(), live))
-            .into();
-        self.flops = self
-            .flops
-            .with_rest(before, after, (progress.left, self.course.samples));
-        self.places = SmallVec::from_slice(narrower.places());
-        *tree = SyncCell::new(narrower);
-        self.course.mark = (self.course.done, elapsed);
-        Ok(())
+        let [before, after] = [&*tree, &narrower].map(|tree| tree.flops(host.op_costs(), live));
+        *flops = flops.with_rest(before, after, (progress.left, self.samples));
+        *tree = narrower;
+        self.mark = (self.done, elapsed);
+        Ok(true)
     }
 }

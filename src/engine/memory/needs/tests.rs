@@ -28,8 +28,8 @@ fn grown(loaded: &Loaded) -> Vec<Grown> {
     sized.map(|(&slot, parameters)| Grown { slot, parameters }).collect()
 }
 
-fn need(estimate: &MemoryEstimate, place: usize, what: &str) -> Need {
-    let needs = &estimate.places[place].needs;
+fn need(places: &[PlaceMemory], place: usize, what: &str) -> Need {
+    let needs = &places[place].needs;
     *needs
         .iter()
         .find(|need| need.what == what)
@@ -73,7 +73,7 @@ fn large_batches_take_more_to_train_than_to_validate() {
 fn envs_take_their_share_each_and_only_those_at_work_have_activations() {
     let loaded = loaded(SYNTH, &[("run.n_envs", "6")]);
 
-    let place = &estimate(&loaded, &grown(&loaded), 2).places[0];
+    let place = &estimate(&loaded, &grown(&loaded), 2)[0];
 
     assert_eq!((place.envs, place.workers), (6, 2));
     let bytes = |what| {
@@ -100,7 +100,7 @@ fn envs_on_other_devices_take_none_of_the_machine() {
         &[("run.devices", "[\"cuda:0\", \"cuda:1\"]"), ("run.n_envs", "5")],
     );
 
-    let places = estimate(&loaded, &grown(&loaded), 8).places;
+    let places = estimate(&loaded, &grown(&loaded), 8);
 
     let envs: Vec<_> = places
         .iter()
@@ -151,7 +151,7 @@ fn sizes_that_no_machine_has_do_not_wrap_around() {
         ],
     );
 
-    let place = &estimate(&loaded, &grown(&loaded), 16).places[0];
+    let place = &estimate(&loaded, &grown(&loaded), 16)[0];
 
     assert!(place.bytes() > 1 << 60);
 }

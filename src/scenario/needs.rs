@@ -1,7 +1,7 @@
 //! What a reward must know of the counterfactual pass: how often, and of which configurations. The check of a scenario holds
 //! section `attribution` to it, and the pass drops nothing of it.
 
-use super::{ContributionMode, RewardConfig};
+use super::reward::{ContributionMode, RewardConfig};
 
 /// How often a reward must know what the seeds contribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
