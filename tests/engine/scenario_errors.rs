@@ -64,6 +64,28 @@ fn values_that_do_not_fit_together_are_reported_where_the_user_wrote_them() {
 }
 
 #[test]
+fn options_of_blueprints_are_checked_alone_and_with_what_may_grow() {
+    insta::assert_snapshot!(problems_of(
+        r#"(
+    lifecycle: (blueprints: (
+        attention: (reduction: 0),
+        bottleneck: (reductoin: 2),
+        conv_lite: (init: gradmax),
+        norm: (init: gradmaks),
+    )),
+)"#,
+        &[]
+    ));
+    insta::assert_snapshot!(problems_of(
+        r#"(
+    lifecycle: (seed_init: zero_output, blueprints: (norm: (init: Some(statistics)))),
+)"#,
+        &[]
+    ));
+    insta::assert_snapshot!(problems_of(r#"(lifecycle: (seed_init: gradmax))"#, &[]));
+}
+
+#[test]
 fn a_custom_task_is_checked_against_its_data_and_host() {
     insta::assert_snapshot!(problems_of(
         r#"(

@@ -1,5 +1,6 @@
 //! The training loop as a whole, played in memory on small tasks and watched by systems that these tests add.
 
+mod births;
 mod counterfactuals;
 mod edge_cases;
 mod groups;
