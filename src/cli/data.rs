@@ -86,8 +86,8 @@ fn classes(survey: &Survey) -> Table {
             let counts = (0..parts.len()).map(|part| counts_of(&survey.classes, part));
             counts.map(|counts| pick(&counts)).collect()
         };
-        table.push(row("rarest".into(), "", of(|counts| least(counts))));
-        table.push(row("commonest".into(), "", of(|counts| most(counts))));
+        table.push(row("rarest".into(), "", of(least)));
+        table.push(row("commonest".into(), "", of(most)));
     }
     if survey.classes.iter().any(|class| class.name.is_some()) {
         table

@@ -37,7 +37,7 @@ fn a_packed_file_is_read_like_a_plain_one_whatever_it_is_called() {
 fn a_packed_file_that_is_cut_short_is_told_with_the_byte_that_was_reached() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cut.gz");
-    let bytes: Vec<u8> = (0..100_000u64).map(|i| (i * i >> 7) as u8).collect();
+    let bytes: Vec<u8> = (0..100_000u64).map(|i| ((i * i) >> 7) as u8).collect();
     let all = packed(&bytes);
     std::fs::write(&path, &all[..all.len() / 2]).unwrap();
 
