@@ -90,8 +90,14 @@ fn an_insertion_is_told_with_what_came_of_it() {
     };
     // It germinates in step 1, advances in step 2 and has its first gradient in step 3.
     assert_eq!(event.step, Some(8));
-    assert_eq!((insertion.blueprint.as_str(), insertion.init.name()), ("conv_light", "gradmax"));
-    assert_eq!((insertion.before.step, insertion.after.map(|after| after.step)), (1, Some(2)));
+    assert_eq!(
+        (insertion.blueprint.as_str(), insertion.init.name()),
+        ("conv_light", "gradmax")
+    );
+    assert_eq!(
+        (insertion.before.step, insertion.after.map(|after| after.step)),
+        (1, Some(2))
+    );
     let ratios = insertion.gradient_ratio.expect("a germination is told with gradients");
     assert_eq!(ratios.step, Some(3));
     for ratio in [ratios.at_birth, ratios.after_1, ratios.after_5] {
