@@ -32,13 +32,19 @@ pub(super) fn turn_rows(weight: &Tensor, wanted: &Tensor) -> Result<(), TchError
     weight.shallow_clone().f_copy_(&turned.f_where_self(&is_sound, weight)?)
 }
 
-/// The `count` right singular vectors of `matrix` with the largest singular values, as rows in its type and on its
-/// device. Each points to the side on which `forward`, a vector, lies, so that the result does not depend on how the
-/// decomposition chose its signs.
+/// Singular values below this share of the largest are rounding.
+const ROUNDING: f64 = 1e-6;
+
+/// The `count` right singular vectors of `matrix` with the largest singular values, times these, as rows in its type and
+/// on its device; zero where there is no more than rounding. Each points to the side on which `forward`, a vector, lies,
+/// so that the result does not depend on how the decomposition chose its signs.
 pub(super) fn leading_directions(matrix: &Tensor, count: i64, forward: &Tensor) -> Result<Tensor, TchError> {
     let exact = |tensor: &Tensor| tensor.f_to_device(Device::Cpu)?.f_to_kind(Kind::Double);
-    let (_, _, directions) = exact(matrix)?.f_svd(true, true)?;
-    let directions = directions.f_transpose(0, 1)?;
+    let (_, values, directions) = exact(matrix)?.f_svd(true, true)?;
+    let is_sound = values.f_gt_tensor(&values.f_max()?.f_mul_scalar(ROUNDING)?)?;
+    let directions = directions
+        .f_mul(&values.f_mul(&is_sound.f_to_kind(Kind::Double)?)?)?
+        .f_transpose(0, 1)?;
     let directions = directions.f_narrow(0, 0, count.min(directions.size2()?.0))?;
     let side = directions.f_matmul(&exact(forward)?)?.f_sign()?;
     // A direction at right angles stays as it is.
