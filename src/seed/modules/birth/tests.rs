@@ -5,7 +5,7 @@ use super::*;
 use crate::random::{Domain, RunRng};
 use crate::scenario::{LifecycleConfig, SeedInit};
 use crate::seed::{BirthBatch, Blueprint, BlueprintRegistry, SeedModule};
-use crate::torch::{Backend, HostSyncCounter, Mode, NoGrad};
+use crate::torch::{Backend, HostSyncCounter, Mode, NoGrad, read_f64};
 
 fn configured(change: impl FnOnce(&mut LifecycleConfig)) -> BlueprintRegistry {
     let mut lifecycle = LifecycleConfig::default();
@@ -42,6 +42,11 @@ fn birth(dim: i64) -> BirthBatch {
     }
 }
 
+/// The value of a tensor of one.
+fn number(tensor: &Tensor) -> f64 {
+    read_f64(tensor, &HostSyncCounter::default()).unwrap()[0]
+}
+
 /// Norm of the first gradient of a newborn module's zero factor: no weight has one but that, and of the biases, which no
 /// init changes, none counts.
 fn first_gradient(module: &dyn SeedModule, birth: &BirthBatch) -> f64 {
@@ -55,9 +60,7 @@ fn first_gradient(module: &dyn SeedModule, birth: &BirthBatch) -> f64 {
         .filter(|param| param.name.ends_with("weight"));
     let squares = weights.filter_map(|param| {
         let gradient = param.tensor.grad();
-        gradient
-            .defined()
-            .then(|| gradient.square().sum(Kind::Double).double_value(&[]))
+        gradient.defined().then(|| number(&gradient.square().sum(Kind::Double)))
     });
     squares.sum::<f64>().sqrt()
 }
@@ -135,7 +138,7 @@ fn statistics_gives_every_map_a_mean_square_of_one() {
     let _no_grad = NoGrad::new();
     let weight = &module.params().trainable()[0].tensor;
     let output = birth.features.conv2d::<Tensor>(weight, None, 1, 0, 1, 1);
-    let mean_square = output.square().mean(Kind::Float).double_value(&[]);
+    let mean_square = number(&output.square().mean(Kind::Double));
     assert!((mean_square - 1.0).abs() < 1e-4, "{mean_square}");
 }
 
