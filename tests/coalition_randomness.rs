@@ -19,6 +19,7 @@ fn the_pass_leaves_the_random_generator_alone() {
         kernel_size: 3,
         pool_layers: 3,
         input_hw: 8,
+        ..CnnSpec::default()
     };
     let mut rng = RunRng::new(1, Domain::HostInit, &[]);
     let host = host::build(&spec, 10, &mut rng, Backend::CPU).expect("the host is sound");

@@ -5,9 +5,11 @@ use serde::Serialize;
 use super::output::{show, show_json};
 use super::{Context, GlobalOptions, ListWhat, Outcome};
 use crate::engine::plugins;
+use crate::growth::SlotId;
 use crate::run::ExtensionError;
 use crate::scenario::{
-    Catalog, CnnSpec, Entry, POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TaskSpec, TrainingPreset, reward_forms,
+    Catalog, Entry, HostChoice, HostName, HostOutline, POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TaskSpec,
+    TrainingPreset, host_families, reward_forms,
 };
 use crate::telemetry::Payload;
 
@@ -18,8 +20,14 @@ use crate::telemetry::Payload;
 pub fn list(what: ListWhat, context: &Context) -> Result<Outcome, ExtensionError> {
     let Context { global, catalog, .. } = context;
     Ok(match what {
-        ListWhat::Tasks => print(&catalog.tasks, catalog.tasks.iter().map(task_row), global),
-        ListWhat::Hosts => print(&catalog.hosts, host_rows(catalog), global),
+        ListWhat::Tasks => {
+            let rows = catalog.tasks.iter().map(|task| task_row(task, catalog));
+            print(&catalog.tasks, rows, global)
+        }
+        ListWhat::Hosts => {
+            let hosts = host_rows(catalog);
+            print(&hosts, hosts.iter().map(HostRow::cells), global)
+        }
         ListWhat::Blueprints => {
             let rows = catalog.blueprints.iter().map(|blueprint| {
                 let note = if blueprint.selectable { "" } else { " (not selectable)" };
@@ -94,12 +102,15 @@ fn presets() -> Vec<Preset> {
         .collect()
 }
 
-fn task_row(task: &TaskPreset) -> Vec<String> {
+fn task_row(task: &TaskPreset, catalog: &Catalog) -> Vec<String> {
     let spec = &task.spec;
+    let host = catalog.hosts.outline(&spec.host, spec.classes);
+    let of_host = |tell: fn(&HostOutline) -> String| host.as_ref().map(tell).unwrap_or_default();
     vec![
         spec.name.clone(),
-        channels(&spec.host),
-        format!("{} parameters", spec.host.parameters(spec.classes)),
+        spec.host.label().into(),
+        of_host(HostOutline::widths),
+        of_host(|host| format!("{} parameters", host.parameters)),
         format!("batch {}", spec.batch_size),
         format!("{} steps", spec.max_steps),
         slots(spec),
@@ -107,27 +118,71 @@ fn task_row(task: &TaskPreset) -> Vec<String> {
     ]
 }
 
-fn host_rows(catalog: &Catalog) -> Vec<Vec<String>> {
-    let hosts = catalog
-        .hosts
-        .iter()
-        .map(|host| vec![host.name.clone(), host.summary.clone()]);
-    let shapes = catalog.tasks.iter().map(|task| {
-        let host = &task.spec.host;
-        let (kernel, size) = (host.kernel_size, host.input_hw);
-        let shape = format!(
-            "channels {}, kernel {kernel}x{kernel}, {} pools, input {size}x{size}",
-            channels(host),
-            host.pool_layers
-        );
-        vec![format!("  {}", task.spec.name), shape]
-    });
-    hosts.chain(shapes).collect()
+/// Classes for which parameters are told.
+const CLASSES: i64 = 10;
+
+/// A host as a scenario may choose it.
+#[derive(Serialize)]
+struct HostRow {
+    name: String,
+    summary: String,
+    /// Absent for a family: its fields decide.
+    #[serde(flatten)]
+    size: Option<HostSize>,
 }
 
-fn channels(host: &CnnSpec) -> String {
-    let blocks: Vec<String> = host.channels().map(|c| c.to_string()).collect();
-    format!("{}->{}", host.in_channels, blocks.join(","))
+#[derive(Serialize)]
+struct HostSize {
+    /// With ten classes.
+    parameters: u64,
+    ops: usize,
+    /// Channels of the images, and along the line.
+    widths: String,
+    /// In the order in which they are executed.
+    slots: Vec<SlotId>,
+}
+
+impl HostRow {
+    fn cells(&self) -> Vec<String> {
+        let mut cells = vec![self.name.clone()];
+        if let Some(size) = &self.size {
+            let ends = match size.slots.as_slice() {
+                [first, .., last] => format!("{} slots {first}..{last}", size.slots.len()),
+                [only] => format!("slot {only}"),
+                [] => "no slots".into(),
+            };
+            cells.extend([
+                format!("{} parameters", size.parameters),
+                format!("{} ops", size.ops),
+                size.widths.clone(),
+                ends,
+            ]);
+        } else {
+            cells.extend(["by its fields".into(), String::new(), String::new(), String::new()]);
+        }
+        cells.push(self.summary.clone());
+        cells
+    }
+}
+
+/// Families first, as a scenario writes them, then names.
+fn host_rows(catalog: &Catalog) -> Vec<HostRow> {
+    let families = host_families().into_iter().map(|Entry { name, summary }| HostRow {
+        name,
+        summary,
+        size: None,
+    });
+    let named = catalog.hosts.entries().into_iter().map(|Entry { name, summary }| {
+        let choice = HostChoice::Named(HostName(name.clone()));
+        let size = catalog.hosts.outline(&choice, CLASSES).map(|host| HostSize {
+            parameters: host.parameters,
+            ops: host.ops,
+            widths: host.widths(),
+            slots: host.by_depth().map(|place| place.slot).collect(),
+        });
+        HostRow { name, summary, size }
+    });
+    families.chain(named).collect()
 }
 
 fn slots(spec: &TaskSpec) -> String {

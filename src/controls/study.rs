@@ -6,16 +6,15 @@ use super::Control;
 use super::search::{Search, Spent};
 use crate::compare::{Candidate, EpisodeOutcome, Episodes, PlayedEpisodes, play_until};
 use crate::controller::{DecideMode, SavedFolder};
+use crate::engine;
 use crate::env::{Experiment, InitialSeeds};
 use crate::health::{EngineError, Failure, Position};
-use crate::host::{SlotLayout, injection_specs};
+use crate::host::{HostError, HostRegistry, SlotLayout};
 use crate::run::{Extension, StopSignal};
 use crate::scenario::PeriodicConfig;
 
 /// The controller that saved policies belong to.
 const LEARNED: &str = "actor_critic";
-/// No host is made wider, as `task.host.base_channels` says.
-const WIDEST: i64 = 4096;
 
 /// A policy, its scenario, and what it is to be compared with.
 pub struct Study<'a> {
@@ -230,7 +229,7 @@ impl Study<'_> {
             }
             Control::Widened => {
                 let mut entry = self.ungrown(row.steps, none());
-                row.host_ratio = widen(&mut entry.experiment, reference.param_ratio())?;
+                row.host_ratio = self.widen(&mut entry.experiment, reference.param_ratio())?;
                 self.fill(row, |_| entry.clone(), told)
             }
             Control::Schedules => self.play_schedules(row, told),
@@ -294,6 +293,12 @@ impl Study<'_> {
                 seeds: Some(seeds),
             },
         }
+    }
+
+    fn widen(&self, experiment: &mut Experiment, ratio: f64) -> Result<f64, EngineError> {
+        let failed = |failure: Failure| failure.during("control", Position::default());
+        let hosts = engine::hosts(self.extend).map_err(|error| failed(Failure::message(error.to_string())))?;
+        widen(experiment, &hosts, ratio).map_err(failed)
     }
 
     fn ruled(&self, controller: &str, schedule: Option<PeriodicConfig>) -> Entry {
@@ -380,18 +385,26 @@ struct FoundSchedule {
     spent: Spent,
 }
 
-/// Makes the host just so wide that it has `ratio` times its parameters or more, and returns how many times it has then.
-fn widen(experiment: &mut Experiment, ratio: f64) -> Result<f64, EngineError> {
+/// Makes the host just so wide that it has `ratio` times its parameters or more, or as wide as there are any, and returns how
+/// many times it has then.
+fn widen(experiment: &mut Experiment, hosts: &HostRegistry, ratio: f64) -> Result<f64, Failure> {
     let task = &mut experiment.task;
-    let classes = task.classes;
-    let before = task.host.parameters(classes) as f64;
-    while (task.host.parameters(classes) as f64) < ratio * before && task.host.base_channels < WIDEST {
-        task.host.base_channels += 1;
+    let before = hosts.of(&task.host)?.plan(task.classes).outline().parameters as f64;
+    let (mut widened, mut is_wider) = (1.0, false);
+    while widened < ratio {
+        let Some(wider) = hosts.of(&task.host)?.widened() else {
+            if !is_wider {
+                return Err(HostError::NoWider(task.host.label().into()).into());
+            }
+            break;
+        };
+        task.host = wider;
+        is_wider = true;
+        widened = hosts.of(&task.host)?.plan(task.classes).outline().parameters as f64 / before;
     }
-    let widened = task.host.parameters(classes) as f64 / before;
+    let injections = hosts.of(&task.host)?.plan(task.classes).injection_specs();
     let slots: Vec<_> = experiment.layout.slots().iter().map(|spec| spec.slot).collect();
-    experiment.layout = SlotLayout::new(&injection_specs(&experiment.task.host), &slots)
-        .map_err(|error| Failure::from(error).during("control", Position::default()))?;
+    experiment.layout = SlotLayout::new(&injections, &slots)?;
     Ok(widened)
 }
 

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::scenario::{CnnSpec, DataSource, SynthImages, TaskSpec};
+use crate::host::Features;
+use crate::scenario::{DataSource, SynthImages, TaskSpec};
 
 use super::idx::{self, IdxImages};
 use super::synth::SynthPart;
@@ -57,11 +58,43 @@ pub struct DataSet {
     pub b: Vec<f32>,
 }
 
+impl DataSet {
+    /// Whether a host reads images like these.
+    ///
+    /// # Errors
+    /// [`DataError::ShapeMismatch`].
+    pub fn check_host(&self, input: Features) -> Result<(), DataError> {
+        let mismatch = |key, host: String, data: String| {
+            Err(DataError::ShapeMismatch {
+                name: self.name.into(),
+                key,
+                host,
+                data,
+            })
+        };
+        if input.channels != self.channels as i64 {
+            return mismatch(
+                "in_channels",
+                format!("{} input channels", input.channels),
+                format!("{}", self.channels),
+            );
+        }
+        if (self.height as i64, self.width as i64) != (input.side, input.side) {
+            return mismatch(
+                "input_hw",
+                format!("{0}x{0} images", input.side),
+                format!("{}x{} images", self.height, self.width),
+            );
+        }
+        Ok(())
+    }
+}
+
 /// Loads, checks, splits and normalises the data of `task`. Relative paths are looked up in `scenario_dir`, then in the
 /// folder that `SIMIC_ENGINE_DATA` names, then in `data/`. Nothing is ever downloaded.
 ///
 /// # Errors
-/// Every [`DataError`] of start-up: after this the run need not check a label or a shape again.
+/// Every [`DataError`] of start-up but that of [`DataSet::check_host`]: after this the run need not check a label again.
 pub fn load(task: &TaskSpec, scenario_dir: Option<&Path>) -> Result<DataSet, DataError> {
     let raw = match &task.data {
         DataSource::Digits => {
@@ -205,32 +238,6 @@ impl Raw {
                     part: name,
                 });
             }
-        }
-        self.check_host(&task.host)
-    }
-
-    fn check_host(&self, host: &CnnSpec) -> Result<(), DataError> {
-        let mismatch = |key, host: String, data: String| {
-            Err(DataError::ShapeMismatch {
-                name: self.name.into(),
-                key,
-                host,
-                data,
-            })
-        };
-        if host.in_channels != self.channels as i64 {
-            return mismatch(
-                "in_channels",
-                format!("{} input channels", host.in_channels),
-                format!("{}", self.channels),
-            );
-        }
-        if (self.height as i64, self.width as i64) != (host.input_hw, host.input_hw) {
-            return mismatch(
-                "input_hw",
-                format!("{0}x{0} images", host.input_hw),
-                format!("{}x{} images", self.height, self.width),
-            );
         }
         Ok(())
     }

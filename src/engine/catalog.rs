@@ -1,9 +1,12 @@
 //! The names that scenarios may use, the engine's and those that an extension adds.
 
+use std::sync::Arc;
+
 use bevy_app::App;
 
 use super::SimicPlugins;
 use crate::controller::{ControllerRegistry, NetRegistry};
+use crate::host::HostRegistry;
 use crate::reward::RewardModes;
 use crate::run::{Extension, ExtensionError};
 use crate::scenario::{BlueprintEntry, Catalog, Entry, task_presets};
@@ -19,11 +22,23 @@ pub fn catalog(extend: Extension) -> Result<Catalog, ExtensionError> {
     extend(&mut app)?;
     let world = app.world();
     Ok(names(
+        world.resource::<HostRegistry>(),
         world.resource::<BlueprintRegistry>(),
         world.resource::<ControllerRegistry>(),
         world.resource::<NetRegistry>(),
         world.resource::<RewardModes>(),
     ))
+}
+
+/// The hosts that scenarios may choose in an engine with this extension.
+///
+/// # Errors
+/// The extension's own.
+pub fn hosts(extend: Extension) -> Result<HostRegistry, ExtensionError> {
+    let mut app = App::new();
+    app.add_plugins(SimicPlugins::unrecorded());
+    extend(&mut app)?;
+    Ok(app.world().resource::<HostRegistry>().clone())
 }
 
 /// The reward modes that an extension adds.
@@ -38,6 +53,7 @@ pub fn reward_modes(extend: Extension) -> Result<RewardModes, ExtensionError> {
 }
 
 fn names(
+    hosts: &HostRegistry,
     blueprints: &BlueprintRegistry,
     controllers: &ControllerRegistry,
     nets: &NetRegistry,
@@ -47,10 +63,7 @@ fn names(
     const WIDTH: i64 = 1;
     Catalog {
         tasks: task_presets(),
-        hosts: vec![Entry::new(
-            "cnn",
-            "blocks of convolution, batch norm and ReLU, max pools, linear head",
-        )],
+        hosts: Arc::new(hosts.clone()),
         blueprints: blueprints
             .iter()
             .map(|(index, blueprint)| BlueprintEntry {
@@ -76,6 +89,7 @@ impl Default for Catalog {
     /// The names of the engine as it is.
     fn default() -> Self {
         names(
+            &HostRegistry::default(),
             &BlueprintRegistry::default(),
             &ControllerRegistry::default(),
             &NetRegistry::default(),

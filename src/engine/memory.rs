@@ -75,7 +75,7 @@ fn needs_of(loaded: &Loaded) -> Vec<Need> {
     // What lives on other devices takes none of the machine's memory.
     if run.devices.iter().all(|device| *device == DeviceSpec::Cpu) {
         let envs = run.n_envs as u128;
-        let parameters = task.host.parameters(task.classes).max(0) as u128;
+        let parameters = u128::from(loaded.host.parameters);
         needs.push(Need {
             what: "hosts",
             fields: "run.n_envs, task.host",

@@ -15,7 +15,7 @@ use bevy_app::{App, Plugins};
 use bevy_ecs::prelude::World;
 
 pub use builder::{EngineBuilder, all_cores};
-pub use catalog::{catalog, reward_modes};
+pub use catalog::{catalog, hosts, reward_modes};
 pub(crate) use memory::size;
 pub use memory::{MemoryShortage, check_memory};
 pub use plugins::{SimicPlugins, plugins};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::memory::{MemoryShortage, check_memory};
 use crate::env::Experiment;
 use crate::health::{AtPath, FileError};
-use crate::host::{LayoutError, SlotLayout, injection_specs};
+use crate::host::{LayoutError, SlotLayout};
 use crate::record::{Machine, RunDirectoryError, ScenarioFile, scenario_folder};
 use crate::run::ExtensionError;
 use crate::scenario::{self, Catalog, Input, Loaded, Override, Report};
@@ -116,10 +116,13 @@ impl Prepared {
     /// Slots that the host lacks, or a host that cannot be: the check of the scenario has excluded both.
     pub fn experiment(&self, threads: usize) -> Result<Experiment, LayoutError> {
         let Loaded {
-            scenario, task, slots, ..
+            scenario,
+            task,
+            host,
+            slots,
+            ..
         } = &self.loaded;
-        let specs = injection_specs(&task.host);
-        let layout = SlotLayout::new(&specs, slots)?;
+        let layout = SlotLayout::new(&host.injections, slots)?;
         Ok(Experiment {
             max_configurations: max_configurations(&scenario.attribution, layout.len()),
             folder: self.file.folder.clone(),

@@ -5,7 +5,7 @@ use bevy_platform::cell::SyncCell;
 
 use super::*;
 use crate::health::{Failure, InEnv};
-use crate::host;
+use crate::host::{self, HostRegistry};
 use crate::random::{Domain, RunRng};
 use crate::telemetry::EpisodeEnd;
 use crate::torch::{Optimizer, Stream};
@@ -16,14 +16,16 @@ pub fn spawn_envs(
     experiment: Res<Experiment>,
     devices: Res<Devices>,
     tested: Res<SelfTest>,
+    hosts: Res<HostRegistry>,
 ) -> Result<(), Failure> {
+    let design = hosts.of(&experiment.task.host)?;
     for &index in &experiment.envs {
         let backend = devices.of_env(index);
         let storage = || -> Result<_, Failure> {
             let stream = Stream::from_pool(backend.device)?;
             let guard = stream.enter()?;
             let mut rng = RunRng::new(experiment.scenario.run.seed, Domain::HostInit, &[0, index as u64]);
-            let host = host::build(&experiment.task.host, experiment.task.classes, &mut rng, backend)?;
+            let host = host::build(design, experiment.task.classes, &mut rng, backend)?;
             let params = host
                 .params()
                 .trainable()

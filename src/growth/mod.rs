@@ -17,5 +17,5 @@ pub use blending::{
 pub use declare::NameError;
 pub(crate) use declare::{coded_enum, written_as_text};
 pub use operations::{FailureReason, LifecycleCommand, LifecycleOp};
-pub use slots::{SlotId, SlotIdError};
+pub use slots::{InjectionSpec, SlotId, SlotIdError};
 pub use stages::{GateCheck, GateLevel, GateResult, Initiator, PruneReason, SeedStage, StageCause};

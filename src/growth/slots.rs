@@ -47,3 +47,16 @@ impl FromStr for SlotId {
 }
 
 written_as_text!(SlotId);
+
+/// One place where a host can grow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct InjectionSpec {
+    /// Its name.
+    pub slot: SlotId,
+    /// Channels of the features there.
+    pub channels: i64,
+    /// Number of host ops already executed when the slot is applied: execution order.
+    pub boundary: usize,
+    /// Row-major index: the policy's action order.
+    pub order: u32,
+}

@@ -1,19 +1,6 @@
-//! Where a host can grow: injection points and the policy's slot order.
+//! The policy's slot order.
 
-use crate::growth::SlotId;
-
-/// One place where a host can grow.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct InjectionSpec {
-    /// Its name.
-    pub slot: SlotId,
-    /// Channels of the features there.
-    pub channels: i64,
-    /// Number of host ops already executed when the slot is applied: execution order.
-    pub boundary: usize,
-    /// Row-major index: the policy's action order.
-    pub order: u32,
-}
+use crate::growth::{InjectionSpec, SlotId};
 
 /// Why a list of slots does not fit a host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

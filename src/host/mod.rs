@@ -1,29 +1,43 @@
-//! Host networks: pure backbones with injection points (`docs/reference/hosts-and-seeds.md`).
+//! Host networks: pure backbones with injection points (`docs/reference/hosts.md`).
 //!
 //! A host is a line of ops. Whoever runs one passes a range of ops, so nothing else knows how the network is built:
 //! the grafted forward of `env` splits the line where seeds contribute in training, the coalition tree of
-//! `validation` where configurations differ.
+//! `validation` where configurations differ. A [`HostDesign`] makes a [`HostPlan`], plain data that tells parameters,
+//! costs and slots; the plan builds the [`Host`].
 
-mod cnn;
+mod families;
+mod layer;
+mod layers;
 mod layout;
+mod line;
+mod plan;
+mod registry;
 
 use std::ops::Range;
 
 use tch::{TchError, Tensor};
 
-pub use cnn::injection_specs;
-pub use layout::{InjectionSpec, LayoutError, SlotLayout};
+pub use layer::{Features, FoldedLayer, Layer, LayerDesign};
+pub use layers::{Conv, Head, NormRelu, ResidualBlock};
+pub use layout::{LayoutError, SlotLayout};
+pub use plan::HostPlan;
+pub use registry::{HostDesign, HostRegistry};
 
+pub use crate::growth::InjectionSpec;
 use crate::random::RunRng;
-use crate::scenario::CnnSpec;
 use crate::torch::{Backend, Mode, ParamSet, TorchError};
 
-/// Builds the host of a task, whose shape the check of its scenario has found possible, with freshly drawn weights.
+/// Builds a host with freshly drawn weights.
 ///
 /// # Errors
-/// [`HostError::Torch`] if the device refuses.
-pub fn build(spec: &CnnSpec, classes: i64, rng: &mut RunRng, backend: Backend) -> Result<Box<dyn Host>, HostError> {
-    Ok(Box::new(cnn::CnnHost::new(spec, classes, rng, backend)?))
+/// [`HostError::Broken`] for a plan that has a fault, [`HostError::Torch`] if the device refuses.
+pub fn build(
+    design: &dyn HostDesign,
+    classes: i64,
+    rng: &mut RunRng,
+    backend: Backend,
+) -> Result<Box<dyn Host>, HostError> {
+    design.plan(classes).build(rng, backend)
 }
 
 /// What one op costs per sample.
@@ -41,8 +55,22 @@ pub struct OpCost {
 pub enum HostError {
     #[error("ops {start}..{end} were asked of a host with {ops} ops")]
     BadRange { start: usize, end: usize, ops: usize },
+    #[error("there is no host `{name}`; registered are {}", list(.available))]
+    Unknown { name: String, available: Vec<String> },
+    #[error("a host `{0}` is registered already; choose another name")]
+    Taken(String),
+    #[error("the host `{0}` has no wider form; only the families cnn, resnet and vgg and their presets have one")]
+    NoWider(String),
+    /// A plan with a fault, or a layer that is not what its design says.
+    #[error("the host cannot be built: {0}")]
+    Broken(String),
     #[error(transparent)]
     Torch(#[from] TorchError),
+}
+
+fn list(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    names.join(", ")
 }
 
 impl From<TchError> for HostError {

@@ -11,6 +11,7 @@ use crate::clock::{RunClock, RunLength};
 use crate::data::{self, DataError, EvalSet, FeedArithmetic, ResidentData};
 use crate::env::{Devices, EnvPool, Experiment, LoadedData, SelfTest};
 use crate::health::Failure;
+use crate::host::HostRegistry;
 use crate::scenario::Launch;
 use crate::schedule::{AddWork, Startup, Work};
 use crate::seed::BlueprintRegistry;
@@ -56,8 +57,11 @@ pub(crate) fn load_datasets(
     mut commands: Commands,
     experiment: Res<Experiment>,
     devices: Res<Devices>,
+    hosts: Res<HostRegistry>,
 ) -> Result<(), Failure> {
     let set = data::load(&experiment.task, experiment.folder.as_deref())?;
+    let host = hosts.of(&experiment.task.host)?.plan(experiment.task.classes);
+    set.check_host(host.input())?;
     let scenario = &experiment.scenario;
     let feed = FeedArithmetic::new(&experiment.task, scenario.data.feed, &set, scenario.run.n_envs)?;
     let upload = |backend: &Backend| -> Result<_, DataError> {
@@ -130,6 +134,7 @@ pub struct StartupPlugin;
 impl Plugin for StartupPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<BlueprintRegistry>()
+            .init_resource::<HostRegistry>()
             .init_resource::<StopSignal>()
             .add_work(Startup, Work::InitBackend, init_backend)
             .add_work(Startup, Work::OpenDevices, open_devices)

@@ -3,9 +3,14 @@
 //!
 //! Blueprints, controllers and rewards have their names from where they are registered: [`crate::engine::catalog`] reads them.
 
+use std::fmt;
+use std::sync::Arc;
+
 use serde::Serialize;
 
+use super::host::{HostChoice, HostOutline};
 use super::presets::TaskPreset;
+use crate::schema::{Content, Described, Kind, Variant};
 
 /// A name and one line about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -39,13 +44,22 @@ pub struct BlueprintEntry {
     pub selectable: bool,
 }
 
+/// Who knows hosts: `host::HostRegistry`, which scenarios are checked against.
+pub trait KnownHosts: fmt::Debug + Send + Sync {
+    /// Hosts that `named("..")` may name, sorted.
+    fn entries(&self) -> Vec<Entry>;
+
+    /// What a host for so many classes comes to; `None` for a name that nobody has registered.
+    fn outline(&self, host: &HostChoice, classes: i64) -> Option<HostOutline>;
+}
+
 /// Everything that this build, plugins included, knows by name.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Catalog {
     /// Tasks that `task: preset("..")` may name.
     pub tasks: Vec<TaskPreset>,
-    /// Kinds of host networks.
-    pub hosts: Vec<Entry>,
+    /// Host networks, by family and by name.
+    pub hosts: Arc<dyn KnownHosts>,
     /// Recipes of seeds, in the order of their indices.
     pub blueprints: Vec<BlueprintEntry>,
     /// Controllers that `policy.controller` may name.
@@ -63,4 +77,14 @@ impl Catalog {
             .iter()
             .any(|known| known.name == blueprint && !known.selectable)
     }
+}
+
+/// Families of hosts, as a scenario names them.
+pub fn host_families() -> Vec<Entry> {
+    let Kind::Choice(variants) = HostChoice::KIND else {
+        return Vec::new();
+    };
+    let has_fields = |variant: &&Variant| matches!(variant.content, Content::Items([item]) if matches!(item.kind, Kind::Record(_)));
+    let families = variants.iter().filter(has_fields);
+    families.map(|family| Entry::new(family.name, family.doc)).collect()
 }

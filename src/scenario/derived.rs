@@ -1,6 +1,6 @@
-//! What follows from a task: sizes of its parts, slots of its host, batches per step. Pure arithmetic.
+//! What follows from a task: sizes of its parts, batches per step. Pure arithmetic.
 
-use super::task::{BatchesPerStep, CnnSpec, DataSource, SplitSpec, TaskSpec};
+use super::task::{BatchesPerStep, DataSource, SplitSpec, TaskSpec};
 use crate::growth::SlotId;
 
 /// Images of each class in the embedded digits.
@@ -71,35 +71,6 @@ impl DataSource {
             }),
             Self::Idx { .. } => None,
         }
-    }
-}
-
-impl CnnSpec {
-    /// Slots in the policy's order: row 0 before each pool, row 1 after each pool.
-    pub fn slots(&self) -> Vec<SlotId> {
-        let row = |row: u16, count: usize| (0..count).map(move |col| SlotId::new(row, col as u16));
-        row(0, self.n_blocks)
-            .chain(row(1, self.pool_layers.min(self.n_blocks)))
-            .collect()
-    }
-
-    /// Output channels of each block.
-    pub fn channels(&self) -> impl Iterator<Item = i64> + '_ {
-        (0..self.n_blocks as u32).map(|block| self.base_channels.saturating_mul(1 << block.min(62)))
-    }
-
-    /// Trainable parameters of the host.
-    pub fn parameters(&self, classes: i64) -> i64 {
-        let mut input = self.in_channels;
-        let mut count = 0i64;
-        for output in self.channels() {
-            let kernel = self.kernel_size.saturating_mul(self.kernel_size);
-            count = count
-                .saturating_add(input.saturating_mul(output).saturating_mul(kernel))
-                .saturating_add(output.saturating_mul(2));
-            input = output;
-        }
-        count.saturating_add(input.saturating_add(1).saturating_mul(classes))
     }
 }
 

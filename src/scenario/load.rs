@@ -14,7 +14,7 @@ use super::reader::{self, Document};
 use super::resolve::{resolved_ron, ron_options};
 use super::tree::{Node, Span, Value};
 use super::validate::{Finding, validate};
-use super::{AmpMode, ArmConfig, SCENARIO, Scenario, TaskSpec};
+use super::{AmpMode, ArmConfig, HostOutline, SCENARIO, Scenario, TaskSpec};
 use crate::files::RonError;
 use crate::growth::SlotId;
 
@@ -36,6 +36,8 @@ pub struct Loaded {
     pub scenario: Scenario,
     /// All overrides applied: see [`Scenario::task_spec`].
     pub task: TaskSpec,
+    /// What the task's host comes to.
+    pub host: HostOutline,
     /// Enabled slots in the policy's order.
     pub slots: Vec<SlotId>,
     /// The arms of the experiment, each as a scenario without one; none of a single run.
@@ -222,13 +224,16 @@ impl Layering {
                 if scenario.name.is_empty() {
                     scenario.name = run_name(label);
                 }
-                if let Some(task) = scenario.task_spec(catalog) {
-                    let findings = validate(&scenario, &task, catalog);
+                if let Some(task) = scenario.task_spec(catalog)
+                    && let Some(host) = catalog.hosts.outline(&task.host, task.classes)
+                {
+                    let findings = validate(&scenario, &task, &host, catalog);
                     self.add_findings(findings, &checked);
                     loaded = Some(Loaded {
                         slots: task.ordered_slots(),
                         scenario,
                         task,
+                        host,
                         arms: Vec::new(),
                         origins: self.origins(&checked.places),
                         warnings: Report::default(),

@@ -18,6 +18,7 @@ mod explain;
 mod faults;
 mod governor;
 mod growth_schedules;
+mod host;
 mod layers;
 mod learner;
 mod lifecycle;
@@ -40,7 +41,7 @@ mod wording;
 
 pub use action_space::ActionSpace;
 pub use attribution::{AttributionConfig, AttributionStrategy, Cadence, FULL_FACTORIAL_LIMIT};
-pub use catalog::{BlueprintEntry, Catalog, Entry};
+pub use catalog::{BlueprintEntry, Catalog, Entry, KnownHosts, host_families};
 pub use controllers::{
     BuiltinSchedule, HeuristicConfig, OpWeights, RandomConfig, ReplayConfig, ScheduleConfig, ScheduleEntry,
     ScheduledCommand,
@@ -56,6 +57,9 @@ pub use governor::{
     Blame, CollapseConfig, GovernorConfig, RepeatedRollback, RollbackCredit, SnapshotPlacement, SnapshotPolicy,
 };
 pub use growth_schedules::{FragrowConfig, GrowthActConfig, PeriodicConfig};
+pub use host::{
+    CnnSpec, HostChoice, HostName, HostNorm, HostOutline, HostProblem, ResnetSpec, Shortcut, VggSpec,
+};
 pub use layers::Override;
 pub use learner::{
     AdvantageBaseline, AdvantageNorm, CriticConfig, EntropyFloorCoefs, EntropyFloors, EntropyMultipliers, EpisodeEnd,
@@ -84,7 +88,7 @@ pub use run::{
     StopAt, TelemetryConfig, TelemetryLevel, TensorBoard, TrainingConfig,
 };
 pub use task::{
-    AugmentSpec, BatchesPerStep, CnnSpec, DataSource, Normalise, SplitSpec, SynthImages, TaskChoice, TaskOverrides,
+    AugmentSpec, BatchesPerStep, DataSource, Normalise, SplitSpec, SynthImages, TaskChoice, TaskOverrides,
     TaskSpec, ValBatches,
 };
 pub use topology::{EpisodeChoice, InitialSeed, InitialTopology};

@@ -2,9 +2,8 @@
 
 use serde::Serialize;
 
-use super::task::{
-    AugmentSpec, BatchesPerStep, CnnSpec, DataSource, Normalise, SplitSpec, SynthImages, TaskSpec, ValBatches,
-};
+use super::host::{CnnSpec, HostChoice, HostName, HostNorm};
+use super::task::{AugmentSpec, BatchesPerStep, DataSource, Normalise, SplitSpec, SynthImages, TaskSpec, ValBatches};
 use crate::growth::SlotId;
 use crate::schema::{Kind, Names};
 use crate::torch::OptimizerConfig;
@@ -106,6 +105,26 @@ pub fn task_presets() -> Vec<TaskPreset> {
             "scaling and benchmarks: five blocks, five slots",
             synth_images("synth_scale", cnn(3, 8, 5, 3, 5, 32)),
         ),
+        (
+            "a residual network: is there a use for seeds between its stages?",
+            synth_images_named("synth_resnet20", "resnet20", &[(0, 2), (1, 2), (2, 2)]),
+        ),
+        (
+            "a deeper residual network",
+            synth_images_named("synth_resnet56", "resnet56", &[(0, 8), (1, 8), (2, 8)]),
+        ),
+        (
+            "a wide residual network of eleven million parameters",
+            synth_images_named("synth_resnet18", "resnet18", &[(0, 1), (1, 1), (2, 1), (3, 1)]),
+        ),
+        (
+            "a pre-activated residual network",
+            synth_images_named("synth_wrn28_1", "wrn28_1", &[(0, 3), (1, 3), (2, 3)]),
+        ),
+        (
+            "a network without shortcuts, seeds before its pools",
+            synth_images_named("synth_vgg11", "vgg11", &[(0, 0), (1, 0), (2, 1), (3, 1), (4, 1)]),
+        ),
     ];
     presets
         .map(|(question, spec)| TaskPreset {
@@ -130,6 +149,7 @@ const fn cnn(
         kernel_size,
         pool_layers,
         input_hw,
+        norm: HostNorm::Batch,
     }
 }
 
@@ -141,9 +161,8 @@ const fn sgd(weight_decay: f64) -> OptimizerConfig {
     }
 }
 
-/// What all image tasks share; slots are those before the pools, one per block.
-fn image_task(name: &str, data: DataSource, host: CnnSpec) -> TaskSpec {
-    let channels = usize::try_from(host.in_channels).unwrap_or_default();
+/// What all image tasks share, for images of so many channels.
+fn image_task(name: &str, data: DataSource, channels: usize, host: HostChoice, slots: Vec<SlotId>) -> TaskSpec {
     TaskSpec {
         name: name.into(),
         classes: 10,
@@ -158,7 +177,7 @@ fn image_task(name: &str, data: DataSource, host: CnnSpec) -> TaskSpec {
             std: vec![0.25; channels],
         },
         augment: None,
-        slots: (0..host.n_blocks).map(|block| SlotId::new(0, block as u16)).collect(),
+        slots,
         host,
         max_seeds: 3,
         batch_size: 128,
@@ -174,8 +193,23 @@ fn image_task(name: &str, data: DataSource, host: CnnSpec) -> TaskSpec {
     }
 }
 
+/// Slots are those before the pools, one per block.
+fn cnn_task(name: &str, data: DataSource, host: CnnSpec) -> TaskSpec {
+    let channels = usize::try_from(host.in_channels).unwrap_or_default();
+    let slots = (0..host.n_blocks).map(|block| SlotId::new(0, block as u16)).collect();
+    image_task(name, data, channels, HostChoice::Cnn(host), slots)
+}
+
 fn synth_images(name: &str, host: CnnSpec) -> TaskSpec {
-    image_task(name, DataSource::SynthImages(SynthImages::default()), host)
+    cnn_task(name, DataSource::SynthImages(SynthImages::default()), host)
+}
+
+/// With slots by row and column.
+fn synth_images_named(name: &str, host: &str, slots: &[(u16, u16)]) -> TaskSpec {
+    let data = SynthImages::default();
+    let slots = slots.iter().map(|&(row, col)| SlotId::new(row, col)).collect();
+    let host = HostChoice::Named(HostName(host.into()));
+    image_task(name, DataSource::SynthImages(data.clone()), data.channels, host, slots)
 }
 
 fn digits(name: &str, host: CnnSpec) -> TaskSpec {
@@ -188,7 +222,7 @@ fn digits(name: &str, host: CnnSpec) -> TaskSpec {
         batches_per_step: BatchesPerStep::Full,
         max_steps: 100,
         success_accuracy: 80.0,
-        ..image_task(name, DataSource::Digits, host)
+        ..cnn_task(name, DataSource::Digits, host)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::host::HostChoice;
 use crate::growth::SlotId;
 use crate::schema::{Content, Described, Field, Kind, Variant, choice, overlay, range, record, section};
 use crate::torch::OptimizerConfig;
@@ -61,7 +62,7 @@ overlay! {
         max_grad_norm: f64;
         label_smoothing: f64;
         data: DataSource;
-        host: CnnSpec;
+        host: HostChoice;
     }
 }
 
@@ -80,8 +81,8 @@ record! {
         normalise: Normalise;
         /// Random crop and flip of training samples.
         augment: Option<AugmentSpec>;
-        /// Shape of the host network.
-        host: CnnSpec;
+        /// The host network.
+        host: HostChoice;
         /// Slots that may grow, unless lifecycle.slots says otherwise.
         slots: Vec<SlotId>;
         /// Most seeds at a time, unless lifecycle.max_seeds says otherwise; 0: no limit.
@@ -196,25 +197,6 @@ record! {
         pad: u32, integer(0, 64);
         /// Probability of a horizontal flip.
         flip_p: f64, FRACTION;
-    }
-}
-
-record! {
-    /// Shape of the convolutional host.
-    #[derive(Eq)]
-    pub struct CnnSpec {
-        /// Channels of the input; must agree with the data.
-        in_channels: i64, integer(1, 1024);
-        /// Channels of the first block; each further block doubles them.
-        base_channels: i64, integer(1, 4096);
-        /// Blocks of convolution, batch norm and ReLU.
-        n_blocks: usize, integer(2, 12);
-        /// Kernel of every convolution; odd.
-        kernel_size: i64, integer(1, 31);
-        /// First blocks that a 2x2 max pool follows; at most n_blocks.
-        pool_layers: usize, integer(0, 12);
-        /// Height and width of the input; must agree with the data.
-        input_hw: i64, integer(1, 4096);
     }
 }
 

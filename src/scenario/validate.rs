@@ -13,7 +13,7 @@ mod topology;
 use super::catalog::Catalog;
 use super::problem::Severity;
 use super::tree::listed;
-use super::{RunConfig, Scenario, TaskSpec};
+use super::{HostOutline, RunConfig, Scenario, TaskSpec};
 use crate::growth::SlotId;
 
 /// Values that do not fit together.
@@ -26,10 +26,10 @@ pub struct Finding {
     pub help: Option<String>,
 }
 
-/// All that is wrong with `scenario` as a whole, given its resolved task.
-pub fn validate(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog) -> Vec<Finding> {
+/// All that is wrong with `scenario` as a whole, given its resolved task and what the task's host comes to.
+pub fn validate(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, catalog: &Catalog) -> Vec<Finding> {
     let mut findings = Findings(Vec::new());
-    task::check_task(scenario, task, &mut findings);
+    task::check_task(scenario, task, host, &mut findings);
     reward::check_attribution(&scenario.attribution, task, &mut findings);
     check_devices(&scenario.run, &mut findings);
     check_early_stop(&scenario.run, task, &mut findings);

@@ -26,16 +26,23 @@ pub fn spatial_mean(x: &Tensor) -> Result<Tensor, TchError> {
     x.f_mean_dim([2_i64, 3].as_slice(), false, None)
 }
 
+/// A 2×2 max pool with stride 2 by libtorch's kernel; a last odd row or column is left out.
+pub fn max_pool_2x2(x: &Tensor) -> Result<Tensor, TchError> {
+    x.f_max_pool2d(2, 2, 0, 1, false)
+}
+
 /// Up to this many positions of a batch, a matrix product beats oneDNN's 1×1 convolution on CPU, whose fixed cost is
 /// some 40 µs forward and 100 µs backward; far beyond, it is several times slower.
 const PRODUCT_POSITIONS: i64 = 4096;
 
-/// A convolution that keeps height, width and the channels-last layout: stride 1, "same" padding, no bias of its own.
+/// A convolution that keeps the channels-last layout, with "same" padding and no bias of its own. It keeps height and width
+/// too, unless it is [strided](Self::strided).
 #[derive(Debug)]
 pub struct Conv2d {
     /// `[outputs, inputs / groups, kernel, kernel]`.
     pub weight: Tensor,
     padding: i64,
+    stride: i64,
     groups: i64,
     /// The engine's own kernels compute it where they serve its input.
     own_kernels: bool,
@@ -60,6 +67,7 @@ impl Conv2d {
         Ok(Self {
             weight: params.add(name, &[outputs, group_inputs, kernel, kernel], fan_in)?,
             padding: kernel / 2,
+            stride: 1,
             groups,
             own_kernels: params.backend().uses_own_kernels()
                 && (groups == 1 || groups == inputs && inputs == outputs)
@@ -69,12 +77,22 @@ impl Conv2d {
         })
     }
 
+    /// The same convolution at every `stride`-th row and column: height and width shrink to ⌈side/stride⌉.
+    pub fn strided(self, stride: i64) -> Self {
+        Self {
+            stride,
+            own_kernels: self.own_kernels && stride == 1,
+            pointwise: self.pointwise && stride == 1,
+            ..self
+        }
+    }
+
     /// The same convolution with another weight of the same shape.
     pub fn with_weight(&self, weight: Tensor) -> Self {
         Self { weight, ..*self }
     }
 
-    /// `[B, inputs, H, W]` to `[B, outputs, H, W]`.
+    /// `[B, inputs, H, W]` to `[B, outputs, ⌈H/stride⌉, ⌈W/stride⌉]`.
     pub fn forward(&self, x: &Tensor, bias: Option<&Tensor>) -> Result<Tensor, TchError> {
         if bias.is_none() && self.uses_own_kernels(x) {
             return conv_layer(x, &self.weight, None, Silu::default(), None);
@@ -106,6 +124,6 @@ impl Conv2d {
     }
 
     fn convolve(&self, x: &Tensor, bias: Option<&Tensor>) -> Result<Tensor, TchError> {
-        x.f_conv2d(&self.weight, bias, 1, self.padding, 1, self.groups)
+        x.f_conv2d(&self.weight, bias, self.stride, self.padding, 1, self.groups)
     }
 }

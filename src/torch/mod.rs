@@ -18,6 +18,7 @@ mod finite_guard;
 pub(crate) mod fixtures;
 mod fused;
 mod gradients;
+mod group_norm;
 mod guards;
 mod kernel_level;
 mod layers;
@@ -46,9 +47,10 @@ pub use fused::{
     incubate, is_served, max_pool, norm_residual, serves_convolution, squeeze_excite,
 };
 pub use gradients::{GradientThresholds, GroupColumns, GroupNorm, clip_group, drop_grads, grad_stats, zero_grads};
+pub use group_norm::{GroupNormLayer, group_count};
 pub use guards::{Autocast, Inference, NoGrad};
 pub use kernel_level::{ForcedKernels, KernelLevel, kernel_levels};
-pub use layers::{Conv2d, Mode, NORM_EPS, spatial_mean};
+pub use layers::{Conv2d, Mode, NORM_EPS, max_pool_2x2, spatial_mean};
 pub use memory::keep_freed_blocks;
 pub use optimizer::{GroupUpdate, Implementation, Optimizer, self_test};
 pub use params::{Init, Param, ParamSet};

@@ -74,7 +74,7 @@ fn a_custom_task_is_checked_against_its_data_and_host() {
         split: (seed: 0, val_permille: 200, test_permille: 800),
         normalise: constants(mean: [0.3, 0.3], std: [0.4]),
         augment: (pad: 1, flip_p: 0.5),
-        host: (in_channels: 3, base_channels: 4, n_blocks: 5, kernel_size: 2, pool_layers: 4, input_hw: 8),
+        host: cnn((in_channels: 3, base_channels: 4, n_blocks: 5, kernel_size: 2, pool_layers: 4, input_hw: 8)),
         slots: [],
         max_seeds: 3,
         batch_size: 64,
@@ -100,7 +100,7 @@ fn a_custom_task_that_is_complete_but_contradictory() {
         split: (seed: 0, val_permille: 200, test_permille: 800),
         normalise: constants(mean: [0.3, 0.3], std: [0.4]),
         augment: (pad: 1, flip_p: 0.5),
-        host: (in_channels: 3, base_channels: 4, n_blocks: 5, kernel_size: 2, pool_layers: 4, input_hw: 8),
+        host: cnn((in_channels: 3, base_channels: 4, n_blocks: 5, kernel_size: 2, pool_layers: 4, input_hw: 8)),
         slots: [], max_seeds: 3, batch_size: 64, batches_per_step: full, val_batches_per_step: full, max_steps: 10,
         host_opt: sgd(lr: 0.01, momentum: 0.9, weight_decay: 0.0),
         seed_opt: sgd(lr: 0.01, momentum: 0.9, weight_decay: 0.0),
@@ -139,7 +139,7 @@ fn a_warning_does_not_stop_a_scenario() {
     let text = r#"(task: custom((
         name: "mine", classes: 10, data: digits, split: (seed: 0, val_permille: 200, test_permille: 100),
         normalise: auto, augment: (pad: 1, flip_p: 0.5),
-        host: (in_channels: 1, base_channels: 4, n_blocks: 3, kernel_size: 3, pool_layers: 3, input_hw: 8),
+        host: cnn((in_channels: 1, base_channels: 4, n_blocks: 3, kernel_size: 3, pool_layers: 3, input_hw: 8)),
         slots: ["r0c0"], max_seeds: 1, batch_size: 64, batches_per_step: full, val_batches_per_step: full, max_steps: 10,
         host_opt: sgd(lr: 0.01, momentum: 0.9, weight_decay: 0.0),
         seed_opt: sgd(lr: 0.01, momentum: 0.9, weight_decay: 0.0),
@@ -380,7 +380,7 @@ fn batch_norm_over_a_single_value_is_refused() {
         )
     };
     // Three pools leave the last block of 8 x 8 pixels 2 x 2; one more block and pool would see 1 x 1.
-    let deep = "host: (in_channels: 1, base_channels: 1, n_blocks: 4, kernel_size: 1, pool_layers: 3, input_hw: 8)";
+    let deep = "host: cnn((in_channels: 1, base_channels: 1, n_blocks: 4, kernel_size: 1, pool_layers: 3, input_hw: 8))";
     let task = |batch: usize| format!("\"digits_impaired\", (batch_size: {batch}, {deep})");
 
     assert_eq!(of("\"digits_impaired\", (batch_size: 1)", 1), "");
@@ -388,7 +388,7 @@ fn batch_norm_over_a_single_value_is_refused() {
     for (batch, parts) in [(1, 1), (3, 2), (4, 4)] {
         let problems = of(&task(batch), parts);
         assert!(
-            problems.contains("batch norm of block 3 sees a single value per channel"),
+            problems.contains("batch norm of block3 sees a single value per channel"),
             "{problems}"
         );
         assert!(problems.contains("fewer micro-batches, or fewer pools"), "{problems}");

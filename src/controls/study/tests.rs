@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::engine::Prepared;
-use crate::scenario::Override;
+use crate::host::{Conv, HostDesign, HostPlan};
+use crate::scenario::{CnnSpec, HostChoice, HostName, Override};
 
 fn experiment() -> Experiment {
     let catalog = crate::engine::catalog(crate::run::NO_EXTENSION).unwrap();
@@ -14,17 +15,19 @@ fn experiment() -> Experiment {
 #[test]
 fn a_host_is_widened_until_it_has_no_fewer_parameters() {
     let mut widened = experiment();
-    let before = experiment().task.host;
+    let before = experiment().task;
+    let hosts = HostRegistry::default();
 
-    let ratio = widen(&mut widened, 3.0).unwrap();
+    let ratio = widen(&mut widened, &hosts, 3.0).unwrap();
 
-    let (host, classes) = (&widened.task.host, widened.task.classes);
-    let of = |channels| {
-        let spec = crate::scenario::CnnSpec {
-            base_channels: channels,
-            ..before
+    let HostChoice::Cnn(base) = before.host else { panic!("the task has a CNN") };
+    let HostChoice::Cnn(host) = widened.task.host else { panic!("the family stays") };
+    let of = |base_channels| {
+        let count = |base_channels| {
+            let spec = CnnSpec { base_channels, ..base.clone() };
+            spec.plan(before.classes).outline().parameters as f64
         };
-        spec.parameters(classes) as f64 / before.parameters(classes) as f64
+        count(base_channels) / count(base.base_channels)
     };
     assert!(ratio >= 3.0 && of(host.base_channels - 1) < 3.0, "{ratio}");
     assert_eq!(ratio, of(host.base_channels));
@@ -39,6 +42,19 @@ fn a_host_is_widened_until_it_has_no_fewer_parameters() {
 #[test]
 fn a_policy_that_grew_nothing_needs_no_wider_host() {
     let mut same = experiment();
-    assert_eq!(widen(&mut same, 1.0).unwrap(), 1.0);
+    assert_eq!(widen(&mut same, &HostRegistry::default(), 1.0).unwrap(), 1.0);
     assert_eq!(same.task.host, experiment().task.host);
+}
+
+#[test]
+fn a_host_of_an_application_has_no_wider_form() {
+    let mut own = experiment();
+    let mut hosts = HostRegistry::default();
+    let plan = |classes| HostPlan::new(1, 8).layer("block", Conv::new(4, 3)).slot(0, 0).head(classes);
+    hosts.register("own", "an application's", plan).unwrap();
+    own.task.host = HostChoice::Named(HostName("own".into()));
+
+    let error = widen(&mut own, &hosts, 2.0).unwrap_err().to_string();
+
+    assert!(error.contains("`own` has no wider form"), "{error}");
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::scenario::{BatchesPerStep, Normalise, OptimizerConfig, SplitSpec, ValBatches};
+use crate::scenario::{BatchesPerStep, CnnSpec, HostChoice, Normalise, OptimizerConfig, SplitSpec, ValBatches};
 
 /// The data side of `digits_baseline` without augmentation.
 pub(crate) fn digits_task() -> TaskSpec {
@@ -22,14 +22,12 @@ pub(crate) fn digits_task() -> TaskSpec {
             std: vec![0.376],
         },
         augment: None,
-        host: CnnSpec {
+        host: HostChoice::Cnn(CnnSpec {
             in_channels: 1,
             base_channels: 4,
-            n_blocks: 3,
-            kernel_size: 3,
-            pool_layers: 3,
             input_hw: 8,
-        },
+            ..CnnSpec::default()
+        }),
         slots: vec![crate::growth::SlotId::new(0, 0)],
         max_seeds: 3,
         batch_size: 64,
@@ -59,10 +57,11 @@ pub(crate) fn small_colour_task() -> TaskSpec {
             ..SynthImages::default()
         }),
         normalise: Normalise::Auto,
-        host: CnnSpec {
-            in_channels: 3,
-            ..digits_task().host
-        },
+        host: HostChoice::Cnn(CnnSpec {
+            base_channels: 4,
+            input_hw: 8,
+            ..CnnSpec::default()
+        }),
         batch_size: 3,
         ..digits_task()
     }
@@ -139,16 +138,12 @@ fn the_hash_tells_data_sets_apart_and_is_stable() {
 
 #[test]
 fn a_host_that_does_not_fit_the_data_is_refused() {
-    let mut coloured = digits_task();
-    coloured.host.in_channels = 3;
-    let mut large = digits_task();
-    large.host.input_hw = 32;
+    let digits = load(&digits_task(), None).unwrap();
+    let reads = |channels, side| digits.check_host(Features { channels, side });
 
-    for (task, wrong) in [(coloured, "in_channels"), (large, "input_hw")] {
-        assert!(matches!(
-            load(&task, None),
-            Err(DataError::ShapeMismatch { key, .. }) if key == wrong
-        ));
+    assert!(reads(1, 8).is_ok());
+    for (refused, wrong) in [(reads(3, 8), "in_channels"), (reads(1, 32), "input_hw")] {
+        assert!(matches!(refused, Err(DataError::ShapeMismatch { key, .. }) if key == wrong));
     }
 }
 

@@ -16,6 +16,7 @@ fn host(base_channels: i64) -> Box<dyn Host> {
         kernel_size: 3,
         pool_layers: 3,
         input_hw: 8,
+        ..CnnSpec::default()
     };
     host::build(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0, 0]), Backend::CPU).unwrap()
 }

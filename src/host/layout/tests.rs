@@ -1,4 +1,8 @@
 use super::*;
+use crate::host::{HostDesign, HostRegistry, build};
+use crate::random::{Domain, RunRng};
+use crate::scenario::KnownHosts;
+use crate::torch::Backend;
 
 fn slots(names: &[&str]) -> Vec<SlotId> {
     names.iter().map(|name| name.parse().unwrap()).collect()
@@ -12,8 +16,9 @@ fn injections() -> Vec<InjectionSpec> {
         kernel_size: 3,
         pool_layers: 3,
         input_hw: 32,
+        ..crate::scenario::CnnSpec::default()
     };
-    crate::host::injection_specs(&spec)
+    spec.plan(10).injection_specs()
 }
 
 #[test]
@@ -39,18 +44,19 @@ fn mistakes_name_the_slot_and_what_there_is() {
     assert!(error(&[]).starts_with("no slot is enabled"));
 }
 
-/// The scenario names the slots of a host before there is one; both lists are the same.
+/// The scenario is checked against the slots of a host before there is one; both lists are the same.
 #[test]
-fn a_host_has_the_slots_that_its_scenario_promises() {
+fn a_host_has_the_slots_that_its_outline_promises() {
+    let hosts = HostRegistry::default();
     for preset in crate::scenario::task_presets() {
-        let spec = preset.spec.host;
-        let injections = crate::host::injection_specs(&spec);
-        let built: Vec<SlotId> = injections.iter().map(|injection| injection.slot).collect();
-        assert_eq!(built, spec.slots(), "{}", preset.spec.name);
-        let channels: Vec<i64> = spec.channels().collect();
-        let layout = SlotLayout::new(&injections, &built).unwrap();
-        for injection in layout.slots() {
-            assert_eq!(injection.channels, channels[usize::from(injection.slot.col)]);
-        }
+        let task = preset.spec;
+        let outline = hosts.outline(&task.host, task.classes).unwrap();
+        let design = hosts.of(&task.host).unwrap();
+        let host = build(design, task.classes, &mut RunRng::new(1, Domain::HostInit, &[0]), Backend::CPU).unwrap();
+
+        assert_eq!(outline.problems, [], "{}", task.name);
+        assert_eq!(outline.injections, host.injection_specs(), "{}", task.name);
+        assert_eq!(outline.parameters, host.params().count(), "{}", task.name);
+        assert!(SlotLayout::new(&outline.injections, &task.slots).is_ok(), "{}", task.name);
     }
 }

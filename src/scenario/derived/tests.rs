@@ -24,11 +24,3 @@ fn shard_divides_the_training_part_by_the_number_of_envs() {
     assert_eq!(spec.train_batches(47_500, 4), 23);
     assert_eq!(spec.train_batches(47_500, 128), 0);
 }
-
-#[test]
-fn slots_lie_before_every_pool_and_after_each_that_exists() {
-    let mut host = task("digits_baseline").host;
-    host.pool_layers = 2;
-    let names: Vec<_> = host.slots().iter().map(SlotId::to_string).collect();
-    assert_eq!(names, ["r0c0", "r0c1", "r0c2", "r1c0", "r1c1"]);
-}

@@ -1,10 +1,13 @@
 use super::*;
+use crate::scenario::Catalog;
 
 #[test]
 fn hosts_have_known_parameter_counts() {
+    let hosts = Catalog::default().hosts;
+    let parameters = |task: &TaskSpec| hosts.outline(&task.host, task.classes).map(|host| host.parameters);
     let counts: Vec<_> = task_presets()
         .iter()
-        .map(|task| (task.spec.name.clone(), task.spec.host.parameters(task.spec.classes)))
+        .map(|task| (task.spec.name.clone(), parameters(&task.spec)))
         .collect();
     let expected = [
         ("digits_baseline", 1_702),
@@ -13,6 +16,11 @@ fn hosts_have_known_parameter_counts() {
         ("synth_baseline", 6_418),
         ("synth_impaired", 164),
         ("synth_scale", 99_922),
+        ("synth_resnet20", 269_722),
+        ("synth_resnet56", 853_018),
+        ("synth_resnet18", 11_173_962),
+        ("synth_wrn28_1", 369_498),
+        ("synth_vgg11", 9_231_114),
     ];
-    assert_eq!(counts, expected.map(|(name, count)| (name.to_string(), count)));
+    assert_eq!(counts, expected.map(|(name, count)| (name.to_string(), Some(count))));
 }

@@ -2,16 +2,18 @@
 
 use super::Findings;
 use crate::scenario::tree::listed;
-use crate::scenario::{BatchesPerStep, DataSource, Normalise, Scenario, TaskSpec, ValBatches};
+use crate::growth::SlotId;
+use crate::scenario::{BatchesPerStep, DataSource, HostOutline, Normalise, Scenario, TaskSpec, ValBatches};
 
-pub(super) fn check_task(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
-    check_data(task, findings);
-    check_host(task, findings);
+pub(super) fn check_task(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
+    check_data(task, host, findings);
+    check_host(task, host, findings);
+    check_batch_norm(scenario, task, host, findings);
     check_batches(scenario, task, findings);
-    check_slots(scenario, task, findings);
+    check_slots(scenario, task, host, findings);
 }
 
-fn check_data(task: &TaskSpec, findings: &mut Findings) {
+fn check_data(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
     if let DataSource::SynthImages(synth) = &task.data {
         for (name, size) in [("height", synth.height), ("width", synth.width)] {
             if !size.is_multiple_of(8) {
@@ -43,7 +45,7 @@ fn check_data(task: &TaskSpec, findings: &mut Findings) {
         );
     }
     if let Normalise::Constants { mean, std } = &task.normalise {
-        let channels = usize::try_from(task.host.in_channels).unwrap_or_default();
+        let channels = usize::try_from(host.channels).unwrap_or_default();
         for (name, list) in [("mean", mean), ("std", std)] {
             if list.len() != channels {
                 let message = format!("expected one value per channel ({channels}), found {}", list.len());
@@ -61,13 +63,12 @@ fn check_data(task: &TaskSpec, findings: &mut Findings) {
     }
 }
 
-fn check_host(task: &TaskSpec, findings: &mut Findings) {
-    let host = &task.host;
+fn check_host(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
     if let Some(shape) = task.data.shape() {
         let pairs = [
-            ("in_channels", host.in_channels, "channels", shape.channels),
-            ("input_hw", host.input_hw, "height", shape.height),
-            ("input_hw", host.input_hw, "width", shape.width),
+            ("in_channels", host.channels, "channels", shape.channels),
+            ("input_hw", host.side, "height", shape.height),
+            ("input_hw", host.side, "width", shape.width),
         ];
         for (field, expected, what, found) in pairs {
             if expected != found {
@@ -86,22 +87,9 @@ fn check_host(task: &TaskSpec, findings: &mut Findings) {
             findings.error(["task.classes", "task.data.classes", "task.data"], message);
         }
     }
-    if host.kernel_size % 2 == 0 {
-        let message = format!("{} is even; valid: odd kernels", host.kernel_size);
-        findings.error(["task.host.kernel_size"], message);
-    }
-    if host.pool_layers > host.n_blocks {
-        let message = format!("{} pools for {} blocks", host.pool_layers, host.n_blocks);
-        findings.error(["task.host.pool_layers"], message);
-    }
-    let pools = u32::try_from(host.pool_layers).unwrap_or(u32::MAX);
-    if host.input_hw.checked_shr(pools).unwrap_or(0) == 0 {
-        let most = host.input_hw.checked_ilog2().unwrap_or(0);
-        let message = format!(
-            "{pools} pools shrink {0}x{0} pixels to nothing; at most {most} fit",
-            host.input_hw
-        );
-        findings.error(["task.host.pool_layers", "task.host.input_hw", "task.host"], message);
+    for problem in &host.problems {
+        let fields = problem.fields.iter().map(|field| format!("task.host.{field}"));
+        findings.error(fields.chain(["task.host".into()]), problem.message.clone());
     }
 }
 
@@ -113,7 +101,6 @@ fn check_batches(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) 
         );
         findings.error(["training.micro_batches", "task.batch_size"], message);
     }
-    check_batch_norm(scenario, task, findings);
     let Some(sizes) = task.data.part_sizes(&task.split) else {
         return;
     };
@@ -157,17 +144,14 @@ fn check_batches(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) 
 }
 
 /// The variance of a single value is 0/0: the running statistics would be lost with the first batch.
-fn check_batch_norm(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
-    let host = &task.host;
+fn check_batch_norm(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
     let rows = task.batch_size / scenario.training.micro_batches.max(1);
-    let is_single = |block: &usize| {
-        let pools = u32::try_from(host.pool_layers.min(*block)).unwrap_or(u32::MAX);
-        rows == 1 && host.input_hw.checked_shr(pools) == Some(1)
-    };
-    if let Some(block) = (0..host.n_blocks).find(is_single) {
+    let mut norms = host.batch_norms.iter();
+    let single = norms.find(|(_, side)| rows == 1 && *side == 1);
+    if let Some((op, _)) = single {
         let message = format!(
-            "batch norm of block {block} sees a single value per channel: a (micro-)batch of 1 sample, 1x1 pixels behind \
-             {block} pools; at least 2 are needed"
+            "batch norm of {op} sees a single value per channel: a (micro-)batch of 1 sample, 1x1 pixels; at least 2 are \
+             needed"
         );
         let paths = [
             "training.micro_batches",
@@ -181,7 +165,7 @@ fn check_batch_norm(scenario: &Scenario, task: &TaskSpec, findings: &mut Finding
     }
 }
 
-fn check_slots(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
+fn check_slots(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
     let list = match scenario.lifecycle.slots {
         Some(_) => "lifecycle.slots",
         None => "task.slots",
@@ -189,7 +173,7 @@ fn check_slots(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
     if task.slots.is_empty() {
         findings.error([list], "no slot is enabled: nothing could grow".into());
     }
-    let available = task.host.slots();
+    let available: Vec<SlotId> = host.injections.iter().map(|place| place.slot).collect();
     for (index, &slot) in task.slots.iter().enumerate() {
         let path = format!("{list}[{index}]");
         if task.slots[..index].contains(&slot) {

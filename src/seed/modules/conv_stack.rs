@@ -2,10 +2,9 @@
 
 use tch::{TchError, Tensor};
 
-use super::norm::GroupNorm;
 use crate::random::RunRng;
 use crate::seed::{BlendError, SeedModule, fit_residual};
-use crate::torch::{Backend, Conv2d, GroupNormOf, Mode, Onto, ParamSet, Silu, conv_layer};
+use crate::torch::{Backend, Conv2d, GroupNormLayer, GroupNormOf, Mode, Onto, ParamSet, Silu, conv_layer};
 
 /// A layer as a blueprint describes it. Convolutions keep height and width and have no bias.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,7 +61,7 @@ impl Layer {
 enum BuiltLayer {
     Conv(Conv2d),
     Silu,
-    Norm(GroupNorm),
+    Norm(GroupNormLayer),
 }
 
 impl BuiltLayer {
@@ -77,7 +76,7 @@ impl BuiltLayer {
             } => Self::Conv(Conv2d::new(params, name, inputs, outputs, kernel, groups)?),
             Layer::Silu => Self::Silu,
             Layer::Norm { channels, weight } => {
-                Self::Norm(GroupNorm::new(params, &position.to_string(), channels, weight)?)
+                Self::Norm(GroupNormLayer::new(params, &position.to_string(), channels, weight)?)
             }
         })
     }

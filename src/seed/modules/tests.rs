@@ -1,11 +1,10 @@
 use tch::{Device, Kind, Tensor};
 
-use super::norm::{GroupNorm, groups};
 use crate::random::{Domain, RunRng};
 use crate::seed::{BlueprintRegistry, GateNetwork, SeedModule};
 use crate::torch::fixtures::{largest, perturb};
 use crate::torch::{Backend, Mode, ParamSet, incubate};
-use crate::torch::{NoGrad, is_channels_last};
+use crate::torch::{GroupNormLayer, NoGrad, group_count, is_channels_last};
 
 const WIDTHS: [i64; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 
@@ -75,7 +74,7 @@ fn groups_leave_at_least_sixteen_channels_each() {
     ];
 
     for (channels, expected) in table {
-        assert_eq!(groups(channels), expected, "{channels} channels");
+        assert_eq!(group_count(channels), expected, "{channels} channels");
     }
 }
 
@@ -161,7 +160,7 @@ fn one_key_always_draws_the_same_weights() {
 fn group_norm_is_the_same_with_few_and_many_channels() {
     for channels in [1, 4, 8, 32] {
         let mut params = ParamSet::new(Backend::CPU);
-        let norm = GroupNorm::new(&mut params, "norm", channels, 1.0).unwrap();
+        let norm = GroupNormLayer::new(&mut params, "norm", channels, 1.0).unwrap();
         params.initialise(&mut RunRng::new(0, Domain::SeedInit, &[])).unwrap();
         perturb(params.trainable());
         let x = random_features(3, channels, 5);
@@ -169,7 +168,7 @@ fn group_norm_is_the_same_with_few_and_many_channels() {
         let [weight, bias] = [0, 1].map(|index| &params.trainable()[index].tensor);
         let expected = x
             .contiguous()
-            .group_norm(groups(channels), Some(weight), Some(bias), 1e-5, true);
+            .group_norm(group_count(channels), Some(weight), Some(bias), 1e-5, true);
         assert!(
             largest(&(norm.forward(&x).unwrap() - expected)) < 1e-5,
             "{channels} channels"

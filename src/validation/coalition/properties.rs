@@ -81,6 +81,7 @@ impl Grown {
             kernel_size: 3,
             pool_layers: 3,
             input_hw: SIDE,
+            ..CnnSpec::default()
         };
         let mut rng = RunRng::from_seed(key);
         let host = host::build(

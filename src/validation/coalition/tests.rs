@@ -37,6 +37,7 @@ impl Grown {
             kernel_size: 3,
             pool_layers: n_blocks,
             input_hw: 32,
+            ..CnnSpec::default()
         };
         let host = host::build(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0]), Backend::CPU).unwrap();
         tch::manual_seed(3);
@@ -255,6 +256,7 @@ fn work_is_counted_per_distinct_prefix() {
         kernel_size: 3,
         pool_layers: 3,
         input_hw: 32,
+        ..CnnSpec::default()
     };
     let host = host::build(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0]), Backend::CPU).unwrap();
     let registry = BlueprintRegistry::default();

@@ -84,7 +84,7 @@ fn a_task_without_a_test_part_plays_its_episodes_to_the_end_untested() {
             name: "untested", classes: 10, data: digits,
             split: (seed: 0, val_permille: 200, test_permille: 0),
             normalise: auto, augment: None,
-            host: (in_channels: 1, base_channels: 2, n_blocks: 3, kernel_size: 1, pool_layers: 0, input_hw: 8),
+            host: cnn((in_channels: 1, base_channels: 2, n_blocks: 3, kernel_size: 1, pool_layers: 0, input_hw: 8)),
             slots: ["r0c0"], max_seeds: 1, batch_size: 64, batches_per_step: count(2), val_batch_size: None,
             val_batches_per_step: full, max_steps: 2,
             host_opt: sgd(lr: 0.01, momentum: 0.9, weight_decay: 0.0),

@@ -1,8 +1,7 @@
 use tch::{Device, Kind, Tensor};
 
-use super::{CnnHost, injection_specs};
-use crate::growth::SlotId;
-use crate::host::{FoldedHost, Host, HostError};
+use crate::growth::{InjectionSpec, SlotId};
+use crate::host::{FoldedHost, Host, HostDesign, HostError};
 use crate::random::{Domain, RunRng};
 use crate::scenario::CnnSpec;
 use crate::torch::fixtures::largest;
@@ -16,11 +15,22 @@ fn spec(base_channels: i64, n_blocks: usize, kernel_size: i64, pool_layers: usiz
         kernel_size,
         pool_layers,
         input_hw: 32,
+        ..CnnSpec::default()
     }
 }
 
-fn build(spec: &CnnSpec) -> CnnHost {
-    CnnHost::new(spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0, 0]), Backend::CPU).unwrap()
+fn build(spec: &CnnSpec) -> Box<dyn Host> {
+    crate::host::build(spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0, 0]), Backend::CPU).unwrap()
+}
+
+fn injection_specs(spec: &CnnSpec) -> Vec<InjectionSpec> {
+    spec.plan(10).injection_specs()
+}
+
+/// A tensor of a host by its name.
+fn tensor(host: &dyn Host, name: &str) -> Tensor {
+    let found = host.params().all().find(|param| param.name == name);
+    found.unwrap().tensor.shallow_clone()
 }
 
 fn images(batch: i64, spec: &CnnSpec) -> Tensor {
@@ -176,21 +186,21 @@ fn no_op_falls_back_from_channels_last() {
 fn reinitialising_writes_fresh_values_into_the_old_storage() {
     let spec = spec(8, 3, 3, 3);
     let mut host = build(&spec);
-    let storages = |host: &CnnHost| {
+    let storages = |host: &dyn Host| {
         host.params()
             .all()
             .map(|param| param.tensor.data_ptr() as usize)
             .collect::<Vec<_>>()
     };
-    let before = storages(&host);
+    let before = storages(&*host);
     let fresh = host.run(0..7, &images(4, &spec).zeros_like(), Mode::Eval).unwrap();
     let _ = host.run(0..7, &images(4, &spec), Mode::Train).unwrap();
-    let mean = host.blocks[0].norm.running_mean.shallow_clone();
+    let mean = tensor(&*host, "block0.norm.running_mean");
     assert!(largest(&mean) > 0.0);
 
     host.reinitialise(&mut RunRng::new(1, Domain::HostInit, &[0, 1]))
         .unwrap();
-    assert_eq!(storages(&host), before);
+    assert_eq!(storages(&*host), before);
     assert_eq!(largest(&mean), 0.0);
     let other = host.run(0..7, &images(4, &spec).zeros_like(), Mode::Eval).unwrap();
     assert!(!other.equal(&fresh));
@@ -208,7 +218,7 @@ fn reinitialising_writes_fresh_values_into_the_old_storage() {
 #[test]
 fn weights_are_uniform_within_the_fan_in_bound() {
     let host = build(&spec(32, 3, 3, 3));
-    let weight = &host.blocks[2].conv.weight;
+    let weight = &tensor(&*host, "block2.conv.weight");
 
     let bound = 1.0 / (64.0_f64 * 9.0).sqrt();
     let furthest = largest(weight);
@@ -228,11 +238,11 @@ fn blocks_equal_the_plain_formula_whatever_their_shape() {
     ] {
         let host = build(&spec);
         let x = images(batch, &spec);
-        let block = &host.blocks[0];
+        let weight = tensor(&*host, "block0.conv.weight");
         let padding = spec.kernel_size / 2;
         let plain = x
             .contiguous()
-            .conv2d(&block.conv.weight.contiguous(), None::<&Tensor>, 1, padding, 1, 1);
+            .conv2d(&weight.contiguous(), None::<&Tensor>, 1, padding, 1, 1);
         let mean = plain.mean_dim([0_i64, 2, 3].as_slice(), true, Kind::Float);
         let variance = (&plain - &mean)
             .square()

@@ -1,0 +1,58 @@
+//! The engine's own hosts: a family a file, each turning its fields of a scenario into a plan.
+
+mod cnn;
+mod presets;
+mod resnet;
+mod vgg;
+
+pub(super) use presets::presets;
+
+use super::HostPlan;
+use crate::scenario::HostProblem;
+
+/// Widest first stage, as `task.host.base_channels` says.
+const WIDEST: i64 = 4096;
+/// Most stages of a network that doubles its channels with each.
+const MOST_STAGES: usize = 8;
+
+/// Most blocks of a stage, and layers of a network without stages, that a plan is made of.
+const MOST_BLOCKS: usize = 64;
+
+/// The beginning of a plan. Ranges of single fields are checked elsewhere, and everything that is wrong with a scenario is told
+/// at once: some plan must come of any values.
+fn begin(channels: i64, side: i64) -> HostPlan {
+    /// More than any field allows.
+    const LARGEST: i64 = 1 << 16;
+    HostPlan::new(channels.clamp(1, LARGEST), side.clamp(1, LARGEST))
+}
+
+/// Channels after so many doublings, for any values.
+fn doubled(base_channels: i64, doublings: usize) -> i64 {
+    /// One less than the most blocks of a CNN.
+    const MOST: usize = 11;
+    base_channels.clamp(1, WIDEST) << doublings.min(MOST)
+}
+
+/// What is wrong with the stages of a network.
+fn stage_problems(blocks: &[usize]) -> Vec<HostProblem> {
+    if (1..=MOST_STAGES).contains(&blocks.len()) {
+        return Vec::new();
+    }
+    vec![HostProblem {
+        fields: vec!["blocks"],
+        message: format!("{} stages; valid: 1 to {MOST_STAGES}", blocks.len()),
+    }]
+}
+
+/// What is wrong where `pools` halve an image of `side` pixels; `culprit` is the field that says how many.
+fn pool_problem(side: i64, pools: usize, culprit: &'static str) -> Option<HostProblem> {
+    let pools = u32::try_from(pools).unwrap_or(u32::MAX);
+    if side.checked_shr(pools).unwrap_or(0) > 0 {
+        return None;
+    }
+    let most = side.checked_ilog2().unwrap_or(0);
+    Some(HostProblem {
+        fields: vec![culprit, "input_hw"],
+        message: format!("{pools} pools shrink {side}x{side} pixels to nothing; at most {most} fit"),
+    })
+}

@@ -1,0 +1,52 @@
+//! Residual hosts for small images: a 3×3 stem, stages of residual blocks, a linear head.
+//!
+//! Three stages of n post-activation blocks from 16 channels, padded, are the networks for CIFAR of He et al. 2016
+//! (arXiv:1512.03385, section 4.2), of depth 6n + 2. Pre-activated and projected they are the wide residual networks of
+//! Zagoruyko & Komodakis 2016 (arXiv:1605.07146), of depth 6n + 4.
+
+use super::{MOST_BLOCKS, MOST_STAGES, WIDEST, begin, doubled, stage_problems};
+use crate::host::{Conv, HostDesign, HostPlan, NormRelu, ResidualBlock};
+use crate::scenario::{HostChoice, HostProblem, ResnetSpec};
+
+impl HostDesign for ResnetSpec {
+    /// `stem, stage0.block0, …, head`; with pre-activation a norm and ReLU before the head. A slot `r{stage}c{block}`
+    /// stands behind every block.
+    fn plan(&self, classes: i64) -> HostPlan {
+        let stem = Conv::new(doubled(self.base_channels, 0), 3).norm(self.norm);
+        let stem = if self.pre_activation { stem.bare() } else { stem };
+        let mut plan = begin(self.in_channels, self.input_hw).layer("stem", stem);
+        for (stage, (row, &blocks)) in (0_u16..).zip(&self.blocks).enumerate().take(MOST_STAGES) {
+            for (block, column) in (0..blocks.min(MOST_BLOCKS)).zip(0_u16..) {
+                let residual = ResidualBlock {
+                    outputs: doubled(self.base_channels, stage),
+                    stride: if stage > 0 && block == 0 { 2 } else { 1 },
+                    shortcut: self.shortcut,
+                    pre_activation: self.pre_activation,
+                    norm: self.norm,
+                };
+                plan = plan.layer(format!("stage{stage}.block{block}"), residual).slot(row, column);
+            }
+        }
+        if self.pre_activation {
+            plan = plan.layer("exit", NormRelu(self.norm));
+        }
+        plan.head(classes)
+    }
+
+    fn problems(&self) -> Vec<HostProblem> {
+        stage_problems(&self.blocks)
+    }
+
+    fn widened(&self) -> Option<HostChoice> {
+        let base_channels = self.base_channels + 1;
+        (base_channels <= WIDEST).then(|| {
+            HostChoice::Resnet(Self {
+                base_channels,
+                ..self.clone()
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

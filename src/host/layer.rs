@@ -1,0 +1,117 @@
+//! A layer of a host, as designed and as built: the unit of its line.
+//!
+//! A design is plain data: it says what a layer makes of features, how many parameters it has and what it costs. Building
+//! it adds its tensors to the host's parameters, in order, and keeps handles of them.
+
+use tch::Tensor;
+
+use super::HostError;
+use crate::torch::{Mode, ParamSet, max_pool_2x2};
+
+/// The shape of features, but for the number of samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Features {
+    /// Channels.
+    pub channels: i64,
+    /// Height and width.
+    pub side: i64,
+}
+
+impl Features {
+    /// Height times width.
+    pub const fn positions(self) -> i64 {
+        self.side.saturating_mul(self.side)
+    }
+}
+
+/// A layer before it is built. `examples/custom_host.rs` has one of its own.
+pub trait LayerDesign: Send + Sync {
+    /// What the layer makes of `input`.
+    fn output(&self, input: Features) -> Features;
+
+    /// Trainable values, exact.
+    fn parameters(&self, input: Features) -> u64;
+
+    /// Multiply-accumulates per sample.
+    fn macs(&self, input: Features) -> u64;
+
+    /// Height and width of the smallest features that a batch norm of the layer normalises; `None` without batch norm.
+    fn batch_norm_side(&self, _input: Features) -> Option<i64> {
+        None
+    }
+
+    /// Adds the layer's tensors to `params`, under names that begin with `name` and a dot.
+    ///
+    /// # Errors
+    /// [`HostError::Torch`] if the device refuses.
+    fn build(&self, input: Features, name: &str, params: &mut ParamSet) -> Result<Box<dyn Layer>, HostError>;
+}
+
+/// A layer with its weights: `[B, channels, H, W]`, channels-last in memory, to the same of its output's shape. A head's
+/// output is `[B, classes]`.
+///
+/// Laws: in [`Mode::Eval`] samples do not influence each other and nothing is written; `x` is never written to.
+pub trait Layer: Send {
+    /// Output of the layer.
+    ///
+    /// # Errors
+    /// [`HostError::Torch`] where shapes do not fit.
+    fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor, HostError>;
+
+    /// The layer and the 2×2 max pool behind it, for layers that compute both in one pass.
+    ///
+    /// # Errors
+    /// As [`Self::forward`].
+    fn forward_pooled(&self, x: &Tensor, mode: Mode) -> Result<Tensor, HostError> {
+        Ok(max_pool_2x2(&self.forward(x, mode)?)?)
+    }
+
+    /// The same layer with further handles of the same tensors.
+    fn share(&self) -> Box<dyn Layer>;
+
+    /// The layer as validation runs it, exact up to rounding; itself unless it has something to fold.
+    ///
+    /// # Errors
+    /// [`HostError::Torch`] for lack of memory.
+    fn fold(&self) -> Result<Box<dyn FoldedLayer>, HostError> {
+        Ok(Box::new(Unfolded(self.share())))
+    }
+}
+
+/// A layer in [`Mode::Eval`] with whatever is constant there worked into its weights. The laws of [`Layer`] hold.
+pub trait FoldedLayer: Send {
+    /// Output of the layer.
+    ///
+    /// # Errors
+    /// [`HostError::Torch`] where shapes do not fit.
+    fn forward(&self, x: &Tensor) -> Result<Tensor, HostError>;
+
+    /// The layer and the 2×2 max pool behind it.
+    ///
+    /// # Errors
+    /// As [`Self::forward`].
+    fn forward_pooled(&self, x: &Tensor) -> Result<Tensor, HostError> {
+        Ok(max_pool_2x2(&self.forward(x)?)?)
+    }
+
+    /// Takes over the present weights and statistics, in place.
+    ///
+    /// # Errors
+    /// [`HostError::Torch`] if the device refuses.
+    fn refill(&mut self) -> Result<(), HostError> {
+        Ok(())
+    }
+}
+
+/// A layer that has nothing to fold.
+struct Unfolded(Box<dyn Layer>);
+
+impl FoldedLayer for Unfolded {
+    fn forward(&self, x: &Tensor) -> Result<Tensor, HostError> {
+        self.0.forward(x, Mode::Eval)
+    }
+
+    fn forward_pooled(&self, x: &Tensor) -> Result<Tensor, HostError> {
+        self.0.forward_pooled(x, Mode::Eval)
+    }
+}

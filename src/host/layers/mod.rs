@@ -1,0 +1,13 @@
+//! The layers that the engine's own hosts are made of, for other hosts to use as well.
+
+mod conv;
+mod folded;
+mod head;
+mod residual;
+mod unit;
+
+pub use conv::{Conv, NormRelu};
+pub use head::Head;
+pub use residual::ResidualBlock;
+#[cfg(test)]
+pub(super) use unit::ConvUnit;

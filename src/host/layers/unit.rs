@@ -1,0 +1,201 @@
+//! A convolution with the norm behind it, the piece that blocks are made of.
+
+use tch::{Device, TchError, Tensor};
+
+use crate::host::Features;
+use crate::scenario::HostNorm;
+use crate::torch::{
+    BatchNorm, Conv2d, GroupNormLayer, Init, Mode, NORM_EPS, ParamSet, TorchError, channels_last, conv_block, max_pool_2x2,
+};
+
+/// Weight of a batch's statistics in the running ones.
+const BATCH_NORM_MOMENTUM: f64 = 0.1;
+
+/// What follows a convolution and its norm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    Nothing,
+    Relu,
+    /// ReLU and a 2×2 max pool.
+    ReluAndPool,
+}
+
+impl Then {
+    pub(super) const fn relu(pooled: bool) -> Self {
+        if pooled { Self::ReluAndPool } else { Self::Relu }
+    }
+}
+
+/// A convolution with the norm behind it, as designed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct UnitDesign {
+    pub outputs: i64,
+    /// Odd.
+    pub kernel: i64,
+    pub stride: i64,
+    /// The convolution has a bias of its own.
+    pub has_bias: bool,
+    pub norm: HostNorm,
+}
+
+impl UnitDesign {
+    pub(super) const fn output(&self, input: Features) -> Features {
+        Features {
+            channels: self.outputs,
+            side: strided(input.side, self.stride),
+        }
+    }
+
+    pub(super) fn parameters(&self, inputs: i64) -> u64 {
+        let per_channel = 2 + i64::from(self.has_bias);
+        conv_weights(inputs, self.outputs, self.kernel) + (self.outputs * per_channel) as u64
+    }
+
+    pub(super) fn macs(&self, input: Features) -> u64 {
+        conv_weights(input.channels, self.outputs, self.kernel).saturating_mul(self.output(input).positions() as u64)
+    }
+
+    /// Adds `{name}conv.weight`, the bias and `{name}norm.*`.
+    pub(super) fn build(&self, params: &mut ParamSet, name: &str, inputs: i64) -> Result<ConvUnit, TchError> {
+        ConvUnit::new(params, name, inputs, self)
+    }
+}
+
+/// A side behind a convolution with "same" padding.
+pub(super) const fn strided(side: i64, stride: i64) -> i64 {
+    (side + stride - 1) / stride
+}
+
+/// Values of a dense convolution's weight.
+pub(super) const fn conv_weights(inputs: i64, outputs: i64, kernel: i64) -> u64 {
+    (inputs * outputs * kernel * kernel) as u64
+}
+
+/// A norm over the channels of a host.
+#[derive(Debug)]
+pub(super) enum Norm {
+    Batch {
+        norm: BatchNorm,
+        /// libtorch's channels-last batch norm on CPU vectorises over channels; with 2 to 7 it is ten times slower than a
+        /// detour over NCHW. (One channel lies the same way in both.)
+        few_channels: bool,
+    },
+    Group(GroupNormLayer),
+}
+
+impl Norm {
+    /// Adds `{name}.weight`, `{name}.bias` and, for batch norm, the running statistics.
+    pub(super) fn new(params: &mut ParamSet, name: &str, channels: i64, kind: HostNorm) -> Result<Self, TchError> {
+        let of = |part: &str| format!("{name}.{part}");
+        Ok(match kind {
+            HostNorm::Batch => Self::Batch {
+                norm: BatchNorm {
+                    scale: params.add(of("weight"), &[channels], Init::Constant(1.0))?,
+                    shift: params.add(of("bias"), &[channels], Init::Constant(0.0))?,
+                    running_mean: params.add_buffer(of("running_mean"), &[channels], 0.0)?,
+                    running_var: params.add_buffer(of("running_var"), &[channels], 1.0)?,
+                },
+                few_channels: params.device() == Device::Cpu && (2..8).contains(&channels),
+            },
+            HostNorm::Group => Self::Group(GroupNormLayer::new(params, name, channels, 1.0)?),
+        })
+    }
+
+    pub(super) fn share(&self) -> Self {
+        match self {
+            Self::Batch { norm, few_channels } => Self::Batch {
+                norm: norm.share(),
+                few_channels: *few_channels,
+            },
+            Self::Group(norm) => Self::Group(norm.share()),
+        }
+    }
+
+    /// The norm and, if asked for, a ReLU.
+    pub(super) fn forward(&self, x: &Tensor, mode: Mode, relu: bool) -> Result<Tensor, TorchError> {
+        // In place: the backward pass of a norm needs its input, not its output.
+        let activated = |features: Tensor| -> Result<Tensor, TchError> {
+            let mut features = features;
+            if relu { features.f_relu_() } else { Ok(features) }
+        };
+        match self {
+            Self::Batch {
+                norm,
+                few_channels: true,
+            } => channels_last(&activated(by_batch(norm, &x.f_contiguous()?, mode)?)?),
+            Self::Batch { norm, .. } => Ok(activated(by_batch(norm, x, mode)?)?),
+            // CUDA's group norm answers in NCHW.
+            Self::Group(norm) => channels_last(&activated(norm.forward(x)?)?),
+        }
+    }
+}
+
+fn by_batch(norm: &BatchNorm, x: &Tensor, mode: Mode) -> Result<Tensor, TchError> {
+    x.f_batch_norm(
+        Some(&norm.scale),
+        Some(&norm.shift),
+        Some(&norm.running_mean),
+        Some(&norm.running_var),
+        mode == Mode::Train,
+        BATCH_NORM_MOMENTUM,
+        NORM_EPS,
+        true,
+    )
+}
+
+/// A convolution with the norm behind it; handles of its tensors.
+#[derive(Debug)]
+pub(in crate::host) struct ConvUnit {
+    pub(super) conv: Conv2d,
+    pub(super) bias: Option<Tensor>,
+    pub(super) norm: Norm,
+}
+
+impl ConvUnit {
+    fn new(params: &mut ParamSet, name: &str, inputs: i64, design: &UnitDesign) -> Result<Self, TchError> {
+        let UnitDesign { outputs, kernel, .. } = *design;
+        let conv = Conv2d::new(params, format!("{name}conv.weight"), inputs, outputs, kernel, 1)?;
+        let fan_in = Init::FanIn(inputs * kernel * kernel);
+        let mut bias = || params.add(format!("{name}conv.bias"), &[outputs], fan_in);
+        Ok(Self {
+            conv: conv.strided(design.stride),
+            bias: design.has_bias.then(&mut bias).transpose()?,
+            norm: Norm::new(params, &format!("{name}norm"), outputs, design.norm)?,
+        })
+    }
+
+    /// Further handles of the same tensors.
+    pub(super) fn share(&self) -> Self {
+        Self {
+            conv: self.conv.with_weight(self.conv.weight.shallow_clone()),
+            bias: self.bias.as_ref().map(Tensor::shallow_clone),
+            norm: self.norm.share(),
+        }
+    }
+
+    /// `[B, inputs, H, W]` to `[B, outputs, ⌈H/stride⌉, ⌈W/stride⌉]`, before the pool.
+    pub(super) fn forward(&self, x: &Tensor, mode: Mode, then: Then) -> Result<Tensor, TorchError> {
+        if let Some(features) = self.in_one_node(x, mode, then)? {
+            return Ok(features);
+        }
+        let features = self.conv.forward(x, self.bias.as_ref())?;
+        let features = self.norm.forward(&features, mode, then != Then::Nothing)?;
+        if then == Then::ReluAndPool {
+            return Ok(max_pool_2x2(&features)?);
+        }
+        Ok(features)
+    }
+
+    /// By the engine's own kernels, where they compute all of it.
+    fn in_one_node(&self, x: &Tensor, mode: Mode, then: Then) -> Result<Option<Tensor>, TchError> {
+        let Norm::Batch { norm, .. } = &self.norm else {
+            return Ok(None);
+        };
+        let is_served = mode == Mode::Train && then != Then::Nothing && self.bias.is_none();
+        if !is_served || !self.conv.uses_own_kernels(x) {
+            return Ok(None);
+        }
+        let pooled = then == Then::ReluAndPool;
+        conv_block(x, &self.conv.weight, norm, BATCH_NORM_MOMENTUM, NORM_EPS, pooled).map(Some)
+    }
+}

@@ -1,0 +1,249 @@
+//! The plan of a host: its line of layers as plain data, from which everything is known that does not need weights.
+
+use std::sync::Arc;
+
+use tch::{Kind, Tensor};
+
+use super::line::{BuiltHost, Line, Op};
+use super::{Features, Head, Host, HostError, InjectionSpec, LayerDesign, OpCost};
+use crate::growth::SlotId;
+use crate::random::RunRng;
+use crate::scenario::{HostOutline, HostProblem};
+use crate::torch::{Backend, Mode, NoGrad, ParamSet};
+
+/// A host before it is built: what it reads, its ops in order, and where it can grow.
+///
+/// ```
+/// use simic_engine::host::{Conv, HostPlan};
+///
+/// let plan = HostPlan::new(1, 8)
+///     .layer("stem", Conv::new(8, 3))
+///     .pool()
+///     .slot(0, 0)
+///     .layer("body", Conv::new(16, 3))
+///     .slot(0, 1)
+///     .head(10);
+/// let outline = plan.outline();
+/// assert_eq!(outline.parameters, 72 + 16 + 1_152 + 32 + 170);
+/// assert_eq!(outline.injections[1].boundary, 3);
+/// assert!(outline.problems.is_empty());
+/// ```
+#[derive(Clone)]
+pub struct HostPlan {
+    input: Features,
+    ops: Vec<PlannedOp>,
+    /// With the ops in front of each, and the channels there.
+    slots: Vec<(SlotId, usize, i64)>,
+}
+
+#[derive(Clone)]
+struct PlannedOp {
+    name: String,
+    input: Features,
+    output: Features,
+    /// `None` for a pool.
+    layer: Option<Arc<dyn LayerDesign>>,
+}
+
+impl HostPlan {
+    /// A host that reads square images of so many channels, `side` pixels high and wide.
+    pub const fn new(channels: i64, side: i64) -> Self {
+        Self {
+            input: Features { channels, side },
+            ops: Vec::new(),
+            slots: Vec::new(),
+        }
+    }
+
+    /// Adds an op; its tensors are called by `name`, which no other op has.
+    #[must_use]
+    pub fn layer(mut self, name: impl Into<String>, layer: impl LayerDesign + 'static) -> Self {
+        let input = self.features();
+        self.ops.push(PlannedOp {
+            name: name.into(),
+            input,
+            output: layer.output(input),
+            layer: Some(Arc::new(layer)),
+        });
+        self
+    }
+
+    /// Adds a 2×2 max pool with stride 2, which leaves out a last odd row and column.
+    #[must_use]
+    pub fn pool(mut self) -> Self {
+        let input = self.features();
+        let side = input.side / 2;
+        self.ops.push(PlannedOp {
+            name: "pool".into(),
+            input,
+            output: Features { side, ..input },
+            layer: None,
+        });
+        self
+    }
+
+    /// A seed may grow here, behind the ops so far, in the slot `r{row}c{col}`.
+    #[must_use]
+    pub fn slot(mut self, row: u16, col: u16) -> Self {
+        let channels = self.features().channels;
+        self.slots.push((SlotId::new(row, col), self.ops.len(), channels));
+        self
+    }
+
+    /// Ends the line with a [`Head`]; the tensors are `head.weight` and `head.bias`.
+    #[must_use]
+    pub fn head(self, classes: i64) -> Self {
+        self.layer("head", Head { classes })
+    }
+
+    /// The images that the host reads.
+    pub const fn input(&self) -> Features {
+        self.input
+    }
+
+    /// The features behind the ops so far.
+    pub fn features(&self) -> Features {
+        self.ops.last().map_or(self.input, |op| op.output)
+    }
+
+    /// What the host comes to.
+    pub fn outline(&self) -> HostOutline {
+        let layers = || self.ops.iter().filter_map(|op| Some((op, op.layer.as_ref()?)));
+        let parameters = layers().map(|(op, layer)| layer.parameters(op.input));
+        let batch_norms = layers().filter_map(|(op, layer)| Some((op.name.clone(), layer.batch_norm_side(op.input)?)));
+        HostOutline {
+            channels: self.input.channels,
+            side: self.input.side,
+            parameters: parameters.fold(0, u64::saturating_add),
+            ops: self.ops.len(),
+            injections: self.injection_specs(),
+            batch_norms: batch_norms.collect(),
+            problems: self.problems(),
+        }
+    }
+
+    /// Where the host can grow, sorted by `order`.
+    pub fn injection_specs(&self) -> Vec<InjectionSpec> {
+        let mut slots = self.slots.clone();
+        slots.sort_unstable();
+        let numbered = (0..).zip(slots);
+        let spec = |(order, (slot, boundary, channels))| InjectionSpec {
+            slot,
+            channels,
+            boundary,
+            order,
+        };
+        numbered.map(spec).collect()
+    }
+
+    /// What is wrong with the line, whatever it is made of.
+    fn problems(&self) -> Vec<HostProblem> {
+        let mut messages = Vec::new();
+        if self.ops.len() < 2 {
+            messages.push(format!("a host of {} ops; at least 2 are needed, the last of them its head", self.ops.len()));
+        }
+        for (index, op) in self.ops.iter().enumerate() {
+            let Features { channels, side } = op.output;
+            if channels < 1 || side < 1 {
+                messages.push(format!(
+                    "op {} of the host leaves {channels} channels of {side}x{side} pixels; at least one of each is needed",
+                    op.name
+                ));
+                break;
+            }
+            let is_same = |other: &PlannedOp| other.layer.is_some() && other.name == op.name;
+            if op.layer.is_some() && self.ops[..index].iter().any(is_same) {
+                messages.push(format!("two ops of the host are called {}; give each a name of its own", op.name));
+            }
+        }
+        for (index, (slot, boundary, _)) in self.slots.iter().enumerate() {
+            if !(1..self.ops.len()).contains(boundary) {
+                messages.push(format!("slot {slot} of the host stands before its first op or behind its head; valid: between two ops"));
+            }
+            for (other, taken, _) in &self.slots[..index] {
+                if other == slot {
+                    messages.push(format!("the host has two slots {slot}; give each a place of its own"));
+                } else if taken == boundary {
+                    messages.push(format!("slots {other} and {slot} of the host stand behind the same op; keep one of them"));
+                }
+            }
+        }
+        let problem = |message| HostProblem {
+            fields: Vec::new(),
+            message,
+        };
+        messages.into_iter().map(problem).collect()
+    }
+
+    fn op_costs(&self) -> Vec<OpCost> {
+        let cost = |op: &PlannedOp| OpCost {
+            macs: op.layer.as_ref().map_or(0, |layer| layer.macs(op.input)),
+            positions: op.output.positions() as u64,
+        };
+        self.ops.iter().map(cost).collect()
+    }
+
+    /// Allocates the host on `backend`'s device, draws its weights, and tries it on an empty image.
+    ///
+    /// # Errors
+    /// [`HostError::Broken`] if the line has a fault or a layer is not what its design says, [`HostError::Torch`] if the
+    /// device refuses.
+    pub fn build(&self, rng: &mut RunRng, backend: Backend) -> Result<Box<dyn Host>, HostError> {
+        if let Some(problem) = self.problems().first() {
+            return Err(HostError::Broken(problem.to_string()));
+        }
+        let mut params = ParamSet::new(backend);
+        let mut ops = Vec::with_capacity(self.ops.len());
+        for op in &self.ops {
+            ops.push(match &op.layer {
+                None => Op::Pool,
+                Some(layer) => {
+                    let before = params.count();
+                    let built = layer.build(op.input, &op.name, &mut params)?;
+                    let (declared, actual) = (layer.parameters(op.input), params.count() - before);
+                    if declared != actual {
+                        let name = &op.name;
+                        return Err(HostError::Broken(format!(
+                            "op {name} declares {declared} parameters and has {actual}"
+                        )));
+                    }
+                    Op::Layer(built)
+                }
+            });
+        }
+        params.initialise(rng)?;
+        let host = BuiltHost {
+            line: Line {
+                ops,
+                costs: self.op_costs(),
+                backend,
+            },
+            injections: self.injection_specs(),
+            params,
+        };
+        self.try_out(&host, backend)?;
+        Ok(Box::new(host))
+    }
+
+    /// Holds every op to the shape that its design tells.
+    fn try_out(&self, host: &BuiltHost, backend: Backend) -> Result<(), HostError> {
+        let _no_grad = NoGrad::new();
+        let Features { channels, side } = self.input;
+        let nhwc = Tensor::f_zeros([1, side, side, channels], (Kind::Float, backend.device))?;
+        let mut features = nhwc.f_permute([0, 3, 1, 2])?;
+        for (index, op) in self.ops.iter().enumerate() {
+            features = host.run(index..index + 1, &features, Mode::Eval)?;
+            let Features { channels, side } = op.output;
+            let is_last = index + 1 == self.ops.len();
+            let declared = if is_last { vec![1, channels] } else { vec![1, channels, side, side] };
+            if features.size() != declared {
+                return Err(HostError::Broken(format!(
+                    "op {} declares an output of {declared:?} for one sample and makes {:?}",
+                    op.name,
+                    features.size()
+                )));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,177 @@
+//! Field `task.host`: which network is trained, and what it comes to.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::growth::InjectionSpec;
+use crate::schema::{Described, Kind, choice, range, section};
+
+choice! {
+    /// The network that an env trains: a family with its shape, or a name.
+    #[derive(Eq)]
+    pub enum HostChoice {
+        /// blocks of convolution, norm and ReLU, max pools, linear head
+        Cnn(CnnSpec),
+        /// residual blocks of two 3x3 convolutions in stages
+        Resnet(ResnetSpec),
+        /// 3x3 convolutions in stages, a max pool behind each
+        Vgg(VggSpec),
+        /// a host by its name, as `simic-engine list hosts` shows it
+        Named(HostName),
+    }
+}
+
+impl HostChoice {
+    /// What messages call it: the name, or the family.
+    pub fn label(&self) -> &str {
+        match self {
+            Self::Named(HostName(name)) => name,
+            family => family.name(),
+        }
+    }
+}
+
+/// The name under which a host is registered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct HostName(pub String);
+
+impl Described for HostName {
+    const KIND: Kind = range::HOST;
+}
+
+section! {
+    /// Shape of the convolutional host.
+    #[derive(Eq)]
+    pub struct CnnSpec {
+        /// Channels of the input; must agree with the data.
+        in_channels: i64 = 3, integer(1, 1024);
+        /// Channels of the first block; each further block doubles them.
+        base_channels: i64 = 32, integer(1, 4096);
+        /// Blocks of convolution, norm and ReLU.
+        n_blocks: usize = 3, integer(2, 12);
+        /// Kernel of every convolution; odd.
+        kernel_size: i64 = 3, integer(1, 31);
+        /// First blocks that a 2x2 max pool follows; at most n_blocks.
+        pool_layers: usize = 3, integer(0, 12);
+        /// Height and width of the input; must agree with the data.
+        input_hw: i64 = 32, integer(1, 4096);
+        /// What normalises behind each convolution.
+        norm: HostNorm = HostNorm::Batch;
+    }
+}
+
+section! {
+    /// Shape of a residual host.
+    #[derive(Eq)]
+    pub struct ResnetSpec {
+        /// Channels of the input; must agree with the data.
+        in_channels: i64 = 3, integer(1, 1024);
+        /// Channels of the first stage; each further stage doubles them.
+        base_channels: i64 = 16, integer(1, 4096);
+        /// Residual blocks of each stage; every stage but the first halves height and width.
+        blocks: Vec<usize> = vec![3, 3, 3], integer(1, 64);
+        /// What leads around a block that changes the shape.
+        shortcut: Shortcut = Shortcut::Pad;
+        /// Norm and ReLU stand before the convolutions, not behind them.
+        pre_activation: bool = false;
+        /// Height and width of the input; must agree with the data.
+        input_hw: i64 = 32, integer(1, 4096);
+        /// What normalises.
+        norm: HostNorm = HostNorm::Batch;
+    }
+}
+
+section! {
+    /// Shape of a VGG host.
+    #[derive(Eq)]
+    pub struct VggSpec {
+        /// Channels of the input; must agree with the data.
+        in_channels: i64 = 3, integer(1, 1024);
+        /// Channels of the first stage; each further stage doubles them, up to eight times as many.
+        base_channels: i64 = 64, integer(1, 4096);
+        /// Convolutions of each stage; a 2x2 max pool follows every stage.
+        blocks: Vec<usize> = vec![1, 1, 2, 2, 2], integer(1, 64);
+        /// Height and width of the input; must agree with the data.
+        input_hw: i64 = 32, integer(1, 4096);
+        /// What normalises behind each convolution.
+        norm: HostNorm = HostNorm::Batch;
+    }
+}
+
+choice! {
+    /// What normalises the features of a host.
+    #[derive(Copy, Eq)]
+    pub enum HostNorm {
+        /// batch norm: running statistics, folded into the convolutions for validation
+        Batch,
+        /// group norm: each sample by itself, the same in training and validation
+        Group,
+    }
+}
+
+choice! {
+    /// What leads around a residual block that changes the shape.
+    #[derive(Copy, Eq)]
+    pub enum Shortcut {
+        /// every second pixel, zeros for the new channels; no parameters
+        Pad,
+        /// a strided 1x1 convolution
+        Projection,
+    }
+}
+
+/// What a host comes to, told without building it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostOutline {
+    /// Channels of the images that it reads.
+    pub channels: i64,
+    /// Height and width of the images that it reads.
+    pub side: i64,
+    /// Trainable values.
+    pub parameters: u64,
+    /// Ops of its line, the head among them.
+    pub ops: usize,
+    /// Where it can grow, in the policy's order.
+    pub injections: Vec<InjectionSpec>,
+    /// Batch norms: the op, and height and width of the smallest features that it normalises.
+    pub batch_norms: Vec<(String, i64)>,
+    /// Why it cannot be; none if it can.
+    pub problems: Vec<HostProblem>,
+}
+
+impl HostOutline {
+    /// Where it can grow, in the order of execution.
+    pub fn by_depth(&self) -> impl Iterator<Item = &InjectionSpec> {
+        let mut places: Vec<&InjectionSpec> = self.injections.iter().collect();
+        places.sort_unstable_by_key(|place| place.boundary);
+        places.into_iter()
+    }
+
+    /// Channels along the line as they change, e.g. `3->8,16,32`.
+    pub fn widths(&self) -> String {
+        let mut widths: Vec<i64> = self.by_depth().map(|place| place.channels).collect();
+        widths.dedup();
+        let widths: Vec<String> = widths.iter().map(i64::to_string).collect();
+        format!("{}->{}", self.channels, widths.join(","))
+    }
+}
+
+/// Why a host cannot be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostProblem {
+    /// Fields of the host's shape that take part, the likeliest culprit first; none for a host without fields.
+    pub fields: Vec<&'static str>,
+    /// What is wrong, and what is valid.
+    pub message: String,
+}
+
+impl fmt::Display for HostProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.fields.first() {
+            Some(field) => write!(f, "{field}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
