@@ -108,6 +108,7 @@ pub fn load(task: &TaskSpec, scenario_dir: Option<&Path>) -> Result<DataSet, Dat
             let targets = idx::parse_labels(labels, &read(labels, scenario_dir)?)?;
             Raw::from_pool(task, "idx", pixels, targets, *scale)?
         }
+        DataSource::SynthTokens(_) | DataSource::Text(_) => return Err(DataError::NoImages),
     };
     raw.check(task)?;
     let affine = normalise::resolve(raw.name, &task.normalise, &raw.train.images, raw.channels, raw.scale)?;
@@ -125,7 +126,8 @@ pub fn load(task: &TaskSpec, scenario_dir: Option<&Path>) -> Result<DataSet, Dat
     })
 }
 
-fn read(name: &str, scenario_dir: Option<&Path>) -> Result<Vec<u8>, DataError> {
+/// The bytes of a data file, wherever it is looked up.
+pub(super) fn read(name: &str, scenario_dir: Option<&Path>) -> Result<Vec<u8>, DataError> {
     // Joining an absolute path yields that path, so one list serves both.
     let mut looked_at: Vec<PathBuf> = scenario_dir
         .map(PathBuf::from)

@@ -32,7 +32,7 @@ pub use setup::EnvSetup;
 pub use slots::{SeedBuilder, SeedOptimizers, SeedSlots, Slot, carry_out};
 
 use crate::clock::RunClock;
-use crate::data::{DataSet, EvalSet, FeedArithmetic, ResidentData};
+use crate::data::{FeedArithmetic, Resident, TaskData};
 use crate::host::SlotLayout;
 use crate::scenario::{Scenario, TaskSpec};
 use crate::schedule::{
@@ -106,13 +106,11 @@ impl Devices {
 #[derive(Resource)]
 pub struct LoadedData {
     /// The data on the host.
-    pub set: DataSet,
+    pub set: TaskData,
     /// Batch counts and sizes.
     pub feed: FeedArithmetic,
-    /// Training and validation part of each device.
-    pub resident: SyncCell<Vec<ResidentData>>,
-    /// The part that only the final evaluation of an episode reads.
-    pub test: SyncCell<Vec<EvalSet>>,
+    /// On each device.
+    pub resident: SyncCell<Vec<Resident>>,
 }
 
 /// What the start-up self-test chose, and what it refused.

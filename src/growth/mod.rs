@@ -7,6 +7,7 @@ mod declare;
 mod operations;
 mod slots;
 mod stages;
+mod topology;
 #[cfg(test)]
 mod tests;
 
@@ -19,3 +20,4 @@ pub(crate) use declare::{coded_enum, written_as_text};
 pub use operations::{FailureReason, LifecycleCommand, LifecycleOp};
 pub use slots::{InjectionSpec, SlotId, SlotIdError};
 pub use stages::{GateCheck, GateLevel, GateResult, Initiator, PruneReason, SeedStage, StageCause};
+pub use topology::Topology;

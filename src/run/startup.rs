@@ -8,7 +8,7 @@ use bevy_platform::cell::SyncCell;
 
 use super::StopSignal;
 use crate::clock::{RunClock, RunLength};
-use crate::data::{self, DataError, EvalSet, FeedArithmetic, ResidentData};
+use crate::data::{Resident, TaskData};
 use crate::env::{Devices, EnvPool, Experiment, LoadedData, SelfTest};
 use crate::health::Failure;
 use crate::host::HostRegistry;
@@ -59,18 +59,13 @@ pub(crate) fn load_datasets(
     devices: Res<Devices>,
     hosts: Res<HostRegistry>,
 ) -> Result<(), Failure> {
-    let set = data::load(&experiment.task, experiment.folder.as_deref())?;
+    let set = TaskData::load(&experiment.task, experiment.folder.as_deref())?;
     let host = hosts.of(&experiment.task.host)?.plan(experiment.task.classes);
-    set.check_host(host.input())?;
+    set.check_host(host.topology(), host.input())?;
     let scenario = &experiment.scenario;
-    let feed = FeedArithmetic::new(&experiment.task, scenario.data.feed, &set, scenario.run.n_envs)?;
-    let upload = |backend: &Backend| -> Result<_, DataError> {
-        Ok((
-            ResidentData::upload(&set, experiment.task.augment, *backend)?,
-            EvalSet::upload(&set, &set.test, backend.device)?,
-        ))
-    };
-    let (resident, test) = devices.0.iter().map(upload).collect::<Result<(Vec<_>, Vec<_>), _>>()?;
+    let feed = set.arithmetic(&experiment.task, scenario.data.feed, scenario.run.n_envs)?;
+    let upload = |backend: &Backend| Resident::upload(&set, experiment.task.augment, *backend);
+    let resident = devices.0.iter().map(upload).collect::<Result<Vec<_>, _>>()?;
     // Envs read the data in streams of their own, which know nothing of the one that it was filled in.
     devices
         .0
@@ -87,7 +82,6 @@ pub(crate) fn load_datasets(
         set,
         feed,
         resident: SyncCell::new(resident),
-        test: SyncCell::new(test),
     });
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! What follows from a task: sizes of its parts, batches per step. Pure arithmetic.
 
 use super::task::{BatchesPerStep, DataSource, SplitSpec, TaskSpec};
-use crate::growth::SlotId;
+use crate::growth::{SlotId, Topology};
 
 /// Images of each class in the embedded digits.
 const DIGITS_PER_CLASS: [u64; 10] = [178, 182, 177, 183, 181, 182, 181, 179, 174, 180];
@@ -30,8 +30,43 @@ pub struct ImageShape {
     pub width: i64,
 }
 
+/// Tokens of a text file: the bytes, and the one that ends the file.
+pub const BYTE_VOCABULARY: i64 = 257;
+
+/// What a text is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextShape {
+    /// Number of different tokens.
+    pub vocab: i64,
+    /// Tokens that a host reads at a time.
+    pub block: usize,
+}
+
 impl DataSource {
-    /// `None` where only the files can tell.
+    /// What a host has to read.
+    pub fn topology(&self) -> Topology {
+        match self.text() {
+            Some(_) => Topology::Tokens,
+            None => Topology::Image,
+        }
+    }
+
+    /// `None` for images.
+    pub fn text(&self) -> Option<TextShape> {
+        match self {
+            Self::SynthTokens(synth) => Some(TextShape {
+                vocab: i64::try_from(synth.vocab).unwrap_or(i64::MAX),
+                block: synth.block,
+            }),
+            Self::Text(file) => Some(TextShape {
+                vocab: BYTE_VOCABULARY,
+                block: file.block,
+            }),
+            Self::Digits | Self::SynthImages(_) | Self::Idx { .. } => None,
+        }
+    }
+
+    /// Of images; `None` for texts, and where only the files can tell.
     pub fn shape(&self) -> Option<ImageShape> {
         let signed = |size: usize| i64::try_from(size).unwrap_or(i64::MAX);
         match self {
@@ -47,7 +82,7 @@ impl DataSource {
                 height: signed(synth.height),
                 width: signed(synth.width),
             }),
-            Self::Idx { .. } => None,
+            Self::Idx { .. } | Self::SynthTokens(_) | Self::Text(_) => None,
         }
     }
 
@@ -69,7 +104,12 @@ impl DataSource {
                 val: synth.val,
                 test: synth.test,
             }),
-            Self::Idx { .. } => None,
+            Self::SynthTokens(synth) => Some(PartSizes {
+                train: synth.train,
+                val: synth.val,
+                test: synth.test,
+            }),
+            Self::Idx { .. } | Self::Text(_) => None,
         }
     }
 }

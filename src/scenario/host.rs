@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::growth::InjectionSpec;
+use crate::growth::{InjectionSpec, Topology};
 use crate::schema::{Described, Kind, choice, range, section};
 
 choice! {
@@ -125,9 +125,11 @@ choice! {
 /// What a host comes to, told without building it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostOutline {
-    /// Channels of the images that it reads.
+    /// What it reads.
+    pub topology: Topology,
+    /// Channels of the images that it reads; of texts the tokens of the vocabulary.
     pub channels: i64,
-    /// Height and width of the images that it reads.
+    /// Height and width of the images that it reads; of texts the most tokens at a time.
     pub side: i64,
     /// Trainable values.
     pub parameters: u64,

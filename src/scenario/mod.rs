@@ -46,7 +46,7 @@ pub use controllers::{
     BuiltinSchedule, HeuristicConfig, OpWeights, RandomConfig, ReplayConfig, ScheduleConfig, ScheduleEntry,
     ScheduledCommand,
 };
-pub use derived::{ImageShape, PartSizes};
+pub use derived::{BYTE_VOCABULARY, ImageShape, PartSizes, TextShape};
 pub use document::{Declared, read_declared, written_values};
 pub use experiment::{
     AbConfig, ArmConfig, DecisionTest, EvaluationMode, ExperimentConfig, Interleave, LONGEST_ARM_ID, Metric,
@@ -88,8 +88,8 @@ pub use run::{
     StopAt, TelemetryConfig, TelemetryLevel, TensorBoard, TrainingConfig,
 };
 pub use task::{
-    AugmentSpec, BatchesPerStep, DataSource, Normalise, SplitSpec, SynthImages, TaskChoice, TaskOverrides,
-    TaskSpec, ValBatches,
+    AugmentSpec, BatchesPerStep, DataSource, Normalise, SplitSpec, SynthImages, SynthTokens, TaskChoice, TaskOverrides,
+    TaskSpec, TextFile, ValBatches,
 };
 pub use topology::{EpisodeChoice, InitialSeed, InitialTopology};
 

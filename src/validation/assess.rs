@@ -6,6 +6,7 @@ use bevy_ecs::query::QueryData;
 use super::attribution::{Attribution, coalition_rows, shapley};
 use super::pass::ValPlan;
 use super::plan::CoalitionPlan;
+use crate::data::FeedArithmetic;
 use crate::env::{Experiment, LoadedData, SeedSlots, StepStatus};
 use crate::growth::SeedStage;
 use crate::scenario::AttributionStrategy;
@@ -89,7 +90,7 @@ pub struct AttributedEnv {
 /// Contributions and interactions of every player; other seeds are left unmeasured.
 pub fn attribute(mut envs: Query<AttributedEnv>, experiment: Res<Experiment>, data: Res<LoadedData>) {
     let config = &experiment.scenario.attribution;
-    let samples = data.feed.val_samples();
+    let feed = data.feed;
     for mut env in &mut envs {
         // What a network showed that is not there any more says nothing about the one that is.
         if env.status.participates() || *env.status == StepStatus::RolledBack {
@@ -108,8 +109,8 @@ pub fn attribute(mut envs: Query<AttributedEnv>, experiment: Res<Experiment>, da
         if plan.coalitions.masks.len() == 1 {
             continue;
         }
-        let rows = coalition_rows(&plan.coalitions.masks, samples, &numbers.configs);
-        let matrix = matrix(&env, &plan.coalitions, rows, samples as u64, config.strategy);
+        let rows = coalition_rows(&plan.coalitions.masks, feed.val_units(), &numbers.configs);
+        let matrix = matrix(&env, &plan.coalitions, rows, &feed, config.strategy);
         let attribution = Attribution::of(&matrix, plan.fossilized);
         write_records(&mut env.slots, players, &attribution, config.velocity_decay);
         *env.counterfactual = Counterfactual {
@@ -124,7 +125,7 @@ fn matrix(
     env: &AttributedEnvItem,
     plan: &CoalitionPlan,
     rows: Vec<CoalitionRow>,
-    samples: u64,
+    feed: &FeedArithmetic,
     strategy: AttributionStrategy,
 ) -> CounterfactualMatrix {
     let players = || {
@@ -141,11 +142,11 @@ fn matrix(
             _ => Coverage::Sampled,
         },
         rows,
-        samples,
+        samples: feed.val_units() as u64,
         dropped: Vec::new(),
         total_ms: Num(env.plan.elapsed.as_secs_f64() * 1e3),
-        val_flops: env.plan.flops.tree * samples,
-        val_flops_naive: env.plan.flops.naive * samples,
+        val_flops: env.plan.flops.tree * feed.val_samples() as u64,
+        val_flops_naive: env.plan.flops.naive * feed.val_samples() as u64,
     }
 }
 

@@ -67,7 +67,7 @@ pub fn equip_envs(
     for (entity, id, mut stream, mut host) in &mut envs {
         setup.insert((entity, id), &mut stream, |resident, feed| {
             let folded = host.0.get().fold()?;
-            let batches = resident.val.batches(feed.val_batch_size, feed.val_batches);
+            let batches = resident.val().batches(feed.val_batch_size, feed.val_batches);
             Ok((FoldedModel(SyncCell::new(folded)), ValBatches(SyncCell::new(batches))))
         })?;
     }

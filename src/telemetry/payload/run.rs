@@ -35,6 +35,8 @@ pub enum RunState {
 pub enum TaskKind {
     /// Classes of images.
     Classification,
+    /// The next token of a text. Accuracies are percent of tokens, losses nats a token; exp of a loss is the perplexity.
+    LanguageModel,
 }
 
 /// Name, split sizes and content hash of the data.
