@@ -57,7 +57,7 @@
 //!
 //! [`schedule`] lists every schedule, every public set and every piece of work in order; [`run::Driver`] is the loop that runs
 //! them. From there one step leads to a subject's folder and its plugin. [`prelude`] is what an extension usually names;
-//! `examples/` has small programs that add a system, a seed module, a controller, a policy network and a reward term.
+//! `examples/` has small programs that add a system, a host, a seed module, a controller, a policy network and a reward term.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]

@@ -11,6 +11,7 @@ pub use crate::engine::{Engine, SimicPlugins};
 pub use crate::env::{EnvId, EpisodeStats, Experiment, SeedSlots, StepStatus, TrainMetrics, ValMetrics};
 pub use crate::governor::{Governor, RollbackVerdict};
 pub use crate::growth::{LifecycleCommand, LifecycleOp, SeedStage};
+pub use crate::host::{HostPlan, HostRegistry};
 pub use crate::reward::{EpisodeReward, StepReward};
 pub use crate::run::{Extension, ExtensionError, StopSignal};
 pub use crate::schedule::*;

@@ -66,7 +66,7 @@ impl DataSet {
     pub fn check_host(&self, input: Features) -> Result<(), DataError> {
         let mismatch = |key, host: String, data: String| {
             Err(DataError::ShapeMismatch {
-                name: self.name.into(),
+                name: self.name.clone(),
                 key,
                 host,
                 data,

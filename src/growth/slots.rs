@@ -8,9 +8,9 @@ use super::written_as_text;
 /// A place in a host, printed `r{row}c{col}` and ordered by row, then column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotId {
-    /// 0: before the pool of a block, 1: after it.
+    /// In a CNN 0 before the pool of a block and 1 after it, else the stage.
     pub row: u16,
-    /// The block.
+    /// The block of a CNN, else the place within the stage.
     pub col: u16,
 }
 

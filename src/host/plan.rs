@@ -162,7 +162,10 @@ impl HostPlan {
     fn problems(&self) -> Vec<HostProblem> {
         let mut messages = Vec::new();
         if self.ops.len() < 2 {
-            messages.push(format!("a host of {} ops; at least 2 are needed, the last of them its head", self.ops.len()));
+            messages.push(format!(
+                "a host of {} ops; at least 2 are needed, the last of them its head",
+                self.ops.len()
+            ));
         }
         for (index, op) in self.ops.iter().enumerate() {
             let Features { channels, side } = op.output;
@@ -175,18 +178,25 @@ impl HostPlan {
             }
             let is_same = |other: &PlannedOp| other.layer.is_some() && other.name == op.name;
             if op.layer.is_some() && self.ops[..index].iter().any(is_same) {
-                messages.push(format!("two ops of the host are called {}; give each a name of its own", op.name));
+                messages.push(format!(
+                    "two ops of the host are called {}; give each a name of its own",
+                    op.name
+                ));
             }
         }
         for (index, (slot, boundary, _)) in self.slots.iter().enumerate() {
             if !(1..self.ops.len()).contains(boundary) {
-                messages.push(format!("slot {slot} of the host stands before its first op or behind its head; valid: between two ops"));
+                messages.push(format!(
+                    "slot {slot} of the host stands before its first op or behind its head; valid: between two ops"
+                ));
             }
             for (other, taken, _) in &self.slots[..index] {
                 if other == slot {
                     messages.push(format!("the host has two slots {slot}; give each a place of its own"));
                 } else if taken == boundary {
-                    messages.push(format!("slots {other} and {slot} of the host stand behind the same op; keep one of them"));
+                    messages.push(format!(
+                        "slots {other} and {slot} of the host stand behind the same op; keep one of them"
+                    ));
                 }
             }
         }
@@ -291,3 +301,6 @@ impl HostPlan {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -84,7 +84,8 @@ pub fn host_families() -> Vec<Entry> {
     let Kind::Choice(variants) = HostChoice::KIND else {
         return Vec::new();
     };
-    let has_fields = |variant: &&Variant| matches!(variant.content, Content::Items([item]) if matches!(item.kind, Kind::Record(_)));
+    let has_fields =
+        |variant: &&Variant| matches!(variant.content, Content::Items([item]) if matches!(item.kind, Kind::Record(_)));
     let families = variants.iter().filter(has_fields);
     families.map(|family| Entry::new(family.name, family.doc)).collect()
 }

@@ -9,6 +9,7 @@ mod early_stop;
 mod failures;
 mod governor;
 mod growth;
+mod hosts;
 mod recorded;
 mod regression_bands;
 mod rewards;

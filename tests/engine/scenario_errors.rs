@@ -380,7 +380,8 @@ fn batch_norm_over_a_single_value_is_refused() {
         )
     };
     // Three pools leave the last block of 8 x 8 pixels 2 x 2; one more block and pool would see 1 x 1.
-    let deep = "host: cnn((in_channels: 1, base_channels: 1, n_blocks: 4, kernel_size: 1, pool_layers: 3, input_hw: 8))";
+    let deep =
+        "host: cnn((in_channels: 1, base_channels: 1, n_blocks: 4, kernel_size: 1, pool_layers: 3, input_hw: 8))";
     let task = |batch: usize| format!("\"digits_impaired\", (batch_size: {batch}, {deep})");
 
     assert_eq!(of("\"digits_impaired\", (batch_size: 1)", 1), "");

@@ -20,11 +20,18 @@ fn a_host_is_widened_until_it_has_no_fewer_parameters() {
 
     let ratio = widen(&mut widened, &hosts, 3.0).unwrap();
 
-    let HostChoice::Cnn(base) = before.host else { panic!("the task has a CNN") };
-    let HostChoice::Cnn(host) = widened.task.host else { panic!("the family stays") };
+    let HostChoice::Cnn(base) = before.host else {
+        panic!("the task has a CNN")
+    };
+    let HostChoice::Cnn(host) = widened.task.host else {
+        panic!("the family stays")
+    };
     let of = |base_channels| {
         let count = |base_channels| {
-            let spec = CnnSpec { base_channels, ..base.clone() };
+            let spec = CnnSpec {
+                base_channels,
+                ..base.clone()
+            };
             spec.plan(before.classes).outline().parameters as f64
         };
         count(base_channels) / count(base.base_channels)
@@ -50,7 +57,12 @@ fn a_policy_that_grew_nothing_needs_no_wider_host() {
 fn a_host_of_an_application_has_no_wider_form() {
     let mut own = experiment();
     let mut hosts = HostRegistry::default();
-    let plan = |classes| HostPlan::new(1, 8).layer("block", Conv::new(4, 3)).slot(0, 0).head(classes);
+    let plan = |classes| {
+        HostPlan::new(1, 8)
+            .layer("block", Conv::new(4, 3))
+            .slot(0, 0)
+            .head(classes)
+    };
     hosts.register("own", "an application's", plan).unwrap();
     own.task.host = HostChoice::Named(HostName("own".into()));
 

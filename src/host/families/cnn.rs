@@ -30,7 +30,10 @@ impl HostDesign for CnnSpec {
             });
         };
         if self.kernel_size % 2 == 0 {
-            add("kernel_size", format!("{} is even; valid: odd kernels", self.kernel_size));
+            add(
+                "kernel_size",
+                format!("{} is even; valid: odd kernels", self.kernel_size),
+            );
         }
         if self.pool_layers > self.n_blocks {
             let message = format!("{} pools for {} blocks", self.pool_layers, self.n_blocks);

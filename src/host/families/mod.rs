@@ -3,6 +3,8 @@
 mod cnn;
 mod presets;
 mod resnet;
+#[cfg(test)]
+mod tests;
 mod vgg;
 
 pub(super) use presets::presets;

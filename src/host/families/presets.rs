@@ -31,12 +31,40 @@ pub fn presets() -> [Preset; 7] {
         ..projected.clone()
     };
     [
-        ("resnet20", "residual network of 20 layers for CIFAR, padded shortcuts", padded(3)),
-        ("resnet20_projected", "the same with projections for shortcuts", Arc::new(projected)),
-        ("resnet32", "residual network of 32 layers for CIFAR, padded shortcuts", padded(5)),
-        ("resnet56", "residual network of 56 layers for CIFAR, padded shortcuts", padded(9)),
-        ("resnet18", "residual network of 18 layers with a 3x3 stem, projections", Arc::new(resnet18)),
-        ("vgg11", "VGG of 11 layers with batch norm and one linear layer", Arc::new(VggSpec::default())),
-        ("wrn28_1", "pre-activated residual network of 28 layers, width 1", Arc::new(wide)),
+        (
+            "resnet20",
+            "residual network of 20 layers for CIFAR, padded shortcuts",
+            padded(3),
+        ),
+        (
+            "resnet20_projected",
+            "the same with projections for shortcuts",
+            Arc::new(projected),
+        ),
+        (
+            "resnet32",
+            "residual network of 32 layers for CIFAR, padded shortcuts",
+            padded(5),
+        ),
+        (
+            "resnet56",
+            "residual network of 56 layers for CIFAR, padded shortcuts",
+            padded(9),
+        ),
+        (
+            "resnet18",
+            "residual network of 18 layers with a 3x3 stem, projections",
+            Arc::new(resnet18),
+        ),
+        (
+            "vgg11",
+            "VGG of 11 layers with batch norm and one linear layer",
+            Arc::new(VggSpec::default()),
+        ),
+        (
+            "wrn28_1",
+            "pre-activated residual network of 28 layers, width 1",
+            Arc::new(wide),
+        ),
     ]
 }

@@ -24,7 +24,9 @@ impl HostDesign for ResnetSpec {
                     pre_activation: self.pre_activation,
                     norm: self.norm,
                 };
-                plan = plan.layer(format!("stage{stage}.block{block}"), residual).slot(row, column);
+                plan = plan
+                    .layer(format!("stage{stage}.block{block}"), residual)
+                    .slot(row, column);
             }
         }
         if self.pre_activation {
@@ -47,6 +49,3 @@ impl HostDesign for ResnetSpec {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -45,6 +45,3 @@ impl HostDesign for VggSpec {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -95,7 +95,11 @@ impl LayerDesign for Conv {
             let conv = Conv2d::new(params, format!("{name}.weight"), input.channels, outputs, kernel, 1)?;
             return Ok(Box::new(BareConv(conv.strided(stride))));
         }
-        Ok(Box::new(ConvLayer(self.unit.build(params, &format!("{name}."), input.channels)?)))
+        Ok(Box::new(ConvLayer(self.unit.build(
+            params,
+            &format!("{name}."),
+            input.channels,
+        )?)))
     }
 }
 
@@ -170,7 +174,12 @@ impl LayerDesign for NormRelu {
     }
 
     fn build(&self, input: Features, name: &str, params: &mut ParamSet) -> Result<Box<dyn Layer>, HostError> {
-        Ok(Box::new(NormReluLayer(Norm::new(params, name, input.channels, self.0)?)))
+        Ok(Box::new(NormReluLayer(Norm::new(
+            params,
+            name,
+            input.channels,
+            self.0,
+        )?)))
     }
 }
 

@@ -34,7 +34,8 @@ impl FoldedUnit {
                 Folded::Own(torch::FoldedBlock::new(weight)?)
             }
             Norm::Batch { norm, .. } => {
-                let room = weight.f_new_empty_strided(weight.size(), weight.stride(), (Kind::Float, weight.device()))?;
+                let room =
+                    weight.f_new_empty_strided(weight.size(), weight.stride(), (Kind::Float, weight.device()))?;
                 Folded::Libtorch {
                     conv: source.conv.with_weight(room),
                     bias: norm.shift.f_zeros_like()?.f_detach()?,
@@ -81,8 +82,5 @@ impl FoldedUnit {
 }
 
 fn scale_of(norm: &BatchNorm) -> Result<Tensor, TchError> {
-    norm.running_var
-        .f_add_scalar(NORM_EPS)?
-        .f_rsqrt_()?
-        .f_mul_(&norm.scale)
+    norm.running_var.f_add_scalar(NORM_EPS)?.f_rsqrt_()?.f_mul_(&norm.scale)
 }

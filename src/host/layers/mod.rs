@@ -9,5 +9,3 @@ mod unit;
 pub use conv::{Conv, NormRelu};
 pub use head::Head;
 pub use residual::ResidualBlock;
-#[cfg(test)]
-pub(super) use unit::ConvUnit;

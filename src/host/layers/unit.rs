@@ -5,7 +5,8 @@ use tch::{Device, TchError, Tensor};
 use crate::host::Features;
 use crate::scenario::HostNorm;
 use crate::torch::{
-    BatchNorm, Conv2d, GroupNormLayer, Init, Mode, NORM_EPS, ParamSet, TorchError, channels_last, conv_block, max_pool_2x2,
+    BatchNorm, Conv2d, GroupNormLayer, Init, Mode, NORM_EPS, ParamSet, TorchError, channels_last, conv_block,
+    max_pool_2x2,
 };
 
 /// Weight of a batch's statistics in the running ones.
@@ -18,12 +19,6 @@ pub(super) enum Then {
     Relu,
     /// ReLU and a 2×2 max pool.
     ReluAndPool,
-}
-
-impl Then {
-    pub(super) const fn relu(pooled: bool) -> Self {
-        if pooled { Self::ReluAndPool } else { Self::Relu }
-    }
 }
 
 /// A convolution with the norm behind it, as designed.
@@ -145,7 +140,7 @@ fn by_batch(norm: &BatchNorm, x: &Tensor, mode: Mode) -> Result<Tensor, TchError
 
 /// A convolution with the norm behind it; handles of its tensors.
 #[derive(Debug)]
-pub(in crate::host) struct ConvUnit {
+pub(super) struct ConvUnit {
     pub(super) conv: Conv2d,
     pub(super) bias: Option<Tensor>,
     pub(super) norm: Norm,

@@ -52,11 +52,21 @@ fn a_host_has_the_slots_that_its_outline_promises() {
         let task = preset.spec;
         let outline = hosts.outline(&task.host, task.classes).unwrap();
         let design = hosts.of(&task.host).unwrap();
-        let host = build(design, task.classes, &mut RunRng::new(1, Domain::HostInit, &[0]), Backend::CPU).unwrap();
+        let host = build(
+            design,
+            task.classes,
+            &mut RunRng::new(1, Domain::HostInit, &[0]),
+            Backend::CPU,
+        )
+        .unwrap();
 
         assert_eq!(outline.problems, [], "{}", task.name);
         assert_eq!(outline.injections, host.injection_specs(), "{}", task.name);
         assert_eq!(outline.parameters, host.params().count(), "{}", task.name);
-        assert!(SlotLayout::new(&outline.injections, &task.slots).is_ok(), "{}", task.name);
+        assert!(
+            SlotLayout::new(&outline.injections, &task.slots).is_ok(),
+            "{}",
+            task.name
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! Whether data, host, batches and slots of a task fit together.
 
 use super::Findings;
-use crate::scenario::tree::listed;
 use crate::growth::SlotId;
+use crate::scenario::tree::listed;
 use crate::scenario::{BatchesPerStep, DataSource, HostOutline, Normalise, Scenario, TaskSpec, ValBatches};
 
 pub(super) fn check_task(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
@@ -89,7 +89,10 @@ fn check_host(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
     }
     for problem in &host.problems {
         let fields = problem.fields.iter().map(|field| format!("task.host.{field}"));
-        findings.error(fields.chain(["task.host".into()]), problem.message.clone());
+        findings.error(
+            fields.chain(["task.host".into(), "task.preset".into()]),
+            problem.message.clone(),
+        );
     }
 }
 

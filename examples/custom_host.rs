@@ -1,0 +1,77 @@
+//! A host of one's own: a stem, a layer of learned factors and a residual block. Scenarios name it, seeds grow in it.
+//!
+//! Run it with `cargo run --release --example custom_host`.
+
+use simic_engine::host::{Conv, Features, HostError, Layer, LayerDesign, ResidualBlock};
+use simic_engine::prelude::*;
+use simic_engine::torch::{Init, Mode, ParamSet};
+use tch::Tensor;
+
+/// A learned factor a channel.
+struct Scale;
+
+struct ScaleLayer(Tensor);
+
+impl LayerDesign for Scale {
+    fn output(&self, input: Features) -> Features {
+        input
+    }
+
+    fn parameters(&self, input: Features) -> u64 {
+        input.channels as u64
+    }
+
+    fn macs(&self, input: Features) -> u64 {
+        (input.channels * input.positions()) as u64
+    }
+
+    fn build(&self, input: Features, name: &str, params: &mut ParamSet) -> Result<Box<dyn Layer>, HostError> {
+        let factors = params.add(format!("{name}.factors"), &[input.channels, 1, 1], Init::Constant(1.0))?;
+        Ok(Box::new(ScaleLayer(factors)))
+    }
+}
+
+impl Layer for ScaleLayer {
+    fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor, HostError> {
+        Ok(x.f_mul(&self.0)?)
+    }
+
+    fn share(&self) -> Box<dyn Layer> {
+        Box::new(Self(self.0.shallow_clone()))
+    }
+}
+
+fn scaled(classes: i64) -> HostPlan {
+    HostPlan::new(1, 8)
+        .layer("stem", Conv::new(8, 3))
+        .layer("scale", Scale)
+        .slot(0, 0)
+        .layer("block", ResidualBlock::new(16, 2))
+        .slot(0, 1)
+        .head(classes)
+}
+
+fn register(app: &mut App) -> Result<(), ExtensionError> {
+    let mut hosts = app.world_mut().resource_mut::<HostRegistry>();
+    Ok(hosts.register("scaled", "a stem with learned factors, one residual block", scaled)?)
+}
+
+const SCENARIO: &str = r#"(
+    task: preset("digits_baseline", (batches_per_step: count(4), host: named("scaled"))),
+    run: (rounds: 1, n_envs: 1, max_steps: 20),
+    lifecycle: (slots: ["r0c0", "r0c1"], auto_forward: (g1: true, g2: true, g3: true)),
+    policy: (controller: "schedule", schedule: (entries: [(step: 1, command: germinate(
+        slot: "r0c1", blueprint: "conv_small", style: "linear_add", tempo: "fast", target: "full"))])),
+)"#;
+
+fn main() -> Result<(), ExtensionError> {
+    let mut engine = Engine::builder().extended(register).from_ron(SCENARIO)?;
+    while engine.step()? {
+        let mut envs = engine.world_mut().query::<(&ValMetrics, &SeedSlots)>();
+        for (metrics, slots) in envs.iter(engine.world()) {
+            let stages: Vec<_> = slots.records().flatten().map(|seed| seed.stage.to_string()).collect();
+            println!("{:5.1} %  {}", metrics.accuracy_percent, stages.join(", "));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,119 @@
+use super::*;
+use crate::host::{Conv, HostRegistry, Layer};
+use crate::random::Domain;
+use crate::torch::Init;
+
+fn problems(plan: &HostPlan) -> Vec<String> {
+    let problems = plan.outline().problems;
+    problems.into_iter().map(|problem| problem.message).collect()
+}
+
+#[test]
+fn a_line_with_a_fault_is_told_what_it_is() {
+    let block = || HostPlan::new(1, 4).layer("block", Conv::new(4, 3));
+    let table = [
+        (HostPlan::new(1, 4).head(10), "a host of 1 ops; at least 2 are needed"),
+        (
+            block().layer("block", Conv::new(4, 3)).head(10),
+            "two ops of the host are called block",
+        ),
+        (block().pool().pool().pool().head(10), "leaves 4 channels of 0x0 pixels"),
+        (
+            HostPlan::new(1, 4).slot(0, 0).layer("block", Conv::new(4, 3)).head(10),
+            "before its first op",
+        ),
+        (block().head(10).slot(0, 0), "behind its head"),
+        (block().slot(0, 0).pool().slot(0, 0).head(10), "two slots r0c0"),
+        (block().slot(0, 0).slot(0, 1).head(10), "stand behind the same op"),
+    ];
+    for (plan, fault) in table {
+        let found = problems(&plan);
+        assert!(found.len() == 1 && found[0].contains(fault), "{fault}: {found:?}");
+        let mut rng = RunRng::new(1, Domain::HostInit, &[]);
+        assert!(
+            matches!(plan.build(&mut rng, Backend::CPU), Err(HostError::Broken(_))),
+            "{fault}"
+        );
+    }
+    assert_eq!(problems(&block().slot(0, 0).head(10)), [""; 0]);
+}
+
+/// A factor a channel, by whatever declaration.
+struct Factor {
+    declared: u64,
+    grows: bool,
+}
+
+struct FactorLayer(Tensor);
+
+impl LayerDesign for Factor {
+    fn output(&self, input: Features) -> Features {
+        let channels = input.channels + i64::from(self.grows);
+        Features { channels, ..input }
+    }
+
+    fn parameters(&self, _: Features) -> u64 {
+        self.declared
+    }
+
+    fn macs(&self, _: Features) -> u64 {
+        0
+    }
+
+    fn build(&self, input: Features, name: &str, params: &mut ParamSet) -> Result<Box<dyn Layer>, HostError> {
+        let factor = params.add(format!("{name}.factor"), &[input.channels, 1, 1], Init::Constant(1.0))?;
+        Ok(Box::new(FactorLayer(factor)))
+    }
+}
+
+impl Layer for FactorLayer {
+    fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor, HostError> {
+        Ok(x.f_mul(&self.0)?)
+    }
+
+    fn share(&self) -> Box<dyn Layer> {
+        Box::new(Self(self.0.shallow_clone()))
+    }
+}
+
+#[test]
+fn a_layer_is_held_to_its_design() {
+    let build = |declared, grows| {
+        let plan = HostPlan::new(3, 4).layer("scale", Factor { declared, grows }).head(2);
+        let built = plan.build(&mut RunRng::new(1, Domain::HostInit, &[]), Backend::CPU);
+        built.map(|_| ()).map_err(|error| error.to_string())
+    };
+
+    assert_eq!(build(3, false), Ok(()));
+    assert_eq!(
+        build(4, false).unwrap_err(),
+        "the host cannot be built: op scale declares 4 parameters and has 3"
+    );
+    assert_eq!(
+        build(3, true).unwrap_err(),
+        "the host cannot be built: op scale declares an output of [1, 4, 4, 4] for one sample and makes [1, 3, 4, 4]"
+    );
+}
+
+#[test]
+fn a_name_is_taken_once_and_found_in_either_case() {
+    let mut hosts = HostRegistry::default();
+    let design = |classes| HostPlan::new(1, 4).layer("block", Conv::new(4, 3)).head(classes);
+    hosts.register("mine", "one block", design).unwrap();
+
+    let taken = hosts.register("Mine", "again", design).unwrap_err().to_string();
+    assert_eq!(taken, "a host `Mine` is registered already; choose another name");
+    let choice = |name: &str| crate::scenario::HostChoice::Named(crate::scenario::HostName(name.into()));
+    assert_eq!(
+        hosts.of(&choice("MINE")).unwrap().plan(5).outline().parameters,
+        36 + 8 + 25
+    );
+    let Err(unknown) = hosts.of(&choice("yours")) else {
+        panic!("nobody registered it")
+    };
+    assert!(
+        unknown
+            .to_string()
+            .starts_with("there is no host `yours`; registered are `mine`, `resnet18`")
+    );
+}

@@ -1,0 +1,194 @@
+//! Hosts of an application, and the engine's own: seeds grow in whatever a scenario names.
+
+use std::path::Path;
+
+use simic_engine::checkpoint::{CheckpointName, PastRun};
+use simic_engine::engine::{Prepared, catalog};
+use simic_engine::env::HostModel;
+use simic_engine::growth::SeedStage;
+use simic_engine::host::{Conv, ResidualBlock};
+use simic_engine::prelude::*;
+use simic_engine::run::NO_EXTENSION;
+use simic_engine::scenario::{self, Input};
+use tch::Tensor;
+
+/// One convolution and two residual blocks, with a slot behind each block.
+fn forked(classes: i64) -> HostPlan {
+    HostPlan::new(1, 8)
+        .layer("stem", Conv::new(4, 3))
+        .pool()
+        .layer("first", ResidualBlock::new(4, 1))
+        .slot(0, 0)
+        .layer("second", ResidualBlock::new(8, 2))
+        .slot(1, 0)
+        .head(classes)
+}
+
+fn register(app: &mut App) -> Result<(), ExtensionError> {
+    let mut hosts = app.world_mut().resource_mut::<HostRegistry>();
+    Ok(hosts.register("forked", "two residual blocks", forked)?)
+}
+
+/// A seed is planted in each slot and committed as soon as it is held.
+const SCENARIO: &str = r#"(
+    name: "forked",
+    task: preset("digits_baseline", (batches_per_step: count(2), host: named("Forked"))),
+    run: (rounds: 2, n_envs: 2, max_steps: 14, checkpoint_every: 1),
+    lifecycle: (
+        slots: ["r0c0", "r1c0"],
+        auto_forward: (g1: true, g2: true, g3: true),
+        gates: (min_training_epochs: 1, min_gradient_health: 0.0),
+    ),
+    policy: (controller: "schedule", masks: (sequential_germination: false), schedule: (entries: [
+        (step: 1, command: germinate(slot: "r0c0", blueprint: "conv_light", style: "linear_add", tempo: "fast", target: "full")),
+        (step: 2, command: germinate(slot: "r1c0", blueprint: "norm", style: "linear_add", tempo: "fast", target: "full")),
+        (step: 12, command: fossilize(slot: "r0c0")),
+        (step: 13, command: fossilize(slot: "r1c0")),
+    ])),
+)"#;
+
+/// Bits of the host's tensors and of the last loss, one entry an env.
+fn state(engine: &mut Engine) -> Vec<(u64, Vec<f32>)> {
+    let mut envs = engine.world_mut().query::<(&ValMetrics, &mut HostModel)>();
+    let envs = envs.iter_mut(engine.world_mut());
+    let values = |tensor: &Tensor| Vec::<f32>::try_from(tensor.flatten(0, -1)).expect("numbers");
+    envs.map(|(metrics, mut host)| {
+        let tensors = host.0.get().params().all().flat_map(|param| values(&param.tensor));
+        (metrics.loss.to_bits(), tensors.collect())
+    })
+    .collect()
+}
+
+fn recorded(out: &Path) -> Engine {
+    let builder = Engine::builder().extended(register).threads(1).recorded(out);
+    builder.from_ron(SCENARIO).expect("a sound scenario")
+}
+
+#[test]
+fn a_registered_host_is_listed_and_checked_by_its_name() {
+    let names = catalog(register).expect("the name is free");
+    let load = |text: &str| {
+        let input = Input {
+            label: "forked.ron",
+            text,
+            overrides: &[],
+        };
+        scenario::load(&input, &names)
+    };
+    let entries = names.hosts.entries();
+    let found = entries
+        .iter()
+        .find(|entry| entry.name == "forked")
+        .expect("it is registered");
+    assert_eq!(found.summary, "two residual blocks");
+
+    let loaded = load(SCENARIO).expect("sound");
+    // Stem 36 + 8, first block 2·144 + 16, second 288 + 576 + 32, head 90.
+    assert_eq!(loaded.host.parameters, 1_334);
+    let slots: Vec<String> = loaded.slots.iter().map(ToString::to_string).collect();
+    assert_eq!(slots, ["r0c0", "r1c0"]);
+
+    let slip = load(&SCENARIO.replace("Forked", "Forket"))
+        .expect_err("nobody registered it")
+        .to_string();
+    assert!(slip.contains("did you mean `forked`?"), "{slip}");
+    let wrong_slot = load(&SCENARIO.replace("\"r0c0\", \"r1c0\"]", "\"r0c0\", \"r2c0\"]")).expect_err("no such slot");
+    assert!(
+        wrong_slot
+            .to_string()
+            .contains("the host has no slot r2c0; valid: r0c0, r1c0"),
+        "{wrong_slot}"
+    );
+    let coloured = SCENARIO.replace("digits_baseline", "synth_baseline");
+    let mismatch = load(&coloured).expect_err("the images are coloured").to_string();
+    assert!(
+        mismatch.contains("the host takes channels 1, the data has channels 3"),
+        "{mismatch}"
+    );
+}
+
+#[test]
+fn seeds_grow_in_a_registered_host_until_they_are_committed() {
+    let mut engine = Engine::builder()
+        .extended(register)
+        .from_ron(SCENARIO)
+        .expect("a sound scenario");
+    let mut seen = Vec::new();
+    for _ in 0..14 {
+        assert!(engine.step().expect("it is played"));
+        let mut envs = engine.world_mut().query::<&SeedSlots>();
+        let slots = envs.iter(engine.world()).next().expect("an env");
+        seen.extend(slots.records().flatten().map(|seed| seed.stage));
+    }
+    seen.dedup();
+    for stage in [
+        SeedStage::Training,
+        SeedStage::Blending,
+        SeedStage::Holding,
+        SeedStage::Fossilized,
+    ] {
+        assert!(seen.contains(&stage), "{stage}: {seen:?}");
+    }
+    let mut envs = engine.world_mut().query::<&EpisodeStats>();
+    for stats in envs.iter(engine.world()) {
+        assert_eq!((stats.growth.germinated, stats.growth.fossilized), (2, 2));
+    }
+}
+
+#[test]
+fn a_run_of_a_registered_host_goes_on_bit_for_bit() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut whole = recorded(&folder.path().join("whole"));
+    let report = whole.run().expect("it is played");
+    let expected = state(&mut whole);
+    let path = report.record.expect("it was recorded").directory;
+    drop(whole);
+
+    let past = PastRun::open(&path, CheckpointName::Round(1)).expect("it has a checkpoint");
+    let names = catalog(register).expect("the name is free");
+    let mut prepared = Prepared::from_ron("resolved.ron", &past.resolved, &[], &names).expect("sound");
+    prepared.file = past.file.clone();
+    let before = prepared.loaded.scenario.clone();
+    let point = past
+        .resume(&before, &prepared.loaded, &[], &[])
+        .expect("nothing has changed");
+    let builder = Engine::builder().extended(register).threads(1);
+    let mut resumed = builder
+        .recorded(folder.path().join("whole"))
+        .resumed(point)
+        .build(&prepared)
+        .expect("it can go on");
+    resumed.run().expect("it is played");
+
+    assert_eq!(state(&mut resumed), expected);
+}
+
+/// One step of each kind of network on a few images, seeds in training.
+#[test]
+fn the_engine_s_own_hosts_are_trained_by_their_tasks() {
+    for (task, slot) in [
+        ("synth_resnet20", "r1c2"),
+        ("synth_wrn28_1", "r0c3"),
+        ("synth_vgg11", "r4c1"),
+    ] {
+        let scenario = format!(
+            r#"(
+                task: preset("{task}", (batch_size: 8, batches_per_step: count(2), val_batch_size: 32,
+                    data: synth_images((seed: 1, train: 64, val: 32, test: 32)))),
+                run: (rounds: 1, n_envs: 1, max_steps: 2),
+                policy: (controller: "schedule", schedule: (entries: [(step: 1, command: germinate(
+                    slot: "{slot}", blueprint: "norm", style: "linear_add", tempo: "fast", target: "full"))])),
+            )"#
+        );
+        let mut engine = Engine::builder()
+            .extended(NO_EXTENSION)
+            .from_ron(&scenario)
+            .expect("a sound scenario");
+        while engine.step().expect("it is played") {
+            let mut envs = engine.world_mut().query::<(&TrainMetrics, &ValMetrics)>();
+            for (train, val) in envs.iter(engine.world()) {
+                assert!(train.loss.is_finite() && val.loss.is_finite(), "{task}");
+            }
+        }
+    }
+}
