@@ -9,6 +9,8 @@ use crate::torch::DeviceSpec;
 
 /// Bytes of an element of most tensors.
 const F32_BYTES: u128 = 4;
+/// Bytes of a stored token.
+const TOKEN_BYTES: u128 = 4;
 /// Parameters, gradients and moments.
 const TRAINED_COPIES: u128 = 3;
 
@@ -129,6 +131,11 @@ fn rehearsed_rollouts(critic: &CriticConfig) -> u128 {
 
 fn data_bytes(loaded: &Loaded) -> u128 {
     let data = &loaded.task.data;
+    if let (Some(sizes), Some(text)) = (data.part_sizes(&loaded.task.split), data.text()) {
+        let samples = [sizes.train, sizes.val, sizes.test].map(|samples| samples as u128);
+        let samples = samples.into_iter().fold(0, u128::saturating_add);
+        return product([samples, text.block as u128 + 1, TOKEN_BYTES]);
+    }
     let (Some(sizes), Some(shape)) = (data.part_sizes(&loaded.task.split), data.shape()) else {
         // Files are as large as they are; they are read before anything is made of them.
         return 0;

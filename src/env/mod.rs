@@ -34,7 +34,7 @@ pub use slots::{SeedBuilder, SeedOptimizers, SeedSlots, Slot, carry_out};
 use crate::clock::RunClock;
 use crate::data::{FeedArithmetic, Resident, TaskData};
 use crate::host::SlotLayout;
-use crate::scenario::{Scenario, TaskSpec};
+use crate::scenario::{Scenario, StageIsolation, TaskSpec};
 use crate::schedule::{
     Act, AddWork, Assess, RoundEnd, RoundRestart, RoundStart, Startup, StepEnd, StepStart, StepSync, Work,
 };
@@ -73,6 +73,11 @@ impl Experiment {
     pub fn limits(&self) -> Limits {
         let Scenario { lifecycle, policy, .. } = &self.scenario;
         Limits::new(lifecycle, &policy.masks, self.task.max_seeds)
+    }
+
+    /// In which stages seeds keep their gradient from the host.
+    pub fn isolation(&self) -> &StageIsolation {
+        self.scenario.lifecycle.isolation.of(self.task.data.topology())
     }
 
     /// Where an env stands, for its events.

@@ -86,13 +86,15 @@ pub(crate) fn load_datasets(
     Ok(())
 }
 
-/// Tries every seed module at the widths of the run's slots, so that a bad one is named before anything grows.
+/// Settles on the seed modules for the run's host, and tries every one at the widths of its slots, so that a bad one is
+/// named before anything grows.
 pub(crate) fn check_blueprints(
     experiment: Res<Experiment>,
     devices: Res<Devices>,
-    blueprints: Res<BlueprintRegistry>,
+    mut blueprints: ResMut<BlueprintRegistry>,
     syncs: Res<torch::HostSyncCounter>,
 ) -> Result<(), Failure> {
+    blueprints.serve(experiment.task.data.topology());
     let mut widths: Vec<i64> = experiment.layout.slots().iter().map(|slot| slot.channels).collect();
     widths.sort_unstable();
     widths.dedup();

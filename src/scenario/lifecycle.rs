@@ -1,6 +1,6 @@
 //! Section `lifecycle`: slots, gates, cool-down, isolation.
 
-use crate::growth::SlotId;
+use crate::growth::{SlotId, Topology};
 use crate::schema::{choice, record, section};
 
 section! {
@@ -138,5 +138,21 @@ section! {
             holding: Isolation::Isolated,
             fossilized: Isolation::CoAdapt,
         };
+        /// Language models.
+        transformer: StageIsolation = StageIsolation {
+            blending: Isolation::CoAdapt,
+            holding: Isolation::CoAdapt,
+            fossilized: Isolation::CoAdapt,
+        };
+    }
+}
+
+impl IsolationConfig {
+    /// Of hosts for such features.
+    pub fn of(&self, topology: Topology) -> &StageIsolation {
+        match topology {
+            Topology::Image => &self.cnn,
+            Topology::Tokens => &self.transformer,
+        }
     }
 }

@@ -57,7 +57,10 @@ pub use governor::{
     Blame, CollapseConfig, GovernorConfig, RepeatedRollback, RollbackCredit, SnapshotPlacement, SnapshotPolicy,
 };
 pub use growth_schedules::{FragrowConfig, GrowthActConfig, PeriodicConfig};
-pub use host::{CnnSpec, HostChoice, HostName, HostNorm, HostOutline, HostProblem, ResnetSpec, Shortcut, VggSpec};
+pub use host::{
+    CnnSpec, HostChoice, HostName, HostNorm, HostOutline, HostProblem, Positions, ResnetSpec, Shortcut, TransformerSpec,
+    VggSpec,
+};
 pub use layers::Override;
 pub use learner::{
     AdvantageBaseline, AdvantageNorm, CriticConfig, EntropyFloorCoefs, EntropyFloors, EntropyMultipliers, EpisodeEnd,

@@ -7,6 +7,7 @@ use bevy_ecs::resource::Resource;
 use tch::{Kind, TchError, Tensor};
 
 use super::{BlendError, fit_residual};
+use crate::growth::Topology;
 use crate::random::{Domain, RunRng};
 use crate::torch::{Backend, Mode, Onto, ParamSet};
 use crate::torch::{HostSyncCounter, NoGrad, TorchError, read_f64};
@@ -14,8 +15,8 @@ use crate::torch::{HostSyncCounter, NoGrad, TorchError, read_f64};
 /// A module that grows in a slot, defined by its residual: the slot's full output is `x + δ(x)`.
 ///
 /// Laws: δ is exactly 0 at birth; every parameter receives gradient within three plain SGD steps; no normalisation
-/// follows a zero-initialised layer; shape and dtype are kept at any resolution; no running statistics; `x` is never
-/// written to.
+/// follows a zero-initialised layer; shape and dtype are kept at any resolution or length; no running statistics; `x` is
+/// never written to. What a module for texts makes of a position depends on positions up to it alone.
 pub trait SeedModule: Send {
     /// `None` means identically zero.
     fn delta(&self, x: &Tensor, mode: Mode) -> Result<Option<Tensor>, TchError>;
@@ -35,7 +36,7 @@ pub trait SeedModule: Send {
     /// Every tensor of the module.
     fn params(&self) -> &ParamSet;
 
-    /// Multiply-accumulates per sample over `positions` spatial positions.
+    /// Multiply-accumulates per sample over `positions` spatial positions, or tokens.
     fn macs(&self, positions: u64) -> u64;
 }
 
@@ -81,6 +82,11 @@ pub trait Blueprint: Send + Sync {
     /// The name in scenarios and events.
     fn id(&self) -> &'static str;
 
+    /// The features that its modules read.
+    fn topology(&self) -> Topology {
+        Topology::Image
+    }
+
     /// One line for `simic-engine list blueprints`.
     fn summary(&self) -> &'static str;
 
@@ -97,7 +103,7 @@ pub trait Blueprint: Send + Sync {
 pub enum BlueprintError {
     #[error("there is no blueprint with index {index}; available are {available}")]
     UnknownIndex { index: usize, available: String },
-    #[error("a blueprint `{0}` is registered already; choose another id")]
+    #[error("a blueprint `{0}` is registered already for these features; choose another id")]
     Duplicate(&'static str),
     #[error("blueprint `{0}` is one too many: an action mask holds {MAX_BLUEPRINTS}; register fewer")]
     TooMany(&'static str),
@@ -123,33 +129,62 @@ pub const MAX_BLUEPRINTS: usize = u64::BITS as usize;
 /// Width at which error messages order the available blueprints by size.
 const LISTING_WIDTH: i64 = 32;
 
-/// All blueprints by index.
+/// All blueprints by index. An id has one index, and under it at most one blueprint for each kind of features; a run has
+/// to do with those for the features of its host.
 #[derive(Resource)]
 pub struct BlueprintRegistry {
-    /// `None` marks indices that are kept free for later built-in blueprints.
-    entries: Vec<Option<Box<dyn Blueprint>>>,
+    entries: Vec<Entry>,
+    served: Topology,
 }
 
+/// By topology; nothing at indices that are kept free.
+type Entry = [Option<Box<dyn Blueprint>>; Topology::ALL.len()];
+
 impl BlueprintRegistry {
-    /// Of built-in blueprints, by index.
-    pub(super) fn of(built_in: impl Iterator<Item = Box<dyn Blueprint>>) -> Self {
-        let mut entries: Vec<_> = built_in.map(Some).collect();
-        entries.resize_with(FIRST_PLUGIN_INDEX, || None);
-        Self { entries }
+    /// Of built-in blueprints with their indices, below [`FIRST_PLUGIN_INDEX`].
+    pub(super) fn of(built_in: impl Iterator<Item = (usize, Box<dyn Blueprint>)>) -> Self {
+        let mut entries = Vec::new();
+        entries.resize_with(FIRST_PLUGIN_INDEX, Entry::default);
+        for (index, blueprint) in built_in {
+            let topology = blueprint.topology();
+            entries[index][topology as usize] = Some(blueprint);
+        }
+        Self {
+            entries,
+            served: Topology::Image,
+        }
     }
 
-    /// Adds a plugin's blueprint and returns its index.
+    /// From here on the blueprints for features of this kind are those that there are.
+    pub fn serve(&mut self, topology: Topology) {
+        self.served = topology;
+    }
+
+    /// The features that the blueprints there are are for.
+    pub const fn served(&self) -> Topology {
+        self.served
+    }
+
+    /// Adds a plugin's blueprint and returns its index: that of its id, if there is one for other features.
     ///
     /// # Errors
     /// [`BlueprintError::Duplicate`] if there is a blueprint of this id, [`BlueprintError::TooMany`] if no index is left.
     pub fn register(&mut self, blueprint: Box<dyn Blueprint>) -> Result<usize, BlueprintError> {
-        if self.iter().any(|(_, other)| other.id() == blueprint.id()) {
-            return Err(BlueprintError::Duplicate(blueprint.id()));
+        let place = blueprint.topology() as usize;
+        let is_namesake = |entry: &Entry| entry.iter().flatten().any(|other| other.id() == blueprint.id());
+        if let Some(index) = self.entries.iter().position(is_namesake) {
+            if self.entries[index][place].is_some() {
+                return Err(BlueprintError::Duplicate(blueprint.id()));
+            }
+            self.entries[index][place] = Some(blueprint);
+            return Ok(index);
         }
         if self.entries.len() == MAX_BLUEPRINTS {
             return Err(BlueprintError::TooMany(blueprint.id()));
         }
-        self.entries.push(Some(blueprint));
+        let mut entry = Entry::default();
+        entry[place] = Some(blueprint);
+        self.entries.push(entry);
         Ok(self.entries.len() - 1)
     }
 
@@ -161,11 +196,16 @@ impl BlueprintRegistry {
 
     /// Blueprints in index order.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &dyn Blueprint)> {
-        let entries = self.entries.iter().enumerate();
-        entries.filter_map(|(index, entry)| Some((index, entry.as_deref()?)))
+        self.for_topology(self.served)
     }
 
-    /// Ids by index; empty where this build has no blueprint.
+    /// Those for features of one kind, in index order.
+    pub fn for_topology(&self, topology: Topology) -> impl Iterator<Item = (usize, &dyn Blueprint)> {
+        let entries = self.entries.iter().enumerate();
+        entries.filter_map(move |(index, entry)| Some((index, entry[topology as usize].as_deref()?)))
+    }
+
+    /// Ids by index; empty where there is none for these features.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         (0..self.entries.len()).map(|index| self.name_of(index))
     }
@@ -180,7 +220,7 @@ impl BlueprintRegistry {
     pub fn get(&self, index: usize) -> Result<&dyn Blueprint, BlueprintError> {
         self.entries
             .get(index)
-            .and_then(|entry| entry.as_deref())
+            .and_then(|entry| entry[self.served as usize].as_deref())
             .ok_or_else(|| BlueprintError::UnknownIndex {
                 index,
                 available: self.available(),
@@ -218,7 +258,7 @@ impl BlueprintRegistry {
     }
 }
 
-/// Side of the image that modules are tried on.
+/// Side of the image, and tokens of the texts, that modules are tried on.
 const PROBE_SIDE: i64 = 8;
 
 /// What is wrong with a module of this width, in words; an error if it cannot even be tried.
@@ -233,7 +273,7 @@ fn breach_of_contract(
     if declared != actual {
         return Ok(Some(format!("it declares {declared} parameters and has {actual}")));
     }
-    let probe = probe(dim, backend)?;
+    let probe = probe(blueprint.topology(), dim, backend)?;
     let Some(delta) = module.delta(&probe, Mode::Eval)? else {
         return Ok(None);
     };
@@ -251,10 +291,14 @@ fn breach_of_contract(
     Ok((!is_identity).then(|| "it changes the network at birth; its residual must start at exactly 0".into()))
 }
 
-/// An image without two equal pixels.
-fn probe(dim: i64, backend: Backend) -> Result<Tensor, TchError> {
-    let count = dim * PROBE_SIDE * PROBE_SIDE;
-    Tensor::f_linspace(-1.0, 1.0, count, (Kind::Float, backend.device))?.f_view([1, dim, PROBE_SIDE, PROBE_SIDE])
+/// Features without two equal values.
+fn probe(topology: Topology, dim: i64, backend: Backend) -> Result<Tensor, TchError> {
+    let size = match topology {
+        Topology::Image => vec![1, dim, PROBE_SIDE, PROBE_SIDE],
+        Topology::Tokens => vec![2, PROBE_SIDE, dim],
+    };
+    let count = size.iter().product::<i64>();
+    Tensor::f_linspace(-1.0, 1.0, count, (Kind::Float, backend.device))?.f_view(size.as_slice())
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use crate::env::{
 use crate::health::Failure;
 use crate::host::FoldedHost;
 use crate::random::{Domain, derive};
-use crate::scenario::{LifecycleConfig, Scenario};
+use crate::scenario::StageIsolation;
 use crate::schedule::Work;
 use crate::torch::{Inference, Mode, Stream, TorchError, catch};
 use crate::training::EnvAccumulators;
@@ -75,14 +75,14 @@ pub fn equip_envs(
 }
 
 /// The seeds on the output path, in execution order.
-pub fn live_slots<'a>(slots: &'a mut [Slot], lifecycle: &LifecycleConfig) -> SmallVec<[LiveSlot<'a>; 4]> {
+pub fn live_slots<'a>(slots: &'a mut [Slot], isolation: &StageIsolation) -> SmallVec<[LiveSlot<'a>; 4]> {
     let mut live: SmallVec<[LiveSlot; 4]> = slots
         .iter_mut()
         .enumerate()
         .filter_map(|(index, slot)| {
             let (seed, module) = (slot.record.as_ref()?, slot.module.as_mut()?);
             let (alpha, algorithm) = (seed.alpha.alpha(), seed.algorithm);
-            match graft_kind(seed.stage, alpha, algorithm, &lifecycle.isolation.cnn, Mode::Eval)? {
+            match graft_kind(seed.stage, alpha, algorithm, isolation, Mode::Eval)? {
                 GraftKind::Blend { .. } => Some(LiveSlot {
                     slot: index,
                     boundary: slot.spec.boundary,
@@ -121,7 +121,7 @@ pub fn plan_val(
         return Ok(());
     }
     pool.for_each_active(envs.iter_mut(), |id, _, mut env| {
-        plan(id, &mut env, &clock, &experiment.scenario)
+        plan(id, &mut env, &clock, &experiment)
     })
 }
 
@@ -133,7 +133,7 @@ pub fn evaluate_batch(
     pool: Res<EnvPool>,
 ) -> Result<(), Failure> {
     pool.for_each_active(envs.iter_mut(), |_, stream, mut env| {
-        evaluate(&mut env, stream, clock.batch(), &experiment.scenario)
+        evaluate(&mut env, stream, clock.batch(), &experiment)
     })
 }
 
@@ -143,18 +143,19 @@ pub(super) fn validate_on_all(
     env: &mut ValidatingEnvItem,
     stream: &Stream,
     clock: &RunClock,
-    scenario: &Scenario,
+    experiment: &Experiment,
 ) -> Result<(), Failure> {
     let (before, batches) = clock.batches_per_step();
-    in_batch(Work::PlanVal, 0, before, || plan(id, env, clock, scenario))?;
+    in_batch(Work::PlanVal, 0, before, || plan(id, env, clock, experiment))?;
     (0..batches).try_for_each(|batch| {
         in_batch(Work::CoalitionForward, batch, before, || {
-            evaluate(env, stream, batch, scenario)
+            evaluate(env, stream, batch, experiment)
         })
     })
 }
 
-fn plan(id: &EnvId, env: &mut ValidatingEnvItem, clock: &RunClock, scenario: &Scenario) -> Result<(), Failure> {
+fn plan(id: &EnvId, env: &mut ValidatingEnvItem, clock: &RunClock, experiment: &Experiment) -> Result<(), Failure> {
+    let scenario = &experiment.scenario;
     env.folded.0.get().refill()?;
     let stages = env
         .slots
@@ -172,7 +173,7 @@ fn plan(id: &EnvId, env: &mut ValidatingEnvItem, clock: &RunClock, scenario: &Sc
         permutation_seed: derive(scenario.run.seed, Domain::AttributionPermutations, &indices),
     };
     let plan = plan_coalitions(&players, &scenario.attribution, moment);
-    let live = live_slots(&mut env.slots.0, &scenario.lifecycle);
+    let live = live_slots(&mut env.slots.0, experiment.isolation());
     let tree = CoalitionTree::new(&plan.coalitions, &live);
     env.plan.flops = tree.flops(env.folded.0.get().op_costs(), &live);
     drop(live);
@@ -183,14 +184,14 @@ fn plan(id: &EnvId, env: &mut ValidatingEnvItem, clock: &RunClock, scenario: &Sc
     Ok(())
 }
 
-fn evaluate(env: &mut ValidatingEnvItem, stream: &Stream, batch: usize, scenario: &Scenario) -> Result<(), Failure> {
+fn evaluate(env: &mut ValidatingEnvItem, stream: &Stream, batch: usize, experiment: &Experiment) -> Result<(), Failure> {
     let began = Instant::now();
     let Some(tree) = &mut env.plan.tree else {
         return Err(Failure::message("validation was not planned"));
     };
     let (tree, samples) = (tree.get(), &env.batches.0.get()[batch]);
-    let live = live_slots(&mut env.slots.0, &scenario.lifecycle);
-    let chunk = tree.chunk_samples(env.backend.0.device, scenario.attribution.max_fused_rows);
+    let live = live_slots(&mut env.slots.0, experiment.isolation());
+    let chunk = tree.chunk_samples(env.backend.0.device, experiment.scenario.attribution.max_fused_rows);
     let _inference = Inference::new()?;
     let (folded, sums) = (&**env.folded.0.get(), env.sums.0.get());
     in_chunks(samples.n as i64, chunk, |first, count| {

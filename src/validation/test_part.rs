@@ -81,7 +81,7 @@ fn test(
         .records()
         .map(|record| record.is_some_and(|seed| seed.stage == SeedStage::Fossilized))
         .collect();
-    let mut live = live_slots(&mut env.slots.0, &experiment.scenario.lifecycle);
+    let mut live = live_slots(&mut env.slots.0, experiment.isolation());
     live.retain(|slot| is_committed[slot.slot]);
     let plan = CoalitionPlan {
         players: SmallVec::new(),

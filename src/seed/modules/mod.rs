@@ -1,24 +1,26 @@
-//! The built-in seed modules for convolutional hosts.
+//! The built-in seed modules: here those for images, in [`tokens`] those for texts.
 //!
-//! All are SiLU networks with GroupNorm; each ends in a factor or norm that starts at zero, so δ is exactly 0 at birth
+//! Those for images are SiLU networks with GroupNorm; each ends in a factor or norm that starts at zero, so δ is exactly 0 at birth
 //! while the gradient already reaches that factor.
 
 mod conv_stack;
 mod norm;
 mod squeeze_excite;
+mod tokens;
 
 use tch::{TchError, Tensor};
 
 use self::conv_stack::{ConvStack, Layer};
 use self::norm::NormModule;
 use self::squeeze_excite::SqueezeExcite;
+pub use self::tokens::TokenBlueprint;
 use super::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
 use crate::growth::coded_enum;
 use crate::random::RunRng;
 use crate::torch::{Backend, Mode, ParamSet};
 
 coded_enum! {
-    /// The built-in kinds; the code is the blueprint index.
+    /// The built-in kinds for images; the code is the blueprint index.
     CnnBlueprint {
         /// No residual and no parameters.
         Noop = 0 => "noop",
@@ -81,7 +83,9 @@ impl CnnBlueprint {
 impl Default for BlueprintRegistry {
     /// The built-in blueprints.
     fn default() -> Self {
-        Self::of(CnnBlueprint::ALL.iter().map(|&blueprint| Box::new(blueprint) as _))
+        let images = CnnBlueprint::ALL.map(|blueprint| (blueprint.code(), Box::new(blueprint) as _));
+        let texts = TokenBlueprint::ALL.map(|blueprint| (blueprint.code(), Box::new(blueprint) as _));
+        Self::of(images.into_iter().chain(texts))
     }
 }
 
