@@ -7,9 +7,9 @@ mod declare;
 mod operations;
 mod slots;
 mod stages;
-mod topology;
 #[cfg(test)]
 mod tests;
+mod topology;
 
 pub use blending::{
     AlphaAlgorithm, AlphaCurve, AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, DEFAULT_STEEPNESS,

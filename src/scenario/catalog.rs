@@ -76,13 +76,19 @@ pub struct Catalog {
 impl Catalog {
     /// Whether the blueprint of that name, one that there is, grows in hosts with other features only.
     pub(super) fn is_for_others(&self, blueprint: &str, topology: Topology) -> bool {
-        let mut namesakes = self.blueprints.iter().filter(|known| known.name.eq_ignore_ascii_case(blueprint));
+        let mut namesakes = self
+            .blueprints
+            .iter()
+            .filter(|known| known.name.eq_ignore_ascii_case(blueprint));
         namesakes.any(|known| !known.topologies.contains(&topology))
     }
 
     /// Names of the blueprints that grow in hosts with such features.
     pub(super) fn growing_in(&self, topology: Topology) -> Vec<&str> {
-        let growing = self.blueprints.iter().filter(|known| known.selectable && known.topologies.contains(&topology));
+        let growing = self
+            .blueprints
+            .iter()
+            .filter(|known| known.selectable && known.topologies.contains(&topology));
         growing.map(|known| known.name.as_str()).collect()
     }
 

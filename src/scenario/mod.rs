@@ -58,8 +58,8 @@ pub use governor::{
 };
 pub use growth_schedules::{FragrowConfig, GrowthActConfig, PeriodicConfig};
 pub use host::{
-    CnnSpec, HostChoice, HostName, HostNorm, HostOutline, HostProblem, Positions, ResnetSpec, Shortcut, TransformerSpec,
-    VggSpec,
+    CnnSpec, HostChoice, HostName, HostNorm, HostOutline, HostProblem, Positions, ResnetSpec, Shortcut,
+    TransformerSpec, VggSpec,
 };
 pub use layers::Override;
 pub use learner::{

@@ -4,7 +4,10 @@ use serde::Serialize;
 
 use super::derived::BYTE_VOCABULARY;
 use super::host::{CnnSpec, HostChoice, HostName, HostNorm, TransformerSpec};
-use super::task::{AugmentSpec, BatchesPerStep, DataSource, Normalise, SplitSpec, SynthImages, SynthTokens, TaskSpec, TextFile, ValBatches};
+use super::task::{
+    AugmentSpec, BatchesPerStep, DataSource, Normalise, SplitSpec, SynthImages, SynthTokens, TaskSpec, TextFile,
+    ValBatches,
+};
 use crate::growth::SlotId;
 use crate::schema::{Kind, Names};
 use crate::torch::OptimizerConfig;

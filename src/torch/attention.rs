@@ -150,7 +150,9 @@ impl Rotary {
         let angles: Vec<f64> = turns.collect();
         let table = |of: fn(f64) -> f64| {
             let values: Vec<f32> = angles.iter().map(|&angle| of(angle) as f32).collect();
-            Tensor::f_from_slice(&values)?.f_view([positions, pairs])?.f_to_device(device)
+            Tensor::f_from_slice(&values)?
+                .f_view([positions, pairs])?
+                .f_to_device(device)
         };
         Ok(Self {
             cos: table(f64::cos)?,

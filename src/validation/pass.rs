@@ -184,7 +184,12 @@ fn plan(id: &EnvId, env: &mut ValidatingEnvItem, clock: &RunClock, experiment: &
     Ok(())
 }
 
-fn evaluate(env: &mut ValidatingEnvItem, stream: &Stream, batch: usize, experiment: &Experiment) -> Result<(), Failure> {
+fn evaluate(
+    env: &mut ValidatingEnvItem,
+    stream: &Stream,
+    batch: usize,
+    experiment: &Experiment,
+) -> Result<(), Failure> {
     let began = Instant::now();
     let Some(tree) = &mut env.plan.tree else {
         return Err(Failure::message("validation was not planned"));

@@ -56,7 +56,11 @@ pub fn load(params: &SynthTokens) -> Result<TokenSet, DataError> {
 
 /// The `choice`-th successor of `token` under `topic`.
 fn successor(params: &SynthTokens, topic: u64, token: u64, choice: u64) -> u64 {
-    let word = derive(params.seed, Domain::ProceduralSuccessor, &[topic * params.vocab + token, choice]);
+    let word = derive(
+        params.seed,
+        Domain::ProceduralSuccessor,
+        &[topic * params.vocab + token, choice],
+    );
     ((u128::from(word) * u128::from(params.vocab - 1)) >> 64) as u64
 }
 

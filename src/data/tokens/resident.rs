@@ -143,7 +143,7 @@ impl TokenFeed {
     pub fn fetch(&mut self, batch: usize) -> Result<Batch, DataError> {
         let positions = &self.batch_positions[batch];
         let gathered = self.inputs.f_index_select_out(&self.x, 0, positions);
-        gathered.map_err(|cause| self.device_error(cause.into()))?;
+        let _ = gathered.map_err(|cause| self.device_error(cause.into()))?;
         Ok(Batch {
             x: self.x.shallow_clone(),
             y: self.batch_targets[batch].shallow_clone(),

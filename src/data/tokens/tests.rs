@@ -38,6 +38,9 @@ fn a_host_that_does_not_read_the_text_is_refused() {
         (reads(Topology::Tokens, 64, 63), "host.block"),
         (reads(Topology::Image, 64, 64), "host"),
     ] {
-        assert!(matches!(refused, Err(DataError::TextMismatch { key, .. }) if key == wrong), "{wrong}");
+        assert!(
+            matches!(refused, Err(DataError::TextMismatch { key, .. }) if key == wrong),
+            "{wrong}"
+        );
     }
 }

@@ -80,12 +80,7 @@ impl HostDesign for TransformerSpec {
     /// The next width that the heads divide, with an even number of channels a head.
     fn widened(&self) -> Option<HostChoice> {
         let width = self.width + 2 * self.heads;
-        (width <= WIDEST).then(|| {
-            HostChoice::Transformer(Self {
-                width,
-                ..self.clone()
-            })
-        })
+        (width <= WIDEST).then(|| HostChoice::Transformer(Self { width, ..self.clone() }))
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::Findings;
 use crate::scenario::{
-    BuiltinSchedule, Catalog, HeuristicConfig, NetConfig, PolicyConfig, Scenario, ScheduleEntry, ScheduledCommand, TaskSpec,
+    BuiltinSchedule, Catalog, HeuristicConfig, NetConfig, PolicyConfig, Scenario, ScheduleEntry, ScheduledCommand,
+    TaskSpec,
 };
 
 pub(super) fn check_network(policy: &PolicyConfig, findings: &mut Findings) {

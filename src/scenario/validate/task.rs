@@ -91,7 +91,10 @@ fn check_text(task: &TaskSpec, findings: &mut Findings) {
         return;
     }
     if task.normalise != Normalise::None {
-        findings.error(["task.normalise", "task.data"], "text is not normalised; write none".into());
+        findings.error(
+            ["task.normalise", "task.data"],
+            "text is not normalised; write none".into(),
+        );
     }
     if task.augment.is_some() {
         findings.error(
@@ -105,22 +108,34 @@ fn check_text(task: &TaskSpec, findings: &mut Findings) {
 fn check_reader(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
     let Some(text) = task.data.text() else {
         if host.topology == Topology::Tokens {
-            findings.error(["task.host", "task.data"], "the host reads text, the data are images".into());
+            findings.error(
+                ["task.host", "task.data"],
+                "the host reads text, the data are images".into(),
+            );
         }
         return;
     };
     if host.topology == Topology::Image {
-        findings.error(["task.host", "task.data"], "the host reads images, the data are text".into());
+        findings.error(
+            ["task.host", "task.data"],
+            "the host reads images, the data are text".into(),
+        );
         findings.help("hosts for text are transformer((..))");
         return;
     }
     if task.classes != text.vocab {
-        let message = format!("{} tokens, but the data has {} different ones", task.classes, text.vocab);
+        let message = format!(
+            "{} tokens, but the data has {} different ones",
+            task.classes, text.vocab
+        );
         findings.error(["task.classes", "task.data.vocab", "task.data"], message);
     }
     if (text.block as i128) > i128::from(host.side) {
         let message = format!("windows of {} tokens; the host reads at most {}", text.block, host.side);
-        findings.error(["task.data.block", "task.host.block", "task.data", "task.host"], message);
+        findings.error(
+            ["task.data.block", "task.host.block", "task.data", "task.host"],
+            message,
+        );
     }
 }
 

@@ -35,7 +35,7 @@ pub enum RunState {
 pub enum TaskKind {
     /// Classes of images.
     Classification,
-    /// The next token of a text. Accuracies are percent of tokens, losses nats a token; exp of a loss is the perplexity.
+    /// The next token of a text: accuracies are percent of tokens, losses nats a token.
     LanguageModel,
 }
 
@@ -375,6 +375,9 @@ pub struct RoundFinished {
     /// Mean of the last ten rounds; absent in round 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolling_accuracy: Option<Num>,
+    /// exp of the mean final validation loss over envs that did not fail; absent but for language models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub perplexity: Option<Num>,
     /// Absent where nothing pays.
     #[serde(flatten)]
     pub paid: Option<RoundRewards>,

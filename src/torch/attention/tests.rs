@@ -19,7 +19,9 @@ fn attention(reach: Reach, rotary: Option<Rotary>) -> CausalAttention {
 
 fn text(tokens: i64) -> Tensor {
     let count = 2 * tokens * 8;
-    (Tensor::arange(count, (Kind::Float, Device::Cpu)) * 0.7).sin().view([2, tokens, 8])
+    (Tensor::arange(count, (Kind::Float, Device::Cpu)) * 0.7)
+        .sin()
+        .view([2, tokens, 8])
 }
 
 /// By its definition, one query at a time.
@@ -47,7 +49,12 @@ fn by_definition(attention: &CausalAttention, x: &Tensor, width: i64) -> Tensor 
 fn every_position_sees_those_up_to_its_own_or_a_window_of_them() {
     let _no_grad = NoGrad::new();
     let x = text(7);
-    for (reach, width) in [(Reach::All, 7), (Reach::Window(7), 7), (Reach::Window(3), 3), (Reach::Window(1), 1)] {
+    for (reach, width) in [
+        (Reach::All, 7),
+        (Reach::Window(7), 7),
+        (Reach::Window(3), 3),
+        (Reach::Window(1), 1),
+    ] {
         let attention = attention(reach, None);
         let difference = attention.forward(&x).unwrap() - by_definition(&attention, &x, width);
         assert!(largest(&difference) < 1e-5, "{reach:?}");
@@ -68,12 +75,19 @@ fn a_mask_is_laid_out_anew_for_texts_of_another_length() {
 #[test]
 fn products_of_turned_vectors_depend_on_their_distance_alone() {
     let rotary = Rotary::new(16, 4, Device::Cpu).unwrap();
-    let constant = |values: [f32; 4]| Tensor::from_slice(&values).view([1, 1, 1, 4]).expand([1, 1, 16, 4], true);
+    let constant = |values: [f32; 4]| {
+        Tensor::from_slice(&values)
+            .view([1, 1, 1, 4])
+            .expand([1, 1, 16, 4], true)
+    };
     let (q, k) = (constant([0.3, -1.0, 0.7, 0.2]), constant([1.1, 0.4, -0.6, 0.9]));
 
     let (q, k) = (rotary.turn(&q).unwrap(), rotary.turn(&k).unwrap());
 
-    let products = q.squeeze_dim(0).squeeze_dim(0).matmul(&k.squeeze_dim(0).squeeze_dim(0).transpose(0, 1));
+    let products = q
+        .squeeze_dim(0)
+        .squeeze_dim(0)
+        .matmul(&k.squeeze_dim(0).squeeze_dim(0).transpose(0, 1));
     for (a, b) in [((3, 1), (9, 7)), ((5, 5), (0, 0)), ((12, 2), (15, 5))] {
         let of = |(row, column): (i64, i64)| products.double_value(&[row, column]);
         assert!((of(a) - of(b)).abs() < 1e-5, "{a:?} and {b:?}");

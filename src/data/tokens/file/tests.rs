@@ -53,7 +53,10 @@ fn tokens_are_bytes_and_a_separator_ends_the_file() {
 #[test]
 fn a_file_that_is_too_short_or_absent_is_refused_with_its_name_and_size() {
     let short = load_bytes(b"hello", 64, SPLIT).unwrap_err().to_string();
-    assert!(short.contains("a.txt") && short.contains("5 bytes") && short.contains("64"), "{short}");
+    assert!(
+        short.contains("a.txt") && short.contains("5 bytes") && short.contains("64"),
+        "{short}"
+    );
 
     let absent = TextFile {
         path: "absent.txt".into(),

@@ -44,7 +44,9 @@ fn frequencies_of_tokens_tell_next_to_nothing() {
     let mut counts = [1.0_f64; 64];
     targets(set.train.clone()).for_each(|token| counts[token] += 1.0);
     let total: f64 = counts.iter().sum();
-    let losses: Vec<f64> = targets(set.val.clone()).map(|token| -(counts[token] / total).ln()).collect();
+    let losses: Vec<f64> = targets(set.val.clone())
+        .map(|token| -(counts[token] / total).ln())
+        .collect();
 
     assert_eq!(losses.len(), 32_768);
     let mean = losses.iter().sum::<f64>() / losses.len() as f64;

@@ -64,7 +64,10 @@ fn batches_are_the_windows_of_the_order_and_the_tokens_behind_theirs() {
     let mut step_targets = Vec::new();
     for batch in 0..2 {
         let fetched = feed.fetch(batch).unwrap();
-        assert_eq!((fetched.n, fetched.x.kind(), fetched.y.kind()), (3, Kind::Int, Kind::Int64));
+        assert_eq!(
+            (fetched.n, fetched.x.kind(), fetched.y.kind()),
+            (3, Kind::Int, Kind::Int64)
+        );
         for row in 0..3 {
             let (input, targets) = window(&set, order[3 * batch + row]);
             assert_eq!((&rows(&fetched.x)[row], &rows(&fetched.y)[row]), (&input, &targets));
@@ -94,7 +97,10 @@ fn validation_and_test_are_their_windows_in_order() {
 fn a_step_counts_tokens_where_it_counts_predictions() {
     let (_, arithmetic) = loaded(&small_task());
 
-    assert_eq!((arithmetic.batches, arithmetic.train_samples(), arithmetic.train_units()), (2, 6, 72));
+    assert_eq!(
+        (arithmetic.batches, arithmetic.train_samples(), arithmetic.train_units()),
+        (2, 6, 72)
+    );
     assert_eq!((arithmetic.val_samples(), arithmetic.val_units()), (5, 60));
 }
 
@@ -107,7 +113,11 @@ fn sums_are_over_tokens() {
     let targets = (Tensor::arange(2 * block, (Kind::Int64, Device::Cpu)) * 3 % classes).view([2, block]);
     let flat = logits.view([-1, classes]).log_softmax(-1, Kind::Double);
     let losses = -flat.gather(1, &targets.view([-1, 1]), false);
-    let correct = flat.argmax(1, false).eq_tensor(&targets.view([-1])).sum(Kind::Double).double_value(&[]);
+    let correct = flat
+        .argmax(1, false)
+        .eq_tensor(&targets.view([-1]))
+        .sum(Kind::Double)
+        .double_value(&[]);
     for kernels in [Kernels::Own, Kernels::Libtorch] {
         let layout = PackLayout { configs: 1, slots: 0 };
         let backend = Backend::new(Device::Cpu, kernels);
@@ -117,8 +127,13 @@ fn sums_are_over_tokens() {
         // Two micro-batches of one text each, then both texts in validation.
         for row in 0..2 {
             let part = |whole: &Tensor| whole.narrow(0, row, 1);
-            let objective = sums.train_loss((0, row as usize), &part(&logits), &part(&targets), 0.0).unwrap();
-            let expected = losses.narrow(0, row * block, block).mean(Kind::Double).double_value(&[]);
+            let objective = sums
+                .train_loss((0, row as usize), &part(&logits), &part(&targets), 0.0)
+                .unwrap();
+            let expected = losses
+                .narrow(0, row * block, block)
+                .mean(Kind::Double)
+                .double_value(&[]);
             assert!((objective.double_value(&[]) - expected).abs() < 1e-6);
         }
         sums.finish_train(&targets.view([-1])).unwrap();

@@ -62,7 +62,10 @@ fn parameters_are_those_of_the_published_table() {
 fn slots_stand_behind_the_segments() {
     let boundaries = |spec: &TransformerSpec| -> Vec<(String, usize)> {
         let places = spec.plan(64).injection_specs();
-        places.iter().map(|place| (place.slot.to_string(), place.boundary)).collect()
+        places
+            .iter()
+            .map(|place| (place.slot.to_string(), place.boundary))
+            .collect()
     };
 
     let expected = [("r0c0".to_owned(), 3), ("r0c1".to_owned(), 5), ("r0c2".to_owned(), 7)];
@@ -79,7 +82,10 @@ fn the_first_loss_is_that_of_guessing() {
         let x = text(8, 64, vocab);
         let logits = host.run(0..host.num_ops(), &x, Mode::Eval).unwrap();
         let targets = ((x.to_kind(Kind::Int64) * 3 + 1) % vocab).view([-1]);
-        let loss = logits.view([-1, vocab]).cross_entropy_for_logits(&targets).double_value(&[]);
+        let loss = logits
+            .view([-1, vocab])
+            .cross_entropy_for_logits(&targets)
+            .double_value(&[]);
         assert!((loss - (vocab as f64).ln()).abs() < 0.3, "{loss} of {vocab} tokens");
     }
 }
@@ -96,11 +102,20 @@ fn a_line_runs_in_parts_as_in_one_piece() {
         assert!(folded.evaluate(0..ops, &x).unwrap().equal(&whole));
         for split in 0..=ops {
             let front = host.run(0..split, &x, Mode::Eval).unwrap();
-            assert!(host.run(split..ops, &front, Mode::Eval).unwrap().equal(&whole), "{split}");
+            assert!(
+                host.run(split..ops, &front, Mode::Eval).unwrap().equal(&whole),
+                "{split}"
+            );
             let front = folded.evaluate(0..split, &x).unwrap();
-            assert!(folded.evaluate(split..ops, &front).unwrap().equal(&whole), "folded, {split}");
+            assert!(
+                folded.evaluate(split..ops, &front).unwrap().equal(&whole),
+                "folded, {split}"
+            );
         }
-        assert!(matches!(host.run(0..ops + 1, &x, Mode::Eval), Err(HostError::BadRange { .. })));
+        assert!(matches!(
+            host.run(0..ops + 1, &x, Mode::Eval),
+            Err(HostError::BadRange { .. })
+        ));
     }
 }
 
@@ -116,8 +131,16 @@ fn what_stands_behind_a_position_does_not_touch_it() {
 
         let (before, after) = (logits(&x), logits(&changed));
 
-        assert!(before.narrow(1, 0, 7).allclose(&after.narrow(1, 0, 7), 1e-6, 1e-6, false));
-        assert!(!before.narrow(1, 7, 5).allclose(&after.narrow(1, 7, 5), 1e-6, 1e-6, false));
+        assert!(
+            before
+                .narrow(1, 0, 7)
+                .allclose(&after.narrow(1, 0, 7), 1e-6, 1e-6, false)
+        );
+        assert!(
+            !before
+                .narrow(1, 7, 5)
+                .allclose(&after.narrow(1, 7, 5), 1e-6, 1e-6, false)
+        );
     }
 }
 
@@ -135,13 +158,28 @@ fn shorter_texts_are_read_and_longer_ones_refused() {
 fn contradictory_shapes_are_told() {
     let fields = |spec: TransformerSpec| -> Vec<&str> {
         let problems = spec.problems();
-        problems.iter().filter_map(|problem| problem.fields.first().copied()).collect()
+        problems
+            .iter()
+            .filter_map(|problem| problem.fields.first().copied())
+            .collect()
     };
     let spec = TransformerSpec::default();
 
     assert_eq!(fields(spec.clone()), [""; 0]);
-    assert_eq!(fields(TransformerSpec { heads: 5, ..spec.clone() }), ["heads"]);
-    assert_eq!(fields(TransformerSpec { segments: 2, ..spec.clone() }), ["segments"]);
+    assert_eq!(
+        fields(TransformerSpec {
+            heads: 5,
+            ..spec.clone()
+        }),
+        ["heads"]
+    );
+    assert_eq!(
+        fields(TransformerSpec {
+            segments: 2,
+            ..spec.clone()
+        }),
+        ["segments"]
+    );
     let odd = TransformerSpec {
         width: 12,
         heads: 4,

@@ -48,7 +48,10 @@ fn parameter_counts_are_those_of_the_table() {
 #[test]
 fn indices_are_those_of_the_table_and_shared_with_images() {
     let registry = registry();
-    let indices: Vec<(usize, &str)> = registry.iter().map(|(index, blueprint)| (index, blueprint.id())).collect();
+    let indices: Vec<(usize, &str)> = registry
+        .iter()
+        .map(|(index, blueprint)| (index, blueprint.id()))
+        .collect();
 
     let expected = [
         (0, "noop"),
@@ -63,7 +66,9 @@ fn indices_are_those_of_the_table_and_shared_with_images() {
     assert_eq!(indices, expected);
     assert_eq!(registry.len(), BlueprintRegistry::default().len());
     assert_eq!(registry.name_of(1), "");
-    registry.check(&[16, 64], Backend::CPU, &HostSyncCounter::default()).unwrap();
+    registry
+        .check(&[16, 64], Backend::CPU, &HostSyncCounter::default())
+        .unwrap();
 }
 
 /// Identity at birth, life within three steps, shape kept.
@@ -89,7 +94,9 @@ fn assert_born_alive(module: &dyn SeedModule, dim: i64, id: &str) {
         if step == 0 {
             assert_eq!(largest(&delta), 0.0, "{id} at width {dim}");
         }
-        let loss = (incubate(&h, &delta).unwrap() - random_text(3, 6, dim)).square().mean(Kind::Float);
+        let loss = (incubate(&h, &delta).unwrap() - random_text(3, 6, dim))
+            .square()
+            .mean(Kind::Float);
         loss.backward();
         let _no_grad = NoGrad::new();
         for param in params {
@@ -103,7 +110,10 @@ fn assert_born_alive(module: &dyn SeedModule, dim: i64, id: &str) {
             }
         }
     }
-    assert!(untouched.is_empty(), "{id} at width {dim}: no gradient for {untouched:?}");
+    assert!(
+        untouched.is_empty(),
+        "{id} at width {dim}: no gradient for {untouched:?}"
+    );
 }
 
 #[test]
@@ -133,7 +143,10 @@ fn a_window_shows_its_own_positions_only() {
         let delta = |x: &Tensor| module.delta(x, Mode::Eval).unwrap().unwrap();
         let difference = delta(&x) - delta(&changed);
         // The first position is the 64th up to number 63 and beyond the window from number 64 on.
-        (largest(&difference.narrow(1, 63, 1)), largest(&difference.narrow(1, 64, 6)))
+        (
+            largest(&difference.narrow(1, 63, 1)),
+            largest(&difference.narrow(1, 64, 6)),
+        )
     };
 
     let (near, far) = far_and_near("flex_attention");
