@@ -114,13 +114,14 @@ impl Accumulators {
             return cross_entropy(logits, targets, label_smoothing, &record);
         }
         let loss = train_loss(logits, targets, label_smoothing)?;
-        self.record_train((batch, first_unit), logits, &loss.mean)?;
+        self.record_train(batch, first_unit, logits, &loss.mean)?;
         Ok(loss.objective)
     }
 
     fn record_train(
         &mut self,
-        (batch, first_unit): (usize, usize),
+        batch: usize,
+        first_unit: usize,
         logits: &Tensor,
         mean_loss: &Tensor,
     ) -> Result<(), TchError> {

@@ -1,6 +1,6 @@
 use tch::{Device, Kind, TchError, Tensor};
 
-use crate::growth::AlphaAlgorithm;
+use crate::growth::{AlphaAlgorithm, Topology};
 use crate::random::{Domain, RunRng};
 use crate::seed::{
     BlendError, Blueprint, BlueprintError, BlueprintRegistry, FIRST_PLUGIN_INDEX, GateNetwork, Residual, SeedInstance,

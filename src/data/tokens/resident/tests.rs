@@ -110,7 +110,9 @@ fn sums_are_over_tokens() {
     let (classes, block) = (5_i64, 4_i64);
     let logits = (Tensor::arange(2 * block * classes, (Kind::Float, Device::Cpu)) * 1.3).sin();
     let logits = logits.view([2, block, classes]);
-    let targets = (Tensor::arange(2 * block, (Kind::Int64, Device::Cpu)) * 3 % classes).view([2, block]);
+    let targets = (Tensor::arange(2 * block, (Kind::Int64, Device::Cpu)) * 3)
+        .remainder(classes)
+        .view([2, block]);
     let flat = logits.view([-1, classes]).log_softmax(-1, Kind::Double);
     let losses = -flat.gather(1, &targets.view([-1, 1]), false);
     let correct = flat

@@ -32,7 +32,8 @@ fn build(design: &TransformerSpec, vocab: i64) -> Box<dyn Host> {
 }
 
 fn text(rows: i64, tokens: i64, vocab: i64) -> Tensor {
-    (Tensor::arange(rows * tokens, (Kind::Int, Device::Cpu)) * 7 % vocab)
+    (Tensor::arange(rows * tokens, (Kind::Int, Device::Cpu)) * 7)
+        .remainder(vocab)
         .to_kind(Kind::Int)
         .view([rows, tokens])
 }
@@ -81,7 +82,7 @@ fn the_first_loss_is_that_of_guessing() {
         let host = build(&TransformerSpec::default(), vocab);
         let x = text(8, 64, vocab);
         let logits = host.run(0..host.num_ops(), &x, Mode::Eval).unwrap();
-        let targets = ((x.to_kind(Kind::Int64) * 3 + 1) % vocab).view([-1]);
+        let targets = (x.to_kind(Kind::Int64) * 3 + 1).remainder(vocab).view([-1]);
         let loss = logits
             .view([-1, vocab])
             .cross_entropy_for_logits(&targets)
