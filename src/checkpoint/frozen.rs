@@ -22,7 +22,7 @@ pub struct FrozenPolicy {
 pub struct PolicyOrigin {
     /// Its scenario with every default and override.
     pub scenario: PathBuf,
-    /// [`DataSet::hash`](crate::data::DataSet::hash) of what it was trained on.
+    /// [`TaskData::hash`](crate::data::TaskData::hash) of what it was trained on.
     pub data_hash: String,
     /// Rounds that the policy had seen.
     pub rounds: u32,

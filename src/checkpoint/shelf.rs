@@ -42,7 +42,7 @@ pub struct Progress {
     pub engine: String,
     /// blake3 of the run's `resolved.ron`.
     pub scenario_hash: String,
-    /// [`DataSet::hash`](crate::data::DataSet::hash) of what has been learnt from.
+    /// [`TaskData::hash`](crate::data::TaskData::hash) of what has been learnt from.
     pub data_hash: String,
     /// That the run is to have in all; a resumed run may have been given more.
     pub rounds: u32,

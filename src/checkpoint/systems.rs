@@ -118,7 +118,7 @@ pub(crate) fn restore(
     let Some(point) = point else {
         return Ok(());
     };
-    let continuation = point.continuation(&data.set.hash)?;
+    let continuation = point.continuation(data.set.hash())?;
     trained.load(&point.checkpoint, &point.progress.scenario_hash)?;
     trained.history.0.clone_from(&point.progress.history);
     // A better one may have been thrown away since the run last stood here.
@@ -191,7 +191,7 @@ impl RunView<'_> {
             format: Progress::FORMAT,
             engine: env!("CARGO_PKG_VERSION").into(),
             scenario_hash: self.folder.scenario_hash().into(),
-            data_hash: self.data.set.hash.clone(),
+            data_hash: self.data.set.hash().into(),
             rounds: scenario.run.rounds,
             next_round,
             next_seq,

@@ -122,7 +122,10 @@ fn study<'a>(
 fn growable(experiment: &Experiment, known: &[BlueprintEntry]) -> Vec<String> {
     let allowed = experiment.scenario.policy.masks.action_space.blueprint.as_ref();
     let is_allowed = |name: &String| allowed.is_none_or(|allowed| allowed.contains(name));
-    let selectable = known.iter().filter(|blueprint| blueprint.selectable);
+    let topology = experiment.task.data.topology();
+    let selectable = known
+        .iter()
+        .filter(|blueprint| blueprint.selectable && blueprint.topologies.contains(&topology));
     selectable
         .map(|blueprint| blueprint.name.clone())
         .filter(is_allowed)

@@ -41,6 +41,12 @@ pub fn list(what: ListWhat, context: &Context) -> Result<Outcome, ExtensionError
                 vec![
                     blueprint.index.to_string(),
                     blueprint.name.clone(),
+                    blueprint
+                        .topologies
+                        .iter()
+                        .map(|topology| topology.name())
+                        .collect::<Vec<_>>()
+                        .join(", "),
                     format!("{}{note}", blueprint.summary),
                 ]
             });

@@ -122,7 +122,7 @@ pub struct PlayedEpisodes {
     pub standing: Vec<Vec<SeedOrder>>,
     /// Wall time of all of them, which were played side by side; without start-up.
     pub seconds: f64,
-    /// [`DataSet::hash`](crate::data::DataSet::hash) of what they were played on.
+    /// [`TaskData::hash`](crate::data::TaskData::hash) of what they were played on.
     pub data_hash: String,
 }
 
@@ -208,7 +208,7 @@ pub fn play_until(
     let (outcomes, standing) = played.into_iter().unzip();
     // Whoever stops early may stop before there are any data.
     let data = engine.world().get_resource::<LoadedData>();
-    let data_hash = data.map_or_else(String::new, |data| data.set.hash.clone());
+    let data_hash = data.map_or_else(String::new, |data| data.set.hash().into());
     Ok(PlayedEpisodes {
         outcomes,
         standing,

@@ -15,34 +15,51 @@ use crate::torch::{Backend, LossRecord, add_validation, cross_entropy};
 pub struct Accumulators {
     layout: PackLayout,
     own_kernels: bool,
-    batch_size: usize,
+    /// Predictions a sample, and a batch.
+    units_per_sample: usize,
+    batch_units: usize,
     /// `f64 [layout.columns()]`.
     pack: Tensor,
     /// `f64 [M]`: mean loss of each training batch.
     losses: Tensor,
     batch_losses: Vec<Tensor>,
-    /// `i64 [M·B]`.
+    /// `i64 [M · predictions a batch]`.
     predictions: Tensor,
 }
 
 impl Accumulators {
-    /// Allocates for steps of `batches` training batches of `batch_size` samples.
+    /// Allocates for steps of `batches` training batches of `batch_size` images.
     ///
     /// # Errors
     /// libtorch's, when the device cannot hold them.
     pub fn new(backend: Backend, layout: PackLayout, batches: usize, batch_size: usize) -> Result<Self, TchError> {
+        Self::of_units(backend, layout, batches, (batch_size, 1))
+    }
+
+    /// The same for samples with so many predictions each.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn of_units(
+        backend: Backend,
+        layout: PackLayout,
+        batches: usize,
+        (batch_size, units_per_sample): (usize, usize),
+    ) -> Result<Self, TchError> {
+        let batch_units = batch_size * units_per_sample;
         let device = backend.device;
         let losses = Tensor::f_zeros([batches as i64], (Kind::Double, device))?;
         Ok(Self {
             layout,
             own_kernels: backend.uses_own_kernels(),
-            batch_size,
+            units_per_sample,
+            batch_units,
             pack: Tensor::f_zeros([layout.columns() as i64], (Kind::Double, device))?,
             batch_losses: (0..batches as i64)
                 .map(|batch| losses.f_get(batch))
                 .collect::<Result<_, _>>()?,
             losses,
-            predictions: Tensor::f_zeros([(batches * batch_size) as i64], (Kind::Int64, device))?,
+            predictions: Tensor::f_zeros([(batches * batch_units) as i64], (Kind::Int64, device))?,
         })
     }
 
@@ -71,9 +88,9 @@ impl Accumulators {
         Ok(())
     }
 
-    /// The objective of a training (micro-)batch, with its graph: `logits [n, C]` on `targets i64 [n]`, the samples from
-    /// `first_row` of batch `batch`. Puts aside what they predict and their mean loss without smoothing, of which the
-    /// batch's loss takes the share `n/B`.
+    /// The objective of a training (micro-)batch, with its graph: `logits [n, C]` on `targets i64 [n]`, of texts
+    /// `[n, T, C]` on `[n, T]`, the samples from `first_row` of batch `batch`. Puts aside what they predict and their mean
+    /// loss without smoothing, of which the batch's loss takes the share `n/B`.
     ///
     /// # Errors
     /// libtorch's.
@@ -84,50 +101,52 @@ impl Accumulators {
         targets: &Tensor,
         label_smoothing: f64,
     ) -> Result<Tensor, TchError> {
+        let (logits, targets) = &flat(logits, targets)?;
+        let first_unit = first_row * self.units_per_sample;
         if self.own_kernels && logits.kind() == Kind::Float {
             let record = LossRecord {
                 predictions: &self.predictions,
-                first: batch * self.batch_size + first_row,
+                first: batch * self.batch_units + first_unit,
                 losses: &self.losses,
                 batch,
-                share: targets.numel() as f64 / self.batch_size as f64,
+                share: targets.numel() as f64 / self.batch_units as f64,
             };
             return cross_entropy(logits, targets, label_smoothing, &record);
         }
         let loss = train_loss(logits, targets, label_smoothing)?;
-        self.record_train(batch, first_row, logits, &loss.mean)?;
+        self.record_train(batch, first_unit, logits, &loss.mean)?;
         Ok(loss.objective)
     }
 
     fn record_train(
         &mut self,
         batch: usize,
-        first_row: usize,
+        first_unit: usize,
         logits: &Tensor,
         mean_loss: &Tensor,
     ) -> Result<(), TchError> {
         let rows = logits.size()[0];
-        let start = (batch * self.batch_size + first_row) as i64;
+        let start = (batch * self.batch_units + first_unit) as i64;
         // An `out` operation refuses tensors that carry a graph.
         let rows_of_batch = self.predictions.f_narrow(0, start, rows)?;
         let _ = logits.f_detach()?.f_argmax_out(&rows_of_batch, 1, false)?;
         let batch_loss = &mut self.batch_losses[batch];
-        if rows as usize == self.batch_size {
+        if rows as usize == self.batch_units {
             batch_loss.f_copy_(mean_loss)
         } else {
-            let share = rows as f64 / self.batch_size as f64;
+            let share = rows as f64 / self.batch_units as f64;
             let part = mean_loss.f_to_kind(Kind::Double)?.f_mul_scalar(share)?;
             batch_loss.f_add_(&part).map(drop)
         }
     }
 
-    /// Ends the training part of a step: `targets i64 [M·B]` are the labels of its samples. Batches with a non-finite
+    /// Ends the training part of a step: `targets i64 [M·B]` are the labels of its samples, or the targets of all their tokens. Batches with a non-finite
     /// loss are counted and left out of the loss, by selection and not by branching.
     ///
     /// # Errors
     /// libtorch's.
     pub fn finish_train(&mut self, targets: &Tensor) -> Result<(), TchError> {
-        let units = self.batch_size as f64;
+        let units = self.batch_units as f64;
         let batches = self.batch_losses.len() as f64;
         let is_finite = self.losses.f_isfinite()?;
         let finite_batches = is_finite.f_sum(Kind::Double)?;
@@ -152,11 +171,13 @@ impl Accumulators {
     }
 
     /// Adds a validation batch: `logits [K·b, C]` of K configurations on the same `targets i64 [b]`, rows `k·b..(k+1)·b`
-    /// being those of configuration k; `main` is the configuration that is the validation result.
+    /// being those of configuration k; of texts `[K·b, T, C]` on `[b, T]`. `main` is the configuration that is the validation
+    /// result.
     ///
     /// # Errors
     /// libtorch's; more configurations than the layout has are an error.
     pub fn add_val(&mut self, logits: &Tensor, targets: &Tensor, main: usize) -> Result<(), TchError> {
+        let (logits, targets) = &flat(logits, targets)?;
         if self.own_kernels && logits.kind() == Kind::Float {
             return add_validation(logits, targets, main, &self.pack, self.layout.validation());
         }
@@ -201,6 +222,14 @@ impl Accumulators {
             add(&self.pack, self.layout.val_both_correct(), &both_correct)?;
         }
         Ok(())
+    }
+}
+
+/// Logits and targets with a row a prediction.
+fn flat(logits: &Tensor, targets: &Tensor) -> Result<(Tensor, Tensor), TchError> {
+    match logits.size().as_slice() {
+        [_, _, classes] => Ok((logits.f_reshape([-1, *classes])?, targets.f_reshape([-1])?)),
+        _ => Ok((logits.shallow_clone(), targets.shallow_clone())),
     }
 }
 

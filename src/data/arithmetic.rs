@@ -1,6 +1,6 @@
 //! How many batches a step has, and of what: decided once, before anything is allocated.
 
-use crate::scenario::{BatchesPerStep, FeedMode, TaskSpec, ValBatches};
+use crate::scenario::{BatchesPerStep, FeedMode, PartSizes, TaskSpec, ValBatches};
 
 use super::{DataError, DataSet};
 
@@ -34,6 +34,8 @@ pub struct FeedArithmetic {
     pub val_batch_size: usize,
     /// Validation batches a step (V): always the first ones, in data order.
     pub val_batches: usize,
+    /// Predictions a sample: 1 for an image, one a token for a text. Losses and accuracies are over these.
+    pub units_per_sample: usize,
 }
 
 impl FeedArithmetic {
@@ -41,6 +43,19 @@ impl FeedArithmetic {
     /// `TooSmall` with the largest legal batch size, `BatchCount`, `ShardInCommonFeed`.
     pub fn new(task: &TaskSpec, feed: FeedMode, data: &DataSet, n_envs: usize) -> Result<Self, DataError> {
         Self::from_counts(task, feed, (data.train.len(), data.val.len()), n_envs)
+    }
+
+    /// The same for samples of a text, with so many targets each.
+    pub(super) fn of_texts(
+        task: &TaskSpec,
+        feed: FeedMode,
+        sizes: PartSizes,
+        (n_envs, block): (usize, usize),
+    ) -> Result<Self, DataError> {
+        Ok(Self {
+            units_per_sample: block,
+            ..Self::from_counts(task, feed, (sizes.train, sizes.val), n_envs)?
+        })
     }
 
     fn from_counts(
@@ -93,6 +108,7 @@ impl FeedArithmetic {
                 }
                 ValBatches::Count(count) => count,
             },
+            units_per_sample: 1,
         })
     }
 
@@ -104,6 +120,21 @@ impl FeedArithmetic {
     /// Validation samples per env and step.
     pub fn val_samples(&self) -> usize {
         self.n_val.min(self.val_batches * self.val_batch_size)
+    }
+
+    /// Predictions per training batch.
+    pub fn batch_units(&self) -> usize {
+        self.batch_size * self.units_per_sample
+    }
+
+    /// Predictions in training, per env and step.
+    pub fn train_units(&self) -> usize {
+        self.train_samples() * self.units_per_sample
+    }
+
+    /// Predictions in validation, per env and step.
+    pub fn val_units(&self) -> usize {
+        self.val_samples() * self.units_per_sample
     }
 }
 

@@ -37,6 +37,38 @@ pub enum DataError {
     OutOfMemory { images: usize, bytes: u128 },
 
     #[error(
+        "there is no memory for texts of {bytes} bytes in all ({texts} of them); make the parts of task.data smaller"
+    )]
+    OutOfMemoryForTexts { texts: u128, bytes: u128 },
+
+    #[error(
+        "data file '{name}' has {bytes} bytes, which are {windows} windows of {block} tokens: too few for a training and a \
+         validation part ({val_permille} ‰ of the windows); give a longer text, a smaller task.data.block or another \
+         task.split"
+    )]
+    ShortText {
+        name: String,
+        bytes: usize,
+        block: usize,
+        windows: usize,
+        val_permille: u64,
+    },
+
+    #[error("task.data is a text where images are needed")]
+    TextForImages,
+
+    #[error("data '{name}' has {vocab} different tokens, task.classes is {classes}; make them agree")]
+    Vocabulary { name: String, vocab: i64, classes: i64 },
+
+    #[error("task.host reads {host}, but the data '{name}' is {data}; make task.{key} agree with the data")]
+    TextMismatch {
+        name: String,
+        key: &'static str,
+        host: String,
+        data: String,
+    },
+
+    #[error(
         "data file {name} is not an IDX file of unsigned bytes: it starts with {found:02x?}, expected 00 00 08 and the \
          number of dimensions; convert it to IDX type 0x08"
     )]

@@ -37,11 +37,13 @@ pub fn train_loss(logits: &Tensor, targets: &Tensor, label_smoothing: f64) -> Re
 }
 
 /// Loss (f32) and correctness (bool) of each row, both `[K, b]`, for `logits [K·b, C]` of K configurations on the same
-/// `targets i64 [b]`; rows `k·b..(k+1)·b` belong to configuration k.
+/// `targets i64 [b]`; rows `k·b..(k+1)·b` belong to configuration k. Of texts, `[K·b, T, C]` on `[b, T]`, each token is a
+/// row.
 ///
 /// # Errors
 /// libtorch's, when shapes or devices disagree.
 pub fn evaluate_rows(logits: &Tensor, targets: &Tensor) -> Result<(Tensor, Tensor), TchError> {
+    let targets = targets.f_reshape([-1])?;
     let samples = targets.numel() as i64;
     let classes = logits.size().last().copied().unwrap_or(0);
     let logits = logits.f_reshape([-1, samples, classes])?;
@@ -54,7 +56,7 @@ pub fn evaluate_rows(logits: &Tensor, targets: &Tensor) -> Result<(Tensor, Tenso
         .f_gather(2, &index, false)?
         .f_squeeze_dim(2)?
         .f_neg_()?;
-    let is_correct = logits.f_argmax(2, false)?.f_eq_tensor(targets)?;
+    let is_correct = logits.f_argmax(2, false)?.f_eq_tensor(&targets)?;
     Ok((losses, is_correct))
 }
 

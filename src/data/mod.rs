@@ -1,8 +1,8 @@
-//! What envs train on: loading, splitting and normalising image data, its one resident copy per device, the
-//! per-env feed of batches, losses, and the per-env accumulators of a step.
+//! What envs train on: loading and splitting images and texts, their one resident copy per device, the per-env feed of
+//! batches, losses, and the per-env accumulators of a step.
 //!
 //! Bytes flow `files of a format | digits | synth → dataset (split, checked, hashed) → resident (device) → feed (per env) → loss →
-//! accumulators → read pack`.
+//! accumulators → read pack`; of texts `file | procedural → tokens → resident → feed → …` ([`TaskData`] is either).
 
 mod accumulators;
 mod arithmetic;
@@ -22,6 +22,8 @@ mod resident;
 mod split;
 mod survey;
 pub(crate) mod synth;
+mod task_data;
+mod tokens;
 
 pub use accumulators::Accumulators;
 pub use arithmetic::{FeedArithmetic, Sharing};
@@ -34,3 +36,5 @@ pub use part::Part;
 pub use plan::StepKey;
 pub use resident::{Batch, EvalSet, ResidentData};
 pub use survey::{ClassSurvey, Format, PartSurvey, Survey, survey};
+pub use task_data::{Feed, Resident, TaskData};
+pub use tokens::{ResidentTokens, TokenFeed, TokenSet, load_tokens};

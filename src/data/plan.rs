@@ -24,8 +24,8 @@ pub struct StepKey {
 #[derive(Debug)]
 pub(super) struct FeedPlan {
     pub(super) arithmetic: FeedArithmetic,
-    augment: Option<AugmentSpec>,
-    geometry: Geometry,
+    /// How images are cropped; `None` for texts, which are not.
+    crops: Option<(Option<AugmentSpec>, Geometry)>,
     pub(super) env: u64,
     permutation: Vec<u32>,
     positions: Vec<i64>,
@@ -34,13 +34,30 @@ pub(super) struct FeedPlan {
 impl FeedPlan {
     pub(super) fn new(resident: &ResidentData, arithmetic: FeedArithmetic, env: u64) -> Self {
         Self {
-            augment: resident.augment,
-            geometry: resident.geometry,
+            crops: Some((resident.augment, resident.geometry)),
+            ..Self::of_order(arithmetic, env)
+        }
+    }
+
+    /// The plan of samples that are taken as they are.
+    pub(super) fn of_order(arithmetic: FeedArithmetic, env: u64) -> Self {
+        Self {
+            crops: None,
             env,
             permutation: Vec::with_capacity(arithmetic.n_train),
             positions: Vec::with_capacity(2 * arithmetic.train_samples()),
             arithmetic,
         }
+    }
+
+    /// Samples of all positions of the step, in a kept buffer.
+    pub(super) fn draw_samples(&mut self, key: StepKey) -> &[i64] {
+        let mut samples = std::mem::take(&mut self.positions);
+        samples.clear();
+        samples.resize(self.arithmetic.train_samples(), 0);
+        self.draw_order(key, &mut samples);
+        self.positions = samples;
+        &self.positions
     }
 
     /// Windows, then samples, of all positions of the step, in a kept buffer.
@@ -59,16 +76,17 @@ impl FeedPlan {
     /// Windows, then samples, of a batch beside the step's own, of its own stream (domain 23): different samples, cropped
     /// as in training.
     pub(super) fn draw_birth(&self, key: StepKey) -> Vec<i64> {
+        let Some((augment, geometry)) = self.crops else {
+            return Vec::new();
+        };
         let batch_size = self.arithmetic.batch_size;
         let mut rng = RunRng::new(key.seed, Domain::BirthBatch, &[key.round, self.env, key.step]);
         let mut order: Vec<u32> = (0..self.arithmetic.n_train as u32).collect();
         rng.shuffle(&mut order);
         let samples = order[..batch_size].iter().map(|&sample| i64::from(sample));
         let windows = order[..batch_size].iter().map(|&sample| {
-            let crop = self
-                .augment
-                .map_or(Crop::default(), |augment| draw_crop(&mut rng, augment));
-            self.geometry.window(sample as usize, crop)
+            let crop = augment.map_or(Crop::default(), |augment| draw_crop(&mut rng, augment));
+            geometry.window(sample as usize, crop)
         });
         windows.chain(samples).collect()
     }
@@ -93,6 +111,7 @@ impl FeedPlan {
 
     /// One stream a batch (domain 3).
     fn draw_windows(&self, key: StepKey, samples: &[i64], windows: &mut [i64]) {
+        let Some((augment, geometry)) = self.crops else { return };
         let batch_size = self.arithmetic.batch_size;
         let batches = samples
             .chunks_exact(batch_size)
@@ -102,10 +121,8 @@ impl FeedPlan {
             indices.push(batch as u64);
             let mut rng = RunRng::new(key.seed, Domain::Augmentation, &indices);
             for (&sample, window) in samples.iter().zip(windows) {
-                let crop = self
-                    .augment
-                    .map_or(Crop::default(), |augment| draw_crop(&mut rng, augment));
-                *window = self.geometry.window(sample as usize, crop);
+                let crop = augment.map_or(Crop::default(), |augment| draw_crop(&mut rng, augment));
+                *window = geometry.window(sample as usize, crop);
             }
         }
     }

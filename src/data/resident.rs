@@ -19,10 +19,10 @@ use super::{DataError, DataSet, Part};
 /// Samples on the env's device.
 #[derive(Debug)]
 pub struct Batch {
-    /// `f32 [n, channels, height, width]`, normalised, channels-last strides. A training batch lies in the env's kept
-    /// buffer: it is valid until the env's next fetch.
+    /// Images: `f32 [n, channels, height, width]`, normalised, channels-last strides. Texts: `i32 [n, block]`. A training
+    /// batch lies in the env's kept buffer: it is valid until the env's next fetch.
     pub x: Tensor,
-    /// `i64 [n]`.
+    /// `i64 [n]`; of texts `[n, block]`, the token behind each.
     pub y: Tensor,
     /// Number of samples.
     pub n: usize,
@@ -81,17 +81,23 @@ fn device_error(data: &DataSet, cause: TchError) -> DataError {
     DataError::Device { name, cause }
 }
 
-/// A part in data order, normalised, without augmentation: validation, and test for the final evaluation.
+/// A part in data order, without augmentation: validation, and test for the final evaluation.
 #[derive(Debug)]
 pub struct EvalSet {
-    /// `f32 [n, channels, height, width]` with channels-last strides.
+    /// Images: `f32 [n, channels, height, width]`, normalised, with channels-last strides. Texts: `i32 [n, block]`.
     x: Tensor,
-    /// `i64 [n]`.
+    /// `i64 [n]`, of texts `[n, block]`.
     y: Tensor,
     len: usize,
 }
 
 impl EvalSet {
+    /// Samples and what is to be predicted of them, a row a sample.
+    pub(super) fn of(x: Tensor, y: Tensor) -> Self {
+        let len = x.size().first().map_or(0, |&rows| rows as usize);
+        Self { x, y, len }
+    }
+
     /// Uploads and normalises `part` of `data`.
     ///
     /// # Errors

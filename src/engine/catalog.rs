@@ -1,5 +1,6 @@
 //! The names that scenarios may use, the engine's and those that an extension adds.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bevy_app::App;
@@ -7,6 +8,7 @@ use bevy_app::App;
 use super::SimicPlugins;
 use super::memory::MemoryEstimate;
 use crate::controller::{ControllerRegistry, NetRegistry};
+use crate::growth::Topology;
 use crate::host::HostRegistry;
 use crate::reward::RewardModes;
 use crate::run::{Extension, ExtensionError};
@@ -72,24 +74,10 @@ fn names(
     nets: &NetRegistry,
     rewards: &RewardModes,
 ) -> Catalog {
-    /// A width at which every blueprint that grows anything has parameters.
-    const WIDTH: i64 = 1;
     Catalog {
         tasks: task_presets(),
         hosts: Arc::new(hosts.clone()),
-        blueprints: blueprints
-            .iter()
-            .map(|(index, blueprint)| BlueprintEntry {
-                index,
-                name: blueprint.id().into(),
-                summary: blueprint.summary().into(),
-                selectable: blueprint.param_count(WIDTH) > 0,
-                inits: SeedInit::ALL
-                    .into_iter()
-                    .filter(|&init| blueprint.offers(init))
-                    .collect(),
-            })
-            .collect(),
+        blueprints: blueprint_entries(blueprints),
         controllers: controllers
             .iter()
             .map(|(name, summary)| Entry::new(name, summary))
@@ -100,6 +88,36 @@ fn names(
             .map(|(name, summary)| Entry::new(name, summary))
             .collect(),
     }
+}
+
+/// One for each id, with all kinds of features that it is for.
+fn blueprint_entries(blueprints: &BlueprintRegistry) -> Vec<BlueprintEntry> {
+    /// A width at which every blueprint that grows anything has parameters.
+    const WIDTH: i64 = 1;
+    let mut entries: BTreeMap<usize, BlueprintEntry> = BTreeMap::new();
+    for topology in Topology::ALL {
+        for (index, blueprint) in blueprints.for_topology(topology) {
+            let entry = entries.entry(index).or_insert_with(|| BlueprintEntry {
+                index,
+                name: blueprint.id().into(),
+                summary: blueprint.summary().into(),
+                selectable: blueprint.param_count(WIDTH) > 0,
+                inits: SeedInit::ALL
+                    .into_iter()
+                    .filter(|&init| blueprint.offers(init))
+                    .collect(),
+                topologies: Vec::new(),
+            });
+            entry.inits.retain(|&init| blueprint.offers(init));
+            if entry.summary != blueprint.summary() {
+                let of = |topology: Topology, summary: &str| format!("{}: {summary}", topology.name());
+                let (first, second) = (Topology::Image, topology);
+                entry.summary = [of(first, &entry.summary), of(second, blueprint.summary())].join("; ");
+            }
+            entry.topologies.push(topology);
+        }
+    }
+    entries.into_values().collect()
 }
 
 impl Default for Catalog {

@@ -35,9 +35,9 @@ pub use setup::EnvSetup;
 pub use slots::{SeedBuilder, SeedOptimizers, SeedSlots, Slot, carry_out};
 
 use crate::clock::RunClock;
-use crate::data::{DataSet, EvalSet, FeedArithmetic, ResidentData};
+use crate::data::{FeedArithmetic, Resident, TaskData};
 use crate::host::SlotLayout;
-use crate::scenario::{Scenario, TaskSpec};
+use crate::scenario::{Scenario, StageIsolation, TaskSpec};
 use crate::schedule::{
     Act, AddWork, Assess, RoundEnd, RoundRestart, RoundStart, Startup, StepEnd, StepStart, StepSync, Work,
 };
@@ -78,6 +78,11 @@ impl Experiment {
         Limits::new(lifecycle, &policy.masks, self.task.max_seeds)
     }
 
+    /// In which stages seeds keep their gradient from the host.
+    pub fn isolation(&self) -> &StageIsolation {
+        self.scenario.lifecycle.isolation.of(self.task.data.topology())
+    }
+
     /// Where an env stands, for its events.
     pub fn context(&self, id: &EnvId, clock: &RunClock) -> EnvContext {
         EnvContext {
@@ -109,13 +114,11 @@ impl Devices {
 #[derive(Resource)]
 pub struct LoadedData {
     /// The data on the host.
-    pub set: DataSet,
+    pub set: TaskData,
     /// Batch counts and sizes.
     pub feed: FeedArithmetic,
-    /// Training and validation part of each device.
-    pub resident: SyncCell<Vec<ResidentData>>,
-    /// The part that only the final evaluation of an episode reads.
-    pub test: SyncCell<Vec<EvalSet>>,
+    /// On each device.
+    pub resident: SyncCell<Vec<Resident>>,
 }
 
 /// What the start-up self-test chose, and what it refused.

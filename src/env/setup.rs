@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::system::SystemParam;
 
 use super::{Devices, EnvId, EnvStream, LoadedData};
-use crate::data::{FeedArithmetic, ResidentData};
+use crate::data::{FeedArithmetic, Resident};
 use crate::health::{Failure, InEnv};
 
 /// Adds components to envs, each made in the guard of its env's stream from the data on its device.
@@ -24,7 +24,7 @@ impl EnvSetup<'_, '_> {
         &mut self,
         (entity, id): (Entity, &EnvId),
         stream: &mut EnvStream,
-        make: impl FnOnce(&ResidentData, FeedArithmetic) -> Result<B, Failure>,
+        make: impl FnOnce(&Resident, FeedArithmetic) -> Result<B, Failure>,
     ) -> Result<(), Failure> {
         let feed = self.data.feed;
         let resident = &self.data.resident.get()[self.devices.index_of_env(id.index)];

@@ -129,7 +129,8 @@ impl SeedBuilder<'_> {
     fn build_gate(&self, seed: &SeedRecord, spec: &InjectionSpec) -> Result<GateNetwork, Failure> {
         let [round, env, germination] = self.indices(seed.identity.germination);
         let mut rng = RunRng::new(self.run_seed, Domain::SeedInit, &[round, env, germination, 1]);
-        Ok(GateNetwork::new(spec.channels, &mut rng, self.backend).map_err(TorchError::from)?)
+        let topology = self.blueprints.served();
+        Ok(GateNetwork::new(topology, spec.channels, &mut rng, self.backend).map_err(TorchError::from)?)
     }
 }
 

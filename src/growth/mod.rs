@@ -9,6 +9,7 @@ mod slots;
 mod stages;
 #[cfg(test)]
 mod tests;
+mod topology;
 
 pub use blending::{
     AlphaAlgorithm, AlphaCurve, AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, DEFAULT_STEEPNESS,
@@ -19,3 +20,4 @@ pub(crate) use declare::{coded_enum, written_as_text};
 pub use operations::{FailureReason, LifecycleCommand, LifecycleOp};
 pub use slots::{InjectionSpec, SlotId, SlotIdError};
 pub use stages::{GateCheck, GateLevel, GateResult, Initiator, PruneReason, SeedStage, StageCause};
+pub use topology::Topology;

@@ -13,12 +13,12 @@ use crate::torch::{Mode, ParamSet, max_pool_2x2};
 pub struct Features {
     /// Channels.
     pub channels: i64,
-    /// Height and width.
+    /// Height and width; of a text its tokens.
     pub side: i64,
 }
 
 impl Features {
-    /// Height times width.
+    /// Height times width of an image.
     pub const fn positions(self) -> i64 {
         self.side.saturating_mul(self.side)
     }
@@ -53,7 +53,8 @@ pub trait LayerDesign: Send + Sync {
 }
 
 /// A layer with its weights: `[B, channels, H, W]`, channels-last in memory, to the same of its output's shape. A head's
-/// output is `[B, classes]`.
+/// output is `[B, classes]`. Layers for texts turn `[B, T, channels]` into the same of theirs, the first of them token ids
+/// `[B, T]`, and what they make of position t depends on positions up to t alone.
 ///
 /// Laws: in [`Mode::Eval`] samples do not influence each other and nothing is written; `x` is never written to.
 pub trait Layer: Send {

@@ -20,7 +20,7 @@ use tch::{TchError, Tensor};
 
 pub use design::HostDesign;
 pub use layer::{Features, FoldedLayer, Layer, LayerDesign};
-pub use layers::{Conv, Head, NormRelu, ResidualBlock};
+pub use layers::{Conv, Embedding, Head, NormRelu, ResidualBlock, TextBlock, TextHead};
 pub use layout::{LayoutError, SlotLayout};
 pub use plan::HostPlan;
 pub use registry::HostRegistry;
@@ -63,6 +63,8 @@ pub enum HostError {
     Taken(String),
     #[error("the host `{0}` has no wider form; only the families cnn, resnet and vgg and their presets have one")]
     NoWider(String),
+    #[error("a text of {tokens} tokens was given to a host that reads {block} at a time")]
+    TextTooLong { tokens: i64, block: i64 },
     /// A plan with a fault, or a layer that is not what its design says.
     #[error("the host cannot be built: {0}")]
     Broken(String),

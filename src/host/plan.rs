@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use tch::{Kind, Tensor};
+use tch::{Kind, TchError, Tensor};
 
 use super::line::{BuiltHost, Line, Op};
 use super::{Features, Head, Host, HostError, InjectionSpec, LayerDesign, OpCost};
-use crate::growth::SlotId;
+use crate::growth::{SlotId, Topology};
 use crate::random::RunRng;
 use crate::scenario::{HostOutline, HostProblem};
 use crate::torch::{Backend, Mode, NoGrad, ParamSet};
@@ -30,6 +30,7 @@ use crate::torch::{Backend, Mode, NoGrad, ParamSet};
 /// ```
 #[derive(Clone)]
 pub struct HostPlan {
+    topology: Topology,
     input: Features,
     ops: Vec<PlannedOp>,
     /// With the ops in front of each, and the channels there.
@@ -48,8 +49,23 @@ struct PlannedOp {
 impl HostPlan {
     /// A host that reads square images of so many channels, `side` pixels high and wide.
     pub const fn new(channels: i64, side: i64) -> Self {
+        Self::reading(Topology::Image, Features { channels, side })
+    }
+
+    /// A host that reads texts of up to `block` tokens, each in `0..vocab`. Its layers see features whose `side` is the
+    /// number of tokens; the last of them makes `vocab` logits a token.
+    pub const fn of_text(vocab: i64, block: i64) -> Self {
+        let input = Features {
+            channels: vocab,
+            side: block,
+        };
+        Self::reading(Topology::Tokens, input)
+    }
+
+    const fn reading(topology: Topology, input: Features) -> Self {
         Self {
-            input: Features { channels, side },
+            topology,
+            input,
             ops: Vec::new(),
             slots: Vec::new(),
         }
@@ -96,7 +112,12 @@ impl HostPlan {
         self.layer("head", Head { classes })
     }
 
-    /// The images that the host reads.
+    /// What flows through the host.
+    pub const fn topology(&self) -> Topology {
+        self.topology
+    }
+
+    /// The images that the host reads; for texts the vocabulary and the most tokens at a time.
     pub const fn input(&self) -> Features {
         self.input
     }
@@ -112,6 +133,7 @@ impl HostPlan {
         let parameters = layers().map(|(op, layer)| layer.parameters(op.input));
         let batch_norms = layers().filter_map(|(op, layer)| Some((op.name.clone(), layer.batch_norm_side(op.input)?)));
         HostOutline {
+            topology: self.topology,
             channels: self.input.channels,
             side: self.input.side,
             parameters: parameters.fold(0, u64::saturating_add),
@@ -186,15 +208,23 @@ impl HostPlan {
         messages.into_iter().map(problem).collect()
     }
 
+    /// Places where an op computes the same.
+    fn positions(&self, features: Features) -> u64 {
+        match self.topology {
+            Topology::Image => features.positions() as u64,
+            Topology::Tokens => features.side as u64,
+        }
+    }
+
     fn op_costs(&self) -> Vec<OpCost> {
         let cost = |op: &PlannedOp| OpCost {
             macs: op.layer.as_ref().map_or(0, |layer| layer.macs(op.input)),
-            positions: op.output.positions() as u64,
+            positions: self.positions(op.output),
         };
         self.ops.iter().map(cost).collect()
     }
 
-    /// Allocates the host on `backend`'s device, draws its weights, and tries it on an empty image.
+    /// Allocates the host on `backend`'s device, draws its weights, and tries it on an empty sample.
     ///
     /// # Errors
     /// [`HostError::Broken`] if the line has a fault or a layer is not what its design says, [`HostError::Torch`] if the
@@ -239,17 +269,15 @@ impl HostPlan {
     /// Holds every op to the shape that its design tells.
     fn try_out(&self, host: &BuiltHost, backend: Backend) -> Result<(), HostError> {
         let _no_grad = NoGrad::new();
-        let Features { channels, side } = self.input;
-        let nhwc = Tensor::f_zeros([1, side, side, channels], (Kind::Float, backend.device))?;
-        let mut features = nhwc.f_permute([0, 3, 1, 2])?;
+        let mut features = self.empty_sample(backend)?;
         for (index, op) in self.ops.iter().enumerate() {
             features = host.run(index..index + 1, &features, Mode::Eval)?;
             let Features { channels, side } = op.output;
             let is_last = index + 1 == self.ops.len();
-            let declared = if is_last {
-                vec![1, channels]
-            } else {
-                vec![1, channels, side, side]
+            let declared = match self.topology {
+                Topology::Image if is_last => vec![1, channels],
+                Topology::Image => vec![1, channels, side, side],
+                Topology::Tokens => vec![1, side, channels],
             };
             if features.size() != declared {
                 return Err(HostError::Broken(format!(
@@ -260,6 +288,18 @@ impl HostPlan {
             }
         }
         Ok(())
+    }
+
+    /// A sample of zeros.
+    fn empty_sample(&self, backend: Backend) -> Result<Tensor, TchError> {
+        let Features { channels, side } = self.input;
+        match self.topology {
+            Topology::Image => {
+                let nhwc = Tensor::f_zeros([1, side, side, channels], (Kind::Float, backend.device))?;
+                nhwc.f_permute([0, 3, 1, 2])
+            }
+            Topology::Tokens => Tensor::f_zeros([1, side], (Kind::Int, backend.device)),
+        }
     }
 }
 

@@ -45,6 +45,7 @@ impl HostRegistry {
             HostChoice::Cnn(spec) => spec,
             HostChoice::Resnet(spec) => spec,
             HostChoice::Vgg(spec) => spec,
+            HostChoice::Transformer(spec) => spec,
             HostChoice::Named(HostName(name)) => self.get(name).ok_or_else(|| HostError::Unknown {
                 name: name.clone(),
                 available: self.entries.keys().cloned().collect(),

@@ -7,6 +7,7 @@ use bevy_ecs::prelude::*;
 use super::{Continuation, Labels, LogFile, Manifest, RunDirectory, ScenarioFile};
 use crate::controller::ActiveController;
 use crate::env::{Devices, EnvPool, Experiment, HostParams, LoadedData, SelfTest};
+use crate::growth::Topology;
 use crate::health::Failure;
 use crate::learner::{Horizon, PolicyLearner};
 use crate::run::{Inventory, MissingPart};
@@ -148,11 +149,15 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&Continuat
     let (experiment, data) = (world.resource::<Experiment>(), world.resource::<LoadedData>());
     let (scenario, task) = (&experiment.scenario, &experiment.task);
     let precision = world.resource::<TrainingPrecision>().0;
+    let sizes = data.set.sizes();
     RunStarted {
         scenario: scenario.name.clone(),
         scenario_hash: scenario_hash.into(),
         task: task.name.clone(),
-        task_kind: TaskKind::Classification,
+        task_kind: match task.data.topology() {
+            Topology::Image => TaskKind::Classification,
+            Topology::Tokens => TaskKind::LanguageModel,
+        },
         controller: scenario.policy.controller.clone(),
         controller_hash,
         reward_family: scenario.reward.name().into(),
@@ -175,12 +180,12 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&Continuat
         matmul_precision: scenario.run.matmul_precision_in_force().name().into(),
         deterministic: scenario.run.deterministic,
         dataset: DatasetInfo {
-            name: data.set.name.clone(),
-            train_n: data.set.train.len() as u64,
-            val_n: data.set.val.len() as u64,
-            test_n: Some(data.set.test.len() as u64),
-            hash: data.set.hash.clone(),
-            notes: data.set.notes.clone(),
+            name: data.set.name().into(),
+            train_n: sizes.train as u64,
+            val_n: sizes.val as u64,
+            test_n: Some(sizes.test as u64),
+            hash: data.set.hash().into(),
+            notes: data.set.notes().to_vec(),
         },
         start_round: experiment.rounds.start,
         resumed_from: resume.map(|point| point.checkpoint.clone()),

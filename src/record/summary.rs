@@ -86,6 +86,8 @@ fn rounds_table(rounds: &[RoundResult], width: usize) -> Option<String> {
     }
     let is_paid = rounds.iter().any(|round| round.told.paid.is_some());
     let mut columns = vec!["round", "mean %", "best %"];
+    let is_text = rounds.iter().any(|round| round.told.perplexity.is_some());
+    columns.extend(is_text.then_some("perplexity"));
     columns.extend(is_paid.then_some("reward"));
     columns.extend(["germinated", "fossilized", "pruned", "rollbacks", SPEED]);
     let mut table = Table::new(&[], &columns);
@@ -97,6 +99,7 @@ fn rounds_table(rounds: &[RoundResult], width: usize) -> Option<String> {
             format!("{:.2}", round.told.accuracy_mean.0),
             format!("{:.2}", round.told.accuracy_best.0),
         ];
+        cells.extend(is_text.then(|| number(round.told.perplexity, 2)));
         cells.extend(is_paid.then(|| signed(round.reward_mean())));
         cells.extend([
             round.told.growth.germinated.to_string(),
@@ -113,7 +116,11 @@ fn rounds_table(rounds: &[RoundResult], width: usize) -> Option<String> {
     }
     rounds[head + skipped..].iter().for_each(|round| table.push(row(round)));
     let text = table.render_within(width, &[SPEED]);
-    Some(text + "  mean, best: final and best validation accuracy of the envs\n")
+    let meaning = match is_text {
+        true => "final and best share of validation tokens that the envs predict; perplexity: exp of their mean loss",
+        false => "final and best validation accuracy of the envs",
+    };
+    Some(format!("{text}  mean, best: {meaning}\n"))
 }
 
 /// The column of the rounds that the footer sums up.

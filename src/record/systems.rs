@@ -15,6 +15,7 @@ use crate::env::{
     TrainMetrics, ValMetrics, round_is_complete,
 };
 use crate::governor::Governor;
+use crate::growth::Topology;
 use crate::learner::{LastUpdate, PolicyLearner, ValueUnits, is_between_rollouts};
 use crate::reward::{EpisodeReward, RewardHorizon, StepReward, episode_rewards, round_rewards};
 use crate::scenario::GateConfig;
@@ -297,6 +298,12 @@ pub(crate) fn round_stats(
         governor += env.watchdog.map(|watchdog| watchdog.counts).unwrap_or_default();
         env_steps += u64::from(env.stats.end.map_or(record.clock.step(), |end| end.steps_played()));
     }
+    let is_text = record.experiment.task.data.topology() == Topology::Tokens;
+    let last_losses = envs.iter().filter(|env| !has_failed(env.stats));
+    let last_losses: Vec<f64> = last_losses
+        .map(|env| env.stats.last_val.unwrap_or(UNMEASURED).loss)
+        .collect();
+    let perplexity = statistics::mean_and_std(&last_losses).map(|(loss, _)| Num(loss.exp()));
     let perf = round_perf(env_steps, &started, &syncs, &mut record);
     let rounds_left = record.experiment.rounds.end - record.clock.round() - 1;
     let payload = RoundFinished {
@@ -309,6 +316,7 @@ pub(crate) fn round_stats(
         episodes_failed: (accuracies.len() - whole.len()) as u32,
         accuracy_env: accuracies.into_iter().map(Num).collect(),
         rolling_accuracy: statistics::rolling_mean(&history.0).map(Num),
+        perplexity: perplexity.filter(|_| is_text),
         paid: round_rewards(&rewards),
         growth,
         governor,

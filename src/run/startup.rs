@@ -8,7 +8,7 @@ use bevy_platform::cell::SyncCell;
 
 use super::StopSignal;
 use crate::clock::{RunClock, RunLength};
-use crate::data::{self, DataError, EvalSet, FeedArithmetic, ResidentData};
+use crate::data::{Resident, TaskData};
 use crate::env::{Devices, EnvPool, Experiment, LoadedData, SelfTest};
 use crate::health::Failure;
 use crate::host::HostRegistry;
@@ -59,21 +59,16 @@ pub(crate) fn load_datasets(
     devices: Res<Devices>,
     hosts: Res<HostRegistry>,
 ) -> Result<(), Failure> {
-    let set = data::load(&experiment.task, experiment.folder.as_deref())?;
-    for note in &set.notes {
+    let set = TaskData::load(&experiment.task, experiment.folder.as_deref())?;
+    for note in set.notes() {
         tracing::warn!("{note}");
     }
     let host = hosts.of(&experiment.task.host)?.plan(experiment.task.classes);
-    set.check_host(host.input())?;
+    set.check_host(host.topology(), host.input())?;
     let scenario = &experiment.scenario;
-    let feed = FeedArithmetic::new(&experiment.task, scenario.data.feed, &set, scenario.run.n_envs)?;
-    let upload = |backend: &Backend| -> Result<_, DataError> {
-        Ok((
-            ResidentData::upload(&set, experiment.task.augment, *backend)?,
-            EvalSet::upload(&set, &set.test, backend.device)?,
-        ))
-    };
-    let (resident, test) = devices.0.iter().map(upload).collect::<Result<(Vec<_>, Vec<_>), _>>()?;
+    let feed = set.arithmetic(&experiment.task, scenario.data.feed, scenario.run.n_envs)?;
+    let upload = |backend: &Backend| Resident::upload(&set, experiment.task.augment, *backend);
+    let resident = devices.0.iter().map(upload).collect::<Result<Vec<_>, _>>()?;
     // Envs read the data in streams of their own, which know nothing of the one that it was filled in.
     devices
         .0
@@ -90,12 +85,12 @@ pub(crate) fn load_datasets(
         set,
         feed,
         resident: SyncCell::new(resident),
-        test: SyncCell::new(test),
     });
     Ok(())
 }
 
-/// Gives blueprints the options of the scenario and tries every seed module at the widths of the run's slots, so that a bad one is named before anything grows.
+/// Settles on the seed modules for the run's host, with the options of the scenario, and tries every one at the widths of its
+/// slots, so that a bad one is named before anything grows.
 pub(crate) fn check_blueprints(
     experiment: Res<Experiment>,
     devices: Res<Devices>,
@@ -103,6 +98,7 @@ pub(crate) fn check_blueprints(
     syncs: Res<torch::HostSyncCounter>,
 ) -> Result<(), Failure> {
     blueprints.configure(&experiment.scenario.lifecycle);
+    blueprints.serve(experiment.task.data.topology());
     let mut widths: Vec<i64> = experiment.layout.slots().iter().map(|slot| slot.channels).collect();
     widths.sort_unstable();
     widths.dedup();

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::SeedInit;
 use super::host::{HostChoice, HostOutline};
 use super::presets::TaskPreset;
+use crate::growth::Topology;
 use crate::schema::{Content, Described, Kind, Variant};
 
 /// A name and one line about it.
@@ -45,6 +46,8 @@ pub struct BlueprintEntry {
     pub selectable: bool,
     /// What its seeds can be born with.
     pub inits: Vec<SeedInit>,
+    /// The features that it grows in.
+    pub topologies: Vec<Topology>,
 }
 
 /// Who knows hosts: `host::HostRegistry`, which scenarios are checked against.
@@ -74,6 +77,24 @@ pub struct Catalog {
 }
 
 impl Catalog {
+    /// Whether the blueprint of that name, one that there is, grows in hosts with other features only.
+    pub(super) fn is_for_others(&self, blueprint: &str, topology: Topology) -> bool {
+        let mut namesakes = self
+            .blueprints
+            .iter()
+            .filter(|known| known.name.eq_ignore_ascii_case(blueprint));
+        namesakes.any(|known| !known.topologies.contains(&topology))
+    }
+
+    /// Names of the blueprints that grow in hosts with such features.
+    pub(super) fn growing_in(&self, topology: Topology) -> Vec<&str> {
+        let growing = self
+            .blueprints
+            .iter()
+            .filter(|known| known.selectable && known.topologies.contains(&topology));
+        growing.map(|known| known.name.as_str()).collect()
+    }
+
     /// Whether the blueprint of that name grows nothing and only serves as a control.
     pub(super) fn is_placebo(&self, blueprint: &str) -> bool {
         self.blueprints

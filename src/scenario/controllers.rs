@@ -32,7 +32,7 @@ section! {
         blueprint_penalty_decay: f64 = 0.93, FRACTION;
         /// Penalty from which a blueprint is skipped.
         blueprint_penalty_threshold: f64 = 1.0, POSITIVE;
-        /// Blueprints in the order in which they are tried.
+        /// Blueprints in the order in which they are tried. Of the default list those that grow in the host.
         rotation: Vec<String> = ["conv_light", "conv_heavy", "attention", "norm", "depthwise"].map(String::from).to_vec(), BLUEPRINT;
     }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::presets::TaskPreset;
 use super::task::{BatchesPerStep, DataSource, SplitSpec, TaskSpec};
-use crate::growth::SlotId;
+use crate::growth::{SlotId, Topology};
 use crate::schema::{Content, Described, Kind};
 
 /// Images of each class in the embedded digits.
@@ -78,8 +78,43 @@ pub fn data_forms(tasks: &[TaskPreset]) -> Vec<DataForm> {
         .collect()
 }
 
+/// Tokens of a text file: the bytes, and the one that ends the file.
+pub const BYTE_VOCABULARY: i64 = 257;
+
+/// What a text is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextShape {
+    /// Number of different tokens.
+    pub vocab: i64,
+    /// Tokens that a host reads at a time.
+    pub block: usize,
+}
+
 impl DataSource {
-    /// `None` where only the files can tell.
+    /// What a host has to read.
+    pub fn topology(&self) -> Topology {
+        match self.text() {
+            Some(_) => Topology::Tokens,
+            None => Topology::Image,
+        }
+    }
+
+    /// `None` for images.
+    pub fn text(&self) -> Option<TextShape> {
+        match self {
+            Self::SynthTokens(synth) => Some(TextShape {
+                vocab: i64::try_from(synth.vocab).unwrap_or(i64::MAX),
+                block: synth.block,
+            }),
+            Self::Text(file) => Some(TextShape {
+                vocab: BYTE_VOCABULARY,
+                block: file.block,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Of images; `None` for texts, and where only the files can tell.
     pub fn shape(&self) -> Option<ImageShape> {
         let signed = |size: usize| i64::try_from(size).unwrap_or(i64::MAX);
         match self {
@@ -101,7 +136,9 @@ impl DataSource {
             | Self::IdxFolder { .. }
             | Self::ImageFolder { .. }
             | Self::Npy { .. }
-            | Self::Npz { .. } => None,
+            | Self::Npz { .. }
+            | Self::SynthTokens(_)
+            | Self::Text(_) => None,
         }
     }
 
@@ -123,13 +160,19 @@ impl DataSource {
                 val: synth.val,
                 test: synth.test,
             }),
+            Self::SynthTokens(synth) => Some(PartSizes {
+                train: synth.train,
+                val: synth.val,
+                test: synth.test,
+            }),
             Self::Cifar10 { .. }
             | Self::Cifar100 { .. }
             | Self::Idx { .. }
             | Self::IdxFolder { .. }
             | Self::ImageFolder { .. }
             | Self::Npy { .. }
-            | Self::Npz { .. } => None,
+            | Self::Npz { .. }
+            | Self::Text(_) => None,
         }
     }
 }

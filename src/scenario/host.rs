@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::growth::InjectionSpec;
+use crate::growth::{InjectionSpec, Topology};
 use crate::schema::{Described, Kind, choice, range, section};
 
 choice! {
@@ -17,6 +17,8 @@ choice! {
         Resnet(ResnetSpec),
         /// 3x3 convolutions in stages, a max pool behind each
         Vgg(VggSpec),
+        /// language model of attention blocks
+        Transformer(TransformerSpec),
         /// a host by its name, as `simic-engine list hosts` shows it
         Named(HostName),
     }
@@ -100,6 +102,36 @@ section! {
     }
 }
 
+section! {
+    /// Shape of a language model. Its vocabulary is the task's.
+    #[derive(Eq)]
+    pub struct TransformerSpec {
+        /// Channels of the features, a multiple of heads.
+        width: i64 = 64, integer(1, 4096);
+        /// Heads of every attention.
+        heads: i64 = 4, integer(1, 256);
+        /// Blocks of attention and two linear maps.
+        layers: usize = 3, integer(1, 64);
+        /// Most tokens at a time; at least the data's block.
+        block: i64 = 64, integer(1, 65536);
+        /// Groups of layers with a slot behind each; a divisor of layers.
+        segments: usize = 3, integer(1, 64);
+        /// How tokens know where they stand.
+        positions: Positions = Positions::Learned;
+    }
+}
+
+choice! {
+    /// How the tokens of a text know where they stand.
+    #[derive(Copy, Eq)]
+    pub enum Positions {
+        /// a learned vector for each position is added to the embedding
+        Learned,
+        /// queries and keys are turned by their position; no parameters
+        Rotary,
+    }
+}
+
 choice! {
     /// What normalises the features of a host.
     #[derive(Copy, Eq)]
@@ -125,9 +157,11 @@ choice! {
 /// What a host comes to, told without building it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostOutline {
-    /// Channels of the images that it reads.
+    /// What it reads.
+    pub topology: Topology,
+    /// Channels of the images that it reads; of texts the tokens of the vocabulary.
     pub channels: i64,
-    /// Height and width of the images that it reads.
+    /// Height and width of the images that it reads; of texts the most tokens at a time.
     pub side: i64,
     /// Trainable values.
     pub parameters: u64,

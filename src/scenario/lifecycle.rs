@@ -1,7 +1,7 @@
 //! Section `lifecycle`: slots, gates, cool-down, isolation.
 
 use super::blueprints::{BlueprintsConfig, SeedInit};
-use crate::growth::SlotId;
+use crate::growth::{SlotId, Topology};
 use crate::schema::{choice, record, section};
 
 section! {
@@ -150,5 +150,21 @@ section! {
             holding: Isolation::Isolated,
             fossilized: Isolation::CoAdapt,
         };
+        /// Language models.
+        transformer: StageIsolation = StageIsolation {
+            blending: Isolation::CoAdapt,
+            holding: Isolation::CoAdapt,
+            fossilized: Isolation::CoAdapt,
+        };
+    }
+}
+
+impl IsolationConfig {
+    /// Of hosts for such features.
+    pub fn of(&self, topology: Topology) -> &StageIsolation {
+        match topology {
+            Topology::Image => &self.cnn,
+            Topology::Tokens => &self.transformer,
+        }
     }
 }

@@ -49,7 +49,7 @@ pub use controllers::{
     BuiltinSchedule, HeuristicConfig, OpWeights, RandomConfig, ReplayConfig, ScheduleConfig, ScheduleEntry,
     ScheduledCommand,
 };
-pub use derived::{DataForm, ImageShape, PartSizes, data_forms};
+pub use derived::{BYTE_VOCABULARY, DataForm, ImageShape, PartSizes, TextShape, data_forms};
 pub use document::{Declared, read_declared, written_values};
 pub use experiment::{
     AbConfig, ArmConfig, DecisionTest, EvaluationMode, ExperimentConfig, Interleave, LONGEST_ARM_ID, Metric,
@@ -60,7 +60,10 @@ pub use governor::{
     Blame, CollapseConfig, GovernorConfig, RepeatedRollback, RollbackCredit, SnapshotPlacement, SnapshotPolicy,
 };
 pub use growth_schedules::{FragrowConfig, GrowthActConfig, PeriodicConfig};
-pub use host::{CnnSpec, HostChoice, HostName, HostNorm, HostOutline, HostProblem, ResnetSpec, Shortcut, VggSpec};
+pub use host::{
+    CnnSpec, HostChoice, HostName, HostNorm, HostOutline, HostProblem, Positions, ResnetSpec, Shortcut,
+    TransformerSpec, VggSpec,
+};
 pub use layers::Override;
 pub use learner::{
     AdvantageBaseline, AdvantageNorm, CriticConfig, EntropyFloorCoefs, EntropyFloors, EntropyMultipliers, EpisodeEnd,
@@ -90,8 +93,8 @@ pub use run::{
     StopAt, TelemetryConfig, TelemetryLevel, TensorBoard, TrainingConfig,
 };
 pub use task::{
-    ArrayLayout, AugmentSpec, BatchesPerStep, DataSource, Normalise, SplitSpec, SynthImages, TaskChoice, TaskOverrides,
-    TaskSpec, ValBatches,
+    ArrayLayout, AugmentSpec, BatchesPerStep, DataSource, Normalise, SplitSpec, SynthImages, SynthTokens, TaskChoice,
+    TaskOverrides, TaskSpec, TextFile, ValBatches,
 };
 pub use topology::{EpisodeChoice, InitialSeed, InitialTopology};
 

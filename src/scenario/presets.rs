@@ -2,8 +2,12 @@
 
 use serde::Serialize;
 
-use super::host::{CnnSpec, HostChoice, HostName, HostNorm};
-use super::task::{AugmentSpec, BatchesPerStep, DataSource, Normalise, SplitSpec, SynthImages, TaskSpec, ValBatches};
+use super::derived::BYTE_VOCABULARY;
+use super::host::{CnnSpec, HostChoice, HostName, HostNorm, TransformerSpec};
+use super::task::{
+    AugmentSpec, BatchesPerStep, DataSource, Normalise, SplitSpec, SynthImages, SynthTokens, TaskSpec, TextFile,
+    ValBatches,
+};
 use crate::growth::SlotId;
 use crate::schema::{Kind, Names};
 use crate::torch::OptimizerConfig;
@@ -71,7 +75,7 @@ fn names(presets: &[TrainingPreset]) -> Vec<String> {
     presets.iter().map(|preset| preset.name.into()).collect()
 }
 
-/// All built-in image tasks, in the order in which they are listed.
+/// All built-in tasks, in the order in which they are listed.
 pub fn task_presets() -> Vec<TaskPreset> {
     let made = [
         (
@@ -124,6 +128,14 @@ pub fn task_presets() -> Vec<TaskPreset> {
         (
             "a network without shortcuts, seeds before its pools",
             synth_images_named("synth_vgg11", "vgg11", &[(0, 0), (1, 0), (2, 1), (3, 1), (4, 1)]),
+        ),
+        (
+            "a small language model: topics, successors and copies to be found",
+            synth_tokens(),
+        ),
+        (
+            "a language model of the bytes of a text file: set data: text((path: \"..\"))",
+            bytes_lm(),
         ),
     ];
     let made = made.map(|(question, spec)| TaskPreset {
@@ -317,6 +329,58 @@ fn image_task(name: &str, data: DataSource, channels: usize, host: HostChoice, s
         max_grad_norm: Some(1.0),
         label_smoothing: 0.0,
         success_accuracy: 85.0,
+    }
+}
+
+const fn adamw(weight_decay: f64) -> OptimizerConfig {
+    OptimizerConfig::Adamw {
+        lr: 1e-3,
+        beta1: 0.9,
+        beta2: 0.95,
+        eps: 1e-8,
+        weight_decay,
+    }
+}
+
+/// What all language tasks share. Slots are those behind the host's segments.
+fn language_task(name: &str, classes: i64, data: DataSource, host: TransformerSpec) -> TaskSpec {
+    let slots = (0..host.segments).map(|segment| SlotId::new(0, segment as u16));
+    TaskSpec {
+        classes,
+        split: SplitSpec {
+            seed: 0,
+            val_permille: 100,
+            test_permille: 50,
+        },
+        normalise: Normalise::None,
+        batches_per_step: BatchesPerStep::Count(64),
+        host_opt: adamw(0.1),
+        seed_opt: adamw(0.0),
+        ..image_task(name, data, 0, HostChoice::Transformer(host.clone()), slots.collect())
+    }
+}
+
+fn synth_tokens() -> TaskSpec {
+    let data = DataSource::SynthTokens(SynthTokens::default());
+    TaskSpec {
+        batch_size: 64,
+        success_accuracy: 45.0,
+        ..language_task("synth_tokens", 64, data, TransformerSpec::default())
+    }
+}
+
+fn bytes_lm() -> TaskSpec {
+    let data = DataSource::Text(TextFile::default());
+    let host = TransformerSpec {
+        width: 128,
+        block: 128,
+        ..TransformerSpec::default()
+    };
+    TaskSpec {
+        batch_size: 32,
+        val_batches_per_step: ValBatches::Count(16),
+        success_accuracy: 60.0,
+        ..language_task("bytes_lm", BYTE_VOCABULARY, data, host)
     }
 }
 

@@ -71,11 +71,11 @@ record! {
     pub struct TaskSpec {
         /// Name of the task in reports.
         name: String, RUN_NAME;
-        /// Classes; must agree with the data.
+        /// Classes, or tokens of the vocabulary; must agree with the data.
         classes: i64, integer(2, 65536);
         /// Where samples come from.
         data: DataSource;
-        /// Stratified split into training, validation and test parts; procedural data brings its own.
+        /// Stratified split into training, validation and test parts, of a text its last windows; procedural data brings its own.
         split: SplitSpec;
         /// Normalisation (pixel/scale - mean)/std per channel.
         normalise: Normalise;
@@ -87,7 +87,7 @@ record! {
         slots: Vec<SlotId>;
         /// Most seeds at a time, unless lifecycle.max_seeds says otherwise; 0: no limit.
         max_seeds: u32;
-        /// Samples per training batch, at most the training part.
+        /// Samples (images, or texts of one block) per training batch, at most the training part.
         batch_size: usize, at_least(1);
         /// Training batches per env and step.
         batches_per_step: BatchesPerStep;
@@ -177,6 +177,10 @@ choice! {
             /// Value that means 1.0.
             scale: f64, POSITIVE;
         },
+        /// procedural text: hidden topics, sparse bigrams, copied spans
+        SynthTokens(SynthTokens),
+        /// a text file, one token a byte
+        Text(TextFile),
     }
 }
 
@@ -217,6 +221,41 @@ section! {
         val: usize = 1000, at_least(1);
         /// Test samples.
         test: usize = 1000, at_least(1);
+    }
+}
+
+section! {
+    /// Parameters of the procedural text generator. A text is `block` + 1 tokens; the last token of the vocabulary marks a
+    /// copied span.
+    #[derive(Eq)]
+    pub struct SynthTokens {
+        /// Seed of the generator.
+        seed: u64;
+        /// Tokens, the marker of copies among them.
+        vocab: u64 = 64, integer(8, 65536);
+        /// Tokens that the host reads at a time.
+        block: usize = 64, integer(8, 65536);
+        /// Hidden topics, each with successors of its own for every token.
+        topics: u64 = 8, integer(1, 256);
+        /// Tokens of a copied span, at most a quarter of the block.
+        copy: usize = 8, integer(2, 16384);
+        /// Training texts.
+        train: usize = 8192, at_least(1);
+        /// Validation texts.
+        val: usize = 512, at_least(1);
+        /// Test texts.
+        test: usize = 512, at_least(1);
+    }
+}
+
+section! {
+    /// A text file. Its vocabulary has 257 tokens: the bytes, and 256, which ends the file.
+    #[derive(Eq)]
+    pub struct TextFile {
+        /// Path of the file; in the folder of the scenario, in the one that SIMIC_ENGINE_DATA names, or in data/.
+        path: String;
+        /// Tokens that the host reads at a time; the file is cut into windows of so many.
+        block: usize = 128, integer(1, 65536);
     }
 }
 

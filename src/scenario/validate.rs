@@ -15,7 +15,7 @@ use super::catalog::Catalog;
 use super::problem::Severity;
 use super::tree::listed;
 use super::{HostOutline, RunConfig, Scenario, TaskSpec};
-use crate::growth::SlotId;
+use crate::growth::{SlotId, Topology};
 
 /// Values that do not fit together.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,8 +80,31 @@ impl Findings {
         }
     }
 
-    /// An error where a seed is to be grown without parameters, and such seeds are not allowed.
-    fn require_parameters(&mut self, blueprint: &str, scenario: &Scenario, catalog: &Catalog, path: String) {
+    /// An error where a blueprint is for features that the host of the task does not have.
+    fn require_growth(&mut self, blueprint: &str, task: &TaskSpec, catalog: &Catalog, path: String) {
+        let topology = task.data.topology();
+        if catalog.is_for_others(blueprint, topology) {
+            let what = match topology {
+                Topology::Image => "images",
+                Topology::Tokens => "text",
+            };
+            let message = format!(
+                "\"{blueprint}\" does not grow in hosts for {what}; valid: {}",
+                listed(&catalog.growing_in(topology))
+            );
+            self.error([path.as_str(), "task.data", "task.preset"], message);
+        }
+    }
+
+    /// The same, and an error where a seed is to be grown without parameters, and such seeds are not allowed.
+    fn require_parameters(
+        &mut self,
+        blueprint: &str,
+        (scenario, task): (&Scenario, &TaskSpec),
+        catalog: &Catalog,
+        path: String,
+    ) {
+        self.require_growth(blueprint, task, catalog, path.clone());
         if catalog.is_placebo(blueprint) && !scenario.lifecycle.allow_parameterless_seeds {
             self.error([path], format!("\"{blueprint}\" has no parameters"));
             self.help("as a placebo it needs lifecycle.allow_parameterless_seeds: true");

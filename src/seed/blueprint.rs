@@ -3,6 +3,7 @@
 use tch::{TchError, Tensor};
 
 use super::{BlendError, fit_residual};
+use crate::growth::Topology;
 use crate::random::RunRng;
 use crate::scenario::SeedInit;
 use crate::torch::{Backend, Mode, Onto, ParamSet, TorchError};
@@ -19,8 +20,8 @@ pub struct BirthBatch {
 /// A module that grows in a slot, defined by its residual: the slot's full output is `x + δ(x)`.
 ///
 /// Laws: δ is exactly 0 at birth; every parameter receives gradient within three plain SGD steps; no normalisation
-/// follows a zero-initialised layer; shape and dtype are kept at any resolution; no running statistics; `x` is never
-/// written to.
+/// follows a zero-initialised layer; shape and dtype are kept at any resolution or length; no running statistics; `x` is
+/// never written to. What a module for texts makes of a position depends on positions up to it alone.
 pub trait SeedModule: Send {
     /// `None` means identically zero.
     fn delta(&self, x: &Tensor, mode: Mode) -> Result<Option<Tensor>, TchError>;
@@ -50,7 +51,7 @@ pub trait SeedModule: Send {
     /// Every tensor of the module.
     fn params(&self) -> &ParamSet;
 
-    /// Multiply-accumulates per sample over `positions` spatial positions.
+    /// Multiply-accumulates per sample over `positions` spatial positions, or tokens.
     fn macs(&self, positions: u64) -> u64;
 }
 
@@ -96,6 +97,11 @@ pub trait Blueprint: Send + Sync {
     /// The name in scenarios and events.
     fn id(&self) -> &'static str;
 
+    /// The features that its modules read.
+    fn topology(&self) -> Topology {
+        Topology::Image
+    }
+
     /// One line for `simic-engine list blueprints`.
     fn summary(&self) -> &'static str;
 
@@ -120,7 +126,7 @@ pub const MAX_BLUEPRINTS: usize = u64::BITS as usize;
 pub enum BlueprintError {
     #[error("there is no blueprint with index {index}; available are {available}")]
     UnknownIndex { index: usize, available: String },
-    #[error("a blueprint `{0}` is registered already; choose another id")]
+    #[error("a blueprint `{0}` is registered already for these features; choose another id")]
     Duplicate(&'static str),
     #[error("blueprint `{0}` is one too many: an action mask holds {MAX_BLUEPRINTS}; register fewer")]
     TooMany(&'static str),

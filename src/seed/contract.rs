@@ -3,12 +3,16 @@
 use tch::{Kind, TchError, Tensor};
 
 use super::{BirthBatch, Blueprint, BlueprintError, SeedModule};
+use crate::growth::Topology;
 use crate::random::{Domain, Draw, RunRng};
 use crate::scenario::SeedInit;
 use crate::torch::{Backend, HostSyncCounter, Mode, NoGrad, ParamSet, TorchError, backward, read_f64};
 
 /// Samples, height and width of the images that modules are tried on: one is large, one uneven, one a single position.
-const PROBES: [[i64; 3]; 3] = [[1, 8, 8], [2, 3, 5], [2, 1, 1]];
+const IMAGES: [[i64; 3]; 3] = [[1, 8, 8], [2, 3, 5], [2, 1, 1]];
+
+/// Texts and tokens of each.
+const TEXTS: [[i64; 2]; 3] = [[2, 8], [1, 5], [2, 1]];
 
 /// Steps within which every parameter has to have had a gradient.
 const STEPS_TO_LIFE: u64 = 3;
@@ -16,7 +20,7 @@ const STEPS_TO_LIFE: u64 = 3;
 /// Of those steps.
 const LEARNING_RATE: f64 = 0.1;
 
-/// Samples, height and width of the images that a module is trained on.
+/// Samples, height and width of the images that a module is trained on; a text has a token for each of their pixels.
 const LIFE: [i64; 3] = [2, 4, 4];
 
 /// What is wrong with a module of this width, in words; an error if it cannot even be tried. With `init`, an init that
@@ -34,21 +38,36 @@ pub fn breach_of_contract(
         return Ok(Some(format!("it declares {declared} parameters and has {actual}")));
     }
     if let Some(init) = init {
-        let shape = [LIFE[0], dim, LIFE[1], LIFE[2]];
-        let (features, gradient) = (noise(shape, 0, backend)?, noise(shape, 1, backend)?);
+        let noise = |draw| noise(blueprint.topology(), dim, draw, backend);
+        let (features, gradient) = (noise(0)?, noise(1)?);
         module.adapt(init, &BirthBatch { features, gradient })?;
         if !is_finite(module.params(), syncs)? {
             let why = format!("{} leaves weights that are not finite", init.name());
             return Ok(Some(why));
         }
     }
-    for [batch, height, width] in PROBES {
-        let probe = || probe([batch, dim, height, width], backend);
+    for shape in shapes(blueprint.topology(), dim) {
+        let probe = || probe(&shape, backend);
         if let Some(why) = breach_of_forward(&*module, [&probe()?, &probe()?], syncs)? {
             return Ok(Some(why));
         }
     }
-    breach_of_life(&*module, dim, backend, syncs)
+    breach_of_life(
+        &*module,
+        |draw| noise(blueprint.topology(), dim, draw, backend),
+        backend,
+        syncs,
+    )
+}
+
+/// Of the features that a module is tried on.
+fn shapes(topology: Topology, dim: i64) -> Vec<Vec<i64>> {
+    match topology {
+        Topology::Image => IMAGES
+            .map(|[batch, height, width]| vec![batch, dim, height, width])
+            .into(),
+        Topology::Tokens => TEXTS.map(|[batch, tokens]| vec![batch, tokens, dim]).into(),
+    }
 }
 
 /// Shape and type are kept, the input is not written to, the network is not changed. The module gets the first of two
@@ -83,20 +102,19 @@ fn breach_of_forward(
 /// Every parameter has a gradient within a few steps of plain SGD towards random targets.
 fn breach_of_life(
     module: &dyn SeedModule,
-    dim: i64,
+    noise: impl Fn(u64) -> Result<Tensor, TchError>,
     backend: Backend,
     syncs: &HostSyncCounter,
 ) -> Result<Option<String>, BlueprintError> {
     let params = module.params().trainable();
     let mut largest = Tensor::f_zeros([params.len() as i64], (Kind::Float, backend.device))?;
-    let shape = [LIFE[0], dim, LIFE[1], LIFE[2]];
     for step in 0..STEPS_TO_LIFE {
-        let x = noise(shape, 2 * step, backend)?;
+        let x = noise(2 * step)?;
         let Some(delta) = module.delta(&x, Mode::Train)? else {
             return Ok(None);
         };
         if delta.requires_grad() {
-            let error = delta.f_add(&x)?.f_sub(&noise(shape, 2 * step + 1, backend)?)?;
+            let error = delta.f_add(&x)?.f_sub(&noise(2 * step + 1)?)?;
             backward(&error.f_square()?.f_mean(Kind::Float)?, backend)?;
             largest = largest.f_maximum(&descend(module.params())?)?;
         }
@@ -147,18 +165,21 @@ fn is_finite(params: &ParamSet, syncs: &HostSyncCounter) -> Result<bool, TorchEr
     Ok(sums.iter().all(|sum| sum.is_finite()))
 }
 
-/// Images without two equal pixels, `[batch, dim, height, width]`.
-fn probe([batch, dim, height, width]: [i64; 4], backend: Backend) -> Result<Tensor, TchError> {
-    let count = batch * dim * height * width;
-    Tensor::f_linspace(-1.0, 1.0, count, (Kind::Float, backend.device))?.f_view([batch, dim, height, width])
+/// Features without two equal values.
+fn probe(shape: &[i64], backend: Backend) -> Result<Tensor, TchError> {
+    let count = shape.iter().product();
+    Tensor::f_linspace(-1.0, 1.0, count, (Kind::Float, backend.device))?.f_view(shape)
 }
 
-/// The same normal noise in every process, channels-last as features are.
-fn noise([batch, dim, height, width]: [i64; 4], draw: u64, backend: Backend) -> Result<Tensor, TchError> {
+/// The same normal noise in every process: images channels-last as features are, texts of as many tokens.
+fn noise(topology: Topology, dim: i64, draw: u64, backend: Backend) -> Result<Tensor, TchError> {
+    let [batch, height, width] = LIFE;
     let mut values = vec![0.0_f32; (batch * dim * height * width) as usize];
     RunRng::new(0, Domain::SeedInit, &[draw]).fill_normal(&mut values, 1.0);
-    Tensor::f_from_slice(&values)?
-        .f_view([batch, height, width, dim])?
-        .f_permute([0, 3, 1, 2])?
-        .f_to_device(backend.device)
+    let values = Tensor::f_from_slice(&values)?;
+    match topology {
+        Topology::Image => values.f_view([batch, height, width, dim])?.f_permute([0, 3, 1, 2])?,
+        Topology::Tokens => values.f_view([batch, height * width, dim])?,
+    }
+    .f_to_device(backend.device)
 }

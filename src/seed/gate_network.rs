@@ -1,17 +1,20 @@
-//! The gate of the Gate operator: one value in (0, 1) per sample, learned with the seed.
+//! The gate of the Gate operator: one value in (0, 1) per image, or per token of a text, learned with the seed.
 
 use tch::{TchError, Tensor};
 
+use crate::growth::Topology;
 use crate::random::RunRng;
 use crate::torch::{Backend, Init, ParamSet, spatial_mean};
 
-/// g = sigmoid(W₂·relu(W₁·mean(x) + b₁) + b₂); W₂ and b₂ start at 0, so g is exactly 0.5 at birth.
+/// g = sigmoid(W₂·relu(W₁·mean(x) + b₁) + b₂); W₂ and b₂ start at 0, so g is exactly 0.5 at birth. The mean is over the
+/// positions of an image; a token stands for itself, as those behind it are not to be known.
 pub struct GateNetwork {
     hidden_weight: Tensor,
     hidden_bias: Tensor,
     output_weight: Tensor,
     output_bias: Tensor,
     params: ParamSet,
+    topology: Topology,
 }
 
 impl GateNetwork {
@@ -26,8 +29,8 @@ impl GateNetwork {
         (dim * hidden + 2 * hidden + 1) as u64
     }
 
-    /// A gate over `dim` channels, its weights drawn from `rng`.
-    pub fn new(dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Self, TchError> {
+    /// A gate over `dim` channels of such features, its weights drawn from `rng`.
+    pub fn new(topology: Topology, dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Self, TchError> {
         let hidden = Self::hidden(dim);
         let mut params = ParamSet::new(backend);
         let hidden_weight = params.add("gate.hidden.weight", &[hidden, dim], Init::FanIn(dim))?;
@@ -41,17 +44,25 @@ impl GateNetwork {
             output_weight,
             output_bias,
             params,
+            topology,
         })
     }
 
-    /// `[B, C, H, W]` to `[B, 1, 1, 1]`.
+    /// `[B, C, H, W]` to `[B, 1, 1, 1]`, `[B, T, C]` to `[B, T, 1]`.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor, TchError> {
-        spatial_mean(x)?
+        match self.topology {
+            Topology::Image => self.gate(&spatial_mean(x)?)?.f_view([-1, 1, 1, 1]),
+            Topology::Tokens => self.gate(x),
+        }
+    }
+
+    /// `[.., C]` to `[.., 1]`.
+    fn gate(&self, features: &Tensor) -> Result<Tensor, TchError> {
+        features
             .f_linear(&self.hidden_weight, Some(&self.hidden_bias))?
             .f_relu()?
             .f_linear(&self.output_weight, Some(&self.output_bias))?
-            .f_sigmoid()?
-            .f_view([-1, 1, 1, 1])
+            .f_sigmoid()
     }
 
     /// Every tensor of the gate.
@@ -59,8 +70,12 @@ impl GateNetwork {
         &self.params
     }
 
-    /// Multiply-accumulates per sample.
-    pub fn macs(&self) -> u64 {
-        (self.hidden_weight.numel() + self.output_weight.numel()) as u64
+    /// Multiply-accumulates per sample over `positions` spatial positions, or tokens.
+    pub fn macs(&self, positions: u64) -> u64 {
+        let once = (self.hidden_weight.numel() + self.output_weight.numel()) as u64;
+        match self.topology {
+            Topology::Image => once,
+            Topology::Tokens => once * positions,
+        }
     }
 }

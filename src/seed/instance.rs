@@ -29,9 +29,10 @@ impl SeedInstance {
         rng: &mut RunRng,
         backend: Backend,
     ) -> Result<Self, BlueprintError> {
-        let module = registry.get(index)?.build(dim, rng, backend)?;
+        let blueprint = registry.get(index)?;
+        let module = blueprint.build(dim, rng, backend)?;
         let gate = match algorithm {
-            AlphaAlgorithm::Gate => Some(GateNetwork::new(dim, rng, backend)?),
+            AlphaAlgorithm::Gate => Some(GateNetwork::new(blueprint.topology(), dim, rng, backend)?),
             AlphaAlgorithm::Add | AlphaAlgorithm::Multiply => None,
         };
         Ok(Self { module, gate })
@@ -43,9 +44,9 @@ impl SeedInstance {
         self.module.params().trainable().iter().chain(gate)
     }
 
-    /// Multiply-accumulates per sample over `positions` spatial positions, with the gate's.
+    /// Multiply-accumulates per sample over `positions` spatial positions, or tokens, with the gate's.
     pub fn macs(&self, positions: u64) -> u64 {
-        self.module.macs(positions) + self.gate.as_ref().map_or(0, GateNetwork::macs)
+        self.module.macs(positions) + self.gate.as_ref().map_or(0, |gate| gate.macs(positions))
     }
 
     /// What the seed adds at amplitude `alpha`, clamped to [0, 1], to features of which it sees `x`. `None` if that is

@@ -39,7 +39,7 @@ pub use lifecycle::{
     AlphaOrder, Germination, Rules, advance, fossilize, germinate, germinate_committed, prune, prune_now,
     set_alpha_target, tick,
 };
-pub use modules::CnnBlueprint;
+pub use modules::{CnnBlueprint, TokenBlueprint};
 pub use record::{
     AccuracyTrack, ContributionTrack, GateMemory, GradientTrack, Interactions, PruneOrder, SeedIdentity, SeedRecord,
 };

@@ -6,6 +6,7 @@ use bevy_ecs::resource::Resource;
 
 use super::contract::breach_of_contract;
 use super::{Blueprint, BlueprintError, MAX_BLUEPRINTS};
+use crate::growth::Topology;
 use crate::scenario::{BlueprintsConfig, LifecycleConfig, SeedInit};
 use crate::torch::{Backend, HostSyncCounter};
 
@@ -15,22 +16,31 @@ pub const FIRST_PLUGIN_INDEX: usize = 13;
 /// Width at which error messages order the available blueprints by size.
 const LISTING_WIDTH: i64 = 32;
 
-/// All blueprints by index.
+/// All blueprints by index. An id has one index, and under it at most one blueprint for each kind of features; a run has
+/// to do with those for the features of its host.
 #[derive(Resource)]
 pub struct BlueprintRegistry {
-    /// `None` marks indices that are kept free for later built-in blueprints.
-    entries: Vec<Option<Box<dyn Blueprint>>>,
+    entries: Vec<Entry>,
+    served: Topology,
     seed_init: SeedInit,
     options: BlueprintsConfig,
 }
 
+/// By topology; nothing at indices that are kept free.
+type Entry = [Option<Box<dyn Blueprint>>; Topology::ALL.len()];
+
 impl BlueprintRegistry {
-    /// Of built-in blueprints, by index.
-    pub(super) fn of(built_in: impl Iterator<Item = Box<dyn Blueprint>>) -> Self {
-        let mut entries: Vec<_> = built_in.map(Some).collect();
-        entries.resize_with(FIRST_PLUGIN_INDEX, || None);
+    /// Of built-in blueprints with their indices, below [`FIRST_PLUGIN_INDEX`].
+    pub(super) fn of(built_in: impl Iterator<Item = (usize, Box<dyn Blueprint>)>) -> Self {
+        let mut entries = Vec::new();
+        entries.resize_with(FIRST_PLUGIN_INDEX, Entry::default);
+        for (index, blueprint) in built_in {
+            let topology = blueprint.topology();
+            entries[index][topology as usize] = Some(blueprint);
+        }
         Self {
             entries,
+            served: Topology::Image,
             seed_init: SeedInit::ZeroGain,
             options: BlueprintsConfig::default(),
         }
@@ -40,12 +50,23 @@ impl BlueprintRegistry {
     pub(super) fn replace_built_in(
         &mut self,
         lifecycle: &LifecycleConfig,
-        built_in: impl Iterator<Item = Box<dyn Blueprint>>,
+        built_in: impl Iterator<Item = (usize, Box<dyn Blueprint>)>,
     ) {
         (self.seed_init, self.options) = (lifecycle.seed_init, lifecycle.blueprints);
-        for (entry, blueprint) in self.entries.iter_mut().zip(built_in) {
-            *entry = Some(blueprint);
+        for (index, blueprint) in built_in {
+            let topology = blueprint.topology();
+            self.entries[index][topology as usize] = Some(blueprint);
         }
+    }
+
+    /// From here on the blueprints for features of this kind are those that there are.
+    pub fn serve(&mut self, topology: Topology) {
+        self.served = topology;
+    }
+
+    /// The features that the blueprints there are are for.
+    pub const fn served(&self) -> Topology {
+        self.served
     }
 
     /// What seeds of a blueprint are born with.
@@ -53,18 +74,26 @@ impl BlueprintRegistry {
         self.options.init_of(blueprint.id()).unwrap_or(self.seed_init)
     }
 
-    /// Adds a plugin's blueprint and returns its index.
+    /// Adds a plugin's blueprint and returns its index: that of its id, if there is one for other features.
     ///
     /// # Errors
     /// [`BlueprintError::Duplicate`] if there is a blueprint of this id, [`BlueprintError::TooMany`] if no index is left.
     pub fn register(&mut self, blueprint: Box<dyn Blueprint>) -> Result<usize, BlueprintError> {
-        if self.iter().any(|(_, other)| other.id() == blueprint.id()) {
-            return Err(BlueprintError::Duplicate(blueprint.id()));
+        let place = blueprint.topology() as usize;
+        let is_namesake = |entry: &Entry| entry.iter().flatten().any(|other| other.id() == blueprint.id());
+        if let Some(index) = self.entries.iter().position(is_namesake) {
+            if self.entries[index][place].is_some() {
+                return Err(BlueprintError::Duplicate(blueprint.id()));
+            }
+            self.entries[index][place] = Some(blueprint);
+            return Ok(index);
         }
         if self.entries.len() == MAX_BLUEPRINTS {
             return Err(BlueprintError::TooMany(blueprint.id()));
         }
-        self.entries.push(Some(blueprint));
+        let mut entry = Entry::default();
+        entry[place] = Some(blueprint);
+        self.entries.push(entry);
         Ok(self.entries.len() - 1)
     }
 
@@ -76,11 +105,16 @@ impl BlueprintRegistry {
 
     /// Blueprints in index order.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &dyn Blueprint)> {
-        let entries = self.entries.iter().enumerate();
-        entries.filter_map(|(index, entry)| Some((index, entry.as_deref()?)))
+        self.for_topology(self.served)
     }
 
-    /// Ids by index; empty where this build has no blueprint.
+    /// Those for features of one kind, in index order.
+    pub fn for_topology(&self, topology: Topology) -> impl Iterator<Item = (usize, &dyn Blueprint)> {
+        let entries = self.entries.iter().enumerate();
+        entries.filter_map(move |(index, entry)| Some((index, entry[topology as usize].as_deref()?)))
+    }
+
+    /// Ids by index; empty where there is none for these features.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         (0..self.entries.len()).map(|index| self.name_of(index))
     }
@@ -95,7 +129,7 @@ impl BlueprintRegistry {
     pub fn get(&self, index: usize) -> Result<&dyn Blueprint, BlueprintError> {
         self.entries
             .get(index)
-            .and_then(|entry| entry.as_deref())
+            .and_then(|entry| entry[self.served as usize].as_deref())
             .ok_or_else(|| BlueprintError::UnknownIndex {
                 index,
                 available: self.available(),

@@ -31,6 +31,86 @@ pub fn max_pool_2x2(x: &Tensor) -> Result<Tensor, TchError> {
     x.f_max_pool2d(2, 2, 0, 1, false)
 }
 
+/// A linear map of the last dimension, with a bias or without.
+#[derive(Debug)]
+pub struct Linear {
+    weight: Tensor,
+    bias: Option<Tensor>,
+}
+
+impl Linear {
+    /// Adds `{name}.weight`, `[outputs, inputs]`, and, where `bias` says how it starts, `{name}.bias`.
+    ///
+    /// # Errors
+    /// libtorch's, for lack of memory.
+    pub fn new(
+        params: &mut ParamSet,
+        name: &str,
+        [inputs, outputs]: [i64; 2],
+        weight: Init,
+        bias: Option<Init>,
+    ) -> Result<Self, TchError> {
+        let weight = params.add(format!("{name}.weight"), &[outputs, inputs], weight)?;
+        let bias = bias.map(|bias| params.add(format!("{name}.bias"), &[outputs], bias));
+        Ok(Self {
+            weight,
+            bias: bias.transpose()?,
+        })
+    }
+
+    /// Further handles of the same tensors.
+    pub fn share(&self) -> Self {
+        Self {
+            weight: self.weight.shallow_clone(),
+            bias: self.bias.as_ref().map(Tensor::shallow_clone),
+        }
+    }
+
+    /// `[.., inputs]` to `[.., outputs]`.
+    ///
+    /// # Errors
+    /// libtorch's, where shapes do not fit.
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor, TchError> {
+        x.f_linear(&self.weight, self.bias.as_ref())
+    }
+}
+
+/// Layer norm over the last dimension with a factor and an offset a channel (Ba et al. 2016, arXiv:1607.06450).
+#[derive(Debug)]
+pub struct LayerNorm {
+    weight: Tensor,
+    bias: Tensor,
+}
+
+impl LayerNorm {
+    /// Adds `{name}.weight`, which starts at 1, and `{name}.bias`, at 0.
+    ///
+    /// # Errors
+    /// libtorch's, for lack of memory.
+    pub fn new(params: &mut ParamSet, name: &str, dim: i64) -> Result<Self, TchError> {
+        Ok(Self {
+            weight: params.add(format!("{name}.weight"), &[dim], Init::Constant(1.0))?,
+            bias: params.add(format!("{name}.bias"), &[dim], Init::Constant(0.0))?,
+        })
+    }
+
+    /// Further handles of the same tensors.
+    pub fn share(&self) -> Self {
+        Self {
+            weight: self.weight.shallow_clone(),
+            bias: self.bias.shallow_clone(),
+        }
+    }
+
+    /// `[.., channels]` to the same.
+    ///
+    /// # Errors
+    /// libtorch's, where shapes do not fit.
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor, TchError> {
+        x.f_layer_norm(self.weight.size(), Some(&self.weight), Some(&self.bias), NORM_EPS, true)
+    }
+}
+
 /// Up to this many positions of a batch, a matrix product beats oneDNN's 1×1 convolution on CPU, whose fixed cost is
 /// some 40 µs forward and 100 µs backward; far beyond, it is several times slower.
 const PRODUCT_POSITIONS: i64 = 4096;

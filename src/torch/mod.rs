@@ -6,6 +6,7 @@
 //! arrive as [`TorchError`]. `kernels/` knows no libtorch: plain arithmetic, compiled once for each set of
 //! instructions.
 
+mod attention;
 mod backend;
 mod backward;
 mod batch;
@@ -35,6 +36,7 @@ mod tensors;
 mod threads;
 mod trace;
 
+pub use attention::{AttentionInit, CausalAttention, Reach, Rotary};
 pub use backend::Backend;
 pub use backward::backward;
 pub use batch::{LossRecord, ValidationColumns, add_validation, cross_entropy, gather_images};
@@ -50,7 +52,7 @@ pub use gradients::{GradientThresholds, GroupColumns, GroupNorm, clip_group, dro
 pub use group_norm::{GroupNormLayer, group_count};
 pub use guards::{Autocast, Inference, NoGrad};
 pub use kernel_level::{ForcedKernels, KernelLevel, kernel_levels};
-pub use layers::{Conv2d, Mode, NORM_EPS, max_pool_2x2, spatial_mean};
+pub use layers::{Conv2d, LayerNorm, Linear, Mode, NORM_EPS, max_pool_2x2, spatial_mean};
 pub use memory::keep_freed_blocks;
 pub use optimizer::{GroupUpdate, Implementation, Optimizer, self_test};
 pub use params::{Init, Param, ParamSet};

@@ -13,6 +13,8 @@ use crate::random::Draw;
 pub enum Init {
     /// U(−1/√fan_in, +1/√fan_in).
     FanIn(i64),
+    /// N(0, deviation²).
+    Normal(f64),
     /// The same value everywhere.
     Constant(f32),
 }
@@ -31,6 +33,14 @@ impl Param {
     fn new(name: impl Into<String>, tensor: &Tensor, init: Init) -> Self {
         let (name, tensor) = (name.into(), tensor.shallow_clone());
         Self { name, tensor, init }
+    }
+
+    /// Takes over the values that `fill` writes, row-major.
+    fn draw(&mut self, fill: impl FnOnce(&mut [f32])) -> Result<(), TchError> {
+        let mut values = vec![0.0_f32; self.tensor.numel()];
+        fill(&mut values);
+        let drawn = Tensor::f_from_slice(&values)?.f_view(self.tensor.size().as_slice())?;
+        self.tensor.f_copy_(&drawn)
     }
 }
 
@@ -86,11 +96,9 @@ impl ParamSet {
                     let _ = param.tensor.f_fill_(f64::from(value))?;
                 }
                 Init::FanIn(fan_in) => {
-                    let mut values = vec![0.0_f32; param.tensor.numel()];
-                    rng.fill_uniform(&mut values, 1.0 / (fan_in as f64).sqrt());
-                    let drawn = Tensor::f_from_slice(&values)?.f_view(param.tensor.size().as_slice())?;
-                    param.tensor.f_copy_(&drawn)?;
+                    param.draw(|values| rng.fill_uniform(values, 1.0 / (fan_in as f64).sqrt()))?;
                 }
+                Init::Normal(deviation) => param.draw(|values| rng.fill_normal(values, deviation))?,
             }
         }
         Ok(())

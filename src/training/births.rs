@@ -93,7 +93,7 @@ impl Births<'_> {
     /// What the seed in slot `newborn` meets when `batch` passes the network.
     fn meet(&self, host: &dyn Host, slots: &mut [Slot], newborn: usize, batch: &Batch) -> Result<BirthBatch, Failure> {
         let boundary = slots[newborn].spec.boundary;
-        let grafts = evaluated_slots(slots, newborn, &self.experiment.scenario.lifecycle.isolation.cnn);
+        let grafts = evaluated_slots(slots, newborn, self.experiment.isolation());
         let split = grafts.partition_point(|graft| graft.boundary < boundary);
         let features = {
             let _no_grad = NoGrad::new();

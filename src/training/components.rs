@@ -5,12 +5,12 @@ use bevy_platform::cell::SyncCell;
 use smallvec::SmallVec;
 use tch::Device;
 
-use crate::data::{Accumulators, Batch, StepFeed, StepNumbers};
+use crate::data::{Accumulators, Batch, Feed, StepNumbers};
 use crate::torch::{GroupNorm, LossScaler, TorchError};
 
 /// The env's order of samples and its batch buffers.
 #[derive(Component)]
-pub struct EnvFeed(pub SyncCell<StepFeed>);
+pub struct EnvFeed(pub SyncCell<Feed>);
 
 /// What the env adds up on its device over a step.
 #[derive(Component)]

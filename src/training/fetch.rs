@@ -7,7 +7,7 @@ use tch::Kind;
 use super::components::{BatchSlot, EnvAccumulators, EnvFeed, EnvLossScaler, GroupNorms};
 use super::precision::TrainingPrecision;
 use crate::clock::RunClock;
-use crate::data::{Accumulators, PackLayout, StepFeed, StepKey};
+use crate::data::{Accumulators, Feed, PackLayout, StepKey};
 use crate::env::{EnvBackend, EnvId, EnvPool, EnvSetup, EnvStream, Experiment, StepStatus};
 use crate::health::Failure;
 use crate::torch::{HostSyncCounter, LossScaler, TorchError};
@@ -25,8 +25,9 @@ pub fn equip_envs(
     };
     for (entity, id, backend, mut stream) in &mut envs {
         setup.insert((entity, id), &mut stream, |resident, feed| {
-            let feed_of_env = StepFeed::new(resident, feed, id.index_in_group as u64)?;
-            let sums = Accumulators::new(backend.0, layout, feed.batches, feed.batch_size).map_err(TorchError::from)?;
+            let feed_of_env = Feed::new(resident, feed, id.index_in_group as u64)?;
+            let units = (feed.batch_size, feed.units_per_sample);
+            let sums = Accumulators::of_units(backend.0, layout, feed.batches, units).map_err(TorchError::from)?;
             let scaler = match precision.0 {
                 Some(Kind::Half) => Some(LossScaler::new(backend.0.device)?),
                 _ => None,

@@ -21,7 +21,7 @@ use crate::env::{
 };
 use crate::growth::SeedStage;
 use crate::health::Failure;
-use crate::scenario::LifecycleConfig;
+use crate::scenario::StageIsolation;
 use crate::seed::{SeedInstance, SeedRecord, trains};
 use crate::torch::{
     Autocast, FiniteGuard, GradientThresholds, GroupNorm, GroupUpdate, LossScaler, Mode, Optimizer, Stream, TorchError,
@@ -89,7 +89,7 @@ impl TrainingRules<'_> {
             return Err(Failure::message("no batch was fetched"));
         };
         let host = env.host.0.get();
-        let uses = training_slots(&mut env.slots.0, &self.experiment.scenario.lifecycle);
+        let uses = training_slots(&mut env.slots.0, self.experiment.isolation());
         let mut first_row = 0;
         for rows in micro_batches(samples.n, self.parts.0) {
             let x = part(&samples.x, first_row, rows, samples.n)?;
@@ -182,12 +182,11 @@ fn part(whole: &Tensor, first: usize, count: usize, n: usize) -> Result<Tensor, 
 }
 
 /// The slots that take part in training, in execution order.
-pub(super) fn training_slots<'a>(slots: &'a mut [Slot], lifecycle: &LifecycleConfig) -> SmallVec<[Graft<'a>; 4]> {
+pub(super) fn training_slots<'a>(slots: &'a mut [Slot], isolation: &StageIsolation) -> SmallVec<[Graft<'a>; 4]> {
     let mut uses: SmallVec<[Graft; 4]> = slots
         .iter_mut()
         .filter_map(|slot| {
             let (seed, module) = (slot.record.as_ref()?, slot.module.as_mut()?);
-            let isolation = &lifecycle.isolation.cnn;
             let kind = graft_kind(seed.stage, seed.alpha.alpha(), seed.algorithm, isolation, Mode::Train)?;
             Some(Graft {
                 boundary: slot.spec.boundary,

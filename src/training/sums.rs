@@ -45,13 +45,13 @@ pub fn derive_train_metrics(
     data: Res<LoadedData>,
     experiment: Res<Experiment>,
 ) {
-    let samples = data.feed.train_samples() as f64;
+    let predictions = data.feed.train_units() as f64;
     let on_fossilize = experiment.scenario.lifecycle.on_fossilize;
     for (result, slots, mut train, mut gradients, mut stats) in &mut envs {
         let Some(numbers) = &result.0 else { continue };
         *train = TrainMetrics {
             loss: numbers.train_loss(),
-            accuracy_percent: 100.0 * numbers.correct as f64 / samples,
+            accuracy_percent: 100.0 * numbers.correct as f64 / predictions,
             nonfinite_batches: numbers.nonfinite_batches,
             skipped_updates: numbers.host.skipped_updates,
             loss_scale: numbers.loss_scale,

@@ -6,6 +6,7 @@ use bevy_ecs::query::QueryData;
 use super::attribution::{Attribution, coalition_rows, shapley};
 use super::pass::ValPlan;
 use super::plan::AttributionPlan;
+use crate::data::FeedArithmetic;
 use crate::env::{Experiment, LoadedData, SeedSlots, StepStatus};
 use crate::growth::SeedStage;
 use crate::scenario::AttributionStrategy;
@@ -91,7 +92,7 @@ pub struct AttributedEnv {
 /// Contributions and interactions of every player; other seeds are left unmeasured.
 pub fn attribute(mut envs: Query<AttributedEnv>, experiment: Res<Experiment>, data: Res<LoadedData>) {
     let config = &experiment.scenario.attribution;
-    let samples = data.feed.val_samples();
+    let feed = data.feed;
     for mut env in &mut envs {
         // What a network showed that is not there any more says nothing about the one that is.
         if env.status.participates() || *env.status == StepStatus::RolledBack {
@@ -113,8 +114,8 @@ pub fn attribute(mut envs: Query<AttributedEnv>, experiment: Res<Experiment>, da
         if plan.coalitions.masks.len() == 1 && plan.dropped.is_empty() {
             continue;
         }
-        let rows = coalition_rows(&plan.coalitions.masks, samples, &numbers.configs);
-        let matrix = matrix(&env, plan, rows, samples as u64, config.strategy);
+        let rows = coalition_rows(&plan.coalitions.masks, feed.val_units(), &numbers.configs);
+        let matrix = matrix(&env, plan, rows, &feed, config.strategy);
         let attribution = Attribution::of(&matrix, plan.fossilized);
         write_records(&mut env.slots, players, &attribution, config.velocity_decay);
         *env.counterfactual = Counterfactual {
@@ -129,7 +130,7 @@ fn matrix(
     env: &AttributedEnvItem,
     plan: &AttributionPlan,
     rows: Vec<CoalitionRow>,
-    samples: u64,
+    feed: &FeedArithmetic,
     strategy: AttributionStrategy,
 ) -> CounterfactualMatrix {
     let players = || {
@@ -146,11 +147,11 @@ fn matrix(
             _ => Coverage::Sampled,
         },
         rows,
-        samples,
+        samples: feed.val_units() as u64,
         dropped: plan.dropped.iter().copied().map(BigInteger).collect(),
         total_ms: Num(env.plan.elapsed.as_secs_f64() * 1e3),
-        val_flops: env.plan.flops.tree * samples,
-        val_flops_naive: env.plan.flops.naive * samples,
+        val_flops: env.plan.flops.tree * feed.val_samples() as u64,
+        val_flops_naive: env.plan.flops.naive * feed.val_samples() as u64,
     }
 }
 

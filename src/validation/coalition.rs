@@ -76,3 +76,5 @@ mod fixtures;
 mod properties;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod texts;

@@ -13,12 +13,11 @@ pub fn count_compute(
     experiment: Res<Experiment>,
     data: Res<LoadedData>,
 ) {
-    let lifecycle = &experiment.scenario.lifecycle;
     for (status, plan, mut host, mut slots, mut stats) in &mut envs {
         if !status.is_active() {
             continue;
         }
-        let training = macs_of_training(host.0.get().op_costs(), &mut slots.0, lifecycle);
+        let training = macs_of_training(host.0.get().op_costs(), &mut slots.0, experiment.isolation());
         stats.compute.train_macs += training * data.feed.train_samples() as u64;
         stats.compute.val_macs += plan.flops.macs() * data.feed.val_samples() as u64;
     }

@@ -41,6 +41,6 @@ pub fn train_and_validate(
             plan: env.plan,
             sums: env.training.sums,
         };
-        validate_on_all(id, &mut validating, stream, &clock, &experiment.scenario)
+        validate_on_all(id, &mut validating, stream, &clock, &experiment)
     })
 }

@@ -23,7 +23,7 @@ use crate::env::{
 use crate::health::Failure;
 use crate::host::FoldedHost;
 use crate::random::{Domain, derive};
-use crate::scenario::{LifecycleConfig, Scenario};
+use crate::scenario::StageIsolation;
 use crate::schedule::Work;
 use crate::torch::{Inference, Mode, Stream, TorchError, catch};
 use crate::training::EnvAccumulators;
@@ -78,7 +78,7 @@ pub fn equip_envs(
     for (entity, id, mut stream, mut host) in &mut envs {
         setup.insert((entity, id), &mut stream, |resident, feed| {
             let folded = host.0.get().fold()?;
-            let batches = resident.val.batches(feed.val_batch_size, feed.val_batches);
+            let batches = resident.val().batches(feed.val_batch_size, feed.val_batches);
             Ok((FoldedModel(SyncCell::new(folded)), ValBatches(SyncCell::new(batches))))
         })?;
     }
@@ -86,14 +86,14 @@ pub fn equip_envs(
 }
 
 /// The seeds on the output path, in execution order.
-pub fn live_slots<'a>(slots: &'a mut [Slot], lifecycle: &LifecycleConfig) -> SmallVec<[LiveSlot<'a>; 4]> {
+pub fn live_slots<'a>(slots: &'a mut [Slot], isolation: &StageIsolation) -> SmallVec<[LiveSlot<'a>; 4]> {
     let mut live: SmallVec<[LiveSlot; 4]> = slots
         .iter_mut()
         .enumerate()
         .filter_map(|(index, slot)| {
             let (seed, module) = (slot.record.as_ref()?, slot.module.as_mut()?);
             let (alpha, algorithm) = (seed.alpha.alpha(), seed.algorithm);
-            match graft_kind(seed.stage, alpha, algorithm, &lifecycle.isolation.cnn, Mode::Eval)? {
+            match graft_kind(seed.stage, alpha, algorithm, isolation, Mode::Eval)? {
                 GraftKind::Blend { .. } => Some(LiveSlot {
                     slot: index,
                     boundary: slot.spec.boundary,
@@ -132,7 +132,7 @@ pub fn plan_val(
         return Ok(());
     }
     pool.for_each_active(envs.iter_mut(), |id, _, mut env| {
-        plan(id, &mut env, &clock, &experiment.scenario)
+        plan(id, &mut env, &clock, &experiment)
     })
 }
 
@@ -144,7 +144,7 @@ pub fn evaluate_batch(
     pool: Res<EnvPool>,
 ) -> Result<(), Failure> {
     pool.for_each_active(envs.iter_mut(), |_, stream, mut env| {
-        evaluate(&mut env, (stream, &clock), clock.batch(), &experiment.scenario)
+        evaluate(&mut env, (stream, &clock), clock.batch(), &experiment)
     })
 }
 
@@ -154,18 +154,19 @@ pub(super) fn validate_on_all(
     env: &mut ValidatingEnvItem,
     stream: &Stream,
     clock: &RunClock,
-    scenario: &Scenario,
+    experiment: &Experiment,
 ) -> Result<(), Failure> {
     let (before, batches) = clock.batches_per_step();
-    in_batch(Work::PlanVal, 0, before, || plan(id, env, clock, scenario))?;
+    in_batch(Work::PlanVal, 0, before, || plan(id, env, clock, experiment))?;
     (0..batches).try_for_each(|batch| {
         in_batch(Work::CoalitionForward, batch, before, || {
-            evaluate(env, (stream, clock), batch, scenario)
+            evaluate(env, (stream, clock), batch, experiment)
         })
     })
 }
 
-fn plan(id: &EnvId, env: &mut ValidatingEnvItem, clock: &RunClock, scenario: &Scenario) -> Result<(), Failure> {
+fn plan(id: &EnvId, env: &mut ValidatingEnvItem, clock: &RunClock, experiment: &Experiment) -> Result<(), Failure> {
+    let scenario = &experiment.scenario;
     env.folded.0.get().refill()?;
     if clock.step() == 1 {
         env.plan.forget_measurement();
@@ -189,7 +190,7 @@ fn plan(id: &EnvId, env: &mut ValidatingEnvItem, clock: &RunClock, scenario: &Sc
     if let Some(most) = attribution.max_configs {
         plan.limit(most, scenario.reward.required_masks(is_final));
     }
-    let live = live_slots(&mut env.slots.0, &scenario.lifecycle);
+    let live = live_slots(&mut env.slots.0, experiment.isolation());
     let tree = CoalitionTree::new(&plan.coalitions, &live);
     env.plan.flops = tree.flops(env.folded.0.get().op_costs(), &live);
     drop(live);
@@ -205,9 +206,9 @@ fn evaluate(
     env: &mut ValidatingEnvItem,
     (stream, clock): (&Stream, &RunClock),
     batch: usize,
-    scenario: &Scenario,
+    experiment: &Experiment,
 ) -> Result<(), Failure> {
-    let began = Instant::now();
+    let (began, scenario) = (Instant::now(), &experiment.scenario);
     let ValPlan {
         plan: Some(plan),
         tree: Some(tree),
@@ -221,7 +222,7 @@ fn evaluate(
         return Err(Failure::message("validation was not planned"));
     };
     let (tree, samples) = (tree.get(), &env.batches.0.get()[batch]);
-    let live = live_slots(&mut env.slots.0, &scenario.lifecycle);
+    let live = live_slots(&mut env.slots.0, experiment.isolation());
     let chunk = tree.chunk_samples(env.backend.0.device, scenario.attribution.max_fused_rows);
     let _inference = Inference::new()?;
     let (folded, sums) = (&**env.folded.0.get(), env.sums.0.get());

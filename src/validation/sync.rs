@@ -41,13 +41,13 @@ pub fn unpack(
 
 /// Loss and accuracy of the network as it is.
 pub fn derive_val_metrics(mut envs: Query<(&StepResult, &mut ValMetrics)>, data: Res<LoadedData>) {
-    let samples = data.feed.val_samples();
+    let predictions = data.feed.val_units();
     for (result, mut val) in &mut envs {
         let Some(numbers) = &result.0 else { continue };
         let main = numbers.configs[MAIN];
         *val = ValMetrics {
-            loss: main.loss(samples),
-            accuracy_percent: main.accuracy_percent(samples),
+            loss: main.loss(predictions),
+            accuracy_percent: main.accuracy_percent(predictions),
         };
     }
 }

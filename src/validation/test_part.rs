@@ -56,7 +56,7 @@ pub fn evaluate_test(
                 continue;
             }
         }
-        let set = &data.test.get()[devices.index_of_env(env.id.index)];
+        let set = data.resident.get()[devices.index_of_env(env.id.index)].test();
         if set.is_empty() {
             env.result.0 = None;
             continue;
@@ -81,7 +81,7 @@ fn test(
         .records()
         .map(|record| record.is_some_and(|seed| seed.stage == SeedStage::Fossilized))
         .collect();
-    let mut live = live_slots(&mut env.slots.0, &experiment.scenario.lifecycle);
+    let mut live = live_slots(&mut env.slots.0, experiment.isolation());
     live.retain(|slot| is_committed[slot.slot]);
     let plan = CoalitionPlan {
         players: SmallVec::new(),
@@ -99,6 +99,6 @@ fn test(
     }
     let sums = read_f64(&Tensor::f_stack(&sums, 0).map_err(TorchError::from)?, syncs)?;
     let total = |first: usize| sums[first..].iter().step_by(2).sum::<f64>();
-    let samples = batches.iter().map(|batch| batch.n).sum::<usize>() as f64;
-    Ok((100.0 * total(0) / samples, total(1) / samples))
+    let predictions = batches.iter().map(|batch| batch.y.numel()).sum::<usize>() as f64;
+    Ok((100.0 * total(0) / predictions, total(1) / predictions))
 }

@@ -41,7 +41,7 @@ fn experiment() -> Experiment {
 fn trained_run(root: &Path) {
     let mut engine = engine(SCENARIO);
     engine.run().expect("the run plays");
-    let data_hash = engine.world().resource::<LoadedData>().set.hash.clone();
+    let data_hash = engine.world().resource::<LoadedData>().set.hash().to_owned();
     let mut controller = engine.world_mut().resource_mut::<ActiveController>();
     let progress = Progress {
         format: Progress::FORMAT,

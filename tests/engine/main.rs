@@ -11,6 +11,7 @@ mod failures;
 mod governor;
 mod growth;
 mod hosts;
+mod language;
 mod recorded;
 mod regression_bands;
 mod rewards;

@@ -70,8 +70,13 @@ impl HeuristicController {
         }
         let allowed = context.allowed_actions().blueprints();
         let mut rotation = Vec::new();
+        // What nobody has written serves hosts of every kind with what fits them.
+        let is_default = config.rotation == HeuristicConfig::default().rotation;
         for name in std::mem::take(&mut config.rotation) {
-            let blueprint = context.blueprint(path, &name)?;
+            let blueprint = match context.blueprint(path, &name) {
+                Err(_) if is_default => continue,
+                found => found?,
+            };
             if allowed.contains(blueprint) {
                 rotation.push(blueprint);
                 config.rotation.push(name);

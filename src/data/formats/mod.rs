@@ -107,6 +107,7 @@ pub fn read(source: &DataSource, scenario_dir: Option<&Path>) -> Result<Found, D
             let test = pair(test_images, test_labels)?;
             arrays::read_pairs([at(images)?, at(labels)?], test, stated(*layout, *scale))
         }
+        DataSource::SynthTokens(_) | DataSource::Text(_) => Err(DataError::TextForImages),
         DataSource::Npz { path, layout, scale } => arrays::read_archive(&at(path)?, stated(*layout, *scale)),
     }
 }

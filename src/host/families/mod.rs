@@ -5,6 +5,7 @@ mod presets;
 mod resnet;
 #[cfg(test)]
 mod tests;
+mod transformer;
 mod vgg;
 
 pub(super) use presets::presets;

@@ -4,8 +4,10 @@ mod conv;
 mod folded;
 mod head;
 mod residual;
+mod text;
 mod unit;
 
 pub use conv::{Conv, NormRelu};
 pub use head::Head;
 pub use residual::ResidualBlock;
+pub use text::{Embedding, TextBlock, TextHead};

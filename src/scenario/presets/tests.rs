@@ -21,6 +21,8 @@ fn hosts_have_known_parameter_counts() {
         ("synth_resnet18", 11_173_962),
         ("synth_wrn28_1", 369_498),
         ("synth_vgg11", 9_231_114),
+        ("synth_tokens", 158_272),
+        ("bytes_lm", 644_352),
         ("cifar_baseline", 6_418),
         ("cifar_scale", 99_922),
         ("cifar_impaired", 77),

@@ -2,7 +2,8 @@
 
 use super::Findings;
 use crate::scenario::{
-    BuiltinSchedule, Catalog, NetConfig, PolicyConfig, Scenario, ScheduleEntry, ScheduledCommand, TaskSpec,
+    BuiltinSchedule, Catalog, HeuristicConfig, NetConfig, PolicyConfig, Scenario, ScheduleEntry, ScheduledCommand,
+    TaskSpec,
 };
 
 pub(super) fn check_network(policy: &PolicyConfig, findings: &mut Findings) {
@@ -32,10 +33,11 @@ pub(super) fn check_controller(scenario: &Scenario, task: &TaskSpec, catalog: &C
             findings.error([format!("policy.heuristic.rotation[{index}]")], message);
         }
     }
+    check_growths(scenario, task, catalog, findings);
     for (index, entry) in policy.schedule.entries.iter().enumerate() {
         if let ScheduledCommand::Germinate { blueprint, .. } = &entry.command {
             let path = format!("policy.schedule.entries[{index}].command.blueprint");
-            findings.require_parameters(blueprint, scenario, catalog, path);
+            findings.require_parameters(blueprint, (scenario, task), catalog, path);
         }
     }
     if policy.controller == "replay" && policy.replay.run.is_none() {
@@ -59,6 +61,22 @@ pub(super) fn check_controller(scenario: &Scenario, task: &TaskSpec, catalog: &C
             findings.error(["policy.schedule.builtin", "run.max_steps", "task.max_steps"], message);
         }
         _ => check_entries(&schedule.entries, task, findings),
+    }
+}
+
+/// Blueprints of the controller in force have to grow in the host.
+fn check_growths(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog, findings: &mut Findings) {
+    let policy = &scenario.policy;
+    let (list, names) = match policy.controller.as_str() {
+        "heuristic" if policy.heuristic.rotation != HeuristicConfig::default().rotation => {
+            ("policy.heuristic.rotation", &policy.heuristic.rotation)
+        }
+        "periodic" => ("policy.periodic.growth.blueprints", &policy.periodic.growth.blueprints),
+        "fragrow" => ("policy.fragrow.growth.blueprints", &policy.fragrow.growth.blueprints),
+        _ => return,
+    };
+    for (index, name) in names.iter().enumerate() {
+        findings.require_growth(name, task, catalog, format!("{list}[{index}]"));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Whether data, host, batches and slots of a task fit together.
 
 use super::Findings;
-use crate::growth::SlotId;
+use crate::growth::{SlotId, Topology};
 use crate::scenario::tree::listed;
 use crate::scenario::{BatchesPerStep, DataSource, HostOutline, Normalise, Scenario, TaskSpec, ValBatches};
 
@@ -30,6 +30,7 @@ fn check_data(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
             findings.error(["task.data.classes", "task.data.train", "task.data.val"], message);
         }
     }
+    check_text(task, findings);
     let split = &task.split;
     if split.val_permille + split.test_permille >= 1000 {
         let message = format!(
@@ -44,7 +45,9 @@ fn check_data(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
             "mirrored digits are other digits, or none; 0.0 is advised".into(),
         );
     }
-    if let Normalise::Constants { mean, std } = &task.normalise {
+    if let Normalise::Constants { mean, std } = &task.normalise
+        && task.data.topology() == Topology::Image
+    {
         let channels = usize::try_from(host.channels).unwrap_or_default();
         for (name, list) in [("mean", mean), ("std", std)] {
             if list.len() != channels {
@@ -63,8 +66,82 @@ fn check_data(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
     }
 }
 
+/// Texts have nothing that images are normalised and cropped for.
+fn check_text(task: &TaskSpec, findings: &mut Findings) {
+    match &task.data {
+        DataSource::SynthTokens(synth) if synth.copy > synth.block / 4 => {
+            let message = format!(
+                "copies of {} tokens in texts of {}; valid: up to a quarter of the block, {}",
+                synth.copy,
+                synth.block,
+                synth.block / 4
+            );
+            findings.error(["task.data.copy", "task.data.block", "task.data"], message);
+        }
+        DataSource::Text(text) if text.path.is_empty() => {
+            findings.error(
+                ["task.data.path", "task.data", "task.preset"],
+                "no text file is named".into(),
+            );
+            findings.help("write data: text((path: \"my.txt\"))");
+        }
+        _ => {}
+    }
+    if task.data.topology() == Topology::Image {
+        return;
+    }
+    if task.normalise != Normalise::None {
+        findings.error(
+            ["task.normalise", "task.data"],
+            "text is not normalised; write none".into(),
+        );
+    }
+    if task.augment.is_some() {
+        findings.error(
+            ["task.augment", "task.data"],
+            "text is neither cropped nor mirrored; leave it out".into(),
+        );
+    }
+}
+
+/// Whether a host reads the text: what it reads at all, how many tokens, and at most how many at a time.
+fn check_reader(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
+    let Some(text) = task.data.text() else {
+        if host.topology == Topology::Tokens {
+            findings.error(
+                ["task.host", "task.data"],
+                "the host reads text, the data are images".into(),
+            );
+        }
+        return;
+    };
+    if host.topology == Topology::Image {
+        findings.error(
+            ["task.host", "task.data"],
+            "the host reads images, the data are text".into(),
+        );
+        findings.help("hosts for text are transformer((..))");
+        return;
+    }
+    if task.classes != text.vocab {
+        let message = format!(
+            "{} tokens, but the data has {} different ones",
+            task.classes, text.vocab
+        );
+        findings.error(["task.classes", "task.data.vocab", "task.data"], message);
+    }
+    if (text.block as i128) > i128::from(host.side) {
+        let message = format!("windows of {} tokens; the host reads at most {}", text.block, host.side);
+        findings.error(
+            ["task.data.block", "task.host.block", "task.data", "task.host"],
+            message,
+        );
+    }
+}
+
 fn check_host(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
-    if let Some(shape) = task.data.shape() {
+    check_reader(task, host, findings);
+    if let Some(shape) = task.data.shape().filter(|_| host.topology == Topology::Image) {
         let pairs = [
             ("in_channels", host.channels, "channels", shape.channels),
             ("input_hw", host.side, "height", shape.height),

@@ -31,6 +31,6 @@ pub(super) fn check_topology(scenario: &Scenario, task: &TaskSpec, catalog: &Cat
         }
         let paths = [path("slot"), "lifecycle.slots".into(), "task.slots".into()];
         findings.require_slot(seed.slot, task, paths);
-        findings.require_parameters(&seed.blueprint, scenario, catalog, path("blueprint"));
+        findings.require_parameters(&seed.blueprint, (scenario, task), catalog, path("blueprint"));
     }
 }

@@ -1,6 +1,6 @@
 use tch::{Device, Kind, TchError, Tensor};
 
-use crate::growth::AlphaAlgorithm;
+use crate::growth::{AlphaAlgorithm, Topology};
 use crate::random::{Domain, RunRng};
 use crate::seed::{
     BlendError, Blueprint, BlueprintError, BlueprintRegistry, FIRST_PLUGIN_INDEX, GateNetwork, Residual, SeedInstance,
@@ -151,7 +151,7 @@ fn gate_parameters_follow_the_modules_and_leave_with_the_gate() {
     let before = storage(&seed);
     assert_eq!(names(&seed), ["strength", "norm.weight", "norm.bias"]);
 
-    seed.gate = Some(GateNetwork::new(8, &mut rng, Backend::CPU).unwrap());
+    seed.gate = Some(GateNetwork::new(Topology::Image, 8, &mut rng, Backend::CPU).unwrap());
     assert_eq!(names(&seed).len(), 7);
     assert_eq!(names(&seed)[..3], ["strength", "norm.weight", "norm.bias"]);
 

@@ -1,19 +1,21 @@
-//! The built-in seed modules for convolutional hosts.
+//! The built-in seed modules: here those for images, in [`tokens`] those for texts.
 //!
-//! All are SiLU networks with GroupNorm; each ends in a factor or norm that starts at zero, so δ is exactly 0 at birth
-//! while the gradient already reaches that factor. Which factor, and what stands before it, is chosen by
+//! Those for images are SiLU networks with GroupNorm; each ends in a factor or norm that starts at zero, so δ is exactly 0 at
+//! birth while the gradient already reaches that factor. Which factor, and what stands before it, is chosen by
 //! [`SeedInit`].
 
 mod birth;
 mod conv_stack;
 mod norm;
 mod squeeze_excite;
+mod tokens;
 
 use tch::{TchError, Tensor};
 
 use self::conv_stack::{ConvStack, Layer};
 use self::norm::NormModule;
 use self::squeeze_excite::SqueezeExcite;
+pub use self::tokens::TokenBlueprint;
 use super::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
 use crate::growth::coded_enum;
 use crate::random::RunRng;
@@ -21,7 +23,7 @@ use crate::scenario::{BlueprintsConfig, BottleneckOptions, LifecycleConfig, Seed
 use crate::torch::{Backend, Mode, ParamSet};
 
 coded_enum! {
-    /// The built-in kinds; the code is the blueprint index.
+    /// The built-in kinds for images; the code is the blueprint index.
     CnnBlueprint {
         /// No residual and no parameters.
         Noop = 0 => "noop",
@@ -50,13 +52,14 @@ struct BuiltIn {
 }
 
 impl BuiltIn {
-    fn all(lifecycle: &LifecycleConfig) -> impl Iterator<Item = Box<dyn Blueprint>> {
+    fn all(lifecycle: &LifecycleConfig) -> impl Iterator<Item = (usize, Box<dyn Blueprint>)> {
         CnnBlueprint::ALL.iter().map(|&kind| {
-            Box::new(Self {
+            let blueprint = Self {
                 kind,
                 options: lifecycle.blueprints,
                 init: lifecycle.init_of(kind.name()),
-            }) as _
+            };
+            (kind.code(), Box::new(blueprint) as _)
         })
     }
 
@@ -105,7 +108,7 @@ impl BuiltIn {
 impl Default for BlueprintRegistry {
     /// The built-in blueprints with their default options.
     fn default() -> Self {
-        Self::of(BuiltIn::all(&LifecycleConfig::default()))
+        Self::of(BuiltIn::all(&LifecycleConfig::default()).chain(TokenBlueprint::all()))
     }
 }
 

@@ -1,5 +1,6 @@
 use tch::{Device, Kind, Tensor};
 
+use crate::growth::Topology;
 use crate::random::{Domain, RunRng};
 use crate::seed::{BlueprintRegistry, GateNetwork, SeedModule};
 use crate::torch::fixtures::{largest, perturb};
@@ -49,7 +50,7 @@ fn gate_parameter_counts_are_those_of_the_table() {
 
     for (width, count) in WIDTHS.into_iter().zip(counts) {
         let mut rng = RunRng::new(0, Domain::SeedInit, &[]);
-        let gate = GateNetwork::new(width, &mut rng, Backend::CPU).unwrap();
+        let gate = GateNetwork::new(Topology::Image, width, &mut rng, Backend::CPU).unwrap();
         assert_eq!((GateNetwork::param_count(width), gate.params().count()), (count, count));
     }
 }

@@ -35,6 +35,8 @@ pub enum RunState {
 pub enum TaskKind {
     /// Classes of images.
     Classification,
+    /// The next token of a text: accuracies are percent of tokens, losses nats a token.
+    LanguageModel,
 }
 
 /// Name, split sizes and content hash of the data.
@@ -376,6 +378,9 @@ pub struct RoundFinished {
     /// Mean of the last ten rounds; absent in round 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolling_accuracy: Option<Num>,
+    /// exp of the mean final validation loss over envs that did not fail; absent but for language models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub perplexity: Option<Num>,
     /// Absent where nothing pays.
     #[serde(flatten)]
     pub paid: Option<RoundRewards>,

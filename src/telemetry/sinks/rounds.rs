@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
+use crate::telemetry::TaskKind;
 use crate::telemetry::live::{LiveState, RoundResult};
 
 /// What was not measured.
 const ABSENT: &str = "—";
 
 /// Heads of the columns, and how wide they are.
-const COLUMNS: [(&str, usize); 10] = [
+const COLUMNS: [(&str, usize); 11] = [
     ("round", 7),
     ("mean", 5),
     ("rolling", 7),
     ("best", 5),
+    (PERPLEXITY, 10),
     ("reward", 8),
     (ENTROPY, 7),
     (KL, 6),
@@ -23,6 +25,9 @@ const COLUMNS: [(&str, usize); 10] = [
 /// Columns of runs whose policy learns.
 const ENTROPY: &str = "entropy";
 const KL: &str = "KL";
+
+/// Column of runs that train language models.
+const PERPLEXITY: &str = "perplexity";
 
 /// What the heads do not say themselves.
 const LEGEND: [&str; 2] = [
@@ -54,6 +59,7 @@ pub fn round_line(round: &RoundResult, live: &LiveState) -> String {
         format!("{:.1}", told.accuracy_mean.0),
         number(told.rolling_accuracy.map(|accuracy| accuracy.0), 1),
         format!("{:.1}", told.accuracy_best.0),
+        number(told.perplexity.map(|perplexity| perplexity.0), 2),
         round
             .reward_mean()
             .map_or_else(|| ABSENT.into(), |reward| format!("{reward:+.2}")),
@@ -72,8 +78,16 @@ fn number(value: Option<f64>, decimals: usize) -> String {
 
 fn aligned(cells: &[String; COLUMNS.len()], live: &LiveState) -> String {
     let learns = live.started.as_ref().is_some_and(|run| run.learner.is_some());
+    let is_text = live
+        .started
+        .as_ref()
+        .is_some_and(|run| run.task_kind == TaskKind::LanguageModel);
     let columns = COLUMNS.iter().zip(cells);
-    let shown = columns.filter(|((head, _), _)| learns || ![ENTROPY, KL].contains(head));
+    let shown = columns.filter(|((head, _), _)| match *head {
+        ENTROPY | KL => learns,
+        PERPLEXITY => is_text,
+        _ => true,
+    });
     let cells: Vec<String> = shown.map(|(&(_, width), cell)| format!("{cell:>width$}")).collect();
     cells.join(" ")
 }
@@ -94,6 +108,22 @@ pub fn short_duration(seconds: f64) -> String {
 mod tests {
     use super::*;
     use crate::telemetry::{Event, examples};
+
+    #[test]
+    fn a_language_model_has_its_perplexity() {
+        let mut live = LiveState::default();
+        let mut round = examples::round_finished();
+        round.perplexity = Some(crate::telemetry::Num(9.874));
+        live.apply(&Event::run(crate::telemetry::RunStarted {
+            task_kind: TaskKind::LanguageModel,
+            ..examples::run_started()
+        }));
+        live.apply(&Event::round(2, round));
+
+        assert!(header(&live).last().is_some_and(|heads| heads.contains("perplexity")));
+        assert!(round_line(&live.rounds[0], &live).contains(" 9.87 "));
+        assert!(!lines(true).concat().contains("perplexity"));
+    }
 
     /// The lines of one round of a run that learns, or does not.
     fn lines(learns: bool) -> Vec<String> {

@@ -1,0 +1,209 @@
+//! The data of a run, of either kind: on the host, on a device, and on its way to an env.
+
+use std::path::Path;
+
+use tch::Tensor;
+
+use super::tokens::{ResidentTokens, TokenFeed, TokenSet, load_tokens};
+use super::{Batch, DataError, DataSet, EvalSet, FeedArithmetic, ResidentData, StepFeed, StepKey, dataset};
+use crate::growth::Topology;
+use crate::host::Features;
+use crate::scenario::{AugmentSpec, FeedMode, PartSizes, TaskSpec};
+use crate::torch::Backend;
+
+/// Everything that a run trains and measures on, on the host.
+#[derive(Clone, Debug)]
+pub enum TaskData {
+    /// Labelled images.
+    Images(DataSet),
+    /// A text.
+    Tokens(TokenSet),
+}
+
+impl TaskData {
+    /// Loads, checks and splits the data of `task`. Relative paths are looked up in `scenario_dir`, then in the folder that
+    /// `SIMIC_ENGINE_DATA` names, then in `data/`. Nothing is ever downloaded.
+    ///
+    /// # Errors
+    /// Every [`DataError`] of start-up but that of [`Self::check_host`].
+    pub fn load(task: &TaskSpec, scenario_dir: Option<&Path>) -> Result<Self, DataError> {
+        Ok(match load_tokens(task, scenario_dir)? {
+            Some(set) => Self::Tokens(set),
+            None => Self::Images(dataset::load(task, scenario_dir)?),
+        })
+    }
+
+    /// As errors and manifests call it.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Images(set) => &set.name,
+            Self::Tokens(set) => &set.name,
+        }
+    }
+
+    /// blake3, in hexadecimal: resuming with other data is an error.
+    pub fn hash(&self) -> &str {
+        match self {
+            Self::Images(set) => &set.hash,
+            Self::Tokens(set) => &set.hash,
+        }
+    }
+
+    /// What is unusual about the files, but no error.
+    pub fn notes(&self) -> &[String] {
+        match self {
+            Self::Images(set) => &set.notes,
+            Self::Tokens(_) => &[],
+        }
+    }
+
+    /// Samples of each part.
+    pub fn sizes(&self) -> PartSizes {
+        match self {
+            Self::Images(set) => PartSizes {
+                train: set.train.len(),
+                val: set.val.len(),
+                test: set.test.len(),
+            },
+            Self::Tokens(set) => set.sizes(),
+        }
+    }
+
+    /// Whether a host reads data like these.
+    ///
+    /// # Errors
+    /// [`DataError::ShapeMismatch`], [`DataError::TextMismatch`].
+    pub fn check_host(&self, topology: Topology, input: Features) -> Result<(), DataError> {
+        let other_kind = |host: &str, data: &str| {
+            Err(DataError::TextMismatch {
+                name: self.name().into(),
+                key: "host",
+                host: host.into(),
+                data: data.into(),
+            })
+        };
+        match (self, topology) {
+            (Self::Images(set), Topology::Image) => set.check_host(input),
+            (Self::Tokens(set), Topology::Tokens) => set.check_host(input.channels, input.side),
+            (Self::Images(_), Topology::Tokens) => other_kind("text", "images"),
+            (Self::Tokens(_), Topology::Image) => other_kind("images", "text"),
+        }
+    }
+
+    /// Batch counts and sizes of every env and step.
+    ///
+    /// # Errors
+    /// Those of [`FeedArithmetic::new`].
+    pub fn arithmetic(&self, task: &TaskSpec, feed: FeedMode, n_envs: usize) -> Result<FeedArithmetic, DataError> {
+        match self {
+            Self::Images(set) => FeedArithmetic::new(task, feed, set, n_envs),
+            Self::Tokens(set) => FeedArithmetic::of_texts(task, feed, set.sizes(), (n_envs, set.block)),
+        }
+    }
+}
+
+/// The data on one device.
+#[derive(Debug)]
+pub enum Resident {
+    /// Images, and their test part.
+    Images(ResidentData, EvalSet),
+    /// A text.
+    Tokens(ResidentTokens),
+}
+
+impl Resident {
+    /// Uploads all parts; `augment` decides how training images are padded and mirrored.
+    ///
+    /// # Errors
+    /// `Device` when the device cannot hold the data.
+    pub fn upload(data: &TaskData, augment: Option<AugmentSpec>, backend: Backend) -> Result<Self, DataError> {
+        Ok(match data {
+            TaskData::Images(set) => Self::Images(
+                ResidentData::upload(set, augment, backend)?,
+                EvalSet::upload(set, &set.test, backend.device)?,
+            ),
+            TaskData::Tokens(set) => Self::Tokens(ResidentTokens::upload(set, backend)?),
+        })
+    }
+
+    /// The validation part.
+    pub fn val(&self) -> &EvalSet {
+        match self {
+            Self::Images(data, _) => &data.val,
+            Self::Tokens(data) => &data.val,
+        }
+    }
+
+    /// The part that only the final evaluation of an episode reads.
+    pub fn test(&self) -> &EvalSet {
+        match self {
+            Self::Images(_, test) => test,
+            Self::Tokens(data) => &data.test,
+        }
+    }
+}
+
+/// The training feed of one env.
+#[derive(Debug)]
+pub enum Feed {
+    /// Of images.
+    Images(Box<StepFeed>),
+    /// Of a text.
+    Tokens(Box<TokenFeed>),
+}
+
+impl Feed {
+    /// Allocates the feed of env `env` (its index within its group) on the data's device; to be called inside the stream
+    /// guard of the env, so that the buffers belong to its stream.
+    ///
+    /// # Errors
+    /// `FeedDevice` when the device cannot hold the buffers.
+    pub fn new(resident: &Resident, arithmetic: FeedArithmetic, env: u64) -> Result<Self, DataError> {
+        Ok(match resident {
+            Resident::Images(data, _) => Self::Images(Box::new(StepFeed::new(data, arithmetic, env)?)),
+            Resident::Tokens(data) => Self::Tokens(Box::new(TokenFeed::new(data, arithmetic, env)?)),
+        })
+    }
+
+    /// Draws and uploads the order of all batches of a step, and how images are cropped.
+    ///
+    /// # Errors
+    /// `FeedDevice`.
+    pub fn begin_step(&mut self, key: StepKey) -> Result<(), DataError> {
+        match self {
+            Self::Images(feed) => feed.begin_step(key),
+            Self::Tokens(feed) => feed.begin_step(key),
+        }
+    }
+
+    /// Gathers batch `batch` of `0..M` of the step that was begun last into the env's kept buffer, which the previous
+    /// batch occupied.
+    ///
+    /// # Errors
+    /// `FeedDevice`.
+    pub fn fetch(&mut self, batch: usize) -> Result<Batch, DataError> {
+        match self {
+            Self::Images(feed) => feed.fetch(batch),
+            Self::Tokens(feed) => feed.fetch(batch),
+        }
+    }
+
+    /// Gathers a batch of training images that is none of the step's: for seeds that are born from data.
+    ///
+    /// # Errors
+    /// `FeedDevice`; `TextForImages`, as no seed of a text is born from data.
+    pub fn fetch_birth(&self, key: StepKey) -> Result<Batch, DataError> {
+        match self {
+            Self::Images(feed) => feed.fetch_birth(key),
+            Self::Tokens(_) => Err(DataError::TextForImages),
+        }
+    }
+
+    /// What is to be predicted in the whole step, `i64`, flat, in batch order.
+    pub fn step_labels(&self) -> &Tensor {
+        match self {
+            Self::Images(feed) => feed.step_labels(),
+            Self::Tokens(feed) => feed.step_labels(),
+        }
+    }
+}

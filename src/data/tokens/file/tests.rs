@@ -1,0 +1,78 @@
+use super::*;
+
+const SPLIT: SplitSpec = SplitSpec {
+    seed: 0,
+    val_permille: 100,
+    test_permille: 50,
+};
+
+/// A file of `content` in a folder of its own.
+fn load_bytes(content: &[u8], block: usize, split: SplitSpec) -> Result<TokenSet, DataError> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.txt"), content).unwrap();
+    let text = TextFile {
+        path: "a.txt".into(),
+        block,
+    };
+    load(&text, split, Some(folder.path()))
+}
+
+#[test]
+fn a_thousand_tokens_are_fifteen_windows_of_64_and_the_last_target_is_token_960() {
+    assert_eq!(windows(1000, 64), 15);
+
+    let content: Vec<u8> = (0..999_u32).map(|index| (index % 251) as u8).collect();
+    let set = load_bytes(&content, 64, SPLIT).unwrap();
+    let (input, targets) = set.window(14);
+    assert_eq!((input.len(), targets.len()), (64, 64));
+    assert_eq!(targets[63], set.tokens[960]);
+    assert_eq!(input[1..], targets[..63]);
+}
+
+#[test]
+fn the_last_windows_are_for_test_and_those_before_them_for_validation() {
+    let set = load_bytes(&[7; 4000], 10, SPLIT).unwrap();
+
+    assert_eq!((set.train, set.val, set.test), (0..340, 340..380, 380..400));
+}
+
+#[test]
+fn tokens_are_bytes_and_a_separator_ends_the_file() {
+    let every_value = SplitSpec {
+        val_permille: 500,
+        test_permille: 0,
+        ..SPLIT
+    };
+
+    let set = load_bytes(&[0, 255, 128], 1, every_value).unwrap();
+
+    assert_eq!(set.tokens, [0, 255, 128, 256]);
+    assert_eq!((set.vocab, set.sizes().train, set.sizes().val), (257, 2, 1));
+}
+
+#[test]
+fn a_file_that_is_too_short_or_absent_is_refused_with_its_name_and_size() {
+    let short = load_bytes(b"hello", 64, SPLIT).unwrap_err().to_string();
+    assert!(
+        short.contains("a.txt") && short.contains("5 bytes") && short.contains("64"),
+        "{short}"
+    );
+
+    let absent = TextFile {
+        path: "absent.txt".into(),
+        block: 64,
+    };
+    assert!(matches!(
+        load(&absent, SPLIT, None),
+        Err(DataError::MissingFile { name, .. }) if name == "absent.txt"
+    ));
+}
+
+#[test]
+fn other_text_has_another_hash_and_so_has_another_block() {
+    let hash = |content: &[u8], block| load_bytes(content, block, SPLIT).unwrap().hash;
+
+    assert_eq!(hash(&[1; 400], 8), hash(&[1; 400], 8));
+    assert_ne!(hash(&[1; 400], 8), hash(&[2; 400], 8));
+    assert_ne!(hash(&[1; 400], 8), hash(&[1; 400], 9));
+}

@@ -1,0 +1,148 @@
+//! Texts as a host reads them: one stream of tokens and the windows on it.
+//!
+//! A window is `block` + 1 neighbouring tokens: the first `block` are a sample's input, the last `block` its targets, so
+//! each target is the token behind its input. The three parts of the data are ranges of windows. Procedural texts stand
+//! one behind the other and are a window each; windows on a file overlap by the one token that is a target here and an
+//! input there.
+
+mod file;
+mod procedural;
+mod resident;
+
+use std::ops::Range;
+use std::path::Path;
+
+use crate::scenario::{DataSource, PartSizes, TaskSpec};
+
+use super::DataError;
+
+pub use resident::{ResidentTokens, TokenFeed};
+
+/// A text that a run trains and measures on, on the host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TokenSet {
+    /// As errors and manifests call it.
+    pub name: String,
+    /// Number of different tokens; each is in `0..vocab`.
+    pub vocab: i64,
+    /// Inputs of a window, and its targets.
+    pub block: usize,
+    /// Tokens from the beginning of a window to that of the next.
+    pub stride: usize,
+    /// `i32 [n]`: all parts.
+    pub tokens: Vec<i32>,
+    /// Windows that update parameters.
+    pub train: Range<usize>,
+    /// Windows that feed reward, observation and governor.
+    pub val: Range<usize>,
+    /// Windows that the final evaluation alone reads; may be none.
+    pub test: Range<usize>,
+    /// blake3 over name, shape, parts and all tokens, in hexadecimal: resuming with other data is an error.
+    pub hash: String,
+}
+
+impl TokenSet {
+    /// Windows of each part.
+    pub fn sizes(&self) -> PartSizes {
+        PartSizes {
+            train: self.train.len(),
+            val: self.val.len(),
+            test: self.test.len(),
+        }
+    }
+
+    /// Input and targets of a window, counted over all parts.
+    ///
+    /// # Panics
+    /// If there is no such window.
+    pub fn window(&self, index: usize) -> (&[i32], &[i32]) {
+        let first = index * self.stride;
+        let window = &self.tokens[first..=first + self.block];
+        (&window[..self.block], &window[1..])
+    }
+
+    /// Whether a host that reads `vocab` different tokens, `block` at a time, reads texts like this.
+    ///
+    /// # Errors
+    /// [`DataError::TextMismatch`].
+    pub fn check_host(&self, vocab: i64, block: i64) -> Result<(), DataError> {
+        let mismatch = |key, host, data| {
+            Err(DataError::TextMismatch {
+                name: self.name.clone(),
+                key,
+                host,
+                data,
+            })
+        };
+        if vocab != self.vocab {
+            let data = format!("a text of {} different ones", self.vocab);
+            return mismatch("classes", format!("{vocab} different tokens"), data);
+        }
+        if block < self.block as i64 {
+            let data = format!("cut into windows of {}", self.block);
+            return mismatch("host.block", format!("at most {block} tokens at a time"), data);
+        }
+        Ok(())
+    }
+
+    /// Windows one behind the other, checked, with their hash.
+    fn new(
+        name: &str,
+        (vocab, block, stride): (i64, usize, usize),
+        tokens: Vec<i32>,
+        sizes: PartSizes,
+    ) -> Result<Self, DataError> {
+        for (part, count) in [("train", sizes.train), ("validation", sizes.val)] {
+            if count == 0 {
+                return Err(DataError::EmptyPart {
+                    name: name.into(),
+                    part,
+                });
+            }
+        }
+        let (train, val) = (0..sizes.train, sizes.train..sizes.train + sizes.val);
+        let test = val.end..val.end + sizes.test;
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(name.as_bytes());
+        for number in [vocab as usize, block, stride, train.end, val.end, test.end] {
+            hasher.update(&(number as u64).to_le_bytes());
+        }
+        for token in &tokens {
+            hasher.update(&token.to_le_bytes());
+        }
+        Ok(Self {
+            hash: hasher.finalize().to_hex().to_string(),
+            name: name.into(),
+            vocab,
+            block,
+            stride,
+            tokens,
+            train,
+            val,
+            test,
+        })
+    }
+}
+
+/// Loads and splits the text of `task`; `None` if it trains on images. Relative paths are looked up as those of images.
+///
+/// # Errors
+/// Every [`DataError`] of start-up but that of [`TokenSet::check_host`]: after this the run need not check a token again.
+pub fn load_tokens(task: &TaskSpec, scenario_dir: Option<&Path>) -> Result<Option<TokenSet>, DataError> {
+    let set = match &task.data {
+        DataSource::SynthTokens(params) => procedural::load(params)?,
+        DataSource::Text(text) => file::load(text, task.split, scenario_dir)?,
+        _ => return Ok(None),
+    };
+    if set.vocab != task.classes {
+        return Err(DataError::Vocabulary {
+            name: set.name,
+            vocab: set.vocab,
+            classes: task.classes,
+        });
+    }
+    Ok(Some(set))
+}
+
+#[cfg(test)]
+mod tests;

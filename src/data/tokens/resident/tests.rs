@@ -1,0 +1,151 @@
+use tch::Device;
+
+use super::*;
+use crate::data::plan::StepKey;
+use crate::data::{Accumulators, PackLayout, TaskData};
+use crate::random::{Domain, Draw, RunRng};
+use crate::scenario::{BatchesPerStep, DataSource, FeedMode, Kernels, SynthTokens, TaskSpec, task_presets};
+
+const FIRST_STEP: StepKey = StepKey {
+    seed: 42,
+    round: 0,
+    step: 1,
+};
+
+/// Seven short texts to train on, in batches of three.
+fn small_task() -> TaskSpec {
+    let mut tasks = task_presets().into_iter().map(|preset| preset.spec);
+    let task = tasks.find(|task| task.name == "synth_tokens").unwrap();
+    TaskSpec {
+        data: DataSource::SynthTokens(SynthTokens {
+            block: 12,
+            copy: 2,
+            train: 7,
+            val: 5,
+            test: 4,
+            ..SynthTokens::default()
+        }),
+        batch_size: 3,
+        batches_per_step: BatchesPerStep::Full,
+        val_batch_size: Some(4),
+        ..task
+    }
+}
+
+fn loaded(task: &TaskSpec) -> (TokenSet, FeedArithmetic) {
+    let data = TaskData::load(task, None).unwrap();
+    let arithmetic = data.arithmetic(task, FeedMode::PerEnv, 1).unwrap();
+    let TaskData::Tokens(set) = data else {
+        panic!("a text is no image");
+    };
+    (set, arithmetic)
+}
+
+fn rows(tensor: &Tensor) -> Vec<Vec<i64>> {
+    Vec::<Vec<i64>>::try_from(tensor.to_kind(Kind::Int64).contiguous()).unwrap()
+}
+
+fn window(set: &TokenSet, index: usize) -> (Vec<i64>, Vec<i64>) {
+    let widened = |tokens: &[i32]| tokens.iter().map(|&token| i64::from(token)).collect();
+    let (input, targets) = set.window(index);
+    (widened(input), widened(targets))
+}
+
+#[test]
+fn batches_are_the_windows_of_the_order_and_the_tokens_behind_theirs() {
+    let (set, arithmetic) = loaded(&small_task());
+    let resident = ResidentTokens::upload(&set, Backend::CPU).unwrap();
+    let mut feed = TokenFeed::new(&resident, arithmetic, 5).unwrap();
+    let mut order: Vec<usize> = (0..7).collect();
+    RunRng::new(42, Domain::DataOrder, &[0, 5, 1]).shuffle(&mut order);
+
+    feed.begin_step(FIRST_STEP).unwrap();
+
+    let mut step_targets = Vec::new();
+    for batch in 0..2 {
+        let fetched = feed.fetch(batch).unwrap();
+        assert_eq!(
+            (fetched.n, fetched.x.kind(), fetched.y.kind()),
+            (3, Kind::Int, Kind::Int64)
+        );
+        for row in 0..3 {
+            let (input, targets) = window(&set, order[3 * batch + row]);
+            assert_eq!((&rows(&fetched.x)[row], &rows(&fetched.y)[row]), (&input, &targets));
+            step_targets.extend(targets);
+        }
+    }
+    assert_eq!(Vec::<i64>::try_from(feed.step_labels()).unwrap(), step_targets);
+    assert_eq!(feed.fetch(0).unwrap().x.data_ptr(), feed.fetch(1).unwrap().x.data_ptr());
+}
+
+#[test]
+fn validation_and_test_are_their_windows_in_order() {
+    let (set, _) = loaded(&small_task());
+    let resident = ResidentTokens::upload(&set, Backend::CPU).unwrap();
+
+    let batches = resident.val.batches(4, 2);
+
+    assert_eq!(batches.iter().map(|batch| batch.n).collect::<Vec<_>>(), [4, 1]);
+    assert_eq!((&rows(&batches[1].x)[0], &rows(&batches[1].y)[0]), {
+        let (input, targets) = window(&set, 11);
+        (&input.clone(), &targets.clone())
+    });
+    assert_eq!(resident.test.batches(10, 1)[0].n, 4);
+}
+
+#[test]
+fn a_step_counts_tokens_where_it_counts_predictions() {
+    let (_, arithmetic) = loaded(&small_task());
+
+    assert_eq!(
+        (arithmetic.batches, arithmetic.train_samples(), arithmetic.train_units()),
+        (2, 6, 72)
+    );
+    assert_eq!((arithmetic.val_samples(), arithmetic.val_units()), (5, 60));
+}
+
+/// Sums of both kinds of kernels over texts, against plain arithmetic.
+#[test]
+fn sums_are_over_tokens() {
+    let (classes, block) = (5_i64, 4_i64);
+    let logits = (Tensor::arange(2 * block * classes, (Kind::Float, Device::Cpu)) * 1.3).sin();
+    let logits = logits.view([2, block, classes]);
+    let targets = (Tensor::arange(2 * block, (Kind::Int64, Device::Cpu)) * 3)
+        .remainder(classes)
+        .view([2, block]);
+    let flat = logits.view([-1, classes]).log_softmax(-1, Kind::Double);
+    let losses = -flat.gather(1, &targets.view([-1, 1]), false);
+    let correct = flat
+        .argmax(1, false)
+        .eq_tensor(&targets.view([-1]))
+        .sum(Kind::Double)
+        .double_value(&[]);
+    for kernels in [Kernels::Own, Kernels::Libtorch] {
+        let layout = PackLayout { configs: 1, slots: 0 };
+        let backend = Backend::new(Device::Cpu, kernels);
+        let mut sums = Accumulators::of_units(backend, layout, 1, (2, block as usize)).unwrap();
+        sums.zero().unwrap();
+
+        // Two micro-batches of one text each, then both texts in validation.
+        for row in 0..2 {
+            let part = |whole: &Tensor| whole.narrow(0, row, 1);
+            let objective = sums
+                .train_loss((0, row as usize), &part(&logits), &part(&targets), 0.0)
+                .unwrap();
+            let expected = losses
+                .narrow(0, row * block, block)
+                .mean(Kind::Double)
+                .double_value(&[]);
+            assert!((objective.double_value(&[]) - expected).abs() < 1e-6);
+        }
+        sums.finish_train(&targets.view([-1])).unwrap();
+        sums.add_val(&logits, &targets, 0).unwrap();
+
+        let pack = Vec::<f64>::try_from(sums.pack()).unwrap();
+        let numbers = layout.unpack(&pack, &[0], 0);
+        let total = losses.sum(Kind::Double).double_value(&[]);
+        assert!((numbers.loss_sum - total).abs() < 1e-5 && (numbers.configs[0].loss_sum - total).abs() < 1e-5);
+        assert_eq!((numbers.finite_units, numbers.correct as f64), (8, correct));
+        assert_eq!(numbers.configs[0].correct as f64, correct);
+    }
+}

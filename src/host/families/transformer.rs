@@ -1,0 +1,88 @@
+//! The decoder-only language model of GPT-2 (Radford et al. 2019): embedding, pre-norm blocks with causal attention, a head
+//! tied to the embedding.
+
+use super::MOST_BLOCKS;
+use crate::host::{Embedding, HostDesign, HostPlan, TextBlock, TextHead};
+use crate::scenario::{HostChoice, HostProblem, Positions, TransformerSpec};
+
+/// Widest network, as `task.host.width` says.
+const WIDEST: i64 = 4096;
+/// Most tokens of a text and of a vocabulary.
+const LARGEST: i64 = 1 << 16;
+
+impl TransformerSpec {
+    fn heads(&self) -> i64 {
+        self.heads.clamp(1, self.width())
+    }
+
+    fn width(&self) -> i64 {
+        self.width.clamp(1, WIDEST)
+    }
+
+    fn layers(&self) -> usize {
+        self.layers.clamp(1, MOST_BLOCKS)
+    }
+
+    /// Blocks of a segment; the last segment is shorter where they do not come out even.
+    fn segment(&self) -> usize {
+        self.layers().div_ceil(self.segments.clamp(1, self.layers()))
+    }
+}
+
+impl HostDesign for TransformerSpec {
+    /// `embed, layer0, layer1, …, head`. A slot `r0c{segment}` stands behind every segment.
+    fn plan(&self, classes: i64) -> HostPlan {
+        const EMBEDDING: &str = "embed";
+        let vocab = classes.clamp(1, LARGEST);
+        let embedding = Embedding {
+            width: self.width(),
+            positions: self.positions,
+        };
+        let block = TextBlock {
+            heads: self.heads(),
+            positions: self.positions,
+            depth: self.layers(),
+        };
+        let head = TextHead {
+            vocab,
+            embedding: EMBEDDING,
+        };
+        let mut plan = HostPlan::of_text(vocab, self.block.clamp(1, LARGEST)).layer(EMBEDDING, embedding);
+        let mut columns = 0_u16..;
+        for layer in 0..self.layers() {
+            plan = plan.layer(format!("layer{layer}"), block);
+            let ends_segment = (layer + 1) % self.segment() == 0 || layer + 1 == self.layers();
+            if let Some(column) = ends_segment.then(|| columns.next()).flatten() {
+                plan = plan.slot(0, column);
+            }
+        }
+        plan.layer("head", head)
+    }
+
+    fn problems(&self) -> Vec<HostProblem> {
+        let mut problems = Vec::new();
+        let mut add = |fields: Vec<&'static str>, message: String| problems.push(HostProblem { fields, message });
+        if self.width % self.heads.max(1) != 0 {
+            let message = format!("a width of {} does not divide into {} heads", self.width, self.heads);
+            add(vec!["heads", "width"], message);
+        } else if self.positions == Positions::Rotary && self.width / self.heads.max(1) % 2 != 0 {
+            let channels = self.width / self.heads.max(1);
+            let message = format!("rotary positions need an even number of channels a head, not {channels}");
+            add(vec!["heads", "width"], message);
+        }
+        if !self.layers.is_multiple_of(self.segments.max(1)) {
+            let message = format!("{} layers do not divide into {} segments", self.layers, self.segments);
+            add(vec!["segments", "layers"], message);
+        }
+        problems
+    }
+
+    /// The next width that the heads divide, with an even number of channels a head.
+    fn widened(&self) -> Option<HostChoice> {
+        let width = self.width + 2 * self.heads;
+        (width <= WIDEST).then(|| HostChoice::Transformer(Self { width, ..self.clone() }))
+    }
+}
+
+#[cfg(test)]
+mod tests;
