@@ -12,6 +12,10 @@ choice! {
         Cifar10,
         /// a language model
         TinyStories,
+        /// a language model of the task synth_tokens
+        SynthTokens,
+        /// a language model of bytes
+        BytesLm,
     }
 }
 
@@ -70,6 +74,8 @@ impl LossReward {
             LossPreset::Default => (0.1, 0.05, 2.3, 0.3),
             LossPreset::Cifar10 => (0.05, 0.05, 2.3, 0.3),
             LossPreset::TinyStories => (0.15, 0.01, 10.8, 3.5),
+            LossPreset::SynthTokens => (0.05, 0.05, 4.16, 1.36),
+            LossPreset::BytesLm => (0.05, 0.05, 5.55, 1.2),
         };
         LossScale {
             typical_delta: self.typical_loss_delta_std.unwrap_or(typical_delta),

@@ -86,10 +86,8 @@ fn validation_and_test_are_their_windows_in_order() {
     let batches = resident.val.batches(4, 2);
 
     assert_eq!(batches.iter().map(|batch| batch.n).collect::<Vec<_>>(), [4, 1]);
-    assert_eq!((&rows(&batches[1].x)[0], &rows(&batches[1].y)[0]), {
-        let (input, targets) = window(&set, 11);
-        (&input.clone(), &targets.clone())
-    });
+    let (input, targets) = window(&set, 11);
+    assert_eq!((&rows(&batches[1].x)[0], &rows(&batches[1].y)[0]), (&input, &targets));
     assert_eq!(resident.test.batches(10, 1)[0].n, 4);
 }
 

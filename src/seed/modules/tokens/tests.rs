@@ -2,7 +2,7 @@ use tch::{Device, Kind, Tensor};
 
 use crate::growth::{AlphaAlgorithm, Topology};
 use crate::random::{Domain, RunRng};
-use crate::seed::{Blueprint, BlueprintError, BlueprintRegistry, GateNetwork, SeedInstance, SeedModule};
+use crate::seed::{BlueprintError, BlueprintRegistry, GateNetwork, SeedInstance, SeedModule};
 use crate::torch::fixtures::{largest, perturb};
 use crate::torch::{Backend, HostSyncCounter, Mode, NoGrad, incubate};
 
