@@ -42,9 +42,9 @@ pub fn list(what: ListWhat, context: &Context) -> Result<Outcome, ExtensionError
                     blueprint.index.to_string(),
                     blueprint.name.clone(),
                     blueprint
-                        .topologies
+                        .grows_in
                         .iter()
-                        .map(|topology| topology.name())
+                        .map(|form| form.topology.name())
                         .collect::<Vec<_>>()
                         .join(", "),
                     format!("{}{note}", blueprint.summary),

@@ -12,7 +12,7 @@ use crate::growth::Topology;
 use crate::host::HostRegistry;
 use crate::reward::RewardModes;
 use crate::run::{Extension, ExtensionError};
-use crate::scenario::{BlueprintEntry, Catalog, Entry, Loaded, SeedInit, task_presets};
+use crate::scenario::{BlueprintEntry, Catalog, Entry, GrowsIn, Loaded, SeedInit, task_presets};
 use crate::seed::BlueprintRegistry;
 
 /// The names that scenarios may use in an engine with this extension.
@@ -102,19 +102,18 @@ fn blueprint_entries(blueprints: &BlueprintRegistry) -> Vec<BlueprintEntry> {
                 name: blueprint.id().into(),
                 summary: blueprint.summary().into(),
                 selectable: blueprint.param_count(WIDTH) > 0,
-                inits: SeedInit::ALL
-                    .into_iter()
-                    .filter(|&init| blueprint.offers(init))
-                    .collect(),
-                topologies: Vec::new(),
+                grows_in: Vec::new(),
             });
-            entry.inits.retain(|&init| blueprint.offers(init));
             if entry.summary != blueprint.summary() {
                 let of = |topology: Topology, summary: &str| format!("{}: {summary}", topology.name());
                 let (first, second) = (Topology::Image, topology);
                 entry.summary = [of(first, &entry.summary), of(second, blueprint.summary())].join("; ");
             }
-            entry.topologies.push(topology);
+            let offered = SeedInit::ALL.into_iter().filter(|&init| blueprint.offers(init));
+            entry.grows_in.push(GrowsIn {
+                topology,
+                inits: offered.collect(),
+            });
         }
     }
     entries.into_values().collect()

@@ -44,10 +44,25 @@ pub struct BlueprintEntry {
     pub summary: String,
     /// Whether scenarios and controllers may choose it.
     pub selectable: bool,
-    /// What its seeds can be born with.
-    pub inits: Vec<SeedInit>,
     /// The features that it grows in.
-    pub topologies: Vec<Topology>,
+    pub grows_in: Vec<GrowsIn>,
+}
+
+/// A kind of features that a recipe has seeds for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GrowsIn {
+    /// The features.
+    pub topology: Topology,
+    /// What the seeds can be born with.
+    pub inits: Vec<SeedInit>,
+}
+
+impl BlueprintEntry {
+    /// What its seeds can be born with in features of this kind; `None` if it does not grow there.
+    pub fn inits_in(&self, topology: Topology) -> Option<&[SeedInit]> {
+        let form = self.grows_in.iter().find(|form| form.topology == topology)?;
+        Some(&form.inits)
+    }
 }
 
 /// Who knows hosts: `host::HostRegistry`, which scenarios are checked against.
@@ -83,7 +98,7 @@ impl Catalog {
             .blueprints
             .iter()
             .filter(|known| known.name.eq_ignore_ascii_case(blueprint));
-        namesakes.any(|known| !known.topologies.contains(&topology))
+        namesakes.any(|known| known.inits_in(topology).is_none())
     }
 
     /// Names of the blueprints that grow in hosts with such features.
@@ -91,7 +106,7 @@ impl Catalog {
         let growing = self
             .blueprints
             .iter()
-            .filter(|known| known.selectable && known.topologies.contains(&topology));
+            .filter(|known| known.selectable && known.inits_in(topology).is_some());
         growing.map(|known| known.name.as_str()).collect()
     }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::presets::TaskPreset;
-use super::task::{BatchesPerStep, DataSource, SplitSpec, TaskSpec};
+use super::task::{BYTE_VOCABULARY, BatchesPerStep, DataSource, SplitSpec, TaskSpec};
 use crate::growth::{SlotId, Topology};
 use crate::schema::{Content, Described, Kind};
 
@@ -77,9 +77,6 @@ pub fn data_forms(tasks: &[TaskPreset]) -> Vec<DataForm> {
         })
         .collect()
 }
-
-/// Tokens of a text file: the bytes, and the one that ends the file.
-pub const BYTE_VOCABULARY: i64 = 257;
 
 /// What a text is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

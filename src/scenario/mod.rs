@@ -44,12 +44,12 @@ mod wording;
 pub use action_space::ActionSpace;
 pub use attribution::{AttributionConfig, AttributionStrategy, Cadence, FULL_FACTORIAL_LIMIT};
 pub use blueprints::{AttentionOptions, BlueprintsConfig, BottleneckOptions, NormOptions, SeedInit, StackOptions};
-pub use catalog::{BlueprintEntry, Catalog, Entry, KnownHosts, host_families};
+pub use catalog::{BlueprintEntry, Catalog, Entry, GrowsIn, KnownHosts, host_families};
 pub use controllers::{
     BuiltinSchedule, HeuristicConfig, OpWeights, RandomConfig, ReplayConfig, ScheduleConfig, ScheduleEntry,
     ScheduledCommand,
 };
-pub use derived::{BYTE_VOCABULARY, DataForm, ImageShape, PartSizes, TextShape, data_forms};
+pub use derived::{DataForm, ImageShape, PartSizes, TextShape, data_forms};
 pub use document::{Declared, read_declared, written_values};
 pub use experiment::{
     AbConfig, ArmConfig, DecisionTest, EvaluationMode, ExperimentConfig, Interleave, LONGEST_ARM_ID, Metric,
@@ -93,8 +93,8 @@ pub use run::{
     StopAt, TelemetryConfig, TelemetryLevel, TensorBoard, TrainingConfig,
 };
 pub use task::{
-    ArrayLayout, AugmentSpec, BatchesPerStep, DataSource, Normalise, SplitSpec, SynthImages, SynthTokens, TaskChoice,
-    TaskOverrides, TaskSpec, TextFile, ValBatches,
+    ArrayLayout, AugmentSpec, BYTE_VOCABULARY, BatchesPerStep, DataSource, Normalise, SplitSpec, SynthImages,
+    SynthTokens, TaskChoice, TaskOverrides, TaskSpec, TextFile, ValBatches,
 };
 pub use topology::{EpisodeChoice, InitialSeed, InitialTopology};
 

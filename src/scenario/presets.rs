@@ -2,11 +2,10 @@
 
 use serde::Serialize;
 
-use super::derived::BYTE_VOCABULARY;
 use super::host::{CnnSpec, HostChoice, HostName, HostNorm, TransformerSpec};
 use super::task::{
-    AugmentSpec, BatchesPerStep, DataSource, Normalise, SplitSpec, SynthImages, SynthTokens, TaskSpec, TextFile,
-    ValBatches,
+    AugmentSpec, BYTE_VOCABULARY, BatchesPerStep, DataSource, Normalise, SplitSpec, SynthImages, SynthTokens, TaskSpec,
+    TextFile, ValBatches,
 };
 use crate::growth::SlotId;
 use crate::schema::{Kind, Names};

@@ -195,6 +195,9 @@ choice! {
     }
 }
 
+/// Tokens of a text file: the bytes, and the one that ends the file.
+pub const BYTE_VOCABULARY: i64 = 257;
+
 section! {
     /// Parameters of the procedural image generator.
     #[derive(Eq)]

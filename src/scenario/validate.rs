@@ -38,7 +38,7 @@ pub fn validate(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, catalo
     controller::check_controller(scenario, task, catalog, &mut findings);
     topology::check_topology(scenario, task, catalog, &mut findings);
     action_space::check_action_space(scenario, catalog, &mut findings);
-    blueprints::check_inits(scenario, catalog, &mut findings);
+    blueprints::check_inits(scenario, task, catalog, &mut findings);
     governor::check_governor(&scenario.governor, &mut findings);
     governor::check_faults(scenario, task, &mut findings);
     reward::check_reward(scenario, &mut findings);
@@ -90,7 +90,7 @@ impl Findings {
             };
             let message = format!(
                 "\"{blueprint}\" does not grow in hosts for {what}; valid: {}",
-                listed(&catalog.growing_in(topology))
+                listed(catalog.growing_in(topology))
             );
             self.error([path.as_str(), "task.data", "task.preset"], message);
         }

@@ -2,20 +2,24 @@
 
 use super::Findings;
 use crate::scenario::tree::listed;
-use crate::scenario::{BlueprintEntry, Catalog, InitialTopology, Scenario, SeedInit};
+use crate::scenario::{BlueprintEntry, Catalog, InitialTopology, Scenario, SeedInit, TaskSpec};
 
-pub(super) fn check_inits(scenario: &Scenario, catalog: &Catalog, findings: &mut Findings) {
+pub(super) fn check_inits(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog, findings: &mut Findings) {
+    let topology = task.data.topology();
     let lifecycle = &scenario.lifecycle;
     for blueprint in catalog.blueprints.iter().filter(|blueprint| blueprint.selectable) {
         let init = lifecycle.init_of(&blueprint.name);
-        if blueprint.inits.contains(&init) || !may_grow(blueprint, scenario) {
+        let Some(inits) = blueprint.inits_in(topology) else {
+            continue;
+        };
+        if inits.contains(&init) || !may_grow(blueprint, scenario) {
             continue;
         }
         let message = format!(
             "seeds of \"{}\" cannot be born as {}; valid: {}",
             blueprint.name,
             init.name(),
-            listed(blueprint.inits.iter().map(SeedInit::name))
+            listed(inits.iter().map(SeedInit::name))
         );
         let is_own = lifecycle.blueprints.init_of(&blueprint.name).is_some();
         let own = format!("lifecycle.blueprints.{}.init", blueprint.name);
