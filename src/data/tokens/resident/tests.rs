@@ -113,11 +113,8 @@ fn sums_are_over_tokens() {
         .view([2, block]);
     let flat = logits.view([-1, classes]).log_softmax(-1, Kind::Double);
     let losses = -flat.gather(1, &targets.view([-1, 1]), false);
-    let correct = flat
-        .argmax(1, false)
-        .eq_tensor(&targets.view([-1]))
-        .sum(Kind::Double)
-        .double_value(&[]);
+    let value = |of: &Tensor| f64::try_from(of).unwrap();
+    let correct = value(&flat.argmax(1, false).eq_tensor(&targets.view([-1])).sum(Kind::Double));
     for kernels in [Kernels::Own, Kernels::Libtorch] {
         let layout = PackLayout { configs: 1, slots: 0 };
         let backend = Backend::new(Device::Cpu, kernels);
@@ -130,18 +127,15 @@ fn sums_are_over_tokens() {
             let objective = sums
                 .train_loss((0, row as usize), &part(&logits), &part(&targets), 0.0)
                 .unwrap();
-            let expected = losses
-                .narrow(0, row * block, block)
-                .mean(Kind::Double)
-                .double_value(&[]);
-            assert!((objective.double_value(&[]) - expected).abs() < 1e-6);
+            let expected = value(&losses.narrow(0, row * block, block).mean(Kind::Double));
+            assert!((value(&objective) - expected).abs() < 1e-6);
         }
         sums.finish_train(&targets.view([-1])).unwrap();
         sums.add_val(&logits, &targets, 0).unwrap();
 
         let pack = Vec::<f64>::try_from(sums.pack()).unwrap();
         let numbers = layout.unpack(&pack, &[0], 0);
-        let total = losses.sum(Kind::Double).double_value(&[]);
+        let total = value(&losses.sum(Kind::Double));
         assert!((numbers.loss_sum - total).abs() < 1e-5 && (numbers.configs[0].loss_sum - total).abs() < 1e-5);
         assert_eq!((numbers.finite_units, numbers.correct as f64), (8, correct));
         assert_eq!(numbers.configs[0].correct as f64, correct);
