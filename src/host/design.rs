@@ -13,7 +13,8 @@ use crate::scenario::{HostChoice, HostProblem};
 /// hosts.register("tiny", "one block", |classes| {
 ///     HostPlan::new(1, 8).layer("block", Conv::new(4, 3)).slot(0, 0).head(classes)
 /// })?;
-/// let tiny = hosts.of(&HostChoice::Named(HostName("tiny".into())))?;
+/// let choice = HostChoice::Named(HostName("tiny".into()));
+/// let tiny = hosts.of(&choice)?;
 /// assert_eq!(tiny.plan(10).outline().parameters, 36 + 8 + 50);
 /// # Ok::<(), simic_engine::host::HostError>(())
 /// ```
