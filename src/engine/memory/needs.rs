@@ -243,13 +243,18 @@ fn seed_parameters(loaded: &Loaded, largest: &[Grown]) -> u128 {
 /// The kept batch of an env, the order of its samples, what it predicts, and what is read of it.
 fn batch_bytes(loaded: &Loaded) -> u128 {
     let (scenario, task) = (&loaded.scenario, &loaded.task);
-    let Some((sizes, shape)) = known_data(loaded) else {
+    let rows = task.batch_size as u128;
+    let batches = |sizes: PartSizes| task.train_batches(sizes.train, scenario.run.n_envs) as u128;
+    let (pixels, words) = if let Some((sizes, block)) = known_text(loaded) {
+        // Inputs of a batch; targets of the step as stored, as numbers of 64 bits, and what was predicted of them.
+        let targets = product([rows, batches(sizes), block, TOKEN_BYTES + 2 * WORD_BYTES]);
+        (product([rows, block, TOKEN_BYTES]), targets)
+    } else if let Some((sizes, shape)) = known_data(loaded) {
+        let words = product([2, rows, batches(sizes), WORD_BYTES]);
+        (product([rows, pixels(shape), F32_BYTES]), words)
+    } else {
         return 0;
     };
-    let rows = task.batch_size as u128;
-    let batches = task.train_batches(sizes.train, scenario.run.n_envs) as u128;
-    let pixels = product([rows, pixels(shape), F32_BYTES]);
-    let words = product([2, rows, batches, WORD_BYTES]);
     let configurations = max_configurations(&scenario.attribution, loaded.slots.len()) as u128;
     pixels
         .saturating_add(words)
@@ -324,6 +329,22 @@ fn rehearsed_rollouts(critic: &CriticConfig) -> u128 {
     if critic.epochs > 0 { critic.rollouts.into() } else { 0 }
 }
 
+/// Bytes of a stored token.
+const TOKEN_BYTES: u128 = 4;
+
+/// A text of known length: its windows and the tokens of each, inputs alone.
+fn known_text(loaded: &Loaded) -> Option<(PartSizes, u128)> {
+    let data = &loaded.task.data;
+    Some((data.part_sizes(&loaded.task.split)?, data.text()?.block as u128))
+}
+
+/// As it is loaded, and as envs read it: a stream, with one token more than inputs in each window.
+fn stream_bytes(sizes: PartSizes, block: u128) -> u128 {
+    let windows = [sizes.train, sizes.val, sizes.test].map(|windows| windows as u128);
+    let windows = windows.into_iter().fold(0, u128::saturating_add);
+    product([windows, block.saturating_add(1), TOKEN_BYTES])
+}
+
 /// Files are as large as they are; they are read before anything is made of them.
 fn known_data(loaded: &Loaded) -> Option<(PartSizes, ImageShape)> {
     let data = &loaded.task.data;
@@ -332,6 +353,9 @@ fn known_data(loaded: &Loaded) -> Option<(PartSizes, ImageShape)> {
 
 /// As it is loaded: a byte a value, and labels.
 fn data_bytes(loaded: &Loaded) -> u128 {
+    if let Some((sizes, block)) = known_text(loaded) {
+        return stream_bytes(sizes, block);
+    }
     let Some((sizes, shape)) = known_data(loaded) else {
         return 0;
     };
@@ -343,6 +367,10 @@ fn data_bytes(loaded: &Loaded) -> u128 {
 /// As envs read it: training images with their padding and their mirrored copies, a byte a value; the other parts
 /// normalised.
 fn resident_bytes(loaded: &Loaded) -> u128 {
+    if let Some((sizes, block)) = known_text(loaded) {
+        let evaluated = (sizes.val as u128).saturating_add(sizes.test as u128);
+        return stream_bytes(sizes, block).saturating_add(product([evaluated, block, WORD_BYTES]));
+    }
     let Some((sizes, shape)) = known_data(loaded) else {
         return 0;
     };
