@@ -151,6 +151,34 @@ fn a_dry_run_of_the_built_in_quickstart_shows_its_digits_task() {
 }
 
 #[test]
+fn a_dry_run_tells_how_much_memory_what_takes() {
+    let text = succeeds(&engine(&["run", "--dry-run", "--envs", "4"]));
+    assert!(text.contains("\n// memory of cpu, 4 envs: up to "), "{text}");
+    assert!(text.contains(" hosts (smaller with run.n_envs, task.host)\n"), "{text}");
+
+    let preview = succeeds(&engine(&["run", "--dry-run", "--json", "--envs", "4"]));
+    let preview: serde_json::Value = serde_json::from_str(&preview).expect("JSON");
+    let machine = &preview["memory"]["places"][0];
+    assert_eq!(
+        (machine["device"].as_str(), machine["envs"].as_u64()),
+        (Some("cpu"), Some(4))
+    );
+    // Parameters, gradients and momentum of a host of 75 values.
+    let needs = machine["needs"].as_array().expect("a list");
+    let hosts = needs
+        .iter()
+        .find(|need| need["what"] == "hosts")
+        .expect("hosts take memory");
+    assert_eq!(hosts["per_env"].as_u64(), Some(75 * 3 * 4));
+}
+
+#[test]
+fn a_run_that_does_not_fit_into_its_limit_of_memory_is_refused() {
+    let told = refused(&engine(&["run", "--set", "run.memory_limit_gib=0.001"]));
+    assert!(told.contains("run.memory_limit_gib allows 1.0 MiB"), "{told}");
+}
+
+#[test]
 fn a_field_given_by_flag_and_by_set_is_refused() {
     insta::assert_snapshot!(refused(&engine(&[
         "run",
