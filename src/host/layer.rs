@@ -22,11 +22,6 @@ impl Features {
     pub const fn positions(self) -> i64 {
         self.side.saturating_mul(self.side)
     }
-
-    /// Values of one sample.
-    pub fn values(self) -> u64 {
-        self.channels.saturating_mul(self.positions()).max(0).unsigned_abs()
-    }
 }
 
 /// A layer before it is built. `examples/custom_host.rs` has one of its own.

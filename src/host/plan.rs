@@ -138,7 +138,7 @@ impl HostPlan {
             side: self.input.side,
             parameters: parameters.fold(0, u64::saturating_add),
             ops: self.ops.len(),
-            op_outputs: self.ops.iter().map(|op| op.output.values()).collect(),
+            op_outputs: self.ops.iter().map(|op| self.values(op.output)).collect(),
             injections: self.injection_specs(),
             batch_norms: batch_norms.collect(),
             problems: self.problems(),
@@ -214,6 +214,12 @@ impl HostPlan {
             Topology::Image => features.positions() as u64,
             Topology::Tokens => features.side as u64,
         }
+    }
+
+    /// Numbers that an op makes of a sample.
+    fn values(&self, features: Features) -> u64 {
+        self.positions(features)
+            .saturating_mul(features.channels.max(0).unsigned_abs())
     }
 
     fn op_costs(&self) -> Vec<OpCost> {

@@ -74,6 +74,13 @@ fn slots_stand_behind_the_segments() {
     assert_eq!(stories().plan(64).outline().ops, 8);
 }
 
+#[test]
+fn activations_grow_with_the_tokens_and_not_with_their_square() {
+    let outputs = tiny(Positions::Learned).plan(20).outline().op_outputs;
+
+    assert_eq!(outputs, [192, 192, 192, 192, 192, 240]);
+}
+
 /// Weights of another size make the first loss hundreds of nats.
 #[test]
 fn the_first_loss_is_that_of_guessing() {
