@@ -30,10 +30,40 @@ pub struct TrainingPreset {
 }
 
 /// Choices of the field `preset`.
-pub static TRAINING_PRESETS: [TrainingPreset; 1] = [TrainingPreset {
-    name: "digits",
-    ron: "(run: (rounds: 40, n_envs: 8, max_steps: 60), policy: (preset: \"lstm_small\"))",
-}];
+pub static TRAINING_PRESETS: [TrainingPreset; 3] = [
+    TrainingPreset {
+        name: "digits",
+        ron: "(run: (rounds: 40, n_envs: 8, max_steps: 60), policy: (preset: \"lstm_small\"))",
+    },
+    TrainingPreset {
+        name: "cifar_annealed",
+        ron: "(
+            run: (rounds: 200, max_steps: 150),
+            training: (amp: auto),
+            policy: (controller: \"actor_critic\"),
+            lifecycle: (auto_forward: (g1: true, g2: true, g3: true)),
+            learner: (
+                lr: 3e-4, clip_ratio: 0.2, gae_lambda: 0.95, value_coef: 0.25, entropy_coef: 0.15,
+                entropy_coef_end: 0.08, entropy_coef_min: 0.03, entropy_anneal_episodes: 3000,
+                entropy_head_mult: (op: 3.0, slot: 1.5, blueprint: 2.5, style: 1.5, tempo: 2.5, alpha_target: 1.5,
+                                    alpha_speed: 1.2, alpha_curve: 1.2),
+            ),
+        )",
+    },
+    TrainingPreset {
+        name: "cifar_steady",
+        ron: "(
+            run: (rounds: 200, max_steps: 150),
+            training: (amp: auto),
+            policy: (controller: \"actor_critic\"),
+            lifecycle: (auto_forward: (g1: true, g2: true, g3: true)),
+            learner: (
+                lr: 1e-3, clip_ratio: 0.2, gae_lambda: 0.98, entropy_coef: 0.05, entropy_coef_end: 0.03,
+                entropy_coef_min: 0.01, entropy_anneal_episodes: 1000,
+            ),
+        )",
+    },
+];
 
 /// Settings of the learned controller: a network that CPUs carry easily, and the system's historical choices.
 pub static POLICY_PRESETS: [TrainingPreset; 2] = [

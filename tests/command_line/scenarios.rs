@@ -6,10 +6,14 @@ use crate::program::{engine, refused, succeeds, text};
 
 #[test]
 fn all_shipped_scenarios_are_valid() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
-    let mut files: Vec<String> = std::fs::read_dir(folder)
-        .expect("the folder exists")
-        .map(|entry| format!("scenarios/{}", entry.expect("an entry").file_name().display()))
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let in_folder = |folder: &'static str| {
+        std::fs::read_dir(root.join(folder))
+            .expect("the folder exists")
+            .map(move |entry| format!("{folder}/{}", entry.expect("an entry").file_name().display()))
+    };
+    let mut files: Vec<String> = in_folder("scenarios")
+        .chain(in_folder("scenarios/cifar"))
         .filter(|name| name.ends_with(".ron"))
         .collect();
     files.sort();
