@@ -93,6 +93,7 @@ pub mod scenario;
 pub mod schedule;
 pub(crate) mod schema;
 pub mod seed;
+pub mod storage;
 pub mod sweep;
 pub mod telemetry;
 #[allow(unsafe_code)]

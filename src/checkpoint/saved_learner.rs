@@ -1,17 +1,18 @@
 //! The learner's part of a checkpoint: what it counts and normalises by in `learner.ron`, the moments of its
 //! optimizer and the rollouts that its critic goes on learning from in `optim.safetensors`.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use tch::{Device, Tensor};
+use tch::Tensor;
 
-use crate::files::{RonError, read_ron, write_synced};
+use crate::files::{RonError, read_ron};
 use crate::health::Failure;
 use crate::learner::{Learner, LearnerState};
 use crate::scenario::LearnerConfig;
-use crate::torch::{TorchError, catch};
+use crate::storage::write_synced;
+use crate::torch::{TorchError, encode_tensors};
 
 const STATE_FILE: &str = "learner.ron";
 const MOMENTS_FILE: &str = "optim.safetensors";
@@ -75,18 +76,9 @@ pub(super) fn save_learner(
     let layout = ron::ser::PrettyConfig::new().struct_names(false).depth_limit(3);
     let text = ron::ser::to_string_pretty(&saved, layout)?;
     write_synced(&folder.join(STATE_FILE), text.as_bytes())?;
-    let path = folder.join(MOMENTS_FILE);
-    let rehearsal = learner.rehearsal_tensors()?;
-    catch(|| {
-        let moments: Vec<(String, Tensor)> = learner
-            .state_tensors()
-            .into_iter()
-            .chain(rehearsal)
-            .map(|(name, tensor)| (name, tensor.to_device(Device::Cpu).contiguous()))
-            .collect();
-        Tensor::write_safetensors(&moments, &path).map_err(TorchError::from)
-    })??;
-    Ok(File::open(&path)?.sync_all()?)
+    let mut moments = learner.state_tensors();
+    moments.extend(learner.rehearsal_tensors()?);
+    Ok(write_synced(&folder.join(MOMENTS_FILE), &encode_tensors(&moments)?)?)
 }
 
 /// Puts a learner where its checkpoint was, which belongs to the scenario of that hash.

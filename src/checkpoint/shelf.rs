@@ -9,9 +9,10 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::files::{RonError, read_ron, sync_folder, sync_folder_of, write_synced};
+use crate::files::{RonError, read_ron};
 use crate::health::{AtPath, Failure, FileError};
 use crate::record::point_at;
+use crate::storage::{self, sync_folder, sync_folder_of, write_synced};
 
 /// Folder inside the run directory.
 const FOLDER: &str = "checkpoints";
@@ -185,7 +186,7 @@ impl Checkpoints {
         fill: impl FnMut(&Path) -> Result<(), Failure>,
     ) -> Result<u64, CheckpointError> {
         // Never the run directory itself: one that was deleted does not come back as a stump.
-        match fs::create_dir(&self.0) {
+        match storage::create_dir(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made.and_then(|()| sync_folder_of(&self.0)).at(&self.0)?,
         }
@@ -209,11 +210,11 @@ impl Checkpoints {
         let (place, old) = self.place_and_old(name);
         remove(&old)?;
         if place.exists() {
-            fs::rename(&place, &old)?;
+            storage::rename(&place, &old)?;
         }
-        fs::rename(fresh, &place).inspect_err(|_| {
+        storage::rename(fresh, &place).inspect_err(|_| {
             // Where there was none, there is none to come back.
-            let _ = fs::rename(&old, &place);
+            let _ = storage::rename(&old, &place);
         })?;
         if let Err(error) = remove(&old) {
             tracing::warn!(%error, checkpoint = name, "the checkpoint that had its name before could not be removed");
@@ -289,9 +290,9 @@ impl Checkpoints {
             let path = entry.path();
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
             let removed = if is_folder {
-                fs::remove_dir_all(&path)
+                storage::remove_dir_all(&path)
             } else {
-                fs::remove_file(&path)
+                storage::remove_file(&path)
             };
             if let Err(error) = removed {
                 tracing::warn!(%error, path = %path.display(), "what an earlier process left could not be removed");
@@ -313,10 +314,10 @@ impl Checkpoints {
             .map(|n| self.0.join(format!("discarded-{n}")))
             .find(|place| !place.exists())
             .unwrap_or_else(|| self.0.join("discarded"));
-        fs::create_dir_all(&place).at(&place)?;
+        storage::create_dir_all(&place).at(&place)?;
         for round in later.into_iter().rev() {
             let name = name_of(round);
-            fs::rename(self.0.join(&name), place.join(&name)).at(&place)?;
+            storage::rename(&self.0.join(&name), &place.join(&name)).at(&place)?;
         }
         // Where they went first: a power cut must not find them in neither place.
         sync_folder(&place).at(&place)?;
@@ -374,7 +375,7 @@ impl Checkpoints {
             return Ok(());
         }
         remove(&old)?;
-        fs::rename(&place, &old)?;
+        storage::rename(&place, &old)?;
         remove(&old)
     }
 
@@ -391,7 +392,7 @@ fn fill_folder(
     mut fill: impl FnMut(&Path) -> Result<(), Failure>,
 ) -> Result<u64, CheckpointError> {
     remove(folder).at(folder)?;
-    fs::create_dir(folder).at(folder)?;
+    storage::create_dir(folder).at(folder)?;
     let content = |failure| CheckpointError::Content {
         path: folder.into(),
         failure,
@@ -491,7 +492,7 @@ fn verify(folder: &Path) -> Result<(), CheckpointError> {
 
 fn remove(folder: &Path) -> io::Result<()> {
     if folder.exists() {
-        fs::remove_dir_all(folder)?;
+        storage::remove_dir_all(folder)?;
     }
     Ok(())
 }

@@ -11,9 +11,9 @@ use crate::compare::statistics::{Arm, Criteria, DecisionTest, Verdict};
 use crate::compare::{
     ComparisonPlan, Estimate, MethodComparison, MethodDifference, MethodTraining, Metric, TrainingRecord,
 };
-use crate::files::replace_synced;
 use crate::record::{Table, find_run};
 use crate::scenario::written_values;
+use crate::storage::{self, replace_synced};
 use crate::sweep::{Collected, Csv, FolderError, SweepFolder, TrialEnd};
 
 /// What tells runs apart without making them another method.
@@ -282,7 +282,7 @@ fn verdict(difference: &MethodDifference) -> String {
 }
 
 fn write_csv(comparison: &MethodComparison, folder: &Path) -> Result<(), String> {
-    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    storage::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let ends = |estimate: &Estimate| {
         let ends = estimate
             .interval

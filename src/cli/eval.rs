@@ -19,12 +19,12 @@ use crate::compare::{
 };
 use crate::controller::{DecideMode, SavedFolder};
 use crate::env::Experiment;
-use crate::files::replace_synced;
 use crate::growth::SlotId;
 use crate::health::{AtPath, FileError};
 use crate::record::Table;
 use crate::run::{StopSignal, stop_on_signals};
 use crate::scenario::Catalog;
+use crate::storage::replace_synced;
 use crate::telemetry::BigInteger;
 
 /// Baselines unless others are asked for.

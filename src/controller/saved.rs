@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::controller::error::PolicyError;
-use crate::files::{read_ron, sync_folder, sync_folder_of, write_synced};
+use crate::files::read_ron;
+use crate::storage::{self, sync_folder, sync_folder_of, write_synced};
 
 /// What a controller without a network saves.
 const CONTROLLER_FILE: &str = "controller.ron";
@@ -178,22 +179,22 @@ pub fn write_folder(folder: &Path, files: &[(&str, &[u8])]) -> Result<(), Policy
     let write = || -> io::Result<()> {
         for leftover in [&fresh, &old] {
             if leftover.exists() {
-                fs::remove_dir_all(leftover)?;
+                storage::remove_dir_all(leftover)?;
             }
         }
-        fs::create_dir_all(&fresh)?;
+        storage::create_dir_all(&fresh)?;
         for (name, content) in files {
             write_synced(&fresh.join(name), content)?;
         }
         // A power cut after the rename must not leave a name without its content.
         sync_folder(&fresh)?;
         if folder.exists() {
-            fs::rename(folder, &old)?;
+            storage::rename(folder, &old)?;
         }
-        fs::rename(&fresh, folder)?;
+        storage::rename(&fresh, folder)?;
         sync_folder_of(folder)?;
         if old.exists() {
-            fs::remove_dir_all(&old)?;
+            storage::remove_dir_all(&old)?;
         }
         Ok(())
     };

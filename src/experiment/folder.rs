@@ -21,10 +21,10 @@ use super::plan::{Plan, PlanFile};
 use super::report::Report;
 use crate::checkpoint::{Checkpoints, ResumeError};
 use crate::engine::{Prepared, SetupError};
-use crate::files::{replace_synced, sync_folder};
 use crate::health::{AtPath, EngineError, FileError};
 use crate::record::{EXPERIMENT_FILE as PLAN, RunClaim, RunDirectoryError, ScenarioFile, create_folder, note_latest};
 use crate::scenario::{Catalog, resolved_ron};
+use crate::storage::{self, replace_synced, sync_folder};
 use crate::telemetry::sinks::JsonLinesSink;
 use crate::telemetry::{Event, Note, ReadError, RunInfo, Sink, SinkError, Timestamp};
 
@@ -84,7 +84,7 @@ impl ExperimentFolder {
         let (name, path) = create_folder(root, id, &plan.design.name, &hash, Timestamp::now())?;
         let folder = Self(path);
         let arms = folder.0.join(ARMS);
-        std::fs::create_dir(&arms).at(&arms)?;
+        storage::create_dir(&arms).at(&arms)?;
         for (id, text) in texts {
             write(&folder.arm_scenario(id), text.as_bytes())?;
         }
@@ -226,7 +226,7 @@ impl ExperimentFolder {
     /// Ends a replicate for good.
     pub(super) fn write_result(&self, result: &ReplicateResult) -> Result<(), FileError> {
         let folder = self.replicate(result.replicate);
-        std::fs::create_dir_all(&folder).at(&folder)?;
+        storage::create_dir_all(&folder).at(&folder)?;
         write_json(&folder.join(RESULT), result)
     }
 
@@ -252,7 +252,7 @@ impl ExperimentFolder {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         for number in 1_u32.. {
             let place = self.0.join(format!("{name}.discarded-{number}"));
-            match std::fs::rename(&folder, &place) {
+            match storage::rename(&folder, &place) {
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
                 Err(_) if place.exists() => {}
                 moved => return moved.at(&place),
@@ -275,7 +275,7 @@ impl ExperimentFolder {
     /// The whole file anew: it tells nothing that the results do not.
     fn write_events(&self, report: &Report) -> Result<(), ExperimentError> {
         let path = self.0.join(JsonLinesSink::FILE_NAME);
-        match std::fs::remove_file(&path) {
+        match storage::remove_file(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             removed => removed.at(&path)?,
         }

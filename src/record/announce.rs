@@ -1,6 +1,7 @@
 //! The beginning of a run's record: its directory and manifest.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use bevy_ecs::prelude::*;
 
@@ -33,6 +34,9 @@ pub struct Recording {
     pub log: LogFile,
     /// What the user says about the run.
     pub labels: Labels,
+    /// How long the run waits for storage that fails before it goes on without, and twice that when a checkpoint needs it:
+    /// longer than a disk is usually full, shorter than people wait.
+    pub outage_patience: Duration,
     /// `None`: the run begins. Set when a resumed run has been restored.
     pub resume: Option<Continuation>,
 }
@@ -46,6 +50,7 @@ impl Recording {
             console: Console::silent(),
             log: LogFile::default(),
             labels: Labels::default(),
+            outage_patience: Duration::from_secs(5),
             resume: None,
         }
     }
@@ -103,7 +108,7 @@ fn begin_record(
     recording.log.move_into(directory.path())?;
     tracing::info!(run = directory.run_id(), directory = %directory.path().display(), "a run begins");
     let sinks = world.resource_mut::<Sinks>().take();
-    let hub = TelemetryHub::start(&info, sinks)?;
+    let hub = TelemetryHub::start(&info, sinks, recording.outage_patience)?;
     world.insert_resource(hub);
     world.resource_scope(|world, mut hub: Mut<TelemetryHub>| {
         let mut outbox = world.resource_mut::<TelemetryOutbox>();

@@ -1,12 +1,12 @@
 //! A record that goes on: what was told after a checkpoint is moved aside, and the rest is folded.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::path::Path;
 
 use super::RunDirectory;
-use crate::files::sync_folder;
 use crate::health::{AtPath, FileError};
+use crate::storage::{self, sync_folder};
 use crate::telemetry::sinks::JsonLinesSink;
 use crate::telemetry::{CheckpointLoaded, Earlier, Event, EventReader, LiveState, Note, Payload, ReadError};
 
@@ -84,21 +84,21 @@ fn move_tail_aside(directory: &Path, path: &Path, kept: u64) -> Result<(), FileE
     let copy = || {
         let mut events = File::open(path)?;
         events.seek(SeekFrom::Start(kept))?;
-        let mut tail = File::create(&unfinished)?;
+        let mut tail = storage::File::create(&unfinished)?;
         io::copy(&mut events, &mut tail)?;
-        tail.sync_all()
+        tail.sync()
     };
     let copied = copy().inspect_err(|_| {
         // Of a full disk: where nothing can be removed either, the error below tells.
-        let _ = fs::remove_file(&unfinished);
+        let _ = storage::remove_file(&unfinished);
     });
     copied.at(&unfinished)?;
-    fs::rename(&unfinished, &place).at(&place)?;
+    storage::rename(&unfinished, &place).at(&place)?;
     // Its name first: a power cut must not find the tail in neither file.
     sync_folder(directory).at(directory)?;
-    let events = OpenOptions::new().write(true).open(path).at(path)?;
+    let events = storage::File::change(path).at(path)?;
     events.set_len(kept).at(path)?;
-    events.sync_all().at(path)
+    events.sync().at(path)
 }
 
 /// What of an event file belongs to the rounds before a checkpoint.

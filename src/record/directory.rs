@@ -1,7 +1,7 @@
 //! The run directory: a fresh folder per run that nothing ever overwrites, with the scenario as it was
 //! written and as it was resolved.
 
-use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::fs::TryLockError;
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,8 +10,9 @@ use bevy_ecs::prelude::Resource;
 use serde::Deserialize;
 
 use super::status::RunStatus;
-use crate::files::{LATEST, create_synced, replace_synced, sync_folder, sync_folder_of};
+use crate::files::LATEST;
 use crate::health::{AtPath, FileError};
+use crate::storage::{self, are_one_file, create_synced, replace_synced, sync_folder, sync_folder_of};
 use crate::telemetry::{RunInfo, RunState, Timestamp};
 
 /// The variable that moves the root of all runs.
@@ -77,7 +78,7 @@ pub struct ScenarioFile {
 #[derive(Resource, Clone, Debug)]
 pub struct RunClaim {
     /// Locked, where the file system has locks.
-    file: Arc<File>,
+    file: Arc<storage::File>,
     path: PathBuf,
 }
 
@@ -88,8 +89,7 @@ impl RunClaim {
     /// # Errors
     /// If another process has it, or it cannot be opened.
     pub(crate) fn of(path: PathBuf) -> Result<Self, FileError> {
-        // NFS locks only what is open for writing.
-        let file = OpenOptions::new().read(true).write(true).open(&path).at(&path)?;
+        let file = storage::File::change(&path).at(&path)?;
         let locked = match file.try_lock() {
             Err(TryLockError::WouldBlock) => Err(Error::other(
                 "another process is playing this run; wait for it or stop it",
@@ -124,17 +124,6 @@ impl RunClaim {
 /// Whether there is nothing at a path, in place of an answer that could not be had.
 fn says_gone(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
-}
-
-#[cfg(unix)]
-fn are_one_file(one: &Metadata, other: &Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    (one.dev(), one.ino()) == (other.dev(), other.ino())
-}
-
-#[cfg(not(unix))]
-fn are_one_file(_: &Metadata, _: &Metadata) -> bool {
-    true
 }
 
 /// Whether the file system, rather than another process, refuses a lock: as Lustre and FUSE may, and NFS without its lock
@@ -329,10 +318,10 @@ pub(crate) fn note_latest(path: &Path, id: &str) {
     let latest = path.with_file_name(LATEST);
     // Under a name of its own: several runs may begin at once.
     let unfinished = path.with_file_name(format!(".{LATEST}-{id}"));
-    let written = std::fs::write(&unfinished, format!("{id}\n"));
-    if let Err(error) = written.and_then(|()| std::fs::rename(&unfinished, &latest)) {
+    let written = storage::write_synced(&unfinished, format!("{id}\n").as_bytes());
+    if let Err(error) = written.and_then(|()| storage::rename(&unfinished, &latest)) {
         // Where nothing can be removed either, the warning tells.
-        let _ = std::fs::remove_file(&unfinished);
+        let _ = storage::remove_file(&unfinished);
         tracing::warn!(file = %latest.display(), %error, "the newest run was not noted");
     }
 }
@@ -348,11 +337,11 @@ pub(crate) fn create_folder(
     hash: &str,
     now: Timestamp,
 ) -> Result<(String, PathBuf), RunDirectoryError> {
-    std::fs::create_dir_all(root).at(root)?;
+    storage::create_dir_all(root).at(root)?;
     match id {
         Some(id) => {
             let path = root.join(id);
-            std::fs::create_dir(&path).at(&path)?;
+            storage::create_dir(&path).at(&path)?;
             Ok((id.to_owned(), path))
         }
         None => claim(root, &format!("{}-{}-{}", now.compact(), slug(name), &hash[..4])),
@@ -368,7 +357,7 @@ fn claim(root: &Path, wanted: &str) -> Result<(String, PathBuf), RunDirectoryErr
             later => format!("{wanted}-{later}"),
         };
         let path = root.join(&run_id);
-        match std::fs::create_dir(&path) {
+        match storage::create_dir(&path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => attempt += 1,
             made => return Ok(made.at(&path).map(|()| (run_id, path))?),
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::files::replace_synced;
+use crate::storage::{self, replace_synced};
 
 /// Replaces `path` in one step; see [`replace_synced`].
 pub(super) fn write_json(path: &Path, content: &impl Serialize) -> std::io::Result<()> {
@@ -24,8 +24,8 @@ pub(crate) fn point_at(folder: &Path, name: &str, target: &str) {
     } else {
         let temporary = folder.join(format!(".{name}-{target}"));
         // Left by a process that was killed in between; where there is none, the link below tells.
-        let _ = std::fs::remove_file(&temporary);
-        std::os::unix::fs::symlink(target, &temporary).and_then(|()| std::fs::rename(&temporary, &link))
+        let _ = storage::remove_file(&temporary);
+        storage::symlink(target, &temporary).and_then(|()| storage::rename(&temporary, &link))
     };
     if let Err(error) = replaced {
         tracing::warn!(link = %link.display(), %error, "a link was not set");

@@ -1,9 +1,11 @@
 //! The log on disk: `log.txt` of the run directory, or a file that the user named.
 
-use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::health::{AtPath, FileError};
+use crate::storage::File;
 
 const FILE_NAME: &str = "log.txt";
 
@@ -29,7 +31,7 @@ impl LogFile {
     /// # Errors
     /// If it cannot be opened.
     pub fn at(path: &Path) -> std::io::Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        let file = File::append_or_create(path)?;
         Ok(Self(Arc::new(Mutex::new(Target::Open(file)))))
     }
 
@@ -37,14 +39,12 @@ impl LogFile {
     ///
     /// # Errors
     /// If the file cannot be created or written.
-    pub fn move_into(&self, directory: &Path) -> std::io::Result<()> {
+    pub fn move_into(&self, directory: &Path) -> Result<(), FileError> {
         let mut target = self.lock();
         if let Target::Waiting(lines) = &*target {
-            let mut file = OpenOptions::new()
-                .create(true)
-                .append(true)
-                .open(directory.join(FILE_NAME))?;
-            file.write_all(lines)?;
+            let path = directory.join(FILE_NAME);
+            let mut file = File::append_or_create(&path).at(&path)?;
+            file.write_all(lines).at(&path)?;
             *target = Target::Open(file);
         }
         Ok(())

@@ -1,6 +1,5 @@
 //! A process that plays a part of a trial: an ordinary `run` or `resume` of this program, watched from outside.
 
-use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -13,6 +12,7 @@ use super::state::Segment;
 use crate::checkpoint::{CheckpointError, CheckpointName, Checkpoints};
 use crate::health::{AtPath, FileError};
 use crate::record::RunDirectory;
+use crate::storage::{self, File};
 
 /// What a child's environment must not hold: it would change the trial, or move its folder.
 const SHADOWED: [&str; 2] = ["SIMIC_ENGINE_AMP", "SIMIC_ENGINE_RUNS"];
@@ -76,7 +76,7 @@ pub fn arguments(
         arguments.extend(["resume".into(), path(&directory)]);
     } else {
         if has_begun {
-            std::fs::remove_dir_all(&directory).at(&directory)?;
+            storage::remove_dir_all(&directory).at(&directory)?;
         }
         arguments.extend(["run".into(), path(&sweep.scenario())]);
         arguments.extend(["--out".into(), path(&sweep.trials()), "--id".into(), trial.id.clone()]);
@@ -116,7 +116,7 @@ pub fn play(
     goes_on: &mut GoesOn,
 ) -> Result<ChildEnd, FileError> {
     let path = sweep.log(id);
-    let mut log = OpenOptions::new().create(true).append(true).open(&path).at(&path)?;
+    let mut log = File::append_or_create(&path).at(&path)?;
     let before = log.metadata().at(&path)?.len();
     writeln!(log, "$ simic-engine {}", arguments.join(" ")).at(&path)?;
     let mut child = start(arguments, &log).at(&path)?;
@@ -153,8 +153,8 @@ fn start(arguments: &[String], log: &File) -> std::io::Result<Child> {
     command
         .args(arguments)
         .stdin(Stdio::piped())
-        .stdout(log.try_clone()?)
-        .stderr(log.try_clone()?)
+        .stdout(log.handle()?)
+        .stderr(log.handle()?)
         .spawn()
 }
 

@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 
 use super::plan::{Plan, Planned};
 use super::process::Worker;
-use crate::files::{replace_synced, sync_folder, sync_folder_of, write_synced};
 use crate::health::{AtPath, FileError};
 use crate::record::runs_root;
+use crate::storage::{self, replace_synced, sync_folder};
 
 const PLAN: &str = "plan.json";
 const FOLDERS: [&str; 4] = ["trials", "logs", "leases", "results"];
@@ -111,7 +111,7 @@ impl SweepFolder {
     fn create(&self, planned: &Planned) -> Result<(), FolderError> {
         for folder in FOLDERS {
             let folder = self.0.join(folder);
-            std::fs::create_dir_all(&folder).at(&folder)?;
+            storage::create_dir_all(&folder).at(&folder)?;
         }
         self.write_plan(planned)?;
         sync_folder(&self.0).at(&self.0)?;
@@ -221,14 +221,5 @@ pub(super) fn names_in(folder: &Path) -> Result<BTreeSet<String>, FileError> {
 /// As [`replace_synced`], for files that workers of several machines may write at the same time: the last one counts, and
 /// none meets half of another's.
 pub(super) fn replace_shared(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}", Worker::this().digest()));
-    let draft = path.with_file_name(name);
-    let replaced = write_synced(&draft, content).and_then(|()| std::fs::rename(&draft, path));
-    if replaced.is_err() {
-        // The error that is told is the one above.
-        let _ = std::fs::remove_file(&draft);
-    }
-    replaced?;
-    sync_folder_of(path)
+    storage::replace_by_way_of(&Worker::this().digest(), path, content)
 }

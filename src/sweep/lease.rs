@@ -5,7 +5,6 @@
 //! ever removed, so no two workers can both believe to have taken over; the former holder finds the newer file and lets go.
 //! Times are those of the file system itself: clocks of machines are not compared.
 
-use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -15,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::folder::{SweepFolder, names_in};
 use super::process::Worker;
 use crate::health::{AtPath, FileError};
+use crate::storage::{self, File};
 
 /// What a lease says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -188,7 +188,7 @@ impl Lease {
     /// A lease that cannot be written.
     pub fn release(self) -> Result<(), FileError> {
         let path = self.path();
-        let file = OpenOptions::new().write(true).open(&path).at(&path)?;
+        let file = File::change(&path).at(&path)?;
         file.set_modified(SystemTime::UNIX_EPOCH).at(&path)
     }
 
@@ -196,7 +196,7 @@ impl Lease {
     fn write(&self) -> Result<(), FileError> {
         let path = self.path();
         let content = serde_json::to_vec(&self.content).at(&path)?;
-        let mut file = OpenOptions::new().write(true).truncate(true).open(&path).at(&path)?;
+        let mut file = File::create(&path).at(&path)?;
         file.write_all(&content).at(&path)
     }
 }
@@ -212,7 +212,7 @@ fn time_of_file_system(folder: &Path) -> Result<SystemTime, FileError> {
     let now = file.metadata().and_then(|metadata| metadata.modified()).at(&path)?;
     drop(file);
     // Another thread of this process may have been quicker.
-    let _ = std::fs::remove_file(&path);
+    let _ = storage::remove_file(&path);
     Ok(now)
 }
 

@@ -9,6 +9,7 @@ use super::folder::{SweepFolder, names_in, replace_shared};
 use crate::compare::TrainingRecord;
 use crate::health::{AtPath, FileError};
 use crate::record::Build;
+use crate::storage;
 
 /// How a trial ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -213,5 +214,5 @@ pub fn try_again(sweep: &SweepFolder, id: &str, results: &Results) -> Result<(),
     let kept = sweep
         .results()
         .join(format!("{id}.retried{:02}.json", results.retried(id) + 1));
-    std::fs::rename(&path, &kept).at(&path)
+    storage::rename(&path, &kept).at(&path)
 }

@@ -21,10 +21,6 @@ use crate::torch::catch;
 
 /// Batches a sink may lag behind.
 const QUEUE_CAPACITY: usize = 256;
-/// How long a sink may take to write what is queued, when a checkpoint waits for it and when the run ends.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How much of that a sink may fail for: longer than a disk is usually full, shorter than people wait.
-const OUTAGE_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a sink's thread waits for events before it lets the sink flush.
 const IDLE_FLUSH: Duration = Duration::from_secs(2);
 
@@ -53,9 +49,12 @@ pub struct TelemetryHub {
 impl TelemetryHub {
     /// Starts every sink on its thread. A resumed run goes on with the state and the numbers of its earlier part.
     ///
+    /// A sink may fail for as long as `outage_patience`, and take twice that to write what is queued when a checkpoint waits
+    /// for it and when the run ends.
+    ///
     /// # Errors
     /// If a sink cannot start; those that had started are stopped again.
-    pub fn start(run: &RunInfo, sinks: Vec<Box<dyn Sink>>) -> Result<Self, TelemetryError> {
+    pub fn start(run: &RunInfo, sinks: Vec<Box<dyn Sink>>, outage_patience: Duration) -> Result<Self, TelemetryError> {
         let mut started = Vec::with_capacity(sinks.len());
         for mut sink in sinks {
             sink.start(run).map_err(|source| TelemetryError::Start {
@@ -73,11 +72,11 @@ impl TelemetryHub {
             started: Instant::now(),
             cost: FlushCost::default(),
             late_events: 0,
-            patience: PATIENCE,
+            patience: 2 * outage_patience,
             is_finished: false,
         };
         for sink in started {
-            hub.lanes.push(Lane::open(sink, QUEUE_CAPACITY, OUTAGE_PATIENCE)?);
+            hub.lanes.push(Lane::open(sink, QUEUE_CAPACITY, outage_patience)?);
         }
         Ok(hub)
     }

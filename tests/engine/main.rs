@@ -7,6 +7,7 @@ mod compute;
 mod custom_names;
 mod decisions;
 mod early_stop;
+mod failing_storage;
 mod failures;
 mod governor;
 mod growth;

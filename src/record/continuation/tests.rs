@@ -1,4 +1,5 @@
 use super::*;
+use std::fs;
 
 const HEADER: &str = "{\"type\":\"header\",\"schema\":\"simic.telemetry\",\"major\":1,\"minor\":0}\n";
 const RESUMED: &str = "{\"type\":\"header\",\"schema\":\"simic.telemetry\",\"major\":1,\"resumed\":true}\n";

@@ -45,7 +45,7 @@ fn a_silent_worker_loses_its_trial_and_notices() {
     lost.content.failures = 2;
     lost.content.played_s = 3.5;
     lost.renew().unwrap();
-    File::options()
+    std::fs::File::options()
         .write(true)
         .open(lost.path())
         .unwrap()
@@ -98,7 +98,7 @@ fn half_a_lease_belongs_to_somebody_until_it_is_old() {
     std::fs::write(&path, "{\"wor").unwrap();
 
     assert!(sweep.leases().take("a").unwrap().is_none());
-    File::options()
+    std::fs::File::options()
         .write(true)
         .open(&path)
         .unwrap()

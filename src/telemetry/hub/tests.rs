@@ -6,6 +6,9 @@ use super::*;
 use crate::scenario::TelemetryConfig;
 use crate::telemetry::{Earlier, examples};
 
+/// As scenarios have it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 type Seen = Arc<Mutex<Vec<Arc<Event>>>>;
 
 /// Remembers what it was given; can be slow, broken, or stuck.
@@ -63,7 +66,7 @@ impl Sink for Probe {
 
 /// A hub that waits for no outage.
 fn hub_with(sinks: Vec<Probe>) -> TelemetryHub {
-    let mut hub = TelemetryHub::start(&run_info(), Vec::new()).unwrap();
+    let mut hub = TelemetryHub::start(&run_info(), Vec::new(), PATIENCE).unwrap();
     for sink in sinks {
         let lane = Lane::open(Box::new(sink), QUEUE_CAPACITY, Duration::ZERO);
         hub.lanes.push(lane.unwrap());
@@ -301,7 +304,10 @@ fn what_an_earlier_part_of_a_run_has_lost_is_told_at_its_end() {
         earlier: Some(Earlier { live, next_seq: 10 }),
         ..run_info()
     };
-    let (mut hub, mut outbox) = (TelemetryHub::start(&run, vec![Box::new(sink)]).unwrap(), outbox());
+    let (mut hub, mut outbox) = (
+        TelemetryHub::start(&run, vec![Box::new(sink)], PATIENCE).unwrap(),
+        outbox(),
+    );
     outbox.push(Event::run(examples::note()));
     hub.flush(&mut outbox);
 
@@ -335,7 +341,9 @@ fn a_sink_that_cannot_start_stops_the_run_by_name() {
     let (mut sink, _) = probe(SinkClass::Durable);
     sink.fails_to_start = true;
 
-    let error = TelemetryHub::start(&run_info(), vec![Box::new(sink)]).err().unwrap();
+    let error = TelemetryHub::start(&run_info(), vec![Box::new(sink)], PATIENCE)
+        .err()
+        .unwrap();
 
     assert_eq!(error.to_string(), "telemetry sink `probe` could not start: no room");
 }

@@ -1,11 +1,10 @@
 //! A file of events that only grows: an interrupted write neither loses nor repeats a byte, a repeated one no event.
 
-use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use crate::files::sync_folder_of;
 use crate::health::{AtPath, FileError};
+use crate::storage::{File, sync_folder_of};
 use crate::telemetry::event::Event;
 use crate::telemetry::sink::SinkError;
 
@@ -23,20 +22,20 @@ pub struct AppendFile {
 impl AppendFile {
     /// Creates `path`, which must not exist; its name survives a power cut.
     pub fn create(path: &Path) -> Result<Self, FileError> {
-        let file = Self::open(path, OpenOptions::new().append(true).create_new(true))?;
+        let file = Self::of(path, File::create_new(path))?;
         sync_folder_of(path).at(path)?;
         Ok(file)
     }
 
     /// Goes on with `path`, which must exist.
     pub fn go_on(path: &Path) -> Result<Self, FileError> {
-        Self::open(path, OpenOptions::new().append(true))
+        Self::of(path, File::append(path))
     }
 
-    fn open(path: &Path, options: &OpenOptions) -> Result<Self, FileError> {
+    fn of(path: &Path, file: io::Result<File>) -> Result<Self, FileError> {
         Ok(Self {
             path: path.to_owned(),
-            file: Some(options.open(path).at(path)?),
+            file: Some(file.at(path)?),
             ..Self::default()
         })
     }
@@ -78,6 +77,6 @@ impl AppendFile {
     pub fn sync(&mut self) -> Result<(), SinkError> {
         self.write_out()?;
         let Some(file) = &self.file else { return Ok(()) };
-        Ok(file.sync_data().at(&self.path)?)
+        Ok(file.sync().at(&self.path)?)
     }
 }

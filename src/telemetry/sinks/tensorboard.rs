@@ -14,6 +14,7 @@ use super::append::AppendFile;
 use super::records::{FILE_VERSION, Record, Scalar};
 use crate::health::AtPath;
 use crate::scenario::TensorBoard;
+use crate::storage;
 use crate::telemetry::encoding::{Num, Timestamp};
 use crate::telemetry::event::{Event, Payload};
 use crate::telemetry::payload::{EnvStep, GrowthCounts, RoundFinished, RunFinished, SinkClass};
@@ -236,7 +237,7 @@ impl Sink for TensorBoardSink {
 
 /// A new file in `folder`: a resumed run adds one to those that are there.
 fn create_in(folder: &Path, now: Timestamp) -> Result<AppendFile, SinkError> {
-    std::fs::create_dir_all(folder).at(folder)?;
+    storage::create_dir_all(folder).at(folder)?;
     let (second, pid) = (now.milliseconds() / 1000, std::process::id());
     let mut attempt = 0_u32;
     loop {

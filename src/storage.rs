@@ -1,0 +1,353 @@
+//! Everything that runs and sweeps do to their files: create, write, synchronise, rename, link, lock and remove. What is
+//! written here *synced* survives a power cut: it is on disk when the call returns, and so is its name.
+//!
+//! One place, so that tests can let any of these operations fail: see [`StorageFaults`]. Reading needs nothing of it.
+
+mod faults;
+
+use std::fs::{self, Metadata, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use faults::{Extent, Operation, consult, note};
+pub use faults::{Fault, StorageFaults};
+
+/// A file that is written.
+#[derive(Debug)]
+pub struct File {
+    file: fs::File,
+    path: PathBuf,
+}
+
+impl File {
+    /// A file at `path`, empty; one that is there loses what it holds.
+    ///
+    /// # Errors
+    /// If it cannot be created.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        Self::make(path, OpenOptions::new().write(true).create(true).truncate(true))
+    }
+
+    /// A file that must not exist yet.
+    ///
+    /// # Errors
+    /// If it exists or cannot be created.
+    pub fn create_new(path: &Path) -> io::Result<Self> {
+        Self::make(path, OpenOptions::new().append(true).create_new(true))
+    }
+
+    /// A file that grows; it is created if there is none.
+    ///
+    /// # Errors
+    /// If it can neither be opened nor created.
+    pub fn append_or_create(path: &Path) -> io::Result<Self> {
+        match Self::append(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Self::create_new(path),
+            opened => opened,
+        }
+    }
+
+    /// A file that is there and grows.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn append(path: &Path) -> io::Result<Self> {
+        Self::open(path, OpenOptions::new().append(true))
+    }
+
+    /// A file that is there, to be locked, cut or touched.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn change(path: &Path) -> io::Result<Self> {
+        // NFS locks only what is open for writing.
+        Self::open(path, OpenOptions::new().read(true).write(true))
+    }
+
+    fn open(path: &Path, options: &OpenOptions) -> io::Result<Self> {
+        Ok(Self {
+            file: options.open(path)?,
+            path: path.into(),
+        })
+    }
+
+    fn make(path: &Path, options: &OpenOptions) -> io::Result<Self> {
+        consult(Operation::Create, path)?;
+        note(path, |journal, _| match OpenOptions::new().write(true).open(path) {
+            Ok(there) => journal.shrinks(&there, path),
+            Err(_) => {
+                journal.created(path);
+                Ok(())
+            }
+        })?;
+        Self::open(path, options)
+    }
+
+    /// Cuts the file, or fills it with zeros, to `length` bytes.
+    ///
+    /// # Errors
+    /// If it cannot be changed.
+    pub fn set_len(&self, length: u64) -> io::Result<()> {
+        consult(Operation::Resize, &self.path)?;
+        note(&self.path, |journal, _| journal.shrinks(&self.file, &self.path))?;
+        self.file.set_len(length)
+    }
+
+    /// Waits until the device has everything that was written.
+    ///
+    /// # Errors
+    /// If it cannot be synchronised.
+    pub fn sync(&self) -> io::Result<()> {
+        consult(Operation::Sync, &self.path)?;
+        self.file.sync_all()?;
+        note(&self.path, |journal, _| journal.synced(&self.file))
+    }
+
+    /// Locks the file for this process, or says who does not let it.
+    ///
+    /// # Errors
+    /// `WouldBlock` if another process has it; what else the file system says.
+    pub fn try_lock(&self) -> Result<(), TryLockError> {
+        consult(Operation::Lock, &self.path).map_err(TryLockError::Error)?;
+        self.file.try_lock()
+    }
+
+    /// Sets the time of its last change.
+    ///
+    /// # Errors
+    /// If it cannot be set.
+    pub fn set_modified(&self, time: SystemTime) -> io::Result<()> {
+        consult(Operation::Touch, &self.path)?;
+        self.file.set_modified(time)
+    }
+
+    /// Of the open file, wherever its name is by now.
+    ///
+    /// # Errors
+    /// If the file system does not answer.
+    pub fn metadata(&self) -> io::Result<Metadata> {
+        self.file.metadata()
+    }
+
+    /// The file as the standard library has it, for another process's output.
+    ///
+    /// # Errors
+    /// If the system has no further handle.
+    pub fn handle(&self) -> io::Result<fs::File> {
+        self.file.try_clone()
+    }
+}
+
+impl Write for File {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        let extent = consult(Operation::Write, &self.path)?;
+        note(&self.path, |journal, _| journal.grows(&self.file))?;
+        match extent {
+            Extent::All => self.file.write(bytes),
+            Extent::Half => self.file.write(&bytes[..bytes.len().div_ceil(2)]),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Makes a folder in one that is there.
+///
+/// # Errors
+/// If there is something of that name, or it cannot be made.
+pub fn create_dir(path: &Path) -> io::Result<()> {
+    consult(Operation::MakeFolder, path)?;
+    if path.symlink_metadata().is_err() {
+        note(path, |journal, _| {
+            journal.created(path);
+            Ok(())
+        })?;
+    }
+    fs::create_dir(path)
+}
+
+/// Makes a folder, and those above it that are not there.
+///
+/// # Errors
+/// If one of them cannot be made.
+pub fn create_dir_all(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        create_dir_all(parent)?;
+    }
+    match create_dir(path) {
+        // Another process was quicker.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        made => made,
+    }
+}
+
+/// Gives a file or folder another name; a file that had it is replaced.
+///
+/// # Errors
+/// If it cannot be renamed; all is as it was then.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    consult(Operation::Rename, to)?;
+    note(to, |journal, attic| match from.symlink_metadata() {
+        Ok(_) => journal.renames(from, to, attic),
+        // The rename will tell.
+        Err(_) => Ok(()),
+    })?;
+    fs::rename(from, to)
+}
+
+/// # Errors
+/// If there is no such file, or it cannot be removed.
+pub fn remove_file(path: &Path) -> io::Result<()> {
+    remove(path, |path| fs::remove_file(path))
+}
+
+/// Removes a folder and all that is in it.
+///
+/// # Errors
+/// If there is no such folder, or something of it cannot be removed.
+pub fn remove_dir_all(path: &Path) -> io::Result<()> {
+    remove(path, |path| fs::remove_dir_all(path))
+}
+
+fn remove(path: &Path, remove: impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
+    consult(Operation::Remove, path)?;
+    let mut is_in_attic = false;
+    note(path, |journal, attic| {
+        is_in_attic = path.symlink_metadata().is_ok();
+        if is_in_attic {
+            journal.removes(path, attic)
+        } else {
+            Ok(())
+        }
+    })?;
+    if is_in_attic { Ok(()) } else { remove(path) }
+}
+
+/// Makes `link` lead to `target`.
+///
+/// # Errors
+/// If there is something of that name, or the file system has no links.
+#[cfg(unix)]
+pub fn symlink(target: &str, link: &Path) -> io::Result<()> {
+    consult(Operation::Link, link)?;
+    note(link, |journal, _| {
+        journal.created(link);
+        Ok(())
+    })?;
+    std::os::unix::fs::symlink(target, link)
+}
+
+/// Whether two are of one file: a name can come to stand for another.
+#[cfg(unix)]
+pub fn are_one_file(one: &Metadata, other: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// Elsewhere there is no telling.
+#[cfg(not(unix))]
+pub fn are_one_file(_: &Metadata, _: &Metadata) -> bool {
+    true
+}
+
+/// Writes a file that survives a power cut from here on, once its folder does: see [`sync_folder`].
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_synced(path: &Path, content: &[u8]) -> io::Result<()> {
+    write_all_synced(File::create(path)?, content)
+}
+
+/// As [`write_synced`], for a file that must not exist yet.
+///
+/// # Errors
+/// If it exists or cannot be written.
+pub fn create_synced(path: &Path, content: &[u8]) -> io::Result<()> {
+    write_all_synced(File::create_new(path)?, content)
+}
+
+fn write_all_synced(mut file: File, content: &[u8]) -> io::Result<()> {
+    file.write_all(content)?;
+    file.sync()
+}
+
+/// Replaces `path` in one step: a reader sees the old content or the new, never half of either, and so does whoever
+/// looks after a power cut.
+///
+/// # Errors
+/// If it cannot be written; the old content is there then.
+pub fn replace_synced(path: &Path, content: &[u8]) -> io::Result<()> {
+    replace_by_way_of("tmp", path, content)
+}
+
+/// As [`replace_synced`], by way of a file whose name ends in `draft`: others that do the same at the same time, each with
+/// a word of its own, are not in the way; the last one counts.
+///
+/// # Errors
+/// If it cannot be written; the old content is there then.
+pub fn replace_by_way_of(draft: &str, path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".");
+    name.push(draft);
+    let temporary = path.with_file_name(name);
+    let replaced = write_synced(&temporary, content).and_then(|()| rename(&temporary, path));
+    if replaced.is_err() {
+        // On a disk that is full every byte counts; the error that is told is the one above.
+        let _ = remove_file(&temporary);
+    }
+    replaced?;
+    sync_folder_of(path)
+}
+
+/// Names survive a power cut only once their folder is on disk. A folder that may be written but not read, and a file system
+/// that does not synchronise folders, are taken as they are: nothing better is to be had of them.
+///
+/// # Errors
+/// If the folder cannot be synchronised.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    consult(Operation::SyncFolder, folder)?;
+    sync_names(folder)?;
+    note(folder, |journal, _| {
+        journal.synced_folder(folder);
+        Ok(())
+    })
+}
+
+#[cfg(unix)]
+fn sync_names(folder: &Path) -> io::Result<()> {
+    let synced = fs::File::open(folder).and_then(|folder| folder.sync_all());
+    synced.or_else(|error| match error.kind() {
+        ErrorKind::PermissionDenied | ErrorKind::InvalidInput | ErrorKind::Unsupported => Ok(()),
+        _ => Err(error),
+    })
+}
+
+/// Elsewhere folders are no files.
+#[cfg(not(unix))]
+fn sync_names(_folder: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// [`sync_folder`] of the folder that `path` is in.
+///
+/// # Errors
+/// If the folder cannot be opened or synchronised.
+pub fn sync_folder_of(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => sync_folder(folder),
+        Some(_) => sync_folder(Path::new(".")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

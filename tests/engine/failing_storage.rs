@@ -1,0 +1,217 @@
+//! Every operation on a run's files fails once, in every manner: what was begun goes on to the same end, or says why not.
+//!
+//! The loops play a run of two rounds with a learning policy. `SIMIC_ENGINE_TEST_STORAGE=long` makes them play more of it.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+use simic_engine::checkpoint::{CheckpointError, CheckpointName, PastRun, ResumeError};
+use simic_engine::engine::{Prepared, RunReport};
+use simic_engine::prelude::*;
+use simic_engine::record::Recording;
+use simic_engine::scenario::Catalog;
+use simic_engine::storage::{Fault, StorageFaults};
+
+use crate::support::{latest, lines};
+
+/// More than a storage that works ever needs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn scenario() -> String {
+    let is_long = std::env::var("SIMIC_ENGINE_TEST_STORAGE").is_ok_and(|length| length == "long");
+    let (rounds, envs, steps) = if is_long { (4, 2, 6) } else { (2, 1, 2) };
+    format!(
+        r#"(
+            name: "failing", task: preset("digits_impaired", (batches_per_step: count(1), val_batches_per_step: count(1))),
+            run: (rounds: {rounds}, n_envs: {envs}, max_steps: {steps}),
+            policy: (controller: "actor_critic", net: "lstm", net_cfg: (feature_dim: 8, hidden_dim: 8)),
+        )"#
+    )
+}
+
+/// A run in `root` until it ends or cannot begin.
+fn play(root: &Path, outage_patience: Duration) -> Result<RunReport, String> {
+    let recording = Recording {
+        outage_patience,
+        ..Recording::under(root)
+    };
+    let engine = Engine::builder().threads(1).recording(recording).from_ron(&scenario());
+    Ok(engine.map_err(|error| error.to_string())?.play())
+}
+
+/// What is left of `run`.
+fn resume(run: &Path, root: &Path) -> Result<RunReport, ResumeError> {
+    let past = PastRun::open(run, CheckpointName::Last)?;
+    let prepared = Prepared::from_ron("resolved.ron", &past.resolved, &[], &Catalog::default());
+    let mut prepared = prepared.expect("the scenario is as it was written");
+    prepared.file = past.file.clone();
+    let before = prepared.loaded.scenario.clone();
+    let point = past.resume(&before, &prepared.loaded, &[], &[])?;
+    let engine = Engine::builder().threads(1).recorded(root).resumed(point);
+    Ok(engine.build(&prepared).expect("the engine is made").play())
+}
+
+/// What two runs of one scenario have in common, however often they were interrupted.
+#[derive(PartialEq)]
+struct Outcome {
+    /// Of the last checkpoint: policy, optimizer and the learner's counters.
+    checkpoint: Vec<(PathBuf, Vec<u8>)>,
+    /// Steps, decisions and ends of episodes, in order.
+    told: Vec<Value>,
+}
+
+impl Outcome {
+    fn of(run: &Path) -> Self {
+        let last = std::fs::read_link(run.join("checkpoints/last")).expect("there is a last checkpoint");
+        let files = ["policy/policy.safetensors", "optim.safetensors", "learner.ron"];
+        let read = |file: &str| {
+            let content =
+                std::fs::read(run.join("checkpoints").join(&last).join(file)).expect("a file of a checkpoint");
+            (last.join(file), content)
+        };
+        let kinds = ["env_step", "decision", "episode_finished"];
+        let told = lines(run)
+            .into_iter()
+            .filter(|line| kinds.iter().any(|kind| line["type"] == **kind))
+            .map(|mut line| {
+                line["t"].take();
+                line["seq"].take();
+                line
+            });
+        Self {
+            checkpoint: files.map(read).into(),
+            told: told.collect(),
+        }
+    }
+
+    /// Fails with the first thing that differs.
+    fn assert_is(&self, expected: &Self, what: &str) {
+        for (one, other) in self.told.iter().zip(&expected.told) {
+            let place = |line: &Value| format!("{} of round {}, step {}", line["type"], line["round"], line["step"]);
+            assert!(one == other, "{what}: {} for {}", place(one), place(other));
+        }
+        assert_eq!(self.told.len(), expected.told.len(), "{what}: events");
+        for ((file, one), (other_file, other)) in self.checkpoint.iter().zip(&expected.checkpoint) {
+            assert_eq!(file, other_file, "{what}");
+            assert!(one == other, "{what}: {} differs", file.display());
+        }
+    }
+}
+
+/// Files in `run`, without those that tell of interruptions.
+fn names(run: &Path) -> BTreeSet<String> {
+    fn collect(folder: &Path, prefix: &str, names: &mut BTreeSet<String>) {
+        for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+            let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+            match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                // A file an attempt.
+                true if name == "tb" => {}
+                true => collect(&entry.path(), &format!("{name}/"), names),
+                false => {
+                    names.insert(name);
+                }
+            }
+        }
+    }
+    let mut found = BTreeSet::new();
+    collect(run, "", &mut found);
+    found.retain(|name| !name.contains("discarded"));
+    found
+}
+
+/// The storage fails at operation `n`; then it is mended and the run goes on, or is begun again.
+fn interrupt_and_mend(n: u64, fault: Fault, expected: &Outcome, files: &BTreeSet<String>) -> Option<()> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let root = folder.path().join("runs");
+    let faults = StorageFaults::under(&root, n, fault);
+    // Nobody will mend it while the run waits.
+    let interrupted = play(&root, Duration::from_millis(1));
+    let struck = faults.struck()?;
+    drop(faults);
+    let what = format!("{fault:?} at operation {n}, {struck}");
+
+    let run = match &interrupted {
+        Ok(report) => report.record.as_ref().map(|record| record.directory.clone()),
+        Err(_) => None,
+    };
+    let run = run.filter(|run| run.is_dir()).unwrap_or_else(|| latest(&root));
+    match &interrupted {
+        Ok(report) if report.failure.is_none() && report.gaps.is_empty() => {}
+        // Whatever cannot be kept is told.
+        Ok(report) => {
+            let failure = report.failure.as_ref().map(ToString::to_string).unwrap_or_default();
+            let is_told = !report.gaps.is_empty() || failure.contains(&*root.to_string_lossy()) || fault.is_deadly();
+            assert!(is_told, "{what}: {failure}");
+        }
+        Err(refusal) => assert!(refusal.contains(&*root.to_string_lossy()), "{what}: {refusal}"),
+    }
+    let run = match resume(&run, &root) {
+        Ok(report) => {
+            assert!(report.failure.is_none(), "{what}: {:?}", report.failure);
+            run
+        }
+        // Nothing had been played: it is begun again.
+        Err(
+            ResumeError::NoRun(_)
+            | ResumeError::NoCheckpoint(_)
+            | ResumeError::Checkpoint(CheckpointError::None(_))
+            | ResumeError::File(_)
+            | ResumeError::Directory(_),
+        ) => {
+            let report = play(&root, PATIENCE).unwrap_or_else(|refusal| panic!("{what}: {refusal}"));
+            assert!(report.failure.is_none(), "{what}: {:?}", report.failure);
+            report.record.expect("it is recorded").directory
+        }
+        Err(refusal) => panic!("{what}: {refusal}"),
+    };
+    Outcome::of(&run).assert_is(expected, &what);
+    let left: Vec<String> = names(&run).symmetric_difference(files).cloned().collect();
+    assert!(left.is_empty(), "{what}: too many or too few of {left:?}");
+    Some(())
+}
+
+/// Lets operation 1, 2, … fail until a run gets through without meeting the fault.
+fn every_operation_fails(fault: Fault) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let undisturbed = play(folder.path(), PATIENCE).expect("it begins");
+    let run = undisturbed.record.expect("it is recorded").directory;
+    let (expected, files) = (Outcome::of(&run), names(&run));
+
+    let struck = (1..).take_while(|&n| interrupt_and_mend(n, fault, &expected, &files).is_some());
+
+    let count = struck.count();
+    println!("{fault:?}: {count} operations struck");
+    assert!(count > 50, "only {count} operations go through the storage");
+}
+
+#[test]
+fn a_run_goes_on_to_the_same_end_after_an_error_of_any_operation() {
+    every_operation_fails(Fault::InputOutput);
+}
+
+#[test]
+fn a_run_goes_on_to_the_same_end_after_its_disk_was_full() {
+    every_operation_fails(Fault::NoSpace);
+}
+
+#[test]
+fn a_run_goes_on_to_the_same_end_after_its_disk_was_read_only() {
+    every_operation_fails(Fault::ReadOnly);
+}
+
+#[test]
+fn a_run_goes_on_to_the_same_end_after_a_kill_before_any_operation() {
+    every_operation_fails(Fault::Kill);
+}
+
+#[test]
+fn a_run_goes_on_to_the_same_end_after_a_kill_within_any_write() {
+    every_operation_fails(Fault::Torn);
+}
+
+#[test]
+fn a_run_goes_on_to_the_same_end_after_a_power_cut_at_any_operation() {
+    every_operation_fails(Fault::PowerCut);
+}
