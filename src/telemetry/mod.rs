@@ -42,6 +42,7 @@ pub use payload::*;
 pub use reader::{EventReader, ReadError, last_event};
 pub use recording::{RecordingError, finished_episode, read_recording};
 pub use sink::{Earlier, HeldBack, RunInfo, Sink, SinkError, Sinks, TelemetryError};
+pub(crate) use volatile::is_volatile;
 pub use volatile::strip_volatile;
 
 /// Provides the outbox that systems write to and the list in which other plugins register their sinks; the run driver
