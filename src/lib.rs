@@ -84,6 +84,7 @@ pub mod governor;
 pub mod growth;
 pub mod health;
 pub mod host;
+pub mod inspect;
 pub mod learner;
 pub mod random;
 pub mod record;

@@ -29,6 +29,7 @@ const FLOORS: &[&[&str]] = &[
     &["engine"],
     &["compare"],
     &["sweep", "experiment", "controls"],
+    &["inspect"],
     &["cli"],
     &["lib", "main", "prelude"],
 ];

@@ -2,17 +2,19 @@
 //! newer ones have taken its place.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::checksums::{self, ChecksumError};
 use crate::files::{RonError, read_ron};
 use crate::health::{AtPath, Failure, FileError};
 use crate::record::point_at;
 use crate::storage::{self, sync_folder, sync_folder_of, write_synced};
+use crate::telemetry::EventsMark;
 
 /// Folder inside the run directory.
 const FOLDER: &str = "checkpoints";
@@ -20,8 +22,6 @@ const FOLDER: &str = "checkpoints";
 pub(super) const POLICY_FOLDER: &str = "policy";
 const PREFIX: &str = "round-";
 const PROGRESS_FILE: &str = "run.ron";
-/// blake3 of every other file, as `b3sum --check` reads them.
-const CHECKSUMS_FILE: &str = "b3sums";
 
 /// A rolling accuracy, in percent, and the checkpoint that was written with it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,6 +51,9 @@ pub struct Progress {
     pub next_round: u32,
     /// Events below belong to the rounds played.
     pub next_seq: u64,
+    /// What these events were when the checkpoint was written; `None` where they could not be read, and of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<EventsMark>,
     /// Envs of the run.
     pub n_envs: usize,
     /// Parts of a training batch: as the scenario says, or more where memory was short. A resume that changes the scenario's
@@ -138,10 +141,17 @@ pub enum CheckpointError {
         Progress::FORMAT
     )]
     Format { path: PathBuf, found: u32 },
-    #[error("checkpoint {0} is damaged: it is not what was written; go on from another one by --from")]
-    Damaged(PathBuf),
-    #[error("checkpoint {0} is damaged: the list of its files is not whole; go on from another one by --from")]
-    NoChecksums(PathBuf),
+    #[error("checkpoint {0}; go on from another one by --from")]
+    Checksum(ChecksumError),
+}
+
+impl From<ChecksumError> for CheckpointError {
+    fn from(error: ChecksumError) -> Self {
+        match error {
+            ChecksumError::File(error) => error.into(),
+            damage => Self::Checksum(damage),
+        }
+    }
 }
 
 /// The checkpoints of one run.
@@ -358,8 +368,22 @@ impl Checkpoints {
         Err(first.unwrap_or_else(|| CheckpointError::None(self.0.clone())))
     }
 
+    /// Files in the checkpoint before `next_round` that it does not list: what they are is not known.
+    ///
+    /// # Errors
+    /// A folder or a list that cannot be read.
+    pub fn unlisted(&self, next_round: u32) -> Result<Vec<String>, FileError> {
+        let folder = self.0.join(name_of(next_round));
+        checksums::unlisted(&folder).at(&folder)
+    }
+
+    /// Path of the folder.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
     /// Rounds before which there is a checkpoint, newest first. Anything of another name is no checkpoint.
-    fn rounds(&self) -> Vec<u32> {
+    pub fn rounds(&self) -> Vec<u32> {
         let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
         let mut rounds: Vec<u32> = entries
             .filter_map(|entry| entry.file_name().to_str()?.strip_prefix(PREFIX)?.parse().ok())
@@ -404,8 +428,7 @@ fn fill_folder(
     )
     .map_err(|error| content(error.into()))?;
     write_synced(&folder.join(PROGRESS_FILE), text.as_bytes()).at(folder)?;
-    let checksums = checksums(folder).at(folder)?;
-    write_synced(&folder.join(CHECKSUMS_FILE), checksums.as_bytes()).at(folder)?;
+    checksums::write(folder, PROGRESS_FILE).at(folder)?;
     let size = size_of(folder).at(folder)?;
     sync_folder(folder).at(folder)?;
     Ok(size)
@@ -438,56 +461,8 @@ fn read(folder: &Path) -> Result<Progress, CheckpointError> {
     if format != Progress::FORMAT {
         return Err(CheckpointError::Format { path, found: format });
     }
-    verify(folder)?;
+    checksums::verify(folder, PROGRESS_FILE)?;
     read_ron(&text).map_err(content)
-}
-
-/// One line for every file of a checkpoint, how far the run has come last: a list without its end is noticed.
-fn checksums(folder: &Path) -> io::Result<String> {
-    let mut files = files_in(folder)?;
-    files.sort_unstable_by_key(|file| (file == PROGRESS_FILE, file.clone()));
-    let line = |file: &String| Ok(format!("{}  {file}\n", blake3_of(&folder.join(file))?));
-    files.iter().map(line).collect()
-}
-
-/// Paths inside of `folder`, with `/` between their parts.
-fn files_in(folder: &Path) -> io::Result<Vec<String>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if entry.file_type()?.is_dir() {
-            let inner = files_in(&entry.path())?;
-            files.extend(inner.into_iter().map(|file| format!("{name}/{file}")));
-        } else {
-            files.push(name);
-        }
-    }
-    Ok(files)
-}
-
-fn blake3_of(path: &Path) -> io::Result<blake3::Hash> {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(File::open(path)?)?;
-    Ok(hasher.finalize())
-}
-
-/// # Errors
-/// A file that is missing or not as it was written.
-fn verify(folder: &Path) -> Result<(), CheckpointError> {
-    let path = folder.join(CHECKSUMS_FILE);
-    let incomplete = || CheckpointError::NoChecksums(path.clone());
-    let list = fs::read(&path).at(&path)?;
-    let list = std::str::from_utf8(&list).map_err(|_| incomplete())?;
-    let files: Option<Vec<(&str, &str)>> = list.lines().map(|line| line.split_once("  ")).collect();
-    let files = files.filter(|files| files.last().is_some_and(|(_, last)| *last == PROGRESS_FILE));
-    for (sum, file) in files.ok_or_else(incomplete)? {
-        let file = folder.join(file);
-        if blake3_of(&file).at(&file)?.to_hex().as_str() != sum {
-            return Err(CheckpointError::Damaged(file));
-        }
-    }
-    Ok(())
 }
 
 fn remove(folder: &Path) -> io::Result<()> {

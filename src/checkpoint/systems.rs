@@ -24,8 +24,9 @@ use crate::learner::{PolicyLearner, is_between_rollouts, rollout_rounds};
 use crate::record::{Recording, RoundHistory, RunClaim, RunDirectory};
 use crate::run::StopSignal;
 use crate::schedule::{AddWork, RoundEnd, Shutdown, Startup, Work};
+use crate::telemetry::sinks::JsonLinesSink;
 use crate::telemetry::statistics::rolling_mean;
-use crate::telemetry::{CheckpointReason, CheckpointSaved, Event, Num, TelemetryHub, TelemetryOutbox};
+use crate::telemetry::{CheckpointReason, CheckpointSaved, Event, EventsHasher, Num, TelemetryHub, TelemetryOutbox};
 use crate::training::MicroBatches;
 
 /// Writes checkpoints of recorded runs and goes on from them.
@@ -59,6 +60,8 @@ pub struct CheckpointState {
     /// How far the run has come, where its newest checkpoint is older. What else lasts is as it was then: controllers and
     /// learners change for good at the ends of rounds alone.
     unsaved: Option<Progress>,
+    /// Of the events that the newest checkpoint counts as told.
+    recorded: EventsHasher,
     /// Why the newest checkpoint that was due is not on disk; `None` if it is.
     pub failure: Option<String>,
 }
@@ -195,6 +198,7 @@ impl RunView<'_> {
             rounds: scenario.run.rounds,
             next_round,
             next_seq,
+            recorded: None,
             n_envs: scenario.run.n_envs,
             micro_batches: self.parts.0,
             slots: layout.slots().iter().map(|spec| spec.slot.to_string()).collect(),
@@ -219,13 +223,13 @@ impl CheckpointWriter<'_> {
     /// Puts what is unsaved on disk. A checkpoint that cannot be written leaves the older ones as they are; the run goes
     /// on, tries again at its end and then says so.
     fn write(&mut self, reason: CheckpointReason) {
-        let Some(progress) = self.trained.state.unsaved.take() else {
+        let Some(mut progress) = self.trained.state.unsaved.take() else {
             return;
         };
         let started = Instant::now();
         let shelf = Checkpoints::of(self.view.folder.path());
         let next_round = progress.next_round;
-        match self.put(&shelf, &progress, reason) {
+        match self.put(&shelf, &mut progress, reason) {
             Ok(size_bytes) => {
                 shelf.tidy(&progress, self.view.experiment.scenario.run.keep_last);
                 self.outbox.push(Event::run(CheckpointSaved {
@@ -251,11 +255,16 @@ impl CheckpointWriter<'_> {
         }
     }
 
-    fn put(&mut self, shelf: &Checkpoints, progress: &Progress, reason: CheckpointReason) -> Result<u64, Failure> {
+    fn put(&mut self, shelf: &Checkpoints, progress: &mut Progress, reason: CheckpointReason) -> Result<u64, Failure> {
         // Whatever has taken the place of the run directory is not the run's to write into.
         self.view.find_directory()?;
         // What the checkpoint counts as told has to be on disk before it is.
         self.hub.settle();
+        let events = self.view.folder.path().join(JsonLinesSink::FILE_NAME);
+        let marked = self.trained.state.recorded.mark_before(&events, progress.next_seq);
+        // The sink that writes them says what is wrong.
+        progress.recorded = marked.ok();
+        let progress = &*progress;
         let kind = kind_of(progress, reason);
         let save = |folder: &Path| self.trained.save(folder, kind, &progress.scenario_hash);
         Ok(shelf.put(progress, save)?)

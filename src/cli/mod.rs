@@ -1,8 +1,10 @@
 //! The command line: one file a subcommand. Data goes to stdout, messages to stderr.
 
+mod check;
 mod compare;
 mod controls;
 mod data;
+mod diff;
 mod eval;
 mod eval_decisions;
 mod eval_progress;
@@ -31,8 +33,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use options::{
-    Arguments, Command, ControlsOptions, EvalOptions, GlobalOptions, ListWhat, ResumeOptions, RunOptions, RunsOptions,
-    ShowOptions,
+    Arguments, CheckRunOptions, Command, ControlsOptions, DiffOptions, EvalOptions, GlobalOptions, ListWhat,
+    ResumeOptions, RunOptions, RunsOptions, ShowOptions,
 };
 use output::{refuse, refuse_in_json, show, shown, tell};
 use rejection::Rejection;
@@ -49,6 +51,14 @@ enum Outcome {
     Done,
     /// An audited reward pays for something else than growth.
     Exploitable,
+    /// Two runs that were compared differ.
+    Different,
+    /// A run or sweep that was checked is damaged, but can be gone on with.
+    Damaged,
+    /// It cannot be gone on with, but what is left of it serves for something.
+    OnlyUsable,
+    /// It is good for nothing.
+    Useless,
     /// Wrong usage, a scenario with problems, or a start-up that failed before anything was written.
     Rejected,
     /// Data, I/O or memory failed while running, or once a run directory had been made or changed.
@@ -72,11 +82,13 @@ impl From<Outcome> for ExitCode {
     fn from(outcome: Outcome) -> Self {
         ExitCode::from(match outcome {
             Outcome::Done => 0,
-            Outcome::Exploitable => 1,
+            Outcome::Exploitable | Outcome::Different | Outcome::Damaged => 1,
             Outcome::Rejected => 2,
             Outcome::Failed => 3,
             Outcome::Halted => 4,
             Outcome::RecordIncomplete => 5,
+            Outcome::OnlyUsable => 6,
+            Outcome::Useless => 7,
             Outcome::Stopped(request) => request.exit_code(),
         })
     }
@@ -183,6 +195,8 @@ fn execute(arguments: &Arguments, extend: Extension) -> Result<Outcome, String> 
         Command::AbReport(options) => experiment::ab_report(options, &context).unwrap_or_else(reject),
         Command::Runs(options) => runs::runs(options, &context).unwrap_or_else(reject),
         Command::Show(options) => show::show_run(options, &context).unwrap_or_else(reject),
+        Command::Check(options) => check::check(options, &context).unwrap_or_else(reject),
+        Command::Diff(options) => diff::diff(options, &context).unwrap_or_else(reject),
         Command::Eval(options) => eval::eval(options, &context).unwrap_or_else(reject),
         Command::Controls(options) => controls::controls(options, &context).unwrap_or_else(reject),
         Command::Validate { scenarios } => validate::validate(scenarios, &context),

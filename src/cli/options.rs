@@ -3,6 +3,7 @@
 mod compare;
 mod controls;
 mod data;
+mod inspect;
 mod sweep;
 
 use std::io::IsTerminal;
@@ -14,10 +15,12 @@ use crate::checkpoint::CheckpointName;
 use crate::scenario::Override;
 use crate::telemetry::sinks::{ColorChoice, ProgressStyle};
 use crate::torch;
+use inspect::{CHECK_EXAMPLES, DIFF_EXAMPLES};
 
 pub use compare::{CompareOptions, Test};
 pub use controls::ControlsOptions;
 pub use data::{CheckOptions, DataCommand};
+pub use inspect::{CheckRunOptions, DiffOptions};
 pub use sweep::{Begun, Pace, PlayOptions, SweepCommand, SweepOptions};
 
 /// Trains networks that grow while they train.
@@ -40,11 +43,14 @@ Examples:
 
 Exit codes:
   0         done
-  1         reward-audit: the reward can be exploited
+  1         reward-audit: the reward can be exploited; diff: the runs differ;
+            check: damaged, but it can be resumed
   2         wrong usage, a scenario or data with problems, or a start-up that failed
   3         failed while running, or standard output could not be written
   4         the engine stopped training: the policy diverged
   5         trained, but the record is incomplete
+  6         check: it cannot be resumed, but serves for eval, replay or compare
+  7         check: good for nothing
   101, 134  the program itself failed (panic, abort): please report it
   129       stopped by SIGHUP
   130, 143  stopped by Ctrl-C (SIGINT) or SIGTERM";
@@ -191,6 +197,12 @@ pub enum Command {
     /// Print the summary of a run again; of one that has not ended, as it stands.
     #[command(after_help = SHOW_EXAMPLES)]
     Show(ShowOptions),
+    /// Verify a run or a sweep: hashes, checkpoints, events, tables; and say what it is good for.
+    #[command(after_help = CHECK_EXAMPLES)]
+    Check(CheckRunOptions),
+    /// Name the first field in which two runs differ: scenario, events, curves, checkpoints.
+    #[command(after_help = DIFF_EXAMPLES)]
+    Diff(DiffOptions),
     /// Play a run's policy as it is against baselines, on the same episodes.
     #[command(after_help = EVAL_EXAMPLES)]
     Eval(Box<EvalOptions>),

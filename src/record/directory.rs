@@ -17,10 +17,10 @@ use crate::telemetry::{RunInfo, RunState, Timestamp};
 
 /// The variable that moves the root of all runs.
 const ROOT_VARIABLE: &str = "SIMIC_ENGINE_RUNS";
-pub(super) const MANIFEST_FILE: &str = "manifest.json";
-pub(super) const SOURCE_FILE: &str = "scenario.ron";
-pub(super) const RESOLVED_FILE: &str = "resolved.ron";
-const SUMMARY_FILE: &str = "summary.txt";
+pub(crate) const MANIFEST_FILE: &str = "manifest.json";
+pub(crate) const SOURCE_FILE: &str = "scenario.ron";
+pub(crate) const RESOLVED_FILE: &str = "resolved.ron";
+pub(crate) const SUMMARY_FILE: &str = "summary.txt";
 /// Longest part of a run id that comes from the scenario's name.
 const SLUG_CHARACTERS: usize = 40;
 
@@ -254,6 +254,17 @@ impl RunDirectory {
         Ok(RunClaim::of(self.resolved_path())?)
     }
 
+    /// Whether a process has claimed the run; `None` where that cannot be told, as on a file system without locks. Only a
+    /// claim that is made in the very moment of the question may be refused for it.
+    pub fn is_claimed(&self) -> Option<bool> {
+        let file = std::fs::File::open(self.resolved_path()).ok()?;
+        match file.try_lock_shared() {
+            Ok(()) => Some(false),
+            Err(TryLockError::WouldBlock) => Some(true),
+            Err(TryLockError::Error(_)) => None,
+        }
+    }
+
     /// Name of the folder.
     pub fn run_id(&self) -> &str {
         &self.run_id
@@ -471,7 +482,9 @@ mod tests {
 
         let refused = run.claim().unwrap_err().to_string();
         assert!(refused.contains("another process is playing this run"), "{refused}");
+        assert_eq!(run.is_claimed(), Some(true));
         drop(clone);
+        assert_eq!(run.is_claimed(), Some(false));
         assert!(run.claim().is_ok());
     }
 

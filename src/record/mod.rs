@@ -15,14 +15,15 @@ mod table;
 
 pub use announce::Recording;
 pub use continuation::Continuation;
+pub(crate) use directory::{MANIFEST_FILE, RESOLVED_FILE, SOURCE_FILE, SUMMARY_FILE, create_folder, note_latest};
 pub use directory::{RunClaim, RunDirectory, RunDirectoryError, ScenarioFile, runs_root, scenario_folder};
-pub(crate) use directory::{create_folder, note_latest};
 pub(crate) use files::point_at;
 pub use find::{FindRunError, find_run};
 pub(crate) use listing::EXPERIMENT_FILE;
 pub use listing::{ListedState, RunEntry, list_runs};
 pub use log::LogFile;
 pub use manifest::{Build, DeviceInfo, Labels, Libraries, Machine, Manifest, Resolved, Threads};
+pub(crate) use status::STATUS_FILE;
 pub use status::{RunStatus, StatusSink, is_legal_transition};
 pub use summary::{SUMMARY_WIDTH, summary};
 pub use systems::{RecordPlugin, RoundHistory};

@@ -14,7 +14,7 @@ use crate::telemetry::{
     Event, LiveState, Num, Payload, RunFinished, RunInfo, RunState, Sink, SinkClass, SinkError, Timestamp,
 };
 
-pub(super) const STATUS_FILE: &str = "status.json";
+pub(crate) const STATUS_FILE: &str = "status.json";
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The content of `status.json`.

@@ -88,7 +88,8 @@ impl Collected {
         axes
     }
 
-    fn trials_csv(&self) -> String {
+    /// `trials.csv`: a row a trial.
+    pub fn trials_csv(&self) -> String {
         let axes = self.axes();
         let mut columns = vec!["trial", "point", "replicate", "seed"];
         columns.extend(&axes);
@@ -119,7 +120,8 @@ impl Collected {
         csv.0
     }
 
-    fn curves_csv(&self) -> String {
+    /// `curves.csv`: a row a trial and round.
+    pub fn curves_csv(&self) -> String {
         let axes = self.axes();
         let mut columns = vec!["trial", "point", "replicate", "seed"];
         columns.extend(&axes);

@@ -70,13 +70,18 @@ impl SweepFolder {
         Self(runs_root(out).join(SWEEPS).join(name))
     }
 
+    /// Whether there is one at `path`.
+    pub fn is_at(path: &Path) -> bool {
+        path.join(PLAN).is_file()
+    }
+
     /// The folder of a sweep, by its path or its name, and what it plays.
     ///
     /// # Errors
     /// There is none, or its plan cannot be read.
     pub fn open(name: &Path, out: Option<&Path>) -> Result<(Self, Plan), FolderError> {
         let places = [name.to_path_buf(), runs_root(out).join(SWEEPS).join(name)];
-        let found = places.iter().find(|place| place.join(PLAN).is_file());
+        let found = places.iter().find(|place| Self::is_at(place));
         let Some(path) = found else {
             return Err(FolderError::Missing {
                 name: name.into(),

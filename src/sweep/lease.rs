@@ -75,14 +75,39 @@ impl Leases {
     /// # Errors
     /// A folder that cannot be read or written.
     pub fn read(sweep: &SweepFolder, expiry: Duration) -> Result<Self, FileError> {
+        let now = time_of_file_system(&sweep.leases())?;
+        Self::read_at(sweep, expiry, now)
+    }
+
+    /// As [`Self::read`], for those who only look: nothing is written, so it is this machine's clock that counts.
+    ///
+    /// # Errors
+    /// A folder that cannot be read.
+    pub fn look(sweep: &SweepFolder, expiry: Duration) -> Result<Self, FileError> {
+        Self::read_at(sweep, expiry, SystemTime::now())
+    }
+
+    fn read_at(sweep: &SweepFolder, expiry: Duration, now: SystemTime) -> Result<Self, FileError> {
         let folder = sweep.leases();
         Ok(Self {
             names: names_in(&folder)?,
-            now: time_of_file_system(&folder)?,
+            now,
             folder,
             expiry,
             this: Worker::this(),
         })
+    }
+
+    /// Names of all files, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
+    /// Whether there is a lease of that attempt, which is counted from 1.
+    pub fn has(&self, id: &str, attempt: u32) -> bool {
+        let path = lease_path(&self.folder, id, attempt);
+        path.file_name()
+            .is_some_and(|name| self.names.contains(&*name.to_string_lossy()))
     }
 
     /// The newest attempt at a trial; 0 if there is none.

@@ -11,6 +11,7 @@ mod event;
 mod gap;
 mod hub;
 mod live;
+mod mark;
 mod outbox;
 mod payload;
 mod queue;
@@ -35,11 +36,13 @@ pub use event::{EnvContext, Event, EventKind, Payload, SCHEMA_MAJOR, SCHEMA_MINO
 pub use gap::{RecordFails, RecordGap};
 pub use hub::{FlushCost, TelemetryHub};
 pub use live::{CommittedSeed, Contribution, EpisodeResult, LiveState, Missing, RoundResult, SeedWorth, StepProgress};
+pub use mark::{EventsHasher, EventsMark};
 pub use outbox::TelemetryOutbox;
 pub use payload::*;
 pub use reader::{EventReader, ReadError, last_event};
 pub use recording::{RecordingError, finished_episode, read_recording};
 pub use sink::{Earlier, HeldBack, RunInfo, Sink, SinkError, Sinks, TelemetryError};
+pub(crate) use volatile::is_volatile;
 pub use volatile::strip_volatile;
 
 /// Provides the outbox that systems write to and the list in which other plugins register their sinks; the run driver

@@ -8,6 +8,8 @@ const FIELDS: [&str; 3] = ["t", "seq", "run_id"];
 const DROPPED: &str = "dropped_events";
 /// Endings that mark a field as measured in time or memory.
 const SUFFIXES: [&str; 6] = ["_ms", "_us_p50", "_s", "_per_s", "_per_hour", "_bytes"];
+/// Of curves and checkpoints: time, numbers of events, and what their lines were.
+const KEPT: [&str; 4] = ["run_id", "seconds", "next_seq", "recorded"];
 /// Events that are about the machine and about interruptions, not about the experiment.
 const EVENTS: [&str; 3] = ["telemetry_health", "checkpoint_saved", "checkpoint_loaded"];
 
@@ -44,11 +46,20 @@ fn opens_a_resumed_part(event: &Value) -> bool {
     event["resumed"] == true || !event["data"]["resumed_from"].is_null()
 }
 
+/// Whether a field of a curve or a checkpoint may differ between two runs with one seed.
+pub(crate) fn is_volatile(field: &str) -> bool {
+    KEPT.contains(&field) || is_measured(field)
+}
+
+fn is_measured(field: &str) -> bool {
+    field == DROPPED || SUFFIXES.iter().any(|suffix| field.ends_with(suffix))
+}
+
 /// Removes what was measured in time or memory, at every depth.
 fn remove_measured(value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            fields.retain(|key, _| key != DROPPED && !SUFFIXES.iter().any(|suffix| key.ends_with(suffix)));
+            fields.retain(|key, _| !is_measured(key));
             fields.values_mut().for_each(remove_measured);
         }
         Value::Array(items) => items.iter_mut().for_each(remove_measured),

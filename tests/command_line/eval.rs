@@ -51,6 +51,7 @@ fn trained_run(root: &Path) {
         rounds: 2,
         next_round: 2,
         next_seq: 0,
+        recorded: None,
         n_envs: 2,
         micro_batches: 1,
         slots: Vec::new(),

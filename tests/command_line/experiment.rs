@@ -6,10 +6,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use simic_engine::telemetry::strip_volatile;
 
 use crate::program::{command, succeeds, text};
-use crate::support::lines;
+use crate::support::{assert_same_run, lines};
 
 const ARMS: &str = r#"(id: "wait"), (id: "random", policy: (controller: "random"))"#;
 
@@ -200,9 +199,8 @@ fn killed_twice_equals_left_alone(interleave: &str) {
     succeeds(&engine(&resume).output().expect("the binary starts"));
 
     assert_eq!(reproducible(&killed), reproducible(&alone));
-    let record = |run: PathBuf| -> Vec<Value> { lines(&run).iter().filter_map(strip_volatile).collect() };
     for run in ["replicate-01/rules", "replicate-01/learnt", "replicate-02/learnt"] {
-        assert_eq!(record(killed.join(run)), record(alone.join(run)), "{run}");
+        assert_same_run(&killed.join(run), &alone.join(run));
     }
     // Nothing is left to do.
     succeeds(&engine(&resume).output().expect("the binary starts"));

@@ -1,10 +1,12 @@
 //! The command line as a user meets it: the real binary, what it prints and what it leaves behind.
 
 mod baselines;
+mod check;
 mod controls;
 mod damage;
 mod data;
 mod determinism;
+mod diff;
 mod eval;
 mod experiment;
 mod identity;

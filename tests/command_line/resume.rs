@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::program::{command, ended, newest, refused, reproducible_events, succeeds, text};
-use crate::support::latest;
+use crate::support::{assert_same_run, latest};
 
 const LEARNED: &str = r#"controller: "actor_critic", preset: "lstm_small""#;
 pub const RULES: &str = r#"controller: "heuristic""#;
@@ -130,8 +130,7 @@ fn killed_twice_equals_left_alone(folder: &Path, policy: &str, files: usize) -> 
     succeeds(&resume(&run, &[]));
 
     assert_eq!(learnt(&run).len(), files);
-    assert!(learnt(&run) == learnt(&alone), "the policies differ");
-    assert_eq!(reproducible_events(&run), reproducible_events(&alone));
+    assert_same_run(&alone, &run);
     let numbers = sequence_numbers(&run);
     assert!(numbers.iter().copied().eq(0..numbers.len() as u64), "{numbers:?}");
     run

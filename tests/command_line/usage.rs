@@ -8,11 +8,13 @@ use serde_json::Value;
 
 use crate::program::{command, ended, engine, refused, succeeds, text};
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 16] = [
     "run",
     "resume",
     "runs",
     "show",
+    "check",
+    "diff",
     "eval",
     "controls",
     "validate",
@@ -49,7 +51,7 @@ fn every_command_s_help_fits_on_a_screen_and_has_examples() {
 #[test]
 fn the_help_of_all_commands() {
     insta::assert_snapshot!(
-        ["resume", "runs", "show", "eval"]
+        ["resume", "runs", "show", "check", "diff", "eval"]
             .map(|command| stdout(&[command, "--help"]))
             .join("\n")
     );
@@ -72,7 +74,9 @@ fn the_help_of_all_commands() {
 #[test]
 fn exit_codes_are_listed_in_the_help_and_in_the_readme() {
     let (help, readme) = (stdout(&["--help"]), include_str!("../../README.md"));
-    for code in ["0", "2", "3", "4", "5", "101", "129", "130", "134", "143"] {
+    for code in [
+        "0", "1", "2", "3", "4", "5", "6", "7", "101", "129", "130", "134", "143",
+    ] {
         let is_word = |text: &str| text.split(|c: char| !c.is_alphanumeric()).any(|word| word == code);
         assert!(is_word(&help) && is_word(readme), "{code}");
     }

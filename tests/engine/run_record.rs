@@ -11,10 +11,9 @@ use simic_engine::prelude::*;
 use simic_engine::record::RunDirectory;
 use simic_engine::run::NO_EXTENSION;
 use simic_engine::scenario::TelemetryLevel;
-use simic_engine::telemetry::strip_volatile;
 use simic_engine::torch::{HostSyncCounter, read_f32};
 
-use crate::support::lines;
+use crate::support::{assert_same_run, lines};
 
 /// A few batches of digits a step under a controller that orders whatever is legal.
 fn scenario(name: &str, rounds: u32, n_envs: usize, max_steps: u32) -> String {
@@ -247,10 +246,6 @@ fn a_new_target_of_alpha_is_told_with_its_ramp() {
     assert_eq!(data["action_id"], "e0.t19");
 }
 
-fn reproducible(run: &Path) -> Vec<Value> {
-    lines(run).iter().filter_map(strip_volatile).collect()
-}
-
 #[test]
 fn two_runs_in_one_process_share_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -269,7 +264,7 @@ fn two_runs_in_one_process_share_nothing() {
         .map(|text| play(text, &root("alone"), level, NO_EXTENSION));
 
     for (together, alone) in together.iter().zip(&alone) {
-        assert_eq!(reproducible(together), reproducible(alone));
+        assert_same_run(together, alone);
         let numbers: Vec<_> = lines(together).iter().filter_map(|line| line["seq"].as_u64()).collect();
         assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
     }

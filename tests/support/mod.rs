@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use simic_engine::inspect::{DiffKind, Difference, Extent, diff};
 use simic_engine::prelude::*;
 
 /// The engine in memory with the scenario of `text` and two workers, not yet started.
@@ -23,4 +24,17 @@ pub fn lines(run: &Path) -> Vec<Value> {
     text.lines()
         .map(|line| serde_json::from_str(line).expect("a line is JSON"))
         .collect()
+}
+
+/// The first field in which two runs differ; `None` if they have come to the same bits.
+pub fn first_difference(one: &Path, other: &Path) -> Option<Difference> {
+    let found = diff(one, other, &DiffKind::ALL, Extent::First);
+    found.expect("both runs can be read").differences.pop()
+}
+
+/// Two runs have come to the same bits; else the failure names the first field in which they differ.
+pub fn assert_same_run(one: &Path, other: &Path) {
+    if let Some(difference) = first_difference(one, other) {
+        panic!("{difference}");
+    }
 }

@@ -9,6 +9,7 @@ pub fn progress(next_round: u32, best: Option<u32>) -> Progress {
         rounds: 9,
         next_round,
         next_seq: 100,
+        recorded: None,
         micro_batches: 1,
         n_envs: 2,
         slots: vec!["r0c0".into()],

@@ -1,0 +1,93 @@
+//! `b3sums`: the blake3 of every file of a checkpoint, by which a later reader sees that each is as it was written.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::health::{AtPath, FileError};
+use crate::storage::write_synced;
+
+/// As `b3sum --check` reads it.
+const FILE: &str = "b3sums";
+
+/// Why the files of a checkpoint are not known to be what was written.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
+pub enum ChecksumError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("{0} is damaged: it is not what was written")]
+    Damaged(PathBuf),
+    #[error("{0} is damaged: the list of its files is not whole")]
+    Incomplete(PathBuf),
+}
+
+/// Lists every file in `folder`, the one called `last` last: a list without its end is noticed.
+///
+/// # Errors
+/// A file that cannot be read or written.
+pub(super) fn write(folder: &Path, last: &str) -> io::Result<()> {
+    let mut files = files_in(folder)?;
+    files.sort_unstable_by_key(|file| (file == last, file.clone()));
+    let line = |file: &String| Ok(format!("{}  {file}\n", blake3_of(&folder.join(file))?));
+    let list: String = files.iter().map(line).collect::<io::Result<_>>()?;
+    write_synced(&folder.join(FILE), list.as_bytes())
+}
+
+/// # Errors
+/// A file that is missing or not as it was written; a list that does not end with `last`.
+pub(super) fn verify(folder: &Path, last: &str) -> Result<(), ChecksumError> {
+    let path = folder.join(FILE);
+    let incomplete = || ChecksumError::Incomplete(path.clone());
+    let list = fs::read(&path).at(&path)?;
+    let list = std::str::from_utf8(&list).map_err(|_| incomplete())?;
+    let files = parse(list).filter(|files| files.last().is_some_and(|(_, file)| *file == last));
+    for (sum, file) in files.ok_or_else(incomplete)? {
+        let file = folder.join(file);
+        if blake3_of(&file).at(&file)?.to_hex().as_str() != sum {
+            return Err(ChecksumError::Damaged(file));
+        }
+    }
+    Ok(())
+}
+
+/// Files in `folder` that its list does not name.
+///
+/// # Errors
+/// A folder or a list that cannot be read.
+pub(super) fn unlisted(folder: &Path) -> io::Result<Vec<String>> {
+    let list = fs::read_to_string(folder.join(FILE))?;
+    let listed = parse(&list).unwrap_or_default();
+    let is_listed = |name: &String| name == FILE || listed.iter().any(|(_, file)| file == name);
+    let mut files = files_in(folder)?;
+    files.retain(|name| !is_listed(name));
+    files.sort_unstable();
+    Ok(files)
+}
+
+/// Sums and names; `None` if a line is none.
+fn parse(list: &str) -> Option<Vec<(&str, &str)>> {
+    list.lines().map(|line| line.split_once("  ")).collect()
+}
+
+/// Paths inside of `folder`, with `/` between their parts.
+fn files_in(folder: &Path) -> io::Result<Vec<String>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.file_type()?.is_dir() {
+            let inner = files_in(&entry.path())?;
+            files.extend(inner.into_iter().map(|file| format!("{name}/{file}")));
+        } else {
+            files.push(name);
+        }
+    }
+    Ok(files)
+}
+
+fn blake3_of(path: &Path) -> io::Result<blake3::Hash> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(File::open(path)?)?;
+    Ok(hasher.finalize())
+}

@@ -1,0 +1,79 @@
+//! `check`: whether a run or a sweep is whole, and what it is good for.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use super::output::{show, show_json};
+use super::rejection::Rejection;
+use super::{CheckRunOptions, Context, Outcome};
+use crate::inspect::{Check, Part, Verdict, Weight, check as look_through};
+use crate::record::find_run;
+use crate::sweep::SweepFolder;
+
+/// Looks through the folder and prints a line a part.
+pub fn check(options: &CheckRunOptions, context: &Context) -> Result<Outcome, Rejection> {
+    let found = look_through(&find(options)?, &context.catalog);
+    let shown = if context.global.json {
+        show_json(&found)
+    } else {
+        show(table(&found))
+    };
+    Ok(shown.unless_done(match found.verdict {
+        Verdict::Sound => Outcome::Done,
+        Verdict::Resumable => Outcome::Damaged,
+        Verdict::Usable => Outcome::OnlyUsable,
+        Verdict::Useless => Outcome::Useless,
+    }))
+}
+
+/// Sweeps have names of their own; whatever is a folder is looked through.
+fn find(options: &CheckRunOptions) -> Result<PathBuf, Rejection> {
+    let (folder, out) = (&options.folder, options.out.as_deref());
+    match SweepFolder::of(&folder.to_string_lossy(), out) {
+        sweep if !folder.is_dir() && SweepFolder::is_at(sweep.path()) => Ok(sweep.path().into()),
+        _ => Ok(find_run(folder, out)?),
+    }
+}
+
+fn table(found: &Check) -> String {
+    let width = found.parts.iter().map(|part| part.name.len()).max().unwrap_or_default();
+    let mut text = found.folder.display().to_string();
+    if let Some(state) = found.state {
+        _ = write!(text, ": {}", state.name());
+    }
+    if found.is_played {
+        text += " (a process is playing it; what it has yet to write was not asked for)";
+    }
+    text.push('\n');
+    for part in &found.parts {
+        add_part(&mut text, part, width);
+    }
+    let uses: Vec<&str> = found.good_for.iter().map(|good| good.name()).collect();
+    let uses = if uses.is_empty() {
+        "nothing".into()
+    } else {
+        uses.join(", ")
+    };
+    _ = writeln!(text, "good for: {uses}");
+    text
+}
+
+fn add_part(text: &mut String, part: &Part, width: usize) {
+    let word = match part.weight() {
+        None => "ok",
+        Some(Weight::Note) => "note",
+        Some(Weight::Problem) => "problem",
+    };
+    let mut lines: Vec<String> = part.findings.iter().map(ToString::to_string).collect();
+    if part.omitted > 0 {
+        lines.push(format!("and {} more", part.omitted));
+    }
+    if lines.is_empty() {
+        lines.push(part.seen.clone());
+    }
+    let mut head = format!("  {:width$}  {word:7}  ", part.name);
+    for line in lines {
+        _ = writeln!(text, "{head}{line}");
+        head = " ".repeat(head.len());
+    }
+}

@@ -1,0 +1,268 @@
+//! Whether the folder of a run or a sweep is whole, and what it is good for.
+//!
+//! Every hash that is kept is compared with the file that it is of, and everything that is said twice with its other half.
+//! Nothing on disk is changed: a run that is being played is looked at as it stands, and what its process is still at is no
+//! damage.
+
+mod agreement;
+mod checkpoints;
+mod events;
+mod files;
+mod scenario;
+mod sweep;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::record::{ListedState, RunDirectory, RunEntry};
+use crate::scenario::Catalog;
+use crate::sweep::SweepFolder;
+
+/// Findings of a part that are told one by one.
+const TOLD: usize = 8;
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Weight {
+    /// Worth knowing; nothing is lost.
+    Note,
+    /// Something is not what it was, or not there.
+    Problem,
+}
+
+/// Something about a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// How much it matters.
+    pub weight: Weight,
+    /// Inside the folder that was checked; empty for the folder itself.
+    pub file: String,
+    /// From 1; `None` where it is about the whole file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// Of the beginning of that line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub byte: Option<u64>,
+    /// What was found, and what was expected.
+    pub what: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if let (Some(line), Some(byte)) = (self.line, self.byte) {
+            write!(f, ":{line} (byte {byte})")?;
+        }
+        if !self.file.is_empty() {
+            f.write_str(": ")?;
+        }
+        f.write_str(&self.what)
+    }
+}
+
+/// One part of a folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Part {
+    /// A word.
+    pub name: String,
+    /// What was looked at, in short.
+    pub seen: String,
+    /// In the order in which they were found.
+    pub findings: Vec<Finding>,
+    /// Findings beyond those that are told.
+    pub omitted: usize,
+}
+
+impl Part {
+    fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            seen: String::new(),
+            findings: Vec::new(),
+            omitted: 0,
+        }
+    }
+
+    /// The weight of what weighs most; `None` if all is well.
+    pub fn weight(&self) -> Option<Weight> {
+        self.findings.iter().map(|finding| finding.weight).max()
+    }
+
+    fn is_sound(&self) -> bool {
+        self.weight() != Some(Weight::Problem)
+    }
+
+    fn problem(&mut self, file: impl Into<String>, what: impl Into<String>) {
+        self.add(Weight::Problem, file.into(), None, what.into());
+    }
+
+    fn note(&mut self, file: impl Into<String>, what: impl Into<String>) {
+        self.add(Weight::Note, file.into(), None, what.into());
+    }
+
+    fn add(&mut self, weight: Weight, file: String, place: Option<(usize, u64)>, what: String) {
+        if self.findings.len() >= TOLD {
+            self.omitted += 1;
+            return;
+        }
+        self.findings.push(Finding {
+            weight,
+            file,
+            line: place.map(|(line, _)| line),
+            byte: place.map(|(_, byte)| byte),
+            what,
+        });
+    }
+}
+
+/// What can be done with a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Use {
+    /// `resume`.
+    Resume,
+    /// `sweep work`, which goes on with a sweep.
+    Work,
+    /// `eval`.
+    Eval,
+    /// `policy.replay.run` and `initial_topology` in another scenario.
+    Replay,
+    /// `compare`.
+    Compare,
+}
+
+impl Use {
+    /// As in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Resume => "resume",
+            Self::Work => "sweep work",
+            Self::Eval => "eval",
+            Self::Replay => "replay",
+            Self::Compare => "compare",
+        }
+    }
+}
+
+/// What a check comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Everything is as it should be.
+    Sound,
+    /// Something is damaged; it can be gone on with all the same.
+    Resumable,
+    /// It cannot be gone on with, but what is left serves for something.
+    Usable,
+    /// It is good for nothing.
+    Useless,
+}
+
+/// What was found in a folder.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Check {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Where a run stands; `None` of anything else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<ListedState>,
+    /// Whether a process plays it now: what it has not written yet was not asked for.
+    pub is_played: bool,
+    /// What it comes to.
+    pub verdict: Verdict,
+    /// What can be done with it.
+    pub good_for: Vec<Use>,
+    /// In order.
+    pub parts: Vec<Part>,
+}
+
+impl Check {
+    fn new(folder: &Path, parts: Vec<Part>, good_for: Vec<Use>, is_played: bool) -> Self {
+        let is_sound = parts.iter().all(Part::is_sound);
+        let can_go_on = good_for.iter().any(|good| matches!(good, Use::Resume | Use::Work));
+        Self {
+            folder: folder.into(),
+            state: None,
+            is_played,
+            verdict: match (can_go_on || is_played, is_sound) {
+                (true, true) => Verdict::Sound,
+                (true, false) if can_go_on => Verdict::Resumable,
+                _ if !good_for.is_empty() => Verdict::Usable,
+                _ => Verdict::Useless,
+            },
+            good_for,
+            parts,
+        }
+    }
+
+    /// Of a folder that is neither a run nor a sweep.
+    fn of_nothing(folder: &Path, why: &str) -> Self {
+        let mut part = Part::new("folder");
+        part.problem("", why);
+        Self::new(folder, vec![part], Vec::new(), false)
+    }
+}
+
+/// Looks through the run or the sweep in `folder`. `catalog` holds the names that its scenario may use.
+pub fn check(folder: &Path, catalog: &Catalog) -> Check {
+    if SweepFolder::is_at(folder) {
+        return sweep::check(folder, catalog);
+    }
+    check_run(folder, catalog)
+}
+
+fn check_run(folder: &Path, catalog: &Catalog) -> Check {
+    if !files::holds_run(folder) {
+        return Check::of_nothing(folder, files::what_else(folder));
+    }
+    let entry = RunEntry::read(folder);
+    let locked = RunDirectory::open(folder).ok().and_then(|run| run.is_claimed());
+    let is_played = locked.unwrap_or(entry.state.is_played());
+    let scenario = scenario::check(folder, catalog);
+    let manifest = scenario::check_manifest(folder, scenario.hash.as_deref());
+    let shelf = checkpoints::check(folder, scenario.hash.as_deref(), is_played);
+    let told = events::check(folder, &shelf.sound, is_played);
+    let disagreements = agreement::check_checkpoints(&told, &shelf, &scenario, is_played);
+    let status = agreement::check_status(folder, &told, is_played);
+    let summary = agreement::check_summary(folder, &told, &manifest);
+    let rounds = agreement::check_rounds(&told, &shelf, &entry, is_played);
+    let strays = files::check(folder, &shelf, is_played);
+
+    let can_load = scenario.is_known && manifest.is_readable;
+    let has_policy = scenario.is_known && manifest.is_readable_or_absent && !shelf.sound.is_empty();
+    let is_record = told.can_be_read && told.is_intact;
+    let uses = [
+        (
+            Use::Resume,
+            can_load && scenario.has_source && told.is_open && shelf.is_of_scenario,
+        ),
+        (Use::Eval, has_policy),
+        (Use::Replay, is_record && told.has_decisions),
+        (Use::Compare, is_record && !told.live.rounds.is_empty()),
+    ];
+    let good_for = uses.into_iter().filter(|(_, is_good)| *is_good).map(|(good, _)| good);
+    let mut shelf_part = shelf.part;
+    shelf_part.findings.extend(disagreements);
+    let parts = vec![
+        scenario.part,
+        manifest.part,
+        shelf_part,
+        told.part,
+        status,
+        summary,
+        rounds,
+        strays,
+    ];
+    let state = match entry.state {
+        // No process has the run, whatever it said last.
+        state if state.is_played() && locked == Some(false) => ListedState::Stale,
+        state => state,
+    };
+    Check {
+        state: Some(state),
+        ..Check::new(folder, parts, good_for.collect(), is_played)
+    }
+}

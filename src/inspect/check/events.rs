@@ -1,0 +1,265 @@
+//! The events of a run: every line readable, every number there once and in order, and every byte as the checkpoints knew
+//! it.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{Part, Weight};
+use crate::checkpoint::Progress;
+use crate::inspect::lines::Lines;
+use crate::telemetry::sinks::JsonLinesSink;
+use crate::telemetry::{Event, EventsHasher, EventsMark, LiveState, Payload, SCHEMA_MAJOR};
+
+const FILE: &str = JsonLinesSink::FILE_NAME;
+
+/// What is known of the events.
+pub(super) struct EventFacts {
+    pub part: Part,
+    /// All that could be read, folded.
+    pub live: LiveState,
+    /// The file is there, and of a version that this one goes on with.
+    pub is_open: bool,
+    /// From its first line to its last.
+    pub can_be_read: bool,
+    /// No number is missing, told twice, or out of order, and no byte is known to be another one.
+    pub is_intact: bool,
+    pub has_decisions: bool,
+    /// The last event says how the run ended.
+    pub is_closed: bool,
+    /// Rounds before which a checkpoint was saved since the run was begun or taken up last, in order.
+    pub saved: Vec<u32>,
+    /// The number behind that of the last event.
+    pub next_seq: u64,
+}
+
+/// Reads the events, and compares them with what the checkpoints have seen of them.
+pub(super) fn check(folder: &Path, checkpoints: &[Progress], is_played: bool) -> EventFacts {
+    let mut reader = Reader::new(checkpoints);
+    match Lines::open(&folder.join(FILE)) {
+        Ok(lines) => reader.read_all(lines, is_played),
+        Err(error) => reader.facts.part.problem(FILE, error.source.to_string()),
+    }
+    reader.finish()
+}
+
+struct Reader {
+    facts: EventFacts,
+    hasher: EventsHasher,
+    /// What is not compared yet, by length, and the rounds of the checkpoint that says so.
+    marks: Vec<(EventsMark, u32)>,
+    /// Of the events that checkpoints vouch for.
+    vouched: u64,
+    /// The number that is expected; `None` behind a line that could not be read.
+    expected: Option<u64>,
+    round: u32,
+    events: u64,
+    unknown: u64,
+    /// The line, and the bytes before it.
+    place: (usize, u64),
+    /// Bytes up to the end of the line.
+    read: u64,
+}
+
+impl Reader {
+    fn new(checkpoints: &[Progress]) -> Self {
+        let marks = checkpoints.iter();
+        let mut marks: Vec<_> = marks
+            .filter_map(|progress| Some((progress.recorded.clone()?, progress.next_round)))
+            .collect();
+        // The nearest last: it is taken first.
+        marks.sort_by_key(|(mark, _)| std::cmp::Reverse(mark.bytes));
+        Self {
+            facts: EventFacts {
+                part: Part::new("events"),
+                live: LiveState::default(),
+                is_open: false,
+                can_be_read: false,
+                is_intact: true,
+                has_decisions: false,
+                is_closed: false,
+                saved: Vec::new(),
+                next_seq: 0,
+            },
+            hasher: EventsHasher::default(),
+            marks,
+            vouched: 0,
+            expected: Some(0),
+            round: 0,
+            events: 0,
+            unknown: 0,
+            place: (0, 0),
+            read: 0,
+        }
+    }
+
+    fn problem(&mut self, what: String) {
+        self.facts
+            .part
+            .add(Weight::Problem, FILE.into(), Some(self.place), what);
+    }
+
+    fn read_all(&mut self, mut lines: Lines, is_played: bool) {
+        (self.facts.is_open, self.facts.can_be_read) = (true, true);
+        loop {
+            match lines.advance() {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    self.facts.can_be_read = false;
+                    return self.problem(error.source.to_string());
+                }
+            }
+            self.place = (lines.number(), lines.start());
+            if !lines.is_whole() {
+                self.take_torn_line(is_played);
+                break;
+            }
+            self.hasher.take(lines.line());
+            self.read += lines.line().len() as u64;
+            self.take_line(lines.line());
+            self.compare_mark();
+        }
+        if lines.number() == 1 {
+            self.problem("it is empty: a header was expected".into());
+        }
+        for (mark, round) in std::mem::take(&mut self.marks) {
+            self.facts.is_intact = false;
+            let what = format!(
+                "it ends too soon: the checkpoint after {round} rounds has seen {} bytes",
+                mark.bytes
+            );
+            self.problem(what);
+        }
+    }
+
+    /// Of a run that was closed nothing was still to be written.
+    fn take_torn_line(&mut self, is_played: bool) {
+        if is_played {
+            return;
+        }
+        let what = "the last line has no end: its writer was killed; a resume moves it aside";
+        let weight = if self.facts.is_closed {
+            Weight::Problem
+        } else {
+            Weight::Note
+        };
+        self.facts.part.add(weight, FILE.into(), Some(self.place), what.into());
+    }
+
+    /// The hash of the lines so far against that of a checkpoint that has seen as many bytes.
+    fn compare_mark(&mut self) {
+        let read = self.read;
+        while let Some((mark, round)) = self.marks.pop_if(|(mark, _)| mark.bytes <= read) {
+            if mark == self.hasher.mark() {
+                self.vouched = mark.bytes;
+                continue;
+            }
+            self.facts.is_intact = false;
+            let (from, to) = (self.vouched, mark.bytes);
+            self.problem(format!(
+                "a byte between {from} and {to} is not what it was when the checkpoint after {round} rounds was written"
+            ));
+        }
+    }
+
+    fn take_line(&mut self, line: &[u8]) {
+        let value: Value = match serde_json::from_slice(line) {
+            Ok(value) => value,
+            Err(error) => return self.take_unreadable(format!("it is no JSON: {error}")),
+        };
+        let kind = value["type"].as_str().unwrap_or_default();
+        if (self.place.0 == 1) != (kind == "header") && value["resumed"] != true {
+            let expected = if self.place.0 == 1 { "a header" } else { "an event" };
+            return self.take_unreadable(format!("{expected} was expected, not `{kind}`"));
+        }
+        if kind == "header" {
+            return self.take_header(&value);
+        }
+        if !Payload::KINDS.contains(&kind) {
+            self.unknown += 1;
+            if let Some(seq) = value["seq"].as_u64() {
+                self.take_number(seq);
+            }
+            return;
+        }
+        match serde_json::from_slice::<Event>(line) {
+            Ok(event) => self.take_event(&event),
+            Err(error) => self.take_unreadable(format!("it is no `{kind}`: {error}")),
+        }
+    }
+
+    fn take_unreadable(&mut self, what: String) {
+        self.problem(what);
+        self.facts.can_be_read = false;
+        self.expected = None;
+    }
+
+    fn take_header(&mut self, header: &Value) {
+        // Of a part that goes on with the run.
+        self.facts.is_closed = false;
+        let major = header["major"].as_u64();
+        if major != Some(SCHEMA_MAJOR.into()) {
+            let found = major.map_or("none".into(), |major| major.to_string());
+            self.problem(format!(
+                "telemetry schema {found}; this version reads schema {SCHEMA_MAJOR}.x"
+            ));
+            (self.facts.can_be_read, self.facts.is_open) = (false, false);
+        }
+    }
+
+    fn take_event(&mut self, event: &Event) {
+        self.events += 1;
+        self.take_number(event.seq);
+        if let Some(round) = event.round {
+            if round < self.round {
+                self.problem(format!("round {} again, after round {}", round + 1, self.round + 1));
+            }
+            self.round = self.round.max(round);
+        }
+        let facts = &mut self.facts;
+        facts.is_closed = matches!(event.payload, Payload::RunFinished(_));
+        match &event.payload {
+            Payload::Decision(_) => facts.has_decisions = true,
+            Payload::CheckpointSaved(saved) => facts.saved.push(saved.round),
+            Payload::CheckpointLoaded(loaded) => facts.saved = vec![loaded.round],
+            Payload::RoundFinished(_) => {
+                let (told, expected) = (event.round.unwrap_or_default(), facts.live.rounds.len());
+                if told as usize != expected {
+                    let what = format!("round {} ended where round {} was expected to", told + 1, expected + 1);
+                    self.facts.is_intact = false;
+                    self.problem(what);
+                }
+            }
+            _ => {}
+        }
+        self.facts.live.apply(event);
+    }
+
+    fn take_number(&mut self, seq: u64) {
+        if let Some(expected) = self.expected.filter(|&expected| expected != seq) {
+            self.facts.is_intact = false;
+            let what = if seq > expected {
+                format!(
+                    "event {seq} where {expected} was expected: {} are missing",
+                    seq - expected
+                )
+            } else {
+                format!("event {seq} again, or out of order: {expected} was expected")
+            };
+            self.problem(what);
+        }
+        self.facts.next_seq = self.facts.next_seq.max(seq.saturating_add(1));
+        self.expected = Some(self.facts.next_seq);
+    }
+
+    fn finish(mut self) -> EventFacts {
+        let (events, rounds, vouched) = (self.events, self.facts.live.rounds.len(), self.vouched);
+        self.facts.part.seen = format!("{events} events of {rounds} rounds; checkpoints vouch for {vouched} bytes");
+        if self.unknown > 0 {
+            let what = format!("{} events of types that this version does not know", self.unknown);
+            self.facts.part.note(FILE, what);
+        }
+        self.facts
+    }
+}

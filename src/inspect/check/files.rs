@@ -1,0 +1,78 @@
+//! What lies in the folder of a run beside what belongs there, and what a folder is that is no run.
+
+use std::fs;
+use std::path::Path;
+
+use super::Part;
+use super::checkpoints::ShelfFacts;
+use crate::checkpoint::Checkpoints;
+use crate::record::{EXPERIMENT_FILE, MANIFEST_FILE, RESOLVED_FILE, SOURCE_FILE, STATUS_FILE};
+use crate::telemetry::sinks::JsonLinesSink;
+
+/// Whether a folder holds anything of a run.
+pub(super) fn holds_run(folder: &Path) -> bool {
+    let files = [
+        RESOLVED_FILE,
+        MANIFEST_FILE,
+        STATUS_FILE,
+        SOURCE_FILE,
+        JsonLinesSink::FILE_NAME,
+    ];
+    !folder.join(EXPERIMENT_FILE).exists() && files.iter().any(|file| folder.join(file).exists())
+}
+
+/// What a folder is that holds none.
+pub(super) fn what_else(folder: &Path) -> &'static str {
+    if folder.join(EXPERIMENT_FILE).exists() {
+        "it is an experiment: check its runs, replicate-01/ARM and so on"
+    } else {
+        "it is neither a run (it has no resolved.ron) nor a sweep (it has no plan.json)"
+    }
+}
+
+/// Files under the names that they have until they are whole, and links that lead to older checkpoints.
+pub(super) fn check(folder: &Path, shelf: &ShelfFacts, is_played: bool) -> Part {
+    let mut part = Part::new("files");
+    if is_played {
+        part.seen = "a process is at work on them".into();
+        return part;
+    }
+    let path = Checkpoints::of(folder).path().to_path_buf();
+    let shelf_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    for name in names_in(folder) {
+        if name.ends_with(".tmp") {
+            part.note(
+                name,
+                "left half written by a process that was killed; it can be removed",
+            );
+        }
+    }
+    for name in names_in(&path) {
+        if name.starts_with('.') {
+            let why = "left half written by a process that was killed; a resume removes it";
+            part.note(format!("{shelf_name}/{name}"), why);
+        }
+    }
+    let newest = shelf.there.first().map(|&round| Checkpoints::relative_path(round));
+    let link = fs::read_link(path.join("last")).ok();
+    if let (Some(newest), Some(link)) = (newest, link)
+        && !Path::new(&newest).ends_with(&link)
+    {
+        let why = format!(
+            "it leads to {}; the newest is {newest}; a resume sets it",
+            link.display()
+        );
+        part.note(format!("{shelf_name}/last"), why);
+    }
+    part.seen = "no leftovers".into();
+    part
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort_unstable();
+    names
+}

@@ -1,0 +1,126 @@
+//! The scenario of a run and its manifest: what the run is.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::Part;
+use crate::record::{MANIFEST_FILE, RESOLVED_FILE, SOURCE_FILE};
+use crate::scenario::{Catalog, Input, Scenario, load};
+
+/// What is known of the scenario.
+pub(super) struct ScenarioFacts {
+    pub part: Part,
+    /// blake3 of `resolved.ron`.
+    pub hash: Option<String>,
+    /// This build can play it.
+    pub is_known: bool,
+    /// The scenario as it was given is there.
+    pub has_source: bool,
+    pub scenario: Option<Scenario>,
+}
+
+pub(super) fn check(folder: &Path, catalog: &Catalog) -> ScenarioFacts {
+    let mut part = Part::new("scenario");
+    let text = fs::read_to_string(folder.join(RESOLVED_FILE))
+        .inspect_err(|error| part.problem(RESOLVED_FILE, error.to_string()))
+        .ok();
+    let source = fs::read_to_string(folder.join(SOURCE_FILE));
+    if let Err(error) = &source {
+        part.problem(SOURCE_FILE, format!("{error}; a resume needs it"));
+    }
+    let scenario = text.as_ref().and_then(|text| read(text, catalog, &mut part));
+    if let Some(scenario) = &scenario {
+        let run = &scenario.run;
+        part.seen = format!(
+            "{}: {} rounds of {} envs, controller {}",
+            scenario.name, run.rounds, run.n_envs, scenario.policy.controller
+        );
+    }
+    ScenarioFacts {
+        hash: text.map(|text| blake3::hash(text.as_bytes()).to_hex().to_string()),
+        is_known: scenario.is_some(),
+        has_source: source.is_ok(),
+        scenario,
+        part,
+    }
+}
+
+fn read(text: &str, catalog: &Catalog, part: &mut Part) -> Option<Scenario> {
+    let input = Input {
+        label: RESOLVED_FILE,
+        text,
+        overrides: &[],
+    };
+    match load(&input, catalog) {
+        Ok(loaded) => Some(loaded.scenario),
+        Err(report) => {
+            for row in report.rows() {
+                let place = row.line.map_or(String::new(), |line| format!("line {line}: "));
+                part.problem(
+                    RESOLVED_FILE,
+                    format!("this build cannot play it: {place}{}", row.message),
+                );
+            }
+            None
+        }
+    }
+}
+
+/// What is known of the manifest.
+pub(super) struct ManifestFacts {
+    pub part: Part,
+    pub is_readable: bool,
+    /// An evaluation makes do without one, though not with half of one.
+    pub is_readable_or_absent: bool,
+    /// What the binary was built from that played the run.
+    pub build: Value,
+}
+
+pub(super) fn check_manifest(folder: &Path, hash: Option<&str>) -> ManifestFacts {
+    let mut part = Part::new("manifest");
+    let path = folder.join(MANIFEST_FILE);
+    let text = fs::read(&path).inspect_err(|error| part.problem(MANIFEST_FILE, error.to_string()));
+    let manifest: Option<Value> = text.ok().and_then(|text| {
+        serde_json::from_slice(&text)
+            .inspect_err(|error| part.problem(MANIFEST_FILE, format!("it is no JSON: {error}")))
+            .ok()
+    });
+    let told = manifest
+        .as_ref()
+        .and_then(|manifest| manifest["scenario_hash"].as_str());
+    match (told, hash) {
+        (None, _) if manifest.is_some() => part.problem(MANIFEST_FILE, "it names no scenario_hash"),
+        (Some(told), Some(hash)) if told != hash => {
+            part.problem(
+                RESOLVED_FILE,
+                format!("its blake3 is {hash}; the manifest names {told}"),
+            );
+        }
+        (Some(told), _) => part.seen = format!("scenario {}", told.get(..16).unwrap_or(told)),
+        _ => {}
+    }
+    let run_id = manifest.as_ref().and_then(|manifest| manifest["run_id"].as_str());
+    let name = folder.canonicalize().ok();
+    let name = name
+        .as_deref()
+        .unwrap_or(folder)
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy();
+    if let Some(run_id) = run_id.filter(|run_id| **run_id != *name) {
+        part.note(
+            MANIFEST_FILE,
+            format!("the run was begun as {run_id}; its folder has another name now"),
+        );
+    }
+    ManifestFacts {
+        is_readable: manifest.is_some(),
+        is_readable_or_absent: manifest.is_some() || !path.exists(),
+        build: manifest
+            .map(|mut manifest| manifest["build"].take())
+            .unwrap_or_default(),
+        part,
+    }
+}

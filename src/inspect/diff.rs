@@ -1,0 +1,320 @@
+//! Where two runs part: the first field in which they differ, or the first ones of every kind.
+//!
+//! Files are read side by side, so that runs with any number of events need little memory. What differs by nature between
+//! two runs of one seed is left out: see [`strip_volatile`](crate::telemetry::strip_volatile).
+
+mod checkpoints;
+mod curves;
+mod events;
+mod walk;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::outline;
+use super::tensors::TensorsError;
+use crate::health::{AtPath, FileError, Position};
+use crate::record::{RESOLVED_FILE, RunDirectory};
+use crate::telemetry::ReadError;
+
+/// What of two runs is compared, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DiffKind {
+    /// `resolved.ron`.
+    Scenario,
+    /// `events.jsonl`.
+    Events,
+    /// What came of each round.
+    Curves,
+    /// Those that both runs have after equal rounds.
+    Checkpoints,
+}
+
+impl DiffKind {
+    /// All of them, in order.
+    pub const ALL: [Self; 4] = [Self::Scenario, Self::Events, Self::Curves, Self::Checkpoints];
+
+    /// As in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Scenario => "scenario",
+            Self::Events => "events",
+            Self::Curves => "curves",
+            Self::Checkpoints => "checkpoints",
+        }
+    }
+
+    /// What is counted of it.
+    const fn unit(self) -> &'static str {
+        match self {
+            Self::Scenario => "fields",
+            Self::Events => "events",
+            Self::Curves => "rounds",
+            Self::Checkpoints => "files",
+        }
+    }
+}
+
+/// How much of the differences is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// The first one.
+    First,
+    /// So many of every kind.
+    OfEvery(usize),
+}
+
+/// When something was told, as far as it belongs to a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Moment {
+    /// From 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub round: Option<u32>,
+    /// From 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
+    /// Index in the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub env: Option<u32>,
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let position = Position {
+            round: self.round,
+            step: self.step,
+            batch: None,
+            env: self.env.map(|env| env as usize),
+        };
+        position.fmt(f)
+    }
+}
+
+/// What one of the runs says.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Side {
+    /// Where it says so.
+    pub file: PathBuf,
+    /// From 1; `None` in files without lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// `None` where it says nothing.
+    pub value: Option<Value>,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// Characters of a value that are shown.
+        const SHOWN: usize = 200;
+        let value = match &self.value {
+            None => "(nothing)".into(),
+            Some(Value::String(text)) => text.clone(),
+            Some(value) => value.to_string(),
+        };
+        let shown: String = value.chars().take(SHOWN).collect();
+        let more = if shown.len() < value.len() { "…" } else { "" };
+        write!(f, "{shown}{more}  ({}", self.file.display())?;
+        self.line.map_or(Ok(()), |line| write!(f, ":{line}"))?;
+        f.write_str(")")
+    }
+}
+
+/// A field in which two runs differ.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Difference {
+    /// In what.
+    pub kind: DiffKind,
+    /// When.
+    #[serde(flatten)]
+    pub at: Moment,
+    /// Type of the event; `None` of anything else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event: Option<String>,
+    /// Its path; of a tensor its name and the index of the element.
+    pub field: String,
+    /// What the first run says.
+    pub left: Side,
+    /// What the second run says.
+    pub right: Side,
+    /// Of elements of tensors: how many steps of their precision they lie apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ulp: Option<u64>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.kind.name())?;
+        let at = self.at.to_string();
+        if !at.is_empty() {
+            write!(f, "{at}: ")?;
+        }
+        if let Some(event) = &self.event {
+            write!(f, "{event} ")?;
+        }
+        f.write_str(&self.field)?;
+        if let Some(ulp) = self.ulp {
+            write!(f, ", {ulp} ulp apart")?;
+        }
+        write!(f, "\n  {}\n  {}", self.left, self.right)
+    }
+}
+
+/// How much of a kind was compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Compared {
+    /// What.
+    pub kind: DiffKind,
+    /// Fields, events, rounds or files that both runs have.
+    pub count: usize,
+}
+
+impl fmt::Display for Compared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} {})", self.kind.name(), self.count, self.kind.unit())
+    }
+}
+
+/// What came of a comparison.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Diff {
+    /// What was compared before the search ended.
+    pub compared: Vec<Compared>,
+    /// In the order in which they were found; empty for runs that are equal.
+    pub differences: Vec<Difference>,
+}
+
+/// Why two runs cannot be compared.
+#[derive(Debug, thiserror::Error)]
+pub enum DiffError {
+    /// There is none.
+    #[error("{} is no run directory: it has no resolved.ron", .0.display())]
+    NoRun(PathBuf),
+    /// A file that cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A file of tensors that is none.
+    #[error("{0}")]
+    Tensors(String),
+    /// A line that is no event.
+    #[error("{}:{line}: {problem}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Events that cannot be read.
+    #[error(transparent)]
+    Events(#[from] ReadError),
+}
+
+impl From<TensorsError> for DiffError {
+    fn from(error: TensorsError) -> Self {
+        match error {
+            TensorsError::File(error) => error.into(),
+            content => Self::Tensors(content.to_string()),
+        }
+    }
+}
+
+/// Differences of one kind, up to a number of them.
+struct Found {
+    kind: DiffKind,
+    limit: usize,
+    differences: Vec<Difference>,
+}
+
+impl Found {
+    fn is_full(&self) -> bool {
+        self.differences.len() >= self.limit
+    }
+
+    fn add(&mut self, difference: Difference) {
+        if !self.is_full() {
+            self.differences.push(difference);
+        }
+    }
+
+    /// Notes what two files say of a field; a field of one of them alone has no place in the other.
+    fn add_fields(&mut self, files: [&Path; 2], pair: (Option<outline::Field>, Option<outline::Field>)) {
+        let (left, right) = pair;
+        let Some(field) = left.as_ref().or(right.as_ref()).map(|field| field.path.clone()) else {
+            return;
+        };
+        let side = |file: &Path, field: Option<outline::Field>| Side {
+            file: file.into(),
+            line: field.as_ref().map(|field| field.line),
+            value: field.map(|field| field.value.into()),
+        };
+        self.add(Difference {
+            kind: self.kind,
+            at: Moment::default(),
+            event: None,
+            field,
+            left: side(files[0], left),
+            right: side(files[1], right),
+            ulp: None,
+        });
+    }
+}
+
+/// Compares the runs in two folders in `kinds`, in the order of [`DiffKind::ALL`].
+///
+/// # Errors
+/// A folder that is no run; a file that cannot be read. A last line that was never ended counts as not there.
+pub fn diff(left: &Path, right: &Path, kinds: &[DiffKind], extent: Extent) -> Result<Diff, DiffError> {
+    for run in [left, right] {
+        if !RunDirectory::is_at(run) {
+            return Err(DiffError::NoRun(run.into()));
+        }
+    }
+    let mut whole = Diff {
+        compared: Vec::new(),
+        differences: Vec::new(),
+    };
+    for kind in DiffKind::ALL.into_iter().filter(|kind| kinds.contains(kind)) {
+        let mut found = Found {
+            kind,
+            limit: match extent {
+                Extent::First => 1,
+                Extent::OfEvery(limit) => limit,
+            },
+            differences: Vec::new(),
+        };
+        let compare = match kind {
+            DiffKind::Scenario => compare_scenarios,
+            DiffKind::Events => events::compare,
+            DiffKind::Curves => curves::compare,
+            DiffKind::Checkpoints => checkpoints::compare,
+        };
+        let count = compare([left, right], &mut found)?;
+        whole.compared.push(Compared { kind, count });
+        whole.differences.append(&mut found.differences);
+        if extent == Extent::First && !whole.differences.is_empty() {
+            break;
+        }
+    }
+    Ok(whole)
+}
+
+fn compare_scenarios(runs: [&Path; 2], found: &mut Found) -> Result<usize, DiffError> {
+    let files = runs.map(|run| run.join(RESOLVED_FILE));
+    let [left, right] = [read(&files[0])?, read(&files[1])?];
+    for pair in outline::differing(&left, &right) {
+        found.add_fields([&files[0], &files[1]], pair);
+    }
+    Ok(outline::outline(&left).len())
+}
+
+fn read(path: &Path) -> Result<String, FileError> {
+    std::fs::read_to_string(path).at(path)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! Checkpoints that two runs have after equal rounds: tensors first, since what is said about them differs wherever they do.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::{DiffError, Difference, Found, Moment, Side, read};
+use crate::checkpoint::Checkpoints;
+use crate::health::{AtPath, FileError};
+use crate::inspect::tensors::tensor_files;
+use crate::inspect::{outline, tensors};
+use crate::telemetry::is_volatile;
+
+/// How many files were compared.
+pub(super) fn compare(runs: [&Path; 2], found: &mut Found) -> Result<usize, DiffError> {
+    let shelves = runs.map(Checkpoints::of);
+    let rounds = shelves
+        .each_ref()
+        .map(|shelf| shelf.rounds().into_iter().collect::<BTreeSet<u32>>());
+    let mut count = 0;
+    for &round in rounds[0].intersection(&rounds[1]) {
+        let folders = runs.map(|run| run.join(Checkpoints::relative_path(round)));
+        count += compare_checkpoint(&folders, found)?;
+        if found.is_full() {
+            break;
+        }
+    }
+    Ok(count)
+}
+
+fn compare_checkpoint(folders: &[PathBuf; 2], found: &mut Found) -> Result<usize, DiffError> {
+    let mut count = 0;
+    for list in [tensor_files, ron_files] {
+        let names = [list(&folders[0])?, list(&folders[1])?];
+        let all: BTreeSet<&String> = names.iter().flatten().collect();
+        for name in all {
+            let files = folders.each_ref().map(|folder| folder.join(name));
+            if files.iter().all(|file| file.exists()) {
+                count += 1;
+                compare_files(&files, found)?;
+            } else {
+                found.add(lonely(&files, name, found.kind));
+            }
+        }
+    }
+    Ok(count)
+}
+
+/// A file that one of the runs has alone.
+fn lonely(files: &[PathBuf; 2], name: &str, kind: super::DiffKind) -> Difference {
+    let side = |file: &PathBuf| Side {
+        file: file.clone(),
+        line: None,
+        value: file.exists().then(|| name.into()),
+    };
+    Difference {
+        kind,
+        at: Moment::default(),
+        event: None,
+        field: "file".into(),
+        left: side(&files[0]),
+        right: side(&files[1]),
+        ulp: None,
+    }
+}
+
+fn compare_files(files: &[PathBuf; 2], found: &mut Found) -> Result<(), DiffError> {
+    let [left, right] = files;
+    if left.extension().is_some_and(|extension| extension == "ron") {
+        for pair in outline::differing(&read(left)?, &read(right)?) {
+            let path = pair.0.as_ref().or(pair.1.as_ref()).map(|field| field.path.as_str());
+            if !path.is_some_and(|path| path.split('.').any(is_volatile)) {
+                found.add_fields([left, right], pair);
+            }
+        }
+        return Ok(());
+    }
+    for difference in tensors::differing(left, right)? {
+        let side = |file: &PathBuf, value| Side {
+            file: file.clone(),
+            line: None,
+            value,
+        };
+        found.add(Difference {
+            kind: found.kind,
+            at: Moment::default(),
+            event: None,
+            field: difference.field,
+            left: side(left, difference.left),
+            right: side(right, difference.right),
+            ulp: difference.ulp,
+        });
+    }
+    Ok(())
+}
+
+/// The names of all RON files of a checkpoint.
+fn ron_files(folder: &Path) -> Result<Vec<String>, FileError> {
+    let mut names = Vec::new();
+    for inner in ["", "policy/"] {
+        let folder = folder.join(inner);
+        if !folder.is_dir() {
+            continue;
+        }
+        for entry in std::fs::read_dir(&folder).at(&folder)? {
+            let name = entry.at(&folder)?.file_name().to_string_lossy().into_owned();
+            if name.ends_with(".ron") {
+                names.push(format!("{inner}{name}"));
+            }
+        }
+    }
+    Ok(names)
+}

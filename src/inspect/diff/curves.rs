@@ -1,0 +1,51 @@
+//! What came of each round of two runs: what comparisons between methods are made from.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{DiffError, Difference, Found, Moment, Side, walk};
+use crate::compare::TrainingRecord;
+use crate::telemetry::is_volatile;
+use crate::telemetry::sinks::JsonLinesSink;
+
+/// How many rounds were compared.
+pub(super) fn compare(runs: [&Path; 2], found: &mut Found) -> Result<usize, DiffError> {
+    let mut records = [TrainingRecord::of_run(runs[0])?, TrainingRecord::of_run(runs[1])?];
+    let curves = records.each_mut().map(|record| std::mem::take(&mut record.curve));
+    let files = runs.map(|run| run.join(JsonLinesSink::FILE_NAME));
+    let mut add = |at: Moment, left: Option<&Value>, right: Option<&Value>| {
+        walk::differing("", left, right, &mut |field, left, right| {
+            if !field.split('.').any(is_volatile) {
+                let side = |index: usize, value: Option<&Value>| Side {
+                    file: files[index].clone(),
+                    line: None,
+                    value: value.cloned(),
+                };
+                found.add(Difference {
+                    kind: found.kind,
+                    at,
+                    event: None,
+                    field: field.into(),
+                    left: side(0, left),
+                    right: side(1, right),
+                    ulp: None,
+                });
+            }
+            !found.is_full()
+        });
+    };
+    let rounds = curves[0].len().max(curves[1].len());
+    for index in 0..rounds {
+        let points = curves.each_ref().map(|curve| curve.get(index));
+        let values = points.map(|point| point.and_then(|point| serde_json::to_value(point).ok()));
+        let at = Moment {
+            round: points.iter().flatten().next().map(|point| point.round),
+            ..Moment::default()
+        };
+        add(at, values[0].as_ref(), values[1].as_ref());
+    }
+    let [left, right] = records.map(|record| serde_json::to_value(record).ok());
+    add(Moment::default(), left.as_ref(), right.as_ref());
+    Ok(curves[0].len().min(curves[1].len()))
+}

@@ -1,0 +1,144 @@
+//! Events of two runs, in order, without what is volatile of them.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{DiffError, Difference, Found, Moment, Side, walk};
+use crate::inspect::lines::Lines;
+use crate::telemetry::sinks::JsonLinesSink;
+use crate::telemetry::strip_volatile;
+
+/// What two events share that tell of the same thing; where they do not, those behind them tell nothing about each other.
+const IDENTITY: [&str; 6] = ["type", "round", "step", "env", "slot", "seed_id"];
+
+/// An event and its line.
+struct Told {
+    line: usize,
+    event: Value,
+}
+
+impl Told {
+    fn kind(&self) -> Option<String> {
+        Some(self.event["type"].as_str()?.to_owned())
+    }
+
+    fn moment(&self) -> Moment {
+        let number = |field: &str| u32::try_from(self.event[field].as_u64()?).ok();
+        Moment {
+            round: number("round"),
+            step: number("step"),
+            env: number("env"),
+        }
+    }
+
+    /// What tells it from others.
+    fn identity(&self) -> [&Value; IDENTITY.len()] {
+        IDENTITY.map(|field| &self.event[field])
+    }
+}
+
+/// The events of a run that must come again under its seed.
+struct Record {
+    path: PathBuf,
+    lines: Lines,
+}
+
+impl Record {
+    fn open(run: &Path) -> Result<Self, DiffError> {
+        let path = run.join(JsonLinesSink::FILE_NAME);
+        let lines = Lines::open(&path)?;
+        Ok(Self { path, lines })
+    }
+
+    fn next(&mut self) -> Result<Option<Told>, DiffError> {
+        while self.lines.advance()? && self.lines.is_whole() {
+            let line = self.lines.number();
+            let event: Value = serde_json::from_slice(self.lines.line()).map_err(|error| DiffError::Line {
+                path: self.path.clone(),
+                line,
+                problem: error.to_string(),
+            })?;
+            if let Some(event) = strip_volatile(&event) {
+                return Ok(Some(Told { line, event }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// How many events were compared. The comparison ends where the runs begin to tell of different things.
+pub(super) fn compare(runs: [&Path; 2], found: &mut Found) -> Result<usize, DiffError> {
+    let (mut left, mut right) = (Record::open(runs[0])?, Record::open(runs[1])?);
+    let mut count = 0;
+    while !found.is_full() {
+        let pair = (left.next()?, right.next()?);
+        let (Some(one), Some(other)) = &pair else {
+            if let Some(told) = pair.0.as_ref().or(pair.1.as_ref()) {
+                let side = |record: &Record, told: &Option<Told>| Side {
+                    file: record.path.clone(),
+                    line: told.as_ref().map(|told| told.line),
+                    value: told.as_ref().map(|told| told.event["type"].clone()),
+                };
+                found.add(Difference {
+                    kind: found.kind,
+                    at: told.moment(),
+                    event: None,
+                    field: "type".into(),
+                    left: side(&left, &pair.0),
+                    right: side(&right, &pair.1),
+                    ulp: None,
+                });
+            }
+            break;
+        };
+        count += 1;
+        let is_same = one.identity() == other.identity();
+        let files = [left.path.as_path(), right.path.as_path()];
+        if is_same {
+            compare_events(files, one, other, found);
+        } else {
+            compare_identities(files, one, other, found);
+            break;
+        }
+    }
+    Ok(count)
+}
+
+fn compare_events(files: [&Path; 2], one: &Told, other: &Told, found: &mut Found) {
+    walk::differing("", Some(&one.event), Some(&other.event), &mut |field, left, right| {
+        found.add(difference(files, [one, other], field, [left, right], found.kind));
+        !found.is_full()
+    });
+}
+
+fn compare_identities(files: [&Path; 2], one: &Told, other: &Told, found: &mut Found) {
+    let field = IDENTITY.iter().find(|field| one.event[**field] != other.event[**field]);
+    if let Some(field) = field {
+        let values = [one.event.get(*field), other.event.get(*field)];
+        found.add(difference(files, [one, other], field, values, found.kind));
+    }
+}
+
+fn difference(
+    files: [&Path; 2],
+    told: [&Told; 2],
+    field: &str,
+    values: [Option<&Value>; 2],
+    kind: super::DiffKind,
+) -> Difference {
+    let side = |index: usize| Side {
+        file: files[index].into(),
+        line: Some(told[index].line),
+        value: values[index].cloned(),
+    };
+    Difference {
+        kind,
+        at: told[0].moment(),
+        event: told[0].kind(),
+        field: field.into(),
+        left: side(0),
+        right: side(1),
+        ulp: None,
+    }
+}

@@ -1,0 +1,108 @@
+use std::fs;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::*;
+
+const HEADER: &str =
+    r#"{"type":"header","schema":"simic.telemetry","major":1,"minor":0,"run_id":"a","engine":"0.1.0"}"#;
+
+/// A folder with a scenario and these events behind a header; `rest` stands behind the last line.
+fn run(scenario: &str, events: &[Value], rest: &str) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("resolved.ron"), scenario).unwrap();
+    let lines: Vec<String> = events.iter().map(ToString::to_string).collect();
+    let text = format!("{HEADER}\n{}\n{rest}", lines.join("\n"));
+    fs::write(folder.path().join("events.jsonl"), text).unwrap();
+    folder
+}
+
+fn step(seq: u64, round: u32, env: u32, loss: f64) -> Value {
+    json!({
+        "seq": seq, "t": format!("{seq}"), "type": "env_step", "round": round, "env": env, "step": 1,
+        "data": {"val_loss": loss, "wall_ms": seq},
+    })
+}
+
+fn between(left: &TempDir, right: &TempDir, extent: Extent) -> Vec<Difference> {
+    let kinds = [DiffKind::Scenario, DiffKind::Events];
+    diff(left.path(), right.path(), &kinds, extent).unwrap().differences
+}
+
+#[test]
+fn clocks_and_numbers_of_events_make_no_difference_and_neither_does_half_a_line() {
+    let left = run("(\n    seed: 1,\n)", &[step(0, 0, 0, 0.5), step(1, 0, 1, 0.5)], "");
+    let health = json!({"seq": 1, "type": "telemetry_health"});
+    let right = run(
+        "(\n    seed: 1,\n)",
+        &[step(0, 0, 0, 0.5), health, step(2, 0, 1, 0.5)],
+        "{\"se",
+    );
+
+    assert_eq!(between(&left, &right, Extent::OfEvery(9)), []);
+}
+
+#[test]
+fn the_first_difference_is_told_with_its_place_and_both_values() {
+    let left = run("(\n    seed: 1,\n)", &[step(0, 3, 0, 0.5), step(1, 3, 1, 0.5)], "");
+    let right = run("(\n    seed: 1,\n)", &[step(0, 3, 0, 0.5), step(1, 3, 1, 0.25)], "");
+
+    let found = between(&left, &right, Extent::First);
+
+    let told = found[0].to_string().replace(&left.path().display().to_string(), "LEFT");
+    let told = told.replace(&right.path().display().to_string(), "RIGHT");
+    assert_eq!(
+        told,
+        "events: round 4, step 1, env 1: env_step data.val_loss\n  0.5  (LEFT/events.jsonl:3)\n  0.25  (RIGHT/events.jsonl:3)"
+    );
+}
+
+#[test]
+fn a_scenario_that_differs_is_named_before_what_it_leads_to() {
+    let left = run("(\n    seed: 1,\n    lr: 0.1,\n)", &[step(0, 0, 0, 0.5)], "");
+    let right = run("(\n    seed: 2,\n    lr: 0.2,\n)", &[step(0, 0, 0, 0.75)], "");
+
+    let fields = |extent| -> Vec<String> {
+        let found = between(&left, &right, extent).into_iter();
+        found.map(|difference| difference.field).collect()
+    };
+
+    assert_eq!(fields(Extent::First), ["seed"]);
+    assert_eq!(fields(Extent::OfEvery(1)), ["seed", "data.val_loss"]);
+    assert_eq!(fields(Extent::OfEvery(5)), ["seed", "lr", "data.val_loss"]);
+}
+
+#[test]
+fn events_that_tell_of_different_things_end_the_comparison() {
+    let left = run("()", &[step(0, 0, 0, 0.5), step(1, 0, 1, 0.5), step(2, 1, 0, 0.5)], "");
+    let right = run("()", &[step(0, 0, 0, 0.5), step(1, 1, 0, 0.5)], "");
+    let shorter = run("()", &[step(0, 0, 0, 0.5)], "");
+
+    let parted = between(&left, &right, Extent::OfEvery(5));
+    assert_eq!(parted.len(), 1);
+    assert_eq!((&*parted[0].field, parted[0].at.round), ("round", Some(0)));
+    let ended = between(&left, &shorter, Extent::OfEvery(5));
+    assert_eq!(ended.len(), 1);
+    assert_eq!((&*ended[0].field, ended[0].at.env), ("type", Some(1)));
+    assert_eq!(
+        (&ended[0].left.value, &ended[0].right.value),
+        (&Some("env_step".into()), &None)
+    );
+}
+
+#[test]
+fn what_cannot_be_read_is_an_error_that_names_the_line() {
+    let run = run("()", &[step(0, 0, 0, 0.5)], "{\n");
+    let nothing = tempfile::tempdir().unwrap();
+
+    let error = diff(run.path(), run.path(), &[DiffKind::Events], Extent::First).unwrap_err();
+    assert!(error.to_string().contains("events.jsonl:3: "), "{error}");
+    let error = diff(run.path(), nothing.path(), &DiffKind::ALL, Extent::First).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .ends_with("is no run directory: it has no resolved.ron"),
+        "{error}"
+    );
+}

@@ -1,0 +1,153 @@
+//! The fields of a RON file as this program writes it, a line a field: enough to compare two of them, whatever version or
+//! plugin wrote them, without knowing their types.
+
+use std::collections::BTreeMap;
+
+/// A line that holds a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Field {
+    /// Names and indices of what it is in, with dots between them, and its own.
+    pub path: String,
+    /// As written.
+    pub value: String,
+    /// From 1.
+    pub line: usize,
+}
+
+/// The fields of a text, in order.
+pub(super) fn outline(text: &str) -> Vec<Field> {
+    let mut fields = Vec::new();
+    // The name of everything that is open, and how many members without a name it has had.
+    let mut open: Vec<(String, usize)> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() {
+            continue;
+        }
+        if line.starts_with([')', ']', '}']) {
+            open.pop();
+            continue;
+        }
+        let (name, value) = named(line).unwrap_or_else(|| (member(&mut open), line));
+        if value.ends_with(['(', '[', '{']) {
+            open.push((name, 0));
+            continue;
+        }
+        let names = open.iter().map(|(name, _)| name.as_str()).chain([name.as_str()]);
+        let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+        fields.push(Field {
+            path: names.join("."),
+            value: value.trim_end_matches(',').to_owned(),
+            line: index + 1,
+        });
+    }
+    fields
+}
+
+/// `name: value`, or a key of a map.
+fn named(line: &str) -> Option<(String, &str)> {
+    let (name, value) = line.split_once(": ")?;
+    let is_word = |text: &str| {
+        text.chars()
+            .all(|character| character.is_alphanumeric() || character == '_')
+    };
+    let key = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
+    (is_word(name) || key.is_some()).then(|| (key.unwrap_or(name).to_owned(), value))
+}
+
+/// The name of what has none: its index in what it is in; nothing where it is the whole.
+fn member(open: &mut [(String, usize)]) -> String {
+    let Some((_, members)) = open.last_mut() else {
+        return String::new();
+    };
+    *members += 1;
+    (*members - 1).to_string()
+}
+
+/// Fields in which two texts differ, in the order of the first, then those of the second alone.
+pub(super) fn differing(left: &str, right: &str) -> Vec<(Option<Field>, Option<Field>)> {
+    let (left, right) = (outline(left), outline(right));
+    let by_path = |fields: &[Field]| -> BTreeMap<String, Field> {
+        let fields = fields.iter().map(|field| (field.path.clone(), field.clone()));
+        fields.collect()
+    };
+    let (lefts, mut rights) = (by_path(&left), by_path(&right));
+    let mut pairs = Vec::new();
+    for field in left {
+        let other = rights.remove(&field.path);
+        if other.as_ref().map(|other| &other.value) != Some(&field.value) {
+            pairs.push((Some(field), other));
+        }
+    }
+    let added = right.into_iter().filter(|field| !lefts.contains_key(&field.path));
+    pairs.extend(added.map(|field| (None, Some(field))));
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "(
+    format: 2,
+    slots: [
+        \"r0c0: a\",
+        \"r0c1\",
+    ],
+    best: Some((
+        next_round: 3,
+    )),
+    rows: [
+        (mean: 0.5, count: 4),
+    ],
+    by_name: {
+        \"x.y\": 1,
+    },
+    none: [],
+)";
+
+    #[test]
+    fn every_line_with_a_value_is_a_field_by_its_path() {
+        let fields = outline(TEXT);
+
+        let told: Vec<(&str, &str)> = fields.iter().map(|field| (&*field.path, &*field.value)).collect();
+        assert_eq!(
+            told,
+            [
+                ("format", "2"),
+                ("slots.0", "\"r0c0: a\""),
+                ("slots.1", "\"r0c1\""),
+                ("best.next_round", "3"),
+                ("rows.0", "(mean: 0.5, count: 4)"),
+                ("by_name.x.y", "1"),
+                ("none", "[]"),
+            ]
+        );
+        assert_eq!(fields[3].line, 8);
+    }
+
+    #[test]
+    fn texts_differ_in_values_and_in_fields_of_one_alone() {
+        let other = TEXT.replace("format: 2", "format: 3").replace("none: []", "more: 1");
+
+        let pairs = differing(TEXT, &other);
+
+        let told: Vec<_> = pairs
+            .iter()
+            .map(|(left, right)| {
+                let value =
+                    |field: &Option<Field>| field.as_ref().map(|field| format!("{} {}", field.path, field.value));
+                (value(left), value(right))
+            })
+            .collect();
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            told,
+            [
+                (text("format 2"), text("format 3")),
+                (text("none []"), None),
+                (None, text("more 1")),
+            ]
+        );
+    }
+}
