@@ -6,6 +6,7 @@
 
 mod accumulators;
 mod arithmetic;
+mod cutout;
 mod dataset;
 pub(crate) mod digits;
 mod error;

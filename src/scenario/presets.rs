@@ -80,7 +80,7 @@ pub fn task_presets() -> Vec<TaskPreset> {
         (
             "augment a capable host: little headroom",
             TaskSpec {
-                augment: Some(AugmentSpec { pad: 1, flip_p: 0.0 }),
+                augment: Some(crops(1, 0.0)),
                 success_accuracy: 96.0,
                 ..digits("digits_baseline", cnn(1, 4, 3, 3, 3, 8))
             },
@@ -251,11 +251,7 @@ fn on_disk(preset: &OnDisk) -> TaskPreset {
             },
             normalise: Normalise::Auto,
             // A mirrored digit is another one, and shoes point to one side.
-            augment: Some(if are_photographs {
-                AugmentSpec { pad: 4, flip_p: 0.5 }
-            } else {
-                AugmentSpec { pad: 2, flip_p: 0.0 }
-            }),
+            augment: Some(if are_photographs { crops(4, 0.5) } else { crops(2, 0.0) }),
             max_seeds: preset.max_seeds,
             batch_size: if are_photographs { 512 } else { 256 },
             batches_per_step: BatchesPerStep::Full,
@@ -288,6 +284,14 @@ const fn cnn(
         pool_layers,
         input_hw,
         norm: HostNorm::Batch,
+    }
+}
+
+const fn crops(pad: u32, flip_p: f64) -> AugmentSpec {
+    AugmentSpec {
+        pad,
+        flip_p,
+        cutout: None,
     }
 }
 

@@ -61,6 +61,8 @@ overlay! {
         /// L2 norm to which host and each seed are clipped separately. None: the task's.
         max_grad_norm: f64;
         label_smoothing: f64;
+        /// Random crop, flip and cutout of training samples. None: the task's.
+        augment: AugmentSpec;
         data: DataSource;
         host: HostChoice;
     }
@@ -79,7 +81,7 @@ record! {
         split: SplitSpec;
         /// Normalisation (pixel/scale - mean)/std per channel.
         normalise: Normalise;
-        /// Random crop and flip of training samples.
+        /// Random crop, flip and cutout of training samples.
         augment: Option<AugmentSpec>;
         /// The host network.
         host: HostChoice;
@@ -293,13 +295,16 @@ choice! {
 }
 
 record! {
-    /// Random crop and flip of training samples.
+    /// Random crop, flip and cutout of training samples.
     #[derive(Copy)]
     pub struct AugmentSpec {
         /// Pixels of padding before the random crop.
         pad: u32, integer(0, 64);
         /// Probability of a horizontal flip.
         flip_p: f64, FRACTION;
+        /// Side of a square, centred at random, that is blanked to the mean: zeros after normalisation. None: no square.
+        #[unit = "pixels"]
+        cutout: Option<u32>, integer(1, 1024);
     }
 }
 

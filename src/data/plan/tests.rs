@@ -30,7 +30,11 @@ fn order(plan: &mut FeedPlan, key: StepKey) -> Vec<i64> {
 #[test]
 fn crops_are_the_published_ones() {
     let crops = |pad: u32| {
-        let augment = AugmentSpec { pad, flip_p: 0.5 };
+        let augment = AugmentSpec {
+            pad,
+            flip_p: 0.5,
+            cutout: None,
+        };
         let mut rng = RunRng::new(42, Domain::Augmentation, &[0, 0, 1, 0]);
         [(); 4].map(|()| {
             let crop = draw_crop(&mut rng, augment);

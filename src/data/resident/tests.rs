@@ -15,6 +15,7 @@ fn a_centred_crop_is_the_image_and_a_corner_crop_has_a_black_edge() {
     let augment = AugmentSpec {
         pad: PAD as u32,
         flip_p: 0.5,
+        cutout: None,
     };
     let resident = ResidentData::upload(&data, Some(augment), Backend::CPU).unwrap();
     let image: Vec<Vec<u8>> = data.train.images[3 * 64..4 * 64]
