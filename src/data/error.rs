@@ -54,6 +54,28 @@ pub enum DataError {
         val_permille: u64,
     },
 
+    #[error("there is a data set of the name `{0}` already; register yours under another")]
+    Taken(String),
+
+    #[error(
+        "no data set is registered as `{name}`; valid: {}",
+        if .available.is_empty() { "none, as none is registered".into() } else { .available.join(", ") }
+    )]
+    UnknownData { name: String, available: Vec<String> },
+
+    #[error("data '{name}': the application could not provide it ({cause}); see task.data.params")]
+    CustomData {
+        name: String,
+        cause: Box<dyn std::error::Error + Send + Sync>,
+    },
+
+    #[error("data '{name}' of the application: the {part} part has {fault}; correct what it returns")]
+    CustomImages {
+        name: String,
+        part: &'static str,
+        fault: String,
+    },
+
     #[error("task.data is a text where images are needed")]
     TextForImages,
 

@@ -93,7 +93,7 @@ pub use run::{
     StopAt, TelemetryConfig, TelemetryLevel, TensorBoard, TrainingConfig,
 };
 pub use task::{
-    ArrayLayout, AugmentSpec, BYTE_VOCABULARY, BatchesPerStep, DataSource, Normalise, SplitSpec, SynthImages,
+    ArrayLayout, AugmentSpec, BYTE_VOCABULARY, BatchesPerStep, DataName, DataSource, Normalise, SplitSpec, SynthImages,
     SynthTokens, TaskChoice, TaskOverrides, TaskSpec, TextFile, ValBatches,
 };
 pub use topology::{EpisodeChoice, InitialSeed, InitialTopology};

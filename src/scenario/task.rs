@@ -179,11 +179,27 @@ choice! {
             /// Value that means 1.0.
             scale: f64, POSITIVE;
         },
+        /// images of an application's, by the name that they are registered under
+        Custom {
+            /// Name of the data set; `simic-engine list data` shows all.
+            name: DataName;
+            /// Settings in the set's own words.
+            params: Option<String>;
+        },
         /// procedural text: hidden topics, sparse bigrams, copied spans
         SynthTokens(SynthTokens),
         /// a text file, one token a byte
         Text(TextFile),
     }
+}
+
+/// The name under which an application has registered a data set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct DataName(pub String);
+
+impl Described for DataName {
+    const KIND: Kind = range::DATA;
 }
 
 choice! {

@@ -4,7 +4,7 @@ use super::*;
 use crate::data::dataset::tests::{digits_task, small_colour_task};
 use crate::data::plan::draw_crop;
 use crate::data::resident::Crop;
-use crate::data::{DataSet, load};
+use crate::data::{DataRegistry, DataSet, load};
 use crate::random::{Domain, Draw, RunRng};
 use crate::scenario::{AugmentSpec, FeedMode, Kernels};
 use crate::torch::Backend;
@@ -51,7 +51,7 @@ fn blank_square(pixels: &mut [f32], [row, column]: [i64; 2], side: i64) {
 
 fn assert_batches_follow_the_definition(augment: Option<AugmentSpec>, kernels: Kernels) {
     let task = small_colour_task();
-    let data = load(&task, None).unwrap();
+    let data = load(&task, None, &DataRegistry::default()).unwrap();
     let arithmetic = FeedArithmetic::new(&task, FeedMode::PerEnv, &data, 1).unwrap();
     let resident = ResidentData::upload(&data, augment, Backend::new(Device::Cpu, kernels)).unwrap();
     let mut feed = StepFeed::new(&resident, arithmetic, 5).unwrap();
@@ -105,7 +105,7 @@ fn batches_equal_the_definition_bit_by_bit() {
 #[test]
 fn batches_lie_in_one_kept_channels_last_buffer() {
     let task = small_colour_task();
-    let data = load(&task, None).unwrap();
+    let data = load(&task, None, &DataRegistry::default()).unwrap();
     let arithmetic = FeedArithmetic::new(&task, FeedMode::PerEnv, &data, 1).unwrap();
     let mut feed = StepFeed::new(&resident(&data, None), arithmetic, 0).unwrap();
     feed.begin_step(FIRST_STEP).unwrap();
@@ -121,7 +121,7 @@ fn batches_lie_in_one_kept_channels_last_buffer() {
 
 #[test]
 fn validation_is_the_data_in_order_with_a_short_last_batch() {
-    let data = load(&digits_task(), None).unwrap();
+    let data = load(&digits_task(), None, &DataRegistry::default()).unwrap();
     let val = resident(&data, None).val;
 
     let batches = val.batches(256, 2);

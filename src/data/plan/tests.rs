@@ -2,7 +2,7 @@ use crate::torch::Backend;
 
 use super::*;
 use crate::data::dataset::tests::{digits_task, small_colour_task};
-use crate::data::load;
+use crate::data::{DataRegistry, load};
 use crate::scenario::{BatchesPerStep, DataSource, FeedMode, TaskSpec};
 
 const FIRST_STEP: StepKey = StepKey {
@@ -13,7 +13,7 @@ const FIRST_STEP: StepKey = StepKey {
 
 /// Feed plans of all envs of a task, without augmentation.
 fn plans(task: &TaskSpec, mode: FeedMode, n_envs: usize) -> Vec<FeedPlan> {
-    let data = load(task, None).unwrap();
+    let data = load(task, None, &DataRegistry::default()).unwrap();
     let resident = ResidentData::upload(&data, None, Backend::CPU).unwrap();
     let arithmetic = FeedArithmetic::new(task, mode, &data, n_envs).unwrap();
     (0..n_envs as u64)

@@ -2,7 +2,7 @@ use tch::Device;
 
 use super::*;
 use crate::data::plan::StepKey;
-use crate::data::{Accumulators, PackLayout, TaskData};
+use crate::data::{Accumulators, DataRegistry, PackLayout, TaskData};
 use crate::random::{Domain, Draw, RunRng};
 use crate::scenario::{BatchesPerStep, DataSource, FeedMode, Kernels, SynthTokens, TaskSpec, task_presets};
 
@@ -33,7 +33,7 @@ fn small_task() -> TaskSpec {
 }
 
 fn loaded(task: &TaskSpec) -> (TokenSet, FeedArithmetic) {
-    let data = TaskData::load(task, None).unwrap();
+    let data = TaskData::load(task, None, &DataRegistry::default()).unwrap();
     let arithmetic = data.arithmetic(task, FeedMode::PerEnv, 1).unwrap();
     let TaskData::Tokens(set) = data else {
         panic!("a text is no image");
