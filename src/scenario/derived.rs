@@ -110,6 +110,10 @@ impl DataSource {
                 vocab: BYTE_VOCABULARY,
                 block: file.block,
             }),
+            Self::TokenFiles(files) => Some(TextShape {
+                vocab: files.vocab,
+                block: files.block,
+            }),
             _ => None,
         }
     }
@@ -139,7 +143,8 @@ impl DataSource {
             | Self::Npz { .. }
             | Self::Custom { .. }
             | Self::SynthTokens(_)
-            | Self::Text(_) => None,
+            | Self::Text(_)
+            | Self::TokenFiles(_) => None,
         }
     }
 
@@ -174,7 +179,8 @@ impl DataSource {
             | Self::Npy { .. }
             | Self::Npz { .. }
             | Self::Custom { .. }
-            | Self::Text(_) => None,
+            | Self::Text(_)
+            | Self::TokenFiles(_) => None,
         }
     }
 }

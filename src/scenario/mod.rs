@@ -94,7 +94,7 @@ pub use run::{
 };
 pub use task::{
     ArrayLayout, AugmentSpec, BYTE_VOCABULARY, BatchesPerStep, DataName, DataSource, Normalise, SplitSpec, SynthImages,
-    SynthTokens, TaskChoice, TaskOverrides, TaskSpec, TextFile, ValBatches,
+    SynthTokens, TaskChoice, TaskOverrides, TaskSpec, TextFile, TokenFiles, TokenFormat, ValBatches,
 };
 pub use topology::{EpisodeChoice, InitialSeed, InitialTopology};
 

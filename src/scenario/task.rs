@@ -190,6 +190,8 @@ choice! {
         SynthTokens(SynthTokens),
         /// a text file, one token a byte
         Text(TextFile),
+        /// files of tokens that another program has made of texts
+        TokenFiles(TokenFiles),
     }
 }
 
@@ -277,6 +279,40 @@ section! {
         path: String;
         /// Tokens that the host reads at a time; the file is cut into windows of so many.
         block: usize = 128, integer(1, 65536);
+    }
+}
+
+section! {
+    /// Files of tokens, paths as in [`TextFile`]. Parts that no file brings are taken from the end of the training file.
+    #[derive(Eq)]
+    pub struct TokenFiles {
+        /// Path of the training part.
+        train: String;
+        /// Path of the validation part. None: drawn from the training file, as task.split says.
+        val: Option<String>;
+        /// Path of the test part. None: drawn from the training file, as task.split says.
+        test: Option<String>;
+        /// How the files are written.
+        format: TokenFormat = TokenFormat::Auto;
+        /// Different tokens; each is below it.
+        vocab: i64 = 50257, integer(2, 65536);
+        /// Tokens that the host reads at a time; files are cut into windows of so many.
+        block: usize = 256, integer(1, 65536);
+    }
+}
+
+choice! {
+    /// How tokens are written, little-endian.
+    #[derive(Copy, Eq)]
+    pub enum TokenFormat {
+        /// as llm.c's header says, and without one 16 bits each
+        Auto,
+        /// 16 bits each, from the first byte on
+        U16,
+        /// 32 bits each, from the first byte on
+        U32,
+        /// 16 or 32 bits each, behind the header of llm.c
+        LlmC,
     }
 }
 

@@ -116,7 +116,7 @@ pub fn read(source: &DataSource, scenario_dir: Option<&Path>, sets: &DataRegistr
             let (name, images) = sets.load(name, &request)?;
             custom::found(name, images)
         }
-        DataSource::SynthTokens(_) | DataSource::Text(_) => Err(DataError::TextForImages),
+        DataSource::SynthTokens(_) | DataSource::Text(_) | DataSource::TokenFiles(_) => Err(DataError::TextForImages),
         DataSource::Npz { path, layout, scale } => arrays::read_archive(&at(path)?, stated(*layout, *scale)),
     }
 }

@@ -96,6 +96,13 @@ fn check_text(task: &TaskSpec, findings: &mut Findings) {
             );
             findings.help("write data: text((path: \"my.txt\"))");
         }
+        DataSource::TokenFiles(files) if files.train.is_empty() => {
+            findings.error(
+                ["task.data.train", "task.data", "task.preset"],
+                "no token file is named".into(),
+            );
+            findings.help("write data: token_files((train: \"train.bin\"))");
+        }
         _ => {}
     }
     if task.data.topology() == Topology::Image {

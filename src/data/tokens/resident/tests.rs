@@ -92,6 +92,18 @@ fn validation_and_test_are_their_windows_in_order() {
 }
 
 #[test]
+fn parts_may_stand_anywhere_in_the_stream() {
+    let set = TokenSet::new("apart", (64, 4, 4), (0..31).collect(), [0..2, 5..7, 3..4]).unwrap();
+    let resident = ResidentTokens::upload(&set, Backend::CPU).unwrap();
+
+    let (val, test) = (resident.val.batches(2, 1), resident.test.batches(2, 1));
+
+    assert_eq!(rows(&val[0].x), [[20, 21, 22, 23], [24, 25, 26, 27]]);
+    assert_eq!(rows(&val[0].y), [[21, 22, 23, 24], [25, 26, 27, 28]]);
+    assert_eq!(rows(&test[0].y), [[13, 14, 15, 16]]);
+}
+
+#[test]
 fn a_step_counts_tokens_where_it_counts_predictions() {
     let (_, arithmetic) = loaded(&small_task());
 
