@@ -269,7 +269,7 @@ impl<'a> Gathered<'a> {
             None => Err(DataError::MissingMember {
                 path: path.into(),
                 member,
-                format: set.name.into(),
+                format: set.name,
                 origin: ORIGIN,
             }),
         };
