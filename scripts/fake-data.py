@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Writes data sets in the formats of public ones, with generated images that can be learnt: for trying out what reads them.
+"""Writes data sets in the formats of public ones, with generated images or texts that can be learnt: for trying out what
+reads them.
 
     scripts/fake-data.py cifar10 data                       # data/cifar-10-binary.tar.gz
     scripts/fake-data.py cifar100 data --train 2000 --test 500
     scripts/fake-data.py mnist data/mnist                   # the four IDX files, packed
     scripts/fake-data.py images data/gratings --classes 4   # PNG files in train, val and test folders
     scripts/fake-data.py npz data                           # data/set.npz
+    scripts/fake-data.py tokens data/tinystories            # TinyStories_train.bin, TinyStories_val.bin
 
-A class is the direction and width of a grating, drawn at any phase in noise; every option has a default. The same options
-give the same bytes. Figures that were reached on these images say nothing about the sets whose formats they borrow: name
-them as figures on generated data.
+A class is the direction and width of a grating, drawn at any phase in noise. A text is 64 tokens, each one of four that may
+follow the one before it. Every option has a default. The same options give the same bytes. Figures that were reached on these
+images and texts say nothing about the sets whose formats they borrow: name them as figures on generated data.
 """
 
 import argparse
@@ -24,6 +26,8 @@ import zlib
 from pathlib import Path
 
 PHASES = 16
+# Tokens of a text.
+TEXT = 64
 # A moment that all archives carry: their bytes depend on the options alone.
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -166,7 +170,25 @@ def npz(options):
     return path
 
 
-FORMATS = {"cifar10": cifar10, "cifar100": cifar100, "mnist": mnist, "images": images, "npz": npz}
+def tokens(options):
+    """Files of 16-bit tokens with the header of llm.c; the last token of the vocabulary ends a text."""
+    draw = random.Random(options.seed)
+    end = options.vocab - 1
+    for name, count in (("train", options.train), ("val", options.val)):
+        stream = []
+        for _ in range(count):
+            token = draw.randrange(end)
+            for _ in range(TEXT - 1):
+                stream.append(token)
+                token = (31 * token + 7 * draw.choice((0, 0, 0, 1, 1, 2, 3)) + 1) % end
+            stream.append(end)
+        header = struct.pack("<3i", 20240520, 1, len(stream)).ljust(1024, b"\0")
+        path = options.out / f"TinyStories_{name}.bin"
+        path.write_bytes(header + struct.pack(f"<{len(stream)}H", *stream))
+    return options.out
+
+
+FORMATS = {"cifar10": cifar10, "cifar100": cifar100, "mnist": mnist, "images": images, "npz": npz, "tokens": tokens}
 
 
 def count(text):
@@ -176,21 +198,29 @@ def count(text):
     return value
 
 
+def vocabulary(text):
+    value = int(text)
+    if not 2 <= value <= 65536:
+        raise argparse.ArgumentTypeError("2 to 65536")
+    return value
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("format", choices=FORMATS)
     parser.add_argument("out", type=Path, help="folder to write into; it is made")
-    parser.add_argument("--train", type=count, default=5000, help="training images [5000]")
-    parser.add_argument("--val", type=count, default=500, help="validation images, where the format has them [500]")
+    parser.add_argument("--train", type=count, default=5000, help="training images or texts [5000]")
+    parser.add_argument("--val", type=count, default=500, help="validation images or texts, where the format has them [500]")
     parser.add_argument("--test", type=count, default=1000, help="test images [1000]")
     parser.add_argument("--classes", type=count, default=10, help="of images and npz [10]")
     parser.add_argument("--side", type=count, default=32, help="pixels, of images and npz [32]")
     parser.add_argument("--channels", type=int, choices=(1, 3), default=3, help="of images and npz [3]")
-    parser.add_argument("--seed", type=int, default=0, help="of the images [0]")
+    parser.add_argument("--vocab", type=vocabulary, default=50257, help="different tokens [50257]")
+    parser.add_argument("--seed", type=int, default=0, help="of the images or texts [0]")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     path = FORMATS[options.format](options)
-    print(f"generated images, no public data: {path}")
+    print(f"generated, no public data: {path}")
 
 
 if __name__ == "__main__":

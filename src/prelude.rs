@@ -7,6 +7,7 @@ pub use crate::clock::RunClock;
 pub use crate::controller::{
     Controller, ControllerRegistry, Decision, DecisionView, MaskSet, NetRegistry, PolicyError,
 };
+pub use crate::data::{CustomImages, DataRegistry, DataRequest};
 pub use crate::engine::{Engine, SimicPlugins};
 pub use crate::env::{EnvId, EpisodeStats, Experiment, SeedSlots, StepStatus, TrainMetrics, ValMetrics};
 pub use crate::governor::{Governor, RollbackVerdict};

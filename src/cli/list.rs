@@ -25,10 +25,10 @@ pub fn list(what: ListWhat, context: &Context) -> Result<Outcome, ExtensionError
             print(&catalog.tasks, rows, global)
         }
         ListWhat::Data => {
-            let forms = data_forms(&catalog.tasks);
+            let forms = data_forms(catalog);
             let rows = forms
                 .iter()
-                .map(|form| vec![form.form.clone(), form.summary.into(), form.tasks.join(", ")]);
+                .map(|form| vec![form.form.clone(), form.summary.clone(), form.tasks.join(", ")]);
             print(&forms, rows, global)
         }
         ListWhat::Hosts => {

@@ -8,7 +8,7 @@ use crate::scenario::{SplitSpec, TaskSpec};
 use super::formats::{self, Found};
 use super::part::{Part, Shape};
 use super::split::{Split, stratified};
-use super::{DataError, normalise};
+use super::{DataError, DataRegistry, normalise};
 
 /// Everything a run trains and measures on.
 #[derive(Clone, Debug)]
@@ -70,35 +70,35 @@ impl DataSet {
 }
 
 /// Loads, checks, splits and normalises the data of `task`. Relative paths are looked up in `scenario_dir`, then in the
-/// folder that `SIMIC_ENGINE_DATA` names, then in `data/`. Nothing is ever downloaded.
+/// folder that `SIMIC_ENGINE_DATA` names, then in `data/`. Nothing is ever downloaded. `sets` are those of applications.
 ///
 /// # Errors
 /// Every [`DataError`] of start-up but that of [`DataSet::check_host`]: after this the run need not check a label again.
-pub fn load(task: &TaskSpec, scenario_dir: Option<&Path>) -> Result<DataSet, DataError> {
-    let found = formats::read(&task.data, scenario_dir)?;
+pub fn load(task: &TaskSpec, scenario_dir: Option<&Path>, sets: &DataRegistry) -> Result<DataSet, DataError> {
+    let found = formats::read(&task.data, scenario_dir, sets)?;
     found.check_shapes()?;
     if let Some(classes) = found.classes.filter(|&classes| classes as i64 != task.classes) {
         return Err(DataError::ClassCount {
-            name: found.format.into(),
+            name: found.format,
             found: classes,
             classes: task.classes,
         });
     }
     found
         .parts()
-        .try_for_each(|(_, pool)| pool.check_labels(found.format, task.classes))?;
+        .try_for_each(|(_, pool)| pool.check_labels(&found.format, task.classes))?;
 
     let mut notes = found.notes.clone();
     notes.extend(unused_share(&found, task.split));
-    let (name, shape, scale) = (found.format, found.train.shape, found.scale);
+    let (name, shape, scale) = (found.format.clone(), found.train.shape, found.scale);
     let parts = divide(found, task);
     for (part_name, part) in [("train", &parts.train), ("validation", &parts.val)] {
-        check_classes(name, part_name, part, task.classes)?;
+        check_classes(&name, part_name, part, task.classes)?;
     }
-    let affine = normalise::resolve(name, &task.normalise, &parts.train.images, shape.channels, scale)?;
+    let affine = normalise::resolve(&name, &task.normalise, &parts.train.images, shape.channels, scale)?;
     Ok(DataSet {
-        hash: content_hash(name, shape, &parts),
-        name: name.into(),
+        hash: content_hash(&name, shape, &parts),
+        name,
         channels: shape.channels,
         height: shape.height,
         width: shape.width,

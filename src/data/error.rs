@@ -54,6 +54,69 @@ pub enum DataError {
         val_permille: u64,
     },
 
+    #[error(
+        "data file {} has {tokens} tokens, which are {windows} windows of {block}: too few for {parts} part; give a longer \
+         file, a smaller task.data.block or another task.split",
+        .file.display()
+    )]
+    FewTokens {
+        file: PathBuf,
+        tokens: usize,
+        windows: usize,
+        block: usize,
+        parts: &'static str,
+    },
+
+    #[error(
+        "data file {file} has no header of llm.c: it has {length} bytes and starts with {found:02x?}; valid: 1024 bytes, \
+         first the magic number 20240520 and version 1 for tokens of 16 bits, or 20240801 and 7 for 32, little-endian"
+    )]
+    TokenHeader {
+        file: String,
+        length: usize,
+        found: Vec<u8>,
+    },
+
+    #[error(
+        "data file {file} has {bytes} bytes of tokens, no multiple of the {each} of a token; \
+         the file is cut short, or task.data.format is another"
+    )]
+    HalfAToken { file: String, bytes: usize, each: usize },
+
+    #[error(
+        "data file {file}: token {index} at byte {byte} is {token}, outside 0..{vocab}; correct task.data.vocab (and \
+         task.classes), or task.data.format"
+    )]
+    TokenOutOfRange {
+        file: String,
+        index: usize,
+        byte: usize,
+        token: u32,
+        vocab: i64,
+    },
+
+    #[error("there is a data set of the name `{0}` already; register yours under another")]
+    Taken(String),
+
+    #[error(
+        "no data set is registered as `{name}`; valid: {}",
+        if .available.is_empty() { "none, as none is registered".into() } else { .available.join(", ") }
+    )]
+    UnknownData { name: String, available: Vec<String> },
+
+    #[error("data '{name}': the application could not provide it ({cause}); see task.data.params")]
+    CustomData {
+        name: String,
+        cause: Box<dyn std::error::Error + Send + Sync>,
+    },
+
+    #[error("data '{name}' of the application: the {part} part has {fault}; correct what it returns")]
+    CustomImages {
+        name: String,
+        part: &'static str,
+        fault: String,
+    },
+
     #[error("task.data is a text where images are needed")]
     TextForImages,
 

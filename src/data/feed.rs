@@ -18,12 +18,13 @@ pub struct StepFeed {
     windows: Tensor,
     a: Tensor,
     b: Tensor,
+    masks: Option<Tensor>,
     train_labels: Tensor,
-    /// `i64 [2, M·B]`: window and sample of each position of the step.
+    /// `i64 [2, M·B]`: window and sample of each position of the step; `[3, M·B]` with cutout: also its square.
     positions: Tensor,
     sample_positions: Tensor,
-    /// Views of `positions`, one a batch.
-    window_positions: Vec<Tensor>,
+    /// Views of `positions`, `i64 [2 or 3, B]`, one a batch.
+    batch_positions: Vec<Tensor>,
     /// `i64 [M·B]`: labels of the whole step.
     labels: Tensor,
     /// Views of `labels`, one a batch.
@@ -56,12 +57,12 @@ impl StepFeed {
         let batches = plan.arithmetic.batches as i64;
         let row_shape = [batch_size, height, width * channels];
 
-        let positions = Tensor::f_zeros([2, batches * batch_size], (Kind::Int64, device))?;
+        let positions = Tensor::f_zeros([plan.draws() as i64, batches * batch_size], (Kind::Int64, device))?;
         let labels = Tensor::f_zeros([batches * batch_size], (Kind::Int64, device))?;
         let rows = Tensor::f_zeros(row_shape, (Kind::Float, device))?;
         let per_batch = |whole: &Tensor| -> Result<Vec<Tensor>, TchError> {
             (0..batches)
-                .map(|batch| whole.f_narrow(0, batch * batch_size, batch_size))
+                .map(|batch| whole.f_narrow(-1, batch * batch_size, batch_size))
                 .collect()
         };
         Ok(Self {
@@ -69,9 +70,10 @@ impl StepFeed {
             windows: resident.windows.shallow_clone(),
             a: resident.a.shallow_clone(),
             b: resident.b.shallow_clone(),
+            masks: resident.masks.as_ref().map(Tensor::shallow_clone),
             train_labels: resident.train_labels.shallow_clone(),
             sample_positions: positions.f_get(1)?,
-            window_positions: per_batch(&positions.f_get(0)?)?,
+            batch_positions: per_batch(&positions)?,
             positions,
             batch_labels: per_batch(&labels)?,
             labels,
@@ -106,7 +108,7 @@ impl StepFeed {
     /// # Errors
     /// `FeedDevice`.
     pub fn fetch(&mut self, batch: usize) -> Result<Batch, DataError> {
-        self.gather(&self.window_positions[batch])
+        self.gather(&self.batch_positions[batch])
             .map_err(|cause| self.device_error(cause.into()))?;
         Ok(Batch {
             x: self.x.shallow_clone(),
@@ -129,9 +131,9 @@ impl StepFeed {
     fn gather_birth(&self, positions: &[i64]) -> Result<Batch, TchError> {
         let n = self.plan.arithmetic.batch_size;
         let positions = Tensor::f_from_slice(positions)?
-            .f_view([2, n as i64])?
+            .f_view([-1, n as i64])?
             .f_to_device(self.windows.device())?;
-        self.gather(&positions.f_get(0)?)?;
+        self.gather(&positions)?;
         Ok(Batch {
             x: self.x.shallow_clone(),
             y: self.train_labels.f_index_select(0, &positions.f_get(1)?)?,
@@ -144,15 +146,25 @@ impl StepFeed {
         &self.labels
     }
 
+    /// Fills the input buffer with the images at `positions: i64 [2 or 3, B]`.
     fn gather(&self, positions: &Tensor) -> Result<(), TchError> {
+        let windows = positions.f_get(0)?;
+        let squares = match &self.masks {
+            Some(masks) => Some((masks, positions.f_get(2)?)),
+            None => None,
+        };
         if self.own_kernels {
-            return gather_images(&self.windows, positions, [&self.a, &self.b], &self.rows);
+            let squares = squares.as_ref().map(|(masks, places)| [*masks, places]);
+            return gather_images([&self.windows, &windows], squares, [&self.a, &self.b], &self.rows);
         }
-        let _ = self.windows.f_index_select_out(&self.pixels, 0, positions)?;
+        let _ = self.windows.f_index_select_out(&self.pixels, 0, &windows)?;
         let mut rows = self.rows.shallow_clone();
         rows.f_copy_(&self.pixels)?;
         let _ = rows.f_mul_(&self.a)?;
         let _ = rows.f_add_(&self.b)?;
+        if let Some((masks, places)) = squares {
+            let _ = rows.f_masked_fill_(&masks.f_index_select(0, &places)?, 0.0)?;
+        }
         Ok(())
     }
 

@@ -6,6 +6,7 @@
 
 mod accumulators;
 mod arithmetic;
+mod cutout;
 mod dataset;
 pub(crate) mod digits;
 mod error;
@@ -18,6 +19,7 @@ mod normalise;
 mod pack;
 mod part;
 mod plan;
+mod registry;
 mod resident;
 mod split;
 mod survey;
@@ -34,6 +36,7 @@ pub use loss::{TrainLoss, evaluate_rows, train_loss};
 pub use pack::{ConfigNumbers, GroupNumbers, PackLayout, SlotNumbers, StepNumbers};
 pub use part::Part;
 pub use plan::StepKey;
+pub use registry::{CustomData, CustomImages, DataRegistry, DataRequest};
 pub use resident::{Batch, EvalSet, ResidentData};
 pub use survey::{ClassSurvey, Format, PartSurvey, Survey, survey};
 pub use task_data::{Feed, Resident, TaskData};

@@ -36,6 +36,14 @@ impl Shape {
     pub fn size(self) -> usize {
         self.channels * self.height * self.width
     }
+
+    /// The same for sizes that nobody has checked.
+    pub fn bytes(self) -> u128 {
+        let sizes = [self.channels, self.height, self.width];
+        sizes
+            .into_iter()
+            .fold(1, |bytes, size| bytes.saturating_mul(size as u128))
+    }
 }
 
 impl std::fmt::Display for Shape {

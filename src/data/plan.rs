@@ -7,7 +7,7 @@ use crate::random::{Domain, Draw, RunRng};
 use crate::scenario::AugmentSpec;
 
 use super::resident::{Crop, Geometry};
-use super::{FeedArithmetic, ResidentData, Sharing};
+use super::{FeedArithmetic, ResidentData, Sharing, cutout};
 
 /// Which batches are due: the coordinates of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl FeedPlan {
             crops: None,
             env,
             permutation: Vec::with_capacity(arithmetic.n_train),
-            positions: Vec::with_capacity(2 * arithmetic.train_samples()),
+            positions: Vec::with_capacity(3 * arithmetic.train_samples()),
             arithmetic,
         }
     }
@@ -60,35 +60,45 @@ impl FeedPlan {
         &self.positions
     }
 
-    /// Windows, then samples, of all positions of the step, in a kept buffer.
+    /// What is drawn of each sample: its window and itself; with cutout also its square.
+    pub(super) fn draws(&self) -> usize {
+        2 + usize::from(self.cuts_out())
+    }
+
+    fn cuts_out(&self) -> bool {
+        let augment = self.crops.and_then(|(augment, _)| augment);
+        augment.is_some_and(|augment| augment.cutout.is_some())
+    }
+
+    /// Windows, then samples, then squares if there are any, of all positions of the step, in a kept buffer.
     pub(super) fn draw(&mut self, key: StepKey) -> &[i64] {
         let mut positions = std::mem::take(&mut self.positions);
         let total = self.arithmetic.train_samples();
         positions.clear();
-        positions.resize(2 * total, 0);
-        let (windows, samples) = positions.split_at_mut(total);
+        positions.resize(self.draws() * total, 0);
+        let (windows, others) = positions.split_at_mut(total);
+        let (samples, squares) = others.split_at_mut(total);
         self.draw_order(key, samples);
-        self.draw_windows(key, samples, windows);
+        self.draw_augmentation(key, samples, windows, squares);
         self.positions = positions;
         &self.positions
     }
 
-    /// Windows, then samples, of a batch beside the step's own, of its own stream (domain 23): different samples, cropped
-    /// as in training.
+    /// As [`Self::draw`], of a batch beside the step's own, of its own stream (domain 23): different samples, augmented as
+    /// in training.
     pub(super) fn draw_birth(&self, key: StepKey) -> Vec<i64> {
-        let Some((augment, geometry)) = self.crops else {
-            return Vec::new();
-        };
         let batch_size = self.arithmetic.batch_size;
         let mut rng = RunRng::new(key.seed, Domain::BirthBatch, &[key.round, self.env, key.step]);
         let mut order: Vec<u32> = (0..self.arithmetic.n_train as u32).collect();
         rng.shuffle(&mut order);
-        let samples = order[..batch_size].iter().map(|&sample| i64::from(sample));
-        let windows = order[..batch_size].iter().map(|&sample| {
-            let crop = augment.map_or(Crop::default(), |augment| draw_crop(&mut rng, augment));
-            geometry.window(sample as usize, crop)
-        });
-        windows.chain(samples).collect()
+        let mut positions = vec![0; self.draws() * batch_size];
+        let (windows, others) = positions.split_at_mut(batch_size);
+        let (samples, squares) = others.split_at_mut(batch_size);
+        for (sample, &index) in samples.iter_mut().zip(&order) {
+            *sample = i64::from(index);
+        }
+        self.augment(&mut rng, samples, windows, squares);
+        positions
     }
 
     /// One permutation a pass (domain 2); the incomplete tail of a pass is dropped.
@@ -110,20 +120,29 @@ impl FeedPlan {
     }
 
     /// One stream a batch (domain 3).
-    fn draw_windows(&self, key: StepKey, samples: &[i64], windows: &mut [i64]) {
-        let Some((augment, geometry)) = self.crops else { return };
+    fn draw_augmentation(&self, key: StepKey, samples: &[i64], windows: &mut [i64], squares: &mut [i64]) {
         let batch_size = self.arithmetic.batch_size;
         let batches = samples
             .chunks_exact(batch_size)
             .zip(windows.chunks_exact_mut(batch_size));
+        let mut squares = squares.chunks_exact_mut(batch_size);
         for (batch, (samples, windows)) in batches.enumerate() {
             let mut indices = self.augmentation_indices(key);
             indices.push(batch as u64);
             let mut rng = RunRng::new(key.seed, Domain::Augmentation, &indices);
-            for (&sample, window) in samples.iter().zip(windows) {
-                let crop = augment.map_or(Crop::default(), |augment| draw_crop(&mut rng, augment));
-                *window = geometry.window(sample as usize, crop);
-            }
+            self.augment(&mut rng, samples, windows, squares.next().unwrap_or_default());
+        }
+    }
+
+    /// The augmentation of a batch. Squares are drawn behind all crops: those are the same with and without.
+    fn augment(&self, rng: &mut impl Draw, samples: &[i64], windows: &mut [i64], squares: &mut [i64]) {
+        let Some((augment, geometry)) = self.crops else { return };
+        for (&sample, window) in samples.iter().zip(windows) {
+            let crop = augment.map_or(Crop::default(), |augment| draw_crop(rng, augment));
+            *window = geometry.window(sample as usize, crop);
+        }
+        for square in squares {
+            *square = cutout::draw(rng, geometry.shape());
         }
     }
 

@@ -14,7 +14,8 @@ use tch::{Device, Kind, TchError, Tensor};
 use crate::scenario::AugmentSpec;
 use crate::torch::Backend;
 
-use super::{DataError, DataSet, Part};
+use super::part::Shape;
+use super::{DataError, DataSet, Part, cutout};
 
 /// Samples on the env's device.
 #[derive(Debug)]
@@ -40,6 +41,8 @@ pub struct ResidentData {
     /// Factor and offset of every value of a window, `f32 [height, width·channels]`.
     pub(super) a: Tensor,
     pub(super) b: Tensor,
+    /// Squares to be blanked, `bool [places, height, width·channels]`, overlapping, where the task cuts them out.
+    pub(super) masks: Option<Tensor>,
     /// `i64 [n]`.
     pub(super) train_labels: Tensor,
     /// The validation part.
@@ -47,7 +50,7 @@ pub struct ResidentData {
 }
 
 impl ResidentData {
-    /// Uploads training and validation parts; `augment` decides how training images are padded and mirrored.
+    /// Uploads training and validation parts; `augment` decides how training images are padded, mirrored and cut out.
     ///
     /// # Errors
     /// `Device` when the device cannot hold the data.
@@ -63,6 +66,9 @@ impl ResidentData {
             ])
         };
         let [windows, a, b, train_labels] = train().map_err(|cause| device_error(data, cause))?;
+        let masks = augment
+            .and_then(|augment| augment.cutout)
+            .map(|side| cutout::masks(geometry.shape(), side as usize, device));
         Ok(Self {
             backend,
             augment,
@@ -70,6 +76,7 @@ impl ResidentData {
             windows,
             a,
             b,
+            masks: masks.transpose().map_err(|cause| device_error(data, cause))?,
             train_labels,
             val: EvalSet::upload(data, &data.val, device)?,
         })
@@ -166,6 +173,15 @@ impl Geometry {
             channels: data.channels,
             pad: augment.map_or(0, |augment| augment.pad as usize),
             is_mirrored: augment.is_some_and(|augment| augment.flip_p > 0.0),
+        }
+    }
+
+    /// Of an image as networks see it.
+    pub(super) fn shape(&self) -> Shape {
+        Shape {
+            channels: self.channels,
+            height: self.height,
+            width: self.width,
         }
     }
 

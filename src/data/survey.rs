@@ -136,7 +136,7 @@ fn of(found: &Found) -> Result<Survey, DataError> {
     let classes = found.classes.unwrap_or(0).max(seen_classes(largest));
     found
         .parts()
-        .try_for_each(|(_, pool)| pool.check_labels(found.format, classes as i64))?;
+        .try_for_each(|(_, pool)| pool.check_labels(&found.format, classes as i64))?;
 
     let histograms: Vec<Vec<usize>> = found.parts().map(|(_, pool)| histogram(pool, classes)).collect();
     let classes: Vec<ClassSurvey> = (0..classes)
@@ -158,7 +158,7 @@ fn of(found: &Found) -> Result<Survey, DataError> {
     }
     let shape = found.train.shape;
     Ok(Survey {
-        format: found.format.into(),
+        format: found.format.clone(),
         height: shape.height,
         width: shape.width,
         channels: shape.channels,

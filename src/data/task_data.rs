@@ -5,7 +5,9 @@ use std::path::Path;
 use tch::Tensor;
 
 use super::tokens::{ResidentTokens, TokenFeed, TokenSet, load_tokens};
-use super::{Batch, DataError, DataSet, EvalSet, FeedArithmetic, ResidentData, StepFeed, StepKey, dataset};
+use super::{
+    Batch, DataError, DataRegistry, DataSet, EvalSet, FeedArithmetic, ResidentData, StepFeed, StepKey, dataset,
+};
 use crate::growth::Topology;
 use crate::host::Features;
 use crate::scenario::{AugmentSpec, FeedMode, PartSizes, TaskSpec};
@@ -22,14 +24,14 @@ pub enum TaskData {
 
 impl TaskData {
     /// Loads, checks and splits the data of `task`. Relative paths are looked up in `scenario_dir`, then in the folder that
-    /// `SIMIC_ENGINE_DATA` names, then in `data/`. Nothing is ever downloaded.
+    /// `SIMIC_ENGINE_DATA` names, then in `data/`. Nothing is ever downloaded. `sets` are those of applications.
     ///
     /// # Errors
     /// Every [`DataError`] of start-up but that of [`Self::check_host`].
-    pub fn load(task: &TaskSpec, scenario_dir: Option<&Path>) -> Result<Self, DataError> {
+    pub fn load(task: &TaskSpec, scenario_dir: Option<&Path>, sets: &DataRegistry) -> Result<Self, DataError> {
         Ok(match load_tokens(task, scenario_dir)? {
             Some(set) => Self::Tokens(set),
-            None => Self::Images(dataset::load(task, scenario_dir)?),
+            None => Self::Images(dataset::load(task, scenario_dir, sets)?),
         })
     }
 

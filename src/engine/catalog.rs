@@ -8,6 +8,7 @@ use bevy_app::App;
 use super::SimicPlugins;
 use super::memory::MemoryEstimate;
 use crate::controller::{ControllerRegistry, NetRegistry};
+use crate::data::DataRegistry;
 use crate::growth::Topology;
 use crate::host::HostRegistry;
 use crate::reward::RewardModes;
@@ -25,6 +26,7 @@ pub fn catalog(extend: Extension) -> Result<Catalog, ExtensionError> {
     extend(&mut app)?;
     let world = app.world();
     Ok(names(
+        world.resource::<DataRegistry>(),
         world.resource::<HostRegistry>(),
         world.resource::<BlueprintRegistry>(),
         world.resource::<ControllerRegistry>(),
@@ -68,6 +70,7 @@ pub fn memory_estimate(loaded: &Loaded, extend: Extension, threads: usize) -> Re
 }
 
 fn names(
+    data: &DataRegistry,
     hosts: &HostRegistry,
     blueprints: &BlueprintRegistry,
     controllers: &ControllerRegistry,
@@ -76,6 +79,7 @@ fn names(
 ) -> Catalog {
     Catalog {
         tasks: task_presets(),
+        data: data.iter().map(|(name, summary)| Entry::new(name, summary)).collect(),
         hosts: Arc::new(hosts.clone()),
         blueprints: blueprint_entries(blueprints),
         controllers: controllers
@@ -123,6 +127,7 @@ impl Default for Catalog {
     /// The names of the engine as it is.
     fn default() -> Self {
         names(
+            &DataRegistry::default(),
             &HostRegistry::default(),
             &BlueprintRegistry::default(),
             &ControllerRegistry::default(),

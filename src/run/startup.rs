@@ -8,7 +8,7 @@ use bevy_platform::cell::SyncCell;
 
 use super::StopSignal;
 use crate::clock::{RunClock, RunLength};
-use crate::data::{Resident, TaskData};
+use crate::data::{DataRegistry, Resident, TaskData};
 use crate::env::{Devices, EnvPool, Experiment, LoadedData, SelfTest};
 use crate::health::Failure;
 use crate::host::HostRegistry;
@@ -57,9 +57,10 @@ pub(crate) fn load_datasets(
     mut commands: Commands,
     experiment: Res<Experiment>,
     devices: Res<Devices>,
+    sets: Res<DataRegistry>,
     hosts: Res<HostRegistry>,
 ) -> Result<(), Failure> {
-    let set = TaskData::load(&experiment.task, experiment.folder.as_deref())?;
+    let set = TaskData::load(&experiment.task, experiment.folder.as_deref(), &sets)?;
     for note in set.notes() {
         tracing::warn!("{note}");
     }
@@ -134,6 +135,7 @@ pub struct StartupPlugin;
 impl Plugin for StartupPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<BlueprintRegistry>()
+            .init_resource::<DataRegistry>()
             .init_resource::<HostRegistry>()
             .init_resource::<StopSignal>()
             .add_work(Startup, Work::InitBackend, init_backend)

@@ -79,6 +79,8 @@ pub trait KnownHosts: fmt::Debug + Send + Sync {
 pub struct Catalog {
     /// Tasks that `task: preset("..")` may name.
     pub tasks: Vec<TaskPreset>,
+    /// Data sets that `custom(name: "..")` may name.
+    pub data: Vec<Entry>,
     /// Host networks, by family and by name.
     pub hosts: Arc<dyn KnownHosts>,
     /// Recipes of seeds, in the order of their indices.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::presets::TaskPreset;
+use super::catalog::Catalog;
 use super::task::{BYTE_VOCABULARY, BatchesPerStep, DataSource, SplitSpec, TaskSpec};
 use crate::growth::{SlotId, Topology};
 use crate::schema::{Content, Described, Kind};
@@ -40,13 +40,13 @@ pub struct DataForm {
     /// As a scenario writes it, with the names of its fields.
     pub form: String,
     /// One line.
-    pub summary: &'static str,
+    pub summary: String,
     /// Task presets that use it.
     pub tasks: Vec<String>,
 }
 
-/// All members of [`DataSource`], from their declarations.
-pub fn data_forms(tasks: &[TaskPreset]) -> Vec<DataForm> {
+/// All members of [`DataSource`], from their declarations, then the data sets of applications.
+pub fn data_forms(catalog: &Catalog) -> Vec<DataForm> {
     let Kind::Choice(variants) = DataSource::KIND else {
         return Vec::new();
     };
@@ -62,20 +62,23 @@ pub fn data_forms(tasks: &[TaskPreset]) -> Vec<DataForm> {
         }
     };
     let users = |name: &str| {
+        let tasks = catalog.tasks.iter().map(|task| &task.spec);
         tasks
-            .iter()
-            .filter(move |task| task.spec.data.name() == name)
-            .map(|task| task.spec.name.clone())
+            .filter(move |task| task.data.name() == name)
+            .map(|task| task.name.clone())
             .collect()
     };
-    variants
-        .iter()
-        .map(|variant| DataForm {
-            form: form(variant.name, variant.content),
-            summary: variant.doc,
-            tasks: users(variant.name),
-        })
-        .collect()
+    let declared = variants.iter().map(|variant| DataForm {
+        form: form(variant.name, variant.content),
+        summary: variant.doc.into(),
+        tasks: users(variant.name),
+    });
+    let registered = catalog.data.iter().map(|entry| DataForm {
+        form: format!("custom(name: \"{}\", params?)", entry.name),
+        summary: entry.summary.clone(),
+        tasks: Vec::new(),
+    });
+    declared.chain(registered).collect()
 }
 
 /// What a text is made of.
@@ -107,6 +110,10 @@ impl DataSource {
                 vocab: BYTE_VOCABULARY,
                 block: file.block,
             }),
+            Self::TokenFiles(files) => Some(TextShape {
+                vocab: files.vocab,
+                block: files.block,
+            }),
             _ => None,
         }
     }
@@ -134,8 +141,10 @@ impl DataSource {
             | Self::ImageFolder { .. }
             | Self::Npy { .. }
             | Self::Npz { .. }
+            | Self::Custom { .. }
             | Self::SynthTokens(_)
-            | Self::Text(_) => None,
+            | Self::Text(_)
+            | Self::TokenFiles(_) => None,
         }
     }
 
@@ -169,7 +178,9 @@ impl DataSource {
             | Self::ImageFolder { .. }
             | Self::Npy { .. }
             | Self::Npz { .. }
-            | Self::Text(_) => None,
+            | Self::Custom { .. }
+            | Self::Text(_)
+            | Self::TokenFiles(_) => None,
         }
     }
 }

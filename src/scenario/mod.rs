@@ -93,8 +93,8 @@ pub use run::{
     StopAt, TelemetryConfig, TelemetryLevel, TensorBoard, TrainingConfig,
 };
 pub use task::{
-    ArrayLayout, AugmentSpec, BYTE_VOCABULARY, BatchesPerStep, DataSource, Normalise, SplitSpec, SynthImages,
-    SynthTokens, TaskChoice, TaskOverrides, TaskSpec, TextFile, ValBatches,
+    ArrayLayout, AugmentSpec, BYTE_VOCABULARY, BatchesPerStep, DataName, DataSource, Normalise, SplitSpec, SynthImages,
+    SynthTokens, TaskChoice, TaskOverrides, TaskSpec, TextFile, TokenFiles, TokenFormat, ValBatches,
 };
 pub use topology::{EpisodeChoice, InitialSeed, InitialTopology};
 

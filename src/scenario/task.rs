@@ -61,6 +61,8 @@ overlay! {
         /// L2 norm to which host and each seed are clipped separately. None: the task's.
         max_grad_norm: f64;
         label_smoothing: f64;
+        /// Random crop, flip and cutout of training samples. None: the task's.
+        augment: AugmentSpec;
         data: DataSource;
         host: HostChoice;
     }
@@ -79,7 +81,7 @@ record! {
         split: SplitSpec;
         /// Normalisation (pixel/scale - mean)/std per channel.
         normalise: Normalise;
-        /// Random crop and flip of training samples.
+        /// Random crop, flip and cutout of training samples.
         augment: Option<AugmentSpec>;
         /// The host network.
         host: HostChoice;
@@ -177,11 +179,29 @@ choice! {
             /// Value that means 1.0.
             scale: f64, POSITIVE;
         },
+        /// images of an application's, by the name that they are registered under
+        Custom {
+            /// Name of the data set; `simic-engine list data` shows all.
+            name: DataName;
+            /// Settings in the set's own words.
+            params: Option<String>;
+        },
         /// procedural text: hidden topics, sparse bigrams, copied spans
         SynthTokens(SynthTokens),
         /// a text file, one token a byte
         Text(TextFile),
+        /// files of tokens that another program has made of texts
+        TokenFiles(TokenFiles),
     }
+}
+
+/// The name under which an application has registered a data set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct DataName(pub String);
+
+impl Described for DataName {
+    const KIND: Kind = range::DATA;
 }
 
 choice! {
@@ -262,6 +282,40 @@ section! {
     }
 }
 
+section! {
+    /// Files of tokens, paths as in [`TextFile`]. Parts that no file brings are taken from the end of the training file.
+    #[derive(Eq)]
+    pub struct TokenFiles {
+        /// Path of the training part.
+        train: String;
+        /// Path of the validation part. None: drawn from the training file, as task.split says.
+        val: Option<String>;
+        /// Path of the test part. None: drawn from the training file, as task.split says.
+        test: Option<String>;
+        /// How the files are written.
+        format: TokenFormat = TokenFormat::Auto;
+        /// Different tokens; each is below it.
+        vocab: i64 = 50257, integer(2, 65536);
+        /// Tokens that the host reads at a time; files are cut into windows of so many.
+        block: usize = 256, integer(1, 65536);
+    }
+}
+
+choice! {
+    /// How tokens are written, little-endian.
+    #[derive(Copy, Eq)]
+    pub enum TokenFormat {
+        /// as llm.c's header says, and without one 16 bits each
+        Auto,
+        /// 16 bits each, from the first byte on
+        U16,
+        /// 32 bits each, from the first byte on
+        U32,
+        /// 16 or 32 bits each, behind the header of llm.c
+        LlmC,
+    }
+}
+
 record! {
     /// Stratified split into training, validation and test parts; procedural data brings its own.
     #[derive(Copy, Eq)]
@@ -293,13 +347,16 @@ choice! {
 }
 
 record! {
-    /// Random crop and flip of training samples.
+    /// Random crop, flip and cutout of training samples.
     #[derive(Copy)]
     pub struct AugmentSpec {
         /// Pixels of padding before the random crop.
         pad: u32, integer(0, 64);
         /// Probability of a horizontal flip.
         flip_p: f64, FRACTION;
+        /// Side of a square, centred at random, that is blanked to the mean: zeros after normalisation. None: no square.
+        #[unit = "pixels"]
+        cutout: Option<u32>, integer(1, 1024);
     }
 }
 

@@ -111,6 +111,7 @@ proptest! {
     fn a_random_scenario_is_read_and_survives_printing(seed: u64) {
         let mut catalog = Catalog::default();
         catalog.rewards.push(Entry::new("own", "an application's"));
+        catalog.data.push(Entry::new("own", "an application's"));
         let text = random_ron(&SCENARIO, &catalog, &mut Draw(seed));
         let scenario = scenario_of(&text, &catalog);
         let printed = resolved_ron(&scenario).expect("prints");

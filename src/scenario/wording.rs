@@ -11,6 +11,7 @@ pub fn choices(names: Names, catalog: &Catalog) -> Option<Vec<String>> {
         Names::Free | Names::Form { .. } => None,
         Names::Members { list, .. } => Some(list()),
         Names::Registered(Registry::Tasks) => Some(catalog.tasks.iter().map(|task| task.spec.name.clone()).collect()),
+        Names::Registered(Registry::Data) => Some(of_entries(&catalog.data)),
         Names::Registered(Registry::Hosts) => Some(of_entries(&catalog.hosts.entries())),
         Names::Registered(Registry::Blueprints) => Some(catalog.blueprints.iter().map(|b| b.name.clone()).collect()),
         Names::Registered(Registry::Controllers) => Some(of_entries(&catalog.controllers)),

@@ -183,6 +183,7 @@ pub enum Names {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Registry {
     Tasks,
+    Data,
     Hosts,
     Blueprints,
     Controllers,
@@ -197,6 +198,7 @@ impl Names {
             Self::Free => "text",
             Self::Members { noun, .. } | Self::Form { noun, .. } => noun,
             Self::Registered(Registry::Tasks) => "task",
+            Self::Registered(Registry::Data) => "data set",
             Self::Registered(Registry::Hosts) => "host",
             Self::Registered(Registry::Blueprints) => "blueprint",
             Self::Registered(Registry::Controllers) => "controller",

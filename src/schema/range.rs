@@ -36,6 +36,7 @@ pub const SHARE: Kind = float(Excluded(0.0), Included(1.0));
 pub const POSITIVE: Kind = float(Excluded(0.0), Unbounded);
 
 pub const TASK: Kind = Kind::Text(Names::Registered(Registry::Tasks));
+pub const DATA: Kind = Kind::Text(Names::Registered(Registry::Data));
 pub const HOST: Kind = Kind::Text(Names::Registered(Registry::Hosts));
 pub const BLUEPRINT: Kind = Kind::Text(Names::Registered(Registry::Blueprints));
 pub const CONTROLLER: Kind = Kind::Text(Names::Registered(Registry::Controllers));

@@ -12,6 +12,18 @@ const int64_t* checked_targets(const Tensor& targets, int64_t classes) {
   return classes_of;
 }
 
+// Windows of bytes, and which of them a batch takes; numbers become addresses.
+simic::Windows checked_windows(const Tensor& windows, at::ScalarType kind, const Tensor& numbers, const char* what) {
+  TORCH_CHECK(windows.scalar_type() == kind && windows.stride(2) == 1, what, "s are bytes, run by run");
+  TORCH_CHECK(numbers.scalar_type() == at::kLong && numbers.is_contiguous(), "positions are dense and i64");
+  const int64_t* at = numbers.const_data_ptr<int64_t>();
+  for (int64_t i = 0; i < numbers.numel(); ++i)
+    TORCH_CHECK(at[i] >= 0 && at[i] < windows.size(0), "there is no ", what, " ", at[i]);
+  return {{windows.size(1), windows.size(2), windows.stride(1), windows.stride(0)},
+          static_cast<const uint8_t*>(windows.const_data_ptr()),
+          at};
+}
+
 struct CrossEntropyNode final : KernelNode {
   // Of the objective by the logits.
   Tensor grad;
@@ -41,21 +53,24 @@ struct CrossEntropyNode final : KernelNode {
 
 extern "C" {
 
-// windows: u8 [windows, rows, run], overlapping; positions: i64 [n]; a, b: f32 [rows, run]; out: f32 [n, rows, run].
-char* simic_gather_images(const Tensor* windows, const Tensor* positions, const Tensor* a, const Tensor* b, Tensor* out) {
+// windows: u8 [windows, rows, run], overlapping; masks: bool [masks, rows, run], overlapping, or none; positions, places:
+// i64 [n]; a, b: f32 [rows, run]; out: f32 [n, rows, run].
+char* simic_gather_images(const Tensor* windows, const Tensor* positions, const Tensor* masks, const Tensor* places,
+                          const Tensor* a, const Tensor* b, Tensor* out) {
   return guarded([&] {
-    const simic::WindowShape shape = {windows->size(1), windows->size(2), windows->stride(1), windows->stride(0)};
-    const int64_t n = positions->numel(), count = windows->size(0);
-    TORCH_CHECK(windows->scalar_type() == at::kByte && windows->stride(2) == 1, "windows are bytes, run by run");
-    TORCH_CHECK(positions->scalar_type() == at::kLong && positions->is_contiguous(), "positions are dense and i64");
+    const simic::Windows images = checked_windows(*windows, at::kByte, *positions, "window");
+    const simic::Windows blanks = masks ? checked_windows(*masks, at::kBool, *places, "mask") : simic::Windows{};
+    const simic::WindowShape& shape = images.shape;
+    const int64_t n = positions->numel();
+    if (masks)
+      TORCH_CHECK(blanks.shape.rows == shape.rows && blanks.shape.run == shape.run && places->numel() == n,
+                  "masks must be the same size as the windows");
     for (const Tensor* values : {a, b, static_cast<const Tensor*>(out)})
       TORCH_CHECK(values->scalar_type() == at::kFloat && values->is_contiguous(), "factors, offsets and images are dense and f32");
     TORCH_CHECK(a->numel() == shape.rows * shape.run && b->numel() == a->numel() && out->numel() == n * a->numel(),
                 "factors, offsets and images must be the same size as the windows");
-    const int64_t* at = positions->const_data_ptr<int64_t>();
-    for (int64_t i = 0; i < n; ++i) TORCH_CHECK(at[i] >= 0 && at[i] < count, "there is no window ", at[i]);
-    kernels().gather_images(shape, windows->const_data_ptr<uint8_t>(), at, n, a->const_data_ptr<float>(),
-                            b->const_data_ptr<float>(), out->data_ptr<float>());
+    kernels().gather_images(images, blanks, n, a->const_data_ptr<float>(), b->const_data_ptr<float>(),
+                            out->data_ptr<float>());
     out->unsafeGetTensorImpl()->bump_version();
   });
 }

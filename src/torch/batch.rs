@@ -5,17 +5,26 @@ use tch::{TchError, Tensor};
 
 use super::ffi::{self, pointer};
 
-/// Gathers, converts and normalises images in one pass: `out[i] = windows[positions[i]]·a + b`, in two roundings.
-/// `windows: u8 [windows, rows, run]` may overlap; `positions: i64 [n]`; `a, b: f32 [rows, run]`; `out: f32 [n, rows, run]`.
+/// Gathers, converts and normalises images in one pass: `out[i] = windows[positions[i]]·a + b`, in two roundings, or 0 where
+/// `masks[places[i]]` is set. `windows: u8 [windows, rows, run]` may overlap, as may `masks: bool [masks, rows, run]`;
+/// `positions, places: i64 [n]`; `a, b: f32 [rows, run]`; `out: f32 [n, rows, run]`.
 ///
 /// # Errors
-/// Tensors that do not fit together, or a position beyond the windows.
-pub fn gather_images(windows: &Tensor, positions: &Tensor, [a, b]: [&Tensor; 2], out: &Tensor) -> Result<(), TchError> {
+/// Tensors that do not fit together, or a position beyond the windows or masks.
+pub fn gather_images(
+    [windows, positions]: [&Tensor; 2],
+    masks_and_places: Option<[&Tensor; 2]>,
+    [a, b]: [&Tensor; 2],
+    out: &Tensor,
+) -> Result<(), TchError> {
+    let [masks, places] = masks_and_places.map_or([std::ptr::null(); 2], |pair| pair.map(Tensor::as_ptr));
     // SAFETY: all tensors outlive the call, which checks kinds, sizes and positions before it reads.
     unsafe {
         ffi::check_operator(ffi::simic_gather_images(
             windows.as_ptr(),
             positions.as_ptr(),
+            masks,
+            places,
             a.as_ptr(),
             b.as_ptr(),
             pointer(out),

@@ -204,6 +204,8 @@ unsafe extern "C" {
     pub(super) fn simic_gather_images(
         windows: *const C_tensor,
         positions: *const C_tensor,
+        masks: *const C_tensor,
+        places: *const C_tensor,
         a: *const C_tensor,
         b: *const C_tensor,
         out: *mut C_tensor,

@@ -152,6 +152,41 @@ fn presets_learn_from_the_files_that_they_are_given() {
 }
 
 #[test]
+fn a_language_model_learns_from_files_of_tokens() {
+    let folder = tempfile::tempdir().expect("a folder");
+    generate(
+        &folder.path().join("tinystories"),
+        "tokens",
+        &["--train", "40", "--val", "8", "--vocab", "64"],
+    );
+    let scenario = folder.path().join("mine.ron");
+    let content = r#"(
+        task: preset("tinystories", (
+            batch_size: 4, batches_per_step: count(2), val_batches_per_step: full,
+            data: token_files((
+                train: "tinystories/TinyStories_train.bin", val: "tinystories/TinyStories_val.bin", block: 32)),
+            host: transformer((width: 16, layers: 3, block: 32)),
+        )),
+        run: (rounds: 1, n_envs: 1, max_steps: 2),
+        policy: (controller: "wait"),
+    )"#;
+    std::fs::write(&scenario, content).expect("a file");
+    let runs = folder.path().join("runs");
+
+    succeeds(&ended(command(&["run"]).arg(&scenario).arg("--out").arg(&runs)));
+
+    let events = lines(&newest(&runs));
+    let started = events.iter().find(|event| event["type"] == "run_started");
+    let started = &started.expect("the run has begun")["data"]["dataset"];
+    // 40 and 8 texts of 64 tokens, 32 to a window, which needs one more.
+    assert_eq!(started["name"], "token_files");
+    assert_eq!(
+        ["train_n", "val_n", "test_n"].map(|part| started[part].as_u64()),
+        [Some(79), Some(15), Some(0)]
+    );
+}
+
+#[test]
 fn a_preset_without_its_files_says_where_they_are_published() {
     let folder = tempfile::tempdir().expect("a folder");
     let scenario = folder.path().join("mine.ron");

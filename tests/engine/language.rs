@@ -184,6 +184,12 @@ fn what_does_not_fit_text_is_told_where_it_was_written() {
     assert!(copies.contains("up to a quarter of the block, 4"), "{copies}");
     let nameless = problems(r#"(task: preset("bytes_lm"))"#);
     assert!(nameless.contains("no text file is named"), "{nameless}");
+    let nameless = problems(r#"(task: preset("tinystories", (data: token_files((vocab: 256)))))"#);
+    assert!(nameless.contains("no token file is named"), "{nameless}");
+    assert!(
+        nameless.contains("50257 tokens, but the data has 256 different ones"),
+        "{nameless}"
+    );
     let heads = problems(&SCENARIO.replace("width: 16", "width: 18"));
     assert!(heads.contains("does not divide into 4 heads"), "{heads}");
     let segments = problems(&SCENARIO.replace("layers: 2", "layers: 3"));

@@ -4,6 +4,7 @@ mod action_space;
 mod checkpoints;
 mod coalitions;
 mod compute;
+mod custom_data;
 mod custom_names;
 mod decisions;
 mod early_stop;

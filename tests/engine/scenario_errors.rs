@@ -121,7 +121,7 @@ fn a_custom_task_that_is_complete_but_contradictory() {
         name: "mine", classes: 9, data: digits,
         split: (seed: 0, val_permille: 200, test_permille: 800),
         normalise: constants(mean: [0.3, 0.3], std: [0.4]),
-        augment: (pad: 1, flip_p: 0.5),
+        augment: (pad: 1, flip_p: 0.5, cutout: 16),
         host: cnn((in_channels: 3, base_channels: 4, n_blocks: 5, kernel_size: 2, pool_layers: 4, input_hw: 8)),
         slots: [], max_seeds: 3, batch_size: 64, batches_per_step: full, val_batches_per_step: full, max_steps: 10,
         host_opt: sgd(lr: 0.01, momentum: 0.9, weight_decay: 0.0),

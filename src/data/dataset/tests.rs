@@ -102,7 +102,7 @@ fn nearest_mean_hits(means: &[Vec<f64>], part: &Part, size: usize) -> usize {
 
 #[test]
 fn digits_are_as_separable_as_published() {
-    let data = load(&digits_task(), None).unwrap();
+    let data = load(&digits_task(), None, &DataRegistry::default()).unwrap();
 
     let means = class_means(&data.train, 10, 64);
 
@@ -112,7 +112,7 @@ fn digits_are_as_separable_as_published() {
 
 #[test]
 fn measured_moments_of_digits_are_the_published_ones() {
-    let data = load(&digits_task(), None).unwrap();
+    let data = load(&digits_task(), None, &DataRegistry::default()).unwrap();
 
     let moments = normalise::measure(&data.train.images, 1, 16.0);
 
@@ -124,8 +124,8 @@ fn measured_moments_of_digits_are_the_published_ones() {
 
 #[test]
 fn the_hash_tells_data_sets_apart_and_is_stable() {
-    let digits = load(&digits_task(), None).unwrap();
-    let again = load(&digits_task(), None).unwrap();
+    let digits = load(&digits_task(), None, &DataRegistry::default()).unwrap();
+    let again = load(&digits_task(), None, &DataRegistry::default()).unwrap();
     let other_split = TaskSpec {
         split: SplitSpec {
             seed: 1,
@@ -136,12 +136,15 @@ fn the_hash_tells_data_sets_apart_and_is_stable() {
 
     assert_eq!(digits.hash, again.hash);
     assert_eq!(digits.hash.len(), 64);
-    assert_ne!(digits.hash, load(&other_split, None).unwrap().hash);
+    assert_ne!(
+        digits.hash,
+        load(&other_split, None, &DataRegistry::default()).unwrap().hash
+    );
 }
 
 #[test]
 fn a_host_that_does_not_fit_the_data_is_refused() {
-    let digits = load(&digits_task(), None).unwrap();
+    let digits = load(&digits_task(), None, &DataRegistry::default()).unwrap();
     let reads = |channels, side| digits.check_host(Features { channels, side });
 
     assert!(reads(1, 8).is_ok());
@@ -163,7 +166,7 @@ fn labels_outside_the_classes_and_absent_classes_are_refused() {
 
     // Digit 9 first stands at row 9 of the source.
     assert!(matches!(
-        load(&few, None),
+        load(&few, None, &DataRegistry::default()),
         Err(DataError::LabelOutOfRange {
             index: 9,
             label: 9,
@@ -172,7 +175,7 @@ fn labels_outside_the_classes_and_absent_classes_are_refused() {
         })
     ));
     assert!(matches!(
-        load(&many, None),
+        load(&many, None, &DataRegistry::default()),
         Err(DataError::EmptyClass {
             class: 10,
             part: "train",
@@ -198,10 +201,13 @@ fn a_users_idx_pair_is_found_beside_the_scenario() {
         ..digits_task()
     };
 
-    let loaded = load(&task("pixels"), Some(folder.path())).unwrap();
-    let missing = load(&task("pixel"), Some(folder.path())).unwrap_err();
+    let loaded = load(&task("pixels"), Some(folder.path()), &DataRegistry::default()).unwrap();
+    let missing = load(&task("pixel"), Some(folder.path()), &DataRegistry::default()).unwrap_err();
 
-    assert_eq!(loaded.train, load(&digits_task(), None).unwrap().train);
+    assert_eq!(
+        loaded.train,
+        load(&digits_task(), None, &DataRegistry::default()).unwrap().train
+    );
     assert!(matches!(&missing, DataError::MissingFile { name, .. } if name == "pixel"));
     assert!(missing.to_string().contains("digits_*"), "{missing}");
 }
@@ -226,7 +232,7 @@ fn files_of_a_test_part_stay_the_test_part_and_the_share_that_they_make_idle_is_
         ..digits_task()
     };
 
-    let data = load(&task, Some(folder.path())).unwrap();
+    let data = load(&task, Some(folder.path()), &DataRegistry::default()).unwrap();
 
     // A fifth of every class, drawn as without test files; the tenth for test stays where it is.
     assert_eq!((data.train.len(), data.val.len(), data.test.len()), (1442, 355, 1797));
@@ -278,7 +284,7 @@ fn too_small_a_set_is_told_by_the_class_that_one_part_lacks() {
         ..digits_task()
     };
 
-    let error = load(&task, Some(folder.path())).unwrap_err();
+    let error = load(&task, Some(folder.path()), &DataRegistry::default()).unwrap_err();
 
     assert!(
         matches!(error, DataError::EmptyPart { part: "validation", .. }),

@@ -4,7 +4,7 @@ use super::*;
 use crate::data::dataset::tests::{digits_task, small_colour_task};
 use crate::data::plan::draw_crop;
 use crate::data::resident::Crop;
-use crate::data::{DataSet, load};
+use crate::data::{DataRegistry, DataSet, load};
 use crate::random::{Domain, Draw, RunRng};
 use crate::scenario::{AugmentSpec, FeedMode, Kernels};
 use crate::torch::Backend;
@@ -39,12 +39,23 @@ fn augmented(data: &DataSet, sample: usize, pad: usize, crop: Crop) -> Vec<f32> 
     pixels
 }
 
+/// The definition of cutout on 8x8 images of 3 channels, pixel by pixel.
+fn blank_square(pixels: &mut [f32], [row, column]: [i64; 2], side: i64) {
+    for (position, value) in (0..64).cycle().zip(pixels) {
+        let (down, right) = (position / 8 - row + side / 2, position % 8 - column + side / 2);
+        if (0..side).contains(&down) && (0..side).contains(&right) {
+            *value = 0.0;
+        }
+    }
+}
+
 fn assert_batches_follow_the_definition(augment: Option<AugmentSpec>, kernels: Kernels) {
     let task = small_colour_task();
-    let data = load(&task, None).unwrap();
+    let data = load(&task, None, &DataRegistry::default()).unwrap();
     let arithmetic = FeedArithmetic::new(&task, FeedMode::PerEnv, &data, 1).unwrap();
     let resident = ResidentData::upload(&data, augment, Backend::new(Device::Cpu, kernels)).unwrap();
     let mut feed = StepFeed::new(&resident, arithmetic, 5).unwrap();
+    let side = augment.and_then(|augment| augment.cutout);
     let mut samples: Vec<usize> = (0..6).collect();
     RunRng::new(42, Domain::DataOrder, &[0, 5, 1]).shuffle(&mut samples);
 
@@ -54,17 +65,19 @@ fn assert_batches_follow_the_definition(augment: Option<AugmentSpec>, kernels: K
         let fetched = feed.fetch(batch).unwrap();
         let labels = Vec::<i64>::try_from(&fetched.y).unwrap();
         let mut rng = RunRng::new(42, Domain::Augmentation, &[0, 5, 1, batch as u64]);
-        for row in 0..3 {
+        let crops = [(); 3].map(|()| match augment {
+            None => (0, Crop::default()),
+            Some(augment) => (augment.pad as usize, draw_crop(&mut rng, augment)),
+        });
+        for (row, (pad, crop)) in crops.into_iter().enumerate() {
             let sample = samples[batch * 3 + row];
-            let (pad, crop) = match augment {
-                None => (0, Crop::default()),
-                Some(augment) => (augment.pad as usize, draw_crop(&mut rng, augment)),
-            };
+            let mut expected = augmented(&data, sample, pad, crop);
+            if let Some(side) = side {
+                let centre = [(); 2].map(|()| rng.below(8) as i64);
+                blank_square(&mut expected, centre, i64::from(side));
+            }
             let found = fetched.x.get(row as i64).contiguous().view(-1);
-            assert_eq!(
-                Vec::<f32>::try_from(found).unwrap(),
-                augmented(&data, sample, pad, crop)
-            );
+            assert_eq!(Vec::<f32>::try_from(found).unwrap(), expected);
             assert_eq!(labels[row], data.train.labels[sample]);
         }
     }
@@ -72,11 +85,15 @@ fn assert_batches_follow_the_definition(augment: Option<AugmentSpec>, kernels: K
 
 #[test]
 fn batches_equal_the_definition_bit_by_bit() {
+    let augmented = |pad, flip_p, cutout| Some(AugmentSpec { pad, flip_p, cutout });
     let augmentations = [
         None,
-        Some(AugmentSpec { pad: 4, flip_p: 0.5 }),
-        Some(AugmentSpec { pad: 1, flip_p: 0.0 }),
-        Some(AugmentSpec { pad: 0, flip_p: 0.5 }),
+        augmented(4, 0.5, None),
+        augmented(1, 0.0, None),
+        augmented(0, 0.5, None),
+        augmented(4, 0.5, Some(4)),
+        augmented(0, 0.0, Some(3)),
+        augmented(1, 0.5, Some(15)),
     ];
     for augment in augmentations {
         for kernels in [Kernels::Own, Kernels::Libtorch] {
@@ -88,7 +105,7 @@ fn batches_equal_the_definition_bit_by_bit() {
 #[test]
 fn batches_lie_in_one_kept_channels_last_buffer() {
     let task = small_colour_task();
-    let data = load(&task, None).unwrap();
+    let data = load(&task, None, &DataRegistry::default()).unwrap();
     let arithmetic = FeedArithmetic::new(&task, FeedMode::PerEnv, &data, 1).unwrap();
     let mut feed = StepFeed::new(&resident(&data, None), arithmetic, 0).unwrap();
     feed.begin_step(FIRST_STEP).unwrap();
@@ -104,7 +121,7 @@ fn batches_lie_in_one_kept_channels_last_buffer() {
 
 #[test]
 fn validation_is_the_data_in_order_with_a_short_last_batch() {
-    let data = load(&digits_task(), None).unwrap();
+    let data = load(&digits_task(), None, &DataRegistry::default()).unwrap();
     let val = resident(&data, None).val;
 
     let batches = val.batches(256, 2);

@@ -135,7 +135,7 @@ fn found(format: &'static str, parts: [Option<[Array; 2]>; 3], stated: Stated) -
         return Err(DataError::NoImages { place: format.into() });
     };
     Ok(Found {
-        format,
+        format: format.into(),
         train,
         val: val?,
         test: test?,

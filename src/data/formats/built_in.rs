@@ -12,7 +12,7 @@ use crate::scenario::SynthImages;
 /// None but a damaged program's.
 pub fn digits() -> Result<Found, DataError> {
     Ok(Found {
-        format: "digits",
+        format: "digits".into(),
         scale: digits::SCALE,
         classes: None,
         class_names: Vec::new(),
@@ -43,7 +43,7 @@ pub fn synth_images(params: &SynthImages) -> Result<Found, DataError> {
         })
     };
     Ok(Found {
-        format: "synth_images",
+        format: "synth_images".into(),
         scale: synth::SCALE,
         classes: usize::try_from(params.classes).ok(),
         class_names: Vec::new(),

@@ -294,7 +294,7 @@ impl<'a> Gathered<'a> {
             labels_at: None,
         };
         Ok(Found {
-            format: set.name,
+            format: set.name.into(),
             scale: 255.0,
             classes: Some(classes),
             class_names: self.class_names,

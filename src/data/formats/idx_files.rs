@@ -21,7 +21,7 @@ const TEST: [&str; 2] = ["t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"];
 /// `Io`, and those of [`read_pair`].
 pub fn read_pairs(train: [PathBuf; 2], test: Option<[PathBuf; 2]>, scale: f64) -> Result<Found, DataError> {
     Ok(Found {
-        format: "idx",
+        format: "idx".into(),
         scale,
         classes: None,
         class_names: Vec::new(),
@@ -58,7 +58,7 @@ pub fn read_folder(folder: &Path, scale: f64) -> Result<Found, DataError> {
         ));
     }
     Ok(Found {
-        format: "idx_folder",
+        format: "idx_folder".into(),
         notes,
         ..read_pairs(both(TRAIN)?, test, scale)?
     })

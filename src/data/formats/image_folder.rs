@@ -53,7 +53,7 @@ pub fn read(path: &Path) -> Result<Found, DataError> {
     let heads = read_heads(all().flat_map(|listing| &listing.files))?;
     let shape = heads.shape;
     Ok(Found {
-        format: "image_folder",
+        format: "image_folder".into(),
         scale: 255.0,
         classes: Some(train.classes.len()),
         class_names: train

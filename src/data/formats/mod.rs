@@ -5,15 +5,16 @@
 pub mod arrays;
 mod built_in;
 pub mod cifar;
+mod custom;
 pub mod idx_files;
 pub mod image_folder;
 pub mod npy;
 
 use std::path::Path;
 
-use super::DataError;
 use super::locate::find;
 use super::part::Pool;
+use super::{DataError, DataRegistry, DataRequest};
 use crate::scenario::DataSource;
 use arrays::Stated;
 
@@ -21,7 +22,7 @@ use arrays::Stated;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     /// As a scenario calls the format.
-    pub format: &'static str,
+    pub format: String,
     /// Pixel value that means 1.0.
     pub scale: f64,
     /// Classes that the format fixes; `None` where the labels alone tell.
@@ -52,7 +53,7 @@ impl Found {
         match self.parts().find(|(_, pool)| pool.shape != expected) {
             None => Ok(()),
             Some((part, pool)) => Err(DataError::UnequalParts {
-                name: self.format.into(),
+                name: self.format.clone(),
                 part,
                 found: pool.shape.to_string(),
                 expected: expected.to_string(),
@@ -61,11 +62,11 @@ impl Found {
     }
 }
 
-/// Reads the files of a source, or makes what needs none.
+/// Reads the files of a source, or makes what needs none; `sets` are those of applications.
 ///
 /// # Errors
 /// Whatever is wrong with the files.
-pub fn read(source: &DataSource, scenario_dir: Option<&Path>) -> Result<Found, DataError> {
+pub fn read(source: &DataSource, scenario_dir: Option<&Path>, sets: &DataRegistry) -> Result<Found, DataError> {
     let at = |name: &str| find(name, scenario_dir, None);
     let pair = |images: &Option<String>, labels: &Option<String>| match (images, labels) {
         (Some(images), Some(labels)) => Ok(Some([at(images)?, at(labels)?])),
@@ -107,7 +108,15 @@ pub fn read(source: &DataSource, scenario_dir: Option<&Path>) -> Result<Found, D
             let test = pair(test_images, test_labels)?;
             arrays::read_pairs([at(images)?, at(labels)?], test, stated(*layout, *scale))
         }
-        DataSource::SynthTokens(_) | DataSource::Text(_) => Err(DataError::TextForImages),
+        DataSource::Custom { name, params } => {
+            let request = DataRequest {
+                params: params.as_deref().unwrap_or_default(),
+                folder: scenario_dir,
+            };
+            let (name, images) = sets.load(name, &request)?;
+            custom::found(name, images)
+        }
+        DataSource::SynthTokens(_) | DataSource::Text(_) | DataSource::TokenFiles(_) => Err(DataError::TextForImages),
         DataSource::Npz { path, layout, scale } => arrays::read_archive(&at(path)?, stated(*layout, *scale)),
     }
 }

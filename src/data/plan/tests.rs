@@ -2,7 +2,7 @@ use crate::torch::Backend;
 
 use super::*;
 use crate::data::dataset::tests::{digits_task, small_colour_task};
-use crate::data::load;
+use crate::data::{DataRegistry, load};
 use crate::scenario::{BatchesPerStep, DataSource, FeedMode, TaskSpec};
 
 const FIRST_STEP: StepKey = StepKey {
@@ -13,7 +13,7 @@ const FIRST_STEP: StepKey = StepKey {
 
 /// Feed plans of all envs of a task, without augmentation.
 fn plans(task: &TaskSpec, mode: FeedMode, n_envs: usize) -> Vec<FeedPlan> {
-    let data = load(task, None).unwrap();
+    let data = load(task, None, &DataRegistry::default()).unwrap();
     let resident = ResidentData::upload(&data, None, Backend::CPU).unwrap();
     let arithmetic = FeedArithmetic::new(task, mode, &data, n_envs).unwrap();
     (0..n_envs as u64)
@@ -30,7 +30,11 @@ fn order(plan: &mut FeedPlan, key: StepKey) -> Vec<i64> {
 #[test]
 fn crops_are_the_published_ones() {
     let crops = |pad: u32| {
-        let augment = AugmentSpec { pad, flip_p: 0.5 };
+        let augment = AugmentSpec {
+            pad,
+            flip_p: 0.5,
+            cutout: None,
+        };
         let mut rng = RunRng::new(42, Domain::Augmentation, &[0, 0, 1, 0]);
         [(); 4].map(|()| {
             let crop = draw_crop(&mut rng, augment);

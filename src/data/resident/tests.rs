@@ -1,6 +1,6 @@
 use super::*;
 use crate::data::dataset::tests::digits_task;
-use crate::data::load;
+use crate::data::{DataRegistry, load};
 
 const PAD: usize = 4;
 
@@ -11,10 +11,11 @@ fn window(resident: &ResidentData, crop: Crop) -> Vec<Vec<u8>> {
 
 #[test]
 fn a_centred_crop_is_the_image_and_a_corner_crop_has_a_black_edge() {
-    let data = load(&digits_task(), None).unwrap();
+    let data = load(&digits_task(), None, &DataRegistry::default()).unwrap();
     let augment = AugmentSpec {
         pad: PAD as u32,
         flip_p: 0.5,
+        cutout: None,
     };
     let resident = ResidentData::upload(&data, Some(augment), Backend::CPU).unwrap();
     let image: Vec<Vec<u8>> = data.train.images[3 * 64..4 * 64]

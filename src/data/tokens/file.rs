@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::TokenSet;
+use super::{TokenSet, in_order};
 use crate::data::DataError;
 use crate::data::locate::find;
 use crate::scenario::{BYTE_VOCABULARY, PartSizes, SplitSpec, TextFile};
@@ -33,16 +33,21 @@ pub fn load(text: &TextFile, split: SplitSpec, scenario_dir: Option<&Path>) -> R
             val_permille: split.val_permille,
         });
     }
-    TokenSet::new("text", (BYTE_VOCABULARY, text.block, text.block), tokens, sizes)
+    TokenSet::new(
+        "text",
+        (BYTE_VOCABULARY, text.block, text.block),
+        tokens,
+        in_order(sizes),
+    )
 }
 
 /// Whole windows on so many tokens.
-const fn windows(tokens: usize, block: usize) -> usize {
+pub(super) const fn windows(tokens: usize, block: usize) -> usize {
     tokens.saturating_sub(1) / block
 }
 
 /// Shares of the windows, rounded down; what remains is for training.
-fn part_sizes(tokens: usize, block: usize, split: SplitSpec) -> PartSizes {
+pub(super) fn part_sizes(tokens: usize, block: usize, split: SplitSpec) -> PartSizes {
     let all = windows(tokens, block);
     let share = |permille: u64| (all as u128 * u128::from(permille) / 1000) as usize;
     let (val, test) = (share(split.val_permille), share(split.test_permille));

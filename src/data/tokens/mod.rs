@@ -5,6 +5,7 @@
 //! one behind the other and are a window each; windows on a file overlap by the one token that is a target here and an
 //! input there.
 
+mod binary;
 mod file;
 mod procedural;
 mod resident;
@@ -85,23 +86,21 @@ impl TokenSet {
         Ok(())
     }
 
-    /// Windows one behind the other, checked, with their hash.
+    /// Tokens and the windows of the parts, checked, with their hash.
     fn new(
         name: &str,
         (vocab, block, stride): (i64, usize, usize),
         tokens: Vec<i32>,
-        sizes: PartSizes,
+        [train, val, test]: [Range<usize>; 3],
     ) -> Result<Self, DataError> {
-        for (part, count) in [("train", sizes.train), ("validation", sizes.val)] {
-            if count == 0 {
+        for (part, windows) in [("train", &train), ("validation", &val)] {
+            if windows.is_empty() {
                 return Err(DataError::EmptyPart {
                     name: name.into(),
                     part,
                 });
             }
         }
-        let (train, val) = (0..sizes.train, sizes.train..sizes.train + sizes.val);
-        let test = val.end..val.end + sizes.test;
         let mut hasher = blake3::Hasher::new();
         hasher.update(name.as_bytes());
         for number in [vocab as usize, block, stride, train.end, val.end, test.end] {
@@ -124,6 +123,13 @@ impl TokenSet {
     }
 }
 
+/// Parts that stand one behind the other.
+fn in_order(sizes: PartSizes) -> [Range<usize>; 3] {
+    let (train, val) = (0..sizes.train, sizes.train..sizes.train + sizes.val);
+    let test = val.end..val.end + sizes.test;
+    [train, val, test]
+}
+
 /// Loads and splits the text of `task`; `None` if it trains on images. Relative paths are looked up as those of images.
 ///
 /// # Errors
@@ -132,6 +138,7 @@ pub fn load_tokens(task: &TaskSpec, scenario_dir: Option<&Path>) -> Result<Optio
     let set = match &task.data {
         DataSource::SynthTokens(params) => procedural::load(params)?,
         DataSource::Text(text) => file::load(text, task.split, scenario_dir)?,
+        DataSource::TokenFiles(files) => binary::load(files, task.split, scenario_dir)?,
         _ => return Ok(None),
     };
     if set.vocab != task.classes {

@@ -7,7 +7,7 @@
 
 use rayon::prelude::*;
 
-use super::TokenSet;
+use super::{TokenSet, in_order};
 use crate::data::DataError;
 use crate::random::{ContentRng, Domain, Draw, derive};
 use crate::scenario::{PartSizes, SynthTokens};
@@ -51,7 +51,7 @@ pub fn load(params: &SynthTokens) -> Result<TokenSet, DataError> {
         numbered.for_each(|(index, out)| write_text(params, part, index, out));
     }
     let vocab = i64::try_from(params.vocab).unwrap_or(i64::MAX);
-    TokenSet::new("synth_tokens", (vocab, params.block, length), tokens, sizes)
+    TokenSet::new("synth_tokens", (vocab, params.block, length), tokens, in_order(sizes))
 }
 
 /// The `choice`-th successor of `token` under `topic`.

@@ -58,7 +58,8 @@ impl ResidentTokens {
 
 /// Inputs and targets of all windows, `[windows, block]`, as views.
 fn windows(set: &TokenSet, stream: &Tensor) -> Result<[Tensor; 2], TchError> {
-    let size = [set.test.end as i64, set.block as i64];
+    let count = (set.tokens.len() - 1 - set.block) / set.stride + 1;
+    let size = [count as i64, set.block as i64];
     let view = |first| stream.f_as_strided(size, [set.stride as i64, 1], first);
     Ok([view(0)?, view(1)?])
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::data::TaskData;
+use crate::data::{DataRegistry, TaskData};
 use crate::growth::Topology;
 use crate::host::Features;
 use crate::scenario::task_presets;
@@ -28,7 +28,7 @@ fn a_vocabulary_that_the_task_does_not_have_is_refused() {
 
 #[test]
 fn a_host_that_does_not_read_the_text_is_refused() {
-    let data = TaskData::load(&synth_tokens(), None).unwrap();
+    let data = TaskData::load(&synth_tokens(), None, &DataRegistry::default()).unwrap();
     let reads = |topology, channels, side| data.check_host(topology, Features { channels, side });
 
     assert!(reads(Topology::Tokens, 64, 64).is_ok());

@@ -23,6 +23,7 @@ fn hosts_have_known_parameter_counts() {
         ("synth_vgg11", 9_231_114),
         ("synth_tokens", 158_272),
         ("bytes_lm", 644_352),
+        ("tinystories", 30_044_544),
         ("cifar_baseline", 6_418),
         ("cifar_scale", 99_922),
         ("cifar_impaired", 77),

@@ -45,6 +45,17 @@ fn check_data(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
             "mirrored digits are other digits, or none; 0.0 is advised".into(),
         );
     }
+    if let Some(side) = task.augment.and_then(|augment| augment.cutout)
+        && i64::from(side) >= host.side.saturating_mul(2)
+        && task.data.topology() == Topology::Image
+    {
+        let message = format!(
+            "a square of {side} blanks every image of {0}x{0} as a whole; valid: below {1}",
+            host.side,
+            host.side.saturating_mul(2)
+        );
+        findings.error(["task.augment.cutout", "task.augment"], message);
+    }
     if let Normalise::Constants { mean, std } = &task.normalise
         && task.data.topology() == Topology::Image
     {
@@ -85,6 +96,13 @@ fn check_text(task: &TaskSpec, findings: &mut Findings) {
             );
             findings.help("write data: text((path: \"my.txt\"))");
         }
+        DataSource::TokenFiles(files) if files.train.is_empty() => {
+            findings.error(
+                ["task.data.train", "task.data", "task.preset"],
+                "no token file is named".into(),
+            );
+            findings.help("write data: token_files((train: \"train.bin\"))");
+        }
         _ => {}
     }
     if task.data.topology() == Topology::Image {
@@ -99,7 +117,7 @@ fn check_text(task: &TaskSpec, findings: &mut Findings) {
     if task.augment.is_some() {
         findings.error(
             ["task.augment", "task.data"],
-            "text is neither cropped nor mirrored; leave it out".into(),
+            "text is neither cropped, mirrored nor cut out; leave it out".into(),
         );
     }
 }

@@ -177,12 +177,25 @@ fn images_are_gathered_as_libtorch_s_operators_gather_them() {
         let b = &a * 1.7;
         let out = Tensor::zeros([4, rows, run], (Kind::Float, Device::Cpu));
 
-        gather_images(&windows, &positions, [&a, &b], &out).expect("gather");
+        gather_images([&windows, &positions], None, [&a, &b], &out).expect("gather");
 
         let expected = windows.index_select(0, &positions).to_kind(Kind::Float) * &a + &b;
         assert_eq!(bits(&out), bits(&expected));
-        let beyond = gather_images(&windows, &Tensor::from_slice(&[0i64, 100, 0, 0]), [&a, &b], &out);
+        let none = Tensor::from_slice(&[0i64, 100, 0, 0]);
+        let beyond = gather_images([&windows, &none], None, [&a, &b], &out);
         assert!(beyond.expect_err("no window").to_string().contains("no window 100"));
+
+        let masks = stored
+            .remainder(3)
+            .eq(0)
+            .as_strided([50, rows, run], [2, run + 4, 1], 0);
+        let places = Tensor::from_slice(&[3i64, 49, 0, 3]);
+        gather_images([&windows, &positions], Some([&masks, &places]), [&a, &b], &out).expect("gather");
+
+        let blanked = expected.masked_fill(&masks.index_select(0, &places), 0.0);
+        assert_eq!(bits(&out), bits(&blanked));
+        let beyond = gather_images([&windows, &positions], Some([&masks, &(places + 1)]), [&a, &b], &out);
+        assert!(beyond.expect_err("no mask").to_string().contains("no mask 50"));
     }
 }
 

@@ -22,4 +22,11 @@ struct WindowShape {
   int64_t rows, run, pitch, step;
 };
 
+// The windows of a batch, by their numbers; no windows at all where `stored` is null.
+struct Windows {
+  WindowShape shape;
+  const uint8_t* stored;
+  const int64_t* numbers;
+};
+
 }  // namespace simic

@@ -66,8 +66,8 @@ struct Kernels {
                           float* excite_grad, float* bias_grad, float* memory);
 
   // ---- batches and losses
-  void (*gather_images)(const WindowShape&, const uint8_t* stored, const int64_t* windows, int64_t count, const float* a,
-                        const float* b, float* out);
+  void (*gather_images)(const Windows& images, const Windows& masks, int64_t count, const float* a, const float* b,
+                        float* out);
   void (*cross_entropy)(const float* logits, const int64_t* targets, int64_t rows, int64_t classes, double smoothing,
                         int64_t* predictions, float* grad, double* mean, float* memory);
   void (*add_validation)(const float* logits, const int64_t* targets, int64_t configurations, int64_t samples,

@@ -2,7 +2,7 @@ use tch::Device;
 
 use super::*;
 use crate::data::plan::StepKey;
-use crate::data::{Accumulators, PackLayout, TaskData};
+use crate::data::{Accumulators, DataRegistry, PackLayout, TaskData};
 use crate::random::{Domain, Draw, RunRng};
 use crate::scenario::{BatchesPerStep, DataSource, FeedMode, Kernels, SynthTokens, TaskSpec, task_presets};
 
@@ -33,7 +33,7 @@ fn small_task() -> TaskSpec {
 }
 
 fn loaded(task: &TaskSpec) -> (TokenSet, FeedArithmetic) {
-    let data = TaskData::load(task, None).unwrap();
+    let data = TaskData::load(task, None, &DataRegistry::default()).unwrap();
     let arithmetic = data.arithmetic(task, FeedMode::PerEnv, 1).unwrap();
     let TaskData::Tokens(set) = data else {
         panic!("a text is no image");
@@ -89,6 +89,18 @@ fn validation_and_test_are_their_windows_in_order() {
     let (input, targets) = window(&set, 11);
     assert_eq!((&rows(&batches[1].x)[0], &rows(&batches[1].y)[0]), (&input, &targets));
     assert_eq!(resident.test.batches(10, 1)[0].n, 4);
+}
+
+#[test]
+fn parts_may_stand_anywhere_in_the_stream() {
+    let set = TokenSet::new("apart", (64, 4, 4), (0..31).collect(), [0..2, 5..7, 3..4]).unwrap();
+    let resident = ResidentTokens::upload(&set, Backend::CPU).unwrap();
+
+    let (val, test) = (resident.val.batches(2, 1), resident.test.batches(2, 1));
+
+    assert_eq!(rows(&val[0].x), [[20, 21, 22, 23], [24, 25, 26, 27]]);
+    assert_eq!(rows(&val[0].y), [[21, 22, 23, 24], [25, 26, 27, 28]]);
+    assert_eq!(rows(&test[0].y), [[13, 14, 15, 16]]);
 }
 
 #[test]

@@ -1,0 +1,67 @@
+//! A data set of one's own: stripes in ten directions, drawn when the run starts.
+//!
+//! Run it with `cargo run --release --example custom_data`.
+
+use std::f64::consts::PI;
+use std::num::ParseFloatError;
+
+use simic_engine::data::Part;
+use simic_engine::prelude::*;
+use simic_engine::random::{Domain, Draw, RunRng};
+
+const SIDE: usize = 8;
+const CLASSES: usize = 10;
+const IMAGES: usize = 1200;
+
+/// The direction of the stripes is the class; where they begin is drawn. The scenario says how many pixels apart they are.
+fn stripes(request: &DataRequest) -> Result<CustomImages, ParseFloatError> {
+    let period: f64 = request.params.parse()?;
+    let mut rng = RunRng::new(7, Domain::ProceduralImage, &[]);
+    let mut train = Part::default();
+    for image in 0..IMAGES {
+        let class = image % CLASSES;
+        let (sin, cos) = (PI * class as f64 / CLASSES as f64).sin_cos();
+        let phase = 2.0 * PI * rng.uniform_f64();
+        train.labels.push(class as i64);
+        for (y, x) in (0..SIDE * SIDE).map(|pixel| (pixel / SIDE, pixel % SIDE)) {
+            let place = (x as f64 * cos + y as f64 * sin) / period;
+            let brightness = 0.5 + 0.5 * (2.0 * PI * place + phase).sin();
+            train.images.push((255.0 * brightness).round() as u8);
+        }
+    }
+    Ok(CustomImages {
+        height: SIDE,
+        width: SIDE,
+        channels: 1,
+        scale: 255.0,
+        train,
+        val: None,
+        test: None,
+    })
+}
+
+fn register(app: &mut App) -> Result<(), ExtensionError> {
+    let mut sets = app.world_mut().resource_mut::<DataRegistry>();
+    Ok(sets.register(
+        "stripes",
+        "stripes in ten directions; params: pixels of a period",
+        stripes,
+    )?)
+}
+
+const SCENARIO: &str = r#"(
+    task: preset("digits_baseline", (data: custom(name: "stripes", params: "3.5"))),
+    run: (rounds: 1, n_envs: 1, max_steps: 12),
+    policy: (controller: "wait"),
+)"#;
+
+fn main() -> Result<(), ExtensionError> {
+    let mut engine = Engine::builder().extended(register).from_ron(SCENARIO)?;
+    while engine.step()? {
+        let mut envs = engine.world_mut().query::<&ValMetrics>();
+        for metrics in envs.iter(engine.world()) {
+            println!("{:5.1} %", metrics.accuracy_percent);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! Images that an application brings, in the form that files are read into.
+
+use super::Found;
+use crate::data::part::{Part, Pool, Shape};
+use crate::data::{CustomImages, DataError};
+
+/// What the set of that name has delivered, its sizes checked.
+///
+/// # Errors
+/// `CustomImages`.
+pub fn found(name: &str, images: CustomImages) -> Result<Found, DataError> {
+    let shape = Shape {
+        channels: images.channels,
+        height: images.height,
+        width: images.width,
+    };
+    let faulty = |part: &'static str, fault: String| DataError::CustomImages {
+        name: name.into(),
+        part,
+        fault,
+    };
+    if !(images.scale.is_finite() && images.scale > 0.0) {
+        let fault = format!("a scale of {}; valid: more than 0", images.scale);
+        return Err(faulty("train", fault));
+    }
+    if shape.bytes() == 0 {
+        return Err(faulty("train", format!("{shape}, which hold nothing")));
+    }
+    let pool = |place: &'static str, part: Part| -> Result<Pool, DataError> {
+        let expected = shape.bytes().saturating_mul(part.len() as u128);
+        if part.images.len() as u128 != expected {
+            let (found, count) = (part.images.len(), part.len());
+            let fault = format!("{found} bytes and {count} labels, where {count} {shape} take {expected} bytes");
+            return Err(faulty(place, fault));
+        }
+        Ok(Pool {
+            shape,
+            part,
+            labels_at: None,
+        })
+    };
+    Ok(Found {
+        format: name.into(),
+        scale: images.scale,
+        classes: None,
+        class_names: Vec::new(),
+        train: pool("train", images.train)?,
+        val: images.val.map(|part| pool("validation", part)).transpose()?,
+        test: images.test.map(|part| pool("test", part)).transpose()?,
+        notes: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! Data sets that applications bring, by name.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use bevy_ecs::resource::Resource;
+
+use super::{DataError, Part};
+use crate::scenario::DataName;
+
+/// What a scenario says of a data set that it names: `custom(name: "..", params: "..")`.
+#[derive(Clone, Copy, Debug)]
+pub struct DataRequest<'a> {
+    /// The field `params` as it was written; empty where it was left out.
+    pub params: &'a str,
+    /// Folder of the scenario file: relative paths are best looked up there.
+    pub folder: Option<&'a Path>,
+}
+
+/// Labelled images, as an application delivers them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CustomImages {
+    /// Rows of an image.
+    pub height: usize,
+    /// Columns of an image.
+    pub width: usize,
+    /// Channels of an image.
+    pub channels: usize,
+    /// Pixel value that means 1.0; more than 0.
+    pub scale: f64,
+    /// What updates parameters. Parts that are not brought are drawn from it, as `task.split` says.
+    pub train: Part,
+    /// What reward, observation and governor see.
+    pub val: Option<Part>,
+    /// What the final evaluation alone reads.
+    pub test: Option<Part>,
+}
+
+/// A data set of an application's. Functions of a [`DataRequest`] are data sets.
+///
+/// ```
+/// use simic_engine::data::{CustomImages, DataRegistry, DataRequest, Part};
+///
+/// fn halves(_: &DataRequest) -> Result<CustomImages, std::convert::Infallible> {
+///     let image = |label: u8| [[label; 32], [1 - label; 32]].concat();
+///     Ok(CustomImages {
+///         height: 8,
+///         width: 8,
+///         channels: 1,
+///         scale: 1.0,
+///         train: Part {
+///             images: [0, 1].repeat(100).into_iter().flat_map(image).collect(),
+///             labels: [0, 1].repeat(100),
+///         },
+///         val: None,
+///         test: None,
+///     })
+/// }
+///
+/// let mut sets = DataRegistry::default();
+/// sets.register("halves", "one half is bright", halves)?;
+/// # Ok::<(), simic_engine::data::DataError>(())
+/// ```
+pub trait CustomData: Send + Sync {
+    /// Reads or makes the images; called once at start-up. Labels, shapes and sizes are checked behind it. The same
+    /// request must yield the same bytes: a run that is resumed asks again, and refuses other data.
+    ///
+    /// # Errors
+    /// Whatever keeps it from doing so; the run ends with the error's text.
+    fn load(&self, request: &DataRequest) -> Result<CustomImages, Box<dyn Error + Send + Sync>>;
+}
+
+impl<F, E> CustomData for F
+where
+    F: Fn(&DataRequest) -> Result<CustomImages, E> + Send + Sync,
+    E: Into<Box<dyn Error + Send + Sync>>,
+{
+    fn load(&self, request: &DataRequest) -> Result<CustomImages, Box<dyn Error + Send + Sync>> {
+        self(request).map_err(Into::into)
+    }
+}
+
+/// A data set and its line in lists.
+type Registered = (String, Arc<dyn CustomData>);
+
+/// The data sets that plugins add, by name.
+#[derive(Resource, Clone, Default)]
+pub struct DataRegistry(BTreeMap<String, Registered>);
+
+impl DataRegistry {
+    /// Adds a data set; `summary` is its line in lists.
+    ///
+    /// # Errors
+    /// [`DataError::Taken`] if there is one of this name.
+    pub fn register(
+        &mut self,
+        name: impl Into<String>,
+        summary: impl Into<String>,
+        data: impl CustomData + 'static,
+    ) -> Result<(), DataError> {
+        let name = name.into();
+        if self.get(&name).is_some() {
+            return Err(DataError::Taken(name));
+        }
+        self.0.insert(name, (summary.into(), Arc::new(data)));
+        Ok(())
+    }
+
+    /// Names with their summaries, sorted.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        let entries = self.0.iter();
+        entries.map(|(name, (summary, _))| (name.as_str(), summary.as_str()))
+    }
+
+    /// Asks the set of that name for its images; with the name that it was registered by.
+    ///
+    /// # Errors
+    /// [`DataError::UnknownData`], or what the set fails with.
+    pub(super) fn load(
+        &self,
+        DataName(name): &DataName,
+        request: &DataRequest,
+    ) -> Result<(&str, CustomImages), DataError> {
+        let Some((name, data)) = self.get(name) else {
+            return Err(DataError::UnknownData {
+                name: name.clone(),
+                available: self.0.keys().cloned().collect(),
+            });
+        };
+        let images = data.load(request).map_err(|cause| DataError::CustomData {
+            name: name.into(),
+            cause,
+        })?;
+        Ok((name, images))
+    }
+
+    /// Names match in either case, as all names of a scenario.
+    fn get(&self, name: &str) -> Option<(&str, &dyn CustomData)> {
+        let mut entries = self.0.iter();
+        let (known, (_, data)) = entries.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+        Some((known, &**data))
+    }
+}
+
+impl fmt::Debug for DataRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;
