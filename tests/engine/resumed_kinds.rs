@@ -1,0 +1,476 @@
+//! Whatever a scenario can name goes on after an interruption as if there had been none: every controller, host, blueprint,
+//! reward, policy network, optimizer and normaliser, of the engine and of an application, down to every batch served.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use simic_engine::checkpoint::{CheckpointName, PastRun};
+use simic_engine::controller::SavedFolder;
+use simic_engine::engine::{Prepared, RunReport, catalog};
+use simic_engine::growth::{AlphaTarget, GerminationStyle, Tempo};
+use simic_engine::host::{Conv, ResidualBlock};
+use simic_engine::prelude::*;
+use simic_engine::random::RunRng;
+use simic_engine::record::RunDirectory;
+use simic_engine::reward::{RewardInputs, RewardTerms};
+use simic_engine::run::StopRequest;
+use simic_engine::seed::BlueprintError;
+use simic_engine::torch::{Backend, HostSyncCounter, Init, Mode, ParamSet, read_f64};
+use simic_engine::training::BatchSlot;
+use tch::{Kind, TchError, Tensor};
+
+use crate::support::first_difference;
+
+/// What a batch was, by run, round, step, batch and env. A batch that is served again must be the same.
+type Served = BTreeMap<(PathBuf, [u32; 4]), Vec<u64>>;
+static SERVED: Mutex<Served> = Mutex::new(BTreeMap::new());
+
+fn note_batch(mut envs: Query<(&EnvId, &mut BatchSlot)>, clock: Res<RunClock>, run: Option<Res<RunDirectory>>) {
+    // The control of a run is played beside it, unrecorded.
+    let Some(run) = run else { return };
+    let position = clock.position();
+    for (id, mut slot) in &mut envs {
+        let Some(batch) = slot.0.get() else { continue };
+        let bits = |tensor: &Tensor| {
+            let values = tensor.to_kind(Kind::Double).flatten(0, -1);
+            // Order counts.
+            let sum =
+                (&values * Tensor::arange(values.numel() as i64, (Kind::Double, values.device()))).sum(Kind::Double);
+            read_f64(&sum, &HostSyncCounter::default()).expect("it is read")[0].to_bits()
+        };
+        let round = position.round.expect("a round is played");
+        let place = [round, position.step.unwrap_or(0), clock.batch() as u32, id.index as u32];
+        let served = vec![bits(&batch.x), bits(&batch.y)];
+        let mut all = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = all.insert((run.path().into(), place), served.clone());
+        assert!(
+            before.is_none_or(|before| before == served),
+            "another batch at {place:?}"
+        );
+    }
+}
+
+fn served(run: &Path) -> Vec<([u32; 4], Vec<u64>)> {
+    let all = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
+    let own = all.iter().filter(|((folder, _), _)| folder == run);
+    own.map(|((_, place), bits)| (*place, bits.clone())).collect()
+}
+
+/// Remembers across rounds how often it was asked, and plants every other time.
+struct Alternating {
+    asked: u32,
+    blueprint: usize,
+}
+
+impl Controller for Alternating {
+    fn name(&self) -> &str {
+        "alternating"
+    }
+
+    fn decide(&mut self, _: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError> {
+        let mut decide = |masks: &MaskSet| {
+            self.asked += 1;
+            let slot = masks.slots_for(LifecycleOp::Germinate).iter().next();
+            let plant = slot.map(|slot| LifecycleCommand::Germinate {
+                slot,
+                blueprint: self.blueprint,
+                style: GerminationStyle::SigmoidAdd,
+                tempo: Tempo::Fast,
+                target: AlphaTarget::Full,
+            });
+            let command = plant.filter(|command| self.asked % 2 == 1 && masks.allows(command));
+            Decision::new(command.unwrap_or(LifecycleCommand::Wait), masks, self.asked.to_string())
+        };
+        Ok(masks.iter().map(&mut decide).collect())
+    }
+
+    fn save(&self, folder: &Path) -> Result<(), PolicyError> {
+        std::fs::create_dir_all(folder).expect("a folder");
+        std::fs::write(folder.join("asked"), self.asked.to_string()).expect("a file");
+        Ok(())
+    }
+
+    fn load(&mut self, saved: &SavedFolder) -> Result<(), PolicyError> {
+        let text = std::str::from_utf8(saved.file("asked")?).expect("a number");
+        self.asked = text.parse().expect("a number");
+        Ok(())
+    }
+}
+
+/// A learned factor a channel.
+struct Factors;
+
+struct FactorsModule(ParamSet);
+
+impl Blueprint for Factors {
+    fn id(&self) -> &'static str {
+        "factors"
+    }
+
+    fn summary(&self) -> &'static str {
+        "one learned factor a channel"
+    }
+
+    fn param_count(&self, dim: i64) -> u64 {
+        dim as u64
+    }
+
+    fn build(&self, dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Box<dyn SeedModule>, BlueprintError> {
+        let mut params = ParamSet::new(backend);
+        let _weight = params.add("weight", &[dim, 1, 1], Init::Constant(0.0))?;
+        params.initialise(rng)?;
+        Ok(Box::new(FactorsModule(params)))
+    }
+}
+
+impl SeedModule for FactorsModule {
+    fn delta(&self, x: &Tensor, _: Mode) -> Result<Option<Tensor>, TchError> {
+        Ok(Some(x.f_mul(&self.0.trainable()[0].tensor)?))
+    }
+
+    fn params(&self) -> &ParamSet {
+        &self.0
+    }
+
+    fn macs(&self, positions: u64) -> u64 {
+        self.0.count() * positions
+    }
+}
+
+fn short(classes: i64) -> HostPlan {
+    let stem = HostPlan::new(1, 8).layer("stem", Conv::new(4, 3)).slot(0, 0);
+    stem.layer("block", ResidualBlock::new(8, 2)).slot(0, 1).head(classes)
+}
+
+fn thrift(inputs: &RewardInputs) -> f64 {
+    -0.05 * inputs.slots.iter().filter(|slot| slot.after.is_some()).count() as f64
+}
+
+fn register(app: &mut App) -> Result<(), ExtensionError> {
+    let world = app.world_mut();
+    world
+        .resource_mut::<ControllerRegistry>()
+        .register("alternating", "plants every other time", |context| {
+            let blueprint = context.blueprint("policy.controller", "factors")?;
+            Ok(Box::new(Alternating { asked: 0, blueprint }))
+        })?;
+    world.resource_mut::<BlueprintRegistry>().register(Box::new(Factors))?;
+    world
+        .resource_mut::<HostRegistry>()
+        .register("short", "a stem and a residual block", short)?;
+    app.add_systems(
+        TrainBatch,
+        note_batch.after(Work::FetchTrainBatch).before(Work::ForwardBackward),
+    );
+    Ok(())
+}
+
+fn register_with_a_term(app: &mut App) -> Result<(), ExtensionError> {
+    register(app)?;
+    Ok(app
+        .world_mut()
+        .resource_mut::<RewardTerms>()
+        .register("thrift", thrift)?)
+}
+
+/// Asks the run to stop in the second round: what has been played of it is played again.
+fn interrupted(app: &mut App) -> Result<(), ExtensionError> {
+    register(app)?;
+    app.add_systems(StepEnd, interrupt);
+    Ok(())
+}
+
+fn interrupted_with_a_term(app: &mut App) -> Result<(), ExtensionError> {
+    register_with_a_term(app)?;
+    app.add_systems(StepEnd, interrupt);
+    Ok(())
+}
+
+fn interrupt(clock: Res<RunClock>, stop: Res<StopSignal>) {
+    let position = clock.position();
+    if (position.round, position.step) == (Some(1), Some(3)) {
+        stop.request(StopRequest::Interrupt);
+    }
+}
+
+/// The sections of a scenario, each of which a case may give in another form.
+#[derive(Clone)]
+struct Case {
+    name: String,
+    task: String,
+    policy: String,
+    reward: String,
+    lifecycle: String,
+    learner: String,
+    /// Further sections.
+    more: String,
+    has_term: bool,
+}
+
+impl Default for Case {
+    fn default() -> Self {
+        Self {
+            name: "as it is".into(),
+            task: r#"preset("digits_impaired", (batches_per_step: count(2), val_batches_per_step: count(1)))"#.into(),
+            policy: r#"controller: "actor_critic", net: "lstm", net_cfg: (feature_dim: 16, hidden_dim: 16)"#.into(),
+            reward: "contribution(committed())".into(),
+            lifecycle: String::new(),
+            learner: String::new(),
+            more: String::new(),
+            has_term: false,
+        }
+    }
+}
+
+impl Case {
+    fn scenario(&self) -> String {
+        let Self {
+            task,
+            policy,
+            reward,
+            lifecycle,
+            learner,
+            more,
+            ..
+        } = self;
+        format!(
+            r#"(
+                name: "kinds", task: {task}, run: (rounds: 3, n_envs: 2, max_steps: 6),
+                policy: ({policy}), reward: {reward}, learner: ({learner}),
+                lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_epochs: 1), {lifecycle}), {more}
+            )"#
+        )
+    }
+
+    /// Plays it whole, and with an interruption; both must come to the same bits and have been served the same batches.
+    fn holds(&self) {
+        let (whole, halves) = if self.has_term {
+            (register_with_a_term as Extension, interrupted_with_a_term as Extension)
+        } else {
+            (register as Extension, interrupted as Extension)
+        };
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let undisturbed = self.play(whole, &folder.path().join("whole"));
+        let stopped = self.play(halves, &folder.path().join("halves"));
+        assert!(stopped.stopped_by.is_some(), "{}: it was not interrupted", self.name);
+        let (expected, run) = (directory(&undisturbed), directory(&stopped));
+
+        let resumed = resume(&run, whole, &folder.path().join("halves"));
+
+        assert!(resumed.failure.is_none(), "{}: {:?}", self.name, resumed.failure);
+        if let Some(difference) = first_difference(&expected, &run) {
+            panic!("{}: {difference}", self.name);
+        }
+        let (one, other) = (served(&expected), served(&run));
+        assert_eq!(one.len(), 3 * 6 * 2 * 2, "{}", self.name);
+        assert!(one == other, "{}: other batches were served", self.name);
+    }
+
+    fn play(&self, extend: Extension, out: &Path) -> RunReport {
+        let engine = Engine::builder().extended(extend).threads(1).recorded(out);
+        let engine = engine.from_ron(&self.scenario());
+        let report = engine.unwrap_or_else(|error| panic!("{}: {error}", self.name)).play();
+        assert!(report.failure.is_none(), "{}: {:?}", self.name, report.failure);
+        report
+    }
+}
+
+fn directory(report: &RunReport) -> PathBuf {
+    report.record.as_ref().expect("it was recorded").directory.clone()
+}
+
+fn resume(run: &Path, extend: Extension, out: &Path) -> RunReport {
+    let past = PastRun::open(run, CheckpointName::Last).expect("the run can go on");
+    let known = catalog(extend).expect("names are free");
+    let mut prepared = Prepared::from_ron("resolved.ron", &past.resolved, &[], &known).expect("the scenario is sound");
+    prepared.file = past.file.clone();
+    let before = prepared.loaded.scenario.clone();
+    let point = past
+        .resume(&before, &prepared.loaded, &[], &[])
+        .expect("nothing has changed");
+    let engine = Engine::builder()
+        .extended(extend)
+        .threads(2)
+        .recorded(out)
+        .resumed(point);
+    engine.build(&prepared).expect("the engine is made").play()
+}
+
+/// A case for each of `forms`, which `change` puts into its section.
+fn cases(forms: &[&str], change: impl Fn(&mut Case, &str)) -> Vec<Case> {
+    let case = |form: &&str| {
+        let mut case = Case {
+            name: (*form).into(),
+            ..Case::default()
+        };
+        change(&mut case, form);
+        case
+    };
+    forms.iter().map(case).collect()
+}
+
+const SMALL: &str = "feature_dim: 16, hidden_dim: 16";
+const COMMANDS: &str = r#"schedule: (wait_on_illegal: true, entries: [
+    (step: 1, command: germinate(slot: "r0c0", blueprint: "conv_light", style: "sigmoid_add", tempo: "fast", target: "full")),
+    (step: 5, command: fossilize(slot: "r0c0"))])"#;
+
+#[test]
+fn every_controller_goes_on_as_it_was() {
+    let forms = [
+        "heuristic",
+        "periodic",
+        "fragrow",
+        "random",
+        "wait",
+        "static",
+        "alternating",
+        "schedule",
+    ];
+    let all = cases(&forms, |case, name| {
+        let more = if name == "schedule" { COMMANDS } else { "" };
+        case.policy = format!(r#"controller: "{name}", {more}"#);
+        if name == "static" {
+            case.more = r#"initial_topology: seeds([(slot: "r0c0", blueprint: "conv_light")])"#.into();
+        }
+    });
+    all.iter().for_each(Case::holds);
+}
+
+#[test]
+fn every_policy_network_goes_on_as_it_was() {
+    let forms = ["lstm", "gru", "mlp"];
+    let all = cases(&forms, |case, net| {
+        case.policy = format!(r#"controller: "actor_critic", net: "{net}", net_cfg: ({SMALL})"#);
+    });
+    all.iter().for_each(Case::holds);
+}
+
+#[test]
+fn every_host_goes_on_as_it_was() {
+    let forms = [
+        "cnn((in_channels: 1, base_channels: 2, n_blocks: 2, kernel_size: 3, pool_layers: 2, input_hw: 8, norm: group))",
+        "resnet((in_channels: 1, base_channels: 4, blocks: [1, 1], input_hw: 8))",
+        "resnet((in_channels: 1, base_channels: 4, blocks: [1, 1], input_hw: 8, pre_activation: true, shortcut: projection))",
+        "vgg((in_channels: 1, base_channels: 4, blocks: [1, 1], input_hw: 8))",
+        r#"named("short")"#,
+    ];
+    let all = cases(&forms, |case, host| {
+        case.task = format!(
+            r#"preset("digits_impaired", (batches_per_step: count(2), val_batches_per_step: count(1), host: {host}))"#
+        );
+        case.lifecycle = r#"slots: ["r0c0"]"#.into();
+    });
+    all.iter().for_each(Case::holds);
+}
+
+#[test]
+fn a_language_model_goes_on_as_it_was() {
+    let case = Case {
+        name: "synth_tokens".into(),
+        task: r#"preset("synth_tokens", (batch_size: 4, batches_per_step: count(2), val_batch_size: 16,
+            val_batches_per_step: count(1)))"#
+            .into(),
+        reward: "loss()".into(),
+        ..Case::default()
+    };
+    case.holds();
+}
+
+#[test]
+fn every_blueprint_and_birth_goes_on_as_it_was() {
+    let blueprints = [
+        "conv_light",
+        "conv_small",
+        "conv_heavy",
+        "depthwise",
+        "bottleneck",
+        "attention",
+        "norm",
+        "factors",
+    ];
+    let plants = |case: &mut Case, blueprint: &str| {
+        case.policy = format!(
+            r#"controller: "schedule", schedule: (wait_on_illegal: true, entries: [
+                (step: 1, command: germinate(slot: "r0c1", blueprint: "{blueprint}", style: "sigmoid_add", tempo: "fast",
+                    target: "full")),
+                (step: 6, command: fossilize(slot: "r0c1")),
+            ])"#
+        );
+    };
+    let births = cases(&["zero_gain", "zero_output", "gradmax", "statistics"], |case, init| {
+        plants(case, "conv_light");
+        case.lifecycle = format!("blueprints: (conv_light: (init: {init}))");
+    });
+    cases(&blueprints, plants).iter().chain(&births).for_each(Case::holds);
+}
+
+#[test]
+fn every_reward_goes_on_as_it_was() {
+    let forms = [
+        "contribution(committed())",
+        "contribution(shaped())",
+        "contribution(shaped((fossil_attribution: live)))",
+        "contribution(escrow())",
+        "contribution(simplified())",
+        "contribution(basic())",
+        "contribution(basic_plus())",
+        "contribution(sparse())",
+        "contribution(minimal())",
+        "loss()",
+    ];
+    let mut all = cases(&forms, |case, reward| case.reward = reward.into());
+    all.push(Case {
+        name: "a term of an application".into(),
+        has_term: true,
+        ..Case::default()
+    });
+    all.iter().for_each(Case::holds);
+}
+
+#[test]
+fn every_optimizer_goes_on_as_it_was() {
+    let forms = [
+        "sgd(lr: 0.01, momentum: 0.0, weight_decay: 0.0)",
+        "sgd(lr: 0.01, momentum: 0.9, weight_decay: 5e-4)",
+        "adamw(lr: 1e-3, beta1: 0.9, beta2: 0.95, eps: 1e-8, weight_decay: 0.1)",
+    ];
+    let all = cases(&forms, |case, optimizer| {
+        case.task = format!(
+            r#"preset("digits_impaired", (batches_per_step: count(2), val_batches_per_step: count(1),
+                host_opt: {optimizer}, seed_opt: {optimizer}))"#
+        );
+    });
+    all.iter().for_each(Case::holds);
+}
+
+#[test]
+fn every_normaliser_and_switch_of_the_learner_goes_on_as_it_was() {
+    let forms = [
+        "obs_norm: (mode: off)",
+        "obs_norm: (mode: running)",
+        "obs_norm: (mode: running_all, momentum: 0.9)",
+        "obs_norm: (warmup_rollouts: 2)",
+        "reward_norm: (mode: off)",
+        "reward_norm: (mode: rms)",
+        "reward_norm: (mode: std, momentum: 0.9)",
+        "reward_norm: (mode: return_std)",
+        "value_norm: (mode: off)",
+        "value_norm: (mode: scale)",
+        "value_norm: (mode: popart, momentum: 0.5)",
+        "policy_ema: Some(0.9)",
+        "lr_schedule: kl_adaptive",
+        "advantage_baseline: leave_one_out",
+        "critic: (epochs: 3, rollouts: 2)",
+        "entropy_anneal_episodes: 4, entropy_coef_end: 0.02",
+        "episodes_per_update: 2",
+    ];
+    let all = cases(&forms, |case, learner| {
+        case.learner = learner.into();
+        if learner.starts_with("critic") {
+            case.policy =
+                format!(r#"controller: "actor_critic", net: "lstm", net_cfg: ({SMALL}, critic_core: separate)"#);
+        }
+    });
+    all.iter().for_each(Case::holds);
+}
