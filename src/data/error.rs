@@ -95,6 +95,30 @@ pub enum DataError {
         vocab: i64,
     },
 
+    #[error(
+        "table {file} cannot be read ({cause}); it is no Parquet file, damaged, or packed in a way that is not known here"
+    )]
+    Table { file: String, cause: String },
+
+    #[error("table {file}: column '{column}' {fault}")]
+    TableColumn {
+        file: String,
+        column: String,
+        fault: String,
+    },
+
+    #[error("table {file}: row {row} of row group {group}, column '{column}', {fault}")]
+    TableCell {
+        file: String,
+        column: String,
+        group: usize,
+        row: usize,
+        fault: String,
+    },
+
+    #[error("this program cannot read Parquet tables; build it with `cargo build --release --features parquet`")]
+    NoParquet,
+
     #[error("there is a data set of the name `{0}` already; register yours under another")]
     Taken(String),
 

@@ -141,6 +141,7 @@ impl DataSource {
             | Self::ImageFolder { .. }
             | Self::Npy { .. }
             | Self::Npz { .. }
+            | Self::Parquet(_)
             | Self::Custom { .. }
             | Self::SynthTokens(_)
             | Self::Text(_)
@@ -178,6 +179,7 @@ impl DataSource {
             | Self::ImageFolder { .. }
             | Self::Npy { .. }
             | Self::Npz { .. }
+            | Self::Parquet(_)
             | Self::Custom { .. }
             | Self::Text(_)
             | Self::TokenFiles(_) => None,

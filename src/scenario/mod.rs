@@ -93,8 +93,9 @@ pub use run::{
     StopAt, TelemetryConfig, TelemetryLevel, TensorBoard, TrainingConfig,
 };
 pub use task::{
-    ArrayLayout, AugmentSpec, BYTE_VOCABULARY, BatchesPerStep, DataName, DataSource, Normalise, SplitSpec, SynthImages,
-    SynthTokens, TaskChoice, TaskOverrides, TaskSpec, TextFile, TokenFiles, TokenFormat, ValBatches,
+    ArrayLayout, AugmentSpec, BYTE_VOCABULARY, BatchesPerStep, DataName, DataSource, ListedShape, Normalise,
+    ParquetTable, SplitSpec, SynthImages, SynthTokens, TaskChoice, TaskOverrides, TaskSpec, TextFile, TokenFiles,
+    TokenFormat, ValBatches,
 };
 pub use topology::{EpisodeChoice, InitialSeed, InitialTopology};
 

@@ -179,6 +179,8 @@ choice! {
             /// Value that means 1.0.
             scale: f64, POSITIVE;
         },
+        /// a table of images in a Parquet file; for programs that were built with it
+        Parquet(ParquetTable),
         /// images of an application's, by the name that they are registered under
         Custom {
             /// Name of the data set; `simic-engine list data` shows all.
@@ -279,6 +281,36 @@ section! {
         path: String;
         /// Tokens that the host reads at a time; the file is cut into windows of so many.
         block: usize = 128, integer(1, 65536);
+    }
+}
+
+section! {
+    /// A table of images in a Parquet file, and one for the test part.
+    #[derive(Eq)]
+    pub struct ParquetTable {
+        /// Path of the file.
+        path: String;
+        /// Column of the images: PNG or JPEG files, or lists of bytes. A column in a group is named with it, as image.bytes.
+        image: String = "image".into();
+        /// Column of the labels: integers.
+        label: String = "label".into();
+        /// Sizes of images that are lists of bytes. None: the column holds PNG or JPEG files.
+        shape: Option<ListedShape>;
+        /// Path of the test part. None: drawn from the table, as task.split says.
+        test_path: Option<String>;
+    }
+}
+
+record! {
+    /// Sizes of images in lists: rows of pixels, the channels of a pixel side by side.
+    #[derive(Copy, Eq)]
+    pub struct ListedShape {
+        /// Pixels.
+        height: usize, integer(1, 65536);
+        /// Pixels.
+        width: usize, integer(1, 65536);
+        /// Values of a pixel.
+        channels: usize, integer(1, 1024);
     }
 }
 

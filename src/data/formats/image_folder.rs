@@ -4,17 +4,17 @@
 //! All headers are read before any pixel is: what does not fit is told at once, and the pixels are decoded, by all threads,
 //! into the one buffer that is kept. Nothing is resized: images of another size are an error.
 
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::fs::{self, File};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use image::{DynamicImage, ImageDecoder, ImageReader};
+use image::ImageReader;
 use rayon::prelude::*;
 
 use super::Found;
+use super::decode::{self, Head};
 use crate::data::DataError;
 use crate::data::part::{Part, Pool, Shape};
 
@@ -198,13 +198,6 @@ struct Heads {
     gray: usize,
 }
 
-struct Head {
-    width: u32,
-    height: u32,
-    is_coloured: bool,
-    is_deep: bool,
-}
-
 fn read_heads<'a>(files: impl Iterator<Item = &'a ImageFile>) -> Result<Heads, DataError> {
     let files: Vec<&ImageFile> = files.collect();
     let heads: Vec<_> = files
@@ -247,69 +240,37 @@ fn unequal(file: &Path, found: (u32, u32), expected: (u32, u32), first: &Path) -
     }
 }
 
-fn decoder(path: &Path) -> Result<impl ImageDecoder, DataError> {
+fn reader(path: &Path) -> Result<ImageReader<BufReader<File>>, DataError> {
     let io = |cause| DataError::Io {
         path: path.into(),
         cause,
     };
-    let reader = ImageReader::open(path).map_err(io)?.with_guessed_format().map_err(io)?;
-    reader.into_decoder().map_err(|error| unreadable(path, error))
+    ImageReader::open(path).map_err(io)?.with_guessed_format().map_err(io)
 }
 
-fn unreadable(path: &Path, cause: impl std::fmt::Display) -> DataError {
+fn unreadable(path: &Path, cause: String) -> DataError {
     DataError::UnreadableImage {
         file: path.into(),
-        cause: cause.to_string(),
+        cause,
     }
 }
 
 fn read_head(path: &Path) -> Result<Head, DataError> {
-    let decoder = decoder(path)?;
-    let (width, height) = decoder.dimensions();
-    let color = decoder.color_type();
-    Ok(Head {
-        width,
-        height,
-        is_coloured: color.has_color(),
-        is_deep: color.bytes_per_pixel() > color.channel_count(),
-    })
+    decode::head(reader(path)?).map_err(|cause| unreadable(path, cause))
 }
 
 fn decode(path: &Path, shape: Shape, out: &mut [u8]) -> Result<(), DataError> {
-    let image = DynamicImage::from_decoder(decoder(path)?).map_err(|error| unreadable(path, error))?;
-    let (expected, found) = ((shape.width, shape.height), (image.width(), image.height()));
-    if expected != (found.0 as usize, found.1 as usize) {
-        return Err(unreadable(path, "it changed while it was read"));
-    }
-    if image.color().has_alpha() && image.to_rgba8().pixels().any(|pixel| pixel.0[3] != u8::MAX) {
-        return Err(unreadable(
-            path,
-            "it has transparent pixels; save it without transparency",
-        ));
-    }
-    if shape.channels == 1 {
-        out.copy_from_slice(&image.into_luma8());
-    } else {
-        out.copy_from_slice(&image.into_rgb8());
-    }
-    Ok(())
+    decode::pixels(reader(path)?, shape, out).map_err(|cause| unreadable(path, cause))
 }
 
-/// A decoder that fails on a strange file takes neither the other workers nor the process with it.
+/// A panic of a decoder as an error.
 fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, DataError>) -> Result<T, DataError> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+    decode::guarded(work).unwrap_or_else(|cause| {
         Err(DataError::WorkerLost {
             file: path.into(),
-            cause: panic_text(&*panic),
+            cause,
         })
     })
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("it gave no reason")
-        .into()
 }
 
 fn notes<'a>(listings: impl Iterator<Item = &'a Listing>, heads: &Heads) -> Vec<String> {

@@ -6,16 +6,21 @@ pub mod arrays;
 mod built_in;
 pub mod cifar;
 mod custom;
+mod decode;
 pub mod idx_files;
 pub mod image_folder;
 pub mod npy;
+#[cfg(feature = "parquet")]
+mod table;
 
 use std::path::Path;
 
 use super::locate::find;
 use super::part::Pool;
+#[cfg(feature = "parquet")]
+use super::part::Shape;
 use super::{DataError, DataRegistry, DataRequest};
-use crate::scenario::DataSource;
+use crate::scenario::{DataSource, ParquetTable};
 use arrays::Stated;
 
 /// What the files of a data set hold.
@@ -108,6 +113,7 @@ pub fn read(source: &DataSource, scenario_dir: Option<&Path>, sets: &DataRegistr
             let test = pair(test_images, test_labels)?;
             arrays::read_pairs([at(images)?, at(labels)?], test, stated(*layout, *scale))
         }
+        DataSource::Parquet(table) => read_table(table, scenario_dir),
         DataSource::Custom { name, params } => {
             let request = DataRequest {
                 params: params.as_deref().unwrap_or_default(),
@@ -119,4 +125,26 @@ pub fn read(source: &DataSource, scenario_dir: Option<&Path>, sets: &DataRegistr
         DataSource::SynthTokens(_) | DataSource::Text(_) | DataSource::TokenFiles(_) => Err(DataError::TextForImages),
         DataSource::Npz { path, layout, scale } => arrays::read_archive(&at(path)?, stated(*layout, *scale)),
     }
+}
+
+/// Reads tables where the program can.
+#[cfg(feature = "parquet")]
+fn read_table(from: &ParquetTable, scenario_dir: Option<&Path>) -> Result<Found, DataError> {
+    let at = |name: &str| find(name, scenario_dir, None);
+    let columns = table::Columns {
+        image: &from.image,
+        label: &from.label,
+        shape: from.shape.map(|shape| Shape {
+            channels: shape.channels,
+            height: shape.height,
+            width: shape.width,
+        }),
+    };
+    let test = from.test_path.as_deref().map(at).transpose()?;
+    table::read(&at(&from.path)?, test, columns)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn read_table(_: &ParquetTable, _: Option<&Path>) -> Result<Found, DataError> {
+    Err(DataError::NoParquet)
 }

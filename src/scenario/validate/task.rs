@@ -31,6 +31,12 @@ fn check_data(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
         }
     }
     check_text(task, findings);
+    if let DataSource::Parquet(table) = &task.data
+        && table.path.is_empty()
+    {
+        findings.error(["task.data.path", "task.data"], "no table is named".into());
+        findings.help("write data: parquet((path: \"train.parquet\"))");
+    }
     let split = &task.split;
     if split.val_permille + split.test_permille >= 1000 {
         let message = format!(

@@ -2,7 +2,7 @@ use image::{GrayImage, ImageBuffer, Luma, LumaA, Rgb, RgbImage};
 
 use super::*;
 
-fn save(path: &Path, image: impl Into<DynamicImage>) {
+fn save(path: &Path, image: impl Into<image::DynamicImage>) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     image.into().save(path).unwrap();
 }

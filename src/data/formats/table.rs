@@ -1,0 +1,392 @@
+//! Tables of images in Parquet files: a column of labels, and one of images, as PNG or JPEG files or as lists of bytes.
+//!
+//! Compiled with the cargo feature `parquet` alone.
+
+use std::fmt::Display;
+use std::fs::File;
+use std::io::Cursor;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use image::ImageReader;
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{ByteArray, DataType};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use rayon::prelude::*;
+
+use super::Found;
+use super::decode::{self, Head};
+use crate::data::DataError;
+use crate::data::part::{Part, Pool, Shape};
+
+/// Value that means 1.0.
+const SCALE: f64 = 255.0;
+
+/// Where a table has what is learnt.
+#[derive(Clone, Copy, Debug)]
+pub struct Columns<'a> {
+    pub image: &'a str,
+    pub label: &'a str,
+    /// Of images that are lists of bytes; `None` where they are files.
+    pub shape: Option<Shape>,
+}
+
+/// Reads a table, and one of the test part if there is one.
+///
+/// # Errors
+/// `Io`; `Table` for a file that is damaged, `TableColumn` and `TableCell` for what is in it; `NoImages`, `OutOfMemory`.
+pub fn read(train: &Path, test: Option<PathBuf>, columns: Columns) -> Result<Found, DataError> {
+    let mut notes = Vec::new();
+    Ok(Found {
+        format: "parquet".into(),
+        scale: SCALE,
+        classes: None,
+        class_names: Vec::new(),
+        train: pool(train, columns, &mut notes)?,
+        val: None,
+        test: test.map(|path| pool(&path, columns, &mut notes)).transpose()?,
+        notes,
+    })
+}
+
+fn pool(path: &Path, columns: Columns, notes: &mut Vec<String>) -> Result<Pool, DataError> {
+    let table = Table::open(path)?;
+    let labels = table.labels(&table.column(columns.label)?)?;
+    if labels.is_empty() {
+        return Err(DataError::NoImages { place: table.file });
+    }
+    let column = table.column(columns.image)?;
+    let (shape, images) = match columns.shape {
+        Some(shape) => (shape, table.lists(&column, shape)?),
+        None => decoded(&column, &table.files(&column)?, notes)?,
+    };
+    Ok(Pool {
+        shape,
+        part: Part { images, labels },
+        labels_at: None,
+    })
+}
+
+/// An open file.
+struct Table {
+    /// As errors name it.
+    file: String,
+    reader: SerializedFileReader<File>,
+}
+
+/// A column, and what it takes to read it.
+struct Column<'a> {
+    file: &'a str,
+    name: &'a str,
+    index: usize,
+    /// Level of a value that is there.
+    present: i16,
+    /// Lists within lists; 0 where a row is a value.
+    depth: i16,
+}
+
+/// A column's values in a row group.
+struct Cells<T> {
+    values: Vec<T>,
+    /// Values of each row; only of lists.
+    lengths: Vec<usize>,
+    /// The first row that has no value, or a list with a hole.
+    hole: Option<usize>,
+}
+
+/// An image as a file in a row of a group.
+struct ImageCell {
+    group: usize,
+    row: usize,
+    bytes: ByteArray,
+}
+
+impl Column<'_> {
+    fn wrong_kind(&self, valid: &str) -> DataError {
+        DataError::TableColumn {
+            file: self.file.into(),
+            column: self.name.into(),
+            fault: format!("is of another type; valid: {valid}"),
+        }
+    }
+
+    fn cell(&self, group: usize, row: usize, fault: impl Into<String>) -> DataError {
+        DataError::TableCell {
+            file: self.file.into(),
+            column: self.name.into(),
+            group,
+            row,
+            fault: fault.into(),
+        }
+    }
+}
+
+impl Table {
+    fn open(path: &Path) -> Result<Self, DataError> {
+        let file = File::open(path).map_err(|cause| DataError::Io {
+            path: path.into(),
+            cause,
+        })?;
+        let name = path.display().to_string();
+        match SerializedFileReader::new(file) {
+            Ok(reader) => Ok(Self { file: name, reader }),
+            Err(cause) => Err(damaged(&name, &cause)),
+        }
+    }
+
+    /// The column of that name, or the one inside it: lists are stored as `name.list.element`.
+    fn column<'a>(&'a self, name: &'a str) -> Result<Column<'a>, DataError> {
+        let columns = self.reader.metadata().file_metadata().schema_descr().columns();
+        let paths: Vec<String> = columns.iter().map(|column| column.path().string()).collect();
+        let is_inside = |path: &str| path.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+        let inside: Vec<usize> = (0..paths.len()).filter(|&index| is_inside(&paths[index])).collect();
+        let exact = paths.iter().position(|path| path == name);
+        match (exact, &inside[..]) {
+            (Some(index), _) | (None, &[index]) => Ok(Column {
+                file: &self.file,
+                name,
+                index,
+                present: columns[index].max_def_level(),
+                depth: columns[index].max_rep_level(),
+            }),
+            _ => Err(DataError::TableColumn {
+                file: self.file.clone(),
+                column: name.into(),
+                fault: format!("is not there; valid: {}", paths.join(", ")),
+            }),
+        }
+    }
+
+    fn groups(&self) -> Range<usize> {
+        0..self.reader.num_row_groups()
+    }
+
+    fn group(&self, group: usize, column: &Column) -> Result<ColumnReader, DataError> {
+        let reader = self.reader.get_row_group(group);
+        let column = reader.and_then(|group| group.get_column_reader(column.index));
+        column.map_err(|cause| damaged(&self.file, &cause))
+    }
+
+    /// All rows of a row group.
+    fn cells<T: DataType>(
+        &self,
+        column: &Column,
+        group: usize,
+        mut reader: ColumnReaderImpl<T>,
+    ) -> Result<Cells<T::T>, DataError> {
+        let rows = self.reader.metadata().row_group(group).num_rows();
+        let rows = usize::try_from(rows).map_err(|cause| damaged(&self.file, &cause))?;
+        let (mut values, mut presence, mut lists) = (Vec::new(), Vec::new(), Vec::new());
+        let mut found = 0;
+        while found < rows {
+            let read = reader.read_records(rows - found, Some(&mut presence), Some(&mut lists), &mut values);
+            let (records, ..) = read.map_err(|cause| damaged(&self.file, &cause))?;
+            if records == 0 {
+                let cause = format!("row group {group} has {found} of {rows} rows");
+                return Err(damaged(&self.file, &cause));
+            }
+            found += records;
+        }
+        let missing = presence.iter().position(|&level| level < column.present);
+        if column.depth == 0 {
+            return Ok(Cells {
+                values,
+                lengths: Vec::new(),
+                hole: missing,
+            });
+        }
+        // A list begins where nothing goes on.
+        let starts: Vec<usize> = (0..lists.len()).filter(|&at| lists[at] == 0).collect();
+        let ends = starts.iter().skip(1).copied().chain([lists.len()]);
+        Ok(Cells {
+            values,
+            lengths: starts.iter().zip(ends).map(|(start, end)| end - start).collect(),
+            hole: missing.map(|at| starts.partition_point(|&start| start <= at) - 1),
+        })
+    }
+
+    /// Values of a column that has one a row.
+    fn flat<T: DataType>(
+        &self,
+        column: &Column,
+        group: usize,
+        reader: ColumnReaderImpl<T>,
+    ) -> Result<Vec<T::T>, DataError> {
+        let cells = self.cells(column, group, reader)?;
+        match cells.hole {
+            Some(row) => Err(column.cell(group, row, "has no value")),
+            None => Ok(cells.values),
+        }
+    }
+
+    fn labels(&self, column: &Column) -> Result<Vec<i64>, DataError> {
+        let mut labels = Vec::new();
+        for group in self.groups() {
+            match self.group(group, column)? {
+                ColumnReader::Int32ColumnReader(reader) if column.depth == 0 => {
+                    labels.extend(self.flat(column, group, reader)?.into_iter().map(i64::from));
+                }
+                ColumnReader::Int64ColumnReader(reader) if column.depth == 0 => {
+                    labels.extend(self.flat(column, group, reader)?);
+                }
+                _ => return Err(column.wrong_kind("integers, one a row")),
+            }
+        }
+        Ok(labels)
+    }
+
+    /// Images that are lists of bytes, one behind the other.
+    fn lists(&self, column: &Column, shape: Shape) -> Result<Vec<u8>, DataError> {
+        let mut images = Vec::new();
+        for group in self.groups() {
+            match self.group(group, column)? {
+                ColumnReader::Int32ColumnReader(reader) if column.depth == 1 => {
+                    let cells = self.cells(column, group, reader)?;
+                    append_lists(column, group, &cells, shape, &mut images)?;
+                }
+                ColumnReader::ByteArrayColumnReader(reader) if column.depth == 0 => {
+                    let rows = self.flat(column, group, reader)?;
+                    append_bytes(column, group, rows.iter().map(ByteArray::data), shape, &mut images)?;
+                }
+                ColumnReader::FixedLenByteArrayColumnReader(reader) if column.depth == 0 => {
+                    let rows = self.flat(column, group, reader)?;
+                    append_bytes(column, group, rows.iter().map(|row| row.data()), shape, &mut images)?;
+                }
+                _ => return Err(column.wrong_kind("lists of whole numbers up to 32 bits, or bytes")),
+            }
+        }
+        Ok(images)
+    }
+
+    /// Images that are PNG or JPEG files.
+    fn files(&self, column: &Column) -> Result<Vec<ImageCell>, DataError> {
+        let mut files = Vec::new();
+        for group in self.groups() {
+            match self.group(group, column)? {
+                ColumnReader::ByteArrayColumnReader(reader) if column.depth == 0 => {
+                    let rows = self.flat(column, group, reader)?.into_iter().enumerate();
+                    files.extend(rows.map(|(row, bytes)| ImageCell { group, row, bytes }));
+                }
+                _ => return Err(column.wrong_kind("PNG or JPEG files; lists of bytes need task.data.shape")),
+            }
+        }
+        Ok(files)
+    }
+}
+
+fn damaged(file: &str, cause: &dyn Display) -> DataError {
+    DataError::Table {
+        file: file.into(),
+        cause: cause.to_string(),
+    }
+}
+
+fn append_lists(
+    column: &Column,
+    group: usize,
+    cells: &Cells<i32>,
+    shape: Shape,
+    images: &mut Vec<u8>,
+) -> Result<(), DataError> {
+    let size = shape.size();
+    let wrong = || cells.lengths.iter().position(|&length| length != size);
+    if let Some(row) = cells.hole.or_else(wrong) {
+        return Err(column.cell(group, row, format!("is no list of {size} values, as {shape} take")));
+    }
+    for (at, &value) in cells.values.iter().enumerate() {
+        let Ok(byte) = u8::try_from(value) else {
+            let fault = format!("has {value} at place {} of its list; valid: 0 to 255", at % size);
+            return Err(column.cell(group, at / size, fault));
+        };
+        images.push(byte);
+    }
+    Ok(())
+}
+
+fn append_bytes<'a>(
+    column: &Column,
+    group: usize,
+    rows: impl Iterator<Item = &'a [u8]>,
+    shape: Shape,
+    images: &mut Vec<u8>,
+) -> Result<(), DataError> {
+    for (row, bytes) in rows.enumerate() {
+        if bytes.len() != shape.size() {
+            let fault = format!("has {} bytes, where {shape} take {}", bytes.len(), shape.size());
+            return Err(column.cell(group, row, fault));
+        }
+        images.extend_from_slice(bytes);
+    }
+    Ok(())
+}
+
+/// Decodes files, which all have the size of the first; gray ones among coloured ones get three equal channels.
+fn decoded(column: &Column, files: &[ImageCell], notes: &mut Vec<String>) -> Result<(Shape, Vec<u8>), DataError> {
+    let heads: Vec<_> = files.par_iter().map(|file| work(column, file, decode::head)).collect();
+    let heads = heads.into_iter().collect::<Result<Vec<Head>, _>>()?;
+    let size = heads.first().map_or((0, 0), |first| (first.width, first.height));
+    for (file, head) in files.iter().zip(&heads) {
+        if (head.width, head.height) != size {
+            let fault = format!(
+                "has {}x{} pixels (width x height), the first {}x{}; nothing is resized",
+                head.width, head.height, size.0, size.1
+            );
+            return Err(column.cell(file.group, file.row, fault));
+        }
+    }
+    let deep = heads.iter().filter(|head| head.is_deep).count();
+    if deep > 0 {
+        let file = column.file;
+        notes.push(format!(
+            "{file}: {deep} images of more than 8 bits a channel are kept in 8"
+        ));
+    }
+    let shape = Shape {
+        channels: if heads.iter().any(|head| head.is_coloured) {
+            3
+        } else {
+            1
+        },
+        height: size.1 as usize,
+        width: size.0 as usize,
+    };
+    let mut images = Vec::new();
+    let bytes = shape.bytes().saturating_mul(files.len() as u128);
+    let room = usize::try_from(bytes)
+        .ok()
+        .filter(|&room| images.try_reserve_exact(room).is_ok());
+    let Some(room) = room else {
+        return Err(DataError::OutOfMemory {
+            images: files.len(),
+            bytes,
+        });
+    };
+    images.resize(room, 0);
+    let outcomes: Vec<_> = images
+        .par_chunks_exact_mut(shape.size())
+        .zip(files)
+        .map(|(out, file)| work(column, file, |reader| decode::pixels(reader, shape, out)))
+        .collect();
+    // In the order of the rows, so that the same damage is always told of the same row.
+    outcomes.into_iter().collect::<Result<(), _>>()?;
+    Ok((shape, images))
+}
+
+/// What a decoder makes of a file.
+fn work<'a, T>(
+    column: &Column,
+    file: &'a ImageCell,
+    decode: impl FnOnce(ImageReader<Cursor<&'a [u8]>>) -> Result<T, String>,
+) -> Result<T, DataError> {
+    let outcome = decode::guarded(|| {
+        let reader = ImageReader::new(Cursor::new(file.bytes.data())).with_guessed_format();
+        decode(reader.map_err(|error| error.to_string())?)
+    });
+    outcome.and_then(|outcome| outcome).map_err(|cause| {
+        let fault = format!("is no image that can be read ({cause}); valid: PNG and JPEG files");
+        column.cell(file.group, file.row, fault)
+    })
+}
+
+#[cfg(test)]
+mod tests;
