@@ -29,6 +29,10 @@ struct Content<'a> {
 }
 
 impl<'a> Content<'a> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "files are written between steps, where the engine may wait"
+    )]
     fn of((name, tensor): &'a (String, Tensor)) -> Result<Self, TorchError> {
         let tensor = tensor.f_to_device(Device::Cpu)?.f_contiguous()?;
         let kind = tensor.f_kind()?;

@@ -92,6 +92,8 @@ fn an_error_strikes_once_and_a_full_or_protected_disk_stays_so() {
     assert_eq!(after(1, Fault::ReadOnly, twice), files(&[("old", "before")]));
 }
 
+type Operations = fn(&Path) -> io::Result<()>;
+
 /// The last operation is struck, so everything that was not synchronised is lost.
 fn lost(operations: impl Fn(&Path) -> io::Result<()>) -> BTreeMap<String, Vec<u8>> {
     let count = {
@@ -109,7 +111,7 @@ fn lost(operations: impl Fn(&Path) -> io::Result<()>) -> BTreeMap<String, Vec<u8
 
 #[test]
 fn a_power_cut_takes_back_everything_that_was_not_synchronised() {
-    let unsynced: [(&str, fn(&Path) -> io::Result<()>); 7] = [
+    let unsynced: [(&str, Operations); 7] = [
         ("a name", |root| storage::write_synced(&root.join("new"), b"1")),
         ("a folder and what is in it", |root| {
             storage::create_dir_all(&root.join("a/b"))?;
