@@ -23,6 +23,9 @@ const TRAIN: &[&str] = &["train"];
 const VAL: &[&str] = &["val", "valid", "validation"];
 const TEST: &[&str] = &["test"];
 const EXTENSIONS: [&str; 3] = ["png", "jpg", "jpeg"];
+/// More bytes of pixels than a byte of a file can stand for: deflate makes at most 1032 bytes of one, a PNG has 8 pixels in
+/// one of those, and a pixel becomes 3 bytes. JPEG stays below that.
+const MOST_EXPANSION: u64 = 1032 * 8 * 3;
 
 /// Reads a folder of class folders, or of parts.
 ///
@@ -267,6 +270,12 @@ fn read_head(path: &Path) -> Result<Head, DataError> {
     let decoder = decoder(path)?;
     let (width, height) = decoder.dimensions();
     let color = decoder.color_type();
+    let bytes = fs::metadata(path).map_or(0, |metadata| metadata.len());
+    // Room for all images is made before the first is decoded.
+    if u64::from(width) * u64::from(height) > bytes.saturating_mul(MOST_EXPANSION) / 3 {
+        let claim = format!("its header claims {width}x{height} pixels, for which its {bytes} bytes are too few");
+        return Err(unreadable(path, claim));
+    }
     Ok(Head {
         width,
         height,
