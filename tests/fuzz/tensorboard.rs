@@ -61,7 +61,7 @@ fn masked_crc(data: &[u8]) -> u32 {
         }
     }
     let crc = !crc;
-    (crc >> 15 | crc << 17).wrapping_add(0xA282_EAD8)
+    crc.rotate_right(15).wrapping_add(0xA282_EAD8)
 }
 
 /// Messages of a file, each of which has its checksums.
