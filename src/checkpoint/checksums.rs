@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::health::{AtPath, FileError};
 use crate::storage::write_synced;
@@ -65,9 +65,15 @@ pub(super) fn unlisted(folder: &Path) -> io::Result<Vec<String>> {
     Ok(files)
 }
 
-/// Sums and names; `None` if a line is none.
+/// Sums and names; `None` if a line is none, or leads out of the folder: what is there may be a device without an end.
 fn parse(list: &str) -> Option<Vec<(&str, &str)>> {
-    list.lines().map(|line| line.split_once("  ")).collect()
+    let is_inside = |file: &str| {
+        Path::new(file)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)))
+    };
+    let entry = |line| str::split_once(line, "  ").filter(|(_, file)| is_inside(file));
+    list.lines().map(entry).collect()
 }
 
 /// Paths inside of `folder`, with `/` between their parts.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
 use crate::files::{RonError, read_ron};
-use crate::health::Failure;
+use crate::health::{AtPath, Failure};
 use crate::learner::{Learner, LearnerState};
 use crate::scenario::LearnerConfig;
 use crate::storage::write_synced;
@@ -51,6 +51,8 @@ pub(super) enum SavedLearnerError {
     Format { found: u32 },
     #[error("{STATE_FILE} cannot be read: {0}; one of an earlier version lacks `engine`, `kind` and `scenario_hash`")]
     Content(#[from] RonError),
+    #[error("{MOMENTS_FILE} cannot be read: {0}")]
+    Moments(TorchError),
     #[error("{STATE_FILE} belongs to a run of the scenario {saved}, its checkpoint to one of {running}")]
     OtherScenario { saved: String, running: String },
 }
@@ -87,7 +89,8 @@ pub(super) fn save_learner(
 /// A file that cannot be read or belongs to another scenario, or every difference between what was saved and `learner`;
 /// then nothing has changed.
 pub(super) fn load_learner(folder: &Path, learner: &mut Learner, scenario_hash: &str) -> Result<(), Failure> {
-    let saved = read(&fs::read_to_string(folder.join(STATE_FILE))?)?;
+    let path = folder.join(STATE_FILE);
+    let saved = read(&fs::read_to_string(&path).at(&path)?)?;
     if saved.scenario_hash != scenario_hash {
         return Err(SavedLearnerError::OtherScenario {
             saved: saved.scenario_hash,
@@ -95,7 +98,8 @@ pub(super) fn load_learner(folder: &Path, learner: &mut Learner, scenario_hash: 
         }
         .into());
     }
-    let moments = Tensor::read_safetensors(folder.join(MOMENTS_FILE)).map_err(TorchError::from)?;
+    let moments = Tensor::read_safetensors(folder.join(MOMENTS_FILE));
+    let moments = moments.map_err(|error| SavedLearnerError::Moments(error.into()))?;
     Ok(learner.restore(&saved.state, &moments)?)
 }
 

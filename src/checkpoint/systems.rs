@@ -15,7 +15,7 @@ use bevy_ecs::system::SystemParam;
 
 use super::resume::ResumePoint;
 use super::saved_learner::{CheckpointKind, load_learner, save_learner};
-use super::shelf::{BestCheckpoint, Checkpoints, POLICY_FOLDER, Progress};
+use super::shelf::{BestCheckpoint, CheckpointError, Checkpoints, POLICY_FOLDER, Progress};
 use crate::clock::RunClock;
 use crate::controller::{ActiveController, SavedFolder};
 use crate::env::{Experiment, LoadedData, round_is_complete};
@@ -92,10 +92,12 @@ impl TrainedState<'_> {
     fn load(&mut self, folder: &Path, scenario_hash: &str) -> Result<(), Failure> {
         let saved = SavedFolder::read(&folder.join(POLICY_FOLDER))?;
         self.controller.0.get().load(&saved)?;
-        match &mut self.learner {
-            Some(learner) => load_learner(folder, learner.learner.get(), scenario_hash),
-            None => Ok(()),
-        }
+        let Some(learner) = &mut self.learner else {
+            return Ok(());
+        };
+        let loaded = load_learner(folder, learner.learner.get(), scenario_hash);
+        let path = folder.into();
+        Ok(loaded.map_err(|failure| CheckpointError::Content { path, failure })?)
     }
 
     fn has_diverged(&mut self) -> bool {

@@ -7,12 +7,15 @@ use serde::{Deserialize, Serialize};
 use super::EpisodeOutcome;
 use crate::scenario::Metric;
 use crate::telemetry::statistics::ROLLING_ROUNDS;
-use crate::telemetry::{BigInteger, EpisodeEnd, EpisodeFinished, Event, EventReader, Payload, ReadError, RunState};
+use crate::telemetry::{
+    BigInteger, EpisodeEnd, EpisodeFinished, Event, EventReader, Payload, ReadError, RunState, round,
+};
 
 /// One finished round of a training.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundPoint {
     /// From 0.
+    #[serde(deserialize_with = "round")]
     pub round: u32,
     /// Env-steps of this round and all before it.
     pub env_steps: u64,

@@ -144,7 +144,7 @@ pub fn rest(file: &str, input: &mut impl Read, expected: u128, start: u64) -> Re
     }
     Err(DataError::SizeMismatch {
         name: file.into(),
-        expected: u128::from(start) + expected,
+        expected: expected.saturating_add(start.into()),
         found: start + bytes.len() as u64,
     })
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::files::write_json;
 use crate::health::{AtPath, FileError};
 use crate::telemetry::{
-    Event, LiveState, Num, Payload, RunFinished, RunInfo, RunState, Sink, SinkClass, SinkError, Timestamp,
+    Event, LiveState, Num, Payload, RunFinished, RunInfo, RunState, Sink, SinkClass, SinkError, Timestamp, round_if_any,
 };
 
 pub(crate) const STATUS_FILE: &str = "status.json";
@@ -27,7 +27,7 @@ pub struct RunStatus {
     /// When this was written.
     pub heartbeat: Timestamp,
     /// From 0; `None` before the first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "round_if_any")]
     pub round: Option<u32>,
     /// From 1; `None` before the first of a round.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -13,13 +13,15 @@
 //! ```
 
 use std::collections::BTreeSet;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use super::file::SweepFile;
 use super::plan::{Plan, Planned};
 use super::process::Worker;
 use crate::health::{AtPath, FileError};
 use crate::record::runs_root;
+use crate::scenario::{Catalog, Report, read_declared};
 use crate::storage::{self, replace_synced, sync_folder};
 
 const PLAN: &str = "plan.json";
@@ -44,6 +46,14 @@ pub enum FolderError {
     /// It was made by another version.
     #[error("{}: written by another version of simic-engine; collect it with that one", .0.display())]
     Format(PathBuf),
+    /// Its sweep is none that a file could ask for.
+    #[error("{}: the sweep in it cannot be played, read as RON:\n{problems}", path.display())]
+    Sweep {
+        /// The plan.
+        path: PathBuf,
+        /// What is wrong.
+        problems: Report,
+    },
     /// The sweep file says something else than when the sweep was begun.
     #[error(
         "{} was begun with another sweep file; what would change:\n{}\n{advice}",
@@ -169,7 +179,12 @@ impl SweepFolder {
         if !plan.is_known() {
             return Err(FolderError::Format(path));
         }
-        Ok(plan)
+        // Held to the ranges of its file: a rung after no rounds would never be passed.
+        let sweep = ron::to_string(&plan.sweep).map_err(io::Error::other).at(&path)?;
+        match read_declared::<SweepFile>("sweep", &sweep, &Catalog::default()) {
+            Ok(_) => Ok(plan),
+            Err(problems) => Err(FolderError::Sweep { path, problems }),
+        }
     }
 
     /// Path of the folder.
@@ -228,3 +243,6 @@ pub(super) fn names_in(folder: &Path) -> Result<BTreeSet<String>, FileError> {
 pub(super) fn replace_shared(path: &Path, content: &[u8]) -> std::io::Result<()> {
     storage::replace_by_way_of(&Worker::this().digest(), path, content)
 }
+
+#[cfg(test)]
+mod tests;

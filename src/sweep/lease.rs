@@ -114,7 +114,8 @@ impl Leases {
     pub fn newest(&self, id: &str) -> u32 {
         let of_trial = self.names.range(format!("{id}.")..format!("{id}/"));
         let attempts = of_trial.filter_map(|name| name.rsplit_once('.')?.1.parse().ok());
-        attempts.max().unwrap_or(0)
+        // A number that none follows is not a worker's.
+        attempts.filter(|&attempt| attempt < u32::MAX).max().unwrap_or(0)
     }
 
     /// Who plays a trial.

@@ -1,12 +1,14 @@
 //! The points of a sweep: which settings are tried together, in a fixed order.
 
+use std::collections::HashSet;
+
 use super::file::{Axis, AxisValues, Drawing, Setting, SweepFile};
 use crate::random::{Domain, Draw, RunRng};
 use crate::scenario::Declared;
 use crate::schema::Written;
 
 /// More would be a slip: nobody waits for so many trainings.
-const MOST_POINTS: usize = 1_000_000;
+const MOST_TRAININGS: u128 = 1_000_000;
 
 /// What is wrong with a sweep file, by path.
 pub(super) type Findings = Vec<(String, String)>;
@@ -25,17 +27,27 @@ pub struct Point {
 /// # Errors
 /// Axes without values, ranges that are none or that a grid cannot try in full; more points than anyone can play.
 pub(super) fn points(file: &Declared<SweepFile>) -> Result<Vec<Point>, Findings> {
-    let SweepFile { axes, draw, points, .. } = &file.value;
+    let SweepFile {
+        axes,
+        draw,
+        points,
+        replicates,
+        ..
+    } = &file.value;
     let mut findings = check_axes(axes, *draw);
     let together = points.len().max(1) as u128;
     let drawn: u128 = match *draw {
         Drawing::Grid => axes.iter().map(|axis| size(&axis.values) as u128).product(),
         Drawing::Random { points, .. } | Drawing::LatinHypercube { points, .. } => points.into(),
     };
-    if together.saturating_mul(drawn) > MOST_POINTS as u128 {
+    let trainings = together.saturating_mul(drawn).saturating_mul((*replicates).into());
+    if trainings > MOST_TRAININGS {
         findings.push((
             "axes".into(),
-            format!("these are {together} x {drawn} points; a sweep has at most {MOST_POINTS}"),
+            format!(
+                "these are {together} x {drawn} points, each trained {replicates} times; a sweep has at most \
+                 {MOST_TRAININGS} trainings"
+            ),
         ));
     }
     for (index, point) in points.iter().enumerate() {
@@ -71,7 +83,12 @@ pub(super) fn points(file: &Declared<SweepFile>) -> Result<Vec<Point>, Findings>
         .collect();
     let mut all = Vec::new();
     for list in &lists {
+        let mut known = HashSet::new();
         for values in &combinations {
+            // Draws from lists repeat themselves.
+            if *draw != Drawing::Grid && !known.insert(values) {
+                continue;
+            }
             let mut point = list.clone();
             for ((axis, value), place) in axes.iter().zip(values).zip(&axis_places) {
                 point.settings.push(Setting {
@@ -80,10 +97,7 @@ pub(super) fn points(file: &Declared<SweepFile>) -> Result<Vec<Point>, Findings>
                 });
                 point.places.push(place.clone());
             }
-            // Draws from lists repeat themselves.
-            if *draw == Drawing::Grid || !all.contains(&point) {
-                all.push(point);
-            }
+            all.push(point);
         }
     }
     Ok(all)

@@ -243,5 +243,25 @@ pub mod by_name_if_any {
     }
 }
 
+/// `#[serde(deserialize_with = "round")]`: counted from 0. People count from 1, so the last number of all is none.
+pub fn round<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    match u32::deserialize(deserializer)? {
+        u32::MAX => Err(D::Error::invalid_value(
+            Unexpected::Unsigned(u32::MAX.into()),
+            &"a round, from 0 to 4294967294",
+        )),
+        round => Ok(round),
+    }
+}
+
+/// [`round`] for what may belong to none.
+pub fn round_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    #[derive(Deserialize)]
+    struct Round(#[serde(deserialize_with = "round")] u32);
+
+    let found = Option::<Round>::deserialize(deserializer)?;
+    Ok(found.map(|Round(round)| round))
+}
+
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use serde::de::Error as _;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::encoding::{ActionId, Timestamp};
+use super::encoding::{ActionId, Timestamp, round_if_any};
 use super::payload::*;
 use crate::growth::SlotId;
 use crate::scenario::TelemetryLevel;
@@ -185,6 +185,7 @@ pub struct Event {
     /// The policy group, unless it is the default one.
     pub group: Option<String>,
     /// 0-based; absent for events of the run.
+    #[serde(default, deserialize_with = "round_if_any")]
     pub round: Option<u32>,
     /// Index of the env; absent for events of the run or a round.
     pub env: Option<u32>,

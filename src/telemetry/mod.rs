@@ -31,6 +31,7 @@ use bevy_app::{App, Plugin};
 use crate::scenario::TelemetryConfig;
 
 pub use encoding::{ActionId, BigInteger, Num, Timestamp};
+pub(crate) use encoding::{round, round_if_any};
 pub use env_status::{EnvStatus, EnvStatusTracker};
 pub use event::{EnvContext, Event, EventKind, Payload, SCHEMA_MAJOR, SCHEMA_MINOR, Severity};
 pub use gap::{RecordFails, RecordGap};

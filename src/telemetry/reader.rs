@@ -127,7 +127,8 @@ pub fn last_event(path: &Path) -> Result<Option<Event>, FileError> {
     let mut tail = Vec::new();
     while start > 0 {
         let before = start;
-        start = start.saturating_sub(BLOCK_BYTES);
+        // As much as is kept of a line that began earlier: it is copied a few times, however long it is.
+        start = start.saturating_sub(BLOCK_BYTES.max(tail.len() as u64));
         let mut block = vec![0; usize::try_from(before - start).unwrap_or_default()];
         file.seek(SeekFrom::Start(start)).at(path)?;
         file.read_exact(&mut block).at(path)?;

@@ -257,7 +257,7 @@ fn a_damaged_checkpoint_is_passed_over_and_named_where_it_is_asked_for() {
     let root = tempfile::tempdir().unwrap();
     let shelf = Checkpoints::of(root.path());
     let newest = shelf.0.join("round-000003");
-    let damages: [Damage; 6] = [
+    let damages: [Damage; 7] = [
         ("state", |path| edit(path, |bytes| bytes[0] ^= 1)),
         ("state", |path| edit(path, Vec::clear)),
         ("state", |path| fs::remove_file(path).unwrap()),
@@ -267,6 +267,11 @@ fn a_damaged_checkpoint_is_passed_over_and_named_where_it_is_asked_for() {
         }),
         ("b3sums", |path| edit(path, Vec::clear)),
         ("b3sums", |path| edit(path, |bytes| bytes.truncate(70))),
+        // A file without an end, if it were read.
+        ("b3sums", |path| {
+            let text = fs::read_to_string(path).unwrap();
+            fs::write(path, text.replace("  state", "  /dev/zero")).unwrap();
+        }),
     ];
     for (file, damage) in damages {
         put(&shelf, &progress(2, None));

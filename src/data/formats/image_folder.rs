@@ -23,6 +23,9 @@ const TRAIN: &[&str] = &["train"];
 const VAL: &[&str] = &["val", "valid", "validation"];
 const TEST: &[&str] = &["test"];
 const EXTENSIONS: [&str; 3] = ["png", "jpg", "jpeg"];
+/// More bytes of pixels than a byte of a file can stand for: deflate makes at most 1032 bytes of one, a PNG has 8 pixels in
+/// one of those, and a pixel becomes 3 bytes. JPEG stays below that.
+const MOST_EXPANSION: u64 = 1032 * 8 * 3;
 
 /// Reads a folder of class folders, or of parts.
 ///
@@ -256,7 +259,15 @@ fn unreadable(path: &Path, cause: String) -> DataError {
 }
 
 fn read_head(path: &Path) -> Result<Head, DataError> {
-    decode::head(reader(path)?).map_err(|cause| unreadable(path, cause))
+    let head = decode::head(reader(path)?).map_err(|cause| unreadable(path, cause))?;
+    let Head { width, height, .. } = head;
+    let bytes = fs::metadata(path).map_or(0, |metadata| metadata.len());
+    // Room for all images is made before the first is decoded.
+    if u64::from(width) * u64::from(height) > bytes.saturating_mul(MOST_EXPANSION) / 3 {
+        let claim = format!("its header claims {width}x{height} pixels, for which its {bytes} bytes are too few");
+        return Err(unreadable(path, claim));
+    }
+    Ok(head)
 }
 
 fn decode(path: &Path, shape: Shape, out: &mut [u8]) -> Result<(), DataError> {

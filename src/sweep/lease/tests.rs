@@ -133,3 +133,13 @@ fn a_lease_of_an_earlier_version_names_no_player() {
 
     assert_eq!((content.failures, content.player), (1, None));
 }
+
+#[test]
+fn a_file_with_the_last_number_of_all_is_nobody_s_lease() {
+    let sweep = sweep();
+    std::fs::write(sweep.folder.leases().join("a.4294967295"), "").unwrap();
+
+    let lease = sweep.leases().take("a").unwrap().expect("it is free");
+
+    assert_eq!(lease.attempt(), 1);
+}

@@ -126,6 +126,11 @@ fn what_no_sweep_can_try_is_named_with_its_place() {
         r#"(points: [[(path: "a", value: 1)], [(path: "a", value: 2)]], draw: random(points: 999999, seed: 1))"#,
     );
     assert!(too_many.contains("a sweep has at most 1000000"), "{too_many}");
+    let too_often = refused(r#"(draw: random(points: 1000, seed: 1), replicates: 1001)"#);
+    assert!(
+        too_often.contains("1 x 1000 points, each trained 1001 times"),
+        "{too_often}"
+    );
 }
 
 proptest! {

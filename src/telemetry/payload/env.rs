@@ -209,7 +209,7 @@ impl GrowthCounts {
     }
 }
 
-added_by_field!(GrowthCounts: germinated, fossilized, pruned, ops, ops_ok);
+added_by_field!(GrowthCounts: germinated, fossilized, pruned; ops, ops_ok);
 
 /// What became of the seeds of one blueprint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

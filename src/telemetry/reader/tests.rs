@@ -52,6 +52,17 @@ fn a_file_without_a_header_is_refused() {
     assert!(error.contains(":1: the first line is no header"), "{error}");
 }
 
+/// Whoever tells of it counts from 1.
+#[test]
+fn a_round_that_has_no_number_from_1_on_is_refused() {
+    let note = NOTE.replace("\"seq\":0,", "\"seq\":0,\"round\":4294967295,");
+
+    let error = read(&format!("{HEADER}\n{note}\n")).unwrap_err().to_string();
+
+    assert!(error.contains("events.jsonl:2"), "{error}");
+    assert!(error.contains("expected a round, from 0 to 4294967294"), "{error}");
+}
+
 fn last(text: &[u8]) -> Option<Event> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.jsonl");

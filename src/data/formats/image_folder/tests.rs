@@ -169,3 +169,40 @@ fn a_worker_that_panics_is_an_error_that_names_its_image() {
     );
     assert!(lost(|| panic!("{} chunks", 3)).contains("(3 chunks)"));
 }
+
+/// The header of a PNG with other sizes, and its checksum.
+fn claim(path: &Path, width: u32, height: u32) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[16..20].copy_from_slice(&width.to_be_bytes());
+    bytes[20..24].copy_from_slice(&height.to_be_bytes());
+    let mut checksum = flate2::Crc::new();
+    checksum.update(&bytes[12..29]);
+    bytes[29..33].copy_from_slice(&checksum.sum().to_be_bytes());
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_header_that_claims_more_pixels_than_its_file_can_hold_is_refused_before_room_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cat/a.png");
+    save(&path, colour(1));
+    claim(&path, 65_535, 65_535);
+
+    let error = read(folder.path()).unwrap_err().to_string();
+
+    assert!(
+        error.contains("a.png") && error.contains("claims 65535x65535 pixels"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_image_of_one_colour_is_not_taken_for_a_claim() {
+    let folder = tempfile::tempdir().unwrap();
+    save(
+        &folder.path().join("cat/a.png"),
+        GrayImage::from_pixel(2000, 1000, Luma([0])),
+    );
+
+    assert_eq!(read(folder.path()).unwrap().train.part.images.len(), 2_000_000);
+}

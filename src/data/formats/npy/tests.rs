@@ -104,6 +104,17 @@ fn sizes_that_the_file_does_not_have_are_refused_without_allocating() {
     );
 }
 
+#[test]
+fn sizes_whose_product_no_number_holds_are_refused() {
+    let largest = usize::MAX;
+    let error = refused(&npy("<f4", &format!("({largest}, {largest}, {largest})"), &[0; 8]));
+
+    assert!(
+        error.starts_with("data file array has 200 bytes, its header implies 34028236692093846346"),
+        "{error}"
+    );
+}
+
 proptest! {
     #[test]
     fn what_was_written_is_read(values in prop::collection::vec(any::<i32>(), 1..40)) {

@@ -1,0 +1,104 @@
+//! `events.jsonl`, and what is made of events.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+use simic_engine::compare::{Metric, TrainingRecord};
+use simic_engine::record::{SUMMARY_WIDTH, summary};
+use simic_engine::telemetry::{Event, EventReader, LiveState, ReadError, SCHEMA_MAJOR, last_event};
+
+use crate::damage::{damaged, damages};
+use crate::found::{Folder, Whole, harms};
+use crate::harness::{fuzz, in_bounds, names};
+
+/// One event of each kind, a line each.
+pub const EXAMPLES: &str = include_str!("../../src/telemetry/examples/events.jsonl");
+const FILE: &str = "events.jsonl";
+
+fn header() -> String {
+    format!("{{\"type\":\"header\",\"major\":{SCHEMA_MAJOR},\"minor\":0}}\n")
+}
+
+/// Everything that a fold of events is asked for.
+fn look_at(live: &LiveState) {
+    let _ = (
+        live.progress(),
+        live.eta_s(),
+        live.env_steps_per_s(),
+        live.samples_per_s(),
+    );
+    let _ = (
+        live.best_accuracy(),
+        live.best_rolling_accuracy(),
+        live.reward_terms(),
+        live.updates(),
+    );
+}
+
+fn fold(path: &Path) -> Result<LiveState, ReadError> {
+    let mut live = LiveState::default();
+    for event in EventReader::open(path)? {
+        live.apply(&event?);
+        look_at(&live);
+    }
+    Ok(live)
+}
+
+#[test]
+fn event_files() {
+    let folder = Folder::of(vec![Whole::new(FILE, format!("{}{EXAMPLES}", header()).into_bytes())]);
+    fold(&folder.path().join(FILE)).expect("the whole file can be read");
+    fuzz(harms(), |harm| {
+        let damaged = folder.damage(&harm);
+        let folded = in_bounds(damaged.bytes, || fold(&damaged.path))?;
+        if let Err(error) = folded {
+            names(&error, &damaged.path)?;
+        }
+        in_bounds(damaged.bytes, || last_event(&damaged.path))?.expect("the file is there");
+        let training = in_bounds(damaged.bytes, || TrainingRecord::of_run(folder.path()))?;
+        if let Ok(training) = training {
+            let _ = Metric::ALL.map(|metric| training.score(metric));
+        }
+        Ok(())
+    });
+}
+
+/// An event of any kind, some of its numbers changed as long as that leaves an event.
+pub fn events() -> impl Strategy<Value = Event> {
+    (any::<Index>(), damages()).prop_map(|(which, damages)| {
+        let lines: Vec<&str> = EXAMPLES.lines().collect();
+        let line = which.get(&lines).as_bytes();
+        let changed = serde_json::from_slice(&damaged(line, &damages));
+        changed.unwrap_or_else(|_| serde_json::from_slice(line).expect("the example is an event"))
+    })
+}
+
+#[test]
+fn what_is_written_of_an_event_is_read_as_the_same_event() {
+    fuzz(events(), |event| {
+        let mut text = header();
+        text += &serde_json::to_string(&event).expect("it can be written");
+        text += "\n";
+        let folder = Folder::of(vec![Whole::new(FILE, text.into_bytes())]);
+        let read: Result<Vec<Event>, ReadError> = EventReader::open(&folder.path().join(FILE))
+            .expect("it is there")
+            .collect();
+        let read = read.map_err(|error| TestCaseError::fail(error.to_string()))?;
+        prop_assert_eq!(read, vec![event]);
+        Ok(())
+    });
+}
+
+#[test]
+fn any_events_in_any_order_are_folded() {
+    fuzz(prop::collection::vec(events(), 1..40), |events| {
+        let mut live = LiveState::default();
+        for event in &events {
+            live.apply(event);
+            look_at(&live);
+        }
+        let _ = summary(&live, Path::new("runs/drawn"), SUMMARY_WIDTH);
+        Ok(())
+    });
+}

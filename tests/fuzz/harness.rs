@@ -1,0 +1,116 @@
+//! Runs a target until its time is up, and holds its readers to what they promise.
+
+use std::convert::Infallible;
+use std::fmt::Debug;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::Path;
+use std::sync::LazyLock;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use proptest::test_runner::{TestCaseResult, TestRunner};
+use simic_engine::engine::catalog;
+use simic_engine::run::NO_EXTENSION;
+use simic_engine::scenario::{Catalog, DataSource, Input, Normalise, TaskSpec, load};
+
+/// Seconds that each target runs.
+const VARIABLE: &str = "SIMIC_ENGINE_FUZZ_SECONDS";
+const SECONDS: u64 = 1;
+/// Between two looks at the clock.
+const CASES: u32 = 8;
+const LONGEST_SHRINKING: Duration = Duration::from_secs(60);
+/// No reader of such small files takes so long, however busy the machine is.
+const HANGS_AFTER: Duration = Duration::from_secs(120);
+/// What a reader may take beside its file: buffers, decoders' tables, messages, a count for each of 65 536 classes.
+const ROOM: usize = 32 << 20;
+/// And for each byte of it: trees of small values, pixels that were packed.
+const ROOM_PER_BYTE: usize = 1 << 10;
+
+/// The names that the engine itself knows.
+pub static CATALOG: LazyLock<Catalog> = LazyLock::new(|| catalog(NO_EXTENSION).expect("the engine's own names"));
+
+static TASK: LazyLock<TaskSpec> = LazyLock::new(|| {
+    let input = Input {
+        label: "defaults",
+        text: "()",
+        overrides: &[],
+    };
+    load(&input, &CATALOG).expect("the defaults are sound").task
+});
+
+/// The default task on other data.
+pub fn task(classes: i64, data: DataSource) -> TaskSpec {
+    TaskSpec {
+        classes,
+        data,
+        normalise: Normalise::None,
+        ..TASK.clone()
+    }
+}
+
+/// Checks one drawn value after the other until the time is up.
+pub fn fuzz<S: Strategy>(drawn: S, check: impl Fn(S::Value) -> TestCaseResult)
+where
+    S::Value: Debug,
+{
+    let seconds = std::env::var(VARIABLE).map_or(SECONDS, |text| text.parse().expect("a number of seconds"));
+    let until = Instant::now() + Duration::from_secs(seconds);
+    let config = ProptestConfig {
+        cases: CASES,
+        failure_persistence: None,
+        max_shrink_iters: u32::MAX,
+        max_shrink_time: LONGEST_SHRINKING.as_millis() as u32,
+        ..ProptestConfig::default()
+    };
+    while Instant::now() < until {
+        let found = TestRunner::new(config.clone()).run(&drawn, |value| {
+            let _watched = watch(format!("{value:?}"));
+            check(value)
+        });
+        if let Err(failure) = found {
+            panic!("{failure}");
+        }
+    }
+}
+
+/// Ends the process unless what it returns is dropped in time: a reader that hangs cannot be stopped otherwise.
+fn watch(input: String) -> Sender<Infallible> {
+    let (alive, ended) = channel();
+    std::thread::spawn(move || {
+        if ended.recv_timeout(HANGS_AFTER) == Err(RecvTimeoutError::Timeout) {
+            eprintln!("a reader hangs on {input}");
+            std::process::abort();
+        }
+    });
+    alive
+}
+
+/// What `read` makes of files of so many bytes together. Memory is counted on this thread, where readers make room.
+pub fn in_bounds<T>(bytes: usize, read: impl FnOnce() -> T) -> Result<T, TestCaseError> {
+    let mut outcome = None;
+    // A panic must not pass through the measurement, which would go on for ever.
+    let used = allocation_counter::measure(|| outcome = Some(catch_unwind(AssertUnwindSafe(read))));
+    let value = match outcome {
+        Some(Ok(value)) => value,
+        Some(Err(panic)) => resume_unwind(panic),
+        None => return Err(TestCaseError::fail("nothing was read")),
+    };
+    let limit = ROOM + ROOM_PER_BYTE * bytes;
+    prop_assert!(
+        used.bytes_max <= limit as u64,
+        "{} bytes of memory for a file of {bytes}",
+        used.bytes_max
+    );
+    Ok(value)
+}
+
+/// An error says which file it is about.
+pub fn names(error: &impl ToString, file: &Path) -> TestCaseResult {
+    let (message, name) = (
+        error.to_string(),
+        file.file_name().unwrap_or_default().to_string_lossy(),
+    );
+    prop_assert!(message.contains(&*name), "{name} is not named: {message}");
+    Ok(())
+}

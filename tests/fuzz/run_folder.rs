@@ -1,0 +1,255 @@
+//! The folder of a run: record, status, and checkpoints with their policies.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use simic_engine::checkpoint::{BestCheckpoint, CheckpointName, Checkpoints, FrozenPolicy, PastRun, Progress};
+use simic_engine::engine::Prepared;
+use simic_engine::inspect::{DiffKind, Extent, check, diff};
+use simic_engine::prelude::*;
+use simic_engine::record::{Recording, RunStatus, find_run, list_runs};
+use simic_engine::scenario::Override;
+use simic_engine::telemetry::{Num, RunState, Timestamp};
+use tempfile::TempDir;
+
+use crate::found::{Folder, harms};
+use crate::harness::{CATALOG, fuzz, in_bounds, names};
+
+/// A run of two rounds of one env whose policy learns, and the folder that it is in.
+fn played() -> (TempDir, PathBuf) {
+    let place = tempfile::tempdir().expect("a temporary folder");
+    let text = r#"(
+        name: "small",
+        task: preset("digits_minimal", (batches_per_step: count(1))),
+        run: (rounds: 2, n_envs: 1, max_steps: 3),
+        policy: (controller: "actor_critic", net_cfg: (feature_dim: 8, hidden_dim: 8)),
+    )"#;
+    let engine = Engine::builder().threads(1).recorded(place.path()).from_ron(text);
+    engine
+        .unwrap_or_else(|error| panic!("{error}"))
+        .run()
+        .expect("the run ends");
+    let run = find_run(&place.path().join("latest"), None).expect("there is one");
+    (place, run)
+}
+
+/// Everything that only reads a run, and the errors that name what is wrong with it.
+fn read_all(root: &Path, run: &Path) -> Vec<String> {
+    let mut errors: Vec<String> = Vec::new();
+    let mut note = |error: Option<String>| errors.extend(error);
+    note(RunStatus::read(run).err().map(|error| error.to_string()));
+    note(list_runs(root).err().map(|error| error.to_string()));
+    note(
+        FrozenPolicy::find(run, CheckpointName::Last)
+            .err()
+            .map(|error| error.to_string()),
+    );
+    note(
+        FrozenPolicy::find(run, CheckpointName::Best)
+            .err()
+            .map(|error| error.to_string()),
+    );
+    note(
+        diff(run, run, &DiffKind::ALL, Extent::OfEvery(3))
+            .err()
+            .map(|error| error.to_string()),
+    );
+    match PastRun::open(run, CheckpointName::Last) {
+        Ok(past) => {
+            note(past.earlier_changes().err());
+            note(past.is_finished(2).err().map(|error| error.to_string()));
+        }
+        Err(error) => note(Some(error.to_string())),
+    }
+    check(run, &CATALOG);
+    errors
+}
+
+#[test]
+fn folders_of_runs() {
+    let (place, run) = played();
+    let folder = Folder::taken(place, &run);
+    assert_eq!(read_all(folder.path(), &run), [""; 0]);
+    fuzz(harms(), |harm| {
+        let damaged = folder.damage(&harm);
+        let place = run.display().to_string();
+        for message in in_bounds(damaged.bytes, || read_all(folder.path(), &run))? {
+            prop_assert!(message.contains(&place), "{message}");
+        }
+        Ok(())
+    });
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder").flatten() {
+        let place = to.join(entry.file_name());
+        let kind = entry.file_type().expect("it is there");
+        if kind.is_dir() {
+            copy(&entry.path(), &place);
+        } else if kind.is_file() {
+            fs::copy(entry.path(), place).expect("it is copied");
+        }
+    }
+}
+
+/// The list of hashes of a checkpoint, made anew: what it would keep from being read is read.
+fn vouch_for(checkpoint: &Path) {
+    let list = fs::read_to_string(checkpoint.join("b3sums")).expect("there is a list");
+    let line = |line: &str| {
+        let (_, file) = line.split_once("  ").expect("a sum and a name");
+        let content = fs::read(checkpoint.join(file)).expect("it is listed");
+        format!("{}  {file}\n", blake3::hash(&content))
+    };
+    let anew: String = list.lines().map(line).collect();
+    fs::write(checkpoint.join("b3sums"), anew).expect("it is written");
+}
+
+/// Goes on with a run, until its next round has begun.
+fn resume(root: &Path, run: &Path) -> Result<(), Box<dyn Error>> {
+    let past = PastRun::open(run, CheckpointName::Last)?;
+    let load = |overrides: &[Override]| Prepared::from_ron("resolved.ron", &past.resolved, overrides, &CATALOG);
+    let before = load(&[])?.loaded.scenario;
+    let more = [Override::flag("--set", "run.rounds", 3)];
+    let mut now = load(&more)?;
+    now.file = past.file.clone();
+    let point = past.resume(&before, &now.loaded, &more, &[])?;
+    let recording = Recording::under(root);
+    let mut engine = Engine::builder()
+        .threads(1)
+        .recording(recording)
+        .resumed(point)
+        .build(&now)?;
+    engine.step()?;
+    Ok(())
+}
+
+#[test]
+fn checkpoints_whose_hashes_vouch_for_the_damage() {
+    let (place, run) = played();
+    let name = "checkpoints/round-000002";
+    let folder = Folder::taken(place, &run.join(name));
+    let resumed = |is_sound: bool| {
+        let place = tempfile::tempdir().expect("a temporary folder");
+        let copied = place.path().join("run");
+        copy(&run, &copied);
+        if is_sound {
+            vouch_for(&copied.join(name));
+        }
+        check(&copied, &CATALOG);
+        resume(place.path(), &copied).map_err(|error| error.to_string())
+    };
+    resumed(true).expect("the whole run goes on");
+    fuzz(harms(), |harm| {
+        let damaged = folder.damage(&harm);
+        let resumed = resumed(!damaged.path.ends_with("b3sums"));
+        // What can be read and says something else than the run is told field by field, without the file.
+        if let Err(message) = resumed
+            && !message.starts_with("the run cannot go on as it is asked to")
+        {
+            let folder = damaged.path.parent().unwrap_or(&damaged.path);
+            names(&message, folder).or_else(|_| names(&message, &damaged.path))?;
+        }
+        Ok(())
+    });
+}
+
+fn progress() -> impl Strategy<Value = Progress> {
+    let texts = || vec(any::<String>(), 0..3);
+    let accuracy = || -1e300..1e300_f64;
+    let best = prop::option::of((any::<u32>(), accuracy()));
+    let counts = (
+        any::<u32>(),
+        0_u32..900_000,
+        any::<u64>(),
+        any::<usize>(),
+        any::<usize>(),
+    );
+    let names = (any::<String>(), any::<String>(), any::<String>());
+    (counts, names, texts(), texts(), vec(accuracy(), 0..4), best).prop_map(
+        |(counts, names, slots, changes, history, best)| Progress {
+            format: Progress::FORMAT,
+            engine: names.0,
+            scenario_hash: names.1,
+            data_hash: names.2.clone(),
+            rounds: counts.0,
+            next_round: counts.1,
+            next_seq: counts.2,
+            recorded: None,
+            n_envs: counts.3,
+            micro_batches: counts.4,
+            slots,
+            controller: names.2,
+            changes,
+            history,
+            best: best.map(|(next_round, accuracy)| BestCheckpoint { next_round, accuracy }),
+        },
+    )
+}
+
+#[test]
+fn how_far_a_run_has_come_is_read_as_it_was_written() {
+    fuzz(progress(), |progress| {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let shelf = Checkpoints::of(folder.path());
+        shelf.put(&progress, |_| Ok(())).expect("it is written");
+        let found = shelf.find(CheckpointName::Last);
+        let (_, read) = found.map_err(|error| TestCaseError::fail(error.to_string()))?;
+        prop_assert_eq!(read, progress);
+        Ok(())
+    });
+}
+
+fn statuses() -> impl Strategy<Value = RunStatus> {
+    let number = || prop::option::of(any::<f64>().prop_map(Num));
+    let count = || prop::option::of(any::<u32>());
+    let text = || prop::option::of(any::<String>());
+    let moment = (-60_000_000_000_000_i64..250_000_000_000_000).prop_map(Timestamp::from_milliseconds);
+    let counts = (any::<u32>(), any::<u64>(), count(), count(), count());
+    let numbers = (number(), number(), number(), number());
+    (counts, numbers, text(), text(), moment).prop_map(|(counts, numbers, scenario, error, heartbeat)| RunStatus {
+        state: RunState::Running,
+        pid: counts.0,
+        heartbeat,
+        round: counts.2.filter(|&round| round < u32::MAX),
+        step: counts.3,
+        scenario,
+        rounds: counts.4,
+        n_rounds: counts.3,
+        episodes: counts.1,
+        best_accuracy: numbers.0,
+        env_steps_per_s: numbers.1,
+        rolling_accuracy: numbers.2,
+        eta_s: numbers.3,
+        error,
+    })
+}
+
+#[test]
+fn a_status_is_read_as_it_was_written() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    fuzz(statuses(), |status| {
+        status.write(folder.path()).expect("it is written");
+        let read = RunStatus::read(folder.path()).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        prop_assert_eq!(read, status);
+        Ok(())
+    });
+}
+
+#[test]
+fn files_of_status() {
+    let place = tempfile::tempdir().expect("a temporary folder");
+    RunStatus::new(RunState::Completed)
+        .write(place.path())
+        .expect("it is written");
+    let root = place.path().to_owned();
+    let folder = Folder::taken(place, &root);
+    fuzz(harms(), |harm| {
+        let damaged = folder.damage(&harm);
+        let read = in_bounds(damaged.bytes, || RunStatus::read(&root))?;
+        read.map_or_else(|error| names(&error, &damaged.path), |_| Ok(()))
+    });
+}

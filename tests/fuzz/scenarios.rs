@@ -1,0 +1,100 @@
+//! Scenarios: the file, what overrides it, and what it comes to.
+
+use std::path::{Path, PathBuf};
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use simic_engine::engine::Prepared;
+use simic_engine::scenario::{Input, Override, load, resolved_ron};
+
+use crate::damage::{damaged, damages};
+use crate::harness::{CATALOG, fuzz, in_bounds, names};
+
+/// All scenarios that come with the engine.
+fn shipped() -> Vec<(PathBuf, Vec<u8>)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+    let folders = [root.clone(), root.join("cifar")];
+    let entries = folders
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(folder).expect("a folder"));
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "ron"));
+    paths.sort();
+    let read = |path: PathBuf| (path.clone(), std::fs::read(path).expect("it is read"));
+    paths.into_iter().map(read).collect()
+}
+
+#[test]
+fn scenario_files() {
+    let shipped = shipped();
+    fuzz((any::<Index>(), damages()), |(which, damages)| {
+        let (path, whole) = which.get(&shipped);
+        let bytes = damaged(whole, &damages);
+        let label = path.display().to_string();
+        let read = in_bounds(bytes.len(), || Prepared::from_bytes(&label, bytes, &[], &CATALOG))?;
+        read.map_or_else(|error| names(&error, path), |_| Ok(()))
+    });
+}
+
+/// Assignments of every kind of value.
+const ASSIGNMENTS: [&str; 14] = [
+    "run.rounds=3",
+    "run.seed=18446744073709551615",
+    "run.stop_at=env_steps(100)",
+    "name=\"a name\"",
+    "task=preset(\"digits_minimal\", (batches_per_step: count(1)))",
+    "task.augment=Some((cutout: 4))",
+    "policy.controller=actor_critic",
+    "policy.net_cfg.hidden_dim=0x40",
+    "learner.lr=3e-4",
+    "learner.lr_schedule=cosine(floor: 0.1)",
+    "lifecycle.slots=[\"r0c0\", \"r1c0\"]",
+    "reward=contribution(shaped((rent_weight: 0.5)))",
+    "governor.snapshot.every=-1",
+    "lifecycle.gates.min_training_epochs=/* many */ 10",
+];
+
+#[test]
+fn overrides() {
+    let one = (select(&ASSIGNMENTS[..]), prop::option::of(damages()));
+    fuzz(vec(one, 1..4), |drawn| {
+        let texts = drawn.iter().map(|(text, damages)| {
+            let bytes = damages.as_ref().map(|damages| damaged(text.as_bytes(), damages));
+            bytes.map_or_else(
+                || (*text).to_owned(),
+                |bytes| String::from_utf8_lossy(&bytes).into_owned(),
+            )
+        });
+        let texts: Vec<String> = texts.collect();
+        let overrides: Vec<Override> = texts.iter().filter_map(|text| Override::parse(text).ok()).collect();
+        let bytes = texts.iter().map(String::len).sum();
+        let read = in_bounds(bytes, || Prepared::from_ron("x.ron", "()", &overrides, &CATALOG))?;
+        if let Err(error) = read {
+            let message = error.to_string();
+            prop_assert!(message.contains("--set ") || message.contains("x.ron"), "{message}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn what_a_scenario_comes_to_is_read_as_the_same_scenario() {
+    let shipped = shipped();
+    fuzz((any::<Index>(), damages()), |(which, damages)| {
+        let (_, whole) = which.get(&shipped);
+        let text = String::from_utf8_lossy(&damaged(whole, &damages)).into_owned();
+        let read = |label, text: &str| {
+            let overrides = &[];
+            load(&Input { label, text, overrides }, &CATALOG)
+        };
+        if let Ok(first) = read("first.ron", &text) {
+            let resolved = resolved_ron(&first.scenario).expect("it can be written");
+            let second = read("resolved.ron", &resolved);
+            let second = second.map_err(|report| TestCaseError::fail(format!("{report}\n{resolved}")))?;
+            prop_assert_eq!(second.scenario, first.scenario);
+            prop_assert_eq!((second.task, second.slots), (first.task, first.slots));
+        }
+        Ok(())
+    });
+}
