@@ -50,8 +50,8 @@ impl World {
         let dice = &mut Dice::of(seed, 1);
         let threads = if dice.one_in(2) { [1, 2] } else { [2, 1] };
         let interruptions = (0..dice.number(1..=3)).map(|_| match dice.index(6) {
-            0 => Interruption::Rounds(dice.number(1..=scenario.rounds) as u32),
-            1 => Interruption::Steps(dice.number(1..=scenario.rounds * scenario.steps)),
+            0 if scenario.rounds > 1 => Interruption::Rounds(dice.number(1..=scenario.rounds - 1) as u32),
+            0 | 1 => Interruption::Steps(dice.number(1..=scenario.rounds * scenario.steps - 1)),
             _ => Interruption::Storage {
                 fault: dice.one_of(&Fault::ALL),
                 permille: dice.number(0..=999),
@@ -146,8 +146,15 @@ fn require_same(undisturbed: &Played, interrupted: &Played) -> Result<(), String
     }
     let found = diff(&undisturbed.run, &interrupted.run, &DiffKind::ALL, Extent::First);
     let found = found.map_err(|error| error.to_string())?;
-    match found.differences.first() {
-        Some(difference) => Err(format!("undisturbed and interrupted part: {difference}")),
-        None => Ok(()),
+    if let Some(difference) = found.differences.first() {
+        return Err(format!("undisturbed and interrupted part: {difference}"));
+    }
+    let checkpoints = found
+        .compared
+        .iter()
+        .find(|compared| compared.kind == DiffKind::Checkpoints);
+    match checkpoints {
+        Some(compared) if compared.count > 0 => Ok(()),
+        _ => Err("they have no checkpoint in common".into()),
     }
 }

@@ -48,11 +48,8 @@ impl Record {
 
     /// Episodes that it tells of.
     pub fn episodes(&self) -> usize {
-        self.of_kind("episode_finished").count()
-    }
-
-    fn of_kind(&self, kind: &str) -> impl Iterator<Item = &Value> {
-        self.events.iter().filter(move |event| event["type"] == kind)
+        let events = self.events.iter();
+        events.filter(|event| event["type"] == "episode_finished").count()
     }
 
     /// Every law that the events break, with the number of the event.
@@ -64,15 +61,13 @@ impl Record {
             }
         }
         let mut stages = BTreeMap::new();
-        for event in self.of_kind("seed_stage_changed") {
-            broken.extend(broken_stage_law(event, &mut stages));
-        }
-        for event in self.of_kind("decision") {
-            broken.extend(broken_decision_law(event));
-        }
         let mut matrix = &Value::Null;
         for event in &self.events {
             match event["type"].as_str() {
+                Some("seed_stage_changed") => broken.extend(broken_stage_law(event, &mut stages)),
+                // Its seeds bear the same names.
+                Some("round_restarted") => stages.clear(),
+                Some("decision") => broken.extend(broken_decision_law(event)),
                 Some("counterfactual_matrix") => matrix = event,
                 Some("shapley") => broken.extend(broken_share_law(event, matrix)),
                 _ => {}

@@ -59,6 +59,7 @@ pub fn draw(seed: u64) -> Drawn {
         "heuristic",
         "periodic",
         "fragrow",
+        "schedule",
         "random",
         "random",
         "actor_critic",
@@ -68,21 +69,22 @@ pub fn draw(seed: u64) -> Drawn {
     ]);
     let (reward, is_paid_at_the_end) = draw_reward(dice);
     let faults = draw_faults(dice, &slots, [rounds, envs, steps]);
-    let text = [
-        format!("    name: \"world-{seed}\",\n    task: {},", ground.task),
+    let schedule = draw_schedule(dice, &ground, &slots, steps);
+    let sections = [
+        format!(r#"name: "world-{seed}", task: {},"#, ground.task),
         draw_run(dice, seed, [rounds, envs, steps]),
+        draw_measuring(dice),
         draw_lifecycle(dice, &ground, &slots),
         draw_initial_seeds(dice, &ground, &slots),
         draw_governor(dice),
         draw_attribution(dice, is_paid_at_the_end),
-        draw_policy(dice, controller, &ground),
+        draw_policy(dice, controller, &ground, &schedule),
         draw_learner(dice, rounds, steps),
-        format!("    reward: {reward},"),
-        format!("    faults: [{}],", faults.join(", ")),
-    ]
-    .join("\n");
+        format!("reward: {reward},"),
+        format!("faults: [{}],", faults.join(", ")),
+    ];
     Drawn {
-        text: format!("(\n{text}\n)"),
+        text: format!("(\n{}\n)", sections.join("\n")),
         outline: format!("{} {controller} {reward} {rounds}x{envs}x{steps}", ground.name),
         rounds,
         steps,
@@ -94,43 +96,47 @@ fn draw_ground(dice: &mut Dice) -> Ground {
     let norm = dice.one_of(&["batch", "group"]);
     let positions = dice.one_of(&["learned", "rotary"]);
     let shortcut = dice.one_of(&["pad", "projection"]);
-    let pre_activation = dice.one_in(2);
+    let is_pre_activated = dice.one_in(2);
     let (batches, val_batches) = (dice.number(1..=2), dice.number(1..=2));
     let batches = format!(
         "batch_size: 16, batches_per_step: count({batches}), val_batch_size: 16, val_batches_per_step: count({val_batches})"
     );
-    let synth = "data: synth_images((height: 8, width: 8, train: 96, val: 32, test: 32))";
-    let tokens = "data: synth_tokens((block: 16, copy: 4, topics: 2, train: 96, val: 32, test: 32))";
+    let images = Ground {
+        name: "cnn",
+        task: String::new(),
+        slots: &["r0c0", "r0c1", "r0c2"],
+        blueprints: IMAGE_BLUEPRINTS,
+        inits: IMAGE_INITS,
+    };
     match dice.index(3) {
         0 => {
             let preset = dice.one_of(&["digits_baseline", "digits_impaired", "digits_minimal"]);
             Ground {
-                name: "cnn",
-                task: format!("preset(\"{preset}\", ({batches}))"),
-                slots: &["r0c0", "r0c1", "r0c2"],
-                blueprints: IMAGE_BLUEPRINTS,
-                inits: IMAGE_INITS,
+                task: format!(r#"preset("{preset}", ({batches}))"#),
+                ..images
             }
         }
         1 => Ground {
             name: "resnet",
             task: format!(
-                "preset(\"synth_resnet20\", ({batches}, {synth}, host: resnet((base_channels: 4, blocks: [1, 1, 1], \
-                 input_hw: 8, norm: {norm}, shortcut: {shortcut}, pre_activation: {pre_activation}))))"
+                r#"preset("synth_resnet20", ({batches},
+    data: synth_images((height: 8, width: 8, train: 96, val: 32, test: 32)),
+    host: resnet((base_channels: 4, blocks: [1, 1, 1], input_hw: 8,
+        norm: {norm}, shortcut: {shortcut}, pre_activation: {is_pre_activated}))))"#
             ),
             slots: &["r0c0", "r1c0", "r2c0"],
-            blueprints: IMAGE_BLUEPRINTS,
-            inits: IMAGE_INITS,
+            ..images
         },
         _ => Ground {
             name: "transformer",
             task: format!(
-                "preset(\"synth_tokens\", ({batches}, {tokens}, host: transformer((width: 8, heads: 2, block: 16, \
-                 positions: {positions}))))"
+                r#"preset("synth_tokens", ({batches},
+    data: synth_tokens((block: 16, copy: 4, topics: 2, train: 96, val: 32, test: 32)),
+    host: transformer((width: 8, heads: 2, block: 16, positions: {positions}))))"#
             ),
-            slots: &["r0c0", "r0c1", "r0c2"],
             blueprints: TOKEN_BLUEPRINTS,
             inits: &["zero_gain"],
+            ..images
         },
     }
 }
@@ -141,20 +147,32 @@ fn draw_run(dice: &mut Dice, seed: u64, [rounds, envs, steps]: [u64; 3]) -> Stri
     let stop_at = dice.one_of(&["step", "round"]);
     let on_env_error = dice.one_of(&["abort_run", "drop_env"]);
     let on_oom = dice.one_of(&["fail", "halve_micro_batch"]);
-    let early_stop = if dice.one_in(4) {
-        "Some((min_steps: 2, patience: 1, min_delta: 0.5))"
-    } else {
-        "None"
-    };
-    let level = dice.one_of(&["off", "lifecycle", "full", "full", "debug"]);
-    let tensorboard = dice.one_of(&["off", "mean", "per_env"]);
-    let feed = dice.one_of(&["per_env", "common"]);
-    let (micro_batches, stride) = (dice.number(1..=2), dice.number(1..=3));
+    let early_stop = dice.one_of(&[
+        "None",
+        "None",
+        "None",
+        "Some((min_steps: 2, patience: 1, min_delta: 0.5))",
+    ]);
+    let run_early_stop = dice.one_of(&["None", "None", "None", "Some((patience_rounds: 1, min_delta: 0.5))"]);
+    let kernels = dice.one_of(&["own", "libtorch"]);
     format!(
-        "    run: (rounds: {rounds}, n_envs: {envs}, max_steps: {steps}, seed: {seed}, checkpoint_every: {every}, \
-         keep_last: {keep},\n          stop_at: {stop_at}, on_env_error: {on_env_error}, on_oom: {on_oom}, early_stop: \
-         {early_stop}),\n    data: (feed: {feed}),\n    telemetry: (level: {level}, tensorboard: {tensorboard}),\n    \
-         training: (micro_batches: {micro_batches}, grad_stats_stride: {stride}),"
+        "run: (rounds: {rounds}, n_envs: {envs}, max_steps: {steps}, seed: {seed}, checkpoint_every: {every}, keep_last: {keep},
+    stop_at: {stop_at}, on_env_error: {on_env_error}, on_oom: {on_oom}, kernels: {kernels},
+    early_stop: {early_stop}, run_early_stop: {run_early_stop}),"
+    )
+}
+
+/// Sections `data`, `training` and `telemetry`.
+fn draw_measuring(dice: &mut Dice) -> String {
+    let feed = dice.one_of(&["per_env", "common"]);
+    let (micro_batches, stride, step_stride) = (dice.number(1..=2), dice.number(1..=3), dice.number(1..=2));
+    let course = dice.one_of(&["constant", "cosine(end: 0.1)", "cosine_after_growth(end: 0.1)"]);
+    let level = dice.one_of(&["off", "lifecycle", "full", "full", "debug"]);
+    let curves = dice.one_of(&["off", "mean", "per_env"]);
+    format!(
+        "data: (feed: {feed}),
+training: (micro_batches: {micro_batches}, grad_stats_stride: {stride}, host_lr: {course}),
+telemetry: (level: {level}, tensorboard: {curves}, step_stride: {step_stride}),"
     )
 }
 
@@ -164,30 +182,28 @@ fn draw_lifecycle(dice: &mut Dice, ground: &Ground, slots: &[&str]) -> String {
     let gates = dice.one_of(&["permissive", "strict"]);
     let holding = dice.one_of(&["None", "Some(1)", "Some(3)"]);
     let min_contribution = dice.one_of(&["-100.0", "1.0"]);
-    let max_seeds = dice.one_of(&["0", "1", "2"]);
+    let max_seeds = dice.number(0..=2);
     let [g1, g2, g3] = [(); 3].map(|()| !dice.one_in(3));
     let [embargo, prune_age, training, blending] = [(); 4].map(|()| dice.number(0..=1));
     let isolation = dice.one_of(&["isolated", "co_adapt"]);
     // Norms have nothing that another init could start with.
     format!(
-        "    lifecycle: (slots: Some({slots:?}), seed_init: {init}, blueprints: (norm: (init: Some(zero_gain))),\n                \
-         on_fossilize: {on_fossilize}, auto_forward: (g1: {g1}, g2: {g2}, g3: {g3}), embargo_epochs: {embargo}, \
-         min_prune_age: {prune_age},\n                max_holding_epochs: {holding}, max_seeds: Some({max_seeds}), gates: (mode: \
-         {gates}, min_training_epochs: {training}, min_blending_epochs: {blending},\n                \
-         min_training_improvement: -100.0, min_gradient_health: 0.0, min_contribution: {min_contribution}),\n                \
-         isolation: (cnn: (blending: {isolation}, holding: {isolation}, fossilized: co_adapt))),"
+        "lifecycle: (slots: Some({slots:?}), seed_init: {init}, blueprints: (norm: (init: Some(zero_gain))),
+    on_fossilize: {on_fossilize}, auto_forward: (g1: {g1}, g2: {g2}, g3: {g3}), embargo_epochs: {embargo},
+    min_prune_age: {prune_age}, max_holding_epochs: {holding}, max_seeds: Some({max_seeds}),
+    gates: (mode: {gates}, min_training_epochs: {training}, min_blending_epochs: {blending},
+        min_training_improvement: -100.0, min_gradient_health: 0.0, min_contribution: {min_contribution}),
+    isolation: (cnn: (blending: {isolation}, holding: {isolation}, fossilized: co_adapt))),"
     )
 }
 
 fn draw_initial_seeds(dice: &mut Dice, ground: &Ground, slots: &[&str]) -> String {
-    let (slot, blueprint, style) = (dice.one_of(slots), dice.one_of(ground.blueprints), dice.one_of(STYLES));
-    if dice.one_in(4) {
-        format!(
-            "    initial_topology: seeds([(slot: \"{slot}\", blueprint: \"{blueprint}\", style: Some(\"{style}\"))]),"
-        )
-    } else {
-        "    initial_topology: empty,".into()
+    if !dice.one_in(4) {
+        return "initial_topology: empty,".into();
     }
+    let (slot, blueprint) = (dice.one_of(slots), dice.one_of(ground.blueprints));
+    let style = dice.one_of(STYLES);
+    format!(r#"initial_topology: seeds([(slot: "{slot}", blueprint: "{blueprint}", style: Some("{style}"))]),"#)
 }
 
 fn draw_governor(dice: &mut Dice) -> String {
@@ -202,8 +218,9 @@ fn draw_governor(dice: &mut Dice) -> String {
         "adaptive(min_interval: 1, max_interval: 2, improvement: 0.01, stable_ratio: 1.1, patience: 2, probation: 1)",
     ]);
     format!(
-        "    governor: (enabled: {is_enabled}, min_history: 2, min_panics: {panics}, max_rollbacks_per_episode: {rollbacks}, \
-         blame: {blame},\n               rollback_credit: {credit}, repeated_rollback: {repeated}, snapshot: {snapshot}),"
+        "governor: (enabled: {is_enabled}, min_history: 2, min_panics: {panics}, max_rollbacks_per_episode: {rollbacks},
+    blame: {blame}, rollback_credit: {credit}, repeated_rollback: {repeated},
+    snapshot: {snapshot}),"
     )
 }
 
@@ -211,15 +228,37 @@ fn draw_attribution(dice: &mut Dice, is_paid_at_the_end: bool) -> String {
     let strategy = dice.one_of(&["auto", "ablation_only", "full_factorial", "permutations"]);
     let cadence = dice.one_of(&["every_step", "every_k(2)", "on_change", "terminal"]);
     let cadence = if is_paid_at_the_end { cadence } else { "every_step" };
-    let with_committed = dice.one_in(2);
-    let rows = dice.one_of(&["8192", "16"]);
+    let has_committed = dice.one_in(2);
+    let rows = dice.one_of(&[8192, 16]);
     format!(
-        "    attribution: (strategy: {strategy}, cadence: {cadence}, shapley_permutations: 4, include_fossilized: \
-         {with_committed}, max_fused_rows: {rows}),"
+        "attribution: (strategy: {strategy}, cadence: {cadence}, shapley_permutations: 4,
+    include_fossilized: {has_committed}, max_fused_rows: {rows}),"
     )
 }
 
-fn draw_policy(dice: &mut Dice, controller: &str, ground: &Ground) -> String {
+/// Entries of a schedule: a seed that is planted and, step by step, made to go on in its life, if it can.
+fn draw_schedule(dice: &mut Dice, ground: &Ground, slots: &[&str], steps: u64) -> String {
+    let slot = dice.one_of(slots);
+    let entries = (1..=steps).map(|step| {
+        let (blueprint, style) = (dice.one_of(ground.blueprints), dice.one_of(STYLES));
+        let target = dice.one_of(&["half", "full"]);
+        let command = match dice.index(8) {
+            0 => format!(
+                r#"set_alpha_target(slot: "{slot}", style: "{style}", target: "{target}", speed: "instant", curve: "cosine")"#
+            ),
+            1 => format!(r#"prune(slot: "{slot}", speed: "fast", curve: "sigmoid")"#),
+            2 => format!(r#"fossilize(slot: "{slot}")"#),
+            3 | 4 if step > 1 => format!(r#"advance(slot: "{slot}")"#),
+            _ => format!(
+                r#"germinate(slot: "{slot}", blueprint: "{blueprint}", style: "{style}", tempo: "fast", target: "{target}")"#
+            ),
+        };
+        format!("(step: {step}, command: {command})")
+    });
+    entries.collect::<Vec<_>>().join(", ")
+}
+
+fn draw_policy(dice: &mut Dice, controller: &str, ground: &Ground, schedule: &str) -> String {
     let net = dice.one_of(&["lstm", "gru", "mlp"]);
     let conditioning = dice.one_of(&["per_op", "per_slot", "shared"]);
     let critic = dice.one_of(&["shared", "separate"]);
@@ -229,26 +268,29 @@ fn draw_policy(dice: &mut Dice, controller: &str, ground: &Ground) -> String {
     let styles = dice.some_of(STYLES);
     // Rules know what they want, and the unruly want everything.
     let space = match controller {
-        "random" | "actor_critic" => format!(", action_space: (style: Some({styles:?}))"),
-        _ => String::new(),
+        "random" | "actor_critic" => format!("(style: Some({styles:?}))"),
+        _ => "()".into(),
     };
     let (period, blueprint, style) = (dice.number(1..=3), dice.one_of(ground.blueprints), dice.one_of(STYLES));
-    let growth = format!("growth: (blueprints: [\"{blueprint}\"], style: \"{style}\", tempo: \"fast\")");
+    let growth = format!(r#"growth: (blueprints: ["{blueprint}"], style: "{style}", tempo: "fast")"#);
     format!(
-        "    policy: (controller: \"{controller}\", net: \"{net}\", net_cfg: (feature_dim: 8, hidden_dim: 8, \
-         head_conditioning: {conditioning}, critic_core: {critic}),\n             obs: (schema: {schema}), floor: (mode: \
-         {floor}), masks: (sequential_germination: {is_sequential}, mask_structural_gates: {hides_gates}{space}),\n             \
-         heuristic: (plateau_epochs_to_germinate: 1, min_epochs_before_germinate: 1),\n             periodic: (period: \
-         {period}, {growth}), fragrow: ({growth})),"
+        r#"policy: (controller: "{controller}", net: "{net}",
+    net_cfg: (feature_dim: 8, hidden_dim: 8, head_conditioning: {conditioning}, critic_core: {critic}),
+    obs: (schema: {schema}), floor: (mode: {floor}),
+    masks: (sequential_germination: {is_sequential}, mask_structural_gates: {hides_gates}, action_space: {space}),
+    heuristic: (plateau_epochs_to_germinate: 1, min_epochs_before_germinate: 1),
+    schedule: (entries: [{schedule}], wait_on_illegal: true),
+    periodic: (period: {period}, {growth}), fragrow: ({growth})),"#
     )
 }
 
 fn draw_learner(dice: &mut Dice, rounds: u64, steps: u64) -> String {
     let rollout = dice.number(1..=rounds.min(2));
+    let length = dice.number(1..=steps);
     let chunk = if dice.one_in(2) {
-        "None".into()
+        format!("Some({length})")
     } else {
-        format!("Some({})", dice.number(1..=steps))
+        "None".into()
     };
     let observations = dice.one_of(&["off", "running", "running_all"]);
     // An env whose weights are lost shows nothing that is a number.
@@ -257,9 +299,9 @@ fn draw_learner(dice: &mut Dice, rounds: u64, steps: u64) -> String {
     let rewards = dice.one_of(&["off", "rms", "std", "return_std"]);
     let (epochs, critic_epochs) = (dice.number(1..=2), dice.number(0..=1));
     format!(
-        "    learner: (episodes_per_update: {rollout}, epochs: {epochs}, chunk_length: {chunk}, min_actor_steps: 1,\n              \
-         obs_norm: (mode: {observations}, nonfinite_obs: {nonfinite}), value_norm: (mode: {values}), reward_norm: (mode: \
-         {rewards}), critic: (epochs: {critic_epochs})),"
+        "learner: (episodes_per_update: {rollout}, epochs: {epochs}, chunk_length: {chunk}, min_actor_steps: 1,
+    obs_norm: (mode: {observations}, nonfinite_obs: {nonfinite}), value_norm: (mode: {values}),
+    reward_norm: (mode: {rewards}), critic: (epochs: {critic_epochs})),"
     )
 }
 
