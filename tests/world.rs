@@ -3,16 +3,19 @@
 #[path = "../examples/world/worlds/mod.rs"]
 mod worlds;
 
-use worlds::World;
+use worlds::{Sights, World};
 
-fn assert_sound(seeds: std::ops::Range<u64>) {
-    for seed in seeds {
-        let story = World::of(seed).play().unwrap_or_else(|failure| panic!("{failure}"));
-        assert!(story.episodes > 0 || story.has_failed, "{story}");
-    }
-}
-
+/// Enough of them for everything that worlds are about to come by.
 #[test]
 fn drawn_worlds_come_to_the_same_end_however_they_are_interrupted() {
-    assert_sound(0..8);
+    let mut seen = Sights::default();
+    let mut faults = 0;
+    for seed in 0..10 {
+        let story = World::of(seed).play().unwrap_or_else(|failure| panic!("{failure}"));
+        println!("{story}");
+        seen += story.seen;
+        faults += story.faults;
+    }
+    assert!(seen.missing().is_empty(), "{seen}");
+    assert!(faults >= 10 && seen.episodes() >= 40, "{faults} faults; {seen}");
 }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use worlds::World;
+use worlds::{Sights, World};
 
 /// Growth of the process that the rest of a soak may come with.
 const GROWTH_PERCENT: f64 = 5.0;
@@ -34,7 +34,7 @@ struct Options {
 #[derive(Default)]
 struct Tally {
     worlds: u64,
-    episodes: usize,
+    seen: Sights,
     faults: usize,
     failures: Vec<u64>,
     /// MiB of the process after the first tenth of a soak.
@@ -45,7 +45,7 @@ impl Options {
     fn goes_on(&self, tally: &Tally, begun: Instant) -> bool {
         match (self.minutes, self.soak) {
             (Some(minutes), _) => begun.elapsed() < Duration::from_secs_f64(minutes * 60.0),
-            (None, Some(episodes)) => tally.episodes < episodes,
+            (None, Some(episodes)) => tally.seen.episodes() < episodes,
             (None, None) => tally.worlds < self.worlds,
         }
     }
@@ -62,7 +62,7 @@ fn main() -> ExitCode {
         match world.play() {
             Ok(story) => {
                 println!("{story}");
-                tally.episodes += story.episodes;
+                tally.seen += story.seen;
                 tally.faults += story.faults;
             }
             Err(failure) => {
@@ -70,14 +70,18 @@ fn main() -> ExitCode {
                 tally.failures.push(world.seed);
             }
         }
-        if options.soak.is_some_and(|episodes| tally.episodes * 10 >= episodes) {
+        if options
+            .soak
+            .is_some_and(|episodes| tally.seen.episodes() * 10 >= episodes)
+        {
             tally.settled.get_or_insert_with(resident_mib);
         }
     }
     println!(
-        "{} worlds, {} episodes, {} faults; failed: {:?}",
-        tally.worlds, tally.episodes, tally.faults, tally.failures
+        "{} worlds, {} faults; {}; failed: {:?}",
+        tally.worlds, tally.faults, tally.seen, tally.failures
     );
+    println!("never seen: {:?}", tally.seen.missing());
     let has_grown = tally.settled.is_some_and(has_grown_from);
     if has_grown || !tally.failures.is_empty() {
         ExitCode::FAILURE

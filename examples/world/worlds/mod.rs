@@ -16,6 +16,8 @@ use simic_engine::inspect::{DiffKind, Extent, diff};
 use simic_engine::record::Build;
 use simic_engine::storage::Fault;
 
+pub use record::Sights;
+
 use dice::Dice;
 use lives::{Interruption, Lives, Played};
 use record::{Record, problems};
@@ -38,9 +40,9 @@ pub struct Story {
     pub faults: usize,
     interruptions: Vec<String>,
     /// Whether the scenario's faults ended the run.
-    pub has_failed: bool,
-    /// Episodes of single envs, of both plays.
-    pub episodes: usize,
+    has_failed: bool,
+    /// In both plays.
+    pub seen: Sights,
     elapsed: Duration,
 }
 
@@ -90,14 +92,14 @@ impl World {
         (lives.threads, lives.operations) = (threads, undisturbed.operations);
         lives.expected_failure = undisturbed.failure.as_deref();
         let interrupted = lives.play(&folder.path().join("interrupted"), &self.interruptions)?;
-        let mut episodes = 0;
+        let mut seen = Sights::default();
         for (name, played) in [("undisturbed", &undisturbed), ("interrupted", &interrupted)] {
             let record = Record::read(&played.run)?;
             let broken = record.broken_laws().into_iter();
             if let Some(what) = broken.chain(problems(&played.run, &catalog)).next() {
                 return Err(format!("{name}: {what}"));
             }
-            episodes += record.episodes();
+            seen += record.sights();
         }
         require_same(&undisturbed, &interrupted)?;
         Ok(Story {
@@ -105,7 +107,7 @@ impl World {
             faults: self.scenario.faults + interrupted.interruptions.len(),
             interruptions: interrupted.interruptions,
             has_failed: undisturbed.failure.is_some(),
-            episodes,
+            seen,
             elapsed: begun.elapsed(),
         })
     }

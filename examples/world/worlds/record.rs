@@ -1,6 +1,8 @@
 //! What must hold of the record of a run that is over.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::AddAssign;
 use std::path::Path;
 
 use serde_json::Value;
@@ -27,6 +29,53 @@ const TRANSITIONS: [(&str, &str); 13] = [
 /// Of numbers that are sums of others, relative to the largest of them.
 const ROUNDING: f64 = 1e-9;
 
+/// What was seen of [`SIGHTS`], in their order.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sights([usize; SIGHTS.len()]);
+
+const SIGHTS: [&str; 8] = [
+    "episodes",
+    "germinations",
+    "commits",
+    "prunes",
+    "refusals",
+    "rollbacks",
+    "shares",
+    "updates",
+];
+
+impl Sights {
+    /// Episodes of single envs.
+    pub fn episodes(&self) -> usize {
+        self.0[0]
+    }
+
+    /// What was never seen.
+    pub fn missing(&self) -> Vec<&'static str> {
+        let pairs = SIGHTS.iter().zip(self.0);
+        pairs
+            .filter_map(|(&sight, count)| (count == 0).then_some(sight))
+            .collect()
+    }
+}
+
+impl AddAssign for Sights {
+    fn add_assign(&mut self, other: Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, count)| *sum += count);
+    }
+}
+
+impl fmt::Display for Sights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pairs = self
+            .0
+            .iter()
+            .zip(SIGHTS)
+            .map(|(count, sight)| format!("{count} {sight}"));
+        f.write_str(&pairs.collect::<Vec<_>>().join(", "))
+    }
+}
+
 /// A finished run's events.
 pub struct Record {
     events: Vec<Value>,
@@ -46,10 +95,24 @@ impl Record {
         })
     }
 
-    /// Episodes that it tells of.
-    pub fn episodes(&self) -> usize {
-        let events = self.events.iter();
-        events.filter(|event| event["type"] == "episode_finished").count()
+    /// How often there was what worlds are about.
+    pub fn sights(&self) -> Sights {
+        let of_kind = |kind: &str| self.events.iter().filter(|event| event["type"] == kind).count();
+        let refused = self
+            .events
+            .iter()
+            .filter(|event| event["data"]["success"] == false)
+            .count();
+        Sights([
+            of_kind("episode_finished"),
+            of_kind("seed_germinated"),
+            of_kind("seed_fossilized"),
+            of_kind("seed_pruned"),
+            refused,
+            of_kind("governor_rollback"),
+            of_kind("shapley"),
+            of_kind("learner_update"),
+        ])
     }
 
     /// Every law that the events break, with the number of the event.
