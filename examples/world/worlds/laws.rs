@@ -1,0 +1,190 @@
+//! What must hold in every env after every step and of every command, looked at by systems beside the engine's own.
+
+use std::collections::BTreeMap;
+
+use simic_engine::controller::{Chosen, CommandOutcome, Masks};
+use simic_engine::env::{HostModel, HostParams, SeedOptimizers, Slot};
+use simic_engine::prelude::*;
+use simic_engine::seed::{SeedInstance, SeedRecord, broken_law, has_optimizer};
+use simic_engine::torch::{HostSyncCounter, Optimizer, Param, TorchError, read_f32};
+
+/// Adds the systems that look.
+pub struct LawsPlugin;
+
+impl Plugin for LawsPlugin {
+    fn build(&self, app: &mut App) {
+        app.init_resource::<Broken>().init_resource::<Pictures>();
+        let look = look_at_slots.in_set(EngineSet::Act).after(Work::CaptureRewardInputs);
+        app.add_systems(Act, look.before(Work::ExecuteAction))
+            .add_systems(Act, judge_commands.in_set(EngineSet::Act).after(Work::ExecuteAction))
+            .add_systems(StepEnd, judge_envs.after(EngineSet::Record));
+    }
+}
+
+/// Laws that were broken, with env and time.
+#[derive(Resource, Default)]
+pub struct Broken(pub Vec<String>);
+
+impl Broken {
+    fn add(&mut self, id: &EnvId, clock: &RunClock, what: impl std::fmt::Display) {
+        let (round, step) = (clock.round(), clock.step());
+        self.0
+            .push(format!("round {round}, step {step}, env {}: {what}", id.index));
+    }
+}
+
+/// The slots of each env before the step's command.
+#[derive(Resource, Default)]
+struct Pictures(BTreeMap<usize, Picture>);
+
+/// Everything that a command may change.
+#[derive(PartialEq)]
+struct Picture {
+    /// As text: what is not a number equals itself.
+    records: Vec<String>,
+    /// Bits, by slot.
+    weights: Vec<Vec<u32>>,
+    has_optimizer: Vec<bool>,
+}
+
+impl Picture {
+    fn of(slots: &mut SeedSlots, optimizers: &SeedOptimizers) -> Result<Self, TorchError> {
+        let records = slots.records().map(|record| format!("{record:?}")).collect();
+        let weights = slots.0.iter_mut().map(|slot| {
+            let module = slot.module.as_mut().map(|module| &*module.get());
+            module.map_or(Ok(Vec::new()), bits)
+        });
+        Ok(Self {
+            records,
+            weights: weights.collect::<Result<_, _>>()?,
+            has_optimizer: optimizers.0.iter().map(Option::is_some).collect(),
+        })
+    }
+}
+
+fn bits(module: &SeedInstance) -> Result<Vec<u32>, TorchError> {
+    let counter = HostSyncCounter::default();
+    let values = module.params().map(|param| read_f32(&param.tensor, &counter));
+    let values = values.collect::<Result<Vec<_>, _>>()?;
+    Ok(values.into_iter().flatten().map(f32::to_bits).collect())
+}
+
+fn look_at_slots(
+    mut envs: Query<(&EnvId, &mut SeedSlots, &SeedOptimizers)>,
+    mut pictures: ResMut<Pictures>,
+    mut broken: ResMut<Broken>,
+    clock: Res<RunClock>,
+) {
+    for (id, mut slots, optimizers) in &mut envs {
+        match Picture::of(&mut slots, optimizers) {
+            Ok(picture) => drop(pictures.0.insert(id.index, picture)),
+            Err(error) => broken.add(id, &clock, error),
+        }
+    }
+}
+
+/// A command is carried out if the masks allow it; one that is not changes nothing.
+fn judge_commands(
+    mut envs: Query<(
+        &EnvId,
+        &Chosen,
+        &CommandOutcome,
+        &Masks,
+        &mut SeedSlots,
+        &SeedOptimizers,
+    )>,
+    pictures: Res<Pictures>,
+    mut broken: ResMut<Broken>,
+    clock: Res<RunClock>,
+) {
+    for (id, chosen, outcome, masks, mut slots, optimizers) in &mut envs {
+        let command = chosen.0.as_ref().map(|decision| decision.command);
+        let executed = command.filter(|_| outcome.refusal.is_none());
+        if let (Some(command), Some(masks)) = (executed, &masks.0)
+            && let Some(objection) = masks.objection(&command)
+        {
+            broken.add(id, &clock, format!("{command:?} was carried out though {objection}"));
+        }
+        if executed.is_some_and(|command| command.op() != LifecycleOp::Wait) {
+            continue;
+        }
+        let is_as_before = Picture::of(&mut slots, optimizers).is_ok_and(|now| Some(&now) == pictures.0.get(&id.index));
+        if !is_as_before {
+            broken.add(id, &clock, format!("{command:?}, not carried out, changed a slot"));
+        }
+    }
+}
+
+/// Records say what the tensors are.
+fn judge_envs(
+    mut envs: Query<(&EnvId, &HostParams, &mut HostModel, &mut SeedSlots, &mut SeedOptimizers)>,
+    mut broken: ResMut<Broken>,
+    experiment: Res<Experiment>,
+    clock: Res<RunClock>,
+) {
+    let most = experiment.task.max_seeds as usize;
+    for (id, told, mut host, mut slots, mut optimizers) in &mut envs {
+        let found = elements(host.0.get().params().trainable().iter());
+        if told.0 != found {
+            broken.add(
+                id,
+                &clock,
+                format!("the host has {found} parameters, {} are told", told.0),
+            );
+        }
+        let seeds = slots.records().flatten();
+        let grown = seeds.filter(|seed| seed.stage.is_occupied()).count();
+        if most > 0 && grown > most {
+            broken.add(id, &clock, format!("{grown} seeds where {most} may grow"));
+        }
+        for (slot, optimizer) in slots.0.iter_mut().zip(&mut optimizers.0) {
+            let optimizer = optimizer.as_mut().map(|optimizer| &*optimizer.get());
+            if let Some(what) = broken_slot_law(slot, optimizer) {
+                broken.add(id, &clock, format!("slot {}: {what}", slot.spec.slot));
+            }
+        }
+    }
+}
+
+fn broken_slot_law(slot: &mut Slot, optimizer: Option<&Optimizer>) -> Option<String> {
+    let module = slot.module.as_mut().map(|module| &*module.get());
+    let Some(seed) = &slot.record else {
+        return (module.is_some() || optimizer.is_some()).then(|| "a seed without a record".into());
+    };
+    let alpha = seed.alpha.alpha();
+    if !(0.0..=1.0).contains(&alpha) {
+        return Some(format!("alpha is {alpha}"));
+    }
+    let of_record = broken_law(seed).map(String::from);
+    of_record.or_else(|| broken_tensor_law(seed, module, optimizer))
+}
+
+fn broken_tensor_law(
+    seed: &SeedRecord,
+    module: Option<&SeedInstance>,
+    optimizer: Option<&Optimizer>,
+) -> Option<String> {
+    let stage = seed.stage;
+    if module.is_some() != stage.is_occupied() {
+        return Some(format!("the seed is {stage}, its module there: {}", module.is_some()));
+    }
+    if optimizer.is_some() != has_optimizer(stage, seed.identity.seed_params) {
+        return Some(format!(
+            "the seed is {stage}, its optimizer there: {}",
+            optimizer.is_some()
+        ));
+    }
+    let module = module?;
+    let (told, found) = (seed.identity.seed_params + seed.gate_params, elements(module.params()));
+    if told != found {
+        return Some(format!("{found} parameters, {told} are told"));
+    }
+    let trained = optimizer?.params();
+    let own = module.params().map(|param| param.tensor.data_ptr());
+    let is_its_own = own.eq(trained.iter().map(tch::Tensor::data_ptr));
+    (!is_its_own).then(|| "its optimizer trains other tensors".into())
+}
+
+fn elements<'a>(params: impl Iterator<Item = &'a Param>) -> u64 {
+    params.map(|param| param.tensor.numel() as u64).sum()
+}

@@ -1,0 +1,213 @@
+//! What must hold of the record of a run that is over.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::AddAssign;
+use std::path::Path;
+
+use serde_json::Value;
+use simic_engine::inspect::{Weight, check};
+use simic_engine::scenario::Catalog;
+
+/// The lifecycle, as its documentation has it; a slot that was never used counts as dormant.
+const TRANSITIONS: [(&str, &str); 13] = [
+    ("DORMANT", "GERMINATED"),
+    ("GERMINATED", "TRAINING"),
+    ("TRAINING", "BLENDING"),
+    ("BLENDING", "HOLDING"),
+    ("HOLDING", "BLENDING"),
+    ("HOLDING", "FOSSILIZED"),
+    ("GERMINATED", "PRUNED"),
+    ("TRAINING", "PRUNED"),
+    ("BLENDING", "PRUNED"),
+    ("HOLDING", "PRUNED"),
+    ("PRUNED", "EMBARGOED"),
+    ("EMBARGOED", "RESETTING"),
+    ("RESETTING", "DORMANT"),
+];
+
+/// Of numbers that are sums of others, relative to the largest of them.
+const ROUNDING: f64 = 1e-9;
+
+/// What was seen of [`SIGHTS`], in their order.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sights([usize; SIGHTS.len()]);
+
+const SIGHTS: [&str; 8] = [
+    "episodes",
+    "germinations",
+    "commits",
+    "prunes",
+    "refusals",
+    "rollbacks",
+    "shares",
+    "updates",
+];
+
+impl Sights {
+    /// Episodes of single envs.
+    pub fn episodes(&self) -> usize {
+        self.0[0]
+    }
+
+    /// What was never seen.
+    pub fn missing(&self) -> Vec<&'static str> {
+        let pairs = SIGHTS.iter().zip(self.0);
+        pairs
+            .filter_map(|(&sight, count)| (count == 0).then_some(sight))
+            .collect()
+    }
+}
+
+impl AddAssign for Sights {
+    fn add_assign(&mut self, other: Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, count)| *sum += count);
+    }
+}
+
+impl fmt::Display for Sights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pairs = self
+            .0
+            .iter()
+            .zip(SIGHTS)
+            .map(|(count, sight)| format!("{count} {sight}"));
+        f.write_str(&pairs.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// A finished run's events.
+pub struct Record {
+    events: Vec<Value>,
+}
+
+impl Record {
+    pub fn read(run: &Path) -> Result<Self, String> {
+        let path = run.join("events.jsonl");
+        let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let lines = text.lines().map(serde_json::from_str::<Value>);
+        let lines = lines
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        let events = lines.into_iter().filter(|line| line["type"] != "header");
+        Ok(Self {
+            events: events.collect(),
+        })
+    }
+
+    /// How often there was what worlds are about.
+    pub fn sights(&self) -> Sights {
+        let of_kind = |kind: &str| self.events.iter().filter(|event| event["type"] == kind).count();
+        let refused = self
+            .events
+            .iter()
+            .filter(|event| event["data"]["success"] == false)
+            .count();
+        Sights([
+            of_kind("episode_finished"),
+            of_kind("seed_germinated"),
+            of_kind("seed_fossilized"),
+            of_kind("seed_pruned"),
+            refused,
+            of_kind("governor_rollback"),
+            of_kind("shapley"),
+            of_kind("learner_update"),
+        ])
+    }
+
+    /// Every law that the events break, with the number of the event.
+    pub fn broken_laws(&self) -> Vec<String> {
+        let mut broken = Vec::new();
+        for (expected, event) in self.events.iter().enumerate() {
+            if event["seq"] != expected {
+                broken.push(format!("event {} where {expected} was expected", event["seq"]));
+            }
+        }
+        let mut stages = BTreeMap::new();
+        let mut matrix = &Value::Null;
+        for event in &self.events {
+            match event["type"].as_str() {
+                Some("seed_stage_changed") => broken.extend(broken_stage_law(event, &mut stages)),
+                // Its seeds bear the same names.
+                Some("round_restarted") => stages.clear(),
+                Some("decision") => broken.extend(broken_decision_law(event)),
+                Some("counterfactual_matrix") => matrix = event,
+                Some("shapley") => broken.extend(broken_share_law(event, matrix)),
+                _ => {}
+            }
+        }
+        broken
+    }
+}
+
+/// What a look at the folder finds wrong.
+pub fn problems(run: &Path, catalog: &Catalog) -> Vec<String> {
+    let parts = check(run, catalog).parts.into_iter();
+    let findings = parts.flat_map(|part| part.findings);
+    let problems = findings.filter(|finding| finding.weight == Weight::Problem);
+    problems.map(|problem| format!("check: {problem}")).collect()
+}
+
+/// A seed goes from where it stands to where it may, and its alpha stays an amplitude.
+fn broken_stage_law<'a>(event: &'a Value, stages: &mut BTreeMap<&'a str, &'a str>) -> Option<String> {
+    let (seq, data) = (&event["seq"], &event["data"]);
+    let seed = event["seed_id"].as_str()?;
+    let (from, to) = (data["from"].as_str()?, data["to"].as_str()?);
+    // Those of the initial topology are committed before the first step.
+    let first = if event["step"] == 0 { "HOLDING" } else { "DORMANT" };
+    let stood = stages.insert(seed, to).unwrap_or(first);
+    if stood != from || !TRANSITIONS.contains(&(from, to)) {
+        return Some(format!(
+            "event {seq}: seed {seed}, which is {stood}, went from {from} to {to}"
+        ));
+    }
+    let alpha = number(&data["alpha"]);
+    (!(0.0..=1.0).contains(&alpha)).then(|| format!("event {seq}: seed {seed} has alpha {alpha}"))
+}
+
+/// What is refused says why and counts as a wait; the terms of a reward add up to it.
+fn broken_decision_law(event: &Value) -> Option<String> {
+    let (seq, data) = (&event["seq"], &event["data"]);
+    let is_done = data["success"] == true;
+    let is_told = data["effective_op"] == if is_done { data["op"].clone() } else { "WAIT".into() };
+    if data["blocked"].is_null() != is_done || !is_told {
+        return Some(format!("event {seq}: {data} is neither done nor refused"));
+    }
+    let terms = data["terms"].as_object()?.values().map(number);
+    let (reward, sum, scale) = (
+        number(&data["reward"]),
+        terms.clone().sum::<f64>(),
+        terms.map(f64::abs).fold(1.0, f64::max),
+    );
+    differ(reward, sum, scale).then(|| format!("event {seq}: reward {reward}, its terms come to {sum}"))
+}
+
+/// Efficiency: the shares of all add up to what they add together (Shapley 1953).
+fn broken_share_law(event: &Value, matrix: &Value) -> Option<String> {
+    let seq = &event["seq"];
+    let is_of_event = ["round", "step", "env"]
+        .iter()
+        .all(|field| matrix[field] == event[field]);
+    if !is_of_event {
+        return Some(format!("event {seq}: shares without a measurement"));
+    }
+    let rows = matrix["data"]["rows"].as_array()?;
+    let players = matrix["data"]["seed_ids"].as_array()?.len();
+    let accuracy = |mask: u64| {
+        let row = rows.iter().find(|row| row["mask"] == mask)?;
+        Some(number(&row["accuracy"]))
+    };
+    let gain = accuracy((1 << players) - 1)? - accuracy(0)?;
+    let shares = event["data"]["values"].as_array()?.iter();
+    let sum: f64 = shares.map(|share| number(&share["mean"])).sum();
+    differ(gain, sum, 100.0).then(|| format!("event {seq}: all seeds add {gain}, their shares come to {sum}"))
+}
+
+/// Values that are none are equal to nothing, and compared with nothing.
+fn differ(one: f64, other: f64, scale: f64) -> bool {
+    (one - other).abs() > ROUNDING * scale
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(f64::NAN)
+}
