@@ -85,6 +85,11 @@ impl RunClock {
         next.is_some()
     }
 
+    /// Takes the steps of the round up to `step` for played.
+    pub fn go_on_behind(&mut self, step: u32) {
+        (self.step, self.batch) = (step, None);
+    }
+
     /// Goes back before the first step of the round.
     pub fn restart_round(&mut self) {
         (self.step, self.batch) = (0, None);

@@ -100,6 +100,7 @@ pub mod telemetry;
 #[allow(unsafe_code)]
 pub mod torch;
 pub mod training;
+pub mod unfinished;
 pub mod validation;
 
 pub mod prelude;

@@ -9,7 +9,7 @@ pub use crate::controller::{
 };
 pub use crate::data::{CustomImages, DataRegistry, DataRequest};
 pub use crate::engine::{Engine, SimicPlugins};
-pub use crate::env::{EnvId, EpisodeStats, Experiment, SeedSlots, StepStatus, TrainMetrics, ValMetrics};
+pub use crate::env::{EnvId, EpisodeStats, Experiment, KeepInRounds, SeedSlots, StepStatus, TrainMetrics, ValMetrics};
 pub use crate::governor::{Governor, RollbackVerdict};
 pub use crate::growth::{LifecycleCommand, LifecycleOp, SeedStage};
 pub use crate::host::{HostPlan, HostRegistry};
@@ -17,3 +17,4 @@ pub use crate::reward::{EpisodeReward, StepReward};
 pub use crate::run::{Extension, ExtensionError, StopSignal};
 pub use crate::schedule::*;
 pub use crate::seed::{Blueprint, BlueprintRegistry, SeedModule};
+pub use crate::unfinished::UnfinishedRound;

@@ -14,7 +14,7 @@ use syn::{Attribute, Item, ItemUse, UseTree};
 /// The rooms, lowest first. A room may use those of lower floors, and neighbours on its own floor in one direction.
 const FLOORS: &[&[&str]] = &[
     &["growth", "random", "health", "files", "storage", "clock", "schema"],
-    &["torch", "schedule"],
+    &["torch", "schedule", "unfinished"],
     &["scenario"],
     &["data", "host", "seed"],
     &["telemetry"],

@@ -76,7 +76,11 @@ impl FrozenPolicy {
             other => other.into(),
         };
         let (checkpoint, progress) = shelf.find(name).map_err(named)?;
-        let rounds_played = shelf.latest_round().max(progress.next_round);
+        let rounds_played = shelf
+            .standings()
+            .first()
+            .map_or(0, |newest| newest.round)
+            .max(progress.next_round);
         let folder = checkpoint.join(POLICY_FOLDER);
         let saved = holds_policy(&folder).then(|| SavedFolder::read(&folder)).transpose()?;
         Ok(Self {

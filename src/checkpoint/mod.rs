@@ -1,14 +1,67 @@
-//! What lasts from round to round: checkpoints on disk, and runs that go on from them.
+//! What outlasts the process: checkpoints on disk, between rounds and inside them, and runs that go on from them.
 
 mod checksums;
 mod frozen;
+pub(crate) mod inside;
 mod resume;
 mod saved_learner;
 mod shelf;
+mod standing;
 pub(crate) mod systems;
+mod writer;
+
+use bevy_app::{App, Plugin};
+use bevy_ecs::prelude::*;
 
 pub use checksums::ChecksumError;
 pub use frozen::{FrozenPolicy, FrozenPolicyError, PolicyOrigin};
 pub use resume::{PastRun, ResumeError, ResumePoint};
 pub use shelf::{BestCheckpoint, CheckpointError, CheckpointName, Checkpoints, Progress};
-pub use systems::{CheckpointPlugin, CheckpointState, RunDirectoryLost};
+pub use standing::Standing;
+pub use writer::{CheckpointState, RunDirectoryLost};
+
+use crate::env::round_is_complete;
+use crate::record::RoundHistory;
+use crate::schedule::{AddWork, RestoreRound, RoundEnd, SaveRound, Shutdown, Startup, StepEnd, Work};
+use crate::telemetry::TelemetryHub;
+
+/// Writes checkpoints of recorded runs and goes on from them.
+pub struct CheckpointPlugin;
+
+impl Plugin for CheckpointPlugin {
+    fn build(&self, app: &mut App) {
+        app.init_resource::<CheckpointState>()
+            .add_work_if(
+                Startup,
+                Work::Restore,
+                systems::restore,
+                resource_exists::<RoundHistory>,
+            )
+            .add_work_if(Startup, Work::WriteCheckpoint, systems::write_checkpoint, begins)
+            .add_work_if(
+                RoundEnd,
+                Work::WriteCheckpoint,
+                systems::write_checkpoint,
+                round_is_complete.and_then(resource_exists::<TelemetryHub>),
+            )
+            .add_work_if(
+                Shutdown,
+                Work::WriteCheckpoint,
+                systems::write_last_checkpoint,
+                resource_exists::<TelemetryHub>,
+            )
+            .add_work_if(
+                StepEnd,
+                Work::PlanCheckpoint,
+                inside::plan_checkpoint,
+                resource_exists::<TelemetryHub>,
+            )
+            .add_work(SaveRound, Work::WriteRound, inside::write_round)
+            .add_work(RestoreRound, Work::EnterRound, inside::enter_round);
+    }
+}
+
+/// A run that is resumed has its checkpoint already.
+fn begins(hub: Option<Res<TelemetryHub>>, point: Option<Res<ResumePoint>>) -> bool {
+    hub.is_some() && point.is_none()
+}

@@ -16,10 +16,12 @@ use crate::telemetry::sinks::JsonLinesSink;
 use crate::telemetry::{Payload, RunState, last_event};
 
 /// Fields that may change without further ado: they touch neither what a round is nor what is learnt from it.
-const MAY_CHANGE: [&str; 5] = [
+const MAY_CHANGE: [&str; 7] = [
     ROUNDS,
     "run.stop_at",
     "run.checkpoint_every",
+    "run.checkpoint_every_steps",
+    "run.checkpoint_every_minutes",
     "run.keep_last",
     "run.memory_limit_gib",
 ];
@@ -91,8 +93,9 @@ impl ResumePoint {
         let other_data = has_other_data.then(|| format!("resumed with {DATA} {data_hash} instead of {saved}"));
         Ok(Continuation {
             directory: self.directory.clone(),
-            checkpoint: Checkpoints::relative_path(self.progress.next_round),
+            checkpoint: Checkpoints::relative_path(self.progress.standing()),
             next_round: self.progress.next_round,
+            step: self.progress.step,
             next_seq: self.progress.next_seq,
             changed: self.changed.iter().cloned().chain(other_data).collect(),
         })

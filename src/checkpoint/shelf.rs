@@ -10,6 +10,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::checksums::{self, ChecksumError};
+use super::standing::{PREFIX, Standing};
 use crate::files::{RonError, read_ron};
 use crate::health::{AtPath, Failure, FileError};
 use crate::record::point_at;
@@ -20,7 +21,6 @@ use crate::telemetry::EventsMark;
 const FOLDER: &str = "checkpoints";
 /// Folder of the controller inside a checkpoint: what serves inference.
 pub(super) const POLICY_FOLDER: &str = "policy";
-const PREFIX: &str = "round-";
 const PROGRESS_FILE: &str = "run.ron";
 
 /// A rolling accuracy, in percent, and the checkpoint that was written with it.
@@ -49,7 +49,10 @@ pub struct Progress {
     pub rounds: u32,
     /// To be played next: as many have been played to their end.
     pub next_round: u32,
-    /// Events below belong to the rounds played.
+    /// Steps of this round that have been played; 0: it has not begun.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub step: u32,
+    /// Events below belong to what has been played.
     pub next_seq: u64,
     /// What these events were when the checkpoint was written; `None` where they could not be read, and of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,15 +75,28 @@ pub struct Progress {
     pub best: Option<BestCheckpoint>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(steps: &u32) -> bool {
+    *steps == 0
+}
+
 impl Progress {
     /// Form of checkpoints that this engine writes and reads.
     pub const FORMAT: u32 = 2;
+
+    /// Where its checkpoint stands.
+    pub const fn standing(&self) -> Standing {
+        Standing {
+            round: self.next_round,
+            step: self.step,
+        }
+    }
 }
 
 /// One of a run's checkpoints, as a user names it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CheckpointName {
-    /// The newest that can be read.
+    /// The newest that can be read, also one inside a round.
     #[default]
     Last,
     /// That with the best rolling accuracy.
@@ -164,9 +180,9 @@ impl Checkpoints {
         Self(run_directory.join(FOLDER))
     }
 
-    /// Where the checkpoint before round `next_round` is, relative to the run directory.
-    pub fn relative_path(next_round: u32) -> String {
-        format!("{FOLDER}/{}", name_of(next_round))
+    /// Where a checkpoint is, relative to the run directory.
+    pub fn relative_path(standing: Standing) -> String {
+        format!("{FOLDER}/{}", standing.name())
     }
 
     /// Puts a checkpoint in its place, filled by `fill`, and returns its size in bytes; what fails is tried once more.
@@ -200,7 +216,7 @@ impl Checkpoints {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made.and_then(|()| sync_folder_of(&self.0)).at(&self.0)?,
         }
-        let name = name_of(progress.next_round);
+        let name = progress.standing().name();
         let fresh = self.0.join(format!(".{name}.new"));
         let written = fill_folder(&fresh, progress, fill).and_then(|size| {
             self.give_name(&fresh, &name).at(&self.0.join(&name))?;
@@ -233,22 +249,27 @@ impl Checkpoints {
     }
 
     /// Points `last` and `best` at their checkpoints and throws away, of those up to `progress`, all but the newest
-    /// `keep_last` and the best: where that of `progress` is not there, the one that `best` points at. What cannot be
-    /// removed is left: it does no harm.
+    /// `keep_last` between rounds and the best: where that of `progress` is not there, the one that `best` points at. One
+    /// inside a round stays until there is a newer one of any kind. What cannot be removed is left: it does no harm.
     pub fn tidy(&self, progress: &Progress, keep_last: u32) {
-        let name = name_of(progress.next_round);
-        point_at(&self.0, "last", &name);
+        let there = self.standings();
+        let newest = there.first().copied().unwrap_or(progress.standing());
+        point_at(&self.0, "last", &newest.name());
         if let Some(best) = progress.best.filter(|best| self.has(best.next_round)) {
-            point_at(&self.0, "best", &name_of(best.next_round));
+            point_at(&self.0, "best", &Standing::before(best.next_round).name());
         }
         let best = [
-            progress.best.map(|best| name_of(best.next_round).into()),
+            progress
+                .best
+                .map(|best| Standing::before(best.next_round).name().into()),
             // A file system without links has none to follow.
             fs::read_link(self.0.join("best")).ok(),
         ];
-        let past = self.rounds().into_iter().filter(|&round| round <= progress.next_round);
-        for round in past.skip(keep_last as usize) {
-            let name = name_of(round);
+        let past = there.into_iter().filter(|&standing| standing <= progress.standing());
+        let (inside, between): (Vec<_>, Vec<_>) = past.partition(|standing| standing.is_inside_round());
+        let outdated = inside.into_iter().filter(|&standing| standing < newest);
+        for standing in between.into_iter().skip(keep_last as usize).chain(outdated) {
+            let name = standing.name();
             if !best.contains(&Some(PathBuf::from(&name)))
                 && let Err(error) = self.discard(&name)
             {
@@ -281,7 +302,15 @@ impl Checkpoints {
                 there,
             });
         }
-        let folder = self.0.join(name_of(round));
+        self.open(Standing::before(round))
+    }
+
+    /// The checkpoint that stands there, and how far the run had come.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn open(&self, standing: Standing) -> Result<(PathBuf, Progress), CheckpointError> {
+        let folder = self.0.join(standing.name());
         let progress = read(&folder)?;
         Ok((folder, progress))
     }
@@ -310,13 +339,13 @@ impl Checkpoints {
         }
     }
 
-    /// Moves the checkpoints after that before `next_round` into `discarded-{n}/`: the run goes on from there, and what
-    /// they hold will not have happened. The newest goes last: until all have gone it is where the run stands.
+    /// Moves the checkpoints behind `standing` into `discarded-{n}/`: the run goes on from there, and what they hold will
+    /// not have happened. The newest goes last: until all have gone it is where the run stands.
     ///
     /// # Errors
     /// A folder that cannot be made or moved.
-    pub fn set_aside_after(&self, next_round: u32) -> Result<(), CheckpointError> {
-        let later: Vec<u32> = self.rounds().into_iter().filter(|&round| round > next_round).collect();
+    pub fn set_aside_after(&self, standing: Standing) -> Result<(), CheckpointError> {
+        let later: Vec<Standing> = self.standings().into_iter().filter(|&later| later > standing).collect();
         if later.is_empty() {
             return Ok(());
         }
@@ -325,8 +354,8 @@ impl Checkpoints {
             .find(|place| !place.exists())
             .unwrap_or_else(|| self.0.join("discarded"));
         storage::create_dir_all(&place).at(&place)?;
-        for round in later.into_iter().rev() {
-            let name = name_of(round);
+        for later in later.into_iter().rev() {
+            let name = later.name();
             storage::rename(&self.0.join(&name), &place.join(&name)).at(&place)?;
         }
         // Where they went first: a power cut must not find them in neither place.
@@ -337,11 +366,6 @@ impl Checkpoints {
     /// The newest checkpoint that knows nothing of `round`.
     pub fn newest_until(&self, round: u32) -> Option<u32> {
         self.rounds().into_iter().find(|&next_round| next_round <= round)
-    }
-
-    /// Rounds that were played by the newest checkpoint, broken or not; 0 without any.
-    pub fn latest_round(&self) -> u32 {
-        self.rounds().first().copied().unwrap_or_default()
     }
 
     /// Whether the checkpoint before `next_round` is there.
@@ -355,10 +379,9 @@ impl Checkpoints {
     /// There is none, or what is wrong with the newest if none is sound.
     fn newest(&self) -> Result<(PathBuf, Progress), CheckpointError> {
         let mut first = None;
-        for round in self.rounds() {
-            let folder = self.0.join(name_of(round));
-            match read(&folder) {
-                Ok(progress) => return Ok((folder, progress)),
+        for standing in self.standings() {
+            match self.open(standing) {
+                Ok(found) => return Ok(found),
                 Err(error) => {
                     tracing::warn!(%error, "a checkpoint is passed over");
                     first.get_or_insert(error);
@@ -368,12 +391,12 @@ impl Checkpoints {
         Err(first.unwrap_or_else(|| CheckpointError::None(self.0.clone())))
     }
 
-    /// Files in the checkpoint before `next_round` that it does not list: what they are is not known.
+    /// Files in a checkpoint that it does not list: what they are is not known.
     ///
     /// # Errors
     /// A folder or a list that cannot be read.
-    pub fn unlisted(&self, next_round: u32) -> Result<Vec<String>, FileError> {
-        let folder = self.0.join(name_of(next_round));
+    pub fn unlisted(&self, standing: Standing) -> Result<Vec<String>, FileError> {
+        let folder = self.0.join(standing.name());
         checksums::unlisted(&folder).at(&folder)
     }
 
@@ -382,14 +405,23 @@ impl Checkpoints {
         &self.0
     }
 
-    /// Rounds before which there is a checkpoint, newest first. Anything of another name is no checkpoint.
+    /// Rounds before which there is a checkpoint, newest first.
     pub fn rounds(&self) -> Vec<u32> {
+        let between = self
+            .standings()
+            .into_iter()
+            .filter(|standing| !standing.is_inside_round());
+        between.map(|standing| standing.round).collect()
+    }
+
+    /// Where there is a checkpoint, newest first. Anything of another name is no checkpoint.
+    pub fn standings(&self) -> Vec<Standing> {
         let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
-        let mut rounds: Vec<u32> = entries
-            .filter_map(|entry| entry.file_name().to_str()?.strip_prefix(PREFIX)?.parse().ok())
+        let mut standings: Vec<Standing> = entries
+            .filter_map(|entry| Standing::of_name(entry.file_name().to_str()?))
             .collect();
-        rounds.sort_unstable_by(|a, b| b.cmp(a));
-        rounds
+        standings.sort_unstable_by(|a, b| b.cmp(a));
+        standings
     }
 
     /// Takes its name away first: half a checkpoint must not look like one.
@@ -438,10 +470,6 @@ fn fill_folder(
 fn list(rounds: &[u32]) -> String {
     let texts: Vec<String> = rounds.iter().rev().map(u32::to_string).collect();
     texts.join(", ")
-}
-
-fn name_of(next_round: u32) -> String {
-    format!("{PREFIX}{next_round:06}")
 }
 
 fn read(folder: &Path) -> Result<Progress, CheckpointError> {

@@ -72,52 +72,40 @@ impl SavedFolder {
     }
 }
 
-/// Identity and state of a controller without a network.
+/// Identity of a controller without a network. What stands beside it in files of earlier versions, of episodes that are over,
+/// is passed over.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SavedController<S> {
+struct SavedController {
     format: u32,
     name: String,
     /// Of what it will do, beyond its name.
     fingerprint: Option<String>,
-    state: S,
 }
 
-/// Writes a controller's name, fingerprint and state into `folder`.
+/// Writes a controller's name and fingerprint into `folder`.
 ///
 /// # Errors
 /// `Storage`, if the folder cannot be written.
-pub fn save_controller(
-    folder: &Path,
-    name: &str,
-    fingerprint: Option<&str>,
-    state: &impl Serialize,
-) -> Result<(), PolicyError> {
+pub fn save_controller(folder: &Path, name: &str, fingerprint: Option<&str>) -> Result<(), PolicyError> {
     let saved = SavedController {
         format: FORMAT,
         name: name.to_string(),
         fingerprint: fingerprint.map(String::from),
-        state,
     };
     write_folder(folder, &[(CONTROLLER_FILE, to_ron(folder, &saved)?.as_bytes())])
 }
 
-/// The state of the controller that was saved.
+/// Checks that what was saved is this controller.
 ///
 /// # Errors
-/// `Storage`, if it cannot be read; `IncompatiblePolicy`, if it is another controller's.
-pub fn load_controller<S: DeserializeOwned>(
-    folder: &SavedFolder,
-    name: &str,
-    fingerprint: Option<&str>,
-) -> Result<S, PolicyError> {
-    let saved: SavedController<S> = folder.ron(CONTROLLER_FILE)?;
+/// `Storage`, if it cannot be read; `IncompatiblePolicy`, if it is another controller.
+pub fn check_controller(folder: &SavedFolder, name: &str, fingerprint: Option<&str>) -> Result<(), PolicyError> {
+    let saved: SavedController = folder.ron(CONTROLLER_FILE)?;
     let mut diffs = Differences::default();
     diffs.compare("format", &saved.format, &FORMAT);
     diffs.compare("controller", &saved.name.as_str(), &name);
     diffs.compare("fingerprint", &saved.fingerprint.as_deref(), &fingerprint);
-    diffs.finish(folder.path())?;
-    Ok(saved.state)
+    diffs.finish(folder.path())
 }
 
 /// Everything in which a saved thing differs from the running one.

@@ -18,6 +18,7 @@ use crate::growth::LifecycleOp;
 use crate::health::{Failure, InEnv};
 use crate::seed::BlueprintRegistry;
 use crate::torch::HostSyncCounter;
+use crate::unfinished::UnfinishedRound;
 
 /// The run's controller.
 #[derive(Resource)]
@@ -93,6 +94,19 @@ pub fn begin_episodes(
     let mut rows: Vec<_> = rows.collect();
     rows.sort_unstable_by_key(|row| row.env);
     controller.0.get().begin_episode(&rows);
+}
+
+/// For a checkpoint inside the round.
+pub fn save_episodes(
+    mut controller: ResMut<ActiveController>,
+    mut round: ResMut<UnfinishedRound>,
+) -> Result<(), Failure> {
+    controller.0.get().save_episodes(&mut round)
+}
+
+/// What [`save_episodes`] has kept.
+pub fn restore_episodes(mut controller: ResMut<ActiveController>, round: Res<UnfinishedRound>) -> Result<(), Failure> {
+    controller.0.get().restore_episodes(&round)
 }
 
 /// Normalises every env's row by the learned controller's statistics; for any other controller it stays raw.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::Decisions;
@@ -46,7 +47,7 @@ pub struct HostParams(pub u64);
 pub struct HostOptimizer(pub SyncCell<Optimizer>);
 
 /// The result of the step's training batches.
-#[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrainMetrics {
     /// Nats per sample over the batches with a finite loss; NaN without one.
     pub loss: f64,
@@ -61,7 +62,7 @@ pub struct TrainMetrics {
 }
 
 /// What the whole network, all seeds as they are, does on the validation part.
-#[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ValMetrics {
     /// Nats per sample; not finite if the network is not.
     pub loss: f64,
@@ -131,7 +132,7 @@ pub fn participating<'a, T>(envs: impl Iterator<Item = (T, &'a StepStatus)>) -> 
 }
 
 /// How and when an episode ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EpisodeEnding {
     /// Why it ended.
     pub reason: EpisodeEnd,
@@ -150,7 +151,7 @@ impl EpisodeEnding {
 }
 
 /// Tallies of the current episode.
-#[derive(Component, Clone, Debug, Default, PartialEq)]
+#[derive(Component, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EpisodeStats {
     /// What was ordered and what grew.
     pub growth: GrowthCounts,

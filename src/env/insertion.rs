@@ -1,5 +1,7 @@
 //! What comes of a growth event: the network before and after, and how a newborn seed's gradient compares with the host's.
 
+use serde::{Deserialize, Serialize};
+
 use crate::growth::{SeedStage, SlotId};
 use crate::scenario::SeedInit;
 use crate::seed::SeedRecord;
@@ -9,7 +11,7 @@ use crate::telemetry::{BirthRatios, EnvContext, Event, Num, SeedInsertion, Valid
 const LAST_LOOK: u32 = 5;
 
 /// A growth event of an episode that is not told yet.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Insertion {
     slot: SlotId,
     told: SeedInsertion,

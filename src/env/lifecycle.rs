@@ -89,6 +89,19 @@ impl GrowthContext<'_> {
         })
     }
 
+    /// Makes the seeds of an env.
+    pub(super) fn builder(&self, id: &EnvId, backend: Backend) -> SeedBuilder<'_> {
+        SeedBuilder {
+            blueprints: &self.blueprints,
+            optimizer: self.experiment.task.seed_opt,
+            implementation: self.tested.implementation(backend),
+            backend,
+            run_seed: self.experiment.scenario.run.seed,
+            round: self.clock.round(),
+            env: id.index_in_group,
+        }
+    }
+
     /// Carries out a plan for slot `index` of `env`, inside the env's stream; counts the change and records its events.
     /// `by_order`: the controller's command of this step is behind it.
     ///
@@ -96,15 +109,7 @@ impl GrowthContext<'_> {
     /// As [`carry_out`]; nothing has changed then.
     pub fn apply(&mut self, plan: Plan, index: usize, env: &mut GrowingEnvItem, by_order: bool) -> Result<(), Failure> {
         let experiment = &*self.experiment;
-        let builder = SeedBuilder {
-            blueprints: &self.blueprints,
-            optimizer: experiment.task.seed_opt,
-            implementation: self.tested.implementation(env.backend.0),
-            backend: env.backend.0,
-            run_seed: experiment.scenario.run.seed,
-            round: self.clock.round(),
-            env: env.id.index_in_group,
-        };
+        let builder = self.builder(env.id, env.backend.0);
         let slot = &mut env.slots.0[index];
         let before = slot.record.clone();
         let guard = env.stream.0.get().enter()?;

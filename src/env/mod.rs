@@ -12,6 +12,7 @@ pub(crate) mod lifecycle;
 mod parallel;
 mod setup;
 mod slots;
+pub(crate) mod unfinished;
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -33,13 +34,15 @@ pub use lifecycle::{GrowingEnv, GrowingEnvItem, GrowthContext, SeedOrder};
 pub use parallel::{EnvPool, in_batch};
 pub use setup::EnvSetup;
 pub use slots::{SeedBuilder, SeedOptimizers, SeedSlots, Slot, carry_out};
+pub use unfinished::KeepInRounds;
 
 use crate::clock::RunClock;
 use crate::data::{FeedArithmetic, Resident, TaskData};
 use crate::host::SlotLayout;
 use crate::scenario::{Scenario, StageIsolation, TaskSpec};
 use crate::schedule::{
-    Act, AddWork, Assess, RoundEnd, RoundRestart, RoundStart, Startup, StepEnd, StepStart, StepSync, Work,
+    Act, AddWork, Assess, RestoreRound, RoundEnd, RoundRestart, RoundStart, SaveRound, Startup, StepEnd, StepStart,
+    StepSync, Work,
 };
 use crate::seed::Limits;
 use crate::telemetry::EnvContext;
@@ -161,7 +164,12 @@ impl Plugin for EnvPlugin {
             .add_work(StepEnd, Work::EndEpisodes, episode::end_episodes)
             .add_work(StepEnd, Work::TellInsertions, insertions::tell_insertions)
             .add_work(RoundEnd, Work::TeardownRound, episode::teardown_round)
-            .add_work(RoundRestart, Work::TeardownRound, episode::teardown_round);
+            .add_work(RoundRestart, Work::TeardownRound, episode::teardown_round)
+            .add_work(SaveRound, Work::SaveNetworks, unfinished::save_networks)
+            .add_work(RestoreRound, Work::RestoreNetworks, unfinished::restore_networks)
+            .keep_in_rounds::<TrainMetrics>("train_metrics")
+            .keep_in_rounds::<ValMetrics>("val_metrics")
+            .keep_in_rounds::<EpisodeStats>("episode");
     }
 }
 

@@ -125,6 +125,33 @@ impl SeedBuilder<'_> {
         )?)
     }
 
+    /// The tensors of a seed that has germinated before, with a gate exactly where its operator needs one by now. Their
+    /// values are those of their births.
+    ///
+    /// # Errors
+    /// A module or gate that could not be made.
+    pub(super) fn rebuild(&self, seed: &SeedRecord, spec: &InjectionSpec) -> Result<SeedInstance, Failure> {
+        let mut instance = self.build_seed(&seed.identity, spec)?;
+        instance.gate = match (seed.algorithm, instance.gate.take()) {
+            (AlphaAlgorithm::Gate, Some(gate)) => Some(gate),
+            (AlphaAlgorithm::Gate, None) => Some(self.build_gate(seed, spec)?),
+            (AlphaAlgorithm::Add | AlphaAlgorithm::Multiply, _) => None,
+        };
+        Ok(instance)
+    }
+
+    /// A fresh optimizer of a seed with its gate.
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub(super) fn build_optimizer(
+        &self,
+        config: &OptimizerConfig,
+        seed: &SeedInstance,
+    ) -> Result<Optimizer, TorchError> {
+        Optimizer::new(config, handles(seed.params()), self.implementation)
+    }
+
     /// A gate that comes after its seed has a stream of its own, so that its weights do not depend on the seed's.
     fn build_gate(&self, seed: &SeedRecord, spec: &InjectionSpec) -> Result<GateNetwork, Failure> {
         let [round, env, germination] = self.indices(seed.identity.germination);
@@ -156,8 +183,7 @@ impl Parts {
         if does(Effect::CreateOptimizer) {
             let present = slot.module.as_mut().map(|module| &*module.get());
             if let Some(seed) = parts.seed.as_ref().or(present) {
-                let params = handles(seed.params());
-                parts.optimizer = Some(Optimizer::new(&builder.optimizer, params, builder.implementation)?);
+                parts.optimizer = Some(builder.build_optimizer(&builder.optimizer, seed)?);
             }
         }
         Ok(parts)

@@ -6,6 +6,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use crate::growth::PruneReason;
 use crate::scenario::GovernorConfig;
 use crate::telemetry::{AlarmKind, statistics};
@@ -47,7 +49,7 @@ pub const fn prune_reason(kind: AlarmKind) -> PruneReason {
 }
 
 /// A loss that is not healthy, and what it was compared with. Losses in nats.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Alarm {
     /// What is wrong.
     pub kind: AlarmKind,
@@ -62,7 +64,7 @@ pub struct Alarm {
 }
 
 /// How healthy a step's loss is.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum Verdict {
     /// Nothing is wrong.
     #[default]
@@ -84,7 +86,7 @@ impl Verdict {
 }
 
 /// The memory of healthy losses and the run of anomalies.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LossMonitor {
     /// Healthy losses, oldest first, at most the window.
     pub history: VecDeque<f64>,

@@ -5,6 +5,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use crate::env::ValMetrics;
 use crate::scenario::SnapshotPolicy;
 use crate::telemetry::SnapshotTrigger;
@@ -13,7 +15,7 @@ use crate::telemetry::SnapshotTrigger;
 const RECENT_LOSSES: usize = 5;
 
 /// What an env has shown by the end of a healthy step: everything of a snapshot that is no tensor.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Moment {
     /// 0 for a fresh host.
     pub step: u32,
@@ -47,7 +49,7 @@ impl Moment {
 }
 
 /// A captured moment.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mark {
     /// Why it was captured.
     pub trigger: SnapshotTrigger,
@@ -65,7 +67,7 @@ pub struct Orders {
 }
 
 /// The snapshots of an env as plain data.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SnapshotRule {
     known_good: Mark,
     probation: Option<Mark>,

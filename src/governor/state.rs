@@ -1,6 +1,7 @@
 //! What an env's watchdog knows, and the rollback of a step.
 
 use bevy_ecs::prelude::*;
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::detector::{Alarm, LossMonitor, Thresholds, Verdict};
@@ -13,7 +14,7 @@ use crate::seed::{SeedRecord, SlotView};
 use crate::telemetry::GovernorCounts;
 
 /// The state of an env's watchdog, all of it plain data; new at every episode.
-#[derive(Component, Clone, Debug, Default, PartialEq)]
+#[derive(Component, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Governor {
     /// If not, it looks and reports only.
     pub(super) is_enabled: bool,

@@ -6,6 +6,7 @@
 
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
+use serde::{Deserialize, Serialize};
 use tch::{Device, Kind, Tensor};
 
 use super::error::GovernorError;
@@ -18,6 +19,7 @@ use crate::seed::SeedRecord;
 use crate::telemetry::SnapshotPlace;
 use crate::torch::ParamSet;
 use crate::torch::{TorchError, copy_all, copy_into};
+use crate::unfinished::{UnfinishedRound, UnfinishedRoundError};
 
 /// Snapshots up to this many bytes stay on the device under automatic placement.
 const MAX_DEVICE_BYTES: usize = 16 << 20;
@@ -79,7 +81,7 @@ impl CapturedNetwork {
 }
 
 /// Where a tensor lies in a flat buffer, in the memory layout that it has in the network.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Entry {
     name: String,
     shape: Vec<i64>,
@@ -107,6 +109,32 @@ enum Kept {
     OnDevice(Flat),
     /// Pinned, so that copies need not wait for the host.
     OnHost(Tensor),
+}
+
+impl Kept {
+    fn new(place: SnapshotPlace, table: &[Entry], elements: i64, device: Device) -> Result<Self, TorchError> {
+        Ok(match place {
+            SnapshotPlace::Device => Self::OnDevice(Flat::new(table, elements, device)?),
+            SnapshotPlace::PinnedHost => {
+                Self::OnHost(Tensor::f_empty([elements], (Kind::Float, Device::Cpu))?.f_pin_memory(device)?)
+            }
+        })
+    }
+
+    fn place(&self) -> SnapshotPlace {
+        match self {
+            Self::OnDevice(_) => SnapshotPlace::Device,
+            Self::OnHost(_) => SnapshotPlace::PinnedHost,
+        }
+    }
+
+    /// All captured values, one after the other.
+    fn values(&self) -> &Tensor {
+        match self {
+            Self::OnDevice(flat) => &flat.values,
+            Self::OnHost(pinned) => pinned,
+        }
+    }
 }
 
 /// One captured state.
@@ -161,12 +189,7 @@ impl SnapshotStore {
         let mut snapshot = match self.other.take() {
             Some(old) if old.table == table => old,
             _ => Snapshot {
-                kept: match place {
-                    SnapshotPlace::Device => Kept::OnDevice(Flat::new(&table, elements, device)?),
-                    SnapshotPlace::PinnedHost => {
-                        Kept::OnHost(Tensor::f_empty([elements], (Kind::Float, Device::Cpu))?.f_pin_memory(device)?)
-                    }
-                },
+                kept: Kept::new(place, &table, elements, device)?,
                 table,
                 committed: Vec::new(),
             },
@@ -223,6 +246,75 @@ impl SnapshotStore {
         copy_all(&live.tensors, &flat.views, true)?;
         for (index, record) in &snapshot.committed {
             slots.0[*index].record = Some(record.clone());
+        }
+        Ok(())
+    }
+}
+
+/// A snapshot without its values.
+#[derive(Serialize, Deserialize)]
+struct KeptSnapshot {
+    table: Vec<Entry>,
+    committed: Vec<(usize, SeedRecord)>,
+    place: SnapshotPlace,
+}
+
+/// In a checkpoint inside a round, behind the name of the store.
+const KNOWN_GOOD: &str = "known_good";
+const OTHER: &str = "other";
+const NONFINITE: &str = "nonfinite";
+
+impl SnapshotStore {
+    /// Keeps both buffers in a checkpoint inside the round, under names that begin with `name`. Call inside the env's stream
+    /// guard.
+    ///
+    /// # Errors
+    /// A device error.
+    pub fn save(&self, name: &str, round: &mut UnfinishedRound) -> Result<(), UnfinishedRoundError> {
+        for (which, snapshot) in [(KNOWN_GOOD, &self.known_good), (OTHER, &self.other)] {
+            let name = format!("{name}.{which}");
+            let kept = snapshot.as_ref().map(|snapshot| KeptSnapshot {
+                table: snapshot.table.clone(),
+                committed: snapshot.committed.clone(),
+                place: snapshot.kept.place(),
+            });
+            round.put(&name, &kept)?;
+            if let Some(snapshot) = snapshot {
+                round.put_tensor(name, snapshot.kept.values())?;
+            }
+        }
+        let due = self.nonfinite.as_ref().filter(|_| self.is_count_due);
+        let name = format!("{name}.{NONFINITE}");
+        round.put(&name, &due.is_some())?;
+        due.map_or(Ok(()), |count| round.put_tensor(name, count))
+    }
+
+    /// Takes back what [`save`](Self::save) has kept. Call inside the env's stream guard.
+    ///
+    /// # Errors
+    /// What was kept is not there or does not fit; out of memory.
+    pub fn restore_kept(&mut self, name: &str, round: &UnfinishedRound, device: Device) -> Result<(), Failure> {
+        for (which, snapshot) in [(KNOWN_GOOD, &mut self.known_good), (OTHER, &mut self.other)] {
+            let name = format!("{name}.{which}");
+            let Some(kept) = round.get::<Option<KeptSnapshot>>(&name)? else {
+                *snapshot = None;
+                continue;
+            };
+            let elements = round.tensor(&name)?.numel() as i64;
+            let fresh = Snapshot {
+                kept: Kept::new(kept.place, &kept.table, elements, device)?,
+                table: kept.table,
+                committed: kept.committed,
+            };
+            round.copy_to(&name, fresh.kept.values())?;
+            *snapshot = Some(fresh);
+        }
+        let name = format!("{name}.{NONFINITE}");
+        self.is_count_due = round.get(&name)?;
+        if self.is_count_due {
+            let count = Tensor::f_zeros([0i64; 0], (Kind::Double, device)).map_err(TorchError::from)?;
+            round.copy_to(&name, &count)?;
+            self.nonfinite = Some(count);
         }
         Ok(())
     }

@@ -11,7 +11,10 @@ use super::state::{Governor, RollbackVerdict};
 use super::store::{Captured, CapturedNetwork, Snapshots};
 use crate::clock::RunClock;
 use crate::data::PackLayout;
-use crate::env::{EnvId, EnvStream, Experiment, GrowingEnv, HostModel, HostOptimizer, StepStatus, ValMetrics};
+use crate::env::unfinished::name_of;
+use crate::env::{
+    EnvBackend, EnvId, EnvStream, Experiment, GrowingEnv, HostModel, HostOptimizer, StepStatus, ValMetrics,
+};
 use crate::growth::SeedStage;
 use crate::health::{Failure, InEnv};
 use crate::seed::SeedRecord;
@@ -21,6 +24,10 @@ use crate::telemetry::{
 };
 use crate::torch::TorchError;
 use crate::training::{EnvAccumulators, EnvLossScaler, StepResult};
+use crate::unfinished::UnfinishedRound;
+
+/// An env's store in a checkpoint inside a round.
+const SNAPSHOTS: &str = "snapshots";
 
 /// Everything of an env that captures and rollbacks touch.
 #[derive(QueryData)]
@@ -262,5 +269,37 @@ fn capture(env: &mut GovernedEnvItem, trigger: SnapshotTrigger, context: &mut Go
     };
     let taken = take().in_env(growing.id.index)?;
     context.push_snapshot(env, SnapshotAction::Capture, trigger, taken);
+    Ok(())
+}
+
+/// For a checkpoint inside the round.
+pub fn save_snapshots(
+    mut envs: Query<(&EnvId, &mut EnvStream, &mut Snapshots)>,
+    mut round: ResMut<UnfinishedRound>,
+) -> Result<(), Failure> {
+    for (id, mut stream, mut store) in &mut envs {
+        let _guard = stream.0.get().enter()?;
+        store
+            .0
+            .get()
+            .save(&name_of(id, SNAPSHOTS), &mut round)
+            .in_env(id.index)?;
+    }
+    Ok(())
+}
+
+/// What [`save_snapshots`] has kept.
+pub fn restore_snapshots(
+    mut envs: Query<(&EnvId, &EnvBackend, &mut EnvStream, &mut Snapshots)>,
+    round: Res<UnfinishedRound>,
+) -> Result<(), Failure> {
+    for (id, backend, mut stream, mut store) in &mut envs {
+        let _guard = stream.0.get().enter()?;
+        let restored = store
+            .0
+            .get()
+            .restore_kept(&name_of(id, SNAPSHOTS), &round, backend.0.device);
+        restored.in_env(id.index)?;
+    }
     Ok(())
 }

@@ -14,9 +14,11 @@ pub use self::algorithm::{
     StepOutcome, StepTensors, ValueUnits,
 };
 pub use self::systems::{LastUpdate, PolicyDiverged, PolicyLearner, is_between_rollouts, rollout_rounds};
-use self::systems::{episode_ends, restarts, rollbacks, startup, transitions, updates};
+use self::systems::{episode_ends, restarts, rollbacks, startup, transitions, unfinished, updates};
 use crate::env::round_is_complete;
-use crate::schedule::{Act, AddWork, Assess, Decide, RoundEnd, RoundRestart, RoundStart, Startup, StepEnd, Work};
+use crate::schedule::{
+    Act, AddWork, Assess, Decide, RestoreRound, RoundEnd, RoundRestart, RoundStart, SaveRound, Startup, StepEnd, Work,
+};
 
 /// Trains the run's policy, if it has one that learns. Without this plugin policies stay as they are.
 pub struct LearnerPlugin;
@@ -33,6 +35,8 @@ impl Plugin for LearnerPlugin {
             .add_work_if(Decide, Work::StoreDecisions, transitions::store_decisions, learns)
             .add_work_if(Act, Work::StoreOutcomes, transitions::store_outcomes, learns)
             .add_work_if(StepEnd, Work::EndSegments, episode_ends::end_segments, learns)
+            .add_work_if(SaveRound, Work::SaveRollout, unfinished::save_rollout, learns)
+            .add_work_if(RestoreRound, Work::RestoreRollout, unfinished::restore_rollout, learns)
             .add_work_if(
                 RoundEnd,
                 Work::UpdatePolicy,

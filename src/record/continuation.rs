@@ -19,7 +19,9 @@ pub struct Continuation {
     pub checkpoint: String,
     /// To be played next.
     pub next_round: u32,
-    /// Events below belong to the rounds played.
+    /// Steps of this round that have been played.
+    pub step: u32,
+    /// Events below belong to what has been played.
     pub next_seq: u64,
     /// What differs from the scenario that was played until then, in words.
     pub changed: Vec<String>,
@@ -31,6 +33,7 @@ impl Continuation {
         let loaded = CheckpointLoaded {
             path: self.checkpoint.clone(),
             round: self.next_round,
+            step: (self.step > 0).then_some(self.step),
         };
         let changes = self.changed.iter().map(|text| {
             Event::run(Note {

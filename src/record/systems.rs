@@ -1,25 +1,27 @@
 //! What a run tells: systems that turn the envs' plain numbers into events and hand them to the hub.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use bevy_ecs::system::SystemParam;
+use serde::{Deserialize, Serialize};
 
 use super::announce::announce;
 use crate::clock::RunClock;
 use crate::controller::{DecidedEnv, SlotReports};
 use crate::env::{
-    EnvId, EpisodeEnding, EpisodeStats, Experiment, GradReport, HostParams, LoadedData, SeedSlots, StepStatus,
-    TrainMetrics, ValMetrics, round_is_complete,
+    EnvId, EpisodeEnding, EpisodeStats, Experiment, GradReport, HostParams, KeepInRounds, LoadedData, SeedSlots,
+    StepStatus, TrainMetrics, ValMetrics, round_is_complete,
 };
 use crate::governor::Governor;
 use crate::growth::Topology;
+use crate::health::Failure;
 use crate::learner::{LastUpdate, PolicyLearner, ValueUnits, is_between_rollouts};
 use crate::reward::{EpisodeReward, RewardHorizon, StepReward, episode_rewards, round_rewards};
 use crate::scenario::GateConfig;
-use crate::schedule::{AddWork, RoundEnd, RoundStart, Startup, StepEnd, Work};
+use crate::schedule::{AddWork, RestoreRound, RoundEnd, RoundStart, SaveRound, Startup, StepEnd, Work};
 use crate::seed::{BlueprintRegistry, Growth};
 use crate::telemetry::statistics::Plateau;
 use crate::telemetry::{
@@ -27,6 +29,7 @@ use crate::telemetry::{
     LossScales, Note, Num, PerfRound, RecordFails, RoundFinished, SeedRow, TelemetryHub, TelemetryOutbox, statistics,
 };
 use crate::torch::HostSyncCounter;
+use crate::unfinished::UnfinishedRound;
 use crate::validation::{Counterfactual, TestResult, ValPlan};
 
 /// When the round began, and what had been read from devices by then.
@@ -34,6 +37,58 @@ use crate::validation::{Counterfactual, TestResult, ValPlan};
 pub struct RoundStarted {
     at: Instant,
     reads: u64,
+    /// What the round had taken when the process took it up, if it did not begin it.
+    before: Taken,
+}
+
+/// What a round has taken.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Taken {
+    time: Duration,
+    reads: u64,
+}
+
+impl RoundStarted {
+    fn now(syncs: &HostSyncCounter) -> Self {
+        Self {
+            at: Instant::now(),
+            reads: syncs.count(),
+            before: Taken::default(),
+        }
+    }
+
+    /// So far.
+    fn taken(&self, syncs: &HostSyncCounter) -> Taken {
+        Taken {
+            time: self.before.time + self.at.elapsed(),
+            reads: self.before.reads + syncs.count() - self.reads,
+        }
+    }
+}
+
+/// In a checkpoint inside a round.
+const TAKEN: &str = "taken";
+
+/// For a checkpoint inside the round.
+pub(crate) fn save_record(
+    started: Res<RoundStarted>,
+    syncs: Res<HostSyncCounter>,
+    mut round: ResMut<UnfinishedRound>,
+) -> Result<(), Failure> {
+    Ok(round.put(TAKEN, &started.taken(&syncs))?)
+}
+
+/// What [`save_record`] has kept.
+pub(crate) fn restore_record(
+    mut started: ResMut<RoundStarted>,
+    syncs: Res<HostSyncCounter>,
+    round: Res<UnfinishedRound>,
+) -> Result<(), Failure> {
+    *started = RoundStarted {
+        before: round.get(TAKEN)?,
+        ..RoundStarted::now(&syncs)
+    };
+    Ok(())
 }
 
 /// Mean final accuracy of each round so far, percent.
@@ -47,10 +102,7 @@ impl Plugin for RecordPlugin {
     fn build(&self, app: &mut App) {
         app.register_required_components::<EnvId, EnvStatusTracker>();
         app.init_resource::<RoundHistory>()
-            .insert_resource(RoundStarted {
-                at: Instant::now(),
-                reads: 0,
-            })
+            .insert_resource(RoundStarted::now(&HostSyncCounter::default()))
             .add_work(Startup, Work::Announce, announce)
             .add_work_if(Startup, Work::StopEarly, stop_early, resource_exists::<TelemetryHub>)
             .add_work_if(RoundEnd, Work::StopEarly, stop_early, round_is_complete)
@@ -58,7 +110,10 @@ impl Plugin for RecordPlugin {
             .add_work(StepEnd, Work::EmitStep, emit_step)
             .add_work(RoundEnd, Work::RecordEpisodes, record_episodes)
             .add_work_if(RoundEnd, Work::RoundStats, round_stats, round_is_complete)
-            .add_work(RoundEnd, Work::StopIfRecordFails, stop_if_record_fails);
+            .add_work(RoundEnd, Work::StopIfRecordFails, stop_if_record_fails)
+            .add_work(SaveRound, Work::SaveRecord, save_record)
+            .add_work(RestoreRound, Work::RestoreRecord, restore_record)
+            .keep_in_rounds::<EnvStatusTracker>("status");
     }
 }
 
@@ -67,10 +122,7 @@ pub(crate) fn begin_record(
     mut trackers: Query<&mut EnvStatusTracker>,
     syncs: Res<HostSyncCounter>,
 ) {
-    *started = RoundStarted {
-        at: Instant::now(),
-        reads: syncs.count(),
-    };
+    *started = RoundStarted::now(&syncs);
     for mut tracker in &mut trackers {
         *tracker = EnvStatusTracker::default();
     }
@@ -337,7 +389,8 @@ fn round_perf(
     syncs: &HostSyncCounter,
     record: &mut RecordContext,
 ) -> PerfRound {
-    let wall_s = started.at.elapsed().as_secs_f64();
+    let taken = started.taken(syncs);
+    let wall_s = taken.time.as_secs_f64();
     let samples = env_steps * record.data.feed.train_samples() as u64;
     let cost = record.hub.take_cost();
     PerfRound {
@@ -348,7 +401,7 @@ fn round_perf(
         rounds_per_hour: Num(3600.0 / wall_s),
         telemetry_ms: Num(cost.telemetry.as_secs_f64() * 1e3),
         blocked_ms: Num(cost.blocked.as_secs_f64() * 1e3),
-        host_reads: syncs.count() - started.reads,
+        host_reads: taken.reads,
         waits: env_steps,
     }
 }

@@ -1,5 +1,7 @@
 //! What a reward is made of: signed terms whose sum it is, and numbers that explain them.
 
+use serde::{Deserialize, Serialize};
+
 /// Declares the terms in the order in which they are added up.
 macro_rules! terms {
     ($($(#[$doc:meta])* $term:ident => $name:literal),+ $(,)?) => {
@@ -94,7 +96,7 @@ terms! {
 macro_rules! context {
     ($($(#[$doc:meta])* $number:ident),+ $(,)?) => {
         /// Numbers behind the terms that are not part of the sum. What concerns a seed is the acted slot's.
-        #[derive(Clone, Copy, Debug, Default, PartialEq)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
         pub struct RewardContext {
             $($(#[$doc])* pub $number: Option<f64>,)+
         }
@@ -135,11 +137,32 @@ context! {
 }
 
 /// The raw reward of one env and step: the sum of its terms, by definition.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RewardBreakdown {
+    #[serde(with = "terms")]
     terms: [f64; Term::ALL.len()],
     /// Numbers that explain the terms.
     pub context: RewardContext,
+}
+
+/// An array that is longer than serde knows arrays, as a list.
+mod terms {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Term;
+
+    type Terms = [f64; Term::ALL.len()];
+
+    pub fn serialize<S: Serializer>(terms: &Terms, serializer: S) -> Result<S::Ok, S::Error> {
+        terms.as_slice().serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Terms, D::Error> {
+        let terms = Vec::deserialize(deserializer)?;
+        Terms::try_from(terms)
+            .map_err(|terms| D::Error::custom(format!("{} terms, expected {}", terms.len(), Term::ALL.len())))
+    }
 }
 
 impl Default for RewardBreakdown {

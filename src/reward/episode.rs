@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bevy_ecs::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use super::breakdown::{RewardBreakdown, Term};
 use crate::telemetry::{Num, TermSummary, statistics};
@@ -11,7 +12,7 @@ use crate::telemetry::{Num, TermSummary, statistics};
 const STABILITY_WINDOW: usize = 20;
 
 /// A rewarded step.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RewardedStep {
     /// 1-based.
     pub step: u32,
@@ -24,7 +25,7 @@ pub struct RewardedStep {
 }
 
 /// An env's raw rewards since the start of its episode.
-#[derive(Component, Clone, Debug, Default, PartialEq)]
+#[derive(Component, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EpisodeReward {
     /// In order.
     pub steps: Vec<RewardedStep>,

@@ -50,7 +50,7 @@ pub use self::report::{episode_rewards, round_rewards};
 pub use self::state::RewardState;
 use self::systems::{BeforeAction, capture_reward_inputs, compute_reward, forget_pruned_seeds, reset_rewards};
 pub use self::systems::{RewardHorizon, StepReward};
-use crate::env::EnvId;
+use crate::env::{EnvId, KeepInRounds};
 use crate::schedule::{Act, AddWork, Assess, RoundStart, Work};
 
 /// Pays every decision.
@@ -68,6 +68,8 @@ impl Plugin for RewardPlugin {
         app.add_work(RoundStart, Work::ResetRewards, reset_rewards)
             .add_work(Assess, Work::ForgetPrunedSeeds, forget_pruned_seeds)
             .add_work(Act, Work::CaptureRewardInputs, capture_reward_inputs)
-            .add_work(Act, Work::ComputeReward, compute_reward);
+            .add_work(Act, Work::ComputeReward, compute_reward)
+            .keep_in_rounds::<RewardState>("reward")
+            .keep_in_rounds::<EpisodeReward>("paid");
     }
 }

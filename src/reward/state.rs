@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Add;
 
 use bevy_ecs::prelude::*;
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::inputs::{RewardError, RewardInputs};
@@ -12,7 +13,7 @@ use super::inputs::{RewardError, RewardInputs};
 const REMEMBERED: usize = 3;
 
 /// What a committed seed is still to be paid.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Instalments {
     /// Per step, for all of `contribution`.
     pub amount: f64,
@@ -21,7 +22,7 @@ pub(super) struct Instalments {
 }
 
 /// What is remembered of the seed in one slot.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct SlotMemory {
     pub seed_id: String,
     /// Decisions since it first had an amplitude, that one included.
@@ -45,7 +46,7 @@ impl SlotMemory {
 }
 
 /// How one seed helped another while both grew.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Scaffold {
     pub scaffold: String,
     pub beneficiary: String,
@@ -56,7 +57,7 @@ pub(super) struct Scaffold {
 }
 
 /// What is remembered of an env. `Default` is the state at the start of an episode.
-#[derive(Component, Clone, Debug, Default, PartialEq)]
+#[derive(Component, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RewardState {
     /// In slot order; `None` where no seed lives.
     pub(super) slots: SmallVec<[Option<SlotMemory>; 4]>,

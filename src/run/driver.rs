@@ -13,6 +13,7 @@ use crate::env::{EpisodeStats, Experiment};
 use crate::health::{EngineError, Position, RunHealth};
 use crate::scenario::StopAt;
 use crate::schedule::*;
+use crate::unfinished::UnfinishedRound;
 
 /// Plays the run that an app holds, step by step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,6 +76,9 @@ impl Driver {
             }
             Self::BetweenRounds if begins_round(world) => {
                 run(world, RoundStart);
+                if is_unfinished(world) {
+                    run(world, RestoreRound);
+                }
                 (Self::InRound, Moment::RoundBegun)
             }
             Self::BetweenRounds => {
@@ -137,6 +141,14 @@ fn play_step(world: &mut World) {
     run(world, Decide);
     run(world, Act);
     run(world, StepEnd);
+    if is_unfinished(world) {
+        run(world, SaveRound);
+    }
+}
+
+/// Whether the round that is played is to be kept, or to be gone on with.
+fn is_unfinished(world: &World) -> bool {
+    world.contains_resource::<UnfinishedRound>()
 }
 
 fn has_active_env(world: &mut World) -> bool {

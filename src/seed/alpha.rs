@@ -2,6 +2,8 @@
 //!
 //! The controller is the only place that holds alpha; everything else asks it.
 
+use serde::{Deserialize, Serialize};
+
 use crate::growth::{AlphaCurve, AlphaMode, DEFAULT_STEEPNESS};
 
 /// Two amplitudes closer than this are the same.
@@ -18,7 +20,7 @@ pub enum AlphaError {
 }
 
 /// Shape of a ramp: its easing, and how steep a sigmoid is (ignored by the other curves).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RampShape {
     /// Easing.
     pub curve: AlphaCurve,
@@ -70,7 +72,7 @@ fn logistic(x: f64) -> f64 {
 }
 
 /// The state of one seed's amplitude; alpha, start and target lie in [0, 1].
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AlphaController {
     alpha: f64,
     start: f64,

@@ -5,6 +5,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use super::{AlphaController, GradientSums};
 use crate::growth::{
     AlphaAlgorithm, AlphaTarget, GateLevel, GerminationStyle, Initiator, PruneReason, SeedStage, SlotId, Tempo,
@@ -12,7 +14,7 @@ use crate::growth::{
 use crate::scenario::LifecycleConfig;
 
 /// What is fixed when a seed germinates.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeedIdentity {
     /// `e{episode}.{slot}.{n}`.
     pub seed_id: String,
@@ -35,7 +37,7 @@ pub struct SeedIdentity {
 }
 
 /// Validation accuracy of the env in percent, as seen over a seed's life.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AccuracyTrack {
     /// At germination.
     pub initial: f64,
@@ -48,7 +50,7 @@ pub struct AccuracyTrack {
 }
 
 /// What the seed is worth by ablation, in percentage points.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ContributionTrack {
     /// Accuracy with the seed minus accuracy without it.
     pub value: Option<f64>,
@@ -59,7 +61,7 @@ pub struct ContributionTrack {
 }
 
 /// How the seed stands to the other players of its env; set to the default at the start of each validation.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interactions {
     /// Sum of the pairwise interactions, percentage points.
     pub sum: f64,
@@ -68,7 +70,7 @@ pub struct Interactions {
 }
 
 /// The last gradient measurement.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GradientTrack {
     /// Infinite where it has no number.
     pub norm: Option<f64>,
@@ -89,7 +91,7 @@ pub struct GradientTrack {
 }
 
 /// Why and by whose order a seed is removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PruneOrder {
     /// Why.
     pub reason: PruneReason,
@@ -98,7 +100,7 @@ pub struct PruneOrder {
 }
 
 /// The last automatic attempt at a gate, kept so that only news is reported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateMemory {
     /// Which gate.
     pub level: GateLevel,
@@ -107,7 +109,7 @@ pub struct GateMemory {
 }
 
 /// The full plain-data state of a non-empty slot.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeedRecord {
     /// What is fixed.
     pub identity: SeedIdentity,

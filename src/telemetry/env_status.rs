@@ -33,7 +33,7 @@ const DEGRADATION_POINTS: f64 = 1.0;
 const STEPS_ROLLED_BACK: u32 = 5;
 
 /// Follows the accuracy of one env through one episode; start each episode with a fresh one.
-#[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EnvStatusTracker {
     previous: Option<f64>,
     best: Option<f64>,

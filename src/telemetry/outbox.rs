@@ -53,6 +53,11 @@ impl TelemetryOutbox {
         event.payload.level() <= self.level && !is_thinned
     }
 
+    /// Forgets the events since the last flush.
+    pub fn discard(&mut self) {
+        self.events.clear();
+    }
+
     /// Empties the box into one flush.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Event> {
         self.events.drain(..)

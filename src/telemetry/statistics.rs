@@ -1,5 +1,7 @@
 //! Small formulas that events and views share.
 
+use serde::{Deserialize, Serialize};
+
 /// Rounds a rolling value looks back over.
 pub const ROLLING_ROUNDS: usize = 10;
 
@@ -12,7 +14,7 @@ pub fn rolling_mean(values: &[f64]) -> Option<f64> {
 }
 
 /// How long a curve has not risen.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plateau {
     top: Option<f64>,
     length: u32,

@@ -1,19 +1,91 @@
-//! Tensors as the bytes of a safetensors file: whoever writes them chooses how.
+//! Tensors as plain bytes and as the bytes of a safetensors file: whoever writes them chooses how.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
+use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView, serialize};
 use tch::{Device, Kind, Tensor};
 
 use super::TorchError;
+
+/// The values of a tensor, bit for bit and row-major, and nothing of a device.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PlainTensor {
+    kind: Dtype,
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl PlainTensor {
+    /// What a tensor of any device holds now; waits for it, in the order of the stream that is entered.
+    ///
+    /// # Errors
+    /// A device error, or a kind of number that files do not hold.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "files are written between steps, where the engine may wait"
+    )]
+    pub fn of(tensor: &Tensor) -> Result<Self, TorchError> {
+        let tensor = tensor.f_detach()?.f_to_device(Device::Cpu)?.f_contiguous()?;
+        let kind = tensor.f_kind()?;
+        let mut bytes = vec![0; tensor.numel() * kind.elt_size_in_bytes()];
+        tensor.f_copy_data_u8(&mut bytes, tensor.numel())?;
+        Ok(Self {
+            kind: saved_kind(kind)?,
+            shape: tensor.size().into_iter().map(|size| size as usize).collect(),
+            bytes,
+        })
+    }
+
+    /// A tensor on the CPU that holds them.
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub fn to_tensor(&self) -> Result<Tensor, TorchError> {
+        let shape: Vec<i64> = self.shape.iter().map(|&size| size as i64).collect();
+        Ok(Tensor::f_from_data_size(&self.bytes, &shape, loaded_kind(self.kind)?)?)
+    }
+
+    /// Values of it.
+    pub fn numel(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Whether a tensor has its shape and kind.
+    pub fn fits(&self, tensor: &Tensor) -> bool {
+        let shape = self.shape.iter().map(|&size| size as i64);
+        shape.eq(tensor.size()) && loaded_kind(self.kind).is_ok_and(|kind| kind == tensor.kind())
+    }
+}
+
+/// Kind and shape; values are many.
+impl fmt::Debug for PlainTensor {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{:?} {:?}", self.kind, self.shape)
+    }
+}
 
 /// Named tensors of any device as a safetensors file holds them, bit for bit.
 ///
 /// # Errors
 /// A device error, or a kind of number that the format does not have.
 pub fn encode_tensors(tensors: &[(String, Tensor)]) -> Result<Vec<u8>, TorchError> {
-    let contents: Vec<Content> = tensors.iter().map(Content::of).collect::<Result<_, _>>()?;
-    let views = contents.iter().map(|content| {
-        let view = TensorView::new(content.kind, content.shape.clone(), &content.bytes)?;
-        Ok((content.name, view))
+    let plain = tensors
+        .iter()
+        .map(|(name, tensor)| Ok((name.as_str(), PlainTensor::of(tensor)?)));
+    let plain: Vec<(&str, PlainTensor)> = plain.collect::<Result<_, TorchError>>()?;
+    encode_plain(plain.iter().map(|(name, tensor)| (*name, tensor)))
+}
+
+/// Named values as a safetensors file holds them.
+///
+/// # Errors
+/// More of them than the format can describe.
+pub fn encode_plain<'a>(tensors: impl IntoIterator<Item = (&'a str, &'a PlainTensor)>) -> Result<Vec<u8>, TorchError> {
+    let views = tensors.into_iter().map(|(name, tensor)| {
+        let view = TensorView::new(tensor.kind, tensor.shape.clone(), &tensor.bytes)?;
+        Ok((name, view))
     });
     views
         .collect::<Result<Vec<_>, safetensors::SafeTensorError>>()
@@ -21,42 +93,43 @@ pub fn encode_tensors(tensors: &[(String, Tensor)]) -> Result<Vec<u8>, TorchErro
         .map_err(|error| TorchError::Other(error.to_string()))
 }
 
-struct Content<'a> {
-    name: &'a str,
-    kind: Dtype,
-    shape: Vec<usize>,
-    bytes: Vec<u8>,
+/// What the bytes of a safetensors file hold, by name.
+///
+/// # Errors
+/// Bytes that are no such file.
+pub fn decode_plain(bytes: &[u8]) -> Result<BTreeMap<String, PlainTensor>, TorchError> {
+    let file = SafeTensors::deserialize(bytes).map_err(|error| TorchError::Other(error.to_string()))?;
+    let plain = file.iter().map(|(name, view)| {
+        let tensor = PlainTensor {
+            kind: view.dtype(),
+            shape: view.shape().to_vec(),
+            bytes: view.data().to_vec(),
+        };
+        (name.to_owned(), tensor)
+    });
+    Ok(plain.collect())
 }
 
-impl<'a> Content<'a> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "files are written between steps, where the engine may wait"
-    )]
-    fn of((name, tensor): &'a (String, Tensor)) -> Result<Self, TorchError> {
-        let tensor = tensor.f_to_device(Device::Cpu)?.f_contiguous()?;
-        let kind = tensor.f_kind()?;
-        let mut bytes = vec![0; tensor.numel() * kind.elt_size_in_bytes()];
-        tensor.f_copy_data_u8(&mut bytes, tensor.numel())?;
-        Ok(Self {
-            name,
-            kind: saved_kind(kind)?,
-            shape: tensor.size().into_iter().map(|size| size as usize).collect(),
-            bytes,
-        })
-    }
-}
+/// Kinds of number that are saved, and what files call them.
+const KINDS: [(Kind, Dtype); 8] = [
+    (Kind::Bool, Dtype::BOOL),
+    (Kind::Uint8, Dtype::U8),
+    (Kind::Int, Dtype::I32),
+    (Kind::Int64, Dtype::I64),
+    (Kind::Half, Dtype::F16),
+    (Kind::BFloat16, Dtype::BF16),
+    (Kind::Float, Dtype::F32),
+    (Kind::Double, Dtype::F64),
+];
 
 fn saved_kind(kind: Kind) -> Result<Dtype, TorchError> {
-    Ok(match kind {
-        Kind::Bool => Dtype::BOOL,
-        Kind::Uint8 => Dtype::U8,
-        Kind::Int => Dtype::I32,
-        Kind::Int64 => Dtype::I64,
-        Kind::Half => Dtype::F16,
-        Kind::BFloat16 => Dtype::BF16,
-        Kind::Float => Dtype::F32,
-        Kind::Double => Dtype::F64,
-        other => return Err(TorchError::Other(format!("tensors of {other:?} cannot be saved"))),
-    })
+    let saved = KINDS.iter().find(|(known, _)| *known == kind);
+    let saved = saved.map(|(_, saved)| *saved);
+    saved.ok_or_else(|| TorchError::Other(format!("tensors of {kind:?} cannot be saved")))
+}
+
+fn loaded_kind(saved: Dtype) -> Result<Kind, TorchError> {
+    let kind = KINDS.iter().find(|(_, known)| *known == saved);
+    let kind = kind.map(|(kind, _)| *kind);
+    kind.ok_or_else(|| TorchError::Other(format!("tensors of {saved:?} cannot be loaded")))
 }

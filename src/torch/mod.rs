@@ -43,7 +43,7 @@ pub use backward::backward;
 pub use batch::{LossRecord, ValidationColumns, add_validation, cross_entropy, gather_images};
 pub use cuda::{CudaError, fix_cublas_workspace, load_cuda};
 pub use device::{DeviceError, DeviceSpec};
-pub use encode::encode_tensors;
+pub use encode::{PlainTensor, decode_plain, encode_plain, encode_tensors};
 pub use error::{TorchError, catch, is_catching};
 pub use finite_guard::FiniteGuard;
 pub use fused::{

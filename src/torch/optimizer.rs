@@ -66,6 +66,11 @@ impl Optimizer {
         Ok(optimizer)
     }
 
+    /// The settings in force.
+    pub fn config(&self) -> &OptimizerConfig {
+        &self.config
+    }
+
     /// The parameters, in the order in which they were given.
     pub fn params(&self) -> &[Tensor] {
         &self.params

@@ -19,8 +19,10 @@ pub use micro_batches::MicroBatches;
 pub use precision::{MixedPrecisionOff, TrainingPrecision};
 pub use rates::LastGrowth;
 
-use crate::env::EnvId;
-use crate::schedule::{Act, AddWork, Assess, RoundStart, Startup, StepStart, StepSync, TrainBatch, Work};
+use crate::env::{EnvId, KeepInRounds};
+use crate::schedule::{
+    Act, AddWork, Assess, RestoreRound, RoundStart, SaveRound, Startup, StepStart, StepSync, TrainBatch, Work,
+};
 
 /// Feeds and trains all envs.
 pub struct TrainingPlugin;
@@ -41,6 +43,9 @@ impl Plugin for TrainingPlugin {
             .add_work(TrainBatch, Work::ForwardBackward, step::forward_backward)
             .add_work(TrainBatch, Work::Optimize, step::optimize)
             .add_work(StepSync, Work::EnqueueReads, sums::reduce_sums)
-            .add_work(Assess, Work::DeriveTrainMetrics, sums::derive_train_metrics);
+            .add_work(Assess, Work::DeriveTrainMetrics, sums::derive_train_metrics)
+            .add_work(SaveRound, Work::SaveLossScales, precision::save_loss_scales)
+            .add_work(RestoreRound, Work::RestoreLossScales, precision::restore_loss_scales)
+            .keep_in_rounds::<LastGrowth>("last_growth");
     }
 }

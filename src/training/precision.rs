@@ -5,10 +5,12 @@ use bevy_ecs::prelude::*;
 use tch::Kind;
 
 use super::components::EnvLossScaler;
+use crate::env::unfinished::name_of;
 use crate::env::{EnvId, EnvPool, EnvStream, Experiment};
-use crate::health::Failure;
+use crate::health::{Failure, InEnv};
 use crate::scenario::AmpMode;
-use crate::torch::{self, DeviceSpec};
+use crate::torch::{self, DeviceSpec, LossScaler};
+use crate::unfinished::UnfinishedRound;
 
 /// `None`: f32 throughout; else the type that autocast computes in.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq)]
@@ -41,4 +43,34 @@ pub fn reset_loss_scales(
         let _guard = stream.0.get().enter()?;
         Ok(scaler.reset()?)
     })
+}
+
+/// For a checkpoint inside the round.
+pub fn save_loss_scales(
+    mut envs: Query<(&EnvId, &mut EnvStream, &mut EnvLossScaler)>,
+    mut round: ResMut<UnfinishedRound>,
+) -> Result<(), Failure> {
+    for (id, mut stream, mut scaler) in &mut envs {
+        let _guard = stream.0.get().enter()?;
+        for (what, tensor) in scaler.0.get().iter().flat_map(LossScaler::state_tensors) {
+            let name = name_of(id, &format!("loss_scale.{what}"));
+            round.put_tensor(name, tensor).in_env(id.index)?;
+        }
+    }
+    Ok(())
+}
+
+/// What [`save_loss_scales`] has kept.
+pub fn restore_loss_scales(
+    mut envs: Query<(&EnvId, &mut EnvStream, &mut EnvLossScaler)>,
+    round: Res<UnfinishedRound>,
+) -> Result<(), Failure> {
+    for (id, mut stream, mut scaler) in &mut envs {
+        let _guard = stream.0.get().enter()?;
+        for (what, tensor) in scaler.0.get().iter().flat_map(LossScaler::state_tensors) {
+            let name = name_of(id, &format!("loss_scale.{what}"));
+            round.copy_to(&name, tensor).in_env(id.index)?;
+        }
+    }
+    Ok(())
 }

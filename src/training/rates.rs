@@ -3,13 +3,14 @@
 use std::f64::consts::PI;
 
 use bevy_ecs::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::RunClock;
 use crate::env::{Experiment, HostOptimizer, SeedOptimizers, SeedSlots, StepStatus};
 use crate::scenario::{LearningRateCourse, OptimizerConfig};
 
 /// The last step of the episode that began while a seed developed; 0 before there was one.
-#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastGrowth(pub u32);
 
 /// Gives every optimizer the rate of the step. Nothing is touched where the rate is constant.

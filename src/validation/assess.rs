@@ -2,6 +2,7 @@
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
+use serde::{Deserialize, Serialize};
 
 use super::attribution::{Attribution, coalition_rows, shapley};
 use super::pass::ValPlan;
@@ -15,7 +16,7 @@ use crate::telemetry::{self, BigInteger, CoalitionRow, CounterfactualMatrix, Cov
 use crate::training::StepResult;
 
 /// The step's measured configurations; `None` where only the network as it is was evaluated.
-#[derive(Component, Default)]
+#[derive(Component, Default, Serialize, Deserialize)]
 pub struct Counterfactual {
     /// What was measured.
     pub matrix: Option<CounterfactualMatrix>,

@@ -4,6 +4,7 @@
 //! [`Attribution`] that follows from them. Everything is looked up by mask; what was not measured is `None`, never
 //! guessed.
 
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::plan::pairs;
@@ -26,7 +27,7 @@ pub fn coalition_rows(masks: &[u64], samples: usize, sums: &[ConfigNumbers]) -> 
 }
 
 /// What follows from one matrix; `None` where a mask was not measured.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Attribution {
     /// In player order.
     pub players: SmallVec<[PlayerAttribution; 4]>,
@@ -37,7 +38,7 @@ pub struct Attribution {
 }
 
 /// What one player is worth.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlayerAttribution {
     /// How much lower the accuracy is without the player, percentage points.
     pub contribution: Option<f64>,
@@ -46,7 +47,7 @@ pub struct PlayerAttribution {
 }
 
 /// What two players add together beyond what each adds, with no other on.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Synergy {
     /// Indices in player order.
     pub players: (usize, usize),

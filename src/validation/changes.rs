@@ -1,6 +1,7 @@
 //! Which seeds were measured last, for the cadence `on_change`: while nothing about them changes but their weights, they are
 //! not measured again.
 
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::plan::{Players, find_players};
@@ -9,7 +10,7 @@ use crate::scenario::{AttributionConfig, AttributionStrategy, Cadence};
 use crate::seed::SeedRecord;
 
 /// A player as it was measured: its slot and germination say who it is.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Measured {
     slot: usize,
     germination: u32,
@@ -18,7 +19,7 @@ struct Measured {
 }
 
 /// The players of an episode's last measurement.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LastMeasured(Option<SmallVec<[Measured; 4]>>);
 
 impl LastMeasured {

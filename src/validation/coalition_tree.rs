@@ -4,6 +4,7 @@
 //! stacked along the batch dimension. At a player's slot a block turns into one for the configurations with the seed
 //! off, one for those with it on, or both. Every distinct prefix of a configuration is thus computed once.
 
+use serde::{Deserialize, Serialize};
 use tch::Device;
 
 use super::plan::CoalitionPlan;
@@ -88,7 +89,7 @@ impl Stop {
 }
 
 /// Work of one validation sample, in floating-point operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ValidationFlops {
     /// As the tree runs it.
     pub tree: u64,

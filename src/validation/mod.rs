@@ -20,7 +20,7 @@ pub(crate) mod test_part;
 
 use bevy_app::{App, Plugin};
 
-use crate::env::EnvId;
+use crate::env::{EnvId, KeepInRounds};
 use crate::schedule::{AddWork, Assess, Startup, StepEnd, StepSync, ValBatch, Work};
 
 pub use assess::Counterfactual;
@@ -50,6 +50,9 @@ impl Plugin for ValidationPlugin {
             .add_work(Assess, Work::DeriveValMetrics, sync::derive_val_metrics)
             .add_work(Assess, Work::CountCompute, compute::count_compute)
             .add_work(Assess, Work::Attribute, assess::attribute)
-            .add_work(StepEnd, Work::EvaluateTest, test_part::evaluate_test);
+            .add_work(StepEnd, Work::EvaluateTest, test_part::evaluate_test)
+            .keep_in_rounds::<ValPlan>("val_plan")
+            .keep_in_rounds::<Counterfactual>("counterfactual")
+            .keep_in_rounds::<TestResult>("test_result");
     }
 }

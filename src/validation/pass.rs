@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use bevy_platform::cell::SyncCell;
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use self::budget::{Course, Evaluated};
@@ -37,17 +38,21 @@ pub struct FoldedModel(pub SyncCell<Box<dyn FoldedHost>>);
 pub struct ValBatches(pub SyncCell<Vec<Batch>>);
 
 /// What the step's pass evaluates.
-#[derive(Component, Default)]
+#[derive(Component, Default, Serialize, Deserialize)]
 pub struct ValPlan {
     /// `None` before the first step.
     pub plan: Option<AttributionPlan>,
+    /// Of the step's pass alone, as all that is not kept.
+    #[serde(skip)]
     tree: Option<SyncCell<CoalitionTree>>,
     /// By configuration: where its sums stand among those of the pass.
     places: SmallVec<[usize; 8]>,
     /// Forward cost of a sample, for telemetry.
     pub flops: ValidationFlops,
     /// Host time spent in the step's pass; on CUDA, to launch it.
+    #[serde(skip)]
     pub elapsed: Duration,
+    #[serde(skip)]
     course: Course,
     last_measured: LastMeasured,
 }

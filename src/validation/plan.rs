@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::growth::SeedStage;
@@ -50,7 +51,7 @@ pub fn find_players(slots: impl IntoIterator<Item = Option<(SeedStage, f64)>>, i
 /// What the coalition pass evaluates: bit `i` of a mask set = player `i` as it is now, clear = amplitude 0.
 ///
 /// Masks are distinct; the first one has all players on, and its result is the validation result.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoalitionPlan {
     /// Slot indices of the players, ascending.
     pub players: SmallVec<[usize; 4]>,
@@ -69,7 +70,7 @@ impl CoalitionPlan {
 }
 
 /// A coalition plan with what is needed to read its results.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttributionPlan {
     /// What is evaluated.
     pub coalitions: CoalitionPlan,

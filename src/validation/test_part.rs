@@ -2,6 +2,7 @@
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use tch::{Kind, Tensor};
 
@@ -19,7 +20,7 @@ use crate::torch::{HostSyncCounter, Inference, TorchError, read_f64};
 
 /// Accuracy (percent) and loss (nats) of the host with its fossilized seeds alone; `None` until the episode ends, and
 /// where the task has no test part.
-#[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TestResult(pub Option<(f64, f64)>);
 
 #[derive(QueryData)]

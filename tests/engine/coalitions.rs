@@ -5,15 +5,14 @@ use std::path::Path;
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 use serde_json::Value;
-use simic_engine::checkpoint::{CheckpointName, PastRun};
-use simic_engine::engine::{Prepared, RunReport};
+use simic_engine::checkpoint::CheckpointName;
+use simic_engine::engine::RunReport;
 use simic_engine::env::SeedSlots;
 use simic_engine::prelude::*;
-use simic_engine::run::RoundLimit;
-use simic_engine::scenario::Catalog;
+use simic_engine::run::{NO_EXTENSION, RoundLimit};
 use simic_engine::seed::ContributionTrack;
 
-use crate::support::{engine, lines};
+use crate::support::{engine, lines, resumed};
 
 const ALL_SLOTS: [&str; 10] = [
     "r0c0", "r0c1", "r0c2", "r0c3", "r0c4", "r1c0", "r1c1", "r1c2", "r1c3", "r1c4",
@@ -242,7 +241,8 @@ fn ten_slots_go_through_policy_plans_and_a_resumed_run() {
     let stopped = first_half.play();
     assert!(stopped.failure.is_none(), "{:?}", stopped.failure);
     drop(first_half);
-    let resumed = resume(directory(&stopped), halves.path());
+    let mut resumed = resumed(directory(&stopped), CheckpointName::Last, NO_EXTENSION, 2).expect("the run can go on");
+    let resumed = resumed.play();
     assert!(resumed.failure.is_none(), "{:?}", resumed.failure);
 
     let weights = |run: &Path| {
@@ -262,19 +262,6 @@ fn ten_slots_go_through_policy_plans_and_a_resumed_run() {
     let played = decisions(directory(&report));
     assert_eq!(played.len(), 8, "two envs, four steps");
     assert_eq!(played, decisions(directory(&stopped)));
-}
-
-fn resume(run: &Path, out: &Path) -> RunReport {
-    let past = PastRun::open(run, CheckpointName::Last).expect("the run can go on");
-    let mut prepared =
-        Prepared::from_ron("resolved.ron", &past.resolved, &[], &Catalog::default()).expect("the scenario is sound");
-    prepared.file = past.file.clone();
-    let before = prepared.loaded.scenario.clone();
-    let point = past
-        .resume(&before, &prepared.loaded, &[], &[])
-        .expect("nothing has changed");
-    let engine = Engine::builder().threads(2).recorded(out).resumed(point);
-    engine.build(&prepared).expect("the engine is made").play()
 }
 
 /// Before anything is allocated: what it takes, and how many envs would fit.

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use simic_engine::checkpoint::{CheckpointName, PastRun};
+use simic_engine::checkpoint::CheckpointName;
 use simic_engine::data::Part;
 use simic_engine::engine::{RunReport, catalog};
 use simic_engine::prelude::*;
 use simic_engine::run::StopRequest;
 use simic_engine::scenario::{self, Input, Report, data_forms};
+
+use crate::support::{assert_same_run, resumed};
 
 /// Images of one brightness, which is the class; `params` is added to all of them.
 fn shades(request: &DataRequest) -> Result<CustomImages, std::num::ParseIntError> {
@@ -94,26 +96,16 @@ fn directory(report: &RunReport) -> &Path {
     &report.record.as_ref().expect("the run was recorded").directory
 }
 
-fn policy(report: &RunReport) -> Vec<u8> {
-    let file = directory(report).join("checkpoints/round-000003/policy/policy.safetensors");
-    std::fs::read(file).expect("the last round's policy")
-}
-
 #[test]
 fn a_run_on_it_that_is_resumed_ends_with_the_bits_of_one_that_was_not_stopped() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let whole = crate::recorded::play(SCENARIO, &folder.path().join("whole"), register);
     let root = folder.path().join("stopped");
     let stopped = crate::recorded::play(SCENARIO, &root, stop_in_the_second_round);
-    let past = PastRun::open(directory(&stopped), CheckpointName::Last).expect("the run can go on");
 
-    let engine = Engine::builder().extended(register).threads(2).recorded(root);
-    let resumed = engine
-        .resumed(past.point)
-        .from_ron(SCENARIO)
-        .expect("a sound scenario")
-        .play();
+    let mut resumed = resumed(directory(&stopped), CheckpointName::Last, register, 2).expect("the run can go on");
+    let report = resumed.play();
 
-    assert!(resumed.failure.is_none(), "{:?}", resumed.failure);
-    assert_eq!(policy(&resumed), policy(&whole));
+    assert!(report.failure.is_none(), "{:?}", report.failure);
+    assert_same_run(directory(&whole), directory(&report));
 }

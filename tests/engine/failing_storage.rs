@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use simic_engine::checkpoint::{CheckpointError, CheckpointName, PastRun, ResumeError};
-use simic_engine::engine::{Prepared, RunReport};
+use simic_engine::checkpoint::{CheckpointError, CheckpointName, ResumeError};
+use simic_engine::engine::RunReport;
 use simic_engine::prelude::*;
 use simic_engine::record::Recording;
-use simic_engine::scenario::Catalog;
+use simic_engine::run::NO_EXTENSION;
 use simic_engine::storage::{Fault, StorageFaults};
 
-use crate::support::{first_difference, latest};
+use crate::support::{first_difference, latest, resumed};
 
 /// More than a storage that works ever needs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,7 +24,7 @@ fn scenario() -> String {
     format!(
         r#"(
             name: "failing", task: preset("digits_impaired", (batches_per_step: count(1), val_batches_per_step: count(1))),
-            run: (rounds: {rounds}, n_envs: {envs}, max_steps: {steps}),
+            run: (rounds: {rounds}, n_envs: {envs}, max_steps: {steps}, checkpoint_every_steps: 1),
             policy: (controller: "actor_critic", net: "lstm", net_cfg: (feature_dim: 8, hidden_dim: 8)),
         )"#
     )
@@ -38,18 +38,6 @@ fn play(root: &Path, outage_patience: Duration) -> Result<RunReport, String> {
     };
     let engine = Engine::builder().threads(1).recording(recording).from_ron(&scenario());
     Ok(engine.map_err(|error| error.to_string())?.play())
-}
-
-/// What is left of `run`.
-fn resume(run: &Path, root: &Path) -> Result<RunReport, ResumeError> {
-    let past = PastRun::open(run, CheckpointName::Last)?;
-    let prepared = Prepared::from_ron("resolved.ron", &past.resolved, &[], &Catalog::default());
-    let mut prepared = prepared.expect("the scenario is as it was written");
-    prepared.file = past.file.clone();
-    let before = prepared.loaded.scenario.clone();
-    let point = past.resume(&before, &prepared.loaded, &[], &[])?;
-    let engine = Engine::builder().threads(1).recorded(root).resumed(point);
-    Ok(engine.build(&prepared).expect("the engine is made").play())
 }
 
 /// Files in `run`, without those that tell of interruptions.
@@ -105,8 +93,9 @@ fn interrupt_and_mend(n: u64, fault: Fault, undisturbed: &Path) -> Option<()> {
         }
         Err(refusal) => assert!(refusal.contains(&*root.to_string_lossy()), "{what}: {refusal}"),
     }
-    let run = match resume(&run, &mended) {
-        Ok(report) => {
+    let run = match resumed(&run, CheckpointName::Last, NO_EXTENSION, 1) {
+        Ok(mut engine) => {
+            let report = engine.play();
             assert!(report.failure.is_none(), "{what}: {:?}", report.failure);
             run
         }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use simic_engine::checkpoint::{CheckpointName, PastRun};
-use simic_engine::engine::{Prepared, catalog};
+use simic_engine::checkpoint::CheckpointName;
+use simic_engine::engine::catalog;
 use simic_engine::env::HostModel;
 use simic_engine::growth::SeedStage;
 use simic_engine::host::{Conv, ResidualBlock};
@@ -11,6 +11,8 @@ use simic_engine::prelude::*;
 use simic_engine::run::NO_EXTENSION;
 use simic_engine::scenario::{self, Input};
 use tch::Tensor;
+
+use crate::support::resumed;
 
 /// One convolution and two residual blocks, with a slot behind each block.
 fn forked(classes: i64) -> HostPlan {
@@ -144,20 +146,7 @@ fn a_run_of_a_registered_host_goes_on_bit_for_bit() {
     let path = report.record.expect("it was recorded").directory;
     drop(whole);
 
-    let past = PastRun::open(&path, CheckpointName::Round(1)).expect("it has a checkpoint");
-    let names = catalog(register).expect("the name is free");
-    let mut prepared = Prepared::from_ron("resolved.ron", &past.resolved, &[], &names).expect("sound");
-    prepared.file = past.file.clone();
-    let before = prepared.loaded.scenario.clone();
-    let point = past
-        .resume(&before, &prepared.loaded, &[], &[])
-        .expect("nothing has changed");
-    let builder = Engine::builder().extended(register).threads(1);
-    let mut resumed = builder
-        .recorded(folder.path().join("whole"))
-        .resumed(point)
-        .build(&prepared)
-        .expect("it can go on");
+    let mut resumed = resumed(&path, CheckpointName::Round(1), register, 1).expect("it can go on");
     resumed.run().expect("it is played");
 
     assert_eq!(state(&mut resumed), expected);

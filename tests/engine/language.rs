@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use simic_engine::checkpoint::{CheckpointName, PastRun};
+use simic_engine::checkpoint::CheckpointName;
 use simic_engine::engine::Prepared;
 use simic_engine::env::HostModel;
 use simic_engine::growth::SeedStage;
@@ -10,6 +10,8 @@ use simic_engine::prelude::*;
 use simic_engine::run::NO_EXTENSION;
 use simic_engine::scenario::Catalog;
 use tch::Tensor;
+
+use crate::support::resumed;
 
 /// A tiny model of tiny texts; a seed is planted behind each of its two layers and committed as soon as it is held.
 const SCENARIO: &str = r#"(
@@ -100,19 +102,7 @@ fn a_run_of_a_language_model_goes_on_bit_for_bit() {
     let path = report.record.expect("it was recorded").directory;
     drop(whole);
 
-    let past = PastRun::open(&path, CheckpointName::Round(1)).expect("it has a checkpoint");
-    let mut prepared = Prepared::from_ron("resolved.ron", &past.resolved, &[], &Catalog::default()).expect("sound");
-    prepared.file = past.file.clone();
-    let before = prepared.loaded.scenario.clone();
-    let point = past
-        .resume(&before, &prepared.loaded, &[], &[])
-        .expect("nothing has changed");
-    let builder = Engine::builder().extended(NO_EXTENSION).threads(1);
-    let mut resumed = builder
-        .recorded(folder.path().join("whole"))
-        .resumed(point)
-        .build(&prepared)
-        .expect("it can go on");
+    let mut resumed = resumed(&path, CheckpointName::Round(1), NO_EXTENSION, 1).expect("it can go on");
     resumed.run().expect("it is played");
 
     assert_eq!(state(&mut resumed), expected);

@@ -13,6 +13,7 @@ mod failures;
 mod governor;
 mod growth;
 mod hosts;
+mod inside_rounds;
 mod language;
 mod recorded;
 mod regression_bands;

@@ -1,13 +1,14 @@
 //! Whatever a scenario can name goes on after an interruption as if there had been none: every controller, host, blueprint,
-//! reward, policy network, optimizer and normaliser, of the engine and of an application, down to every batch served.
+//! reward, policy network, optimizer and normaliser, of the engine and of an application, down to every batch served; between
+//! rounds and inside them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use simic_engine::checkpoint::{CheckpointName, PastRun};
+use simic_engine::checkpoint::{CheckpointName, Checkpoints, Standing};
 use simic_engine::controller::SavedFolder;
-use simic_engine::engine::{Prepared, RunReport, catalog};
+use simic_engine::engine::RunReport;
 use simic_engine::growth::{AlphaTarget, GerminationStyle, Tempo};
 use simic_engine::host::{Conv, ResidualBlock};
 use simic_engine::prelude::*;
@@ -20,7 +21,7 @@ use simic_engine::torch::{Backend, HostSyncCounter, Init, Mode, ParamSet, read_f
 use simic_engine::training::BatchSlot;
 use tch::{Kind, TchError, Tensor};
 
-use crate::support::first_difference;
+use crate::support::{first_difference, resumed};
 
 /// What a batch was, by run, round, step, batch and env. A batch that is served again must be the same.
 type Served = BTreeMap<(PathBuf, [u32; 4]), Vec<u64>>;
@@ -174,16 +175,16 @@ fn register_with_a_term(app: &mut App) -> Result<(), ExtensionError> {
         .register("thrift", thrift)?)
 }
 
-/// Asks the run to stop in the second round: what has been played of it is played again.
+/// Asks the run to stop inside the second round.
 fn interrupted(app: &mut App) -> Result<(), ExtensionError> {
     register(app)?;
-    app.add_systems(StepEnd, interrupt);
+    app.add_systems(StepEnd, interrupt.before(EngineSet::Checkpoint));
     Ok(())
 }
 
 fn interrupted_with_a_term(app: &mut App) -> Result<(), ExtensionError> {
     register_with_a_term(app)?;
-    app.add_systems(StepEnd, interrupt);
+    app.add_systems(StepEnd, interrupt.before(EngineSet::Checkpoint));
     Ok(())
 }
 
@@ -243,7 +244,8 @@ impl Case {
         )
     }
 
-    /// Plays it whole, and with an interruption; both must come to the same bits and have been served the same batches.
+    /// Plays it whole, and with an interruption, from which it goes on both inside the round and before it: all must come to
+    /// the same bits and have been served the same batches.
     fn holds(&self) {
         let (whole, halves) = if self.has_term {
             (register_with_a_term as Extension, interrupted_with_a_term as Extension)
@@ -255,16 +257,37 @@ impl Case {
         let stopped = self.play(halves, &folder.path().join("halves"));
         assert!(stopped.stopped_by.is_some(), "{}: it was not interrupted", self.name);
         let (expected, run) = (directory(&undisturbed), directory(&stopped));
+        let newest = Checkpoints::of(&run).standings()[0];
+        assert_eq!(newest, Standing { round: 1, step: 3 }, "{}", self.name);
+        let other = folder
+            .path()
+            .join("before")
+            .join(run.file_name().expect("it has a name"));
+        copy(&run, &other);
 
-        let resumed = resume(&run, whole, &folder.path().join("halves"));
-
-        assert!(resumed.failure.is_none(), "{}: {:?}", self.name, resumed.failure);
-        if let Some(difference) = first_difference(&expected, &run) {
-            panic!("{}: {difference}", self.name);
+        self.goes_on(&run, CheckpointName::Last, whole, &expected);
+        if Checkpoints::of(&other).rounds().contains(&1) {
+            self.goes_on(&other, CheckpointName::Round(1), whole, &expected);
         }
+
         let (one, other) = (served(&expected), served(&run));
         assert_eq!(one.len(), 3 * 6 * 2 * 2, "{}", self.name);
         assert!(one == other, "{}: other batches were served", self.name);
+    }
+
+    fn goes_on(&self, run: &Path, from: CheckpointName, extend: Extension, expected: &Path) {
+        let mut engine =
+            resumed(run, from, extend, 2).unwrap_or_else(|error| panic!("{} from {from}: {error}", self.name));
+        let report = engine.play();
+        assert!(
+            report.failure.is_none(),
+            "{} from {from}: {:?}",
+            self.name,
+            report.failure
+        );
+        if let Some(difference) = first_difference(expected, run) {
+            panic!("{} from {from}: {difference}", self.name);
+        }
     }
 
     fn play(&self, extend: Extension, out: &Path) -> RunReport {
@@ -276,25 +299,22 @@ impl Case {
     }
 }
 
-fn directory(report: &RunReport) -> PathBuf {
-    report.record.as_ref().expect("it was recorded").directory.clone()
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder");
+    for entry in std::fs::read_dir(from).expect("a folder").flatten() {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_symlink() {
+            // Of checkpoints; tidying sets them anew.
+        } else if from.is_dir() {
+            copy(&from, &to);
+        } else {
+            std::fs::copy(&from, &to).expect("a file is copied");
+        }
+    }
 }
 
-fn resume(run: &Path, extend: Extension, out: &Path) -> RunReport {
-    let past = PastRun::open(run, CheckpointName::Last).expect("the run can go on");
-    let known = catalog(extend).expect("names are free");
-    let mut prepared = Prepared::from_ron("resolved.ron", &past.resolved, &[], &known).expect("the scenario is sound");
-    prepared.file = past.file.clone();
-    let before = prepared.loaded.scenario.clone();
-    let point = past
-        .resume(&before, &prepared.loaded, &[], &[])
-        .expect("nothing has changed");
-    let engine = Engine::builder()
-        .extended(extend)
-        .threads(2)
-        .recorded(out)
-        .resumed(point);
-    engine.build(&prepared).expect("the engine is made").play()
+fn directory(report: &RunReport) -> PathBuf {
+    report.record.as_ref().expect("it was recorded").directory.clone()
 }
 
 /// A case for each of `forms`, which `change` puts into its section.

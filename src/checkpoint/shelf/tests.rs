@@ -8,6 +8,7 @@ pub fn progress(next_round: u32, best: Option<u32>) -> Progress {
         data_hash: "ef01".into(),
         rounds: 9,
         next_round,
+        step: 0,
         next_seq: 100,
         recorded: None,
         micro_batches: 1,
@@ -50,7 +51,10 @@ fn the_newest_checkpoint_is_found_as_it_was_put() {
     let (folder, found) = shelf.newest().unwrap();
     assert_eq!(found, progress(3, None));
     assert_eq!(folder, root.path().join("checkpoints/round-000003"));
-    assert_eq!(Checkpoints::relative_path(3), "checkpoints/round-000003");
+    assert_eq!(
+        Checkpoints::relative_path(Standing::before(3)),
+        "checkpoints/round-000003"
+    );
 }
 
 #[test]
@@ -116,6 +120,49 @@ fn a_checkpoint_is_found_by_its_name() {
     assert!("newest".parse::<CheckpointName>().is_err());
 }
 
+fn inside(next_round: u32, step: u32) -> Progress {
+    Progress {
+        step,
+        ..progress(next_round, None)
+    }
+}
+
+#[test]
+fn one_inside_a_round_is_the_newest_until_there_is_a_newer_one() {
+    let root = tempfile::tempdir().unwrap();
+    let shelf = Checkpoints::of(root.path());
+    let put = |progress: &Progress| {
+        put(&shelf, progress);
+        shelf.tidy(progress, 2);
+        names(&shelf)
+    };
+    put(&progress(0, None));
+    put(&inside(0, 7));
+
+    assert_eq!(put(&inside(0, 12)), ["last", "round-000000", "round-000000-step-0012"]);
+    assert_eq!(shelf.newest().unwrap().1, inside(0, 12));
+    assert_eq!(shelf.find(CheckpointName::Round(0)).unwrap().1, progress(0, None));
+    assert_eq!(put(&progress(1, None)), ["last", "round-000000", "round-000001"]);
+}
+
+/// A run that stops inside a round writes the boundary that it still owes after it.
+#[test]
+fn a_boundary_that_comes_later_leaves_a_newer_one_inside_the_round() {
+    let root = tempfile::tempdir().unwrap();
+    let shelf = Checkpoints::of(root.path());
+    for progress in [inside(3, 5), progress(3, None)] {
+        put(&shelf, &progress);
+        shelf.tidy(&progress, 1);
+    }
+
+    assert_eq!(shelf.newest().unwrap().1, inside(3, 5));
+    #[cfg(unix)]
+    assert_eq!(
+        fs::read_link(shelf.0.join("last")).unwrap(),
+        Path::new("round-000003-step-0005")
+    );
+}
+
 #[test]
 fn what_a_run_turns_its_back_on_is_kept_beside_it() {
     let root = tempfile::tempdir().unwrap();
@@ -124,7 +171,7 @@ fn what_a_run_turns_its_back_on_is_kept_beside_it() {
         put(&shelf, &progress(next_round, None));
     }
 
-    shelf.set_aside_after(2).unwrap();
+    shelf.set_aside_after(Standing::before(2)).unwrap();
 
     assert_eq!(names(&shelf), ["discarded-1", "round-000002"]);
     assert!(shelf.0.join("discarded-1/round-000004/run.ron").is_file());
@@ -142,7 +189,7 @@ fn a_way_back_that_breaks_off_leaves_the_run_where_it_stood() {
     // Counts as the third, and cannot be moved under its name.
     fs::create_dir(shelf.0.join("round-3")).unwrap();
 
-    shelf.set_aside_after(1).unwrap_err();
+    shelf.set_aside_after(Standing::before(1)).unwrap_err();
 
     assert_eq!(shelf.newest().unwrap().1.next_round, 4);
 }
@@ -153,7 +200,7 @@ fn where_no_checkpoint_is_sound_the_fault_of_the_newest_is_named() {
     let shelf = Checkpoints::of(root.path());
     for next_round in [1, 2] {
         put(&shelf, &progress(next_round, None));
-        let path = shelf.0.join(name_of(next_round)).join(PROGRESS_FILE);
+        let path = shelf.0.join(Standing::before(next_round).name()).join(PROGRESS_FILE);
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, text.replace("format: 2", "format: 1")).unwrap();
     }

@@ -1,5 +1,7 @@
 //! The way from head indices to commands and back.
 
+use serde::{Deserialize, Serialize};
+
 use super::heads::{Head, HeadIndices};
 use crate::controller::error::PolicyError;
 use crate::growth::{
@@ -92,7 +94,7 @@ fn member<T>(head: Head, from_code: impl Fn(usize) -> Option<T>, index: usize) -
 }
 
 /// The last command as the next observation shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActionFeedback {
     pub last_op: LifecycleOp,
     pub last_ok: bool,

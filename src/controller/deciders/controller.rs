@@ -5,8 +5,10 @@ use std::path::Path;
 use crate::controller::actions::{Decision, MaskSet};
 use crate::controller::error::PolicyError;
 use crate::controller::policy::LearningPolicy;
-use crate::controller::saved::{SavedFolder, load_controller, save_controller};
+use crate::controller::saved::{SavedFolder, check_controller, save_controller};
 use crate::controller::view::{DecisionView, EnvRow};
+use crate::health::Failure;
+use crate::unfinished::UnfinishedRound;
 
 /// Decides for all envs of one policy group.
 ///
@@ -86,12 +88,30 @@ pub trait Controller: Send {
         None
     }
 
-    /// Writes what another run needs to go on as this controller into `folder`, which appears whole or not at all.
+    /// Keeps what it remembers of the episodes that are being played, for a checkpoint inside a round; called between two
+    /// steps. A controller that does not is as after [`begin_episode`](Self::begin_episode) when the run goes on from there.
+    ///
+    /// # Errors
+    /// The controller's own.
+    fn save_episodes(&mut self, _round: &mut UnfinishedRound) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Takes back what [`save_episodes`](Self::save_episodes) has kept; the episodes have begun.
+    ///
+    /// # Errors
+    /// What was kept does not fit.
+    fn restore_episodes(&mut self, _round: &UnfinishedRound) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Writes what another run needs to go on as this controller with new episodes into `folder`, which appears whole or
+    /// not at all.
     ///
     /// # Errors
     /// The folder cannot be written.
     fn save(&self, folder: &Path) -> Result<(), PolicyError> {
-        save_controller(folder, self.name(), self.fingerprint(), &())
+        save_controller(folder, self.name(), self.fingerprint())
     }
 
     /// Goes on as the controller that was saved.
@@ -99,6 +119,6 @@ pub trait Controller: Send {
     /// # Errors
     /// What was saved cannot be understood or does not fit; nothing has changed then.
     fn load(&mut self, saved: &SavedFolder) -> Result<(), PolicyError> {
-        load_controller(saved, self.name(), self.fingerprint())
+        check_controller(saved, self.name(), self.fingerprint())
     }
 }

@@ -6,7 +6,6 @@
 //! Deterministic: they draw nothing. Each env has its own [`GrowthState`], forgotten at the start of an episode.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,14 +13,18 @@ use super::context::BuildContext;
 use super::controller::Controller;
 use crate::controller::actions::{Decision, MaskSet};
 use crate::controller::error::PolicyError;
-use crate::controller::saved::{SavedFolder, load_controller, save_controller};
 use crate::controller::view::{DecisionView, EnvRow, EnvView, TrainingSignals};
 use crate::growth::{AlphaTarget, LifecycleCommand, LifecycleOp, SeedStage};
+use crate::health::Failure;
 use crate::scenario::GrowthActConfig;
 use crate::seed::SeedReport;
+use crate::unfinished::UnfinishedRound;
 
 /// The gap, in percentage points, at which the interval is half of the longest: α of the paper.
 const HALFWAY_GAP: f64 = 4.0;
+
+/// The states of all envs, in a checkpoint inside a round.
+const STATES: &str = "controller.states";
 
 /// Grows by a schedule.
 #[derive(Clone, Debug)]
@@ -164,12 +167,12 @@ impl Controller for GrowthScheduleController {
         Ok(view.envs.iter().zip(masks).map(decide).collect())
     }
 
-    fn save(&self, folder: &Path) -> Result<(), PolicyError> {
-        save_controller(folder, self.name(), None, &self.states)
+    fn save_episodes(&mut self, round: &mut UnfinishedRound) -> Result<(), Failure> {
+        Ok(round.put(STATES, &self.states)?)
     }
 
-    fn load(&mut self, saved: &SavedFolder) -> Result<(), PolicyError> {
-        self.states = load_controller(saved, self.name(), None)?;
+    fn restore_episodes(&mut self, round: &UnfinishedRound) -> Result<(), Failure> {
+        self.states = round.get(STATES)?;
         Ok(())
     }
 }

@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,17 +11,20 @@ use super::context::BuildContext;
 use super::controller::Controller;
 use crate::controller::actions::{Decision, MaskSet};
 use crate::controller::error::PolicyError;
-use crate::controller::saved::{SavedFolder, load_controller, save_controller};
 use crate::controller::view::{DecisionView, EnvRow, EnvView};
 use crate::growth::{
     AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, LifecycleOp, SeedStage,
     Tempo,
 };
+use crate::health::Failure;
 use crate::scenario::{GateMode, HeuristicConfig};
 use crate::seed::{ALPHA_TOLERANCE, SeedReport};
+use crate::unfinished::UnfinishedRound;
 
 /// A penalty below this is forgotten.
 const SMALLEST_PENALTY: f64 = 0.1;
+/// The states of all envs, in a checkpoint inside a round.
+const STATES: &str = "controller.states";
 
 /// A command with its reason.
 type Proposal = (LifecycleCommand, Cow<'static, str>);
@@ -128,12 +130,12 @@ impl Controller for HeuristicController {
             .collect())
     }
 
-    fn save(&self, folder: &Path) -> Result<(), PolicyError> {
-        save_controller(folder, self.name(), None, &self.states)
+    fn save_episodes(&mut self, round: &mut UnfinishedRound) -> Result<(), Failure> {
+        Ok(round.put(STATES, &self.states)?)
     }
 
-    fn load(&mut self, saved: &SavedFolder) -> Result<(), PolicyError> {
-        self.states = load_controller(saved, self.name(), None)?;
+    fn restore_episodes(&mut self, round: &UnfinishedRound) -> Result<(), Failure> {
+        self.states = round.get(STATES)?;
         Ok(())
     }
 }

@@ -18,9 +18,11 @@ use crate::controller::saved::SavedFolder;
 use crate::controller::view::{
     DecisionView, EnvRow, EnvView, NormaliserConfig, ObservationNormaliser, ObservationSchema,
 };
+use crate::health::Failure;
 use crate::random::Domain;
 use crate::scenario::{FloorConfig, ObservationNormMode};
 use crate::torch::{HostSyncCounter, catch, copy_into, read_i64};
+use crate::unfinished::UnfinishedRound;
 
 /// A policy network at work on the envs of one group.
 pub struct ActorCriticController {
@@ -197,6 +199,11 @@ impl ActorCriticController {
     }
 }
 
+/// Of a tensor of the recurrent state, in a checkpoint inside a round.
+fn state_name(index: usize) -> String {
+    format!("controller.recurrent.{index}")
+}
+
 impl Controller for ActorCriticController {
     fn name(&self) -> &str {
         "actor_critic"
@@ -226,6 +233,22 @@ impl Controller for ActorCriticController {
 
     fn learned(&mut self) -> Option<&mut dyn LearningPolicy> {
         Some(self)
+    }
+
+    fn save_episodes(&mut self, round: &mut UnfinishedRound) -> Result<(), Failure> {
+        let state = self.rollout.state()?.0.iter().enumerate();
+        for (index, tensor) in state {
+            round.put_tensor(state_name(index), tensor)?;
+        }
+        Ok(())
+    }
+
+    fn restore_episodes(&mut self, round: &UnfinishedRound) -> Result<(), Failure> {
+        let state = self.rollout.state()?.0.iter().enumerate();
+        for (index, tensor) in state {
+            round.copy_to(&state_name(index), tensor)?;
+        }
+        Ok(())
     }
 
     fn save(&self, folder: &Path) -> Result<(), PolicyError> {

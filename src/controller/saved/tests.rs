@@ -15,12 +15,12 @@ fn a_folder_is_replaced_as_a_whole() {
 fn what_was_read_stays_though_the_folder_goes() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("saved");
-    save_controller(&folder, "schedule", None, &()).unwrap();
+    save_controller(&folder, "schedule", None).unwrap();
 
     let saved = SavedFolder::read(&folder).unwrap();
     fs::remove_dir_all(&folder).unwrap();
 
-    assert_eq!(load_controller::<()>(&saved, "schedule", None), Ok(()));
+    assert_eq!(check_controller(&saved, "schedule", None), Ok(()));
     let missing = saved.file("weights").unwrap_err().to_string();
     assert_eq!(missing, format!("{}/weights: there is no such file", folder.display()));
 }
@@ -29,10 +29,10 @@ fn what_was_read_stays_though_the_folder_goes() {
 fn another_controller_is_refused_with_every_difference() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("saved");
-    save_controller(&folder, "schedule", Some("abc"), &()).unwrap();
+    save_controller(&folder, "schedule", Some("abc")).unwrap();
     let folder = SavedFolder::read(&folder).unwrap();
-    assert_eq!(load_controller::<()>(&folder, "schedule", Some("abc")), Ok(()));
-    let error = load_controller::<()>(&folder, "random", None).unwrap_err();
+    assert_eq!(check_controller(&folder, "schedule", Some("abc")), Ok(()));
+    let error = check_controller(&folder, "random", None).unwrap_err();
     let PolicyError::IncompatiblePolicy { diffs, .. } = error else {
         panic!("{error}");
     };
@@ -43,4 +43,17 @@ fn another_controller_is_refused_with_every_difference() {
             "fingerprint: saved Some(\"abc\"), running None"
         ]
     );
+}
+
+#[test]
+fn what_earlier_versions_kept_of_episodes_is_passed_over() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("saved");
+    let text =
+        "(format: 1, name: \"heuristic\", fingerprint: None, state: {0: (rotation_index: 3, penalties: {1: 1.5})})";
+    write_folder(&folder, &[(CONTROLLER_FILE, text.as_bytes())]).unwrap();
+
+    let folder = SavedFolder::read(&folder).unwrap();
+
+    assert_eq!(check_controller(&folder, "heuristic", None), Ok(()));
 }

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::env::{TrainMetrics, ValMetrics};
@@ -71,7 +72,7 @@ pub struct TrainingSignals {
 }
 
 /// The memory behind [`TrainingSignals`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SignalTracker {
     config: TrackerConfig,
     /// Validation loss and accuracy of the step before.

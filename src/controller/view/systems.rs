@@ -6,6 +6,7 @@
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::envs::EnvRow;
@@ -22,7 +23,7 @@ use crate::telemetry::{Event, HostStabilized, Num, TelemetryOutbox};
 use crate::validation::{Counterfactual, ValPlan};
 
 /// The memory behind an env's [`TrainingSignals`].
-#[derive(Component)]
+#[derive(Component, Serialize, Deserialize)]
 pub struct Tracker(pub SignalTracker);
 
 /// What the env's numbers tell a controller.
@@ -34,7 +35,7 @@ pub struct Signals(pub TrainingSignals);
 pub struct SlotReports(pub SmallVec<[Option<SeedReport>; 4]>);
 
 /// The last command and its success, for the next observation.
-#[derive(Component, Default)]
+#[derive(Component, Default, Serialize, Deserialize)]
 pub struct Feedback(pub ActionFeedback);
 
 /// What signals are made from.

@@ -8,7 +8,7 @@ use super::checkpoints::ShelfFacts;
 use super::events::EventFacts;
 use super::scenario::{ManifestFacts, ScenarioFacts};
 use super::{Finding, Part};
-use crate::checkpoint::{Checkpoints, Progress};
+use crate::checkpoint::{Checkpoints, Progress, Standing};
 use crate::record::{Build, RunDirectory, RunEntry, RunStatus, STATUS_FILE, SUMMARY_FILE, SUMMARY_WIDTH, summary};
 use crate::scenario::{Scenario, TelemetryLevel};
 use crate::telemetry::sinks::JsonLinesSink;
@@ -28,7 +28,7 @@ pub(super) fn check_checkpoints(
     let missing = can_tell.then(|| missing(told, shelf, scenario.scenario.as_ref()));
     for round in missing.into_iter().flatten() {
         part.problem(
-            Checkpoints::relative_path(round),
+            Checkpoints::relative_path(Standing::before(round)),
             "it was saved and should be there; it is not",
         );
     }
@@ -38,7 +38,7 @@ pub(super) fn check_checkpoints(
             && let Some(what) = disagreement(progress, told)
         {
             part.problem(
-                format!("{}/run.ron", Checkpoints::relative_path(progress.next_round)),
+                format!("{}/run.ron", Checkpoints::relative_path(progress.standing())),
                 what,
             );
         }
@@ -54,14 +54,15 @@ fn missing(told: &EventFacts, shelf: &ShelfFacts, scenario: Option<&Scenario>) -
     let keep_last = scenario
         .filter(|_| !is_changed)
         .map_or(1, |scenario| scenario.run.keep_last);
+    let between = shelf.there.iter().filter(|standing| !standing.is_inside_round());
+    let there: Vec<u32> = between.map(|standing| standing.round).collect();
     // A run that was killed may not have told of the last one.
-    let untold = shelf
-        .there
+    let untold = there
         .iter()
         .filter(|&round| told.saved.last().is_some_and(|last| round > last));
     let kept = untold.chain(told.saved.iter().rev()).take(keep_last as usize).copied();
     let best = newest.and_then(|newest| newest.best).map(|best| best.next_round);
-    let mut missing: Vec<u32> = kept.chain(best).filter(|round| !shelf.there.contains(round)).collect();
+    let mut missing: Vec<u32> = kept.chain(best).filter(|round| !there.contains(round)).collect();
     missing.sort_unstable();
     missing.dedup();
     missing

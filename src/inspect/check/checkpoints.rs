@@ -3,16 +3,17 @@
 use std::path::Path;
 
 use super::Part;
-use crate::checkpoint::{CheckpointName, Checkpoints, Progress};
+use crate::checkpoint::{Checkpoints, Progress, Standing};
 use crate::inspect::tensors::{look_through, tensor_files};
+use crate::unfinished;
 
 /// What is known of the checkpoints.
 pub(super) struct ShelfFacts {
     pub part: Part,
     /// Those that are as they were written, the newest first.
     pub sound: Vec<Progress>,
-    /// Rounds before which there is one, sound or not, the newest first.
-    pub there: Vec<u32>,
+    /// Where there is one, sound or not, the newest first.
+    pub there: Vec<Standing>,
     /// The newest sound one belongs to the scenario.
     pub is_of_scenario: bool,
 }
@@ -21,11 +22,11 @@ pub(super) struct ShelfFacts {
 pub(super) fn check(folder: &Path, hash: Option<&str>, is_played: bool) -> ShelfFacts {
     let mut part = Part::new("checkpoints");
     let shelf = Checkpoints::of(folder);
-    let there = shelf.rounds();
+    let there = shelf.standings();
     let (mut sound, mut tensors) = (Vec::new(), 0);
-    for &round in &there {
-        let file = Checkpoints::relative_path(round);
-        match check_one(&shelf, round, &mut part) {
+    for &standing in &there {
+        let file = Checkpoints::relative_path(standing);
+        match check_one(&shelf, standing, &mut part) {
             Ok((progress, count)) => {
                 if hash.is_some_and(|hash| progress.scenario_hash != hash) {
                     let named = &progress.scenario_hash;
@@ -35,19 +36,14 @@ pub(super) fn check(folder: &Path, hash: Option<&str>, is_played: bool) -> Shelf
                 sound.push(progress);
             }
             // Thrown away meanwhile.
-            Err(_) if is_played && !shelf.has(round) => {}
+            Err(_) if is_played && !shelf.standings().contains(&standing) => {}
             Err(why) => part.problem(&file, why.replace(&format!("{}/", folder.display()), "")),
         }
     }
     if there.is_empty() && !is_played {
         part.problem("checkpoints", "there is none: the run ended before its first round");
     }
-    let rounds: Vec<String> = sound
-        .iter()
-        .rev()
-        .map(|progress| progress.next_round.to_string())
-        .collect();
-    part.seen = format!("after {} rounds; {tensors} tensors", rounds.join(", "));
+    part.seen = format!("{}; {tensors} tensors", seen(&sound));
     ShelfFacts {
         is_of_scenario: sound
             .first()
@@ -58,26 +54,41 @@ pub(super) fn check(folder: &Path, hash: Option<&str>, is_played: bool) -> Shelf
     }
 }
 
+/// Where sound checkpoints stand, the oldest first.
+fn seen(sound: &[Progress]) -> String {
+    let standings = sound.iter().rev().map(Progress::standing);
+    let (inside, between): (Vec<_>, Vec<_>) = standings.partition(|standing| standing.is_inside_round());
+    let rounds: Vec<String> = between.iter().map(|standing| standing.round.to_string()).collect();
+    let rounds = (!rounds.is_empty()).then(|| format!("after {} rounds", rounds.join(", ")));
+    let parts: Vec<String> = rounds
+        .into_iter()
+        .chain(inside.iter().map(Standing::to_string))
+        .collect();
+    parts.join(", ")
+}
+
 /// How far the run had come, and how many tensors were looked through.
-fn check_one(shelf: &Checkpoints, round: u32, part: &mut Part) -> Result<(Progress, usize), String> {
+fn check_one(shelf: &Checkpoints, standing: Standing, part: &mut Part) -> Result<(Progress, usize), String> {
     let (folder, progress) = shelf
-        .find(CheckpointName::Round(round))
+        .open(standing)
         .map_err(|error| error.to_string().replace("; go on from another one by --from", ""))?;
-    let file = Checkpoints::relative_path(round);
-    for name in shelf.unlisted(round).map_err(|error| error.to_string())? {
+    let file = Checkpoints::relative_path(standing);
+    for name in shelf.unlisted(standing).map_err(|error| error.to_string())? {
         part.problem(format!("{file}/{name}"), "b3sums does not list it");
     }
-    if progress.next_round != round {
-        return Err(format!("run.ron says next_round {}", progress.next_round));
+    if progress.standing() != standing {
+        let Standing { round, step } = progress.standing();
+        return Err(format!("run.ron says next_round {round}, step {step}"));
     }
-    if progress.history.len() != round as usize {
+    if progress.history.len() != standing.round as usize {
         return Err(format!("run.ron has a history of {} rounds", progress.history.len()));
     }
     let mut tensors = 0;
     for name in tensor_files(&folder).map_err(|error| error.to_string())? {
         let (count, bad) = look_through(&folder.join(&name)).map_err(|error| error.to_string())?;
         tensors += count;
-        if let Some(place) = bad {
+        // A network that has come to such numbers is the governor's to judge.
+        if let Some(place) = bad.filter(|_| name != unfinished::TENSORS_FILE) {
             return Err(format!("{name}: {place} is not finite"));
         }
     }

@@ -221,8 +221,10 @@ impl Reader {
         facts.is_closed = matches!(event.payload, Payload::RunFinished(_));
         match &event.payload {
             Payload::Decision(_) => facts.has_decisions = true,
-            Payload::CheckpointSaved(saved) => facts.saved.push(saved.round),
-            Payload::CheckpointLoaded(loaded) => facts.saved = vec![loaded.round],
+            // Those inside a round go as soon as there is a newer one.
+            Payload::CheckpointSaved(saved) if saved.step.is_none() => facts.saved.push(saved.round),
+            Payload::CheckpointLoaded(loaded) if loaded.step.is_none() => facts.saved = vec![loaded.round],
+            Payload::CheckpointLoaded(loaded) => facts.saved.retain(|&round| round <= loaded.round),
             Payload::RoundFinished(_) => {
                 let (told, expected) = (event.round.unwrap_or_default(), facts.live.rounds.len());
                 if told as usize != expected {

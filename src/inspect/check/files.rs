@@ -53,7 +53,10 @@ pub(super) fn check(folder: &Path, shelf: &ShelfFacts, is_played: bool) -> Part 
             part.note(format!("{shelf_name}/{name}"), why);
         }
     }
-    let newest = shelf.there.first().map(|&round| Checkpoints::relative_path(round));
+    let newest = shelf
+        .there
+        .first()
+        .map(|&standing| Checkpoints::relative_path(standing));
     let link = fs::read_link(path.join("last")).ok();
     if let (Some(newest), Some(link)) = (newest, link)
         && !Path::new(&newest).ends_with(&link)

@@ -106,7 +106,7 @@ fn check_trial(
     let is_looked_into = match end {
         Some(TrialEnd::Done | TrialEnd::GivenUp) => true,
         // It is begun anew where it has none.
-        None => !is_played && !Checkpoints::of(&run).rounds().is_empty(),
+        None => !is_played && !Checkpoints::of(&run).standings().is_empty(),
         Some(TrialEnd::Failed) => false,
     };
     if run.is_dir() && is_looked_into {

@@ -1,10 +1,10 @@
-//! Checkpoints that two runs have after equal rounds: tensors first, since what is said about them differs wherever they do.
+//! Checkpoints that two runs have in equal places: tensors first, since what is said about them differs wherever they do.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::{DiffError, Difference, Found, Moment, Side, read};
-use crate::checkpoint::Checkpoints;
+use crate::checkpoint::{Checkpoints, Standing};
 use crate::health::{AtPath, FileError};
 use crate::inspect::tensors::tensor_files;
 use crate::inspect::{outline, tensors};
@@ -13,12 +13,12 @@ use crate::telemetry::is_volatile;
 /// How many files were compared.
 pub(super) fn compare(runs: [&Path; 2], found: &mut Found) -> Result<usize, DiffError> {
     let shelves = runs.map(Checkpoints::of);
-    let rounds = shelves
+    let standings = shelves
         .each_ref()
-        .map(|shelf| shelf.rounds().into_iter().collect::<BTreeSet<u32>>());
+        .map(|shelf| shelf.standings().into_iter().collect::<BTreeSet<Standing>>());
     let mut count = 0;
-    for &round in rounds[0].intersection(&rounds[1]) {
-        let folders = runs.map(|run| run.join(Checkpoints::relative_path(round)));
+    for &standing in standings[0].intersection(&standings[1]) {
+        let folders = runs.map(|run| run.join(Checkpoints::relative_path(standing)));
         count += compare_checkpoint(&folders, found)?;
         if found.is_full() {
             break;

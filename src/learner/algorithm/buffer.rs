@@ -7,6 +7,7 @@
 //!
 //! Recurrent states are stored only where a training sequence can start in the middle of a segment: at chunk boundaries.
 
+use serde::{Deserialize, Serialize};
 use tch::{Device, Kind, Tensor};
 
 use super::error::BufferError;
@@ -50,7 +51,7 @@ impl BufferShape {
 }
 
 /// Per-step data of an env.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Row {
     pub steps: Vec<StepRecord>,
     /// The newest step waits for its outcome.
@@ -63,7 +64,7 @@ pub(super) struct Row {
 }
 
 /// How far a row had been filled.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct RowMark {
     steps: usize,
     segments: usize,
@@ -95,9 +96,9 @@ pub struct RolloutBuffer {
     pub(super) seeds: Vec<Option<u32>>,
     pub(super) charges: RollbackCharges,
     /// Per state tensor: numbers of the recurrent states with which valid segments ended.
-    final_states: Vec<Vec<Tensor>>,
+    pub(super) final_states: Vec<Vec<Tensor>>,
     /// Charges, and final states noted, before the present round.
-    mark: (RollbackCharges, usize),
+    pub(super) mark: (RollbackCharges, usize),
 }
 
 impl RolloutBuffer {

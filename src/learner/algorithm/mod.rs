@@ -33,6 +33,7 @@ mod steps;
 mod targets;
 #[cfg(test)]
 mod tests;
+mod unfinished;
 mod update;
 mod update_metrics;
 mod value_norm;

@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 /// What follows the last step of a segment.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum SegmentEnd {
     /// Nothing: the env was rolled back, or the episode is over for good.
     Terminal,
@@ -32,7 +34,7 @@ impl SegmentEnd {
 }
 
 /// What was observed behind the last step of a segment.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Following {
     /// `[D]`, normalised.
     pub observation: Vec<f32>,
@@ -41,7 +43,7 @@ pub struct Following {
 }
 
 /// Steps `start..end` of one env's row.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Segment {
     pub env: usize,
     pub start: usize,

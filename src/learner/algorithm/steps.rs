@@ -1,5 +1,6 @@
 //! One step of an env: the decision, what the policy saw, the result, and the record that is kept of it.
 
+use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
 use crate::controller::{HEADS, Head, HeadIndices, MaskSet, RELEVANCE, RecurrentState, available, relevant};
@@ -55,7 +56,7 @@ pub struct StepOutcome<'a> {
 }
 
 /// Host-side fields of one step.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct StepRecord {
     pub round: u32,
     /// Of the episode.

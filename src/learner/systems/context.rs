@@ -19,6 +19,8 @@ pub struct PolicyLearner {
     pub learner: SyncCell<Learner>,
     /// What the envs did since the last update.
     pub buffer: SyncCell<RolloutBuffer>,
+    /// The round with which the first rollout that this process knows began.
+    pub(super) began_with: u32,
     /// Recurrent state that enters the decisions of this step, in the order of the deciding envs.
     pub(super) entering: SyncCell<Option<RecurrentState>>,
 }

@@ -6,6 +6,7 @@ pub(crate) mod restarts;
 pub(crate) mod rollbacks;
 pub(crate) mod startup;
 pub(crate) mod transitions;
+pub(crate) mod unfinished;
 pub(crate) mod updates;
 
 pub use context::PolicyLearner;

@@ -60,6 +60,7 @@ fn policy_learner(
     Ok(PolicyLearner {
         learner: SyncCell::new(learner),
         buffer: SyncCell::new(RolloutBuffer::new(shape, device)?),
+        began_with: experiment.rounds.start,
         entering: SyncCell::new(None),
     })
 }

@@ -33,11 +33,11 @@ pub fn rollout_rounds(learner: Option<&PolicyLearner>, experiment: &Experiment) 
     learner.map_or(1, |_| experiment.scenario.learner.episodes_per_update)
 }
 
-/// Whether a rollout has ended with the present round, which is over, or none has begun yet. A rollout exists in memory
-/// alone: whatever outlasts the process stands between two of them, so the first one of a resumed run begins with it.
+/// Whether a rollout has ended with the present round, which is over, or none has begun yet. Checkpoints between rounds
+/// hold none, so that a run that is resumed from one begins with one.
 pub fn is_between_rollouts(learner: Option<&PolicyLearner>, experiment: &Experiment, clock: &RunClock) -> bool {
-    let first = clock.length().first_round;
-    let played = clock.position().round.map_or(0, |round| round + 1 - first);
+    let Some(policy) = learner else { return true };
+    let played = clock.position().round.map_or(0, |round| round + 1 - policy.began_with);
     played.is_multiple_of(rollout_rounds(learner, experiment))
 }
 

@@ -243,6 +243,9 @@ pub struct CheckpointSaved {
     pub path: String,
     /// The round that a run resumed from it plays next.
     pub round: u32,
+    /// Steps of this round that have been played; absent between rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
     /// Policy updates so far; absent where nothing learns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update: Option<u64>,
@@ -264,6 +267,9 @@ pub struct CheckpointLoaded {
     pub path: String,
     /// Played next.
     pub round: u32,
+    /// Steps of this round that have been played; absent between rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
 }
 
 /// A host with the same data and number of steps that never grew: what growth is measured against.

@@ -185,8 +185,7 @@ fn blueprints_are_checked_before_the_run() {
 
 #[test]
 fn a_saved_state_goes_on_where_it_was_and_an_episode_starts_anew() {
-    let root = tempfile::tempdir().unwrap();
-    let folder = root.path().join("periodic");
+    let mut round = UnfinishedRound::default();
     let mut saved = periodic(5, &["conv_light"]);
     let state = GrowthState {
         last_growth: 10,
@@ -194,10 +193,10 @@ fn a_saved_state_goes_on_where_it_was_and_an_episode_starts_anew() {
         last_moved: Some(1),
     };
     saved.states.insert(0, state);
-    saved.save(&folder).unwrap();
+    saved.save_episodes(&mut round).unwrap();
 
     let mut loaded = periodic(5, &["conv_light"]);
-    loaded.load(&SavedFolder::read(&folder).unwrap()).unwrap();
+    loaded.restore_episodes(&round).unwrap();
     assert_eq!(loaded.states, saved.states);
 
     loaded.begin_episode(&[with_seeds(1, []).env_view(0).row]);

@@ -221,8 +221,7 @@ fn a_pruned_blueprint_sits_out_ten_steps() {
 
 #[test]
 fn a_saved_state_goes_on_where_it_was() {
-    let root = tempfile::tempdir().unwrap();
-    let folder = root.path().join("heuristic");
+    let mut round = UnfinishedRound::default();
     let mut saved = HeuristicController::new(&Ground::default().context()).unwrap();
     let state = HeuristicState {
         rotation_index: 3,
@@ -231,10 +230,10 @@ fn a_saved_state_goes_on_where_it_was() {
         penalties: [(1, 1.7298)].into(),
     };
     saved.states.insert(5, state);
-    saved.save(&folder).unwrap();
+    saved.save_episodes(&mut round).unwrap();
 
     let mut loaded = HeuristicController::new(&Ground::default().context()).unwrap();
-    loaded.load(&SavedFolder::read(&folder).unwrap()).unwrap();
+    loaded.restore_episodes(&round).unwrap();
 
     assert_eq!(loaded.states, saved.states);
 }

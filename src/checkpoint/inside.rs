@@ -1,0 +1,70 @@
+//! Checkpoints inside a round, for rounds that take long: everything that one between rounds holds, and what the envs and the
+//! rollout leave to the next step. A run goes on from one as if nothing had happened in between.
+//!
+//! `Work::PlanCheckpoint` asks for one; the works of [`SaveRound`](crate::schedule::SaveRound) lay the round open, the last of
+//! them puts it on disk. When a run goes on inside a round, the round begins as any other, and the works of
+//! [`RestoreRound`](crate::schedule::RestoreRound) put everything where it was.
+
+use std::time::{Duration, Instant};
+
+use bevy_ecs::prelude::*;
+
+use super::resume::ResumePoint;
+use super::writer::{CheckpointState, CheckpointWriter};
+use crate::clock::RunClock;
+use crate::env::{EpisodeStats, Experiment};
+use crate::run::StopSignal;
+use crate::scenario::{RunConfig, StopAt};
+use crate::telemetry::{CheckpointReason, TelemetryOutbox};
+use crate::unfinished::UnfinishedRound;
+
+/// Asks for a checkpoint where one is due. None is where the round is over: what follows is between rounds.
+pub(crate) fn plan_checkpoint(
+    mut commands: Commands,
+    envs: Query<&EpisodeStats>,
+    mut state: ResMut<CheckpointState>,
+    clock: Res<RunClock>,
+    experiment: Res<Experiment>,
+    stop: Res<StopSignal>,
+) {
+    let age = state.last_attempt.get_or_insert_with(Instant::now).elapsed();
+    let goes_on = envs.iter().any(|stats| stats.end.is_none());
+    if goes_on && is_due(&experiment.scenario.run, clock.step(), age, stop.is_requested()) {
+        commands.insert_resource(UnfinishedRound::default());
+    }
+}
+
+/// Whether a checkpoint is due behind `step`; `age`: since the last one.
+fn is_due(run: &RunConfig, step: u32, age: Duration, is_stopping: bool) -> bool {
+    let (steps, minutes) = (run.checkpoint_every_steps, run.checkpoint_every_minutes);
+    let by_steps = steps.is_some_and(|steps| step.is_multiple_of(steps));
+    let by_time = minutes.is_some_and(|minutes| age.as_secs_f64() >= 60.0 * minutes);
+    let leaves_the_round = is_stopping && run.stop_at == StopAt::Step;
+    by_steps || by_time || (leaves_the_round && (steps.is_some() || minutes.is_some()))
+}
+
+/// Puts the round that has been laid open on disk. Where that fails the run goes on: the checkpoint before is as it was.
+pub(crate) fn write_round(mut commands: Commands, round: Res<UnfinishedRound>, mut writer: CheckpointWriter) {
+    let reason = match writer.is_stopping() {
+        true => CheckpointReason::Signal,
+        false => CheckpointReason::Periodic,
+    };
+    writer.write_inside(&round, reason);
+    commands.remove_resource::<UnfinishedRound>();
+}
+
+/// The round goes on behind the step that its checkpoint was written after. What its beginning has told was told when it
+/// began.
+pub(crate) fn enter_round(
+    mut commands: Commands,
+    point: Res<ResumePoint>,
+    mut clock: ResMut<RunClock>,
+    mut outbox: ResMut<TelemetryOutbox>,
+) {
+    clock.go_on_behind(point.progress.step);
+    outbox.discard();
+    commands.remove_resource::<UnfinishedRound>();
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,286 @@
+//! The way of a checkpoint to disk and into the record: what is in it, where the run stands, and what is told of it.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use bevy_ecs::prelude::*;
+use bevy_ecs::system::SystemParam;
+
+use super::resume::ResumePoint;
+use super::saved_learner::{CheckpointKind, load_learner, save_learner};
+use super::shelf::{BestCheckpoint, CheckpointError, Checkpoints, POLICY_FOLDER, Progress};
+use super::standing::Standing;
+use crate::clock::RunClock;
+use crate::controller::{ActiveController, SavedFolder};
+use crate::env::{Experiment, LoadedData};
+use crate::health::Failure;
+use crate::learner::PolicyLearner;
+use crate::record::{RoundHistory, RunClaim, RunDirectory};
+use crate::run::StopSignal;
+use crate::telemetry::sinks::JsonLinesSink;
+use crate::telemetry::statistics::rolling_mean;
+use crate::telemetry::{CheckpointReason, CheckpointSaved, Event, EventsHasher, Num, TelemetryHub, TelemetryOutbox};
+use crate::training::MicroBatches;
+use crate::unfinished::UnfinishedRound;
+
+/// What the run remembers of its checkpoints.
+#[derive(Resource, Debug, Default)]
+pub struct CheckpointState {
+    /// The best rolling accuracy so far, and the checkpoint that has it.
+    pub(super) best: Option<BestCheckpoint>,
+    /// How far the run has come, where its newest checkpoint is older. What else lasts is as it was then: controllers and
+    /// learners change for good at the ends of rounds alone.
+    pub(super) unsaved: Option<Progress>,
+    /// Of the events that the newest checkpoint counts as told.
+    recorded: EventsHasher,
+    /// When it was last tried to write one; `None` before the first.
+    pub(super) last_attempt: Option<Instant>,
+    /// Why the newest checkpoint that was due is not on disk; `None` if it is.
+    pub failure: Option<String>,
+}
+
+/// All that lasts from round to round.
+#[derive(SystemParam)]
+pub struct TrainedState<'w> {
+    controller: ResMut<'w, ActiveController>,
+    pub(super) learner: Option<ResMut<'w, PolicyLearner>>,
+    pub(super) history: ResMut<'w, RoundHistory>,
+    pub(super) state: ResMut<'w, CheckpointState>,
+}
+
+impl TrainedState<'_> {
+    fn save(&mut self, folder: &Path, kind: CheckpointKind, scenario_hash: &str) -> Result<(), Failure> {
+        self.controller.0.get().save(&folder.join(POLICY_FOLDER))?;
+        match &mut self.learner {
+            Some(learner) => save_learner(folder, learner.learner.get(), kind, scenario_hash),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn load(&mut self, folder: &Path, scenario_hash: &str) -> Result<(), Failure> {
+        let saved = SavedFolder::read(&folder.join(POLICY_FOLDER))?;
+        self.controller.0.get().load(&saved)?;
+        let Some(learner) = &mut self.learner else {
+            return Ok(());
+        };
+        let loaded = load_learner(folder, learner.learner.get(), scenario_hash);
+        let path = folder.into();
+        Ok(loaded.map_err(|failure| CheckpointError::Content { path, failure })?)
+    }
+
+    pub(super) fn has_diverged(&mut self) -> bool {
+        let learner = self.learner.as_mut();
+        learner.is_some_and(|learner| learner.learner.get().has_diverged())
+    }
+
+    fn updates(&mut self) -> Option<u64> {
+        let learner = self.learner.as_mut()?;
+        Some(learner.learner.get().counters().updates)
+    }
+}
+
+/// Where the run stands.
+#[derive(SystemParam)]
+pub struct RunView<'w> {
+    pub(super) experiment: Res<'w, Experiment>,
+    pub(super) clock: Res<'w, RunClock>,
+    data: Res<'w, LoadedData>,
+    folder: Res<'w, RunDirectory>,
+    claim: Res<'w, RunClaim>,
+    parts: Res<'w, MicroBatches>,
+    pub(super) stop: Res<'w, StopSignal>,
+    resumed: Option<Res<'w, ResumePoint>>,
+}
+
+impl RunView<'_> {
+    /// # Errors
+    /// The run directory is not where it was.
+    pub(super) fn find_directory(&self) -> Result<(), RunDirectoryLost> {
+        if self.claim.is_in_place() {
+            Ok(())
+        } else {
+            Err(RunDirectoryLost(self.folder.path().into()))
+        }
+    }
+
+    /// Rounds played to their end.
+    pub(super) fn next_round(&self) -> u32 {
+        let played = self.clock.position().round.map(|round| round + 1);
+        played.unwrap_or(self.experiment.rounds.start)
+    }
+
+    /// Why a checkpoint is due, if one is.
+    pub(super) fn reason(
+        &self,
+        next_round: u32,
+        rollout: u32,
+        is_best: bool,
+        has_diverged: bool,
+    ) -> Option<CheckpointReason> {
+        let scenario = &self.experiment.scenario;
+        if has_diverged {
+            Some(CheckpointReason::Emergency)
+        } else if next_round == self.experiment.rounds.end {
+            Some(CheckpointReason::Exit)
+        } else if self.stop.is_requested() {
+            Some(CheckpointReason::Signal)
+        } else if is_best {
+            Some(CheckpointReason::Best)
+        } else {
+            is_due(next_round, rollout, scenario.run.checkpoint_every).then_some(CheckpointReason::Periodic)
+        }
+    }
+
+    pub(super) fn progress(
+        &self,
+        at: Standing,
+        next_seq: u64,
+        best: Option<BestCheckpoint>,
+        history: &[f64],
+    ) -> Progress {
+        let Experiment { scenario, layout, .. } = &*self.experiment;
+        let changes = self.resumed.as_ref().map(|point| point.progress.changes.clone());
+        Progress {
+            format: Progress::FORMAT,
+            engine: env!("CARGO_PKG_VERSION").into(),
+            scenario_hash: self.folder.scenario_hash().into(),
+            data_hash: self.data.set.hash().into(),
+            rounds: scenario.run.rounds,
+            next_round: at.round,
+            step: at.step,
+            next_seq,
+            recorded: None,
+            n_envs: scenario.run.n_envs,
+            micro_batches: self.parts.0,
+            slots: layout.slots().iter().map(|spec| spec.slot.to_string()).collect(),
+            controller: scenario.policy.controller.clone(),
+            changes: changes.unwrap_or_default(),
+            history: history.to_vec(),
+            best,
+        }
+    }
+}
+
+/// The way of a checkpoint to disk and into the record.
+#[derive(SystemParam)]
+pub struct CheckpointWriter<'w> {
+    pub(super) trained: TrainedState<'w>,
+    pub(super) view: RunView<'w>,
+    pub(super) hub: ResMut<'w, TelemetryHub>,
+    outbox: ResMut<'w, TelemetryOutbox>,
+}
+
+impl CheckpointWriter<'_> {
+    /// Whether the run is asked to stop.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.view.stop.is_requested()
+    }
+
+    /// Puts the state inside the round on disk; one that cannot be written is left out.
+    pub(super) fn write_inside(&mut self, round: &UnfinishedRound, reason: CheckpointReason) {
+        let clock = &self.view.clock;
+        let at = Standing {
+            round: clock.round(),
+            step: clock.step(),
+        };
+        let (best, history) = (self.trained.state.best, &self.trained.history.0);
+        let mut progress = self.view.progress(at, self.hub.next_seq(), best, history);
+        self.save(&mut progress, Some(round), reason);
+    }
+
+    /// Puts what is unsaved on disk. A checkpoint that cannot be written leaves the older ones as they are; the run goes
+    /// on, tries again at its end and then says so.
+    pub(super) fn write(&mut self, reason: CheckpointReason) {
+        let Some(mut progress) = self.trained.state.unsaved.take() else {
+            return;
+        };
+        if self.save(&mut progress, None, reason) {
+            // Not before: what is not on disk is not the best of what there is.
+            self.trained.state.best = progress.best;
+        } else {
+            self.trained.state.unsaved = Some(progress);
+        }
+    }
+
+    /// Whether it is on disk.
+    fn save(&mut self, progress: &mut Progress, round: Option<&UnfinishedRound>, reason: CheckpointReason) -> bool {
+        let started = Instant::now();
+        let shelf = Checkpoints::of(self.view.folder.path());
+        let standing = progress.standing();
+        let put = self.put(&shelf, progress, round, reason);
+        self.trained.state.last_attempt = Some(started);
+        match put {
+            Ok(size_bytes) => {
+                shelf.tidy(progress, self.view.experiment.scenario.run.keep_last);
+                self.outbox.push(Event::run(CheckpointSaved {
+                    path: Checkpoints::relative_path(standing),
+                    round: standing.round,
+                    step: standing.is_inside_round().then_some(standing.step),
+                    update: self.trained.updates(),
+                    rolling_accuracy: rolling_mean(&progress.history).map(Num),
+                    reason,
+                    size_bytes,
+                    wall_ms: Num(started.elapsed().as_secs_f64() * 1e3),
+                }));
+                self.hub.flush(&mut self.outbox);
+                self.trained.state.failure = None;
+                true
+            }
+            Err(error) => {
+                tracing::warn!(%error, "no checkpoint {standing}; the older ones are as they were");
+                self.trained.state.failure = Some(error.to_string());
+                false
+            }
+        }
+    }
+
+    fn put(
+        &mut self,
+        shelf: &Checkpoints,
+        progress: &mut Progress,
+        round: Option<&UnfinishedRound>,
+        reason: CheckpointReason,
+    ) -> Result<u64, Failure> {
+        // Whatever has taken the place of the run directory is not the run's to write into.
+        self.view.find_directory()?;
+        // What the checkpoint counts as told has to be on disk before it is.
+        self.hub.settle();
+        let events = self.view.folder.path().join(JsonLinesSink::FILE_NAME);
+        let marked = self.trained.state.recorded.mark_before(&events, progress.next_seq);
+        // The sink that writes them says what is wrong.
+        progress.recorded = marked.ok();
+        let progress = &*progress;
+        let kind = kind_of(progress, reason);
+        let save = |folder: &Path| {
+            self.trained.save(folder, kind, &progress.scenario_hash)?;
+            round.map_or(Ok(()), |round| round.write(folder))
+        };
+        Ok(shelf.put(progress, save)?)
+    }
+}
+
+/// Whether a periodic checkpoint fell due in one of the last `rollout` rounds: in the middle of a rollout it cannot be
+/// written, and waits for its end.
+const fn is_due(next_round: u32, rollout: u32, every: u32) -> bool {
+    next_round == 0 || next_round / every > next_round.saturating_sub(rollout) / every
+}
+
+fn kind_of(progress: &Progress, reason: CheckpointReason) -> CheckpointKind {
+    if reason == CheckpointReason::Emergency {
+        CheckpointKind::Emergency
+    } else if progress.best.map(|best| Standing::before(best.next_round)) == Some(progress.standing()) {
+        CheckpointKind::Best
+    } else {
+        CheckpointKind::Last
+    }
+}
+
+/// The run's directory is not where it was: whatever is learnt from here on would be kept nowhere.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the run directory {0} was deleted, moved or replaced while the run was played; nothing more can be recorded in it"
+)]
+pub struct RunDirectoryLost(PathBuf);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,26 @@
+//! The rollout in checkpoints inside a round. What a policy is and how far its learner has come do not change inside one:
+//! they are kept as between rounds.
+
+use bevy_ecs::prelude::*;
+
+use super::context::PolicyLearner;
+use crate::health::Failure;
+use crate::unfinished::UnfinishedRound;
+
+/// The round with which the rollout began.
+const BEGAN_WITH: &str = "rollout.began_with";
+
+/// For a checkpoint inside the round.
+pub(crate) fn save_rollout(
+    mut policy: ResMut<PolicyLearner>,
+    mut round: ResMut<UnfinishedRound>,
+) -> Result<(), Failure> {
+    round.put(BEGAN_WITH, &policy.began_with)?;
+    Ok(policy.buffer.get().save(&mut round)?)
+}
+
+/// What [`save_rollout`] has kept.
+pub(crate) fn restore_rollout(mut policy: ResMut<PolicyLearner>, round: Res<UnfinishedRound>) -> Result<(), Failure> {
+    policy.began_with = round.get(BEGAN_WITH)?;
+    Ok(policy.buffer.get().restore(&round)?)
+}
