@@ -49,6 +49,8 @@ pub enum UnfinishedRoundError {
     },
     #[error("{path}: line {line} is not `name: value`")]
     Line { path: PathBuf, line: usize },
+    #[error("{path}: {why}")]
+    Tensors { path: PathBuf, why: TorchError },
     #[error(transparent)]
     File(#[from] FileError),
     #[error(transparent)]
@@ -146,7 +148,8 @@ impl UnfinishedRound {
         });
         let values = values.collect::<Result<_, UnfinishedRoundError>>()?;
         let path = folder.join(TENSORS_FILE);
-        let tensors = decode_plain(&fs::read(&path).at(&path)?)?;
+        let tensors = decode_plain(&fs::read(&path).at(&path)?);
+        let tensors = tensors.map_err(|why| UnfinishedRoundError::Tensors { path, why })?;
         Ok(Self { values, tensors })
     }
 }

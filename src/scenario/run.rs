@@ -48,10 +48,9 @@ section! {
         stop_at: StopAt = StopAt::Step;
         /// Rounds from one checkpoint to the next; the last round has one in any case.
         checkpoint_every: u32 = 1, at_least(1);
-        /// Steps from one checkpoint inside a round to the next. None: no step has one for its own sake.
+        /// Steps from one checkpoint inside a round to the next. None: time alone counts.
         checkpoint_every_steps: Option<u32>, at_least(1);
-        /// Time after which a step inside a round has a checkpoint, counted from the last one of any kind; so has the last
-        /// step before a run stops inside a round. None: neither.
+        /// Time from the last checkpoint of any kind to one inside a round. None: steps alone count.
         #[unit = "min"]
         checkpoint_every_minutes: Option<f64> = Some(10.0), POSITIVE;
         /// Newest checkpoints between rounds that stay; the best one stays as well.

@@ -50,6 +50,7 @@ fn trained_run(root: &Path) {
         data_hash,
         rounds: 2,
         next_round: 2,
+        step: 0,
         next_seq: 0,
         recorded: None,
         n_envs: 2,

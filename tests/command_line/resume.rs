@@ -12,6 +12,9 @@ use crate::support::{assert_same_run, latest};
 const LEARNED: &str = r#"controller: "actor_critic", preset: "lstm_small""#;
 pub const RULES: &str = r#"controller: "heuristic""#;
 
+/// How often the test of kills at any moment kills; a few where it is not set.
+const KILLS: &str = "SIMIC_ENGINE_TEST_KILLS";
+
 /// A scenario of short rounds.
 pub fn write_scenario(folder: &Path, policy: &str, rounds: u32) -> PathBuf {
     let path = folder.join("scenario.ron");
@@ -65,7 +68,7 @@ fn wait_until(mut condition: impl FnMut() -> bool) {
 
 /// Name of the newest checkpoint.
 fn newest_checkpoint(run: &Path) -> Option<String> {
-    let entries = std::fs::read_dir(run.join("checkpoints")).expect("the run has checkpoints");
+    let entries = std::fs::read_dir(run.join("checkpoints")).into_iter().flatten();
     entries
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .filter(|name| name.starts_with("round-") && !name.contains('.'))
@@ -134,6 +137,34 @@ fn killed_twice_equals_left_alone(folder: &Path, policy: &str, files: usize) -> 
     let numbers = sequence_numbers(&run);
     assert!(numbers.iter().copied().eq(0..numbers.len() as u64), "{numbers:?}");
     run
+}
+
+/// Kills fall anywhere: before the first round, inside a round, while a checkpoint is written, at the end.
+#[test]
+fn a_learning_run_that_is_killed_at_any_moment_ends_as_if_left_alone() {
+    let kills = std::env::var(KILLS).map_or(4, |text| text.parse().expect("a number of kills"));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let scenario = write_scenario(folder.path(), LEARNED, 6);
+    let often = std::fs::read_to_string(&scenario).expect("it was written");
+    let often = often.replace("keep_last: 2", "keep_last: 2, checkpoint_every_steps: Some(3)");
+    std::fs::write(&scenario, often).expect("it is written");
+    let started = Instant::now();
+    let alone = folder.path().join("alone");
+    assert!(begin(&scenario, &alone).wait().expect("the run ends").success());
+    let (alone, length) = (newest(&alone), started.elapsed());
+
+    for kill in 1..=kills {
+        let out = folder.path().join(kill.to_string());
+        let mut child = begin(&scenario, &out);
+        std::thread::sleep(length * kill / (kills + 1));
+        child.kill().expect("the run is killed, or has ended");
+        child.wait().expect("the run is gone");
+        let run = latest(&out);
+        if newest_checkpoint(&run).is_some() {
+            succeeds(&resume(&run, &[]));
+            assert_same_run(&alone, &run);
+        }
+    }
 }
 
 #[test]

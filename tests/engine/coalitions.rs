@@ -12,7 +12,8 @@ use simic_engine::prelude::*;
 use simic_engine::run::{NO_EXTENSION, RoundLimit};
 use simic_engine::seed::ContributionTrack;
 
-use crate::support::{engine, lines, resumed};
+use crate::recorded::resumed;
+use crate::support::{engine, lines};
 
 const ALL_SLOTS: [&str; 10] = [
     "r0c0", "r0c1", "r0c2", "r0c3", "r0c4", "r1c0", "r1c1", "r1c2", "r1c3", "r1c4",

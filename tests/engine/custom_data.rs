@@ -9,7 +9,8 @@ use simic_engine::prelude::*;
 use simic_engine::run::StopRequest;
 use simic_engine::scenario::{self, Input, Report, data_forms};
 
-use crate::support::{assert_same_run, resumed};
+use crate::recorded::resumed;
+use crate::support::assert_same_run;
 
 /// Images of one brightness, which is the class; `params` is added to all of them.
 fn shades(request: &DataRequest) -> Result<CustomImages, std::num::ParseIntError> {

@@ -13,7 +13,8 @@ use simic_engine::record::Recording;
 use simic_engine::run::NO_EXTENSION;
 use simic_engine::storage::{Fault, StorageFaults};
 
-use crate::support::{first_difference, latest, resumed};
+use crate::recorded::resumed;
+use crate::support::{first_difference, latest};
 
 /// More than a storage that works ever needs.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -12,7 +12,7 @@ use simic_engine::run::NO_EXTENSION;
 use simic_engine::scenario::{self, Input};
 use tch::Tensor;
 
-use crate::support::resumed;
+use crate::recorded::resumed;
 
 /// One convolution and two residual blocks, with a slot behind each block.
 fn forked(classes: i64) -> HostPlan {

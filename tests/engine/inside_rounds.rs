@@ -8,7 +8,8 @@ use simic_engine::engine::RunReport;
 use simic_engine::prelude::*;
 use simic_engine::run::{NO_EXTENSION, StopRequest};
 
-use crate::support::{assert_same_run, lines, resumed};
+use crate::recorded::resumed;
+use crate::support::{assert_same_run, lines};
 
 const STEPS: u32 = 8;
 

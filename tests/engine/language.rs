@@ -11,7 +11,7 @@ use simic_engine::run::NO_EXTENSION;
 use simic_engine::scenario::Catalog;
 use tch::Tensor;
 
-use crate::support::resumed;
+use crate::recorded::resumed;
 
 /// A tiny model of tiny texts; a seed is planted behind each of its two layers and committed as soon as it is held.
 const SCENARIO: &str = r#"(

@@ -2,11 +2,28 @@
 
 use std::path::Path;
 
-use simic_engine::engine::RunReport;
+use simic_engine::checkpoint::{CheckpointName, PastRun, ResumeError};
+use simic_engine::engine::{Prepared, RunReport, catalog};
 use simic_engine::prelude::*;
 
 /// Plays `scenario` with what `extend` adds; its folder goes into `out`.
 pub fn play(scenario: &str, out: &Path, extend: Extension) -> RunReport {
     let engine = Engine::builder().extended(extend).threads(2).recorded(out);
     engine.from_ron(scenario).expect("the scenario is sound").play()
+}
+
+/// The engine that goes on with the run in `run`, changed by nothing, from one of its checkpoints; not yet started.
+///
+/// # Errors
+/// A run that cannot go on.
+pub fn resumed(run: &Path, from: CheckpointName, extend: Extension, threads: usize) -> Result<Engine, ResumeError> {
+    let past = PastRun::open(run, from)?;
+    let known = catalog(extend).expect("names are free");
+    let mut prepared = Prepared::from_ron("resolved.ron", &past.resolved, &[], &known).expect("the scenario is sound");
+    prepared.file = past.file.clone();
+    let before = prepared.loaded.scenario.clone();
+    let point = past.resume(&before, &prepared.loaded, &[], &[])?;
+    let root = run.parent().expect("a run lies in a folder");
+    let engine = Engine::builder().extended(extend).threads(threads).recorded(root);
+    Ok(engine.resumed(point).build(&prepared).expect("the engine is made"))
 }

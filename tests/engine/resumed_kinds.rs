@@ -21,7 +21,8 @@ use simic_engine::torch::{Backend, HostSyncCounter, Init, Mode, ParamSet, read_f
 use simic_engine::training::BatchSlot;
 use tch::{Kind, TchError, Tensor};
 
-use crate::support::{first_difference, resumed};
+use crate::recorded::resumed;
+use crate::support::first_difference;
 
 /// What a batch was, by run, round, step, batch and env. A batch that is served again must be the same.
 type Served = BTreeMap<(PathBuf, [u32; 4]), Vec<u64>>;

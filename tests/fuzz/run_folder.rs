@@ -13,6 +13,7 @@ use simic_engine::prelude::*;
 use simic_engine::record::{Recording, RunStatus, find_run, list_runs};
 use simic_engine::scenario::Override;
 use simic_engine::telemetry::{Num, RunState, Timestamp};
+use tch::Tensor;
 use tempfile::TempDir;
 
 use crate::found::{Folder, harms};
@@ -157,6 +158,29 @@ fn checkpoints_whose_hashes_vouch_for_the_damage() {
     });
 }
 
+/// Of a round that is gone on with, whatever no hash vouches for.
+#[test]
+fn what_is_kept_of_a_round() {
+    let place = tempfile::tempdir().expect("a temporary folder");
+    let mut round = UnfinishedRound::default();
+    let episode = (1.5, vec![Some(3), None]);
+    round.put("env0.episode", &episode).expect("RON says it");
+    round.put("env0.status", &"stalled").expect("RON says it");
+    let weights = Tensor::from_slice(&[1.0_f32, f32::NAN, -0.0]);
+    round.put_tensor("env0.host.weight", &weights).expect("it is kept");
+    round.write(place.path()).expect("it is written");
+    let written = place.path().to_path_buf();
+    let folder = Folder::taken(place, &written);
+    fuzz(harms(), |harm| {
+        let damaged = folder.damage(&harm);
+        match in_bounds(damaged.bytes, || UnfinishedRound::read(folder.path()))? {
+            Ok(read) => drop(read.get::<(f64, Vec<Option<u32>>)>("env0.episode")),
+            Err(error) => names(&error, &damaged.path)?,
+        }
+        Ok(())
+    });
+}
+
 fn progress() -> impl Strategy<Value = Progress> {
     let texts = || vec(any::<String>(), 0..3);
     let accuracy = || -1e300..1e300_f64;
@@ -177,6 +201,7 @@ fn progress() -> impl Strategy<Value = Progress> {
             data_hash: names.2.clone(),
             rounds: counts.0,
             next_round: counts.1,
+            step: 0,
             next_seq: counts.2,
             recorded: None,
             n_envs: counts.3,

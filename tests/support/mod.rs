@@ -3,8 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use simic_engine::checkpoint::{CheckpointName, PastRun, ResumeError};
-use simic_engine::engine::{Prepared, catalog};
 use simic_engine::inspect::{DiffKind, Difference, Extent, diff};
 use simic_engine::prelude::*;
 
@@ -18,22 +16,6 @@ pub fn engine(text: &str) -> Engine {
 pub fn latest(root: &Path) -> PathBuf {
     let name = std::fs::read_to_string(root.join("latest")).unwrap_or_default();
     root.join(if name.is_empty() { "none" } else { name.trim() })
-}
-
-/// The engine that goes on with the run in `run`, changed by nothing, from one of its checkpoints; not yet started.
-///
-/// # Errors
-/// A run that cannot go on.
-pub fn resumed(run: &Path, from: CheckpointName, extend: Extension, threads: usize) -> Result<Engine, ResumeError> {
-    let past = PastRun::open(run, from)?;
-    let known = catalog(extend).expect("names are free");
-    let mut prepared = Prepared::from_ron("resolved.ron", &past.resolved, &[], &known).expect("the scenario is sound");
-    prepared.file = past.file.clone();
-    let before = prepared.loaded.scenario.clone();
-    let point = past.resume(&before, &prepared.loaded, &[], &[])?;
-    let root = run.parent().expect("a run lies in a folder");
-    let engine = Engine::builder().extended(extend).threads(threads).recorded(root);
-    Ok(engine.resumed(point).build(&prepared).expect("the engine is made"))
 }
 
 /// All lines of `events.jsonl`, the header among them.

@@ -155,8 +155,9 @@ fn draw_run(dice: &mut Dice, seed: u64, [rounds, envs, steps]: [u64; 3]) -> Stri
     ]);
     let run_early_stop = dice.one_of(&["None", "None", "None", "Some((patience_rounds: 1, min_delta: 0.5))"]);
     let kernels = dice.one_of(&["own", "libtorch"]);
+    let every_steps = dice.one_of(&["None", "Some(1)", "Some(3)"]);
     format!(
-        "run: (rounds: {rounds}, n_envs: {envs}, max_steps: {steps}, seed: {seed}, checkpoint_every: {every}, keep_last: {keep},
+        "run: (rounds: {rounds}, n_envs: {envs}, max_steps: {steps}, seed: {seed}, checkpoint_every: {every}, checkpoint_every_steps: {every_steps}, keep_last: {keep},
     stop_at: {stop_at}, on_env_error: {on_env_error}, on_oom: {on_oom}, kernels: {kernels},
     early_stop: {early_stop}, run_early_stop: {run_early_stop}),"
     )
