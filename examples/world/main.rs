@@ -1,7 +1,8 @@
 //! Worlds from numbers: whatever a scenario may ask for and whatever may interrupt a run, drawn at random and played twice.
 //!
 //! `cargo run --release --example world -- --seed 7` plays world 7; `--worlds 100` those from there on; `--minutes 30` as many
-//! as fit. `--soak 2000` plays until so many episodes are over, and fails if memory grows behind the first tenth of them.
+//! as fit. `--soak 2000` plays until so many episodes are over, those worlds over and over that the first tenth of them came
+//! from, and fails if memory grows behind it: worlds of other sizes would need other memory.
 
 mod worlds;
 
@@ -37,8 +38,15 @@ struct Tally {
     seen: Sights,
     faults: usize,
     failures: Vec<u64>,
-    /// MiB of the process after the first tenth of a soak.
-    settled: Option<f64>,
+    settled: Option<Settled>,
+}
+
+/// A soak after its first tenth.
+#[derive(Clone, Copy)]
+struct Settled {
+    worlds: u64,
+    /// MiB of the process.
+    memory: f64,
 }
 
 impl Options {
@@ -57,7 +65,10 @@ fn main() -> ExitCode {
     let begun = Instant::now();
     let mut tally = Tally::default();
     while options.goes_on(&tally, begun) {
-        let world = World::of(options.seed + tally.worlds);
+        let which = tally
+            .settled
+            .map_or(tally.worlds, |settled| tally.worlds % settled.worlds);
+        let world = World::of(options.seed + which);
         tally.worlds += 1;
         match world.play() {
             Ok(story) => {
@@ -74,7 +85,10 @@ fn main() -> ExitCode {
             .soak
             .is_some_and(|episodes| tally.seen.episodes() * 10 >= episodes)
         {
-            tally.settled.get_or_insert_with(resident_mib);
+            tally.settled.get_or_insert_with(|| Settled {
+                worlds: tally.worlds,
+                memory: resident_mib(),
+            });
         }
     }
     println!(
@@ -90,7 +104,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn has_grown_from(settled: f64) -> bool {
+fn has_grown_from(settled: Settled) -> bool {
+    let settled = settled.memory;
     let now = resident_mib();
     let growth = (now / settled - 1.0) * 100.0;
     println!("memory: {settled:.1} MiB after the first tenth, {now:.1} MiB at the end, {growth:+.1} %");

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use simic_engine::controller::{Chosen, CommandOutcome, Masks};
 use simic_engine::env::{HostModel, HostParams, SeedOptimizers, Slot};
+use simic_engine::health::running;
 use simic_engine::prelude::*;
 use simic_engine::seed::{SeedInstance, SeedRecord, broken_law, has_optimizer};
 use simic_engine::torch::{HostSyncCounter, Optimizer, Param, TorchError, read_f32};
@@ -15,9 +16,11 @@ impl Plugin for LawsPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<Broken>().init_resource::<Pictures>();
         let look = look_at_slots.in_set(EngineSet::Act).after(Work::CaptureRewardInputs);
+        // A step that fails leaves off in the middle.
+        let judge = judge_commands.in_set(EngineSet::Act).run_if(running);
         app.add_systems(Act, look.before(Work::ExecuteAction))
-            .add_systems(Act, judge_commands.in_set(EngineSet::Act).after(Work::ExecuteAction))
-            .add_systems(StepEnd, judge_envs.after(EngineSet::Record));
+            .add_systems(Act, judge.after(Work::ExecuteAction))
+            .add_systems(StepEnd, judge_envs.after(EngineSet::Record).run_if(running));
     }
 }
 

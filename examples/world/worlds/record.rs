@@ -6,25 +6,10 @@ use std::ops::AddAssign;
 use std::path::Path;
 
 use serde_json::Value;
+use simic_engine::growth::SeedStage;
 use simic_engine::inspect::{Weight, check};
 use simic_engine::scenario::Catalog;
-
-/// The lifecycle, as its documentation has it; a slot that was never used counts as dormant.
-const TRANSITIONS: [(&str, &str); 13] = [
-    ("DORMANT", "GERMINATED"),
-    ("GERMINATED", "TRAINING"),
-    ("TRAINING", "BLENDING"),
-    ("BLENDING", "HOLDING"),
-    ("HOLDING", "BLENDING"),
-    ("HOLDING", "FOSSILIZED"),
-    ("GERMINATED", "PRUNED"),
-    ("TRAINING", "PRUNED"),
-    ("BLENDING", "PRUNED"),
-    ("HOLDING", "PRUNED"),
-    ("PRUNED", "EMBARGOED"),
-    ("EMBARGOED", "RESETTING"),
-    ("RESETTING", "DORMANT"),
-];
+use simic_engine::seed::may_follow;
 
 /// Of numbers that are sums of others, relative to the largest of them.
 const ROUNDING: f64 = 1e-9;
@@ -156,13 +141,21 @@ fn broken_stage_law<'a>(event: &'a Value, stages: &mut BTreeMap<&'a str, &'a str
     // Those of the initial topology are committed before the first step.
     let first = if event["step"] == 0 { "HOLDING" } else { "DORMANT" };
     let stood = stages.insert(seed, to).unwrap_or(first);
-    if stood != from || !TRANSITIONS.contains(&(from, to)) {
+    let is_legal = stage(from)
+        .zip(stage(to))
+        .is_some_and(|(from, to)| may_follow(from, to));
+    if stood != from || !is_legal {
         return Some(format!(
             "event {seq}: seed {seed}, which is {stood}, went from {from} to {to}"
         ));
     }
     let alpha = number(&data["alpha"]);
     (!(0.0..=1.0).contains(&alpha)).then(|| format!("event {seq}: seed {seed} has alpha {alpha}"))
+}
+
+/// By its name in events.
+fn stage(name: &str) -> Option<SeedStage> {
+    serde_json::from_value(name.into()).ok()
 }
 
 /// What is refused says why and counts as a wait; the terms of a reward add up to it.
