@@ -159,8 +159,8 @@ fn restore_network(env: &mut KeptNetworkItem, round: &UnfinishedRound, growth: &
         }
         *optimizer = match (kept.optimizer, &module) {
             (Some(config), Some(seed)) => {
-                let mut optimizer = builder.build_optimizer(&config, seed)?;
-                restore_optimizer(&name, &mut optimizer, round)?;
+                let optimizer = builder.build_optimizer(&config, seed)?;
+                restore_optimizer(&name, &optimizer, round)?;
                 Some(SyncCell::new(optimizer))
             }
             _ => None,

@@ -11,8 +11,8 @@ use simic_engine::torch::{Backend, Init, Mode, ParamSet};
 use tch::{TchError, Tensor};
 
 /// δ(x) = w·x per channel; `birth` is where w starts, which has to be 0.
-struct ChannelScale {
-    birth: f32,
+pub struct ChannelScale {
+    pub birth: f32,
 }
 
 struct ChannelScaleModule {

@@ -4,15 +4,13 @@ use std::path::Path;
 
 use simic_engine::checkpoint::CheckpointName;
 use simic_engine::engine::catalog;
-use simic_engine::env::HostModel;
 use simic_engine::growth::SeedStage;
 use simic_engine::host::{Conv, ResidualBlock};
 use simic_engine::prelude::*;
 use simic_engine::run::NO_EXTENSION;
 use simic_engine::scenario::{self, Input};
-use tch::Tensor;
 
-use crate::recorded::resumed;
+use crate::recorded::{resumed, state};
 
 /// One convolution and two residual blocks, with a slot behind each block.
 fn forked(classes: i64) -> HostPlan {
@@ -48,18 +46,6 @@ const SCENARIO: &str = r#"(
         (step: 13, command: fossilize(slot: "r1c0")),
     ])),
 )"#;
-
-/// Bits of the host's tensors and of the last loss, one entry an env.
-fn state(engine: &mut Engine) -> Vec<(u64, Vec<f32>)> {
-    let mut envs = engine.world_mut().query::<(&ValMetrics, &mut HostModel)>();
-    let envs = envs.iter_mut(engine.world_mut());
-    let values = |tensor: &Tensor| Vec::<f32>::try_from(tensor.flatten(0, -1)).expect("numbers");
-    envs.map(|(metrics, mut host)| {
-        let tensors = host.0.get().params().all().flat_map(|param| values(&param.tensor));
-        (metrics.loss.to_bits(), tensors.collect())
-    })
-    .collect()
-}
 
 fn recorded(out: &Path) -> Engine {
     let builder = Engine::builder().extended(register).threads(1).recorded(out);

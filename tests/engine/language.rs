@@ -4,14 +4,12 @@ use std::path::Path;
 
 use simic_engine::checkpoint::CheckpointName;
 use simic_engine::engine::Prepared;
-use simic_engine::env::HostModel;
 use simic_engine::growth::SeedStage;
 use simic_engine::prelude::*;
 use simic_engine::run::NO_EXTENSION;
 use simic_engine::scenario::Catalog;
-use tch::Tensor;
 
-use crate::recorded::resumed;
+use crate::recorded::{resumed, state};
 
 /// A tiny model of tiny texts; a seed is planted behind each of its two layers and committed as soon as it is held.
 const SCENARIO: &str = r#"(
@@ -34,18 +32,6 @@ const SCENARIO: &str = r#"(
         (step: 13, command: fossilize(slot: "r0c1")),
     ])),
 )"#;
-
-/// Bits of the host's tensors and of the last loss, one entry an env.
-fn state(engine: &mut Engine) -> Vec<(u64, Vec<f32>)> {
-    let mut envs = engine.world_mut().query::<(&ValMetrics, &mut HostModel)>();
-    let envs = envs.iter_mut(engine.world_mut());
-    let values = |tensor: &Tensor| Vec::<f32>::try_from(tensor.flatten(0, -1)).expect("numbers");
-    envs.map(|(metrics, mut host)| {
-        let tensors = host.0.get().params().all().flat_map(|param| values(&param.tensor));
-        (metrics.loss.to_bits(), tensors.collect())
-    })
-    .collect()
-}
 
 fn engine(scenario: &str, threads: usize) -> Engine {
     let builder = Engine::builder().extended(NO_EXTENSION).threads(threads);

@@ -1,10 +1,12 @@
-//! Runs with a record, played in this process, with something added to them.
+//! Runs with a record, played in this process, with something added to them, and what they come to.
 
 use std::path::Path;
 
 use simic_engine::checkpoint::{CheckpointName, PastRun, ResumeError};
 use simic_engine::engine::{Prepared, RunReport, catalog};
+use simic_engine::env::HostModel;
 use simic_engine::prelude::*;
+use tch::Tensor;
 
 /// Plays `scenario` with what `extend` adds; its folder goes into `out`.
 pub fn play(scenario: &str, out: &Path, extend: Extension) -> RunReport {
@@ -26,4 +28,16 @@ pub fn resumed(run: &Path, from: CheckpointName, extend: Extension, threads: usi
     let root = run.parent().expect("a run lies in a folder");
     let engine = Engine::builder().extended(extend).threads(threads).recorded(root);
     Ok(engine.resumed(point).build(&prepared).expect("the engine is made"))
+}
+
+/// Bits of the host's tensors and of the last loss, one entry an env.
+pub fn state(engine: &mut Engine) -> Vec<(u64, Vec<f32>)> {
+    let mut envs = engine.world_mut().query::<(&ValMetrics, &mut HostModel)>();
+    let envs = envs.iter_mut(engine.world_mut());
+    let values = |tensor: &Tensor| Vec::<f32>::try_from(tensor.flatten(0, -1)).expect("numbers");
+    envs.map(|(metrics, mut host)| {
+        let tensors = host.0.get().params().all().flat_map(|param| values(&param.tensor));
+        (metrics.loss.to_bits(), tensors.collect())
+    })
+    .collect()
 }

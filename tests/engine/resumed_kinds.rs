@@ -12,15 +12,14 @@ use simic_engine::engine::RunReport;
 use simic_engine::growth::{AlphaTarget, GerminationStyle, Tempo};
 use simic_engine::host::{Conv, ResidualBlock};
 use simic_engine::prelude::*;
-use simic_engine::random::RunRng;
 use simic_engine::record::RunDirectory;
 use simic_engine::reward::{RewardInputs, RewardTerms};
 use simic_engine::run::StopRequest;
-use simic_engine::seed::BlueprintError;
-use simic_engine::torch::{Backend, HostSyncCounter, Init, Mode, ParamSet, read_f64};
+use simic_engine::torch::{HostSyncCounter, read_f64};
 use simic_engine::training::BatchSlot;
-use tch::{Kind, TchError, Tensor};
+use tch::{Kind, Tensor};
 
+use crate::custom_names::ChannelScale;
 use crate::recorded::resumed;
 use crate::support::first_difference;
 
@@ -100,46 +99,6 @@ impl Controller for Alternating {
     }
 }
 
-/// A learned factor a channel.
-struct Factors;
-
-struct FactorsModule(ParamSet);
-
-impl Blueprint for Factors {
-    fn id(&self) -> &'static str {
-        "factors"
-    }
-
-    fn summary(&self) -> &'static str {
-        "one learned factor a channel"
-    }
-
-    fn param_count(&self, dim: i64) -> u64 {
-        dim as u64
-    }
-
-    fn build(&self, dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Box<dyn SeedModule>, BlueprintError> {
-        let mut params = ParamSet::new(backend);
-        let _weight = params.add("weight", &[dim, 1, 1], Init::Constant(0.0))?;
-        params.initialise(rng)?;
-        Ok(Box::new(FactorsModule(params)))
-    }
-}
-
-impl SeedModule for FactorsModule {
-    fn delta(&self, x: &Tensor, _: Mode) -> Result<Option<Tensor>, TchError> {
-        Ok(Some(x.f_mul(&self.0.trainable()[0].tensor)?))
-    }
-
-    fn params(&self) -> &ParamSet {
-        &self.0
-    }
-
-    fn macs(&self, positions: u64) -> u64 {
-        self.0.count() * positions
-    }
-}
-
 fn short(classes: i64) -> HostPlan {
     let stem = HostPlan::new(1, 8).layer("stem", Conv::new(4, 3)).slot(0, 0);
     stem.layer("block", ResidualBlock::new(8, 2)).slot(0, 1).head(classes)
@@ -154,10 +113,12 @@ fn register(app: &mut App) -> Result<(), ExtensionError> {
     world
         .resource_mut::<ControllerRegistry>()
         .register("alternating", "plants every other time", |context| {
-            let blueprint = context.blueprint("policy.controller", "factors")?;
+            let blueprint = context.blueprint("policy.controller", "channel_scale")?;
             Ok(Box::new(Alternating { asked: 0, blueprint }))
         })?;
-    world.resource_mut::<BlueprintRegistry>().register(Box::new(Factors))?;
+    world
+        .resource_mut::<BlueprintRegistry>()
+        .register(Box::new(ChannelScale { birth: 0.0 }))?;
     world
         .resource_mut::<HostRegistry>()
         .register("short", "a stem and a residual block", short)?;
@@ -408,7 +369,7 @@ fn every_blueprint_and_birth_goes_on_as_it_was() {
         "bottleneck",
         "attention",
         "norm",
-        "factors",
+        "channel_scale",
     ];
     let plants = |case: &mut Case, blueprint: &str| {
         case.policy = format!(

@@ -52,4 +52,4 @@ pub fn found(name: &str, images: CustomImages) -> Result<Found, DataError> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::data) mod tests;

@@ -5,7 +5,7 @@
 pub mod arrays;
 mod built_in;
 pub mod cifar;
-mod custom;
+pub(super) mod custom;
 mod decode;
 pub mod idx_files;
 pub mod image_folder;

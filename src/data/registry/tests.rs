@@ -1,27 +1,12 @@
 use std::convert::Infallible;
 
 use super::*;
+use crate::data::formats::custom::tests::four;
 
 const REQUEST: DataRequest = DataRequest {
     params: "",
     folder: None,
 };
-
-/// Four images of 1x2 pixels in two classes.
-fn four() -> CustomImages {
-    CustomImages {
-        height: 1,
-        width: 2,
-        channels: 1,
-        scale: 1.0,
-        train: Part {
-            images: vec![0, 1, 1, 0, 0, 1, 1, 0],
-            labels: vec![0, 1, 0, 1],
-        },
-        val: None,
-        test: None,
-    }
-}
 
 fn sets(images: CustomImages) -> DataRegistry {
     let mut sets = DataRegistry::default();

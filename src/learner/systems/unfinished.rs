@@ -22,5 +22,5 @@ pub(crate) fn save_rollout(
 /// What [`save_rollout`] has kept.
 pub(crate) fn restore_rollout(mut policy: ResMut<PolicyLearner>, round: Res<UnfinishedRound>) -> Result<(), Failure> {
     policy.began_with = round.get(BEGAN_WITH)?;
-    Ok(policy.buffer.get().restore(&round)?)
+    policy.buffer.get().restore(&round)
 }

@@ -1,7 +1,7 @@
 use super::*;
 
 /// Four images of 1x2 pixels in two classes.
-fn four() -> CustomImages {
+pub fn four() -> CustomImages {
     CustomImages {
         height: 1,
         width: 2,
