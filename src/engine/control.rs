@@ -8,7 +8,9 @@ use crate::env::{EnvId, EpisodeStats, Experiment, HostParams, ValMetrics};
 use crate::health::{EngineError, Failure, Position, RunHealth};
 use crate::run::{Extension, StopSignal};
 use crate::scenario::{InitialTopology, TelemetryLevel};
-use crate::telemetry::{BaselineMeasured, EpisodeEnd, Event, Num, TelemetryHub, TelemetryOutbox};
+use crate::telemetry::{
+    BaselineMeasured, EpisodeEnd, EpisodeFinished, Event, GrowthCounts, Num, TelemetryHub, TelemetryOutbox,
+};
 use crate::validation::TestResult;
 
 /// Plays the best env's best episode again with a controller that only waits: the same host, data, order and number of
@@ -20,10 +22,19 @@ pub(crate) fn measure_control(world: &mut World, extend: Extension) {
         return;
     }
     let live = world.resource::<TelemetryHub>().live();
-    let Some((best, told)) = live.best_episode.as_ref().map(|best| (best.at, &best.told)) else {
+    let Some((best, told)) = live.best_episode.as_ref().map(|best| (best.at, best.told.clone())) else {
         return;
     };
     let mut experiment = world.resource::<Experiment>().clone();
+    if has_never_grown(&told, &experiment) {
+        let params = world
+            .query::<&HostParams>()
+            .iter(world)
+            .next()
+            .map_or(0, |params| params.0);
+        tell(world, as_told(&told, params));
+        return;
+    }
     if told.end == EpisodeEnd::EarlyStop {
         experiment.task.max_steps = told.length;
     }
@@ -38,12 +49,36 @@ pub(crate) fn measure_control(world: &mut World, extend: Extension) {
     match play_control(experiment, extend, &stop) {
         // A part of an episode is no measurement.
         _ if stop.is_requested() => {}
-        Ok(baseline) => world.resource_scope(|world, mut hub: Mut<TelemetryHub>| {
-            let mut outbox = world.resource_mut::<TelemetryOutbox>();
-            outbox.push(Event::run(baseline));
-            hub.flush(&mut outbox);
-        }),
+        Ok(baseline) => tell(world, baseline),
         Err(error) => tracing::warn!("the host that never grew could not be measured: {error}"),
+    }
+}
+
+fn tell(world: &mut World, baseline: BaselineMeasured) {
+    world.resource_scope(|world, mut hub: Mut<TelemetryHub>| {
+        let mut outbox = world.resource_mut::<TelemetryOutbox>();
+        outbox.push(Event::run(baseline));
+        hub.flush(&mut outbox);
+    });
+}
+
+/// Whether the episode was that of the control: played again, it would come to the same.
+fn has_never_grown(told: &EpisodeFinished, experiment: &Experiment) -> bool {
+    let scenario = &experiment.scenario;
+    let begins_empty = scenario.initial_topology == InitialTopology::Empty;
+    begins_empty && scenario.faults.is_empty() && told.growth == GrowthCounts::default() && told.rollbacks == 0
+}
+
+/// The control that an episode was, of a host of so many parameters.
+const fn as_told(told: &EpisodeFinished, params: u64) -> BaselineMeasured {
+    BaselineMeasured {
+        val_accuracy: told.final_accuracy,
+        val_loss: told.final_loss,
+        best_val_accuracy: told.best_accuracy,
+        test_accuracy: told.test_accuracy,
+        test_loss: told.test_loss,
+        steps: told.length,
+        params,
     }
 }
 

@@ -132,6 +132,30 @@ fn a_run_on_a_cpu_is_told_to_multiply_in_full_precision_whatever_was_asked_for()
     assert_eq!(manifest["resolved"]["matmul_precision"], "highest");
 }
 
+/// What never grew is its own control: nothing is played again for it, and nothing else would come of that.
+#[test]
+fn the_control_of_a_run_that_never_grew_is_what_it_came_to() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let grown = scenario("control", 1, 1, 20);
+    let waiting = grown.replace("random", "wait");
+    let control = |name: &str, text: &str| {
+        let run = play(text, &folder.path().join(name), TelemetryLevel::Full, NO_EXTENSION);
+        let lines = lines(&run);
+        let of_type = |name: &str| lines.iter().filter(|line| line["type"] == name).count();
+        let told = lines.iter().find(|line| line["type"] == "baseline_measured");
+        (
+            of_type("seed_germinated"),
+            told.expect("it is measured")["data"].clone(),
+        )
+    };
+
+    let (planted, played) = control("grown", &grown);
+    let (none, told) = control("waiting", &waiting);
+
+    assert!(planted > 0 && none == 0, "{planted} and {none} seeds");
+    assert_eq!(told, played);
+}
+
 /// Every change of stage that a slot can make.
 const LEGAL: [(&str, &str); 13] = [
     ("DORMANT", "GERMINATED"),
