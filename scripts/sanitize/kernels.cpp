@@ -76,12 +76,13 @@ ConvShape dense(Draws& d) {
 
 void play_block(const Kernels& k, Draws& d, Record& record) {
   const ConvShape s = dense(d);
-  const bool pooled = d.coin() && s.height > 1 && s.width > 1, wants_x_grad = d.coin();
+  const bool pooled = d.coin() && s.height > 1 && s.width > 1, adds = !pooled && d.coin(), wants_x_grad = d.coin();
   const int64_t padded = packed_channels(s.outputs), in = s.batch * s.positions() * s.inputs;
   const int64_t z_count = s.batch * s.positions() * s.outputs;
   const int64_t out_count = pooled ? s.batch * (s.height / 2) * (s.width / 2) * s.outputs : z_count;
   const int64_t weights = s.elements() * s.outputs;
-  const Filled x(d, in), w(d, weights), grad(d, out_count);
+  const Filled x(d, in), w(d, weights), grad(d, out_count), residual(d, adds ? z_count : 0);
+  const float* added = adds ? residual.data : nullptr;
   const Floats packed(packed_weights(s.elements(), s.outputs)), z(z_count), out(out_count);
   const Exact<double> mean(s.outputs), variance(s.outputs);
   k.pack(s, w, packed);
@@ -98,14 +99,18 @@ void play_block(const Kernels& k, Draws& d, Record& record) {
       shift[c] = static_cast<float>(-mean[c] * inverses[c]);
       means[c] = static_cast<float>(mean[c]);
     }
-    k.block_activate(s, z, scale, shift, pooled, out, pooled ? chosen.data : nullptr, s.batch, memory);
+    k.block_activate(s, z, scale, shift, pooled, added, out, pooled ? chosen.data : nullptr, s.batch, memory);
     record.add(out);
     const Floats backwards(s.kernel * s.kernel * s.outputs * packed_channels(s.inputs)), x_grad(in), weight_grad(weights);
     const Floats gamma_grad(s.outputs), beta_grad(s.outputs), scratch(k.block_scratch_backward(s));
+    const Floats residual_grad(adds ? z_count : 0);
+    // In the place of the block's own gradient, or not.
+    float* passed = !adds ? nullptr : d.coin() ? grad.data : residual_grad.data;
     k.pack_backwards(s, w, backwards);
-    k.block_backward(s, x, z, pooled ? chosen.data : nullptr, grad, scale, shift, means, inverses,
+    k.block_backward(s, x, z, pooled ? chosen.data : nullptr, added, grad, scale, shift, means, inverses,
                      wants_x_grad ? backwards.data : nullptr, wants_x_grad ? x_grad.data : nullptr, weight_grad, gamma_grad,
-                     beta_grad, scratch);
+                     beta_grad, passed, scratch);
+    if (passed == residual_grad.data) record.add(residual_grad);
     if (wants_x_grad) record.add(x_grad);
     for (const Floats* numbers : {&weight_grad, &gamma_grad, &beta_grad}) record.add(*numbers);
   }
@@ -114,7 +119,7 @@ void play_block(const Kernels& k, Draws& d, Record& record) {
   for (int64_t c = 0; c < s.outputs; ++c) spread[c] = 1 + std::fabs(running[c]);
   k.block_fold(s, w, gamma, beta, running, spread, 1e-5, packed, bias);
   const Floats memory(k.block_scratch_forward(s));
-  k.block_folded(s, x, packed, bias, pooled, out, memory);
+  k.block_folded(s, x, packed, bias, pooled, added, out, memory);
   record.add(out);
 }
 

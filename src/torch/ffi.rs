@@ -249,6 +249,7 @@ unsafe extern "C" {
         momentum: f64,
         epsilon: f64,
         pooled: bool,
+        residual: *const C_tensor,
         out: *mut *mut C_tensor,
     ) -> *mut c_char;
     pub(super) fn simic_folded_block(
@@ -258,6 +259,7 @@ unsafe extern "C" {
         outputs: i64,
         kernel: i64,
         pooled: bool,
+        residual: *const C_tensor,
         out: *mut *mut C_tensor,
     ) -> *mut c_char;
     pub(super) safe fn simic_folded_sizes(inputs: i64, outputs: i64, kernel: i64, weights: &mut i64, biases: &mut i64);

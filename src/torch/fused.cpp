@@ -46,9 +46,9 @@ float* weight_memory(int64_t floats) {
   return memory.data();
 }
 
-// Channels innermost. (One channel or one position: NCHW and NHWC coincide.)
+// Channels innermost; undefined stays undefined. (One channel or one position: NCHW and NHWC coincide.)
 Tensor channels_innermost(const Tensor& t) {
-  if (t.is_contiguous(at::MemoryFormat::ChannelsLast)) return t;
+  if (!t.defined() || t.is_contiguous(at::MemoryFormat::ChannelsLast)) return t;
   return t.permute({0, 2, 3, 1}).contiguous().permute({0, 3, 1, 2});
 }
 
@@ -70,6 +70,10 @@ Tensor new_grad(const Tensor& param) { return new_tensor(param.sizes(), param.st
 
 const float* read(const Tensor& t) { return t.const_data_ptr<float>(); }
 float* write(const Tensor& t) { return t.mutable_data_ptr<float>(); }
+
+// The same of tensors that need not be there.
+const float* read_if_any(const Tensor& t) { return t.defined() ? read(t) : nullptr; }
+float* write_if_any(const Tensor& t) { return t.defined() ? write(t) : nullptr; }
 
 bool is_served(const Tensor& t) { return t.device().is_cpu() && t.scalar_type() == at::kFloat; }
 
@@ -135,15 +139,15 @@ struct KernelNode : Node {
   Tensor needed(size_t input, const Tensor& like) const {
     return task_should_compute_output(input) ? new_image_like(like) : Tensor();
   }
-
-  static float* data_of(const Tensor& t) { return t.defined() ? write(t) : nullptr; }
 };
 
-// ---- blocks: convolution, batch norm, ReLU, 2x2 max pool
+// ---- blocks: convolution, batch norm, ReLU; a residual in front of the ReLU or a 2x2 max pool behind it
 
 struct BlockNode final : KernelNode {
   ConvShape shape;
-  Kept x, weight;
+  // `residual`: of blocks with `adds`.
+  Kept x, weight, residual;
+  bool adds;
   // The convolution's result and, where there is a pool, that of each window which it chose.
   Tensor z, chosen;
   // Scale, shift, mean and 1/√(σ² + ε), packed_channels of each.
@@ -152,17 +156,19 @@ struct BlockNode final : KernelNode {
   std::string name() const override { return "SimicBlock"; }
 
   void release_variables() override {
-    x.release();
-    weight.release();
+    for (Kept* saved : {&x, &weight, &residual}) saved->release();
     for (Tensor* kept : {&z, &chosen, &numbers}) kept->reset();
   }
 
   variable_list apply(variable_list&& grads) override {
     forbid_second_derivative();
-    variable_list out(4);
+    variable_list out(5);
     if (!grads[0].defined()) return out;
     const Tensor image = channels_innermost(x.get()), w = channels_innermost(weight.get());
-    const Tensor grad = channels_innermost(grads[0]);
+    const bool is_ours = is_unshared(grads[0]);
+    const Tensor grad = channels_innermost(grads[0]), added = adds ? channels_innermost(residual.get()) : Tensor();
+    // What passes the ReLU is the residual's gradient, in the place of the block's own where nobody else sees that.
+    const Tensor passed = !adds ? Tensor() : is_ours ? grad : new_image_like(grad);
     const auto& k = kernels();
     const int64_t stride = packed_channels(shape.outputs);
     const float* number = read(numbers);
@@ -175,9 +181,10 @@ struct BlockNode final : KernelNode {
       backwards = weight_memory(shape.kernel * shape.kernel * shape.outputs * packed_channels(shape.inputs));
       k.pack_backwards(shape, read(w), backwards);
     }
-    k.block_backward(shape, read(image), read(z), chosen.defined() ? read(chosen) : nullptr, read(grad), number, number + stride, number + 2 * stride,
-                     number + 3 * stride, backwards, data_of(out[0]), data_of(out[1]), write(out[2]), write(out[3]),
-                     kernel_memory(k.block_scratch_backward(shape)));
+    k.block_backward(shape, read(image), read(z), read_if_any(chosen), read_if_any(added), read(grad), number, number + stride,
+                     number + 2 * stride, number + 3 * stride, backwards, write_if_any(out[0]), write_if_any(out[1]),
+                     write(out[2]), write(out[3]), write_if_any(passed), kernel_memory(k.block_scratch_backward(shape)));
+    if (adds && task_should_compute_output(4)) out[4] = passed;
     return out;
   }
 };
@@ -205,9 +212,19 @@ ConvShape dense_shape(const Tensor& x, const Tensor& weight) {
 
 int64_t halved(int64_t side, bool pooled) { return pooled ? side / 2 : side; }
 
+void check_residual(const Tensor& residual, const ConvShape& shape, bool pooled) {
+  if (!residual.defined()) return;
+  TORCH_CHECK(!pooled, "a block with a residual has no pool");
+  TORCH_CHECK(is_served(residual) && residual.sizes() == at::IntArrayRef({shape.batch, shape.outputs, shape.height, shape.width}),
+              "a residual ", residual.sizes(), " does not fit a block's ", shape.batch, " images of ", shape.outputs, " channels, ",
+              shape.height, "x", shape.width);
+}
+
+// `residual`: undefined without one.
 Tensor block(const Tensor& x, const Tensor& weight, const Tensor& gamma, const Tensor& beta, const Tensor& running_mean,
-             const Tensor& running_variance, double momentum, double epsilon, bool pooled) {
+             const Tensor& running_variance, double momentum, double epsilon, bool pooled, const Tensor& residual) {
   const ConvShape shape = dense_shape(x, weight);
+  check_residual(residual, shape, pooled);
   const int64_t channels = shape.outputs, stride = packed_channels(channels);
   for (const Tensor* t : {&gamma, &beta, &running_mean, &running_variance}) check_numbers(*t, channels, "a batch norm's tensor");
   const Tensor image = channels_innermost(x), w = channels_innermost(weight);
@@ -233,14 +250,17 @@ Tensor block(const Tensor& x, const Tensor& weight, const Tensor& gamma, const T
     inverses[c] = static_cast<float>(inverse);
   }
   Tensor out = new_image(shape.batch, channels, halved(shape.height, pooled), halved(shape.width, pooled));
-  const bool recorded = is_recorded(x, weight, gamma, beta);
+  const bool recorded = is_recorded(x, weight, gamma, beta, residual);
   const Tensor chosen = recorded && pooled ? new_image_like(out) : Tensor();
-  k.block_activate(shape, read(z), scale, shift, pooled, write(out), chosen.defined() ? write(chosen) : nullptr, shape.batch, memory);
+  const Tensor added = channels_innermost(residual);
+  k.block_activate(shape, read(z), scale, shift, pooled, read_if_any(added), write(out), write_if_any(chosen), shape.batch, memory);
   if (recorded) {
-    auto* node = attach(out, new BlockNode(), x, weight, gamma, beta);
+    auto* node = attach(out, new BlockNode(), x, weight, gamma, beta, residual);
     node->shape = shape;
     node->x = Kept(x);
     node->weight = Kept(weight);
+    node->adds = residual.defined();
+    if (node->adds) node->residual = Kept(residual);
     node->z = z;
     node->chosen = chosen;
     node->numbers = numbers;
@@ -248,15 +268,18 @@ Tensor block(const Tensor& x, const Tensor& weight, const Tensor& gamma, const T
   return out;
 }
 
-Tensor folded_block(const Tensor& x, const Tensor& packed, const Tensor& bias, int64_t outputs, int64_t kernel, bool pooled) {
+Tensor folded_block(const Tensor& x, const Tensor& packed, const Tensor& bias, int64_t outputs, int64_t kernel, bool pooled,
+                    const Tensor& residual) {
   TORCH_CHECK(x.dim() == 4 && is_served(x), "a block takes f32 images on CPU");
   const ConvShape shape = {x.size(0), x.size(2), x.size(3), x.size(1), outputs, kernel, false};
   check_numbers(packed, simic::packed_weights(shape.elements(), outputs), "a block's packed weight");
   check_numbers(bias, packed_channels(outputs), "a block's packed bias");
-  const Tensor image = channels_innermost(x);
+  check_residual(residual, shape, pooled);
+  const Tensor image = channels_innermost(x), added = channels_innermost(residual);
   Tensor out = new_image(shape.batch, outputs, halved(shape.height, pooled), halved(shape.width, pooled));
   const auto& k = kernels();
-  k.block_folded(shape, read(image), read(packed), read(bias), pooled, write(out), kernel_memory(k.block_scratch_forward(shape)));
+  k.block_folded(shape, read(image), read(packed), read(bias), pooled, read_if_any(added), write(out),
+                 kernel_memory(k.block_scratch_forward(shape)));
   return out;
 }
 
@@ -314,7 +337,7 @@ struct HeadNode final : KernelNode {
     out[1] = new_grad(w);
     out[2] = new_numbers(shape.outputs);
     const auto& k = kernels();
-    k.head_backward(shape, read(means), read(w), read(grad), data_of(out[0]), write(out[1]), write(out[2]),
+    k.head_backward(shape, read(means), read(w), read(grad), write_if_any(out[0]), write(out[1]), write(out[2]),
                     kernel_memory(k.head_scratch(shape)));
     return out;
   }
@@ -387,9 +410,8 @@ struct LayerNode final : KernelNode {
       out[2] = new_numbers(shape.outputs);
       out[3] = new_numbers(shape.outputs);
     }
-    const auto of = [](const Tensor& t) { return t.defined() ? read(t) : nullptr; };
-    k.layer_backward(layer, read(image), of(z), of(means), of(inverses), of(scale), of(shift), read(grad), alpha, enters_x,
-                     backwards, data_of(out[0]), write(out[1]), data_of(out[2]), data_of(out[3]),
+    k.layer_backward(layer, read(image), read_if_any(z), read_if_any(means), read_if_any(inverses), read_if_any(scale),
+                     read_if_any(shift), read(grad), alpha, enters_x, backwards, write_if_any(out[0]), write(out[1]), write_if_any(out[2]), write_if_any(out[3]),
                      kernel_memory(k.layer_scratch_backward(layer)));
     if (task_should_compute_output(4)) out[4] = std::move(grads[0]);
     return out;
@@ -428,12 +450,11 @@ Tensor layer(const Tensor& x, const Tensor& weight, const Tensor& gamma, const T
     means = new_numbers(shape.batch * groups);
     inverses = new_numbers(shape.batch * groups);
   }
-  const auto of = [](const Tensor& t) { return t.defined() ? read(t) : nullptr; };
-  const auto to = [](const Tensor& t) { return t.defined() ? write(t) : nullptr; };
   if (out.defined() || z.defined()) {
-    const Tensor added = onto.straight_through || !features.defined() ? Tensor() : channels_innermost(features);
-    k.layer_forward(layer, read(image), packed, of(gamma), of(beta), of(added), onto.alpha, to(z), to(out), to(means),
-                    to(inverses), kernel_memory(k.layer_scratch_forward(layer)));
+    const Tensor added = onto.straight_through ? Tensor() : channels_innermost(features);
+    k.layer_forward(layer, read(image), packed, read_if_any(gamma), read_if_any(beta), read_if_any(added), onto.alpha,
+                    write_if_any(z), write_if_any(out), write_if_any(means), write_if_any(inverses),
+                    kernel_memory(k.layer_scratch_forward(layer)));
   }
   if (onto.straight_through) out = features.detach();
   if (recorded) {
@@ -483,7 +504,7 @@ struct NormNode final : KernelNode {
     out[3] = new_numbers(1);
     const auto& k = kernels();
     k.norm_backward(layer, read(image), read(means), read(inverses), read(scale), read(shift), factor, read(grad),
-                    data_of(out[0]), write(out[1]), write(out[2]), write(out[3]), kernel_memory(k.norm_scratch(layer)));
+                    write_if_any(out[0]), write(out[1]), write(out[2]), write(out[3]), kernel_memory(k.norm_scratch(layer)));
     *write(out[3]) *= 1 - factor * factor;
     return out;
   }
@@ -543,7 +564,7 @@ struct ExciteNode final : KernelNode {
     out[3] = new_numbers(shape.inputs);
     const auto& k = kernels();
     k.excite_backward(shape, read(image), read(in), read(back), read(means), read(hidden), read(gates), read(grad),
-                      data_of(out[0]), write(out[1]), write(out[2]), write(out[3]), kernel_memory(k.excite_scratch(shape)));
+                      write_if_any(out[0]), write(out[1]), write(out[2]), write(out[3]), kernel_memory(k.excite_scratch(shape)));
     return out;
   }
 };
@@ -590,6 +611,8 @@ Tensor incubate(const Tensor& h, const Tensor& delta) {
   return out;
 }
 
+Tensor optional(const Tensor* t) { return t == nullptr ? Tensor() : *t; }
+
 template <class F>
 char* operator_call(Tensor** out, F&& body) {
   return guarded([&] { *out = new Tensor(body()); });
@@ -602,16 +625,18 @@ extern "C" {
 // Whether the kernels serve `x`: f32 on CPU. Under autocast libtorch decides in which type to compute.
 bool simic_is_served(const Tensor* x) { return is_served(*x) && !at::autocast::is_autocast_enabled(at::kCPU); }
 
+// `residual` is null where nothing is added in front of the ReLU.
 char* simic_block(const Tensor* x, const Tensor* weight, const Tensor* gamma, const Tensor* beta, const Tensor* running_mean,
-                  const Tensor* running_variance, double momentum, double epsilon, bool pooled, Tensor** out) {
+                  const Tensor* running_variance, double momentum, double epsilon, bool pooled, const Tensor* residual,
+                  Tensor** out) {
   return operator_call(out, [&] {
-    return block(*x, *weight, *gamma, *beta, *running_mean, *running_variance, momentum, epsilon, pooled);
+    return block(*x, *weight, *gamma, *beta, *running_mean, *running_variance, momentum, epsilon, pooled, optional(residual));
   });
 }
 
 char* simic_folded_block(const Tensor* x, const Tensor* packed, const Tensor* bias, int64_t outputs, int64_t kernel,
-                         bool pooled, Tensor** out) {
-  return operator_call(out, [&] { return folded_block(*x, *packed, *bias, outputs, kernel, pooled); });
+                         bool pooled, const Tensor* residual, Tensor** out) {
+  return operator_call(out, [&] { return folded_block(*x, *packed, *bias, outputs, kernel, pooled, optional(residual)); });
 }
 
 // Elements of a folded block's weight and bias.
@@ -646,7 +671,6 @@ char* simic_layer(const Tensor* x, const Tensor* weight, const Tensor* gamma, co
                   double epsilon, bool silu_before, bool silu_after, const Tensor* features, double alpha,
                   bool straight_through, Tensor** out) {
   return operator_call(out, [&] {
-    const auto optional = [](const Tensor* t) { return t == nullptr ? Tensor() : *t; };
     const Onto onto = {optional(features), static_cast<float>(alpha), straight_through};
     return layer(*x, *weight, optional(gamma), optional(beta), groups, epsilon, silu_before, silu_after, onto);
   });

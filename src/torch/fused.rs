@@ -107,8 +107,31 @@ impl<'a> Onto<'a> {
     }
 }
 
-/// A block in training: convolution (stride 1, "same" padding, no bias), batch norm by the batch's statistics, ReLU and,
-/// if `pooled`, a 2×2 max pool that leaves out a last odd row or column.
+/// How a block ends, behind its norm.
+#[derive(Clone, Copy, Debug)]
+pub enum BlockEnd<'a> {
+    /// ReLU.
+    Relu,
+    /// ReLU and a 2×2 max pool that leaves out a last odd row or column.
+    ReluAndPool,
+    /// ReLU of the sum with a residual, of the shape of the block's result.
+    AddAndRelu(&'a Tensor),
+}
+
+impl<'a> BlockEnd<'a> {
+    const fn is_pooled(self) -> bool {
+        matches!(self, Self::ReluAndPool)
+    }
+
+    const fn residual(self) -> Option<&'a Tensor> {
+        match self {
+            Self::AddAndRelu(residual) => Some(residual),
+            Self::Relu | Self::ReluAndPool => None,
+        }
+    }
+}
+
+/// A block in training: convolution (stride 1, "same" padding, no bias), batch norm by the batch's statistics, and its end.
 ///
 /// `weight`: `[outputs, inputs, k, k]`, k odd. Running statistics move by `momentum` towards the batch's, unless these
 /// are not finite or of a single value.
@@ -121,9 +144,10 @@ pub fn conv_block(
     norm: &BatchNorm,
     momentum: f64,
     epsilon: f64,
-    pooled: bool,
+    end: BlockEnd,
 ) -> Result<Tensor, TchError> {
-    // SAFETY: all tensors outlive the call; the running statistics are written in place.
+    // SAFETY: all tensors outlive the call; the running statistics are written in place; a null pointer says that there
+    // is no residual.
     operator(|out| unsafe {
         ffi::simic_block(
             x.as_ptr(),
@@ -134,7 +158,8 @@ pub fn conv_block(
             norm.running_var.as_ptr(),
             momentum,
             epsilon,
-            pooled,
+            end.is_pooled(),
+            optional_pointer(end.residual()),
             out,
         )
     })
@@ -187,12 +212,12 @@ impl FoldedBlock {
         }
     }
 
-    /// Convolution, bias, ReLU and, if `pooled`, a 2×2 max pool. Records no gradient.
+    /// Convolution, bias and the block's end. Records no gradient.
     ///
     /// # Errors
     /// Libtorch's text where shapes do not fit.
-    pub fn forward(&self, x: &Tensor, pooled: bool) -> Result<Tensor, TchError> {
-        // SAFETY: all tensors outlive the call.
+    pub fn forward(&self, x: &Tensor, end: BlockEnd) -> Result<Tensor, TchError> {
+        // SAFETY: all tensors outlive the call; a null pointer says that there is no residual.
         operator(|out| unsafe {
             ffi::simic_folded_block(
                 x.as_ptr(),
@@ -200,7 +225,8 @@ impl FoldedBlock {
                 self.bias.as_ptr(),
                 self.outputs,
                 self.kernel,
-                pooled,
+                end.is_pooled(),
+                optional_pointer(end.residual()),
                 out,
             )
         })

@@ -176,12 +176,34 @@ fn new_norm(scale: &Tensor, shift: &Tensor) -> BatchNorm {
     }
 }
 
+/// Image, weight, γ and β; a block that adds a residual has it as the fifth.
+fn block_inputs(images: Images, adds: bool) -> Vec<Tensor> {
+    let mut inputs = vec![images.x(), images.weight(), images.per_output(2), images.per_output(3)];
+    if adds {
+        inputs.push(values(&images.out_shape(false), images.draw.wrapping_add(4)));
+    }
+    inputs
+}
+
 fn own_block(inputs: &[Tensor], pooled: bool) -> Tensor {
     let norm = new_norm(&inputs[2], &inputs[3]);
-    conv_block(&inputs[0], &inputs[1], &norm, MOMENTUM, NORM_EPS, pooled).expect("shapes fit")
+    let end = match inputs.get(4) {
+        Some(residual) => BlockEnd::AddAndRelu(residual),
+        None if pooled => BlockEnd::ReluAndPool,
+        None => BlockEnd::Relu,
+    };
+    conv_block(&inputs[0], &inputs[1], &norm, MOMENTUM, NORM_EPS, end).expect("shapes fit")
 }
 
 /// In front of the ReLU.
+fn before_relu_by_libtorch(inputs: &[Tensor]) -> Tensor {
+    let normalised = normalised_by_libtorch(inputs);
+    match inputs.get(4) {
+        Some(residual) => normalised + residual,
+        None => normalised,
+    }
+}
+
 fn normalised_by_libtorch(inputs: &[Tensor]) -> Tensor {
     let padding = inputs[1].size()[2] / 2;
     let [mean, var] = statistics(inputs[2].size1().expect("a vector"), inputs[0].kind());
@@ -200,7 +222,7 @@ fn normalised_by_libtorch(inputs: &[Tensor]) -> Tensor {
 }
 
 fn block_by_libtorch(inputs: &[Tensor], pooled: bool) -> Tensor {
-    let active = normalised_by_libtorch(inputs).relu();
+    let active = before_relu_by_libtorch(inputs).relu();
     if pooled {
         active.max_pool2d(2, 2, 0, 1, false)
     } else {
@@ -212,7 +234,7 @@ fn block_by_libtorch(inputs: &[Tensor], pooled: bool) -> Tensor {
 fn is_undecided(inputs: &[Tensor], pooled: bool) -> bool {
     const MARGIN: f64 = 2e-5;
     let inputs: Vec<Tensor> = inputs.iter().map(|input| input.to_kind(Kind::Double)).collect();
-    let y = normalised_by_libtorch(&inputs);
+    let y = before_relu_by_libtorch(&inputs);
     let smallest = |tensor: Tensor| f64::try_from(tensor.min()).expect("a number");
     if smallest(y.abs()) < MARGIN {
         return true;
@@ -244,7 +266,7 @@ proptest! {
     fn a_block_is_as_exact_as_libtorchs_operators(images in images(), pooled: bool) {
         prop_assume!(images.batch * images.height * images.width >= 16);
         prop_assume!(!pooled || (images.height >= 2 && images.width >= 2));
-        let inputs = [images.x(), images.weight(), images.per_output(2), images.per_output(3)];
+        let inputs = block_inputs(images, false);
         prop_assume!(!is_undecided(&inputs, pooled));
         assert_kernel(
             &|inputs| own_block(inputs, pooled),
@@ -252,6 +274,16 @@ proptest! {
             &inputs,
             &images.out_shape(pooled),
         )?;
+    }
+
+    #[test]
+    fn a_block_that_adds_a_residual_is_as_exact_as_libtorchs_operators(images in images()) {
+        prop_assume!(images.batch * images.height * images.width >= 16);
+        let inputs = block_inputs(images, true);
+        prop_assume!(!is_undecided(&inputs, false));
+        let shape = images.out_shape(false);
+        let libtorch = |inputs: &[Tensor]| block_by_libtorch(inputs, false);
+        assert_kernel(&|inputs| own_block(inputs, false), &libtorch, &inputs, &shape)?;
     }
 
     #[test]
@@ -398,7 +430,8 @@ proptest! {
 
     /// Against the norm with running statistics, unfolded.
     #[test]
-    fn a_folded_block_equals_the_block_in_evaluation(images in images(), pooled: bool) {
+    fn a_folded_block_equals_the_block_in_evaluation(images in images(), pooled: bool, adds: bool) {
+        let pooled = pooled && !adds;
         prop_assume!(!pooled || (images.height >= 2 && images.width >= 2));
         let norm = BatchNorm {
             scale: images.per_output(2),
@@ -409,7 +442,13 @@ proptest! {
         let (x, weight) = (images.x(), images.weight());
         let block = FoldedBlock::new(&weight).expect("memory");
         block.refill(&weight, &norm, NORM_EPS).expect("shapes fit");
-        let ours = block.forward(&x, pooled).expect("shapes fit");
+        let residual = values(&images.out_shape(false), images.draw);
+        let end = match (adds, pooled) {
+            (true, _) => BlockEnd::AddAndRelu(&residual),
+            (false, true) => BlockEnd::ReluAndPool,
+            (false, false) => BlockEnd::Relu,
+        };
+        let ours = block.forward(&x, end).expect("shapes fit");
 
         let double = |tensor: &Tensor| tensor.to_kind(Kind::Double);
         let exact = double(&x)
@@ -418,8 +457,8 @@ proptest! {
                 Some(&double(&norm.scale)), Some(&double(&norm.shift)),
                 Some(&double(&norm.running_mean)), Some(&double(&norm.running_var)),
                 false, MOMENTUM, NORM_EPS, false,
-            )
-            .relu();
+            );
+        let exact = if adds { exact + double(&residual) } else { exact }.relu();
         let exact = if pooled { exact.max_pool2d(2, 2, 0, 1, false) } else { exact };
         prop_assert!(largest(&(double(&ours) - &exact)) <= 1e-5 * largest(&exact).max(1.0));
         prop_assert!(is_channels_last(&ours));
@@ -439,8 +478,19 @@ fn blocks_of_the_presets_are_as_exact_as_libtorchs_operators() {
         (8, 16, 8, 16, 3, true),
         (8, 8, 16, 32, 3, false),
         (8, 8, 32, 64, 3, false),
+        (3, 32, 16, 16, 3, false),
+        (5, 16, 32, 32, 3, false),
+        (7, 8, 64, 64, 3, false),
     ];
-    for (batch, side, inputs, outputs, kernel, pooled) in shapes {
+    // Those of residual blocks end in both ways.
+    let shapes = shapes.into_iter().flat_map(|shape| {
+        let (.., inputs, outputs, _, _) = shape;
+        [false, true]
+            .into_iter()
+            .take(1 + usize::from(inputs == outputs))
+            .map(move |adds| (shape, adds))
+    });
+    for ((batch, side, inputs, outputs, kernel, pooled), adds) in shapes {
         let images = |draw| Images {
             batch,
             height: side,
@@ -450,12 +500,11 @@ fn blocks_of_the_presets_are_as_exact_as_libtorchs_operators() {
             kernel,
             draw,
         };
-        let tensors = |images: Images| [images.x(), images.weight(), images.per_output(2), images.per_output(3)];
         let decided = (0..500)
             .map(images)
-            .find(|&images| !is_undecided(&tensors(images), pooled))
+            .find(|&images| !is_undecided(&block_inputs(images, adds), pooled))
             .expect("one of many draws is decided");
-        let inputs = tensors(decided);
+        let inputs = block_inputs(decided, adds);
         let own = |inputs: &[Tensor]| own_block(inputs, pooled);
         let shape = decided.out_shape(pooled);
         let libtorch = |inputs: &[Tensor]| block_by_libtorch(inputs, pooled);
@@ -467,7 +516,7 @@ fn blocks_of_the_presets_are_as_exact_as_libtorchs_operators() {
 fn running_statistics_move_as_libtorchs_do() {
     let (x, weight) = (values(&[8, 3, 5, 5], 1), values(&[6, 3, 3, 3], 2));
     let norm = new_norm(&values(&[6], 3), &values(&[6], 4));
-    let _ = conv_block(&x, &weight, &norm, MOMENTUM, NORM_EPS, false).expect("shapes fit");
+    let _ = conv_block(&x, &weight, &norm, MOMENTUM, NORM_EPS, BlockEnd::Relu).expect("shapes fit");
 
     let z = x
         .to_kind(Kind::Double)
@@ -486,7 +535,7 @@ fn running_statistics_stay_where_a_batch_has_none() {
     let of_one_value = values(&[1, 3, 1, 1], 1);
     for x in [broken, of_one_value] {
         let norm = new_norm(&values(&[6], 3), &values(&[6], 4));
-        let _ = conv_block(&x, &weight, &norm, MOMENTUM, NORM_EPS, false).expect("shapes fit");
+        let _ = conv_block(&x, &weight, &norm, MOMENTUM, NORM_EPS, BlockEnd::Relu).expect("shapes fit");
         assert_eq!((largest(&norm.running_mean), largest(&norm.running_var)), (0.0, 1.0));
     }
 }

@@ -1,5 +1,6 @@
-// A block of a host: convolution, batch norm by the batch's statistics, ReLU and, if asked for, a 2x2 max pool, forward
-// and backward; and the same with fixed statistics, folded into the convolution.
+// A block of a host: convolution, batch norm by the batch's statistics, ReLU and, if asked for, a 2x2 max pool behind it or
+// a residual that is added in front of it, forward and backward; and the same with fixed statistics, folded into the
+// convolution.
 //
 // The convolution's result `z` is kept for the backward pass, and what each window of the pool chose of it; what lies
 // between it and the block's output, and its gradient, exist a few images at a time.
@@ -19,7 +20,7 @@ INLINE int64_t block_scratch_forward(const ConvShape& s) {
 INLINE int64_t block_scratch_backward(const ConvShape& s) {
   const int64_t images = images_at_a_time(s);
   return pad_scratch(s, s.outputs, images, 1) + convolution_room(s, images) +
-         2 * s.elements() * packed_channels(s.outputs) + 16 * period_of(s.outputs) + 512;
+         2 * s.elements() * packed_channels(s.outputs) + 18 * most(period_of(s.outputs), packed_channels(s.outputs)) + 512;
 }
 
 // z, and each channel's mean and (biased) variance over batch and positions. `packed`: weights as `pack` makes them.
@@ -181,9 +182,10 @@ INLINE void activate_pooled(const Line& lanes, const ConvShape& s, const float* 
     }
 }
 
-// `scale` and `shift` have packed_channels entries. `chosen`: what a pooled block needs on its way back, or null.
-void block_activate(const ConvShape& s, const float* z, const float* scale, const float* shift, bool pooled, float* out,
-                    float* chosen, int64_t images, float* memory) {
+// `scale` and `shift` have packed_channels entries. `residual`: what is added in front of the ReLU of a block without a
+// pool, or null. `chosen`: what a pooled block needs on its way back, or null.
+void block_activate(const ConvShape& s, const float* z, const float* scale, const float* shift, bool pooled,
+                    const float* residual, float* out, float* chosen, int64_t images, float* memory) {
   if (pooled)
     return lined(s.outputs, [&](auto lanes) INLINE_LAMBDA {
       activate_pooled(lanes, s, z, scale, shift, out, chosen, images);
@@ -194,8 +196,16 @@ void block_activate(const ConvShape& s, const float* z, const float* scale, cons
   float* shifts = scratch.take(period);
   repeat(scale, s.outputs, period, scales);
   repeat(shift, s.outputs, period, shifts);
-  over_flat(images * s.positions() * s.outputs, period, [&](int64_t at, int64_t offset, int n) INLINE_LAMBDA {
-    const auto y = Flat::fma(Flat::load_at_most(z + at, n), Flat::load(scales + offset), Flat::load(shifts + offset));
+  const auto normalised = [&](int64_t at, int64_t offset, int n) INLINE_LAMBDA {
+    return Flat::fma(Flat::load_at_most(z + at, n), Flat::load(scales + offset), Flat::load(shifts + offset));
+  };
+  const int64_t values = images * s.positions() * s.outputs;
+  if (residual == nullptr)
+    return over_flat(values, period, [&](int64_t at, int64_t offset, int n) INLINE_LAMBDA {
+      Flat::store_at_most(out + at, Flat::relu(normalised(at, offset, n)), n);
+    });
+  over_flat(values, period, [&](int64_t at, int64_t offset, int n) INLINE_LAMBDA {
+    const auto y = Flat::add(normalised(at, offset, n), Flat::load_at_most(residual + at, n));
     Flat::store_at_most(out + at, Flat::relu(y), n);
   });
 }
@@ -313,11 +323,12 @@ INLINE void pooled_grads(const Line& lanes, const ConvShape& s, const float* z, 
 
 // Gradients of γ and β, of the weights and, where there is room for them, of x. `scale` is γ/√(σ² + ε) and `inverse`
 // 1/√(σ² + ε); these, `shift` and `mean` have packed_channels entries. `backwards`: weights as `pack_backwards` makes them.
-// `chosen`: as `block_activate` gives it, or null where nothing was pooled.
-void block_backward(const ConvShape& s, const float* x, const float* z, const float* chosen, const float* grad,
-                    const float* scale, const float* shift, const float* mean, const float* inverse,
+// `chosen`: as `block_activate` gives it, or null where nothing was pooled. `residual`: as `block_activate` took it; its
+// gradient goes to `residual_grad`, which may be `grad`. Both are null without one.
+void block_backward(const ConvShape& s, const float* x, const float* z, const float* chosen, const float* residual,
+                    const float* grad, const float* scale, const float* shift, const float* mean, const float* inverse,
                     const float* backwards, float* x_grad, float* weight_grad, float* gamma_grad, float* beta_grad,
-                    float* memory) {
+                    float* residual_grad, float* memory) {
   Scratch scratch = {memory};
   const int64_t images = images_at_a_time(s), channels = s.outputs, period = period_of(channels);
   const int64_t padded_channels = packed_channels(channels);
@@ -335,17 +346,33 @@ void block_backward(const ConvShape& s, const float* x, const float* z, const fl
     repeat(shift, channels, period, shifts);
     repeat(mean, channels, period, means);
   }
-  const auto grad_before_relu = [&](const float* values, const float* g, int64_t at, int64_t offset, int n) INLINE_LAMBDA {
-    const auto y = Flat::fma(Flat::load_at_most(values + at, n), Flat::load(scales + offset), Flat::load(shifts + offset));
+  const auto normalised = [&](const float* values, int64_t at, int64_t offset, int n) INLINE_LAMBDA {
+    return Flat::fma(Flat::load_at_most(values + at, n), Flat::load(scales + offset), Flat::load(shifts + offset));
+  };
+  const auto positive = [&](Flat::V y, const float* g, int64_t at, int n) INLINE_LAMBDA {
     return Flat::select_less(Flat::zero(), y, Flat::load_at_most(g + at, n), Flat::zero());
   };
 
+  // With a residual the ReLU is passed first; what then asks whether 0·z + 1 is positive is let through.
+  const float *of_scale = scale, *of_shift = shift;
+  if (residual != nullptr) {
+    float *none = scratch.take(padded_channels), *all = scratch.take(padded_channels);
+    for (int64_t ch = 0; ch < padded_channels; ++ch) none[ch] = 0, all[ch] = 1;
+    of_scale = none, of_shift = all;
+  }
   const auto chosen_of = [&](int64_t image) INLINE_LAMBDA { return pooled ? chosen + image * of_grad : nullptr; };
-  for (int64_t first = 0; first < s.batch; first += images)
+  for (int64_t first = 0; first < s.batch; first += images) {
+    const int64_t count = least(images, s.batch - first), begin = first * of_image;
+    if (residual != nullptr)
+      over_flat(count * of_image, period, [&](int64_t at, int64_t offset, int n) INLINE_LAMBDA {
+        const auto y = Flat::add(normalised(z + begin, at, offset, n), Flat::load_at_most(residual + begin + at, n));
+        Flat::store_at_most(residual_grad + begin + at, positive(y, grad + begin, at, n), n);
+      });
+    const float* g = (residual != nullptr ? residual_grad : grad) + first * of_grad;
     lined(channels, [&](auto lanes) INLINE_LAMBDA {
-      add_sums(lanes, s, z + first * of_image, chosen_of(first), grad + first * of_grad, scale, shift, mean, sums, products,
-               least(images, s.batch - first));
+      add_sums(lanes, s, z + begin, chosen_of(first), g, of_scale, of_shift, mean, sums, products, count);
     });
+  }
 
   // dz = a·dy + b·(z - mean) + c, by channel.
   float* a = scratch.take(most(padded_channels, period));
@@ -382,7 +409,7 @@ void block_backward(const ConvShape& s, const float* x, const float* z, const fl
   for (int64_t first = 0; first < s.batch; first += images) {
     const int64_t count = least(images, s.batch - first);
     const float* values = z + first * of_image;
-    const float* g = grad + first * of_grad;
+    const float* g = (residual != nullptr ? residual_grad : grad) + first * of_grad;
     if (pooled)
       lined(channels, [&](auto lanes) INLINE_LAMBDA {
         pooled_grads(lanes, s, values, chosen_of(first), g, scale, shift, {mean, a, b, c}, dz, count);
@@ -396,7 +423,7 @@ void block_backward(const ConvShape& s, const float* x, const float* z, const fl
           over_flat(row, period, [&](int64_t at, int64_t offset, int k) INLINE_LAMBDA {
             const auto centred = Flat::sub(Flat::load_at_most(line + at, k), Flat::load(means + offset));
             const auto spread = Flat::fma(Flat::load(bs + offset), centred, Flat::load(cs + offset));
-            const auto dy = grad_before_relu(line, of, at, offset, k);
+            const auto dy = residual != nullptr ? Flat::load_at_most(of + at, k) : positive(normalised(line, at, offset, k), of, at, k);
             Flat::store_at_most(to + at, Flat::fma(Flat::load(as + offset), dy, spread), k);
           });
         }
@@ -441,9 +468,10 @@ void pool(const ConvShape& s, const float* x, const float* grad, float* out) {
   lined(s.outputs, [&](auto lanes) INLINE_LAMBDA { pool_images(lanes, s, x, grad, out); });
 }
 
-// A block whose statistics are fixed: relu(conv(x) + bias), pooled if asked for. `bias` has packed_channels entries.
-void block_folded(const ConvShape& s, const float* x, const float* packed, const float* bias, bool pooled, float* out,
-                  float* memory) {
+// A block whose statistics are fixed: relu(conv(x) + bias), pooled if asked for, or relu(conv(x) + bias + residual) where
+// that is not null. `bias` has packed_channels entries.
+void block_folded(const ConvShape& s, const float* x, const float* packed, const float* bias, bool pooled,
+                  const float* residual, float* out, float* memory) {
   Scratch scratch = {memory};
   const int64_t images = images_at_a_time(s), channels = s.outputs;
   const Padded in = pad(s, s.inputs, images, images_in_lanes(channels), scratch);
@@ -459,13 +487,15 @@ void block_folded(const ConvShape& s, const float* x, const float* packed, const
     float* to = out + first * of_out;
     if (!pooled) {
       convolve(in, count, s.kernel, packed, bias, to, channels, room);
+      const float* added = residual == nullptr ? nullptr : residual + first * of_out;
       over_flat(count * of_out, 16, [&](int64_t at, int64_t, int n) INLINE_LAMBDA {
-        Flat::store_at_most(to + at, Flat::relu(Flat::load_at_most(to + at, n)), n);
+        const auto y = Flat::load_at_most(to + at, n);
+        Flat::store_at_most(to + at, Flat::relu(added == nullptr ? y : Flat::add(y, Flat::load_at_most(added + at, n))), n);
       });
       continue;
     }
     convolve(in, count, s.kernel, packed, bias, full, channels, room);
-    block_activate(s, full, ones, zeros, true, to, nullptr, count, nullptr);
+    block_activate(s, full, ones, zeros, true, nullptr, to, nullptr, count, nullptr);
   }
 }
 
