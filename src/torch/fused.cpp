@@ -178,8 +178,8 @@ struct BlockNode final : KernelNode {
     out[3] = new_numbers(shape.outputs);
     float* backwards = nullptr;
     if (out[0].defined()) {
-      backwards = weight_memory(shape.kernel * shape.kernel * shape.outputs * packed_channels(shape.inputs));
-      k.pack_backwards(shape, read(w), backwards);
+      backwards = weight_memory(k.block_packed_floats(shape, true));
+      k.block_pack(shape, read(w), true, backwards);
     }
     k.block_backward(shape, read(image), read(z), read_if_any(chosen), read_if_any(added), read(grad), number, number + stride,
                      number + 2 * stride, number + 3 * stride, backwards, write_if_any(out[0]), write_if_any(out[1]),
@@ -229,8 +229,8 @@ Tensor block(const Tensor& x, const Tensor& weight, const Tensor& gamma, const T
   for (const Tensor* t : {&gamma, &beta, &running_mean, &running_variance}) check_numbers(*t, channels, "a batch norm's tensor");
   const Tensor image = channels_innermost(x), w = channels_innermost(weight);
   const auto& k = kernels();
-  float* packed = weight_memory(simic::packed_weights(shape.elements(), channels));
-  k.pack(shape, read(w), packed);
+  float* packed = weight_memory(k.block_packed_floats(shape, false));
+  k.block_pack(shape, read(w), false, packed);
   const Tensor z = new_image(shape.batch, channels, shape.height, shape.width);
   std::vector<double> statistics(2 * channels);
   double *mean = statistics.data(), *variance = mean + channels;
@@ -272,7 +272,7 @@ Tensor folded_block(const Tensor& x, const Tensor& packed, const Tensor& bias, i
                     const Tensor& residual) {
   TORCH_CHECK(x.dim() == 4 && is_served(x), "a block takes f32 images on CPU");
   const ConvShape shape = {x.size(0), x.size(2), x.size(3), x.size(1), outputs, kernel, false};
-  check_numbers(packed, simic::packed_weights(shape.elements(), outputs), "a block's packed weight");
+  check_numbers(packed, kernels().block_folded_floats(shape), "a block's packed weight");
   check_numbers(bias, packed_channels(outputs), "a block's packed bias");
   check_residual(residual, shape, pooled);
   const Tensor image = channels_innermost(x), added = channels_innermost(residual);
@@ -641,7 +641,7 @@ char* simic_folded_block(const Tensor* x, const Tensor* packed, const Tensor* bi
 
 // Elements of a folded block's weight and bias.
 void simic_folded_sizes(int64_t inputs, int64_t outputs, int64_t kernel, int64_t* weights, int64_t* biases) {
-  *weights = simic::packed_weights(kernel * kernel * inputs, outputs);
+  *weights = kernels().block_folded_floats({1, 1, 1, inputs, outputs, kernel, false});
   *biases = packed_channels(outputs);
 }
 
@@ -651,7 +651,7 @@ char* simic_fold_block(const Tensor* weight, const Tensor* gamma, const Tensor* 
     const int64_t outputs = weight->size(0);
     const ConvShape shape = {1, 1, 1, weight->size(1), outputs, weight->size(2), false};
     for (const Tensor* t : {gamma, beta, mean, variance}) check_numbers(*t, outputs, "a batch norm's tensor");
-    check_numbers(*packed, simic::packed_weights(shape.elements(), outputs), "a block's packed weight");
+    check_numbers(*packed, kernels().block_folded_floats(shape), "a block's packed weight");
     check_numbers(*bias, packed_channels(outputs), "a block's packed bias");
     const Tensor w = channels_innermost(*weight);
     kernels().block_fold(shape, read(w), read(*gamma), read(*beta), read(*mean), read(*variance), epsilon, write(*packed), write(*bias));

@@ -8,30 +8,74 @@
 #pragma once
 
 #include "convolution.hpp"
+#include "winograd.hpp"
 
 namespace {
 
+// ---- the convolution, tile by tile where that pays
+
+INLINE int64_t block_images_at_a_time(const ConvShape& s) {
+  return is_tiled(s) ? tiled_images_at_a_time(s) : images_at_a_time(s);
+}
+
+INLINE int64_t block_room(const ConvShape& s) {
+  return is_tiled(s) ? tiles_room(s) : convolution_room(s, images_at_a_time(s));
+}
+
+// Values of a weight's gradient as they are summed.
+INLINE int64_t block_totals(const ConvShape& s) {
+  return is_tiled(s) ? tiled_weights(s) : packed_weights(s.elements(), s.outputs);
+}
+
+int64_t block_packed_floats(const ConvShape& s, bool backwards) {
+  if (is_tiled(s)) return tiled_weights(s);
+  return backwards ? packed_weights(s.kernel * s.kernel * s.outputs, s.inputs) : packed_weights(s.elements(), s.outputs);
+}
+
+void block_pack(const ConvShape& s, const float* weights, bool backwards, float* packed) {
+  if (is_tiled(s)) pack_tiled(s, weights, backwards, packed, [](int64_t, float weight) INLINE_LAMBDA { return weight; });
+  else if (backwards) pack_backwards(s, weights, packed);
+  else pack(s, weights, packed);
+}
+
+INLINE void convolve_block(const ConvShape& s, const Padded& in, int64_t images, const float* packed, const float* bias,
+                           float* out, float* room) {
+  if (is_tiled(s)) convolve_tiles(s, in, images, packed, bias, out, room);
+  else convolve(in, images, s.kernel, packed, bias, out, s.outputs, room);
+}
+
+// As `tiles_backward`, whatever the way.
+INLINE void convolve_block_backward(const ConvShape& s, const float* x, const Padded& dz, int64_t images,
+                                    const float* backwards, float* x_grad, double* totals, float* room) {
+  if (is_tiled(s)) return tiles_backward(s, x, dz, images, backwards, x_grad, totals, room);
+  if (x_grad != nullptr) convolve(dz, images, s.kernel, backwards, nullptr, x_grad, s.inputs, room);
+  if (totals != nullptr) add_weight_grads(x, unfilled(s, s.inputs), dz, images, s.kernel, totals, room);
+}
+
+// ---- scratch
+
 INLINE int64_t block_scratch_forward(const ConvShape& s) {
-  const int64_t images = images_at_a_time(s);
-  return pad_scratch(s, s.inputs, images, images_in_lanes(s.outputs)) + convolution_room(s, images) +
+  const int64_t images = block_images_at_a_time(s);
+  return pad_scratch(s, s.inputs, images, images_in_lanes(s.outputs)) + block_room(s) +
          images * s.positions() * s.outputs + 8 * period_of(s.outputs) + 512;
 }
 
 INLINE int64_t block_scratch_backward(const ConvShape& s) {
-  const int64_t images = images_at_a_time(s);
-  return pad_scratch(s, s.outputs, images, 1) + convolution_room(s, images) +
-         2 * s.elements() * packed_channels(s.outputs) + 18 * most(period_of(s.outputs), packed_channels(s.outputs)) + 512;
+  const int64_t images = block_images_at_a_time(s);
+  return pad_scratch(s, s.outputs, images, 1) + block_room(s) + 2 * block_totals(s) + 18 * most(period_of(s.outputs), packed_channels(s.outputs)) + 512;
 }
 
-// z, and each channel's mean and (biased) variance over batch and positions. `packed`: weights as `pack` makes them.
+// ---- forward and backward
+
+// z, and each channel's mean and (biased) variance over batch and positions. `packed`: weights as `block_pack` makes them.
 //
 // Squares are summed about a guess at the mean, that of the first images, so nothing cancels.
 void block_forward(const ConvShape& s, const float* x, const float* packed, float* z, double* mean, double* variance,
                    float* memory) {
   Scratch scratch = {memory};
-  const int64_t images = images_at_a_time(s), channels = s.outputs, period = period_of(channels);
+  const int64_t images = block_images_at_a_time(s), channels = s.outputs, period = period_of(channels);
   const Padded in = pad(s, s.inputs, images, images_in_lanes(channels), scratch);
-  float* room = scratch.take(convolution_room(s, images));
+  float* room = scratch.take(block_room(s));
   float* guess = scratch.take(period);
   float* guesses = scratch.take(channels);
   const int64_t of_image = s.positions() * channels;
@@ -41,7 +85,7 @@ void block_forward(const ConvShape& s, const float* x, const float* packed, floa
     const int64_t count = least(images, s.batch - first);
     fill(in, x + first * s.positions() * s.inputs, count);
     float* out = z + first * of_image;
-    convolve(in, count, s.kernel, packed, nullptr, out, channels, room);
+    convolve_block(s, in, count, packed, nullptr, out, room);
     if (first == 0) {
       double* const sums[1] = {mean};
       add_channel_sums<1>(count * of_image, channels, period, sums, [&](int64_t at, int64_t, int n, Flat::V(&v)[1]) INLINE_LAMBDA {
@@ -322,7 +366,7 @@ INLINE void pooled_grads(const Line& lanes, const ConvShape& s, const float* z, 
 }
 
 // Gradients of γ and β, of the weights and, where there is room for them, of x. `scale` is γ/√(σ² + ε) and `inverse`
-// 1/√(σ² + ε); these, `shift` and `mean` have packed_channels entries. `backwards`: weights as `pack_backwards` makes them.
+// 1/√(σ² + ε); these, `shift` and `mean` have packed_channels entries. `backwards`: weights as `block_pack` turns them.
 // `chosen`: as `block_activate` gives it, or null where nothing was pooled. `residual`: as `block_activate` took it; its
 // gradient goes to `residual_grad`, which may be `grad`. Both are null without one.
 void block_backward(const ConvShape& s, const float* x, const float* z, const float* chosen, const float* residual,
@@ -330,7 +374,7 @@ void block_backward(const ConvShape& s, const float* x, const float* z, const fl
                     const float* backwards, float* x_grad, float* weight_grad, float* gamma_grad, float* beta_grad,
                     float* residual_grad, float* memory) {
   Scratch scratch = {memory};
-  const int64_t images = images_at_a_time(s), channels = s.outputs, period = period_of(channels);
+  const int64_t images = block_images_at_a_time(s), channels = s.outputs, period = period_of(channels);
   const int64_t padded_channels = packed_channels(channels);
   const bool pooled = chosen != nullptr;
   const int64_t of_image = s.positions() * channels;
@@ -401,10 +445,10 @@ void block_backward(const ConvShape& s, const float* x, const float* z, const fl
     repeat(c, channels, period, cs);
   }
 
-  const Padded in = unfilled(s, s.inputs), dz = pad(s, channels, images, 1, scratch);
-  float* room = scratch.take(convolution_room(s, images));
-  double* totals = scratch.take_doubles(s.elements() * padded_channels);
-  zero(totals, s.elements() * padded_channels);
+  const Padded dz = pad(s, channels, images, 1, scratch);
+  float* room = scratch.take(block_room(s));
+  double* totals = weight_grad == nullptr ? nullptr : scratch.take_doubles(block_totals(s));
+  if (totals != nullptr) zero(totals, block_totals(s));
   const int64_t row = s.width * channels;
   for (int64_t first = 0; first < s.batch; first += images) {
     const int64_t count = least(images, s.batch - first);
@@ -427,13 +471,12 @@ void block_backward(const ConvShape& s, const float* x, const float* z, const fl
             Flat::store_at_most(to + at, Flat::fma(Flat::load(as + offset), dy, spread), k);
           });
         }
-    if (x_grad != nullptr)
-      convolve(dz, count, s.kernel, backwards, nullptr, x_grad + first * s.positions() * s.inputs, s.inputs,
-                               room);
-    if (weight_grad != nullptr) 
-      add_weight_grads(x + first * s.positions() * s.inputs, in, dz, count, s.kernel, totals, room);
+    const int64_t of_x = first * s.positions() * s.inputs;
+    convolve_block_backward(s, x + of_x, dz, count, backwards, x_grad == nullptr ? nullptr : x_grad + of_x, totals, room);
   }
-  if (weight_grad != nullptr) unpack_grads(s, totals, weight_grad);
+  if (totals == nullptr) return;
+  if (is_tiled(s)) unpack_tiled_grads(s, totals, weight_grad);
+  else unpack_grads(s, totals, weight_grad);
 }
 
 // ---- a 2x2 max pool alone; a last odd row or column is left out
@@ -469,13 +512,14 @@ void pool(const ConvShape& s, const float* x, const float* grad, float* out) {
 }
 
 // A block whose statistics are fixed: relu(conv(x) + bias), pooled if asked for, or relu(conv(x) + bias + residual) where
-// that is not null. `bias` has packed_channels entries.
+// that is not null. `packed` and `bias`, which has packed_channels entries: as `block_fold` makes them.
 void block_folded(const ConvShape& s, const float* x, const float* packed, const float* bias, bool pooled,
                   const float* residual, float* out, float* memory) {
   Scratch scratch = {memory};
-  const int64_t images = images_at_a_time(s), channels = s.outputs;
+  if (is_tiled(s)) packed += packed_weights(s.elements(), s.outputs);
+  const int64_t images = block_images_at_a_time(s), channels = s.outputs;
   const Padded in = pad(s, s.inputs, images, images_in_lanes(channels), scratch);
-  float* room = scratch.take(convolution_room(s, images));
+  float* room = scratch.take(block_room(s));
   float* full = scratch.take(images * s.positions() * channels);
   float* ones = scratch.take(packed_channels(channels));
   float* zeros = scratch.take(packed_channels(channels));
@@ -486,7 +530,7 @@ void block_folded(const ConvShape& s, const float* x, const float* packed, const
     fill(in, x + first * s.positions() * s.inputs, count);
     float* to = out + first * of_out;
     if (!pooled) {
-      convolve(in, count, s.kernel, packed, bias, to, channels, room);
+      convolve_block(s, in, count, packed, bias, to, room);
       const float* added = residual == nullptr ? nullptr : residual + first * of_out;
       over_flat(count * of_out, 16, [&](int64_t at, int64_t, int n) INLINE_LAMBDA {
         const auto y = Flat::load_at_most(to + at, n);
@@ -494,9 +538,14 @@ void block_folded(const ConvShape& s, const float* x, const float* packed, const
       });
       continue;
     }
-    convolve(in, count, s.kernel, packed, bias, full, channels, room);
+    convolve_block(s, in, count, packed, bias, full, room);
     block_activate(s, full, ones, zeros, true, nullptr, to, nullptr, count, nullptr);
   }
+}
+
+// Floats of a folded block's weights: for direct sums, then for tiles where some size of images has them.
+int64_t block_folded_floats(const ConvShape& s) {
+  return packed_weights(s.elements(), s.outputs) + (has_tiled_weights(s) ? tiled_weights(s) : 0);
 }
 
 // Folds a norm with fixed statistics into packed weights: w·γ/√(σ² + ε) and β - μ·γ/√(σ² + ε).
@@ -505,9 +554,11 @@ void block_fold(const ConvShape& s, const float* weights, const float* gamma, co
   zero(bias, packed_channels(s.outputs));
   for (int64_t o = 0; o < s.outputs; ++o)
     bias[o] = static_cast<float>(beta[o] - mean[o] * gamma[o] / __builtin_sqrt(variance[o] + epsilon));
-  pack_scaled(s, weights, packed, [&](int64_t o, float weight) INLINE_LAMBDA {
+  const auto scaled = [&](int64_t o, float weight) INLINE_LAMBDA {
     return static_cast<float>(weight * (gamma[o] / __builtin_sqrt(variance[o] + epsilon)));
-  });
+  };
+  pack_scaled(s, weights, packed, scaled);
+  if (has_tiled_weights(s)) pack_tiled(s, weights, false, packed + packed_weights(s.elements(), s.outputs), scaled);
 }
 
 }  // namespace
