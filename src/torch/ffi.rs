@@ -248,6 +248,7 @@ unsafe extern "C" {
         running_variance: *const C_tensor,
         momentum: f64,
         epsilon: f64,
+        stride: i64,
         pooled: bool,
         residual: *const C_tensor,
         out: *mut *mut C_tensor,

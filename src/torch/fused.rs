@@ -23,6 +23,13 @@ pub const fn serves_convolution(inputs: i64, outputs: i64, kernel: i64, depthwis
     inputs <= 64 && outputs <= 64 && (depthwise || kernel <= 3)
 }
 
+/// Whether [`conv_block`] computes what [`serves_convolution`] tells of dense kernels, at every `stride`-th row and column:
+/// of whole vectors of channels at every second.
+pub const fn serves_block(inputs: i64, outputs: i64, kernel: i64, stride: i64) -> bool {
+    let is_whole = inputs % 16 == 0 && outputs % 16 == 0;
+    serves_convolution(inputs, outputs, kernel, false) && (stride == 1 || stride == 2 && is_whole)
+}
+
 /// The tensors of a batch norm, one value a channel each.
 #[derive(Debug)]
 pub struct BatchNorm {
@@ -131,7 +138,8 @@ impl<'a> BlockEnd<'a> {
     }
 }
 
-/// A block in training: convolution (stride 1, "same" padding, no bias), batch norm by the batch's statistics, and its end.
+/// A block in training: convolution ("same" padding, no bias) at every `stride`-th row and column, batch norm by the batch's
+/// statistics, and its end. [`serves_block`] tells what fits.
 ///
 /// `weight`: `[outputs, inputs, k, k]`, k odd. Running statistics move by `momentum` towards the batch's, unless these
 /// are not finite or of a single value.
@@ -141,6 +149,7 @@ impl<'a> BlockEnd<'a> {
 pub fn conv_block(
     x: &Tensor,
     weight: &Tensor,
+    stride: i64,
     norm: &BatchNorm,
     momentum: f64,
     epsilon: f64,
@@ -158,6 +167,7 @@ pub fn conv_block(
             norm.running_var.as_ptr(),
             momentum,
             epsilon,
+            stride,
             end.is_pooled(),
             optional_pointer(end.residual()),
             out,
@@ -165,7 +175,7 @@ pub fn conv_block(
     })
 }
 
-/// A block's convolution with its norm folded in, packed for the kernels.
+/// A block's convolution of stride 1 with its norm folded in, packed for the kernels.
 #[derive(Debug)]
 pub struct FoldedBlock {
     outputs: i64,

@@ -184,9 +184,10 @@ impl ConvUnit {
         let Norm::Batch { norm, .. } = &self.norm else {
             return Ok(None);
         };
-        if mode != Mode::Train || self.bias.is_some() || !self.conv.uses_own_kernels(x) {
+        if mode != Mode::Train || self.bias.is_some() || !self.conv.uses_own_block(x) {
             return Ok(None);
         }
-        conv_block(x, &self.conv.weight, norm, BATCH_NORM_MOMENTUM, NORM_EPS, end).map(Some)
+        let Conv2d { weight, .. } = &self.conv;
+        conv_block(x, weight, self.conv.stride(), norm, BATCH_NORM_MOMENTUM, NORM_EPS, end).map(Some)
     }
 }

@@ -117,6 +117,8 @@ struct Images {
     inputs: i64,
     outputs: i64,
     kernel: i64,
+    /// Of a block.
+    stride: i64,
     draw: u64,
 }
 
@@ -130,9 +132,20 @@ fn images() -> impl Strategy<Value = Images> {
             inputs,
             outputs,
             kernel: 2 * half + 1,
+            stride: 1,
             draw,
         },
     )
+}
+
+/// For blocks that leave out positions.
+fn strided_images() -> impl Strategy<Value = Images> {
+    (images(), 1..5_i64, 1..5_i64).prop_map(|(images, inputs, outputs)| Images {
+        inputs: 16 * inputs,
+        outputs: 16 * outputs,
+        stride: 2,
+        ..images
+    })
 }
 
 impl Images {
@@ -155,7 +168,10 @@ impl Images {
     }
 
     fn out_shape(&self, pooled: bool) -> [i64; 4] {
-        let side = |side: i64| if pooled { side / 2 } else { side };
+        let side = |side: i64| match pooled {
+            true => (side + self.stride - 1) / self.stride / 2,
+            false => (side + self.stride - 1) / self.stride,
+        };
         [self.batch, self.outputs, side(self.height), side(self.width)]
     }
 }
@@ -185,30 +201,30 @@ fn block_inputs(images: Images, adds: bool) -> Vec<Tensor> {
     inputs
 }
 
-fn own_block(inputs: &[Tensor], pooled: bool) -> Tensor {
+fn own_block(inputs: &[Tensor], stride: i64, pooled: bool) -> Tensor {
     let norm = new_norm(&inputs[2], &inputs[3]);
     let end = match inputs.get(4) {
         Some(residual) => BlockEnd::AddAndRelu(residual),
         None if pooled => BlockEnd::ReluAndPool,
         None => BlockEnd::Relu,
     };
-    conv_block(&inputs[0], &inputs[1], &norm, MOMENTUM, NORM_EPS, end).expect("shapes fit")
+    conv_block(&inputs[0], &inputs[1], stride, &norm, MOMENTUM, NORM_EPS, end).expect("shapes fit")
 }
 
 /// In front of the ReLU.
-fn before_relu_by_libtorch(inputs: &[Tensor]) -> Tensor {
-    let normalised = normalised_by_libtorch(inputs);
+fn before_relu_by_libtorch(inputs: &[Tensor], stride: i64) -> Tensor {
+    let normalised = normalised_by_libtorch(inputs, stride);
     match inputs.get(4) {
         Some(residual) => normalised + residual,
         None => normalised,
     }
 }
 
-fn normalised_by_libtorch(inputs: &[Tensor]) -> Tensor {
+fn normalised_by_libtorch(inputs: &[Tensor], stride: i64) -> Tensor {
     let padding = inputs[1].size()[2] / 2;
     let [mean, var] = statistics(inputs[2].size1().expect("a vector"), inputs[0].kind());
     inputs[0]
-        .conv2d(&inputs[1], None::<&Tensor>, 1, padding, 1, 1)
+        .conv2d(&inputs[1], None::<&Tensor>, stride, padding, 1, 1)
         .batch_norm(
             Some(&inputs[2]),
             Some(&inputs[3]),
@@ -221,8 +237,8 @@ fn normalised_by_libtorch(inputs: &[Tensor]) -> Tensor {
         )
 }
 
-fn block_by_libtorch(inputs: &[Tensor], pooled: bool) -> Tensor {
-    let active = before_relu_by_libtorch(inputs).relu();
+fn block_by_libtorch(inputs: &[Tensor], stride: i64, pooled: bool) -> Tensor {
+    let active = before_relu_by_libtorch(inputs, stride).relu();
     if pooled {
         active.max_pool2d(2, 2, 0, 1, false)
     } else {
@@ -231,10 +247,10 @@ fn block_by_libtorch(inputs: &[Tensor], pooled: bool) -> Tensor {
 }
 
 /// Whether rounding could decide which way a gradient takes: a ReLU at its bend, or two values of a pool alike.
-fn is_undecided(inputs: &[Tensor], pooled: bool) -> bool {
+fn is_undecided(inputs: &[Tensor], stride: i64, pooled: bool) -> bool {
     const MARGIN: f64 = 2e-5;
     let inputs: Vec<Tensor> = inputs.iter().map(|input| input.to_kind(Kind::Double)).collect();
-    let y = before_relu_by_libtorch(&inputs);
+    let y = before_relu_by_libtorch(&inputs, stride);
     let smallest = |tensor: Tensor| f64::try_from(tensor.min()).expect("a number");
     if smallest(y.abs()) < MARGIN {
         return true;
@@ -267,10 +283,10 @@ proptest! {
         prop_assume!(images.batch * images.height * images.width >= 16);
         prop_assume!(!pooled || (images.height >= 2 && images.width >= 2));
         let inputs = block_inputs(images, false);
-        prop_assume!(!is_undecided(&inputs, pooled));
+        prop_assume!(!is_undecided(&inputs, 1, pooled));
         assert_kernel(
-            &|inputs| own_block(inputs, pooled),
-            &|inputs| block_by_libtorch(inputs, pooled),
+            &|inputs| own_block(inputs, 1, pooled),
+            &|inputs| block_by_libtorch(inputs, 1, pooled),
             &inputs,
             &images.out_shape(pooled),
         )?;
@@ -280,10 +296,20 @@ proptest! {
     fn a_block_that_adds_a_residual_is_as_exact_as_libtorchs_operators(images in images()) {
         prop_assume!(images.batch * images.height * images.width >= 16);
         let inputs = block_inputs(images, true);
-        prop_assume!(!is_undecided(&inputs, false));
+        prop_assume!(!is_undecided(&inputs, 1, false));
         let shape = images.out_shape(false);
-        let libtorch = |inputs: &[Tensor]| block_by_libtorch(inputs, false);
-        assert_kernel(&|inputs| own_block(inputs, false), &libtorch, &inputs, &shape)?;
+        let libtorch = |inputs: &[Tensor]| block_by_libtorch(inputs, 1, false);
+        assert_kernel(&|inputs| own_block(inputs, 1, false), &libtorch, &inputs, &shape)?;
+    }
+
+    #[test]
+    fn a_block_at_every_second_position_is_as_exact_as_libtorchs_operators(images in strided_images(), adds: bool) {
+        let shape = images.out_shape(false);
+        prop_assume!(shape[0] * shape[2] * shape[3] >= 16);
+        let inputs = block_inputs(images, adds);
+        prop_assume!(!is_undecided(&inputs, 2, false));
+        let libtorch = |inputs: &[Tensor]| block_by_libtorch(inputs, 2, false);
+        assert_kernel(&|inputs| own_block(inputs, 2, false), &libtorch, &inputs, &shape)?;
     }
 
     #[test]
@@ -489,6 +515,7 @@ fn a_folded_block_over_large_images_equals_the_block_in_evaluation() {
             inputs: channels,
             outputs: channels,
             kernel: 3,
+            stride: 1,
             draw: 5,
         };
         for (pooled, adds) in [(true, false), (false, false), (false, true)] {
@@ -535,16 +562,17 @@ fn blocks_of_the_presets_are_as_exact_as_libtorchs_operators() {
             inputs,
             outputs,
             kernel,
+            stride: 1,
             draw,
         };
         let decided = (0..500)
             .map(images)
-            .find(|&images| !is_undecided(&block_inputs(images, adds), pooled))
+            .find(|&images| !is_undecided(&block_inputs(images, adds), 1, pooled))
             .expect("one of many draws is decided");
         let inputs = block_inputs(decided, adds);
-        let own = |inputs: &[Tensor]| own_block(inputs, pooled);
+        let own = |inputs: &[Tensor]| own_block(inputs, 1, pooled);
         let shape = decided.out_shape(pooled);
-        let libtorch = |inputs: &[Tensor]| block_by_libtorch(inputs, pooled);
+        let libtorch = |inputs: &[Tensor]| block_by_libtorch(inputs, 1, pooled);
         assert_kernel(&own, &libtorch, &inputs, &shape).expect("as exact, and the same bits");
     }
 }
@@ -553,7 +581,7 @@ fn blocks_of_the_presets_are_as_exact_as_libtorchs_operators() {
 fn running_statistics_move_as_libtorchs_do() {
     let (x, weight) = (values(&[8, 3, 5, 5], 1), values(&[6, 3, 3, 3], 2));
     let norm = new_norm(&values(&[6], 3), &values(&[6], 4));
-    let _ = conv_block(&x, &weight, &norm, MOMENTUM, NORM_EPS, BlockEnd::Relu).expect("shapes fit");
+    let _ = conv_block(&x, &weight, 1, &norm, MOMENTUM, NORM_EPS, BlockEnd::Relu).expect("shapes fit");
 
     let z = x
         .to_kind(Kind::Double)
@@ -572,7 +600,7 @@ fn running_statistics_stay_where_a_batch_has_none() {
     let of_one_value = values(&[1, 3, 1, 1], 1);
     for x in [broken, of_one_value] {
         let norm = new_norm(&values(&[6], 3), &values(&[6], 4));
-        let _ = conv_block(&x, &weight, &norm, MOMENTUM, NORM_EPS, BlockEnd::Relu).expect("shapes fit");
+        let _ = conv_block(&x, &weight, 1, &norm, MOMENTUM, NORM_EPS, BlockEnd::Relu).expect("shapes fit");
         assert_eq!((largest(&norm.running_mean), largest(&norm.running_var)), (0.0, 1.0));
     }
 }

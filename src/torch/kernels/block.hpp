@@ -7,50 +7,10 @@
 
 #pragma once
 
-#include "convolution.hpp"
-#include "winograd.hpp"
+#include "block_convolution.hpp"
+#include "pool.hpp"
 
 namespace {
-
-// ---- the convolution, tile by tile where that pays
-
-INLINE int64_t block_images_at_a_time(const ConvShape& s) {
-  return is_tiled(s) ? tiled_images_at_a_time(s) : images_at_a_time(s);
-}
-
-INLINE int64_t block_room(const ConvShape& s) {
-  return is_tiled(s) ? tiles_room(s) : convolution_room(s, images_at_a_time(s));
-}
-
-// Values of a weight's gradient as they are summed.
-INLINE int64_t block_totals(const ConvShape& s) {
-  return is_tiled(s) ? tiled_weights(s) : packed_weights(s.elements(), s.outputs);
-}
-
-int64_t block_packed_floats(const ConvShape& s, bool backwards) {
-  if (is_tiled(s)) return tiled_weights(s);
-  return backwards ? packed_weights(s.kernel * s.kernel * s.outputs, s.inputs) : packed_weights(s.elements(), s.outputs);
-}
-
-void block_pack(const ConvShape& s, const float* weights, bool backwards, float* packed) {
-  if (is_tiled(s)) pack_tiled(s, weights, backwards, packed, [](int64_t, float weight) INLINE_LAMBDA { return weight; });
-  else if (backwards) pack_backwards(s, weights, packed);
-  else pack(s, weights, packed);
-}
-
-INLINE void convolve_block(const ConvShape& s, const Padded& in, int64_t images, const float* packed, const float* bias,
-                           float* out, float* room) {
-  if (is_tiled(s)) convolve_tiles(s, in, images, packed, bias, out, room);
-  else convolve(in, images, s.kernel, packed, bias, out, s.outputs, room);
-}
-
-// As `tiles_backward`, whatever the way.
-INLINE void convolve_block_backward(const ConvShape& s, const float* x, const Padded& dz, int64_t images,
-                                    const float* backwards, float* x_grad, double* totals, float* room) {
-  if (is_tiled(s)) return tiles_backward(s, x, dz, images, backwards, x_grad, totals, room);
-  if (x_grad != nullptr) convolve(dz, images, s.kernel, backwards, nullptr, x_grad, s.inputs, room);
-  if (totals != nullptr) add_weight_grads(x, unfilled(s, s.inputs), dz, images, s.kernel, totals, room);
-}
 
 // ---- scratch
 
@@ -62,7 +22,9 @@ INLINE int64_t block_scratch_forward(const ConvShape& s) {
 
 INLINE int64_t block_scratch_backward(const ConvShape& s) {
   const int64_t images = block_images_at_a_time(s);
-  return pad_scratch(s, s.outputs, images, 1) + block_room(s) + 2 * block_totals(s) + 18 * most(period_of(s.outputs), packed_channels(s.outputs)) + 512;
+  const int64_t of_x = (s.stride > 1 ? pad_scratch(s, s.inputs, images, 1) : 0) + images * s.positions() * s.inputs;
+  const int64_t of_channels = 18 * most(period_of(s.outputs), packed_channels(s.outputs));
+  return of_x + pad_scratch(behind(s), s.outputs, images, 1) + block_room(s) + 2 * block_totals(s) + of_channels + 512;
 }
 
 // ---- forward and backward
@@ -74,24 +36,23 @@ void block_forward(const ConvShape& s, const float* x, const float* packed, floa
                    float* memory) {
   Scratch scratch = {memory};
   const int64_t images = block_images_at_a_time(s), channels = s.outputs, period = period_of(channels);
-  const Padded in = pad(s, s.inputs, images, images_in_lanes(channels), scratch);
+  const Padded in = block_padded(s, images, scratch);
   float* room = scratch.take(block_room(s));
   float* guess = scratch.take(period);
   float* guesses = scratch.take(channels);
-  const int64_t of_image = s.positions() * channels;
+  const int64_t positions = behind(s).positions(), of_image = positions * channels;
   zero(mean, channels);
   zero(variance, channels);
   for (int64_t first = 0; first < s.batch; first += images) {
     const int64_t count = least(images, s.batch - first);
-    fill(in, x + first * s.positions() * s.inputs, count);
     float* out = z + first * of_image;
-    convolve_block(s, in, count, packed, nullptr, out, room);
+    convolve_block(s, x + first * s.positions() * s.inputs, in, count, packed, nullptr, out, room);
     if (first == 0) {
       double* const sums[1] = {mean};
       add_channel_sums<1>(count * of_image, channels, period, sums, [&](int64_t at, int64_t, int n, Flat::V(&v)[1]) INLINE_LAMBDA {
         v[0] = Flat::load_at_most(out + at, n);
       });
-      for (int64_t c = 0; c < channels; ++c) guesses[c] = static_cast<float>(mean[c] / static_cast<double>(count * s.positions()));
+      for (int64_t c = 0; c < channels; ++c) guesses[c] = static_cast<float>(mean[c] / static_cast<double>(count * positions));
       repeat(guesses, channels, period, guess);
       zero(mean, channels);
     }
@@ -101,96 +62,12 @@ void block_forward(const ConvShape& s, const float* x, const float* packed, floa
       v[1] = Flat::mul(v[0], v[0]);
     });
   }
-  const double values = static_cast<double>(s.batch * s.positions());
+  const double values = static_cast<double>(s.batch * positions);
   for (int64_t c = 0; c < channels; ++c) {
     const double offset = mean[c] / values;
     variance[c] = variance[c] / values - offset * offset;
     mean[c] = guesses[c] + offset;
   }
-}
-
-// How positions that lie side by side become lanes: 16 / `C` of `C` channels each, or, where `C` is 0, the channels of
-// one. Windows of a pool lie side by side as their results do.
-template <int C>
-struct Lined {
-  using L = Lanes<C == 0 ? WIDEST : 16>;
-  using V = typename L::V;
-  int64_t channels;
-
-  // Calls `f(channel)` for the first of the channels that a vector takes, and so on until all are taken.
-  template <class F>
-  INLINE void over_channels(F f) const {
-    if constexpr (C == 0)
-      for (int64_t c = 0; c < channels; c += L::WIDTH) f(c);
-    else f(0);
-  }
-
-  // Calls `f(index, count)` for each vector of `positions` neighbours: its first float, and how many lanes count.
-  template <class F>
-  INLINE void over(int64_t positions, int64_t c, F f) const {
-    if constexpr (C == 0) {
-      const int count = static_cast<int>(least(L::WIDTH, channels - c));
-      if (count == L::WIDTH)
-        for (int64_t x = 0; x < positions; ++x) f(x * channels + c, L::WIDTH);
-      else
-        for (int64_t x = 0; x < positions; ++x) f(x * channels + c, count);
-    } else {
-      int64_t at = 0;
-      for (; at + 16 <= positions * C; at += 16) f(at, 16);
-      if (at < positions * C) f(at, static_cast<int>(positions * C - at));
-    }
-  }
-
-  // Where the windows whose results stand at `at` begin in a row.
-  INLINE int64_t corner(int64_t at, int64_t c) const { return 2 * at - c; }
-
-  INLINE V factor(const float* by_channel, int64_t c) const {
-    if constexpr (C == 0) return L::load(by_channel + c);
-    else return L::template repeated<C>(by_channel);
-  }
-
-  // The left and the right positions of `n` lanes of windows, of one of their rows.
-  INLINE void load(const float* from, int n, V& left, V& right) const {
-    if constexpr (C == 0) left = L::load_at_most(from, n), right = L::load_at_most(from + channels, n);
-    else if (n == 16) L::template split<C>(L::load(from), L::load(from + 16), left, right);
-    else L::template split<C>(L::load_at_most(from, 2 * n), L::load_some(from + 16, n > 8 ? 2 * n - 16 : 0), left, right);
-  }
-
-  INLINE void store(float* to, int n, V left, V right) const {
-    if constexpr (C == 0) {
-      L::store_at_most(to, left, n), L::store_at_most(to + channels, right, n);
-    } else {
-      V low, high;
-      L::template merge<C>(left, right, low, high);
-      L::store_at_most(to, low, 2 * n);
-      if (n > 8) L::store_at_most(to + 16, high, 2 * n - 16);
-    }
-  }
-
-  // Adds lanes to the totals of their channels.
-  INLINE void add_to(double* totals, int64_t c, V sums) const {
-    float lanes[L::WIDTH];
-    L::store(lanes, sums);
-    const int64_t count = C == 0 ? least(L::WIDTH, channels - c) : 16;
-    for (int64_t lane = 0; lane < count; ++lane) totals[C == 0 ? c + lane : lane % C] += lanes[lane];
-  }
-};
-
-// Calls `f(Lined)`, of which all lanes are full where there are few channels.
-template <class F>
-INLINE void lined(int64_t channels, F f) {
-  switch (channels) {
-    case 1: return f(Lined<1>{channels});
-    case 2: return f(Lined<2>{channels});
-    case 4: return f(Lined<4>{channels});
-    case 8: return f(Lined<8>{channels});
-  }
-  f(Lined<0>{channels});
-}
-
-template <class L>
-INLINE typename L::V highest(const typename L::V (&y)[4]) {
-  return L::larger(L::larger(L::larger(y[0], y[1]), y[2]), y[3]);
 }
 
 // relu(z·scale + shift), pooled. `out` is dense, as is `chosen`, where there is room for it: in each window the z of which
@@ -228,8 +105,9 @@ INLINE void activate_pooled(const Line& lanes, const ConvShape& s, const float* 
 
 // `scale` and `shift` have packed_channels entries. `residual`: what is added in front of the ReLU of a block without a
 // pool, or null. `chosen`: what a pooled block needs on its way back, or null.
-void block_activate(const ConvShape& s, const float* z, const float* scale, const float* shift, bool pooled,
+void block_activate(const ConvShape& shape, const float* z, const float* scale, const float* shift, bool pooled,
                     const float* residual, float* out, float* chosen, int64_t images, float* memory) {
+  const ConvShape s = behind(shape);
   if (pooled)
     return lined(s.outputs, [&](auto lanes) INLINE_LAMBDA {
       activate_pooled(lanes, s, z, scale, shift, out, chosen, images);
@@ -252,16 +130,6 @@ void block_activate(const ConvShape& s, const float* z, const float* scale, cons
     const auto y = Flat::add(normalised(at, offset, n), Flat::load_at_most(residual + at, n));
     Flat::store_at_most(out + at, Flat::relu(y), n);
   });
-}
-
-// The gradient of a window's positions: all of it reaches the first of its largest values.
-template <class L>
-INLINE void route(const typename L::V (&values)[4], typename L::V chosen, typename L::V grad, typename L::V (&to)[4]) {
-  for (int i = 0; i < 3; ++i) {
-    to[i] = L::select_equal(values[i], chosen, grad, L::zero());
-    grad = L::select_equal(values[i], chosen, L::zero(), grad);
-  }
-  to[3] = grad;
 }
 
 // Per channel: Σ dy and Σ dy·(z - mean), dy being the gradient in front of the ReLU, which came through a pool, if there
@@ -365,16 +233,18 @@ INLINE void pooled_grads(const Line& lanes, const ConvShape& s, const float* z, 
     }
 }
 
-// Gradients of γ and β, of the weights and, where there is room for them, of x. `scale` is γ/√(σ² + ε) and `inverse`
+// Gradients of γ and β, of the weights and, where there is room for them, of x, which with `is_begun` are added to what is
+// there. `scale` is γ/√(σ² + ε) and `inverse`
 // 1/√(σ² + ε); these, `shift` and `mean` have packed_channels entries. `backwards`: weights as `block_pack` turns them.
 // `chosen`: as `block_activate` gives it, or null where nothing was pooled. `residual`: as `block_activate` took it; its
 // gradient goes to `residual_grad`, which may be `grad`. Both are null without one.
-void block_backward(const ConvShape& s, const float* x, const float* z, const float* chosen, const float* residual,
+void block_backward(const ConvShape& shape, const float* x, const float* z, const float* chosen, const float* residual,
                     const float* grad, const float* scale, const float* shift, const float* mean, const float* inverse,
-                    const float* backwards, float* x_grad, float* weight_grad, float* gamma_grad, float* beta_grad,
-                    float* residual_grad, float* memory) {
+                    const float* backwards, float* x_grad, bool is_begun, float* weight_grad, float* gamma_grad,
+                    float* beta_grad, float* residual_grad, float* memory) {
   Scratch scratch = {memory};
-  const int64_t images = block_images_at_a_time(s), channels = s.outputs, period = period_of(channels);
+  const ConvShape s = behind(shape);
+  const int64_t images = block_images_at_a_time(shape), channels = s.outputs, period = period_of(channels);
   const int64_t padded_channels = packed_channels(channels);
   const bool pooled = chosen != nullptr;
   const int64_t of_image = s.positions() * channels;
@@ -445,11 +315,15 @@ void block_backward(const ConvShape& s, const float* x, const float* z, const fl
     repeat(c, channels, period, cs);
   }
 
-  const Padded dz = pad(s, channels, images, 1, scratch);
-  float* room = scratch.take(block_room(s));
-  double* totals = weight_grad == nullptr ? nullptr : scratch.take_doubles(block_totals(s));
-  if (totals != nullptr) zero(totals, block_totals(s));
-  const int64_t row = s.width * channels;
+  const Padded in = shape.stride > 1 ? pad(shape, s.inputs, images, 1, scratch) : unfilled(shape, s.inputs);
+  ConvShape bordered = s;
+  if (is_tiled(shape)) bordered.kernel = 1;
+  const Padded dz = pad(bordered, channels, images, 1, scratch);
+  float* room = scratch.take(block_room(shape));
+  double* totals = weight_grad == nullptr ? nullptr : scratch.take_doubles(block_totals(shape));
+  if (totals != nullptr) zero(totals, block_totals(shape));
+  const int64_t row = s.width * channels, of_x = shape.positions() * s.inputs;
+  float* addend = is_begun ? scratch.take(images * of_x) : nullptr;
   for (int64_t first = 0; first < s.batch; first += images) {
     const int64_t count = least(images, s.batch - first);
     const float* values = z + first * of_image;
@@ -471,45 +345,19 @@ void block_backward(const ConvShape& s, const float* x, const float* z, const fl
             Flat::store_at_most(to + at, Flat::fma(Flat::load(as + offset), dy, spread), k);
           });
         }
-    const int64_t of_x = first * s.positions() * s.inputs;
-    convolve_block_backward(s, x + of_x, dz, count, backwards, x_grad == nullptr ? nullptr : x_grad + of_x, totals, room);
+    float* to = x_grad == nullptr ? nullptr : x_grad + first * of_x;
+    convolve_block_backward(shape, x + first * of_x, in, dz, count, backwards, is_begun ? addend : to, totals, room);
+    if (is_begun)
+      over_flat(count * of_x, 16, [&](int64_t at, int64_t, int n) INLINE_LAMBDA {
+        Flat::store_at_most(to + at, Flat::add(Flat::load_at_most(to + at, n), Flat::load_at_most(addend + at, n)), n);
+      });
   }
   if (totals == nullptr) return;
-  if (is_tiled(s)) unpack_tiled_grads(s, totals, weight_grad);
+  if (is_tiled(shape)) unpack_tiled_grads(s, totals, weight_grad);
   else unpack_grads(s, totals, weight_grad);
 }
 
-// ---- a 2x2 max pool alone; a last odd row or column is left out
-
-template <class Line>
-INLINE void pool_images(const Line& lanes, const ConvShape& s, const float* x, const float* grad, float* out) {
-  using L = typename Line::L;
-  using V = typename Line::V;
-  const int64_t row = s.width * s.outputs, height = s.height / 2, width = s.width / 2, of_window = width * s.outputs;
-  for (int64_t n = 0; n < s.batch; ++n)
-    for (int64_t y = 0; y < height; ++y) {
-      const int64_t line = (n * s.height + 2 * y) * row, target = (n * height + y) * of_window;
-      lanes.over_channels([&](int64_t c) INLINE_LAMBDA {
-        lanes.over(width, c, [&](int64_t at, int count) INLINE_LAMBDA {
-          const int64_t corner = line + lanes.corner(at, c);
-          V values[4], parts[4];
-          lanes.load(x + corner, count, values[0], values[1]);
-          lanes.load(x + corner + row, count, values[2], values[3]);
-          const V most = highest<L>(values);
-          if (grad == nullptr) return L::store_at_most(out + target + at, most, count);
-          route<L>(values, most, L::load_at_most(grad + target + at, count), parts);
-          lanes.store(out + corner, count, parts[0], parts[1]);
-          lanes.store(out + corner + row, count, parts[2], parts[3]);
-        });
-      });
-    }
-}
-
-// Without `grad` the pooled images; with it the gradient of x, whose `x_grad` is written as a whole.
-void pool(const ConvShape& s, const float* x, const float* grad, float* out) {
-  if (grad != nullptr && (s.height % 2 != 0 || s.width % 2 != 0)) zero(out, s.batch * s.positions() * s.outputs);
-  lined(s.outputs, [&](auto lanes) INLINE_LAMBDA { pool_images(lanes, s, x, grad, out); });
-}
+// ---- with fixed statistics
 
 // A block whose statistics are fixed: relu(conv(x) + bias), pooled if asked for, or relu(conv(x) + bias + residual) where
 // that is not null. `packed` and `bias`, which has packed_channels entries: as `block_fold` makes them.
@@ -518,7 +366,7 @@ void block_folded(const ConvShape& s, const float* x, const float* packed, const
   Scratch scratch = {memory};
   if (is_tiled(s)) packed += packed_weights(s.elements(), s.outputs);
   const int64_t images = block_images_at_a_time(s), channels = s.outputs;
-  const Padded in = pad(s, s.inputs, images, images_in_lanes(channels), scratch);
+  const Padded in = block_padded(s, images, scratch);
   float* room = scratch.take(block_room(s));
   float* full = scratch.take(images * s.positions() * channels);
   float* ones = scratch.take(packed_channels(channels));
@@ -527,10 +375,10 @@ void block_folded(const ConvShape& s, const float* x, const float* packed, const
   const int64_t of_out = (pooled ? (s.height / 2) * (s.width / 2) : s.positions()) * channels;
   for (int64_t first = 0; first < s.batch; first += images) {
     const int64_t count = least(images, s.batch - first);
-    fill(in, x + first * s.positions() * s.inputs, count);
+    const float* from = x + first * s.positions() * s.inputs;
     float* to = out + first * of_out;
     if (!pooled) {
-      convolve_block(s, in, count, packed, bias, to, room);
+      convolve_block(s, from, in, count, packed, bias, to, room);
       const float* added = residual == nullptr ? nullptr : residual + first * of_out;
       over_flat(count * of_out, 16, [&](int64_t at, int64_t, int n) INLINE_LAMBDA {
         const auto y = Flat::load_at_most(to + at, n);
@@ -538,7 +386,7 @@ void block_folded(const ConvShape& s, const float* x, const float* packed, const
       });
       continue;
     }
-    convolve_block(s, in, count, packed, bias, full, room);
+    convolve_block(s, from, in, count, packed, bias, full, room);
     block_activate(s, full, ones, zeros, true, nullptr, to, nullptr, count, nullptr);
   }
 }

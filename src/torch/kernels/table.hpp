@@ -25,8 +25,8 @@ struct Kernels {
                          const float* residual, float* out, float* chosen, int64_t images, float* memory);
   void (*block_backward)(const ConvShape&, const float* x, const float* z, const float* chosen, const float* residual,
                          const float* grad, const float* scale, const float* shift, const float* mean, const float* inverse,
-                         const float* backwards, float* x_grad, float* weight_grad, float* gamma_grad, float* beta_grad,
-                         float* residual_grad, float* memory);
+                         const float* backwards, float* x_grad, bool is_begun, float* weight_grad, float* gamma_grad,
+                         float* beta_grad, float* residual_grad, float* memory);
   void (*block_folded)(const ConvShape&, const float* x, const float* packed, const float* bias, bool pooled,
                        const float* residual, float* out, float* memory);
   int64_t (*block_folded_floats)(const ConvShape&);

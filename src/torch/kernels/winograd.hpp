@@ -6,20 +6,23 @@
 // with weights, tile by tile; 2x2 outputs are interpolated from the 16 products. Gradients of weights likewise: windows of
 // the outputs' gradient times tiles of the inputs, summed at each point, then interpolated to 3x3.
 //
+// What the next row of tiles reads and writes in the images is fetched while this one is transformed: rows lie in pages of
+// their own, where the core does not look ahead.
+//
 // Each product is one chain of fused multiply-adds over inputs; each sum of a weight's gradient is one over the tiles of a
-// strip. Blocks in registers change how often a value is read, not these orders.
+// strip.
 
 #pragma once
 
-#include "images.hpp"
+#include "products.hpp"
 
 namespace {
 
 constexpr int64_t POINTS = 16;
 
-// Whole vectors of channels.
+// Whole vectors of channels, no positions left out.
 INLINE bool has_tiled_weights(const ConvShape& s) {
-  return s.kernel == 3 && !s.depthwise && s.inputs % 16 == 0 && s.outputs % 16 == 0;
+  return s.kernel == 3 && s.stride == 1 && !s.depthwise && s.inputs % 16 == 0 && s.outputs % 16 == 0;
 }
 
 // Whole tiles besides, and much to multiply. The blocks of all CNN presets stay below, so their results keep the bits that
@@ -46,7 +49,7 @@ INLINE int64_t plane_of(const ConvShape& s) {
 }
 
 // Floats of room for `convolve_tiles` and `tiles_backward`.
-INLINE int64_t tiles_room(const ConvShape& s) { return 2 * POINTS * plane_of(s); }
+INLINE int64_t tiles_room(const ConvShape& s) { return 2 * POINTS * plane_of(s) + s.width * most(s.inputs, s.outputs); }
 
 // ---- to the points and back
 
@@ -58,34 +61,41 @@ INLINE void evaluate_window(const Flat::V (&d)[4], Flat::V (&at)[4]) {
   at[3] = Flat::sub(d[1], d[3]);
 }
 
-// The windows of `rows` rows of tiles from row `first`, counted through all images: `to [point][tile][channel]`, points
-// `plane` floats apart.
-ALONE void evaluate_windows(const Padded& in, int64_t first, int64_t rows, float* to, int64_t plane) {
-  const int64_t channels = in.channels, width = in.width / 2;
-  for (int64_t r = 0; r < rows; ++r, to += width * channels)
+// The windows of `rows` rows of tiles from row `first`, counted through all images, which are dense: `to
+// [point][tile][channel]`, points `plane` floats apart. `zeros`: a row of them, as the images' border.
+ALONE void evaluate_windows(const float* images, int64_t height, int64_t width, int64_t channels, const float* zeros,
+                            int64_t first, int64_t rows, float* to, int64_t plane) {
+  const int64_t row = 2 * width * channels;
+  for (int64_t r = 0; r < rows; ++r, to += width * channels) {
+    const int64_t y = 2 * (first + r) % height;
+    const float* line = images + 2 * (first + r) * row;
+    const float* lines[4] = {y == 0 ? zeros : line - row, line, line + row, y + 2 == height ? zeros : line + 2 * row};
     for (int64_t c = 0; c < channels; c += 16) {
-      const float* top = in.data + in.line[2 * (first + r)] + c;
       // Columns of the window, each evaluated from top to bottom; neighbours share two.
       Flat::V columns[4][4];
       const auto column = [&](int64_t x, Flat::V(&at)[4]) INLINE_LAMBDA {
         Flat::V d[4];
-        for (int y = 0; y < 4; ++y) d[y] = Flat::load(top + y * in.row + x * channels);
+        for (int i = 0; i < 4; ++i) d[i] = Flat::load(lines[i] + x * channels + c);
+        for (int i = 3; i < 5; ++i) fetch(line + i * row + x * channels + c);
         evaluate_window(d, at);
       };
-      column(0, columns[0]);
-      column(1, columns[1]);
+      for (auto& border : columns[0]) border = Flat::zero();
+      column(0, columns[1]);
       for (int64_t t = 0; t < width; ++t) {
-        column(2 * t + 2, columns[2]);
-        column(2 * t + 3, columns[3]);
-        for (int y = 0; y < 4; ++y) {
-          const Flat::V row[4] = {columns[0][y], columns[1][y], columns[2][y], columns[3][y]};
+        column(2 * t + 1, columns[2]);
+        if (t + 1 < width) column(2 * t + 2, columns[3]);
+        else
+          for (auto& border : columns[3]) border = Flat::zero();
+        for (int i = 0; i < 4; ++i) {
+          const Flat::V across[4] = {columns[0][i], columns[1][i], columns[2][i], columns[3][i]};
           Flat::V at[4];
-          evaluate_window(row, at);
-          for (int x = 0; x < 4; ++x) Flat::store(to + (4 * y + x) * plane + t * channels + c, at[x]);
+          evaluate_window(across, at);
+          for (int x = 0; x < 4; ++x) Flat::store(to + (4 * i + x) * plane + t * channels + c, at[x]);
         }
-        for (int y = 0; y < 4; ++y) columns[0][y] = columns[2][y], columns[1][y] = columns[3][y];
+        for (int i = 0; i < 4; ++i) columns[0][i] = columns[2][i], columns[1][i] = columns[3][i];
       }
     }
+  }
 }
 
 // Aᵀ of one dimension: two outputs of the products at four points.
@@ -114,7 +124,9 @@ ALONE void interpolate_tiles(const float* from, int64_t plane, int64_t rows, int
           interpolate_outputs(at, out);
           for (int x = 0; x < 2; ++x) {
             if (bias != nullptr) out[x] = Flat::add(out[x], Flat::load(bias + c));
-            Flat::store(to + y * row + (2 * t + x) * channels + c, out[x]);
+            float* at_output = to + y * row + (2 * t + x) * channels + c;
+            fetch(at_output + 2 * row);
+            Flat::store(at_output, out[x]);
           }
         }
       }
@@ -136,8 +148,11 @@ ALONE void evaluate_tiles(const float* from, int64_t rows, int64_t width, int64_
       for (int64_t c = 0; c < channels; c += 16) {
         const float* tile = from + 2 * t * channels + c;
         Flat::V columns[2][4];
-        for (int x = 0; x < 2; ++x)
-          evaluate_tile(Flat::load(tile + x * channels), Flat::load(tile + row + x * channels), columns[x]);
+        for (int x = 0; x < 2; ++x) {
+          const float* pixel = tile + x * channels;
+          for (int i = 2; i < 4; ++i) fetch(pixel + i * row);
+          evaluate_tile(Flat::load(pixel), Flat::load(pixel + row), columns[x]);
+        }
         for (int y = 0; y < 4; ++y) {
           Flat::V at[4];
           evaluate_tile(columns[0][y], columns[1][y], at);
@@ -148,87 +163,34 @@ ALONE void evaluate_tiles(const float* from, int64_t rows, int64_t width, int64_
 
 // ---- at the points
 
-// As many of `count` tiles as `TILES` divides times the weights of `G` vectors of outputs: `to [tile][outputs]`.
-template <int TILES, int G>
-ALONE void multiply_tiles(const float* tiles, const float* weights, float* to, int64_t count, int64_t inputs, int64_t outputs) {
-  for (int64_t first = 0; first + TILES <= count; first += TILES, tiles += TILES * inputs, to += TILES * outputs) {
-    Flat::V sums[TILES][G];
-    for (auto& tile : sums)
-      for (auto& sum : tile) sum = Flat::zero();
-    const float* of_input = weights;
-    for (int64_t i = 0; i < inputs; ++i, of_input += outputs) {
-      Flat::V w[G];
-      for (int g = 0; g < G; ++g) w[g] = Flat::load(of_input + g * 16);
-      for (int t = 0; t < TILES; ++t) {
-        const auto x = Flat::all(tiles[t * inputs + i]);
-        for (int g = 0; g < G; ++g) sums[t][g] = Flat::fma(x, w[g], sums[t][g]);
-      }
-    }
-    for (int t = 0; t < TILES; ++t)
-      for (int g = 0; g < G; ++g) Flat::store(to + t * outputs + g * 16, sums[t][g]);
-  }
-}
-
-template <int G>
-INLINE void multiply_all_tiles(const float* from, const float* weights, float* to, int64_t count, int64_t inputs,
-                               int64_t outputs) {
-  constexpr int TILES = REGISTERS == 32 ? 8 : 4;
-  const int64_t whole = count / TILES * TILES;
-  multiply_tiles<TILES, G>(from, weights, to, count, inputs, outputs);
-  multiply_tiles<1, G>(from + whole * inputs, weights, to + whole * outputs, count - whole, inputs, outputs);
-}
-
 // All tiles at all points. `weights`: as `pack_tiled` makes them.
 INLINE void multiply_points(const float* from, const float* weights, float* to, int64_t plane, int64_t count, int64_t inputs,
                             int64_t outputs) {
   for (int64_t p = 0; p < POINTS; ++p, from += plane, to += plane, weights += inputs * outputs) {
-    int64_t o = 0;
-    if constexpr (REGISTERS == 32)
-      for (; o + 32 <= outputs; o += 32) multiply_all_tiles<2>(from, weights + o, to + o, count, inputs, outputs);
-    for (; o < outputs; o += 16) multiply_all_tiles<1>(from, weights + o, to + o, count, inputs, outputs);
+    const Tap tap = {0, weights};
+    multiply_run({&tap, 1, inputs, outputs, count, from, inputs, to, outputs});
   }
 }
 
-// Adds Σ window·tile over `count` of both, of all channels of the windows and `G` vectors of the tiles', to `totals
-// [channels of windows][channels of tiles]`.
-template <int G>
-ALONE void add_products(const float* windows, const float* tiles, int64_t count, int64_t of_windows, int64_t of_tiles,
-                        double* totals) {
-  // A divisor of 16, as many as there are registers for.
-  constexpr int ROWS = REGISTERS == 32 ? 8 : 4;
-  float lanes[16];
-  for (int64_t first = 0; first < of_windows; first += ROWS) {
-    Flat::V sums[ROWS][G];
-    for (auto& row : sums)
-      for (auto& sum : row) sum = Flat::zero();
-    const float *window = windows + first, *tile = tiles;
-    for (int64_t t = 0; t < count; ++t, window += of_windows, tile += of_tiles) {
-      Flat::V x[G];
-      for (int g = 0; g < G; ++g) x[g] = Flat::load(tile + g * 16);
-      for (int r = 0; r < ROWS; ++r) {
-        const auto d = Flat::all(window[r]);
-        for (int g = 0; g < G; ++g) sums[r][g] = Flat::fma(d, x[g], sums[r][g]);
-      }
-    }
-    for (int r = 0; r < ROWS; ++r, totals += of_tiles)
-      for (int g = 0; g < G; ++g) {
-        Flat::store(lanes, sums[r][g]);
-        for (int lane = 0; lane < 16; ++lane) totals[g * 16 + lane] += lanes[lane];
-      }
-  }
-}
-
+// Adds Σ window·tile over `count` of both to `totals [point][channels of windows][channels of tiles]`.
 INLINE void add_points(const float* windows, const float* tiles, int64_t plane, int64_t count, int64_t of_windows,
                        int64_t of_tiles, double* totals) {
-  for (int64_t p = 0; p < POINTS; ++p, windows += plane, tiles += plane, totals += of_windows * of_tiles) {
-    int64_t c = 0;
-    if constexpr (REGISTERS == 32)
-      for (; c + 32 <= of_tiles; c += 32) add_products<2>(windows, tiles + c, count, of_windows, of_tiles, totals + c);
-    for (; c < of_tiles; c += 16) add_products<1>(windows, tiles + c, count, of_windows, of_tiles, totals + c);
-  }
+  for (int64_t p = 0; p < POINTS; ++p, windows += plane, tiles += plane, totals += of_windows * of_tiles)
+    add_all_products({windows, of_windows, of_windows, 0}, {tiles, of_tiles, of_tiles, 0}, 1, count, totals);
 }
 
 // ---- whole convolutions
+
+// What `tiles_room` holds.
+struct TilesRoom {
+  int64_t plane;
+  float *windows, *other, *zeros;
+
+  INLINE TilesRoom(const ConvShape& s, float* room)
+      : plane(plane_of(s)), windows(room), other(room + POINTS * plane), zeros(other + POINTS * plane) {
+    zero(zeros, s.width * most(s.inputs, s.outputs));
+  }
+};
 
 // Calls `f(first, rows)` for each strip of the rows of tiles of `images` images.
 template <class F>
@@ -237,35 +199,35 @@ INLINE void over_strips(const ConvShape& s, int64_t images, F f) {
   for (int64_t first = 0; first < all; first += together) f(first, least(together, all - first));
 }
 
-// As `convolve`, with weights as `pack_tiled` makes them. `room`: as `tiles_room` says.
-void convolve_tiles(const ConvShape& s, const Padded& in, int64_t images, const float* weights, const float* bias, float* out,
+// As `convolve` of dense images, with weights as `pack_tiled` makes them. `room`: as `tiles_room` says.
+void convolve_tiles(const ConvShape& s, const float* x, int64_t images, const float* weights, const float* bias, float* out,
                     float* room) {
-  const int64_t width = s.width / 2, plane = plane_of(s), channels = s.outputs;
-  float *windows = room, *products = room + POINTS * plane;
+  const int64_t width = s.width / 2, channels = s.outputs;
+  const TilesRoom r(s, room);
   over_strips(s, images, [&](int64_t first, int64_t rows) INLINE_LAMBDA {
-    evaluate_windows(in, first, rows, windows, plane);
-    multiply_points(windows, weights, products, plane, rows * width, s.inputs, channels);
-    interpolate_tiles(products, plane, rows, width, channels, bias, out + first * 4 * width * channels);
+    evaluate_windows(x, s.height, width, s.inputs, r.zeros, first, rows, r.windows, r.plane);
+    multiply_points(r.windows, weights, r.other, r.plane, rows * width, s.inputs, channels);
+    interpolate_tiles(r.other, r.plane, rows, width, channels, bias, out + first * 4 * width * channels);
   });
 }
 
-// The way back over `images` padded gradients `dz`: the gradient of x to `x_grad`, where there is room for it, and the sums
+// The way back over `images` gradients `dz`, dense as well: the gradient of x to `x_grad`, where there is room for it, and the sums
 // of the weights' gradients at the points, where there are `totals [point][outputs][inputs]`. `backwards`: weights as
 // `pack_tiled` turns them.
-void tiles_backward(const ConvShape& s, const float* x, const Padded& dz, int64_t images, const float* backwards,
+void tiles_backward(const ConvShape& s, const float* x, const float* dz, int64_t images, const float* backwards,
                     float* x_grad, double* totals, float* room) {
-  const int64_t width = s.width / 2, plane = plane_of(s), channels = s.inputs;
-  float *windows = room, *other = room + POINTS * plane;
+  const int64_t width = s.width / 2, channels = s.inputs;
+  const TilesRoom r(s, room);
   over_strips(s, images, [&](int64_t first, int64_t rows) INLINE_LAMBDA {
     const int64_t begin = first * 4 * width * channels, count = rows * width;
-    evaluate_windows(dz, first, rows, windows, plane);
+    evaluate_windows(dz, s.height, width, s.outputs, r.zeros, first, rows, r.windows, r.plane);
     if (totals != nullptr) {
-      evaluate_tiles(x + begin, rows, width, channels, other, plane);
-      add_points(windows, other, plane, count, s.outputs, channels, totals);
+      evaluate_tiles(x + begin, rows, width, channels, r.other, r.plane);
+      add_points(r.windows, r.other, r.plane, count, s.outputs, channels, totals);
     }
     if (x_grad != nullptr) {
-      multiply_points(windows, backwards, other, plane, count, s.outputs, channels);
-      interpolate_tiles(other, plane, rows, width, channels, nullptr, x_grad + begin);
+      multiply_points(r.windows, backwards, r.other, r.plane, count, s.outputs, channels);
+      interpolate_tiles(r.other, r.plane, rows, width, channels, nullptr, x_grad + begin);
     }
   });
 }
