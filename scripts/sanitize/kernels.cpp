@@ -74,17 +74,32 @@ ConvShape dense(Draws& d) {
   return {d.between(1, 9), d.between(1, 9), d.between(1, 9), channels(), channels(), d.coin() ? 1 : 3, false};
 }
 
+// Large enough to be computed in tiles.
+ConvShape wide(Draws& d) {
+  const int64_t inputs = 16 * d.between(1, 4), outputs = 16 * d.between(1, 4), height = 2 * d.between(4, 20);
+  const int64_t width = (150'000 / (inputs * outputs * height) + 2) / 2 * 2;
+  return {d.between(1, 3), height, width, inputs, outputs, 3, false};
+}
+
+// At every second row and column.
+ConvShape strided(Draws& d) {
+  const int64_t kernel = d.coin() ? 1 : 3;
+  return {d.between(1, 5), d.between(1, 9), d.between(1, 9), 16 * d.between(1, 4), 16 * d.between(1, 4), kernel, false, 2};
+}
+
 void play_block(const Kernels& k, Draws& d, Record& record) {
-  const ConvShape s = dense(d);
-  const bool pooled = d.coin() && s.height > 1 && s.width > 1, wants_x_grad = d.coin();
+  const int64_t form = d.below(16);
+  const ConvShape s = form == 0 ? wide(d) : form < 6 ? strided(d) : dense(d), outer = behind(s);
+  const bool pooled = d.coin() && outer.height > 1 && outer.width > 1, adds = !pooled && d.coin(), wants_x_grad = d.coin();
   const int64_t padded = packed_channels(s.outputs), in = s.batch * s.positions() * s.inputs;
-  const int64_t z_count = s.batch * s.positions() * s.outputs;
-  const int64_t out_count = pooled ? s.batch * (s.height / 2) * (s.width / 2) * s.outputs : z_count;
+  const int64_t z_count = s.batch * outer.positions() * s.outputs;
+  const int64_t out_count = pooled ? s.batch * (outer.height / 2) * (outer.width / 2) * s.outputs : z_count;
   const int64_t weights = s.elements() * s.outputs;
-  const Filled x(d, in), w(d, weights), grad(d, out_count);
-  const Floats packed(packed_weights(s.elements(), s.outputs)), z(z_count), out(out_count);
+  const Filled x(d, in), w(d, weights), grad(d, out_count), residual(d, adds ? z_count : 0);
+  const float* added = adds ? residual.data : nullptr;
+  const Floats packed(k.block_packed_floats(s, false)), z(z_count), out(out_count);
   const Exact<double> mean(s.outputs), variance(s.outputs);
-  k.pack(s, w, packed);
+  k.block_pack(s, w, false, packed);
   {
     const Floats memory(k.block_scratch_forward(s));
     k.block_forward(s, x, packed, z, mean, variance, memory);
@@ -98,23 +113,30 @@ void play_block(const Kernels& k, Draws& d, Record& record) {
       shift[c] = static_cast<float>(-mean[c] * inverses[c]);
       means[c] = static_cast<float>(mean[c]);
     }
-    k.block_activate(s, z, scale, shift, pooled, out, pooled ? chosen.data : nullptr, s.batch, memory);
+    k.block_activate(s, z, scale, shift, pooled, added, out, pooled ? chosen.data : nullptr, s.batch, memory);
     record.add(out);
-    const Floats backwards(s.kernel * s.kernel * s.outputs * packed_channels(s.inputs)), x_grad(in), weight_grad(weights);
+    const Floats backwards(k.block_packed_floats(s, true)), x_grad(in), weight_grad(weights);
     const Floats gamma_grad(s.outputs), beta_grad(s.outputs), scratch(k.block_scratch_backward(s));
-    k.pack_backwards(s, w, backwards);
-    k.block_backward(s, x, z, pooled ? chosen.data : nullptr, grad, scale, shift, means, inverses,
-                     wants_x_grad ? backwards.data : nullptr, wants_x_grad ? x_grad.data : nullptr, weight_grad, gamma_grad,
-                     beta_grad, scratch);
+    const Floats residual_grad(adds ? z_count : 0);
+    // In the place of the block's own gradient, or not.
+    float* passed = !adds ? nullptr : d.coin() ? grad.data : residual_grad.data;
+    k.block_pack(s, w, true, backwards);
+    const bool is_begun = wants_x_grad && d.coin();
+    if (is_begun) d.fill(x_grad);
+    k.block_backward(s, x, z, pooled ? chosen.data : nullptr, added, grad, scale, shift, means, inverses,
+                     wants_x_grad ? backwards.data : nullptr, wants_x_grad ? x_grad.data : nullptr, is_begun, weight_grad,
+                     gamma_grad, beta_grad, passed, scratch);
+    if (passed == residual_grad.data) record.add(residual_grad);
     if (wants_x_grad) record.add(x_grad);
     for (const Floats* numbers : {&weight_grad, &gamma_grad, &beta_grad}) record.add(*numbers);
   }
+  if (s.stride > 1) return;
   const Filled gamma(d, s.outputs), beta(d, s.outputs), running(d, s.outputs);
-  const Floats spread(s.outputs), bias(padded);
+  const Floats spread(s.outputs), bias(padded), folded(k.block_folded_floats(s));
   for (int64_t c = 0; c < s.outputs; ++c) spread[c] = 1 + std::fabs(running[c]);
-  k.block_fold(s, w, gamma, beta, running, spread, 1e-5, packed, bias);
+  k.block_fold(s, w, gamma, beta, running, spread, 1e-5, folded, bias);
   const Floats memory(k.block_scratch_forward(s));
-  k.block_folded(s, x, packed, bias, pooled, out, memory);
+  k.block_folded(s, x, folded, bias, pooled, added, out, memory);
   record.add(out);
 }
 

@@ -67,6 +67,14 @@ void run_backward(const Tensor& objective) {
     if (at == front.end()) at = front.insert(at, {node, node->topological_nr(), variable_list(node->num_inputs())});
     add_to(at->grads[edge.input_nr], std::move(grad));
   };
+  // What has arrived at an edge, if its next gradient can be added there by whoever computes it.
+  const auto take_begun = [&](const torch::autograd::Edge& edge) {
+    auto at = std::find_if(front.begin(), front.end(), [&](const Reached& r) { return r.node == edge.function.get(); });
+    if (at == front.end()) return Tensor();
+    Tensor& sum = at->grads[edge.input_nr];
+    const bool is_ready = sum.defined() && is_unshared(sum) && sum.is_contiguous(at::MemoryFormat::ChannelsLast);
+    return is_ready ? std::move(sum) : Tensor();
+  };
   Tensor one = is_served(objective) ? new_grad(objective) : at::ones_like(objective);
   if (is_served(objective)) *write(one) = 1;
   reach(torch::autograd::impl::gradient_edge(objective), std::move(one));
@@ -75,6 +83,7 @@ void run_backward(const Tensor& objective) {
     auto next = std::max_element(front.begin(), front.end(), [](const Reached& a, const Reached& b) { return a.distance < b.distance; });
     Reached reached = std::move(*next);
     front.erase(next);
+    if (auto* block = dynamic_cast<BlockNode*>(reached.node)) block->begun = take_begun(block->next_edge(0));
     variable_list grads = through(*reached.node, std::move(reached.grads));
     for (size_t i = 0; i < grads.size(); ++i)
       if (grads[i].defined() && reached.node->next_edge(i).is_valid()) reach(reached.node->next_edge(i), std::move(grads[i]));

@@ -248,7 +248,9 @@ unsafe extern "C" {
         running_variance: *const C_tensor,
         momentum: f64,
         epsilon: f64,
+        stride: i64,
         pooled: bool,
+        residual: *const C_tensor,
         out: *mut *mut C_tensor,
     ) -> *mut c_char;
     pub(super) fn simic_folded_block(
@@ -258,6 +260,7 @@ unsafe extern "C" {
         outputs: i64,
         kernel: i64,
         pooled: bool,
+        residual: *const C_tensor,
         out: *mut *mut C_tensor,
     ) -> *mut c_char;
     pub(super) safe fn simic_folded_sizes(inputs: i64, outputs: i64, kernel: i64, weights: &mut i64, biases: &mut i64);

@@ -1,295 +1,12 @@
 // The kernels as operators of libtorch: tensors in, one tensor out, and one node of the graph where something is
-// differentiated. f32 on CPU; images are channels-last, copied only where they are not.
+// differentiated. Blocks are in blocks.cpp; here are heads, what seeds are made of, and all that Rust calls.
 
-#include <ATen/EmptyTensor.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/ops/add.h>
-#include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/functions/utils.h>
-
-#include "kernels/table.hpp"
 
 namespace {
 
-using simic::ConvShape;
 using simic::Layer;
-using simic::packed_channels;
-using torch::autograd::Node;
-using torch::autograd::variable_list;
-
-// ---- tensors as the kernels see them
-
-// Scratch of this thread that stays for the next call.
-float* kernel_memory(int64_t floats) {
-  struct Memory {
-    float* data = nullptr;
-    int64_t size = 0;
-    ~Memory() { std::free(data); }
-  };
-  thread_local Memory memory;
-  if (memory.size < floats) {
-    std::free(memory.data);
-    memory.size = (floats + floats / 2 + 63) / 64 * 64;
-    memory.data = static_cast<float*>(std::aligned_alloc(64, memory.size * sizeof(float)));
-    if (memory.data == nullptr) {
-      memory.size = 0;
-      throw std::bad_alloc();
-    }
-  }
-  return memory.data;
-}
-
-// Room for packed weights; not that of `kernel_memory`, which a kernel fills while it reads these.
-float* weight_memory(int64_t floats) {
-  thread_local std::vector<float> memory;
-  if (static_cast<int64_t>(memory.size()) < floats) memory.resize(floats);
-  return memory.data();
-}
-
-// Channels innermost. (One channel or one position: NCHW and NHWC coincide.)
-Tensor channels_innermost(const Tensor& t) {
-  if (t.is_contiguous(at::MemoryFormat::ChannelsLast)) return t;
-  return t.permute({0, 2, 3, 1}).contiguous().permute({0, 3, 1, 2});
-}
-
-// New tensors come from libtorch's allocator without the way through its dispatcher, which on small images costs as
-// much as a kernel.
-Tensor new_tensor(at::IntArrayRef sizes, at::IntArrayRef strides) {
-  return at::detail::empty_strided_cpu(sizes, strides, at::kFloat);
-}
-
-// A channels-last tensor, whatever its sizes of 1 would suggest.
-Tensor new_image(int64_t n, int64_t c, int64_t h, int64_t w) { return new_tensor({n, c, h, w}, {h * w * c, 1, w * c, c}); }
-
-Tensor new_image_like(const Tensor& x) { return new_image(x.size(0), x.size(1), x.size(2), x.size(3)); }
-
-Tensor new_numbers(int64_t count) { return new_tensor({count}, {1}); }
-
-// Where the gradient of a parameter goes: in its own layout, so that autograd takes it over as it is.
-Tensor new_grad(const Tensor& param) { return new_tensor(param.sizes(), param.strides()); }
-
-const float* read(const Tensor& t) { return t.const_data_ptr<float>(); }
-float* write(const Tensor& t) { return t.mutable_data_ptr<float>(); }
-
-bool is_served(const Tensor& t) { return t.device().is_cpu() && t.scalar_type() == at::kFloat; }
-
-ConvShape conv_shape(const Tensor& x, const Tensor& weight) {
-  TORCH_CHECK(x.dim() == 4 && weight.dim() == 4 && is_served(x) && is_served(weight),
-              "a convolution takes images and weights of four dimensions, f32 on CPU, not ", x.sizes(), " and ", weight.sizes());
-  const bool depthwise = weight.size(1) == 1 && weight.size(0) == x.size(1) && x.size(1) > 1;
-  TORCH_CHECK(depthwise || weight.size(1) == x.size(1), "images of ", x.size(1), " channels do not fit weights of ", weight.sizes());
-  TORCH_CHECK(weight.size(2) == weight.size(3) && weight.size(2) % 2 == 1, "kernels are odd squares, not ", weight.sizes());
-  TORCH_CHECK(depthwise || weight.size(2) <= 3, "dense kernels are 1 or 3 wide here, not as in ", weight.sizes());
-  return {x.size(0), x.size(2), x.size(3), x.size(1), weight.size(0), weight.size(2), depthwise};
-}
-
-void check_numbers(const Tensor& t, int64_t count, const char* what) {
-  TORCH_CHECK(is_served(t) && t.numel() == count && t.is_contiguous(), what, " has ", t.numel(), " values; ", count, " are needed");
-}
-
-// ---- the graph
-
-template <class... Inputs>
-bool is_recorded(const Inputs&... inputs) {
-  return at::GradMode::is_enabled() && (inputs.requires_grad() || ...);
-}
-
-// A node with what it needs of its operator, made where something is recorded.
-template <class N, class... Inputs>
-N* attach(Tensor& out, N* made, const Inputs&... inputs) {
-  std::shared_ptr<N> node(made, torch::autograd::deleteNode);
-  node->set_next_edges(torch::autograd::collect_next_edges(inputs...));
-  torch::autograd::set_history(out, node);
-  return made;
-}
-
-// A tensor that the way back needs as it was.
-class Kept {
-  Tensor tensor;
-  uint32_t version = 0;
-
- public:
-  Kept() = default;
-  explicit Kept(const Tensor& t) : tensor(t), version(t.unsafeGetTensorImpl()->version_counter().current_version()) {}
-
-  const Tensor& get() const {
-    TORCH_CHECK(tensor.defined(), "a backward pass goes through a graph once");
-    TORCH_CHECK(tensor.unsafeGetTensorImpl()->version_counter().current_version() == version,
-                "a tensor was changed in place before the backward pass that needs it");
-    return tensor;
-  }
-  void release() { tensor.reset(); }
-};
-
-// Whether nobody else sees the values: no other handle, and no view of them that is still on its way.
-bool is_unshared(const Tensor& t) { return t.use_count() == 1 && t.has_storage() && t.storage().use_count() == 1; }
-
-struct KernelNode : Node {
-  variable_list apply(variable_list&& grads) override = 0;
-
-  // What is computed on the way back has no graph of its own.
-  static void forbid_second_derivative() {
-    TORCH_CHECK(!at::GradMode::is_enabled(), "the engine's kernels have no second derivative");
-  }
-
-  Tensor needed(size_t input, const Tensor& like) const {
-    return task_should_compute_output(input) ? new_image_like(like) : Tensor();
-  }
-
-  static float* data_of(const Tensor& t) { return t.defined() ? write(t) : nullptr; }
-};
-
-// ---- blocks: convolution, batch norm, ReLU, 2x2 max pool
-
-struct BlockNode final : KernelNode {
-  ConvShape shape;
-  Kept x, weight;
-  // The convolution's result and, where there is a pool, that of each window which it chose.
-  Tensor z, chosen;
-  // Scale, shift, mean and 1/√(σ² + ε), packed_channels of each.
-  Tensor numbers;
-
-  std::string name() const override { return "SimicBlock"; }
-
-  void release_variables() override {
-    x.release();
-    weight.release();
-    for (Tensor* kept : {&z, &chosen, &numbers}) kept->reset();
-  }
-
-  variable_list apply(variable_list&& grads) override {
-    forbid_second_derivative();
-    variable_list out(4);
-    if (!grads[0].defined()) return out;
-    const Tensor image = channels_innermost(x.get()), w = channels_innermost(weight.get());
-    const Tensor grad = channels_innermost(grads[0]);
-    const auto& k = kernels();
-    const int64_t stride = packed_channels(shape.outputs);
-    const float* number = read(numbers);
-    out[0] = needed(0, image);
-    if (task_should_compute_output(1)) out[1] = new_grad(w);
-    out[2] = new_numbers(shape.outputs);
-    out[3] = new_numbers(shape.outputs);
-    float* backwards = nullptr;
-    if (out[0].defined()) {
-      backwards = weight_memory(shape.kernel * shape.kernel * shape.outputs * packed_channels(shape.inputs));
-      k.pack_backwards(shape, read(w), backwards);
-    }
-    k.block_backward(shape, read(image), read(z), chosen.defined() ? read(chosen) : nullptr, read(grad), number, number + stride, number + 2 * stride,
-                     number + 3 * stride, backwards, data_of(out[0]), data_of(out[1]), write(out[2]), write(out[3]),
-                     kernel_memory(k.block_scratch_backward(shape)));
-    return out;
-  }
-};
-
-// Moves running statistics towards those of a batch, unless these are not finite.
-void follow(const Tensor& running_mean, const Tensor& running_variance, const double* mean, const double* variance,
-            int64_t channels, double values, double momentum) {
-  bool finite = values > 1;
-  for (int64_t c = 0; c < channels; ++c) finite = finite && std::isfinite(mean[c]) && std::isfinite(variance[c]);
-  if (!finite) return;
-  float *means = write(running_mean), *variances = write(running_variance);
-  for (int64_t c = 0; c < channels; ++c) {
-    means[c] = static_cast<float>((1 - momentum) * means[c] + momentum * mean[c]);
-    variances[c] = static_cast<float>((1 - momentum) * variances[c] + momentum * variance[c] * values / (values - 1));
-  }
-  running_mean.unsafeGetTensorImpl()->bump_version();
-  running_variance.unsafeGetTensorImpl()->bump_version();
-}
-
-ConvShape dense_shape(const Tensor& x, const Tensor& weight) {
-  ConvShape shape = conv_shape(x, weight);
-  TORCH_CHECK(!shape.depthwise, "a block's convolution is dense; weights ", weight.sizes(), " are not");
-  return shape;
-}
-
-int64_t halved(int64_t side, bool pooled) { return pooled ? side / 2 : side; }
-
-Tensor block(const Tensor& x, const Tensor& weight, const Tensor& gamma, const Tensor& beta, const Tensor& running_mean,
-             const Tensor& running_variance, double momentum, double epsilon, bool pooled) {
-  const ConvShape shape = dense_shape(x, weight);
-  const int64_t channels = shape.outputs, stride = packed_channels(channels);
-  for (const Tensor* t : {&gamma, &beta, &running_mean, &running_variance}) check_numbers(*t, channels, "a batch norm's tensor");
-  const Tensor image = channels_innermost(x), w = channels_innermost(weight);
-  const auto& k = kernels();
-  float* packed = weight_memory(simic::packed_weights(shape.elements(), channels));
-  k.pack(shape, read(w), packed);
-  const Tensor z = new_image(shape.batch, channels, shape.height, shape.width);
-  std::vector<double> statistics(2 * channels);
-  double *mean = statistics.data(), *variance = mean + channels;
-  float* memory = kernel_memory(k.block_scratch_forward(shape));
-  k.block_forward(shape, read(image), packed, write(z), mean, variance, memory);
-  follow(running_mean, running_variance, mean, variance, channels, static_cast<double>(shape.batch * shape.positions()), momentum);
-
-  const Tensor numbers = new_numbers(4 * stride);
-  float *scale = write(numbers), *shift = scale + stride, *means = shift + stride, *inverses = means + stride;
-  const float *of_gamma = read(gamma), *of_beta = read(beta);
-  std::memset(scale, 0, 4 * stride * sizeof(float));
-  for (int64_t c = 0; c < channels; ++c) {
-    const double inverse = 1 / std::sqrt(variance[c] + epsilon), gain = of_gamma[c] * inverse;
-    scale[c] = static_cast<float>(gain);
-    shift[c] = static_cast<float>(of_beta[c] - mean[c] * gain);
-    means[c] = static_cast<float>(mean[c]);
-    inverses[c] = static_cast<float>(inverse);
-  }
-  Tensor out = new_image(shape.batch, channels, halved(shape.height, pooled), halved(shape.width, pooled));
-  const bool recorded = is_recorded(x, weight, gamma, beta);
-  const Tensor chosen = recorded && pooled ? new_image_like(out) : Tensor();
-  k.block_activate(shape, read(z), scale, shift, pooled, write(out), chosen.defined() ? write(chosen) : nullptr, shape.batch, memory);
-  if (recorded) {
-    auto* node = attach(out, new BlockNode(), x, weight, gamma, beta);
-    node->shape = shape;
-    node->x = Kept(x);
-    node->weight = Kept(weight);
-    node->z = z;
-    node->chosen = chosen;
-    node->numbers = numbers;
-  }
-  return out;
-}
-
-Tensor folded_block(const Tensor& x, const Tensor& packed, const Tensor& bias, int64_t outputs, int64_t kernel, bool pooled) {
-  TORCH_CHECK(x.dim() == 4 && is_served(x), "a block takes f32 images on CPU");
-  const ConvShape shape = {x.size(0), x.size(2), x.size(3), x.size(1), outputs, kernel, false};
-  check_numbers(packed, simic::packed_weights(shape.elements(), outputs), "a block's packed weight");
-  check_numbers(bias, packed_channels(outputs), "a block's packed bias");
-  const Tensor image = channels_innermost(x);
-  Tensor out = new_image(shape.batch, outputs, halved(shape.height, pooled), halved(shape.width, pooled));
-  const auto& k = kernels();
-  k.block_folded(shape, read(image), read(packed), read(bias), pooled, write(out), kernel_memory(k.block_scratch_forward(shape)));
-  return out;
-}
-
-// ---- a 2x2 max pool alone
-
-struct PoolNode final : KernelNode {
-  Kept x;
-
-  std::string name() const override { return "SimicPool"; }
-
-  void release_variables() override { x.release(); }
-
-  variable_list apply(variable_list&& grads) override {
-    forbid_second_derivative();
-    variable_list out(1);
-    if (!grads[0].defined() || !task_should_compute_output(0)) return out;
-    const Tensor image = channels_innermost(x.get()), grad = channels_innermost(grads[0]);
-    out[0] = needed(0, image);
-    kernels().pool(pool_shape(image), read(image), read(grad), write(out[0]));
-    return out;
-  }
-
-  static ConvShape pool_shape(const Tensor& x) { return {x.size(0), x.size(2), x.size(3), x.size(1), x.size(1), 1, false}; }
-};
-
-Tensor max_pool(const Tensor& x) {
-  TORCH_CHECK(x.dim() == 4 && is_served(x), "a pool takes f32 images on CPU");
-  const Tensor image = channels_innermost(x);
-  Tensor out = new_image(x.size(0), x.size(1), x.size(2) / 2, x.size(3) / 2);
-  kernels().pool(PoolNode::pool_shape(image), read(image), nullptr, write(out));
-  if (is_recorded(x)) attach(out, new PoolNode(), x)->x = Kept(x);
-  return out;
-}
 
 // ---- heads: mean over positions, linear map
 
@@ -314,7 +31,7 @@ struct HeadNode final : KernelNode {
     out[1] = new_grad(w);
     out[2] = new_numbers(shape.outputs);
     const auto& k = kernels();
-    k.head_backward(shape, read(means), read(w), read(grad), data_of(out[0]), write(out[1]), write(out[2]),
+    k.head_backward(shape, read(means), read(w), read(grad), write_if_any(out[0]), write(out[1]), write(out[2]),
                     kernel_memory(k.head_scratch(shape)));
     return out;
   }
@@ -387,10 +104,9 @@ struct LayerNode final : KernelNode {
       out[2] = new_numbers(shape.outputs);
       out[3] = new_numbers(shape.outputs);
     }
-    const auto of = [](const Tensor& t) { return t.defined() ? read(t) : nullptr; };
-    k.layer_backward(layer, read(image), of(z), of(means), of(inverses), of(scale), of(shift), read(grad), alpha, enters_x,
-                     backwards, data_of(out[0]), write(out[1]), data_of(out[2]), data_of(out[3]),
-                     kernel_memory(k.layer_scratch_backward(layer)));
+    k.layer_backward(layer, read(image), read_if_any(z), read_if_any(means), read_if_any(inverses), read_if_any(scale),
+                     read_if_any(shift), read(grad), alpha, enters_x, backwards, write_if_any(out[0]), write(out[1]),
+                     write_if_any(out[2]), write_if_any(out[3]), kernel_memory(k.layer_scratch_backward(layer)));
     if (task_should_compute_output(4)) out[4] = std::move(grads[0]);
     return out;
   }
@@ -428,12 +144,11 @@ Tensor layer(const Tensor& x, const Tensor& weight, const Tensor& gamma, const T
     means = new_numbers(shape.batch * groups);
     inverses = new_numbers(shape.batch * groups);
   }
-  const auto of = [](const Tensor& t) { return t.defined() ? read(t) : nullptr; };
-  const auto to = [](const Tensor& t) { return t.defined() ? write(t) : nullptr; };
   if (out.defined() || z.defined()) {
-    const Tensor added = onto.straight_through || !features.defined() ? Tensor() : channels_innermost(features);
-    k.layer_forward(layer, read(image), packed, of(gamma), of(beta), of(added), onto.alpha, to(z), to(out), to(means),
-                    to(inverses), kernel_memory(k.layer_scratch_forward(layer)));
+    const Tensor added = onto.straight_through ? Tensor() : channels_innermost(features);
+    k.layer_forward(layer, read(image), packed, read_if_any(gamma), read_if_any(beta), read_if_any(added), onto.alpha,
+                    write_if_any(z), write_if_any(out), write_if_any(means), write_if_any(inverses),
+                    kernel_memory(k.layer_scratch_forward(layer)));
   }
   if (onto.straight_through) out = features.detach();
   if (recorded) {
@@ -483,7 +198,7 @@ struct NormNode final : KernelNode {
     out[3] = new_numbers(1);
     const auto& k = kernels();
     k.norm_backward(layer, read(image), read(means), read(inverses), read(scale), read(shift), factor, read(grad),
-                    data_of(out[0]), write(out[1]), write(out[2]), write(out[3]), kernel_memory(k.norm_scratch(layer)));
+                    write_if_any(out[0]), write(out[1]), write(out[2]), write(out[3]), kernel_memory(k.norm_scratch(layer)));
     *write(out[3]) *= 1 - factor * factor;
     return out;
   }
@@ -543,7 +258,7 @@ struct ExciteNode final : KernelNode {
     out[3] = new_numbers(shape.inputs);
     const auto& k = kernels();
     k.excite_backward(shape, read(image), read(in), read(back), read(means), read(hidden), read(gates), read(grad),
-                      data_of(out[0]), write(out[1]), write(out[2]), write(out[3]), kernel_memory(k.excite_scratch(shape)));
+                      write_if_any(out[0]), write(out[1]), write(out[2]), write(out[3]), kernel_memory(k.excite_scratch(shape)));
     return out;
   }
 };
@@ -590,6 +305,8 @@ Tensor incubate(const Tensor& h, const Tensor& delta) {
   return out;
 }
 
+Tensor optional(const Tensor* t) { return t == nullptr ? Tensor() : *t; }
+
 template <class F>
 char* operator_call(Tensor** out, F&& body) {
   return guarded([&] { *out = new Tensor(body()); });
@@ -602,21 +319,24 @@ extern "C" {
 // Whether the kernels serve `x`: f32 on CPU. Under autocast libtorch decides in which type to compute.
 bool simic_is_served(const Tensor* x) { return is_served(*x) && !at::autocast::is_autocast_enabled(at::kCPU); }
 
+// `residual` is null where nothing is added in front of the ReLU.
 char* simic_block(const Tensor* x, const Tensor* weight, const Tensor* gamma, const Tensor* beta, const Tensor* running_mean,
-                  const Tensor* running_variance, double momentum, double epsilon, bool pooled, Tensor** out) {
+                  const Tensor* running_variance, double momentum, double epsilon, int64_t stride, bool pooled,
+                  const Tensor* residual, Tensor** out) {
   return operator_call(out, [&] {
-    return block(*x, *weight, *gamma, *beta, *running_mean, *running_variance, momentum, epsilon, pooled);
+    return block(*x, *weight, *gamma, *beta, *running_mean, *running_variance, momentum, epsilon, stride, pooled,
+                 optional(residual));
   });
 }
 
 char* simic_folded_block(const Tensor* x, const Tensor* packed, const Tensor* bias, int64_t outputs, int64_t kernel,
-                         bool pooled, Tensor** out) {
-  return operator_call(out, [&] { return folded_block(*x, *packed, *bias, outputs, kernel, pooled); });
+                         bool pooled, const Tensor* residual, Tensor** out) {
+  return operator_call(out, [&] { return folded_block(*x, *packed, *bias, outputs, kernel, pooled, optional(residual)); });
 }
 
 // Elements of a folded block's weight and bias.
 void simic_folded_sizes(int64_t inputs, int64_t outputs, int64_t kernel, int64_t* weights, int64_t* biases) {
-  *weights = simic::packed_weights(kernel * kernel * inputs, outputs);
+  *weights = kernels().block_folded_floats({1, 1, 1, inputs, outputs, kernel, false});
   *biases = packed_channels(outputs);
 }
 
@@ -626,7 +346,7 @@ char* simic_fold_block(const Tensor* weight, const Tensor* gamma, const Tensor* 
     const int64_t outputs = weight->size(0);
     const ConvShape shape = {1, 1, 1, weight->size(1), outputs, weight->size(2), false};
     for (const Tensor* t : {gamma, beta, mean, variance}) check_numbers(*t, outputs, "a batch norm's tensor");
-    check_numbers(*packed, simic::packed_weights(shape.elements(), outputs), "a block's packed weight");
+    check_numbers(*packed, kernels().block_folded_floats(shape), "a block's packed weight");
     check_numbers(*bias, packed_channels(outputs), "a block's packed bias");
     const Tensor w = channels_innermost(*weight);
     kernels().block_fold(shape, read(w), read(*gamma), read(*beta), read(*mean), read(*variance), epsilon, write(*packed), write(*bias));
@@ -646,7 +366,6 @@ char* simic_layer(const Tensor* x, const Tensor* weight, const Tensor* gamma, co
                   double epsilon, bool silu_before, bool silu_after, const Tensor* features, double alpha,
                   bool straight_through, Tensor** out) {
   return operator_call(out, [&] {
-    const auto optional = [](const Tensor* t) { return t == nullptr ? Tensor() : *t; };
     const Onto onto = {optional(features), static_cast<float>(alpha), straight_through};
     return layer(*x, *weight, optional(gamma), optional(beta), groups, epsilon, silu_before, silu_after, onto);
   });

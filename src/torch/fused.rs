@@ -23,6 +23,13 @@ pub const fn serves_convolution(inputs: i64, outputs: i64, kernel: i64, depthwis
     inputs <= 64 && outputs <= 64 && (depthwise || kernel <= 3)
 }
 
+/// Whether [`conv_block`] computes what [`serves_convolution`] tells of dense kernels, at every `stride`-th row and column:
+/// of whole vectors of channels at every second.
+pub const fn serves_block(inputs: i64, outputs: i64, kernel: i64, stride: i64) -> bool {
+    let is_whole = inputs % 16 == 0 && outputs % 16 == 0;
+    serves_convolution(inputs, outputs, kernel, false) && (stride == 1 || stride == 2 && is_whole)
+}
+
 /// The tensors of a batch norm, one value a channel each.
 #[derive(Debug)]
 pub struct BatchNorm {
@@ -107,8 +114,32 @@ impl<'a> Onto<'a> {
     }
 }
 
-/// A block in training: convolution (stride 1, "same" padding, no bias), batch norm by the batch's statistics, ReLU and,
-/// if `pooled`, a 2×2 max pool that leaves out a last odd row or column.
+/// How a block ends, behind its norm.
+#[derive(Clone, Copy, Debug)]
+pub enum BlockEnd<'a> {
+    /// ReLU.
+    Relu,
+    /// ReLU and a 2×2 max pool that leaves out a last odd row or column.
+    ReluAndPool,
+    /// ReLU of the sum with a residual, of the shape of the block's result.
+    AddAndRelu(&'a Tensor),
+}
+
+impl<'a> BlockEnd<'a> {
+    const fn is_pooled(self) -> bool {
+        matches!(self, Self::ReluAndPool)
+    }
+
+    const fn residual(self) -> Option<&'a Tensor> {
+        match self {
+            Self::AddAndRelu(residual) => Some(residual),
+            Self::Relu | Self::ReluAndPool => None,
+        }
+    }
+}
+
+/// A block in training: convolution ("same" padding, no bias) at every `stride`-th row and column, batch norm by the batch's
+/// statistics, and its end. [`serves_block`] tells what fits.
 ///
 /// `weight`: `[outputs, inputs, k, k]`, k odd. Running statistics move by `momentum` towards the batch's, unless these
 /// are not finite or of a single value.
@@ -118,12 +149,14 @@ impl<'a> Onto<'a> {
 pub fn conv_block(
     x: &Tensor,
     weight: &Tensor,
+    stride: i64,
     norm: &BatchNorm,
     momentum: f64,
     epsilon: f64,
-    pooled: bool,
+    end: BlockEnd,
 ) -> Result<Tensor, TchError> {
-    // SAFETY: all tensors outlive the call; the running statistics are written in place.
+    // SAFETY: all tensors outlive the call; the running statistics are written in place; a null pointer says that there
+    // is no residual.
     operator(|out| unsafe {
         ffi::simic_block(
             x.as_ptr(),
@@ -134,13 +167,15 @@ pub fn conv_block(
             norm.running_var.as_ptr(),
             momentum,
             epsilon,
-            pooled,
+            stride,
+            end.is_pooled(),
+            optional_pointer(end.residual()),
             out,
         )
     })
 }
 
-/// A block's convolution with its norm folded in, packed for the kernels.
+/// A block's convolution of stride 1 with its norm folded in, packed for the kernels.
 #[derive(Debug)]
 pub struct FoldedBlock {
     outputs: i64,
@@ -187,12 +222,12 @@ impl FoldedBlock {
         }
     }
 
-    /// Convolution, bias, ReLU and, if `pooled`, a 2×2 max pool. Records no gradient.
+    /// Convolution, bias and the block's end. Records no gradient.
     ///
     /// # Errors
     /// Libtorch's text where shapes do not fit.
-    pub fn forward(&self, x: &Tensor, pooled: bool) -> Result<Tensor, TchError> {
-        // SAFETY: all tensors outlive the call.
+    pub fn forward(&self, x: &Tensor, end: BlockEnd) -> Result<Tensor, TchError> {
+        // SAFETY: all tensors outlive the call; a null pointer says that there is no residual.
         operator(|out| unsafe {
             ffi::simic_folded_block(
                 x.as_ptr(),
@@ -200,7 +235,8 @@ impl FoldedBlock {
                 self.bias.as_ptr(),
                 self.outputs,
                 self.kernel,
-                pooled,
+                end.is_pooled(),
+                optional_pointer(end.residual()),
                 out,
             )
         })

@@ -2,7 +2,7 @@
 
 use tch::{Device, TchError, Tensor};
 
-use super::{Init, ParamSet, Silu, conv_layer, is_served, serves_convolution};
+use super::{Init, ParamSet, Silu, conv_layer, is_served, serves_block, serves_convolution};
 
 /// Epsilon of every normalisation.
 pub const NORM_EPS: f64 = 1e-5;
@@ -126,6 +126,8 @@ pub struct Conv2d {
     groups: i64,
     /// The engine's own kernels compute it where they serve its input.
     own_kernels: bool,
+    /// They compute a block of it and what is behind it.
+    own_block: bool,
     /// A dense 1×1 convolution on CPU: a matrix product over channels.
     pointwise: bool,
     /// A `[n, 1, 1, 1]` weight and a one-channel input look NCHW to libtorch, whose result would be NCHW then.
@@ -164,14 +166,16 @@ impl Conv2d {
         [inputs, outputs, kernel, groups]: [i64; 4],
         init: Init,
     ) -> Result<Self, TchError> {
+        let own_kernels = params.backend().uses_own_kernels()
+            && (groups == 1 || groups == inputs && inputs == outputs)
+            && serves_convolution(inputs, outputs, kernel, groups > 1);
         Ok(Self {
             weight: params.add(name, &[outputs, inputs / groups, kernel, kernel], init)?,
             padding: kernel / 2,
             stride: 1,
             groups,
-            own_kernels: params.backend().uses_own_kernels()
-                && (groups == 1 || groups == inputs && inputs == outputs)
-                && serves_convolution(inputs, outputs, kernel, groups > 1),
+            own_kernels,
+            own_block: own_kernels && groups == 1,
             pointwise: kernel == 1 && groups == 1 && params.device() == Device::Cpu,
             layout_ambiguous: kernel == 1 && inputs == 1,
         })
@@ -179,9 +183,11 @@ impl Conv2d {
 
     /// The same convolution at every `stride`-th row and column: height and width shrink to ⌈side/stride⌉.
     pub fn strided(self, stride: i64) -> Self {
+        let size = self.weight.size();
         Self {
             stride,
             own_kernels: self.own_kernels && stride == 1,
+            own_block: self.own_block && serves_block(size[1], size[0], size[2], stride),
             pointwise: self.pointwise && stride == 1,
             ..self
         }
@@ -203,6 +209,16 @@ impl Conv2d {
     /// Whether the engine's own kernels compute this convolution of `x`.
     pub fn uses_own_kernels(&self, x: &Tensor) -> bool {
         self.own_kernels && is_served(x)
+    }
+
+    /// Whether the engine's own kernels compute a block of this convolution of `x` and what is behind it.
+    pub fn uses_own_block(&self, x: &Tensor) -> bool {
+        self.own_block && is_served(x)
+    }
+
+    /// Rows and columns from one output to the next.
+    pub const fn stride(&self) -> i64 {
+        self.stride
     }
 
     fn by_libtorch(&self, x: &Tensor, bias: Option<&Tensor>) -> Result<Tensor, TchError> {

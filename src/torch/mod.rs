@@ -47,8 +47,8 @@ pub use encode::{PlainTensor, decode_plain, encode_plain, encode_tensors};
 pub use error::{TorchError, catch, is_catching};
 pub use finite_guard::FiniteGuard;
 pub use fused::{
-    BatchNorm, FoldedBlock, GroupNormOf, Onto, Silu, add_scaled, add_scaled_into, conv_block, conv_layer, head,
-    incubate, is_served, max_pool, norm_residual, serves_convolution, squeeze_excite,
+    BatchNorm, BlockEnd, FoldedBlock, GroupNormOf, Onto, Silu, add_scaled, add_scaled_into, conv_block, conv_layer,
+    head, incubate, is_served, max_pool, norm_residual, serves_block, serves_convolution, squeeze_excite,
 };
 pub use gradients::{GradientThresholds, GroupColumns, GroupNorm, clip_group, drop_grads, grad_stats, zero_grads};
 pub use group_norm::{GroupNormLayer, group_count};

@@ -6,6 +6,9 @@
 
 #include "shim.cpp"
 
+#include "nodes.cpp"
+
+#include "blocks.cpp"
 #include "fused.cpp"
 
 #include "batch.cpp"

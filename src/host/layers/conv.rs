@@ -3,10 +3,10 @@
 use tch::Tensor;
 
 use super::folded::FoldedUnit;
-use super::unit::{ConvUnit, Norm, Then, UnitDesign, conv_weights};
+use super::unit::{ConvUnit, Norm, UnitDesign, conv_weights};
 use crate::host::{Features, FoldedLayer, HostError, Layer, LayerDesign};
 use crate::scenario::HostNorm;
-use crate::torch::{Conv2d, Mode, NoGrad, ParamSet};
+use crate::torch::{BlockEnd, Conv2d, Mode, NoGrad, ParamSet};
 
 /// A convolution with "same" padding, a norm and ReLU: `[B, C, H, W]` to `[B, outputs, ⌈H/stride⌉, ⌈W/stride⌉]`.
 ///
@@ -107,11 +107,11 @@ struct ConvLayer(ConvUnit);
 
 impl Layer for ConvLayer {
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor, HostError> {
-        Ok(self.0.forward(x, mode, Then::Relu)?)
+        Ok(self.0.forward(x, mode, Some(BlockEnd::Relu))?)
     }
 
     fn forward_pooled(&self, x: &Tensor, mode: Mode) -> Result<Tensor, HostError> {
-        Ok(self.0.forward(x, mode, Then::ReluAndPool)?)
+        Ok(self.0.forward(x, mode, Some(BlockEnd::ReluAndPool))?)
     }
 
     fn share(&self) -> Box<dyn Layer> {
@@ -127,11 +127,11 @@ struct FoldedConv(FoldedUnit);
 
 impl FoldedLayer for FoldedConv {
     fn forward(&self, x: &Tensor) -> Result<Tensor, HostError> {
-        Ok(self.0.forward(x, Then::Relu)?)
+        Ok(self.0.forward(x, Some(BlockEnd::Relu))?)
     }
 
     fn forward_pooled(&self, x: &Tensor) -> Result<Tensor, HostError> {
-        Ok(self.0.forward(x, Then::ReluAndPool)?)
+        Ok(self.0.forward(x, Some(BlockEnd::ReluAndPool))?)
     }
 
     fn refill(&mut self) -> Result<(), HostError> {
@@ -187,7 +187,7 @@ struct NormReluLayer(Norm);
 
 impl Layer for NormReluLayer {
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor, HostError> {
-        Ok(self.0.forward(x, mode, true)?)
+        Ok(self.0.forward(x, mode)?.f_relu_()?)
     }
 
     fn share(&self) -> Box<dyn Layer> {

@@ -3,8 +3,8 @@
 
 use tch::{Kind, TchError, Tensor};
 
-use super::unit::{ConvUnit, Norm, Then};
-use crate::torch::{self, BatchNorm, Conv2d, Mode, NORM_EPS, TorchError, max_pool_2x2};
+use super::unit::{ConvUnit, Norm, finish};
+use crate::torch::{self, BatchNorm, BlockEnd, Conv2d, Mode, NORM_EPS, TorchError};
 
 /// A unit as validation runs it, beside the handles that it is folded from.
 pub(super) struct FoldedUnit {
@@ -13,7 +13,7 @@ pub(super) struct FoldedUnit {
 }
 
 enum Folded {
-    /// For the engine's own kernels, which always end in a ReLU.
+    /// For the engine's own kernels, whose blocks always have an end.
     Own(torch::FoldedBlock),
     Libtorch {
         conv: Conv2d,
@@ -24,13 +24,13 @@ enum Folded {
 }
 
 impl FoldedUnit {
-    /// Allocates the folded tensors; [`refill`](Self::refill) fills them. `ends_in_relu`: whatever [`Then`] it is run with.
-    pub(super) fn new(source: ConvUnit, ends_in_relu: bool) -> Result<Self, TchError> {
+    /// Allocates the folded tensors; [`refill`](Self::refill) fills them. `has_end`: it is run with one.
+    pub(super) fn new(source: ConvUnit, has_end: bool) -> Result<Self, TchError> {
         let weight = &source.conv.weight;
         let folded = match &source.norm {
             Norm::Group(_) => Folded::Nothing,
             // Validation runs in the type of the weights.
-            Norm::Batch { .. } if ends_in_relu && source.bias.is_none() && source.conv.uses_own_kernels(weight) => {
+            Norm::Batch { .. } if has_end && source.bias.is_none() && source.conv.uses_own_kernels(weight) => {
                 Folded::Own(torch::FoldedBlock::new(weight)?)
             }
             Norm::Batch { norm, .. } => {
@@ -67,16 +67,13 @@ impl FoldedUnit {
         }
     }
 
-    pub(super) fn forward(&self, x: &Tensor, then: Then) -> Result<Tensor, TorchError> {
-        let features = match &self.folded {
-            Folded::Nothing => return self.source.forward(x, Mode::Eval, then),
-            Folded::Own(block) => return Ok(block.forward(x, then == Then::ReluAndPool)?),
-            Folded::Libtorch { conv, bias } => conv.forward(x, Some(bias))?,
-        };
-        Ok(match then {
-            Then::Nothing => features,
-            Then::Relu => { features }.f_relu_()?,
-            Then::ReluAndPool => max_pool_2x2(&{ features }.f_relu_()?)?,
+    /// Without an end the norm is the last.
+    pub(super) fn forward(&self, x: &Tensor, end: Option<BlockEnd>) -> Result<Tensor, TorchError> {
+        Ok(match (&self.folded, end) {
+            (Folded::Own(block), Some(end)) => block.forward(x, end)?,
+            (Folded::Libtorch { conv, bias }, Some(end)) => finish(conv.forward(x, Some(bias))?, end)?,
+            (Folded::Libtorch { conv, bias }, None) => conv.forward(x, Some(bias))?,
+            (Folded::Nothing, _) | (Folded::Own(_), None) => self.source.forward(x, Mode::Eval, end)?,
         })
     }
 }

@@ -6,10 +6,10 @@
 use tch::{TchError, Tensor};
 
 use super::folded::FoldedUnit;
-use super::unit::{ConvUnit, Norm, Then, UnitDesign, conv_weights};
+use super::unit::{ConvUnit, Norm, UnitDesign, conv_weights};
 use crate::host::{Features, FoldedLayer, HostError, Layer, LayerDesign};
 use crate::scenario::{HostNorm, Shortcut};
-use crate::torch::{Conv2d, Mode, NoGrad, ParamSet, TorchError, channels_last};
+use crate::torch::{BlockEnd, Conv2d, Mode, NoGrad, ParamSet, TorchError, channels_last};
 
 /// Side of both convolutions' kernels.
 const KERNEL: i64 = 3;
@@ -174,7 +174,7 @@ impl WayAround {
         match self {
             Self::Straight => Ok(x.shallow_clone()),
             Self::Pad { stride, new_channels } => pad(x, *stride, *new_channels),
-            Self::Normed(unit) => unit.forward(x, mode, Then::Nothing),
+            Self::Normed(unit) => unit.forward(x, mode, None),
             Self::Bare(conv) => Ok(conv.forward(activated, None)?),
         }
     }
@@ -195,9 +195,10 @@ struct PostActivation {
 
 impl Layer for PostActivation {
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor, HostError> {
-        let inner = self.first.forward(x, mode, Then::Relu)?;
-        let outer = self.second.forward(&inner, mode, Then::Nothing)?;
-        Ok(outer.f_add(&self.around.forward(x, x, mode)?)?.f_relu_()?)
+        let inner = self.first.forward(x, mode, Some(BlockEnd::Relu))?;
+        let around = self.around.forward(x, x, mode)?;
+        let end = BlockEnd::AddAndRelu(&around);
+        Ok(self.second.forward(&inner, mode, Some(end))?)
     }
 
     fn share(&self) -> Box<dyn Layer> {
@@ -215,7 +216,7 @@ impl Layer for PostActivation {
         };
         Ok(Box::new(FoldedPost {
             first: FoldedUnit::new(self.first.share(), true)?,
-            second: FoldedUnit::new(self.second.share(), false)?,
+            second: FoldedUnit::new(self.second.share(), true)?,
             around,
         }))
     }
@@ -234,13 +235,12 @@ struct FoldedPost {
 
 impl FoldedLayer for FoldedPost {
     fn forward(&self, x: &Tensor) -> Result<Tensor, HostError> {
-        let inner = self.first.forward(x, Then::Relu)?;
-        let mut outer = self.second.forward(&inner, Then::Nothing)?;
+        let inner = self.first.forward(x, Some(BlockEnd::Relu))?;
         let around = match &self.around {
             FoldedWay::AsIs(way) => way.forward(x, x, Mode::Eval)?,
-            FoldedWay::Unit(unit) => unit.forward(x, Then::Nothing)?,
+            FoldedWay::Unit(unit) => unit.forward(x, None)?,
         };
-        Ok(outer.f_add_(&around)?.f_relu_()?)
+        Ok(self.second.forward(&inner, Some(BlockEnd::AddAndRelu(&around)))?)
     }
 
     fn refill(&mut self) -> Result<(), HostError> {
@@ -269,7 +269,7 @@ impl PreActivation {
         mode: Mode,
         first: impl Fn(&Tensor) -> Result<Tensor, TorchError>,
     ) -> Result<Tensor, HostError> {
-        let activated = self.entry.forward(x, mode, true)?;
+        let activated = self.entry.forward(x, mode)?.f_relu_()?;
         let outer = self.second.forward(&first(&activated)?, None)?;
         Ok(outer.f_add(&self.around.forward(x, &activated, mode)?)?)
     }
@@ -286,7 +286,9 @@ impl PreActivation {
 
 impl Layer for PreActivation {
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor, HostError> {
-        self.run(x, mode, |activated| self.first.forward(activated, mode, Then::Relu))
+        self.run(x, mode, |activated| {
+            self.first.forward(activated, mode, Some(BlockEnd::Relu))
+        })
     }
 
     fn share(&self) -> Box<dyn Layer> {
@@ -309,8 +311,9 @@ struct FoldedPre {
 
 impl FoldedLayer for FoldedPre {
     fn forward(&self, x: &Tensor) -> Result<Tensor, HostError> {
-        self.block
-            .run(x, Mode::Eval, |activated| self.first.forward(activated, Then::Relu))
+        self.block.run(x, Mode::Eval, |activated| {
+            self.first.forward(activated, Some(BlockEnd::Relu))
+        })
     }
 
     fn refill(&mut self) -> Result<(), HostError> {

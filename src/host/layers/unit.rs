@@ -5,21 +5,12 @@ use tch::{Device, TchError, Tensor};
 use crate::host::Features;
 use crate::scenario::HostNorm;
 use crate::torch::{
-    BatchNorm, Conv2d, GroupNormLayer, Init, Mode, NORM_EPS, ParamSet, TorchError, channels_last, conv_block,
+    BatchNorm, BlockEnd, Conv2d, GroupNormLayer, Init, Mode, NORM_EPS, ParamSet, TorchError, channels_last, conv_block,
     max_pool_2x2,
 };
 
 /// Weight of a batch's statistics in the running ones.
 const BATCH_NORM_MOMENTUM: f64 = 0.1;
-
-/// What follows a convolution and its norm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Then {
-    Nothing,
-    Relu,
-    /// ReLU and a 2×2 max pool.
-    ReluAndPool,
-}
 
 /// A convolution with the norm behind it, as designed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,22 +97,27 @@ impl Norm {
         }
     }
 
-    /// The norm and, if asked for, a ReLU.
-    pub(super) fn forward(&self, x: &Tensor, mode: Mode, relu: bool) -> Result<Tensor, TorchError> {
-        // In place: the backward pass of a norm needs its input, not its output.
-        let activated = |features: Tensor| -> Result<Tensor, TchError> {
-            let mut features = features;
-            if relu { features.f_relu_() } else { Ok(features) }
-        };
+    /// The norm alone, in a tensor of its own.
+    pub(super) fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor, TorchError> {
         match self {
             Self::Batch {
                 norm,
                 few_channels: true,
-            } => channels_last(&activated(by_batch(norm, &x.f_contiguous()?, mode)?)?),
-            Self::Batch { norm, .. } => Ok(activated(by_batch(norm, x, mode)?)?),
+            } => channels_last(&by_batch(norm, &x.f_contiguous()?, mode)?),
+            Self::Batch { norm, .. } => Ok(by_batch(norm, x, mode)?),
             // CUDA's group norm answers in NCHW.
-            Self::Group(norm) => channels_last(&activated(norm.forward(x)?)?),
+            Self::Group(norm) => channels_last(&norm.forward(x)?),
         }
+    }
+}
+
+/// The end of a block by libtorch's operators. In place: the backward pass of a norm needs its input, not its output.
+pub(super) fn finish(normalised: Tensor, end: BlockEnd) -> Result<Tensor, TchError> {
+    let mut features = normalised;
+    match end {
+        BlockEnd::Relu => features.f_relu_(),
+        BlockEnd::ReluAndPool => max_pool_2x2(&features.f_relu_()?),
+        BlockEnd::AddAndRelu(residual) => features.f_add_(residual)?.f_relu_(),
     }
 }
 
@@ -168,29 +164,30 @@ impl ConvUnit {
         }
     }
 
-    /// `[B, inputs, H, W]` to `[B, outputs, ⌈H/stride⌉, ⌈W/stride⌉]`, before the pool.
-    pub(super) fn forward(&self, x: &Tensor, mode: Mode, then: Then) -> Result<Tensor, TorchError> {
-        if let Some(features) = self.in_one_node(x, mode, then)? {
+    /// `[B, inputs, H, W]` to `[B, outputs, ⌈H/stride⌉, ⌈W/stride⌉]`, before the pool. Without an end the norm is the last.
+    pub(super) fn forward(&self, x: &Tensor, mode: Mode, end: Option<BlockEnd>) -> Result<Tensor, TorchError> {
+        if let Some(end) = end
+            && let Some(features) = self.in_one_node(x, mode, end)?
+        {
             return Ok(features);
         }
         let features = self.conv.forward(x, self.bias.as_ref())?;
-        let features = self.norm.forward(&features, mode, then != Then::Nothing)?;
-        if then == Then::ReluAndPool {
-            return Ok(max_pool_2x2(&features)?);
-        }
-        Ok(features)
+        let features = self.norm.forward(&features, mode)?;
+        Ok(match end {
+            Some(end) => finish(features, end)?,
+            None => features,
+        })
     }
 
     /// By the engine's own kernels, where they compute all of it.
-    fn in_one_node(&self, x: &Tensor, mode: Mode, then: Then) -> Result<Option<Tensor>, TchError> {
+    fn in_one_node(&self, x: &Tensor, mode: Mode, end: BlockEnd) -> Result<Option<Tensor>, TchError> {
         let Norm::Batch { norm, .. } = &self.norm else {
             return Ok(None);
         };
-        let is_served = mode == Mode::Train && then != Then::Nothing && self.bias.is_none();
-        if !is_served || !self.conv.uses_own_kernels(x) {
+        if mode != Mode::Train || self.bias.is_some() || !self.conv.uses_own_block(x) {
             return Ok(None);
         }
-        let pooled = then == Then::ReluAndPool;
-        conv_block(x, &self.conv.weight, norm, BATCH_NORM_MOMENTUM, NORM_EPS, pooled).map(Some)
+        let Conv2d { weight, .. } = &self.conv;
+        conv_block(x, weight, self.conv.stride(), norm, BATCH_NORM_MOMENTUM, NORM_EPS, end).map(Some)
     }
 }

@@ -2,7 +2,7 @@ use tch::{Device, Kind, Tensor};
 
 use super::backward;
 use crate::torch::{
-    Backend, BatchNorm, GroupNormOf, Kernels, NORM_EPS, Onto, Silu, conv_block, conv_layer, head, incubate,
+    Backend, BatchNorm, BlockEnd, GroupNormOf, Kernels, NORM_EPS, Onto, Silu, conv_block, conv_layer, head, incubate,
 };
 
 /// Values of mixed sign, the same for the same `seed`.
@@ -41,11 +41,19 @@ fn objective(params: &[Tensor]) -> Tensor {
         before_norm: true,
         after_norm: false,
     };
-    let block = |x: &Tensor| conv_block(x, conv, &norm, 0.1, NORM_EPS, true).expect("fits");
+    let block = |x: &Tensor| conv_block(x, conv, 1, &norm, 0.1, NORM_EPS, BlockEnd::ReluAndPool).expect("fits");
     let layer_onto = |x: &Tensor, onto| conv_layer(x, of_seed, of_norm(), silu, onto).expect("fits");
     let layer = |x: &Tensor| layer_onto(x, None);
 
     let features = block(&(x * 0.5));
+    let onto = |x: &Tensor, residual| {
+        conv_block(x, conv, 1, &norm, 0.1, NORM_EPS, BlockEnd::AddAndRelu(residual)).expect("fits")
+    };
+    let inner = |x: &Tensor| conv_block(x, conv, 1, &norm, 0.1, NORM_EPS, BlockEnd::Relu).expect("fits");
+    // Its own input, that of the block in front, then another path's, whose gradient arrives from elsewhere as well.
+    let features = onto(&features, &features);
+    let features = onto(&inner(&features), &features);
+    let features = onto(&layer(&features), &features) * features.sigmoid();
     let features = incubate(&features, &layer(&features)).expect("fits");
     let features = &features + layer(&features) * amplitude;
     let onto = |features| Some(Onto::StraightThrough { features });

@@ -117,6 +117,8 @@ struct Images {
     inputs: i64,
     outputs: i64,
     kernel: i64,
+    /// Of a block.
+    stride: i64,
     draw: u64,
 }
 
@@ -130,9 +132,20 @@ fn images() -> impl Strategy<Value = Images> {
             inputs,
             outputs,
             kernel: 2 * half + 1,
+            stride: 1,
             draw,
         },
     )
+}
+
+/// For blocks that leave out positions.
+fn strided_images() -> impl Strategy<Value = Images> {
+    (images(), 1..5_i64, 1..5_i64).prop_map(|(images, inputs, outputs)| Images {
+        inputs: 16 * inputs,
+        outputs: 16 * outputs,
+        stride: 2,
+        ..images
+    })
 }
 
 impl Images {
@@ -155,7 +168,10 @@ impl Images {
     }
 
     fn out_shape(&self, pooled: bool) -> [i64; 4] {
-        let side = |side: i64| if pooled { side / 2 } else { side };
+        let side = |side: i64| match pooled {
+            true => (side + self.stride - 1) / self.stride / 2,
+            false => (side + self.stride - 1) / self.stride,
+        };
         [self.batch, self.outputs, side(self.height), side(self.width)]
     }
 }
@@ -176,17 +192,39 @@ fn new_norm(scale: &Tensor, shift: &Tensor) -> BatchNorm {
     }
 }
 
-fn own_block(inputs: &[Tensor], pooled: bool) -> Tensor {
+/// Image, weight, γ and β; a block that adds a residual has it as the fifth.
+fn block_inputs(images: Images, adds: bool) -> Vec<Tensor> {
+    let mut inputs = vec![images.x(), images.weight(), images.per_output(2), images.per_output(3)];
+    if adds {
+        inputs.push(values(&images.out_shape(false), images.draw.wrapping_add(4)));
+    }
+    inputs
+}
+
+fn own_block(inputs: &[Tensor], stride: i64, pooled: bool) -> Tensor {
     let norm = new_norm(&inputs[2], &inputs[3]);
-    conv_block(&inputs[0], &inputs[1], &norm, MOMENTUM, NORM_EPS, pooled).expect("shapes fit")
+    let end = match inputs.get(4) {
+        Some(residual) => BlockEnd::AddAndRelu(residual),
+        None if pooled => BlockEnd::ReluAndPool,
+        None => BlockEnd::Relu,
+    };
+    conv_block(&inputs[0], &inputs[1], stride, &norm, MOMENTUM, NORM_EPS, end).expect("shapes fit")
 }
 
 /// In front of the ReLU.
-fn normalised_by_libtorch(inputs: &[Tensor]) -> Tensor {
+fn before_relu_by_libtorch(inputs: &[Tensor], stride: i64) -> Tensor {
+    let normalised = normalised_by_libtorch(inputs, stride);
+    match inputs.get(4) {
+        Some(residual) => normalised + residual,
+        None => normalised,
+    }
+}
+
+fn normalised_by_libtorch(inputs: &[Tensor], stride: i64) -> Tensor {
     let padding = inputs[1].size()[2] / 2;
     let [mean, var] = statistics(inputs[2].size1().expect("a vector"), inputs[0].kind());
     inputs[0]
-        .conv2d(&inputs[1], None::<&Tensor>, 1, padding, 1, 1)
+        .conv2d(&inputs[1], None::<&Tensor>, stride, padding, 1, 1)
         .batch_norm(
             Some(&inputs[2]),
             Some(&inputs[3]),
@@ -199,8 +237,8 @@ fn normalised_by_libtorch(inputs: &[Tensor]) -> Tensor {
         )
 }
 
-fn block_by_libtorch(inputs: &[Tensor], pooled: bool) -> Tensor {
-    let active = normalised_by_libtorch(inputs).relu();
+fn block_by_libtorch(inputs: &[Tensor], stride: i64, pooled: bool) -> Tensor {
+    let active = before_relu_by_libtorch(inputs, stride).relu();
     if pooled {
         active.max_pool2d(2, 2, 0, 1, false)
     } else {
@@ -209,10 +247,10 @@ fn block_by_libtorch(inputs: &[Tensor], pooled: bool) -> Tensor {
 }
 
 /// Whether rounding could decide which way a gradient takes: a ReLU at its bend, or two values of a pool alike.
-fn is_undecided(inputs: &[Tensor], pooled: bool) -> bool {
+fn is_undecided(inputs: &[Tensor], stride: i64, pooled: bool) -> bool {
     const MARGIN: f64 = 2e-5;
     let inputs: Vec<Tensor> = inputs.iter().map(|input| input.to_kind(Kind::Double)).collect();
-    let y = normalised_by_libtorch(&inputs);
+    let y = before_relu_by_libtorch(&inputs, stride);
     let smallest = |tensor: Tensor| f64::try_from(tensor.min()).expect("a number");
     if smallest(y.abs()) < MARGIN {
         return true;
@@ -244,14 +282,34 @@ proptest! {
     fn a_block_is_as_exact_as_libtorchs_operators(images in images(), pooled: bool) {
         prop_assume!(images.batch * images.height * images.width >= 16);
         prop_assume!(!pooled || (images.height >= 2 && images.width >= 2));
-        let inputs = [images.x(), images.weight(), images.per_output(2), images.per_output(3)];
-        prop_assume!(!is_undecided(&inputs, pooled));
+        let inputs = block_inputs(images, false);
+        prop_assume!(!is_undecided(&inputs, 1, pooled));
         assert_kernel(
-            &|inputs| own_block(inputs, pooled),
-            &|inputs| block_by_libtorch(inputs, pooled),
+            &|inputs| own_block(inputs, 1, pooled),
+            &|inputs| block_by_libtorch(inputs, 1, pooled),
             &inputs,
             &images.out_shape(pooled),
         )?;
+    }
+
+    #[test]
+    fn a_block_that_adds_a_residual_is_as_exact_as_libtorchs_operators(images in images()) {
+        prop_assume!(images.batch * images.height * images.width >= 16);
+        let inputs = block_inputs(images, true);
+        prop_assume!(!is_undecided(&inputs, 1, false));
+        let shape = images.out_shape(false);
+        let libtorch = |inputs: &[Tensor]| block_by_libtorch(inputs, 1, false);
+        assert_kernel(&|inputs| own_block(inputs, 1, false), &libtorch, &inputs, &shape)?;
+    }
+
+    #[test]
+    fn a_block_at_every_second_position_is_as_exact_as_libtorchs_operators(images in strided_images(), adds: bool) {
+        let shape = images.out_shape(false);
+        prop_assume!(shape[0] * shape[2] * shape[3] >= 16);
+        let inputs = block_inputs(images, adds);
+        prop_assume!(!is_undecided(&inputs, 2, false));
+        let libtorch = |inputs: &[Tensor]| block_by_libtorch(inputs, 2, false);
+        assert_kernel(&|inputs| own_block(inputs, 2, false), &libtorch, &inputs, &shape)?;
     }
 
     #[test]
@@ -396,37 +454,77 @@ proptest! {
         assert_same_bits_at_every_level(&own, &[images.x()], &shape)?;
     }
 
-    /// Against the norm with running statistics, unfolded.
     #[test]
-    fn a_folded_block_equals_the_block_in_evaluation(images in images(), pooled: bool) {
+    fn a_folded_block_equals_the_block_in_evaluation(images in images(), pooled: bool, adds: bool) {
+        let pooled = pooled && !adds;
         prop_assume!(!pooled || (images.height >= 2 && images.width >= 2));
-        let norm = BatchNorm {
-            scale: images.per_output(2),
-            shift: images.per_output(3),
-            running_mean: images.per_output(4),
-            running_var: images.per_output(5).abs() + 0.1,
-        };
-        let (x, weight) = (images.x(), images.weight());
-        let block = FoldedBlock::new(&weight).expect("memory");
-        block.refill(&weight, &norm, NORM_EPS).expect("shapes fit");
-        let ours = block.forward(&x, pooled).expect("shapes fit");
-
-        let double = |tensor: &Tensor| tensor.to_kind(Kind::Double);
-        let exact = double(&x)
-            .conv2d(&double(&weight), None::<&Tensor>, 1, images.kernel / 2, 1, 1)
-            .batch_norm(
-                Some(&double(&norm.scale)), Some(&double(&norm.shift)),
-                Some(&double(&norm.running_mean)), Some(&double(&norm.running_var)),
-                false, MOMENTUM, NORM_EPS, false,
-            )
-            .relu();
-        let exact = if pooled { exact.max_pool2d(2, 2, 0, 1, false) } else { exact };
-        prop_assert!(largest(&(double(&ours) - &exact)) <= 1e-5 * largest(&exact).max(1.0));
-        prop_assert!(is_channels_last(&ours));
+        assert_folding(images, pooled, adds)?;
     }
 }
 
-/// Of the presets' own shapes, larger than the drawn ones: several chunks of images, tails of tiles.
+/// Against the norm with running statistics, unfolded.
+fn assert_folding(images: Images, pooled: bool, adds: bool) -> Result<(), TestCaseError> {
+    let norm = BatchNorm {
+        scale: images.per_output(2),
+        shift: images.per_output(3),
+        running_mean: images.per_output(4),
+        running_var: images.per_output(5).abs() + 0.1,
+    };
+    let (x, weight) = (images.x(), images.weight());
+    let block = FoldedBlock::new(&weight).expect("memory");
+    block.refill(&weight, &norm, NORM_EPS).expect("shapes fit");
+    let residual = values(&images.out_shape(false), images.draw);
+    let end = match (adds, pooled) {
+        (true, _) => BlockEnd::AddAndRelu(&residual),
+        (false, true) => BlockEnd::ReluAndPool,
+        (false, false) => BlockEnd::Relu,
+    };
+    let ours = block.forward(&x, end).expect("shapes fit");
+
+    let double = |tensor: &Tensor| tensor.to_kind(Kind::Double);
+    let exact = double(&x)
+        .conv2d(&double(&weight), None::<&Tensor>, 1, images.kernel / 2, 1, 1)
+        .batch_norm(
+            Some(&double(&norm.scale)),
+            Some(&double(&norm.shift)),
+            Some(&double(&norm.running_mean)),
+            Some(&double(&norm.running_var)),
+            false,
+            MOMENTUM,
+            NORM_EPS,
+            false,
+        );
+    let exact = if adds { exact + double(&residual) } else { exact }.relu();
+    let exact = if pooled {
+        exact.max_pool2d(2, 2, 0, 1, false)
+    } else {
+        exact
+    };
+    prop_assert!(largest(&(double(&ours) - &exact)) <= 1e-5 * largest(&exact).max(1.0));
+    prop_assert!(is_channels_last(&ours));
+    Ok(())
+}
+
+#[test]
+fn a_folded_block_over_large_images_equals_the_block_in_evaluation() {
+    for (side, channels) in [(32, 16), (16, 32), (8, 64)] {
+        let images = Images {
+            batch: 3,
+            height: side,
+            width: side,
+            inputs: channels,
+            outputs: channels,
+            kernel: 3,
+            stride: 1,
+            draw: 5,
+        };
+        for (pooled, adds) in [(true, false), (false, false), (false, true)] {
+            assert_folding(images, pooled, adds).expect("equal");
+        }
+    }
+}
+
+/// Of the presets' own shapes and others larger than the drawn ones: several chunks of images, tails of tiles, strips.
 #[test]
 fn blocks_of_the_presets_are_as_exact_as_libtorchs_operators() {
     let shapes = [
@@ -439,8 +537,24 @@ fn blocks_of_the_presets_are_as_exact_as_libtorchs_operators() {
         (8, 16, 8, 16, 3, true),
         (8, 8, 16, 32, 3, false),
         (8, 8, 32, 64, 3, false),
+        (3, 32, 16, 16, 3, false),
+        (5, 16, 32, 32, 3, false),
+        (7, 8, 64, 64, 3, false),
+        (2, 12, 48, 32, 3, false),
+        (2, 40, 16, 16, 3, false),
+        (3, 16, 32, 32, 3, true),
     ];
-    for (batch, side, inputs, outputs, kernel, pooled) in shapes {
+    // Those of residual blocks end in both ways.
+    let shapes = shapes.into_iter().flat_map(|shape| {
+        let (.., inputs, outputs, _, pooled) = shape;
+        let ends: &[bool] = if inputs == outputs && !pooled {
+            &[false, true]
+        } else {
+            &[false]
+        };
+        ends.iter().map(move |&adds| (shape, adds))
+    });
+    for ((batch, side, inputs, outputs, kernel, pooled), adds) in shapes {
         let images = |draw| Images {
             batch,
             height: side,
@@ -448,17 +562,17 @@ fn blocks_of_the_presets_are_as_exact_as_libtorchs_operators() {
             inputs,
             outputs,
             kernel,
+            stride: 1,
             draw,
         };
-        let tensors = |images: Images| [images.x(), images.weight(), images.per_output(2), images.per_output(3)];
         let decided = (0..500)
             .map(images)
-            .find(|&images| !is_undecided(&tensors(images), pooled))
+            .find(|&images| !is_undecided(&block_inputs(images, adds), 1, pooled))
             .expect("one of many draws is decided");
-        let inputs = tensors(decided);
-        let own = |inputs: &[Tensor]| own_block(inputs, pooled);
+        let inputs = block_inputs(decided, adds);
+        let own = |inputs: &[Tensor]| own_block(inputs, 1, pooled);
         let shape = decided.out_shape(pooled);
-        let libtorch = |inputs: &[Tensor]| block_by_libtorch(inputs, pooled);
+        let libtorch = |inputs: &[Tensor]| block_by_libtorch(inputs, 1, pooled);
         assert_kernel(&own, &libtorch, &inputs, &shape).expect("as exact, and the same bits");
     }
 }
@@ -467,7 +581,7 @@ fn blocks_of_the_presets_are_as_exact_as_libtorchs_operators() {
 fn running_statistics_move_as_libtorchs_do() {
     let (x, weight) = (values(&[8, 3, 5, 5], 1), values(&[6, 3, 3, 3], 2));
     let norm = new_norm(&values(&[6], 3), &values(&[6], 4));
-    let _ = conv_block(&x, &weight, &norm, MOMENTUM, NORM_EPS, false).expect("shapes fit");
+    let _ = conv_block(&x, &weight, 1, &norm, MOMENTUM, NORM_EPS, BlockEnd::Relu).expect("shapes fit");
 
     let z = x
         .to_kind(Kind::Double)
@@ -486,7 +600,7 @@ fn running_statistics_stay_where_a_batch_has_none() {
     let of_one_value = values(&[1, 3, 1, 1], 1);
     for x in [broken, of_one_value] {
         let norm = new_norm(&values(&[6], 3), &values(&[6], 4));
-        let _ = conv_block(&x, &weight, &norm, MOMENTUM, NORM_EPS, false).expect("shapes fit");
+        let _ = conv_block(&x, &weight, 1, &norm, MOMENTUM, NORM_EPS, BlockEnd::Relu).expect("shapes fit");
         assert_eq!((largest(&norm.running_mean), largest(&norm.running_var)), (0.0, 1.0));
     }
 }

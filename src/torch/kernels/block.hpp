@@ -1,52 +1,58 @@
-// A block of a host: convolution, batch norm by the batch's statistics, ReLU and, if asked for, a 2x2 max pool, forward
-// and backward; and the same with fixed statistics, folded into the convolution.
+// A block of a host: convolution, batch norm by the batch's statistics, ReLU and, if asked for, a 2x2 max pool behind it or
+// a residual that is added in front of it, forward and backward; and the same with fixed statistics, folded into the
+// convolution.
 //
 // The convolution's result `z` is kept for the backward pass, and what each window of the pool chose of it; what lies
 // between it and the block's output, and its gradient, exist a few images at a time.
 
 #pragma once
 
-#include "convolution.hpp"
+#include "block_convolution.hpp"
+#include "pool.hpp"
 
 namespace {
 
+// ---- scratch
+
 INLINE int64_t block_scratch_forward(const ConvShape& s) {
-  const int64_t images = images_at_a_time(s);
-  return pad_scratch(s, s.inputs, images, images_in_lanes(s.outputs)) + convolution_room(s, images) +
+  const int64_t images = block_images_at_a_time(s);
+  return pad_scratch(s, s.inputs, images, images_in_lanes(s.outputs)) + block_room(s) +
          images * s.positions() * s.outputs + 8 * period_of(s.outputs) + 512;
 }
 
 INLINE int64_t block_scratch_backward(const ConvShape& s) {
-  const int64_t images = images_at_a_time(s);
-  return pad_scratch(s, s.outputs, images, 1) + convolution_room(s, images) +
-         2 * s.elements() * packed_channels(s.outputs) + 16 * period_of(s.outputs) + 512;
+  const int64_t images = block_images_at_a_time(s);
+  const int64_t of_x = (s.stride > 1 ? pad_scratch(s, s.inputs, images, 1) : 0) + images * s.positions() * s.inputs;
+  const int64_t of_channels = 18 * most(period_of(s.outputs), packed_channels(s.outputs));
+  return of_x + pad_scratch(behind(s), s.outputs, images, 1) + block_room(s) + 2 * block_totals(s) + of_channels + 512;
 }
 
-// z, and each channel's mean and (biased) variance over batch and positions. `packed`: weights as `pack` makes them.
+// ---- forward and backward
+
+// z, and each channel's mean and (biased) variance over batch and positions. `packed`: weights as `block_pack` makes them.
 //
 // Squares are summed about a guess at the mean, that of the first images, so nothing cancels.
 void block_forward(const ConvShape& s, const float* x, const float* packed, float* z, double* mean, double* variance,
                    float* memory) {
   Scratch scratch = {memory};
-  const int64_t images = images_at_a_time(s), channels = s.outputs, period = period_of(channels);
-  const Padded in = pad(s, s.inputs, images, images_in_lanes(channels), scratch);
-  float* room = scratch.take(convolution_room(s, images));
+  const int64_t images = block_images_at_a_time(s), channels = s.outputs, period = period_of(channels);
+  const Padded in = block_padded(s, images, scratch);
+  float* room = scratch.take(block_room(s));
   float* guess = scratch.take(period);
   float* guesses = scratch.take(channels);
-  const int64_t of_image = s.positions() * channels;
+  const int64_t positions = behind(s).positions(), of_image = positions * channels;
   zero(mean, channels);
   zero(variance, channels);
   for (int64_t first = 0; first < s.batch; first += images) {
     const int64_t count = least(images, s.batch - first);
-    fill(in, x + first * s.positions() * s.inputs, count);
     float* out = z + first * of_image;
-    convolve(in, count, s.kernel, packed, nullptr, out, channels, room);
+    convolve_block(s, x + first * s.positions() * s.inputs, in, count, packed, nullptr, out, room);
     if (first == 0) {
       double* const sums[1] = {mean};
       add_channel_sums<1>(count * of_image, channels, period, sums, [&](int64_t at, int64_t, int n, Flat::V(&v)[1]) INLINE_LAMBDA {
         v[0] = Flat::load_at_most(out + at, n);
       });
-      for (int64_t c = 0; c < channels; ++c) guesses[c] = static_cast<float>(mean[c] / static_cast<double>(count * s.positions()));
+      for (int64_t c = 0; c < channels; ++c) guesses[c] = static_cast<float>(mean[c] / static_cast<double>(count * positions));
       repeat(guesses, channels, period, guess);
       zero(mean, channels);
     }
@@ -56,96 +62,12 @@ void block_forward(const ConvShape& s, const float* x, const float* packed, floa
       v[1] = Flat::mul(v[0], v[0]);
     });
   }
-  const double values = static_cast<double>(s.batch * s.positions());
+  const double values = static_cast<double>(s.batch * positions);
   for (int64_t c = 0; c < channels; ++c) {
     const double offset = mean[c] / values;
     variance[c] = variance[c] / values - offset * offset;
     mean[c] = guesses[c] + offset;
   }
-}
-
-// How positions that lie side by side become lanes: 16 / `C` of `C` channels each, or, where `C` is 0, the channels of
-// one. Windows of a pool lie side by side as their results do.
-template <int C>
-struct Lined {
-  using L = Lanes<C == 0 ? WIDEST : 16>;
-  using V = typename L::V;
-  int64_t channels;
-
-  // Calls `f(channel)` for the first of the channels that a vector takes, and so on until all are taken.
-  template <class F>
-  INLINE void over_channels(F f) const {
-    if constexpr (C == 0)
-      for (int64_t c = 0; c < channels; c += L::WIDTH) f(c);
-    else f(0);
-  }
-
-  // Calls `f(index, count)` for each vector of `positions` neighbours: its first float, and how many lanes count.
-  template <class F>
-  INLINE void over(int64_t positions, int64_t c, F f) const {
-    if constexpr (C == 0) {
-      const int count = static_cast<int>(least(L::WIDTH, channels - c));
-      if (count == L::WIDTH)
-        for (int64_t x = 0; x < positions; ++x) f(x * channels + c, L::WIDTH);
-      else
-        for (int64_t x = 0; x < positions; ++x) f(x * channels + c, count);
-    } else {
-      int64_t at = 0;
-      for (; at + 16 <= positions * C; at += 16) f(at, 16);
-      if (at < positions * C) f(at, static_cast<int>(positions * C - at));
-    }
-  }
-
-  // Where the windows whose results stand at `at` begin in a row.
-  INLINE int64_t corner(int64_t at, int64_t c) const { return 2 * at - c; }
-
-  INLINE V factor(const float* by_channel, int64_t c) const {
-    if constexpr (C == 0) return L::load(by_channel + c);
-    else return L::template repeated<C>(by_channel);
-  }
-
-  // The left and the right positions of `n` lanes of windows, of one of their rows.
-  INLINE void load(const float* from, int n, V& left, V& right) const {
-    if constexpr (C == 0) left = L::load_at_most(from, n), right = L::load_at_most(from + channels, n);
-    else if (n == 16) L::template split<C>(L::load(from), L::load(from + 16), left, right);
-    else L::template split<C>(L::load_at_most(from, 2 * n), L::load_some(from + 16, n > 8 ? 2 * n - 16 : 0), left, right);
-  }
-
-  INLINE void store(float* to, int n, V left, V right) const {
-    if constexpr (C == 0) {
-      L::store_at_most(to, left, n), L::store_at_most(to + channels, right, n);
-    } else {
-      V low, high;
-      L::template merge<C>(left, right, low, high);
-      L::store_at_most(to, low, 2 * n);
-      if (n > 8) L::store_at_most(to + 16, high, 2 * n - 16);
-    }
-  }
-
-  // Adds lanes to the totals of their channels.
-  INLINE void add_to(double* totals, int64_t c, V sums) const {
-    float lanes[L::WIDTH];
-    L::store(lanes, sums);
-    const int64_t count = C == 0 ? least(L::WIDTH, channels - c) : 16;
-    for (int64_t lane = 0; lane < count; ++lane) totals[C == 0 ? c + lane : lane % C] += lanes[lane];
-  }
-};
-
-// Calls `f(Lined)`, of which all lanes are full where there are few channels.
-template <class F>
-INLINE void lined(int64_t channels, F f) {
-  switch (channels) {
-    case 1: return f(Lined<1>{channels});
-    case 2: return f(Lined<2>{channels});
-    case 4: return f(Lined<4>{channels});
-    case 8: return f(Lined<8>{channels});
-  }
-  f(Lined<0>{channels});
-}
-
-template <class L>
-INLINE typename L::V highest(const typename L::V (&y)[4]) {
-  return L::larger(L::larger(L::larger(y[0], y[1]), y[2]), y[3]);
 }
 
 // relu(z·scale + shift), pooled. `out` is dense, as is `chosen`, where there is room for it: in each window the z of which
@@ -181,9 +103,11 @@ INLINE void activate_pooled(const Line& lanes, const ConvShape& s, const float* 
     }
 }
 
-// `scale` and `shift` have packed_channels entries. `chosen`: what a pooled block needs on its way back, or null.
-void block_activate(const ConvShape& s, const float* z, const float* scale, const float* shift, bool pooled, float* out,
-                    float* chosen, int64_t images, float* memory) {
+// `scale` and `shift` have packed_channels entries. `residual`: what is added in front of the ReLU of a block without a
+// pool, or null. `chosen`: what a pooled block needs on its way back, or null.
+void block_activate(const ConvShape& shape, const float* z, const float* scale, const float* shift, bool pooled,
+                    const float* residual, float* out, float* chosen, int64_t images, float* memory) {
+  const ConvShape s = behind(shape);
   if (pooled)
     return lined(s.outputs, [&](auto lanes) INLINE_LAMBDA {
       activate_pooled(lanes, s, z, scale, shift, out, chosen, images);
@@ -194,20 +118,18 @@ void block_activate(const ConvShape& s, const float* z, const float* scale, cons
   float* shifts = scratch.take(period);
   repeat(scale, s.outputs, period, scales);
   repeat(shift, s.outputs, period, shifts);
-  over_flat(images * s.positions() * s.outputs, period, [&](int64_t at, int64_t offset, int n) INLINE_LAMBDA {
-    const auto y = Flat::fma(Flat::load_at_most(z + at, n), Flat::load(scales + offset), Flat::load(shifts + offset));
+  const auto normalised = [&](int64_t at, int64_t offset, int n) INLINE_LAMBDA {
+    return Flat::fma(Flat::load_at_most(z + at, n), Flat::load(scales + offset), Flat::load(shifts + offset));
+  };
+  const int64_t values = images * s.positions() * s.outputs;
+  if (residual == nullptr)
+    return over_flat(values, period, [&](int64_t at, int64_t offset, int n) INLINE_LAMBDA {
+      Flat::store_at_most(out + at, Flat::relu(normalised(at, offset, n)), n);
+    });
+  over_flat(values, period, [&](int64_t at, int64_t offset, int n) INLINE_LAMBDA {
+    const auto y = Flat::add(normalised(at, offset, n), Flat::load_at_most(residual + at, n));
     Flat::store_at_most(out + at, Flat::relu(y), n);
   });
-}
-
-// The gradient of a window's positions: all of it reaches the first of its largest values.
-template <class L>
-INLINE void route(const typename L::V (&values)[4], typename L::V chosen, typename L::V grad, typename L::V (&to)[4]) {
-  for (int i = 0; i < 3; ++i) {
-    to[i] = L::select_equal(values[i], chosen, grad, L::zero());
-    grad = L::select_equal(values[i], chosen, L::zero(), grad);
-  }
-  to[3] = grad;
 }
 
 // Per channel: Σ dy and Σ dy·(z - mean), dy being the gradient in front of the ReLU, which came through a pool, if there
@@ -311,15 +233,18 @@ INLINE void pooled_grads(const Line& lanes, const ConvShape& s, const float* z, 
     }
 }
 
-// Gradients of γ and β, of the weights and, where there is room for them, of x. `scale` is γ/√(σ² + ε) and `inverse`
-// 1/√(σ² + ε); these, `shift` and `mean` have packed_channels entries. `backwards`: weights as `pack_backwards` makes them.
-// `chosen`: as `block_activate` gives it, or null where nothing was pooled.
-void block_backward(const ConvShape& s, const float* x, const float* z, const float* chosen, const float* grad,
-                    const float* scale, const float* shift, const float* mean, const float* inverse,
-                    const float* backwards, float* x_grad, float* weight_grad, float* gamma_grad, float* beta_grad,
-                    float* memory) {
+// Gradients of γ and β, of the weights and, where there is room for them, of x, which with `is_begun` are added to what is
+// there. `scale` is γ/√(σ² + ε) and `inverse`
+// 1/√(σ² + ε); these, `shift` and `mean` have packed_channels entries. `backwards`: weights as `block_pack` turns them.
+// `chosen`: as `block_activate` gives it, or null where nothing was pooled. `residual`: as `block_activate` took it; its
+// gradient goes to `residual_grad`, which may be `grad`. Both are null without one.
+void block_backward(const ConvShape& shape, const float* x, const float* z, const float* chosen, const float* residual,
+                    const float* grad, const float* scale, const float* shift, const float* mean, const float* inverse,
+                    const float* backwards, float* x_grad, bool is_begun, float* weight_grad, float* gamma_grad,
+                    float* beta_grad, float* residual_grad, float* memory) {
   Scratch scratch = {memory};
-  const int64_t images = images_at_a_time(s), channels = s.outputs, period = period_of(channels);
+  const ConvShape s = behind(shape);
+  const int64_t images = block_images_at_a_time(shape), channels = s.outputs, period = period_of(channels);
   const int64_t padded_channels = packed_channels(channels);
   const bool pooled = chosen != nullptr;
   const int64_t of_image = s.positions() * channels;
@@ -335,17 +260,33 @@ void block_backward(const ConvShape& s, const float* x, const float* z, const fl
     repeat(shift, channels, period, shifts);
     repeat(mean, channels, period, means);
   }
-  const auto grad_before_relu = [&](const float* values, const float* g, int64_t at, int64_t offset, int n) INLINE_LAMBDA {
-    const auto y = Flat::fma(Flat::load_at_most(values + at, n), Flat::load(scales + offset), Flat::load(shifts + offset));
+  const auto normalised = [&](const float* values, int64_t at, int64_t offset, int n) INLINE_LAMBDA {
+    return Flat::fma(Flat::load_at_most(values + at, n), Flat::load(scales + offset), Flat::load(shifts + offset));
+  };
+  const auto positive = [&](Flat::V y, const float* g, int64_t at, int n) INLINE_LAMBDA {
     return Flat::select_less(Flat::zero(), y, Flat::load_at_most(g + at, n), Flat::zero());
   };
 
+  // With a residual the ReLU is passed first; what then asks whether 0·z + 1 is positive is let through.
+  const float *of_scale = scale, *of_shift = shift;
+  if (residual != nullptr) {
+    float *none = scratch.take(padded_channels), *all = scratch.take(padded_channels);
+    for (int64_t ch = 0; ch < padded_channels; ++ch) none[ch] = 0, all[ch] = 1;
+    of_scale = none, of_shift = all;
+  }
   const auto chosen_of = [&](int64_t image) INLINE_LAMBDA { return pooled ? chosen + image * of_grad : nullptr; };
-  for (int64_t first = 0; first < s.batch; first += images)
+  for (int64_t first = 0; first < s.batch; first += images) {
+    const int64_t count = least(images, s.batch - first), begin = first * of_image;
+    if (residual != nullptr)
+      over_flat(count * of_image, period, [&](int64_t at, int64_t offset, int n) INLINE_LAMBDA {
+        const auto y = Flat::add(normalised(z + begin, at, offset, n), Flat::load_at_most(residual + begin + at, n));
+        Flat::store_at_most(residual_grad + begin + at, positive(y, grad + begin, at, n), n);
+      });
+    const float* g = (residual != nullptr ? residual_grad : grad) + first * of_grad;
     lined(channels, [&](auto lanes) INLINE_LAMBDA {
-      add_sums(lanes, s, z + first * of_image, chosen_of(first), grad + first * of_grad, scale, shift, mean, sums, products,
-               least(images, s.batch - first));
+      add_sums(lanes, s, z + begin, chosen_of(first), g, of_scale, of_shift, mean, sums, products, count);
     });
+  }
 
   // dz = a·dy + b·(z - mean) + c, by channel.
   float* a = scratch.take(most(padded_channels, period));
@@ -374,15 +315,19 @@ void block_backward(const ConvShape& s, const float* x, const float* z, const fl
     repeat(c, channels, period, cs);
   }
 
-  const Padded in = unfilled(s, s.inputs), dz = pad(s, channels, images, 1, scratch);
-  float* room = scratch.take(convolution_room(s, images));
-  double* totals = scratch.take_doubles(s.elements() * padded_channels);
-  zero(totals, s.elements() * padded_channels);
-  const int64_t row = s.width * channels;
+  const Padded in = shape.stride > 1 ? pad(shape, s.inputs, images, 1, scratch) : unfilled(shape, s.inputs);
+  ConvShape bordered = s;
+  if (is_tiled(shape)) bordered.kernel = 1;
+  const Padded dz = pad(bordered, channels, images, 1, scratch);
+  float* room = scratch.take(block_room(shape));
+  double* totals = weight_grad == nullptr ? nullptr : scratch.take_doubles(block_totals(shape));
+  if (totals != nullptr) zero(totals, block_totals(shape));
+  const int64_t row = s.width * channels, of_x = shape.positions() * s.inputs;
+  float* addend = is_begun ? scratch.take(images * of_x) : nullptr;
   for (int64_t first = 0; first < s.batch; first += images) {
     const int64_t count = least(images, s.batch - first);
     const float* values = z + first * of_image;
-    const float* g = grad + first * of_grad;
+    const float* g = (residual != nullptr ? residual_grad : grad) + first * of_grad;
     if (pooled)
       lined(channels, [&](auto lanes) INLINE_LAMBDA {
         pooled_grads(lanes, s, values, chosen_of(first), g, scale, shift, {mean, a, b, c}, dz, count);
@@ -396,58 +341,33 @@ void block_backward(const ConvShape& s, const float* x, const float* z, const fl
           over_flat(row, period, [&](int64_t at, int64_t offset, int k) INLINE_LAMBDA {
             const auto centred = Flat::sub(Flat::load_at_most(line + at, k), Flat::load(means + offset));
             const auto spread = Flat::fma(Flat::load(bs + offset), centred, Flat::load(cs + offset));
-            const auto dy = grad_before_relu(line, of, at, offset, k);
+            const auto dy = residual != nullptr ? Flat::load_at_most(of + at, k) : positive(normalised(line, at, offset, k), of, at, k);
             Flat::store_at_most(to + at, Flat::fma(Flat::load(as + offset), dy, spread), k);
           });
         }
-    if (x_grad != nullptr)
-      convolve(dz, count, s.kernel, backwards, nullptr, x_grad + first * s.positions() * s.inputs, s.inputs,
-                               room);
-    if (weight_grad != nullptr) 
-      add_weight_grads(x + first * s.positions() * s.inputs, in, dz, count, s.kernel, totals, room);
-  }
-  if (weight_grad != nullptr) unpack_grads(s, totals, weight_grad);
-}
-
-// ---- a 2x2 max pool alone; a last odd row or column is left out
-
-template <class Line>
-INLINE void pool_images(const Line& lanes, const ConvShape& s, const float* x, const float* grad, float* out) {
-  using L = typename Line::L;
-  using V = typename Line::V;
-  const int64_t row = s.width * s.outputs, height = s.height / 2, width = s.width / 2, of_window = width * s.outputs;
-  for (int64_t n = 0; n < s.batch; ++n)
-    for (int64_t y = 0; y < height; ++y) {
-      const int64_t line = (n * s.height + 2 * y) * row, target = (n * height + y) * of_window;
-      lanes.over_channels([&](int64_t c) INLINE_LAMBDA {
-        lanes.over(width, c, [&](int64_t at, int count) INLINE_LAMBDA {
-          const int64_t corner = line + lanes.corner(at, c);
-          V values[4], parts[4];
-          lanes.load(x + corner, count, values[0], values[1]);
-          lanes.load(x + corner + row, count, values[2], values[3]);
-          const V most = highest<L>(values);
-          if (grad == nullptr) return L::store_at_most(out + target + at, most, count);
-          route<L>(values, most, L::load_at_most(grad + target + at, count), parts);
-          lanes.store(out + corner, count, parts[0], parts[1]);
-          lanes.store(out + corner + row, count, parts[2], parts[3]);
-        });
+    float* to = x_grad == nullptr ? nullptr : x_grad + first * of_x;
+    convolve_block_backward(shape, x + first * of_x, in, dz, count, backwards, is_begun ? addend : to, totals, room);
+    if (is_begun)
+      over_flat(count * of_x, 16, [&](int64_t at, int64_t, int n) INLINE_LAMBDA {
+        Flat::store_at_most(to + at, Flat::add(Flat::load_at_most(to + at, n), Flat::load_at_most(addend + at, n)), n);
       });
-    }
+  }
+  if (totals == nullptr) return;
+  if (is_tiled(shape)) unpack_tiled_grads(s, totals, weight_grad);
+  else unpack_grads(s, totals, weight_grad);
 }
 
-// Without `grad` the pooled images; with it the gradient of x, whose `x_grad` is written as a whole.
-void pool(const ConvShape& s, const float* x, const float* grad, float* out) {
-  if (grad != nullptr && (s.height % 2 != 0 || s.width % 2 != 0)) zero(out, s.batch * s.positions() * s.outputs);
-  lined(s.outputs, [&](auto lanes) INLINE_LAMBDA { pool_images(lanes, s, x, grad, out); });
-}
+// ---- with fixed statistics
 
-// A block whose statistics are fixed: relu(conv(x) + bias), pooled if asked for. `bias` has packed_channels entries.
-void block_folded(const ConvShape& s, const float* x, const float* packed, const float* bias, bool pooled, float* out,
-                  float* memory) {
+// A block whose statistics are fixed: relu(conv(x) + bias), pooled if asked for, or relu(conv(x) + bias + residual) where
+// that is not null. `packed` and `bias`, which has packed_channels entries: as `block_fold` makes them.
+void block_folded(const ConvShape& s, const float* x, const float* packed, const float* bias, bool pooled,
+                  const float* residual, float* out, float* memory) {
   Scratch scratch = {memory};
-  const int64_t images = images_at_a_time(s), channels = s.outputs;
-  const Padded in = pad(s, s.inputs, images, images_in_lanes(channels), scratch);
-  float* room = scratch.take(convolution_room(s, images));
+  if (is_tiled(s)) packed += packed_weights(s.elements(), s.outputs);
+  const int64_t images = block_images_at_a_time(s), channels = s.outputs;
+  const Padded in = block_padded(s, images, scratch);
+  float* room = scratch.take(block_room(s));
   float* full = scratch.take(images * s.positions() * channels);
   float* ones = scratch.take(packed_channels(channels));
   float* zeros = scratch.take(packed_channels(channels));
@@ -455,18 +375,25 @@ void block_folded(const ConvShape& s, const float* x, const float* packed, const
   const int64_t of_out = (pooled ? (s.height / 2) * (s.width / 2) : s.positions()) * channels;
   for (int64_t first = 0; first < s.batch; first += images) {
     const int64_t count = least(images, s.batch - first);
-    fill(in, x + first * s.positions() * s.inputs, count);
+    const float* from = x + first * s.positions() * s.inputs;
     float* to = out + first * of_out;
     if (!pooled) {
-      convolve(in, count, s.kernel, packed, bias, to, channels, room);
+      convolve_block(s, from, in, count, packed, bias, to, room);
+      const float* added = residual == nullptr ? nullptr : residual + first * of_out;
       over_flat(count * of_out, 16, [&](int64_t at, int64_t, int n) INLINE_LAMBDA {
-        Flat::store_at_most(to + at, Flat::relu(Flat::load_at_most(to + at, n)), n);
+        const auto y = Flat::load_at_most(to + at, n);
+        Flat::store_at_most(to + at, Flat::relu(added == nullptr ? y : Flat::add(y, Flat::load_at_most(added + at, n))), n);
       });
       continue;
     }
-    convolve(in, count, s.kernel, packed, bias, full, channels, room);
-    block_activate(s, full, ones, zeros, true, to, nullptr, count, nullptr);
+    convolve_block(s, from, in, count, packed, bias, full, room);
+    block_activate(s, full, ones, zeros, true, nullptr, to, nullptr, count, nullptr);
   }
+}
+
+// Floats of a folded block's weights: for direct sums, then for tiles where some size of images has them.
+int64_t block_folded_floats(const ConvShape& s) {
+  return packed_weights(s.elements(), s.outputs) + (has_tiled_weights(s) ? tiled_weights(s) : 0);
 }
 
 // Folds a norm with fixed statistics into packed weights: w·γ/√(σ² + ε) and β - μ·γ/√(σ² + ε).
@@ -475,9 +402,11 @@ void block_fold(const ConvShape& s, const float* weights, const float* gamma, co
   zero(bias, packed_channels(s.outputs));
   for (int64_t o = 0; o < s.outputs; ++o)
     bias[o] = static_cast<float>(beta[o] - mean[o] * gamma[o] / __builtin_sqrt(variance[o] + epsilon));
-  pack_scaled(s, weights, packed, [&](int64_t o, float weight) INLINE_LAMBDA {
+  const auto scaled = [&](int64_t o, float weight) INLINE_LAMBDA {
     return static_cast<float>(weight * (gamma[o] / __builtin_sqrt(variance[o] + epsilon)));
-  });
+  };
+  pack_scaled(s, weights, packed, scaled);
+  if (has_tiled_weights(s)) pack_tiled(s, weights, false, packed + packed_weights(s.elements(), s.outputs), scaled);
 }
 
 }  // namespace

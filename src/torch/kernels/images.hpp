@@ -9,6 +9,7 @@ namespace {
 
 using simic::ConvShape;
 using simic::packed_channels;
+using simic::packed_weights;
 
 using Flat = Lanes<16>;
 

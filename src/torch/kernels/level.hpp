@@ -12,14 +12,15 @@ namespace simic {
 
 extern const Kernels SIMIC_TABLE = {
     SIMIC_LEVEL,
-    pack,
-    pack_backwards,
+    block_packed_floats,
+    block_pack,
     block_scratch_forward,
     block_scratch_backward,
     block_forward,
     block_activate,
     block_backward,
     block_folded,
+    block_folded_floats,
     block_fold,
     pool,
     head_scratch,

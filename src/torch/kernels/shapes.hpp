@@ -9,17 +9,26 @@ namespace simic {
 
 #define SHAPE_INLINE inline __attribute__((always_inline))
 
-// A convolution over channels-last images: square kernel, stride 1, "same" padding. Dense ones have a kernel of 1 or 3.
-// Depthwise: one filter a channel, `inputs == outputs`, any odd kernel.
+// A convolution over channels-last images: square kernel, "same" padding. Dense ones have a kernel of 1 or 3; at every
+// second row and column, `stride` 2, they are of whole vectors of channels. Depthwise: one filter a channel,
+// `inputs == outputs`, any odd kernel.
 struct ConvShape {
   int64_t batch, height, width, inputs, outputs, kernel;
   bool depthwise;
+  int64_t stride = 1;
 
   SHAPE_INLINE int64_t pad() const { return kernel / 2; }
   SHAPE_INLINE int64_t positions() const { return height * width; }
+  SHAPE_INLINE int64_t out_height() const { return (height + stride - 1) / stride; }
+  SHAPE_INLINE int64_t out_width() const { return (width + stride - 1) / stride; }
   // Weights that each output channel sums over.
   SHAPE_INLINE int64_t elements() const { return kernel * kernel * (depthwise ? 1 : inputs); }
 };
+
+// A convolution that leaves images as they are behind `s`.
+SHAPE_INLINE ConvShape behind(const ConvShape& s) {
+  return {s.batch, s.out_height(), s.out_width(), s.inputs, s.outputs, s.kernel, s.depthwise};
+}
 
 // A layer of a seed: a convolution, then SiLU, group norm and SiLU, each if asked for. Every group of the norm has
 // `outputs / groups` neighbouring channels.

@@ -15,20 +15,21 @@ struct Kernels {
   const char* level;
 
   // ---- blocks of hosts
-  void (*pack)(const ConvShape&, const float* weights, float* packed);
-  void (*pack_backwards)(const ConvShape&, const float* weights, float* packed);
+  int64_t (*block_packed_floats)(const ConvShape&, bool backwards);
+  void (*block_pack)(const ConvShape&, const float* weights, bool backwards, float* packed);
   int64_t (*block_scratch_forward)(const ConvShape&);
   int64_t (*block_scratch_backward)(const ConvShape&);
   void (*block_forward)(const ConvShape&, const float* x, const float* packed, float* z, double* mean, double* variance,
                         float* memory);
-  void (*block_activate)(const ConvShape&, const float* z, const float* scale, const float* shift, bool pooled, float* out,
-                         float* chosen, int64_t images, float* memory);
-  void (*block_backward)(const ConvShape&, const float* x, const float* z, const float* chosen, const float* grad,
-                         const float* scale, const float* shift, const float* mean, const float* inverse,
-                         const float* backwards, float* x_grad, float* weight_grad, float* gamma_grad, float* beta_grad,
-                         float* memory);
-  void (*block_folded)(const ConvShape&, const float* x, const float* packed, const float* bias, bool pooled, float* out,
-                       float* memory);
+  void (*block_activate)(const ConvShape&, const float* z, const float* scale, const float* shift, bool pooled,
+                         const float* residual, float* out, float* chosen, int64_t images, float* memory);
+  void (*block_backward)(const ConvShape&, const float* x, const float* z, const float* chosen, const float* residual,
+                         const float* grad, const float* scale, const float* shift, const float* mean, const float* inverse,
+                         const float* backwards, float* x_grad, bool is_begun, float* weight_grad, float* gamma_grad,
+                         float* beta_grad, float* residual_grad, float* memory);
+  void (*block_folded)(const ConvShape&, const float* x, const float* packed, const float* bias, bool pooled,
+                       const float* residual, float* out, float* memory);
+  int64_t (*block_folded_floats)(const ConvShape&);
   void (*block_fold)(const ConvShape&, const float* weights, const float* gamma, const float* beta, const float* mean,
                      const float* variance, double epsilon, float* packed, float* bias);
   void (*pool)(const ConvShape&, const float* x, const float* grad, float* out);
