@@ -16,6 +16,7 @@ mod hosts;
 mod language;
 mod recorded;
 mod regression_bands;
+mod residency;
 mod resumed_kinds;
 mod rewards;
 mod rollouts;

@@ -15,7 +15,7 @@ fn four() -> CustomImages {
         channels: 1,
         scale: 1.0,
         train: Part {
-            images: vec![0, 1, 1, 0, 0, 1, 1, 0],
+            images: vec![0, 1, 1, 0, 0, 1, 1, 0].into(),
             labels: vec![0, 1, 0, 1],
         },
         val: None,
