@@ -17,16 +17,16 @@ const IMAGES: usize = 1200;
 fn stripes(request: &DataRequest) -> Result<CustomImages, ParseFloatError> {
     let period: f64 = request.params.parse()?;
     let mut rng = RunRng::new(7, Domain::ProceduralImage, &[]);
-    let mut train = Part::default();
+    let (mut images, mut labels) = (Vec::new(), Vec::new());
     for image in 0..IMAGES {
         let class = image % CLASSES;
         let (sin, cos) = (PI * class as f64 / CLASSES as f64).sin_cos();
         let phase = 2.0 * PI * rng.uniform_f64();
-        train.labels.push(class as i64);
+        labels.push(class as i64);
         for (y, x) in (0..SIDE * SIDE).map(|pixel| (pixel / SIDE, pixel % SIDE)) {
             let place = (x as f64 * cos + y as f64 * sin) / period;
             let brightness = 0.5 + 0.5 * (2.0 * PI * place + phase).sin();
-            train.images.push((255.0 * brightness).round() as u8);
+            images.push((255.0 * brightness).round() as u8);
         }
     }
     Ok(CustomImages {
@@ -34,7 +34,10 @@ fn stripes(request: &DataRequest) -> Result<CustomImages, ParseFloatError> {
         width: SIDE,
         channels: 1,
         scale: 255.0,
-        train,
+        train: Part {
+            images: images.into(),
+            labels,
+        },
         val: None,
         test: None,
     })

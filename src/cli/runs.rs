@@ -3,8 +3,8 @@
 use super::output::{show, show_json, tell, width};
 use super::rejection::Rejection;
 use super::{Context, Outcome, RunsOptions};
-use crate::engine::size;
 use crate::record::{RunEntry, Table, list_runs, runs_root};
+use crate::run::size;
 use crate::telemetry::Timestamp;
 
 /// Columns that go first where there is no room: what they tell is in the name of a run, or easily asked for.

@@ -5,7 +5,7 @@
 
 use tch::{Device, TchError, Tensor};
 
-use super::part::Shape;
+use super::shape::Shape;
 use crate::random::Draw;
 
 /// Masks of a square of `side` pixels at every place, `bool [places, height, width·channels]`, overlapping; true where

@@ -1,12 +1,14 @@
-//! The data set of a run on the host: loaded once, fully checked, split and hashed.
+//! The data set of a run: loaded once, fully checked, split and hashed. Images that need not be in memory for that are not.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::host::Features;
 use crate::scenario::{SplitSpec, TaskSpec};
 
 use super::formats::{self, Found};
-use super::part::{Part, Shape};
+use super::part::{Images, Part};
+use super::shape::Shape;
 use super::split::{Split, stratified};
 use super::{DataError, DataRegistry, normalise};
 
@@ -21,8 +23,8 @@ pub struct DataSet {
     pub height: usize,
     /// Columns of an image.
     pub width: usize,
-    /// Updates parameters.
-    pub train: Part,
+    /// Updates parameters; shared with the threads that read it while a run trains.
+    pub train: Arc<Part>,
     /// Feeds reward, observation and governor.
     pub val: Part,
     /// Read by the final evaluation alone; may be empty.
@@ -95,14 +97,14 @@ pub fn load(task: &TaskSpec, scenario_dir: Option<&Path>, sets: &DataRegistry) -
     for (part_name, part) in [("train", &parts.train), ("validation", &parts.val)] {
         check_classes(&name, part_name, part, task.classes)?;
     }
-    let affine = normalise::resolve(&name, &task.normalise, &parts.train.images, shape.channels, scale)?;
+    let affine = normalise::resolve(&name, &task.normalise, &parts.train, shape.channels, scale)?;
     Ok(DataSet {
-        hash: content_hash(&name, shape, &parts),
+        hash: content_hash(&name, shape, &parts)?,
         name,
         channels: shape.channels,
         height: shape.height,
         width: shape.width,
-        train: parts.train,
+        train: Arc::new(parts.train),
         val: parts.val,
         test: parts.test,
         a: affine.a,
@@ -138,7 +140,7 @@ fn divide(found: Found, task: &TaskSpec) -> Parts {
     };
     let split = stratified(&found.train.part.labels, task.classes, spec);
     let (val, test) = (found.val.map(|pool| pool.part), found.test.map(|pool| pool.part));
-    let drawn = take(found.train.part, &split, found.train.shape.size());
+    let drawn = take(found.train.part, &split);
     Parts {
         train: drawn.train,
         val: val.unwrap_or(drawn.val),
@@ -146,28 +148,43 @@ fn divide(found: Found, task: &TaskSpec) -> Parts {
     }
 }
 
-/// Splits a pool. What stays for training moves to the front of the memory that it is in: large sets are not there twice.
-fn take(mut pool: Part, split: &Split, size: usize) -> Parts {
-    let copy = |indices: &[usize]| {
-        let mut images = Vec::with_capacity(indices.len() * size);
+/// Splits a pool.
+fn take(pool: Part, split: &Split) -> Parts {
+    let size = pool.image_bytes();
+    let [train, val, test] = match pool.images {
+        Images::Memory(bytes) => take_bytes(bytes, size, split).map(Images::Memory),
+        Images::Files(records) => {
+            [&split.train, &split.val, &split.test].map(|indices| Images::Files(records.choose(indices)))
+        }
+    };
+    let part = |images, indices: &[usize]| Part {
+        images,
+        labels: indices.iter().map(|&index| pool.labels[index]).collect(),
+    };
+    Parts {
+        train: part(train, &split.train),
+        val: part(val, &split.val),
+        test: part(test, &split.test),
+    }
+}
+
+/// What stays for training moves to the front of the memory that it is in: large sets are not there twice.
+fn take_bytes(mut images: Vec<u8>, size: usize, split: &Split) -> [Vec<u8>; 3] {
+    let copy = |indices: &[usize]| -> Vec<u8> {
+        let mut copied = Vec::with_capacity(indices.len() * size);
         for &index in indices {
-            images.extend_from_slice(&pool.images[index * size..(index + 1) * size]);
+            copied.extend_from_slice(&images[index * size..(index + 1) * size]);
         }
-        Part {
-            images,
-            labels: indices.iter().map(|&index| pool.labels[index]).collect(),
-        }
+        copied
     };
     let (val, test) = (copy(&split.val), copy(&split.test));
     // Indices ascend, so nothing is overwritten before it has moved.
     for (to, &from) in split.train.iter().enumerate() {
-        pool.images.copy_within(from * size..(from + 1) * size, to * size);
-        pool.labels[to] = pool.labels[from];
+        images.copy_within(from * size..(from + 1) * size, to * size);
     }
-    pool.images.truncate(split.train.len() * size);
-    pool.labels.truncate(split.train.len());
-    pool.images.shrink_to_fit();
-    Parts { train: pool, val, test }
+    images.truncate(split.train.len() * size);
+    images.shrink_to_fit();
+    [images, val, test]
 }
 
 fn check_classes(name: &str, part_name: &'static str, part: &Part, classes: i64) -> Result<(), DataError> {
@@ -191,19 +208,21 @@ fn check_classes(name: &str, part_name: &'static str, part: &Part, classes: i64)
     }
 }
 
-fn content_hash(name: &str, shape: Shape, parts: &Parts) -> String {
+fn content_hash(name: &str, shape: Shape, parts: &Parts) -> Result<String, DataError> {
     let mut hasher = blake3::Hasher::new();
     hasher.update(name.as_bytes());
     for part in [&parts.train, &parts.val, &parts.test] {
         for size in [part.len(), shape.height, shape.width, shape.channels] {
             hasher.update(&(size as u64).to_le_bytes());
         }
-        hasher.update(&part.images);
+        part.for_each_image(|image| {
+            hasher.update(image);
+        })?;
         for label in &part.labels {
             hasher.update(&label.to_le_bytes());
         }
     }
-    hasher.finalize().to_hex().to_string()
+    Ok(hasher.finalize().to_hex().to_string())
 }
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ pub enum DataError {
     TokenOutOfRange {
         file: String,
         index: usize,
-        byte: usize,
+        byte: u64,
         token: u32,
         vocab: i64,
     },
@@ -389,6 +389,25 @@ pub enum DataError {
 
     #[error("data '{name}': placing it on the device failed ({cause}); free device memory or use fewer samples")]
     Device { name: String, cause: tch::TchError },
+
+    #[error(
+        "data.residency: stream cannot be had, as the training part of '{name}' is not read from files as it is needed: they \
+         are packed, or of another format; valid: unpacked IDX files, NPY arrays of bytes, the folder of a CIFAR archive, \
+         token files, a text; or data.residency: auto, device or host"
+    )]
+    CannotStream { name: String },
+
+    #[error("the threads that gather batches could not be started ({0}); see data.workers")]
+    NoReaders(String),
+
+    #[error("the batch feed of env {env}: the thread that gathered the batch was lost ({cause}); resume the run")]
+    ReaderLost { env: u64, cause: String },
+
+    #[error(
+        "the batch feed of env {env}: a batch was not read within {seconds} s; \
+         see to the storage that the data lie on, or raise data.stall_timeout_s"
+    )]
+    FeedStalled { env: u64, seconds: f64 },
 
     #[error("the batch feed of env {env}: a device operation failed ({cause}); see the device's own message")]
     FeedDevice { env: u64, cause: crate::torch::TorchError },

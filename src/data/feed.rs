@@ -1,12 +1,15 @@
 //! The batches of one env: once a step the order and the augmentation of all its batches are drawn
-//! on the host and uploaded as one integer tensor; per batch one gather fills the env's kept input buffer.
+//! on the host and uploaded as one integer tensor; per batch one gather fills the env's kept input buffer. It gathers from
+//! all images where those are on the device, else from the batch's own, which came there from a buffer of the host.
 //!
 //! There is no cursor or iterator that survives a step: order and augmentation are functions of (seed, round, env, step),
 //! so nothing needs saving, and no env depends on another.
 
 use tch::{Kind, TchError, Tensor};
 
+use super::ahead::Ring;
 use super::plan::{FeedPlan, StepKey};
+use super::resident::TrainImages;
 use super::{Batch, DataError, FeedArithmetic, ResidentData};
 use crate::torch::{TorchError, gather_images, upload};
 
@@ -15,7 +18,7 @@ use crate::torch::{TorchError, gather_images, upload};
 pub struct StepFeed {
     plan: FeedPlan,
     own_kernels: bool,
-    windows: Tensor,
+    images: Supply,
     a: Tensor,
     b: Tensor,
     masks: Option<Tensor>,
@@ -36,6 +39,15 @@ pub struct StepFeed {
     x: Tensor,
 }
 
+/// Where the images of a batch come from.
+#[derive(Debug)]
+enum Supply {
+    /// All of them: `u8 [windows, height, width·channels]`.
+    Windows(Tensor),
+    /// From elsewhere into `pixels`, of which each row is a window then: `i64 [B]`, 0 to B − 1.
+    Ring(Ring, Tensor),
+}
+
 impl StepFeed {
     /// Allocates the feed of env `env` (its index within its group) on the resident data's device; to be called inside the
     /// stream guard of the env, so that the buffers belong to its stream.
@@ -43,7 +55,7 @@ impl StepFeed {
     /// # Errors
     /// `FeedDevice` when the device cannot hold the buffers.
     pub fn new(resident: &ResidentData, arithmetic: FeedArithmetic, env: u64) -> Result<Self, DataError> {
-        let plan = FeedPlan::new(resident, arithmetic, env);
+        let plan = FeedPlan::of_crops((resident.augment, resident.geometry), arithmetic, env);
         Self::allocate(resident, plan).map_err(|error| DataError::FeedDevice {
             env,
             cause: error.into(),
@@ -60,6 +72,13 @@ impl StepFeed {
         let positions = Tensor::f_zeros([plan.draws() as i64, batches * batch_size], (Kind::Int64, device))?;
         let labels = Tensor::f_zeros([batches * batch_size], (Kind::Int64, device))?;
         let rows = Tensor::f_zeros(row_shape, (Kind::Float, device))?;
+        let images = match &resident.train {
+            TrainImages::Windows(windows) => Supply::Windows(windows.shallow_clone()),
+            TrainImages::Elsewhere(cuts, readers) => {
+                let ring = Ring::new(readers, cuts, geometry.shape().size(), device, plan.env);
+                Supply::Ring(ring, Tensor::f_arange(batch_size, (Kind::Int64, device))?)
+            }
+        };
         let per_batch = |whole: &Tensor| -> Result<Vec<Tensor>, TchError> {
             (0..batches)
                 .map(|batch| whole.f_narrow(-1, batch * batch_size, batch_size))
@@ -67,7 +86,7 @@ impl StepFeed {
         };
         Ok(Self {
             own_kernels: resident.backend.uses_own_kernels(),
-            windows: resident.windows.shallow_clone(),
+            images,
             a: resident.a.shallow_clone(),
             b: resident.b.shallow_clone(),
             masks: resident.masks.as_ref().map(Tensor::shallow_clone),
@@ -89,9 +108,13 @@ impl StepFeed {
     /// Draws and uploads order and augmentation of all batches of a step.
     ///
     /// # Errors
-    /// `FeedDevice`.
+    /// `FeedDevice`; `FeedStalled`, where images come from elsewhere.
     pub fn begin_step(&mut self, key: StepKey) -> Result<(), DataError> {
-        self.upload(key).map_err(|cause| self.device_error(cause))
+        self.upload(key).map_err(|cause| self.device_error(cause))?;
+        match &mut self.images {
+            Supply::Windows(_) => Ok(()),
+            Supply::Ring(ring, _) => ring.begin_step(&self.plan),
+        }
     }
 
     fn upload(&mut self, key: StepKey) -> Result<(), TorchError> {
@@ -106,8 +129,11 @@ impl StepFeed {
     /// batch occupied.
     ///
     /// # Errors
-    /// `FeedDevice`.
+    /// `FeedDevice`; what images that come from elsewhere could not be read for.
     pub fn fetch(&mut self, batch: usize) -> Result<Batch, DataError> {
+        if let Supply::Ring(ring, _) = &mut self.images {
+            ring.fetch(batch, &self.plan, &self.pixels)?;
+        }
         self.gather(&self.batch_positions[batch])
             .map_err(|cause| self.device_error(cause.into()))?;
         Ok(Batch {
@@ -121,9 +147,13 @@ impl StepFeed {
     /// env's kept buffer: for seeds that are born after the step's last batch. Waits for the upload of its positions.
     ///
     /// # Errors
-    /// `FeedDevice`.
-    pub fn fetch_birth(&self, key: StepKey) -> Result<Batch, DataError> {
+    /// Those of [`Self::fetch`].
+    pub fn fetch_birth(&mut self, key: StepKey) -> Result<Batch, DataError> {
         let positions = self.plan.draw_birth(key);
+        if let Supply::Ring(ring, _) = &mut self.images {
+            let windows = &positions[..self.plan.arithmetic.batch_size];
+            ring.fetch_beside(windows, &self.pixels)?;
+        }
         self.gather_birth(&positions)
             .map_err(|cause| self.device_error(cause.into()))
     }
@@ -132,7 +162,7 @@ impl StepFeed {
         let n = self.plan.arithmetic.batch_size;
         let positions = Tensor::f_from_slice(positions)?
             .f_view([-1, n as i64])?
-            .f_to_device(self.windows.device())?;
+            .f_to_device(self.rows.device())?;
         self.gather(&positions)?;
         Ok(Batch {
             x: self.x.shallow_clone(),
@@ -148,16 +178,21 @@ impl StepFeed {
 
     /// Fills the input buffer with the images at `positions: i64 [2 or 3, B]`.
     fn gather(&self, positions: &Tensor) -> Result<(), TchError> {
-        let windows = positions.f_get(0)?;
+        let (windows, drawn) = match &self.images {
+            Supply::Windows(windows) => (windows, positions.f_get(0)?),
+            Supply::Ring(_, in_order) => (&self.pixels, in_order.shallow_clone()),
+        };
         let squares = match &self.masks {
             Some(masks) => Some((masks, positions.f_get(2)?)),
             None => None,
         };
         if self.own_kernels {
             let squares = squares.as_ref().map(|(masks, places)| [*masks, places]);
-            return gather_images([&self.windows, &windows], squares, [&self.a, &self.b], &self.rows);
+            return gather_images([windows, &drawn], squares, [&self.a, &self.b], &self.rows);
         }
-        let _ = self.windows.f_index_select_out(&self.pixels, 0, &windows)?;
+        if let Supply::Windows(windows) = &self.images {
+            let _ = windows.f_index_select_out(&self.pixels, 0, &drawn)?;
+        }
         let mut rows = self.rows.shallow_clone();
         rows.f_copy_(&self.pixels)?;
         let _ = rows.f_mul_(&self.a)?;

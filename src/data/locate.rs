@@ -74,6 +74,24 @@ pub fn open(path: &Path) -> Result<Input, DataError> {
     })
 }
 
+/// Opens a file to be read at any place; `None` where that cannot be done: it is packed, or no file but a pipe.
+///
+/// # Errors
+/// `Io`, `Unreadable`.
+pub fn open_unpacked(path: &Path) -> Result<Option<File>, DataError> {
+    let io = |cause| DataError::Io {
+        path: path.into(),
+        cause,
+    };
+    if !path.metadata().map_err(io)?.is_file() {
+        return Ok(None);
+    }
+    let file = File::open(path).map_err(io)?;
+    let mut start = GZIP_MAGIC.map(|_| 0);
+    fill_at(&path.display().to_string(), &file, &mut start, 0)?;
+    Ok((start != GZIP_MAGIC).then_some(file))
+}
+
 /// A reader that knows how far it came, even while something else holds it.
 pub struct Counted<R> {
     inner: R,
@@ -123,6 +141,63 @@ pub fn fill(file: &str, input: &mut impl Read, buffer: &mut [u8], start: u64) ->
         }
     }
     Ok(filled)
+}
+
+/// Fills `buffer` with what a file has from byte `start` on, as far as there are bytes, from any thread.
+///
+/// # Errors
+/// `Unreadable` with the byte at which reading failed.
+pub fn fill_at(name: &str, file: &File, buffer: &mut [u8], start: u64) -> Result<usize, DataError> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        let byte = start + filled as u64;
+        match read_at(file, &mut buffer[filled..], byte) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
+            Err(cause) => {
+                return Err(DataError::Unreadable {
+                    file: name.into(),
+                    byte,
+                    cause,
+                });
+            }
+        }
+    }
+    Ok(filled)
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, buffer: &mut [u8], byte: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buffer, byte)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, buffer: &mut [u8], byte: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, buffer, byte)
+}
+
+/// Whether a file is exactly as long as its header says.
+///
+/// # Errors
+/// `SizeMismatch`; `Unreadable` where the length cannot be told.
+pub fn check_length(name: &str, file: &File, expected: u128) -> Result<(), DataError> {
+    let metadata = file.metadata().map_err(|cause| DataError::Unreadable {
+        file: name.into(),
+        byte: 0,
+        cause,
+    })?;
+    let length = u128::from(metadata.len());
+    if length == expected {
+        return Ok(());
+    }
+    // A file that goes on is told as one that is read on: by its first byte too many.
+    let found = length.min(expected.saturating_add(1)) as u64;
+    Err(DataError::SizeMismatch {
+        name: name.into(),
+        expected,
+        found,
+    })
 }
 
 /// Exactly the `expected` bytes that are left of a file. Memory grows with what is there, not with what a header claims.

@@ -1,10 +1,12 @@
-//! What envs train on: loading and splitting images and texts, their one resident copy per device, the per-env feed of
-//! batches, losses, and the per-env accumulators of a step.
+//! What envs train on: loading and splitting images and texts, their one resident copy per device or the way to them, the
+//! per-env feed of batches, losses, and the per-env accumulators of a step.
 //!
 //! Bytes flow `files of a format | digits | synth → dataset (split, checked, hashed) → resident (device) → feed (per env) → loss →
-//! accumulators → read pack`; of texts `file | procedural → tokens → resident → feed → …` ([`TaskData`] is either).
+//! accumulators → read pack`; of texts `file | procedural → tokens → resident → feed → …` ([`TaskData`] is either). Training
+//! data that do not lie on the device come to the feed by way of `ahead`: threads that gather batches before they are due.
 
 mod accumulators;
+mod ahead;
 mod arithmetic;
 mod cutout;
 mod dataset;
@@ -12,6 +14,7 @@ pub(crate) mod digits;
 mod error;
 mod feed;
 mod formats;
+mod geometry;
 pub(crate) mod idx;
 mod locate;
 mod loss;
@@ -19,8 +22,10 @@ mod normalise;
 mod pack;
 mod part;
 mod plan;
+mod records;
 mod registry;
 mod resident;
+mod shape;
 mod split;
 mod survey;
 pub(crate) mod synth;
@@ -28,16 +33,18 @@ mod task_data;
 mod tokens;
 
 pub use accumulators::Accumulators;
+pub use ahead::Readers;
 pub use arithmetic::{FeedArithmetic, Sharing};
 pub use dataset::{DataSet, load};
 pub use error::DataError;
 pub use feed::StepFeed;
 pub use loss::{TrainLoss, evaluate_rows, train_loss};
 pub use pack::{ConfigNumbers, GroupNumbers, PackLayout, SlotNumbers, StepNumbers};
-pub use part::Part;
+pub use part::{Images, Part};
 pub use plan::StepKey;
+pub use records::Records;
 pub use registry::{CustomData, CustomImages, DataRegistry, DataRequest};
 pub use resident::{Batch, EvalSet, ResidentData};
 pub use survey::{ClassSurvey, Format, PartSurvey, Survey, survey};
 pub use task_data::{Feed, Resident, TaskData};
-pub use tokens::{ResidentTokens, TokenFeed, TokenSet, load_tokens};
+pub use tokens::{ResidentTokens, TokenFeed, TokenSet, Tokens, load_tokens};

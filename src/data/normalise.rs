@@ -4,7 +4,7 @@
 
 use crate::scenario::Normalise;
 
-use super::DataError;
+use super::{DataError, Part};
 
 const SMALLEST_STD: f64 = 1e-6;
 
@@ -22,15 +22,15 @@ pub struct Moments {
     pub std: Vec<f64>,
 }
 
-/// Resolves the task's normalisation; `pixels` is the **training** part, channels last. `Normalise::None` divides by
-/// `scale` and nothing else.
+/// Resolves the task's normalisation; `train` is the **training** part. `Normalise::None` divides by `scale` and nothing
+/// else.
 ///
 /// # Errors
-/// `NormaliseChannels`, and `FlatChannel` for a standard deviation below 1e-6.
+/// `NormaliseChannels`, and `FlatChannel` for a standard deviation below 1e-6; those of reading images.
 pub fn resolve(
     name: &str,
     normalise: &Normalise,
-    pixels: &[u8],
+    train: &Part,
     channels: usize,
     scale: f64,
 ) -> Result<Affine, DataError> {
@@ -51,7 +51,7 @@ pub fn resolve(
                 std: std.clone(),
             }
         }
-        Normalise::Auto => measure(pixels, channels, scale),
+        Normalise::Auto => measure(train, channels, scale)?,
         Normalise::None => Moments {
             mean: vec![0.0; channels],
             std: vec![1.0; channels],
@@ -77,22 +77,27 @@ pub fn resolve(
 }
 
 /// Moments from integer sums, so that they do not depend on the order of summation.
-pub fn measure(pixels: &[u8], channels: usize, scale: f64) -> Moments {
+///
+/// # Errors
+/// Those of reading images.
+pub fn measure(part: &Part, channels: usize, scale: f64) -> Result<Moments, DataError> {
     let (mut sums, mut squares) = (vec![0u64; channels], vec![0u64; channels]);
-    for pixel in pixels.chunks_exact(channels) {
-        for (channel, &value) in pixel.iter().enumerate() {
-            sums[channel] += u64::from(value);
-            squares[channel] += u64::from(value) * u64::from(value);
+    part.for_each_image(|image| {
+        for pixel in image.chunks_exact(channels) {
+            for (channel, &value) in pixel.iter().enumerate() {
+                sums[channel] += u64::from(value);
+                squares[channel] += u64::from(value) * u64::from(value);
+            }
         }
-    }
-    let n = (pixels.len() / channels) as f64;
+    })?;
+    let n = (part.len() * part.image_bytes() / channels) as f64;
     let mean: Vec<f64> = sums.iter().map(|&sum| sum as f64 / (n * scale)).collect();
     let std = squares
         .iter()
         .zip(&mean)
         .map(|(&square, mean)| (square as f64 / (n * scale * scale) - mean * mean).sqrt())
         .collect();
-    Moments { mean, std }
+    Ok(Moments { mean, std })
 }
 
 #[cfg(test)]

@@ -1,14 +1,39 @@
-//! Labelled images in host memory: what every reader of a format delivers and every later stage takes.
+//! Labelled images: what every reader of a format delivers and every later stage takes.
+
+use std::borrow::Cow;
 
 use super::DataError;
+use super::records::Records;
+use super::shape::Shape;
 
 /// Images and labels of one part.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Part {
     /// `u8 [n, height, width, channels]`.
-    pub images: Vec<u8>,
+    pub images: Images,
     /// `i64 [n]`, each in `0..classes`.
     pub labels: Vec<i64>,
+}
+
+/// Where the images of a part lie.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Images {
+    /// In memory, one behind the other.
+    Memory(Vec<u8>),
+    /// In their files, from which one is read whenever it is asked for.
+    Files(Records),
+}
+
+impl Default for Images {
+    fn default() -> Self {
+        Self::Memory(Vec::new())
+    }
+}
+
+impl From<Vec<u8>> for Images {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Memory(bytes)
+    }
 }
 
 impl Part {
@@ -21,39 +46,76 @@ impl Part {
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
-}
 
-/// What all images of a set look like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    pub channels: usize,
-    pub height: usize,
-    pub width: usize,
-}
-
-impl Shape {
-    /// Bytes of an image.
-    pub fn size(self) -> usize {
-        self.channels * self.height * self.width
+    /// Bytes of an image; 0 if there is none.
+    pub fn image_bytes(&self) -> usize {
+        match &self.images {
+            Images::Memory(bytes) => bytes.len().checked_div(self.len()).unwrap_or(0),
+            Images::Files(records) => records.image_bytes(),
+        }
     }
 
-    /// The same for sizes that nobody has checked.
-    pub fn bytes(self) -> u128 {
-        let sizes = [self.channels, self.height, self.width];
-        sizes
-            .into_iter()
-            .fold(1, |bytes, size| bytes.saturating_mul(size as u128))
+    /// Image `index`; `scratch` is memory that callers keep for many of them.
+    ///
+    /// # Errors
+    /// `TruncatedRecord`, `Unreadable`, where it is read from a file.
+    ///
+    /// # Panics
+    /// If there is no such image.
+    pub fn image<'a>(&'a self, index: usize, scratch: &'a mut Vec<u8>) -> Result<&'a [u8], DataError> {
+        match &self.images {
+            Images::Memory(bytes) => {
+                let size = self.image_bytes();
+                Ok(&bytes[index * size..(index + 1) * size])
+            }
+            Images::Files(records) => records.read(index, scratch),
+        }
     }
-}
 
-impl std::fmt::Display for Shape {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            channels,
-            height,
-            width,
-        } = self;
-        write!(f, "{height}x{width} images of {channels} channels")
+    /// Shows all images to `look`, in order, one at a time.
+    ///
+    /// # Errors
+    /// Those of [`Self::image`].
+    pub fn for_each_image(&self, mut look: impl FnMut(&[u8])) -> Result<(), DataError> {
+        let mut scratch = Vec::new();
+        for index in 0..self.len() {
+            look(self.image(index, &mut scratch)?);
+        }
+        Ok(())
+    }
+
+    /// All images, `u8 [n, height, width, channels]`.
+    ///
+    /// # Errors
+    /// Those of [`Self::image`]; `OutOfMemory`.
+    pub fn pixels(&self) -> Result<Cow<'_, [u8]>, DataError> {
+        if let Images::Memory(bytes) = &self.images {
+            return Ok(Cow::Borrowed(bytes));
+        }
+        let bytes = self.len() as u128 * self.image_bytes() as u128;
+        let mut pixels = Vec::new();
+        let room = usize::try_from(bytes).map_err(drop);
+        room.and_then(|room| pixels.try_reserve_exact(room).map_err(drop))
+            .map_err(|()| DataError::OutOfMemory {
+                images: self.len(),
+                bytes,
+            })?;
+        self.for_each_image(|image| pixels.extend_from_slice(image))?;
+        Ok(Cow::Owned(pixels))
+    }
+
+    /// The same part with its images in memory.
+    ///
+    /// # Errors
+    /// Those of [`Self::pixels`].
+    pub(super) fn in_memory(self) -> Result<Self, DataError> {
+        Ok(match self.images {
+            Images::Memory(_) => self,
+            Images::Files(_) => Self {
+                images: self.pixels()?.into_owned().into(),
+                labels: self.labels,
+            },
+        })
     }
 }
 
@@ -93,24 +155,5 @@ impl Pool {
             label: labels[index],
             classes,
         })
-    }
-}
-
-/// Images that are stored plane by plane (`[channels, plane]` each) with the channels of a pixel side by side.
-pub fn channels_last(planes: Vec<u8>, channels: usize, plane: usize) -> Vec<u8> {
-    if channels <= 1 || plane == 0 {
-        return planes;
-    }
-    let mut pixels = Vec::with_capacity(planes.len());
-    for image in planes.chunks_exact(channels * plane) {
-        interleave(image, plane, &mut pixels);
-    }
-    pixels
-}
-
-/// Appends one image that is stored plane by plane.
-pub fn interleave(image: &[u8], plane: usize, pixels: &mut Vec<u8>) {
-    for position in 0..plane {
-        pixels.extend(image.iter().skip(position).step_by(plane));
     }
 }

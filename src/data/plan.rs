@@ -6,8 +6,8 @@ use std::ops::Range;
 use crate::random::{Domain, Draw, RunRng};
 use crate::scenario::AugmentSpec;
 
-use super::resident::{Crop, Geometry};
-use super::{FeedArithmetic, ResidentData, Sharing, cutout};
+use super::geometry::{Crop, Geometry};
+use super::{FeedArithmetic, Sharing, cutout};
 
 /// Which batches are due: the coordinates of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +32,10 @@ pub(super) struct FeedPlan {
 }
 
 impl FeedPlan {
-    pub(super) fn new(resident: &ResidentData, arithmetic: FeedArithmetic, env: u64) -> Self {
+    /// The plan of images, and how they are cropped.
+    pub(super) fn of_crops(crops: (Option<AugmentSpec>, Geometry), arithmetic: FeedArithmetic, env: u64) -> Self {
         Self {
-            crops: Some((resident.augment, resident.geometry)),
+            crops: Some(crops),
             ..Self::of_order(arithmetic, env)
         }
     }
@@ -58,6 +59,14 @@ impl FeedPlan {
         self.draw_order(key, &mut samples);
         self.positions = samples;
         &self.positions
+    }
+
+    /// What batch `batch` of the step that was drawn last is gathered from: windows of images, or samples that are taken as
+    /// they are. `None` behind the last batch.
+    pub(super) fn batch(&self, batch: usize) -> Option<&[i64]> {
+        let rows = self.arithmetic.batch_size;
+        let is_there = batch < self.arithmetic.batches;
+        is_there.then(|| self.positions.get(batch * rows..(batch + 1) * rows))?
     }
 
     /// What is drawn of each sample: its window and itself; with cutout also its square.

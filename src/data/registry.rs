@@ -52,7 +52,7 @@ pub struct CustomImages {
 ///         channels: 1,
 ///         scale: 1.0,
 ///         train: Part {
-///             images: [0, 1].repeat(100).into_iter().flat_map(image).collect(),
+///             images: [0, 1].repeat(100).into_iter().flat_map(image).collect::<Vec<u8>>().into(),
 ///             labels: [0, 1].repeat(100),
 ///         },
 ///         val: None,

@@ -157,24 +157,22 @@ fn of(found: &Found) -> Result<Survey, DataError> {
         ));
     }
     let shape = found.train.shape;
+    let parts = found.parts().map(|(part, pool)| {
+        let moments = normalise::measure(&pool.part, shape.channels, found.scale)?;
+        Ok(PartSurvey {
+            part,
+            images: pool.part.len(),
+            mean: moments.mean,
+            std: moments.std,
+        })
+    });
     Ok(Survey {
         format: found.format.clone(),
         height: shape.height,
         width: shape.width,
         channels: shape.channels,
         scale: found.scale,
-        parts: found
-            .parts()
-            .map(|(part, pool)| {
-                let moments = normalise::measure(&pool.part.images, shape.channels, found.scale);
-                PartSurvey {
-                    part,
-                    images: pool.part.len(),
-                    mean: moments.mean,
-                    std: moments.std,
-                }
-            })
-            .collect(),
+        parts: parts.collect::<Result<_, DataError>>()?,
         classes,
         notes,
     })

@@ -1,23 +1,26 @@
-//! The data of a run, of either kind: on the host, on a device, and on its way to an env.
+//! The data of a run, of either kind: as they were loaded, on a device, and on their way to an env.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use tch::Tensor;
 
+use super::geometry::Geometry;
+use super::part::Images;
 use super::tokens::{ResidentTokens, TokenFeed, TokenSet, load_tokens};
 use super::{
-    Batch, DataError, DataRegistry, DataSet, EvalSet, FeedArithmetic, ResidentData, StepFeed, StepKey, dataset,
+    Batch, DataError, DataRegistry, DataSet, EvalSet, FeedArithmetic, Readers, ResidentData, StepFeed, StepKey, dataset,
 };
 use crate::growth::Topology;
 use crate::host::Features;
 use crate::scenario::{AugmentSpec, FeedMode, PartSizes, TaskSpec};
 use crate::torch::Backend;
 
-/// Everything that a run trains and measures on, on the host.
+/// Everything that a run trains and measures on. What need not be in memory for it stays in its files.
 #[derive(Clone, Debug)]
 pub enum TaskData {
     /// Labelled images.
-    Images(DataSet),
+    Images(Box<DataSet>),
     /// A text.
     Tokens(TokenSet),
 }
@@ -31,7 +34,7 @@ impl TaskData {
     pub fn load(task: &TaskSpec, scenario_dir: Option<&Path>, sets: &DataRegistry) -> Result<Self, DataError> {
         Ok(match load_tokens(task, scenario_dir)? {
             Some(set) => Self::Tokens(set),
-            None => Self::Images(dataset::load(task, scenario_dir, sets)?),
+            None => Self::Images(Box::new(dataset::load(task, scenario_dir, sets)?)),
         })
     }
 
@@ -69,6 +72,45 @@ impl TaskData {
             },
             Self::Tokens(set) => set.sizes(),
         }
+    }
+
+    /// Whether the training part is read from its files when it is needed.
+    pub fn is_in_files(&self) -> bool {
+        match self {
+            Self::Images(set) => matches!(set.train.images, Images::Files(_)),
+            Self::Tokens(set) => set.is_in_files(),
+        }
+    }
+
+    /// Bytes of the training part in the memory of the machine.
+    pub fn train_bytes(&self) -> u128 {
+        match self {
+            Self::Images(set) => set.train.len() as u128 * set.train.image_bytes() as u128,
+            Self::Tokens(set) => set.bytes(),
+        }
+    }
+
+    /// Bytes of the training part on a device, images padded and mirrored as `augment` asks.
+    pub fn resident_bytes(&self, augment: Option<AugmentSpec>) -> u128 {
+        match self {
+            Self::Images(set) => Geometry::new(set, augment).stored_bytes(),
+            Self::Tokens(set) => set.bytes(),
+        }
+    }
+
+    /// The same data with the training part in memory.
+    ///
+    /// # Errors
+    /// Those of reading it; `OutOfMemory`, `OutOfMemoryForTexts`.
+    pub fn in_memory(self) -> Result<Self, DataError> {
+        Ok(match self {
+            Self::Images(mut set) => {
+                let train = Arc::unwrap_or_clone(std::mem::take(&mut set.train));
+                set.train = Arc::new(train.in_memory()?);
+                Self::Images(set)
+            }
+            Self::Tokens(set) => Self::Tokens(set.in_memory()?),
+        })
     }
 
     /// Whether a host reads data like these.
@@ -114,17 +156,23 @@ pub enum Resident {
 }
 
 impl Resident {
-    /// Uploads all parts; `augment` decides how training images are padded and mirrored.
+    /// Uploads all parts, but the training part where `readers` are to fetch it; `augment` decides how training images are
+    /// padded and mirrored.
     ///
     /// # Errors
-    /// `Device` when the device cannot hold the data.
-    pub fn upload(data: &TaskData, augment: Option<AugmentSpec>, backend: Backend) -> Result<Self, DataError> {
+    /// `Device` when the device cannot hold the data; those of reading them.
+    pub fn upload(
+        data: &TaskData,
+        augment: Option<AugmentSpec>,
+        backend: Backend,
+        readers: Option<&Readers>,
+    ) -> Result<Self, DataError> {
         Ok(match data {
             TaskData::Images(set) => Self::Images(
-                ResidentData::upload(set, augment, backend)?,
+                ResidentData::upload(set, augment, backend, readers)?,
                 EvalSet::upload(set, &set.test, backend.device)?,
             ),
-            TaskData::Tokens(set) => Self::Tokens(ResidentTokens::upload(set, backend)?),
+            TaskData::Tokens(set) => Self::Tokens(ResidentTokens::upload(set, backend, readers)?),
         })
     }
 
@@ -170,7 +218,7 @@ impl Feed {
     /// Draws and uploads the order of all batches of a step, and how images are cropped.
     ///
     /// # Errors
-    /// `FeedDevice`.
+    /// `FeedDevice`; `FeedStalled`, where they come from elsewhere.
     pub fn begin_step(&mut self, key: StepKey) -> Result<(), DataError> {
         match self {
             Self::Images(feed) => feed.begin_step(key),
@@ -182,7 +230,7 @@ impl Feed {
     /// batch occupied.
     ///
     /// # Errors
-    /// `FeedDevice`.
+    /// `FeedDevice`; what data that come from elsewhere could not be read for.
     pub fn fetch(&mut self, batch: usize) -> Result<Batch, DataError> {
         match self {
             Self::Images(feed) => feed.fetch(batch),
@@ -193,8 +241,8 @@ impl Feed {
     /// Gathers a batch of training images that is none of the step's: for seeds that are born from data.
     ///
     /// # Errors
-    /// `FeedDevice`; `TextForImages`, as no seed of a text is born from data.
-    pub fn fetch_birth(&self, key: StepKey) -> Result<Batch, DataError> {
+    /// Those of [`Self::fetch`]; `TextForImages`, as no seed of a text is born from data.
+    pub fn fetch_birth(&mut self, key: StepKey) -> Result<Batch, DataError> {
         match self {
             Self::Images(feed) => feed.fetch_birth(key),
             Self::Tokens(_) => Err(DataError::TextForImages),

@@ -8,12 +8,12 @@ use bevy_app::{App, Plugin, PluginGroup, PluginGroupBuilder};
 use bevy_ecs::prelude::*;
 
 use super::control::measure_control;
-use super::memory::{MemoryEstimate, Room};
+use super::memory::MemoryEstimate;
 use super::{Engine, Prepared, SetupError, SimicPlugins, catalog};
 use crate::checkpoint::ResumePoint;
 use crate::env::Experiment;
 use crate::record::{Recording, ScenarioFile, StatusSink};
-use crate::run::{Driver, Extension, NO_EXTENSION};
+use crate::run::{Driver, Extension, NO_EXTENSION, Room};
 use crate::scenario::{Override, TensorBoard};
 use crate::schedule::{AddWork, Shutdown, Work};
 use crate::seed::BlueprintRegistry;

@@ -5,17 +5,14 @@
 //! [`MemoryEstimate`], device by device, which is held against the [`Room`] that there is.
 
 mod needs;
-mod room;
-mod size;
 
 use std::fmt;
 
 use serde::Serialize;
 
 pub use needs::{Grown, Need, PlaceMemory};
-pub use room::{Room, RoomSource};
-pub(crate) use size::size;
 
+use crate::run::{Room, RoomSource, size};
 use crate::scenario::Loaded;
 use crate::seed::BlueprintRegistry;
 use crate::torch::DeviceSpec;

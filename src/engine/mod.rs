@@ -16,8 +16,7 @@ use bevy_ecs::prelude::World;
 
 pub use builder::{EngineBuilder, all_cores};
 pub use catalog::{catalog, hosts, memory_estimate, reward_modes};
-pub(crate) use memory::size;
-pub use memory::{Grown, MemoryEstimate, MemoryShortage, Need, PlaceMemory, Room, RoomSource, check_memory};
+pub use memory::{Grown, MemoryEstimate, MemoryShortage, Need, PlaceMemory, check_memory};
 pub use plugins::{SimicPlugins, plugins};
 pub use prepared::{Prepared, SetupError, read_text};
 pub use report::{RunRecord, RunReport};

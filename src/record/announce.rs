@@ -11,7 +11,7 @@ use crate::env::{Devices, EnvPool, Experiment, HostParams, LoadedData, SelfTest}
 use crate::growth::Topology;
 use crate::health::Failure;
 use crate::learner::{Horizon, PolicyLearner};
-use crate::run::{Inventory, MissingPart};
+use crate::run::{ChosenResidency, Inventory, MissingPart};
 use crate::scenario::{Scenario, resolved_ron};
 use crate::telemetry::sinks::Console;
 use crate::telemetry::{
@@ -155,6 +155,7 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&Continuat
     let (scenario, task) = (&experiment.scenario, &experiment.task);
     let precision = world.resource::<TrainingPrecision>().0;
     let sizes = data.set.sizes();
+    let residency = world.get_resource::<ChosenResidency>();
     RunStarted {
         scenario: scenario.name.clone(),
         scenario_hash: scenario_hash.into(),
@@ -190,6 +191,8 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&Continuat
             val_n: sizes.val as u64,
             test_n: Some(sizes.test as u64),
             hash: data.set.hash().into(),
+            residency: residency.map(|chosen| chosen.residency.name().into()),
+            residency_reason: residency.map(|chosen| chosen.reason.clone()),
             notes: data.set.notes().to_vec(),
         },
         start_round: experiment.rounds.start,

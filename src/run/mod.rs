@@ -7,6 +7,9 @@ mod guarded;
 mod inventory;
 mod memory;
 mod parts;
+mod residency;
+mod room;
+mod size;
 pub(crate) mod startup;
 mod stop;
 
@@ -14,5 +17,8 @@ pub use driver::{Driver, Moment};
 pub use extension::{Extension, ExtensionError, NO_EXTENSION};
 pub use inventory::{Inventory, PluginInfo};
 pub use parts::MissingPart;
+pub use residency::ChosenResidency;
+pub use room::{Room, RoomSource};
+pub(crate) use size::size;
 pub use startup::StartupPlugin;
 pub use stop::{RoundLimit, StopRequest, StopSignal, end_at_once, stop_on_signals};

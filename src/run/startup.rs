@@ -7,12 +7,13 @@ use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 
 use super::StopSignal;
+use super::residency::ChosenResidency;
 use crate::clock::{RunClock, RunLength};
-use crate::data::{DataRegistry, Resident, TaskData};
+use crate::data::{DataRegistry, Readers, Resident, TaskData};
 use crate::env::{Devices, EnvPool, Experiment, LoadedData, SelfTest};
 use crate::health::Failure;
 use crate::host::HostRegistry;
-use crate::scenario::Launch;
+use crate::scenario::{Launch, Residency};
 use crate::schedule::{AddWork, Startup, Work};
 use crate::seed::BlueprintRegistry;
 use crate::torch::{self, Backend, DeviceSpec, Implementation};
@@ -68,7 +69,14 @@ pub(crate) fn load_datasets(
     set.check_host(host.topology(), host.input())?;
     let scenario = &experiment.scenario;
     let feed = set.arithmetic(&experiment.task, scenario.data.feed, scenario.run.n_envs)?;
-    let upload = |backend: &Backend| Resident::upload(&set, experiment.task.augment, *backend);
+    let augment = experiment.task.augment;
+    let chosen = ChosenResidency::of(scenario.data.residency, &set, augment, (&scenario.run, &devices.0))?;
+    let (set, readers) = match chosen.residency {
+        Residency::Auto | Residency::Device => (set, None),
+        Residency::Host => (set.in_memory()?, Some(Readers::new(scenario.data)?)),
+        Residency::Stream => (set, Some(Readers::new(scenario.data)?)),
+    };
+    let upload = |backend: &Backend| Resident::upload(&set, augment, *backend, readers.as_ref());
     let resident = devices.0.iter().map(upload).collect::<Result<Vec<_>, _>>()?;
     // Envs read the data in streams of their own, which know nothing of the one that it was filled in.
     devices
@@ -82,6 +90,7 @@ pub(crate) fn load_datasets(
         train_batches: feed.batches,
         val_batches: feed.val_batches,
     }));
+    commands.insert_resource(chosen);
     commands.insert_resource(LoadedData {
         set,
         feed,

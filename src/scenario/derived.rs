@@ -99,6 +99,20 @@ impl DataSource {
         }
     }
 
+    /// Whether its files, if they are not packed, have records of one size, which can be read when they are needed.
+    pub fn has_records(&self) -> bool {
+        matches!(
+            self,
+            Self::Cifar10 { .. }
+                | Self::Cifar100 { .. }
+                | Self::Idx { .. }
+                | Self::IdxFolder { .. }
+                | Self::Npy { .. }
+                | Self::Text(_)
+                | Self::TokenFiles(_)
+        )
+    }
+
     /// `None` for images.
     pub fn text(&self) -> Option<TextShape> {
         match self {

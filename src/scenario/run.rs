@@ -14,12 +14,36 @@ choice! {
     }
 }
 
-section! {
-    /// Section `data`: how data is fed.
+choice! {
+    /// Where training data lie while a run trains on them. The batches are the same in every case.
     #[derive(Copy, Eq)]
+    pub enum Residency {
+        /// device, host or stream: the first of them for which the memory that is left is enough
+        Auto,
+        /// one copy on each device
+        Device,
+        /// one copy in the memory of the machine; batches are gathered ahead of time
+        Host,
+        /// in their files, which must not be packed; batches are read ahead of time
+        Stream,
+    }
+}
+
+section! {
+    /// Section `data`: where data lie and how they are fed.
+    #[derive(Copy)]
     pub struct DataConfig {
         /// How training batches reach the envs.
         feed: FeedMode = FeedMode::PerEnv;
+        /// Where training data lie; validation and test parts are on each device in any case.
+        residency: Residency = Residency::Auto;
+        /// Threads that gather batches ahead of time, for data that are not on the device.
+        workers: usize = 2, integer(1, 256);
+        /// Batches of each env that are gathered ahead of time, for data that are not on the device.
+        prefetch: usize = 2, integer(1, 1024);
+        /// How long a batch may take before the run gives up on its storage.
+        #[unit = "s"]
+        stall_timeout_s: f64 = 60.0, SECONDS;
     }
 }
 

@@ -34,6 +34,8 @@ pub const OPEN_FRACTION: Kind = float(Excluded(0.0), Excluded(1.0));
 /// More than 0, at most 1.
 pub const SHARE: Kind = float(Excluded(0.0), Included(1.0));
 pub const POSITIVE: Kind = float(Excluded(0.0), Unbounded);
+/// A wait: not in vain, at most a day.
+pub const SECONDS: Kind = float(Excluded(0.0), Included(86_400.0));
 
 pub const TASK: Kind = Kind::Text(Names::Registered(Registry::Tasks));
 pub const DATA: Kind = Kind::Text(Names::Registered(Registry::Data));

@@ -344,6 +344,10 @@ unsafe extern "C" {
     ) -> *mut c_char;
     pub(super) fn simic_stream_restore(previous: *const RawStream, previous_device: i64) -> *mut c_char;
     pub(super) fn simic_stream_synchronize(stream: *const RawStream) -> *mut c_char;
+    pub(super) fn simic_event_record(device_type: i64, index: i64, event: *mut *mut Opaque) -> *mut c_char;
+    pub(super) fn simic_event_wait(event: *const Opaque) -> *mut c_char;
+    pub(super) fn simic_event_free(event: *mut Opaque);
+    pub(super) fn simic_free_bytes(device_type: i64, index: i64, out: *mut u64) -> *mut c_char;
 
     pub(super) fn simic_set_matmul_precision(precision: *const c_char) -> *mut c_char;
     pub(super) fn simic_set_deterministic(on: bool) -> *mut c_char;

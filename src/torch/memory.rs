@@ -1,4 +1,6 @@
-//! Memory on CPU: freed blocks are kept in the process.
+//! Memory: on CPU, freed blocks are kept in the process; of other devices, how much is left.
+
+use tch::Device;
 
 use super::ffi;
 
@@ -36,4 +38,18 @@ pub fn keep_freed_blocks() -> bool {
     {
         false
     }
+}
+
+/// Bytes that a device has left for all processes. `None` for the CPU, whose memory is the machine's, and for devices that do
+/// not tell.
+pub fn free_bytes(device: Device) -> Option<u64> {
+    let index = match device {
+        Device::Cpu => return None,
+        Device::Cuda(index) => index as i64,
+        Device::Mps | Device::Vulkan => 0,
+    };
+    let mut bytes = 0;
+    // SAFETY: `bytes` lives through the call.
+    let asked = unsafe { ffi::check(ffi::simic_free_bytes(ffi::device_type(device), index, &mut bytes)) };
+    asked.ok().map(|()| bytes)
 }

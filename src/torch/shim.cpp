@@ -24,6 +24,8 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/Event.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -451,6 +453,32 @@ char* simic_stream_restore(const SimicStream* previous, int64_t previous_device)
 
 char* simic_stream_synchronize(const SimicStream* stream) {
   return guarded([&] { unpack(stream->id, stream->index, stream->type).synchronize(); });
+}
+
+// Marks where the current stream of the device is now; `*event` is made if it is null.
+char* simic_event_record(int64_t type, int64_t index, c10::Event** event) {
+  return guarded([&] {
+    const auto device = c10::Device(static_cast<c10::DeviceType>(type), static_cast<c10::DeviceIndex>(index));
+    if (*event == nullptr) *event = new c10::Event(device.type());
+    (*event)->record(backend(type).getStream(device));
+  });
+}
+
+// Waits on the host until the stream has come to where the event was recorded.
+char* simic_event_wait(const c10::Event* event) {
+  return guarded([&] { event->synchronize(); });
+}
+
+void simic_event_free(c10::Event* event) { delete event; }
+
+// ---- memory of devices
+
+// Bytes that a device other than the CPU has left.
+char* simic_free_bytes(int64_t type, int64_t index, uint64_t* out) {
+  return guarded([&] {
+    auto* allocator = c10::getDeviceAllocator(static_cast<c10::DeviceType>(type));
+    *out = allocator->getMemoryInfo(static_cast<c10::DeviceIndex>(index)).first;
+  });
 }
 
 // ---- process-wide switches

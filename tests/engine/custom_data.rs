@@ -25,7 +25,8 @@ fn shades(request: &DataRequest) -> Result<CustomImages, std::num::ParseIntError
             images: labels
                 .iter()
                 .flat_map(|&label| [20 * label as u8 + offset; 64])
-                .collect(),
+                .collect::<Vec<u8>>()
+                .into(),
             labels,
         },
         val: None,

@@ -17,6 +17,7 @@ mod inside_rounds;
 mod language;
 mod recorded;
 mod regression_bands;
+mod residency;
 mod resumed_kinds;
 mod rewards;
 mod rollouts;

@@ -73,7 +73,7 @@ pub(crate) fn small_colour_task() -> TaskSpec {
 fn class_means(part: &Part, classes: usize, size: usize) -> Vec<Vec<f64>> {
     let mut sums = vec![vec![0.0; size]; classes];
     let mut counts = vec![0.0; classes];
-    for (image, &label) in part.images.chunks_exact(size).zip(&part.labels) {
+    for (image, &label) in part.pixels().unwrap().chunks_exact(size).zip(&part.labels) {
         counts[label as usize] += 1.0;
         for (sum, &pixel) in sums[label as usize].iter_mut().zip(image) {
             *sum += f64::from(pixel);
@@ -97,7 +97,8 @@ fn nearest_mean_hits(means: &[Vec<f64>], part: &Part, size: usize) -> usize {
             (0..means.len()).min_by(|&i, &j| distance(&means[i], image).total_cmp(&distance(&means[j], image)));
         nearest == Some(**label as usize)
     };
-    part.images.chunks_exact(size).zip(&part.labels).filter(is_hit).count()
+    let pixels = part.pixels().unwrap();
+    pixels.chunks_exact(size).zip(&part.labels).filter(is_hit).count()
 }
 
 #[test]
@@ -114,7 +115,7 @@ fn digits_are_as_separable_as_published() {
 fn measured_moments_of_digits_are_the_published_ones() {
     let data = load(&digits_task(), None, &DataRegistry::default()).unwrap();
 
-    let moments = normalise::measure(&data.train.images, 1, 16.0);
+    let moments = normalise::measure(&data.train, 1, 16.0).unwrap();
 
     assert!((moments.mean[0] - 0.305_094_79).abs() < 1e-7);
     assert!((moments.std[0] - 0.376_165_32).abs() < 1e-7);
@@ -204,10 +205,9 @@ fn a_users_idx_pair_is_found_beside_the_scenario() {
     let loaded = load(&task("pixels"), Some(folder.path()), &DataRegistry::default()).unwrap();
     let missing = load(&task("pixel"), Some(folder.path()), &DataRegistry::default()).unwrap_err();
 
-    assert_eq!(
-        loaded.train,
-        load(&digits_task(), None, &DataRegistry::default()).unwrap().train
-    );
+    let digits = load(&digits_task(), None, &DataRegistry::default()).unwrap();
+    assert_eq!(loaded.train.pixels().unwrap(), digits.train.pixels().unwrap());
+    assert_eq!(loaded.train.labels, digits.train.labels);
     assert!(matches!(&missing, DataError::MissingFile { name, .. } if name == "pixel"));
     assert!(missing.to_string().contains("digits_*"), "{missing}");
 }
@@ -248,7 +248,7 @@ fn files_of_a_test_part_stay_the_test_part_and_the_share_that_they_make_idle_is_
 #[test]
 fn a_pool_is_divided_as_the_split_says_without_losing_an_image() {
     let pool = Part {
-        images: (0..12).collect(),
+        images: (0..12).collect::<Vec<u8>>().into(),
         labels: vec![0, 1, 0, 1, 0, 1],
     };
     let split = Split {
@@ -257,11 +257,11 @@ fn a_pool_is_divided_as_the_split_says_without_losing_an_image() {
         test: vec![2],
     };
 
-    let parts = take(pool, &split, 2);
+    let parts = take(pool, &split);
 
-    assert_eq!(parts.train.images, [0, 1, 6, 7, 10, 11]);
-    assert_eq!(parts.val.images, [2, 3, 8, 9]);
-    assert_eq!(parts.test.images, [4, 5]);
+    assert_eq!(parts.train.pixels().unwrap()[..], [0, 1, 6, 7, 10, 11]);
+    assert_eq!(parts.val.pixels().unwrap()[..], [2, 3, 8, 9]);
+    assert_eq!(parts.test.pixels().unwrap()[..], [4, 5]);
     assert_eq!(
         (parts.train.labels, parts.val.labels, parts.test.labels),
         (vec![0, 1, 1], vec![1, 0], vec![0])

@@ -1,8 +1,8 @@
 use sha2::{Digest, Sha256};
 
 use super::*;
-use crate::data::idx;
 use crate::data::synth::tests::fnv1a;
+use crate::data::{Part, idx};
 
 fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
@@ -28,7 +28,14 @@ fn the_embedded_files_hold_1797_digits() {
     let labels = idx::read_labels("digits", LABELS).unwrap();
 
     assert_eq!((images.count, images.shape.height, images.shape.width), (1797, 8, 8));
-    assert_eq!(images.pixels.iter().map(|&p| u64::from(p)).sum::<u64>(), 561_718);
+    let part = Part {
+        images: images.images,
+        labels: labels.clone(),
+    };
+    assert_eq!(
+        part.pixels().unwrap().iter().map(|&p| u64::from(p)).sum::<u64>(),
+        561_718
+    );
     let counts: Vec<usize> = (0..10)
         .map(|class| labels.iter().filter(|&&label| label == class).count())
         .collect();

@@ -2,11 +2,11 @@ use tch::Device;
 
 use super::*;
 use crate::data::dataset::tests::{digits_task, small_colour_task};
+use crate::data::geometry::Crop;
 use crate::data::plan::draw_crop;
-use crate::data::resident::Crop;
-use crate::data::{DataRegistry, DataSet, load};
+use crate::data::{DataRegistry, DataSet, Readers, load};
 use crate::random::{Domain, Draw, RunRng};
-use crate::scenario::{AugmentSpec, FeedMode, Kernels};
+use crate::scenario::{AugmentSpec, DataConfig, FeedMode, Kernels};
 use crate::torch::Backend;
 
 const FIRST_STEP: StepKey = StepKey {
@@ -16,13 +16,13 @@ const FIRST_STEP: StepKey = StepKey {
 };
 
 fn resident(data: &DataSet, augment: Option<AugmentSpec>) -> ResidentData {
-    ResidentData::upload(data, augment, Backend::CPU).unwrap()
+    ResidentData::upload(data, augment, Backend::CPU, None).unwrap()
 }
 
 /// The definition of cropping, flipping and normalising, pixel by pixel.
 fn augmented(data: &DataSet, sample: usize, pad: usize, crop: Crop) -> Vec<f32> {
     let (h, w, c) = (data.height, data.width, data.channels);
-    let image = &data.train.images[sample * h * w * c..][..h * w * c];
+    let image = &data.train.pixels().unwrap()[sample * h * w * c..][..h * w * c];
     let mut pixels = Vec::new();
     for channel in 0..c {
         for (y, x) in (0..h).flat_map(|y| (0..w).map(move |x| (y, x))) {
@@ -49,11 +49,20 @@ fn blank_square(pixels: &mut [f32], [row, column]: [i64; 2], side: i64) {
     }
 }
 
-fn assert_batches_follow_the_definition(augment: Option<AugmentSpec>, kernels: Kernels) {
+/// Two threads that are one batch ahead.
+fn readers() -> Readers {
+    let config = DataConfig {
+        prefetch: 1,
+        ..DataConfig::default()
+    };
+    Readers::new(config).unwrap()
+}
+
+fn assert_batches_follow_the_definition(augment: Option<AugmentSpec>, kernels: Kernels, readers: Option<&Readers>) {
     let task = small_colour_task();
     let data = load(&task, None, &DataRegistry::default()).unwrap();
     let arithmetic = FeedArithmetic::new(&task, FeedMode::PerEnv, &data, 1).unwrap();
-    let resident = ResidentData::upload(&data, augment, Backend::new(Device::Cpu, kernels)).unwrap();
+    let resident = ResidentData::upload(&data, augment, Backend::new(Device::Cpu, kernels), readers).unwrap();
     let mut feed = StepFeed::new(&resident, arithmetic, 5).unwrap();
     let side = augment.and_then(|augment| augment.cutout);
     let mut samples: Vec<usize> = (0..6).collect();
@@ -97,7 +106,8 @@ fn batches_equal_the_definition_bit_by_bit() {
     ];
     for augment in augmentations {
         for kernels in [Kernels::Own, Kernels::Libtorch] {
-            assert_batches_follow_the_definition(augment, kernels);
+            assert_batches_follow_the_definition(augment, kernels, None);
+            assert_batches_follow_the_definition(augment, kernels, Some(&readers()));
         }
     }
 }
@@ -132,4 +142,35 @@ fn validation_is_the_data_in_order_with_a_short_last_batch() {
     // A black corner pixel is -mean/std.
     let corner = f32::try_from(batches[0].x.get(0).view(-1).get(0)).unwrap();
     assert!((corner + 0.811_17).abs() < 1e-5, "{corner}");
+}
+
+#[test]
+fn a_batch_for_births_is_the_same_from_wherever_and_leaves_the_steps_own_alone() {
+    let task = small_colour_task();
+    let data = load(&task, None, &DataRegistry::default()).unwrap();
+    let arithmetic = FeedArithmetic::new(&task, FeedMode::PerEnv, &data, 1).unwrap();
+    let augment = Some(AugmentSpec {
+        pad: 2,
+        flip_p: 0.5,
+        cutout: None,
+    });
+    let play = |readers: Option<&Readers>| -> Vec<Vec<f32>> {
+        let resident = ResidentData::upload(&data, augment, Backend::CPU, readers).unwrap();
+        let mut feed = StepFeed::new(&resident, arithmetic, 0).unwrap();
+        let values = |batch: Batch| Vec::<f32>::try_from(batch.x.contiguous().view(-1)).unwrap();
+        feed.begin_step(FIRST_STEP).unwrap();
+        let first = values(feed.fetch(0).unwrap());
+        let birth = values(feed.fetch_birth(FIRST_STEP).unwrap());
+        vec![
+            first,
+            birth,
+            values(feed.fetch(1).unwrap()),
+            values(feed.fetch(0).unwrap()),
+        ]
+    };
+
+    let ahead = play(Some(&readers()));
+
+    assert_eq!(ahead, play(None));
+    assert_eq!(ahead[0], ahead[3]);
 }

@@ -13,8 +13,10 @@ use zip::result::ZipError;
 use super::Found;
 use super::npy::{self, Array, Element, ElementKind};
 use crate::data::DataError;
-use crate::data::locate::open;
-use crate::data::part::{LabelsAt, Part, Pool, Shape, channels_last};
+use crate::data::locate::{open, open_unpacked};
+use crate::data::part::{Images, LabelsAt, Part, Pool};
+use crate::data::records::{RecordFile, Records};
+use crate::data::shape::{Shape, channels_last};
 use crate::scenario::ArrayLayout;
 
 /// Names of the images and labels of a part in an NPZ archive, as Keras, MedMNIST and people write them.
@@ -48,12 +50,16 @@ pub struct Stated {
 /// # Errors
 /// `Io`; those of [`npy::read`]; `NpyType`, `NpyShape`, `PixelOutOfRange`, `LengthMismatch`, `NoImages`.
 pub fn read_pairs(train: [PathBuf; 2], test: Option<[PathBuf; 2]>, stated: Stated) -> Result<Found, DataError> {
-    let read = |paths: [PathBuf; 2]| -> Result<[Array; 2], DataError> {
-        let [images, labels] = paths.map(|path| {
-            let input = open(&path)?;
-            npy::read(&input.name, input.bytes)
-        });
-        Ok([images?, labels?])
+    let packed = |path: &Path| -> Result<Array, DataError> {
+        let input = open(path)?;
+        npy::read(&input.name, input.bytes)
+    };
+    let read = |[images, labels]: [PathBuf; 2]| -> Result<[Array; 2], DataError> {
+        let images = match open_unpacked(&images)? {
+            Some(file) => npy::open(&images.display().to_string(), file)?,
+            None => packed(&images)?,
+        };
+        Ok([images, packed(&labels)?])
     };
     let test = test.map(read).transpose()?;
     found("npy", [Some(read(train)?), None, test], stated)
@@ -174,16 +180,44 @@ fn pool_of(
             labels: targets.len(),
         });
     }
-    if images.data.is_empty() {
+    if count == 0 || shape.bytes() == 0 {
         return Err(DataError::NoImages { place: images.file });
     }
-    let dimensions = images.shape.len();
+    Ok(Pool {
+        shape,
+        part: Part {
+            images: image_pixels(images, (count, shape), layout, scale, notes)?,
+            labels: targets,
+        },
+        labels_at: Some(LabelsAt {
+            file: labels.file.clone(),
+            first: labels.data_at,
+            each: labels.element.bytes as u64,
+        }),
+    })
+}
+
+/// Bytes stay where they are, floats become bytes.
+fn image_pixels(
+    images: Array,
+    (count, shape): (usize, Shape),
+    layout: ArrayLayout,
+    scale: f64,
+    notes: &mut Vec<String>,
+) -> Result<Images, DataError> {
+    let is_planar = layout == ArrayLayout::Nchw && images.shape.len() == 4;
+    if let Some(file) = images.unread {
+        let file = RecordFile {
+            name: images.file,
+            file,
+            first: images.data_at,
+            each: shape.size() as u64,
+            count,
+        };
+        return Ok(Images::Files(Records::new(vec![file], shape, is_planar)));
+    }
     let pixels = match images.element {
-        Element {
-            kind: ElementKind::Unsigned,
-            bytes: 1,
-            ..
-        } => images.data,
+        element if element.is_byte() => images.data,
         element if is_f4(element) => {
             let (pixels, is_rounded) = in_bytes(&images, scale)?;
             if is_rounded {
@@ -203,22 +237,10 @@ fn pool_of(
             });
         }
     };
-    Ok(Pool {
-        shape,
-        part: Part {
-            images: match layout {
-                ArrayLayout::Nchw if dimensions == 4 => {
-                    channels_last(pixels, shape.channels, shape.height * shape.width)
-                }
-                _ => pixels,
-            },
-            labels: targets,
-        },
-        labels_at: Some(LabelsAt {
-            file: labels.file.clone(),
-            first: labels.data_at,
-            each: labels.element.bytes as u64,
-        }),
+    Ok(if is_planar {
+        channels_last(pixels, shape.channels, shape.height * shape.width).into()
+    } else {
+        pixels.into()
     })
 }
 

@@ -1,7 +1,8 @@
 //! Data that need no file: the digits in the program and generated images, in the form that files are read into.
 
 use super::Found;
-use crate::data::part::{Part, Pool, Shape};
+use crate::data::part::{Part, Pool};
+use crate::data::shape::Shape;
 use crate::data::synth::{self, SynthPart};
 use crate::data::{DataError, digits, idx};
 use crate::scenario::SynthImages;
@@ -16,7 +17,7 @@ pub fn digits() -> Result<Found, DataError> {
         scale: digits::SCALE,
         classes: None,
         class_names: Vec::new(),
-        train: idx::read_pair(("digits", digits::IMAGES), ("digits", digits::LABELS))?,
+        train: idx::labelled(idx::read_images("digits", digits::IMAGES)?, ("digits", digits::LABELS))?,
         val: None,
         test: None,
         notes: Vec::new(),
@@ -36,7 +37,7 @@ pub fn synth_images(params: &SynthImages) -> Result<Found, DataError> {
                 width: params.width,
             },
             part: Part {
-                images: synth::generate(params, part, count)?,
+                images: synth::generate(params, part, count)?.into(),
                 labels: (0..count).map(|index| synth::label(params, index)).collect(),
             },
             labels_at: None,

@@ -4,14 +4,16 @@
 //! row. The files of the training part are joined in the order of their numbers, in whatever order the archive has them.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
 use super::Found;
 use crate::data::DataError;
-use crate::data::locate::{Counted, fill, open};
-use crate::data::part::{Part, Pool, Shape, interleave};
+use crate::data::locate::{Counted, fill, open, open_unpacked};
+use crate::data::part::{Images, Part, Pool};
+use crate::data::records::{RecordFile, Records};
+use crate::data::shape::{Shape, interleave};
 
 /// Where both sets are published.
 pub const ORIGIN: &str = "https://www.cs.toronto.edu/~kriz/cifar.html";
@@ -115,12 +117,17 @@ impl Cifar {
         gathered.finish(path)
     }
 
-    /// Reads records to the end of `input`.
+    /// Reads records to the end of `input`; returns their labels and shows `look` the planes of each.
     ///
     /// # Errors
     /// `Unreadable`, `TruncatedRecord`, and `LabelOutOfRange` for any label of a record.
-    pub fn read_records(&self, file: &str, input: &mut impl Read) -> Result<Part, DataError> {
-        let mut part = Part::default();
+    pub fn read_records(
+        &self,
+        file: &str,
+        input: &mut impl Read,
+        mut look: impl FnMut(&[u8]),
+    ) -> Result<Vec<i64>, DataError> {
+        let mut targets = Vec::new();
         let mut record = vec![0; self.record()];
         for index in 0.. {
             let start = index as u64 * record.len() as u64;
@@ -149,10 +156,10 @@ impl Cifar {
                     });
                 }
             }
-            part.labels.extend(labels.last().copied().map(i64::from));
-            interleave(pixels, PLANE, &mut part.images);
+            targets.extend(labels.last().copied().map(i64::from));
+            look(pixels);
         }
-        Ok(part)
+        Ok(targets)
     }
 
     /// What differs from the set as it was published.
@@ -168,10 +175,19 @@ impl Cifar {
     }
 }
 
+/// The records of a file.
+struct Batch {
+    labels: Vec<i64>,
+    /// Channels last; empty where they stay in their file.
+    pixels: Vec<u8>,
+    /// Where they stay.
+    unread: Option<RecordFile>,
+}
+
 /// What has been met of a set.
 struct Gathered<'a> {
     set: &'a Cifar,
-    parts: BTreeMap<&'static str, Part>,
+    batches: BTreeMap<&'static str, Batch>,
     class_names: Vec<String>,
     has_pickles: bool,
 }
@@ -180,7 +196,7 @@ impl<'a> Gathered<'a> {
     fn new(set: &'a Cifar) -> Self {
         Self {
             set,
-            parts: BTreeMap::new(),
+            batches: BTreeMap::new(),
             class_names: Vec::new(),
             has_pickles: false,
         }
@@ -188,12 +204,18 @@ impl<'a> Gathered<'a> {
 
     fn take_folder(&mut self, folder: &Path) -> Result<(), DataError> {
         self.has_pickles = folder.join(self.set.pickle).is_file();
+        // All images stay in their files or none: a part is in one place.
+        let mut stay = true;
+        for path in self.set.members().map(|name| folder.join(name)) {
+            stay &= !path.is_file() || open_unpacked(&path)?.is_some();
+        }
         for name in self.set.members().chain([self.set.class_names]) {
             let path = folder.join(name);
             if path.is_file() {
                 let size = fs::metadata(&path).map_or(0, |metadata| metadata.len());
                 let mut input = open(&path)?;
-                self.take(&input.name, name, size, &mut input.bytes)?;
+                let unread = if stay { open_unpacked(&path)? } else { None };
+                self.take(&input.name, name, size, &mut input.bytes, unread)?;
             }
         }
         Ok(())
@@ -216,13 +238,21 @@ impl<'a> Gathered<'a> {
             let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
             let base = name.rsplit('/').next().unwrap_or_default();
             let (place, size) = (format!("{}: {base}", path.display()), entry.size());
-            self.take(&place, base, size, &mut entry)?;
+            self.take(&place, base, size, &mut entry, None)?;
         }
         Ok(())
     }
 
-    /// Takes a file if it belongs to the set; `size` is what its folder or archive says it has.
-    fn take(&mut self, place: &str, name: &str, size: u64, input: &mut impl Read) -> Result<(), DataError> {
+    /// Takes a file if it belongs to the set; `size` is what its folder or archive says it has, `unread` where its images
+    /// can stay.
+    fn take(
+        &mut self,
+        place: &str,
+        name: &str,
+        size: u64,
+        input: &mut impl Read,
+        unread: Option<File>,
+    ) -> Result<(), DataError> {
         self.has_pickles |= name == self.set.pickle;
         if name == self.set.class_names {
             return self.take_class_names(place, input);
@@ -231,7 +261,14 @@ impl<'a> Gathered<'a> {
             return Ok(());
         };
         let mut input = Counted::new(input);
-        let part = self.set.read_records(place, &mut input)?;
+        let mut pixels = Vec::new();
+        let labels = self.set.read_records(place, &mut input, |planes| {
+            if unread.is_none() {
+                let start = pixels.len();
+                pixels.resize(start + PIXELS, 0);
+                interleave(planes, PLANE, &mut pixels[start..]);
+            }
+        })?;
         // An archive may end between two records.
         let found = input.count().get();
         if found < size {
@@ -241,7 +278,15 @@ impl<'a> Gathered<'a> {
                 found,
             });
         }
-        match self.parts.insert(member, part) {
+        let unread = unread.map(|file| RecordFile {
+            name: place.into(),
+            file,
+            first: self.set.labels.len() as u64,
+            each: self.set.record() as u64,
+            count: labels.len(),
+        });
+        let batch = Batch { labels, pixels, unread };
+        match self.batches.insert(member, batch) {
             None => Ok(()),
             Some(_) => Err(DataError::MemberTwice { file: place.into() }),
         }
@@ -263,8 +308,8 @@ impl<'a> Gathered<'a> {
 
     fn finish(mut self, path: &Path) -> Result<Found, DataError> {
         let set = self.set;
-        let mut taken = |member: &'static str| match self.parts.remove(member) {
-            Some(part) => Ok(part),
+        let mut taken = |member: &'static str| match self.batches.remove(member) {
+            Some(batch) => Ok(batch),
             None if self.has_pickles => Err(DataError::Pickle { path: path.into() }),
             None => Err(DataError::MissingMember {
                 path: path.into(),
@@ -275,7 +320,7 @@ impl<'a> Gathered<'a> {
         };
         let batches = set.train.iter().map(|member| taken(member));
         let train = joined(batches.collect::<Result<_, _>>()?);
-        let test = taken(set.test)?;
+        let test = joined(vec![taken(set.test)?]);
         if train.is_empty() || test.is_empty() {
             return Err(DataError::NoImages {
                 place: path.display().to_string(),
@@ -306,18 +351,23 @@ impl<'a> Gathered<'a> {
     }
 }
 
-/// Each batch is let go as soon as it is copied.
-fn joined(batches: Vec<Part>) -> Part {
-    let mut batches = batches.into_iter();
-    let mut whole = batches.next().unwrap_or_default();
-    whole
-        .images
-        .reserve_exact(batches.as_slice().iter().map(|batch| batch.images.len()).sum());
-    for mut batch in batches {
-        whole.images.append(&mut batch.images);
-        whole.labels.append(&mut batch.labels);
-    }
-    whole
+/// One behind the other; each is let go as soon as it is copied.
+fn joined(mut batches: Vec<Batch>) -> Part {
+    let labels = batches.iter_mut().flat_map(|batch| batch.labels.drain(..)).collect();
+    let files: Option<Vec<RecordFile>> = batches.iter_mut().map(|batch| batch.unread.take()).collect();
+    let images = match files {
+        Some(files) => Images::Files(Records::new(files, SHAPE, true)),
+        None => {
+            let mut batches = batches.into_iter();
+            let mut whole = batches.next().map(|first| first.pixels).unwrap_or_default();
+            whole.reserve_exact(batches.as_slice().iter().map(|batch| batch.pixels.len()).sum());
+            for mut batch in batches {
+                whole.append(&mut batch.pixels);
+            }
+            whole.into()
+        }
+    };
+    Part { images, labels }
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Images that an application brings, in the form that files are read into.
 
 use super::Found;
-use crate::data::part::{Part, Pool, Shape};
+use crate::data::part::{Part, Pool};
+use crate::data::shape::Shape;
 use crate::data::{CustomImages, DataError};
 
 /// What the set of that name has delivered, its sizes checked.
@@ -28,8 +29,9 @@ pub fn found(name: &str, images: CustomImages) -> Result<Found, DataError> {
     }
     let pool = |place: &'static str, part: Part| -> Result<Pool, DataError> {
         let expected = shape.bytes().saturating_mul(part.len() as u128);
-        if part.images.len() as u128 != expected {
-            let (found, count) = (part.images.len(), part.len());
+        let found = part.pixels()?.len();
+        if found as u128 != expected {
+            let count = part.len();
             let fault = format!("{found} bytes and {count} labels, where {count} {shape} take {expected} bytes");
             return Err(faulty(place, fault));
         }

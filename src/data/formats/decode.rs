@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use image::{DynamicImage, ImageDecoder, ImageReader};
 
-use crate::data::part::Shape;
+use crate::data::shape::Shape;
 
 /// What an image says of itself before its pixels.
 pub struct Head {

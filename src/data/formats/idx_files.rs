@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::Found;
 use crate::data::DataError;
-use crate::data::idx::read_pair;
-use crate::data::locate::open;
+use crate::data::idx::{labelled, open_images, read_images};
+use crate::data::locate::{open, open_unpacked};
 use crate::data::part::Pool;
 
 /// Where the sets with these names are published.
@@ -18,7 +18,7 @@ const TEST: [&str; 2] = ["t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"];
 /// Reads a pair of images and labels, and one of the test part if there is one.
 ///
 /// # Errors
-/// `Io`, and those of [`read_pair`].
+/// `Io`, and those of [`open_images`] and [`labelled`].
 pub fn read_pairs(train: [PathBuf; 2], test: Option<[PathBuf; 2]>, scale: f64) -> Result<Found, DataError> {
     Ok(Found {
         format: "idx".into(),
@@ -35,7 +35,7 @@ pub fn read_pairs(train: [PathBuf; 2], test: Option<[PathBuf; 2]>, scale: f64) -
 /// Reads the four files by the names that they are published under, each with or without `.gz`.
 ///
 /// # Errors
-/// `MissingMember` for a training file, or for one test file without the other; `Io`, and those of [`read_pair`].
+/// `MissingMember` for a training file, or for one test file without the other; `Io`, and those of [`open_images`] and [`labelled`].
 pub fn read_folder(folder: &Path, scale: f64) -> Result<Found, DataError> {
     let missing = |member| DataError::MissingMember {
         path: folder.into(),
@@ -75,8 +75,15 @@ fn published(folder: &Path, name: &str) -> Option<PathBuf> {
 }
 
 fn pool([images, labels]: &[PathBuf; 2]) -> Result<Pool, DataError> {
-    let (images, labels) = (open(images)?, open(labels)?);
-    read_pair((&images.name, images.bytes), (&labels.name, labels.bytes))
+    let images = match open_unpacked(images)? {
+        Some(file) => open_images(&images.display().to_string(), file)?,
+        None => {
+            let packed = open(images)?;
+            read_images(&packed.name, packed.bytes)?
+        }
+    };
+    let labels = open(labels)?;
+    labelled(images, (&labels.name, labels.bytes))
 }
 
 #[cfg(test)]

@@ -16,7 +16,8 @@ use rayon::prelude::*;
 use super::Found;
 use super::decode::{self, Head};
 use crate::data::DataError;
-use crate::data::part::{Part, Pool, Shape};
+use crate::data::part::{Part, Pool};
+use crate::data::shape::Shape;
 
 /// Folders of the parts; any of the names will do.
 const TRAIN: &[&str] = &["train"];
@@ -184,7 +185,7 @@ impl Listing {
         Ok(Pool {
             shape,
             part: Part {
-                images,
+                images: images.into(),
                 labels: self.files.iter().map(|file| file.label).collect(),
             },
             labels_at: None,

@@ -18,10 +18,12 @@ use std::path::Path;
 use super::locate::find;
 use super::part::Pool;
 #[cfg(feature = "parquet")]
-use super::part::Shape;
+use super::shape::Shape;
 use super::{DataError, DataRegistry, DataRequest};
 use crate::scenario::{DataSource, ParquetTable};
 use arrays::Stated;
+
+pub use decode::guarded;
 
 /// What the files of a data set hold.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,10 +1,11 @@
 //! NPY files (NumPy's format 1.0 to 3.0): a magic number, the version, the length of a header, the header as a Python
 //! dictionary of `descr`, `fortran_order` and `shape`, and the elements in C order.
 
+use std::fs::File;
 use std::io::Read;
 
 use crate::data::DataError;
-use crate::data::locate::{fill, rest};
+use crate::data::locate::{check_length, fill, rest};
 
 /// How every file begins.
 pub const MAGIC: [u8; 6] = *b"\x93NUMPY";
@@ -27,8 +28,15 @@ pub enum ElementKind {
     Float,
 }
 
+impl Element {
+    /// Bytes from 0 to 255.
+    pub fn is_byte(self) -> bool {
+        (self.kind, self.bytes) == (ElementKind::Unsigned, 1)
+    }
+}
+
 /// An array as it stands in its file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Array {
     pub file: String,
     /// As NumPy writes the type, e.g. `<f4`.
@@ -37,7 +45,10 @@ pub struct Array {
     pub shape: Vec<usize>,
     /// Byte of the first element.
     pub data_at: u64,
+    /// Empty where the elements stay in their file.
     pub data: Vec<u8>,
+    /// Where they stay.
+    pub unread: Option<File>,
 }
 
 /// Reads an array to the end of its file.
@@ -45,8 +56,36 @@ pub struct Array {
 /// # Errors
 /// `NpyHeader` with the byte that is wrong, `NpyType`, `Unreadable`, `SizeMismatch`.
 pub fn read(file: &str, mut input: impl Read) -> Result<Array, DataError> {
+    let (array, length) = head(file, &mut input)?;
+    Ok(Array {
+        data: rest(file, &mut input, length, array.data_at)?,
+        ..array
+    })
+}
+
+/// The same for an array of bytes that are to stay in their file; others are read.
+///
+/// # Errors
+/// Those of [`read`].
+pub fn open(file: &str, mut input: File) -> Result<Array, DataError> {
+    let (array, length) = head(file, &mut input)?;
+    if !array.element.is_byte() {
+        return Ok(Array {
+            data: rest(file, &mut input, length, array.data_at)?,
+            ..array
+        });
+    }
+    check_length(file, &input, length.saturating_add(array.data_at.into()))?;
+    Ok(Array {
+        unread: Some(input),
+        ..array
+    })
+}
+
+/// An array without its elements, and how many bytes those take.
+fn head(file: &str, input: &mut impl Read) -> Result<(Array, u128), DataError> {
     let mut start = [0; 8];
-    let found = fill(file, &mut input, &mut start, 0)?;
+    let found = fill(file, input, &mut start, 0)?;
     if found < start.len() || !start.starts_with(&MAGIC) {
         return Err(wrong(file, 0, "the magic number of NPY files, \\x93NUMPY"));
     }
@@ -57,7 +96,7 @@ pub fn read(file: &str, mut input: impl Read) -> Result<Array, DataError> {
     };
     let mut length = [0; 4];
     let short = || wrong(file, 8, "the length of the header, at most 65536");
-    if fill(file, &mut input, &mut length[..length_bytes], 8)? < length_bytes {
+    if fill(file, input, &mut length[..length_bytes], 8)? < length_bytes {
         return Err(short());
     }
     let header_at = 8 + length_bytes;
@@ -66,7 +105,7 @@ pub fn read(file: &str, mut input: impl Read) -> Result<Array, DataError> {
         return Err(short());
     }
     let mut header = vec![0; length];
-    if fill(file, &mut input, &mut header, header_at as u64)? < length {
+    if fill(file, input, &mut header, header_at as u64)? < length {
         return Err(wrong(file, header_at, "the whole header"));
     }
     let Header { descr, shape } = Cursor::new(file, &header, header_at).header()?;
@@ -74,15 +113,16 @@ pub fn read(file: &str, mut input: impl Read) -> Result<Array, DataError> {
     let expected = shape
         .iter()
         .fold(element.bytes as u128, |bytes, &size| bytes.saturating_mul(size as u128));
-    let data_at = (header_at + length) as u64;
-    Ok(Array {
-        data: rest(file, &mut input, expected, data_at)?,
+    let array = Array {
         file: file.into(),
         descr,
         element,
         shape,
-        data_at,
-    })
+        data_at: (header_at + length) as u64,
+        data: Vec::new(),
+        unread: None,
+    };
+    Ok((array, expected))
 }
 
 fn wrong(file: &str, byte: usize, expected: &'static str) -> DataError {

@@ -17,7 +17,8 @@ use rayon::prelude::*;
 use super::Found;
 use super::decode::{self, Head};
 use crate::data::DataError;
-use crate::data::part::{Part, Pool, Shape};
+use crate::data::part::{Part, Pool};
+use crate::data::shape::Shape;
 
 /// Value that means 1.0.
 const SCALE: f64 = 255.0;
@@ -62,7 +63,10 @@ fn pool(path: &Path, columns: Columns, notes: &mut Vec<String>) -> Result<Pool, 
     };
     Ok(Pool {
         shape,
-        part: Part { images, labels },
+        part: Part {
+            images: images.into(),
+            labels,
+        },
         labels_at: None,
     })
 }

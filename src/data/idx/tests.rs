@@ -21,7 +21,7 @@ fn images_with_planes_become_channels_last() {
 
     assert_eq!((images.count, images.shape.channels), (1, 2));
     assert_eq!((images.shape.height, images.shape.width), (2, 2));
-    assert_eq!(images.pixels, [1, 5, 2, 6, 3, 7, 4, 8]);
+    assert_eq!(images.images, vec![1, 5, 2, 6, 3, 7, 4, 8].into());
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn images_and_labels_of_different_numbers_are_refused() {
     let images = file(&[[0, 0, 0, 2], [0, 0, 0, 1], [0, 0, 0, 1]], &[7, 8]);
     let labels = file(&[[0, 0, 0, 3]], &[0, 1, 2]);
 
-    let error = read_pair(("i", &images[..]), ("l", &labels[..]))
+    let error = labelled(read_images("i", &images[..]).unwrap(), ("l", &labels[..]))
         .unwrap_err()
         .to_string();
 
@@ -105,7 +105,7 @@ fn images_and_labels_of_different_numbers_are_refused() {
 fn a_label_out_of_range_is_named_with_its_byte() {
     let images = file(&[[0, 0, 0, 3], [0, 0, 0, 1], [0, 0, 0, 1]], &[7, 8, 9]);
     let labels = file(&[[0, 0, 0, 3]], &[0, 12, 2]);
-    let pool = read_pair(("i", &images[..]), ("l", &labels[..])).unwrap();
+    let pool = labelled(read_images("i", &images[..]).unwrap(), ("l", &labels[..])).unwrap();
 
     let error = pool.check_labels("mine", 10).unwrap_err().to_string();
 
@@ -126,7 +126,7 @@ proptest! {
         let images = read_images("any", &bytes[..]).unwrap();
 
         prop_assert_eq!(images.count, usize::from(count));
-        prop_assert_eq!(images.pixels, pixels);
+        prop_assert_eq!(images.images, pixels.into());
     }
 
     #[test]

@@ -1,5 +1,3 @@
-use crate::torch::Backend;
-
 use super::*;
 use crate::data::dataset::tests::{digits_task, small_colour_task};
 use crate::data::{DataRegistry, load};
@@ -14,10 +12,9 @@ const FIRST_STEP: StepKey = StepKey {
 /// Feed plans of all envs of a task, without augmentation.
 fn plans(task: &TaskSpec, mode: FeedMode, n_envs: usize) -> Vec<FeedPlan> {
     let data = load(task, None, &DataRegistry::default()).unwrap();
-    let resident = ResidentData::upload(&data, None, Backend::CPU).unwrap();
     let arithmetic = FeedArithmetic::new(task, mode, &data, n_envs).unwrap();
     (0..n_envs as u64)
-        .map(|env| FeedPlan::new(&resident, arithmetic, env))
+        .map(|env| FeedPlan::of_crops((None, Geometry::new(&data, None)), arithmetic, env))
         .collect()
 }
 

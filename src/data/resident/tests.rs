@@ -1,11 +1,15 @@
 use super::*;
 use crate::data::dataset::tests::digits_task;
+use crate::data::geometry::Crop;
 use crate::data::{DataRegistry, load};
 
 const PAD: usize = 4;
 
 fn window(resident: &ResidentData, crop: Crop) -> Vec<Vec<u8>> {
-    let pixels = resident.windows.get(resident.geometry.window(3, crop));
+    let TrainImages::Windows(windows) = &resident.train else {
+        panic!("they are on the device");
+    };
+    let pixels = windows.get(resident.geometry.window(3, crop));
     Vec::<Vec<u8>>::try_from(pixels.contiguous()).unwrap()
 }
 
@@ -17,8 +21,8 @@ fn a_centred_crop_is_the_image_and_a_corner_crop_has_a_black_edge() {
         flip_p: 0.5,
         cutout: None,
     };
-    let resident = ResidentData::upload(&data, Some(augment), Backend::CPU).unwrap();
-    let image: Vec<Vec<u8>> = data.train.images[3 * 64..4 * 64]
+    let resident = ResidentData::upload(&data, Some(augment), Backend::CPU, None).unwrap();
+    let image: Vec<Vec<u8>> = data.train.pixels().unwrap()[3 * 64..4 * 64]
         .chunks(8)
         .map(<[u8]>::to_vec)
         .collect();

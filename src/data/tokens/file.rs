@@ -1,7 +1,9 @@
 //! A text file, one token a byte.
 
+use std::fs::File;
 use std::path::Path;
 
+use super::stream::{Piece, TokenFile, Tokens};
 use super::{TokenSet, in_order};
 use crate::data::DataError;
 use crate::data::locate::find;
@@ -10,24 +12,30 @@ use crate::scenario::{BYTE_VOCABULARY, PartSizes, SplitSpec, TextFile};
 /// The token that ends a file.
 const SEPARATOR: i32 = 256;
 
-/// Reads a file and cuts it into windows. The last ones are the test part, those before them validation.
+/// Cuts a file into windows. The last ones are the test part, those before them validation.
 pub fn load(text: &TextFile, split: SplitSpec, scenario_dir: Option<&Path>) -> Result<TokenSet, DataError> {
     let path = find(&text.path, scenario_dir, None)?;
-    let bytes = std::fs::read(&path).map_err(|cause| DataError::Io { path, cause })?;
-    let mut tokens: Vec<i32> = Vec::new();
-    if tokens.try_reserve_exact(bytes.len() + 1).is_err() {
-        return Err(DataError::OutOfMemoryForTexts {
-            texts: 1,
-            bytes: bytes.len() as u128 * size_of::<i32>() as u128,
-        });
-    }
-    tokens.extend(bytes.iter().map(|&byte| i32::from(byte)));
-    tokens.push(SEPARATOR);
+    let opened = File::open(&path).and_then(|file| Ok((file.metadata()?.len() as usize, file)));
+    let (bytes, file) = opened.map_err(|cause| DataError::Io {
+        path: path.clone(),
+        cause,
+    })?;
+    let file = TokenFile {
+        name: path.display().to_string(),
+        file,
+        first: 0,
+        each: 1,
+        count: bytes,
+        vocab: BYTE_VOCABULARY,
+    };
+    let mut tokens = Tokens::default();
+    tokens.push(0, Piece::File(file));
+    tokens.push(bytes, Piece::Memory(vec![SEPARATOR]));
     let sizes = part_sizes(tokens.len(), text.block, split);
     if sizes.train == 0 || sizes.val == 0 {
         return Err(DataError::ShortText {
             name: text.path.clone(),
-            bytes: bytes.len(),
+            bytes,
             block: text.block,
             windows: windows(tokens.len(), text.block),
             val_permille: split.val_permille,

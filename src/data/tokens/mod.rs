@@ -9,17 +9,20 @@ mod binary;
 mod file;
 mod procedural;
 mod resident;
+mod stream;
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::scenario::{DataSource, PartSizes, TaskSpec};
 
 use super::DataError;
 
 pub use resident::{ResidentTokens, TokenFeed};
+pub use stream::Tokens;
 
-/// A text that a run trains and measures on, on the host.
+/// A text that a run trains and measures on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TokenSet {
     /// As errors and manifests call it.
@@ -30,8 +33,8 @@ pub struct TokenSet {
     pub block: usize,
     /// Tokens from the beginning of a window to that of the next.
     pub stride: usize,
-    /// `i32 [n]`: all parts.
-    pub tokens: Vec<i32>,
+    /// All parts; shared with the threads that read them while a run trains.
+    pub tokens: Arc<Tokens>,
     /// Windows that update parameters.
     pub train: Range<usize>,
     /// Windows that feed reward, observation and governor.
@@ -52,14 +55,48 @@ impl TokenSet {
         }
     }
 
+    /// Whether the training part is read from its file when it is needed.
+    pub fn is_in_files(&self) -> bool {
+        self.tokens.are_in_a_file()
+    }
+
+    /// Bytes of all tokens in memory, and of as many on a device.
+    pub fn bytes(&self) -> u128 {
+        self.tokens.len() as u128 * size_of::<i32>() as u128
+    }
+
+    /// The same text with all its tokens in memory.
+    ///
+    /// # Errors
+    /// Those of [`Tokens::to_vec`].
+    pub fn in_memory(self) -> Result<Self, DataError> {
+        if !self.is_in_files() {
+            return Ok(self);
+        }
+        let tokens = self.tokens.to_vec()?.into();
+        Ok(Self {
+            tokens: Arc::new(tokens),
+            ..self
+        })
+    }
+
     /// Input and targets of a window, counted over all parts.
     ///
-    /// # Panics
-    /// If there is no such window.
-    pub fn window(&self, index: usize) -> (&[i32], &[i32]) {
-        let first = index * self.stride;
-        let window = &self.tokens[first..=first + self.block];
-        (&window[..self.block], &window[1..])
+    /// # Errors
+    /// Those of [`Tokens::read`].
+    pub fn window(&self, index: usize) -> Result<(Vec<i32>, Vec<i32>), DataError> {
+        let mut window = vec![0; self.block + 1];
+        self.tokens.read(index * self.stride, &mut window, &mut Vec::new())?;
+        Ok((window[..self.block].to_vec(), window[1..].to_vec()))
+    }
+
+    /// Places of all tokens of a part.
+    fn places(&self, windows: &Range<usize>) -> Range<usize> {
+        let first = windows.start * self.stride;
+        match windows.len() {
+            0 => first..first,
+            count => first..first + (count - 1) * self.stride + self.block + 1,
+        }
     }
 
     /// Whether a host that reads `vocab` different tokens, `block` at a time, reads texts like this.
@@ -90,7 +127,7 @@ impl TokenSet {
     fn new(
         name: &str,
         (vocab, block, stride): (i64, usize, usize),
-        tokens: Vec<i32>,
+        tokens: impl Into<Tokens>,
         [train, val, test]: [Range<usize>; 3],
     ) -> Result<Self, DataError> {
         for (part, windows) in [("train", &train), ("validation", &val)] {
@@ -106,16 +143,20 @@ impl TokenSet {
         for number in [vocab as usize, block, stride, train.end, val.end, test.end] {
             hasher.update(&(number as u64).to_le_bytes());
         }
-        for token in &tokens {
-            hasher.update(&token.to_le_bytes());
-        }
+        let tokens = tokens.into();
+        tokens.for_each_chunk(0..tokens.len(), |_, chunk| {
+            for token in chunk {
+                hasher.update(&token.to_le_bytes());
+            }
+            Ok(())
+        })?;
         Ok(Self {
             hash: hasher.finalize().to_hex().to_string(),
             name: name.into(),
             vocab,
             block,
             stride,
-            tokens,
+            tokens: Arc::new(tokens),
             train,
             val,
             test,

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::controller::{ObservationFeatures, ObservationSchema};
 use crate::growth::SlotId;
 use crate::scenario::{
-    CriticConfig, CriticCore, ImageShape, Launch, Loaded, OptimizerConfig, PartSizes, SnapshotPlacement,
+    CriticConfig, CriticCore, ImageShape, Launch, Loaded, OptimizerConfig, PartSizes, Residency, SnapshotPlacement,
 };
 use crate::torch::DeviceSpec;
 use crate::validation::max_configurations;
@@ -152,6 +152,13 @@ pub(super) fn estimate(loaded: &Loaded, largest: &[Grown], threads: usize) -> Ve
             Need::fixed("the program", "nothing", PROGRAM_BYTES).uncertain(),
         ],
     };
+    if run_gathers_ahead(loaded) {
+        machine.needs.push(Need::fixed(
+            "batches gathered ahead",
+            "data.prefetch, run.n_envs, task.batch_size",
+            gathered_bytes(loaded),
+        ));
+    }
     let mut others = Vec::new();
     for (index, &device) in run.devices.iter().enumerate() {
         let envs = run.n_envs.saturating_sub(index).div_ceil(run.devices.len());
@@ -364,10 +371,29 @@ fn data_bytes(loaded: &Loaded) -> u128 {
     product([samples, pixels(shape).saturating_add(WORD_BYTES)])
 }
 
-/// As envs read it: training images with their padding and their mirrored copies, a byte a value; the other parts
-/// normalised.
+/// Training data that are known to lie in the machine's memory, from which batches are gathered before they are due.
+fn run_gathers_ahead(loaded: &Loaded) -> bool {
+    loaded.scenario.data.residency == Residency::Host
+}
+
+/// The buffers of all envs: a byte a value of images, windows of texts with their targets.
+fn gathered_bytes(loaded: &Loaded) -> u128 {
+    let row = match (known_text(loaded), known_data(loaded)) {
+        (Some((_, block)), _) => product([block.saturating_add(1), TOKEN_BYTES]),
+        (None, Some((_, shape))) => pixels(shape),
+        (None, None) => 0,
+    };
+    let (data, envs) = (&loaded.scenario.data, loaded.scenario.run.n_envs);
+    product([data.prefetch as u128, envs as u128, loaded.task.batch_size as u128, row])
+}
+
+/// As envs read it: training images with their padding and their mirrored copies, a byte a value, unless they lie
+/// elsewhere; the other parts normalised.
 fn resident_bytes(loaded: &Loaded) -> u128 {
-    if let Some((sizes, block)) = known_text(loaded) {
+    if let Some((mut sizes, block)) = known_text(loaded) {
+        if run_gathers_ahead(loaded) {
+            sizes.train = 0;
+        }
         let evaluated = (sizes.val as u128).saturating_add(sizes.test as u128);
         return stream_bytes(sizes, block).saturating_add(product([evaluated, block, WORD_BYTES]));
     }
@@ -383,6 +409,7 @@ fn resident_bytes(loaded: &Loaded) -> u128 {
         unsigned(shape.width).saturating_add(padding),
         copies,
     ]);
+    let stored = if run_gathers_ahead(loaded) { 0 } else { stored };
     let train = product([sizes.train as u128, stored.saturating_add(WORD_BYTES)]);
     let evaluated = (sizes.val as u128).saturating_add(sizes.test as u128);
     let normalised = product([pixels(shape), F32_BYTES]).saturating_add(WORD_BYTES);

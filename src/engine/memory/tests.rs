@@ -117,3 +117,27 @@ fn a_scenario_may_set_a_limit_of_its_own() {
 
     assert!(error.contains("run.memory_limit_gib allows 1.0 MiB"), "{error}");
 }
+
+#[test]
+fn data_that_stay_in_the_machine_s_memory_take_none_of_the_device_s_but_buffers() {
+    let lines = |residency: &str| -> Vec<String> {
+        let table = estimate(&[("data.residency", residency)]).to_string();
+        let of_data = table
+            .lines()
+            .filter(|line| line.contains("data") || line.contains("gathered"));
+        of_data.map(|line| line.trim().to_owned()).collect()
+    };
+
+    let (device, host) = (lines("device"), lines("host"));
+
+    assert_eq!(device[0], host[0], "the data as they are loaded");
+    assert!(!device.iter().any(|line| line.contains("gathered")), "{device:?}");
+    // Four envs, two batches each, 128 images of 32x32x3 bytes.
+    assert!(
+        host.contains(
+            &"3.0 MiB    batches gathered ahead (smaller with data.prefetch, run.n_envs, task.batch_size)".into()
+        ),
+        "{host:?}"
+    );
+    assert_ne!(device.last(), host.last());
+}

@@ -3,10 +3,11 @@
 use super::Findings;
 use crate::growth::{SlotId, Topology};
 use crate::scenario::tree::listed;
-use crate::scenario::{BatchesPerStep, DataSource, HostOutline, Normalise, Scenario, TaskSpec, ValBatches};
+use crate::scenario::{BatchesPerStep, DataSource, HostOutline, Normalise, Residency, Scenario, TaskSpec, ValBatches};
 
 pub(super) fn check_task(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
     check_data(task, host, findings);
+    check_residency(scenario, task, findings);
     check_host(task, host, findings);
     check_batch_norm(scenario, task, host, findings);
     check_batches(scenario, task, findings);
@@ -84,6 +85,17 @@ fn check_data(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
 }
 
 /// Texts have nothing that images are normalised and cropped for.
+fn check_residency(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
+    if scenario.data.residency == Residency::Stream && !task.data.has_records() {
+        let message = "these data are made or decoded as a whole; there are no records to stream from a file".into();
+        findings.error(["data.residency"], message);
+        findings.help(
+            "stream is for cifar10, cifar100, idx, idx_folder, npy, text and token_files, not packed; for others write \
+             residency: auto",
+        );
+    }
+}
+
 fn check_text(task: &TaskSpec, findings: &mut Findings) {
     match &task.data {
         DataSource::SynthTokens(synth) if synth.copy > synth.block / 4 => {

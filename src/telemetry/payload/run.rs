@@ -53,6 +53,12 @@ pub struct DatasetInfo {
     pub test_n: Option<u64>,
     /// Of the content.
     pub hash: String,
+    /// Where the training part lies while the run trains: device, host or stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub residency: Option<String>,
+    /// Why there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub residency_reason: Option<String>,
     /// What is unusual about the files; absent if nothing is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

@@ -49,7 +49,10 @@ fn channels_first_become_channels_last_if_stated_or_likely() {
         let found = read_pair(&images, &labels, stated).unwrap();
 
         assert_eq!(found.train.shape.channels, 3);
-        assert_eq!(found.train.part.images, [1, 5, 9, 2, 6, 10, 3, 7, 11, 4, 8, 12]);
+        assert_eq!(
+            found.train.part.pixels().unwrap()[..],
+            [1, 5, 9, 2, 6, 10, 3, 7, 11, 4, 8, 12]
+        );
         assert_eq!((found.train.part.labels, found.scale), (vec![4], 255.0));
     }
     let as_stated = Stated {
@@ -69,9 +72,12 @@ fn floats_are_kept_as_bytes_and_rounding_is_told() {
     let exact = read_pair(&exact, &labels, Stated::default()).unwrap();
     let rounded = read_pair(&rounded, &labels, Stated::default()).unwrap();
 
-    assert_eq!((exact.train.part.images, exact.scale), (vec![255, 51], 255.0));
+    assert_eq!(
+        (exact.train.part.pixels().unwrap().to_vec(), exact.scale),
+        (vec![255, 51], 255.0)
+    );
     assert!(exact.notes.is_empty(), "{:?}", exact.notes);
-    assert_eq!(rounded.train.part.images, [128, 64]);
+    assert_eq!(rounded.train.part.pixels().unwrap()[..], [128, 64]);
     assert!(
         rounded.notes[0].contains("rounded to the nearest"),
         "{:?}",
@@ -182,7 +188,7 @@ fn a_damaged_archive_is_an_error_wherever_it_is_damaged() {
         bytes[at] ^= 0xff;
         // Dates and the like may change unnoticed; what counts is that nothing panics and no pixel changes.
         if let Ok(found) = read_npz(&bytes, Stated::default()) {
-            assert_eq!(found.train.part.images, [7, 8], "{at}");
+            assert_eq!(found.train.part.pixels().unwrap()[..], [7, 8], "{at}");
         }
     }
 }

@@ -65,22 +65,19 @@ fn read_files(files: &[(&'static str, Vec<u8>)]) -> Result<Found, DataError> {
 
 #[test]
 fn planes_become_pixels() {
-    let part = CIFAR10.read_records("batch", &mut &record(&[7])[..]).unwrap();
+    let found = read_files(&archive()).unwrap();
+    let pixels = found.train.part.pixels().unwrap();
 
-    assert_eq!(part.labels, [7]);
-    assert_eq!(part.images.len(), 3072);
+    assert_eq!(pixels.len(), 50 * 3072);
     // The first pixel is red, green, blue at row 0, column 0, the last at row 31, column 31.
-    assert_eq!(
-        (&part.images[..3], &part.images[3069..]),
-        (&[1, 2, 3][..], &[4, 5, 6][..])
-    );
+    assert_eq!((&pixels[..3], &pixels[3069..3072]), (&[1, 2, 3][..], &[4, 5, 6][..]));
 }
 
 #[test]
 fn a_label_out_of_range_is_refused_with_record_and_byte() {
     let bytes: Vec<u8> = [0, 9, 10].into_iter().flat_map(|label| record(&[label])).collect();
 
-    let error = CIFAR10.read_records("batch", &mut &bytes[..]).unwrap_err();
+    let error = CIFAR10.read_records("batch", &mut &bytes[..], |_| ()).unwrap_err();
 
     assert!(
         matches!(
@@ -101,7 +98,10 @@ fn a_label_out_of_range_is_refused_with_record_and_byte() {
 fn a_record_cut_short_is_refused_with_its_place() {
     let bytes = &records(3, 10)[..9218];
 
-    let error = CIFAR10.read_records("batch", &mut &bytes[..]).unwrap_err().to_string();
+    let error = CIFAR10
+        .read_records("batch", &mut &bytes[..], |_| ())
+        .unwrap_err()
+        .to_string();
 
     assert!(
         error.starts_with("data file batch: record 2 at byte 6146 has 3072 of 3073 bytes"),
@@ -111,9 +111,9 @@ fn a_record_cut_short_is_refused_with_its_place() {
 
 #[test]
 fn cifar_100_learns_the_fine_label_and_checks_both() {
-    let read = |coarse: u8, fine: u8| CIFAR100.read_records("train", &mut &record(&[coarse, fine])[..]);
+    let read = |coarse: u8, fine: u8| CIFAR100.read_records("train", &mut &record(&[coarse, fine])[..], |_| ());
 
-    assert_eq!(read(19, 99).unwrap().labels, [99]);
+    assert_eq!(read(19, 99).unwrap(), [99]);
     for (coarse, fine, wrong) in [(20, 0, 0), (0, 100, 1)] {
         let error = read(coarse, fine).unwrap_err();
         assert!(
@@ -157,7 +157,13 @@ fn a_folder_is_read_like_the_archive_that_it_came_from() {
     let [outer, inner] = [folder.path(), &inner].map(|path| CIFAR10.read(path).unwrap());
 
     assert_eq!(outer, inner);
-    assert_eq!(inner, read_files(&archive()).unwrap());
+    let in_memory = |mut found: Found| {
+        for pool in [Some(&mut found.train), found.test.as_mut()].into_iter().flatten() {
+            pool.part = pool.part.clone().in_memory().unwrap();
+        }
+        found
+    };
+    assert!(in_memory(inner) == read_files(&archive()).unwrap());
 }
 
 #[test]
@@ -211,16 +217,19 @@ proptest! {
             .flat_map(|&label| std::iter::once(label).chain(std::iter::repeat_n(pixel, PIXELS)))
             .collect();
 
-        let part = CIFAR10.read_records("any", &mut Cursor::new(bytes)).unwrap();
+        let mut read = Vec::new();
+        let targets = CIFAR10
+            .read_records("any", &mut Cursor::new(bytes), |planes| read.extend_from_slice(planes))
+            .unwrap();
 
-        prop_assert_eq!(part.labels, labels.iter().map(|&label| i64::from(label)).collect::<Vec<_>>());
-        prop_assert!(part.images.iter().all(|&value| value == pixel));
+        prop_assert_eq!(targets, labels.iter().map(|&label| i64::from(label)).collect::<Vec<_>>());
+        prop_assert!(read.iter().all(|&value| value == pixel));
     }
 
     #[test]
     fn a_cut_is_refused_unless_it_lies_between_records(cut in 0usize..9219) {
         let bytes = &records(3, 10)[..cut];
-        let read = CIFAR10.read_records("cut", &mut &bytes[..]);
+        let read = CIFAR10.read_records("cut", &mut &bytes[..], |_| ());
         prop_assert_eq!(read.is_ok(), cut % 3073 == 0);
     }
 

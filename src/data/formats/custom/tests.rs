@@ -8,7 +8,7 @@ pub fn four() -> CustomImages {
         channels: 1,
         scale: 1.0,
         train: Part {
-            images: vec![0, 1, 1, 0, 0, 1, 1, 0],
+            images: vec![0, 1, 1, 0, 0, 1, 1, 0].into(),
             labels: vec![0, 1, 0, 1],
         },
         val: None,
@@ -41,7 +41,7 @@ fn sizes_beyond_any_memory_are_refused_too() {
 #[test]
 fn images_that_do_not_fit_their_sizes_are_refused_by_part() {
     let short = Part {
-        images: vec![0; 7],
+        images: vec![0; 7].into(),
         labels: vec![0; 4],
     };
     insta::assert_snapshot!(message(CustomImages { val: Some(short.clone()), ..four() }), @"data 'four' of the application: the validation part has 7 bytes and 4 labels, where 4 1x2 images of 1 channels take 8 bytes; correct what it returns");

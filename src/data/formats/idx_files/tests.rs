@@ -28,7 +28,11 @@ fn the_four_published_files_are_found_packed_or_not() {
     let found = read_folder(folder.path(), 16.0).unwrap();
 
     assert_eq!(found.train.part.len(), 1797);
-    assert_eq!(found.test.unwrap().part, found.train.part);
+    let [train, test] = [found.train.part, found.test.unwrap().part];
+    assert_eq!(
+        (train.pixels().unwrap(), &train.labels),
+        (test.pixels().unwrap(), &test.labels)
+    );
     assert!(found.notes.is_empty() && found.val.is_none());
 }
 

@@ -36,9 +36,16 @@ fn classes_and_images_stand_in_the_order_of_their_names() {
         }
     );
     // The first pixel of each image, and the last of the first one: row 1, column 3.
-    let firsts: Vec<u8> = found.train.part.images.chunks(24).map(|image| image[0]).collect();
+    let firsts: Vec<u8> = found
+        .train
+        .part
+        .pixels()
+        .unwrap()
+        .chunks(24)
+        .map(|image| image[0])
+        .collect();
     assert_eq!(firsts, [3, 1, 2]);
-    assert_eq!(found.train.part.images[21..24], [3, 3, 1]);
+    assert_eq!(found.train.part.pixels().unwrap()[21..24], [3, 3, 1]);
     assert!(found.notes.is_empty(), "{:?}", found.notes);
 }
 
@@ -102,7 +109,7 @@ fn transparent_pixels_are_refused_and_opaque_ones_taken() {
     let path = folder.path().join("a/1.png");
     let with_alpha = |alpha: u8| ImageBuffer::from_pixel(2, 2, LumaA([7, alpha]));
     save(&path, with_alpha(255));
-    assert_eq!(read(folder.path()).unwrap().train.part.images, [7; 4]);
+    assert_eq!(read(folder.path()).unwrap().train.part.pixels().unwrap()[..], [7; 4]);
 
     save(&path, with_alpha(254));
     let error = read(folder.path()).unwrap_err().to_string();
@@ -132,8 +139,8 @@ fn what_is_unusual_is_told() {
         "image_folder: 1 gray images among coloured ones have three equal channels"
     );
     // ant/z, cat/a, cat/b, cat/deep, cat/gray
-    assert_eq!(found.train.part.images[3 * 24..3 * 24 + 3], [255, 0, 128]);
-    assert_eq!(found.train.part.images[4 * 24..4 * 24 + 3], [8, 8, 8]);
+    assert_eq!(found.train.part.pixels().unwrap()[3 * 24..3 * 24 + 3], [255, 0, 128]);
+    assert_eq!(found.train.part.pixels().unwrap()[4 * 24..4 * 24 + 3], [8, 8, 8]);
 }
 
 #[test]
@@ -142,7 +149,7 @@ fn jpeg_files_are_read() {
     // A uniform gray survives the compression.
     save(&folder.path().join("a/1.jpg"), GrayImage::from_pixel(8, 8, Luma([128])));
 
-    assert_eq!(read(folder.path()).unwrap().train.part.images, [128; 64]);
+    assert_eq!(read(folder.path()).unwrap().train.part.pixels().unwrap()[..], [128; 64]);
 }
 
 #[test]
@@ -204,5 +211,8 @@ fn an_image_of_one_colour_is_not_taken_for_a_claim() {
         GrayImage::from_pixel(2000, 1000, Luma([0])),
     );
 
-    assert_eq!(read(folder.path()).unwrap().train.part.images.len(), 2_000_000);
+    assert_eq!(
+        read(folder.path()).unwrap().train.part.pixels().unwrap().len(),
+        2_000_000
+    );
 }

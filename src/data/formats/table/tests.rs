@@ -136,7 +136,7 @@ fn lists_of_numbers_bytes_and_bytes_of_fixed_length_are_the_same_images() {
     ]];
     let of_fixed = [[Values::Fixed(bytes()), Values::Int64(vec![0, 1], present())]];
 
-    assert_eq!(of_lists.train.part.images, [1, 2, 3, 255]);
+    assert_eq!(of_lists.train.part.pixels().unwrap()[..], [1, 2, 3, 255]);
     assert_eq!(of_lists.train.part.labels, [0, 1]);
     assert_eq!(found(BYTES, &of_bytes, PAIRS).unwrap(), of_lists);
     assert_eq!(found(FIXED, &of_fixed, PAIRS).unwrap(), of_lists);
@@ -151,7 +151,7 @@ fn rows_of_all_groups_are_read_in_order_and_gray_files_among_coloured_ones_get_t
 
     assert_eq!((train.shape.channels, train.shape.height, train.shape.width), (3, 1, 2));
     assert_eq!(
-        train.part.images,
+        train.part.pixels().unwrap(),
         [7, 7, 7, 7, 7, 7, 1, 2, 3, 1, 2, 3, 9, 9, 9, 9, 9, 9]
     );
     assert_eq!(train.part.labels, [0, 0, 1]);

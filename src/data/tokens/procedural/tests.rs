@@ -37,7 +37,7 @@ fn frequencies_of_tokens_tell_next_to_nothing() {
     let set = load(&SynthTokens::default()).unwrap();
     let targets = |windows: std::ops::Range<usize>| {
         let set = &set;
-        windows.flat_map(move |window| set.window(window).1.iter().map(|&token| token as usize))
+        windows.flat_map(move |window| set.window(window).unwrap().1.into_iter().map(|token| token as usize))
     };
 
     // Add-one counts of the training targets, tried on the validation targets.

@@ -46,15 +46,15 @@ fn rows(tensor: &Tensor) -> Vec<Vec<i64>> {
 }
 
 fn window(set: &TokenSet, index: usize) -> (Vec<i64>, Vec<i64>) {
-    let widened = |tokens: &[i32]| tokens.iter().map(|&token| i64::from(token)).collect();
-    let (input, targets) = set.window(index);
+    let widened = |tokens: Vec<i32>| tokens.into_iter().map(i64::from).collect();
+    let (input, targets) = set.window(index).unwrap();
     (widened(input), widened(targets))
 }
 
 #[test]
 fn batches_are_the_windows_of_the_order_and_the_tokens_behind_theirs() {
     let (set, arithmetic) = loaded(&small_task());
-    let resident = ResidentTokens::upload(&set, Backend::CPU).unwrap();
+    let resident = ResidentTokens::upload(&set, Backend::CPU, None).unwrap();
     let mut feed = TokenFeed::new(&resident, arithmetic, 5).unwrap();
     let mut order: Vec<usize> = (0..7).collect();
     RunRng::new(42, Domain::DataOrder, &[0, 5, 1]).shuffle(&mut order);
@@ -81,7 +81,7 @@ fn batches_are_the_windows_of_the_order_and_the_tokens_behind_theirs() {
 #[test]
 fn validation_and_test_are_their_windows_in_order() {
     let (set, _) = loaded(&small_task());
-    let resident = ResidentTokens::upload(&set, Backend::CPU).unwrap();
+    let resident = ResidentTokens::upload(&set, Backend::CPU, None).unwrap();
 
     let batches = resident.val.batches(4, 2);
 
@@ -93,8 +93,8 @@ fn validation_and_test_are_their_windows_in_order() {
 
 #[test]
 fn parts_may_stand_anywhere_in_the_stream() {
-    let set = TokenSet::new("apart", (64, 4, 4), (0..31).collect(), [0..2, 5..7, 3..4]).unwrap();
-    let resident = ResidentTokens::upload(&set, Backend::CPU).unwrap();
+    let set = TokenSet::new("apart", (64, 4, 4), (0..31).collect::<Vec<i32>>(), [0..2, 5..7, 3..4]).unwrap();
+    let resident = ResidentTokens::upload(&set, Backend::CPU, None).unwrap();
 
     let (val, test) = (resident.val.batches(2, 1), resident.test.batches(2, 1));
 

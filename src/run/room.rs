@@ -40,7 +40,7 @@ impl Room {
     }
 
     /// What the scenario allows, if it does not leave that to the machine.
-    pub(super) fn limit_of(run: &RunConfig) -> Option<Self> {
+    pub(crate) fn limit_of(run: &RunConfig) -> Option<Self> {
         run.memory_limit_gib.map(|gib| Self {
             bytes: (gib * GIB) as u64,
             source: RoomSource::Limit,

@@ -1,0 +1,136 @@
+//! What it costs that training data do not lie on the device: the same batches from a copy there, from the memory of the
+//! machine, and from files.
+//!
+//! CIFAR-shaped: 5000 images of 32x32x3 in a folder of CIFAR-10, batches of 512, cropped and mirrored; two envs. `fetch`
+//! takes batch after batch of one env with nothing to do in between; `train_batch` trains on each, all envs on all cores,
+//! time per env.
+
+use std::fs;
+use std::hint::black_box;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use simic_engine::clock::RunClock;
+use simic_engine::data::{Feed, Readers, Resident, StepKey, TaskData};
+use simic_engine::env::LoadedData;
+use simic_engine::prelude::*;
+use simic_engine::random::{Domain, Draw, RunRng};
+use simic_engine::scenario::Residency;
+use simic_engine::torch::Backend;
+
+const RESIDENCIES: [Residency; 3] = [Residency::Device, Residency::Host, Residency::Stream];
+
+/// Six files of 1000 records of noise.
+fn write_set(folder: &Path) {
+    let mut rng = RunRng::new(7, Domain::ProceduralImage, &[]);
+    for name in (1..=5)
+        .map(|batch| format!("data_batch_{batch}.bin"))
+        .chain(["test_batch.bin".into()])
+    {
+        let mut records = Vec::with_capacity(1000 * 3073);
+        for record in 0..1000_u32 {
+            records.push((record % 10) as u8);
+            records.extend((0..384).flat_map(|_| rng.next_u64().to_le_bytes()));
+        }
+        fs::write(folder.join(name), records).expect("the folder can be written");
+    }
+}
+
+fn scenario(folder: &Path, residency: Residency) -> String {
+    let residency = residency.name();
+    format!(
+        r#"(
+            name: "bench",
+            task: preset("cifar_baseline", (
+                data: cifar10(path: {folder:?}), batch_size: 512, batches_per_step: count(8),
+                val_batch_size: 250, val_batches_per_step: count(1),
+            )),
+            data: (residency: {residency}),
+            run: (rounds: 1, n_envs: 2, max_steps: 100000), policy: (controller: "wait"),
+        )"#
+    )
+}
+
+/// An engine at the beginning of an episode.
+fn begun(folder: &Path, residency: Residency) -> Engine {
+    let mut engine = Engine::from_ron(&scenario(folder, residency)).expect("the scenario is valid");
+    let world = engine.world_mut();
+    world.run_schedule(Startup);
+    world.resource_mut::<RunClock>().next_round();
+    world.run_schedule(RoundStart);
+    engine
+}
+
+/// A feed of the kind that the engine gives its envs.
+fn feed(engine: &Engine, residency: Residency) -> (Feed, usize) {
+    let (experiment, data) = (
+        engine.world().resource::<Experiment>(),
+        engine.world().resource::<LoadedData>(),
+    );
+    let readers = Readers::new(experiment.scenario.data).expect("threads can be started");
+    let readers = (residency != Residency::Device).then_some(&readers);
+    let set: &TaskData = &data.set;
+    let resident = Resident::upload(set, experiment.task.augment, Backend::CPU, readers).expect("there is memory");
+    let feed = Feed::new(&resident, data.feed, 0).expect("there is memory");
+    (feed, data.feed.batches)
+}
+
+/// Of `steps` steps of batches.
+fn fetch_all(feed: &mut Feed, batches: usize, steps: u64) -> Duration {
+    let began = Instant::now();
+    for step in 1..=steps {
+        let key = StepKey {
+            seed: 42,
+            round: 0,
+            step,
+        };
+        feed.begin_step(key).expect("it is planned");
+        for batch in 0..batches {
+            black_box(feed.fetch(batch).expect("it is there"));
+        }
+    }
+    began.elapsed()
+}
+
+/// Training of `steps` steps.
+fn train(engine: &mut Engine, steps: u64) -> Duration {
+    let world = engine.world_mut();
+    let mut spent = Duration::ZERO;
+    for _ in 0..steps {
+        world.resource_mut::<RunClock>().next_step();
+        let (batches, _) = world.resource::<RunClock>().batches_per_step();
+        let began = Instant::now();
+        world.run_schedule(StepStart);
+        for batch in 0..batches {
+            world.resource_mut::<RunClock>().begin_batch(batch);
+            world.run_schedule(TrainBatch);
+        }
+        spent += began.elapsed();
+    }
+    spent
+}
+
+fn cifar_shaped(criterion: &mut Criterion) {
+    let folder = tempfile::tempdir().expect("there is a temporary folder");
+    write_set(folder.path());
+    let mut group = criterion.benchmark_group("cifar_shaped");
+    group.sample_size(10);
+    for residency in RESIDENCIES {
+        let mut engine = begun(folder.path(), residency);
+        let (mut feed, batches) = feed(&engine, residency);
+        // Lets the allocator settle.
+        fetch_all(&mut feed, batches, 1);
+        train(&mut engine, 1);
+        group.bench_function(format!("fetch/{}", residency.name()), |bencher| {
+            bencher.iter_custom(|steps| fetch_all(&mut feed, batches, steps) / batches as u32);
+        });
+        let envs = engine.world().resource::<Experiment>().envs.len();
+        group.bench_function(format!("train_batch/{}", residency.name()), |bencher| {
+            bencher.iter_custom(|steps| train(&mut engine, steps) / (batches * envs) as u32);
+        });
+    }
+}
+
+criterion_group!(benches, cifar_shaped);
+criterion_main!(benches);

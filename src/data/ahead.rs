@@ -1,0 +1,209 @@
+//! Batches that are gathered ahead of time, of data that are not on the device: threads fill kept buffers while the batch
+//! before is trained on.
+//!
+//! What a batch is made of was drawn before any thread hears of it, and batches are taken in the order in which they were
+//! asked for: no timing changes what an env gets. What a thread fails with is told at the batch that needed it.
+
+use std::collections::VecDeque;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use tch::{Device, Tensor};
+
+use super::DataError;
+use super::formats::guarded;
+use super::plan::FeedPlan;
+use crate::scenario::DataConfig;
+use crate::torch::HostBuffer;
+
+/// What batches are gathered from, row by row, by any thread.
+pub(super) trait Rows: Debug + Send + Sync {
+    /// Writes what stands at `position`, as the feed's plan counts, into `row`; `scratch` is kept between calls.
+    fn read(&self, position: i64, row: &mut [u8], scratch: &mut Vec<u8>) -> Result<(), DataError>;
+}
+
+/// The threads that gather the batches of a run. They end with the last feed that they work for.
+#[derive(Clone, Debug)]
+pub struct Readers {
+    pool: Arc<ThreadPool>,
+    /// Batches of each env that are asked for ahead of time.
+    ahead: usize,
+    patience: Duration,
+}
+
+impl Readers {
+    /// Starts `data.workers` threads.
+    ///
+    /// # Errors
+    /// `NoReaders`.
+    pub fn new(config: DataConfig) -> Result<Self, DataError> {
+        let pool = ThreadPoolBuilder::new()
+            .num_threads(config.workers)
+            .thread_name(|index| format!("reader {index}"))
+            .build();
+        Ok(Self {
+            pool: Arc::new(pool.map_err(|error| DataError::NoReaders(error.to_string()))?),
+            ahead: config.prefetch,
+            patience: Duration::from_secs_f64(config.stall_timeout_s),
+        })
+    }
+}
+
+/// The batches of one env that are on their way.
+#[derive(Debug)]
+pub(super) struct Ring {
+    readers: Readers,
+    rows: Arc<dyn Rows>,
+    env: u64,
+    device: Device,
+    /// Bytes of a row.
+    row: usize,
+    free: Vec<HostBuffer>,
+    /// Next batch first.
+    asked: VecDeque<Asked>,
+}
+
+/// A batch that a thread was asked for.
+#[derive(Debug)]
+struct Asked {
+    batch: usize,
+    filled: Receiver<Filled>,
+}
+
+type Filled = (HostBuffer, Result<(), DataError>);
+
+impl Ring {
+    /// Of env `env` on `device`, for rows of `row` bytes.
+    pub fn new(readers: &Readers, rows: &Arc<dyn Rows>, row: usize, device: Device, env: u64) -> Self {
+        Self {
+            readers: readers.clone(),
+            rows: Arc::clone(rows),
+            env,
+            device,
+            row,
+            free: Vec::new(),
+            asked: VecDeque::new(),
+        }
+    }
+
+    /// Asks for the first batches of the step that was drawn last.
+    ///
+    /// # Errors
+    /// As [`Self::fetch`].
+    pub fn begin_step(&mut self, plan: &FeedPlan) -> Result<(), DataError> {
+        self.ask_from(0, plan)
+    }
+
+    /// Queues the copy of batch `batch` of the step into `to`, `u8` of as many bytes, and asks for a later one.
+    ///
+    /// # Errors
+    /// What the batch could not be gathered for; `ReaderLost`, `FeedStalled`, `FeedDevice`.
+    pub fn fetch(&mut self, batch: usize, plan: &FeedPlan, to: &Tensor) -> Result<(), DataError> {
+        if self.asked.front().is_none_or(|next| next.batch != batch) {
+            self.ask_from(batch, plan)?;
+        }
+        self.take(to)?;
+        let later = batch + self.readers.ahead;
+        match plan.batch(later) {
+            Some(positions) => self.ask(later, positions),
+            None => Ok(()),
+        }
+    }
+
+    /// The same for a batch that is none of a step's.
+    ///
+    /// # Errors
+    /// As [`Self::fetch`].
+    pub fn fetch_beside(&mut self, positions: &[i64], to: &Tensor) -> Result<(), DataError> {
+        self.forget()?;
+        self.ask(usize::MAX, positions)?;
+        self.take(to)
+    }
+
+    fn ask_from(&mut self, first: usize, plan: &FeedPlan) -> Result<(), DataError> {
+        self.forget()?;
+        let batches = (first..first + self.readers.ahead).map_while(|batch| Some((batch, plan.batch(batch)?)));
+        batches
+            .into_iter()
+            .try_for_each(|(batch, positions)| self.ask(batch, positions))
+    }
+
+    /// Lets go of what was asked for and never taken, as in a step that failed.
+    fn forget(&mut self) -> Result<(), DataError> {
+        while let Some(asked) = self.asked.pop_front() {
+            let (buffer, _) = self.wait(&asked)?;
+            self.free.push(buffer);
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, batch: usize, positions: &[i64]) -> Result<(), DataError> {
+        let buffer = match self.free.pop() {
+            Some(buffer) => Ok(buffer),
+            None => HostBuffer::new(positions.len() * self.row, self.device),
+        };
+        let mut buffer = buffer.map_err(|cause| DataError::FeedDevice { env: self.env, cause })?;
+        let (rows, row, env) = (Arc::clone(&self.rows), self.row, self.env);
+        let positions = positions.to_vec();
+        let (sender, filled) = channel();
+        self.readers.pool.spawn_fifo(move || {
+            let gathered = guarded(|| gather(&*rows, &positions, row, (env, &mut buffer)));
+            let outcome = gathered.unwrap_or_else(|cause| Err(DataError::ReaderLost { env, cause }));
+            // Nobody waits where the feed is gone.
+            drop(sender.send((buffer, outcome)));
+        });
+        self.asked.push_back(Asked { batch, filled });
+        Ok(())
+    }
+
+    /// The next batch that was asked for.
+    fn take(&mut self, to: &Tensor) -> Result<(), DataError> {
+        let Some(asked) = self.asked.pop_front() else {
+            let cause = "no batch was asked for".into();
+            return Err(DataError::ReaderLost { env: self.env, cause });
+        };
+        let (mut buffer, outcome) = self.wait(&asked)?;
+        let copied = outcome.and_then(|()| {
+            let queued = buffer.copy_to(to);
+            queued.map_err(|cause| DataError::FeedDevice { env: self.env, cause })
+        });
+        self.free.push(buffer);
+        copied
+    }
+
+    fn wait(&self, asked: &Asked) -> Result<Filled, DataError> {
+        let (env, patience) = (self.env, self.readers.patience);
+        asked.filled.recv_timeout(patience).map_err(|error| match error {
+            RecvTimeoutError::Timeout => DataError::FeedStalled {
+                env,
+                seconds: patience.as_secs_f64(),
+            },
+            RecvTimeoutError::Disconnected => DataError::ReaderLost {
+                env,
+                cause: "it ended".into(),
+            },
+        })
+    }
+}
+
+/// Fills the buffer of env `env`, row after row.
+fn gather(
+    rows: &dyn Rows,
+    positions: &[i64],
+    row: usize,
+    (env, buffer): (u64, &mut HostBuffer),
+) -> Result<(), DataError> {
+    let bytes = buffer.bytes_mut();
+    let bytes = bytes.map_err(|cause| DataError::FeedDevice { env, cause })?;
+    let mut scratch = Vec::new();
+    let targets = bytes.chunks_exact_mut(row).zip(positions);
+    targets
+        .into_iter()
+        .try_for_each(|(target, &position)| rows.read(position, target, &mut scratch))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use tch::Kind;
+
+use super::*;
+use crate::data::plan::StepKey;
+use crate::data::{FeedArithmetic, Sharing};
+
+const ROWS: usize = 3;
+const BATCHES: usize = 5;
+const KEY: StepKey = StepKey {
+    seed: 42,
+    round: 0,
+    step: 1,
+};
+
+/// What reading the row at a position does.
+type Deed = fn(i64) -> Result<(), DataError>;
+
+/// Rows of two bytes: their position, and one more.
+struct Numbers(Deed);
+
+impl Debug for Numbers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("numbers")
+    }
+}
+
+impl Rows for Numbers {
+    fn read(&self, position: i64, row: &mut [u8], _: &mut Vec<u8>) -> Result<(), DataError> {
+        (self.0)(position)?;
+        row.copy_from_slice(&[position as u8, position as u8 + 1]);
+        Ok(())
+    }
+}
+
+fn readers(workers: usize, prefetch: usize, stall_timeout_s: f64) -> Readers {
+    let config = DataConfig {
+        workers,
+        prefetch,
+        stall_timeout_s,
+        ..DataConfig::default()
+    };
+    Readers::new(config).unwrap()
+}
+
+fn ring(readers: &Readers, deed: Deed) -> Ring {
+    let rows: Arc<dyn Rows> = Arc::new(Numbers(deed));
+    Ring::new(readers, &rows, 2, Device::Cpu, 4)
+}
+
+/// A plan whose first step was drawn, and its order.
+fn plan() -> (FeedPlan, Vec<u8>) {
+    let arithmetic = FeedArithmetic {
+        sharing: Sharing::PerEnv,
+        n_train: ROWS * BATCHES,
+        n_val: 1,
+        batch_size: ROWS,
+        batches: BATCHES,
+        batches_per_pass: BATCHES,
+        val_batch_size: 1,
+        val_batches: 1,
+        units_per_sample: 1,
+    };
+    let mut plan = FeedPlan::of_order(arithmetic, 4);
+    let order = plan.draw_samples(KEY).iter().map(|&sample| sample as u8).collect();
+    (plan, order)
+}
+
+fn buffer() -> Tensor {
+    Tensor::zeros([ROWS as i64, 2], (Kind::Uint8, Device::Cpu))
+}
+
+/// First bytes of the rows of batches 0 to `count`.
+fn fetched(ring: &mut Ring, plan: &FeedPlan, count: usize) -> Result<Vec<u8>, DataError> {
+    let to = buffer();
+    let mut firsts = Vec::new();
+    for batch in 0..count {
+        ring.fetch(batch, plan, &to)?;
+        firsts.extend(Vec::<u8>::try_from(to.select(1, 0)).unwrap());
+    }
+    Ok(firsts)
+}
+
+/// Some rows take longer than others.
+fn unevenly(position: i64) -> Result<(), DataError> {
+    thread::sleep(Duration::from_millis(position as u64 * 7 % 5));
+    Ok(())
+}
+
+#[test]
+fn batches_are_those_of_the_plan_whatever_the_timing() {
+    let (plan, order) = plan();
+    for (workers, prefetch) in [(1, 1), (1, 3), (4, 2), (3, 9)] {
+        let mut ring = ring(&readers(workers, prefetch, 60.0), unevenly);
+        for _ in 0..2 {
+            ring.begin_step(&plan).unwrap();
+            assert_eq!(
+                fetched(&mut ring, &plan, BATCHES).unwrap(),
+                order,
+                "{workers}, {prefetch}"
+            );
+        }
+        assert!(ring.free.len() <= prefetch, "buffers are kept");
+    }
+}
+
+#[test]
+fn a_step_that_was_broken_off_leaves_nothing_behind() {
+    let (plan, order) = plan();
+    let mut ring = ring(&readers(2, 3, 60.0), unevenly);
+    let to = buffer();
+
+    ring.begin_step(&plan).unwrap();
+    ring.fetch(0, &plan, &to).unwrap();
+    ring.fetch_beside(&[70, 80, 90], &to).unwrap();
+
+    assert_eq!(Vec::<Vec<u8>>::try_from(&to).unwrap(), [[70, 71], [80, 81], [90, 91]]);
+    ring.begin_step(&plan).unwrap();
+    assert_eq!(fetched(&mut ring, &plan, BATCHES).unwrap(), order);
+}
+
+/// A position of batch 2.
+fn is_bad(position: i64) -> bool {
+    let (_, order) = plan();
+    i64::from(order[2 * ROWS + 1]) == position
+}
+
+#[test]
+fn what_a_batch_could_not_be_read_for_is_told_when_it_is_due() {
+    let cut_short = |position| match is_bad(position) {
+        true => Err(DataError::TruncatedRecord {
+            file: "train.bin".into(),
+            record: position as usize,
+            byte: 77,
+            found: 1,
+            expected: 2,
+        }),
+        false => Ok(()),
+    };
+    let (plan, order) = plan();
+    let mut ring = ring(&readers(2, 4, 60.0), cut_short);
+
+    ring.begin_step(&plan).unwrap();
+    assert_eq!(fetched(&mut ring, &plan, 2).unwrap(), order[..2 * ROWS]);
+    let error = ring.fetch(2, &plan, &buffer()).unwrap_err();
+
+    assert!(matches!(error, DataError::TruncatedRecord { byte: 77, .. }), "{error}");
+}
+
+#[test]
+fn a_panic_of_a_thread_is_an_error_of_the_batch_and_the_threads_go_on() {
+    let (plan, order) = plan();
+    let readers = readers(1, 4, 60.0);
+    let mut failing = ring(&readers, |position| {
+        assert!(!is_bad(position), "position {position} is bad");
+        Ok(())
+    });
+
+    let error = fetched(&mut failing, &plan, 3).unwrap_err().to_string();
+
+    assert!(
+        error.starts_with("the batch feed of env 4: the thread that gathered the batch was lost (position "),
+        "{error}"
+    );
+    let mut sound = ring(&readers, |_| Ok(()));
+    assert_eq!(fetched(&mut sound, &plan, BATCHES).unwrap(), order);
+}
+
+#[test]
+fn storage_that_does_not_answer_is_given_up_on() {
+    static MAY_END: AtomicBool = AtomicBool::new(false);
+    let (plan, _) = plan();
+    let mut stalled = ring(&readers(1, 1, 0.05), |_| {
+        while !MAY_END.load(Ordering::Relaxed) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    });
+
+    let error = fetched(&mut stalled, &plan, 1).unwrap_err();
+    MAY_END.store(true, Ordering::Relaxed);
+
+    assert!(matches!(error, DataError::FeedStalled { env: 4, .. }), "{error}");
+}
+
+#[test]
+fn threads_end_with_the_last_feed() {
+    let readers = readers(2, 2, 60.0);
+    let pool = Arc::downgrade(&readers.pool);
+    let ring = ring(&readers, |_| Ok(()));
+    drop(readers);
+
+    assert!(pool.upgrade().is_some());
+    drop(ring);
+    assert!(pool.upgrade().is_none());
+}

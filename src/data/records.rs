@@ -1,0 +1,122 @@
+//! Images that stay in their files: records of one size, each read when it is asked for, so that a set may be larger than
+//! the memory.
+//!
+//! Files are read, not mapped: one that is cut short while a run trains on it is an error with its place, where a mapped one
+//! would end the process.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use super::DataError;
+use super::locate::fill_at;
+use super::shape::{Shape, interleave};
+
+/// A file that holds an image in each of its records.
+#[derive(Debug)]
+pub struct RecordFile {
+    /// As errors name it.
+    pub name: String,
+    pub file: File,
+    /// Byte at which the first image begins.
+    pub first: u64,
+    /// Bytes from the beginning of an image to that of the next.
+    pub each: u64,
+    /// Number of images.
+    pub count: usize,
+}
+
+/// Two are the same if they are the same places of files of one name.
+impl PartialEq for RecordFile {
+    fn eq(&self, other: &Self) -> bool {
+        let places = |of: &Self| (of.first, of.each, of.count);
+        self.name == other.name && places(self) == places(other)
+    }
+}
+
+/// Images of a part in their files.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Records {
+    shape: Shape,
+    /// Images are stored plane by plane rather than with the channels of a pixel side by side.
+    is_planar: bool,
+    files: Arc<[RecordFile]>,
+    /// Number of the first record of each file.
+    starts: Vec<usize>,
+    /// The part's records in its order, counted over all files.
+    chosen: Vec<usize>,
+}
+
+impl Records {
+    /// All images of `files`, one file behind the other.
+    pub fn new(files: Vec<RecordFile>, shape: Shape, is_planar: bool) -> Self {
+        let mut total = 0;
+        let mut starts = Vec::with_capacity(files.len());
+        for file in &files {
+            starts.push(total);
+            total += file.count;
+        }
+        Self {
+            shape,
+            is_planar: is_planar && shape.channels > 1,
+            files: files.into(),
+            starts,
+            chosen: (0..total).collect(),
+        }
+    }
+
+    /// Those of its images that `indices` names, in that order.
+    pub fn choose(&self, indices: &[usize]) -> Self {
+        Self {
+            files: Arc::clone(&self.files),
+            starts: self.starts.clone(),
+            chosen: indices.iter().map(|&index| self.chosen[index]).collect(),
+            ..*self
+        }
+    }
+
+    /// Bytes of an image.
+    pub fn image_bytes(&self) -> usize {
+        self.shape.size()
+    }
+
+    /// Reads image `index`, channels last, into `scratch`.
+    ///
+    /// # Errors
+    /// `TruncatedRecord` for a file that has become shorter, `Unreadable`.
+    ///
+    /// # Panics
+    /// If there is no such image.
+    pub fn read<'a>(&self, index: usize, scratch: &'a mut Vec<u8>) -> Result<&'a [u8], DataError> {
+        let record = self.chosen[index];
+        let at = self.starts.partition_point(|&start| start <= record) - 1;
+        let size = self.image_bytes();
+        scratch.resize(if self.is_planar { 2 * size } else { size }, 0);
+        let (stored, pixels) = scratch.split_at_mut(size);
+        self.files[at].read(record - self.starts[at], stored)?;
+        if !self.is_planar {
+            return Ok(stored);
+        }
+        interleave(stored, self.shape.height * self.shape.width, pixels);
+        Ok(pixels)
+    }
+}
+
+impl RecordFile {
+    fn read(&self, record: usize, image: &mut [u8]) -> Result<(), DataError> {
+        let byte = self.first + record as u64 * self.each;
+        let found = fill_at(&self.name, &self.file, image, byte)?;
+        if found == image.len() {
+            return Ok(());
+        }
+        Err(DataError::TruncatedRecord {
+            file: self.name.clone(),
+            record,
+            byte,
+            found,
+            expected: image.len(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+use std::io::Write;
+
+use super::*;
+use crate::data::Part;
+
+/// A file of `count` records of 2x2 images of two channels behind a byte of label: each image is its number and 1 to 7 more.
+fn file(name: &str, first: u8, count: u8) -> RecordFile {
+    let mut file = tempfile::tempfile().unwrap();
+    for image in (0..count).map(|index| first + 10 * index) {
+        file.write_all(&[255]).unwrap();
+        file.write_all(&[0, 1, 2, 3, 4, 5, 6, 7].map(|value| image + value))
+            .unwrap();
+    }
+    RecordFile {
+        name: name.into(),
+        file,
+        first: 1,
+        each: 9,
+        count: count.into(),
+    }
+}
+
+const SHAPE: Shape = Shape {
+    channels: 2,
+    height: 2,
+    width: 2,
+};
+
+#[test]
+fn images_of_several_files_are_read_in_the_order_that_was_chosen_with_their_planes_side_by_side() {
+    let all = Records::new(vec![file("a", 0, 2), file("b", 100, 3)], SHAPE, true);
+    let part = Part {
+        images: crate::data::Images::Files(all.choose(&[1, 2, 4]).choose(&[2, 0])),
+        labels: vec![0, 1],
+    };
+
+    assert_eq!(
+        part.pixels().unwrap()[..],
+        [120, 124, 121, 125, 122, 126, 123, 127, 10, 14, 11, 15, 12, 16, 13, 17]
+    );
+    assert_eq!(
+        part.clone().in_memory().unwrap().pixels().unwrap(),
+        part.pixels().unwrap()
+    );
+}
+
+#[test]
+fn planes_that_are_not_asked_for_stay_as_they_are() {
+    let records = Records::new(vec![file("a", 0, 1)], SHAPE, false);
+
+    assert_eq!(records.read(0, &mut Vec::new()).unwrap(), [0, 1, 2, 3, 4, 5, 6, 7]);
+}
+
+#[test]
+fn a_file_that_has_become_shorter_is_told_with_record_and_byte() {
+    let files = vec![file("a", 0, 2), file("b", 100, 3)];
+    let cut = files[1].file.try_clone().unwrap();
+    let records = Records::new(files, SHAPE, true);
+    cut.set_len(22).unwrap();
+
+    let error = records.read(4, &mut Vec::new()).unwrap_err().to_string();
+
+    assert_eq!(records.read(3, &mut Vec::new()).unwrap()[0], 110);
+    assert!(
+        error.starts_with("data file b: record 2 at byte 19 has 3 of 8 bytes; the file is cut short"),
+        "{error}"
+    );
+}

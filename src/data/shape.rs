@@ -1,0 +1,58 @@
+//! How images look, and how those that are stored plane by plane become rows of pixels.
+
+/// What all images of a set look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    pub channels: usize,
+    pub height: usize,
+    pub width: usize,
+}
+
+impl Shape {
+    /// Bytes of an image.
+    pub fn size(self) -> usize {
+        self.channels * self.height * self.width
+    }
+
+    /// The same for sizes that nobody has checked.
+    pub fn bytes(self) -> u128 {
+        let sizes = [self.channels, self.height, self.width];
+        sizes
+            .into_iter()
+            .fold(1, |bytes, size| bytes.saturating_mul(size as u128))
+    }
+}
+
+impl std::fmt::Display for Shape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            channels,
+            height,
+            width,
+        } = self;
+        write!(f, "{height}x{width} images of {channels} channels")
+    }
+}
+
+/// Images that are stored plane by plane (`[channels, plane]` each) with the channels of a pixel side by side.
+pub fn channels_last(planes: Vec<u8>, channels: usize, plane: usize) -> Vec<u8> {
+    if channels <= 1 || plane == 0 {
+        return planes;
+    }
+    let mut pixels = vec![0; planes.len()];
+    let size = channels * plane;
+    for (image, pixels) in planes.chunks_exact(size).zip(pixels.chunks_exact_mut(size)) {
+        interleave(image, plane, pixels);
+    }
+    pixels
+}
+
+/// Writes one image that is stored plane by plane with the channels of a pixel side by side.
+pub fn interleave(image: &[u8], plane: usize, pixels: &mut [u8]) {
+    let channels = image.len() / plane.max(1);
+    for (position, pixel) in pixels.chunks_exact_mut(channels.max(1)).enumerate() {
+        for (value, stored) in pixel.iter_mut().zip(image.iter().skip(position).step_by(plane)) {
+            *value = *stored;
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The tokens of a text, one behind the other: in memory, or in the files that they came in, from which they are read when
+//! they are asked for.
+
+use std::fs::File;
+use std::ops::Range;
+
+use crate::data::DataError;
+use crate::data::locate::fill_at;
+
+/// Tokens that are looked at in one go.
+const CHUNK: usize = 1 << 16;
+
+/// All tokens of a set: pieces, between which there may be gaps.
+#[derive(Debug, Default, PartialEq)]
+pub struct Tokens {
+    /// Each with its place in the stream; ascending.
+    pieces: Vec<(usize, Piece)>,
+}
+
+/// Tokens of one origin.
+#[derive(Debug, PartialEq)]
+pub(super) enum Piece {
+    Memory(Vec<i32>),
+    File(TokenFile),
+}
+
+/// A file of tokens.
+#[derive(Debug)]
+pub(super) struct TokenFile {
+    /// As errors name it.
+    pub name: String,
+    pub file: File,
+    /// Byte of the first token.
+    pub first: u64,
+    /// Bytes of a token, little-endian.
+    pub each: usize,
+    /// Number of tokens.
+    pub count: usize,
+    /// Tokens are below it.
+    pub vocab: i64,
+}
+
+/// Two are the same if they are the same places of files of one name.
+impl PartialEq for TokenFile {
+    fn eq(&self, other: &Self) -> bool {
+        let places = |of: &Self| (of.first, of.each, of.count, of.vocab);
+        self.name == other.name && places(self) == places(other)
+    }
+}
+
+impl From<Vec<i32>> for Tokens {
+    fn from(tokens: Vec<i32>) -> Self {
+        Self {
+            pieces: vec![(0, Piece::Memory(tokens))],
+        }
+    }
+}
+
+impl Tokens {
+    /// Adds a piece at place `at`, behind all that are there.
+    pub(super) fn push(&mut self, at: usize, piece: Piece) {
+        self.pieces.push((at, piece));
+    }
+
+    /// Number of tokens, gaps among them.
+    pub fn len(&self) -> usize {
+        self.pieces.last().map_or(0, |(at, piece)| at + piece.len())
+    }
+
+    /// Whether there is no token.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the first of them are read from a file.
+    pub(super) fn are_in_a_file(&self) -> bool {
+        matches!(self.pieces.first(), Some((_, Piece::File(_))))
+    }
+
+    /// Writes as many tokens into `tokens` as fit, from place `first` on; where there is none, 0. `scratch` is memory that
+    /// callers keep.
+    ///
+    /// # Errors
+    /// `TruncatedRecord` for a file that has become shorter, `TokenOutOfRange`, `Unreadable`.
+    pub fn read(&self, first: usize, tokens: &mut [i32], scratch: &mut Vec<u8>) -> Result<(), DataError> {
+        tokens.fill(0);
+        for (at, piece) in &self.pieces {
+            let begin = first.max(*at);
+            let end = (first + tokens.len()).min(at + piece.len());
+            if begin < end {
+                piece.read(begin - at, &mut tokens[begin - first..end - first], scratch)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows the tokens of a range to `look`, some at a time, each time with the place of the first.
+    ///
+    /// # Errors
+    /// Those of [`Self::read`], and those of `look`.
+    pub fn for_each_chunk(
+        &self,
+        range: Range<usize>,
+        mut look: impl FnMut(usize, &[i32]) -> Result<(), DataError>,
+    ) -> Result<(), DataError> {
+        let mut scratch = Vec::new();
+        let mut chunk = vec![0; CHUNK.min(range.len())];
+        for first in range.clone().step_by(CHUNK) {
+            let tokens = &mut chunk[..CHUNK.min(range.end - first)];
+            self.read(first, tokens, &mut scratch)?;
+            look(first, tokens)?;
+        }
+        Ok(())
+    }
+
+    /// All tokens.
+    ///
+    /// # Errors
+    /// Those of [`Self::read`]; `OutOfMemoryForTexts`.
+    pub fn to_vec(&self) -> Result<Vec<i32>, DataError> {
+        let mut tokens = with_room(self.len())?;
+        self.for_each_chunk(0..self.len(), |_, chunk| {
+            tokens.extend_from_slice(chunk);
+            Ok(())
+        })?;
+        Ok(tokens)
+    }
+}
+
+impl Piece {
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Memory(tokens) => tokens.len(),
+            Self::File(file) => file.count,
+        }
+    }
+
+    fn read(&self, first: usize, out: &mut [i32], scratch: &mut Vec<u8>) -> Result<(), DataError> {
+        match self {
+            Self::Memory(tokens) => {
+                out.copy_from_slice(&tokens[first..first + out.len()]);
+                Ok(())
+            }
+            Self::File(file) => file.read(first, out, scratch),
+        }
+    }
+}
+
+impl TokenFile {
+    fn read(&self, first: usize, out: &mut [i32], scratch: &mut Vec<u8>) -> Result<(), DataError> {
+        let byte = self.first + (first * self.each) as u64;
+        scratch.resize(out.len() * self.each, 0);
+        let found = fill_at(&self.name, &self.file, scratch, byte)?;
+        if found < scratch.len() {
+            return Err(DataError::TruncatedRecord {
+                file: self.name.clone(),
+                record: first,
+                byte,
+                found,
+                expected: scratch.len(),
+            });
+        }
+        let numbers = scratch.chunks_exact(self.each).enumerate();
+        for ((index, number), token) in numbers.zip(out) {
+            *token = known(number, self.vocab).map_err(|token| DataError::TokenOutOfRange {
+                file: self.name.clone(),
+                index: first + index,
+                byte: byte + (index * self.each) as u64,
+                token,
+                vocab: self.vocab,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// A little-endian number as a token.
+///
+/// # Errors
+/// The number, if it is not below `vocab`.
+pub(super) fn known(number: &[u8], vocab: i64) -> Result<i32, u32> {
+    let join = |token: u32, &byte: &u8| token << 8 | u32::from(byte);
+    let number = number.iter().rev().fold(0, join);
+    let token = i32::try_from(number).ok();
+    token.filter(|&token| i64::from(token) < vocab).ok_or(number)
+}
+
+/// An empty list with room for so many tokens.
+///
+/// # Errors
+/// `OutOfMemoryForTexts`.
+pub(super) fn with_room(count: usize) -> Result<Vec<i32>, DataError> {
+    let mut tokens = Vec::new();
+    match tokens.try_reserve_exact(count) {
+        Ok(()) => Ok(tokens),
+        Err(_) => Err(DataError::OutOfMemoryForTexts {
+            texts: 1,
+            bytes: count as u128 * size_of::<i32>() as u128,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+use std::io::Write;
+
+use super::*;
+
+/// Tokens of 16 bits behind a header of 3 bytes.
+fn file(tokens: &[u16]) -> TokenFile {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&[0; 3]).unwrap();
+    let bytes: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
+    file.write_all(&bytes).unwrap();
+    TokenFile {
+        name: "tokens".into(),
+        file,
+        first: 3,
+        each: 2,
+        count: tokens.len(),
+        vocab: 500,
+    }
+}
+
+fn two_pieces() -> Tokens {
+    let mut tokens = Tokens::default();
+    tokens.push(0, Piece::File(file(&[300, 301, 302])));
+    tokens.push(4, Piece::Memory(vec![7, 8]));
+    tokens
+}
+
+#[test]
+fn pieces_are_read_as_one_stream_with_zeros_between_them() {
+    let tokens = two_pieces();
+    let mut middle = [9; 3];
+
+    tokens.read(2, &mut middle, &mut Vec::new()).unwrap();
+
+    assert_eq!(middle, [302, 0, 7]);
+    assert_eq!(tokens.to_vec().unwrap(), [300, 301, 302, 0, 7, 8]);
+    assert!(tokens.are_in_a_file() && !Tokens::from(vec![1]).are_in_a_file());
+}
+
+#[test]
+fn a_long_stream_is_looked_at_a_chunk_at_a_time() {
+    let all: Vec<u16> = (0..CHUNK as u32 + 10).map(|index| (index % 500) as u16).collect();
+    let mut tokens = Tokens::default();
+    tokens.push(0, Piece::File(file(&all)));
+    let mut lengths = Vec::new();
+
+    let look = |first, chunk: &[i32]| {
+        assert_eq!(chunk[0], first as i32 % 500);
+        lengths.push(chunk.len());
+        Ok(())
+    };
+    tokens.for_each_chunk(5..tokens.len(), look).unwrap();
+
+    assert_eq!(lengths, [CHUNK, 5]);
+}
+
+#[test]
+fn what_becomes_of_a_file_is_told_with_token_and_byte() {
+    let cut = file(&[300, 301, 302]);
+    cut.file.set_len(8).unwrap();
+    let mut tokens = Tokens::default();
+    tokens.push(0, Piece::File(cut));
+    let read = |tokens: &Tokens| tokens.read(1, &mut [0; 2], &mut Vec::new()).unwrap_err().to_string();
+
+    let error = read(&tokens);
+    assert!(
+        error.starts_with("data file tokens: record 1 at byte 5 has 3 of 4 bytes"),
+        "{error}"
+    );
+
+    let mut tokens = Tokens::default();
+    tokens.push(0, Piece::File(file(&[300, 301, 500])));
+    let error = read(&tokens);
+    assert!(
+        error.starts_with("data file tokens: token 2 at byte 7 is 500, outside 0..500"),
+        "{error}"
+    );
+}

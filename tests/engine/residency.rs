@@ -1,0 +1,257 @@
+//! Wherever training data lie while a run trains on them, it is the same run; what happens to them there is told.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use simic_engine::checkpoint::{CheckpointName, PastRun};
+use simic_engine::engine::Prepared;
+use simic_engine::env::{HostModel, LoadedData};
+use simic_engine::health::Failure;
+use simic_engine::prelude::*;
+use simic_engine::run::{ChosenResidency, NO_EXTENSION};
+use simic_engine::scenario::{Catalog, Override};
+use tch::Tensor;
+
+const IMAGES: &str = "assets/digits/optdigits-images-idx3-ubyte";
+const LABELS: &str = "assets/digits/optdigits-labels-idx1-ubyte";
+
+/// The digits as files, cropped, in more batches than one pass has.
+fn images(folder: &Path) -> String {
+    for (from, to) in [(IMAGES, "images"), (LABELS, "labels")] {
+        std::fs::copy(from, folder.join(to)).expect("they are here");
+    }
+    let path = |name| folder.join(name);
+    format!(
+        r#"preset("digits_baseline", (
+            data: idx(images: {:?}, labels: {:?}, scale: 16.0), batch_size: 200, batches_per_step: count(8),
+        ))"#,
+        path("images"),
+        path("labels")
+    )
+}
+
+/// A text file.
+fn text(folder: &Path) -> String {
+    let file = folder.join("a.txt");
+    let text: String = (0..400).map(|line| format!("line {line} of a text\n")).collect();
+    std::fs::write(&file, text).expect("it is written");
+    format!(
+        r#"preset("bytes_lm", (
+            batch_size: 4, batches_per_step: count(5), val_batches_per_step: full, data: text((path: {file:?}, block: 32)),
+            host: transformer((width: 16, layers: 3, segments: 3, positions: rotary)),
+        ))"#
+    )
+}
+
+/// Tokens of 16 bits for training, and for validation in a file of their own.
+fn tokens(folder: &Path) -> String {
+    let [train, val] = [("train.bin", 3000), ("val.bin", 400)].map(|(name, count): (_, u32)| {
+        let bytes: Vec<u8> = (0..count)
+            .flat_map(|index| ((index * index % 61) as u16).to_le_bytes())
+            .collect();
+        let path = folder.join(name);
+        std::fs::write(&path, bytes).expect("it is written");
+        path
+    });
+    format!(
+        r#"preset("synth_tokens", (
+            batch_size: 4, batches_per_step: count(5),
+            data: token_files((train: {train:?}, val: Some({val:?}), vocab: 64, block: 16)),
+            host: transformer((width: 16, layers: 3, segments: 3, block: 16)),
+        ))"#
+    )
+}
+
+fn scenario(task: &str, data: &str) -> String {
+    format!(
+        r#"(
+            name: "somewhere", task: {task}, data: {data},
+            run: (rounds: 2, n_envs: 2, max_steps: 3, checkpoint_every: 1), policy: (controller: "wait"),
+        )"#
+    )
+}
+
+fn engine(scenario: &str) -> Engine {
+    let engine = Engine::builder().threads(2).from_ron(scenario);
+    engine.unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+/// Bits of the host's tensors and of the last losses, one entry an env.
+fn state(engine: &mut Engine) -> Vec<(u64, u64, Vec<f32>)> {
+    let mut envs = engine
+        .world_mut()
+        .query::<(&TrainMetrics, &ValMetrics, &mut HostModel)>();
+    let envs = envs.iter_mut(engine.world_mut());
+    let values = |tensor: &Tensor| Vec::<f32>::try_from(tensor.flatten(0, -1)).expect("numbers");
+    envs.map(|(train, val, mut host)| {
+        let tensors = host.0.get().params().all().flat_map(|param| values(&param.tensor));
+        (train.loss.to_bits(), val.loss.to_bits(), tensors.collect())
+    })
+    .collect()
+}
+
+/// What becomes of the run, and the hash of its data.
+fn played(task: &str, data: &str) -> (Vec<(u64, u64, Vec<f32>)>, String) {
+    let mut engine = engine(&scenario(task, data));
+    engine.run().expect("it is played");
+    let hash = engine.world().resource::<LoadedData>().set.hash().to_owned();
+    (state(&mut engine), hash)
+}
+
+#[test]
+fn a_run_is_the_same_wherever_its_data_lie() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for task in [images(folder.path()), text(folder.path()), tokens(folder.path())] {
+        let on_device = played(&task, "(residency: device)");
+
+        for elsewhere in [
+            "(residency: host)",
+            "(residency: stream)",
+            "(residency: stream, workers: 1, prefetch: 1)",
+            "(residency: stream, workers: 3, prefetch: 9)",
+        ] {
+            assert!(played(&task, elsewhere) == on_device, "{elsewhere} of {task}");
+        }
+    }
+}
+
+#[test]
+fn generated_data_may_lie_in_the_machine_s_memory() {
+    let task = r#"preset("synth_tokens", (
+        batch_size: 8, batches_per_step: count(3),
+        data: synth_tokens((block: 16, copy: 2, train: 40, val: 24, test: 8)),
+        host: transformer((width: 16, layers: 3, segments: 3, block: 16)),
+    ))"#;
+
+    assert!(played(task, "(residency: host)") == played(task, "(residency: device)"));
+}
+
+#[test]
+fn all_envs_may_have_one_order_of_streamed_data() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let task = images(folder.path());
+
+    let streamed = played(&task, "(residency: stream, feed: common)");
+
+    assert!(streamed == played(&task, "(residency: device, feed: common)"));
+}
+
+#[test]
+fn a_run_on_streamed_data_goes_on_bit_for_bit_and_its_record_says_where_they_lie() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = scenario(&images(folder.path()), "(residency: stream)");
+    let builder = || Engine::builder().extended(NO_EXTENSION).threads(1);
+    let out = folder.path().join("runs");
+    let mut whole = builder().recorded(&out).from_ron(&text).expect("a sound scenario");
+    let report = whole.run().expect("it is played");
+    let expected = state(&mut whole);
+    let directory = report.record.expect("it was recorded").directory;
+    drop(whole);
+
+    let past = PastRun::open(&directory, CheckpointName::Round(1)).expect("it has a checkpoint");
+    let mut prepared = Prepared::from_ron("resolved.ron", &past.resolved, &[], &Catalog::default()).expect("sound");
+    prepared.file = past.file.clone();
+    let before = prepared.loaded.scenario.clone();
+    let point = past
+        .resume(&before, &prepared.loaded, &[], &[])
+        .expect("nothing has changed");
+    let resumed = builder().recorded(&out).resumed(point).build(&prepared);
+    let mut resumed = resumed.expect("it can go on");
+    resumed.run().expect("it is played");
+
+    assert!(state(&mut resumed) == expected);
+    let lines = crate::support::lines(&directory);
+    let told: Vec<_> = lines.iter().filter(|line| line["type"] == "run_started").collect();
+    assert_eq!(told.len(), 2);
+    for started in told {
+        let dataset = &started["data"]["dataset"];
+        assert_eq!(dataset["residency"], "stream");
+        assert_eq!(dataset["residency_reason"], "as data.residency says");
+    }
+}
+
+#[test]
+fn the_memory_that_is_left_decides_where_nobody_else_does() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut engine = engine(&scenario(&images(folder.path()), "()"));
+
+    engine.step().expect("it is played");
+
+    let chosen = engine.world().resource::<ChosenResidency>();
+    assert_eq!(chosen.residency.name(), "device");
+    assert!(
+        chosen
+            .reason
+            .ends_with("take at most a quarter of what each device has left"),
+        "{}",
+        chosen.reason
+    );
+}
+
+/// Plays on until something fails.
+fn failure(engine: &mut Engine) -> Failure {
+    loop {
+        match engine.step() {
+            Ok(true) => {}
+            Ok(false) => panic!("nothing failed"),
+            Err(error) => return error.failure,
+        }
+    }
+}
+
+fn cut(file: PathBuf, length: u64) {
+    let file = std::fs::OpenOptions::new().write(true).open(file).expect("it is there");
+    file.set_len(length).expect("it is cut");
+}
+
+#[test]
+fn a_file_that_is_cut_while_a_run_trains_on_it_is_told_with_its_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut of_images = engine(&scenario(&images(folder.path()), "(residency: stream)"));
+    let mut of_tokens = engine(&scenario(&tokens(folder.path()), "(residency: stream)"));
+    assert!(of_images.step().expect("it is played") && of_tokens.step().expect("it is played"));
+
+    cut(folder.path().join("images"), 16 + 64 * 100 + 7);
+    cut(folder.path().join("train.bin"), 100);
+
+    let error = failure(&mut of_images).to_string();
+    assert!(
+        error.contains("images: record ") && error.contains(" of 64 bytes"),
+        "{error}"
+    );
+    assert!(error.contains(" at byte ") && error.contains("cut short"), "{error}");
+    let error = failure(&mut of_tokens).to_string();
+    assert!(
+        error.contains("train.bin: record ") && error.contains(" of 34 bytes"),
+        "{error}"
+    );
+}
+
+#[test]
+fn data_that_cannot_be_streamed_are_refused_with_those_that_can() {
+    let digits = r#"(task: preset("digits_minimal"), data: (residency: stream))"#;
+    let problems = Prepared::from_ron("x.ron", digits, &[] as &[Override], &Catalog::default());
+    insta::assert_snapshot!(problems.expect_err("it has no file").to_string());
+
+    // Given packed files in the place of plain ones.
+    let folder = tempfile::tempdir().expect("a folder");
+    let task = images(folder.path());
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed
+        .write_all(&std::fs::read(IMAGES).expect("they are here"))
+        .expect("it is packed");
+    std::fs::write(folder.path().join("images"), packed.finish().expect("it is packed")).expect("it is written");
+
+    let error = failure(&mut engine(&scenario(&task, "(residency: stream)"))).to_string();
+
+    assert!(
+        error.contains("data.residency: stream cannot be had, as the training part of 'idx'"),
+        "{error}"
+    );
+    assert!(
+        error.contains("valid: unpacked IDX files, NPY arrays of bytes"),
+        "{error}"
+    );
+}
