@@ -162,7 +162,7 @@ fn a_language_model_learns_from_files_of_tokens() {
     let scenario = folder.path().join("mine.ron");
     let content = r#"(
         task: preset("tinystories", (
-            batch_size: 4, batches_per_step: count(2), val_batches_per_step: full,
+            batch_size: 4, batches_per_step: count(2), val_batch_size: 4, val_batches_per_step: full,
             data: token_files((
                 train: "tinystories/TinyStories_train.bin", val: "tinystories/TinyStories_val.bin", block: 32)),
             host: transformer((width: 16, layers: 3, block: 32)),

@@ -258,9 +258,9 @@ pub struct EpisodeCompute {
 }
 
 impl EpisodeCompute {
-    /// Of both.
+    /// Of both; a file may hold numbers that no episode comes to.
     pub const fn macs(&self) -> u64 {
-        self.train_macs + self.val_macs
+        self.train_macs.saturating_add(self.val_macs)
     }
 }
 
@@ -311,3 +311,6 @@ pub struct EpisodeFinished {
     /// By blueprint id.
     pub blueprints: BTreeMap<String, BlueprintCounts>,
 }
+
+#[cfg(test)]
+mod tests;
