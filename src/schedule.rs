@@ -318,7 +318,8 @@ schedules! {
         }
     }
     /// What the round leaves to its next step goes into a checkpoint: whoever keeps anything from step to step has a work here
-    /// that puts it into the [`UnfinishedRound`], and one in [`RestoreRound`] that takes it back; plain components of envs need [`keep_in_rounds`](crate::env::KeepInRounds::keep_in_rounds) alone.
+    /// that puts it into the [`UnfinishedRound`], and one in [`RestoreRound`] that takes it back; plain components of envs
+    /// need [`keep_in_rounds`](crate::env::KeepInRounds::keep_in_rounds) alone.
     SaveRound {
         Checkpoint {
             /// Keeps the plain components of envs: [`keep_in_rounds`](crate::env::KeepInRounds::keep_in_rounds).
