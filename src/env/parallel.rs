@@ -39,6 +39,7 @@ impl EnvPool {
                     tracing::warn!("an env worker keeps libtorch's own number of threads: {error}");
                 }
             })
+            .exit_handler(|_| torch::free_thread_buffers())
             .build()
             .map_err(|error| Failure::message(format!("the {threads} env workers could not be started: {error}")))?;
         Ok(Self {

@@ -6,6 +6,9 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/alloc_cpu.h>
 
+// MKL's, where libtorch comes with it.
+extern "C" void mkl_serv_thread_free_buffers() __attribute__((weak));
+
 namespace {
 
 constexpr size_t LINE = 64;
@@ -109,6 +112,11 @@ void simic_keep_tensor_blocks() {
   // Above libtorch's own choice for CPUs.
   constexpr uint8_t PRIORITY = 100;
   c10::SetCPUAllocator(allocator, PRIORITY);
+}
+
+// Gives back what MKL keeps for the products of the calling thread.
+void simic_free_thread_buffers() {
+  if (mkl_serv_thread_free_buffers != nullptr) mkl_serv_thread_free_buffers();
 }
 
 }  // extern "C"
