@@ -29,6 +29,12 @@ impl SeedInit {
 
 /// Largest factor by which a blueprint's waist may be narrower than its slot.
 const MOST_REDUCTION: i128 = 1024;
+/// Most heads of an attention, as of a host.
+const MOST_HEADS: i128 = 256;
+/// Most channels between two maps.
+const MOST_RANK: i128 = 4096;
+/// Largest factor by which an MLP's hidden layer may be wider than its slot.
+const MOST_EXPANSION: i128 = 16;
 
 section! {
     /// What is chosen about each built-in blueprint; exact parameter counts follow it.
@@ -36,9 +42,9 @@ section! {
     pub struct BlueprintsConfig {
         /// One 3×3 convolution.
         conv_light: StackOptions;
-        /// Squeeze-and-excite channel gates.
+        /// Squeeze-and-excite channel gates; in texts causal attention over all positions.
         attention: AttentionOptions;
-        /// Group norm, blended in by one learned scale.
+        /// Group norm, in texts layer norm, blended in by one learned scale.
         norm: NormOptions;
         /// Depthwise 3×3, then pointwise convolution.
         depthwise: StackOptions;
@@ -48,6 +54,16 @@ section! {
         conv_small: StackOptions;
         /// Two 3×3 convolutions.
         conv_heavy: StackOptions;
+        /// Two linear maps of texts.
+        lora: LoraOptions;
+        /// Two linear maps of texts, through more channels.
+        lora_large: LoraLargeOptions;
+        /// Two linear maps of texts and GELU.
+        mlp_small: MlpSmallOptions;
+        /// Two linear maps of texts and GELU, through more channels.
+        mlp: MlpOptions;
+        /// Causal attention over a sliding window of a text.
+        flex_attention: FlexAttentionOptions;
     }
 }
 
@@ -61,13 +77,15 @@ section! {
 }
 
 section! {
-    /// Of squeeze-and-excite gates.
+    /// Of squeeze-and-excite gates, and of the attention that has their name in texts.
     #[derive(Copy, Eq)]
     pub struct AttentionOptions {
         /// What its seeds are born with. None: lifecycle.seed_init.
         init: Option<SeedInit>;
-        /// The slot's channels over the hidden ones, of which there is at least 1.
+        /// Of images: the slot's channels over the hidden ones, of which there is at least 1.
         reduction: i64 = 4, integer(1, MOST_REDUCTION);
+        /// Of texts: heads, a divisor of the slot's channels.
+        heads: i64 = 4, integer(1, MOST_HEADS);
     }
 }
 
@@ -90,6 +108,53 @@ section! {
         reduction: i64 = 4, integer(1, MOST_REDUCTION);
         /// Fewest channels of the waist, however narrow the slot is.
         min_waist: i64 = 8, integer(1, 4096);
+    }
+}
+
+section! {
+    /// Of two linear maps.
+    #[derive(Copy, Eq)]
+    pub struct LoraOptions {
+        /// Channels between them.
+        rank: i64 = 8, integer(1, MOST_RANK);
+    }
+}
+
+section! {
+    /// Of two linear maps through more channels.
+    #[derive(Copy, Eq)]
+    pub struct LoraLargeOptions {
+        /// Channels between them.
+        rank: i64 = 32, integer(1, MOST_RANK);
+    }
+}
+
+section! {
+    /// Of two linear maps and GELU.
+    #[derive(Copy, Eq)]
+    pub struct MlpSmallOptions {
+        /// Channels between them over the slot's.
+        expansion: i64 = 2, integer(1, MOST_EXPANSION);
+    }
+}
+
+section! {
+    /// Of two linear maps and GELU through more channels.
+    #[derive(Copy, Eq)]
+    pub struct MlpOptions {
+        /// Channels between them over the slot's.
+        expansion: i64 = 4, integer(1, MOST_EXPANSION);
+    }
+}
+
+section! {
+    /// Of causal attention over a sliding window.
+    #[derive(Copy, Eq)]
+    pub struct FlexAttentionOptions {
+        /// Heads, a divisor of the slot's channels.
+        heads: i64 = 4, integer(1, MOST_HEADS);
+        /// Positions that it sees, its own the last of them.
+        window: i64 = 64, integer(1, 65536);
     }
 }
 

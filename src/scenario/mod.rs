@@ -43,7 +43,10 @@ mod wording;
 
 pub use action_space::ActionSpace;
 pub use attribution::{AttributionConfig, AttributionStrategy, Cadence, FULL_FACTORIAL_LIMIT};
-pub use blueprints::{AttentionOptions, BlueprintsConfig, BottleneckOptions, NormOptions, SeedInit, StackOptions};
+pub use blueprints::{
+    AttentionOptions, BlueprintsConfig, BottleneckOptions, FlexAttentionOptions, LoraLargeOptions, LoraOptions,
+    MlpOptions, MlpSmallOptions, NormOptions, SeedInit, StackOptions,
+};
 pub use catalog::{BlueprintEntry, Catalog, Entry, GrowsIn, KnownHosts, host_families};
 pub use controllers::{
     BuiltinSchedule, HeuristicConfig, OpWeights, RandomConfig, ReplayConfig, ScheduleConfig, ScheduleEntry,

@@ -39,6 +39,7 @@ pub fn validate(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, catalo
     topology::check_topology(scenario, task, catalog, &mut findings);
     action_space::check_action_space(scenario, catalog, &mut findings);
     blueprints::check_inits(scenario, task, catalog, &mut findings);
+    blueprints::check_heads(scenario, task, host, catalog, &mut findings);
     governor::check_governor(&scenario.governor, &mut findings);
     governor::check_faults(scenario, task, &mut findings);
     reward::check_reward(scenario, &mut findings);

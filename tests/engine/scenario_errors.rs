@@ -83,6 +83,29 @@ fn options_of_blueprints_are_checked_alone_and_with_what_may_grow() {
         &[]
     ));
     insta::assert_snapshot!(problems_of(r#"(lifecycle: (seed_init: gradmax))"#, &[]));
+    insta::assert_snapshot!(problems_of(
+        r#"(
+    task: preset("synth_tokens"),
+    lifecycle: (blueprints: (
+        attention: (heads: 6),
+        lora: (rank: 0),
+        mlp: (expansion: 17),
+    )),
+)"#,
+        &[]
+    ));
+    // Heads of what cannot grow do not matter.
+    insta::assert_snapshot!(problems_of(
+        r#"(
+    task: preset("synth_tokens"),
+    policy: (masks: (action_space: (blueprint: Some(["attention"])))),
+    lifecycle: (blueprints: (
+        attention: (heads: 7),
+        flex_attention: (heads: 9),
+    )),
+)"#,
+        &[]
+    ));
 }
 
 #[test]

@@ -1,8 +1,9 @@
-//! Whether every blueprint that may grow can be born as the scenario wants it.
+//! Whether every blueprint that may grow can be born as the scenario wants it, and where the task has slots.
 
 use super::Findings;
+use crate::growth::Topology;
 use crate::scenario::tree::listed;
-use crate::scenario::{BlueprintEntry, Catalog, InitialTopology, Scenario, SeedInit, TaskSpec};
+use crate::scenario::{BlueprintEntry, Catalog, HostOutline, InitialTopology, Scenario, SeedInit, TaskSpec};
 
 pub(super) fn check_inits(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog, findings: &mut Findings) {
     let topology = task.data.topology();
@@ -30,6 +31,40 @@ pub(super) fn check_inits(scenario: &Scenario, task: &TaskSpec, catalog: &Catalo
                 "leave it out of policy.masks.action_space.blueprint, or write what else it is born with, as in \
                  lifecycle.blueprints: (norm: (init: zero_gain)); instead of {} for all, each blueprint may name its own",
                 init.name()
+            ));
+        }
+    }
+}
+
+/// Attentions of texts whose heads do not divide the channels of a slot.
+pub(super) fn check_heads(
+    scenario: &Scenario,
+    task: &TaskSpec,
+    host: &HostOutline,
+    catalog: &Catalog,
+    findings: &mut Findings,
+) {
+    if host.topology != Topology::Tokens {
+        return;
+    }
+    let options = &scenario.lifecycle.blueprints;
+    for (name, heads) in [
+        ("attention", options.attention.heads),
+        ("flex_attention", options.flex_attention.heads),
+    ] {
+        let entry = catalog.blueprints.iter().find(|entry| entry.name == name);
+        let mut slots = host.injections.iter().filter(|place| task.slots.contains(&place.slot));
+        let unfit = slots.find(|place| place.channels % heads != 0);
+        if let Some(place) = unfit.filter(|_| entry.is_some_and(|entry| may_grow(entry, scenario))) {
+            let fitting = (1..=heads).rev().find(|heads| place.channels % heads == 0);
+            let message = format!(
+                "the {} channels of slot {} do not divide into {heads} heads",
+                place.channels, place.slot
+            );
+            findings.error([format!("lifecycle.blueprints.{name}.heads")], message);
+            findings.help(format!(
+                "the next smaller number that divides them is {}; or leave \"{name}\" out of policy.masks.action_space.blueprint",
+                fitting.unwrap_or(1)
             ));
         }
     }

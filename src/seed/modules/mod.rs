@@ -105,17 +105,22 @@ impl BuiltIn {
     }
 }
 
+/// All built-in blueprints with their indices, as a scenario wants them.
+fn built_in(lifecycle: &LifecycleConfig) -> impl Iterator<Item = (usize, Box<dyn Blueprint>)> {
+    BuiltIn::all(lifecycle).chain(tokens::BuiltIn::all(lifecycle.blueprints))
+}
+
 impl Default for BlueprintRegistry {
     /// The built-in blueprints with their default options.
     fn default() -> Self {
-        Self::of(BuiltIn::all(&LifecycleConfig::default()).chain(TokenBlueprint::all()))
+        Self::of(built_in(&LifecycleConfig::default()))
     }
 }
 
 impl BlueprintRegistry {
     /// Takes over what a scenario chooses about blueprints: options and inits.
     pub fn configure(&mut self, lifecycle: &LifecycleConfig) {
-        self.replace_built_in(lifecycle, BuiltIn::all(lifecycle));
+        self.replace_built_in(lifecycle, built_in(lifecycle));
     }
 }
 

@@ -7,6 +7,7 @@ use tch::{TchError, Tensor};
 use super::Noop;
 use crate::growth::{Topology, coded_enum};
 use crate::random::RunRng;
+use crate::scenario::BlueprintsConfig;
 use crate::seed::{Blueprint, BlueprintError, SeedModule};
 use crate::torch::{AttentionInit, Backend, CausalAttention, Init, LayerNorm, Linear, Mode, ParamSet, Reach};
 
@@ -19,56 +20,86 @@ coded_enum! {
         Attention = 2 => "attention",
         /// Layer norm.
         Norm = 3 => "norm",
-        /// Two linear maps through 8 channels.
+        /// Two linear maps through few channels.
         Lora = 8 => "lora",
-        /// Two linear maps through 32 channels.
+        /// Two linear maps through more channels.
         LoraLarge = 9 => "lora_large",
-        /// Two linear maps through twice the channels.
+        /// Two linear maps and GELU.
         MlpSmall = 10 => "mlp_small",
-        /// Two linear maps through four times the channels.
+        /// Two linear maps and GELU through more channels.
         Mlp = 11 => "mlp",
         /// Causal attention over a sliding window.
         FlexAttention = 12 => "flex_attention",
     }
 }
 
-/// Heads of an attention.
-const HEADS: i64 = 4;
-/// Positions that a sliding window shows.
-const WINDOW: i64 = 64;
+/// A built-in kind with what a scenario has chosen about it.
+pub(super) struct BuiltIn {
+    kind: TokenBlueprint,
+    options: BlueprintsConfig,
+}
 
-/// The two maps of a module that has nothing else.
+/// What a kind comes to at a width.
 #[derive(Clone, Copy)]
-struct Maps {
-    /// Channels between them.
-    hidden: i64,
-    /// GELU between them, and biases.
-    is_mlp: bool,
+enum Form {
+    Nothing,
+    Norm,
+    /// Linear maps, `hidden` channels between them.
+    Maps {
+        hidden: i64,
+        /// GELU between them, and biases.
+        is_mlp: bool,
+    },
+    Attention {
+        heads: i64,
+        reach: Reach,
+    },
 }
 
-impl TokenBlueprint {
+impl BuiltIn {
     /// All of them with their indices.
-    pub(super) fn all() -> impl Iterator<Item = (usize, Box<dyn Blueprint>)> {
-        Self::ALL
+    pub(super) fn all(options: BlueprintsConfig) -> impl Iterator<Item = (usize, Box<dyn Blueprint>)> {
+        TokenBlueprint::ALL
             .iter()
-            .map(|&blueprint| (blueprint.code(), Box::new(blueprint) as _))
+            .map(move |&kind| (kind.code(), Box::new(Self { kind, options }) as _))
     }
 
-    const fn maps(self, dim: i64) -> Option<Maps> {
-        let (hidden, is_mlp) = match self {
-            Self::Lora => (8, false),
-            Self::LoraLarge => (32, false),
-            Self::MlpSmall => (2 * dim, true),
-            Self::Mlp => (4 * dim, true),
-            Self::Noop | Self::Attention | Self::Norm | Self::FlexAttention => return None,
-        };
-        Some(Maps { hidden, is_mlp })
+    const fn form(&self, dim: i64) -> Form {
+        let options = &self.options;
+        match self.kind {
+            TokenBlueprint::Noop => Form::Nothing,
+            TokenBlueprint::Norm => Form::Norm,
+            TokenBlueprint::Lora => Form::Maps {
+                hidden: options.lora.rank,
+                is_mlp: false,
+            },
+            TokenBlueprint::LoraLarge => Form::Maps {
+                hidden: options.lora_large.rank,
+                is_mlp: false,
+            },
+            TokenBlueprint::MlpSmall => Form::Maps {
+                hidden: options.mlp_small.expansion * dim,
+                is_mlp: true,
+            },
+            TokenBlueprint::Mlp => Form::Maps {
+                hidden: options.mlp.expansion * dim,
+                is_mlp: true,
+            },
+            TokenBlueprint::Attention => Form::Attention {
+                heads: options.attention.heads,
+                reach: Reach::All,
+            },
+            TokenBlueprint::FlexAttention => Form::Attention {
+                heads: options.flex_attention.heads,
+                reach: Reach::Window(options.flex_attention.window),
+            },
+        }
     }
 }
 
-impl Blueprint for TokenBlueprint {
+impl Blueprint for BuiltIn {
     fn id(&self) -> &'static str {
-        self.name()
+        self.kind.name()
     }
 
     fn topology(&self) -> Topology {
@@ -76,58 +107,51 @@ impl Blueprint for TokenBlueprint {
     }
 
     fn summary(&self) -> &'static str {
-        match self {
-            Self::Noop => "no change, no parameters; a placebo for experiments",
-            Self::Attention => "causal self-attention, 4 heads",
-            Self::Norm => "layer norm, blended in by one learned scale",
-            Self::Lora => "two linear maps through 8 channels",
-            Self::LoraLarge => "two linear maps through 32 channels",
-            Self::MlpSmall => "two linear maps and GELU through twice the channels",
-            Self::Mlp => "two linear maps and GELU through four times the channels",
-            Self::FlexAttention => "causal self-attention over the last 64 positions, 4 heads",
+        match self.kind {
+            TokenBlueprint::Noop => "no change, no parameters; a placebo for experiments",
+            TokenBlueprint::Attention => "causal self-attention",
+            TokenBlueprint::Norm => "layer norm, blended in by one learned scale",
+            TokenBlueprint::Lora => "two linear maps through few channels",
+            TokenBlueprint::LoraLarge => "two linear maps through more channels",
+            TokenBlueprint::MlpSmall => "two linear maps and GELU",
+            TokenBlueprint::Mlp => "two linear maps and GELU through more channels",
+            TokenBlueprint::FlexAttention => "causal self-attention over a sliding window",
         }
     }
 
     fn param_count(&self, dim: i64) -> u64 {
-        match (self, self.maps(dim)) {
-            (_, Some(Maps { hidden, is_mlp: false })) => (2 * dim * hidden) as u64,
-            (_, Some(Maps { hidden, is_mlp: true })) => (2 * dim * hidden + hidden + dim) as u64,
-            (Self::Norm, None) => (2 * dim + 1) as u64,
-            (Self::Attention | Self::FlexAttention, None) => CausalAttention::param_count(dim),
-            (_, None) => 0,
+        match self.form(dim) {
+            Form::Nothing => 0,
+            Form::Norm => (2 * dim + 1) as u64,
+            Form::Maps { hidden, is_mlp } => (2 * dim * hidden + if is_mlp { hidden + dim } else { 0 }) as u64,
+            Form::Attention { .. } => CausalAttention::param_count(dim),
         }
     }
 
     fn build(&self, dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Box<dyn SeedModule>, BlueprintError> {
         let mut params = ParamSet::new(backend);
-        if let Some(maps) = self.maps(dim) {
-            return Ok(Box::new(TwoMaps::new(maps, dim, params, rng)?));
-        }
-        Ok(match self {
-            Self::Norm => Box::new(TokenNorm::new(dim, params, rng)?),
-            Self::Attention | Self::FlexAttention if dim % HEADS != 0 => {
+        Ok(match self.form(dim) {
+            Form::Nothing => Box::new(Noop { params }),
+            Form::Norm => Box::new(TokenNorm::new(dim, params, rng)?),
+            Form::Maps { hidden, is_mlp } => Box::new(TwoMaps::new(dim, hidden, is_mlp, params, rng)?),
+            Form::Attention { heads, .. } if dim % heads != 0 => {
                 return Err(BlueprintError::Unfit {
                     id: self.id(),
                     dim,
-                    why: format!("its {HEADS} heads need a multiple of {HEADS} channels"),
+                    why: format!("its {heads} heads need a multiple of {heads} channels"),
                 });
             }
-            Self::Attention | Self::FlexAttention => {
-                let reach = match self {
-                    Self::FlexAttention => Reach::Window(WINDOW),
-                    _ => Reach::All,
-                };
+            Form::Attention { heads, reach } => {
                 let fan_in = Init::FanIn(dim);
                 let init = AttentionInit {
                     weight: fan_in,
                     bias: fan_in,
                     out: Init::Constant(0.0),
                 };
-                let attention = CausalAttention::new(&mut params, "attention", (dim, HEADS), init, (reach, None))?;
+                let attention = CausalAttention::new(&mut params, "attention", (dim, heads), init, (reach, None))?;
                 params.initialise(rng)?;
                 Box::new(AttentionSeed { dim, attention, params })
             }
-            _ => Box::new(Noop { params }),
         })
     }
 }
@@ -173,8 +197,7 @@ struct TwoMaps {
 }
 
 impl TwoMaps {
-    fn new(maps: Maps, dim: i64, mut params: ParamSet, rng: &mut RunRng) -> Result<Self, TchError> {
-        let Maps { hidden, is_mlp } = maps;
+    fn new(dim: i64, hidden: i64, is_mlp: bool, mut params: ParamSet, rng: &mut RunRng) -> Result<Self, TchError> {
         let bias = |init| is_mlp.then_some(init);
         let (fan_in, zero) = (Init::FanIn(dim), Init::Constant(0.0));
         let down = Linear::new(&mut params, "in", [dim, hidden], fan_in, bias(fan_in))?;

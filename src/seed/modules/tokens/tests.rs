@@ -2,6 +2,7 @@ use tch::{Device, Kind, Tensor};
 
 use crate::growth::{AlphaAlgorithm, Topology};
 use crate::random::{Domain, RunRng};
+use crate::scenario::LifecycleConfig;
 use crate::seed::{BlueprintError, BlueprintRegistry, GateNetwork, SeedInstance, SeedModule};
 use crate::torch::fixtures::{largest, perturb};
 use crate::torch::{Backend, HostSyncCounter, Mode, NoGrad, incubate};
@@ -162,6 +163,49 @@ fn heads_that_do_not_divide_the_width_are_refused() {
     for index in [2, 12] {
         let refused = registry.get(index).unwrap().build(6, &mut rng, Backend::CPU);
         assert!(matches!(refused, Err(BlueprintError::Unfit { dim: 6, .. })));
+    }
+}
+
+#[test]
+fn options_change_what_is_built_and_its_exact_count() {
+    const DIM: i64 = 6;
+    let _no_grad = NoGrad::new();
+    let mut lifecycle = LifecycleConfig::default();
+    let options = &mut lifecycle.blueprints;
+    (options.lora.rank, options.lora_large.rank) = (3, 5);
+    (options.mlp_small.expansion, options.mlp.expansion) = (1, 3);
+    options.attention.heads = 2;
+    (options.flex_attention.heads, options.flex_attention.window) = (1, 2);
+    let mut registry = registry();
+    registry.configure(&lifecycle);
+
+    for (id, count) in [
+        ("lora", 36),
+        ("lora_large", 60),
+        ("mlp_small", 84),
+        ("mlp", 240),
+        ("attention", 168),
+        ("flex_attention", 168),
+    ] {
+        let (_, blueprint) = registry.iter().find(|(_, blueprint)| blueprint.id() == id).unwrap();
+        let mut rng = RunRng::new(1, Domain::SeedInit, &[]);
+        let module = blueprint.build(DIM, &mut rng, Backend::CPU).unwrap();
+        assert_eq!(blueprint.param_count(DIM), count, "{id}");
+        assert_eq!(module.params().count(), count, "{id}");
+
+        perturb(module.params().trainable());
+        let x = random_text(1, 4, DIM);
+        let changed = x.copy();
+        let _ = changed.narrow(1, 0, 1).fill_(0.5);
+        let delta = |x: &Tensor| module.delta(x, Mode::Eval).unwrap().unwrap();
+        let difference = delta(&x) - delta(&changed);
+        let reached = [1, 2].map(|position| largest(&difference.narrow(1, position, 1)) > 0.0);
+        let expected = match id {
+            "attention" => [true, true],
+            "flex_attention" => [true, false],
+            _ => [false, false],
+        };
+        assert_eq!(reached, expected, "{id}");
     }
 }
 
