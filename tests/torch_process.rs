@@ -1,8 +1,10 @@
 //! Settings of the whole process: in a binary of their own, because they would change other tests' arithmetic.
 
+use simic_engine::engine::Engine;
 use simic_engine::scenario::MatmulPrecision;
 use simic_engine::torch::{
-    HostSyncCounter, catch, keep_freed_blocks, read_f64, set_deterministic, set_matmul_precision,
+    HostSyncCounter, catch, free_thread_buffers, keep_freed_blocks, kept_bytes, read_f64, set_deterministic,
+    set_matmul_precision,
 };
 use tch::{Device, Kind, Tensor};
 
@@ -79,6 +81,38 @@ fn a_tensor_may_be_freed_by_another_thread_and_after_its_own_has_ended() {
 
     assert_eq!(sum, 4950.0);
     assert_eq!(make().len(), 100);
+}
+
+#[test]
+fn a_thread_gives_back_the_memory_of_freed_tensors_when_it_is_asked_to() {
+    keep_freed_blocks();
+    drop(Tensor::zeros([1000], (Kind::Float, Device::Cpu)));
+    assert!(kept_bytes() >= 4000);
+
+    free_thread_buffers();
+    assert_eq!(kept_bytes(), 0);
+
+    let again = Tensor::ones([1000], (Kind::Float, Device::Cpu));
+    assert_eq!(f64::try_from(again.sum(Kind::Double)).expect("a number"), 1000.0);
+}
+
+#[test]
+fn an_engine_leaves_no_memory_of_its_tensors_with_the_thread_that_drops_it() {
+    keep_freed_blocks();
+    let mut engine = Engine::from_ron(
+        r#"(
+            task: preset("digits_impaired", (batches_per_step: count(1), val_batches_per_step: count(1))),
+            run: (rounds: 1, n_envs: 1, max_steps: 1),
+        )"#,
+    )
+    .expect("a valid scenario");
+    assert!(engine.play().failure.is_none());
+    let while_it_is_there = kept_bytes();
+
+    drop(engine);
+
+    assert!(while_it_is_there > 0);
+    assert_eq!(kept_bytes(), 0);
 }
 
 /// A block that was touched once is neither unmapped nor faulted in again.

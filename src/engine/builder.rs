@@ -19,7 +19,7 @@ use crate::schedule::{AddWork, Shutdown, Work};
 use crate::seed::BlueprintRegistry;
 use crate::telemetry::Sinks;
 use crate::telemetry::sinks::{ConsoleSink, JsonLinesSink, TensorBoardSink};
-use crate::torch;
+use crate::torch::{self, FreeThreadBuffers};
 use crate::training::MixedPrecisionOff;
 
 /// Settings of an engine, given before its scenario is read.
@@ -172,7 +172,11 @@ impl EngineBuilder {
             app.insert_resource(point);
         }
         let driver = Driver::default();
-        Ok(Engine { app, driver })
+        Ok(Engine {
+            app,
+            driver,
+            _buffers: FreeThreadBuffers,
+        })
     }
 }
 

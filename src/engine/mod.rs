@@ -23,6 +23,7 @@ pub use report::{RunRecord, RunReport};
 
 use crate::health::EngineError;
 use crate::run::{Driver, Moment};
+use crate::torch::FreeThreadBuffers;
 
 /// A run that can be played: an [`App`] of all plugins with an [`Experiment`](crate::env::Experiment) in it.
 ///
@@ -44,6 +45,8 @@ use crate::run::{Driver, Moment};
 pub struct Engine {
     app: App,
     driver: Driver,
+    /// Dropped behind the app.
+    _buffers: FreeThreadBuffers,
 }
 
 impl Engine {

@@ -222,6 +222,7 @@ unsafe extern "C" {
         out: *mut *mut C_tensor,
     ) -> *mut c_char;
     pub(super) fn simic_keep_tensor_blocks();
+    pub(super) fn simic_kept_bytes() -> usize;
     pub(super) fn simic_free_thread_buffers();
     pub(super) fn simic_backward(objective: *const C_tensor) -> *mut c_char;
     pub(super) fn simic_add_validation(

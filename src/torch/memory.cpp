@@ -57,10 +57,15 @@ class KeptBlocks {
     return true;
   }
 
-  ~KeptBlocks() {
-    for (Header* block : lists)
-      while (block != nullptr) c10::free_cpu(std::exchange(block, block->next));
+  size_t bytes() const { return kept; }
+
+  void give_back() {
+    for (Header*& first : lists)
+      while (first != nullptr) c10::free_cpu(std::exchange(first, first->next));
+    kept = 0;
   }
+
+  ~KeptBlocks() { give_back(); }
 };
 
 // This thread's; null once the thread ends, when tensors may still be freed.
@@ -114,8 +119,15 @@ void simic_keep_tensor_blocks() {
   c10::SetCPUAllocator(allocator, PRIORITY);
 }
 
-// Gives back what MKL keeps for the products of the calling thread.
+// Of freed blocks, kept by the calling thread.
+size_t simic_kept_bytes() {
+  const KeptBlocks* blocks = kept_blocks();
+  return blocks != nullptr ? blocks->bytes() : 0;
+}
+
+// Gives back the freed blocks that the calling thread keeps, and what MKL keeps for its products.
 void simic_free_thread_buffers() {
+  if (KeptBlocks* blocks = kept_blocks()) blocks->give_back();
   if (mkl_serv_thread_free_buffers != nullptr) mkl_serv_thread_free_buffers();
 }
 

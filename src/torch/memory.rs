@@ -40,11 +40,28 @@ pub fn keep_freed_blocks() -> bool {
     }
 }
 
-/// Gives back what libtorch's libraries keep for the products of the calling thread, a few hundred KiB. The last thing that a
-/// thread does: they are lost with it otherwise.
+/// Bytes of freed tensors that the calling thread keeps for its next ones.
+pub fn kept_bytes() -> usize {
+    // SAFETY: a number of the calling thread.
+    unsafe { ffi::simic_kept_bytes() }
+}
+
+/// Gives back what the calling thread keeps: freed blocks of tensors, and of libtorch's libraries the buffers of their products.
+/// These are lost with a thread that ends without.
 pub fn free_thread_buffers() {
-    // SAFETY: no product is being computed on the calling thread.
+    // SAFETY: no product is being computed on the calling thread, and blocks that are kept belong to no tensor.
     unsafe { ffi::simic_free_thread_buffers() };
+}
+
+/// [`free_thread_buffers`] when dropped. As the last field of what owns many tensors it keeps the thread that drops them
+/// from keeping their memory, which other threads have allocated and will not find again.
+#[derive(Debug, Default)]
+pub struct FreeThreadBuffers;
+
+impl Drop for FreeThreadBuffers {
+    fn drop(&mut self) {
+        free_thread_buffers();
+    }
 }
 
 /// Bytes that a device has left for all processes. `None` for the CPU, whose memory is the machine's, and for devices that do

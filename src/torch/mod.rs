@@ -57,7 +57,7 @@ pub use guards::{Autocast, Inference, NoGrad};
 pub use host_buffer::HostBuffer;
 pub use kernel_level::{ForcedKernels, KernelLevel, kernel_levels};
 pub use layers::{Conv2d, LayerNorm, Linear, Mode, NORM_EPS, max_pool_2x2, spatial_mean};
-pub use memory::{free_bytes, free_thread_buffers, keep_freed_blocks};
+pub use memory::{FreeThreadBuffers, free_bytes, free_thread_buffers, keep_freed_blocks, kept_bytes};
 pub use optimizer::{GroupUpdate, Implementation, Optimizer, self_test};
 pub use params::{Init, Param, ParamSet};
 pub use precision::{mixed_kind, mixed_name, set_deterministic, set_matmul_precision};
