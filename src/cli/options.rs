@@ -401,6 +401,9 @@ pub struct RunsOptions {
 pub struct ShowOptions {
     /// The run's folder, its name or the beginning of it, or latest.
     pub run: PathBuf,
+    /// Show what came of growth instead: losses and gradients around germinations and commits, by kind of seed.
+    #[arg(long)]
+    pub growth: bool,
     /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

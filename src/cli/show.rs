@@ -1,4 +1,4 @@
-//! `show`: the summary of a run again.
+//! `show`: the summary of a run again, or what came of its growth.
 
 use std::path::Path;
 
@@ -8,9 +8,9 @@ use super::output::{show, show_json, tell_error, width};
 use super::rejection::Rejection;
 use super::{Context, Outcome, ShowOptions};
 use crate::checkpoint::ResumeError;
-use crate::record::{ListedState, RunDirectory, RunEntry, SUMMARY_WIDTH, find_run, summary};
+use crate::record::{Insertions, ListedState, RunDirectory, RunEntry, SUMMARY_WIDTH, find_run, summary};
 use crate::telemetry::sinks::JsonLinesSink;
-use crate::telemetry::{EventReader, LiveState, ReadError, RunFinished};
+use crate::telemetry::{Event, EventReader, LiveState, Payload, ReadError, RunFinished};
 
 /// A run for programs to read.
 #[derive(Serialize)]
@@ -30,6 +30,9 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
     if !RunDirectory::is_at(&place) {
         return Err(ResumeError::NoRun(place).into());
     }
+    if options.growth {
+        return Ok(show_growth(&place, context));
+    }
     let entry = RunEntry::read(&place);
     let has_ended = matches!(
         entry.state,
@@ -39,13 +42,8 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
     if let (Some(text), false) = (&kept, context.global.json) {
         return Ok(show(text));
     }
-    let (live, damage) = fold(&place);
-    if let Some(error) = damage {
-        tell_error(
-            context.global,
-            format_args!("{error}; what follows tells of the events before"),
-        );
-    }
+    let mut live = LiveState::default();
+    fold(&place, context, |event| live.apply(&event));
     if context.global.json {
         let summary = kept.unwrap_or_else(|| summary(&live, &place, SUMMARY_WIDTH));
         let finished = live.finished.filter(|_| has_ended);
@@ -63,25 +61,38 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
     Ok(show(format_args!("{standing}{}", summary(&live, &place, width()))))
 }
 
-/// Everything that was told of a run until now, and what keeps the rest from being read.
-fn fold(directory: &Path) -> (LiveState, Option<ReadError>) {
-    let mut live = LiveState::default();
+fn show_growth(place: &Path, context: &Context) -> Outcome {
+    let mut insertions = Insertions::default();
+    fold(place, context, |event| {
+        if let Payload::SeedInsertion(told) = event.payload {
+            insertions.take(told);
+        }
+    });
+    if context.global.json {
+        return show_json(&insertions.summaries());
+    }
+    show(insertions.table(width()))
+}
+
+/// Hands over everything that was told of a run until now, and tells what keeps the rest from being read.
+fn fold(directory: &Path, context: &Context, mut take: impl FnMut(Event)) {
     let path = directory.join(JsonLinesSink::FILE_NAME);
     // A run that has told nothing yet.
     if !path.exists() {
-        return (live, None);
+        return;
     }
-    let reader = match EventReader::open(&path) {
-        Ok(reader) => reader,
-        Err(error) => return (live, Some(error.into())),
-    };
-    for event in reader {
-        match event {
-            Ok(event) => live.apply(&event),
-            Err(error) => return (live, Some(error)),
+    let mut read = || -> Result<(), ReadError> {
+        for event in EventReader::open(&path)? {
+            take(event?);
         }
+        Ok(())
+    };
+    if let Err(error) = read() {
+        tell_error(
+            context.global,
+            format_args!("{error}; what follows tells of the events before"),
+        );
     }
-    (live, None)
 }
 
 /// Of a run that failed before it told anything.

@@ -2,13 +2,16 @@
 //! before is trained on.
 //!
 //! What a batch is made of was drawn before any thread hears of it, and batches are taken in the order in which they were
-//! asked for: no timing changes what an env gets. What a thread fails with is told at the batch that needed it.
+//! asked for: no timing changes what an env gets. A batch that could not be gathered is tried once more, since storage that
+//! was away for a moment comes back; what a thread fails with then is told at the batch that needed it.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use tch::{Device, Tensor};
@@ -25,6 +28,9 @@ pub(super) trait Rows: Debug + Send + Sync {
     fn read(&self, position: i64, row: &mut [u8], scratch: &mut Vec<u8>) -> Result<(), DataError>;
 }
 
+/// Between a batch that could not be gathered and the second attempt.
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// The threads that gather the batches of a run. They end with the last feed that they work for.
 #[derive(Clone, Debug)]
 pub struct Readers {
@@ -32,6 +38,8 @@ pub struct Readers {
     /// Batches of each env that are asked for ahead of time.
     ahead: usize,
     patience: Duration,
+    /// Nanoseconds that batches were waited for and that were not asked about yet.
+    waited: Arc<AtomicU64>,
 }
 
 impl Readers {
@@ -48,7 +56,13 @@ impl Readers {
             pool: Arc::new(pool.map_err(|error| DataError::NoReaders(error.to_string()))?),
             ahead: config.prefetch,
             patience: Duration::from_secs_f64(config.stall_timeout_s),
+            waited: Arc::default(),
         })
+    }
+
+    /// Time that all envs together have waited for batches since this was last asked.
+    pub fn take_waited(&self) -> Duration {
+        Duration::from_nanos(self.waited.swap(0, Ordering::Relaxed))
     }
 }
 
@@ -150,8 +164,15 @@ impl Ring {
         let positions = positions.to_vec();
         let (sender, filled) = channel();
         self.readers.pool.spawn_fifo(move || {
-            let gathered = guarded(|| gather(&*rows, &positions, row, (env, &mut buffer)));
-            let outcome = gathered.unwrap_or_else(|cause| Err(DataError::ReaderLost { env, cause }));
+            let mut gathered = || {
+                let outcome = guarded(|| gather(&*rows, &positions, row, (env, &mut buffer)));
+                outcome.unwrap_or_else(|cause| Err(DataError::ReaderLost { env, cause }))
+            };
+            let outcome = gathered().or_else(|error| {
+                tracing::warn!("a batch is read once more: {error}");
+                thread::sleep(PAUSE);
+                gathered()
+            });
             // Nobody waits where the feed is gone.
             drop(sender.send((buffer, outcome)));
         });
@@ -176,7 +197,11 @@ impl Ring {
 
     fn wait(&self, asked: &Asked) -> Result<Filled, DataError> {
         let (env, patience) = (self.env, self.readers.patience);
-        asked.filled.recv_timeout(patience).map_err(|error| match error {
+        let begun = Instant::now();
+        let filled = asked.filled.recv_timeout(patience);
+        let nanoseconds = begun.elapsed().as_nanos() as u64;
+        self.readers.waited.fetch_add(nanoseconds, Ordering::Relaxed);
+        filled.map_err(|error| match error {
             RecvTimeoutError::Timeout => DataError::FeedStalled {
                 env,
                 seconds: patience.as_secs_f64(),

@@ -18,8 +18,8 @@ pub struct Insertion {
 }
 
 impl Insertion {
-    /// A seed in `slot` that has just entered a stage, in a step whose validation was `before`, of the network without it. `None` for stages that
-    /// are no growth event, and where there was no validation to compare with.
+    /// A seed in `slot` that has just entered a stage, in a step whose validation was `before`, of the network without it.
+    /// `None` for stages that are no growth event, and where there was no validation to compare with.
     pub fn of(seed: &SeedRecord, slot: SlotId, init: SeedInit, before: Option<ValidatedAt>) -> Option<Self> {
         let is_birth = seed.stage == SeedStage::Germinated;
         if !is_birth && seed.stage != SeedStage::Fossilized {

@@ -37,7 +37,7 @@ pub use slots::{SeedBuilder, SeedOptimizers, SeedSlots, Slot, carry_out};
 pub use unfinished::KeepInRounds;
 
 use crate::clock::RunClock;
-use crate::data::{FeedArithmetic, Resident, TaskData};
+use crate::data::{FeedArithmetic, Readers, Resident, TaskData};
 use crate::host::SlotLayout;
 use crate::scenario::{Scenario, StageIsolation, TaskSpec};
 use crate::schedule::{
@@ -122,6 +122,8 @@ pub struct LoadedData {
     pub feed: FeedArithmetic,
     /// On each device.
     pub resident: SyncCell<Vec<Resident>>,
+    /// Who fetches training batches, where they are not on the devices.
+    pub readers: Option<Readers>,
 }
 
 /// What the start-up self-test chose, and what it refused.

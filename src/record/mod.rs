@@ -5,6 +5,7 @@ mod continuation;
 mod directory;
 mod files;
 mod find;
+mod insertions;
 mod listing;
 mod log;
 mod manifest;
@@ -19,6 +20,7 @@ pub(crate) use directory::{MANIFEST_FILE, RESOLVED_FILE, SOURCE_FILE, SUMMARY_FI
 pub use directory::{RunClaim, RunDirectory, RunDirectoryError, ScenarioFile, runs_root, scenario_folder};
 pub(crate) use files::point_at;
 pub use find::{FindRunError, find_run};
+pub use insertions::{Change, InsertionSummary, Insertions};
 pub(crate) use listing::EXPERIMENT_FILE;
 pub use listing::{ListedState, RunEntry, list_runs};
 pub use log::LogFile;

@@ -403,6 +403,11 @@ fn round_perf(
         blocked_ms: Num(cost.blocked.as_secs_f64() * 1e3),
         host_reads: taken.reads,
         waits: env_steps,
+        feed_wait_ms: record
+            .data
+            .readers
+            .as_ref()
+            .map(|readers| Num(readers.take_waited().as_secs_f64() * 1e3)),
     }
 }
 

@@ -95,6 +95,7 @@ pub(crate) fn load_datasets(
         set,
         feed,
         resident: SyncCell::new(resident),
+        readers,
     });
     Ok(())
 }

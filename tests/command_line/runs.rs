@@ -270,3 +270,40 @@ fn what_is_no_run_is_not_shown() {
         "{message}"
     );
 }
+
+#[test]
+fn what_came_of_growth_is_shown_by_kind_of_seed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().display().to_string();
+    let set = |value: &'static str| ["--set", value];
+    let mut arguments = vec![
+        "run",
+        "scenarios/incubation.ron",
+        "--out",
+        &out,
+        "--steps",
+        "8",
+        "--envs",
+        "2",
+    ];
+    arguments.extend(set("task.batches_per_step=count(1)"));
+    arguments.extend(set("task.val_batches_per_step=count(1)"));
+    succeeds(&engine(&arguments));
+
+    let shown = succeeds(&engine(&["show", "latest", "--growth", "--out", &out]));
+    let rows = succeeds(&engine(&["show", "latest", "--growth", "--out", &out, "--json"]));
+
+    let row: Vec<&str> = shown.lines().nth(2).expect("a row").split_whitespace().collect();
+    assert_eq!(row[..4], ["germinated", "conv_light", "zero_gain", "2"]);
+    let rows: Value = serde_json::from_str(&rows).expect("JSON");
+    assert_eq!(rows.as_array().map(Vec::len), Some(1));
+    assert_eq!(
+        (&rows[0]["entered"], &rows[0]["events"]),
+        (&"GERMINATED".into(), &2.into())
+    );
+    assert!(rows[0]["loss_change"]["mean"].is_f64(), "{rows}");
+    assert!(
+        rows[0]["gradient_ratio"][0].as_f64().is_some_and(|ratio| ratio > 0.0),
+        "{rows}"
+    );
+}

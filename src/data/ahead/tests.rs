@@ -127,6 +127,12 @@ fn is_bad(position: i64) -> bool {
     i64::from(order[2 * ROWS + 1]) == position
 }
 
+/// The first position of all.
+fn is_in_front(position: i64) -> bool {
+    let (_, order) = plan();
+    i64::from(order[0]) == position
+}
+
 #[test]
 fn what_a_batch_could_not_be_read_for_is_told_when_it_is_due() {
     let cut_short = |position| match is_bad(position) {
@@ -147,6 +153,42 @@ fn what_a_batch_could_not_be_read_for_is_told_when_it_is_due() {
     let error = ring.fetch(2, &plan, &buffer()).unwrap_err();
 
     assert!(matches!(error, DataError::TruncatedRecord { byte: 77, .. }), "{error}");
+}
+
+#[test]
+fn a_batch_that_can_be_read_the_second_time_is_as_it_would_have_been() {
+    static ATTEMPTS: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
+    let (plan, order) = plan();
+    let mut shaky = ring(&readers(2, 4, 60.0), |position| {
+        let is_first = |attempt: usize| !ATTEMPTS[attempt].swap(true, Ordering::Relaxed);
+        assert!(!is_in_front(position) || !is_first(0), "the first row panics once");
+        if is_bad(position) && is_first(1) {
+            return Err(DataError::NoReaders("away for a moment".into()));
+        }
+        Ok(())
+    });
+
+    shaky.begin_step(&plan).unwrap();
+
+    assert_eq!(fetched(&mut shaky, &plan, BATCHES).unwrap(), order);
+    assert!(ATTEMPTS.iter().all(|attempt| attempt.load(Ordering::Relaxed)));
+}
+
+#[test]
+fn the_time_that_batches_were_waited_for_is_told_once() {
+    let (plan, _) = plan();
+    let readers = readers(1, 1, 60.0);
+    let mut slow = ring(&readers, |_| {
+        thread::sleep(Duration::from_millis(1));
+        Ok(())
+    });
+
+    slow.begin_step(&plan).unwrap();
+    fetched(&mut slow, &plan, 1).unwrap();
+    slow.forget().unwrap();
+
+    assert!(readers.take_waited() >= Duration::from_millis(1));
+    assert_eq!(readers.take_waited(), Duration::ZERO);
 }
 
 #[test]

@@ -360,6 +360,9 @@ pub struct PerfRound {
     pub host_reads: u64,
     /// Waits for an env's stream.
     pub waits: u64,
+    /// Time that all envs together waited for training batches; none where these are on the devices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feed_wait_ms: Option<Num>,
 }
 
 /// A device had no memory for a step. What was told of the round before this counts for nothing.

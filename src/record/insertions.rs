@@ -1,0 +1,139 @@
+//! What came of growth in a run: its `seed_insertion` events, summed up by kind of seed.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::Table;
+use crate::growth::SeedStage;
+use crate::telemetry::SeedInsertion;
+use crate::telemetry::statistics::{mean_and_std, median};
+
+const ABSENT: &str = "—";
+
+/// Growth events, by the stage that was entered, the blueprint and what the seeds were born with.
+#[derive(Clone, Debug, Default)]
+pub struct Insertions(BTreeMap<(SeedStage, String, &'static str), Vec<SeedInsertion>>);
+
+/// What came of the growth events of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct InsertionSummary {
+    /// `GERMINATED` or `FOSSILIZED`.
+    pub entered: &'static str,
+    /// Id of the blueprint.
+    pub blueprint: String,
+    /// What the seeds were born with.
+    pub init: &'static str,
+    /// Events that were told.
+    pub events: usize,
+    /// Validation loss of the next step less that of the event's, nats; of the events of which both are known.
+    pub loss_change: Option<Change>,
+    /// The same of the accuracy, points.
+    pub accuracy_change: Option<Change>,
+    /// The seed's gradient over its host's, per parameter: medians at the first gradient, one and five steps later.
+    pub gradient_ratio: [Option<f64>; 3],
+}
+
+/// A mean over events.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// Arithmetic.
+    pub mean: f64,
+    /// Of the mean; none of a single event.
+    pub standard_error: Option<f64>,
+}
+
+impl Change {
+    fn of(values: &[f64]) -> Option<Self> {
+        let (mean, deviation) = mean_and_std(values)?;
+        let others = values.len() - 1;
+        Some(Self {
+            mean,
+            standard_error: (others > 0).then(|| deviation / (others as f64).sqrt()),
+        })
+    }
+}
+
+impl Insertions {
+    /// Takes what was told of one.
+    pub fn take(&mut self, told: SeedInsertion) {
+        let kind = (told.entered, told.blueprint.clone(), told.init.name());
+        self.0.entry(kind).or_default().push(told);
+    }
+
+    /// One for each kind, germinations first.
+    pub fn summaries(&self) -> Vec<InsertionSummary> {
+        let summaries = self.0.iter().map(|((entered, blueprint, init), events)| {
+            let changes = |of: fn(&SeedInsertion) -> Option<f64>| Change::of(&known(events, of));
+            let ratio = |of: fn(&SeedInsertion) -> Option<f64>| median(&known(events, of));
+            InsertionSummary {
+                entered: entered.name(),
+                blueprint: blueprint.clone(),
+                init,
+                events: events.len(),
+                loss_change: changes(|told| Some(told.after?.loss.0 - told.before.loss.0)),
+                accuracy_change: changes(|told| Some(told.after?.accuracy.0 - told.before.accuracy.0)),
+                gradient_ratio: [
+                    ratio(|told| Some(told.gradient_ratio?.at_birth?.0)),
+                    ratio(|told| Some(told.gradient_ratio?.after_1?.0)),
+                    ratio(|told| Some(told.gradient_ratio?.after_5?.0)),
+                ],
+            }
+        });
+        summaries.collect()
+    }
+
+    /// As people read it, in lines of at most `width` characters.
+    pub fn table(&self, width: usize) -> String {
+        if self.0.is_empty() {
+            return "Nothing was told of growth: no seed germinated, or its step was the last one.\n".into();
+        }
+        let mut table = Table::new(
+            &["entered", "blueprint", "init"],
+            &["n", "loss", "accuracy", "gradient", "+1 step", "+5 steps"],
+        );
+        for summary in self.summaries() {
+            let mut row = vec![
+                summary.entered.to_lowercase(),
+                summary.blueprint,
+                summary.init.into(),
+                summary.events.to_string(),
+                change(summary.loss_change, 3),
+                change(summary.accuracy_change, 2),
+            ];
+            row.extend(summary.gradient_ratio.map(ratio));
+            table.push(row);
+        }
+        let mut text = table.render_within(width, &["+1 step", "accuracy"]);
+        _ = writeln!(
+            text,
+            "  loss, accuracy: change from the step of the event to the next, in validation,\n  \
+             mean ± standard error; gradient: the seed's over its host's, per parameter,\n  \
+             in the step in which it has its first, median"
+        );
+        text
+    }
+}
+
+/// Numbers that are there and finite.
+fn known(events: &[SeedInsertion], of: fn(&SeedInsertion) -> Option<f64>) -> Vec<f64> {
+    let values = events.iter().filter_map(of);
+    values.filter(|value| value.is_finite()).collect()
+}
+
+/// `-0.021 ± 0.004`
+fn change(change: Option<Change>, decimals: usize) -> String {
+    let Some(Change { mean, standard_error }) = change else {
+        return ABSENT.into();
+    };
+    let error = standard_error.map_or_else(|| ABSENT.into(), |error| format!("{error:.decimals$}"));
+    format!("{mean:+.decimals$} ± {error}")
+}
+
+fn ratio(ratio: Option<f64>) -> String {
+    ratio.map_or_else(|| ABSENT.into(), |ratio| format!("{ratio:.3}"))
+}
+
+#[cfg(test)]
+mod tests;
