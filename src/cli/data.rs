@@ -4,7 +4,7 @@ use super::options::{CheckOptions, DataCommand};
 use super::output::{show, show_json, tell, width};
 use super::rejection::Rejection;
 use super::{Context, Outcome};
-use crate::data::{ClassSurvey, PartSurvey, Survey, survey};
+use crate::data::{ClassSurvey, PartSurvey, Survey, Surveyed, TextSurvey, survey};
 use crate::record::Table;
 
 /// Classes that are listed one by one; of more only the rarest and the commonest count is told.
@@ -17,21 +17,38 @@ pub fn data(command: &DataCommand, context: &Context) -> Result<Outcome, Rejecti
 }
 
 fn check(options: &CheckOptions, context: &Context) -> Result<Outcome, Rejection> {
-    let survey = survey(
-        &options.path,
-        options.labels.as_deref(),
-        options.format.map(Into::into),
-        options.layout.map(Into::into),
-        options.scale,
-    )?;
+    let surveyed = survey(&options.path, options.labels.as_deref(), options.known())?;
     if context.global.json {
-        return Ok(show_json(&survey));
+        return Ok(show_json(&surveyed));
     }
-    for note in &survey.notes {
-        tell(format_args!("warning: {note}"));
-    }
-    let path = options.path.display();
-    Ok(show(format_args!("{path}: {}", described(&survey))))
+    let described = match &surveyed {
+        Surveyed::Images(survey) => {
+            for note in &survey.notes {
+                tell(format_args!("warning: {note}"));
+            }
+            described(survey)
+        }
+        Surveyed::Text(survey) => described_text(survey),
+    };
+    Ok(show(format_args!("{}: {described}", options.path.display())))
+}
+
+fn described_text(survey: &TextSurvey) -> String {
+    let TextSurvey {
+        format,
+        tokens,
+        distinct,
+        largest,
+        entropy,
+    } = survey;
+    let Some(largest) = largest else {
+        return format!("{format}, empty\n");
+    };
+    format!(
+        "{format}, {tokens} tokens, {distinct} different ones, the largest {largest}\n\n  knowing how often each is \
+         there, {entropy:.3} nats a token (perplexity {:.1})\n",
+        entropy.exp()
+    )
 }
 
 fn described(survey: &Survey) -> String {

@@ -45,6 +45,6 @@ pub use plan::StepKey;
 pub use records::Records;
 pub use registry::{CustomData, CustomImages, DataRegistry, DataRequest};
 pub use resident::{Batch, EvalSet, ResidentData};
-pub use survey::{ClassSurvey, Format, PartSurvey, Survey, survey};
+pub use survey::{ClassSurvey, Format, Known, PartSurvey, Survey, Surveyed, survey};
 pub use task_data::{Feed, Resident, TaskData};
-pub use tokens::{ResidentTokens, TokenFeed, TokenSet, Tokens, load_tokens};
+pub use tokens::{ResidentTokens, TextSurvey, TokenFeed, TokenSet, Tokens, load_tokens};

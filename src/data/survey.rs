@@ -1,5 +1,5 @@
-//! What lies under a path: which format it has, how many images of which class, and how bright they are. For people who
-//! want to know before a run does.
+//! What lies under a path: which format it has, how many images of which class and how bright they are, or how many tokens.
+//! For people who want to know before a run does.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,9 @@ use super::formats::arrays::{self, Stated};
 use super::formats::cifar::{CIFAR10, CIFAR100, Cifar};
 use super::formats::{Found, idx_files, image_folder, npy};
 use super::part::Pool;
+use super::tokens::{self, TextSurvey, survey_text, survey_tokens};
 use super::{DataError, idx, locate, normalise};
-use crate::scenario::ArrayLayout;
+use crate::scenario::{ArrayLayout, TokenFormat};
 
 /// How a zip archive begins.
 const ZIP: &[u8] = b"PK";
@@ -19,7 +20,7 @@ const ZIP: &[u8] = b"PK";
 const TAR_MAGIC_AT: usize = 257;
 const TAR_MAGIC: &[u8] = b"ustar";
 /// Bytes that tell every format.
-const HEAD: u64 = 512;
+const HEAD: u64 = 1024;
 /// Value that means 1.0 where nobody says so.
 const BYTE_SCALE: f64 = 255.0;
 
@@ -38,9 +39,36 @@ pub enum Format {
     Npy,
     /// An NPZ archive.
     Npz,
+    /// A text, a token a byte.
+    Text,
+    /// Tokens that another program has made of a text.
+    Tokens(TokenFormat),
 }
 
-/// All about a data set.
+/// What is known of a data set beforehand; the rest is guessed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Known {
+    /// How it is written.
+    pub format: Option<Format>,
+    /// Of arrays.
+    pub layout: Option<ArrayLayout>,
+    /// Pixel value that means 1.0.
+    pub scale: Option<f64>,
+    /// Of tokens: each is below it.
+    pub vocab: Option<i64>,
+}
+
+/// All about a data set, whatever it is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Surveyed {
+    /// Of images.
+    Images(Survey),
+    /// Of text.
+    Text(TextSurvey),
+}
+
+/// All about a set of images.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Survey {
     /// As a scenario calls the format.
@@ -91,13 +119,10 @@ pub struct ClassSurvey {
 /// # Errors
 /// Whatever would keep a run from loading it, but for what a task decides: how many classes there are, and how the set
 /// is split.
-pub fn survey(
-    path: &Path,
-    labels: Option<&Path>,
-    format: Option<Format>,
-    layout: Option<ArrayLayout>,
-    scale: Option<f64>,
-) -> Result<Survey, DataError> {
+pub fn survey(path: &Path, labels: Option<&Path>, known: Known) -> Result<Surveyed, DataError> {
+    let Known {
+        format, layout, scale, ..
+    } = known;
     if let Some(missing) = [Some(path), labels].into_iter().flatten().find(|path| !path.exists()) {
         return Err(DataError::MissingFile {
             name: missing.display().to_string(),
@@ -124,8 +149,10 @@ pub fn survey(
         Format::ImageFolder => image_folder::read(path)?,
         Format::Npy => arrays::read_pairs(pair()?, None, stated)?,
         Format::Npz => arrays::read_archive(path, stated)?,
+        Format::Text => return survey_text(path).map(Surveyed::Text),
+        Format::Tokens(written) => return survey_tokens(path, written, known.vocab).map(Surveyed::Text),
     };
-    of(&found)
+    of(&found).map(Surveyed::Images)
 }
 
 fn of(found: &Found) -> Result<Survey, DataError> {
@@ -224,8 +251,14 @@ fn guess(path: &Path) -> Result<Format, DataError> {
         Ok(Format::Npz)
     } else if head.get(TAR_MAGIC_AT..).is_some_and(|tail| tail.starts_with(TAR_MAGIC)) {
         guess_archive(path)
+    } else if tokens::has_header(&head) {
+        Ok(Format::Tokens(TokenFormat::LlmC))
+    } else if path.extension().is_some_and(|extension| extension == "txt") {
+        Ok(Format::Text)
     } else {
-        Err(unknown("its first bytes are not those of an IDX, NPY, NPZ or tar file"))
+        Err(unknown(
+            "its first bytes are not those of an IDX, NPY, NPZ or tar file nor of llm.c's tokens, and its name does not end in .txt",
+        ))
     }
 }
 

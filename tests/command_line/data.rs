@@ -26,6 +26,28 @@ fn check(path: &Path, more: &[&str]) -> std::process::Output {
 const SMALL: [&str; 6] = ["--train", "400", "--val", "50", "--test", "50"];
 
 #[test]
+fn texts_are_described_by_their_tokens() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (text_file, tokens) = (folder.path().join("a.txt"), folder.path().join("tokens.bin"));
+    std::fs::write(&text_file, "abab".repeat(100)).expect("it is written");
+    std::fs::write(&tokens, [7_u16, 500, 7, 7].map(u16::to_le_bytes).concat()).expect("it is written");
+
+    let described = succeeds(&check(&text_file, &[]));
+    assert!(
+        described.ends_with(
+            "a.txt: text, 400 tokens, 2 different ones, the largest 98\n\n  \
+             knowing how often each is there, 0.693 nats a token (perplexity 2.0)\n"
+        ),
+        "{described}"
+    );
+    let described = succeeds(&check(&tokens, &["--format", "tokens", "--json"]));
+    let parsed: serde_json::Value = serde_json::from_str(&described).expect("JSON");
+    assert_eq!((&parsed["tokens"], &parsed["largest"]), (&4.into(), &500.into()));
+    let message = refused(&check(&tokens, &["--format", "tokens", "--vocab", "500"]));
+    assert!(message.contains("tokens.bin") && message.contains("500"), "{message}");
+}
+
+#[test]
 fn every_format_is_recognised_and_described() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);

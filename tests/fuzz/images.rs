@@ -6,7 +6,7 @@ use std::path::Path;
 use image::{ExtendedColorType, ImageFormat};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use simic_engine::data::{DataRegistry, DataSet, Part, load, survey};
+use simic_engine::data::{DataRegistry, DataSet, Known, Part, load, survey};
 use simic_engine::scenario::{ArrayLayout, DataSource};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
@@ -78,7 +78,7 @@ fn holds(files: Vec<Whole>, entry: &str, labels: Option<&str>, format: &str, sou
     let path = folder.path().join(entry);
     let labels = labels.map(|labels| folder.path().join(labels));
     let place = folder.path().display().to_string();
-    let look = || survey(&path, labels.as_deref(), None, None, None);
+    let look = || survey(&path, labels.as_deref(), Known::default());
     look().expect("the whole set can be read");
     fuzz(harms(), |harm| {
         let damaged = folder.damage(&harm);

@@ -12,8 +12,15 @@ fn written(files: &[(&str, Vec<u8>)]) -> tempfile::TempDir {
     folder
 }
 
+fn survey_of(path: &Path, labels: Option<&Path>, known: Known) -> Result<Survey, DataError> {
+    match survey(path, labels, known)? {
+        Surveyed::Images(survey) => Ok(survey),
+        Surveyed::Text(text) => panic!("{text:?} is no set of images"),
+    }
+}
+
 fn look(path: &Path, labels: Option<&Path>) -> Result<Survey, DataError> {
-    survey(path, labels, None, None, None)
+    survey_of(path, labels, Known::default())
 }
 
 #[test]
@@ -21,7 +28,11 @@ fn a_pair_of_packed_idx_files_is_told_with_classes_and_moments() {
     let folder = written(&[("images", packed(digits::IMAGES)), ("labels", digits::LABELS.to_vec())]);
     let [images, labels] = ["images", "labels"].map(|name| folder.path().join(name));
 
-    let survey = survey(&images, Some(&labels), None, None, Some(16.0)).unwrap();
+    let known = Known {
+        scale: Some(16.0),
+        ..Known::default()
+    };
+    let survey = survey_of(&images, Some(&labels), known).unwrap();
 
     assert_eq!((survey.format.as_str(), survey.height, survey.channels), ("idx", 8, 1));
     let counts: Vec<usize> = survey.classes.iter().map(|class| class.images[0]).collect();
@@ -32,10 +43,15 @@ fn a_pair_of_packed_idx_files_is_told_with_classes_and_moments() {
 
 #[test]
 fn formats_are_told_apart_by_their_content() {
+    let mut llm_c: Vec<u8> = [20_240_520_u32, 1, 3].map(u32::to_le_bytes).concat();
+    llm_c.resize(1024, 0);
+    llm_c.extend([1, 0, 2, 0, 1, 0]);
     let folder = written(&[
         ("i", npy("|u1", "(2, 1, 1)", &[7, 8])),
         ("l", npy("|u1", "(2,)", &[1, 2])),
         ("text", b"not data".to_vec()),
+        ("a.txt", b"not data".to_vec()),
+        ("tokens.bin", llm_c),
     ]);
     let at = |name: &str| folder.path().join(name);
 
@@ -45,6 +61,13 @@ fn formats_are_told_apart_by_their_content() {
     assert_eq!(arrays.notes, ["npy: no training image has the label 0"]);
     assert!(matches!(look(&at("i"), None), Err(DataError::LabelsNotNamed { .. })));
     assert!(matches!(look(&at("text"), None), Err(DataError::UnknownFormat { .. })));
+    let texts = [("a.txt", "text", 8), ("tokens.bin", "token_files", 3)];
+    for (name, format, tokens) in texts {
+        let Surveyed::Text(text) = survey(&at(name), None, Known::default()).unwrap() else {
+            panic!("{name} is a text");
+        };
+        assert_eq!((text.format, text.tokens), (format, tokens));
+    }
     assert!(matches!(look(&at("nothing"), None), Err(DataError::MissingFile { .. })));
     assert!(matches!(
         look(folder.path(), None),

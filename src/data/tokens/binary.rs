@@ -23,10 +23,7 @@ pub fn load(files: &TokenFiles, split: SplitSpec, scenario_dir: Option<&Path>) -
     let at = |name: &String| find(name, scenario_dir, None);
     let given = |name: &Option<String>| name.as_ref().map(at).transpose();
     let (path, val, test) = (at(&files.train)?, given(&files.val)?, given(&files.test)?);
-    let piece = |path: &Path| match open_unpacked(path)? {
-        Some(file) => unread(path, file, files).map(Piece::File),
-        None => read(path, files.format, files.vocab).map(Piece::Memory),
-    };
+    let piece = |path: &Path| piece(path, files.format, files.vocab);
 
     let mut tokens = Tokens::default();
     tokens.push(0, piece(&path)?);
@@ -85,13 +82,26 @@ fn short(path: &Path, parts: &'static str, tokens: usize, block: usize) -> DataE
     }
 }
 
+/// The tokens of a file: where they are, unless it is packed.
+pub(super) fn piece(path: &Path, format: TokenFormat, vocab: i64) -> Result<Piece, DataError> {
+    match open_unpacked(path)? {
+        Some(file) => unread(path, file, format, vocab).map(Piece::File),
+        None => read(path, format, vocab).map(Piece::Memory),
+    }
+}
+
+/// Whether a file begins as llm.c's do.
+pub(in crate::data) fn has_header(head: &[u8]) -> bool {
+    head.get(..HEADER).is_some_and(|head| llm_c(head).is_some())
+}
+
 /// A file whose tokens stay there. They are checked when they are read, all of them first for the set's hash.
-fn unread(path: &Path, file: File, files: &TokenFiles) -> Result<TokenFile, DataError> {
+fn unread(path: &Path, file: File, format: TokenFormat, vocab: i64) -> Result<TokenFile, DataError> {
     let name = path.display().to_string();
     let mut head = vec![0; HEADER];
     let found = fill_at(&name, &file, &mut head, 0)?;
     head.truncate(found);
-    let (first, each, count) = match layout(files.format, &head) {
+    let (first, each, count) = match layout(format, &head) {
         Layout::Unknown => return Err(no_header(name, &head)),
         Layout::LlmC(header) => {
             check_length(&name, &file, header.bytes().saturating_add(HEADER as u128))?;
@@ -113,7 +123,7 @@ fn unread(path: &Path, file: File, files: &TokenFiles) -> Result<TokenFile, Data
         first: first as u64,
         each,
         count,
-        vocab: files.vocab,
+        vocab,
     })
 }
 

@@ -14,20 +14,8 @@ const SEPARATOR: i32 = 256;
 
 /// Cuts a file into windows. The last ones are the test part, those before them validation.
 pub fn load(text: &TextFile, split: SplitSpec, scenario_dir: Option<&Path>) -> Result<TokenSet, DataError> {
-    let path = find(&text.path, scenario_dir, None)?;
-    let opened = File::open(&path).and_then(|file| Ok((file.metadata()?.len() as usize, file)));
-    let (bytes, file) = opened.map_err(|cause| DataError::Io {
-        path: path.clone(),
-        cause,
-    })?;
-    let file = TokenFile {
-        name: path.display().to_string(),
-        file,
-        first: 0,
-        each: 1,
-        count: bytes,
-        vocab: BYTE_VOCABULARY,
-    };
+    let file = open(&find(&text.path, scenario_dir, None)?)?;
+    let bytes = file.count;
     let mut tokens = Tokens::default();
     tokens.push(0, Piece::File(file));
     tokens.push(bytes, Piece::Memory(vec![SEPARATOR]));
@@ -47,6 +35,23 @@ pub fn load(text: &TextFile, split: SplitSpec, scenario_dir: Option<&Path>) -> R
         tokens,
         in_order(sizes),
     )
+}
+
+/// Every byte of a file as a token.
+pub(super) fn open(path: &Path) -> Result<TokenFile, DataError> {
+    let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len() as usize, file)));
+    let (count, file) = opened.map_err(|cause| DataError::Io {
+        path: path.into(),
+        cause,
+    })?;
+    Ok(TokenFile {
+        name: path.display().to_string(),
+        file,
+        first: 0,
+        each: 1,
+        count,
+        vocab: BYTE_VOCABULARY,
+    })
 }
 
 /// Whole windows on so many tokens.

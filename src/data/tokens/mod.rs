@@ -10,6 +10,7 @@ mod file;
 mod procedural;
 mod resident;
 mod stream;
+mod survey;
 
 use std::ops::Range;
 use std::path::Path;
@@ -19,8 +20,10 @@ use crate::scenario::{DataSource, PartSizes, TaskSpec};
 
 use super::DataError;
 
+pub(super) use binary::has_header;
 pub use resident::{ResidentTokens, TokenFeed};
 pub use stream::Tokens;
+pub use survey::{TextSurvey, survey_text, survey_tokens};
 
 /// A text that a run trains and measures on.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,0 +1,74 @@
+//! What tokens a text has, and how often.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::stream::{Piece, Tokens};
+use super::{binary, file};
+use crate::data::DataError;
+use crate::scenario::{BYTE_VOCABULARY, TokenFormat};
+
+/// Tokens that any task may have.
+const MOST_TOKENS: i64 = 65_536;
+
+/// All about a text.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TextSurvey {
+    /// As a scenario calls the format.
+    pub format: &'static str,
+    /// Number of tokens.
+    pub tokens: usize,
+    /// Number of different ones.
+    pub distinct: usize,
+    /// The largest; none of an empty file.
+    pub largest: Option<usize>,
+    /// Nats a token of one who knows nothing but how often each is there: what a model has to get below.
+    pub entropy: f64,
+}
+
+/// Looks at a text file, one token a byte.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn survey_text(path: &Path) -> Result<TextSurvey, DataError> {
+    of("text", Piece::File(file::open(path)?), BYTE_VOCABULARY)
+}
+
+/// Looks at a file of tokens; `vocab` if it is known.
+///
+/// # Errors
+/// Whatever would keep a run from reading it.
+pub fn survey_tokens(path: &Path, format: TokenFormat, vocab: Option<i64>) -> Result<TextSurvey, DataError> {
+    let vocab = vocab.unwrap_or(MOST_TOKENS);
+    of("token_files", binary::piece(path, format, vocab)?, vocab)
+}
+
+fn of(format: &'static str, piece: Piece, vocab: i64) -> Result<TextSurvey, DataError> {
+    let mut tokens = Tokens::default();
+    tokens.push(0, piece);
+    let mut counts = vec![0_u64; vocab as usize];
+    tokens.for_each_chunk(0..tokens.len(), |_, chunk| {
+        for &token in chunk {
+            counts[token as usize] += 1;
+        }
+        Ok(())
+    })?;
+    let total = tokens.len() as f64;
+    let seen = || {
+        counts
+            .iter()
+            .filter(|count| **count > 0)
+            .map(|&count| count as f64 / total)
+    };
+    Ok(TextSurvey {
+        format,
+        tokens: tokens.len(),
+        distinct: seen().count(),
+        largest: counts.iter().rposition(|count| *count > 0),
+        entropy: seen().map(|share| -share * share.ln()).sum::<f64>().max(0.0),
+    })
+}
+
+#[cfg(test)]
+mod tests;

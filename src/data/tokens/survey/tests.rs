@@ -1,0 +1,49 @@
+use super::*;
+
+fn written(bytes: &[u8]) -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), bytes).unwrap();
+    file
+}
+
+#[test]
+fn a_text_is_told_with_the_entropy_of_its_bytes() {
+    let survey = survey_text(written(b"abababab").path()).unwrap();
+
+    assert_eq!((survey.format, survey.tokens, survey.distinct), ("text", 8, 2));
+    assert_eq!(survey.largest, Some(usize::from(b'b')));
+    assert!((survey.entropy - std::f64::consts::LN_2).abs() < 1e-12);
+    let uniform = survey_text(written(b"aaaa").path()).unwrap();
+    assert_eq!((uniform.distinct, uniform.entropy), (1, 0.0));
+}
+
+#[test]
+fn an_empty_file_has_no_token() {
+    let survey = survey_text(written(b"").path()).unwrap();
+
+    assert_eq!((survey.tokens, survey.largest, survey.entropy), (0, None, 0.0));
+}
+
+#[test]
+fn tokens_are_counted_as_the_vocabulary_allows() {
+    let tokens = [7_u16, 500, 7, 499];
+    let file = written(&tokens.map(u16::to_le_bytes).concat());
+    let look = |vocab| survey_tokens(file.path(), TokenFormat::Auto, vocab);
+
+    let survey = look(None).unwrap();
+    let refused = look(Some(500)).unwrap_err();
+
+    assert_eq!((survey.tokens, survey.distinct, survey.largest), (4, 3, Some(500)));
+    assert!(
+        matches!(
+            refused,
+            DataError::TokenOutOfRange {
+                index: 1,
+                byte: 2,
+                token: 500,
+                ..
+            }
+        ),
+        "{refused}"
+    );
+}
