@@ -63,6 +63,8 @@
 #![warn(missing_docs)]
 // Both panic where nobody reads: see `cli::output`.
 #![warn(clippy::print_stderr, clippy::print_stdout)]
+// Nothing that users, files or devices bring about may end in a panic.
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used))]
 
 // Tests of this crate share code with its examples, which know it by its name.
 #[cfg(test)]
