@@ -1,7 +1,7 @@
 //! Two small tasks with known optima, in the engine's own action space.
 
 use simic_engine::controller::{Choices, DecisionPoint, Head, HeadIndices, MaskRow, MaskSet};
-use simic_engine::growth::{AlphaAlgorithm, AlphaMode, GerminationStyle, LifecycleOp, SeedStage, SlotId, Tempo};
+use simic_engine::growth::{LifecycleOp, SeedStage, SlotId};
 use simic_engine::random::{Draw, RunRng};
 use simic_engine::scenario::{LifecycleConfig, MaskConfig};
 use simic_engine::seed::{Limits, SeedReport};
@@ -265,41 +265,9 @@ impl Task for BanditTask {
 /// A seed in training that may be pruned or moved on.
 fn training_seed() -> SeedReport {
     SeedReport {
-        seed_id: "e0.r0c0.0".into(),
-        slot: SlotId::new(0, 0),
-        blueprint: "conv_light",
-        blueprint_index: 1,
-        stage: SeedStage::Training,
         age_epochs: 20,
         epochs_in_stage: 19,
-        cooldown_left: 0,
-        alpha: 0.0,
-        alpha_target: 0.0,
-        alpha_mode: AlphaMode::Hold,
-        alpha_steps_total: 0,
-        alpha_steps_done: 0,
-        time_to_target: 0,
-        alpha_velocity: 0.0,
-        algorithm: AlphaAlgorithm::Add,
-        style: GerminationStyle::SigmoidAdd,
-        tempo: Tempo::Standard,
-        total_improvement: 0.0,
-        improvement_since_stage_start: 0.0,
-        contribution: None,
-        contribution_age: None,
-        contribution_velocity: 0.0,
-        interaction_sum: 0.0,
-        boost_received: 0.0,
-        gradient_norm: None,
-        gradient_ratio: None,
-        gradient_health: None,
-        previous_gradient_health: None,
-        has_vanishing: None,
-        has_exploding: None,
-        skipped_updates: None,
         seed_params: 592,
-        gate_readiness: None,
-        account: 0.0,
-        auto_pruned: false,
+        ..SeedReport::at_rest(SlotId::new(0, 0), SeedStage::Training)
     }
 }

@@ -11,8 +11,7 @@ use crate::controller::error::{DecisionPoint, PolicyError};
 use crate::controller::policy::NetRegistry;
 use crate::controller::view::{DecisionView, EnvRow, EnvView, ObservationFeatures, TrainingSignals};
 use crate::growth::{
-    AlphaAlgorithm, AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand,
-    SeedStage, SlotId, Tempo,
+    AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, SeedStage, SlotId, Tempo,
 };
 use crate::scenario::{AutoForward, LifecycleConfig, MaskConfig, Scenario};
 use crate::seed::{Limits, SeedReport};
@@ -45,49 +44,11 @@ pub fn empty(slots: usize) -> Vec<Option<SeedReport>> {
     vec![None; slots]
 }
 
-/// A seed that has just entered a stage, its amplitude at rest, nothing measured.
 pub fn report(slot: usize, stage: SeedStage) -> SeedReport {
-    let alpha = match stage {
-        SeedStage::Blending | SeedStage::Holding | SeedStage::Fossilized => 1.0,
-        _ => 0.0,
-    };
     SeedReport {
         seed_id: format!("e11.r0c{slot}.0"),
-        slot: SlotId::new(0, slot as u16),
-        blueprint: "conv_light",
-        blueprint_index: 1,
-        stage,
-        age_epochs: 1,
-        epochs_in_stage: 1,
-        cooldown_left: 0,
-        alpha,
-        alpha_target: alpha,
-        alpha_mode: AlphaMode::Hold,
-        alpha_steps_total: 0,
-        alpha_steps_done: 0,
-        time_to_target: 0,
-        alpha_velocity: 0.0,
-        algorithm: AlphaAlgorithm::Add,
-        style: GerminationStyle::SigmoidAdd,
-        tempo: Tempo::Standard,
-        total_improvement: 0.0,
-        improvement_since_stage_start: 0.0,
-        contribution: None,
-        contribution_age: None,
-        contribution_velocity: 0.0,
-        interaction_sum: 0.0,
-        boost_received: 0.0,
-        gradient_norm: None,
-        gradient_ratio: None,
-        gradient_health: None,
-        previous_gradient_health: None,
-        has_vanishing: None,
-        has_exploding: None,
-        skipped_updates: None,
         seed_params: 592,
-        gate_readiness: None,
-        account: 0.0,
-        auto_pruned: false,
+        ..SeedReport::at_rest(SlotId::new(0, slot as u16), stage)
     }
 }
 

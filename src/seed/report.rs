@@ -89,6 +89,55 @@ pub struct SeedReport {
     pub auto_pruned: bool,
 }
 
+impl SeedReport {
+    /// A `conv_light` that has just entered a stage, its amplitude at rest, nothing measured: what tests of a controller or
+    /// a reward of one's own begin with.
+    pub fn at_rest(slot: SlotId, stage: SeedStage) -> Self {
+        let alpha = match stage {
+            SeedStage::Blending | SeedStage::Holding | SeedStage::Fossilized => 1.0,
+            _ => 0.0,
+        };
+        Self {
+            seed_id: format!("e0.{slot}.0"),
+            slot,
+            blueprint: "conv_light",
+            blueprint_index: 1,
+            stage,
+            age_epochs: 1,
+            epochs_in_stage: 1,
+            cooldown_left: 0,
+            alpha,
+            alpha_target: alpha,
+            alpha_mode: AlphaMode::Hold,
+            alpha_steps_total: 0,
+            alpha_steps_done: 0,
+            time_to_target: 0,
+            alpha_velocity: 0.0,
+            algorithm: AlphaAlgorithm::Add,
+            style: GerminationStyle::SigmoidAdd,
+            tempo: Tempo::Standard,
+            total_improvement: 0.0,
+            improvement_since_stage_start: 0.0,
+            contribution: None,
+            contribution_age: None,
+            contribution_velocity: 0.0,
+            interaction_sum: 0.0,
+            boost_received: 0.0,
+            gradient_norm: None,
+            gradient_ratio: None,
+            gradient_health: None,
+            previous_gradient_health: None,
+            has_vanishing: None,
+            has_exploding: None,
+            skipped_updates: None,
+            seed_params: 1,
+            gate_readiness: None,
+            account: 0.0,
+            auto_pruned: false,
+        }
+    }
+}
+
 impl SeedRecord {
     /// The row that everyone outside the lifecycle reads. `blueprint` is the registry's name of the record's
     /// `blueprint_index`: a record may come from a checkpoint and owns its copy.

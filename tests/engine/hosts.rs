@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use simic_engine::checkpoint::CheckpointName;
 use simic_engine::engine::catalog;
 use simic_engine::growth::SeedStage;
 use simic_engine::host::{Conv, ResidualBlock};
@@ -10,7 +9,7 @@ use simic_engine::prelude::*;
 use simic_engine::run::NO_EXTENSION;
 use simic_engine::scenario::{self, Input};
 
-use crate::recorded::{resumed, state};
+use crate::recorded::goes_on_bit_for_bit;
 
 /// One convolution and two residual blocks, with a slot behind each block.
 fn forked(classes: i64) -> HostPlan {
@@ -125,17 +124,7 @@ fn seeds_grow_in_a_registered_host_until_they_are_committed() {
 
 #[test]
 fn a_run_of_a_registered_host_goes_on_bit_for_bit() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut whole = recorded(&folder.path().join("whole"));
-    let report = whole.run().expect("it is played");
-    let expected = state(&mut whole);
-    let path = report.record.expect("it was recorded").directory;
-    drop(whole);
-
-    let mut resumed = resumed(&path, CheckpointName::Round(1), register, 1).expect("it can go on");
-    resumed.run().expect("it is played");
-
-    assert_eq!(state(&mut resumed), expected);
+    goes_on_bit_for_bit(recorded, register);
 }
 
 /// One step of each kind of network on a few images, seeds in training.

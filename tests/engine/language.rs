@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
-use simic_engine::checkpoint::CheckpointName;
 use simic_engine::engine::Prepared;
 use simic_engine::growth::SeedStage;
 use simic_engine::prelude::*;
 use simic_engine::run::NO_EXTENSION;
 use simic_engine::scenario::Catalog;
 
-use crate::recorded::{resumed, state};
+use crate::recorded::{goes_on_bit_for_bit, state};
 
 /// A tiny model of tiny texts; a seed is planted behind each of its two layers and committed as soon as it is held.
 const SCENARIO: &str = r#"(
@@ -81,17 +80,7 @@ fn seeds_grow_in_a_language_model_until_they_are_committed() {
 
 #[test]
 fn a_run_of_a_language_model_goes_on_bit_for_bit() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut whole = recorded(&folder.path().join("whole"));
-    let report = whole.run().expect("it is played");
-    let expected = state(&mut whole);
-    let path = report.record.expect("it was recorded").directory;
-    drop(whole);
-
-    let mut resumed = resumed(&path, CheckpointName::Round(1), NO_EXTENSION, 1).expect("it can go on");
-    resumed.run().expect("it is played");
-
-    assert_eq!(state(&mut resumed), expected);
+    goes_on_bit_for_bit(recorded, NO_EXTENSION);
 }
 
 #[test]
