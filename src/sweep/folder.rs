@@ -54,6 +54,22 @@ pub enum FolderError {
         /// What is wrong.
         problems: Report,
     },
+    /// A trial's id is none.
+    #[error(
+        "{}: the trial of point {point}, replicate {replicate}, has the id {id:?}; an id is the first 16 digits of the trial's \
+         hash, and no other trial has it",
+        path.display()
+    )]
+    Trial {
+        /// The plan.
+        path: PathBuf,
+        /// As it is written there.
+        id: String,
+        /// Of the trial.
+        point: usize,
+        /// Of the trial.
+        replicate: u32,
+    },
     /// The sweep file says something else than when the sweep was begun.
     #[error(
         "{} was begun with another sweep file; what would change:\n{}\n{advice}",
@@ -178,6 +194,16 @@ impl SweepFolder {
         let plan: Plan = serde_json::from_slice(&std::fs::read(&path).at(&path)?).at(&path)?;
         if !plan.is_known() {
             return Err(FolderError::Format(path));
+        }
+        if let Some(trial) = plan.misnamed() {
+            let (point, replicate) = (trial.point, trial.replicate);
+            let id = trial.id.clone();
+            return Err(FolderError::Trial {
+                path,
+                id,
+                point,
+                replicate,
+            });
         }
         // Held to the ranges of its file: a rung after no rounds would never be passed.
         let sweep = ron::to_string(&plan.sweep).map_err(io::Error::other).at(&path)?;

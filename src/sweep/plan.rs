@@ -486,6 +486,19 @@ impl Plan {
         self.format == FORMAT
     }
 
+    /// The first trial whose id is none, or another's: folders are named after ids.
+    pub(super) fn misnamed(&self) -> Option<&Trial> {
+        let mut seen = BTreeSet::new();
+        let is_id = |trial: &Trial| {
+            trial.id.len() == ID_DIGITS
+                && trial.hash.starts_with(&trial.id)
+                && trial.id.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        self.trials
+            .iter()
+            .find(|trial| !is_id(trial) || !seen.insert(&trial.id))
+    }
+
     /// The trial of that id.
     pub fn trial(&self, id: &str) -> Option<&Trial> {
         self.trials.iter().find(|trial| trial.id == id)
