@@ -53,7 +53,7 @@ pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, S
                     Test::SignFlip => DecisionTest::PairedSignFlip,
                 },
                 alpha: options.alpha,
-                min_effect: options.min_effect,
+                min_effect: options.min_effect.unwrap_or(options.metric.usual_effect()),
             },
             control: options.control.clone(),
             outstanding: found.outstanding,

@@ -223,6 +223,8 @@ mod tests {
             accuracy,
             committed_accuracy: None,
             test_accuracy: accuracy,
+            loss: None,
+            test_loss: None,
             rent: Some(rent),
             reward: 1.0,
             param_ratio: 1.5,

@@ -114,6 +114,8 @@ mod tests {
             accuracy: Some(50.0),
             committed_accuracy: None,
             test_accuracy: None,
+            loss: None,
+            test_loss: None,
             rent: None,
             reward: 0.0,
             param_ratio: 1.0,

@@ -83,6 +83,13 @@ pub struct EpisodeOutcome {
     pub committed_accuracy: Option<f64>,
     /// Percent of the test part, of the same.
     pub test_accuracy: Option<f64>,
+    /// Nats a sample of the validation part, of the network as it stands in the end; `None` if it is not finite, and in records of
+    /// versions that did not tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
+    /// Nats a sample of the test part, of the host with its committed seeds alone; `None` as above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test_loss: Option<f64>,
     /// Mean of a step, in points: what parameters and slots cost by the default coefficients of the shaped reward, whatever
     /// the scenario pays. `None` in records of versions that did not tell it.
     pub rent: Option<f64>,
@@ -275,6 +282,12 @@ fn note_outcomes(
             accuracy,
             committed_accuracy: accuracy.and_then(committed),
             test_accuracy: env.test.0.map(|(accuracy, _)| accuracy),
+            loss: env
+                .stats
+                .last_val
+                .map(|shown| shown.loss)
+                .filter(|loss| loss.is_finite()),
+            test_loss: env.test.0.map(|(_, loss)| loss).filter(|loss| loss.is_finite()),
             rent: Some(env.reward.mean_rent()),
             reward: env.reward.total(),
             param_ratio: Growth::of(env.host.0, seeds).parameter_ratio(),

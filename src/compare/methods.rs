@@ -416,6 +416,7 @@ fn conclude(difference: &MethodDifference, plan: &ComparisonPlan) -> Option<Verd
 fn curves(arms: &[Arm], metric: Metric) -> Vec<MethodCurves> {
     let value = |point: &super::RoundPoint| match metric {
         Metric::AccuracyMinusRent => point.accuracy_minus_rent,
+        Metric::Loss => point.loss,
         Metric::ParamRatio => Some(point.param_ratio),
         _ => Some(point.accuracy),
     };
@@ -488,10 +489,15 @@ fn notes(arms: &[Arm], plan: &ComparisonPlan, left_out: &[LeftOut]) -> Vec<Strin
     if records().any(|record| record.is_evaluated) && records().any(|record| !record.is_evaluated) {
         notes.push("some trainings were evaluated and others were not: their scores are not of one kind".into());
     }
-    if plan.metric != Metric::TestAccuracy {
+    if plan.metric.reads_validation_part(false) {
+        let unseen = match plan.metric {
+            Metric::Loss => Metric::TestLoss,
+            _ => Metric::TestAccuracy,
+        };
         notes.push(format!(
-            "{} is measured on the validation images that rewards are paid by; test_accuracy is not",
-            plan.metric.name()
+            "{} is measured on the validation part, which rewards are paid by; {} is not",
+            plan.metric.name(),
+            unseen.name()
         ));
     }
     notes

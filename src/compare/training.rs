@@ -26,6 +26,9 @@ pub struct RoundPoint {
     /// Mean final accuracy less mean rent over the envs, points; `None` where nothing was charged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy_minus_rent: Option<f64>,
+    /// Mean final validation loss over the envs, nats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
     /// Mean size of the networks over their hosts'.
     pub param_ratio: f64,
     /// Multiply-accumulates of training and validation of this round and all before it, in billions; `None` where they were
@@ -117,6 +120,7 @@ impl TrainingRecord {
                     seconds: before.map_or(0.0, |before| before.seconds) + told.perf.round_wall_s.0,
                     accuracy: told.accuracy_mean.0,
                     accuracy_minus_rent: mean_of(outcomes().filter_map(EpisodeOutcome::accuracy_minus_rent)),
+                    loss: mean_of(outcomes().filter_map(|outcome| outcome.loss)),
                     param_ratio: mean_of(outcomes().map(|outcome| outcome.param_ratio)).unwrap_or(f64::NAN),
                     gmacs: outcomes()
                         .map(EpisodeOutcome::gmacs)
@@ -143,6 +147,8 @@ impl TrainingRecord {
                 .filter(|accuracy| accuracy.is_finite() && told.end != EpisodeEnd::Failed),
             committed_accuracy: told.committed_accuracy.map(|accuracy| accuracy.0),
             test_accuracy: told.test_accuracy.map(|accuracy| accuracy.0),
+            loss: Some(told.final_loss.0).filter(|loss| loss.is_finite() && told.end != EpisodeEnd::Failed),
+            test_loss: told.test_loss.map(|loss| loss.0),
             rent: told.paid.as_ref().and_then(|paid| paid.rent).map(|rent| rent.0),
             reward: told.paid.as_ref().map_or(0.0, |paid| paid.reward.0),
             param_ratio: told.param_ratio.0,
@@ -212,11 +218,13 @@ fn mean_of(values: impl Iterator<Item = f64>) -> Option<f64> {
 
 impl Metric {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::AccuracyMinusRent,
         Self::Accuracy,
         Self::CommittedAccuracy,
         Self::TestAccuracy,
+        Self::Loss,
+        Self::TestLoss,
         Self::ParamRatio,
         Self::Gmacs,
         Self::Rollbacks,
@@ -230,6 +238,8 @@ impl Metric {
             Self::Accuracy => "final validation accuracy, %",
             Self::CommittedAccuracy => "validation accuracy with committed seeds alone, %",
             Self::TestAccuracy => "test accuracy with committed seeds alone, %",
+            Self::Loss => "final validation loss, nats",
+            Self::TestLoss => "test loss with committed seeds alone, nats",
             Self::ParamRatio => "size over the host's",
             Self::Gmacs => "multiply-accumulates an episode, billions",
             Self::Rollbacks => "rollbacks an episode",
@@ -239,7 +249,18 @@ impl Metric {
 
     /// Whether more is better.
     pub const fn is_gain(self) -> bool {
-        !matches!(self, Self::ParamRatio | Self::Gmacs | Self::Rollbacks)
+        !matches!(
+            self,
+            Self::Loss | Self::TestLoss | Self::ParamRatio | Self::Gmacs | Self::Rollbacks
+        )
+    }
+
+    /// A difference that matters where nobody says another: a hundredth of a nat, half of anything else.
+    pub const fn usual_effect(self) -> f64 {
+        match self {
+            Self::Loss | Self::TestLoss => 0.01,
+            _ => 0.5,
+        }
     }
 
     /// `None` where an episode has no such value, or none of its own.
@@ -249,6 +270,8 @@ impl Metric {
             Self::Accuracy => outcome.accuracy,
             Self::CommittedAccuracy => outcome.committed_accuracy,
             Self::TestAccuracy => outcome.test_accuracy,
+            Self::Loss => outcome.loss,
+            Self::TestLoss => outcome.test_loss,
             Self::ParamRatio => Some(outcome.param_ratio),
             Self::Gmacs => outcome.gmacs(),
             Self::Rollbacks => Some(outcome.rollbacks.into()),

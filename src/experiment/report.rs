@@ -106,7 +106,7 @@ impl Report {
         _ = write!(
             text,
             "\nexploratory: interquartile means of what was not declared\n\n{}",
-            self.exploratory().render_within(WIDTH, &[])
+            self.exploratory().render_within(WIDTH, &["test loss", "loss"])
         );
         _ = write!(
             text,
@@ -221,7 +221,7 @@ fn pairs_table(pairs: &[PairSummary]) -> Table {
     table
 }
 
-/// Seven of them fit into a line.
+/// As head of a column.
 fn short_name(metric: &MetricSummary) -> &'static str {
     use crate::scenario::Metric;
     match metric.metric {
@@ -229,6 +229,8 @@ fn short_name(metric: &MetricSummary) -> &'static str {
         Metric::Accuracy => "val",
         Metric::CommittedAccuracy => "committed",
         Metric::TestAccuracy => "test",
+        Metric::Loss => "loss",
+        Metric::TestLoss => "test loss",
         Metric::ParamRatio => "size",
         Metric::Gmacs => "gmacs",
         Metric::Rollbacks => "rollbacks",

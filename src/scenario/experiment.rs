@@ -125,6 +125,10 @@ choice! {
         CommittedAccuracy,
         /// test accuracy of the host with its committed seeds alone, percent
         TestAccuracy,
+        /// final validation loss, nats
+        Loss,
+        /// test loss of the host with its committed seeds alone, nats
+        TestLoss,
         /// final size over the host's
         ParamRatio,
         /// multiply-accumulates of an episode in training and validation, billions
@@ -141,9 +145,9 @@ impl Metric {
     /// there is one; sizes and rollbacks are measured on no part.
     pub const fn reads_validation_part(self, has_test_part: bool) -> bool {
         match self {
-            Self::Accuracy | Self::CommittedAccuracy | Self::CurveArea => true,
+            Self::Accuracy | Self::CommittedAccuracy | Self::CurveArea | Self::Loss => true,
             Self::AccuracyMinusRent => !has_test_part,
-            Self::TestAccuracy | Self::ParamRatio | Self::Gmacs | Self::Rollbacks => false,
+            Self::TestAccuracy | Self::TestLoss | Self::ParamRatio | Self::Gmacs | Self::Rollbacks => false,
         }
     }
 }

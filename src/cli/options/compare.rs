@@ -35,9 +35,9 @@ pub struct CompareOptions {
     /// Probability of a false claim.
     #[arg(long, default_value_t = 0.05, value_parser = fraction)]
     pub alpha: f64,
-    /// Difference that matters, in the metric's unit.
-    #[arg(long, default_value_t = 0.5, value_parser = not_negative)]
-    pub min_effect: f64,
+    /// Difference that matters, in the metric's unit [default: 0.01 of losses, 0.5 of all others].
+    #[arg(long, value_parser = not_negative)]
+    pub min_effect: Option<f64>,
     /// Write scores.csv, differences.csv, curves.csv and profiles.csv into this folder as well.
     #[arg(long, value_name = "DIR")]
     pub csv: Option<PathBuf>,

@@ -9,6 +9,8 @@ fn trained(method: &str, task: &str, seed: u64, accuracies: &[f64]) -> MethodTra
         accuracy: Some(accuracy),
         committed_accuracy: None,
         test_accuracy: None,
+        loss: None,
+        test_loss: None,
         rent: Some(1.0),
         reward: 0.0,
         param_ratio: accuracy / 10.0,

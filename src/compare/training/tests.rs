@@ -89,6 +89,8 @@ fn scores_keep_the_evaluation_seeds_apart() {
     let under = |seed, accuracy| EpisodeOutcome {
         seed: BigInteger(seed),
         accuracy: Some(accuracy),
+        loss: None,
+        test_loss: None,
         ..outcome.clone()
     };
 
@@ -96,6 +98,29 @@ fn scores_keep_the_evaluation_seeds_apart() {
 
     assert_eq!(record.scores(Metric::Accuracy), [vec![10.0, 20.0], vec![30.0]]);
     assert_eq!(record.score(Metric::Accuracy), Some(20.0));
+}
+
+#[test]
+fn losses_are_scores_of_which_less_is_better() {
+    let with_losses = |env, loss, test_loss: f64| {
+        let mut event = episode(0, env, 50.0);
+        if let Payload::EpisodeFinished(told) = &mut event.payload {
+            (told.final_loss, told.test_loss) = (Num(loss), Some(Num(test_loss)));
+        }
+        event
+    };
+    let record = told([
+        with_losses(0, 2.0, 2.25),
+        with_losses(1, 1.5, 1.75),
+        with_losses(2, f64::NAN, 2.0),
+        Event::round(0, examples::round_finished()),
+    ]);
+
+    assert_eq!(record.score(Metric::Loss), Some(1.75));
+    assert_eq!(record.score(Metric::TestLoss), Some(2.0));
+    assert_eq!(record.curve[0].loss, Some(1.75));
+    assert!(!Metric::Loss.is_gain() && !Metric::TestLoss.is_gain());
+    assert!(Metric::Loss.usual_effect() < Metric::Accuracy.usual_effect());
 }
 
 #[test]

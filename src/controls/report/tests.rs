@@ -13,6 +13,8 @@ fn row(name: &str, control: Option<Control>, accuracies: &[f64]) -> PlayedRow {
         accuracy: Some(accuracy),
         committed_accuracy: None,
         test_accuracy: None,
+        loss: None,
+        test_loss: None,
         rent: Some(0.0),
         reward: 0.0,
         param_ratio: 1.5,

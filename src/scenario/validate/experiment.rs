@@ -82,7 +82,7 @@ fn check_split(ab: &AbConfig, task: &TaskSpec, findings: &mut Findings) {
     let has_test_part = sizes.is_none_or(|sizes| sizes.test > 0);
     let metric = ab.primary_metric;
     let place = format!("{AB}.primary_metric");
-    if metric == Metric::TestAccuracy && !has_test_part {
+    if matches!(metric, Metric::TestAccuracy | Metric::TestLoss) && !has_test_part {
         findings.error([place, "task".into()], "the task has no test part".into());
     } else if metric.reads_validation_part(has_test_part) && !ab.allow_same_split {
         let message = format!(
