@@ -181,7 +181,7 @@ impl Found {
 }
 
 fn text(comparison: &MethodComparison) -> String {
-    let width = width();
+    let (width, decimals) = (width(), comparison.metric.decimals());
     let mut lines = vec![
         comparison.metric.words().to_owned(),
         "intervals: 95 %, over trainings of a method (and, inside each, its evaluation seeds and episodes)".to_owned(),
@@ -211,10 +211,10 @@ fn text(comparison: &MethodComparison) -> String {
             table.push(vec![
                 method.method.clone(),
                 method.trainings.to_string(),
-                format!("{:.2}", method.mean.value),
-                format!("{:.2}", method.iqm.value),
-                interval(&method.iqm),
-                format!("{:.2}", method.worst_tenth.value),
+                format!("{:.decimals$}", method.mean.value),
+                format!("{:.decimals$}", method.iqm.value),
+                interval(&method.iqm, decimals),
+                format!("{:.decimals$}", method.worst_tenth.value),
             ]);
         }
         _ = write!(text, "\n{}", table.render_within(width, &[]));
@@ -229,8 +229,8 @@ fn text(comparison: &MethodComparison) -> String {
         for difference in differences.clone() {
             table.push(vec![
                 format!("{} - {}", difference.first, difference.second),
-                format!("{:+.2}", difference.iqm.value),
-                interval(&difference.iqm),
+                format!("{:+.decimals$}", difference.iqm.value),
+                interval(&difference.iqm, decimals),
                 difference
                     .adjusted_p
                     .map_or_else(|| ABSENT.into(), |p| format!("{p:.3}")),
@@ -263,10 +263,10 @@ fn text(comparison: &MethodComparison) -> String {
     text
 }
 
-fn interval(estimate: &Estimate) -> String {
+fn interval(estimate: &Estimate, decimals: usize) -> String {
     estimate.interval.map_or_else(
         || ABSENT.into(),
-        |interval| format!("{:.2} … {:.2}", interval.low, interval.high),
+        |interval| format!("{:.decimals$} … {:.decimals$}", interval.low, interval.high),
     )
 }
 

@@ -255,6 +255,14 @@ impl Metric {
         )
     }
 
+    /// Decimals that it is shown with.
+    pub const fn decimals(self) -> usize {
+        match self {
+            Self::Loss | Self::TestLoss => 4,
+            _ => 2,
+        }
+    }
+
     /// A difference that matters where nobody says another: a hundredth of a nat, half of anything else.
     pub const fn usual_effect(self) -> f64 {
         match self {

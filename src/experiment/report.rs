@@ -101,7 +101,7 @@ impl Report {
             text,
             "\n{}\n\n{}",
             self.way_of_deciding(),
-            pairs_table(pairs).render_within(WIDTH, &[])
+            pairs_table(pairs, primary.metric.decimals()).render_within(WIDTH, &[])
         );
         _ = write!(
             text,
@@ -151,15 +151,16 @@ impl Report {
 
     fn arms(&self) -> Table {
         let mut table = Table::new(&["arm"], &["n", "mean", "sd", "median", "IQM", "95 % interval"]);
+        let decimals = self.analysis.primary.metric.decimals();
         for arm in &self.analysis.primary.arms {
             table.push(vec![
                 arm.id.clone(),
                 arm.scores.len().to_string(),
-                number(arm.mean),
-                number(arm.sd),
-                number(arm.median),
-                number(arm.iqm.value),
-                interval(&arm.iqm),
+                number(arm.mean, decimals),
+                number(arm.sd, decimals),
+                number(arm.median, decimals),
+                number(arm.iqm.value, decimals),
+                interval(&arm.iqm, decimals),
             ]);
         }
         table
@@ -184,7 +185,9 @@ impl Report {
         let names: Vec<&str> = metrics.iter().map(|metric| short_name(metric)).collect();
         let mut table = Table::new(&["arm"], &names);
         for (index, id) in ids.into_iter().enumerate() {
-            let values = metrics.iter().map(|metric| number(metric.arms[index].iqm.value));
+            let values = metrics
+                .iter()
+                .map(|metric| number(metric.arms[index].iqm.value, metric.metric.decimals()));
             table.push(std::iter::once(id).chain(values).collect());
         }
         table
@@ -203,7 +206,7 @@ impl Report {
     }
 }
 
-fn pairs_table(pairs: &[PairSummary]) -> Table {
+fn pairs_table(pairs: &[PairSummary], decimals: usize) -> Table {
     let mut table = Table::new(&["pair"], &["ΔIQM", "95 % interval", "p", "corrected", "A12"]);
     for pair in pairs {
         let name = format!("{} - {}", pair.first, pair.second);
@@ -211,11 +214,13 @@ fn pairs_table(pairs: &[PairSummary]) -> Table {
             name,
             pair.difference
                 .as_ref()
-                .map_or_else(|| ABSENT.into(), |difference| signed(difference.value)),
-            pair.difference.as_ref().map_or_else(|| ABSENT.into(), interval),
+                .map_or_else(|| ABSENT.into(), |difference| signed(difference.value, decimals)),
+            pair.difference
+                .as_ref()
+                .map_or_else(|| ABSENT.into(), |difference| interval(difference, decimals)),
             probability(pair.p),
             probability(pair.adjusted_p),
-            number(pair.a12),
+            number(pair.a12, 2),
         ]);
     }
     table
@@ -238,17 +243,17 @@ fn short_name(metric: &MetricSummary) -> &'static str {
     }
 }
 
-fn number(value: f64) -> String {
+fn number(value: f64, decimals: usize) -> String {
     if value.is_finite() {
-        format!("{value:.2}")
+        format!("{value:.decimals$}")
     } else {
         ABSENT.into()
     }
 }
 
-fn signed(value: f64) -> String {
+fn signed(value: f64, decimals: usize) -> String {
     if value.is_finite() {
-        format!("{value:+.2}")
+        format!("{value:+.decimals$}")
     } else {
         ABSENT.into()
     }
@@ -263,10 +268,10 @@ fn probability(value: f64) -> String {
 }
 
 /// `51.20 … 53.85`
-fn interval(estimate: &Estimate) -> String {
+fn interval(estimate: &Estimate, decimals: usize) -> String {
     estimate.interval.map_or_else(
         || ABSENT.into(),
-        |interval| format!("{:.2} … {:.2}", interval.low, interval.high),
+        |interval| format!("{:.decimals$} … {:.decimals$}", interval.low, interval.high),
     )
 }
 
