@@ -4,7 +4,8 @@ use tch::Device;
 
 use super::ffi;
 
-/// Has small blocks of tensors kept by the thread that frees them, up to 32 MiB each, and tells glibc to keep large freed blocks instead of handing them back to the kernel.
+/// Has small blocks of tensors kept by the thread that frees them, up to 32 MiB each, and tells glibc to keep large freed
+/// blocks instead of handing them back to the kernel.
 ///
 /// By default every block above the mmap threshold is mapped, zeroed page by page and unmapped again around each tensor
 /// operation, which costs more than the arithmetic. Without mapped blocks and without trimming, memory that a batch
