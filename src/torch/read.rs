@@ -87,8 +87,11 @@ pub(super) fn copy_to_host<T: kind::Element + Copy + Default>(
     let flat = catch(|| tensor.detach().to_kind(kind).contiguous())?;
     let mut values = vec![T::default(); flat.numel()];
     let n = values.len();
-    #[expect(clippy::disallowed_methods, reason = "this is the door")]
-    flat.f_copy_data(&mut values, n)?;
+    // Of a tensor without elements libtorch has no address to copy from.
+    if n > 0 {
+        #[expect(clippy::disallowed_methods, reason = "this is the door")]
+        flat.f_copy_data(&mut values, n)?;
+    }
     Ok(values)
 }
 
