@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use bevy_app::App;
+use bevy_ecs::prelude::World;
 
 use crate::checkpoint::CheckpointState;
 use crate::health::EngineError;
 use crate::record::{RunClaim, RunDirectory, SUMMARY_WIDTH, summary};
 use crate::run::{StopRequest, StopSignal};
-use crate::telemetry::{RecordGap, RunFinished, RunState, TelemetryHub};
+use crate::telemetry::{RecordGap, RunFinished, RunState, TelemetryHub, TelemetryOutbox};
 
 /// How a run ended.
 #[derive(Debug)]
@@ -44,6 +45,17 @@ impl RunReport {
     }
 }
 
+/// Sends what was told since the last flush: of a step that failed, all that led to it.
+fn tell_the_rest(world: &mut World) {
+    let Some(mut outbox) = world.remove_resource::<TelemetryOutbox>() else {
+        return;
+    };
+    if let Some(mut hub) = world.get_resource_mut::<TelemetryHub>() {
+        hub.flush(&mut outbox);
+    }
+    world.insert_resource(outbox);
+}
+
 /// Closes the record and says what there is to say.
 pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
     let world = app.world_mut();
@@ -66,6 +78,7 @@ pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
         summary: String::new(),
     };
     let mut gaps = Vec::new();
+    tell_the_rest(world);
     if let Some(mut hub) = world.get_resource_mut::<TelemetryHub>() {
         let status = match (&failure, stopped_by) {
             (Some(_), _) => RunState::Failed,
