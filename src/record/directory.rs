@@ -10,10 +10,11 @@ use bevy_ecs::prelude::Resource;
 use serde::Deserialize;
 
 use super::status::RunStatus;
+use super::summary::{SUMMARY_WIDTH, differing_line, summary};
 use crate::files::LATEST;
 use crate::health::{AtPath, FileError};
 use crate::storage::{self, are_one_file, create_synced, replace_synced, sync_folder, sync_folder_of};
-use crate::telemetry::{RunInfo, RunState, Timestamp};
+use crate::telemetry::{LiveState, RunInfo, RunState, Timestamp};
 
 /// The variable that moves the root of all runs.
 const ROOT_VARIABLE: &str = "SIMIC_ENGINE_RUNS";
@@ -206,6 +207,22 @@ impl RunDirectory {
         let path = self.path.join(SUMMARY_FILE);
         if let Err(error) = replace_synced(&path, summary.as_bytes()) {
             tracing::warn!(file = %path.display(), %error, "the summary was not kept");
+        }
+    }
+
+    /// Writes anew what tells of the end of a run and does not tell it, as where the disk was full by then.
+    pub(crate) fn mend_end(&self, live: &LiveState) {
+        let Some(due) = RunStatus::at_end(live) else {
+            return;
+        };
+        if RunStatus::read(&self.path).map_or(true, |status| status.state != due.state)
+            && let Err(error) = due.write(&self.path)
+        {
+            tracing::warn!(%error, directory = %self.path.display(), "the status of a run that has ended was not written");
+        }
+        let due = summary(live, &self.path, SUMMARY_WIDTH);
+        if Self::kept_summary(&self.path).is_none_or(|kept| differing_line(&kept, &due).is_some()) {
+            self.keep_summary(&due);
         }
     }
 

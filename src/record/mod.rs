@@ -27,6 +27,7 @@ pub use log::LogFile;
 pub use manifest::{Build, DeviceInfo, Labels, Libraries, Machine, Manifest, Resolved, Threads};
 pub(crate) use status::STATUS_FILE;
 pub use status::{RunStatus, StatusSink, is_legal_transition};
+pub(crate) use summary::differing_line;
 pub use summary::{SUMMARY_WIDTH, summary};
 pub use systems::{RecordPlugin, RoundHistory};
 pub use table::Table;

@@ -81,6 +81,35 @@ impl RunStatus {
         }
     }
 
+    /// A run that has ended, by what was told of it; `None` if its end was not told.
+    pub(crate) fn at_end(live: &LiveState) -> Option<Self> {
+        let finished = live.finished.as_ref()?;
+        let mut status = Self {
+            error: finished.error.clone(),
+            ..Self::new(finished.status)
+        };
+        status.count(live);
+        Some(status)
+    }
+
+    /// How far the run is, by what was told of it.
+    fn count(&mut self, live: &LiveState) {
+        self.heartbeat = Timestamp::now();
+        if let Some(run) = &live.started {
+            let progress = live.progress();
+            self.round = Some(progress.round);
+            self.step = Some(progress.step);
+            self.scenario = Some(run.scenario.clone());
+            self.n_rounds = Some(run.n_rounds);
+            self.rounds = u32::try_from(live.rounds.len()).ok();
+        }
+        self.best_accuracy = live.best_accuracy();
+        self.env_steps_per_s = live.env_steps_per_s().map(Num);
+        self.episodes = live.episodes_done;
+        self.rolling_accuracy = live.rolling_accuracy();
+        self.eta_s = live.eta_s().map(Num);
+    }
+
     /// Writes it into a run directory, in one step.
     ///
     /// # Errors
@@ -142,20 +171,7 @@ impl StatusSink {
     }
 
     fn write_now(&mut self) -> Result<(), SinkError> {
-        let progress = self.live.progress();
-        self.status.heartbeat = Timestamp::now();
-        if let Some(run) = &self.live.started {
-            self.status.round = Some(progress.round);
-            self.status.step = Some(progress.step);
-            self.status.scenario = Some(run.scenario.clone());
-            self.status.n_rounds = Some(run.n_rounds);
-            self.status.rounds = u32::try_from(self.live.rounds.len()).ok();
-        }
-        self.status.best_accuracy = self.live.best_accuracy();
-        self.status.env_steps_per_s = self.live.env_steps_per_s().map(Num);
-        self.status.episodes = self.live.episodes_done;
-        self.status.rolling_accuracy = self.live.rolling_accuracy();
-        self.status.eta_s = self.live.eta_s().map(Num);
+        self.status.count(&self.live);
         self.written_at = Some(Instant::now());
         Ok(self
             .status

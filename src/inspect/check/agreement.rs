@@ -9,7 +9,9 @@ use super::events::EventFacts;
 use super::scenario::{ManifestFacts, ScenarioFacts};
 use super::{Finding, Part};
 use crate::checkpoint::{Checkpoints, Progress, Standing};
-use crate::record::{Build, RunDirectory, RunEntry, RunStatus, STATUS_FILE, SUMMARY_FILE, SUMMARY_WIDTH, summary};
+use crate::record::{
+    Build, RunDirectory, RunEntry, RunStatus, STATUS_FILE, SUMMARY_FILE, SUMMARY_WIDTH, differing_line, summary,
+};
 use crate::scenario::{Scenario, TelemetryLevel};
 use crate::telemetry::sinks::JsonLinesSink;
 use crate::telemetry::{Num, RunState};
@@ -159,14 +161,7 @@ pub(super) fn check_summary(folder: &Path, told: &EventFacts, manifest: &Manifes
         part.seen = "not compared: another build has written it".into();
         return part;
     }
-    // The folder may have been moved.
-    let lines = |text: &str| -> Vec<String> {
-        let lines = text.lines().filter(|line| !line.starts_with("run directory"));
-        lines.map(str::to_owned).collect()
-    };
-    let (kept, expected) = (lines(&kept), lines(&summary(&told.live, folder, SUMMARY_WIDTH)));
-    let differs = (0..kept.len().max(expected.len())).find(|&line| kept.get(line) != expected.get(line));
-    match differs {
+    match differing_line(&kept, &summary(&told.live, folder, SUMMARY_WIDTH)) {
         Some(line) => part.problem(
             SUMMARY_FILE,
             format!("line {} is not what the events come to", line + 1),
