@@ -1,6 +1,7 @@
 //! `sweep`: plan many trainings, play them here, look after them, collect what came of them.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle as BarStyle};
 use serde::Serialize;
 
 use super::options::{Begun, Pace, PlayOptions, SweepCommand, SweepOptions};
-use super::output::{show, show_json, tell, width};
+use super::output::{show, show_json, tell, tell_error, width};
 use super::prepare::environment;
 use super::{Context, Outcome, report_text};
 use crate::compare::Metric;
@@ -54,9 +55,9 @@ pub fn sweep(options: &SweepOptions, context: &Context) -> Result<Outcome, Strin
         }
         SweepCommand::Collect { begun } => {
             let (folder, plan) = open(begun)?;
-            collect(&folder, &plan, context)
+            Ok(collect(&folder, &plan, context))
         }
-        SweepCommand::Retry { begun, trials } => retry(begun, trials),
+        SweepCommand::Retry { begun, trials } => retry(begun, trials, context),
     }
 }
 
@@ -112,7 +113,10 @@ fn begin(options: &PlayOptions, context: &Context) -> Result<Outcome, String> {
             ))
         });
     }
-    let (folder, plan) = begin_folder(options, &planned)?;
+    let (folder, plan) = match begin_folder(options, &planned) {
+        Ok(begun) => begun,
+        Err(error) => return not_begun(&error, options, plan, context),
+    };
     if !context.global.quiet {
         tell(format_args!(
             "{} in {}",
@@ -126,12 +130,25 @@ fn begin(options: &PlayOptions, context: &Context) -> Result<Outcome, String> {
     play(&folder, &plan, &work, context)
 }
 
-fn begin_folder(options: &PlayOptions, planned: &Planned) -> Result<(SweepFolder, Plan), String> {
+fn begin_folder(options: &PlayOptions, planned: &Planned) -> Result<(SweepFolder, Plan), FolderError> {
     let folder = SweepFolder::of(&planned.plan.name, options.out.as_deref());
-    let begun = folder.begin(planned, options.extend);
-    begun
-        .and_then(|()| SweepFolder::open(folder.path(), None))
-        .map_err(|error: FolderError| error.to_string())
+    folder.begin(planned, options.extend)?;
+    SweepFolder::open(folder.path(), None)
+}
+
+/// Where a part of the folder has been made, the command has failed; else it is refused.
+fn not_begun(error: &FolderError, options: &PlayOptions, plan: &Plan, context: &Context) -> Result<Outcome, String> {
+    let folder = SweepFolder::of(&plan.name, options.out.as_deref());
+    match error {
+        FolderError::Unwritten(_) if folder.path().exists() => Ok(failed(error, context)),
+        error => Err(error.to_string()),
+    }
+}
+
+/// Something went wrong once there were files of the sweep.
+fn failed(error: impl Display, context: &Context) -> Outcome {
+    tell_error(context.global, error);
+    Outcome::Failed
 }
 
 /// Hands the sweep to an engine for many machines; with `--dry-run` shows what it would be handed.
@@ -149,7 +166,10 @@ fn launch(
             planned.plan.clone(),
         )
     } else {
-        begin_folder(options, planned)?
+        match begin_folder(options, planned) {
+            Ok(begun) => begun,
+            Err(error) => return not_begun(&error, options, &planned.plan, context),
+        }
     };
     let said = context.global.threads.map(usize::from);
     let launch = Launch {
@@ -177,7 +197,7 @@ fn launch(
     }
     if command.is_some() {
         launch.drive(cluster).map_err(|error| error.to_string())?;
-        return collect(&folder, &plan, context);
+        return Ok(collect(&folder, &plan, context));
     }
     let job = launch
         .submit(&options.launch.sbatch_options())
@@ -240,8 +260,7 @@ fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Cont
     });
     view.clear();
     if let Err(error) = played {
-        tell(format_args!("error: {error}"));
-        return Ok(Outcome::Failed);
+        return Ok(failed(error, context));
     }
     if let Some(request) = stop.requested() {
         tell(format_args!(
@@ -250,7 +269,10 @@ fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Cont
         ));
         return Ok(Outcome::Stopped(request));
     }
-    let results = Results::read(folder).map_err(|error| error.to_string())?;
+    let results = match Results::read(folder) {
+        Ok(results) => results,
+        Err(error) => return Ok(failed(error, context)),
+    };
     let end = |trial: &Trial| results.end(&trial.id);
     if let Some(only) = &options.only {
         let has_failed = plan.trial(only).and_then(end) == Some(TrialEnd::Failed);
@@ -265,12 +287,15 @@ fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Cont
         ));
         return Ok(Outcome::Done);
     }
-    collect(folder, plan, context)
+    Ok(collect(folder, plan, context))
 }
 
-fn collect(folder: &SweepFolder, plan: &Plan, context: &Context) -> Result<Outcome, String> {
-    let collected = Collected::read(folder, plan).map_err(|error| error.to_string())?;
-    let files = collected.write(folder).map_err(|error| error.to_string())?;
+fn collect(folder: &SweepFolder, plan: &Plan, context: &Context) -> Outcome {
+    let written = Collected::read(folder, plan).and_then(|collected| Ok((collected.write(folder)?, collected)));
+    let (files, collected) = match written {
+        Ok(written) => written,
+        Err(error) => return failed(error, context),
+    };
     let shown = if context.global.json {
         show_json(&collected)
     } else {
@@ -282,7 +307,7 @@ fn collect(folder: &SweepFolder, plan: &Plan, context: &Context) -> Result<Outco
     };
     let failed = collected.trials.iter().filter_map(|trial| trial.result.as_ref());
     let has_failure = failed.into_iter().any(|result| result.end == TrialEnd::Failed);
-    Ok(if has_failure { Outcome::Failed } else { Outcome::Done }.unless_done(shown))
+    if has_failure { Outcome::Failed } else { Outcome::Done }.unless_done(shown)
 }
 
 fn results_table(collected: &Collected) -> Table {
@@ -325,7 +350,7 @@ fn short(id: &str) -> String {
     id[..id.len().min(8)].into()
 }
 
-fn retry(begun: &Begun, ids: &[String]) -> Result<Outcome, String> {
+fn retry(begun: &Begun, ids: &[String], context: &Context) -> Result<Outcome, String> {
     let (folder, plan) = open(begun)?;
     let results = Results::read(&folder).map_err(|error| error.to_string())?;
     let has_failed = |trial: &&Trial| results.end(&trial.id) == Some(TrialEnd::Failed);
@@ -349,7 +374,9 @@ fn retry(begun: &Begun, ids: &[String]) -> Result<Outcome, String> {
     let chosen = |trial: &&Trial| ids.is_empty() || ids.iter().any(|id| trial.id.starts_with(id.as_str()));
     let mut count = 0;
     for trial in plan.trials.iter().filter(has_failed).filter(chosen) {
-        try_again(&folder, &trial.id, &results).map_err(|error| error.to_string())?;
+        if let Err(error) = try_again(&folder, &trial.id, &results) {
+            return Ok(failed(error, context));
+        }
         count += 1;
     }
     Ok(show(format_args!(

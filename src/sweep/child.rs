@@ -12,7 +12,7 @@ use super::state::Segment;
 use crate::checkpoint::{CheckpointError, CheckpointName, Checkpoints};
 use crate::health::{AtPath, FileError};
 use crate::record::RunDirectory;
-use crate::storage::{self, File};
+use crate::storage::{self, File, sync_folder_of};
 
 /// What a child's environment must not hold: it would change the trial, or move its folder.
 const SHADOWED: [&str; 2] = ["SIMIC_ENGINE_AMP", "SIMIC_ENGINE_RUNS"];
@@ -126,6 +126,8 @@ pub fn play(
         let _ = child.kill();
         let _ = child.wait();
     }
+    // Before the trial counts as ended.
+    log.sync().and_then(|()| sync_folder_of(&path)).at(&path)?;
     Ok(match ended? {
         Watched::Ended(status) if status.success() => ChildEnd::Done,
         Watched::Ended(status) if status.code().is_some_and(|code| STOPPED.contains(&code)) => ChildEnd::LetGo,

@@ -15,10 +15,12 @@
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::file::SweepFile;
+use super::lease::time_of_file_system;
 use super::plan::{Plan, Planned};
-use super::process::Worker;
+use super::process::{Mark, Worker};
 use crate::health::{AtPath, FileError};
 use crate::record::runs_root;
 use crate::scenario::{Catalog, Report, read_declared};
@@ -35,6 +37,9 @@ pub enum FolderError {
     /// A file of it.
     #[error(transparent)]
     File(#[from] FileError),
+    /// A file or folder with which it begins cannot be written; others of them may be there.
+    #[error("the sweep cannot begin: {0}")]
+    Unwritten(FileError),
     /// There is none.
     #[error("there is no sweep {} (no {PLAN} in {})", name.display(), places.join(" or in "))]
     Missing {
@@ -133,20 +138,18 @@ impl SweepFolder {
     /// A folder whose sweep is another one, which is left as it is; one that cannot be written.
     pub fn begin(&self, planned: &Planned, extends: bool) -> Result<(), FolderError> {
         match self.0.join(PLAN).try_exists().at(&self.0)? {
-            true => self.take_up(planned, extends)?,
-            false => self.create(planned)?,
+            true => self.take_up(planned, extends),
+            false => self.create(planned).map_err(FolderError::Unwritten),
         }
-        Ok(())
     }
 
-    fn create(&self, planned: &Planned) -> Result<(), FolderError> {
+    fn create(&self, planned: &Planned) -> Result<(), FileError> {
         for folder in FOLDERS {
             let folder = self.0.join(folder);
             storage::create_dir_all(&folder).at(&folder)?;
         }
         self.write_plan(planned)?;
-        sync_folder(&self.0).at(&self.0)?;
-        Ok(())
+        sync_folder(&self.0).at(&self.0)
     }
 
     fn take_up(&self, planned: &Planned, extends: bool) -> Result<(), FolderError> {
@@ -171,11 +174,11 @@ impl SweepFolder {
                  sweep another name",
             ));
         }
-        self.write_plan(planned)
+        self.write_plan(planned).map_err(FolderError::Unwritten)
     }
 
     /// The plan last: with it the sweep exists.
-    fn write_plan(&self, planned: &Planned) -> Result<(), FolderError> {
+    fn write_plan(&self, planned: &Planned) -> Result<(), FileError> {
         let plan = serde_json::to_vec_pretty(&planned.plan).at(&self.0)?;
         let files = [
             ("sweep.ron", planned.text.as_bytes()),
@@ -238,6 +241,29 @@ impl SweepFolder {
         self.0.join("logs").join(id).with_extension("log")
     }
 
+    /// Removes what processes that are gone have left of files that they were about to write: those that are known to have
+    /// ended, and those of other machines without a sign of life for `expiry`.
+    ///
+    /// # Errors
+    /// A folder that cannot be read or written.
+    pub(super) fn tidy(&self, expiry: Duration) -> Result<(), FileError> {
+        let (this, now) = (Worker::this().mark(), time_of_file_system(&self.leases())?);
+        let is_old = |path: &Path| {
+            let modified = path.metadata().and_then(|metadata| metadata.modified());
+            modified.is_ok_and(|modified| now.duration_since(modified).is_ok_and(|silent| silent > expiry))
+        };
+        for folder in [self.0.clone(), self.leases(), self.results()] {
+            for name in names_in(&folder)? {
+                let path = folder.join(&name);
+                if Mark::of(&name).is_some_and(|mark| mark.is_gone(&this) || mark != this && is_old(&path)) {
+                    // Another worker may be quicker; and what stays does no harm.
+                    let _ = storage::remove_file(&path);
+                }
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn leases(&self) -> PathBuf {
         self.0.join("leases")
     }
@@ -267,7 +293,7 @@ pub(super) fn names_in(folder: &Path) -> Result<BTreeSet<String>, FileError> {
 /// As [`replace_synced`], for files that workers of several machines may write at the same time: the last one counts, and
 /// none meets half of another's.
 pub(super) fn replace_shared(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    storage::replace_by_way_of(&Worker::this().digest(), path, content)
+    storage::replace_by_way_of(&Worker::this().mark().to_string(), path, content)
 }
 
 #[cfg(test)]

@@ -232,8 +232,8 @@ fn lease_path(folder: &Path, id: &str, attempt: u32) -> PathBuf {
 }
 
 /// What the file system takes for now.
-fn time_of_file_system(folder: &Path) -> Result<SystemTime, FileError> {
-    let path = folder.join(format!(".clock-{}", std::process::id()));
+pub(super) fn time_of_file_system(folder: &Path) -> Result<SystemTime, FileError> {
+    let path = folder.join(format!(".clock.{}", Worker::this().mark()));
     let file = File::create(&path).at(&path)?;
     let now = file.metadata().and_then(|metadata| metadata.modified()).at(&path)?;
     drop(file);

@@ -1,5 +1,7 @@
 //! Processes by which workers know each other.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// A process, so that another one on the same machine can see whether it is still there.
@@ -40,14 +42,57 @@ impl Worker {
         format!("{host} pid {}", self.pid)
     }
 
-    /// Digits that no other process has.
-    pub(super) fn digest(&self) -> String {
-        blake3::hash(format!("{self:?}").as_bytes()).to_hex()[..16].into()
+    /// What ends the names of files that are this process's alone: no other process has the same.
+    pub(super) fn mark(&self) -> Mark {
+        Mark {
+            machine: blake3::hash(self.machine.as_bytes()).to_hex()[..16].into(),
+            pid: self.pid,
+            started: self.started,
+        }
     }
 
     /// Whether it is known to have ended: it ran on this machine and does not any more.
     pub(super) fn is_gone(&self, this: &Self) -> bool {
+        self.mark().is_gone(&this.mark())
+    }
+}
+
+/// A [`Worker`] as a part of a file's name: `1f2e3d4c5b6a7988-123-4567`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// First digits of the machine's hash.
+    machine: String,
+    pid: u32,
+    started: Option<u64>,
+}
+
+impl Mark {
+    /// The mark that the name of a file ends in, behind its last point.
+    pub(super) fn of(name: &str) -> Option<Self> {
+        let (_, mark) = name.rsplit_once('.')?;
+        let mut words = mark.split('-');
+        let (machine, pid, started) = (words.next()?, words.next()?, words.next()?);
+        let is_whole = machine.len() == 16 && machine.bytes().all(|byte| byte.is_ascii_hexdigit());
+        (is_whole && words.next().is_none()).then_some(Self {
+            machine: machine.into(),
+            pid: pid.parse().ok()?,
+            started: started.parse().ok(),
+        })
+    }
+
+    /// As [`Worker::is_gone`].
+    pub(super) fn is_gone(&self, this: &Self) -> bool {
         self.machine == this.machine && self.started.is_some() && start_of(self.pid) != self.started
+    }
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let Self { machine, pid, started } = self;
+        match started {
+            Some(started) => write!(f, "{machine}-{pid}-{started}"),
+            None => write!(f, "{machine}-{pid}-unknown"),
+        }
     }
 }
 
@@ -69,8 +114,35 @@ mod tests {
     }
 
     #[test]
-    fn no_two_processes_have_the_same_digits() {
-        assert_eq!(Worker::this().digest(), Worker::this().digest());
-        assert_ne!(Worker::this().digest(), Worker::of(1).digest());
+    fn a_file_tells_by_its_name_whose_it_is() {
+        let this = Worker::this().mark();
+        for mark in [Worker::this().mark(), Worker::of(1).mark(), Worker::of(u32::MAX).mark()] {
+            assert_eq!(Mark::of(&format!("trials.csv.{mark}")).as_ref(), Some(&mark));
+            assert_eq!(mark == this, mark.pid == this.pid);
+        }
+        for name in [
+            "trials.csv",
+            "0123456789abcdef.0001",
+            "a.0123456789abcdef-1",
+            "a.0123456789abcdef-1-2-3",
+            "a.x-1-2",
+        ] {
+            assert_eq!(Mark::of(name), None, "{name}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_process_is_gone_when_another_has_its_number() {
+        let this = Worker::this().mark();
+        let earlier = Mark {
+            started: this.started.map(|started| started - 1),
+            ..this.clone()
+        };
+        let elsewhere = Mark {
+            machine: "0123456789abcdef".into(),
+            ..earlier.clone()
+        };
+        assert!(earlier.is_gone(&this) && !this.is_gone(&this) && !elsewhere.is_gone(&this));
     }
 }

@@ -108,6 +108,7 @@ pub fn work(
     stop: &StopSignal,
     tell: &(dyn Fn(Told) + Sync),
 ) -> Result<(), WorkError> {
+    folder.tidy(Duration::from_secs(plan.sweep.budget.lease_s))?;
     let worker = Worker {
         folder,
         plan,
