@@ -19,3 +19,32 @@ fn drawn_worlds_come_to_the_same_end_however_they_are_interrupted() {
     assert!(seen.missing().is_empty(), "{seen}");
     assert!(faults >= 10 && seen.episodes() >= 40, "{faults} faults; {seen}");
 }
+
+#[test]
+fn worlds_that_have_failed_once_come_to_the_same_end() {
+    let once = [
+        (
+            500_037,
+            "what a failing step had told was lost where no checkpoint followed",
+        ),
+        (
+            500_195,
+            "steps of an earlier rollout were kept with those of the present one",
+        ),
+        (
+            500_490,
+            "a round that had begun anew with more parts was short of memory again once resumed",
+        ),
+        (
+            501_485,
+            "a checkpoint tells for what it was written, which is another thing where a run was stopped",
+        ),
+        (501_693, "the storage of an earlier snapshot was kept as if it were one"),
+    ];
+    for (seed, what) in once {
+        let story = World::of(seed)
+            .play()
+            .unwrap_or_else(|failure| panic!("{what}: {failure}"));
+        println!("{story}");
+    }
+}

@@ -15,6 +15,7 @@ use crate::scenario::{Fault, FaultEntry};
 use crate::schedule::{AddWork, Assess, TrainBatch, Work};
 use crate::telemetry::{Event, Num, TelemetryOutbox, UserEvent, UserValue};
 use crate::torch::{NoGrad, Param, TorchError};
+use crate::training::MicroBatches;
 
 /// Applies the scenario's faults; does nothing where there are none.
 pub struct FaultPlugin;
@@ -49,8 +50,9 @@ pub(crate) fn inject_faults(
     experiment: Res<Experiment>,
     pool: Res<EnvPool>,
     mut outbox: ResMut<TelemetryOutbox>,
-    mut had_no_memory: Local<bool>,
+    parts: Res<MicroBatches>,
 ) -> Result<(), Failure> {
+    let has_more_parts = parts.0 > experiment.scenario.training.micro_batches;
     for entry in due(&experiment.scenario.faults, &clock) {
         if entry.batch.unwrap_or(0) != clock.batch() {
             continue;
@@ -62,7 +64,7 @@ pub(crate) fn inject_faults(
         match entry.fault {
             Fault::EnvError => pool.report(entry.env, Failure::message("the scenario's faults ask for an error"))?,
             // A round that begins anew comes by here again, and its memory suffices then.
-            Fault::OutOfMemory if std::mem::replace(&mut *had_no_memory, true) => continue,
+            Fault::OutOfMemory if has_more_parts => continue,
             Fault::OutOfMemory => {
                 let message = "the scenario's faults ask for it".into();
                 pool.report(entry.env, TorchError::OutOfMemory(message).into())?;

@@ -95,6 +95,11 @@ impl SnapshotRule {
         &self.known_good
     }
 
+    /// Whether a capture waits for its judgement.
+    pub fn has_probation(&self) -> bool {
+        self.probation.is_some()
+    }
+
     /// A healthy step is over.
     pub fn healthy(&mut self, policy: &SnapshotPolicy, now: &Moment) -> Orders {
         let mut orders = Orders::default();

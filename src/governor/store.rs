@@ -265,15 +265,21 @@ const OTHER: &str = "other";
 const NONFINITE: &str = "nonfinite";
 
 impl SnapshotStore {
-    /// Keeps both buffers in a checkpoint inside the round, under names that begin with `name`. Call inside the env's stream
-    /// guard.
+    /// Keeps the known good state in a checkpoint inside the round, and with `has_probation` the other buffer, which is no
+    /// more than storage else; under names that begin with `name`. Call inside the env's stream guard.
     ///
     /// # Errors
     /// A device error.
-    pub fn save(&self, name: &str, round: &mut UnfinishedRound) -> Result<(), UnfinishedRoundError> {
-        for (which, snapshot) in [(KNOWN_GOOD, &self.known_good), (OTHER, &self.other)] {
+    pub fn save(
+        &self,
+        name: &str,
+        has_probation: bool,
+        round: &mut UnfinishedRound,
+    ) -> Result<(), UnfinishedRoundError> {
+        let probation = self.other.as_ref().filter(|_| has_probation);
+        for (which, snapshot) in [(KNOWN_GOOD, self.known_good.as_ref()), (OTHER, probation)] {
             let name = format!("{name}.{which}");
-            let kept = snapshot.as_ref().map(|snapshot| KeptSnapshot {
+            let kept = snapshot.map(|snapshot| KeptSnapshot {
                 table: snapshot.table.clone(),
                 committed: snapshot.committed.clone(),
                 place: snapshot.kept.place(),

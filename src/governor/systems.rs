@@ -274,16 +274,14 @@ fn capture(env: &mut GovernedEnvItem, trigger: SnapshotTrigger, context: &mut Go
 
 /// For a checkpoint inside the round.
 pub fn save_snapshots(
-    mut envs: Query<(&EnvId, &mut EnvStream, &mut Snapshots)>,
+    mut envs: Query<(&EnvId, &Governor, &mut EnvStream, &mut Snapshots)>,
     mut round: ResMut<UnfinishedRound>,
 ) -> Result<(), Failure> {
-    for (id, mut stream, mut store) in &mut envs {
+    for (id, governor, mut stream, mut store) in &mut envs {
         let _guard = stream.0.get().enter()?;
-        store
-            .0
-            .get()
-            .save(&name_of(id, SNAPSHOTS), &mut round)
-            .in_env(id.index)?;
+        let has_probation = governor.snapshots.has_probation();
+        let saved = store.0.get().save(&name_of(id, SNAPSHOTS), has_probation, &mut round);
+        saved.in_env(id.index)?;
     }
     Ok(())
 }

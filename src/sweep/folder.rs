@@ -15,12 +15,10 @@
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::file::SweepFile;
-use super::lease::time_of_file_system;
 use super::plan::{Plan, Planned};
-use super::process::{Mark, Worker};
+use super::process::Worker;
 use crate::health::{AtPath, FileError};
 use crate::record::runs_root;
 use crate::scenario::{Catalog, Report, read_declared};
@@ -239,29 +237,6 @@ impl SweepFolder {
     /// What the processes of a trial have printed.
     pub fn log(&self, id: &str) -> PathBuf {
         self.0.join("logs").join(id).with_extension("log")
-    }
-
-    /// Removes what processes that are gone have left of files that they were about to write: those that are known to have
-    /// ended, and those of other machines without a sign of life for `expiry`.
-    ///
-    /// # Errors
-    /// A folder that cannot be read or written.
-    pub(super) fn tidy(&self, expiry: Duration) -> Result<(), FileError> {
-        let (this, now) = (Worker::this().mark(), time_of_file_system(&self.leases())?);
-        let is_old = |path: &Path| {
-            let modified = path.metadata().and_then(|metadata| metadata.modified());
-            modified.is_ok_and(|modified| now.duration_since(modified).is_ok_and(|silent| silent > expiry))
-        };
-        for folder in [self.0.clone(), self.leases(), self.results()] {
-            for name in names_in(&folder)? {
-                let path = folder.join(&name);
-                if Mark::of(&name).is_some_and(|mark| mark.is_gone(&this) || mark != this && is_old(&path)) {
-                    // Another worker may be quicker; and what stays does no harm.
-                    let _ = storage::remove_file(&path);
-                }
-            }
-        }
-        Ok(())
     }
 
     pub(super) fn leases(&self) -> PathBuf {

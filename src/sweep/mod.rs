@@ -21,6 +21,7 @@ mod plan;
 mod process;
 mod space;
 mod state;
+mod tidy;
 mod worker;
 
 pub use collect::{Collected, CollectedTrial, Csv, end_name};

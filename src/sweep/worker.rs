@@ -13,6 +13,7 @@ use super::lease::Lease;
 use super::outcome::{RungScore, TrialEnd, TrialResult, is_still_to_do};
 use super::plan::{Plan, Trial};
 use super::state::{Segment, SweepState, TrialState};
+use super::tidy::tidy;
 use crate::compare::{EpisodeOutcome, TrainingRecord};
 use crate::health::{AtPath, FileError};
 use crate::run::StopSignal;
@@ -108,7 +109,7 @@ pub fn work(
     stop: &StopSignal,
     tell: &(dyn Fn(Told) + Sync),
 ) -> Result<(), WorkError> {
-    folder.tidy(Duration::from_secs(plan.sweep.budget.lease_s))?;
+    tidy(folder, Duration::from_secs(plan.sweep.budget.lease_s))?;
     let worker = Worker {
         folder,
         plan,

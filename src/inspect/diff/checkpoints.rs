@@ -10,6 +10,9 @@ use crate::inspect::tensors::tensor_files;
 use crate::inspect::{outline, tensors};
 use crate::telemetry::is_volatile;
 
+/// In `learner.ron`: what the checkpoint was written for, which a run that is interrupted there has another word for.
+const OCCASION: &str = "kind";
+
 /// How many files were compared.
 pub(super) fn compare(runs: [&Path; 2], found: &mut Found) -> Result<usize, DiffError> {
     let shelves = runs.map(Checkpoints::of);
@@ -68,7 +71,7 @@ fn compare_files(files: &[PathBuf; 2], found: &mut Found) -> Result<(), DiffErro
     if left.extension().is_some_and(|extension| extension == "ron") {
         for pair in outline::differing(&read(left)?, &read(right)?) {
             let path = pair.0.as_ref().or(pair.1.as_ref()).map(|field| field.path.as_str());
-            if !path.is_some_and(|path| path.split('.').any(is_volatile)) {
+            if !path.is_some_and(|path| path == OCCASION || path.split('.').any(is_volatile)) {
                 found.add_fields([left, right], pair);
             }
         }

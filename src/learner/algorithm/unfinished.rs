@@ -2,25 +2,28 @@
 
 use tch::Tensor;
 
-use super::buffer::RolloutBuffer;
+use super::buffer::{RolloutBuffer, Row};
 use crate::health::Failure;
 use crate::torch::{TorchError, catch};
 use crate::unfinished::{UnfinishedRound, UnfinishedRoundError};
 
 impl RolloutBuffer {
-    /// Keeps everything; between two steps.
+    /// Keeps everything that was written; between two steps. What else the buffer holds is of rollouts before.
     ///
     /// # Errors
     /// A device error.
     pub fn save(&self, round: &mut UnfinishedRound) -> Result<(), UnfinishedRoundError> {
         round.put("rollout.rows", &self.rows)?;
-        round.put("rollout.contributions", &self.contributions)?;
-        round.put("rollout.seeds", &self.seeds)?;
         round.put("rollout.charges", &self.charges)?;
         round.put("rollout.mark", &self.mark)?;
-        round.put_tensor("rollout.masks", &Tensor::from_slice(&self.masks))?;
-        for (name, tensor) in self.named_cells() {
-            round.put_tensor(name, tensor)?;
+        let cells = self.written_cells();
+        let slots = self.shape.slots;
+        round.put("rollout.contributions", &taken(&self.contributions, slots, &cells))?;
+        round.put("rollout.seeds", &taken(&self.seeds, slots, &cells))?;
+        let masks = taken(&self.masks, self.shape.mask_width(), &cells);
+        round.put_tensor("rollout.masks", &Tensor::from_slice(&masks))?;
+        for (name, tensor, index) in self.named_cells()? {
+            round.put_tensor(name, &catch(|| tensor.index_select(0, &index))?)?;
         }
         round.put("rollout.final_states", &self.final_states.first().map_or(0, Vec::len))?;
         for (kind, noted) in self.final_states.iter().enumerate() {
@@ -36,14 +39,37 @@ impl RolloutBuffer {
     /// # Errors
     /// What was kept is not there, or is another buffer's; a device error.
     pub fn restore(&mut self, round: &UnfinishedRound) -> Result<(), Failure> {
-        for (name, tensor) in self.named_cells() {
-            round.copy_to(&name, tensor)?;
+        let rows: Vec<Row> = round.get("rollout.rows")?;
+        let fits = |row: &Row| row.steps.len() <= self.shape.steps && row.states <= self.shape.states_per_row();
+        if rows.len() != self.shape.envs || !rows.iter().all(fits) {
+            return Err(unreadable("rollout.rows", "they are those of another rollout").into());
         }
+        self.rows = rows;
+        let cells = self.written_cells();
+        let slots = self.shape.slots;
         let masks = round.tensor("rollout.masks")?.to_tensor()?;
-        self.masks = Vec::try_from(masks).map_err(TorchError::from)?;
-        self.rows = round.get("rollout.rows")?;
-        self.contributions = round.get("rollout.contributions")?;
-        self.seeds = round.get("rollout.seeds")?;
+        let masks: Vec<bool> = Vec::try_from(masks).map_err(TorchError::from)?;
+        put_back("rollout.masks", masks, &mut self.masks, self.shape.mask_width(), &cells)?;
+        let contributions = round.get("rollout.contributions")?;
+        put_back(
+            "rollout.contributions",
+            contributions,
+            &mut self.contributions,
+            slots,
+            &cells,
+        )?;
+        put_back(
+            "rollout.seeds",
+            round.get("rollout.seeds")?,
+            &mut self.seeds,
+            slots,
+            &cells,
+        )?;
+        for (name, tensor, index) in self.named_cells()? {
+            let part = catch(|| tensor.index_select(0, &index))?;
+            round.copy_to(&name, &part)?;
+            let _ = catch(|| tensor.shallow_clone().index_copy_(0, &index, &part))?;
+        }
         self.charges = round.get("rollout.charges")?;
         self.mark = round.get("rollout.mark")?;
         let noted: usize = round.get("rollout.final_states")?;
@@ -57,19 +83,72 @@ impl RolloutBuffer {
         Ok(())
     }
 
-    /// The tensors of all steps, each with its name.
-    fn named_cells(&self) -> impl Iterator<Item = (String, &Tensor)> {
+    /// Cells of all steps, by env, then by step.
+    fn written_cells(&self) -> Vec<usize> {
+        let rows = self.rows.iter().enumerate();
+        rows.flat_map(|(env, row)| (0..row.steps.len()).map(move |step| self.cell(env, step)))
+            .collect()
+    }
+
+    /// The tensors of all steps and states, each with its name and the cells that were written.
+    fn named_cells(&self) -> Result<Vec<(String, Tensor, Tensor)>, TorchError> {
+        let numbers = |cells: Vec<usize>| -> Result<Tensor, TorchError> {
+            let cells: Vec<i64> = cells.into_iter().map(|cell| cell as i64).collect();
+            catch(|| Tensor::from_slice(&cells).to_device(self.device))
+        };
+        let rows = self.rows.iter().enumerate();
+        let states = rows.flat_map(|(env, row)| {
+            let first = env * self.shape.states_per_row();
+            first..first + row.states
+        });
+        let (steps, states) = (numbers(self.written_cells())?, numbers(states.collect())?);
         let cells = &self.cells;
         let fields = [
             ("rollout.observations", &cells.observations),
             ("rollout.raw_observations", &cells.raw_observations),
             ("rollout.blueprints", &cells.blueprints),
         ];
-        let states = cells.states.iter().enumerate();
-        fields
-            .into_iter()
-            .map(|(name, tensor)| (name.to_owned(), tensor))
-            .chain(states.map(|(kind, tensor)| (format!("rollout.states.{kind}"), tensor)))
+        let of_steps = fields.map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone(), steps.shallow_clone()));
+        let of_states = cells.states.iter().enumerate().map(|(kind, tensor)| {
+            let name = format!("rollout.states.{kind}");
+            (name, tensor.shallow_clone(), states.shallow_clone())
+        });
+        Ok(of_steps.into_iter().chain(of_states).collect())
+    }
+}
+
+/// What a list with `width` elements a cell holds of these cells.
+fn taken<T: Clone>(all: &[T], width: usize, cells: &[usize]) -> Vec<T> {
+    let of_cell = |&cell: &usize| all[cell * width..(cell + 1) * width].iter().cloned();
+    cells.iter().flat_map(of_cell).collect()
+}
+
+/// The reverse of [`taken`].
+fn put_back<T: Clone>(
+    name: &str,
+    kept: Vec<T>,
+    all: &mut [T],
+    width: usize,
+    cells: &[usize],
+) -> Result<(), UnfinishedRoundError> {
+    if kept.len() != width * cells.len() {
+        let why = format!(
+            "it has {} elements; {} steps have {width} each",
+            kept.len(),
+            cells.len()
+        );
+        return Err(unreadable(name, why));
+    }
+    for (of_cell, &cell) in kept.chunks_exact(width.max(1)).zip(cells) {
+        all[cell * width..(cell + 1) * width].clone_from_slice(of_cell);
+    }
+    Ok(())
+}
+
+fn unreadable(name: &str, why: impl Into<String>) -> UnfinishedRoundError {
+    UnfinishedRoundError::Unreadable {
+        name: name.into(),
+        why: why.into(),
     }
 }
 
