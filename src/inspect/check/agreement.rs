@@ -1,5 +1,6 @@
 //! What is said of a run twice: by its events, and by its checkpoints, its status or its summary.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value;
@@ -58,11 +59,10 @@ fn missing(told: &EventFacts, shelf: &ShelfFacts, scenario: Option<&Scenario>) -
         .map_or(1, |scenario| scenario.run.keep_last);
     let between = shelf.there.iter().filter(|standing| !standing.is_inside_round());
     let there: Vec<u32> = between.map(|standing| standing.round).collect();
-    // A run that was killed may not have told of the last one.
-    let untold = there
-        .iter()
-        .filter(|&round| told.saved.last().is_some_and(|last| round > last));
-    let kept = untold.chain(told.saved.iter().rev()).take(keep_last as usize).copied();
+    // A run that was killed may not have told of the last one, and one that went on from inside a round has forgotten that it
+    // told of the round's own.
+    let known: BTreeSet<u32> = there.iter().chain(&told.saved).copied().collect();
+    let kept = known.into_iter().rev().take(keep_last as usize);
     let best = newest.and_then(|newest| newest.best).map(|best| best.next_round);
     let mut missing: Vec<u32> = kept.chain(best).filter(|round| !there.contains(round)).collect();
     missing.sort_unstable();
