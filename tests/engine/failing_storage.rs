@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 fn scenario() -> String {
     let is_long = std::env::var("SIMIC_ENGINE_TEST_STORAGE").is_ok_and(|length| length == "long");
-    let (rounds, envs, steps) = if is_long { (4, 2, 6) } else { (2, 1, 2) };
+    let (rounds, envs, steps) = if is_long { (3, 2, 4) } else { (2, 1, 2) };
     format!(
         r#"(
             name: "failing", task: preset("digits_impaired", (batches_per_step: count(1), val_batches_per_step: count(1))),
