@@ -205,7 +205,7 @@ impl Sweep {
 }
 
 impl Played for Sweep {
-    const STRIDE: u64 = 7;
+    const STRIDE: u64 = 11;
     const ARGUMENTS: [&'static str; 2] = ["sweep", "sweep.ron"];
 
     fn folder(place: &Place) -> PathBuf {

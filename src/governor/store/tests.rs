@@ -7,6 +7,7 @@ use crate::random::{Domain, RunRng};
 use crate::scenario::{CnnSpec, SnapshotPlacement};
 use crate::torch::Backend;
 use crate::torch::fixtures::perturb;
+use crate::unfinished::UnfinishedRound;
 
 fn host(base_channels: i64) -> Box<dyn Host> {
     let spec = CnnSpec {
@@ -114,4 +115,22 @@ fn another_network_is_refused_and_left_as_it_is() {
     assert!(!missing.is_empty() && !unexpected.is_empty());
     assert!(error.to_string().contains("nothing was written"));
     assert_eq!(state(&*other), before);
+}
+
+#[test]
+fn a_buffer_that_is_not_on_probation_is_no_part_of_a_checkpoint() {
+    let (host, mut store) = (host(4), SnapshotStore::default());
+    capture(&mut store, &*host);
+    store.promote();
+    capture(&mut store, &*host);
+    let restored = |has_probation: bool| {
+        let mut round = UnfinishedRound::default();
+        store.save("env0", has_probation, &mut round).unwrap();
+        let mut restored = SnapshotStore::default();
+        restored.restore_kept("env0", &round, Device::Cpu).unwrap();
+        (restored.known_good.is_some(), restored.other.is_some())
+    };
+
+    assert_eq!(restored(true), (true, true));
+    assert_eq!(restored(false), (true, false));
 }

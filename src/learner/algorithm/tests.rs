@@ -12,6 +12,7 @@ mod credit;
 mod critic;
 mod padding;
 mod rollouts;
+mod unfinished;
 mod updates;
 
 use policy::Core;
