@@ -392,10 +392,16 @@ pub enum DataError {
 
     #[error(
         "data.residency: stream cannot be had, as the training part of '{name}' is not read from files as it is needed: they \
-         are packed, or of another format; valid: unpacked IDX files, NPY arrays of bytes, the folder of a CIFAR archive, \
-         token files, a text; or data.residency: auto, device or host"
+         are of another format; valid: unpacked IDX files, NPY arrays of bytes, the folder of a CIFAR archive, token files, a \
+         text; or data.residency: auto, device or host"
     )]
     CannotStream { name: String },
+
+    #[error(
+        "data.residency: stream cannot be had, as {file} is packed: nothing of it can be read without all that is before it; \
+         unpack it, or write data.residency: auto, device or host"
+    )]
+    PackedStream { file: PathBuf },
 
     #[error("the threads that gather batches could not be started ({0}); see data.workers")]
     NoReaders(String),

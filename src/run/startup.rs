@@ -9,7 +9,7 @@ use bevy_platform::cell::SyncCell;
 use super::StopSignal;
 use super::residency::ChosenResidency;
 use crate::clock::{RunClock, RunLength};
-use crate::data::{DataRegistry, Readers, Resident, TaskData};
+use crate::data::{DataRegistry, Readers, Resident, TaskData, refuse_packed};
 use crate::env::{Devices, EnvPool, Experiment, LoadedData, SelfTest};
 use crate::health::Failure;
 use crate::host::HostRegistry;
@@ -61,6 +61,9 @@ pub(crate) fn load_datasets(
     sets: Res<DataRegistry>,
     hosts: Res<HostRegistry>,
 ) -> Result<(), Failure> {
+    if experiment.scenario.data.residency == Residency::Stream {
+        refuse_packed(&experiment.task.data, experiment.folder.as_deref())?;
+    }
     let set = TaskData::load(&experiment.task, experiment.folder.as_deref(), &sets)?;
     for note in set.notes() {
         tracing::warn!("{note}");

@@ -32,6 +32,31 @@ fn images(folder: &Path) -> String {
     )
 }
 
+/// Images of 32-bit floats in an NPY array, and labels of bytes.
+fn floats(folder: &Path) -> String {
+    let array = |name: &str, descr: &str, shape: &str, data: Vec<u8>| {
+        let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
+        let header = format!("{header:<117}\n");
+        let head = [&b"\x93NUMPY\x01\x00"[..], &(header.len() as u16).to_le_bytes()].concat();
+        let path = folder.join(name);
+        std::fs::write(&path, [&head, header.as_bytes(), &data].concat()).expect("it is written");
+        path
+    };
+    let pixels: Vec<u8> = (0..400 * 64)
+        .flat_map(|index| ((index % 17) as f32 / 16.0).to_le_bytes())
+        .collect();
+    let images = array("images.npy", "<f4", "(400, 8, 8, 1)", pixels);
+    let labels = array(
+        "labels.npy",
+        "|u1",
+        "(400,)",
+        (0..400).map(|index| (index % 10) as u8).collect(),
+    );
+    format!(
+        r#"preset("digits_baseline", (data: npy(images: {images:?}, labels: {labels:?}, layout: nhwc, scale: 1.0, test_images: None, test_labels: None), batch_size: 16, batches_per_step: count(1)))"#
+    )
+}
+
 /// A text file.
 fn text(folder: &Path) -> String {
     let file = folder.join("a.txt");
@@ -235,23 +260,32 @@ fn data_that_cannot_be_streamed_are_refused_with_those_that_can() {
     let problems = Prepared::from_ron("x.ron", digits, &[] as &[Override], &Catalog::default());
     insta::assert_snapshot!(problems.expect_err("it has no file").to_string());
 
-    // Given packed files in the place of plain ones.
+    // Floats are rescaled when they are read.
     let folder = tempfile::tempdir().expect("a folder");
-    let task = images(folder.path());
-    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
-    packed
-        .write_all(&std::fs::read(IMAGES).expect("they are here"))
-        .expect("it is packed");
-    std::fs::write(folder.path().join("images"), packed.finish().expect("it is packed")).expect("it is written");
-
+    let task = floats(folder.path());
     let error = failure(&mut engine(&scenario(&task, "(residency: stream)"))).to_string();
-
     assert!(
-        error.contains("data.residency: stream cannot be had, as the training part of 'idx'"),
+        error.contains("data.residency: stream cannot be had, as the training part of 'npy'"),
         "{error}"
     );
     assert!(
         error.contains("valid: unpacked IDX files, NPY arrays of bytes"),
         "{error}"
     );
+}
+
+/// Nothing of the file behind its first bytes is looked at, as it may be larger than the memory.
+#[test]
+fn packed_data_are_not_unpacked_to_be_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let task = images(folder.path());
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(b"no images at all").expect("it is packed");
+    let file = folder.path().join("images");
+    std::fs::write(&file, packed.finish().expect("it is packed")).expect("it is written");
+
+    let error = failure(&mut engine(&scenario(&task, "(residency: stream)"))).to_string();
+
+    let expected = format!("data.residency: stream cannot be had, as {} is packed", file.display());
+    assert!(error.contains(&expected), "{error}");
 }

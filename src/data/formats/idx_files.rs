@@ -69,6 +69,11 @@ pub fn is_in(folder: &Path) -> bool {
     TRAIN.iter().chain(&TEST).any(|name| published(folder, name).is_some())
 }
 
+/// The images of the training part, if the folder has them.
+pub fn training_images(folder: &Path) -> Option<PathBuf> {
+    published(folder, TRAIN[0])
+}
+
 fn published(folder: &Path, name: &str) -> Option<PathBuf> {
     let names = [name.to_owned(), format!("{name}.gz")];
     names.iter().map(|name| folder.join(name)).find(|path| path.is_file())

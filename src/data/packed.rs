@@ -1,0 +1,36 @@
+//! Whether training data can stay in their files, as far as the files' first bytes tell: before any of them is read.
+
+use std::path::Path;
+
+use super::DataError;
+use super::formats::idx_files;
+use super::locate::{find, open_unpacked};
+use crate::scenario::DataSource;
+
+/// Refuses to stream what has to be unpacked first: all of it would be in memory by then. Files that are not there, and formats
+/// without records, are told of by others.
+///
+/// # Errors
+/// `PackedStream`; `Io`, `Unreadable`.
+pub fn refuse_packed(source: &DataSource, scenario_dir: Option<&Path>) -> Result<(), DataError> {
+    let name = match source {
+        DataSource::Cifar10 { path } | DataSource::Cifar100 { path } | DataSource::IdxFolder { path, .. } => path,
+        DataSource::Idx { images, .. } | DataSource::Npy { images, .. } => images,
+        DataSource::Text(text) => &text.path,
+        DataSource::TokenFiles(files) => &files.train,
+        _ => return Ok(()),
+    };
+    let Ok(place) = find(name, scenario_dir, None) else {
+        return Ok(());
+    };
+    let file = match source {
+        DataSource::IdxFolder { .. } => idx_files::training_images(&place),
+        _ => place.is_file().then_some(place),
+    };
+    // One file of CIFAR is an archive, packed or not.
+    let is_archive = matches!(source, DataSource::Cifar10 { .. } | DataSource::Cifar100 { .. });
+    match file {
+        Some(file) if is_archive || open_unpacked(&file)?.is_none() => Err(DataError::PackedStream { file }),
+        _ => Ok(()),
+    }
+}
