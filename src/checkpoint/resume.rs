@@ -13,7 +13,7 @@ use crate::health::{AtPath, FileError};
 use crate::record::{Continuation, RunClaim, RunDirectory, RunDirectoryError, ScenarioFile};
 use crate::scenario::{Loaded, Override, Scenario, SourceKind};
 use crate::telemetry::sinks::JsonLinesSink;
-use crate::telemetry::{EventReader, LiveState, Payload, ReadError, RunState, last_event};
+use crate::telemetry::{EventReader, LiveState, Payload, RunState, last_event};
 
 /// Fields that may change without further ado: they touch neither what a round is nor what is learnt from it.
 const MAY_CHANGE: [&str; 7] = [
@@ -41,8 +41,6 @@ pub enum ResumeError {
     NoRun(PathBuf),
     #[error(transparent)]
     File(#[from] FileError),
-    #[error(transparent)]
-    Events(#[from] ReadError),
     #[error(
         "{0} has no checkpoint: the run ended before its first round; start it again with `simic-engine run \
          {0}/resolved.ron`"
@@ -181,20 +179,18 @@ impl PastRun {
     /// Brings the folder of a run that has ended into order. A process that was killed may have left too many checkpoints,
     /// half of one, or links to older ones: `keep_last` of the newest and the best stay. And one whose disk was full has not
     /// written that it ended.
-    ///
-    /// # Errors
-    /// Events that cannot be read.
-    pub fn tidy(&self, keep_last: u32) -> Result<(), ResumeError> {
+    pub fn tidy(&self, keep_last: u32) {
         let directory = &self.point.directory;
         let shelf = Checkpoints::of(directory.path());
         shelf.sweep();
         shelf.tidy(&self.point.progress, keep_last);
         let mut live = LiveState::default();
-        for event in EventReader::open(&directory.path().join(JsonLinesSink::FILE_NAME))? {
-            live.apply(&event?);
+        let events = EventReader::open(&directory.path().join(JsonLinesSink::FILE_NAME));
+        // A killed writer may have left something behind the end.
+        for event in events.into_iter().flatten().map_while(Result::ok) {
+            live.apply(&event);
         }
         directory.mend_end(&live);
-        Ok(())
     }
 
     /// Where the run goes on. `before` is its scenario as it was, `now` as it is to be, `changes` what makes the one into
