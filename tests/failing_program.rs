@@ -205,7 +205,7 @@ impl Sweep {
 }
 
 impl Played for Sweep {
-    const STRIDE: u64 = 11;
+    const STRIDE: u64 = 29;
     const ARGUMENTS: [&'static str; 2] = ["sweep", "sweep.ron"];
 
     fn folder(place: &Place) -> PathBuf {
@@ -231,7 +231,7 @@ impl Played for Sweep {
 struct Run;
 
 impl Played for Run {
-    const STRIDE: u64 = 17;
+    const STRIDE: u64 = 41;
     const ARGUMENTS: [&'static str; 2] = ["run", "scenario.ron"];
 
     fn folder(place: &Place) -> PathBuf {
