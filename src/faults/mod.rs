@@ -61,20 +61,23 @@ pub(crate) fn inject_faults(
         let Some(mut env) = envs.iter_mut().find(is_meant) else {
             continue;
         };
-        match entry.fault {
-            Fault::EnvError => pool.report(entry.env, Failure::message("the scenario's faults ask for an error"))?,
-            // A round that begins anew comes by here again, and its memory suffices then.
-            Fault::OutOfMemory if has_more_parts => continue,
-            Fault::OutOfMemory => {
-                let message = "the scenario's faults ask for it".into();
-                pool.report(entry.env, TorchError::OutOfMemory(message).into())?;
-            }
-            _ => {}
+        // A round that begins anew comes by here again, and its memory suffices then.
+        if entry.fault == Fault::OutOfMemory && has_more_parts {
+            continue;
         }
         let is_done = damage(&entry.fault, &mut env).in_env(entry.env)?;
         if is_done {
             let context = experiment.context(env.id, &clock);
             outbox.push(Event::env(context, event(&entry.fault)));
+        }
+        // Told before it is reported, which may end the run.
+        match entry.fault {
+            Fault::EnvError => pool.report(entry.env, Failure::message("the scenario's faults ask for an error"))?,
+            Fault::OutOfMemory => {
+                let message = "the scenario's faults ask for it".into();
+                pool.report(entry.env, TorchError::OutOfMemory(message).into())?;
+            }
+            _ => {}
         }
     }
     Ok(())
