@@ -80,12 +80,13 @@ fn feed(engine: &Engine, residency: Residency) -> (Feed, usize) {
 fn fetch_all(feed: &mut Feed, batches: usize, steps: u64) -> Duration {
     let began = Instant::now();
     for step in 1..=steps {
-        let key = StepKey {
+        let key = |step| StepKey {
             seed: 42,
             round: 0,
             step,
         };
-        feed.begin_step(key).expect("it is planned");
+        let upcoming = (step < steps).then_some(key(step + 1));
+        feed.begin_step(key(step), upcoming).expect("it is planned");
         for batch in 0..batches {
             black_box(feed.fetch(batch).expect("it is there"));
         }

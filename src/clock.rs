@@ -76,6 +76,14 @@ impl RunClock {
         (next < self.length.end_round).then_some(next)
     }
 
+    /// Round and step that follow the present step, if the run goes on.
+    pub fn upcoming_step(&self) -> Option<(u32, u32)> {
+        match self.is_last_step() {
+            false => Some((self.round(), self.step + 1)),
+            true => self.upcoming_round().map(|round| (round, 1)),
+        }
+    }
+
     /// Moves on to the next round, if there is one.
     pub fn next_round(&mut self) -> bool {
         let next = self.upcoming_round();

@@ -31,12 +31,14 @@ fn a_clock_plays_every_step_of_every_round_once() {
         val_batches: 1,
     });
 
-    let mut played = Vec::new();
+    let (mut played, mut announced) = (Vec::new(), Vec::new());
     while clock.next_round() {
         while clock.next_step() {
             played.push((clock.round(), clock.step(), clock.is_last_step()));
+            announced.push(clock.upcoming_step());
         }
     }
 
     assert_eq!(played, [(2, 1, false), (2, 2, true), (3, 1, false), (3, 2, true)]);
+    assert_eq!(announced, [Some((2, 2)), Some((3, 1)), Some((3, 2)), None]);
 }

@@ -2,7 +2,8 @@
 //! before is trained on.
 //!
 //! What a batch is made of was drawn before any thread hears of it, and batches are taken in the order in which they were
-//! asked for: no timing changes what an env gets. A batch that could not be gathered is tried once more, since storage that
+//! asked for: no timing changes what an env gets. Behind the last batch of a step come those of the next, which are gathered
+//! while the step is validated and judged. A batch that could not be gathered is tried once more, since storage that
 //! was away for a moment comes back; what a thread fails with then is told at the batch that needed it.
 
 use std::collections::VecDeque;
@@ -18,7 +19,7 @@ use tch::{Device, Tensor};
 
 use super::DataError;
 use super::formats::guarded;
-use super::plan::FeedPlan;
+use super::plan::{Due, FeedPlan};
 use crate::scenario::DataConfig;
 use crate::torch::HostBuffer;
 
@@ -77,16 +78,10 @@ pub(super) struct Ring {
     row: usize,
     free: Vec<HostBuffer>,
     /// Next batch first.
-    asked: VecDeque<Asked>,
+    asked: VecDeque<(Due, Receiver<Filled>)>,
 }
 
-/// A batch that a thread was asked for.
-#[derive(Debug)]
-struct Asked {
-    batch: usize,
-    filled: Receiver<Filled>,
-}
-
+/// What comes of a batch that a thread was asked for.
 type Filled = (HostBuffer, Result<(), DataError>);
 
 impl Ring {
@@ -103,58 +98,58 @@ impl Ring {
         }
     }
 
-    /// Asks for the first batches of the step that was drawn last.
+    /// Sees that batch `batch` of the step that was drawn last, and those behind it, are on their way.
     ///
     /// # Errors
     /// As [`Self::fetch`].
-    pub fn begin_step(&mut self, plan: &FeedPlan) -> Result<(), DataError> {
-        self.ask_from(0, plan)
+    pub fn turn_to(&mut self, batch: usize, plan: &mut FeedPlan) -> Result<(), DataError> {
+        let due = plan.batch(batch).map(|(due, _)| due);
+        if self.asked.front().is_some_and(|(next, _)| Some(*next) != due) {
+            self.forget()?;
+        }
+        while self.asked.len() < self.readers.ahead {
+            let Some((due, positions)) = plan.batch(batch + self.asked.len()) else {
+                break;
+            };
+            let filled = self.ask(positions)?;
+            self.asked.push_back((due, filled));
+        }
+        Ok(())
     }
 
     /// Queues the copy of batch `batch` of the step into `to`, `u8` of as many bytes, and asks for a later one.
     ///
     /// # Errors
     /// What the batch could not be gathered for; `ReaderLost`, `FeedStalled`, `FeedDevice`.
-    pub fn fetch(&mut self, batch: usize, plan: &FeedPlan, to: &Tensor) -> Result<(), DataError> {
-        if self.asked.front().is_none_or(|next| next.batch != batch) {
-            self.ask_from(batch, plan)?;
-        }
-        self.take(to)?;
-        let later = batch + self.readers.ahead;
-        match plan.batch(later) {
-            Some(positions) => self.ask(later, positions),
-            None => Ok(()),
-        }
+    pub fn fetch(&mut self, batch: usize, plan: &mut FeedPlan, to: &Tensor) -> Result<(), DataError> {
+        self.turn_to(batch, plan)?;
+        let Some((_, filled)) = self.asked.pop_front() else {
+            let cause = "no batch was asked for".into();
+            return Err(DataError::ReaderLost { env: self.env, cause });
+        };
+        self.take(&filled, to)?;
+        self.turn_to(batch + 1, plan)
     }
 
-    /// The same for a batch that is none of a step's.
+    /// The same for a batch that is none of a step's. What is on its way stays so.
     ///
     /// # Errors
     /// As [`Self::fetch`].
     pub fn fetch_beside(&mut self, positions: &[i64], to: &Tensor) -> Result<(), DataError> {
-        self.forget()?;
-        self.ask(usize::MAX, positions)?;
-        self.take(to)
-    }
-
-    fn ask_from(&mut self, first: usize, plan: &FeedPlan) -> Result<(), DataError> {
-        self.forget()?;
-        let batches = (first..first + self.readers.ahead).map_while(|batch| Some((batch, plan.batch(batch)?)));
-        batches
-            .into_iter()
-            .try_for_each(|(batch, positions)| self.ask(batch, positions))
+        let filled = self.ask(positions)?;
+        self.take(&filled, to)
     }
 
     /// Lets go of what was asked for and never taken, as in a step that failed.
     fn forget(&mut self) -> Result<(), DataError> {
-        while let Some(asked) = self.asked.pop_front() {
-            let (buffer, _) = self.wait(&asked)?;
+        while let Some((_, filled)) = self.asked.pop_front() {
+            let (buffer, _) = self.wait(&filled)?;
             self.free.push(buffer);
         }
         Ok(())
     }
 
-    fn ask(&mut self, batch: usize, positions: &[i64]) -> Result<(), DataError> {
+    fn ask(&mut self, positions: &[i64]) -> Result<Receiver<Filled>, DataError> {
         let buffer = match self.free.pop() {
             Some(buffer) => Ok(buffer),
             None => HostBuffer::new(positions.len() * self.row, self.device),
@@ -176,17 +171,12 @@ impl Ring {
             // Nobody waits where the feed is gone.
             drop(sender.send((buffer, outcome)));
         });
-        self.asked.push_back(Asked { batch, filled });
-        Ok(())
+        Ok(filled)
     }
 
-    /// The next batch that was asked for.
-    fn take(&mut self, to: &Tensor) -> Result<(), DataError> {
-        let Some(asked) = self.asked.pop_front() else {
-            let cause = "no batch was asked for".into();
-            return Err(DataError::ReaderLost { env: self.env, cause });
-        };
-        let (mut buffer, outcome) = self.wait(&asked)?;
+    /// Queues the copy of a batch that was asked for.
+    fn take(&mut self, filled: &Receiver<Filled>, to: &Tensor) -> Result<(), DataError> {
+        let (mut buffer, outcome) = self.wait(filled)?;
         let copied = outcome.and_then(|()| {
             let queued = buffer.copy_to(to);
             queued.map_err(|cause| DataError::FeedDevice { env: self.env, cause })
@@ -195,10 +185,10 @@ impl Ring {
         copied
     }
 
-    fn wait(&self, asked: &Asked) -> Result<Filled, DataError> {
+    fn wait(&self, filled: &Receiver<Filled>) -> Result<Filled, DataError> {
         let (env, patience) = (self.env, self.readers.patience);
         let begun = Instant::now();
-        let filled = asked.filled.recv_timeout(patience);
+        let filled = filled.recv_timeout(patience);
         let nanoseconds = begun.elapsed().as_nanos() as u64;
         self.readers.waited.fetch_add(nanoseconds, Ordering::Relaxed);
         filled.map_err(|error| match error {

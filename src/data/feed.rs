@@ -105,20 +105,21 @@ impl StepFeed {
         })
     }
 
-    /// Draws and uploads order and augmentation of all batches of a step.
+    /// Draws and uploads order and augmentation of all batches of a step. Where images come from elsewhere, the first
+    /// batches of the `upcoming` step are gathered behind its last.
     ///
     /// # Errors
     /// `FeedDevice`; `FeedStalled`, where images come from elsewhere.
-    pub fn begin_step(&mut self, key: StepKey) -> Result<(), DataError> {
-        self.upload(key).map_err(|cause| self.device_error(cause))?;
+    pub fn begin_step(&mut self, key: StepKey, upcoming: Option<StepKey>) -> Result<(), DataError> {
+        self.upload(key, upcoming).map_err(|cause| self.device_error(cause))?;
         match &mut self.images {
             Supply::Windows(_) => Ok(()),
-            Supply::Ring(ring, _) => ring.begin_step(&self.plan),
+            Supply::Ring(ring, _) => ring.turn_to(0, &mut self.plan),
         }
     }
 
-    fn upload(&mut self, key: StepKey) -> Result<(), TorchError> {
-        upload(&self.positions, self.plan.draw(key))?;
+    fn upload(&mut self, key: StepKey, upcoming: Option<StepKey>) -> Result<(), TorchError> {
+        upload(&self.positions, self.plan.draw(key, upcoming))?;
         let _ = self
             .train_labels
             .f_index_select_out(&self.labels, 0, &self.sample_positions)?;
@@ -132,7 +133,7 @@ impl StepFeed {
     /// `FeedDevice`; what images that come from elsewhere could not be read for.
     pub fn fetch(&mut self, batch: usize) -> Result<Batch, DataError> {
         if let Supply::Ring(ring, _) = &mut self.images {
-            ring.fetch(batch, &self.plan, &self.pixels)?;
+            ring.fetch(batch, &mut self.plan, &self.pixels)?;
         }
         self.gather(&self.batch_positions[batch])
             .map_err(|cause| self.device_error(cause.into()))?;

@@ -20,6 +20,13 @@ pub struct StepKey {
     pub step: u64,
 }
 
+/// A batch among those of all steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Due {
+    key: StepKey,
+    batch: usize,
+}
+
 /// The host side: which sample stands where in the step, cropped how.
 #[derive(Debug)]
 pub(super) struct FeedPlan {
@@ -28,6 +35,18 @@ pub(super) struct FeedPlan {
     crops: Option<(Option<AugmentSpec>, Geometry)>,
     pub(super) env: u64,
     permutation: Vec<u32>,
+    /// The step that was begun last.
+    current: Drawn,
+    /// The step that follows it, if one does, and what was last drawn ahead of its time.
+    upcoming: Option<StepKey>,
+    ahead: Drawn,
+}
+
+/// What was drawn for all positions of a step: windows, samples, and squares if there are any; of texts, samples alone.
+#[derive(Debug, Default)]
+struct Drawn {
+    /// Says what the positions are: whatever was drawn for a key is the same.
+    key: Option<StepKey>,
     positions: Vec<i64>,
 }
 
@@ -46,32 +65,57 @@ impl FeedPlan {
             crops: None,
             env,
             permutation: Vec::with_capacity(arithmetic.n_train),
-            positions: Vec::with_capacity(3 * arithmetic.train_samples()),
+            current: Drawn::default(),
+            upcoming: None,
+            ahead: Drawn::default(),
             arithmetic,
         }
     }
 
-    /// Samples of all positions of the step, in a kept buffer.
-    pub(super) fn draw_samples(&mut self, key: StepKey) -> &[i64] {
-        let mut samples = std::mem::take(&mut self.positions);
-        samples.clear();
-        samples.resize(self.arithmetic.train_samples(), 0);
-        self.draw_order(key, &mut samples);
-        self.positions = samples;
-        &self.positions
+    /// Draws all positions of a step into a kept buffer, unless that was done ahead; `upcoming` follows it.
+    pub(super) fn draw(&mut self, key: StepKey, upcoming: Option<StepKey>) -> &[i64] {
+        if self.ahead.key == Some(key) {
+            std::mem::swap(&mut self.current, &mut self.ahead);
+        }
+        if self.current.key != Some(key) {
+            let kept = std::mem::take(&mut self.current.positions);
+            self.current = self.drawn(key, kept);
+        }
+        self.upcoming = upcoming;
+        &self.current.positions
     }
 
     /// What batch `batch` of the step that was drawn last is gathered from: windows of images, or samples that are taken as
-    /// they are. `None` behind the last batch.
-    pub(super) fn batch(&self, batch: usize) -> Option<&[i64]> {
-        let rows = self.arithmetic.batch_size;
-        let is_there = batch < self.arithmetic.batches;
-        is_there.then(|| self.positions.get(batch * rows..(batch + 1) * rows))?
+    /// they are. Behind its last batch come those of the upcoming step, which is drawn when it is first asked for, and
+    /// then nothing.
+    pub(super) fn batch(&mut self, batch: usize) -> Option<(Due, &[i64])> {
+        let FeedArithmetic {
+            batches,
+            batch_size: rows,
+            ..
+        } = self.arithmetic;
+        let (drawn, batch) = match batch.checked_sub(batches) {
+            None => (&self.current, batch),
+            Some(later) if later < batches => (self.draw_ahead()?, later),
+            Some(_) => return None,
+        };
+        let due = Due { key: drawn.key?, batch };
+        Some((due, drawn.positions.get(batch * rows..(batch + 1) * rows)?))
     }
 
-    /// What is drawn of each sample: its window and itself; with cutout also its square.
+    /// The upcoming step.
+    fn draw_ahead(&mut self) -> Option<&Drawn> {
+        let key = self.upcoming?;
+        if self.ahead.key != Some(key) {
+            let kept = std::mem::take(&mut self.ahead.positions);
+            self.ahead = self.drawn(key, kept);
+        }
+        Some(&self.ahead)
+    }
+
+    /// What is drawn of each sample: itself; of images also the window, and with cutout the square.
     pub(super) fn draws(&self) -> usize {
-        2 + usize::from(self.cuts_out())
+        1 + usize::from(self.crops.is_some()) + usize::from(self.cuts_out())
     }
 
     fn cuts_out(&self) -> bool {
@@ -79,22 +123,23 @@ impl FeedPlan {
         augment.is_some_and(|augment| augment.cutout.is_some())
     }
 
-    /// Windows, then samples, then squares if there are any, of all positions of the step, in a kept buffer.
-    pub(super) fn draw(&mut self, key: StepKey) -> &[i64] {
-        let mut positions = std::mem::take(&mut self.positions);
+    /// Draws a step into `positions`.
+    fn drawn(&mut self, key: StepKey, mut positions: Vec<i64>) -> Drawn {
         let total = self.arithmetic.train_samples();
         positions.clear();
         positions.resize(self.draws() * total, 0);
-        let (windows, others) = positions.split_at_mut(total);
+        let (windows, others) = positions.split_at_mut(self.crops.map_or(0, |_| total));
         let (samples, squares) = others.split_at_mut(total);
         self.draw_order(key, samples);
         self.draw_augmentation(key, samples, windows, squares);
-        self.positions = positions;
-        &self.positions
+        Drawn {
+            key: Some(key),
+            positions,
+        }
     }
 
-    /// As [`Self::draw`], of a batch beside the step's own, of its own stream (domain 23): different samples, augmented as
-    /// in training.
+    /// Positions of a batch of images beside the step's own, of its own stream (domain 23): different samples, augmented
+    /// as in training.
     pub(super) fn draw_birth(&self, key: StepKey) -> Vec<i64> {
         let batch_size = self.arithmetic.batch_size;
         let mut rng = RunRng::new(key.seed, Domain::BirthBatch, &[key.round, self.env, key.step]);

@@ -215,14 +215,15 @@ impl Feed {
         })
     }
 
-    /// Draws and uploads the order of all batches of a step, and how images are cropped.
+    /// Draws and uploads the order of all batches of a step, and how images are cropped. Of data that come from elsewhere,
+    /// the first batches of the `upcoming` step, if one follows, are gathered behind its last.
     ///
     /// # Errors
     /// `FeedDevice`; `FeedStalled`, where they come from elsewhere.
-    pub fn begin_step(&mut self, key: StepKey) -> Result<(), DataError> {
+    pub fn begin_step(&mut self, key: StepKey, upcoming: Option<StepKey>) -> Result<(), DataError> {
         match self {
-            Self::Images(feed) => feed.begin_step(key),
-            Self::Tokens(feed) => feed.begin_step(key),
+            Self::Images(feed) => feed.begin_step(key, upcoming),
+            Self::Tokens(feed) => feed.begin_step(key, upcoming),
         }
     }
 

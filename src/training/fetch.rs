@@ -59,16 +59,17 @@ pub fn plan_train_batches(
     syncs: Res<HostSyncCounter>,
 ) -> Result<(), Failure> {
     syncs.forbid();
-    let key = StepKey {
+    let key = |(round, step): (u32, u32)| StepKey {
         seed: experiment.scenario.run.seed,
-        round: u64::from(clock.round()),
-        step: u64::from(clock.step()),
+        round: u64::from(round),
+        step: u64::from(step),
     };
+    let (present, upcoming) = (key((clock.round(), clock.step())), clock.upcoming_step().map(key));
     pool.for_each_active(envs.iter_mut(), |_, stream, (mut feed, mut sums)| {
         let sums = sums.0.get();
         sums.zero().map_err(TorchError::from)?;
         stream.note_write(sums.pack());
-        Ok(feed.0.get().begin_step(key)?)
+        Ok(feed.0.get().begin_step(present, upcoming)?)
     })
 }
 

@@ -14,6 +14,7 @@ const KEY: StepKey = StepKey {
     round: 0,
     step: 1,
 };
+const NEXT: StepKey = StepKey { step: 2, ..KEY };
 
 /// What reading the row at a position does.
 type Deed = fn(i64) -> Result<(), DataError>;
@@ -50,7 +51,7 @@ fn ring(readers: &Readers, deed: Deed) -> Ring {
     Ring::new(readers, &rows, 2, Device::Cpu, 4)
 }
 
-/// A plan whose first step was drawn, and its order.
+/// A plan whose first step, the only one, was drawn, and its order.
 fn plan() -> (FeedPlan, Vec<u8>) {
     let arithmetic = FeedArithmetic {
         sharing: Sharing::PerEnv,
@@ -64,8 +65,14 @@ fn plan() -> (FeedPlan, Vec<u8>) {
         units_per_sample: 1,
     };
     let mut plan = FeedPlan::of_order(arithmetic, 4);
-    let order = plan.draw_samples(KEY).iter().map(|&sample| sample as u8).collect();
+    let order = begin(&mut plan, KEY, None);
     (plan, order)
+}
+
+/// Draws a step; its order.
+fn begin(plan: &mut FeedPlan, key: StepKey, upcoming: Option<StepKey>) -> Vec<u8> {
+    let order = plan.draw(key, upcoming);
+    order.iter().map(|&sample| sample as u8).collect()
 }
 
 fn buffer() -> Tensor {
@@ -73,7 +80,7 @@ fn buffer() -> Tensor {
 }
 
 /// First bytes of the rows of batches 0 to `count`.
-fn fetched(ring: &mut Ring, plan: &FeedPlan, count: usize) -> Result<Vec<u8>, DataError> {
+fn fetched(ring: &mut Ring, plan: &mut FeedPlan, count: usize) -> Result<Vec<u8>, DataError> {
     let to = buffer();
     let mut firsts = Vec::new();
     for batch in 0..count {
@@ -91,13 +98,13 @@ fn unevenly(position: i64) -> Result<(), DataError> {
 
 #[test]
 fn batches_are_those_of_the_plan_whatever_the_timing() {
-    let (plan, order) = plan();
+    let (mut plan, order) = plan();
     for (workers, prefetch) in [(1, 1), (1, 3), (4, 2), (3, 9)] {
         let mut ring = ring(&readers(workers, prefetch, 60.0), unevenly);
         for _ in 0..2 {
-            ring.begin_step(&plan).unwrap();
+            ring.turn_to(0, &mut plan).unwrap();
             assert_eq!(
-                fetched(&mut ring, &plan, BATCHES).unwrap(),
+                fetched(&mut ring, &mut plan, BATCHES).unwrap(),
                 order,
                 "{workers}, {prefetch}"
             );
@@ -108,17 +115,61 @@ fn batches_are_those_of_the_plan_whatever_the_timing() {
 
 #[test]
 fn a_step_that_was_broken_off_leaves_nothing_behind() {
-    let (plan, order) = plan();
+    let (mut plan, order) = plan();
     let mut ring = ring(&readers(2, 3, 60.0), unevenly);
     let to = buffer();
 
-    ring.begin_step(&plan).unwrap();
-    ring.fetch(0, &plan, &to).unwrap();
+    ring.turn_to(0, &mut plan).unwrap();
+    ring.fetch(0, &mut plan, &to).unwrap();
+    ring.turn_to(0, &mut plan).unwrap();
+
+    assert_eq!(fetched(&mut ring, &mut plan, BATCHES).unwrap(), order);
+}
+
+#[test]
+fn a_batch_beside_the_steps_own_leaves_those_on_their_way() {
+    let (mut plan, order) = plan();
+    let mut ring = ring(&readers(2, 3, 60.0), unevenly);
+    let to = buffer();
+
+    ring.fetch(0, &mut plan, &to).unwrap();
     ring.fetch_beside(&[70, 80, 90], &to).unwrap();
 
     assert_eq!(Vec::<Vec<u8>>::try_from(&to).unwrap(), [[70, 71], [80, 81], [90, 91]]);
-    ring.begin_step(&plan).unwrap();
-    assert_eq!(fetched(&mut ring, &plan, BATCHES).unwrap(), order);
+    assert_eq!(ring.asked.len(), 3);
+    ring.fetch(1, &mut plan, &to).unwrap();
+    assert_eq!(Vec::<u8>::try_from(to.select(1, 0)).unwrap(), order[ROWS..2 * ROWS]);
+}
+
+#[test]
+fn the_first_batches_of_the_upcoming_step_are_on_their_way_before_it_begins() {
+    let (mut plan, first) = plan();
+    let second = begin(&mut plan, NEXT, None);
+    for (prefetch, expected) in [(1, 1), (2, 2), (3 * BATCHES, BATCHES)] {
+        let mut ring = ring(&readers(2, prefetch, 60.0), unevenly);
+
+        assert_eq!(begin(&mut plan, KEY, Some(NEXT)), first);
+        assert_eq!(fetched(&mut ring, &mut plan, BATCHES).unwrap(), first);
+        let on_their_way = ring.asked.len();
+        begin(&mut plan, NEXT, None);
+        ring.turn_to(0, &mut plan).unwrap();
+
+        assert_eq!(on_their_way, expected);
+        assert_eq!(fetched(&mut ring, &mut plan, BATCHES).unwrap(), second);
+        assert!(ring.asked.is_empty(), "no step follows");
+    }
+}
+
+#[test]
+fn another_step_than_the_announced_one_gets_its_own_batches() {
+    let (mut plan, first) = plan();
+    let mut ring = ring(&readers(2, 2, 60.0), unevenly);
+
+    begin(&mut plan, NEXT, Some(StepKey { round: 1, ..KEY }));
+    fetched(&mut ring, &mut plan, BATCHES).unwrap();
+    begin(&mut plan, KEY, None);
+
+    assert_eq!(fetched(&mut ring, &mut plan, BATCHES).unwrap(), first);
 }
 
 /// A position of batch 2.
@@ -145,12 +196,12 @@ fn what_a_batch_could_not_be_read_for_is_told_when_it_is_due() {
         }),
         false => Ok(()),
     };
-    let (plan, order) = plan();
+    let (mut plan, order) = plan();
     let mut ring = ring(&readers(2, 4, 60.0), cut_short);
 
-    ring.begin_step(&plan).unwrap();
-    assert_eq!(fetched(&mut ring, &plan, 2).unwrap(), order[..2 * ROWS]);
-    let error = ring.fetch(2, &plan, &buffer()).unwrap_err();
+    ring.turn_to(0, &mut plan).unwrap();
+    assert_eq!(fetched(&mut ring, &mut plan, 2).unwrap(), order[..2 * ROWS]);
+    let error = ring.fetch(2, &mut plan, &buffer()).unwrap_err();
 
     assert!(matches!(error, DataError::TruncatedRecord { byte: 77, .. }), "{error}");
 }
@@ -158,7 +209,7 @@ fn what_a_batch_could_not_be_read_for_is_told_when_it_is_due() {
 #[test]
 fn a_batch_that_can_be_read_the_second_time_is_as_it_would_have_been() {
     static ATTEMPTS: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
-    let (plan, order) = plan();
+    let (mut plan, order) = plan();
     let mut shaky = ring(&readers(2, 4, 60.0), |position| {
         let is_first = |attempt: usize| !ATTEMPTS[attempt].swap(true, Ordering::Relaxed);
         assert!(!is_in_front(position) || !is_first(0), "the first row panics once");
@@ -168,23 +219,23 @@ fn a_batch_that_can_be_read_the_second_time_is_as_it_would_have_been() {
         Ok(())
     });
 
-    shaky.begin_step(&plan).unwrap();
+    shaky.turn_to(0, &mut plan).unwrap();
 
-    assert_eq!(fetched(&mut shaky, &plan, BATCHES).unwrap(), order);
+    assert_eq!(fetched(&mut shaky, &mut plan, BATCHES).unwrap(), order);
     assert!(ATTEMPTS.iter().all(|attempt| attempt.load(Ordering::Relaxed)));
 }
 
 #[test]
 fn the_time_that_batches_were_waited_for_is_told_once() {
-    let (plan, _) = plan();
+    let (mut plan, _) = plan();
     let readers = readers(1, 1, 60.0);
     let mut slow = ring(&readers, |_| {
         thread::sleep(Duration::from_millis(1));
         Ok(())
     });
 
-    slow.begin_step(&plan).unwrap();
-    fetched(&mut slow, &plan, 1).unwrap();
+    slow.turn_to(0, &mut plan).unwrap();
+    fetched(&mut slow, &mut plan, 1).unwrap();
     slow.forget().unwrap();
 
     assert!(readers.take_waited() >= Duration::from_millis(1));
@@ -193,27 +244,27 @@ fn the_time_that_batches_were_waited_for_is_told_once() {
 
 #[test]
 fn a_panic_of_a_thread_is_an_error_of_the_batch_and_the_threads_go_on() {
-    let (plan, order) = plan();
+    let (mut plan, order) = plan();
     let readers = readers(1, 4, 60.0);
     let mut failing = ring(&readers, |position| {
         assert!(!is_bad(position), "position {position} is bad");
         Ok(())
     });
 
-    let error = fetched(&mut failing, &plan, 3).unwrap_err().to_string();
+    let error = fetched(&mut failing, &mut plan, 3).unwrap_err().to_string();
 
     assert!(
         error.starts_with("the batch feed of env 4: the thread that gathered the batch was lost (position "),
         "{error}"
     );
     let mut sound = ring(&readers, |_| Ok(()));
-    assert_eq!(fetched(&mut sound, &plan, BATCHES).unwrap(), order);
+    assert_eq!(fetched(&mut sound, &mut plan, BATCHES).unwrap(), order);
 }
 
 #[test]
 fn storage_that_does_not_answer_is_given_up_on() {
     static MAY_END: AtomicBool = AtomicBool::new(false);
-    let (plan, _) = plan();
+    let (mut plan, _) = plan();
     let mut stalled = ring(&readers(1, 1, 0.05), |_| {
         while !MAY_END.load(Ordering::Relaxed) {
             thread::sleep(Duration::from_millis(1));
@@ -221,7 +272,7 @@ fn storage_that_does_not_answer_is_given_up_on() {
         Ok(())
     });
 
-    let error = fetched(&mut stalled, &plan, 1).unwrap_err();
+    let error = fetched(&mut stalled, &mut plan, 1).unwrap_err();
     MAY_END.store(true, Ordering::Relaxed);
 
     assert!(matches!(error, DataError::FeedStalled { env: 4, .. }), "{error}");

@@ -68,7 +68,7 @@ fn assert_batches_follow_the_definition(augment: Option<AugmentSpec>, kernels: K
     let mut samples: Vec<usize> = (0..6).collect();
     RunRng::new(42, Domain::DataOrder, &[0, 5, 1]).shuffle(&mut samples);
 
-    feed.begin_step(FIRST_STEP).unwrap();
+    feed.begin_step(FIRST_STEP, None).unwrap();
 
     for batch in 0..2 {
         let fetched = feed.fetch(batch).unwrap();
@@ -118,7 +118,7 @@ fn batches_lie_in_one_kept_channels_last_buffer() {
     let data = load(&task, None, &DataRegistry::default()).unwrap();
     let arithmetic = FeedArithmetic::new(&task, FeedMode::PerEnv, &data, 1).unwrap();
     let mut feed = StepFeed::new(&resident(&data, None), arithmetic, 0).unwrap();
-    feed.begin_step(FIRST_STEP).unwrap();
+    feed.begin_step(FIRST_STEP, None).unwrap();
 
     let first = feed.fetch(0).unwrap();
     let second = feed.fetch(1).unwrap();
@@ -158,7 +158,7 @@ fn a_batch_for_births_is_the_same_from_wherever_and_leaves_the_steps_own_alone()
         let resident = ResidentData::upload(&data, augment, Backend::CPU, readers).unwrap();
         let mut feed = StepFeed::new(&resident, arithmetic, 0).unwrap();
         let values = |batch: Batch| Vec::<f32>::try_from(batch.x.contiguous().view(-1)).unwrap();
-        feed.begin_step(FIRST_STEP).unwrap();
+        feed.begin_step(FIRST_STEP, None).unwrap();
         let first = values(feed.fetch(0).unwrap());
         let birth = values(feed.fetch_birth(FIRST_STEP).unwrap());
         vec![

@@ -203,14 +203,15 @@ impl TokenFeed {
         })
     }
 
-    /// Draws the order of all batches of a step, and uploads it.
+    /// Draws the order of all batches of a step, and uploads it. Where the text comes from elsewhere, the first batches of
+    /// the `upcoming` step are gathered behind its last.
     ///
     /// # Errors
     /// `FeedDevice`; `FeedStalled`, where the text comes from elsewhere.
-    pub fn begin_step(&mut self, key: StepKey) -> Result<(), DataError> {
-        let order = self.plan.draw_samples(key);
+    pub fn begin_step(&mut self, key: StepKey, upcoming: Option<StepKey>) -> Result<(), DataError> {
+        let order = self.plan.draw(key, upcoming);
         match &mut self.windows {
-            Supply::Ring { ring, .. } => ring.begin_step(&self.plan),
+            Supply::Ring { ring, .. } => ring.turn_to(0, &mut self.plan),
             Supply::Views {
                 targets,
                 positions,
@@ -228,7 +229,7 @@ impl TokenFeed {
     /// `FeedDevice`; what a text that comes from elsewhere could not be read for.
     pub fn fetch(&mut self, batch: usize) -> Result<Batch, DataError> {
         if let Supply::Ring { ring, bytes, .. } = &mut self.windows {
-            ring.fetch(batch, &self.plan, bytes)?;
+            ring.fetch(batch, &mut self.plan, bytes)?;
         }
         self.gather(batch).map_err(|cause| self.device_error(cause.into()))?;
         Ok(Batch {

@@ -376,7 +376,8 @@ fn run_gathers_ahead(loaded: &Loaded) -> bool {
     loaded.scenario.data.residency == Residency::Host
 }
 
-/// The buffers of all envs: a byte a value of images, windows of texts with their targets.
+/// The buffers of all envs, one more than are gathered ahead for the batches that seeds are born from: a byte a value of
+/// images, windows of texts with their targets.
 fn gathered_bytes(loaded: &Loaded) -> u128 {
     let row = match (known_text(loaded), known_data(loaded)) {
         (Some((_, block)), _) => product([block.saturating_add(1), TOKEN_BYTES]),
@@ -384,7 +385,12 @@ fn gathered_bytes(loaded: &Loaded) -> u128 {
         (None, None) => 0,
     };
     let (data, envs) = (&loaded.scenario.data, loaded.scenario.run.n_envs);
-    product([data.prefetch as u128, envs as u128, loaded.task.batch_size as u128, row])
+    product([
+        data.prefetch as u128 + 1,
+        envs as u128,
+        loaded.task.batch_size as u128,
+        row,
+    ])
 }
 
 /// As envs read it: training images with their padding and their mirrored copies, a byte a value, unless they lie

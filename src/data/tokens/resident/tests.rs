@@ -59,7 +59,7 @@ fn batches_are_the_windows_of_the_order_and_the_tokens_behind_theirs() {
     let mut order: Vec<usize> = (0..7).collect();
     RunRng::new(42, Domain::DataOrder, &[0, 5, 1]).shuffle(&mut order);
 
-    feed.begin_step(FIRST_STEP).unwrap();
+    feed.begin_step(FIRST_STEP, None).unwrap();
 
     let mut step_targets = Vec::new();
     for batch in 0..2 {
