@@ -40,6 +40,10 @@ fn worlds_that_have_failed_once_come_to_the_same_end() {
             "a checkpoint tells for what it was written, which is another thing where a run was stopped",
         ),
         (501_693, "the storage of an earlier snapshot was kept as if it were one"),
+        (
+            601_332,
+            "that an error had kept the best checkpoint from the disk, so that another is, was taken for a difference",
+        ),
     ];
     for (seed, what) in once {
         let story = World::of(seed)

@@ -10,8 +10,9 @@ use crate::inspect::tensors::tensor_files;
 use crate::inspect::{outline, tensors};
 use crate::telemetry::is_volatile;
 
-/// In `learner.ron`: what the checkpoint was written for, which a run that is interrupted there has another word for.
-const OCCASION: &str = "kind";
+/// What an interruption may change in a checkpoint: in `learner.ron` what it was written for, and in `run.ron` which of the
+/// checkpoints is the best, where one could not be written. The accuracies that decide this, `history`, are compared.
+const INCIDENTAL: [&str; 2] = ["kind", "best"];
 
 /// How many files were compared.
 pub(super) fn compare(runs: [&Path; 2], found: &mut Found) -> Result<usize, DiffError> {
@@ -71,7 +72,7 @@ fn compare_files(files: &[PathBuf; 2], found: &mut Found) -> Result<(), DiffErro
     if left.extension().is_some_and(|extension| extension == "ron") {
         for pair in outline::differing(&read(left)?, &read(right)?) {
             let path = pair.0.as_ref().or(pair.1.as_ref()).map(|field| field.path.as_str());
-            if !path.is_some_and(|path| path == OCCASION || path.split('.').any(is_volatile)) {
+            if !path.is_some_and(is_left_out) {
                 found.add_fields([left, right], pair);
             }
         }
@@ -94,6 +95,11 @@ fn compare_files(files: &[PathBuf; 2], found: &mut Found) -> Result<(), DiffErro
         });
     }
     Ok(())
+}
+
+fn is_left_out(path: &str) -> bool {
+    let mut words = path.split('.').peekable();
+    words.peek().is_some_and(|first| INCIDENTAL.contains(first)) || words.any(is_volatile)
 }
 
 /// The names of all RON files of a checkpoint.

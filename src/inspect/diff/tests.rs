@@ -106,3 +106,28 @@ fn what_cannot_be_read_is_an_error_that_names_the_line() {
         "{error}"
     );
 }
+
+#[test]
+fn what_an_interruption_changes_in_a_checkpoint_is_left_out() {
+    let checkpoint = |best: &str, history: &str| {
+        let run = run("()", &[], "");
+        let folder = run.path().join("checkpoints/round-000003");
+        fs::create_dir_all(&folder).unwrap();
+        let text = format!("(\n    history: [\n        {history},\n    ],\n    best: {best},\n)\n");
+        fs::write(folder.join("run.ron"), text).unwrap();
+        run
+    };
+    let fields = |left: &TempDir, right: &TempDir| -> Vec<String> {
+        let found = diff(left.path(), right.path(), &[DiffKind::Checkpoints], Extent::OfEvery(9)).unwrap();
+        assert_eq!(found.compared[0].count, 1);
+        found
+            .differences
+            .into_iter()
+            .map(|difference| difference.field)
+            .collect()
+    };
+    let undisturbed = checkpoint("Some((\n        next_round: 2,\n    ))", "70.0");
+
+    assert_eq!(fields(&undisturbed, &checkpoint("None", "70.0")), [""; 0]);
+    assert_eq!(fields(&undisturbed, &checkpoint("None", "60.0")), ["history.0"]);
+}
