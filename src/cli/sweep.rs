@@ -1,29 +1,27 @@
 //! `sweep`: plan many trainings, play them here, look after them, collect what came of them.
 
-use std::collections::BTreeMap;
+mod launch;
+mod status;
+mod view;
+
 use std::fmt::Display;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
-
-use indicatif::{ProgressBar, ProgressStyle as BarStyle};
-use serde::Serialize;
 
 use super::options::{Begun, Pace, PlayOptions, SweepCommand, SweepOptions};
 use super::output::{show, show_json, tell, tell_error, width};
 use super::prepare::environment;
 use super::{Context, Outcome, report_text};
 use crate::compare::Metric;
-use crate::record::{RunStatus, Table};
+use crate::record::Table;
 use crate::run::{StopSignal, stop_on_signals};
 use crate::sweep::{
-    Cluster, Collected, FolderError, Launch, Plan, PlanError, Planned, Results, Shard, SweepFolder, SweepState, Told,
-    Trial, TrialEnd, TrialResult, TrialState, WorkOptions, end_name, plan, read_result, try_again, work,
+    Collected, FolderError, Plan, PlanError, Planned, Results, Shard, SweepFolder, Trial, TrialEnd, TrialResult,
+    WorkOptions, end_name, plan, try_again, work,
 };
-
-/// Trials that are listed one by one; of more only those are that play or have failed.
-const LISTED: usize = 40;
+use launch::launch;
+use status::status;
+use view::View;
 
 /// Plans and plays, or does what the subcommand says.
 pub fn sweep(options: &SweepOptions, context: &Context) -> Result<Outcome, String> {
@@ -113,9 +111,9 @@ fn begin(options: &PlayOptions, context: &Context) -> Result<Outcome, String> {
             ))
         });
     }
-    let (folder, plan) = match begin_folder(options, &planned) {
+    let (folder, plan) = match begin_folder(options, &planned, context) {
         Ok(begun) => begun,
-        Err(error) => return not_begun(&error, options, plan, context),
+        Err(ended) => return ended,
     };
     if !context.global.quiet {
         tell(format_args!(
@@ -130,91 +128,27 @@ fn begin(options: &PlayOptions, context: &Context) -> Result<Outcome, String> {
     play(&folder, &plan, &work, context)
 }
 
-fn begin_folder(options: &PlayOptions, planned: &Planned) -> Result<(SweepFolder, Plan), FolderError> {
+/// The folder of a sweep that begins, or how the command ends: it has failed where a part of the folder has been made,
+/// else it is refused.
+fn begin_folder(
+    options: &PlayOptions,
+    planned: &Planned,
+    context: &Context,
+) -> Result<(SweepFolder, Plan), Result<Outcome, String>> {
     let folder = SweepFolder::of(&planned.plan.name, options.out.as_deref());
-    folder.begin(planned, options.extend)?;
-    SweepFolder::open(folder.path(), None)
-}
-
-/// Where a part of the folder has been made, the command has failed; else it is refused.
-fn not_begun(error: &FolderError, options: &PlayOptions, plan: &Plan, context: &Context) -> Result<Outcome, String> {
-    let folder = SweepFolder::of(&plan.name, options.out.as_deref());
-    match error {
+    let begun = folder
+        .begin(planned, options.extend)
+        .and_then(|()| SweepFolder::open(folder.path(), None));
+    begun.map_err(|error| match error {
         FolderError::Unwritten(_) if folder.path().exists() => Ok(failed(error, context)),
         error => Err(error.to_string()),
-    }
+    })
 }
 
 /// Something went wrong once there were files of the sweep.
 fn failed(error: impl Display, context: &Context) -> Outcome {
     tell_error(context.global, error);
     Outcome::Failed
-}
-
-/// Hands the sweep to an engine for many machines; with `--dry-run` shows what it would be handed.
-fn launch(
-    options: &PlayOptions,
-    cluster: Cluster,
-    planned: &Planned,
-    work: &WorkOptions,
-    context: &Context,
-) -> Result<Outcome, String> {
-    let (folder, plan) = if options.dry_run {
-        let folder = SweepFolder::of(&planned.plan.name, options.out.as_deref());
-        (
-            folder.absolute().map_err(|error| error.to_string())?,
-            planned.plan.clone(),
-        )
-    } else {
-        match begin_folder(options, planned) {
-            Ok(begun) => begun,
-            Err(error) => return not_begun(&error, options, &planned.plan, context),
-        }
-    };
-    let said = context.global.threads.map(usize::from);
-    let launch = Launch {
-        folder: &folder,
-        plan: &plan,
-        program: std::env::current_exe().map_err(|error| format!("this program has no path: {error}"))?,
-        workers: options.launch.workers.map(|workers| workers as usize),
-        parallel: work.parallel,
-        threads: said.or(plan.sweep.budget.threads),
-        gpus: planned.gpus,
-        address: options.launch.address.clone(),
-    };
-    let command = launch.driver_command(cluster);
-    if options.dry_run {
-        let driver = command.map(|words| format!("python3 {}\n", words.join(" ")));
-        return Ok(show(driver.unwrap_or_else(|| launch.slurm_script())));
-    }
-    if !context.global.quiet {
-        tell(format_args!(
-            "{}: {} trials in {}",
-            plan.name,
-            plan.trials.len(),
-            folder.path().display()
-        ));
-    }
-    if command.is_some() {
-        launch.drive(cluster).map_err(|error| error.to_string())?;
-        return Ok(collect(&folder, &plan, context));
-    }
-    let job = launch
-        .submit(&options.launch.sbatch_options())
-        .map_err(|error| error.to_string())?;
-    let sweep = folder.path().display();
-    let script = launch.slurm_path();
-    tell(format_args!(
-        "submitted as job {job}, {} workers\n\
-         where it stands:      simic-engine sweep status {sweep}\n\
-         its workers:          squeue --job {job}\n\
-         what they print:      {sweep}/logs/slurm-{job}_*.log\n\
-         what they have left:  sbatch {}\n\
-         its tables:           simic-engine sweep collect {sweep}",
-        launch.tasks(),
-        script.display(),
-    ));
-    Ok(show(format_args!("{job}\n")))
 }
 
 /// `quick: 6 trials (2 points x 3 replicates), 2 at once with 1 thread each`
@@ -383,215 +317,4 @@ fn retry(begun: &Begun, ids: &[String], context: &Context) -> Result<Outcome, St
         "to be tried again: {count}; play them with: simic-engine sweep work {}\n",
         folder.path().display()
     )))
-}
-
-/// Where a sweep stands, for programs to read.
-#[derive(Serialize)]
-struct Status<'a> {
-    name: &'a str,
-    folder: &'a Path,
-    counts: BTreeMap<&'static str, usize>,
-    trials: Vec<StatusRow>,
-}
-
-#[derive(Serialize)]
-struct StatusRow {
-    trial: String,
-    settings: String,
-    seed: u64,
-    state: &'static str,
-    /// Who plays it, how far it is, why it failed.
-    details: String,
-}
-
-fn status(begun: &Begun, all: bool, context: &Context) -> Result<Outcome, String> {
-    let (folder, plan) = open(begun)?;
-    let read = || -> Result<Vec<StatusRow>, crate::health::FileError> {
-        let state = SweepState::read(&folder, &plan)?;
-        plan.trials.iter().map(|trial| row(&folder, &state, trial)).collect()
-    };
-    let rows = read().map_err(|error| error.to_string())?;
-    let mut counts = BTreeMap::new();
-    for row in &rows {
-        *counts.entry(row.state).or_default() += 1;
-    }
-    let status = Status {
-        name: &plan.name,
-        folder: folder.path(),
-        counts,
-        trials: rows,
-    };
-    if context.global.json {
-        return Ok(show_json(&status));
-    }
-    let counts: Vec<String> = status
-        .counts
-        .iter()
-        .map(|(state, count)| format!("{count} {state}"))
-        .collect();
-    let mut table = Table::new(&["trial", "settings", "state", ""], &["seed"]);
-    let is_listed =
-        |row: &&StatusRow| all || status.trials.len() <= LISTED || matches!(row.state, "playing" | "failed");
-    for row in status.trials.iter().filter(is_listed) {
-        table.push(vec![
-            short(&row.trial),
-            row.settings.clone(),
-            row.state.into(),
-            row.details.clone(),
-            row.seed.to_string(),
-        ]);
-    }
-    Ok(show(format_args!(
-        "{}: {}\n\n{}",
-        plan.name,
-        counts.join(", "),
-        table.render_within(width(), &[])
-    )))
-}
-
-fn row(folder: &SweepFolder, state: &SweepState, trial: &Trial) -> Result<StatusRow, crate::health::FileError> {
-    let (name, details) = match state.of(trial)? {
-        TrialState::Ended(end) => {
-            let result = read_result(folder, &trial.id, end)?;
-            let attempts = match result.attempts {
-                0 | 1 => String::new(),
-                attempts => format!(" (attempt {attempts})"),
-            };
-            let reason = result.reason.as_deref().and_then(|reason| reason.lines().next());
-            (end_name(end), format!("{}{attempts}", reason.unwrap_or_default()))
-        }
-        TrialState::Playing(worker) => ("playing", format!("{}{worker}", progress(folder, trial))),
-        TrialState::Waiting(_) => ("waiting", String::new()),
-        TrialState::AtRung(rung) => ("at_rung", format!("{}", rung + 1)),
-    };
-    Ok(StatusRow {
-        trial: trial.id.clone(),
-        settings: trial.label(),
-        seed: trial.seed.0,
-        state: name,
-        details: details.trim().into(),
-    })
-}
-
-/// `round 3/8, `; empty where the trial's run has not begun.
-fn progress(folder: &SweepFolder, trial: &Trial) -> String {
-    let status = RunStatus::read(&folder.trial(&trial.id)).ok();
-    let round = status.and_then(|status| status.round);
-    round.map_or_else(String::new, |round| format!("round {}/{}, ", round + 1, trial.rounds))
-}
-
-/// What is seen while a sweep is played: lines of what has happened, and on a terminal what is happening below them.
-struct View<'a> {
-    plan: &'a Plan,
-    quiet: bool,
-    bars: Option<Bars<'a>>,
-    playing: Mutex<Vec<&'a Trial>>,
-}
-
-struct Bars<'a> {
-    context: &'a Context<'a>,
-    total: ProgressBar,
-    trials: ProgressBar,
-}
-
-impl<'a> View<'a> {
-    fn new(plan: &'a Plan, context: &'a Context<'a>) -> Self {
-        let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
-        let quiet = context.global.quiet;
-        let bars = (is_terminal && !quiet).then(|| {
-            let style = |template: &str| {
-                // The templates are constants, so the default is never seen.
-                BarStyle::with_template(template)
-                    .unwrap_or_else(|_| BarStyle::default_bar())
-                    .progress_chars("━━─")
-            };
-            let total = context.terminal.add(ProgressBar::new(plan.trials.len() as u64));
-            total.set_style(style("trials {bar:32} {pos}/{len} {elapsed_precise}"));
-            let trials = context.terminal.add(ProgressBar::new(0));
-            trials.set_style(style("{msg}"));
-            Bars { context, total, trials }
-        });
-        Self {
-            plan,
-            quiet,
-            bars,
-            playing: Mutex::default(),
-        }
-    }
-
-    fn tell(&self, told: Told) {
-        let find = |trial: &Trial| self.plan.trials.iter().find(|known| known.id == trial.id);
-        let mut playing = self.playing.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = |trial: &Trial| format!("{} {} seed {}", short(&trial.id), trial.label(), trial.seed.0);
-        let line = match told {
-            Told::Begun(trial) => {
-                playing.extend(find(trial));
-                self.bars.is_none().then(|| format!("{}: begun", name(trial)))
-            }
-            Told::Ended(trial, result) => {
-                playing.retain(|known| known.id != trial.id);
-                if let Some(bars) = &self.bars {
-                    bars.total.inc(1);
-                }
-                let score = result
-                    .training
-                    .as_ref()
-                    .and_then(|training| training.score(Metric::Accuracy));
-                let score = score.map_or_else(String::new, |score| format!(", accuracy {score:.2} %"));
-                Some(format!(
-                    "{}: {}{score}, {:.0} s",
-                    name(trial),
-                    state_of(result),
-                    result.wall_s
-                ))
-            }
-            Told::Scored(trial, segment, score) => {
-                playing.retain(|known| known.id != trial.id);
-                Some(format!("{}: {score:.2} % after {} rounds", name(trial), segment.until))
-            }
-            Told::Left(trial, TrialState::Playing(worker)) => {
-                Some(format!("{}: left to {worker}, which plays it", name(trial)))
-            }
-            Told::Left(trial, _) => Some(format!("{}: it waits for others at a rung", name(trial))),
-            Told::Again(trial, reason) => Some(format!("{}: tried again, as it failed: {reason}", name(trial))),
-        };
-        let Some(line) = line.filter(|_| !self.quiet) else {
-            return;
-        };
-        match &self.bars {
-            Some(bars) => bars.context.terminal.say(&line),
-            None => tell(line),
-        }
-    }
-
-    /// Draws what is being played, until nothing is.
-    fn follow(&self, folder: &SweepFolder, is_over: &AtomicBool) {
-        let Some(bars) = &self.bars else { return };
-        if let Ok(results) = Results::read(folder) {
-            let ended = self
-                .plan
-                .trials
-                .iter()
-                .filter(|trial| results.end(&trial.id).is_some())
-                .count();
-            bars.total.set_position(ended as u64);
-        }
-        while !is_over.load(Ordering::Relaxed) {
-            let playing = self.playing.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let lines: Vec<String> = playing
-                .iter()
-                .map(|trial| format!("{} {} {}", short(&trial.id), progress(folder, trial), trial.label()))
-                .collect();
-            bars.trials.set_message(lines.join("\n"));
-            bars.total.tick();
-            std::thread::sleep(Duration::from_millis(200));
-        }
-    }
-
-    fn clear(&self) {
-        if let Some(bars) = &self.bars {
-            bars.total.finish_and_clear();
-            bars.trials.finish_and_clear();
-        }
-    }
 }

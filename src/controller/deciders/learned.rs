@@ -405,6 +405,8 @@ impl LearningPolicy for ActorCriticController {
 }
 
 #[cfg(test)]
+mod acting_tests;
+#[cfg(test)]
 mod storage_tests;
 #[cfg(test)]
 mod tests;

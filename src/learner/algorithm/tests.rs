@@ -10,8 +10,11 @@ mod training;
 mod bench;
 mod credit;
 mod critic;
+mod failures;
+mod faulty;
 mod padding;
 mod rollouts;
+mod scaling;
 mod unfinished;
 mod updates;
 

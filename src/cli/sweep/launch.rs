@@ -1,0 +1,73 @@
+//! A sweep that is handed to an engine for many machines.
+
+use super::{begin_folder, collect};
+use crate::cli::options::PlayOptions;
+use crate::cli::output::{show, tell};
+use crate::cli::{Context, Outcome};
+use crate::sweep::{Cluster, Launch, Planned, SweepFolder, WorkOptions};
+
+/// Hands the sweep to an engine for many machines; with `--dry-run` shows what it would be handed.
+pub(super) fn launch(
+    options: &PlayOptions,
+    cluster: Cluster,
+    planned: &Planned,
+    work: &WorkOptions,
+    context: &Context,
+) -> Result<Outcome, String> {
+    let (folder, plan) = if options.dry_run {
+        let folder = SweepFolder::of(&planned.plan.name, options.out.as_deref());
+        (
+            folder.absolute().map_err(|error| error.to_string())?,
+            planned.plan.clone(),
+        )
+    } else {
+        match begin_folder(options, planned, context) {
+            Ok(begun) => begun,
+            Err(ended) => return ended,
+        }
+    };
+    let said = context.global.threads.map(usize::from);
+    let launch = Launch {
+        folder: &folder,
+        plan: &plan,
+        program: std::env::current_exe().map_err(|error| format!("this program has no path: {error}"))?,
+        workers: options.launch.workers.map(|workers| workers as usize),
+        parallel: work.parallel,
+        threads: said.or(plan.sweep.budget.threads),
+        gpus: planned.gpus,
+        address: options.launch.address.clone(),
+    };
+    let command = launch.driver_command(cluster);
+    if options.dry_run {
+        let driver = command.map(|words| format!("python3 {}\n", words.join(" ")));
+        return Ok(show(driver.unwrap_or_else(|| launch.slurm_script())));
+    }
+    if !context.global.quiet {
+        tell(format_args!(
+            "{}: {} trials in {}",
+            plan.name,
+            plan.trials.len(),
+            folder.path().display()
+        ));
+    }
+    if command.is_some() {
+        launch.drive(cluster).map_err(|error| error.to_string())?;
+        return Ok(collect(&folder, &plan, context));
+    }
+    let job = launch
+        .submit(&options.launch.sbatch_options())
+        .map_err(|error| error.to_string())?;
+    let sweep = folder.path().display();
+    let script = launch.slurm_path();
+    tell(format_args!(
+        "submitted as job {job}, {} workers\n\
+         where it stands:      simic-engine sweep status {sweep}\n\
+         its workers:          squeue --job {job}\n\
+         what they print:      {sweep}/logs/slurm-{job}_*.log\n\
+         what they have left:  sbatch {}\n\
+         its tables:           simic-engine sweep collect {sweep}",
+        launch.tasks(),
+        script.display(),
+    ));
+    Ok(show(format_args!("{job}\n")))
+}

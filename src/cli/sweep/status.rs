@@ -1,0 +1,113 @@
+//! `sweep status`: where a sweep and each of its trials stand.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::{open, short};
+use crate::cli::options::Begun;
+use crate::cli::output::{show, show_json, width};
+use crate::cli::{Context, Outcome};
+use crate::health::FileError;
+use crate::record::{RunStatus, Table};
+use crate::sweep::{SweepFolder, SweepState, Trial, TrialState, end_name, read_result};
+
+/// Trials that are listed one by one; of more only those are that play or have failed.
+const LISTED: usize = 40;
+
+/// Where a sweep stands, for programs to read.
+#[derive(Serialize)]
+struct Status<'a> {
+    name: &'a str,
+    folder: &'a Path,
+    counts: BTreeMap<&'static str, usize>,
+    trials: Vec<StatusRow>,
+}
+
+#[derive(Serialize)]
+struct StatusRow {
+    trial: String,
+    settings: String,
+    seed: u64,
+    state: &'static str,
+    /// Who plays it, how far it is, why it failed.
+    details: String,
+}
+
+/// Shows it; all trials of a large sweep with `all`.
+pub(super) fn status(begun: &Begun, all: bool, context: &Context) -> Result<Outcome, String> {
+    let (folder, plan) = open(begun)?;
+    let read = || -> Result<Vec<StatusRow>, FileError> {
+        let state = SweepState::read(&folder, &plan)?;
+        plan.trials.iter().map(|trial| row(&folder, &state, trial)).collect()
+    };
+    let rows = read().map_err(|error| error.to_string())?;
+    let mut counts = BTreeMap::new();
+    for row in &rows {
+        *counts.entry(row.state).or_default() += 1;
+    }
+    let status = Status {
+        name: &plan.name,
+        folder: folder.path(),
+        counts,
+        trials: rows,
+    };
+    if context.global.json {
+        return Ok(show_json(&status));
+    }
+    let counts: Vec<String> = status
+        .counts
+        .iter()
+        .map(|(state, count)| format!("{count} {state}"))
+        .collect();
+    let mut table = Table::new(&["trial", "settings", "state", ""], &["seed"]);
+    let is_listed =
+        |row: &&StatusRow| all || status.trials.len() <= LISTED || matches!(row.state, "playing" | "failed");
+    for row in status.trials.iter().filter(is_listed) {
+        table.push(vec![
+            short(&row.trial),
+            row.settings.clone(),
+            row.state.into(),
+            row.details.clone(),
+            row.seed.to_string(),
+        ]);
+    }
+    Ok(show(format_args!(
+        "{}: {}\n\n{}",
+        plan.name,
+        counts.join(", "),
+        table.render_within(width(), &[])
+    )))
+}
+
+fn row(folder: &SweepFolder, state: &SweepState, trial: &Trial) -> Result<StatusRow, FileError> {
+    let (name, details) = match state.of(trial)? {
+        TrialState::Ended(end) => {
+            let result = read_result(folder, &trial.id, end)?;
+            let attempts = match result.attempts {
+                0 | 1 => String::new(),
+                attempts => format!(" (attempt {attempts})"),
+            };
+            let reason = result.reason.as_deref().and_then(|reason| reason.lines().next());
+            (end_name(end), format!("{}{attempts}", reason.unwrap_or_default()))
+        }
+        TrialState::Playing(worker) => ("playing", format!("{}{worker}", progress(folder, trial))),
+        TrialState::Waiting(_) => ("waiting", String::new()),
+        TrialState::AtRung(rung) => ("at_rung", format!("{}", rung + 1)),
+    };
+    Ok(StatusRow {
+        trial: trial.id.clone(),
+        settings: trial.label(),
+        seed: trial.seed.0,
+        state: name,
+        details: details.trim().into(),
+    })
+}
+
+/// `round 3/8, `; empty where the trial's run has not begun.
+pub(super) fn progress(folder: &SweepFolder, trial: &Trial) -> String {
+    let status = RunStatus::read(&folder.trial(&trial.id)).ok();
+    let round = status.and_then(|status| status.round);
+    round.map_or_else(String::new, |round| format!("round {}/{}, ", round + 1, trial.rounds))
+}
