@@ -149,12 +149,14 @@ impl Lives<'_> {
             Ok(report) if report.failure.is_none() && report.stopped_by.is_some() => {
                 Ok(asked.map(|asked| format!("{asked:?}")))
             }
-            Ok(report) if !report.gaps.is_empty() => match asked {
-                // It was not struck, but had no patience with a disk that was only slow.
-                Some(Interruption::Storage { .. }) => Ok(Some("impatience".into())),
-                _ => Err(format!("its record lacks {:?}", report.gaps)),
+            Ok(report) => match (report.gaps.is_empty(), asked) {
+                // It was not struck, but had no patience with a disk that was only slow: events may be lost, or the last
+                // word of its status.
+                (false, Some(Interruption::Storage { .. })) => Ok(Some("impatience".into())),
+                (true, Some(Interruption::Storage { .. })) if report.failure.is_none() => Ok(Some("impatience".into())),
+                (false, _) => Err(format!("its record lacks {:?}", report.gaps)),
+                (true, _) => Ok(None),
             },
-            Ok(_) => Ok(None),
         }
     }
 
