@@ -1,6 +1,7 @@
 //! The record of a run on disk: directory, manifest, status, events, log and summary.
 
 pub(crate) mod announce;
+mod claim;
 mod continuation;
 mod directory;
 mod files;
@@ -15,9 +16,10 @@ pub(crate) mod systems;
 mod table;
 
 pub use announce::Recording;
+pub use claim::RunClaim;
 pub use continuation::Continuation;
 pub(crate) use directory::{MANIFEST_FILE, RESOLVED_FILE, SOURCE_FILE, SUMMARY_FILE, create_folder, note_latest};
-pub use directory::{RunClaim, RunDirectory, RunDirectoryError, ScenarioFile, runs_root, scenario_folder};
+pub use directory::{RunDirectory, RunDirectoryError, ScenarioFile, runs_root, scenario_folder};
 pub(crate) use files::point_at;
 pub use find::{FindRunError, find_run};
 pub use insertions::{Change, InsertionSummary, Insertions};

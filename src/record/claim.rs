@@ -1,0 +1,96 @@
+//! A run is played by one process at a time.
+
+use std::fs::TryLockError;
+use std::io::{Error, ErrorKind};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bevy_ecs::prelude::Resource;
+
+use crate::health::{AtPath, FileError};
+use crate::storage::{self, are_one_file};
+
+/// Keeps other processes from the run directory for as long as it, or a clone of it, lives.
+#[derive(Resource, Clone, Debug)]
+pub struct RunClaim {
+    /// Locked, where the file system has locks.
+    file: Arc<storage::File>,
+    path: PathBuf,
+}
+
+impl RunClaim {
+    /// Claims what a file stands for, until the claim is dropped or the process ends in whatever way. On a file system
+    /// without locks nothing keeps others away: that is said.
+    ///
+    /// # Errors
+    /// If another process has it, or it cannot be opened.
+    pub(crate) fn of(path: PathBuf) -> Result<Self, FileError> {
+        let file = storage::File::change(&path).at(&path)?;
+        let locked = match file.try_lock() {
+            Err(TryLockError::WouldBlock) => Err(Error::other(
+                "another process is playing this run; wait for it or stop it",
+            )),
+            Err(TryLockError::Error(error)) if has_no_locks(&error) => {
+                tracing::warn!(
+                    "{}: the file system has no locks ({error}); nothing keeps a second process from playing this run: \
+                     see to it that none does",
+                    path.display()
+                );
+                Ok(())
+            }
+            Err(TryLockError::Error(error)) => Err(error),
+            Ok(()) => Ok(()),
+        };
+        locked.at(&path)?;
+        let file = Arc::new(file);
+        Ok(Self { file, path })
+    }
+
+    /// Whether the run directory is still the one that was claimed: not deleted, moved or replaced by another. A file
+    /// system that does not answer says neither; what is written there will tell.
+    pub fn is_in_place(&self) -> bool {
+        match (self.path.metadata(), self.file.metadata()) {
+            (Ok(there), Ok(ours)) => are_one_file(&there, &ours),
+            (Err(error), _) => !says_gone(&error),
+            (Ok(_), Err(_)) => true,
+        }
+    }
+}
+
+/// Whether there is nothing at a path, in place of an answer that could not be had.
+fn says_gone(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+/// Whether the file system, rather than another process, refuses a lock: as Lustre and FUSE may, and NFS without its lock
+/// daemon.
+fn has_no_locks(error: &Error) -> bool {
+    /// Linux and macOS each call `ENOLCK` by another number, and tell it as no kind of its own.
+    const NO_LOCKS_AVAILABLE: i32 = if cfg!(target_os = "linux") { 37 } else { 77 };
+    /// `EOPNOTSUPP`, in the same way.
+    const NOT_SUPPORTED: i32 = if cfg!(target_os = "linux") { 95 } else { 102 };
+    error.kind() == ErrorKind::Unsupported || matches!(error.raw_os_error(), Some(NO_LOCKS_AVAILABLE | NOT_SUPPORTED))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_system_without_locks_is_told_from_a_failure() {
+        let [no_such_call, not_supported, no_locks] = [38, 95, 37].map(Error::from_raw_os_error);
+        let [bad_descriptor, io_error] = [9, 5].map(Error::from_raw_os_error);
+
+        assert!([no_such_call, not_supported, no_locks].iter().all(has_no_locks));
+        assert!(![bad_descriptor, io_error].iter().any(has_no_locks));
+    }
+
+    #[test]
+    fn a_file_system_that_does_not_answer_has_not_lost_the_run() {
+        let [no_entry, no_folder] = [2, 20].map(Error::from_raw_os_error);
+        let [io_error, no_permission, stale_handle] = [5, 13, 116].map(Error::from_raw_os_error);
+
+        assert!([no_entry, no_folder].iter().all(says_gone));
+        assert!(![io_error, no_permission, stale_handle].iter().any(says_gone));
+    }
+}

@@ -1,0 +1,191 @@
+use super::*;
+use crate::growth::SlotId;
+use crate::telemetry::{Event, UpdateSkip, examples};
+
+fn finished_run(n_rounds: u32) -> LiveState {
+    let mut live = LiveState::default();
+    live.apply(&Event::run(examples::run_started()));
+    live.apply(&Event::run(examples::baseline()));
+    for round in 0..n_rounds {
+        let context = examples::context_at(0, round, 18);
+        live.apply(&Event::env(context, examples::matrix()));
+        for (slot, seed_id, blueprint) in [
+            (SlotId::new(0, 0), "e0.r0c0.0", "norm"),
+            (SlotId::new(0, 1), "e0.r0c1.0", "conv_light"),
+            (SlotId::new(0, 1), "e1.r0c1.0", "depthwise"),
+        ] {
+            let mut seed = examples::fossilized();
+            seed.blueprint = blueprint.into();
+            if seed_id.starts_with("e1") {
+                seed.contribution = None;
+            }
+            live.apply(&Event::seed(context, slot, seed_id, seed));
+        }
+        live.apply(&Event::env(context, examples::shapley()));
+        live.apply(&Event::env(context, examples::episode_finished()));
+        let mut result = examples::round_finished();
+        result.accuracy_mean = Num(54.3 + f64::from(round));
+        live.apply(&Event::round(round, result));
+    }
+    live.apply(&Event::run(examples::run_finished()));
+    live
+}
+
+fn summary(live: &LiveState, directory: &Path) -> String {
+    super::summary(live, directory, SUMMARY_WIDTH)
+}
+
+fn widest(text: &str) -> usize {
+    text.lines().map(|line| line.chars().count()).max().unwrap_or_default()
+}
+
+#[test]
+fn a_finished_run_is_summed_up_in_aligned_columns() {
+    let text = summary(&finished_run(2), Path::new("runs/20260101-000000-test-abcd"));
+
+    insta::assert_snapshot!(text);
+    assert!(widest(&text) <= 80);
+}
+
+#[test]
+fn where_there_is_room_rounds_tell_their_speed() {
+    let directory = Path::new("runs/wide");
+
+    assert!(!summary(&finished_run(2), directory).contains("rollbacks  env-steps/s"));
+    let wide = super::summary(&finished_run(2), directory, 100);
+
+    assert!(wide.contains("rollbacks  env-steps/s"), "{wide}");
+}
+
+/// Names are the user's, errors whoever's.
+#[test]
+fn long_names_and_errors_are_broken_or_cut() {
+    let mut live = finished_run(1);
+    for seed in &mut live.committed {
+        seed.told.blueprint = "a_seed_module_of_somebody_s_own_making".into();
+    }
+    live.finished.as_mut().unwrap().error = Some("no memory is left ".repeat(10));
+
+    let text = summary(&live, Path::new("runs/long"));
+
+    assert!(widest(&text) <= 80, "{text}");
+    assert!(text.contains("a_seed_modul…"), "{text}");
+    assert!(text.contains("\n               "), "{text}");
+}
+
+fn learning_run() -> LiveState {
+    let mut live = LiveState::default();
+    let mut started = examples::run_started();
+    started.controller = "policy".into();
+    live.apply(&Event::run(started));
+    for round in 0..3 {
+        live.apply(&Event::env(examples::context_at(0, round, 3), examples::rollback()));
+        let mut update = examples::learner_update();
+        update.updates = u64::from(round) + 1;
+        live.apply(&Event::round(round, update));
+        let mut result = examples::round_finished();
+        result.paid = result.paid.map(|mut paid| {
+            paid.reward_mean = Num(3.25 + 4.0 * f64::from(round));
+            paid.reward_terms_mean = [
+                ("attribution", 8.0),
+                ("compute_rent", -1.5),
+                ("pbrs", 2.25),
+                ("synergy", 0.5),
+                ("intervention", -0.125),
+                ("fossilize_legitimacy", 1.75),
+                ("prune_penalty", -0.25),
+                ("occupancy_rent", -0.375),
+            ]
+            .map(|(name, mean)| (name.into(), Num(mean)))
+            .into();
+            paid
+        });
+        live.apply(&Event::round(round, result));
+    }
+    live.apply(&Event::run(examples::run_finished()));
+    live
+}
+
+#[test]
+fn a_run_that_learnt_says_what_it_was_paid_for_and_how_the_policy_is() {
+    let text = summary(&learning_run(), Path::new("runs/learnt"));
+
+    insta::assert_snapshot!(text);
+    assert!(widest(&text) <= 80);
+}
+
+#[test]
+fn the_ends_of_a_longer_learning_curve_are_means_of_several_rounds() {
+    let round = |round: u32| {
+        let mut told = examples::round_finished();
+        told.accuracy_mean = Num(20.0 + f64::from(round));
+        told.paid = told.paid.filter(|_| round != 3).map(|mut paid| {
+            paid.reward_mean = Num(10.0 * f64::from(round));
+            paid
+        });
+        let rollbacks = 0;
+        RoundResult { round, rollbacks, told }
+    };
+    let rounds: Vec<RoundResult> = (0..9).map(round).collect();
+
+    assert!(learning_curve(&[]).is_empty());
+    assert_eq!(learning_curve(&rounds[..3]), ["reward +0.00 -> +20.00"]);
+    assert_eq!(
+        learning_curve(&rounds),
+        [
+            "first to last 2 rounds: reward +5.00 -> +75.00",
+            "accuracy 20.5 -> 27.5 %"
+        ]
+    );
+}
+
+#[test]
+fn an_update_that_was_not_performed_says_why_and_what_is_unknown() {
+    let mut live = learning_run();
+    let mut update = examples::learner_update();
+    (update.update_performed, update.skip_reason) = (false, UpdateSkip::Mismatch);
+    update.trust.approx_kl = None;
+    live.apply(&Event::round(2, update));
+
+    let text = summary(&live, Path::new("runs/learnt"));
+
+    assert!(text.contains("3 updates (1 skipped)"), "{text}");
+    assert!(text.contains("KL —"), "{text}");
+    assert!(text.contains("not performed: rollout and update disagree"), "{text}");
+    assert!(widest(&text) <= 80, "{text}");
+}
+
+#[test]
+fn a_run_that_nobody_pays_has_no_reward_column() {
+    let mut live = LiveState::default();
+    let mut round = examples::round_finished();
+    round.paid = None;
+    live.apply(&Event::round(0, round));
+
+    let text = summary(&live, Path::new("runs/unpaid"));
+
+    assert!(!text.contains("reward") && !text.contains("policy"), "{text}");
+}
+
+#[test]
+fn a_long_run_shows_its_first_and_last_rounds_and_its_best_seeds() {
+    let text = summary(&finished_run(50), Path::new("runs/long"));
+
+    assert!(text.contains("\n      …\n"), "{text}");
+    assert!(text.contains("… and 134 more"), "{text}");
+    assert!(text.contains("103.30"), "the last round is shown: {text}");
+    assert!(text.lines().count() < 60);
+}
+
+#[test]
+fn a_run_that_failed_at_once_still_says_why_and_where() {
+    let mut live = LiveState::default();
+    let mut finished = examples::run_finished();
+    finished.error = Some("out of memory".into());
+    live.apply(&Event::run(finished));
+
+    assert_eq!(
+        summary(&live, Path::new("runs/short")),
+        "No seed was committed.\n\nstopped by     out of memory\nrun directory  runs/short\n"
+    );
+}
