@@ -457,3 +457,34 @@ fn with_an_evaluation_trials_are_scored_by_episodes_that_nothing_was_trained_on(
         assert_eq!(seeds, [101, 101, 102, 102]);
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn an_engine_for_many_machines_that_ends_early_is_a_failure_and_leaves_a_sweep_to_go_on_with() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let place = Place::with(SWEEP);
+    let programs = place.folder.path().join("bin");
+    std::fs::create_dir(&programs).unwrap();
+    for name in ["python3", "sbatch"] {
+        place.write(&format!("bin/{name}"), "#!/bin/sh\nexit 1\n");
+        std::fs::set_permissions(programs.join(name), PermissionsExt::from_mode(0o755)).unwrap();
+    }
+
+    for cluster in ["ray", "slurm"] {
+        let ended = ended(
+            place
+                .command(&["sweep", "sweep.ron", "--on", cluster])
+                .env("PATH", &programs),
+        );
+
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(3), "{cluster}: {said}");
+        assert!(said.contains("error: ") && said.contains("exit status: 1"), "{said}");
+    }
+    assert!(
+        place
+            .succeeds(&["sweep", "status", "pair"])
+            .starts_with("pair: 6 waiting")
+    );
+}

@@ -1,6 +1,6 @@
 //! A sweep that is handed to an engine for many machines.
 
-use super::{begin_folder, collect};
+use super::{begin_folder, collect, failed};
 use crate::cli::options::PlayOptions;
 use crate::cli::output::{show, tell};
 use crate::cli::{Context, Outcome};
@@ -51,12 +51,15 @@ pub(super) fn launch(
         ));
     }
     if command.is_some() {
-        launch.drive(cluster).map_err(|error| error.to_string())?;
-        return Ok(collect(&folder, &plan, context));
+        return Ok(match launch.drive(cluster) {
+            Ok(()) => collect(&folder, &plan, context),
+            Err(error) => failed(error, context),
+        });
     }
-    let job = launch
-        .submit(&options.launch.sbatch_options())
-        .map_err(|error| error.to_string())?;
+    let job = match launch.submit(&options.launch.sbatch_options()) {
+        Ok(job) => job,
+        Err(error) => return Ok(failed(error, context)),
+    };
     let sweep = folder.path().display();
     let script = launch.slurm_path();
     tell(format_args!(
