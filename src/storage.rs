@@ -1,10 +1,12 @@
 //! Everything that runs and sweeps do to their files: create, write, synchronise, rename, link, lock and remove. What is
 //! written here *synced* survives a power cut: it is on disk when the call returns, and so is its name.
 //!
-//! One place, so that tests can let any of these operations fail: see [`StorageFaults`]. Reading needs nothing of it.
+//! One place, so that tests can let any of these operations fail: see [`StorageFaults`]. Of reading it has the names
+//! in a folder, where an error must not be taken for there being none.
 
 mod faults;
 
+use std::ffi::OsString;
 use std::fs::{self, Metadata, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -170,6 +172,15 @@ pub fn create_dir(path: &Path) -> io::Result<()> {
         })?;
     }
     fs::create_dir(path)
+}
+
+/// The names in a folder, all or none.
+///
+/// # Errors
+/// If there is no such folder, or it cannot be read to its end.
+pub fn read_dir(path: &Path) -> io::Result<Vec<OsString>> {
+    consult(Operation::ReadFolder, path)?;
+    fs::read_dir(path)?.map(|entry| Ok(entry?.file_name())).collect()
 }
 
 /// Makes a folder, and those above it that are not there.

@@ -77,7 +77,8 @@ impl FrozenPolicy {
         };
         let (checkpoint, progress) = shelf.find(name).map_err(named)?;
         let rounds_played = shelf
-            .standings()
+            .list()
+            .map_err(CheckpointError::from)?
             .first()
             .map_or(0, |newest| newest.round)
             .max(progress.next_round);

@@ -252,16 +252,21 @@ impl Checkpoints {
     /// `keep_last` between rounds and the best: where that of `progress` is not there, the one that `best` points at. One
     /// inside a round stays until there is a newer one of any kind. What cannot be removed is left: it does no harm.
     pub fn tidy(&self, progress: &Progress, keep_last: u32) {
-        let there = self.standings();
+        let there = match self.list() {
+            Ok(there) => there,
+            Err(error) => {
+                tracing::warn!(%error, "old checkpoints stay");
+                return;
+            }
+        };
         let newest = there.first().copied().unwrap_or(progress.standing());
         point_at(&self.0, "last", &newest.name());
-        if let Some(best) = progress.best.filter(|best| self.has(best.next_round)) {
-            point_at(&self.0, "best", &Standing::before(best.next_round).name());
+        let best = progress.best.map(|best| Standing::before(best.next_round));
+        if let Some(best) = best.filter(|best| there.contains(best)) {
+            point_at(&self.0, "best", &best.name());
         }
         let best = [
-            progress
-                .best
-                .map(|best| Standing::before(best.next_round).name().into()),
+            best.map(|best| best.name().into()),
             // A file system without links has none to follow.
             fs::read_link(self.0.join("best")).ok(),
         ];
@@ -288,7 +293,7 @@ impl Checkpoints {
             CheckpointName::Best => self.newest()?.1.best.map(|best| best.next_round),
             CheckpointName::Round(round) => Some(round),
         };
-        let (shelf, there) = (self.0.clone(), self.rounds());
+        let (shelf, there) = (self.0.clone(), between_rounds(self.list()?));
         if there.is_empty() {
             return Err(CheckpointError::None(shelf));
         }
@@ -345,7 +350,7 @@ impl Checkpoints {
     /// # Errors
     /// A folder that cannot be made or moved.
     pub fn set_aside_after(&self, standing: Standing) -> Result<(), CheckpointError> {
-        let later: Vec<Standing> = self.standings().into_iter().filter(|&later| later > standing).collect();
+        let later: Vec<Standing> = self.list()?.into_iter().filter(|&later| later > standing).collect();
         if later.is_empty() {
             return Ok(());
         }
@@ -369,8 +374,11 @@ impl Checkpoints {
     }
 
     /// Whether the checkpoint before `next_round` is there.
-    pub fn has(&self, next_round: u32) -> bool {
-        self.rounds().contains(&next_round)
+    ///
+    /// # Errors
+    /// A folder that cannot be read.
+    pub fn has(&self, next_round: u32) -> Result<bool, FileError> {
+        Ok(self.list()?.contains(&Standing::before(next_round)))
     }
 
     /// The newest checkpoint that is as it was written; broken ones are passed over with a warning.
@@ -379,7 +387,7 @@ impl Checkpoints {
     /// There is none, or what is wrong with the newest if none is sound.
     fn newest(&self) -> Result<(PathBuf, Progress), CheckpointError> {
         let mut first = None;
-        for standing in self.standings() {
+        for standing in self.list()? {
             match self.open(standing) {
                 Ok(found) => return Ok(found),
                 Err(error) => {
@@ -405,23 +413,32 @@ impl Checkpoints {
         &self.0
     }
 
-    /// Rounds before which there is a checkpoint, newest first.
+    /// Rounds before which there is a checkpoint, newest first; as [`Self::standings`] sees them.
     pub fn rounds(&self) -> Vec<u32> {
-        let between = self
-            .standings()
-            .into_iter()
-            .filter(|standing| !standing.is_inside_round());
-        between.map(|standing| standing.round).collect()
+        between_rounds(self.standings())
     }
 
-    /// Where there is a checkpoint, newest first. Anything of another name is no checkpoint.
+    /// [`Self::list`] for those who only look: none of a folder that cannot be read.
     pub fn standings(&self) -> Vec<Standing> {
-        let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
-        let mut standings: Vec<Standing> = entries
-            .filter_map(|entry| Standing::of_name(entry.file_name().to_str()?))
+        self.list().unwrap_or_default()
+    }
+
+    /// Where there is a checkpoint, newest first. Anything of another name is no checkpoint, and a folder that is not there
+    /// holds none.
+    ///
+    /// # Errors
+    /// A folder that cannot be read: what it holds is not known then.
+    pub fn list(&self) -> Result<Vec<Standing>, FileError> {
+        let names = match storage::read_dir(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            names => names.at(&self.0)?,
+        };
+        let mut standings: Vec<Standing> = names
+            .iter()
+            .filter_map(|name| Standing::of_name(name.to_str()?))
             .collect();
         standings.sort_unstable_by(|a, b| b.cmp(a));
-        standings
+        Ok(standings)
     }
 
     /// Takes its name away first: half a checkpoint must not look like one.
@@ -464,6 +481,12 @@ fn fill_folder(
     let size = size_of(folder).at(folder)?;
     sync_folder(folder).at(folder)?;
     Ok(size)
+}
+
+/// Rounds before which a checkpoint stands.
+fn between_rounds(standings: Vec<Standing>) -> Vec<u32> {
+    let between = standings.into_iter().filter(|standing| !standing.is_inside_round());
+    between.map(|standing| standing.round).collect()
 }
 
 /// Numbers as people read them, lowest first.

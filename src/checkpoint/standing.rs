@@ -2,13 +2,15 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// Every checkpoint's name begins with it.
 pub(super) const PREFIX: &str = "round-";
 /// Between round and step in the name of one inside a round.
 const INSIDE: &str = "-step-";
 
 /// Where in a run a checkpoint stands; ordered as runs are played.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Standing {
     /// Played next, or being played: as many rounds have been played to their end.
     pub round: u32,

@@ -47,7 +47,10 @@ pub(crate) fn restore(
     trained.history.0.clone_from(&point.progress.history);
     // A better one may have been thrown away since the run last stood here.
     let shelf = Checkpoints::of(point.directory.path());
-    trained.state.best = point.progress.best.filter(|best| shelf.has(best.next_round));
+    trained.state.best = match point.progress.best {
+        Some(best) if shelf.has(best.next_round)? => Some(best),
+        _ => None,
+    };
     commands.insert_resource(point.claim.clone());
     // Memory that was short once is short again.
     let parts = experiment.scenario.training.micro_batches;

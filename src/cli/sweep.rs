@@ -210,7 +210,7 @@ fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Cont
     let end = |trial: &Trial| results.end(&trial.id);
     if let Some(only) = &options.only {
         let has_failed = plan.trial(only).and_then(end) == Some(TrialEnd::Failed);
-        return Ok(if has_failed { Outcome::Failed } else { Outcome::Done });
+        return Ok(ended(has_failed, folder));
     }
     let left = plan.trials.iter().filter(|trial| end(trial).is_none()).count();
     if options.leaves && left > 0 {
@@ -241,7 +241,19 @@ fn collect(folder: &SweepFolder, plan: &Plan, context: &Context) -> Outcome {
     };
     let failed = collected.trials.iter().filter_map(|trial| trial.result.as_ref());
     let has_failure = failed.into_iter().any(|result| result.end == TrialEnd::Failed);
-    if has_failure { Outcome::Failed } else { Outcome::Done }.unless_done(shown)
+    ended(has_failure, folder).unless_done(shown)
+}
+
+/// How a command ends when nothing is left to play: the same one again would play nothing.
+fn ended(has_failure: bool, folder: &SweepFolder) -> Outcome {
+    if !has_failure {
+        return Outcome::Done;
+    }
+    tell(format_args!(
+        "what has failed is tried again after: simic-engine sweep retry {}",
+        folder.path().display()
+    ));
+    Outcome::Failed
 }
 
 fn results_table(collected: &Collected) -> Table {

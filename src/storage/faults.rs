@@ -56,6 +56,7 @@ pub(super) enum Operation {
     Resize,
     Sync,
     SyncFolder,
+    ReadFolder,
     Rename,
     Remove,
     MakeFolder,
@@ -198,6 +199,7 @@ impl Watched {
             Fault::NoSpace if is_first && operation == Operation::Write => Ok(Extent::Half),
             Fault::NoSpace if operation.needs_space() => Err(ErrorKind::StorageFull.into()),
             Fault::NoSpace => Ok(Extent::All),
+            Fault::ReadOnly if operation == Operation::ReadFolder => Ok(Extent::All),
             Fault::ReadOnly => Err(ErrorKind::ReadOnlyFilesystem.into()),
             Fault::Torn if operation == Operation::Write => {
                 state.is_dead = true;

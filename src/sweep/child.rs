@@ -9,10 +9,10 @@ use super::file::Budget;
 use super::folder::SweepFolder;
 use super::plan::{Plan, Trial};
 use super::state::Segment;
-use crate::checkpoint::{CheckpointError, CheckpointName, Checkpoints};
+use crate::checkpoint::Checkpoints;
 use crate::health::{AtPath, FileError};
 use crate::record::RunDirectory;
-use crate::storage::{self, File, sync_folder_of};
+use crate::storage::{self, File, sync_folder, sync_folder_of};
 
 /// What a child's environment must not hold: it would change the trial, or move its folder.
 const SHADOWED: [&str; 2] = ["SIMIC_ENGINE_AMP", "SIMIC_ENGINE_RUNS"];
@@ -23,6 +23,11 @@ const MIB: u64 = 1 << 20;
 pub enum ChildEnd {
     /// By itself, and well.
     Done,
+    /// It was killed, as systems do for lack of memory: this says nothing of the trial.
+    Killed {
+        /// As the system tells it.
+        reason: String,
+    },
     /// By itself, with an error; trying again is of use only where it may have had a cause outside.
     Failed {
         /// The last error that it printed.
@@ -54,10 +59,10 @@ pub struct Limits {
 }
 
 /// The arguments that play a trial from where it stands up to the end of `segment`: `run` where nothing of it has lasted,
-/// else `resume`. What a process that was killed at once has left is removed.
+/// else `resume`. What a process that was killed at once has left is set aside.
 ///
 /// # Errors
-/// A folder that cannot be read or removed.
+/// A folder that cannot be read or set aside.
 pub fn arguments(
     sweep: &SweepFolder,
     plan: &Plan,
@@ -68,15 +73,14 @@ pub fn arguments(
     let directory = sweep.trial(&trial.id);
     let has_begun = directory.try_exists().at(&directory)?;
     // Of a checkpoint that is damaged `resume` says what is wrong with it.
-    let checkpoint = Checkpoints::of(&directory).find(CheckpointName::Last);
-    let goes_on = has_begun && !matches!(checkpoint, Err(CheckpointError::None(_)));
+    let goes_on = has_begun && !Checkpoints::of(&directory).list()?.is_empty();
     let path = |path: &Path| path.to_string_lossy().into_owned();
     let mut arguments = Vec::new();
     if goes_on {
         arguments.extend(["resume".into(), path(&directory)]);
     } else {
         if has_begun {
-            storage::remove_dir_all(&directory).at(&directory)?;
+            set_aside(&sweep.trials(), &trial.id)?;
         }
         arguments.extend(["run".into(), path(&sweep.scenario())]);
         arguments.extend(["--out".into(), path(&sweep.trials()), "--id".into(), trial.id.clone()]);
@@ -84,7 +88,8 @@ pub fn arguments(
             arguments.extend(["--relative-to".into(), path(folder)]);
         }
         for tag in &plan.sweep.tags {
-            arguments.extend(["--tag".into(), tag.clone()]);
+            // One word: a tag may begin with `-`.
+            arguments.push(format!("--tag={tag}"));
         }
         for setting in &trial.overrides {
             arguments.extend(["--set".into(), format!("{}={}", setting.path, setting.value.0)]);
@@ -96,6 +101,17 @@ pub fn arguments(
     arguments.extend(["--threads".into(), threads.to_string()]);
     arguments.extend(["--progress", "plain", "--ends-with-input"].map(String::from));
     Ok(arguments)
+}
+
+/// Moves a run of which nothing has lasted to `ID.discarded-N`.
+fn set_aside(trials: &Path, id: &str) -> Result<(), FileError> {
+    let directory = trials.join(id);
+    let place = (1_u32..)
+        .map(|n| trials.join(format!("{id}.discarded-{n}")))
+        .find(|place| !place.exists())
+        .unwrap_or_else(|| trials.join(format!("{id}.discarded")));
+    storage::rename(&directory, &place).at(&directory)?;
+    sync_folder(trials).at(trials)
 }
 
 /// Whether another process still plays the run of a trial: one whose worker was killed ends a moment after it.
@@ -131,6 +147,9 @@ pub fn play(
     Ok(match ended? {
         Watched::Ended(status) if status.success() => ChildEnd::Done,
         Watched::Ended(status) if status.code().is_some_and(|code| STOPPED.contains(&code)) => ChildEnd::LetGo,
+        Watched::Ended(status) if is_killed(status) => ChildEnd::Killed {
+            reason: format!("its process was killed ({status})"),
+        },
         Watched::Ended(status) => ChildEnd::Failed {
             reason: reason(&path, before, status),
             is_worth_a_retry: !matches!(status.code(), Some(REJECTED | HALTED)),
@@ -145,6 +164,20 @@ const REJECTED: i32 = 2;
 const HALTED: i32 = 4;
 /// Exit codes of a run that was asked to stop: Ctrl-C reaches the processes of a terminal all at once.
 const STOPPED: [i32; 3] = [129, 130, 143];
+
+#[cfg(unix)]
+fn is_killed(status: ExitStatus) -> bool {
+    use std::os::unix::process::ExitStatusExt;
+
+    const SIGKILL: i32 = 9;
+    status.signal() == Some(SIGKILL)
+}
+
+/// Elsewhere there is no telling.
+#[cfg(not(unix))]
+fn is_killed(_: ExitStatus) -> bool {
+    false
+}
 
 fn start(arguments: &[String], log: &File) -> std::io::Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
@@ -225,3 +258,6 @@ fn reason(log: &Path, from: u64, status: ExitStatus) -> String {
         (None, None) => format!("its process was killed ({status})"),
     }
 }
+
+#[cfg(test)]
+mod tests;

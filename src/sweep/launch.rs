@@ -83,12 +83,55 @@ pub enum LaunchError {
         /// Its script.
         driver: PathBuf,
     },
+    /// A path that would not arrive as it is.
+    #[error(
+        "{path:?}: {engine} cannot be given a path with {what}; valid: one without, by --out DIR or by another place of the \
+         program"
+    )]
+    Path {
+        /// As it is.
+        path: PathBuf,
+        /// Who is to get it.
+        engine: &'static str,
+        /// What is wrong with it.
+        what: &'static str,
+    },
     /// A script cannot be written, or a program not be started.
     #[error(transparent)]
     File(#[from] FileError),
 }
 
+impl Cluster {
+    /// # Errors
+    /// A path that its script, or the engine itself, would take for something else.
+    pub fn takes(self, path: &Path) -> Result<(), LaunchError> {
+        let text = path.to_string_lossy();
+        let (engine, what, is_bad) = match self {
+            // A line of its own is a command of the script; a quotation mark ends an option.
+            Self::Slurm => (
+                "Slurm",
+                "control characters or \"",
+                text.contains(|letter: char| letter.is_control() || letter == '"'),
+            ),
+            Self::Hyperqueue => ("HyperQueue", "%{, which begins a placeholder", text.contains("%{")),
+            Self::Ray => return Ok(()),
+        };
+        let path = path.to_path_buf();
+        if is_bad {
+            Err(LaunchError::Path { path, engine, what })
+        } else {
+            Ok(())
+        }
+    }
+}
+
 impl Launch<'_> {
+    /// Whether the engine takes the paths of the sweep and of the program.
+    fn is_taken_by(&self, cluster: Cluster) -> Result<(), LaunchError> {
+        cluster.takes(self.folder.path())?;
+        cluster.takes(&self.program)
+    }
+
     /// Where the script of the job array is.
     pub fn slurm_path(&self) -> PathBuf {
         self.folder.file(SLURM_SCRIPT)
@@ -150,8 +193,9 @@ impl Launch<'_> {
     /// Writes the script of the job array and submits it with these options of `sbatch`; the id of the job.
     ///
     /// # Errors
-    /// There is no `sbatch`, or it does not take the job.
+    /// There is no `sbatch`, or it does not take the job or its paths.
     pub fn submit(&self, options: &[String]) -> Result<String, LaunchError> {
+        self.is_taken_by(Cluster::Slurm)?;
         let script = self.slurm_path();
         replace_shared(&script, self.slurm_script().as_bytes()).at(&script)?;
         let mut command = Command::new("sbatch");
@@ -201,11 +245,12 @@ impl Launch<'_> {
     /// Writes the driver and runs it to its end; it says on standard error what it does.
     ///
     /// # Errors
-    /// There is no `python3`, or the driver ends before every trial has.
+    /// There is no `python3`, the engine does not take the paths, or the driver ends before every trial has.
     pub fn drive(&self, cluster: Cluster) -> Result<(), LaunchError> {
         let (Some(words), Some(script)) = (self.driver_command(cluster), driver(cluster)) else {
             return Ok(());
         };
+        self.is_taken_by(cluster)?;
         for (name, text) in [ROUNDS, script] {
             let path = self.folder.file(name);
             replace_shared(&path, text.as_bytes()).at(&path)?;

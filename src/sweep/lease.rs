@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::folder::{SweepFolder, names_in};
 use super::process::Worker;
+use crate::checkpoint::Standing;
 use crate::health::{AtPath, FileError};
 use crate::storage::{self, File};
 
@@ -23,6 +24,9 @@ pub struct LeaseContent {
     pub worker: Worker,
     /// How often the trial has failed so far.
     pub failures: u32,
+    /// How often the machine did not let its process play.
+    #[serde(default)]
+    pub setbacks: Setbacks,
     /// Seconds that the trial has been played for, by all attempts.
     pub played_s: f64,
     /// The process that the worker has begun for it. It ends a moment after the worker, in which it may still write; not
@@ -35,6 +39,34 @@ impl LeaseContent {
     /// Whether nothing of it runs any more: known of processes on this machine alone.
     fn is_gone(&self, this: &Worker) -> bool {
         self.worker.is_gone(this) && self.player.as_ref().is_none_or(|player| player.is_gone(this))
+    }
+}
+
+/// Ends of a trial's process that were the machine's doing: it was killed, or its folder could not be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setbacks {
+    /// Since a newer checkpoint has appeared.
+    in_a_row: u32,
+    /// The newest checkpoint then.
+    newest: Option<Standing>,
+}
+
+impl Setbacks {
+    /// After so many without a newer checkpoint the trial has failed.
+    pub const MOST: u32 = 5;
+
+    /// Counts one more, with this as the newest checkpoint: the pause after which the trial is played on. `None`: these were
+    /// too many; whoever tries the trial again begins to count anew.
+    pub fn pause_after(&mut self, newest: Option<Standing>) -> Option<Duration> {
+        if newest > self.newest {
+            *self = Self { in_a_row: 0, newest };
+        }
+        self.in_a_row += 1;
+        if self.in_a_row < Self::MOST {
+            return Some(Duration::from_secs(1 << (self.in_a_row - 1)));
+        }
+        *self = Self::default();
+        None
     }
 }
 
@@ -139,6 +171,7 @@ impl Leases {
             None => Holder::Playing(LeaseContent {
                 worker: self.this.clone(),
                 failures: 0,
+                setbacks: Setbacks::default(),
                 played_s: 0.0,
                 player: None,
             }),
@@ -162,6 +195,7 @@ impl Leases {
             content: LeaseContent {
                 worker: self.this.clone(),
                 failures: before.as_ref().map_or(0, |before| before.failures),
+                setbacks: before.as_ref().map(|before| before.setbacks).unwrap_or_default(),
                 played_s: before.map_or(0.0, |before| before.played_s),
                 player: None,
             },

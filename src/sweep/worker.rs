@@ -9,11 +9,12 @@ use serde::Deserialize;
 use super::child::{self, ChildEnd, Limits};
 use super::file::Evaluation;
 use super::folder::SweepFolder;
-use super::lease::Lease;
+use super::lease::{Lease, Setbacks};
 use super::outcome::{RungScore, TrialEnd, TrialResult, is_still_to_do};
 use super::plan::{Plan, Trial};
 use super::state::{Segment, SweepState, TrialState};
 use super::tidy::tidy;
+use crate::checkpoint::Checkpoints;
 use crate::compare::{EpisodeOutcome, TrainingRecord};
 use crate::health::{AtPath, FileError};
 use crate::run::StopSignal;
@@ -81,7 +82,7 @@ pub enum Told<'a> {
     Ended(&'a Trial, &'a TrialResult),
     /// A trial has reached a rung, and scored so much.
     Scored(&'a Trial, Segment, f64),
-    /// A trial has failed and is tried again.
+    /// A trial has failed, or was killed, and is tried again.
     Again(&'a Trial, &'a str),
     /// The trial that this worker was to play is in other hands, and is left there.
     Left(&'a Trial, &'a TrialState),
@@ -283,7 +284,7 @@ impl<'a> Worker<'a> {
             let began = Instant::now();
             let ended = self.play_once(trial, segment, &mut lease)?;
             lease.content.played_s += began.elapsed().as_secs_f64();
-            let (reason, timed_out, is_final) = match ended {
+            let (reason, timed_out, pause) = match ended {
                 Attempt::Done(training) if segment.is_last => {
                     let result = TrialResult {
                         training: Some(training),
@@ -300,19 +301,33 @@ impl<'a> Worker<'a> {
                     break;
                 }
                 Attempt::LetGo => break,
+                Attempt::SetBack { reason } => {
+                    let there = Checkpoints::of(&self.folder.trial(&trial.id)).list();
+                    let newest = there.ok().and_then(|there| there.first().copied());
+                    match lease.content.setbacks.pause_after(newest) {
+                        Some(pause) => (reason, false, Some(pause)),
+                        None => (self.too_often(&reason), false, None),
+                    }
+                }
                 Attempt::Failed {
                     reason,
                     timed_out,
                     is_final,
-                } => (reason, timed_out, is_final),
+                } => {
+                    lease.content.failures += 1;
+                    let goes_on = !is_final && lease.content.failures < chances;
+                    (reason, timed_out, goes_on.then_some(Duration::ZERO))
+                }
             };
-            lease.content.failures += 1;
             if !lease.renew()? {
                 break;
             }
-            if !is_final && lease.content.failures < chances {
+            if let Some(pause) = pause {
                 (self.tell)(Told::Again(trial, &reason));
-                continue;
+                if self.pauses(pause, &lease)? {
+                    continue;
+                }
+                break;
             }
             let result = TrialResult {
                 reason: Some(reason),
@@ -329,12 +344,40 @@ impl<'a> Worker<'a> {
         Ok(lease.release()?)
     }
 
+    /// Whether the trial is still this worker's after a pause, and is to be played.
+    fn pauses(&self, pause: Duration, lease: &Lease) -> Result<bool, WorkError> {
+        let began = Instant::now();
+        while let Some(left) = pause.checked_sub(began.elapsed()).filter(|left| !left.is_zero()) {
+            if self.stop.is_requested() || !lease.renew()? {
+                return Ok(false);
+            }
+            std::thread::sleep(left.min(PAUSE));
+        }
+        Ok(true)
+    }
+
+    /// Why a trial has failed that the machine did not let play.
+    fn too_often(&self, reason: &str) -> String {
+        format!(
+            "{reason}: {} times in a row without a newer checkpoint, which is the machine's doing; `simic-engine sweep retry \
+             {}` has it tried again",
+            Setbacks::MOST,
+            self.plan.name
+        )
+    }
+
     fn play_once(&self, trial: &Trial, segment: Segment, lease: &mut Lease) -> Result<Attempt, WorkError> {
         let waited = Instant::now();
         while child::is_played(self.folder, trial) && waited.elapsed() < ORPHANS {
             std::thread::sleep(PAUSE);
         }
-        let arguments = child::arguments(self.folder, self.plan, trial, segment, self.options.threads)?;
+        let arguments = match child::arguments(self.folder, self.plan, trial, segment, self.options.threads) {
+            Ok(arguments) => arguments,
+            Err(error) => {
+                let reason = error.to_string();
+                return Ok(Attempt::SetBack { reason });
+            }
+        };
         match self.run(trial, &arguments, lease)? {
             ChildEnd::Done => {}
             other => return Ok(Attempt::from(other)),
@@ -387,6 +430,10 @@ impl<'a> Worker<'a> {
 /// What came of an attempt.
 enum Attempt {
     Done(TrainingRecord),
+    /// The machine did not let it play.
+    SetBack {
+        reason: String,
+    },
     Failed {
         reason: String,
         timed_out: bool,
@@ -400,6 +447,7 @@ impl From<ChildEnd> for Attempt {
     fn from(end: ChildEnd) -> Self {
         match end {
             ChildEnd::Done | ChildEnd::LetGo => Self::LetGo,
+            ChildEnd::Killed { reason } => Self::SetBack { reason },
             ChildEnd::Failed {
                 reason,
                 is_worth_a_retry,

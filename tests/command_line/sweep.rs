@@ -172,12 +172,13 @@ fn a_sweep_is_planned_played_and_collected() {
 #[test]
 fn killing_any_process_at_any_time_changes_no_bit_of_the_results() {
     let expected = undisturbed();
-    // A trial's process that is killed is a failed attempt; a worker's is none.
-    let place = Place::with(&SWEEP.replace("lease_s: 5", "lease_s: 5, retries: 100"));
+    let place = Place::with(SWEEP);
     place.succeeds(&["sweep", "sweep.ron", "--plan-only"]);
     let began = Instant::now();
     let mut wait_ms = 150;
     while place.status("pair").get("done") != Some(&6) {
+        // Where its process was killed too often before it was once let to write a checkpoint.
+        place.succeeds(&["sweep", "retry", "pair"]);
         assert!(began.elapsed() < Duration::from_secs(900), "{:?}", place.status("pair"));
         let mut one = place.spawn(&["sweep", "work", "pair", "--shard", "1/2"]);
         let mut other = place.spawn(&["sweep", "work", "pair", "--shard", "2/2"]);
@@ -197,13 +198,36 @@ fn killing_any_process_at_any_time_changes_no_bit_of_the_results() {
     assert_eq!(outcome(&place.sweep("pair")), expected);
 }
 
-/// Of the processes that play trials of this sweep.
+/// Of the processes that play trials of this sweep; whether there was one.
 #[cfg(unix)]
-fn kill_one_trial(sweep: &Path) {
-    let _ = Command::new("pkill")
+fn kill_one_trial(sweep: &Path) -> bool {
+    let mut command = Command::new("pkill");
+    command
         .args(["-9", "-o", "-f"])
-        .arg(format!("simic-engine (run|resume) .*{}", sweep.display()))
-        .status();
+        .arg(format!("simic-engine (run|resume) .*{}", sweep.display()));
+    command.status().is_ok_and(|status| status.success())
+}
+
+#[cfg(unix)]
+#[test]
+fn a_trial_whose_process_was_killed_is_played_on_and_has_not_failed() {
+    let place = Place::with(&SWEEP.replace("lease_s: 5", "lease_s: 5, retries: 0"));
+    let began = Instant::now();
+    let mut sweep = place.spawn(&["sweep", "sweep.ron"]);
+    while !kill_one_trial(&place.sweep("pair")) {
+        assert!(began.elapsed() < Duration::from_secs(300), "no trial has begun");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+
+    assert_eq!(sweep.wait().unwrap().code(), Some(0));
+
+    assert_eq!(place.status("pair"), BTreeMap::from([("done".into(), 6)]));
+    let trials = std::fs::read_to_string(place.sweep("pair").join("trials.csv")).unwrap();
+    assert_eq!(trials.matches(",done,").count(), 6, "{trials}");
+    let logs = std::fs::read_dir(place.sweep("pair").join("logs")).unwrap();
+    let logs = logs.map(|log| std::fs::read_to_string(log.unwrap().path()).unwrap());
+    let begun: usize = logs.map(|log| log.matches("$ simic-engine ").count()).sum();
+    assert_eq!(begun, 7, "one of them twice");
 }
 
 #[test]
@@ -302,6 +326,8 @@ fn a_trial_that_fails_keeps_its_reason_and_its_log_and_the_others_go_on() {
     let output = place.run(&["sweep", "sweep.ron"]);
 
     assert_eq!(output.status.code(), Some(3));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("simic-engine sweep retry "), "{said}");
     assert_eq!(
         place.status("faulty"),
         BTreeMap::from([("done".into(), 1), ("failed".into(), 1)])

@@ -1,4 +1,5 @@
 use super::*;
+use crate::storage::{Fault, StorageFaults};
 
 pub fn progress(next_round: u32, best: Option<u32>) -> Progress {
     Progress {
@@ -175,7 +176,7 @@ fn what_a_run_turns_its_back_on_is_kept_beside_it() {
 
     assert_eq!(names(&shelf), ["discarded-1", "round-000002"]);
     assert!(shelf.0.join("discarded-1/round-000004/run.ron").is_file());
-    assert!(!shelf.has(3));
+    assert!(!shelf.has(3).unwrap());
 }
 
 /// As a process that is killed would: the way back takes the newest away last.
@@ -393,4 +394,23 @@ fn checkpoints_after_the_one_in_use_do_not_push_it_out() {
     shelf.tidy(&progress(2, None), 1);
 
     assert_eq!(shelf.rounds(), [3, 2]);
+}
+
+/// As on a file system over a network in a bad minute: what is there must not be taken for nothing.
+#[test]
+fn a_folder_that_cannot_be_read_is_an_error_that_names_it_and_not_an_empty_one() {
+    let root = tempfile::tempdir().unwrap();
+    let run = root.path().join("run");
+    fs::create_dir(&run).unwrap();
+    let shelf = Checkpoints::of(&run);
+    assert_eq!(shelf.list().unwrap(), []);
+    put(&shelf, &progress(2, None));
+
+    let faults = StorageFaults::under(&run, 1, Fault::InputOutput);
+    let error = shelf.find(CheckpointName::Last).unwrap_err();
+    drop(faults);
+
+    assert!(matches!(&error, CheckpointError::File(_)), "{error:?}");
+    assert!(error.to_string().contains(&*shelf.0.to_string_lossy()), "{error}");
+    assert!(shelf.find(CheckpointName::Last).is_ok());
 }

@@ -14,12 +14,14 @@ pub(super) fn launch(
     work: &WorkOptions,
     context: &Context,
 ) -> Result<Outcome, String> {
+    let program = std::env::current_exe().map_err(|error| format!("this program has no path: {error}"))?;
+    let folder = SweepFolder::of(&planned.plan.name, options.out.as_deref());
+    let folder = folder.absolute().map_err(|error| error.to_string())?;
+    for path in [folder.path(), &program] {
+        cluster.takes(path).map_err(|error| error.to_string())?;
+    }
     let (folder, plan) = if options.dry_run {
-        let folder = SweepFolder::of(&planned.plan.name, options.out.as_deref());
-        (
-            folder.absolute().map_err(|error| error.to_string())?,
-            planned.plan.clone(),
-        )
+        (folder, planned.plan.clone())
     } else {
         match begin_folder(options, planned, context) {
             Ok(begun) => begun,
@@ -30,7 +32,7 @@ pub(super) fn launch(
     let launch = Launch {
         folder: &folder,
         plan: &plan,
-        program: std::env::current_exe().map_err(|error| format!("this program has no path: {error}"))?,
+        program,
         workers: options.launch.workers.map(|workers| workers as usize),
         parallel: work.parallel,
         threads: said.or(plan.sweep.budget.threads),

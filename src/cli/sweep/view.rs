@@ -86,7 +86,7 @@ impl<'a> View<'a> {
                 Some(format!("{}: left to {worker}, which plays it", name(trial)))
             }
             Told::Left(trial, _) => Some(format!("{}: it waits for others at a rung", name(trial))),
-            Told::Again(trial, reason) => Some(format!("{}: tried again, as it failed: {reason}", name(trial))),
+            Told::Again(trial, reason) => Some(format!("{}: tried again: {reason}", name(trial))),
         };
         let Some(line) = line.filter(|_| !self.quiet) else {
             return;

@@ -3,9 +3,14 @@
 Run by `simic-engine sweep FILE --on hyperqueue`, and by hand with the same arguments.
 """
 
-import contextlib
 import os
 import sys
+
+# Modules of Python come before files of the same names in the sweep's folder, which others may write.
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+sys.path[:] = [place for place in sys.path if os.path.abspath(place) != FOLDER] + [FOLDER]
+
+import contextlib
 
 import rounds
 
@@ -38,13 +43,16 @@ def needs(options):
 def play_round(hyperqueue, client, options, trials):
     # One that fails is no reason to call off the others.
     job = hyperqueue.Job(name=os.path.basename(options.sweep), max_fails=None, default_workdir=options.sweep)
-    log = os.path.join(options.sweep, "logs", "hyperqueue-{}.{}")
+
+    def log(trial, stream):
+        return os.path.join(options.sweep, "logs", f"hyperqueue-{trial}.{stream}")
+
     for trial in trials:
         job.program(
             rounds.work(options, trial),
             name=trial,
-            stdout=log.format(trial, "out"),
-            stderr=log.format(trial, "err"),
+            stdout=log(trial, "out"),
+            stderr=log(trial, "err"),
             resources=needs(options),
         )
     submitted = client.submit(job)
@@ -52,7 +60,7 @@ def play_round(hyperqueue, client, options, trials):
         return
     for task, failed in client.get_failed_tasks(submitted).items():
         trial = trials[task]
-        yield trial, f"{failed.error.strip()}; what it said: {log.format(trial, 'err')}"
+        yield trial, f"{failed.error.strip()}; what it said: {log(trial, 'err')}"
 
 
 def main():

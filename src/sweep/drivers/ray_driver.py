@@ -4,6 +4,12 @@ Run by `simic-engine sweep FILE --on ray`, and by hand with the same arguments.
 """
 
 import os
+import sys
+
+# Modules of Python come before files of the same names in the sweep's folder, which others may write.
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+sys.path[:] = [place for place in sys.path if os.path.abspath(place) != FOLDER] + [FOLDER]
+
 import subprocess
 
 import rounds

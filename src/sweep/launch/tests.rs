@@ -122,3 +122,25 @@ fn a_program_that_is_missing_is_named_with_what_installs_it() {
         "sbatch is not on the PATH; apt-get install slurm-client; the sweep is planned and nothing was submitted"
     );
 }
+
+#[test]
+fn a_path_that_an_engine_would_take_for_something_else_is_refused_by_name() {
+    let plan = plan(2, Budget::default());
+    let refusal = |folder: &str, cluster: Cluster| {
+        let folder = SweepFolder::of("lr", Some(Path::new(folder)));
+        let launch = launch(&folder, &plan);
+        let refused = launch.is_taken_by(cluster).err();
+        refused.map(|error| error.to_string())
+    };
+
+    for odd in ["/shared/p\ntouch PWNED #", "/shared/a\"b", "/shared/\u{1b}[2J"] {
+        let told = refusal(odd, Cluster::Slurm).expect("it is refused");
+        assert!(told.contains("Slurm cannot be given") && !told.contains('\n'), "{told}");
+    }
+    assert!(refusal("/shared/%{CWD}", Cluster::Hyperqueue).is_some());
+    for sound in ["/shared/simic's $(x) `y` {z} 50%", "/shared/ä"] {
+        for cluster in [Cluster::Slurm, Cluster::Hyperqueue, Cluster::Ray] {
+            assert_eq!(refusal(sound, cluster), None);
+        }
+    }
+}

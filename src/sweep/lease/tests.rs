@@ -143,3 +143,19 @@ fn a_file_with_the_last_number_of_all_is_nobody_s_lease() {
 
     assert_eq!(lease.attempt(), 1);
 }
+
+#[test]
+fn the_machine_may_stop_a_trial_for_as_long_as_newer_checkpoints_appear() {
+    let mut setbacks = Setbacks::default();
+    let seconds = |pause: Option<Duration>| pause.map(|pause| pause.as_secs());
+    let (first, second) = (Standing::before(1), Standing { round: 1, step: 3 });
+
+    let stuck = [None; 4].map(|newest| seconds(setbacks.pause_after(newest)));
+    let moved = [first, second, second, second, second].map(|newest| seconds(setbacks.pause_after(Some(newest))));
+    let given_up = setbacks.pause_after(Some(second));
+
+    assert_eq!(stuck, [1, 2, 4, 8].map(Some));
+    assert_eq!(moved, [1, 1, 2, 4, 8].map(Some));
+    assert_eq!(given_up, None);
+    assert_eq!(seconds(setbacks.pause_after(Some(second))), Some(1), "tried again");
+}
