@@ -17,6 +17,9 @@ const LEVELS: [(&str, &str); 3] = [
     ("plain", "-march=x86-64"),
 ];
 
+/// A product and a sum are one rounding where the code says so, and nowhere else: the same bits whatever the machine.
+const ROUNDING: [&str; 2] = ["-fno-fast-math", "-ffp-contract=off"];
+
 fn main() {
     let sources = sources();
     for source in &sources {
@@ -69,21 +72,23 @@ fn compile(include: &Path, sources: &[PathBuf]) {
         .iter()
         .map(|source| fs::read_to_string(source).unwrap_or_default())
         .collect();
-    let recipe = format!("{}\n{LEVELS:?}\n{text}", include.display());
+    let recipe = format!("{}\n{LEVELS:?}\n{ROUNDING:?}\n{text}", include.display());
     let made_from = out.join("shim.recipe");
     let is_made = out.join("libsimic_shim.a").exists();
     if !(is_made && fs::read_to_string(&made_from).is_ok_and(|made| made == recipe)) {
+        let out = out.as_path();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                compiler()
+                let mut build = compiler();
+                build
                     .include(include)
                     .include(include.join("torch/csrc/api/include"))
-                    .define("_GLIBCXX_USE_CXX11_ABI", "1")
-                    .file(SHIM)
-                    .compile("simic_shim");
+                    .define("_GLIBCXX_USE_CXX11_ABI", "1");
+                compile_unit(build, SHIM, "simic_shim", out, None);
             });
             for (level, flag) in levels() {
-                scope.spawn(move || compile_kernels(level, flag));
+                let unit = format!("src/torch/kernels/{level}.cpp");
+                scope.spawn(move || compile_unit(compiler(), &unit, &format!("simic_kernels_{level}"), out, flag));
             }
         });
         // Without it the shim is compiled again, no more.
@@ -120,16 +125,18 @@ fn levels() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
         .map(move |(level, flag)| (level, is_x86.then_some(flag)))
 }
 
-fn compile_kernels(level: &str, flag: Option<&str>) {
-    let mut build = compiler();
-    // A product and a sum are one rounding where a kernel says so, and nowhere else: the same bits at every level.
-    build.flag("-ffp-contract=off");
-    if let Some(flag) = flag {
-        build.flag(flag);
+/// One unit as a library. `cc` puts the flags of `CXXFLAGS` last, where they win; rounding and instructions are not for them
+/// to choose, so the compiler is called from here.
+fn compile_unit(mut build: cc::Build, unit: &str, library: &str, out: &Path, level: Option<&str>) {
+    let object = out.join(format!("{library}.o"));
+    let mut command = build.get_compiler().to_command();
+    command.args(ROUNDING).args(level);
+    command.arg("-c").arg(unit).arg("-o").arg(&object);
+    match command.status() {
+        Ok(status) if status.success() => build.object(object).compile(library),
+        Ok(status) => panic!("{command:?} failed: {status}"),
+        Err(error) => panic!("{command:?} could not be started: {error}"),
     }
-    build
-        .file(format!("src/torch/kernels/{level}.cpp"))
-        .compile(&format!("simic_kernels_{level}"));
 }
 
 /// Commit, compiler and target. What cannot be found out is left out.

@@ -146,7 +146,7 @@ Tensor block(const Tensor& x, const Tensor& weight, const Tensor& gamma, const T
 
 Tensor folded_block(const Tensor& x, const Tensor& packed, const Tensor& bias, int64_t outputs, int64_t kernel, bool pooled,
                     const Tensor& residual) {
-  TORCH_CHECK(x.dim() == 4 && is_served(x), "a block takes f32 images on CPU");
+  check_images(x, "a block");
   const ConvShape shape = {x.size(0), x.size(2), x.size(3), x.size(1), outputs, kernel, false};
   check_numbers(packed, kernels().block_folded_floats(shape), "a block's packed weight");
   check_numbers(bias, packed_channels(outputs), "a block's packed bias");
@@ -182,7 +182,7 @@ struct PoolNode final : KernelNode {
 };
 
 Tensor max_pool(const Tensor& x) {
-  TORCH_CHECK(x.dim() == 4 && is_served(x), "a pool takes f32 images on CPU");
+  check_images(x, "a pool");
   const Tensor image = channels_innermost(x);
   Tensor out = new_image(x.size(0), x.size(1), x.size(2) / 2, x.size(3) / 2);
   kernels().pool(PoolNode::pool_shape(image), read(image), nullptr, write(out));

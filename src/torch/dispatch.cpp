@@ -4,25 +4,25 @@
 
 #include <stddef.h>
 
-#include <vector>
+#include <array>
 
 namespace {
 
 using simic::Kernels;
 
-// By descending width of vectors.
 struct Level {
   const Kernels* table;
   bool available;
 };
 
-const std::vector<Level>& levels() {
-  static const std::vector<Level> all = {
+// By descending width of vectors. In place: what has no memory to ask for cannot throw.
+const auto& levels() {
+  static const std::array all = {
 #if defined(__x86_64__)
-      {&simic::avx512_kernels, __builtin_cpu_supports("x86-64-v4") != 0},
-      {&simic::avx2_kernels, __builtin_cpu_supports("x86-64-v3") != 0},
+      Level{&simic::avx512_kernels, __builtin_cpu_supports("x86-64-v4") != 0},
+      Level{&simic::avx2_kernels, __builtin_cpu_supports("x86-64-v3") != 0},
 #endif
-      {&simic::plain_kernels, true},
+      Level{&simic::plain_kernels, true},
   };
   return all;
 }

@@ -38,8 +38,9 @@ struct HeadNode final : KernelNode {
 };
 
 Tensor head(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  TORCH_CHECK(x.dim() == 4 && weight.dim() == 2 && is_served(x) && is_served(weight) && x.size(1) == weight.size(1),
-              "a head over images ", x.sizes(), " cannot have weights ", weight.sizes());
+  check_images(x, "a head");
+  check_weights(weight, 2, "a head");
+  TORCH_CHECK(x.size(1) == weight.size(1), "a head over images ", x.sizes(), " cannot have weights ", weight.sizes());
   const ConvShape shape = {x.size(0), x.size(2), x.size(3), x.size(1), weight.size(0), 1, false};
   check_numbers(bias, shape.outputs, "a head's bias");
   const Tensor image = channels_innermost(x), w = weight.contiguous();
@@ -176,7 +177,7 @@ struct NormNode final : KernelNode {
   Layer layer;
   Kept x, gamma, beta;
   Tensor means, inverses;
-  float factor;
+  float strength;
 
   std::string name() const override { return "SimicNorm"; }
 
@@ -197,15 +198,14 @@ struct NormNode final : KernelNode {
     out[2] = new_numbers(layer.conv.outputs);
     out[3] = new_numbers(1);
     const auto& k = kernels();
-    k.norm_backward(layer, read(image), read(means), read(inverses), read(scale), read(shift), factor, read(grad),
+    k.norm_backward(layer, read(image), read(means), read(inverses), read(scale), read(shift), strength, read(grad),
                     write_if_any(out[0]), write(out[1]), write(out[2]), write(out[3]), kernel_memory(k.norm_scratch(layer)));
-    *write(out[3]) *= 1 - factor * factor;
     return out;
   }
 };
 
 Tensor norm_residual(const Tensor& x, const Tensor& gamma, const Tensor& beta, const Tensor& strength, int64_t groups, double epsilon) {
-  TORCH_CHECK(x.dim() == 4 && is_served(x), "a norm takes f32 images on CPU");
+  check_images(x, "a norm");
   const int64_t channels = x.size(1);
   TORCH_CHECK(groups > 0 && channels % groups == 0, channels, " channels cannot be normalised in ", groups, " groups");
   check_numbers(gamma, channels, "a norm's scale");
@@ -215,9 +215,9 @@ Tensor norm_residual(const Tensor& x, const Tensor& gamma, const Tensor& beta, c
   const Layer layer = {{x.size(0), x.size(2), x.size(3), channels, channels, 1, false}, false, true, false, groups, epsilon};
   const Tensor means = new_numbers(x.size(0) * groups), inverses = new_numbers(x.size(0) * groups);
   Tensor out = new_image(x.size(0), channels, x.size(2), x.size(3));
-  const float factor = std::tanh(*read(strength));
+  const float value = *read(strength);
   const auto& k = kernels();
-  k.norm_forward(layer, read(image), read(gamma), read(beta), factor, write(out), write(means), write(inverses),
+  k.norm_forward(layer, read(image), read(gamma), read(beta), value, write(out), write(means), write(inverses),
                  kernel_memory(k.norm_scratch(layer)));
   if (is_recorded(x, gamma, beta, strength)) {
     auto* node = attach(out, new NormNode(), x, gamma, beta, strength);
@@ -227,7 +227,7 @@ Tensor norm_residual(const Tensor& x, const Tensor& gamma, const Tensor& beta, c
     node->beta = Kept(beta);
     node->means = means;
     node->inverses = inverses;
-    node->factor = factor;
+    node->strength = value;
   }
   return out;
 }
@@ -264,8 +264,9 @@ struct ExciteNode final : KernelNode {
 };
 
 Tensor squeeze_excite(const Tensor& x, const Tensor& squeeze, const Tensor& excite, const Tensor& bias) {
-  TORCH_CHECK(x.dim() == 4 && is_served(x) && squeeze.dim() == 2 && excite.dim() == 2 && is_served(squeeze) && is_served(excite) &&
-                  squeeze.size(1) == x.size(1) && excite.size(0) == x.size(1) && excite.size(1) == squeeze.size(0),
+  check_images(x, "a gate");
+  for (const Tensor* w : {&squeeze, &excite}) check_weights(*w, 2, "a gate");
+  TORCH_CHECK(squeeze.size(1) == x.size(1) && excite.size(0) == x.size(1) && excite.size(1) == squeeze.size(0),
               "weights ", squeeze.sizes(), " and ", excite.sizes(), " cannot gate images ", x.sizes());
   const ConvShape shape = {x.size(0), x.size(2), x.size(3), x.size(1), squeeze.size(0), 1, false};
   check_numbers(bias, shape.inputs, "a gate's bias");
@@ -316,7 +317,7 @@ char* operator_call(Tensor** out, F&& body) {
 
 extern "C" {
 
-// Whether the kernels serve `x`: f32 on CPU. Under autocast libtorch decides in which type to compute.
+// Whether the kernels serve `x`: f32 on CPU. Under autocast libtorch decides in which type to compute. Throws nothing.
 bool simic_is_served(const Tensor* x) { return is_served(*x) && !at::autocast::is_autocast_enabled(at::kCPU); }
 
 // `residual` is null where nothing is added in front of the ReLU.
@@ -334,7 +335,7 @@ char* simic_folded_block(const Tensor* x, const Tensor* packed, const Tensor* bi
   return operator_call(out, [&] { return folded_block(*x, *packed, *bias, outputs, kernel, pooled, optional(residual)); });
 }
 
-// Elements of a folded block's weight and bias.
+// Elements of a folded block's weight and bias. Throws nothing.
 void simic_folded_sizes(int64_t inputs, int64_t outputs, int64_t kernel, int64_t* weights, int64_t* biases) {
   *weights = kernels().block_folded_floats({1, 1, 1, inputs, outputs, kernel, false});
   *biases = packed_channels(outputs);
@@ -366,7 +367,7 @@ char* simic_layer(const Tensor* x, const Tensor* weight, const Tensor* gamma, co
                   double epsilon, bool silu_before, bool silu_after, const Tensor* features, double alpha,
                   bool straight_through, Tensor** out) {
   return operator_call(out, [&] {
-    const Onto onto = {optional(features), static_cast<float>(alpha), straight_through};
+    const Onto onto = {optional(features), features == nullptr ? 1 : static_cast<float>(alpha), straight_through};
     return layer(*x, *weight, optional(gamma), optional(beta), groups, epsilon, silu_before, silu_after, onto);
   });
 }

@@ -72,11 +72,22 @@ float* write(const Tensor& t) { return t.mutable_data_ptr<float>(); }
 const float* read_if_any(const Tensor& t) { return t.defined() ? read(t) : nullptr; }
 float* write_if_any(const Tensor& t) { return t.defined() ? write(t) : nullptr; }
 
-bool is_served(const Tensor& t) { return t.device().is_cpu() && t.scalar_type() == at::kFloat; }
+bool is_served(const Tensor& t) { return t.defined() && t.device().is_cpu() && t.scalar_type() == at::kFloat; }
+
+// Kernels divide by positions and by channels; a batch may be empty.
+void check_images(const Tensor& x, const char* what) {
+  TORCH_CHECK(is_served(x) && x.dim() == 4, what, " takes images of four dimensions, f32 on CPU, not ", x.sizes());
+  TORCH_CHECK(x.size(1) > 0 && x.size(2) > 0 && x.size(3) > 0, what, " takes images with channels and positions, not ", x.sizes());
+}
+
+void check_weights(const Tensor& w, int64_t dimensions, const char* what) {
+  TORCH_CHECK(is_served(w) && w.dim() == dimensions && w.numel() > 0, what, " takes weights of ", dimensions,
+              " dimensions, none of them 0, f32 on CPU, not ", w.sizes());
+}
 
 ConvShape conv_shape(const Tensor& x, const Tensor& weight) {
-  TORCH_CHECK(x.dim() == 4 && weight.dim() == 4 && is_served(x) && is_served(weight),
-              "a convolution takes images and weights of four dimensions, f32 on CPU, not ", x.sizes(), " and ", weight.sizes());
+  check_images(x, "a convolution");
+  check_weights(weight, 4, "a convolution");
   const bool depthwise = weight.size(1) == 1 && weight.size(0) == x.size(1) && x.size(1) > 1;
   TORCH_CHECK(depthwise || weight.size(1) == x.size(1), "images of ", x.size(1), " channels do not fit weights of ", weight.sizes());
   TORCH_CHECK(weight.size(2) == weight.size(3) && weight.size(2) % 2 == 1, "kernels are odd squares, not ", weight.sizes());

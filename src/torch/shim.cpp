@@ -42,15 +42,23 @@ using at::Tensor;
 // Hosts and seeds of the image tasks have fewer parameters than this: their lists live on the stack.
 using Tensors = c10::SmallVector<Tensor, 64>;
 
+// What stands for an error's text where there is no memory to copy it to; never freed.
+char no_memory_for_text[] = "bad_alloc: no memory is left to say what went wrong";
+
+char* copy_of(const char* text) {
+  char* copy = strdup(text);
+  return copy != nullptr ? copy : no_memory_for_text;
+}
+
 template <typename F>
 char* guarded(F&& body) {
   try {
     body();
     return nullptr;
   } catch (const std::exception& error) {
-    return strdup(error.what());
+    return copy_of(error.what());
   } catch (...) {
-    return strdup("unknown C++ exception");
+    return copy_of("unknown C++ exception");
   }
 }
 
@@ -156,7 +164,9 @@ struct SimicStream {
   int64_t type;
 };
 
-void simic_free_error(char* error) { std::free(error); }
+void simic_free_error(char* error) {
+  if (error != no_memory_for_text) std::free(error);
+}
 
 // ---- gradients of a parameter list
 

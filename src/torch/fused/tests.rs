@@ -241,9 +241,91 @@ fn what_does_not_fit_is_refused() {
 }
 
 #[test]
+fn images_without_positions_or_channels_are_refused_where_kernels_would_divide_by_them() {
+    let [scale, shift] = statistics(8, Kind::Float);
+    let block = |x: &Tensor, weight: &Tensor| {
+        let norm = new_norm(&scale, &shift);
+        conv_block(x, weight, 1, &norm, MOMENTUM, NORM_EPS, BlockEnd::Relu)
+    };
+    let folded = |x: &Tensor, weight: &Tensor| {
+        let block = FoldedBlock::new(weight)?;
+        block.forward(x, BlockEnd::Relu)
+    };
+    let layer = |x: &Tensor, weight: &Tensor| conv_layer(x, weight, None, Silu::default(), None);
+    let norm = |x: &Tensor, _: &Tensor| {
+        let channels = x.size()[1];
+        let [scale, shift] = statistics(channels, Kind::Float);
+        let norm = GroupNormOf {
+            scale: &scale,
+            shift: &shift,
+            groups: 1,
+            epsilon: NORM_EPS,
+        };
+        norm_residual(x, norm, &values(&[1], 0))
+    };
+    let gate = |x: &Tensor, _: &Tensor| {
+        let channels = x.size()[1];
+        squeeze_excite(
+            x,
+            &values(&[2, channels], 1),
+            &values(&[channels, 2], 2),
+            &values(&[channels], 3),
+        )
+    };
+    let head = |x: &Tensor, _: &Tensor| head(x, &values(&[8, x.size()[1]], 1), &shift);
+    let pool = |x: &Tensor, _: &Tensor| max_pool(x);
+    type Operator<'a> = &'a dyn Fn(&Tensor, &Tensor) -> Result<Tensor, TchError>;
+    let operators: [(&str, Operator); 7] = [
+        ("block", &block),
+        ("folded block", &folded),
+        ("layer", &layer),
+        ("norm", &norm),
+        ("gate", &gate),
+        ("head", &head),
+        ("pool", &pool),
+    ];
+    for (name, operator) in operators {
+        for sizes in [[2, 4, 0, 0], [2, 4, 0, 3], [2, 4, 3, 0], [2, 0, 3, 3]] {
+            let x = Tensor::zeros(sizes, (Kind::Float, Device::Cpu));
+            let weight = values(&[8, sizes[1], 3, 3], 1);
+            let error = operator(&x, &weight).expect_err(name).to_string();
+            assert!(
+                error.contains("images with channels and positions"),
+                "{name} of {sizes:?}: {error}"
+            );
+        }
+        let none = Tensor::zeros([0, 4, 4, 4], (Kind::Float, Device::Cpu));
+        assert!(
+            operator(&none, &values(&[8, 4, 3, 3], 1)).is_ok(),
+            "{name} of an empty batch"
+        );
+    }
+    let without_outputs = Tensor::zeros([0, 4, 3, 3], (Kind::Float, Device::Cpu));
+    assert!(layer(&values(&[2, 4, 4, 4], 0), &without_outputs).is_err());
+}
+
+#[test]
+fn a_layer_that_enters_no_features_has_no_use_for_a_factor() {
+    let x = values(&[2, 4, 4, 4], 0);
+    let weight_grad = |alpha: f64| {
+        let weight = values(&[8, 4, 3, 3], 3).set_requires_grad(true);
+        let (x, no) = (x.as_ptr(), std::ptr::null());
+        // SAFETY: both tensors outlive the call; null pointers say that there is no norm, and nothing to enter.
+        let y = operator(|out| unsafe {
+            ffi::simic_layer(x, weight.as_ptr(), no, no, 1, 0.0, false, false, no, alpha, false, out)
+        });
+        y.expect("shapes fit").sum(Kind::Float).backward();
+        weight.grad()
+    };
+
+    assert!(weight_grad(0.5).equal(&weight_grad(1.0)));
+}
+
+#[test]
 fn other_types_and_autocast_are_left_to_libtorch() {
     let x = values(&[2, 4, 4, 4], 0);
     assert!(is_served(&x));
+    assert!(!is_served(&Tensor::new()));
     assert!(!is_served(&x.to_kind(Kind::BFloat16)));
     let _autocast = Autocast::new(Device::Cpu, Kind::BFloat16).expect("the mode exists");
     assert!(!is_served(&x));

@@ -11,15 +11,15 @@ namespace {
 INLINE ConvShape rows_of(int64_t n, int64_t inputs, int64_t outputs) { return {n, 1, 1, inputs, outputs, 1, false}; }
 
 INLINE int64_t linear_scratch(const ConvShape& s) {
-  return pad_scratch(s, s.inputs, s.batch, 1) + pad_scratch(s, s.outputs, s.batch, images_in_lanes(s.outputs)) +
-         convolution_room(s, s.batch) + 2 * s.inputs * packed_channels(s.outputs) + 192;
+  return pad_scratch(s, s.outputs, s.batch, images_in_lanes(s.outputs)) + convolution_room(s, s.batch) + 2 * s.batch +
+         2 * s.inputs * packed_channels(s.outputs) + 192;
 }
 
 // x·W + bias; `packed` as `pack` makes it, `bias` of `outputs` entries or null.
 INLINE void linear(int64_t n, int64_t inputs, int64_t outputs, const float* x, const float* packed, const float* bias,
                    float* out, Scratch scratch) {
   const ConvShape s = rows_of(n, inputs, outputs);
-  const Padded in = over_dense(pad(s, inputs, n, 1, scratch), x);
+  const Padded in = over_dense(lined_up(unfilled(s, inputs), n, scratch), x);
   convolve(in, n, 1, packed, bias, out, outputs, scratch.take(convolution_room(s, n)));
 }
 

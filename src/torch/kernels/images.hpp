@@ -25,7 +25,7 @@ struct Scratch {
     next += (floats + 15) / 16 * 16;
     return part;
   }
-  INLINE int32_t* take_table(int64_t entries) { return reinterpret_cast<int32_t*>(take(entries)); }
+  INLINE int64_t* take_table(int64_t entries) { return reinterpret_cast<int64_t*>(take(2 * entries)); }
   INLINE double* take_doubles(int64_t entries) { return reinterpret_cast<double*>(take(2 * entries)); }
 };
 
@@ -43,7 +43,7 @@ struct Padded {
   // Images that are interleaved in `data`, value by value; 1 where they follow each other.
   int64_t together;
   // Offset of the window of each row's first position (of its top left corner), of images that follow each other.
-  const int32_t* line;
+  const int64_t* line;
   float* data;
 
   INLINE int64_t positions() const { return height * width; }
@@ -84,20 +84,24 @@ INLINE Padded unfilled(const ConvShape& s, int64_t channels) {
   return {s.height, s.width, channels, s.pad(), row, (s.height + 2 * s.pad()) * row, 1, nullptr, nullptr};
 }
 
-INLINE Padded pad(const ConvShape& s, int64_t channels, int64_t images, int64_t together, Scratch& scratch) {
-  Padded p = unfilled(s, channels);
-  p.together = together;
-  p.data = scratch.take(padded_floats(s, channels, images, together));
-  zero(p.data, padded_floats(s, channels, images, together));
-  const int64_t whole = (images + together - 1) / together * together;
-  int32_t* line = scratch.take_table(whole * s.height);
+// With the table of lines of `images` images.
+INLINE Padded lined_up(Padded p, int64_t images, Scratch& scratch) {
+  int64_t* line = scratch.take_table(images * p.height);
   p.line = line;
-  for (int64_t n = 0; n < whole; ++n)
-    for (int64_t y = 0; y < s.height; ++y) *line++ = static_cast<int32_t>(n * p.image + y * p.row);
+  for (int64_t n = 0; n < images; ++n)
+    for (int64_t y = 0; y < p.height; ++y) *line++ = n * p.image + y * p.row;
   return p;
 }
 
-// The same tables over dense images that need no border; no kernel may read behind their end.
+INLINE Padded pad(const ConvShape& s, int64_t channels, int64_t images, int64_t together, Scratch& scratch) {
+  Padded p = lined_up(unfilled(s, channels), (images + together - 1) / together * together, scratch);
+  p.together = together;
+  p.data = scratch.take(padded_floats(s, channels, images, together));
+  zero(p.data, padded_floats(s, channels, images, together));
+  return p;
+}
+
+// The same table over dense images that need no border; no kernel may read behind their end.
 INLINE Padded over_dense(Padded p, const float* data) {
   p.data = const_cast<float*>(data);
   p.together = 1;
@@ -106,7 +110,7 @@ INLINE Padded over_dense(Padded p, const float* data) {
 
 // Scratch that `pad` takes.
 INLINE int64_t pad_scratch(const ConvShape& s, int64_t channels, int64_t images, int64_t together) {
-  return padded_floats(s, channels, images, together) + (images + together) * s.height + 128;
+  return padded_floats(s, channels, images, together) + 2 * (images + together) * s.height + 128;
 }
 
 // ---- interleaved images

@@ -342,7 +342,13 @@ void layer_backward(const Layer& layer, const float* x, const float* z, const fl
   }
 }
 
-// ---- a norm alone: strength·(norm(x) - x)
+// ---- a norm alone: tanh(strength)·(norm(x) - x)
+
+INLINE float factor_of(float strength) {
+  float lanes[16];
+  Flat::store(lanes, hyperbolic_tangent<Flat>(Flat::all(strength)));
+  return lanes[0];
+}
 
 int64_t norm_scratch(const Layer& layer) {
   return Norm::scratch(layer.conv.outputs) + 4 * layer.conv.outputs + 256;
@@ -354,12 +360,13 @@ void norm_forward(const Layer& layer, const float* x, const float* gamma, const 
   const ConvShape& s = layer.conv;
   Norm norm(s.positions(), s.outputs, layer.groups, gamma, beta, layer.epsilon, scratch);
   const int64_t of_image = norm.floats();
+  const auto factor = Flat::all(factor_of(strength));
   for (int64_t n = 0; n < s.batch; ++n, x += of_image, out += of_image, means += layer.groups, inverses += layer.groups) {
     norm.statistics(x, means, inverses, [&](int64_t at, int k) INLINE_LAMBDA { return Flat::load_at_most(x + at, k); });
     norm.affine(means, inverses);
     over_flat(of_image, norm.period, [&](int64_t at, int64_t offset, int k) INLINE_LAMBDA {
       const auto value = Flat::load_at_most(x + at, k);
-      Flat::store_at_most(out + at, Flat::mul(Flat::all(strength), Flat::sub(norm.apply(value, offset), value)), k);
+      Flat::store_at_most(out + at, Flat::mul(factor, Flat::sub(norm.apply(value, offset), value)), k);
     });
   }
 }
@@ -377,6 +384,7 @@ void norm_backward(const Layer& layer, const float* x, const float* means, const
   double* betas = scratch.take_doubles(channels);
   zero(gammas, channels), zero(betas, channels);
   double total = 0;
+  const float factor = factor_of(strength);
   for (int64_t n = 0; n < s.batch; ++n, x += of_image, grad += of_image, means += layer.groups, inverses += layer.groups) {
     norm.affine(means, inverses);
     zero(norm.first, channels);
@@ -387,9 +395,9 @@ void norm_backward(const Layer& layer, const float* x, const float* means, const
     });
     for (int64_t c = 0; c < channels; ++c) total += norm.first[c];
     const auto read = [&](int64_t at, int k) INLINE_LAMBDA { return Flat::load_at_most(x + at, k); };
-    norm.backward(x, grad, strength, means, inverses, gammas, betas, read, [&](int64_t at, int k, Flat::V dx) INLINE_LAMBDA {
+    norm.backward(x, grad, factor, means, inverses, gammas, betas, read, [&](int64_t at, int k, Flat::V dx) INLINE_LAMBDA {
       if (x_grad == nullptr) return;
-      Flat::store_at_most(x_grad + at, Flat::fma(Flat::load_at_most(grad + at, k), Flat::all(-strength), dx), k);
+      Flat::store_at_most(x_grad + at, Flat::fma(Flat::load_at_most(grad + at, k), Flat::all(-factor), dx), k);
     });
     if (x_grad != nullptr) x_grad += of_image;
   }
@@ -397,7 +405,7 @@ void norm_backward(const Layer& layer, const float* x, const float* means, const
     gamma_grad[c] = static_cast<float>(gammas[c]);
     beta_grad[c] = static_cast<float>(betas[c]);
   }
-  *strength_grad = static_cast<float>(total);
+  *strength_grad = static_cast<float>(total) * (1 - factor * factor);
 }
 
 }  // namespace

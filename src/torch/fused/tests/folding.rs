@@ -74,3 +74,39 @@ fn a_folded_block_over_large_images_equals_the_block_in_evaluation() {
         }
     }
 }
+
+/// Tiles subtract inputs from each other, so that more becomes no number (∞ − ∞) than by direct sums, which keep an infinite
+/// value's sign; but only where these read it too.
+#[test]
+fn by_tiles_an_infinite_value_breaks_more_of_the_outputs_that_read_it_and_no_others() {
+    let images = Images {
+        batch: 2,
+        height: 32,
+        width: 32,
+        inputs: 16,
+        outputs: 16,
+        kernel: 3,
+        stride: 1,
+        draw: 5,
+    };
+    let (x, weight, scale, shift) = (images.x(), images.weight(), images.per_output(2), images.per_output(3));
+    let block = FoldedBlock::new(&weight).expect("memory");
+    block
+        .refill(&weight, &new_norm(&scale, &shift), NORM_EPS)
+        .expect("shapes fit");
+    let of = |x: &Tensor| block.forward(x, BlockEnd::Relu).expect("shapes fit");
+    let sound = of(&x);
+    let one = x.narrow(0, 1, 1).narrow(1, 3, 1).narrow(2, 10, 1).narrow(3, 10, 1);
+    let _ = one.shallow_clone().fill_(f64::INFINITY);
+
+    let reached = of(&x);
+
+    let per_channel = |numbers: &Tensor| numbers.view([1, -1, 1, 1]);
+    let direct = x.conv2d(&weight, None::<&Tensor>, 1, 1, 1, 1) * per_channel(&scale) + per_channel(&shift);
+    let count = |of: &Tensor| i64::try_from(of.sum(Kind::Int64)).expect("a number");
+    let broken = |y: &Tensor| count(&y.isfinite().logical_not());
+    let changed = reached.ne_tensor(&sound);
+    let around = changed.narrow(0, 1, 1).narrow(2, 9, 3).narrow(3, 9, 3);
+    assert_eq!(count(&changed), count(&around));
+    assert!(broken(&reached) > broken(&direct.relu()));
+}
