@@ -1,5 +1,6 @@
 //! `data check`: what lies on disk, before a run relies on it.
 
+use super::init;
 use super::options::{CheckOptions, DataCommand};
 use super::output::{show, show_json, tell, width};
 use super::rejection::Rejection;
@@ -30,7 +31,17 @@ fn check(options: &CheckOptions, context: &Context) -> Result<Outcome, Rejection
         }
         Surveyed::Text(survey) => described_text(survey),
     };
-    Ok(show(format_args!("{}: {described}", options.path.display())))
+    // No task where something has to be said or changed first; `init` names it.
+    let pasted = init::task(&surveyed, options).map_or_else(
+        |_| String::new(),
+        |task| {
+            format!(
+                "\nfor a scenario (`simic-engine init` prints a whole one):\n\n{}",
+                task.ron
+            )
+        },
+    );
+    Ok(show(format_args!("{}: {described}{pasted}", options.path.display())))
 }
 
 fn described_text(survey: &TextSurvey) -> String {

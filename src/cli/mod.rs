@@ -11,6 +11,7 @@ mod eval_progress;
 mod evaluated;
 mod experiment;
 mod explain;
+mod init;
 mod list;
 mod log;
 mod options;
@@ -204,6 +205,7 @@ fn execute(arguments: &Arguments, extend: Extension) -> Result<Outcome, String> 
             reward_audit::reward_audit(scenario, sets, &context).unwrap_or_else(reject)
         }
         Command::Data { command } => data::data(command, &context).unwrap_or_else(reject),
+        Command::Init(options) => init::init(options).unwrap_or_else(reject),
         Command::List { what } => list::list(*what, &context).map_err(|error| error.to_string())?,
         Command::Explain { path } => explain::explain(path.as_deref().unwrap_or(""), &context),
         Command::Completions { shell } => completions(*shell),

@@ -123,6 +123,12 @@ Examples:
   simic-engine reward-audit my.ron --json
 
 Exit code 1: the reward can be exploited; standard error names the first strategy that shows it.";
+const INIT_EXAMPLES: &str = "\
+Examples:
+  simic-engine init photos/ > photos.ron               class folders of PNG and JPEG files, of any size
+  simic-engine run photos.ron
+  simic-engine init images.npy labels.npy --layout nhwc > arrays.ron
+  simic-engine init story.txt > story.ron";
 const DATA_EXAMPLES: &str = "\
 Examples:
   simic-engine data check cifar-10-binary.tar.gz
@@ -234,6 +240,9 @@ pub enum Command {
         #[arg(long = "set", value_name = "PATH=VALUE")]
         sets: Vec<String>,
     },
+    /// Print a scenario that grows a network on your own data.
+    #[command(after_help = INIT_EXAMPLES)]
+    Init(CheckOptions),
     /// Look at data sets on disk.
     #[command(after_help = DATA_EXAMPLES)]
     Data {
@@ -243,7 +252,7 @@ pub enum Command {
     /// List what this build knows.
     #[command(after_help = LIST_EXAMPLES)]
     List {
-        /// tasks, data, hosts, blueprints, rewards, controllers, presets, events or plugins.
+        /// tasks, data, hosts, blueprints, rewards, controllers, networks, presets, events or plugins.
         #[arg(value_enum, hide_possible_values = true)]
         what: ListWhat,
     },
@@ -273,6 +282,7 @@ pub enum ListWhat {
     Blueprints,
     Rewards,
     Controllers,
+    Networks,
     Presets,
     Events,
     Plugins,

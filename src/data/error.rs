@@ -207,7 +207,10 @@ pub enum DataError {
         classes: i64,
     },
 
-    #[error("data '{name}' has {found} classes, task.classes is {classes}; make them agree")]
+    #[error(
+        "data '{name}' has {found} classes, task.classes is {classes}; write `classes: {found}` beside `data` in the task, or \
+         give `--set task.classes={found}`"
+    )]
     ClassCount { name: String, found: usize, classes: i64 },
 
     #[error("data '{name}': the {part} part has {found}, the training part {expected}; all parts need the same")]
@@ -248,11 +251,16 @@ pub enum DataError {
     MemberTwice { file: String },
 
     #[error(
-        "{} is the version with Python pickles, which can run any program and are not read; \
-         fetch the binary version from the same page",
+        "{} is the {format} set in its version with Python pickles, which can run any program and are not read; \
+         fetch the binary version, {archive}, from {origin}",
         .path.display()
     )]
-    Pickle { path: PathBuf },
+    Pickle {
+        path: PathBuf,
+        format: &'static str,
+        archive: &'static str,
+        origin: &'static str,
+    },
 
     #[error("{} is no folder; give the folder that holds the files", .path.display())]
     NotAFolder { path: PathBuf },
@@ -265,17 +273,6 @@ pub enum DataError {
 
     #[error("{} is a class that the training part lacks; remove it, or add it there", .folder.display())]
     UnknownClass { folder: PathBuf },
-
-    #[error(
-        "image {} has {}x{} pixels (width x height), expected {}x{} as {}; nothing is resized: make all images of one size",
-        .file.display(), .found.0, .found.1, .expected.0, .expected.1, .first.display()
-    )]
-    UnequalImage {
-        file: PathBuf,
-        found: (u32, u32),
-        expected: (u32, u32),
-        first: PathBuf,
-    },
 
     #[error("image {} cannot be read ({cause}); valid: PNG and JPEG files", .file.display())]
     UnreadableImage { file: PathBuf, cause: String },

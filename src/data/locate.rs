@@ -48,6 +48,18 @@ pub struct Input {
     pub bytes: Counted<Box<dyn Read>>,
 }
 
+/// Opens a file, but no pipe or device: those may block for ever or never end.
+///
+/// # Errors
+/// What the system says; `InvalidInput` where it is no regular file.
+pub fn open_file(path: &Path) -> io::Result<File> {
+    if path.metadata()?.is_file() {
+        File::open(path)
+    } else {
+        Err(io::Error::new(ErrorKind::InvalidInput, "it is no regular file"))
+    }
+}
+
 /// Opens a file for reading, through a decoder if it is gzip.
 ///
 /// # Errors
@@ -57,7 +69,7 @@ pub fn open(path: &Path) -> Result<Input, DataError> {
         path: path.into(),
         cause,
     };
-    let mut file = BufReader::with_capacity(BUFFER, File::open(path).map_err(io)?);
+    let mut file = BufReader::with_capacity(BUFFER, open_file(path).map_err(io)?);
     let is_packed = file.fill_buf().map_err(io)?.starts_with(&GZIP_MAGIC);
     let name = path.display().to_string();
     Ok(if is_packed {
@@ -74,7 +86,7 @@ pub fn open(path: &Path) -> Result<Input, DataError> {
     })
 }
 
-/// Opens a file to be read at any place; `None` where that cannot be done: it is packed, or no file but a pipe.
+/// Opens a file to be read at any place; `None` where that cannot be done, as it is packed.
 ///
 /// # Errors
 /// `Io`, `Unreadable`.
@@ -83,10 +95,7 @@ pub fn open_unpacked(path: &Path) -> Result<Option<File>, DataError> {
         path: path.into(),
         cause,
     };
-    if !path.metadata().map_err(io)?.is_file() {
-        return Ok(None);
-    }
-    let file = File::open(path).map_err(io)?;
+    let file = open_file(path).map_err(io)?;
     let mut start = GZIP_MAGIC.map(|_| 0);
     fill_at(&path.display().to_string(), &file, &mut start, 0)?;
     Ok((start != GZIP_MAGIC).then_some(file))

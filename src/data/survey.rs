@@ -146,7 +146,7 @@ pub fn survey(path: &Path, labels: Option<&Path>, known: Known) -> Result<Survey
         Format::Cifar100 => CIFAR100.read(path)?,
         Format::Idx if path.is_dir() => idx_files::read_folder(path, scale.unwrap_or(BYTE_SCALE))?,
         Format::Idx => idx_files::read_pairs(pair()?, None, scale.unwrap_or(BYTE_SCALE))?,
-        Format::ImageFolder => image_folder::read(path)?,
+        Format::ImageFolder => image_folder::read(path, None)?,
         Format::Npy => arrays::read_pairs(pair()?, None, stated)?,
         Format::Npz => arrays::read_archive(path, stated)?,
         Format::Text => return survey_text(path).map(Surveyed::Text),
@@ -272,7 +272,7 @@ fn guess_archive(path: &Path) -> Result<Format, DataError> {
         cause,
     };
     let mut archive = tar::Archive::new(input.bytes);
-    for entry in archive.entries().map_err(damaged)? {
+    for entry in archive.entries().map_err(damaged)?.raw(true) {
         let entry = entry.map_err(damaged)?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let base = name.rsplit('/').next().unwrap_or_default();

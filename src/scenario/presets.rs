@@ -30,7 +30,38 @@ pub struct TrainingPreset {
 }
 
 /// Choices of the field `preset`.
-pub static TRAINING_PRESETS: [TrainingPreset; 3] = [
+pub static TRAINING_PRESETS: [TrainingPreset; 4] = [
+    // What `proof/` found to work, in short runs: seeds in several slots at once, gates that open after one step and ask
+    // nothing of the gradient of a host that needs them, fresh weights that commit and do not prune, several epochs of each rollout.
+    TrainingPreset {
+        name: "grow",
+        ron: "(
+            run: (rounds: 8, n_envs: 8, max_steps: 60),
+            policy: (
+                preset: \"lstm_small\",
+                controller: \"actor_critic\",
+                floor: (op: 0.01),
+                net_cfg: (head_conditioning: per_slot, op_bias: (prune: -2.0, fossilize: 2.0)),
+                masks: (
+                    sequential_germination: false,
+                    action_space: (
+                        allowed_ops: Some([\"wait\", \"germinate\", \"prune\", \"fossilize\"]),
+                        alpha_target: Some([\"full\"]),
+                    ),
+                ),
+            ),
+            lifecycle: (
+                auto_forward: (g1: true, g2: true, g3: true),
+                gates: (min_training_epochs: 1, min_gradient_health: 0.0),
+                exploding_factor: 1e9,
+                max_holding_epochs: Some(10),
+            ),
+            learner: (
+                lr: 5e-4, epochs: 12, target_kl: 0.03, entropy_coef: 0.02,
+                value_coef: 1.0, value_norm: (momentum: 0.5), episode_end: terminal,
+            ),
+        )",
+    },
     TrainingPreset {
         name: "digits",
         ron: "(run: (rounds: 40, n_envs: 8, max_steps: 60), policy: (preset: \"lstm_small\"))",
@@ -161,6 +192,10 @@ pub fn task_presets() -> Vec<TaskPreset> {
         (
             "a small language model: topics, successors and copies to be found",
             synth_tokens(),
+        ),
+        (
+            "images of your own: set data: image_folder(path: \"..\"), classes and host, or begin with `simic-engine init`",
+            own_images(),
         ),
         (
             "a language model of the bytes of a text file: set data: text((path: \"..\"))",
@@ -366,6 +401,20 @@ fn image_task(name: &str, data: DataSource, channels: usize, host: HostChoice, s
         max_grad_norm: Some(1.0),
         label_smoothing: 0.0,
         success_accuracy: 85.0,
+    }
+}
+
+fn own_images() -> TaskSpec {
+    let data = DataSource::ImageFolder {
+        path: String::new(),
+        size: None,
+    };
+    let slots = BEFORE_3.iter().map(|&(row, col)| SlotId::new(row, col)).collect();
+    TaskSpec {
+        normalise: Normalise::Auto,
+        batch_size: 64,
+        batches_per_step: BatchesPerStep::Full,
+        ..image_task("images", data, 3, HostChoice::Cnn(cnn(3, 8, 3, 3, 3, 32)), slots)
     }
 }
 

@@ -50,6 +50,12 @@ impl Described for TaskChoice {
 overlay! {
     /// The fields of a known task that a scenario may change.
     pub struct TaskOverrides of TaskSpec {
+        classes: i64;
+        split: SplitSpec;
+        normalise: Normalise;
+        slots: Vec<SlotId>;
+        max_seeds: u32;
+        success_accuracy: f64;
         batch_size: usize;
         batches_per_step: BatchesPerStep;
         /// Samples per validation batch. None: the task's.
@@ -150,10 +156,13 @@ choice! {
             /// Pixel value that means 1.0.
             scale: f64, POSITIVE;
         },
-        /// PNG and JPEG files in a folder a class, all of one size; train, val and test folders are optional
+        /// PNG and JPEG files in a folder a class; train, val and test folders are optional
         ImageFolder {
             /// Path of the folder.
             path: String;
+            /// Side to which images are scaled and cropped at their centres. None: their own, where all have one size, else 32.
+            #[unit = "pixels"]
+            size: Option<usize>, integer(1, 4096);
         },
         /// a pair of NPY arrays, images and labels, and one for the test part
         Npy {

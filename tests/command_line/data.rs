@@ -34,9 +34,9 @@ fn texts_are_described_by_their_tokens() {
 
     let described = succeeds(&check(&text_file, &[]));
     assert!(
-        described.ends_with(
+        described.contains(
             "a.txt: text, 400 tokens, 2 different ones, the largest 98\n\n  \
-             knowing how often each is there, 0.693 nats a token (perplexity 2.0)\n"
+             knowing how often each is there, 0.693 nats a token (perplexity 2.0)\n\nfor a scenario"
         ),
         "{described}"
     );
@@ -79,6 +79,31 @@ fn every_format_is_recognised_and_described() {
         serde_json::from_str(&succeeds(&check(&at("cifar-100-binary.tar.gz"), &["--json"]))).expect("JSON");
     assert_eq!(parsed["classes"][7]["images"], serde_json::json!([4, 1]));
     assert_eq!(parsed["classes"][7]["name"], "grating_07");
+}
+
+#[test]
+fn photographs_of_any_size_are_described_with_a_task_to_paste() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let photos = folder.path().join("photos");
+    for (class, width, height) in [("ant", 40, 30), ("cat", 50, 60)] {
+        std::fs::create_dir_all(photos.join(class)).expect("a folder");
+        let image = image::RgbImage::from_fn(width, height, |x, y| image::Rgb([x as u8, y as u8, 0]));
+        image.save(photos.join(class).join("1.png")).expect("it is written");
+    }
+
+    let output = check(&photos, &[]);
+
+    let described = succeeds(&output);
+    let warned = text(&output.stderr);
+    assert!(
+        warned.contains("2 sizes, from 40x30 to 50x60 (width x height); 2 were cropped"),
+        "{warned}"
+    );
+    let (_, task) = described.split_once("prints a whole one):").expect("a task");
+    assert!(task.contains("// Classes: ant, cat."), "{task}");
+    let scenario = folder.path().join("mine.ron");
+    std::fs::write(&scenario, format!("({task})")).expect("it is written");
+    succeeds(&ended(command(&["validate"]).arg(&scenario)));
 }
 
 #[test]

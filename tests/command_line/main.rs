@@ -10,6 +10,7 @@ mod diff;
 mod eval;
 mod experiment;
 mod identity;
+mod init;
 mod program;
 mod progress;
 mod resume;

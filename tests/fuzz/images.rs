@@ -349,7 +349,10 @@ fn image_files(drawn: &Drawn, format: ImageFormat) -> Vec<Whole> {
 }
 
 fn image_folder() -> DataSource {
-    DataSource::ImageFolder { path: ".".into() }
+    DataSource::ImageFolder {
+        path: ".".into(),
+        size: None,
+    }
 }
 
 #[test]

@@ -3,7 +3,6 @@
 //! Images are kept in 8 bits a value, as all images are. Floats are scaled so that their `scale` becomes 255; what that
 //! rounds is told.
 
-use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +12,7 @@ use zip::result::ZipError;
 use super::Found;
 use super::npy::{self, Array, Element, ElementKind};
 use crate::data::DataError;
-use crate::data::locate::{open, open_unpacked};
+use crate::data::locate::{open, open_file, open_unpacked};
 use crate::data::part::{Images, LabelsAt, Part, Pool};
 use crate::data::records::{RecordFile, Records};
 use crate::data::shape::{Shape, channels_last};
@@ -78,7 +77,7 @@ pub fn read_archive(path: &Path, stated: Stated) -> Result<Found, DataError> {
         file: path.display().to_string(),
         cause: cause.to_string(),
     };
-    let file = BufReader::new(File::open(path).map_err(io)?);
+    let file = BufReader::new(open_file(path).map_err(io)?);
     let mut archive = ZipArchive::new(file).map_err(damaged)?;
     let names = archive.file_names().map(|name| Ok(name?.into_owned()));
     let present = names.collect::<Result<Vec<String>, ZipError>>().map_err(damaged)?;
@@ -126,11 +125,11 @@ fn found(format: &'static str, parts: [Option<[Array; 2]>; 3], stated: Stated) -
         });
     }
     let scale = stated.scale.unwrap_or_else(|| {
-        let is_small = |images: &Array| is_f4(images.element) && images.floats().all(|value| value <= 1.0);
+        let is_small = |images: &Array| is_float(images.element) && images.floats().all(|value| value <= 1.0);
         if images().all(is_small) { 1.0 } else { BYTE_SCALE }
     });
     let layout = stated.layout.unwrap_or_else(|| likely_layout(&first.shape));
-    let stored_scale = if is_f4(first.element) { BYTE_SCALE } else { scale };
+    let stored_scale = if is_float(first.element) { BYTE_SCALE } else { scale };
     let mut notes = Vec::new();
     let mut pool = |arrays: Option<[Array; 2]>| -> Result<Option<Pool>, DataError> {
         let pool = arrays.map(|[images, labels]| pool_of(images, &labels, layout, scale, &mut notes));
@@ -152,8 +151,8 @@ fn found(format: &'static str, parts: [Option<[Array; 2]>; 3], stated: Stated) -
     })
 }
 
-fn is_f4(element: Element) -> bool {
-    element.kind == ElementKind::Float && element.bytes == 4
+fn is_float(element: Element) -> bool {
+    element.kind == ElementKind::Float && matches!(element.bytes, 4 | 8)
 }
 
 fn likely_layout(shape: &[usize]) -> ArrayLayout {
@@ -218,7 +217,7 @@ fn image_pixels(
     }
     let pixels = match images.element {
         element if element.is_byte() => images.data,
-        element if is_f4(element) => {
+        element if is_float(element) => {
             let (pixels, is_rounded) = in_bytes(&images, scale)?;
             if is_rounded {
                 notes.push(format!(
@@ -233,7 +232,7 @@ fn image_pixels(
                 file: images.file,
                 what: "images",
                 found: images.descr,
-                valid: "|u1 (bytes) or <f4 (floats)",
+                valid: "|u1 (bytes), <f4 or <f8 (floats)",
             });
         }
     };

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 use super::Found;
@@ -38,6 +38,8 @@ pub struct Cifar {
     train: &'static [&'static str],
     test: &'static str,
     class_names: &'static str,
+    /// As it is published.
+    archive: &'static str,
     /// The folder in the archive.
     folder: &'static str,
     /// A file of the version that holds Python pickles.
@@ -59,6 +61,7 @@ pub static CIFAR10: Cifar = Cifar {
     ],
     test: "test_batch.bin",
     class_names: "batches.meta.txt",
+    archive: "cifar-10-binary.tar.gz",
     folder: "cifar-10-batches-bin",
     pickle: "data_batch_1",
     published: [50_000, 10_000],
@@ -71,6 +74,7 @@ pub static CIFAR100: Cifar = Cifar {
     train: &["train.bin"],
     test: "test.bin",
     class_names: "fine_label_names.txt",
+    archive: "cifar-100-binary.tar.gz",
     folder: "cifar-100-binary",
     pickle: "train",
     published: [50_000, 10_000],
@@ -94,7 +98,7 @@ impl Cifar {
     /// Whether the folder is the set's, or has it in it.
     pub fn is_in(&self, folder: &Path) -> bool {
         let of = |name: &str| folder.join(name).exists();
-        of(self.folder) || of(self.test) || self.train.iter().any(|name| of(name))
+        of(self.folder) || self.members().any(of) || folder.join(self.pickle).is_file()
     }
 
     fn members(&self) -> impl Iterator<Item = &'static str> {
@@ -230,7 +234,8 @@ impl<'a> Gathered<'a> {
             cause,
         };
         let mut archive = tar::Archive::new(input.bytes);
-        for entry in archive.entries().map_err(damaged)? {
+        // Raw: names that are entries of their own may be of any length, and none here needs one.
+        for entry in archive.entries().map_err(damaged)?.raw(true) {
             let mut entry = entry.map_err(damaged)?;
             if !entry.header().entry_type().is_file() {
                 continue;
@@ -240,6 +245,8 @@ impl<'a> Gathered<'a> {
             let (place, size) = (format!("{}: {base}", path.display()), entry.size());
             self.take(&place, base, size, &mut entry, None)?;
         }
+        // The archive ends before the checksum does that tells damage.
+        io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(damaged)?;
         Ok(())
     }
 
@@ -310,7 +317,12 @@ impl<'a> Gathered<'a> {
         let set = self.set;
         let mut taken = |member: &'static str| match self.batches.remove(member) {
             Some(batch) => Ok(batch),
-            None if self.has_pickles => Err(DataError::Pickle { path: path.into() }),
+            None if self.has_pickles => Err(DataError::Pickle {
+                path: path.into(),
+                format: set.name,
+                archive: set.archive,
+                origin: ORIGIN,
+            }),
             None => Err(DataError::MissingMember {
                 path: path.into(),
                 member,

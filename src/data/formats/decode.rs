@@ -4,11 +4,13 @@ use std::any::Any;
 use std::io::{BufRead, Seek};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use image::imageops::FilterType;
+use image::metadata::Orientation;
 use image::{DynamicImage, ImageDecoder, ImageReader};
 
 use crate::data::shape::Shape;
 
-/// What an image says of itself before its pixels.
+/// What an image says of itself before its pixels; width and height as it is looked at, not as it is stored.
 pub struct Head {
     pub width: u32,
     pub height: u32,
@@ -22,8 +24,11 @@ pub struct Head {
 /// # Errors
 /// What the decoder says.
 pub fn head<R: BufRead + Seek>(reader: ImageReader<R>) -> Result<Head, String> {
-    let decoder = reader.into_decoder().map_err(|error| error.to_string())?;
-    let (width, height) = decoder.dimensions();
+    let mut decoder = reader.into_decoder().map_err(|error| error.to_string())?;
+    let (mut width, mut height) = decoder.dimensions();
+    if is_on_its_side(decoder.orientation().map_err(|error| error.to_string())?) {
+        (width, height) = (height, width);
+    }
     let color = decoder.color_type();
     Ok(Head {
         width,
@@ -33,24 +38,40 @@ pub fn head<R: BufRead + Seek>(reader: ImageReader<R>) -> Result<Head, String> {
     })
 }
 
-/// Writes the pixels of an image of that shape into `out`, gray if it has one channel.
+fn is_on_its_side(orientation: Orientation) -> bool {
+    matches!(
+        orientation,
+        Orientation::Rotate90 | Orientation::Rotate270 | Orientation::Rotate90FlipH | Orientation::Rotate270FlipH
+    )
+}
+
+/// Writes the pixels of an image into `out`, gray if the shape has one channel. Of an image of another size, the largest
+/// square in its centre is scaled to that shape.
 ///
 /// # Errors
-/// What the decoder says; an image of another size, or one with transparent pixels.
+/// What the decoder says; an image with transparent pixels.
 pub fn pixels<R: BufRead + Seek>(reader: ImageReader<R>, shape: Shape, out: &mut [u8]) -> Result<(), String> {
-    let decoder = reader.into_decoder().map_err(|error| error.to_string())?;
-    let image = DynamicImage::from_decoder(decoder).map_err(|error| error.to_string())?;
-    if (shape.width, shape.height) != (image.width() as usize, image.height() as usize) {
-        return Err("it changed while it was read".into());
-    }
+    let mut decoder = reader.into_decoder().map_err(|error| error.to_string())?;
+    let orientation = decoder.orientation().map_err(|error| error.to_string())?;
+    let mut image = DynamicImage::from_decoder(decoder).map_err(|error| error.to_string())?;
+    image.apply_orientation(orientation);
     if image.color().has_alpha() && image.to_rgba8().pixels().any(|pixel| pixel.0[3] != u8::MAX) {
         return Err("it has transparent pixels; save it without transparency".into());
     }
-    if shape.channels == 1 {
-        out.copy_from_slice(&image.into_luma8());
+    let mut image: DynamicImage = if shape.channels == 1 {
+        image.into_luma8().into()
     } else {
-        out.copy_from_slice(&image.into_rgb8());
+        image.into_rgb8().into()
+    };
+    let (width, height) = (image.width(), image.height());
+    if (shape.width, shape.height) != (width as usize, height as usize) {
+        // Cropped first: a scaled strip could be of any length.
+        let side = width.min(height);
+        image = image
+            .crop_imm((width - side) / 2, (height - side) / 2, side, side)
+            .resize_exact(shape.width as u32, shape.height as u32, FilterType::Triangle);
     }
+    out.copy_from_slice(image.as_bytes());
     Ok(())
 }
 

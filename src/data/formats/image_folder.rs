@@ -1,8 +1,8 @@
 //! Folders of PNG and JPEG files: a class is a folder, its label the place of its name in sorted order. The folder may hold
 //! `train`, `val` and `test`, each with such class folders.
 //!
-//! All headers are read before any pixel is: what does not fit is told at once, and the pixels are decoded, by all threads,
-//! into the one buffer that is kept. Nothing is resized: images of another size are an error.
+//! All headers are read before any pixel is, and the pixels are decoded, by all threads, into the one buffer that is kept.
+//! Images of several sizes are cropped and scaled to one.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -27,13 +27,14 @@ const EXTENSIONS: [&str; 3] = ["png", "jpg", "jpeg"];
 /// More bytes of pixels than a byte of a file can stand for: deflate makes at most 1032 bytes of one, a PNG has 8 pixels in
 /// one of those, and a pixel becomes 3 bytes. JPEG stays below that.
 const MOST_EXPANSION: u64 = 1032 * 8 * 3;
+/// Rows and columns of images that have several sizes.
+const USUAL_SIZE: usize = 32;
 
-/// Reads a folder of class folders, or of parts.
+/// Reads a folder of class folders, or of parts. Images get `size` rows and columns, or keep the size that all have.
 ///
 /// # Errors
-/// `NotAFolder`, `Io`, `NoClasses`, `NoImages`, `UnknownClass`, `UnreadableImage`, `UnequalImage`, `OutOfMemory`,
-/// `WorkerLost`.
-pub fn read(path: &Path) -> Result<Found, DataError> {
+/// `NotAFolder`, `Io`, `NoClasses`, `NoImages`, `UnknownClass`, `UnreadableImage`, `OutOfMemory`, `WorkerLost`.
+pub fn read(path: &Path, size: Option<usize>) -> Result<Found, DataError> {
     if !path.is_dir() {
         return Err(DataError::NotAFolder { path: path.into() });
     }
@@ -54,7 +55,7 @@ pub fn read(path: &Path) -> Result<Found, DataError> {
     let (val, test) = (listed(val)?, listed(test)?);
 
     let all = || [Some(&train), val.as_ref(), test.as_ref()].into_iter().flatten();
-    let heads = read_heads(all().flat_map(|listing| &listing.files))?;
+    let heads = read_heads(all().flat_map(|listing| &listing.files), size)?;
     let shape = heads.shape;
     Ok(Found {
         format: "image_folder".into(),
@@ -169,19 +170,25 @@ impl Listing {
         let mut images = Vec::new();
         let bytes = self.files.len() as u128 * size as u128;
         let room = usize::try_from(bytes).map_err(drop);
-        let room = room.and_then(|room| images.try_reserve_exact(room).map(|()| room).map_err(drop));
-        let room = room.map_err(|()| DataError::OutOfMemory {
+        let room = room.and_then(|room| images.try_reserve_exact(room).map_err(drop));
+        room.map_err(|()| DataError::OutOfMemory {
             images: self.files.len(),
             bytes,
         })?;
-        images.resize(room, 0);
-        let decoded: Vec<_> = images
-            .par_chunks_exact_mut(size)
-            .zip(&self.files)
-            .map(|(out, file)| guarded(&file.path, || decode(&file.path, shape, out)))
-            .collect();
-        // In the order of the files, so that the same damage is always told of the same file.
-        decoded.into_iter().collect::<Result<(), _>>()?;
+        // One, then as many more as were decoded before: headers may claim what their files do not hold.
+        let mut done = 0;
+        while done < self.files.len() {
+            let end = self.files.len().min(2 * done + 1);
+            images.resize(end * size, 0);
+            let decoded: Vec<_> = images[done * size..]
+                .par_chunks_exact_mut(size)
+                .zip(&self.files[done..end])
+                .map(|(out, file)| guarded(&file.path, || decode(&file.path, shape, out)))
+                .collect();
+            // In the order of the files, so that the same damage is always told of the same file.
+            decoded.into_iter().collect::<Result<(), _>>()?;
+            done = end;
+        }
         Ok(Pool {
             shape,
             part: Part {
@@ -200,32 +207,43 @@ struct Heads {
     deep: Option<(usize, PathBuf)>,
     /// Gray images among coloured ones.
     gray: usize,
+    /// How many sizes there are, and the smallest and the largest of them by their pixels.
+    sizes: (usize, [(u32, u32); 2]),
+    /// Images that are scaled.
+    scaled: usize,
 }
 
-fn read_heads<'a>(files: impl Iterator<Item = &'a ImageFile>) -> Result<Heads, DataError> {
+fn read_heads<'a>(files: impl Iterator<Item = &'a ImageFile>, size: Option<usize>) -> Result<Heads, DataError> {
     let files: Vec<&ImageFile> = files.collect();
     let heads: Vec<_> = files
         .par_iter()
         .map(|file| guarded(&file.path, || read_head(&file.path)))
         .collect();
     let heads = heads.into_iter().collect::<Result<Vec<Head>, _>>()?;
-    let (Some(first), Some(first_head)) = (files.first(), heads.first()) else {
+    let size_of = |head: &Head| (head.width, head.height);
+    let mut sizes: Vec<(u32, u32)> = heads.iter().map(size_of).collect();
+    sizes.sort_unstable_by_key(|&(width, height)| (u64::from(width) * u64::from(height), width));
+    sizes.dedup();
+    let (Some(&smallest), Some(&largest)) = (sizes.first(), sizes.last()) else {
         return Err(DataError::NoImages { place: String::new() });
     };
-    let expected = (first_head.width, first_head.height);
-    for (file, head) in files.iter().zip(&heads) {
-        if (head.width, head.height) != expected {
-            return Err(unequal(&file.path, (head.width, head.height), expected, &first.path));
-        }
-    }
+    let target = match size {
+        None if sizes.len() == 1 => (smallest.0 as usize, smallest.1 as usize),
+        size => (size.unwrap_or(USUAL_SIZE), size.unwrap_or(USUAL_SIZE)),
+    };
     let is_coloured = heads.iter().any(|head| head.is_coloured);
     let deep = || files.iter().zip(&heads).filter(|(_, head)| head.is_deep);
     Ok(Heads {
         shape: Shape {
             channels: if is_coloured { 3 } else { 1 },
-            height: expected.1 as usize,
-            width: expected.0 as usize,
+            height: target.1,
+            width: target.0,
         },
+        sizes: (sizes.len(), [smallest, largest]),
+        scaled: heads
+            .iter()
+            .filter(|head| (head.width as usize, head.height as usize) != target)
+            .count(),
         deep: deep().next().map(|(file, _)| (deep().count(), file.path.clone())),
         gray: if is_coloured {
             heads.iter().filter(|head| !head.is_coloured).count()
@@ -233,15 +251,6 @@ fn read_heads<'a>(files: impl Iterator<Item = &'a ImageFile>) -> Result<Heads, D
             0
         },
     })
-}
-
-fn unequal(file: &Path, found: (u32, u32), expected: (u32, u32), first: &Path) -> DataError {
-    DataError::UnequalImage {
-        file: file.into(),
-        found,
-        expected,
-        first: first.into(),
-    }
 }
 
 fn reader(path: &Path) -> Result<ImageReader<BufReader<File>>, DataError> {
@@ -263,7 +272,7 @@ fn read_head(path: &Path) -> Result<Head, DataError> {
     let head = decode::head(reader(path)?).map_err(|cause| unreadable(path, cause))?;
     let Head { width, height, .. } = head;
     let bytes = fs::metadata(path).map_or(0, |metadata| metadata.len());
-    // Room for all images is made before the first is decoded.
+    // Room for an image is made before it is decoded.
     if u64::from(width) * u64::from(height) > bytes.saturating_mul(MOST_EXPANSION) / 3 {
         let claim = format!("its header claims {width}x{height} pixels, for which its {bytes} bytes are too few");
         return Err(unreadable(path, claim));
@@ -298,6 +307,22 @@ fn notes<'a>(listings: impl Iterator<Item = &'a Listing>, heads: &Heads) -> Vec<
         let first = first.display();
         notes.push(format!(
             "image_folder: {count} images of more than 8 bits a channel are kept in 8, the first {first}"
+        ));
+    }
+    if heads.scaled > 0 {
+        let (scaled, Shape { height, width, .. }) = (heads.scaled, heads.shape);
+        let (sizes, [smallest, largest]) = heads.sizes;
+        let found = if sizes == 1 {
+            format!("one size, {}x{}", smallest.0, smallest.1)
+        } else {
+            format!(
+                "{sizes} sizes, from {}x{} to {}x{}",
+                smallest.0, smallest.1, largest.0, largest.1
+            )
+        };
+        notes.push(format!(
+            "image_folder: the images have {found} (width x height); {scaled} were cropped to their central square and \
+             scaled to {width}x{height}"
         ));
     }
     if heads.gray > 0 {

@@ -103,7 +103,7 @@ pub fn read(source: &DataSource, scenario_dir: Option<&Path>, sets: &DataRegistr
         DataSource::IdxFolder { path, scale } => {
             idx_files::read_folder(&find(path, scenario_dir, Some(idx_files::ORIGIN))?, *scale)
         }
-        DataSource::ImageFolder { path } => image_folder::read(&at(path)?),
+        DataSource::ImageFolder { path, size } => image_folder::read(&at(path)?, *size),
         DataSource::Npy {
             images,
             labels,

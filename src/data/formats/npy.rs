@@ -154,7 +154,7 @@ fn element(file: &str, descr: &str) -> Result<Element, DataError> {
             file: file.into(),
             what: "arrays",
             found: descr.into(),
-            valid: "|u1 or <f4 for images, integers such as <i8 or |u1 for labels",
+            valid: "|u1, <f4 or <f8 for images, integers such as <i8 or |u1 for labels",
         }),
     }
 }
@@ -188,10 +188,13 @@ impl Array {
         Ok(elements.collect())
     }
 
-    /// Elements of a `f4` array.
+    /// Elements of a `f4` or `f8` array, as `f4`.
     pub fn floats(&self) -> impl Iterator<Item = f32> + '_ {
-        let elements = self.data.chunks_exact(4);
-        elements.map(|element| f32::from_bits(self.word(element) as u32))
+        let elements = self.data.chunks_exact(self.element.bytes);
+        elements.map(|element| match (self.word(element), self.element.bytes) {
+            (word, 8) => f64::from_bits(word) as f32,
+            (word, _) => f32::from_bits(word as u32),
+        })
     }
 
     /// The bits of an element of up to 8 bytes.

@@ -17,6 +17,7 @@ use rayon::prelude::*;
 use super::Found;
 use super::decode::{self, Head};
 use crate::data::DataError;
+use crate::data::locate::open_file;
 use crate::data::part::{Part, Pool};
 use crate::data::shape::Shape;
 
@@ -127,7 +128,7 @@ impl Column<'_> {
 
 impl Table {
     fn open(path: &Path) -> Result<Self, DataError> {
-        let file = File::open(path).map_err(|cause| DataError::Io {
+        let file = open_file(path).map_err(|cause| DataError::Io {
             path: path.into(),
             cause,
         })?;

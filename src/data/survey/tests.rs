@@ -90,6 +90,22 @@ fn a_folder_of_cifar_is_told_with_its_test_part() {
     assert_eq!(survey.classes[3].images, [5, 1]);
 }
 
+#[cfg(unix)]
+#[test]
+fn devices_are_no_data_files() {
+    for format in [None, Some(Format::Npz), Some(Format::Text), Some(Format::Cifar10)] {
+        let known = Known {
+            format,
+            ..Known::default()
+        };
+        let error = survey(Path::new("/dev/zero"), None, known).unwrap_err().to_string();
+        assert!(
+            error.contains("/dev/zero: reading failed (it is no regular file)"),
+            "{error}"
+        );
+    }
+}
+
 #[test]
 fn labels_that_no_task_can_have_are_out_of_range() {
     for (descr, label) in [("<i4", (-1i32).to_le_bytes()), ("<i4", 70_000i32.to_le_bytes())] {

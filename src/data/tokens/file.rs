@@ -1,12 +1,11 @@
 //! A text file, one token a byte.
 
-use std::fs::File;
 use std::path::Path;
 
 use super::stream::{Piece, TokenFile, Tokens};
 use super::{TokenSet, in_order};
 use crate::data::DataError;
-use crate::data::locate::find;
+use crate::data::locate::{find, open_file};
 use crate::scenario::{BYTE_VOCABULARY, PartSizes, SplitSpec, TextFile};
 
 /// The token that ends a file.
@@ -39,7 +38,7 @@ pub fn load(text: &TextFile, split: SplitSpec, scenario_dir: Option<&Path>) -> R
 
 /// Every byte of a file as a token.
 pub(super) fn open(path: &Path) -> Result<TokenFile, DataError> {
-    let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len() as usize, file)));
+    let opened = open_file(path).and_then(|file| Ok((file.metadata()?.len() as usize, file)));
     let (count, file) = opened.map_err(|cause| DataError::Io {
         path: path.into(),
         cause,

@@ -22,6 +22,7 @@ fn hosts_have_known_parameter_counts() {
         ("synth_wrn28_1", 369_498),
         ("synth_vgg11", 9_231_114),
         ("synth_tokens", 158_272),
+        ("images", 6_418),
         ("bytes_lm", 644_352),
         ("tinystories", 30_044_544),
         ("cifar_baseline", 6_418),

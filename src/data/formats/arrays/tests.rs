@@ -86,6 +86,21 @@ fn floats_are_kept_as_bytes_and_rounding_is_told() {
 }
 
 #[test]
+fn doubles_are_read_as_floats_are() {
+    let values = [0.5_f32, 51.0 / 255.0];
+    let doubles: Vec<u8> = values
+        .iter()
+        .flat_map(|&value| f64::from(value).to_le_bytes())
+        .collect();
+    let read = |images: &[u8]| read_pair(images, &two_labels(), Stated::default()).unwrap().train.part;
+
+    let doubles = read(&npy("<f8", "(2, 1, 1)", &doubles));
+
+    assert_eq!(doubles.pixels().unwrap()[..], [128, 51]);
+    assert_eq!(doubles, read(&npy("<f4", "(2, 1, 1)", &floats(&values))));
+}
+
+#[test]
 fn a_float_that_is_no_pixel_is_named_by_its_byte() {
     let labels = two_labels();
     for bad in [f32::NAN, -0.5, 1.5] {
@@ -105,7 +120,7 @@ fn a_float_that_is_no_pixel_is_named_by_its_byte() {
 #[test]
 fn arrays_that_are_no_images_or_labels_are_refused() {
     let (images, labels) = (npy("|u1", "(2, 1, 1)", &[7, 8]), two_labels());
-    let doubles = npy("<f8", "(2, 1, 1)", &[0; 16]);
+    let wide_integers = npy("<i8", "(2, 1, 1)", &[0; 16]);
     let flat = npy("|u1", "(2,)", &[7, 8]);
     let one_hot = npy("|u1", "(2, 2)", &[0, 1, 1, 0]);
     let three = npy("|u1", "(3,)", &[0, 1, 2]);
@@ -114,7 +129,7 @@ fn arrays_that_are_no_images_or_labels_are_refused() {
 
     let refused = |images: &[u8], labels: &[u8]| read_pair(images, labels, Stated::default()).unwrap_err();
 
-    assert!(matches!(refused(&doubles, &labels), DataError::NpyType { .. }));
+    assert!(matches!(refused(&wide_integers, &labels), DataError::NpyType { .. }));
     assert!(matches!(refused(&flat, &labels), DataError::NpyShape { .. }));
     assert!(matches!(refused(&images, &one_hot), DataError::NpyShape { .. }));
     assert!(matches!(refused(&images, &three), DataError::LengthMismatch { .. }));

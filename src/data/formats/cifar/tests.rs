@@ -124,6 +124,58 @@ fn cifar_100_learns_the_fine_label_and_checks_both() {
 }
 
 #[test]
+fn damage_that_only_the_checksum_of_gzip_shows_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("set.tar.gz");
+    let files = archive();
+    let files: Vec<(&str, &[u8])> = files.iter().map(|(name, bytes)| (*name, &bytes[..])).collect();
+    let mut bytes = packed(&tar_of(&files));
+    // The checksum of what is unpacked, then its length.
+    let checksum = bytes.len() - 8;
+    bytes[checksum] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+
+    let error = CIFAR10.read(&path).unwrap_err();
+
+    assert!(matches!(error, DataError::Unreadable { .. }), "{error}");
+}
+
+#[test]
+fn names_that_an_archive_stores_as_entries_are_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("set.tar");
+    let mut header = tar::Header::new_gnu();
+    let name = vec![b'x'; 1 << 20];
+    header.set_entry_type(tar::EntryType::GNULongName);
+    header.set_size(name.len() as u64);
+    let mut builder = tar::Builder::new(Vec::new());
+    builder.append_data(&mut header, "././@LongLink", &name[..]).unwrap();
+    let mut bytes = builder.into_inner().unwrap();
+    // Without the blocks that end an archive.
+    bytes.truncate(bytes.len() - 1024);
+    let files = archive();
+    let files: Vec<(&str, &[u8])> = files.iter().map(|(name, bytes)| (*name, &bytes[..])).collect();
+    bytes.extend(tar_of(&files));
+    std::fs::write(&path, bytes).unwrap();
+
+    assert_eq!(CIFAR10.read(&path).unwrap().train.part.len(), 50);
+}
+
+#[test]
+fn a_folder_of_pickles_is_named_with_the_archive_to_fetch() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("data_batch_1"), "").unwrap();
+
+    assert!(CIFAR10.is_in(folder.path()));
+    let error = CIFAR10.read(folder.path()).unwrap_err().to_string();
+    assert!(
+        error.contains("is the cifar10 set in its version with Python pickles")
+            && error.contains("cifar-10-binary.tar.gz, from https://"),
+        "{error}"
+    );
+}
+
+#[test]
 fn an_archive_is_read_in_the_order_of_its_batches_and_unusual_counts_are_told() {
     let mut files = archive();
     // The first record of batch 1, which the archive has behind batches 5 and 3, is a truck.

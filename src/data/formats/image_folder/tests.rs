@@ -23,7 +23,7 @@ fn two_classes() -> tempfile::TempDir {
 fn classes_and_images_stand_in_the_order_of_their_names() {
     let folder = two_classes();
 
-    let found = read(folder.path()).unwrap();
+    let found = read(folder.path(), None).unwrap();
 
     assert_eq!(found.class_names, ["ant", "cat"]);
     assert_eq!(found.train.part.labels, [0, 1, 1]);
@@ -61,31 +61,17 @@ fn parts_in_folders_share_the_classes_of_the_training_part() {
         save(&folder.path().join(path), colour(9));
     }
 
-    let found = read(folder.path()).unwrap();
+    let found = read(folder.path(), None).unwrap();
 
     assert_eq!(found.val.unwrap().part.labels, [1]);
     assert_eq!(found.test.unwrap().part.labels, [0]);
 
     save(&folder.path().join("test/cow/1.png"), colour(9));
-    let error = read(folder.path()).unwrap_err();
+    let error = read(folder.path(), None).unwrap_err();
     assert!(
         matches!(&error, DataError::UnknownClass { folder } if folder.ends_with("test/cow")),
         "{error}"
     );
-}
-
-#[test]
-fn an_image_of_another_size_is_named_with_both_sizes_and_no_pixel_is_read() {
-    let folder = two_classes();
-    save(&folder.path().join("cat/c.png"), RgbImage::new(5, 2));
-
-    let error = read(folder.path()).unwrap_err().to_string();
-
-    assert!(
-        error.contains("cat/c.png has 5x2 pixels (width x height), expected 4x2 as "),
-        "{error}"
-    );
-    assert!(error.contains("ant/z.PNG; nothing is resized"), "{error}");
 }
 
 #[test]
@@ -95,7 +81,7 @@ fn an_image_that_is_none_or_is_cut_short_is_named() {
     let whole = fs::read(folder.path().join("cat/a.png")).unwrap();
     for bytes in [b"no image at all".to_vec(), whole[..40].to_vec(), Vec::new()] {
         fs::write(&path, bytes).unwrap();
-        let error = read(folder.path()).unwrap_err();
+        let error = read(folder.path(), None).unwrap_err();
         assert!(
             matches!(&error, DataError::UnreadableImage { file, .. } if *file == path),
             "{error}"
@@ -109,10 +95,13 @@ fn transparent_pixels_are_refused_and_opaque_ones_taken() {
     let path = folder.path().join("a/1.png");
     let with_alpha = |alpha: u8| ImageBuffer::from_pixel(2, 2, LumaA([7, alpha]));
     save(&path, with_alpha(255));
-    assert_eq!(read(folder.path()).unwrap().train.part.pixels().unwrap()[..], [7; 4]);
+    assert_eq!(
+        read(folder.path(), None).unwrap().train.part.pixels().unwrap()[..],
+        [7; 4]
+    );
 
     save(&path, with_alpha(254));
-    let error = read(folder.path()).unwrap_err().to_string();
+    let error = read(folder.path(), None).unwrap_err().to_string();
     assert!(error.contains("transparent pixels"), "{error}");
 }
 
@@ -128,7 +117,7 @@ fn what_is_unusual_is_told() {
     fs::write(folder.path().join("cat/README.txt"), "cats").unwrap();
     fs::write(folder.path().join("cat/.hidden"), "").unwrap();
 
-    let found = read(folder.path()).unwrap();
+    let found = read(folder.path(), None).unwrap();
 
     assert_eq!(found.train.part.len(), 5);
     assert_eq!(found.notes.len(), 3, "{:?}", found.notes);
@@ -149,21 +138,24 @@ fn jpeg_files_are_read() {
     // A uniform gray survives the compression.
     save(&folder.path().join("a/1.jpg"), GrayImage::from_pixel(8, 8, Luma([128])));
 
-    assert_eq!(read(folder.path()).unwrap().train.part.pixels().unwrap()[..], [128; 64]);
+    assert_eq!(
+        read(folder.path(), None).unwrap().train.part.pixels().unwrap()[..],
+        [128; 64]
+    );
 }
 
 #[test]
 fn folders_without_classes_or_images_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    assert!(matches!(read(folder.path()), Err(DataError::NoClasses { .. })));
+    assert!(matches!(read(folder.path(), None), Err(DataError::NoClasses { .. })));
     fs::create_dir(folder.path().join("empty")).unwrap();
     assert!(matches!(
-        read(folder.path()),
+        read(folder.path(), None),
         Err(DataError::NoImages { place }) if place.ends_with("empty")
     ));
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
-    assert!(matches!(read(&file), Err(DataError::NotAFolder { .. })));
+    assert!(matches!(read(&file, None), Err(DataError::NotAFolder { .. })));
 }
 
 #[test]
@@ -195,7 +187,7 @@ fn a_header_that_claims_more_pixels_than_its_file_can_hold_is_refused_before_roo
     save(&path, colour(1));
     claim(&path, 65_535, 65_535);
 
-    let error = read(folder.path()).unwrap_err().to_string();
+    let error = read(folder.path(), None).unwrap_err().to_string();
 
     assert!(
         error.contains("a.png") && error.contains("claims 65535x65535 pixels"),
@@ -212,7 +204,82 @@ fn an_image_of_one_colour_is_not_taken_for_a_claim() {
     );
 
     assert_eq!(
-        read(folder.path()).unwrap().train.part.pixels().unwrap().len(),
+        read(folder.path(), None).unwrap().train.part.pixels().unwrap().len(),
         2_000_000
     );
+}
+
+/// All pixels of the training part, and its rows, columns and channels.
+fn pixels(folder: &Path, size: Option<usize>) -> (Vec<u8>, [usize; 3]) {
+    let Pool { shape, part, .. } = read(folder, size).unwrap().train;
+    let sizes = [shape.height, shape.width, shape.channels];
+    (part.pixels().unwrap().to_vec(), sizes)
+}
+
+#[test]
+fn images_of_several_sizes_are_cropped_to_their_centres_and_scaled() {
+    let folder = two_classes();
+    // Red at both ends, green in the square between.
+    let wide = RgbImage::from_fn(120, 40, |x, _| {
+        Rgb(if (40..80).contains(&x) {
+            [0, 200, 0]
+        } else {
+            [200, 0, 0]
+        })
+    });
+    save(&folder.path().join("cat/wide.png"), wide);
+    save(
+        &folder.path().join("cat/zip.png"),
+        RgbImage::from_fn(32, 32, |x, y| Rgb([x as u8, y as u8, 7])),
+    );
+
+    let found = read(folder.path(), None).unwrap();
+
+    let (bytes, sizes) = pixels(folder.path(), None);
+    assert_eq!(sizes, [32, 32, 3]);
+    let image = |index: usize| &bytes[index * 3072..(index + 1) * 3072];
+    assert_eq!(image(3), [0, 200, 0].repeat(1024));
+    // An image of that size already keeps its bytes.
+    assert_eq!(image(4)[3 * 33..3 * 34], [1, 1, 7]);
+    assert_eq!(image(4)[3069..], [31, 31, 7]);
+    assert_eq!(
+        found.notes,
+        [
+            "image_folder: the images have 3 sizes, from 4x2 to 120x40 (width x height); 4 were cropped to their central \
+             square and scaled to 32x32"
+        ]
+    );
+    assert_eq!(pixels(folder.path(), Some(5)).1, [5, 5, 3]);
+}
+
+#[test]
+fn scaled_pixels_are_the_same_on_every_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = RgbImage::from_fn(61, 47, |x, y| Rgb([(x * 4) as u8, (y * 5) as u8, (x * y) as u8]));
+    save(&folder.path().join("a/1.png"), image);
+
+    let hash = |size| blake3::hash(&pixels(folder.path(), Some(size)).0).to_hex()[..16].to_string();
+
+    assert_eq!([hash(16), hash(64)], ["4c2446b3afd20bda", "f337d4519cd68adf"]);
+    assert_eq!(hash(16), hash(16));
+}
+
+#[test]
+fn images_stand_as_their_cameras_were_held() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a/1.jpg");
+    // Black on the left, white on the right.
+    save(
+        &path,
+        GrayImage::from_fn(16, 8, |x, _| Luma([if x < 8 { 0 } else { 255 }])),
+    );
+    let bytes = fs::read(&path).unwrap();
+    // The tag 0x0112 is 6: to be turned clockwise by 90 degrees.
+    let exif = b"\xff\xe1\0\x22Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
+    fs::write(&path, [&bytes[..2], exif, &bytes[2..]].concat()).unwrap();
+
+    let (bytes, sizes) = pixels(folder.path(), None);
+
+    assert_eq!(sizes, [16, 8, 1]);
+    assert_eq!((&bytes[..8], &bytes[15 * 8..]), (&[0; 8][..], &[255; 8][..]));
 }
