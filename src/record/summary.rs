@@ -1,6 +1,7 @@
 //! The summary of a run: what grew, what it was worth, and beside it a host that never grew. Plain text that fits into a
 //! terminal, drawn from the live state alone.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -26,6 +27,7 @@ pub fn summary(live: &LiveState, directory: &Path, width: usize) -> String {
         learning(live, width),
         precision(live, width),
         seeds_table(&live.committed, width),
+        latest_rounds(live, width),
         comparison(live.best_episode.as_ref(), live.baseline.as_ref()),
         footer(live, directory, width),
     ]
@@ -310,19 +312,48 @@ fn contribution(seed: &CommittedSeed) -> String {
     )
 }
 
+/// What the run came to on the whole; the best of its hosts is the luckiest of many.
+fn latest_rounds(live: &LiveState, width: usize) -> Option<String> {
+    let values = || live.latest_accuracies.iter().map(|&(_, accuracy)| accuracy);
+    let rounds: BTreeSet<u32> = live.latest_accuracies.iter().map(|&(round, _)| round).collect();
+    let count = live.latest_accuracies.len();
+    if count < 2 {
+        return None;
+    }
+    let mean = values().sum::<f64>() / count as f64;
+    let variance = values().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1) as f64;
+    let error = (variance / count as f64).sqrt();
+    let said = format!(
+        "{mean:.2} ± {error:.2} % with committed seeds alone: validation, mean ± standard error of the {count} hosts of {}",
+        match rounds.len() {
+            1 => "the last round".into(),
+            rounds => format!("the last {rounds} rounds"),
+        }
+    );
+    let words: Vec<String> = said.split_whitespace().map(String::from).collect();
+    Some(labelled("on average", &words, width))
+}
+
 /// The best grown host, with its committed seeds alone, beside the one that never grew.
 fn comparison(best: Option<&EpisodeResult>, baseline: Option<&BaselineMeasured>) -> Option<String> {
     if best.is_none() && baseline.is_none() {
         return None;
     }
     let accuracy = |value: Option<Num>| number(value, 2);
+    if let Some(best) = best.filter(|best| best.told.growth.fossilized == 0) {
+        return Some(format!(
+            "No host was better with committed seeds than the best without: {} % on the test part,\n{} % in validation.\n",
+            accuracy(best.told.test_accuracy),
+            accuracy(Some(Num(best.committed_accuracy()))),
+        ));
+    }
     let mut table = Table::new(&["with committed seeds alone"], &["test acc %", "val acc %", "params"]);
     if let Some(best) = best {
         table.push(vec![
             format!("best grown host (env {}, round {})", best.at.env, best.at.round + 1),
             accuracy(best.told.test_accuracy),
             accuracy(Some(Num(best.committed_accuracy()))),
-            format!("{:.2}x", best.told.param_ratio.0),
+            format!("{:.2}x", best.committed_ratio()),
         ]);
     }
     if let Some(baseline) = baseline {

@@ -295,6 +295,7 @@ pub(crate) fn record_episodes(envs: Query<RecordedEnvReadOnly>, mut record: Reco
                 .map(|(horizon, episode)| episode_rewards(episode, horizon.gamma)),
             compute: Some(env.stats.compute),
             param_ratio: Num(growth.parameter_ratio()),
+            committed_ratio: Some(Num(growth.growth_ratio())),
             contributing: env.stats.contributing,
             rollbacks: env.stats.rollbacks,
             growth: env.stats.growth,

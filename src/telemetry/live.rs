@@ -79,7 +79,15 @@ impl EpisodeResult {
     pub fn committed_accuracy(&self) -> f64 {
         self.told.committed_accuracy.unwrap_or(self.told.final_accuracy).0
     }
+
+    /// Parameters of host and committed seeds over the host's; with live seeds where nothing else was told.
+    pub fn committed_ratio(&self) -> f64 {
+        self.told.committed_ratio.unwrap_or(self.told.param_ratio).0
+    }
 }
+
+/// Rounds at the end of a run by which its result is judged.
+pub const LATEST_ROUNDS: u32 = 2;
 
 /// Where the running round stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -133,6 +141,8 @@ pub struct LiveState {
     pub missing: Missing,
     /// The episode whose committed seeds reached the highest validation accuracy.
     pub best_episode: Option<EpisodeResult>,
+    /// Round, from 0, and committed accuracy in percent of each episode of the last [`LATEST_ROUNDS`] rounds.
+    pub latest_accuracies: Vec<(u32, f64)>,
     /// In the order in which they were committed.
     pub committed: Vec<CommittedSeed>,
     /// Number of the next event.
@@ -271,16 +281,22 @@ impl LiveState {
         }
     }
 
-    /// The best episode is chosen by the validation accuracy of what it committed, never by the test split; the first
-    /// wins a tie.
+    /// The best episode is chosen by the validation accuracy of what it committed, never by the test split; of equals the
+    /// smallest network, then the first.
     fn apply_episode(&mut self, event: &Event, episode: &EpisodeFinished) {
         self.episodes_done += 1;
         let Some(at) = event.context() else { return };
         let told = episode.clone();
         let result = EpisodeResult { at, told };
         let accuracy = result.committed_accuracy();
-        let best = self.best_episode.as_ref();
-        if best.is_none_or(|best| accuracy > best.committed_accuracy()) && !accuracy.is_nan() {
+        if accuracy.is_nan() {
+            return;
+        }
+        self.latest_accuracies
+            .retain(|&(round, _)| round + LATEST_ROUNDS > at.round);
+        self.latest_accuracies.push((at.round, accuracy));
+        let rank = |result: &EpisodeResult| (result.committed_accuracy(), -result.committed_ratio());
+        if self.best_episode.as_ref().is_none_or(|best| rank(&result) > rank(best)) {
             self.best_episode = Some(result);
         }
     }

@@ -107,6 +107,36 @@ fn the_best_episode_is_chosen_by_validation_of_what_it_committed_never_by_test()
 }
 
 #[test]
+fn of_equally_good_episodes_the_one_with_the_smallest_committed_size_is_the_best() {
+    let finish = |env, committed_ratio| {
+        let mut episode = examples::episode_finished();
+        episode.committed_accuracy = Some(Num(80.0));
+        // Seeds that were not committed do not count.
+        episode.param_ratio = Num(9.0 - committed_ratio);
+        episode.committed_ratio = Some(Num(committed_ratio));
+        Event::env(examples::context_at(env, 0, 5), episode)
+    };
+
+    let live = fold(&[finish(0, 7.11), finish(1, 2.31), finish(2, 2.31)]);
+
+    let best = live.best_episode.as_ref().unwrap();
+    assert_eq!((best.at.env, best.committed_ratio()), (1, 2.31));
+}
+
+#[test]
+fn accuracies_are_kept_of_the_latest_rounds_alone() {
+    let finish = |round, validation| {
+        let mut episode = examples::episode_finished();
+        episode.committed_accuracy = Some(Num(validation));
+        Event::env(examples::context_at(0, round, 5), episode)
+    };
+
+    let live = fold(&[finish(0, 10.0), finish(1, 20.0), finish(2, 30.0)]);
+
+    assert_eq!(live.latest_accuracies, [(1, 20.0), (2, 30.0)]);
+}
+
+#[test]
 fn learning_is_known_by_its_latest_update_and_the_rewards_of_the_rounds() {
     let skipped = LearnerUpdate {
         update_performed: false,

@@ -301,6 +301,9 @@ pub struct EpisodeFinished {
     pub compute: Option<EpisodeCompute>,
     /// Total / host; 1 = no growth.
     pub param_ratio: Num,
+    /// Host and committed seeds / host; absent in records of versions that did not tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub committed_ratio: Option<Num>,
     /// Fossilized seeds whose contribution reaches the lifecycle's threshold.
     pub contributing: u32,
     /// Times the governor restored an earlier state.
