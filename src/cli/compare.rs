@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::options::{CompareOptions, Test};
-use super::output::{show, show_json, tell, width, wrapped};
+use super::output::{show, show_json, tell, tell_error, width, wrapped};
 use super::{Context, Outcome};
 use crate::compare::statistics::{Arm, Criteria, DecisionTest, Verdict};
 use crate::compare::{
@@ -60,7 +60,10 @@ pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, S
         },
     );
     if let Some(folder) = &options.csv {
-        write_csv(&comparison, folder)?;
+        if let Err(error) = write_csv(&comparison, folder) {
+            tell_error(context.global, format_args!("--csv: {error}"));
+            return Ok(Outcome::Failed);
+        }
     }
     Ok(if context.global.json {
         show_json(&comparison)

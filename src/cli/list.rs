@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::output::{show, show_json};
+use super::output::{show, show_json, width, wrapped};
 use super::{Context, GlobalOptions, ListWhat, Outcome};
 use crate::engine::plugins;
 use crate::growth::SlotId;
@@ -54,12 +54,14 @@ pub fn list(what: ListWhat, context: &Context) -> Result<Outcome, ExtensionError
         }
         ListWhat::Rewards => print_entries(&reward_forms(), global),
         ListWhat::Controllers => print_entries(&catalog.controllers, global),
+        ListWhat::Networks => print_entries(&catalog.nets, global),
         ListWhat::Presets => {
             let presets = presets();
-            let rows = presets
-                .iter()
-                .map(|preset| vec![format!("{}: \"{}\"", preset.field, preset.name), preset.values.clone()]);
-            print(&presets, rows, global)
+            if global.json {
+                show_json(&presets)
+            } else {
+                show(presets.iter().map(Preset::paragraph).collect::<String>())
+            }
         }
         ListWhat::Events => {
             let rows = Payload::CATALOGUE.iter().map(|event| {
@@ -100,6 +102,13 @@ struct Preset {
     name: &'static str,
     /// RON, on one line.
     values: String,
+}
+
+impl Preset {
+    fn paragraph(&self) -> String {
+        let values = wrapped(&self.values, width() - 4).replace('\n', "\n    ");
+        format!("{}: \"{}\"\n    {values}\n", self.field, self.name)
+    }
 }
 
 fn presets() -> Vec<Preset> {

@@ -1,4 +1,7 @@
 //! Standard output, where results go and nothing else, and standard error, where everything else goes.
+//!
+//! Names of folders, tags and data come from others, so what would steer a terminal is written as an escape. Nothing on
+//! standard output is coloured; on standard error the program's own codes are kept, which change a colour and nothing else.
 
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -8,7 +11,7 @@ use serde::Serialize;
 
 use super::{GlobalOptions, Outcome};
 use crate::record::SUMMARY_WIDTH;
-use crate::scenario::Severity;
+use crate::scenario::{COLOURS, Severity, printable};
 use crate::telemetry::sinks::ColorChoice;
 
 /// Lines are no longer, however wide the terminal: nobody reads them to their ends.
@@ -17,6 +20,7 @@ const WIDEST: usize = 100;
 /// Says something to people, on standard error. Where that cannot be written nobody is left to be told, and a command
 /// ends as it would have ended.
 pub fn tell(text: impl Display) {
+    let text = printable(&text.to_string(), &COLOURS.codes());
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
@@ -27,7 +31,7 @@ pub fn tell_error(global: &GlobalOptions, message: impl Display) {
 
 fn tell_error_in(color: ColorChoice, message: impl Display) {
     if color.is_colored(std::io::stderr().is_terminal()) {
-        tell(format_args!("\x1b[1;31merror:\x1b[0m {message}"));
+        tell(format_args!("{}error:{} {message}", COLOURS.error, COLOURS.off));
     } else {
         tell(format_args!("error: {message}"));
     }
@@ -66,6 +70,11 @@ pub fn width() -> usize {
 /// Writes a result.
 #[must_use]
 pub fn show(text: impl Display) -> Outcome {
+    show_unchanged(&printable(&text.to_string(), &[]))
+}
+
+/// Writes what steers no terminal, or must not be changed.
+fn show_unchanged(text: &str) -> Outcome {
     let mut stdout = std::io::stdout().lock();
     shown(write!(stdout, "{text}").and_then(|()| stdout.flush()))
 }
@@ -89,7 +98,7 @@ pub fn shown(written: std::io::Result<()>) -> Outcome {
 #[must_use]
 pub fn show_json(value: &impl Serialize) -> Outcome {
     match serde_json::to_string_pretty(value) {
-        Ok(text) => show(format_args!("{text}\n")),
+        Ok(text) => show_unchanged(&(text + "\n")),
         Err(error) => {
             tell_error_in(
                 ColorChoice::Auto,

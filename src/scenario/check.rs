@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use super::catalog::Catalog;
-use super::paths::path_ending_in;
-use super::problem::{Problem, did_you_mean};
+use super::paths::{lookup, member_with, path_ending_in};
+use super::problem::{Problem, did_you_mean, slip_of};
 use super::tree::{Name, Node, Span, Value, listed};
-use super::wording::{choices, integer_range, noun, valid, variant_list};
+use super::wording::{choices, integer_range, noun, valid, variant_form, variant_list};
 use crate::schema::{Content, Field, Kind, Names, Variant};
 
 /// Outcome of a check.
@@ -250,13 +250,25 @@ impl Checker<'_> {
 
     fn unknown_key(&mut self, key: &Name, fields: &'static [Field], path: &str) {
         let names: Vec<_> = fields.iter().map(|field| field.name).collect();
-        let elsewhere = path_ending_in(&super::SCENARIO, &key.text);
-        let help = match elsewhere {
-            Some(known) => Some(format!("`{}` belongs to `{known}`", key.text)),
-            None => did_you_mean(&key.text, names.iter().copied()),
+        let below = join(path, &key.text);
+        let elsewhere = || {
+            let known = path_ending_in(&super::SCENARIO, &key.text)?;
+            // Another member of the choice made here has it: the path would say what is written.
+            let owner = match known == below {
+                true => format!(
+                    "{}(..)",
+                    member_with(&lookup(&super::SCENARIO, path).ok()?.kind, &key.text)?
+                ),
+                false => known,
+            };
+            Some(format!("`{}` belongs to `{owner}`", key.text))
         };
+        let slip = slip_of(&key.text, names.iter().copied()).map(|name| format!("did you mean `{name}`?"));
+        let help = slip
+            .or_else(elsewhere)
+            .or_else(|| did_you_mean(&key.text, names.iter().copied()));
         let message = format!("unknown key; valid: {}", names.join(", "));
-        self.reject(key.span, &join(path, &key.text), message, help);
+        self.reject(key.span, &below, message, help);
     }
 
     fn choice(&mut self, kind: &'static Kind, variants: &'static [Variant], node: &Node, path: &str) -> Option<Node> {
@@ -270,7 +282,10 @@ impl Checker<'_> {
             return self.mismatch(kind, node, path, help);
         };
         let Some(variant) = variants.iter().find(|variant| variant.name == word) else {
-            let help = did_you_mean(word, variants.iter().map(|variant| variant.name));
+            let help = match inner_choice(variants, word) {
+                Some(form) => Some(format!("did you mean `{form}`?")),
+                None => did_you_mean(word, variants.iter().map(|variant| variant.name)),
+            };
             let valid = variant_list(variants);
             return self.reject(
                 node.span,
@@ -323,6 +338,24 @@ fn join(path: &str, segment: &str) -> String {
     } else {
         format!("{path}.{segment}")
     }
+}
+
+/// How a member is written that belongs to a choice inside one of these, e.g. `contribution(sparse())`.
+fn inner_choice(variants: &[Variant], word: &str) -> Option<String> {
+    variants.iter().find_map(|outer| {
+        let Content::Items([item]) = outer.content else {
+            return None;
+        };
+        let Kind::Choice(inner) = item.kind else {
+            return None;
+        };
+        let inner = inner.iter().find(|variant| variant.name == word)?;
+        let form = match inner.content {
+            Content::Items(items) if items.iter().all(Field::is_optional_item) => format!("{word}()"),
+            _ => variant_form(inner),
+        };
+        Some(format!("{}({form})", outer.name))
+    })
 }
 
 /// How a choice is written, e.g. `sgd(lr: .., momentum: .., weight_decay: ..)`.

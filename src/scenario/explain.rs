@@ -74,13 +74,13 @@ pub struct ExplainedField {
 /// # Errors
 /// An unknown path, with the nearest one.
 pub fn explain(path: &str, catalog: &Catalog) -> Result<Explanation, UnknownField> {
-    let found = paths::lookup(&SCENARIO, path)?;
+    let (found, value) = paths::lookup_with_members(&SCENARIO, path)?;
     let variants = match &found.kind {
         Kind::Optional(Kind::Choice(variants)) | Kind::Choice(variants) => Some(*variants),
         _ => None,
     };
     let children = children(&found.kind);
-    let default = match default_of(path, catalog) {
+    let default = match default_of(&value, catalog) {
         Some(default) => default,
         None if found.must_be_written() => "none: it must be written".into(),
         None => "None".into(),
@@ -97,7 +97,7 @@ pub fn explain(path: &str, catalog: &Catalog) -> Result<Explanation, UnknownFiel
         },
         members: variants.unwrap_or_default().iter().map(member).collect(),
         default: (!is_section).then_some(default),
-        fields: children.iter().map(|field| explained(path, field, catalog)).collect(),
+        fields: children.iter().map(|field| explained(&value, field, catalog)).collect(),
     })
 }
 

@@ -84,6 +84,7 @@ pub use policy::{
     OpBias, PolicyConfig, TrackerConfig,
 };
 pub use presets::{POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
+pub(crate) use problem::{COLOURS, printable};
 pub use problem::{Problem, ProblemRow, Report, Severity, Source, SourceKind, nearest};
 pub use resolve::resolved_ron;
 pub use reward::{

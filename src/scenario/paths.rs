@@ -1,6 +1,6 @@
 //! Dotted paths through the description of the scenario: looked up, listed, suggested.
 
-use super::problem::nearest;
+use super::problem::{nearest, slip_of};
 use crate::schema::{Content, Field, Kind};
 
 /// The fields that can be written below a path of this kind.
@@ -91,12 +91,26 @@ pub fn segments(path: &str) -> Vec<&str> {
 
 /// Finds a dotted path; indices of list entries may be left out.
 pub fn lookup(root: &'static Kind, path: &str) -> Result<Field, UnknownField> {
+    walk(root, path, false).map(|(found, _)| found)
+}
+
+/// As [`lookup`], but through the members of choices as well, e.g. `task.host.cnn`; and the path of the value, which names
+/// no members.
+pub fn lookup_with_members(root: &'static Kind, path: &str) -> Result<(Field, String), UnknownField> {
+    let (found, value) = walk(root, path, true)?;
+    Ok((found, value.unwrap_or_else(|| path.into())))
+}
+
+/// The path that is returned is the given one without members, if it has any.
+fn walk(root: &'static Kind, path: &str, enters_members: bool) -> Result<(Field, Option<String>), UnknownField> {
     let mut found = Field {
         doc: "The experiment.",
         has_default: true,
         ..Field::unnamed(*root)
     };
     let mut below = Vec::new();
+    let mut members = 0;
+    let mut value = Vec::new();
     for segment in segments(path) {
         let is_index = segment.bytes().all(|b| b.is_ascii_digit());
         let kind = match found.kind {
@@ -104,12 +118,19 @@ pub fn lookup(root: &'static Kind, path: &str) -> Result<Field, UnknownField> {
             kind => kind,
         };
         let fields = children(&kind);
+        let member = if enters_members { member(&kind, segment) } else { None };
+        let is_after_member = members > 0;
+        let mut is_member = false;
         if let (Kind::List(inner), true) = (kind, is_index) {
             found.kind = *inner;
+        } else if let (Some(member), true) = (member, is_after_member) {
+            (found, is_member) = (member, true);
         } else if let Some(field) = fields.iter().find(|field| field.name == segment) {
             found = **field;
         } else if let Some(item) = named_item(&kind, segment) {
             found = *item;
+        } else if let Some(member) = member {
+            (found, is_member) = (member, true);
         } else {
             let available: Vec<_> = fields.iter().map(|field| field.name).collect();
             return Err(UnknownField {
@@ -120,16 +141,53 @@ pub fn lookup(root: &'static Kind, path: &str) -> Result<Field, UnknownField> {
             });
         }
         below.push(segment);
+        if is_member {
+            members += 1;
+        } else {
+            value.push(segment);
+        }
     }
-    Ok(found)
+    Ok((found, (members > 0).then(|| value.join("."))))
 }
 
-/// A field of that very name elsewhere, else a sibling that is spelled alike.
-fn suggest(root: &'static Kind, below: &[&str], segment: &str, siblings: &[&'static str]) -> Option<String> {
-    path_ending_in(root, segment).or_else(|| {
-        let near = nearest(segment, siblings.iter().copied())?;
-        Some([below, &[near]].concat().join("."))
+/// A member of a choice that has content, as if it were a field.
+fn member(kind: &Kind, name: &str) -> Option<Field> {
+    let Kind::Choice(variants) = kind else {
+        return None;
+    };
+    let variant = variants.iter().find(|variant| variant.name == name)?;
+    let kind = match variant.content {
+        Content::Nothing => return None,
+        Content::Fields(fields) => Kind::Record(fields),
+        Content::Items(items) => items.iter().find(|item| item.name.is_empty())?.kind,
+    };
+    Some(Field {
+        doc: variant.doc,
+        has_default: true,
+        ..Field::unnamed(kind)
     })
+}
+
+/// The member of a choice, or of a choice in it, that has a field of this name.
+pub fn member_with(kind: &Kind, name: &str) -> Option<&'static str> {
+    let has_it = |kind: &Kind| children(kind).iter().any(|field| field.name == name);
+    match kind {
+        Kind::Optional(inner) | Kind::List(inner) => member_with(inner, name),
+        Kind::Choice(variants) => variants.iter().find_map(|variant| {
+            let content = member(kind, variant.name)?.kind;
+            member_with(&content, name).or_else(|| has_it(&content).then_some(variant.name))
+        }),
+        _ => None,
+    }
+}
+
+/// A sibling of which it is a slip, else a field of that very name elsewhere, else a sibling that is spelled alike.
+fn suggest(root: &'static Kind, below: &[&str], segment: &str, siblings: &[&'static str]) -> Option<String> {
+    let sibling = |name: &str| [below, &[name]].concat().join(".");
+    slip_of(segment, siblings.iter().copied())
+        .map(sibling)
+        .or_else(|| path_ending_in(root, segment))
+        .or_else(|| nearest(segment, siblings.iter().copied()).map(sibling))
 }
 
 /// The first path whose last segment is `name`.

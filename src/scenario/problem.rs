@@ -109,6 +109,23 @@ fn visible(text: &str, limit: usize) -> String {
     shown
 }
 
+/// As [`visible`], of a text of any length and with its line breaks; `kept` are sequences that may stay as they are.
+pub(crate) fn printable(text: &str, kept: &[&str]) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let sequence = kept.iter().find(|sequence| rest.starts_with(**sequence));
+        let length = sequence.map_or(character.len_utf8(), |sequence| sequence.len());
+        match sequence {
+            Some(sequence) => shown.push_str(sequence),
+            None if character == '\n' => shown.push(character),
+            None => shown.push_str(&Shown(character).to_string()),
+        }
+        rest = &rest[length..];
+    }
+    shown
+}
+
 /// A character as it may be printed.
 struct Shown(char);
 
@@ -118,7 +135,7 @@ impl fmt::Display for Shown {
         // Control characters but the tab; what reverses the direction of writing or has no width.
         let is_harmless = character == '\t'
             || !(character.is_control()
-                || matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | BYTE_ORDER_MARK));
+                || matches!(character, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | BYTE_ORDER_MARK));
         if is_harmless {
             write!(f, "{character}")
         } else {
@@ -363,15 +380,21 @@ impl fmt::Display for Report {
 
 /// Terminal codes around the parts of a problem; plain text by default.
 #[derive(Default)]
-struct Paint {
-    error: &'static str,
+pub(crate) struct Paint {
+    pub(crate) error: &'static str,
     warning: &'static str,
     strong: &'static str,
     dim: &'static str,
-    off: &'static str,
+    pub(crate) off: &'static str,
 }
 
-const COLOURS: Paint = Paint {
+impl Paint {
+    pub(crate) const fn codes(&self) -> [&'static str; 5] {
+        [self.error, self.warning, self.strong, self.dim, self.off]
+    }
+}
+
+pub(crate) const COLOURS: Paint = Paint {
     error: "\x1b[1;31m",
     warning: "\x1b[1;33m",
     strong: "\x1b[1m",
@@ -398,6 +421,11 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .filter(|(distance, candidate)| *distance < candidate.len().max(word.len()))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
+}
+
+/// The candidate that is at most one edit away from `word`: surely meant.
+pub fn slip_of<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    nearest(word, candidates).filter(|candidate| strsim::osa_distance(word, candidate) <= 1)
 }
 
 /// `did you mean …?` for [`nearest`].

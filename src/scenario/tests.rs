@@ -354,3 +354,42 @@ fn a_policy_preset_may_set_what_belongs_to_the_learner() {
     let overridden = "(policy: (preset: \"classic\"), learner: (obs_norm: (mode: off)))";
     assert_eq!(mode(overridden), ObservationNormMode::Off);
 }
+
+fn help_of(text: &str, overrides: &[Override]) -> Option<String> {
+    let input = Input {
+        label: "x.ron",
+        text,
+        overrides,
+    };
+    let report = load(&input, &Catalog::default()).expect_err("a mistake");
+    report.problems[0].help.clone()
+}
+
+#[test]
+fn a_hint_names_the_sibling_before_a_field_far_away_and_never_the_place_itself() {
+    let sibling = explain("run.round", &Catalog::default()).expect_err("a slip");
+    assert_eq!(sibling.suggestion.as_deref(), Some("run.rounds"));
+    let mode = help_of("(reward: contribution(shaped((rent: 2.0))))", &[]);
+    assert_eq!(mode.as_deref(), Some("`rent` belongs to `committed(..)`"));
+    let inner = help_of("()", &[Override::flag("--reward", "reward", "sparse")]);
+    assert_eq!(inner.as_deref(), Some("did you mean `contribution(sparse())`?"));
+}
+
+#[test]
+fn members_of_choices_are_explained_with_their_own_fields_alone() {
+    let catalog = Catalog::default();
+    let fields = |path| {
+        let explanation = explain(path, &catalog).expect("a member");
+        explanation
+            .fields
+            .iter()
+            .map(|field| field.name.clone())
+            .collect::<Vec<_>>()
+    };
+
+    assert!(fields("task.host.cnn").contains(&"n_blocks".into()));
+    assert!(!fields("task.host.cnn").contains(&"heads".into()));
+    assert_eq!(fields("reward.contribution.committed"), ["weight", "rent", "loan"]);
+    let contribution = explain("reward.contribution", &catalog).expect("a member");
+    assert!(contribution.members.iter().any(|member| member.form == "committed(..)"));
+}

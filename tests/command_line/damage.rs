@@ -6,7 +6,7 @@ use std::path::Path;
 
 use simic_engine::record::RunDirectory;
 
-use crate::program::{refused, succeeds, text};
+use crate::program::{engine, refused, succeeds, text};
 use crate::resume::{RULES, begin, finished, resume, wait_for_round, write_scenario};
 
 fn rounds_done(run: &Path) -> u64 {
@@ -124,4 +124,19 @@ fn a_run_whose_directory_is_taken_away_stops_with_an_incomplete_record() {
 
     assert_eq!(child.wait().expect("the run ends").code(), Some(5));
     assert!(!run.exists(), "nothing comes back");
+}
+
+#[test]
+fn tables_that_cannot_be_written_are_a_failure_and_no_wrong_usage() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let run = finished(folder.path());
+    let taken = folder.path().join("taken");
+    fs::write(&taken, "").expect("a file");
+    let tables = taken.join("tables");
+
+    let output = engine(&["compare", &run.to_string_lossy(), "--csv", &tables.to_string_lossy()]);
+
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{message}");
+    assert!(message.starts_with("error: --csv: "), "{message}");
 }

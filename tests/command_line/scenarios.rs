@@ -41,6 +41,7 @@ fn list_shows_what_the_build_knows() {
         "blueprints",
         "rewards",
         "controllers",
+        "networks",
         "presets",
         "events",
         "plugins",

@@ -230,3 +230,48 @@ fn errors_are_coloured_where_colours_are_asked_for() {
         assert!(complaint(at, arguments).starts_with("error: "));
     }
 }
+
+#[test]
+fn a_file_that_no_scenario_can_be_is_refused_before_it_is_read() {
+    let at = tempfile::tempdir().expect("a folder");
+    let large = at.path().join("large.ron");
+    let file = std::fs::File::create(&large).expect("a file");
+    file.set_len((16 << 20) + 1).expect("it grows");
+    assert!(complaint(at.path(), &["validate", "large.ron"]).contains("larger than 16 MiB"));
+    assert!(complaint(at.path(), &["validate", "/dev/null"]).contains("no regular file"));
+
+    let output = with_input(at.path(), &["validate", "-"], &vec![b' '; (16 << 20) + 1]);
+    assert!(text(&output.stderr).contains("larger than 16 MiB"));
+}
+
+#[test]
+fn a_sweep_file_is_told_from_a_scenario() {
+    let at = tempfile::tempdir().expect("a folder");
+    let sweep = r#"(axes: [(path: "run.n_envs", values: list([1, 2]))])"#;
+    std::fs::write(at.path().join("sweep.ron"), sweep).expect("a file");
+
+    let message = complaint(at.path(), &["validate", "sweep.ron"]);
+
+    assert!(
+        message.contains("`simic-engine sweep sweep.ron --dry-run`"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_name_cannot_steer_the_terminal() {
+    let at = tempfile::tempdir().expect("a folder");
+    let run = at.path().join("20260101-100000-\u{1b}]0;mine\u{7}");
+    std::fs::create_dir(&run).expect("a folder");
+    let root = at.path().to_string_lossy();
+
+    for listed in [
+        command(&["runs", "--out", &root]).output(),
+        command(&["check", &run.to_string_lossy()]).output(),
+    ] {
+        let listed = listed.expect("the engine ends");
+        let said = text(&listed.stdout) + &text(&listed.stderr);
+        assert!(said.contains("\\u{1b}]0;mine"), "{said:?}");
+        assert!(!said.contains(['\u{1b}', '\u{7}']), "{said:?}");
+    }
+}

@@ -95,3 +95,14 @@ fn what_a_terminal_would_obey_is_printed_as_an_escape() {
 1 problem"#;
     assert_eq!(printed, expected);
 }
+
+#[test]
+fn only_line_breaks_and_kept_sequences_of_a_printed_text_reach_the_terminal() {
+    let hostile = "a\u{1b}[31mb\u{1b}[1;31mc\u{9b}2J\u{7f}\u{202e}\u{61c}\r\n\td";
+
+    assert_eq!(
+        printable(hostile, &COLOURS.codes()),
+        "a\\u{1b}[31mb\u{1b}[1;31mc\\u{9b}2J\\u{7f}\\u{202e}\\u{61c}\\u{d}\n\td"
+    );
+    assert!(!printable(hostile, &[]).contains('\u{1b}'));
+}
