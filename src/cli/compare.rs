@@ -59,11 +59,11 @@ pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, S
             outstanding: found.outstanding,
         },
     );
-    if let Some(folder) = &options.csv {
-        if let Err(error) = write_csv(&comparison, folder) {
-            tell_error(context.global, format_args!("--csv: {error}"));
-            return Ok(Outcome::Failed);
-        }
+    if let Some(folder) = &options.csv
+        && let Err(error) = write_csv(&comparison, folder)
+    {
+        tell_error(context.global, format_args!("--csv: {error}"));
+        return Ok(Outcome::Failed);
     }
     Ok(if context.global.json {
         show_json(&comparison)

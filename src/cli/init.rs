@@ -71,7 +71,7 @@ fn images(survey: &Survey, options: &CheckOptions) -> Result<Task, Rejection> {
         (None, None) => (200, 100),
     };
     let left = train * (1000 - val_permille - test_permille) / 1000;
-    let batch = BATCH.min((left / 4).max(1));
+    let batch = BATCH.min((left / 8).max(1));
     let batches = if left <= PASS_AT_MOST {
         "full".into()
     } else {
@@ -108,7 +108,7 @@ fn images(survey: &Survey, options: &CheckOptions) -> Result<Task, Rejection> {
         ron,
         rounds: 8,
         n_envs: 8,
-        max_steps: 40,
+        max_steps: 60,
     })
 }
 

@@ -342,7 +342,7 @@ fn comparison(best: Option<&EpisodeResult>, baseline: Option<&BaselineMeasured>)
     let accuracy = |value: Option<Num>| number(value, 2);
     if let Some(best) = best.filter(|best| best.told.growth.fossilized == 0) {
         return Some(format!(
-            "No host was better with committed seeds than the best without: {} % on the test part,\n{} % in validation.\n",
+            "No host was better with committed seeds than the best without any:\n{} % on the test part, {} % in validation.\n",
             accuracy(best.told.test_accuracy),
             accuracy(Some(Num(best.committed_accuracy()))),
         ));
@@ -353,7 +353,9 @@ fn comparison(best: Option<&EpisodeResult>, baseline: Option<&BaselineMeasured>)
             format!("best grown host (env {}, round {})", best.at.env, best.at.round + 1),
             accuracy(best.told.test_accuracy),
             accuracy(Some(Num(best.committed_accuracy()))),
-            format!("{:.2}x", best.committed_ratio()),
+            best.told
+                .committed_ratio
+                .map_or_else(|| ABSENT.into(), |ratio| format!("{:.2}x", ratio.0)),
         ]);
     }
     if let Some(baseline) = baseline {

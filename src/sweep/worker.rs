@@ -164,7 +164,7 @@ struct Look<'a> {
 
 /// What a worker does next.
 enum Next<'a> {
-    Play(Task<'a>),
+    Play(Box<Task<'a>>),
     Wait,
     Over,
 }
@@ -183,7 +183,7 @@ impl<'a> Worker<'a> {
         while !self.stop.is_requested() {
             match self.next()? {
                 Next::Play(task) => {
-                    self.play(task)?;
+                    self.play(*task)?;
                     // What has just ended may let others go on, or call off the sweep.
                     *self.look.lock().unwrap_or_else(PoisonError::into_inner) = None;
                 }
@@ -225,12 +225,12 @@ impl<'a> Worker<'a> {
                     // Between the look and the lease somebody may have ended it.
                     Some(lease) if is_still_to_do(self.folder, &trial.id, segment.rung)? => {
                         let retried = look.state.results.retried(&trial.id);
-                        return Ok(Next::Play(Task {
+                        return Ok(Next::Play(Box::new(Task {
                             trial,
                             segment,
                             lease,
                             chances: (retried + 1) * (self.plan.sweep.budget.retries + 1),
-                        }));
+                        })));
                     }
                     Some(lease) => lease.release()?,
                     None => look.have_ended = false,

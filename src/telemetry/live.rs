@@ -80,8 +80,8 @@ impl EpisodeResult {
         self.told.committed_accuracy.unwrap_or(self.told.final_accuracy).0
     }
 
-    /// Parameters of host and committed seeds over the host's; with live seeds where nothing else was told.
-    pub fn committed_ratio(&self) -> f64 {
+    /// Parameters of host and committed seeds over the host's, to rank by; with live seeds where nothing else was told.
+    fn committed_ratio(&self) -> f64 {
         self.told.committed_ratio.unwrap_or(self.told.param_ratio).0
     }
 }

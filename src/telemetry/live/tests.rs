@@ -120,7 +120,7 @@ fn of_equally_good_episodes_the_one_with_the_smallest_committed_size_is_the_best
     let live = fold(&[finish(0, 7.11), finish(1, 2.31), finish(2, 2.31)]);
 
     let best = live.best_episode.as_ref().unwrap();
-    assert_eq!((best.at.env, best.committed_ratio()), (1, 2.31));
+    assert_eq!((best.at.env, best.told.committed_ratio), (1, Some(Num(2.31))));
 }
 
 #[test]
