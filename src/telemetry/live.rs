@@ -141,7 +141,7 @@ pub struct LiveState {
     pub missing: Missing,
     /// The episode whose committed seeds reached the highest validation accuracy.
     pub best_episode: Option<EpisodeResult>,
-    /// Round, from 0, and committed accuracy in percent of each episode of the last [`LATEST_ROUNDS`] rounds.
+    /// Round, from 0, and committed accuracy in percent of each episode of the last two rounds.
     pub latest_accuracies: Vec<(u32, f64)>,
     /// In the order in which they were committed.
     pub committed: Vec<CommittedSeed>,
