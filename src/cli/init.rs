@@ -210,7 +210,7 @@ fn scenario(data: &Path, task: &Task) -> String {
 // folder of this file.
 (
     name: \"{name}\",
-    // A policy that learns what to grow, with the settings that were found to work; everything below goes before it.
+    // A policy that learns what to grow, with the settings that were found to work; what is set below takes precedence.
     preset: \"grow\",
 {ron}    run: (
         rounds: {rounds},     // after each the policy learns

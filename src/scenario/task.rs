@@ -160,7 +160,7 @@ choice! {
         ImageFolder {
             /// Path of the folder.
             path: String;
-            /// Side to which images are scaled and cropped at their centres. None: their own, where all have one size, else 32.
+            /// Side to which the central square of an image is scaled. None: their own size, where all have one, else 32.
             #[unit = "pixels"]
             size: Option<usize>, integer(1, 4096);
         },
