@@ -3,7 +3,7 @@
 use simic_engine::controller::{Choices, DecisionPoint, Head, HeadIndices, MaskRow, MaskSet};
 use simic_engine::growth::{LifecycleOp, SeedStage, SlotId};
 use simic_engine::random::{Draw, RunRng};
-use simic_engine::scenario::{LifecycleConfig, MaskConfig};
+use simic_engine::scenario::{AutoForward, LifecycleConfig, MaskConfig};
 use simic_engine::seed::{Limits, SeedReport};
 
 pub const BLUEPRINTS: usize = 8;
@@ -25,7 +25,19 @@ pub trait Task {
 }
 
 fn masks_of(reports: &[Option<SeedReport>]) -> MaskSet {
-    let limits = Limits::new(&LifecycleConfig::default(), &MaskConfig::default(), 0);
+    let lifecycle = LifecycleConfig {
+        auto_forward: AutoForward {
+            g1: false,
+            g2: false,
+            g3: false,
+        },
+        ..LifecycleConfig::default()
+    };
+    let masks = MaskConfig {
+        sequential_germination: true,
+        ..MaskConfig::default()
+    };
+    let limits = Limits::new(&lifecycle, &masks, 0);
     let blueprints = vec![Choices::first_n(BLUEPRINTS).without(0); reports.len()];
     let at = DecisionPoint {
         env: 0,

@@ -5,7 +5,7 @@ use simic_engine::learner::{
     BufferShape, DecidedStep, Horizon, Learner, RolloutBuffer, SegmentEnd, StepOutcome, StepTensors,
 };
 use simic_engine::random::{Domain, RunRng};
-use simic_engine::scenario::{EntropyFloorCoefs, EpisodeEnd, LearnerConfig};
+use simic_engine::scenario::{EntropyFloorCoefs, EpisodeEnd, LearnerConfig, ValueNorm};
 use simic_engine::telemetry::LearnerUpdate;
 use simic_engine::torch::{HostSyncCounter, Implementation};
 use tch::{Device, Tensor};
@@ -23,9 +23,8 @@ pub struct Training<T> {
     pub round: u64,
 }
 
-/// Settings under which the tasks are learnt: the engine's defaults, but a larger learning rate for small networks, no
-/// floor under entropies, and nothing after the last step. The critic sees the remaining time, and the state beyond it
-/// never occurs in training: its value, a bare extrapolation, would feed on itself.
+/// Settings under which the tasks are learnt: the engine's defaults, but a larger learning rate for small networks and so fewer passes
+/// over a rollout, more exploration, and no floor under entropies.
 pub fn small_config() -> LearnerConfig {
     let no_floor = EntropyFloorCoefs {
         slot: 0.0,
@@ -39,7 +38,14 @@ pub fn small_config() -> LearnerConfig {
     };
     LearnerConfig {
         lr: 3e-3,
-        episode_end: EpisodeEnd::Terminal,
+        epochs: 4,
+        target_kl: Some(0.02),
+        value_coef: 0.5,
+        value_norm: ValueNorm {
+            momentum: 0.95,
+            ..ValueNorm::default()
+        },
+        entropy_coef: 0.05,
         entropy_floor_coef: no_floor,
         ..LearnerConfig::default()
     }

@@ -210,8 +210,6 @@ fn scenario(data: &Path, task: &Task) -> String {
 // folder of this file.
 (
     name: \"{name}\",
-    // A policy that learns what to grow, with the settings that were found to work; what is set below takes precedence.
-    preset: \"grow\",
 {ron}    run: (
         rounds: {rounds},     // after each the policy learns
         n_envs: {n_envs},     // networks that train side by side

@@ -13,7 +13,7 @@ use crate::controller::view::{DecisionView, EnvRow, EnvView, ObservationFeatures
 use crate::growth::{
     AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, SeedStage, SlotId, Tempo,
 };
-use crate::scenario::{AutoForward, LifecycleConfig, MaskConfig, Scenario};
+use crate::scenario::{AutoForward, Scenario};
 use crate::seed::{Limits, SeedReport};
 use crate::torch::HostSyncCounter;
 
@@ -54,7 +54,11 @@ pub fn report(slot: usize, stage: SeedStage) -> SeedReport {
 
 /// The default rules.
 pub fn limits() -> Limits {
-    Limits::new(&LifecycleConfig::default(), &MaskConfig::default(), 0)
+    Limits::new(
+        &crate::scenario::fixtures::slow_lifecycle(),
+        &crate::scenario::fixtures::all_choices(),
+        0,
+    )
 }
 
 pub fn masks(reports: &[Option<SeedReport>], limits: &Limits) -> MaskSet {
@@ -140,7 +144,7 @@ pub struct Ground {
 
 impl Default for Ground {
     fn default() -> Self {
-        let mut scenario = Scenario::default();
+        let mut scenario = crate::scenario::fixtures::slow_scenario();
         scenario.run.n_envs = 8;
         Self {
             scenario,

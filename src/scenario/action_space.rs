@@ -8,7 +8,12 @@ section! {
     #[derive(Eq)]
     pub struct ActionSpace {
         /// Operations, "wait" among them.
-        allowed_ops: Option<Vec<LifecycleOp>>;
+        allowed_ops: Option<Vec<LifecycleOp>> = Some(vec![
+            LifecycleOp::Wait,
+            LifecycleOp::Germinate,
+            LifecycleOp::Prune,
+            LifecycleOp::Fossilize,
+        ]);
         /// Recipes of seeds.
         blueprint: Option<Vec<String>>, BLUEPRINT;
         /// Curves and operators of a blend.
@@ -16,7 +21,7 @@ section! {
         /// Lengths of the first blend.
         tempo: Option<Vec<Tempo>>;
         /// Amplitudes to blend to.
-        alpha_target: Option<Vec<AlphaTarget>>;
+        alpha_target: Option<Vec<AlphaTarget>> = Some(vec![AlphaTarget::Full]);
         /// Lengths of a later ramp.
         alpha_speed: Option<Vec<AlphaSpeed>>;
         /// Curves of a later ramp.

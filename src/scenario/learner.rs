@@ -171,7 +171,7 @@ section! {
         /// In which units the critic learns.
         mode: ValueNormMode = ValueNormMode::Popart;
         /// Largest weight of the past per rollout.
-        momentum: f64 = 0.95, SHARE;
+        momentum: f64 = 0.5, SHARE;
     }
 }
 
@@ -289,13 +289,13 @@ section! {
         /// Episodes of each env between two updates.
         episodes_per_update: u32 = 1, integer(1, 64);
         /// What the end of a full-length episode means.
-        episode_end: EpisodeEnd = EpisodeEnd::Truncated;
+        episode_end: EpisodeEnd = EpisodeEnd::Terminal;
         /// Discount of future rewards per step.
         gamma: f64 = 0.995, SHARE;
         /// Weight of long returns against the critic's estimates in advantages.
         gae_lambda: f64 = 0.98, FRACTION;
         /// Passes over a rollout.
-        epochs: u32 = 4, integer(1, 64);
+        epochs: u32 = 12, integer(1, 64);
         /// Minibatches per pass, of whole sequences; at most the sequences there are.
         num_minibatches: u32 = 1, at_least(1);
         /// Longest sequence that gradients flow through. None: a whole episode.
@@ -311,7 +311,7 @@ section! {
         /// Least share of the steps by which a rare head's loss is divided.
         head_min_fraction: f64 = 0.05, FRACTION;
         /// An update stops at 1.5 times this divergence from the old policy. None: never.
-        target_kl: Option<f64> = Some(0.02), POSITIVE;
+        target_kl: Option<f64> = Some(0.03), POSITIVE;
         /// What is subtracted from advantages beside the critic's estimate, before they are standardised.
         advantage_baseline: AdvantageBaseline = AdvantageBaseline::None;
         /// Where advantages are standardised.
@@ -322,7 +322,7 @@ section! {
         /// Fewest free steps of a rollout from which the policy is trained; the critic always is.
         min_actor_steps: u32 = 8, at_least(1);
         /// Weight of the value loss.
-        value_coef: f64 = 0.5, NOT_NEGATIVE;
+        value_coef: f64 = 1.0, NOT_NEGATIVE;
         /// Its weight at the first update. None: a tenth.
         value_coef_start: Option<f64>, NOT_NEGATIVE;
         /// Updates over which the weight rises to value_coef; 0: at once.
@@ -337,7 +337,7 @@ section! {
         /// Weight in the value loss of steps without a choice.
         forced_value_weight: f64 = 0.2, FRACTION;
         /// Weight of the entropy bonus.
-        entropy_coef: f64 = 0.05, NOT_NEGATIVE;
+        entropy_coef: f64 = 0.02, NOT_NEGATIVE;
         /// Its weight at the first update. None: entropy_coef.
         entropy_coef_start: Option<f64>, NOT_NEGATIVE;
         /// Its weight after annealing. None: entropy_coef.
@@ -369,7 +369,7 @@ section! {
         /// Keep the gradient of predicting contributions out of the trunk.
         aux_stop_gradient: bool = true;
         /// Learning rate of AdamW.
-        lr: f64 = 3e-4, OPEN_FRACTION;
+        lr: f64 = 5e-4, OPEN_FRACTION;
         /// Course of the learning rate over total_updates.
         lr_schedule: LrSchedule = LrSchedule::Constant;
         /// Updates over which the learning rate rises first.

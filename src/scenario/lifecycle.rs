@@ -16,7 +16,7 @@ section! {
         /// Steps for which a slot rests after a prune.
         embargo_epochs: u32 = 5;
         /// Steps after which a seed still in holding is pruned. None: never.
-        max_holding_epochs: Option<u32>, at_least(1);
+        max_holding_epochs: Option<u32> = Some(10), at_least(1);
         /// Gates that are tried every step without the controller asking.
         auto_forward: AutoForward;
         /// What happens to a seed's optimizer when the seed is committed.
@@ -28,7 +28,7 @@ section! {
         /// A seed gradient norm below this counts as vanishing.
         vanishing: f64 = 1e-7, NOT_NEGATIVE;
         /// A seed gradient norm above this multiple of the clip norm counts as exploding.
-        exploding_factor: f64 = 10.0, POSITIVE;
+        exploding_factor: f64 = 1e9, POSITIVE;
         /// Weight of the old value in the moving average of the seed/host gradient ratio.
         ratio_ema: f64 = 0.9, BELOW_ONE;
         /// Upper clamp of the seed/host gradient ratio.
@@ -58,11 +58,11 @@ section! {
     #[derive(Copy, Eq)]
     pub struct AutoForward {
         /// Gate G1, germinated to training.
-        g1: bool;
+        g1: bool = true;
         /// Gate G2, training to blending.
-        g2: bool;
+        g2: bool = true;
         /// Gate G3, blending to holding.
-        g3: bool;
+        g3: bool = true;
     }
 }
 
@@ -97,7 +97,7 @@ section! {
         /// How strict the gates are.
         mode: GateMode = GateMode::Permissive;
         /// Steps of training before blending.
-        min_training_epochs: u32 = 10;
+        min_training_epochs: u32 = 1;
         /// Steps of blending before holding.
         min_blending_epochs: u32 = 10;
         /// Accuracy gained in training before blending.
@@ -106,7 +106,7 @@ section! {
         /// Least seed/host gradient ratio.
         min_gradient_ratio: f64 = 0.10, NOT_NEGATIVE;
         /// Least share of healthy gradients, 0 to 1.
-        min_gradient_health: f64 = 0.7, FRACTION;
+        min_gradient_health: f64 = 0.0, FRACTION;
         /// Least measured contribution to be committed.
         #[unit = "percentage points"]
         min_contribution: f64 = 1.0;

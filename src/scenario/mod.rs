@@ -17,6 +17,8 @@ mod document;
 mod experiment;
 mod explain;
 mod faults;
+#[cfg(test)]
+pub mod fixtures;
 mod governor;
 mod growth_schedules;
 mod host;

@@ -8,7 +8,7 @@ section! {
     /// Section `policy`: who decides what to grow, and within which limits.
     pub struct PolicyConfig {
         /// Who decides.
-        controller: String = "heuristic".into(), CONTROLLER;
+        controller: String = "actor_critic".into(), CONTROLLER;
         /// Settings of the learned controller that lie between the defaults and this file's.
         preset: Option<String>, POLICY_PRESET;
         /// Network of the learned controller.
@@ -69,15 +69,15 @@ section! {
     #[derive(Copy)]
     pub struct NetConfig {
         /// Width of the layer that reads the observation.
-        feature_dim: usize = 512, integer(1, 65536);
+        feature_dim: usize = 128, integer(1, 65536);
         /// Width of the core; a multiple of 8.
-        hidden_dim: usize = 512, integer(8, 65536);
+        hidden_dim: usize = 128, integer(8, 65536);
         /// Recurrent layers.
         layers: usize = 1, integer(1, 64);
         /// Numbers that stand for a blueprint.
         embed_dim: usize = 4, integer(1, 1024);
         /// What the parameters of an action are chosen by.
-        head_conditioning: HeadConditioning = HeadConditioning::PerOp;
+        head_conditioning: HeadConditioning = HeadConditioning::PerSlot;
         /// What the critic of a built-in network reads.
         critic_core: CriticCore = CriticCore::Shared;
         /// Predict the seeds' contributions as an auxiliary task.
@@ -102,9 +102,9 @@ section! {
         /// On ramping a seed's amplitude.
         set_alpha_target: f64;
         /// On pruning.
-        prune: f64;
+        prune: f64 = -2.0;
         /// On committing.
-        fossilize: f64;
+        fossilize: f64 = 2.0;
         /// On trying a gate.
         advance: f64;
     }
@@ -166,7 +166,7 @@ section! {
         /// How probabilities are kept up.
         mode: FloorMode = FloorMode::Mixture;
         /// Least probability of a valid operation.
-        op: f64 = 0.05, BELOW_ONE;
+        op: f64 = 0.01, BELOW_ONE;
         /// Least probability of a valid slot.
         slot: f64 = 0.03, BELOW_ONE;
         /// Least probability of a valid blueprint.
@@ -188,7 +188,7 @@ section! {
     /// Which legal commands the controller is not offered.
     pub struct MaskConfig {
         /// Allow germination only while no other seed develops.
-        sequential_germination: bool = true;
+        sequential_germination: bool;
         /// Hide commands that a gate would refuse for age or structure.
         mask_structural_gates: bool = true;
         /// Choices that controllers have at all; None: every one.

@@ -29,70 +29,62 @@ pub struct TrainingPreset {
     pub ron: &'static str,
 }
 
+/// Long runs with the choices from before the proof: one seed at a time, gates that ask for ten steps and healthy gradients, every
+/// operation and amplitude, a wide network that begins without preferences and reads each rollout four times.
+macro_rules! historical {
+    ($learner:literal) => {
+        concat!(
+            "(
+                run: (rounds: 200, max_steps: 150),
+                training: (amp: auto),
+                lifecycle: (
+                    gates: (min_training_epochs: 10, min_gradient_health: 0.7), exploding_factor: 10.0, max_holding_epochs: None,
+                ),
+                policy: (
+                    net_cfg: (
+                        feature_dim: 512, hidden_dim: 512, head_conditioning: per_op, op_bias: (prune: 0.0, fossilize: 0.0),
+                    ),
+                    floor: (op: 0.05),
+                    masks: (sequential_germination: true, action_space: (allowed_ops: None, alpha_target: None)),
+                ),
+                learner: (episode_end: truncated, epochs: 4, target_kl: 0.02, value_norm: (momentum: 0.95), ",
+            $learner,
+            "),
+            )"
+        )
+    };
+}
+
 /// Choices of the field `preset`.
 pub static TRAINING_PRESETS: [TrainingPreset; 4] = [
-    // What `proof/` found to work, in short runs: seeds in several slots at once, gates that open after one step and ask
-    // nothing of the gradient of a host that needs them, fresh weights that commit and do not prune, several epochs of each rollout.
-    TrainingPreset {
-        name: "grow",
-        ron: "(
-            run: (rounds: 8, n_envs: 8, max_steps: 60),
-            policy: (
-                preset: \"lstm_small\",
-                controller: \"actor_critic\",
-                floor: (op: 0.01),
-                net_cfg: (head_conditioning: per_slot, op_bias: (prune: -2.0, fossilize: 2.0)),
-                masks: (
-                    sequential_germination: false,
-                    action_space: (
-                        allowed_ops: Some([\"wait\", \"germinate\", \"prune\", \"fossilize\"]),
-                        alpha_target: Some([\"full\"]),
-                    ),
-                ),
-            ),
-            lifecycle: (
-                auto_forward: (g1: true, g2: true, g3: true),
-                gates: (min_training_epochs: 1, min_gradient_health: 0.0),
-                exploding_factor: 1e9,
-                max_holding_epochs: Some(10),
-            ),
-            learner: (
-                lr: 5e-4, epochs: 12, target_kl: 0.03, entropy_coef: 0.02,
-                value_coef: 1.0, value_norm: (momentum: 0.5), episode_end: terminal,
-            ),
-        )",
-    },
     TrainingPreset {
         name: "digits",
         ron: "(run: (rounds: 40, n_envs: 8, max_steps: 60), policy: (preset: \"lstm_small\"))",
     },
     TrainingPreset {
-        name: "cifar_annealed",
+        name: "manual",
         ron: "(
-            run: (rounds: 200, max_steps: 150),
-            training: (amp: auto),
-            policy: (controller: \"actor_critic\"),
-            lifecycle: (auto_forward: (g1: true, g2: true, g3: true)),
-            learner: (
-                lr: 3e-4, clip_ratio: 0.2, gae_lambda: 0.95, value_coef: 0.25, entropy_coef: 0.15,
-                entropy_coef_end: 0.08, entropy_coef_min: 0.03, entropy_anneal_episodes: 3000,
-                entropy_head_mult: (op: 3.0, slot: 1.5, blueprint: 2.5, style: 1.5, tempo: 2.5, alpha_target: 1.5,
-                                    alpha_speed: 1.2, alpha_curve: 1.2),
+            lifecycle: (
+                auto_forward: (g1: false, g2: false, g3: false),
+                gates: (min_training_epochs: 10, min_gradient_health: 0.7), exploding_factor: 10.0, max_holding_epochs: None,
             ),
+            policy: (masks: (sequential_germination: true, action_space: (allowed_ops: None, alpha_target: None))),
         )",
     },
     TrainingPreset {
+        name: "cifar_annealed",
+        ron: historical!(
+            "lr: 3e-4, gae_lambda: 0.95, value_coef: 0.25, entropy_coef: 0.15, entropy_coef_end: 0.08,
+             entropy_coef_min: 0.03, entropy_anneal_episodes: 3000,
+             entropy_head_mult: (op: 3.0, slot: 1.5, blueprint: 2.5, style: 1.5, tempo: 2.5, alpha_target: 1.5,
+                                 alpha_speed: 1.2, alpha_curve: 1.2),"
+        ),
+    },
+    TrainingPreset {
         name: "cifar_steady",
-        ron: "(
-            run: (rounds: 200, max_steps: 150),
-            training: (amp: auto),
-            policy: (controller: \"actor_critic\"),
-            lifecycle: (auto_forward: (g1: true, g2: true, g3: true)),
-            learner: (
-                lr: 1e-3, clip_ratio: 0.2, gae_lambda: 0.98, entropy_coef: 0.05, entropy_coef_end: 0.03,
-                entropy_coef_min: 0.01, entropy_anneal_episodes: 1000,
-            ),
-        )",
+        ron: historical!(
+            "lr: 1e-3, value_coef: 0.5, entropy_coef: 0.05, entropy_coef_end: 0.03, entropy_anneal_episodes: 1000,"
+        ),
     },
 ];
 

@@ -327,7 +327,6 @@ fn a_policy_preset_lies_under_the_file_and_a_training_preset_may_choose_it() {
 
     let classic = [Override::flag("--set", "policy.preset", "classic")];
     let mixed = policy("(preset: \"digits\", policy: (floor: (op: 0.2)))", &classic);
-    assert_eq!(mixed.net_cfg.hidden_dim, 512, "the stronger choice replaces the weaker");
     assert_eq!(mixed.net_cfg.head_conditioning, HeadConditioning::Shared);
     assert_eq!(
         (mixed.floor.mode, mixed.floor.op, mixed.floor.tempo),

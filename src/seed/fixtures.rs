@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::growth::*;
-use crate::scenario::{AutoForward, LifecycleConfig, MaskConfig};
+use crate::scenario::{AutoForward, LifecycleConfig};
 
 pub const ALL_AUTOMATIC: AutoForward = AutoForward {
     g1: true,
@@ -11,7 +11,7 @@ pub const ALL_AUTOMATIC: AutoForward = AutoForward {
 };
 
 pub fn limits(config: &LifecycleConfig) -> Limits {
-    Limits::new(config, &MaskConfig::default(), 0)
+    Limits::new(config, &crate::scenario::fixtures::all_choices(), 0)
 }
 
 pub fn identity(style: GerminationStyle) -> SeedIdentity {

@@ -121,7 +121,7 @@ fn any_config() -> impl Strategy<Value = LifecycleConfig> {
                     mode: if strict { GateMode::Strict } else { GateMode::Permissive },
                     min_training_epochs: epochs,
                     min_blending_epochs: epochs,
-                    ..GateConfig::default()
+                    ..crate::scenario::fixtures::slow_gates()
                 },
                 allow_operator_switch,
                 min_prune_age,
@@ -129,7 +129,7 @@ fn any_config() -> impl Strategy<Value = LifecycleConfig> {
                 max_holding_epochs,
                 on_fossilize,
                 history_len,
-                ..LifecycleConfig::default()
+                ..crate::scenario::fixtures::slow_lifecycle()
             },
         )
 }
@@ -138,7 +138,7 @@ fn any_masks() -> impl Strategy<Value = MaskConfig> {
     any::<(bool, bool)>().prop_map(|(sequential_germination, mask_structural_gates)| MaskConfig {
         sequential_germination,
         mask_structural_gates,
-        ..MaskConfig::default()
+        ..crate::scenario::fixtures::all_choices()
     })
 }
 
@@ -326,7 +326,7 @@ impl Env {
             assert!(seed.history.len() <= self.config.history_len);
             assert_eq!(
                 SlotView::from(seed),
-                SlotView::from(&seed.report("conv_light", &GateConfig::default()))
+                SlotView::from(&seed.report("conv_light", &crate::scenario::fixtures::slow_gates()))
             );
         }
     }

@@ -25,7 +25,7 @@ fn note(envs: Query<(&Chosen, &Masks)>, mut choices: ResMut<Choices>) {
 fn play(controller: &str) -> Choices {
     let text = format!(
         r#"(
-    task: preset("digits_impaired"),
+    preset: "manual", task: preset("digits_impaired"),
     run: (rounds: 1, n_envs: 4, max_steps: 24),
     policy: (
         controller: "{controller}",

@@ -20,7 +20,7 @@ use tch::{Device, Kind, Tensor};
 /// ends before the fault comes.
 const SCENARIO: &str = r#"(
     name: "kept",
-    task: preset("digits_minimal", (batches_per_step: count(1))),
+    preset: "manual", task: preset("digits_minimal", (batches_per_step: count(1))),
     run: (rounds: 5, n_envs: 2, max_steps: 4, checkpoint_every: 100),
     policy: (controller: "actor_critic", preset: "lstm_small"),
     learner: (max_consecutive_failures: 2),
@@ -172,7 +172,7 @@ fn spoil_the_best(app: &mut App) -> Result<(), ExtensionError> {
 fn a_best_checkpoint_that_cannot_be_written_does_not_cost_the_run_the_one_before_it() {
     let scenario = r#"(
         name: "best",
-        task: preset("digits_minimal", (batches_per_step: count(1))),
+        preset: "manual", task: preset("digits_minimal", (batches_per_step: count(1))),
         run: (rounds: 5, n_envs: 1, max_steps: 2, keep_last: 1),
         policy: (controller: "wait"),
     )"#;

@@ -28,7 +28,7 @@ fn scenario(standing: usize, attribution: &str, rest: &str) -> String {
     format!(
         r#"(
             name: "ten",
-            task: preset("cifar_deep_multichannel", (
+            preset: "manual", task: preset("cifar_deep_multichannel", (
                 batch_size: 32, batches_per_step: count(1), max_steps: 4,
                 data: synth_images((train: 64, val: 256, test: 16)),
             )),
@@ -269,7 +269,7 @@ fn ten_slots_go_through_policy_plans_and_a_resumed_run() {
 #[test]
 fn a_run_that_cannot_fit_into_memory_is_refused_with_what_would_fit() {
     let text = r#"(
-        task: preset("synth_scale"),
+        preset: "manual", task: preset("synth_scale"),
         run: (n_envs: 2048, memory_limit_gib: 4.0),
         policy: (controller: "wait"),
     )"#;

@@ -13,7 +13,7 @@ use crate::support::engine;
 /// 20 samples are trained on and 10 validated, three times.
 const SCENARIO: &str = r#"(
     name: "counted",
-    task: preset("digits_minimal", (
+    preset: "manual", task: preset("digits_minimal", (
         batch_size: 10, batches_per_step: count(2), val_batch_size: 10, val_batches_per_step: count(1),
     )),
     run: (rounds: 1, n_envs: 1, max_steps: 3),

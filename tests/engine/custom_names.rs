@@ -78,7 +78,7 @@ fn broken(app: &mut App) -> Result<(), ExtensionError> {
 
 const SCENARIO: &str = r#"(
     name: "custom",
-    task: preset("digits_minimal", (batches_per_step: count(1))),
+    preset: "manual", task: preset("digits_minimal", (batches_per_step: count(1))),
     run: (rounds: 1, n_envs: 1, max_steps: 8),
     lifecycle: (auto_forward: (g1: true, g2: true, g3: true)),
     policy: (controller: "schedule", schedule: (entries: [(step: 1, command: germinate(

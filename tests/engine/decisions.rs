@@ -12,7 +12,7 @@ use crate::support::engine;
 /// A seed is held four steps after its germination, and removed if it is still held seven steps later.
 const SCENARIO: &str = r#"(
     name: "ordered",
-    task: preset("digits_minimal", (batches_per_step: count(2))),
+    preset: "manual", task: preset("digits_minimal", (batches_per_step: count(2))),
     run: (rounds: 1, n_envs: 2, max_steps: 26),
     lifecycle: (
         slots: ["r0c0", "r0c1", "r0c2"],

@@ -12,7 +12,7 @@ fn scenario(controller: &str, run: &str) -> String {
     format!(
         r#"(
             name: "early",
-            task: preset("digits_minimal", (batches_per_step: count(1))),
+            preset: "manual", task: preset("digits_minimal", (batches_per_step: count(1))),
             run: (n_envs: 2, max_steps: 9, {run}),
             policy: ({controller}),
         )"#

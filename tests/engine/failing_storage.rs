@@ -24,7 +24,7 @@ fn scenario() -> String {
     let (rounds, envs, steps) = if is_long { (3, 2, 4) } else { (2, 1, 2) };
     format!(
         r#"(
-            name: "failing", task: preset("digits_impaired", (batches_per_step: count(1), val_batches_per_step: count(1))),
+            name: "failing", preset: "manual", task: preset("digits_impaired", (batches_per_step: count(1), val_batches_per_step: count(1))),
             run: (rounds: {rounds}, n_envs: {envs}, max_steps: {steps}, checkpoint_every_steps: 1),
             policy: (controller: "actor_critic", net: "lstm", net_cfg: (feature_dim: 8, hidden_dim: 8)),
         )"#

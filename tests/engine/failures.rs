@@ -16,7 +16,7 @@ use simic_engine::torch::{NoGrad, TorchError};
 
 const SCENARIO: &str = r#"(
     name: "failing",
-    task: preset("digits_minimal", (batches_per_step: count(1))),
+    preset: "manual", task: preset("digits_minimal", (batches_per_step: count(1))),
     run: (rounds: 3, n_envs: 2, max_steps: 4),
     policy: (controller: "actor_critic", preset: "lstm_small"),
 )"#;

@@ -13,7 +13,7 @@ use tch::Tensor;
 
 const SCENARIO: &str = r#"(
     name: "growth",
-    task: preset("digits_impaired", (batches_per_step: count(2))),
+    preset: "manual", task: preset("digits_impaired", (batches_per_step: count(2))),
     run: (rounds: 1, n_envs: 2, max_steps: 12),
     lifecycle: (
         auto_forward: (g1: true, g2: true, g3: true),

@@ -31,7 +31,7 @@ fn register(app: &mut App) -> Result<(), ExtensionError> {
 /// A seed is planted in each slot and committed as soon as it is held.
 const SCENARIO: &str = r#"(
     name: "forked",
-    task: preset("digits_baseline", (batches_per_step: count(2), host: named("Forked"))),
+    preset: "manual", task: preset("digits_baseline", (batches_per_step: count(2), host: named("Forked"))),
     run: (rounds: 2, n_envs: 2, max_steps: 14, checkpoint_every: 1),
     lifecycle: (
         slots: ["r0c0", "r1c0"],
@@ -137,7 +137,7 @@ fn the_engine_s_own_hosts_are_trained_by_their_tasks() {
     ] {
         let scenario = format!(
             r#"(
-                task: preset("{task}", (batch_size: 8, batches_per_step: count(2), val_batch_size: 32,
+                preset: "manual", task: preset("{task}", (batch_size: 8, batches_per_step: count(2), val_batch_size: 32,
                     data: synth_images((seed: 1, train: 64, val: 32, test: 32)))),
                 run: (rounds: 1, n_envs: 1, max_steps: 2),
                 policy: (controller: "schedule", schedule: (entries: [(step: 1, command: germinate(

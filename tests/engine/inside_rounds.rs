@@ -18,7 +18,7 @@ fn scenario(intervals: &str) -> String {
     format!(
         r#"(
             name: "inside",
-            task: preset("digits_impaired", (batches_per_step: count(2), val_batches_per_step: count(1))),
+            preset: "manual", task: preset("digits_impaired", (batches_per_step: count(2), val_batches_per_step: count(1))),
             run: (rounds: 2, n_envs: 3, max_steps: {STEPS}, {intervals}),
             policy: (controller: "random"),
             initial_topology: seeds([(slot: "r0c1", blueprint: "conv_light")]),

@@ -18,6 +18,7 @@ mod language;
 mod recorded;
 mod regression_bands;
 mod residency;
+mod resolved;
 mod resumed_kinds;
 mod rewards;
 mod rollouts;

@@ -199,7 +199,7 @@ impl Case {
         } = self;
         format!(
             r#"(
-                name: "kinds", task: {task}, run: (rounds: 3, n_envs: 2, max_steps: 6),
+                name: "kinds", preset: "manual", task: {task}, run: (rounds: 3, n_envs: 2, max_steps: 6),
                 policy: ({policy}), reward: {reward}, learner: ({learner}),
                 lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_epochs: 1), {lifecycle}), {more}
             )"#

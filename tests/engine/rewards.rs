@@ -10,7 +10,7 @@ const ENVS: usize = 2;
 
 /// One seed per env, committed at step 18.
 const SCENARIO: &str = r#"(
-    task: preset("digits_impaired"),
+    preset: "manual", task: preset("digits_impaired"),
     run: (rounds: 2, n_envs: 2, max_steps: 20),
     policy: (controller: "schedule", schedule: (builtin: "grow_one_seed")),
     reward: REWARD,

@@ -25,7 +25,7 @@ fn damage() -> String {
 fn scenario(rounds: u32, faults: &str) -> String {
     format!(
         r#"(
-    task: preset("digits_impaired"),
+    preset: "manual", task: preset("digits_impaired"),
     run: (rounds: {rounds}, n_envs: 3, max_steps: {STEPS}),
     policy: (controller: "actor_critic", preset: "lstm_small"),
     {faults}
@@ -301,7 +301,7 @@ fn a_rollout_in_which_nothing_was_decided_is_skipped_and_the_run_goes_on() {
     };
     let mut engine = engine(
         r#"(
-            task: preset("digits_minimal", (
+            preset: "manual", task: preset("digits_minimal", (
                 batches_per_step: count(1), host_opt: sgd(lr: 1e30, momentum: 0.0, weight_decay: 0.0),
             )),
             run: (rounds: 2, n_envs: 1, max_steps: 8),

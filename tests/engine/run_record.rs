@@ -20,7 +20,7 @@ fn scenario(name: &str, rounds: u32, n_envs: usize, max_steps: u32) -> String {
     format!(
         r#"(
             name: "{name}",
-            task: preset("digits_minimal", (batches_per_step: count(2))),
+            preset: "manual", task: preset("digits_minimal", (batches_per_step: count(2))),
             run: (rounds: {rounds}, n_envs: {n_envs}, max_steps: {max_steps}),
             policy: (controller: "random"),
             lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_epochs: 1, min_gradient_health: 0.0)),
@@ -243,7 +243,7 @@ fn a_new_target_of_alpha_is_told_with_its_ramp() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = r#"(
         name: "retarget",
-        task: preset("digits_minimal", (batches_per_step: count(2))),
+        preset: "manual", task: preset("digits_minimal", (batches_per_step: count(2))),
         run: (rounds: 1, n_envs: 1, max_steps: 20),
         lifecycle: (auto_forward: (g1: true, g2: true, g3: true),
                     gates: (min_training_epochs: 1, min_gradient_health: 0.0)),

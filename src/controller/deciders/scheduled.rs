@@ -9,7 +9,7 @@ use crate::controller::actions::{Decision, MaskSet, indices_of};
 use crate::controller::error::PolicyError;
 use crate::controller::saved::sha256;
 use crate::controller::view::DecisionView;
-use crate::growth::{AlphaTarget, GerminationStyle, LifecycleCommand, Tempo};
+use crate::growth::{AlphaTarget, GerminationStyle, LifecycleCommand, LifecycleOp, Tempo};
 use crate::scenario::{BuiltinSchedule, ScheduledCommand};
 
 /// Orders each command of the list at its step, and waits otherwise.
@@ -21,14 +21,14 @@ pub struct ScheduleController {
 }
 
 impl ScheduleController {
-    /// Reads `policy.schedule`.
+    /// Reads `policy.schedule`. Where all gates are automatic, the list's `advance` commands are left out.
     ///
     /// # Errors
     /// Neither a built-in nor entries, a name that the host lacks, or a command that the action space excludes.
     pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
         let config = &context.scenario.policy.schedule;
         let path = "policy.schedule";
-        let commands = match config.builtin {
+        let mut commands = match config.builtin {
             Some(schedule) => builtin(schedule, context)?,
             None => config
                 .entries
@@ -44,6 +44,11 @@ impl ScheduleController {
             let names = BuiltinSchedule::ALL.map(BuiltinSchedule::name);
             let why = format!("is empty; list entries or name one of {}", names.join(", "));
             return Err(PolicyError::config(path, why));
+        }
+        // What gates that open by themselves do without being asked.
+        let auto_forward = context.scenario.lifecycle.auto_forward;
+        if auto_forward.g1 && auto_forward.g2 && auto_forward.g3 {
+            commands.retain(|(_, command)| command.op() != LifecycleOp::Advance);
         }
         let allowed = context.allowed_actions();
         if let Some((step, command)) = commands.iter().find(|(_, command)| !allowed.allows(command)) {

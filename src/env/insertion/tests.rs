@@ -1,8 +1,6 @@
 use super::*;
 use crate::growth::GerminationStyle;
 use crate::growth::{AlphaTarget, Tempo};
-use crate::scenario::LifecycleConfig;
-use crate::scenario::MaskConfig;
 use crate::seed::{Germination, Limits, Plan, Rules, SeedIdentity, germinate};
 use crate::telemetry::Payload;
 
@@ -16,8 +14,8 @@ fn val(step: u32) -> ValidatedAt {
 
 /// A seed that germinated in step 3.
 fn newborn() -> SeedRecord {
-    let config = LifecycleConfig::default();
-    let limits = Limits::new(&config, &MaskConfig::default(), 0);
+    let config = crate::scenario::fixtures::slow_lifecycle();
+    let limits = Limits::new(&config, &crate::scenario::fixtures::all_choices(), 0);
     let germination = Germination {
         identity: SeedIdentity {
             seed_id: "e0.r0c0.0".into(),

@@ -4,7 +4,7 @@ use super::*;
 use crate::growth::{
     AlphaCurveAction, AlphaSpeed, AlphaTarget, FailureReason, GerminationStyle, SeedStage, SlotId, Tempo,
 };
-use crate::scenario::{AutoForward, GateConfig, LifecycleConfig, MaskConfig};
+use crate::scenario::{AutoForward, GateConfig, LifecycleConfig};
 use crate::seed::{
     AlphaOrder, Germination, Limits, Refusal, Rules, germinate, germinate_committed, prune, set_alpha_target, tick,
 };
@@ -42,10 +42,10 @@ impl Plot {
                 },
                 gates: GateConfig {
                     min_training_epochs: 0,
-                    ..GateConfig::default()
+                    ..crate::scenario::fixtures::slow_gates()
                 },
                 min_prune_age: 0,
-                ..LifecycleConfig::default()
+                ..crate::scenario::fixtures::slow_lifecycle()
             },
             env,
             step: 1,
@@ -55,7 +55,7 @@ impl Plot {
     }
 
     fn carry_out(&mut self, plan: impl FnOnce(Option<&SeedRecord>, &Rules) -> Plan) -> Result<Change, Failure> {
-        let limits = Limits::new(&self.config, &MaskConfig::default(), 0);
+        let limits = Limits::new(&self.config, &crate::scenario::fixtures::all_choices(), 0);
         let rules = Rules {
             config: &self.config,
             limits: &limits,
@@ -270,7 +270,7 @@ fn an_order_that_is_refused_touches_nothing() {
     let mut slot = Plot::new(0);
     slot.germinate(1, GerminationStyle::LinearAdd).unwrap();
     let (record, weights) = (slot.slot.record.clone(), slot.weights());
-    let limits = Limits::new(&slot.config, &MaskConfig::default(), 0);
+    let limits = Limits::new(&slot.config, &crate::scenario::fixtures::all_choices(), 0);
     let rules = Rules {
         config: &slot.config,
         limits: &limits,

@@ -1,5 +1,6 @@
 use super::*;
 use crate::reward::Term;
+use crate::scenario::fixtures::slow_scenario;
 use crate::scenario::{
     AutoForward, Cadence, ContributionMode, EscrowReward, LossReward, RewardConfig, Scenario, ShapedReward,
     task_presets,
@@ -18,7 +19,7 @@ fn task() -> TaskSpec {
 fn scenario(reward: RewardConfig) -> Scenario {
     Scenario {
         reward,
-        ..Scenario::default()
+        ..slow_scenario()
     }
 }
 
@@ -30,7 +31,8 @@ fn contribution(mode: ContributionMode) -> RewardConfig {
     RewardConfig::Contribution(mode)
 }
 
-/// Every mode that pays before the end, as shipped, whoever orders the gates and however long a seed may be held.
+/// Every mode that pays before the end, as shipped, for seeds that train for ten steps, whoever orders the gates and however long
+/// a seed may be held.
 #[test]
 fn no_dense_reward_of_the_engine_can_be_exploited() {
     let rewards = [

@@ -64,10 +64,7 @@ fn an_equal_choice_is_merged_and_a_preset_lies_under_the_file() {
     let small = &loaded.arms[2].loaded.scenario;
     assert_eq!(small.policy.preset.as_deref(), Some("lstm_small"));
     assert_eq!(small.policy.net_cfg.hidden_dim, 64, "the file says so");
-    assert_ne!(
-        small.policy.net_cfg.feature_dim,
-        loaded.scenario.policy.net_cfg.feature_dim
-    );
+    assert_eq!(small.policy.net_cfg.feature_dim, 128, "the preset says so");
     let RewardConfig::Contribution(ContributionMode::Shaped(shaped)) = &small.reward else {
         panic!("{:?}", small.reward)
     };

@@ -2,7 +2,6 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::growth::*;
-use crate::scenario::LifecycleConfig;
 use crate::seed::broken_law;
 use crate::seed::fixtures::held;
 
@@ -60,7 +59,7 @@ fn a_ramp_may_start_anywhere() {
 
 #[test]
 fn an_alpha_outside_its_range_is_found() {
-    let mut seed = held(LifecycleConfig::default()).seed().clone();
+    let mut seed = held(crate::scenario::fixtures::slow_lifecycle()).seed().clone();
     seed.alpha.alpha = 1.5;
     assert_eq!(broken_law(&seed), Some("alpha and its ramp are in range"));
 }

@@ -1,6 +1,5 @@
 use super::*;
 use crate::growth::*;
-use crate::scenario::LifecycleConfig;
 use crate::seed::fixtures::{germination, limits};
 use crate::seed::{AlphaController, RampShape, Rules, germinate};
 
@@ -8,7 +7,7 @@ const PERMISSIVE: GateMode = GateMode::Permissive;
 const STRICT: GateMode = GateMode::Strict;
 
 fn seed() -> SeedRecord {
-    let config = LifecycleConfig::default();
+    let config = crate::scenario::fixtures::slow_lifecycle();
     let limits = limits(&config);
     let rules = Rules {
         config: &config,
@@ -40,7 +39,7 @@ fn held(contribution: f64) -> SeedRecord {
 fn passes(level: GateLevel, seed: &SeedRecord, mode: GateMode) -> bool {
     let config = GateConfig {
         mode,
-        ..GateConfig::default()
+        ..crate::scenario::fixtures::slow_gates()
     };
     evaluate_gate(level, seed, &config).passed
 }
@@ -118,7 +117,7 @@ fn g5_asks_for_a_fresh_contribution_and_health_and_in_strict_mode_for_worth() {
 fn a_failed_check_carries_value_and_threshold() {
     let mut seed = trained();
     seed.gradient.health = Some(0.69);
-    let result = evaluate_gate(GateLevel::G2, &seed, &GateConfig::default());
+    let result = evaluate_gate(GateLevel::G2, &seed, &crate::scenario::fixtures::slow_gates());
     let failed: Vec<_> = result.checks.iter().filter(|check| !check.passed).collect();
     assert_eq!(
         failed,
@@ -135,7 +134,7 @@ fn a_failed_check_carries_value_and_threshold() {
 fn a_report_tells_how_much_of_the_next_gate_holds() {
     let gates = GateConfig {
         min_training_epochs: 3,
-        ..GateConfig::default()
+        ..crate::scenario::fixtures::slow_gates()
     };
     let mut seed = seed();
     let readiness = |seed: &SeedRecord| seed.report("conv_light", &gates).gate_readiness;

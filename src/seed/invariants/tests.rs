@@ -1,12 +1,11 @@
 use super::*;
 use crate::growth::{Initiator, PruneReason};
-use crate::scenario::LifecycleConfig;
 use crate::seed::PruneOrder;
 use crate::seed::fixtures::held;
 
 /// The law that a held seed breaks after `change`.
 fn broken_after(change: impl FnOnce(&mut SeedRecord)) -> &'static str {
-    let mut seed = held(LifecycleConfig::default()).seed().clone();
+    let mut seed = held(crate::scenario::fixtures::slow_lifecycle()).seed().clone();
     assert_eq!(broken_law(&seed), None);
     change(&mut seed);
     broken_law(&seed).expect("the record is impossible")

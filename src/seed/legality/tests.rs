@@ -3,7 +3,7 @@ use crate::growth::*;
 use crate::seed::fixtures::limits;
 
 fn strict_limits() -> Limits {
-    limits(&LifecycleConfig::default())
+    limits(&crate::scenario::fixtures::slow_lifecycle())
 }
 
 /// An old, resting, measured seed at the alpha of its stage.

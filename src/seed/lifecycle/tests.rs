@@ -6,7 +6,7 @@ use crate::seed::Unheeded;
 use crate::seed::fixtures::*;
 
 fn config(auto_forward: bool) -> LifecycleConfig {
-    let mut config = LifecycleConfig::default();
+    let mut config = crate::scenario::fixtures::slow_lifecycle();
     if auto_forward {
         config.auto_forward = ALL_AUTOMATIC;
     }

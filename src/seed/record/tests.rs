@@ -2,7 +2,7 @@ use super::*;
 use crate::seed::fixtures::{Life, germination, healthy_sums};
 
 fn fresh() -> SeedRecord {
-    let mut life = Life::new(LifecycleConfig::default());
+    let mut life = Life::new(crate::scenario::fixtures::slow_lifecycle());
     life.germinate(germination());
     life.seed().clone()
 }
@@ -72,7 +72,7 @@ fn a_step_without_a_finite_accuracy_only_counts() {
 
 #[test]
 fn the_gradient_ratio_starts_at_its_first_value() {
-    let config = LifecycleConfig::default();
+    let config = crate::scenario::fixtures::slow_lifecycle();
     let host = GradientSums {
         sum_squares: 1.0,
         ..healthy_sums()
@@ -96,7 +96,7 @@ fn the_gradient_ratio_starts_at_its_first_value() {
 
 #[test]
 fn a_measurement_without_gradients_leaves_nothing_measured() {
-    let config = LifecycleConfig::default();
+    let config = crate::scenario::fixtures::slow_lifecycle();
     let mut seed = fresh();
     seed.measure_gradients(&healthy_sums(), &healthy_sums(), &config);
     assert!(seed.healthy());
@@ -112,7 +112,7 @@ fn a_measurement_without_gradients_leaves_nothing_measured() {
 
 #[test]
 fn a_diverged_gradient_is_worthless_but_keeps_the_average() {
-    let config = LifecycleConfig::default();
+    let config = crate::scenario::fixtures::slow_lifecycle();
     let mut seed = fresh();
     seed.measure_gradients(&healthy_sums(), &healthy_sums(), &config);
     let ratio = seed.gradient.ratio;

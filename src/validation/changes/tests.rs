@@ -1,6 +1,5 @@
 use super::*;
 use crate::growth::{AlphaAlgorithm, AlphaCurve, AlphaTarget, GerminationStyle, SlotId, Tempo};
-use crate::scenario::{LifecycleConfig, MaskConfig};
 use crate::seed::{Germination, Limits, RampShape, Rules, SeedIdentity, germinate_committed};
 
 const ON_CHANGE: AttributionConfig = AttributionConfig {
@@ -18,8 +17,8 @@ const ON_CHANGE: AttributionConfig = AttributionConfig {
 
 /// A seed at full amplitude.
 fn seed(stage: SeedStage, germination: u32) -> SeedRecord {
-    let config = LifecycleConfig::default();
-    let limits = Limits::new(&config, &MaskConfig::default(), 0);
+    let config = crate::scenario::fixtures::slow_lifecycle();
+    let limits = Limits::new(&config, &crate::scenario::fixtures::all_choices(), 0);
     let rules = Rules {
         config: &config,
         limits: &limits,

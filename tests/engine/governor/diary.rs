@@ -145,7 +145,7 @@ impl Played {
 pub fn scenario_text(run: &str, rest: &str) -> String {
     format!(
         r#"(
-            task: preset("digits_impaired", (batches_per_step: count(4), val_batches_per_step: count(1))),
+            preset: "manual", task: preset("digits_impaired", (batches_per_step: count(4), val_batches_per_step: count(1))),
             run: ({run}),
             policy: (controller: "schedule", schedule: (builtin: "grow_one_seed", wait_on_illegal: true)),
             {rest}

@@ -28,7 +28,7 @@ fn text(blueprint: &str, init: &str, max_steps: u32) -> String {
         .join(", ");
     format!(
         r#"(
-            name: "births", task: {MINIMAL},
+            name: "births", preset: "manual", task: {MINIMAL},
             run: (rounds: 1, n_envs: 1, max_steps: {max_steps}),
             lifecycle: (seed_init: {init}),
             policy: (

@@ -35,7 +35,7 @@ fn one_env_one_step_one_batch_of_one_sample_in_one_slot() {
     let numbers = numbers(
         r#"(
             name: "test", policy: (controller: "heuristic"), lifecycle: (slots: Some(["r0c0"])),
-            task: preset("digits_minimal", (
+            preset: "manual", task: preset("digits_minimal", (
                 batch_size: 1, batches_per_step: count(1), val_batch_size: 1, val_batches_per_step: count(1),
             )),
             run: (rounds: 1, n_envs: 1, max_steps: 1),
@@ -69,7 +69,7 @@ fn a_last_validation_batch_of_one_sample_weighs_as_one_sample() {
 #[test]
 fn an_episode_is_tested_at_its_last_step_and_at_no_other() {
     let numbers = numbers(&format!(
-        r#"(name: "test", task: {MINIMAL}, policy: {WAIT}, run: (rounds: 2, n_envs: 1, max_steps: 2))"#
+        r#"(name: "test", preset: "manual", task: {MINIMAL}, policy: {WAIT}, run: (rounds: 2, n_envs: 1, max_steps: 2))"#
     ));
 
     let is_tested: Vec<bool> = numbers.test.iter().map(Option::is_some).collect();

@@ -37,8 +37,9 @@ fn note(mut envs: Query<Trained>, mut trajectory: ResMut<Trajectory>) {
 
 /// Plays `envs` of a run of four, two rounds long.
 fn trajectory(policy: &str, envs: &[usize]) -> Trajectory {
-    let text =
-        format!(r#"(name: "test", task: {MINIMAL}, policy: {policy}, run: (rounds: 2, n_envs: 4, max_steps: 14))"#);
+    let text = format!(
+        r#"(name: "test", preset: "manual", task: {MINIMAL}, policy: {policy}, run: (rounds: 2, n_envs: 4, max_steps: 14))"#
+    );
     let mut app = app(&text, |app: &mut App| {
         app.init_resource::<Trajectory>()
             .add_systems(StepEnd, note.after(Work::EmitStep));

@@ -52,7 +52,7 @@ fn train(parts: usize) -> Trained {
     let text = format!(
         r#"(
             name: "test", policy: {policy}, training: (micro_batches: {parts}),
-            task: preset("digits_minimal", (batch_size: 10, batches_per_step: count(1))),
+            preset: "manual", task: preset("digits_minimal", (batch_size: 10, batches_per_step: count(1))),
             run: (rounds: 1, n_envs: 1, max_steps: 5),
         )"#
     );

@@ -104,7 +104,7 @@ fn parameters_momenta_batches_and_sums_keep_their_storage_over_steps_and_rounds(
             let text = format!(
                 r#"(
                     name: "test", policy: {policy},
-                    task: preset("{preset}", (batches_per_step: count(2), host_opt: {optimizer})),
+                    preset: "manual", task: preset("{preset}", (batches_per_step: count(2), host_opt: {optimizer})),
                     run: (rounds: 3, n_envs: 2, max_steps: 4),
                 )"#,
                 policy = schedule(&[(1, &germinate("r0c0", "conv_small")), (2, &advance("r0c0"))]),

@@ -12,7 +12,7 @@ use tch::Tensor;
 pub fn scenario(task: &str, n_envs: usize, max_steps: u32, policy: &str) -> String {
     format!(
         r#"(
-            name: "test", task: {task}, policy: {policy},
+            name: "test", preset: "manual", task: {task}, policy: {policy},
             run: (rounds: 1, n_envs: {n_envs}, max_steps: {max_steps}),
         )"#
     )

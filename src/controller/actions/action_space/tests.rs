@@ -17,7 +17,7 @@ fn what_is_not_listed_is_masked() {
         allowed_ops: Some(vec![LifecycleOp::Wait, LifecycleOp::Germinate]),
         blueprint: names(&["norm", "conv_heavy"]),
         tempo: Some(vec![Tempo::Slow]),
-        ..ActionSpace::default()
+        ..crate::scenario::fixtures::every_action()
     });
     let mut masks = masks(&empty(3), &limits());
 
@@ -34,7 +34,7 @@ fn what_is_not_listed_is_masked() {
 fn without_a_list_nothing_is_masked() {
     let before = masks(&empty(3), &limits());
     let mut after = before.clone();
-    of(&ActionSpace::default()).restrict(&mut after);
+    of(&crate::scenario::fixtures::every_action()).restrict(&mut after);
     assert_eq!(after, before);
 }
 
@@ -49,7 +49,7 @@ fn what_is_excluded_is_listed_head_by_head() {
             LifecycleOp::Advance,
         ]),
         alpha_target: Some(vec![AlphaTarget::Full]),
-        ..ActionSpace::default()
+        ..crate::scenario::fixtures::every_action()
     });
     let blueprints: Vec<String> = BLUEPRINT_NAMES.map(String::from).to_vec();
     assert_eq!(
@@ -78,7 +78,7 @@ proptest! {
             allowed_ops: Some(ops),
             blueprint: Some(pick(blueprints, &BLUEPRINT_NAMES[1..]).into_iter().map(String::from).collect()),
             style: Some(styles),
-            ..ActionSpace::default()
+            ..crate::scenario::fixtures::every_action()
         });
         let before = masks(&reports, &limits);
         let mut after = before.clone();

@@ -8,7 +8,7 @@ use super::*;
 use crate::controller::fixtures::policies::{FEATURES, SLOTS, blueprints, distance, network, normal, small, values};
 use crate::controller::policy::{NetRegistry, ParamGroup, RecurrentState};
 use crate::random::RunRng;
-use crate::scenario::{CriticCore, NetConfig, OpBias};
+use crate::scenario::{CriticCore, HeadConditioning, NetConfig, OpBias};
 use crate::torch::NoGrad;
 
 fn sized(kind: &str, slots: usize, config: NetConfig) -> Box<dyn ActorCritic> {
@@ -42,10 +42,20 @@ fn parts(net: &dyn ActorCritic) -> BTreeMap<String, usize> {
     parts
 }
 
+/// A network of the prior art's size, one row of blueprints for all slots.
+fn wide() -> NetConfig {
+    NetConfig {
+        feature_dim: 512,
+        hidden_dim: 512,
+        head_conditioning: HeadConditioning::PerOp,
+        ..NetConfig::default()
+    }
+}
+
 /// Of the sizes that do not need the large matrices of many slots.
 #[test]
-fn the_default_network_has_a_known_number_of_parameters() {
-    let net = sized("lstm", 3, NetConfig::default());
+fn a_wide_network_has_a_known_number_of_parameters() {
+    let net = sized("lstm", 3, wide());
     assert_eq!(net.params().count(), 3_838_849);
     let expected = [
         ("blueprint", 397_325),
@@ -60,23 +70,20 @@ fn the_default_network_has_a_known_number_of_parameters() {
         parts(&*net),
         expected.map(|(part, count)| (part.to_string(), count)).into()
     );
-    assert_eq!(parts(&*sized("gru", 3, NetConfig::default()))["core"], 1_576_960);
+    assert_eq!(parts(&*sized("gru", 3, wide()))["core"], 1_576_960);
 }
 
 #[test]
 fn other_numbers_of_slots_and_layers_have_known_numbers_of_parameters() {
     for (slots, count) in [(1, 3_800_181), (5, 3_877_517), (10, 3_974_187)] {
-        assert_eq!(sized("lstm", slots, NetConfig::default()).params().count(), count);
+        assert_eq!(sized("lstm", slots, wide()).params().count(), count);
     }
-    let four = NetConfig {
-        layers: 4,
-        ..Default::default()
-    };
+    let four = NetConfig { layers: 4, ..wide() };
     assert_eq!(sized("lstm", 3, four).params().count(), 10_145_665);
     let small = NetConfig {
         feature_dim: 128,
         hidden_dim: 128,
-        ..Default::default()
+        ..wide()
     };
     assert_eq!(sized("lstm", 3, small).params().count(), 257_857);
 }
@@ -416,6 +423,7 @@ fn a_fresh_network_prefers_the_ops_that_its_configuration_prefers() {
         op_bias: OpBias {
             wait: 2.0,
             prune: -1.0,
+            fossilize: 0.0,
             ..OpBias::default()
         },
         ..small()

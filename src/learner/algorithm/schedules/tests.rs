@@ -13,6 +13,7 @@ fn assert_close(actual: f64, expected: f64) {
 #[test]
 fn the_learning_rate_warms_up_and_falls_in_a_line() {
     let config = LearnerConfig {
+        lr: 3e-4,
         lr_schedule: LrSchedule::Linear,
         lr_warmup_updates: 10,
         ..LearnerConfig::default()
@@ -25,6 +26,7 @@ fn the_learning_rate_warms_up_and_falls_in_a_line() {
 #[test]
 fn the_learning_rate_falls_in_half_a_cosine_to_what_is_left() {
     let config = LearnerConfig {
+        lr: 3e-4,
         lr_schedule: LrSchedule::Cosine,
         lr_end_factor: 0.2,
         ..LearnerConfig::default()
@@ -76,7 +78,7 @@ fn the_entropy_bonus_anneals_over_episodes() {
 fn the_entropy_bonus_is_constant_by_default_and_never_below_its_minimum() {
     assert_close(
         LearnerSchedules::at(70, &LearnerConfig::default(), FOUR_ENVS).entropy_coef,
-        0.05,
+        0.02,
     );
     let low = LearnerConfig {
         entropy_coef: 0.0,
@@ -88,6 +90,7 @@ fn the_entropy_bonus_is_constant_by_default_and_never_below_its_minimum() {
 #[test]
 fn value_and_auxiliary_weights_ramp_up() {
     let config = LearnerConfig {
+        value_coef: 0.5,
         value_warmup_updates: 10,
         ..LearnerConfig::default()
     };
@@ -100,7 +103,7 @@ fn value_and_auxiliary_weights_ramp_up() {
     assert_close(at(40).aux_coef, 0.05);
     assert_close(
         LearnerSchedules::at(0, &LearnerConfig::default(), FOUR_ENVS).value_coef,
-        0.5,
+        1.0,
     );
 }
 

@@ -8,7 +8,7 @@ use crate::seed::{BirthBatch, Blueprint, BlueprintRegistry, SeedModule};
 use crate::torch::{Backend, HostSyncCounter, Mode, NoGrad, read_f64};
 
 fn configured(change: impl FnOnce(&mut LifecycleConfig)) -> BlueprintRegistry {
-    let mut lifecycle = LifecycleConfig::default();
+    let mut lifecycle = crate::scenario::fixtures::slow_lifecycle();
     change(&mut lifecycle);
     let mut registry = BlueprintRegistry::default();
     registry.configure(&lifecycle);

@@ -2,7 +2,6 @@ use tch::{Device, Kind, Tensor};
 
 use crate::growth::{AlphaAlgorithm, Topology};
 use crate::random::{Domain, RunRng};
-use crate::scenario::LifecycleConfig;
 use crate::seed::{BlueprintError, BlueprintRegistry, GateNetwork, SeedInstance, SeedModule};
 use crate::torch::fixtures::{largest, perturb};
 use crate::torch::{Backend, HostSyncCounter, Mode, NoGrad, incubate};
@@ -170,7 +169,7 @@ fn heads_that_do_not_divide_the_width_are_refused() {
 fn options_change_what_is_built_and_its_exact_count() {
     const DIM: i64 = 6;
     let _no_grad = NoGrad::new();
-    let mut lifecycle = LifecycleConfig::default();
+    let mut lifecycle = crate::scenario::fixtures::slow_lifecycle();
     let options = &mut lifecycle.blueprints;
     (options.lora.rank, options.lora_large.rank) = (3, 5);
     (options.mlp_small.expansion, options.mlp.expansion) = (1, 3);
