@@ -19,7 +19,7 @@ use serde::Serialize;
 use super::outcome::{Record, ReplicateResult};
 use super::plan::{Plan, PlanFile};
 use super::report::Report;
-use crate::checkpoint::{Checkpoints, ResumeError};
+use crate::checkpoint::{Checkpoints, ResumeError, Standing};
 use crate::engine::{Prepared, SetupError};
 use crate::health::{AtPath, EngineError, FileError};
 use crate::record::{EXPERIMENT_FILE as PLAN, RunClaim, RunDirectoryError, ScenarioFile, create_folder, note_latest};
@@ -231,19 +231,16 @@ impl ExperimentFolder {
     }
 
     /// The newest round that every arm of a replicate has a checkpoint before; `None` if there is none.
-    pub(super) fn common_round(&self, replicate: u32, arms: &[&str]) -> Option<u32> {
+    ///
+    /// # Errors
+    /// Checkpoints that cannot be looked at: whether there are any is not known then, and nothing may be begun anew.
+    pub(super) fn common_round(&self, replicate: u32, arms: &[&str]) -> Result<Option<u32>, FileError> {
         let folder = self.replicate(replicate);
-        let shelves: Vec<Checkpoints> = arms.iter().map(|arm| Checkpoints::of(&folder.join(arm))).collect();
-        let mut round = u32::MAX;
-        loop {
-            let newest: Option<Vec<u32>> = shelves.iter().map(|shelf| shelf.newest_until(round)).collect();
-            let newest = newest?;
-            let common = newest.iter().copied().min()?;
-            if newest.iter().all(|&newest| newest == common) {
-                return Some(common);
-            }
-            round = common;
-        }
+        let shelves = arms.iter().map(|arm| Checkpoints::of(&folder.join(arm)).list());
+        let shelves: Vec<Vec<Standing>> = shelves.collect::<Result<_, _>>()?;
+        let in_all = |standing: &&Standing| shelves.iter().all(|shelf| shelf.contains(standing));
+        let between = shelves.iter().flatten().filter(|standing| !standing.is_inside_round());
+        Ok(between.filter(in_all).max().map(|standing| standing.round))
     }
 
     /// Moves what there is of a replicate out of the way: some arm of it had no checkpoint yet.
@@ -320,3 +317,6 @@ fn write_json(path: &Path, content: &impl Serialize) -> Result<(), FileError> {
     text.push(b'\n');
     write(path, &text)
 }
+
+#[cfg(test)]
+mod tests;

@@ -123,7 +123,7 @@ impl Player<'_> {
     fn train(&self, replicate: u32, tell: &dyn Fn(Told)) -> Result<Part<()>, ExperimentError> {
         let design = &self.plan.design;
         let ids: Vec<&str> = design.arms.iter().map(|arm| arm.id.as_str()).collect();
-        let first_round = self.folder.common_round(replicate, &ids);
+        let first_round = self.folder.common_round(replicate, &ids)?;
         let mut engines = match first_round {
             Some(round) => self.resumed(replicate, round)?,
             None => {
