@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle as BarStyle};
 use super::Context;
 use super::output::tell;
 use crate::compare::EpisodeOutcome;
+use crate::scenario::printable;
 use crate::telemetry::sinks::{Terminal, short_duration};
 
 /// How much there is to play.
@@ -101,7 +102,7 @@ impl EvalProgress {
 
     /// A controller begins to play under a seed.
     pub fn enter(&mut self, name: &str, seed: u64) {
-        self.name = format!("{name}, seed {seed}");
+        self.name = format!("{}, seed {seed}", printable(name, &[]));
         self.env_steps = 0;
         self.draw();
     }

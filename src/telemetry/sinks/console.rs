@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle as BarStyle};
 
 use super::Terminal;
 use super::rounds::{header, round_line, short_duration};
+use crate::scenario::printable;
 use crate::telemetry::event::{Event, Payload, Severity};
 use crate::telemetry::live::LiveState;
 use crate::telemetry::payload::{RunFinished, RunStarted, SinkClass};
@@ -125,7 +126,7 @@ impl ConsoleSink {
         for line in lines {
             match &mut self.view {
                 // A terminal that is gone is no reason to stop, and nothing to try again.
-                View::Plain(out) => _ = writeln!(out, "{line}"),
+                View::Plain(out) => _ = writeln!(out, "{}", printable(line, &[])),
                 View::Bars(bars) => bars.terminal.say(line),
                 View::Json(_) | View::Nothing => {}
             }

@@ -6,6 +6,8 @@ use std::io::{self, IsTerminal, Write};
 use console::Term;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, TermLike};
 
+use crate::scenario::printable;
+
 /// How often bars are drawn at most, in a second.
 const FRAMES_PER_S: u8 = 20;
 
@@ -30,9 +32,9 @@ impl Terminal {
         self.0.add(bar)
     }
 
-    /// Writes a line above the bars.
+    /// Writes a line above the bars; names in it are others', and what would steer the terminal is written as an escape.
     pub(crate) fn say(&self, line: &str) {
-        let _ = self.0.println(line);
+        let _ = self.0.println(printable(line, &[]));
     }
 }
 

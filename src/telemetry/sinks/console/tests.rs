@@ -107,6 +107,30 @@ fn an_update_that_was_not_performed_is_said_so() {
     );
 }
 
+/// A scenario's name, a note, the error of a round: nobody knows who wrote them.
+#[test]
+fn what_others_wrote_cannot_steer_the_terminal() {
+    let hostile = "\u{1b}[2J\u{9b}31m\u{202e}quickstart\u{7}";
+    let mut started = examples::run_started();
+    started.task = hostile.into();
+    let mut note = examples::note();
+    note.text = hostile.into();
+    let lines = Lines {
+        tells_events: true,
+        ..SILENT_ON_EVENTS
+    };
+
+    let text = shown(View::Plain, lines, vec![Event::run(started), Event::run(note)]);
+
+    let steers = |character: char| character.is_control() && character != '\n' || character == '\u{202e}';
+    assert!(!text.contains(steers), "{text:?}");
+    assert_eq!(
+        text.matches("\\u{1b}[2J\\u{9b}31m\\u{202e}quickstart\\u{7}").count(),
+        2,
+        "{text}"
+    );
+}
+
 #[test]
 fn json_progress_is_one_event_a_round() {
     let text = shown(View::Json, SILENT_ON_EVENTS, examples::events());
