@@ -219,8 +219,8 @@ fn check_run(folder: &Path, catalog: &Catalog) -> Check {
         return Check::of_nothing(folder, files::what_else(folder));
     }
     let entry = RunEntry::read(folder);
-    let locked = RunDirectory::open(folder).ok().and_then(|run| run.is_claimed());
-    let is_played = locked.unwrap_or(entry.state.is_played());
+    // A run that is about to go on has not said so yet.
+    let is_played = RunDirectory::is_claimed(folder).unwrap_or(entry.state.is_played());
     let scenario = scenario::check(folder, catalog);
     let manifest = scenario::check_manifest(folder, scenario.hash.as_deref());
     let shelf = checkpoints::check(folder, scenario.hash.as_deref(), is_played);
@@ -256,13 +256,8 @@ fn check_run(folder: &Path, catalog: &Catalog) -> Check {
         rounds,
         strays,
     ];
-    let state = match entry.state {
-        // No process has the run, whatever it said last.
-        state if state.is_played() && locked == Some(false) => ListedState::Stale,
-        state => state,
-    };
     Check {
-        state: Some(state),
+        state: Some(entry.state),
         ..Check::new(folder, parts, good_for.collect(), is_played)
     }
 }

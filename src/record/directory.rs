@@ -209,10 +209,10 @@ impl RunDirectory {
         Ok(RunClaim::of(self.resolved_path())?)
     }
 
-    /// Whether a process has claimed the run; `None` where that cannot be told, as on a file system without locks. Only a
-    /// claim that is made in the very moment of the question may be refused for it.
-    pub fn is_claimed(&self) -> Option<bool> {
-        let file = std::fs::File::open(self.resolved_path()).ok()?;
+    /// Whether a process has claimed the run at `path`; `None` where that cannot be told, as on a file system without locks.
+    /// Only a claim that is made in the very moment of the question may be refused for it.
+    pub fn is_claimed(path: &Path) -> Option<bool> {
+        let file = std::fs::File::open(path.join(RESOLVED_FILE)).ok()?;
         match file.try_lock_shared() {
             Ok(()) => Some(false),
             Err(TryLockError::WouldBlock) => Some(true),
@@ -437,9 +437,9 @@ mod tests {
 
         let refused = run.claim().unwrap_err().to_string();
         assert!(refused.contains("another process is playing this run"), "{refused}");
-        assert_eq!(run.is_claimed(), Some(true));
+        assert_eq!(RunDirectory::is_claimed(run.path()), Some(true));
         drop(clone);
-        assert_eq!(run.is_claimed(), Some(false));
+        assert_eq!(RunDirectory::is_claimed(run.path()), Some(false));
         assert!(run.claim().is_ok());
     }
 

@@ -1,4 +1,4 @@
-//! The runs of a folder, as their status and manifest tell of them: nothing else of a run is opened, so that thousands are
+//! The runs of a folder, as their status, manifest and lock tell of them: nothing else of a run is read, so that thousands are
 //! listed at once. A folder that cannot be read is listed with the reason.
 
 use std::cmp::Reverse;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::directory::{MANIFEST_FILE, RESOLVED_FILE, SOURCE_FILE};
+use super::directory::{MANIFEST_FILE, RESOLVED_FILE, RunDirectory, SOURCE_FILE};
 use super::manifest::ManifestHead;
 use super::status::{RunStatus, STATUS_FILE};
 use crate::health::{AtPath, FileError};
@@ -29,14 +29,16 @@ pub enum ListedState {
     Completed,
     Interrupted,
     Failed,
-    /// It says that it plays, but its heartbeat is old and its process is gone.
+    /// It says that it plays, but no process has claimed it; on a file system without locks: its heartbeat is old and its
+    /// process is gone.
     Stale,
     /// Its folder does not tell.
     Unreadable,
 }
 
 impl ListedState {
-    fn of(status: &RunStatus, now: Timestamp) -> Self {
+    /// `is_claimed`: as [`RunDirectory::is_claimed`] says.
+    fn of(status: &RunStatus, is_claimed: Option<bool>, now: Timestamp) -> Self {
         let silence = now.milliseconds() - status.heartbeat.milliseconds();
         let told = match status.state {
             RunState::Completed => return Self::Completed,
@@ -46,11 +48,8 @@ impl ListedState {
             RunState::Running => Self::Running,
             RunState::Stopping => Self::Stopping,
         };
-        if silence > SILENCE_MS && !is_alive(status.pid) {
-            Self::Stale
-        } else {
-            told
-        }
+        let is_gone = is_claimed.map_or_else(|| silence > SILENCE_MS && !is_alive(status.pid), |claimed| !claimed);
+        if is_gone { Self::Stale } else { told }
     }
 
     /// As in JSON.
@@ -145,15 +144,17 @@ impl RunEntry {
             Ok(head) => (entry.created, entry.tags) = (head.created, head.tags),
             Err(error) => entry.problem = Some(lack(&error, MANIFEST_FILE, "it ended before it began to train")),
         }
+        // Before the status: a run that ends in between has ended, and is not one whose process is gone.
+        let is_claimed = RunDirectory::is_claimed(directory);
         match RunStatus::read(directory) {
-            Ok(status) => entry.take(status, now),
+            Ok(status) => entry.take(status, is_claimed, now),
             Err(error) => entry.problem = Some(lack(&error, STATUS_FILE, "it ended while its folder was made")),
         }
         entry
     }
 
-    fn take(&mut self, status: RunStatus, now: Timestamp) {
-        self.state = ListedState::of(&status, now);
+    fn take(&mut self, status: RunStatus, is_claimed: Option<bool>, now: Timestamp) {
+        self.state = ListedState::of(&status, is_claimed, now);
         // What rounds were begun is all that older engines told.
         let completed = u32::from(self.state == ListedState::Completed);
         self.rounds = status.rounds.or(status.round.map(|round| round + completed));
@@ -261,9 +262,22 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_stale_if_it_says_that_it_plays_but_is_silent_and_its_process_gone() {
+    fn a_run_is_stale_if_it_says_that_it_plays_and_no_process_has_claimed_it() {
+        for state in [RunState::Starting, RunState::Running, RunState::Stopping] {
+            let of =
+                |is_claimed, silent_for_s| ListedState::of(&status(state, silent_for_s, NO_PROCESS), is_claimed, NOW);
+
+            assert_eq!(of(Some(false), 0), ListedState::Stale);
+            assert!(of(Some(true), 100_000).is_played());
+        }
+        let completed = ListedState::of(&status(RunState::Completed, 0, 1), Some(false), NOW);
+        assert_eq!(completed, ListedState::Completed);
+    }
+
+    #[test]
+    fn without_locks_a_run_is_stale_if_it_is_silent_and_its_process_gone() {
         use RunState::*;
-        let of = |state, silent_for_s, pid| ListedState::of(&status(state, silent_for_s, pid), NOW);
+        let of = |state, silent_for_s, pid| ListedState::of(&status(state, silent_for_s, pid), None, NOW);
         let mine = std::process::id();
 
         for state in [Starting, Running, Stopping] {

@@ -259,9 +259,16 @@ fn a_run_is_checked_while_it_is_played_and_once_it_was_killed_and_nothing_is_cha
     let mut child = begin(&scenario, &out);
     let run = wait_for_round(&out, 2);
 
+    let listed = || {
+        let runs = succeeds(&ended(command(&["runs", "--json", "--out"]).arg(&out)));
+        let runs: Value = serde_json::from_str(&runs).expect("JSON");
+        runs[0]["state"].as_str().expect("a state").to_owned()
+    };
     let played = succeeds(&check(&run));
+    assert_eq!(listed(), "running");
     child.kill().expect("it is killed");
     child.wait().expect("it is gone");
+    assert_eq!(listed(), "stale", "at once, whatever its heartbeat");
     let mut events = OpenOptions::new()
         .append(true)
         .open(run.join("events.jsonl"))
