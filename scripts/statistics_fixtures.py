@@ -5,8 +5,8 @@
     venv/bin/python scripts/statistics_fixtures.py > src/compare/statistics/fixtures/reference.json
 
 Equal versions give an equal file. Resamples travel as the indices that were drawn, in the order in which the engine
-draws them: the trainings of all tasks first, then for each drawn training its seeds, each followed by its episodes.
-Where there is one only, no index is drawn.
+draws them: the trainings of all tasks first, then for each drawn training its seeds, each followed by its episodes; of
+hosts that trainings share, for the first drawn training of each task alone. Where there is one only, no index is drawn.
 """
 
 import json
@@ -20,6 +20,21 @@ from statsmodels.stats.multitest import multipletests
 RESAMPLES = 200
 TAIL = [0.025, 0.975]
 GENERATOR = np.random.default_rng(20_261)
+# Of what came later, so that what was there before stays as it is.
+LATER = np.random.default_rng(20_263)
+# Accuracies of `policy (greedy)` in proof/results/digits_impaired.csv: a row a training, a column an evaluation seed.
+PROOF = [
+    [70.023, 77.441, 74.343],
+    [74.178, 77.793, 73.627],
+    [76.045, 79.707, 77.054],
+    [76.268, 76.901, 74.577],
+    [75.927, 79.977, 77.43],
+    [79.777, 84.014, 81.021],
+    [75.258, 79.026, 74.636],
+    [75.634, 78.169, 76.491],
+    [70.141, 74.941, 71.62],
+    [76.467, 77.653, 75.106],
+]
 
 
 def iqm(values):
@@ -169,24 +184,24 @@ def profile():
     return case | interval(Recorded(scores), lambda scores: library.score_distributions(scores, taus))
 
 
-def pick(count, drawn):
+def pick(count, drawn, generator=GENERATOR):
     if count == 1:
         return 0
-    index = int(GENERATOR.integers(count))
+    index = int(generator.integers(count))
     drawn.append(index)
     return index
 
 
-def pick_trainings(tasks, drawn):
-    return [(task, pick(len(trainings), drawn)) for task, trainings in enumerate(tasks) for _ in trainings]
+def pick_trainings(tasks, drawn, generator=GENERATOR):
+    return [(task, pick(len(trainings), drawn, generator)) for task, trainings in enumerate(tasks) for _ in trainings]
 
 
-def pick_episodes(training, drawn):
+def pick_episodes(training, drawn, generator=GENERATOR):
     """Places (seed, episode)."""
     places = []
     for _ in training:
-        seed = pick(len(training), drawn)
-        places += [(seed, pick(len(training[seed]), drawn)) for _ in training[seed]]
+        seed = pick(len(training), drawn, generator)
+        places += [(seed, pick(len(training[seed]), drawn, generator)) for _ in training[seed]]
     return places
 
 
@@ -280,6 +295,89 @@ def differences():
     return cases
 
 
+def on_shared_hosts(trainings, counts, mean):
+    """A task: trainings on the same hosts, so many under each evaluation seed."""
+    hosts = [LATER.normal(0, 4) + LATER.normal(0, 5, count) for count in counts]
+    levels = LATER.normal(mean, 2, trainings)
+    noisy = lambda level, seed: np.round(level + seed + LATER.normal(0, 3, len(seed)), 2).tolist()
+    return [[noisy(level, seed) for seed in hosts] for level in levels]
+
+
+def crossed():
+    """One arm, or the difference of two, with the hosts of a task drawn once for all of its trainings."""
+    cases = []
+    for name, first, is_pair in [
+        ("iqm", [on_shared_hosts(6, [3, 3, 3], 60.0), on_shared_hosts(4, [2, 4], 75.0)], False),
+        ("mean", [on_shared_hosts(11, [6] * 2, 60.0)], False),
+        ("iqm", [on_shared_hosts(5, [4], 60.0), on_shared_hosts(3, [2, 2], 75.0)], True),
+    ]:
+        statistic = STATISTICS[name]
+        second = [
+            [[np.round(np.array(seed) - LATER.normal(1, 2, len(seed)), 2).tolist() for seed in training] for training in task]
+            for task in first
+        ]
+        arms = [first, second] if is_pair else [first]
+        less = lambda values: values[0] - (values[1] if is_pair else 0.0)
+        drawn, resampled = [], []
+        for _ in range(RESAMPLES):
+            chosen = pick_trainings(first, drawn, LATER)
+            places = [pick_episodes(task[chosen[index][1]], drawn, LATER) for task, index in first_of_each(first)]
+            resampled.append(less([statistic([score(arm[t][i], places[t]) for t, i in chosen]) for arm in arms]))
+        case = {"first": first, "statistic": name, "value": less([statistic(scores(arm)) for arm in arms])}
+        if is_pair:
+            case["second"] = second
+        cases.append(case | {"interval": [np.quantile(resampled, TAIL).tolist()], "indices": drawn})
+    return cases
+
+
+def first_of_each(tasks):
+    """Each task with the place of its first training among those of all."""
+    sizes = [len(task) for task in tasks]
+    return zip(tasks, np.cumsum([0, *sizes[:-1]]).tolist())
+
+
+def mean_squares(table):
+    """Of rows, of columns, and of the rest, each with its degrees of freedom."""
+    n, m = table.shape
+    rows, columns = table.mean(axis=1, keepdims=True), table.mean(axis=0, keepdims=True)
+    rest = table - rows - columns + table.mean()
+    return [
+        (m * rows.var(ddof=1), n - 1),
+        (n * columns.var(ddof=1), m - 1),
+        ((rest**2).sum() / ((n - 1) * (m - 1)), (n - 1) * (m - 1)),
+    ]
+
+
+def student():
+    """The t interval of a mean over trainings (rows) and hosts (columns), both at random."""
+    tables = [
+        PROOF,
+        [[71.2], [72.5], [70.8], [73.1], [71.9]],
+        np.round(LATER.normal(60, 2, (5, 1)) + LATER.normal(0, 3, (1, 3)) + LATER.normal(0, 1, (5, 3)), 2).tolist(),
+        np.round(LATER.normal(60, 5, (6, 1)) + LATER.normal(0, 1, (6, 4)), 2).tolist(),
+        np.round(60 + LATER.normal(0, 5, (1, 4)) + LATER.normal(0, 1, (7, 4)), 2).tolist(),
+    ]
+    cases = []
+    for values in tables:
+        table = np.array(values)
+        n, m = table.shape
+        if m == 1:
+            ends = stats.t.interval(0.95, n - 1, loc=table.mean(), scale=stats.sem(table[:, 0]))
+        else:
+            (a, of_a), (b, of_b), (e, of_e) = mean_squares(table)
+            variance, freedom = max((a, of_a), (b, of_b))
+            if min(a, b) > e:
+                variance = a + b - e
+                freedom = variance**2 / (a**2 / of_a + b**2 / of_b + e**2 / of_e)
+            ends = stats.t.interval(0.95, max(freedom, 1), loc=table.mean(), scale=np.sqrt(variance / (n * m)))
+        cases.append({"table": values, "interval": list(ends)})
+    return cases
+
+
+def quantiles():
+    return [[freedom, stats.t.ppf(0.975, freedom)] for freedom in [1, 1.5, 2, 2.7, 4, 9, 17.3, 60, 400]]
+
+
 def curves():
     """Trainings that were measured at times of their own; the grid ends where the first of them ends."""
     tasks = []
@@ -323,6 +421,9 @@ def main():
         "improvement": improvement(),
         "profile": profile(),
         "curves": curves(),
+        "crossed": crossed(),
+        "student": student(),
+        "quantiles": quantiles(),
     }
     rows = [f'"{name}": {json.dumps(part, separators=(",", ":"), allow_nan=False)}' for name, part in parts.items()]
     print(",\n".join(rows))

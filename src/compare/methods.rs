@@ -192,10 +192,15 @@ impl MethodComparison {
         }
         names.retain(|name| sound.contains_key(name));
         let tasks: BTreeSet<&str> = sound.values().flat_map(|tasks| tasks.keys().copied()).collect();
+        let shares_hosts = tasks.iter().all(|task| {
+            let of_task = sound.values().filter_map(|arm| arm.get(task)).flatten().copied();
+            TrainingRecord::share_hosts(of_task, metric)
+        });
         let arms: Vec<Arm> = names
             .iter()
             .map(|&name| Arm {
                 name,
+                shares_hosts,
                 tasks: tasks
                     .iter()
                     .map(|task| sound[name].get(task).cloned().unwrap_or_default())
@@ -219,6 +224,8 @@ impl MethodComparison {
 /// A method and its trainings, by task.
 struct Arm<'a> {
     name: &'a str,
+    /// All trainings of all arms were evaluated on the hosts of their task.
+    shares_hosts: bool,
     tasks: Vec<Vec<&'a TrainingRecord>>,
 }
 
@@ -241,6 +248,7 @@ impl Arm<'_> {
             tasks: tasks
                 .map(|(_, records)| records.iter().map(training).collect())
                 .collect(),
+            shares_hosts: self.shares_hosts,
         }
     }
 

@@ -204,6 +204,18 @@ impl TrainingRecord {
         scores
     }
 
+    /// Whether trainings were evaluated on the same hosts, with a value of every one of them.
+    pub(crate) fn share_hosts<'a>(trainings: impl Iterator<Item = &'a Self>, metric: Metric) -> bool {
+        let mut hosts = trainings.map(|training| {
+            let valued = |outcome: &&EpisodeOutcome| metric.of_episode(outcome).is_some();
+            let valued = training.episodes.iter().filter(valued);
+            let hosts = valued.map(|outcome| (outcome.seed, outcome.round, outcome.env));
+            training.is_evaluated.then(|| hosts.collect::<Vec<_>>())
+        });
+        let first = hosts.next().flatten();
+        first.is_some() && hosts.all(|hosts| hosts == first)
+    }
+
     /// Mean over the episodes; `None` where none has a value.
     pub fn score(&self, metric: Metric) -> Option<f64> {
         mean_of(self.scores(metric).into_iter().flatten())

@@ -210,11 +210,16 @@ impl Record {
 
     /// The trainings of an arm, by its place in the design.
     fn sample(&self, arm: usize, metric: Metric, counted: &[&ReplicateResult]) -> Sample {
-        let trainings = counted.iter().map(|replicate| Training {
-            by_seed: self.scored(&replicate.arms[arm], metric).scores(metric),
+        let scored = counted
+            .iter()
+            .map(|replicate| self.scored(&replicate.arms[arm], metric));
+        let scored: Vec<TrainingRecord> = scored.collect();
+        let trainings = scored.iter().map(|training| Training {
+            by_seed: training.scores(metric),
         });
         Sample {
             tasks: vec![trainings.collect()],
+            shares_hosts: TrainingRecord::share_hosts(scored.iter(), metric),
         }
     }
 

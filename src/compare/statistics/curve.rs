@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::bootstrap::{Bootstrap, Interval, Strata};
+use super::bootstrap::Bootstrap;
+use super::sample::{Interval, Strata};
 use super::summary::Statistic;
 use crate::random::Draw;
 

@@ -79,6 +79,7 @@ pub fn sample(tasks: Vec<Vec<Vec<Vec<f64>>>>) -> Sample {
     let trainings = |task: Vec<Vec<Vec<f64>>>| task.into_iter().map(|by_seed| Training { by_seed }).collect();
     Sample {
         tasks: tasks.into_iter().map(trainings).collect(),
+        shares_hosts: false,
     }
 }
 

@@ -1,7 +1,8 @@
 //! How likely a training of one arm beats one of another arm on the same task.
 
-use super::bootstrap::{Bootstrap, Estimate, Layout, Sample};
+use super::bootstrap::{Bootstrap, Estimate};
 use super::rank::wins;
+use super::sample::{Drawn, Layout, Sample};
 use crate::random::Draw;
 
 /// The probability of improvement (Agarwal et al. 2021): A of Vargha and Delaney of each task, ties counting half,
@@ -28,7 +29,7 @@ pub fn probability_of_improvement(
         sum / first.tasks.len() as f64
     };
     let interval = if ours.has_enough() && theirs.has_enough() {
-        let (mut drawn, mut our_scores, mut their_scores) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut drawn, mut our_scores, mut their_scores) = (Drawn::default(), Vec::new(), Vec::new());
         bootstrap.interval(|source| {
             ours.draw_scores(source, &mut drawn, &mut our_scores);
             theirs.draw_scores(source, &mut drawn, &mut their_scores);

@@ -1,8 +1,8 @@
 //! Statistics of experiments: pure functions of numbers, without an ECS, tensors or files.
 //!
-//! The unit of analysis is the *training*: one policy that was trained from one seed. Evaluation seeds and episodes lie
-//! inside it and are no replicates of their own, because they share what was learnt. A [`Sample`] has the trainings of
-//! one arm by task; [`estimate`] and [`difference`] draw intervals of it from the two-level bootstrap, [`mann_whitney`]
+//! The unit of analysis is the *training*: one policy that was trained from one seed. Its episodes are no replicates of their
+//! own, because they share what was learnt; hosts that all trainings were evaluated on are a sample of hosts. A [`Sample`] has the
+//! trainings of one arm by task; [`estimate`] and [`difference`] say how sure they are with trainings and hosts at random, [`mann_whitney`]
 //! and [`sign_flip`] test two arms, [`holm`] corrects for several tests, and [`verdict`] says what may be concluded.
 //! [`probability_of_improvement`], [`performance_profile`] and [`learning_curve`] are the views of Agarwal et al.,
 //! "Deep Reinforcement Learning at the Edge of the Statistical Precipice" (NeurIPS 2021), as the library rliable
@@ -22,21 +22,22 @@ mod multiple;
 mod permutation;
 mod profile;
 mod rank;
+mod sample;
+mod student;
 mod summary;
 mod verdict;
 
 #[cfg(test)]
 mod fixtures;
 
-pub use bootstrap::{
-    Bootstrap, Design, Estimate, Interval, RESAMPLES, Sample, Training, difference, estimate, policy_interval,
-};
+pub use bootstrap::{Bootstrap, Design, Estimate, RESAMPLES, difference, estimate, policy_interval};
 pub use curve::{CurveBand, CurvePoint, common_grid, interpolate, learning_curve};
 pub use improvement::probability_of_improvement;
 pub use multiple::holm;
 pub use permutation::{Flips, SignFlip, sign_flip};
 pub use profile::{ProfilePoint, performance_profile};
 pub use rank::{Magnitude, MannWhitney, NullDistribution, a12, cliffs_delta, hedges_g, hodges_lehmann, mann_whitney};
+pub use sample::{Interval, Sample, Training};
 pub use summary::{Statistic, iqm, mean, median, percentile, sd, worst_tenth};
 pub use verdict::{Arm, Criteria, Evidence, Verdict, verdict};
 

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::bootstrap::{Bootstrap, Interval, Layout, Sample};
+use super::bootstrap::Bootstrap;
+use super::sample::{Drawn, Interval, Layout, Sample};
 use crate::random::Draw;
 
 /// One threshold of a profile.
@@ -28,7 +29,7 @@ pub fn performance_profile(sample: &Sample, taus: &[f64], bootstrap: Bootstrap<i
         return taus.iter().map(nothing).collect();
     };
     let intervals = layout.has_enough().then(|| {
-        let (mut drawn, mut scores) = (Vec::new(), Vec::new());
+        let (mut drawn, mut scores) = (Drawn::default(), Vec::new());
         bootstrap.intervals(taus.len(), |source, fractions| {
             layout.draw_scores(source, &mut drawn, &mut scores);
             for (fraction, &tau) in fractions.iter_mut().zip(taus) {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::bootstrap::Interval;
+use super::sample::Interval;
 use crate::scenario::DecisionTest;
 
 impl DecisionTest {
