@@ -213,7 +213,7 @@ impl<'a> Controls<'a> {
                 .map(|episodes| BigInteger(episodes.seed))
                 .collect(),
             search_seed: BigInteger(study.search.seed),
-            report: ControlReport::new(rows, first.seed),
+            report: ControlReport::new(rows, first.seed, study.experiment.scenario.reward.price()),
         }
     }
 
@@ -245,7 +245,9 @@ impl<'a> Controls<'a> {
         let search = format!("schedules were chosen by episodes of seed {}", self.search_seed.0);
         let legend = [
             "final: in each episode the architecture that the policy grew in it, from its first step on; GMAC and s: billions of \
-             multiply-accumulates and seconds of an episode; found by: what training or search took",
+             multiply-accumulates and seconds of an episode; found by: what training or search took; J: accuracy less the \
+             scenario's price for every time the host's size beyond itself; by net: of the schedules the best by J, or by \
+             accuracy minus rent where the scenario has no such price",
             "policy - it: accuracy, episode by episode; verdict: of the policy, by the interval and a sign-flip test after \
              Holm, over the episodes of this one training",
             &search,
@@ -269,6 +271,7 @@ impl<'a> Controls<'a> {
                 "steps",
                 "accuracy, %",
                 "params",
+                "J",
                 "GMAC",
                 "s",
                 "found by",
@@ -283,6 +286,8 @@ impl<'a> Controls<'a> {
                 row.steps.to_string(),
                 with_interval(&row.accuracy.mean),
                 format!("{:.2}x", row.param_ratio),
+                row.accuracy_minus_price
+                    .map_or_else(|| ABSENT.into(), |net| format!("{net:.1}")),
                 decimals(row.gmacs),
                 format!("{:.2}", row.seconds),
                 decimals(found_by),
@@ -315,6 +320,7 @@ impl<'a> Controls<'a> {
             "high",
             "adjusted_p",
             "verdict",
+            "accuracy_minus_price",
         ]);
         for row in &self.report.rows {
             csv.push(&csv_row(row));
@@ -347,6 +353,7 @@ fn csv_row(row: &ControlRow) -> Vec<String> {
     cells.extend(estimate(row.against.map(|against| against.accuracy.difference.mean)));
     cells.push(number(row.against.map(|against| against.adjusted_p)));
     cells.push(row.against.map_or("", |against| words(against.verdict)).into());
+    cells.push(number(row.accuracy_minus_price));
     cells
 }
 

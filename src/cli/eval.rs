@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use bevy_ecs::world::World;
 use serde::Serialize;
 
 use super::eval_decisions::{PolicyCommits, seed_table, step_table};
@@ -14,13 +15,14 @@ use super::rejection::Rejection;
 use super::{Context, EvalOptions, Outcome};
 use crate::checkpoint::FrozenPolicy;
 use crate::compare::{
-    Candidate, Comparison, ControllerSummary, Difference, EpisodeOutcome, Episodes, Estimate, Paired, Played, Summary,
-    play_until,
+    Blind, Candidate, Comparison, ControllerSummary, Difference, EpisodeOutcome, Episodes, Estimate, Paired, Played,
+    Summary, play_until,
 };
 use crate::controller::{DecideMode, SavedFolder};
+use crate::controls::Search;
 use crate::env::Experiment;
 use crate::growth::SlotId;
-use crate::health::{AtPath, FileError};
+use crate::health::{AtPath, EngineError, FileError};
 use crate::record::Table;
 use crate::run::{StopSignal, stop_on_signals};
 use crate::scenario::Catalog;
@@ -28,7 +30,9 @@ use crate::storage::replace_synced;
 use crate::telemetry::BigInteger;
 
 /// Baselines unless others are asked for.
-const BASELINES: [&str; 3] = ["heuristic", "random", "wait"];
+const BASELINES: [&str; 4] = ["heuristic", "random", "wait", BLIND];
+/// What a learned policy usually decides, played without looking.
+const BLIND: &str = "blind";
 /// The controller that saved policies belong to; among the baselines it starts from fresh weights.
 const LEARNED: &str = "actor_critic";
 /// Seeds that the head of the tables names.
@@ -48,28 +52,28 @@ const NOBODY: [&str; 1] = ["none"];
 
 /// Plays all episodes with every candidate; the tables go to stdout. Whoever stops it sees how things stand.
 pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejection> {
-    let plan = EvaluationPlan::prepare(options, context)?;
+    let mut plan = EvaluationPlan::prepare(options, context)?;
     let stop = StopSignal::default();
     stop_on_signals(stop.clone()).map_err(|error| Rejection::Usage(format!("no handlers for signals: {error}")))?;
+    if let Err(error) = plan.take_blind(&stop, context) {
+        return Ok(plan.told(BLIND, &error, context));
+    }
     let mut progress = EvalProgress::begin(plan.work(), context);
     let (mut standings, mut notes) = (Standings::new(&plan), Vec::new());
     // Seed by seed: what is played until somebody stops it compares everybody.
     'playing: for episodes in &plan.episodes {
         for (index, entrant) in plan.entrants.iter().enumerate() {
             progress.enter(&entrant.name, episodes.seed);
-            let (experiment, candidate) = (plan.experiment.clone(), &entrant.candidate);
-            let step = || progress.step(episodes.envs);
+            let (mut experiment, candidate) = (plan.experiment.clone(), &entrant.candidate);
+            if let (BLIND, Some(blind)) = (entrant.name.as_str(), &plan.blind) {
+                experiment.scenario.policy.schedule = blind.schedule.clone();
+            }
+            let step = |_: &mut World| progress.step(episodes.envs);
             let played = match play_until(experiment, context.extend, candidate, episodes, &stop, step) {
                 Ok(played) => played,
                 Err(error) => {
                     progress.clear();
-                    if error.position.round.is_some() {
-                        tell_error(context.global, format_args!("{}: {error}", entrant.name));
-                        return Ok(Outcome::Failed);
-                    }
-                    refuse(context.global, format_args!("{}: {error}", entrant.name));
-                    explain_if_moved(plan.experiment.folder.as_deref());
-                    return Ok(Outcome::Rejected);
+                    return Ok(plan.told(&entrant.name, &error, context));
                 }
             };
             if stop.is_requested() && played.outcomes.len() < episodes.count() {
@@ -142,6 +146,8 @@ struct EvaluationPlan {
     /// What the policy was trained on; `None` for one without its run.
     trained_on: Option<String>,
     entrants: Vec<Entrant>,
+    /// `None` until it is taken, and if nobody is blind.
+    blind: Option<Blind>,
     /// One entry per seed, at least one.
     episodes: Vec<Episodes>,
     /// That the run of the policy was played at, with its training.
@@ -168,6 +174,7 @@ impl EvaluationPlan {
         let FrozenPolicy { saved, origin } = found.policy;
         Ok(Self {
             entrants,
+            blind: None,
             checkpoint,
             policy: saved.map_or(found.place, |saved| saved.path().into()),
             save: options.save.clone(),
@@ -176,6 +183,41 @@ impl EvaluationPlan {
             episodes: found.episodes,
             experiment: found.experiment,
         })
+    }
+
+    /// Has the policy play a round on hosts that nobody is evaluated on, if its decisions are to be played blindly.
+    fn take_blind(&mut self, stop: &StopSignal, context: &Context) -> Result<(), EngineError> {
+        let saved = self
+            .entrants
+            .iter()
+            .find_map(|entrant| entrant.candidate.policy.clone());
+        let blind = self.entrants.iter_mut().find(|entrant| entrant.name == BLIND);
+        let (Some(blind), Some(saved)) = (blind, saved) else {
+            return Ok(());
+        };
+        let run = &self.experiment.scenario.run;
+        let evaluated: Vec<u64> = self.episodes.iter().map(|episodes| episodes.seed).collect();
+        let first = self.episodes[0].rounds.start;
+        let episodes = Episodes {
+            seed: Search::seed_beside(run.seed, &evaluated),
+            rounds: first..first.saturating_add(1),
+            envs: run.n_envs,
+        };
+        let taken = Blind::of(self.experiment.clone(), context.extend, &saved, &episodes, stop)?;
+        blind.candidate.controller = taken.controller().into();
+        self.blind = Some(taken);
+        Ok(())
+    }
+
+    /// Says why somebody could not play.
+    fn told(&self, name: &str, error: &EngineError, context: &Context) -> Outcome {
+        if error.position.round.is_some() {
+            tell_error(context.global, format_args!("{name}: {error}"));
+            return Outcome::Failed;
+        }
+        refuse(context.global, format_args!("{name}: {error}"));
+        explain_if_moved(self.experiment.folder.as_deref());
+        Outcome::Rejected
     }
 
     fn work(&self) -> Work {
@@ -211,7 +253,8 @@ impl EvaluationPlan {
         } = self.experiment;
         let first = &self.episodes[0];
         let seeds = played.first().map_or(0, |player| player.episodes.len());
-        let comparison = Comparison::new(played, first.seed);
+        let price = scenario.reward.price();
+        let comparison = Comparison::new(played, first.seed, price);
         let slots: Vec<SlotId> = layout.slots().iter().map(|spec| spec.slot).collect();
         let learned = self
             .entrants
@@ -237,6 +280,8 @@ impl EvaluationPlan {
                 .map(|episodes| BigInteger(episodes.seed))
                 .collect(),
             commits: commits.collect(),
+            price,
+            blind: self.blind,
             comparison,
         };
         if let Some(place) = &self.save
@@ -264,10 +309,12 @@ fn entrants(
     let names: Vec<&str> = match &options.controllers {
         Some(names) if *names == NOBODY => Vec::new(),
         Some(names) => names.iter().map(String::as_str).collect(),
-        None => BASELINES.to_vec(),
+        // Without a learned policy nobody is blind.
+        None => BASELINES[..BASELINES.len() - usize::from(policy.saved.is_none())].to_vec(),
     };
     for (index, name) in names.iter().enumerate() {
-        if !catalog.controllers.iter().any(|known| known.name == *name) {
+        let is_blind = *name == BLIND && policy.saved.is_some();
+        if !is_blind && !catalog.controllers.iter().any(|known| known.name == *name) {
             let known: Vec<&str> = catalog.controllers.iter().map(|known| known.name.as_str()).collect();
             let message = format!("no controller is called `{name}`; there are: {}", known.join(", "));
             return Err(Rejection::Usage(message));
@@ -337,6 +384,11 @@ struct Evaluation {
     seeds: Vec<BigInteger>,
     /// By slot, of each learned policy.
     commits: Vec<PolicyCommits>,
+    /// What the scenario charges for as many parameters as the host has, percentage points; `None` of other rents.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    price: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blind: Option<Blind>,
     #[serde(flatten)]
     comparison: Comparison,
 }
@@ -383,13 +435,26 @@ impl Evaluation {
         for commits in &self.commits {
             _ = write!(text, "\n{}", commits.to_text(width));
         }
-        for table in [
-            self.differences("accuracy, paired difference", |pair| &pair.accuracy),
-            self.differences("accuracy minus rent, paired", |pair| &pair.accuracy_minus_rent),
-        ] {
+        let net = |pair: &Difference| pair.accuracy_minus_price;
+        let tables = [
+            self.differences("accuracy, paired difference", |pair| Some(pair.accuracy)),
+            self.differences("accuracy minus rent, paired", |pair| Some(pair.accuracy_minus_rent)),
+            self.differences("J, paired", net),
+        ];
+        for table in tables.into_iter().take(2 + usize::from(self.price.is_some())) {
             _ = write!(text, "\n{}", table.render_within(width, &[]));
         }
-        let legend = LEGEND.map(|line| wrapped(line, width));
+        let price = self.price.map(|price| format!("J: accuracy - {price:?} (params - 1)"));
+        let blind = self.blind.as_ref().map(|Blind { seed, hosts, schedule }| {
+            format!(
+                "{BLIND}: at each step what the greedy policy decided most often on {hosts} other hosts (seed {}), whatever it \
+                 sees: {} orders; policy - {BLIND} is the value of feedback",
+                seed.0,
+                schedule.entries.len()
+            )
+        });
+        let legend = LEGEND.map(String::from).into_iter().chain(price).chain(blind);
+        let legend: Vec<String> = legend.map(|line| wrapped(&line, width)).collect();
         _ = writeln!(text, "\n{}", legend.join("\n"));
         if self.comparison.unmeasured > 0 {
             _ = writeln!(
@@ -412,7 +477,7 @@ impl Evaluation {
     fn others(&self) -> Table {
         let mut table = Table::new(
             &["mean of an episode"],
-            &["committed, test %", "reward", "params", "GMAC"],
+            &["committed, test %", "reward", "params", "J", "GMAC"],
         );
         for player in &self.comparison.players {
             let test = player.test_accuracy;
@@ -422,6 +487,9 @@ impl Evaluation {
                 format!("{:.2}", player.reward.mean.value),
                 format!("{:.2}x", player.param_ratio.mean.value),
                 player
+                    .accuracy_minus_price
+                    .map_or_else(|| ABSENT.into(), |net| format!("{:.2}", net.mean.value)),
+                player
                     .gmacs
                     .map_or_else(|| ABSENT.into(), |gmacs| format!("{gmacs:.3}")),
             ]);
@@ -429,16 +497,16 @@ impl Evaluation {
         table
     }
 
-    fn differences(&self, title: &str, of: fn(&Difference) -> &Paired) -> Table {
+    fn differences(&self, title: &str, of: fn(&Difference) -> Option<Paired>) -> Table {
         let mut table = Table::new(&[title], &["mean", "95 % interval", "wins"]);
         for difference in &self.comparison.differences {
-            let paired = of(difference);
+            let Some(paired) = of(difference) else { continue };
             let mean = &paired.difference.mean;
             table.push(vec![
                 format!("{} - {}", difference.policy, difference.baseline),
                 format!("{:+.2}", mean.value),
                 interval(mean),
-                wins(paired),
+                wins(&paired),
             ]);
         }
         table

@@ -445,8 +445,9 @@ pub struct EvalOptions {
     /// Episodes of each controller under each seed, rounded up to whole rounds [default: 2 for every env].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub episodes: Option<u32>,
-    /// Whom to compare the policy with, or none [default: heuristic,random,wait]; actor_critic is an untrained policy.
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    /// Whom to compare the policy with, or none [default: heuristic,random,wait,blind]; actor_critic is an untrained policy,
+    /// blind what this one usually decides at each step, played without looking.
+    #[arg(long, visible_alias = "against", value_name = "A,B", value_delimiter = ',')]
     pub controllers: Option<Vec<String>>,
     /// Also write what --json prints to this file.
     #[arg(long, value_name = "FILE")]

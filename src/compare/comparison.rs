@@ -49,6 +49,9 @@ pub struct ControllerSummary {
     pub accuracy: Summary,
     /// The same less the mean rent of a step.
     pub accuracy_minus_rent: Summary,
+    /// J: final accuracy less what the scenario charges for the size; `None` where that is no multiple of the size.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accuracy_minus_price: Option<Summary>,
     /// Mean final accuracy on the test part, percent; `None` where it was not evaluated.
     pub test_accuracy: Option<f64>,
     /// Sum of the episode's rewards.
@@ -101,6 +104,9 @@ pub struct Difference {
     pub accuracy: Paired,
     /// Final accuracy less the rent of the parameters, percentage points.
     pub accuracy_minus_rent: Paired,
+    /// J, percentage points; `None` as above.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accuracy_minus_price: Option<Paired>,
 }
 
 /// The whole comparison.
@@ -115,8 +121,9 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Sums up what was played. `seed` is what intervals are drawn from.
-    pub fn new(mut played: Vec<Played>, seed: u64) -> Self {
+    /// Sums up what was played. `seed` is what intervals are drawn from, `price` what the scenario charges for as many parameters as
+    /// the host has, percentage points.
+    pub fn new(mut played: Vec<Played>, seed: u64, price: Option<f64>) -> Self {
         let unmeasured = keep_measured(&mut played);
         let (policies, baselines): (Vec<_>, Vec<_>) = played.iter().partition(|player| player.is_policy);
         let pairs = policies
@@ -129,9 +136,13 @@ impl Comparison {
                     baseline: baseline.name.clone(),
                     accuracy: Paired::of(&differences(policy, baseline, accuracy), seed),
                     accuracy_minus_rent: Paired::of(&differences(policy, baseline, accuracy_minus_rent), seed),
+                    accuracy_minus_price: price.map(|price| {
+                        let of = |outcome: &EpisodeOutcome| accuracy_minus_price(outcome, price);
+                        Paired::of(&differences(policy, baseline, of), seed)
+                    }),
                 })
                 .collect(),
-            players: played.iter().map(|player| summarize(player, seed)).collect(),
+            players: played.iter().map(|player| summarize(player, seed, price)).collect(),
             unmeasured,
         }
     }
@@ -166,13 +177,14 @@ fn accuracy_minus_rent(outcome: &EpisodeOutcome) -> f64 {
     outcome.accuracy_minus_rent().unwrap_or(f64::NAN)
 }
 
-fn summarize(player: &Played, seed: u64) -> ControllerSummary {
-    let summary = |of: fn(&EpisodeOutcome) -> f64| {
-        let strata: Vec<Vec<f64>> = player
-            .episodes
-            .iter()
-            .map(|episodes| episodes.iter().map(of).collect())
-            .collect();
+fn accuracy_minus_price(outcome: &EpisodeOutcome, price: f64) -> f64 {
+    outcome.accuracy_minus_price(price).unwrap_or(f64::NAN)
+}
+
+fn summarize(player: &Played, seed: u64, price: Option<f64>) -> ControllerSummary {
+    let summary = |of: &dyn Fn(&EpisodeOutcome) -> f64| {
+        let of_seed = |episodes: &Vec<EpisodeOutcome>| episodes.iter().map(of).collect();
+        let strata: Vec<Vec<f64>> = player.episodes.iter().map(of_seed).collect();
         Summary::of(&strata, seed)
     };
     let tests: Option<Vec<f64>> = player
@@ -186,18 +198,19 @@ fn summarize(player: &Played, seed: u64) -> ControllerSummary {
     let episodes = player.episodes.concat();
     ControllerSummary {
         name: player.name.clone(),
-        accuracy: summary(accuracy),
-        accuracy_minus_rent: summary(accuracy_minus_rent),
+        accuracy: summary(&accuracy),
+        accuracy_minus_rent: summary(&accuracy_minus_rent),
+        accuracy_minus_price: price.map(|price| summary(&|outcome| accuracy_minus_price(outcome, price))),
         test_accuracy: tests.filter(|tests| !tests.is_empty()).map(|tests| mean(&tests)),
-        reward: summary(|outcome| outcome.reward),
-        param_ratio: summary(|outcome| outcome.param_ratio),
+        reward: summary(&|outcome| outcome.reward),
+        param_ratio: summary(&|outcome| outcome.param_ratio),
         gmacs: gmacs.filter(|gmacs| !gmacs.is_empty()).map(|gmacs| mean(&gmacs)),
         decisions: DecisionSummary::of(&episodes),
         episodes,
     }
 }
 
-fn differences(policy: &Played, baseline: &Played, of: fn(&EpisodeOutcome) -> f64) -> Vec<Vec<f64>> {
+fn differences(policy: &Played, baseline: &Played, of: impl Fn(&EpisodeOutcome) -> f64) -> Vec<Vec<f64>> {
     let seeds = policy.episodes.iter().zip(&baseline.episodes);
     seeds
         .map(|(ours, theirs)| {
@@ -210,96 +223,4 @@ fn differences(policy: &Played, baseline: &Played, of: fn(&EpisodeOutcome) -> f6
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::compare::statistics::Interval;
-    use crate::telemetry::BigInteger;
-
-    fn outcome(env: usize, accuracy: Option<f64>, rent: f64) -> EpisodeOutcome {
-        EpisodeOutcome {
-            seed: BigInteger(42),
-            round: 0,
-            env,
-            accuracy,
-            committed_accuracy: None,
-            test_accuracy: accuracy,
-            loss: None,
-            test_loss: None,
-            rent: Some(rent),
-            reward: 1.0,
-            param_ratio: 1.5,
-            rollbacks: 0,
-            compute: None,
-            decisions: None,
-        }
-    }
-
-    fn played(name: &str, is_policy: bool, accuracies: &[f64], rent: f64) -> Played {
-        let episodes = accuracies.iter().enumerate();
-        Played {
-            name: name.into(),
-            is_policy,
-            episodes: vec![episodes.map(|(env, &value)| outcome(env, Some(value), rent)).collect()],
-        }
-    }
-
-    /// Five pairs whose interval was computed independently.
-    #[test]
-    fn a_policy_is_compared_with_each_baseline_pair_by_pair() {
-        let comparison = Comparison::new(
-            vec![
-                played("policy", true, &[61.2, 62.0, 60.5, 63.1, 61.8], 0.5),
-                played("wait", false, &[59.9, 60.1, 60.4, 61.0, 58.7], 0.0),
-            ],
-            1,
-        );
-
-        let [difference] = &comparison.differences[..] else {
-            panic!("{:?}", comparison.differences);
-        };
-        let paired = &difference.accuracy;
-        assert!((paired.difference.mean.value - 1.7).abs() < 1e-9);
-        let interval = paired.difference.mean.interval.expect("five pairs");
-        assert!(0.1 <= interval.low && interval.low < 1.7 && 1.7 < interval.high && interval.high <= 3.1);
-        assert_eq!((paired.wins, paired.ties, paired.losses), (5, 0, 0));
-        let net = &difference.accuracy_minus_rent;
-        assert!((net.difference.mean.value - 1.2).abs() < 1e-9);
-        assert_eq!((net.wins, net.ties, net.losses), (4, 0, 1));
-    }
-
-    #[test]
-    fn equals_tie_without_any_doubt() {
-        let accuracies = [50.0, 60.0, 70.0, 80.0, 90.0];
-        let players = vec![
-            played("policy", true, &accuracies, 0.0),
-            played("wait", false, &accuracies, 0.0),
-        ];
-
-        let paired = Comparison::new(players, 1).differences[0].accuracy;
-
-        assert_eq!((paired.wins, paired.ties, paired.losses), (0, 5, 0));
-        let nothing = Estimate {
-            value: 0.0,
-            interval: Some(Interval { low: 0.0, high: 0.0 }),
-        };
-        assert_eq!(paired.difference.mean, nothing);
-    }
-
-    #[test]
-    fn an_episode_that_one_controller_lost_is_left_out_for_all() {
-        let mut policy = played("policy", true, &[60.0, 0.0, 62.0], 0.0);
-        policy.episodes[0][1].accuracy = None;
-        let baseline = played("wait", false, &[50.0, 99.0, 50.0], 0.0);
-
-        let comparison = Comparison::new(vec![policy, baseline], 1);
-
-        assert_eq!(comparison.unmeasured, 1);
-        let means: Vec<f64> = comparison
-            .players
-            .iter()
-            .map(|player| player.accuracy.mean.value)
-            .collect();
-        assert_eq!(means, [61.0, 50.0]);
-        assert_eq!(comparison.differences[0].accuracy.wins, 2);
-    }
-}
+mod tests;

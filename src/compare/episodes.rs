@@ -114,6 +114,11 @@ impl EpisodeOutcome {
         Some(self.accuracy? - self.rent?)
     }
 
+    /// The same with the rent that a scenario charges: J, accuracy less `price` for every time the host's size beyond itself.
+    pub fn accuracy_minus_price(&self, price: f64) -> Option<f64> {
+        Some(self.accuracy? - price * (self.param_ratio - 1.0))
+    }
+
     /// Multiply-accumulates of training and validation, in billions.
     pub fn gmacs(&self) -> Option<f64> {
         Some(self.compute?.macs() as f64 / 1e9)
@@ -136,7 +141,12 @@ pub struct PlayedEpisodes {
 impl PlayedEpisodes {
     /// Percent, of the episodes that were measured; `None` without any.
     pub fn mean_accuracy(&self) -> Option<f64> {
-        let measured: Vec<f64> = self.outcomes.iter().filter_map(|outcome| outcome.accuracy).collect();
+        self.mean_of(|outcome| outcome.accuracy)
+    }
+
+    /// Of the episodes that have such a value; `None` without any.
+    pub fn mean_of(&self, value: impl Fn(&EpisodeOutcome) -> Option<f64>) -> Option<f64> {
+        let measured: Vec<f64> = self.outcomes.iter().filter_map(value).collect();
         (!measured.is_empty()).then(|| mean(&measured))
     }
 }
@@ -152,11 +162,11 @@ pub fn play(
     candidate: &Candidate,
     episodes: &Episodes,
 ) -> Result<PlayedEpisodes, EngineError> {
-    play_until(experiment, extend, candidate, episodes, &StopSignal::default(), || ())
+    play_until(experiment, extend, candidate, episodes, &StopSignal::default(), |_| ())
 }
 
 /// As [`play`], until somebody asks for a stop: then the episodes of whole rounds are there. After every step of the envs
-/// `stepped` is called.
+/// `stepped` is called with their world.
 ///
 /// # Errors
 /// As [`play`].
@@ -166,7 +176,7 @@ pub fn play_until(
     candidate: &Candidate,
     episodes: &Episodes,
     stop: &StopSignal,
-    mut stepped: impl FnMut(),
+    mut stepped: impl FnMut(&mut World),
 ) -> Result<PlayedEpisodes, EngineError> {
     let scenario = &mut experiment.scenario;
     scenario.run.seed = episodes.seed;
@@ -201,7 +211,7 @@ pub fn play_until(
     loop {
         match engine.advance() {
             ControlFlow::Continue(Moment::Started) => began = Instant::now(),
-            ControlFlow::Continue(Moment::StepPlayed) => stepped(),
+            ControlFlow::Continue(Moment::StepPlayed) => stepped(engine.world_mut()),
             ControlFlow::Continue(_) => {}
             ControlFlow::Break(report) => {
                 report.into_result()?;

@@ -1,6 +1,7 @@
 //! Comparisons between controllers that played the same episodes, and between methods that trained several times: what is
 //! read back of runs, and the statistics of experiments.
 
+mod blind;
 mod comparison;
 mod decisions;
 mod episodes;
@@ -8,6 +9,7 @@ mod methods;
 pub mod statistics;
 mod training;
 
+pub use blind::Blind;
 pub use comparison::{Comparison, ControllerSummary, Difference, Paired, Played, Summary};
 pub use decisions::{DecisionSummary, SlotCommits};
 pub use episodes::{Candidate, EpisodeOutcome, Episodes, PlayedEpisodes, play, play_until};

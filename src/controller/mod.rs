@@ -23,6 +23,7 @@ pub use actions::{
     Choices, Chosen, CommandOutcome, Decision, HEADS, Head, HeadIndices, MaskRow, MaskSet, OPS, RELEVANCE, Sample,
     available, command_of, relevant,
 };
+pub(crate) use deciders::written;
 pub use deciders::{
     ActorCriticController, BuildContext, Controller, ControllerFactory, ControllerRegistry, WaitController,
 };

@@ -30,7 +30,7 @@ pub enum Control {
     EqualSeconds,
     /// A host so wide that it has no fewer parameters than the grown networks.
     Widened,
-    /// The best of many schedules that were drawn.
+    /// The best of many schedules that were drawn: by accuracy, and by accuracy less what the size costs.
     Schedules,
     /// The rule-based controller.
     Heuristic,
@@ -49,7 +49,7 @@ impl Control {
             Self::EqualCompute => "final, equal compute",
             Self::EqualSeconds => "final, equal seconds",
             Self::Widened => "host widened",
-            Self::Schedules => "best drawn schedule",
+            Self::Schedules => "best drawn schedules",
             Self::Heuristic => "heuristic",
             Self::Periodic => "periodic",
             Self::Fragrow => "fragrow",

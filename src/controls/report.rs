@@ -29,6 +29,8 @@ pub struct ControlRow {
     pub schedules: Option<u32>,
     /// Final validation accuracy, percent.
     pub accuracy: Summary,
+    /// J: mean accuracy less what the scenario charges for the size; `None` where that is no multiple of the size.
+    pub accuracy_minus_price: Option<f64>,
     /// Mean accuracy on the test part of the network with its committed seeds alone, percent.
     pub test_accuracy: Option<f64>,
     /// Mean final size over the scenario's host.
@@ -64,14 +66,15 @@ pub struct ControlReport {
 }
 
 impl ControlReport {
-    /// Compares what was played. `seed` is what intervals and signs are drawn from.
-    pub fn new(rows: Vec<PlayedRow>, seed: u64) -> Self {
+    /// Compares what was played. `seed` is what intervals and signs are drawn from, `price` what the scenario charges for as many
+    /// parameters as the host has, percentage points.
+    pub fn new(rows: Vec<PlayedRow>, seed: u64, price: Option<f64>) -> Self {
         let played = rows.iter().map(|row| Played {
             name: row.name.clone(),
             is_policy: row.is_reference,
             episodes: row.played.iter().map(|played| played.outcomes.clone()).collect(),
         });
-        let comparison = Comparison::new(played.collect(), seed);
+        let comparison = Comparison::new(played.collect(), seed, None);
         let reference = rows.iter().position(|row| row.is_reference);
         let reference = reference.map(|index| &comparison.players[index]);
         let p_values: Vec<f64> = rows
@@ -88,7 +91,7 @@ impl ControlReport {
             .map(|(difference, adjusted_p)| Against::new(difference.accuracy, adjusted_p));
         let rows = rows.into_iter().zip(&comparison.players).map(|(row, player)| {
             let against = if row.is_reference { None } else { against.next() };
-            ControlRow::new(row, player, against)
+            ControlRow::new(row, player, against, price)
         });
         Self {
             rows: rows.collect(),
@@ -98,9 +101,10 @@ impl ControlReport {
 }
 
 impl ControlRow {
-    fn new(row: PlayedRow, player: &ControllerSummary, against: Option<Against>) -> Self {
+    fn new(row: PlayedRow, player: &ControllerSummary, against: Option<Against>, price: Option<f64>) -> Self {
         let episodes: usize = row.played.iter().map(|played| played.outcomes.len()).sum();
         let seconds: f64 = row.played.iter().map(|played| played.seconds).sum();
+        let param_ratio = player.param_ratio.mean.value * row.host_ratio;
         Self {
             name: row.name,
             control: row.control,
@@ -108,7 +112,8 @@ impl ControlRow {
             schedules: row.schedules,
             accuracy: player.accuracy,
             test_accuracy: player.test_accuracy,
-            param_ratio: player.param_ratio.mean.value * row.host_ratio,
+            accuracy_minus_price: price.map(|price| player.accuracy.mean.value - price * (param_ratio - 1.0)),
+            param_ratio,
             gmacs: player.gmacs,
             seconds: seconds / episodes.max(1) as f64,
             found_by: row.found_by,

@@ -51,6 +51,7 @@ pub struct Told<'a> {
 }
 
 /// What one row of the report is made of.
+#[derive(Clone)]
 pub struct PlayedRow {
     /// As tables call it.
     pub name: String,
@@ -130,7 +131,7 @@ impl Study<'_> {
             let equal_epochs = rows.iter().find(|row| row.control == Some(Control::EqualEpochs));
             let Some(reference) = reference else { break };
             match self.play_control(control, reference, equal_epochs, told)? {
-                Some(row) => rows.push(row),
+                Some(played) => rows.extend(played),
                 None => break,
             }
         }
@@ -139,7 +140,8 @@ impl Study<'_> {
 
     /// Rows that there are to play.
     pub fn rows(&self) -> usize {
-        self.policies().len() + self.controls.len()
+        let both_schedules = usize::from(self.controls.contains(&Control::Schedules));
+        self.policies().len() + self.controls.len() + both_schedules
     }
 
     /// A name and how it chooses.
@@ -184,14 +186,14 @@ impl Study<'_> {
         self.fill(row, |_| entry.clone(), told)
     }
 
-    /// `None` if it was stopped.
+    /// A row, or two of schedules. `None` if it was stopped.
     fn play_control(
         &self,
         control: Control,
         reference: &PlayedRow,
         equal_epochs: Option<&PlayedRow>,
         told: &mut dyn FnMut(&Told),
-    ) -> Result<Option<PlayedRow>, EngineError> {
+    ) -> Result<Option<Vec<PlayedRow>>, EngineError> {
         let mut row = PlayedRow {
             name: control.words().into(),
             control: Some(control),
@@ -208,7 +210,7 @@ impl Study<'_> {
         };
         let none = || InitialSeeds::Same(Vec::new());
         let from_scratch = |steps| move |seed| self.ungrown(steps, reference.architectures(seed));
-        match control {
+        let row = match control {
             Control::NeverGrown => {
                 let steps = row.steps;
                 self.fill(row, |_| self.ungrown(steps, none()), told)
@@ -232,12 +234,13 @@ impl Study<'_> {
                 row.host_ratio = self.widen(&mut entry.experiment, reference.param_ratio())?;
                 self.fill(row, |_| entry.clone(), told)
             }
-            Control::Schedules => self.play_schedules(row, told),
+            Control::Schedules => return self.play_schedules(&row, told),
             Control::Heuristic | Control::Periodic | Control::Fragrow => {
                 let entry = self.ruled(control.words(), None);
                 self.fill(row, |_| entry.clone(), told)
             }
-        }
+        }?;
+        Ok(row.map(|row| vec![row]))
     }
 
     /// Plays the episodes of all seeds; `entry` says who plays those of the `k`-th. `None` if it was stopped.
@@ -264,7 +267,7 @@ impl Study<'_> {
         told: &mut dyn FnMut(&Told),
     ) -> Result<Option<PlayedEpisodes>, EngineError> {
         let Entry { experiment, candidate } = entry;
-        let played = play_until(experiment, self.extend, &candidate, episodes, self.stop, || ())?;
+        let played = play_until(experiment, self.extend, &candidate, episodes, self.stop, |_| ())?;
         if self.stop.is_requested() && played.outcomes.len() < episodes.count() {
             return Ok(None);
         }
@@ -317,25 +320,35 @@ impl Study<'_> {
         }
     }
 
-    /// The best of the schedules that are drawn plays.
+    /// The best of the schedules that are drawn play.
     fn play_schedules(
         &self,
-        mut row: PlayedRow,
+        row: &PlayedRow,
         told: &mut dyn FnMut(&Told),
-    ) -> Result<Option<PlayedRow>, EngineError> {
-        let Some(found) = self.find_schedule(told)? else {
+    ) -> Result<Option<Vec<PlayedRow>>, EngineError> {
+        let Some(found) = self.find_schedules(told)? else {
             return Ok(None);
         };
-        row.name = format!("best of {} schedules", found.tried);
-        row.schedules = Some(found.tried);
-        row.found_by = Some(found.spent);
-        let entry = self.ruled("periodic", Some(found.schedule));
-        self.fill(row, |_| entry.clone(), told)
+        let mut rows = Vec::new();
+        for (schedule, by) in found.best.into_iter().zip(["schedules", "by net"]) {
+            let row = PlayedRow {
+                name: format!("best of {} {by}", found.tried),
+                schedules: Some(found.tried),
+                found_by: Some(found.spent),
+                ..row.clone()
+            };
+            let entry = self.ruled("periodic", Some(schedule));
+            let Some(row) = self.fill(row, |_| entry.clone(), told)? else {
+                return Ok(None);
+            };
+            rows.push(row);
+        }
+        Ok(Some(rows))
     }
 
     /// Draws schedules and plays each for a round, until there are enough of them, or they have taken what the policy's
     /// training took. `None` if it was stopped.
-    fn find_schedule(&self, told: &mut dyn FnMut(&Told)) -> Result<Option<FoundSchedule>, EngineError> {
+    fn find_schedules(&self, told: &mut dyn FnMut(&Told)) -> Result<Option<FoundSchedules>, EngineError> {
         let (slots, max_steps) = (self.experiment.layout.len(), self.experiment.task.max_steps);
         let allowed = &self.experiment.scenario.policy.masks.action_space;
         let round = Episodes {
@@ -344,7 +357,12 @@ impl Study<'_> {
             envs: self.experiment.scenario.run.n_envs,
         };
         let draw = |index| self.search.draw(index, slots, max_steps, allowed);
-        let (mut best, mut highest) = (draw(0), f64::NEG_INFINITY);
+        let price = self.experiment.scenario.reward.price();
+        let net = |outcome: &EpisodeOutcome| match price {
+            Some(price) => outcome.accuracy_minus_price(price),
+            None => outcome.accuracy_minus_rent(),
+        };
+        let (mut best, mut highest) = ([draw(0), draw(0)], [f64::NEG_INFINITY; 2]);
         let (mut gmacs, mut seconds) = (0.0, 0.0);
         for tried in 1.. {
             let schedule = draw(tried - 1);
@@ -354,9 +372,12 @@ impl Study<'_> {
             };
             gmacs += played.outcomes.iter().filter_map(EpisodeOutcome::gmacs).sum::<f64>();
             seconds += played.seconds;
-            // The first of equals.
-            if let Some(accuracy) = played.mean_accuracy().filter(|accuracy| *accuracy > highest) {
-                (best, highest) = (schedule, accuracy);
+            let scores = [played.mean_accuracy(), played.mean_of(net)];
+            for ((best, highest), score) in best.iter_mut().zip(&mut highest).zip(scores) {
+                // The first of equals.
+                if let Some(score) = score.filter(|score| score > highest) {
+                    (*best, *highest) = (schedule.clone(), score);
+                }
             }
             let is_enough = match (self.search.schedules, self.training.gmacs) {
                 (Some(count), _) => tried >= count,
@@ -364,8 +385,8 @@ impl Study<'_> {
                 (None, None) => tried >= self.training_rounds,
             };
             if is_enough {
-                return Ok(Some(FoundSchedule {
-                    schedule: best,
+                return Ok(Some(FoundSchedules {
+                    best,
                     tried,
                     spent: Spent {
                         gmacs: Some(gmacs),
@@ -379,8 +400,9 @@ impl Study<'_> {
 }
 
 /// The best of the schedules that were tried.
-struct FoundSchedule {
-    schedule: PeriodicConfig,
+struct FoundSchedules {
+    /// By accuracy, and by accuracy less the scenario's price of the size, or less rent where it has none.
+    best: [PeriodicConfig; 2],
     tried: u32,
     spent: Spent,
 }

@@ -236,7 +236,7 @@ impl Player<'_> {
         let (mut outcomes, mut data_hash) = (Vec::new(), String::new());
         for episodes in design.episodes() {
             let experiment = prepared.experiment(self.threads).map_err(SetupError::from)?;
-            match play_until(experiment, self.extend, &candidate, &episodes, self.stop, || ()) {
+            match play_until(experiment, self.extend, &candidate, &episodes, self.stop, |_| ()) {
                 Ok(played) => {
                     outcomes.extend(played.outcomes);
                     data_hash = played.data_hash;

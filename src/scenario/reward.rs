@@ -67,6 +67,15 @@ choice! {
 }
 
 impl RewardConfig {
+    /// What the scenario charges for as many parameters as the host has, in percentage points of an episode; `None` of rewards whose
+    /// rent is no multiple of the size.
+    pub const fn price(&self) -> Option<f64> {
+        match self {
+            Self::Contribution(ContributionMode::Committed(committed)) => Some(committed.rent),
+            Self::Contribution(_) | Self::Loss(_) | Self::Custom(_) => None,
+        }
+    }
+
     /// The name that reports print, e.g. `shaped` or `loss`.
     pub const fn mode(&self) -> &'static str {
         match self {

@@ -69,6 +69,7 @@ fn a_policy_is_compared_with_all_controls_in_one_table() {
             "final, equal seconds",
             "host widened",
             "best of 2 schedules",
+            "best of 2 by net",
             "heuristic",
             "periodic",
             "fragrow"
@@ -93,7 +94,7 @@ fn a_policy_is_compared_with_all_controls_in_one_table() {
         "{difference} against {a_step}"
     );
     assert!(number(&rows[6], "param_ratio") >= number(sampled, "param_ratio"));
-    assert!(number(&rows[9], "param_ratio") > 1.0, "periodic grows");
+    assert!(number(&rows[10], "param_ratio") > 1.0, "periodic grows");
     assert!(sampled["against"].is_null());
     assert!(
         rows[1..]
@@ -103,16 +104,26 @@ fn a_policy_is_compared_with_all_controls_in_one_table() {
     assert!(number(&sampled["found_by"], "gmacs") > 0.0, "what the training took");
     assert!(number(&rows[7]["found_by"], "gmacs") > 0.0, "what the search took");
     assert_eq!(
+        rows[7]["found_by"], rows[8]["found_by"],
+        "both were found by one search"
+    );
+    // The scenario charges a point for as many parameters as the host has.
+    let net = number(&sampled["accuracy"]["mean"], "value") - (number(sampled, "param_ratio") - 1.0);
+    assert!(
+        (number(sampled, "accuracy_minus_price") - net).abs() < 1e-9,
+        "{sampled}"
+    );
+    assert_eq!(
         (read["seeds"][0].as_u64(), read["search_seed"].as_u64()),
         (Some(42), Some(43))
     );
 
     let csv = fs::read_to_string(run.join("controls.csv")).expect("it is written");
-    assert_eq!(csv.lines().count(), 12);
+    assert_eq!(csv.lines().count(), 13);
     assert!(csv.starts_with("row,steps,schedules,accuracy,"), "{csv}");
 
     let told = text(&output.stderr);
-    assert!(told.starts_with("11 rows of 6 episodes each\n"), "{told}");
+    assert!(told.starts_with("12 rows of 6 episodes each\n"), "{told}");
     assert!(told.contains("schedule 2, seed 43: accuracy ") && told.contains("fragrow, seed 42: accuracy "));
 }
 

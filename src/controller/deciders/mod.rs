@@ -16,4 +16,5 @@ pub use context::BuildContext;
 pub use controller::Controller;
 pub use learned::ActorCriticController;
 pub use registry::{ControllerFactory, ControllerRegistry};
+pub(crate) use scheduled::written;
 pub use wait::WaitController;

@@ -9,7 +9,7 @@ use crate::controller::actions::{Decision, MaskSet, indices_of};
 use crate::controller::error::PolicyError;
 use crate::controller::saved::sha256;
 use crate::controller::view::DecisionView;
-use crate::growth::{AlphaTarget, GerminationStyle, LifecycleCommand, LifecycleOp, Tempo};
+use crate::growth::{AlphaTarget, GerminationStyle, LifecycleCommand, LifecycleOp, SlotId, Tempo};
 use crate::scenario::{BuiltinSchedule, ScheduledCommand};
 
 /// Orders each command of the list at its step, and waits otherwise.
@@ -116,40 +116,45 @@ fn builtin(schedule: BuiltinSchedule, context: &BuildContext) -> Result<Vec<(u32
     Ok(commands)
 }
 
+/// The same command with slot and blueprint in other words. `$rest`: what commands there are besides.
+macro_rules! translated {
+    ($command:expr, $from:ident => $to:ident, $slot:expr, |$name:ident| $blueprint:expr $(, $rest:pat => $none:expr)?) => {
+        match *$command {
+            $from::Germinate { blueprint: ref $name, style, tempo, target, .. } => {
+                $to::Germinate { slot: $slot, blueprint: $blueprint, style, tempo, target }
+            }
+            $from::SetAlphaTarget { style, target, speed, curve, .. } => {
+                $to::SetAlphaTarget { slot: $slot, style, target, speed, curve }
+            }
+            $from::Prune { speed, curve, .. } => $to::Prune { slot: $slot, speed, curve },
+            $from::Fossilize { .. } => $to::Fossilize { slot: $slot },
+            $from::Advance { .. } => $to::Advance { slot: $slot },
+            $($rest => $none,)?
+        }
+    };
+}
+
 /// Turns names into indices.
 fn resolve(command: &ScheduledCommand, path: &str, context: &BuildContext) -> Result<LifecycleCommand, PolicyError> {
     let slot = context.slot(&format!("{path}.slot"), command.slot())?;
-    Ok(match *command {
-        ScheduledCommand::Germinate {
-            ref blueprint,
-            style,
-            tempo,
-            target,
-            ..
-        } => LifecycleCommand::Germinate {
-            slot,
-            blueprint: context.blueprint(&format!("{path}.blueprint"), blueprint)?,
-            style,
-            tempo,
-            target,
-        },
-        ScheduledCommand::SetAlphaTarget {
-            style,
-            target,
-            speed,
-            curve,
-            ..
-        } => LifecycleCommand::SetAlphaTarget {
-            slot,
-            style,
-            target,
-            speed,
-            curve,
-        },
-        ScheduledCommand::Prune { speed, curve, .. } => LifecycleCommand::Prune { slot, speed, curve },
-        ScheduledCommand::Fossilize { .. } => LifecycleCommand::Fossilize { slot },
-        ScheduledCommand::Advance { .. } => LifecycleCommand::Advance { slot },
-    })
+    let blueprint = |name: &str| context.blueprint(&format!("{path}.blueprint"), name);
+    Ok(translated!(command, ScheduledCommand => LifecycleCommand, slot, |name| blueprint(name)?))
+}
+
+/// Turns indices into names: a command as a schedule lists it. `None` of a wait, and of a slot that is none of `slots`.
+pub fn written<'a>(
+    command: &LifecycleCommand,
+    slots: &[SlotId],
+    blueprint: impl Fn(usize) -> &'a str,
+) -> Option<ScheduledCommand> {
+    let slot = *slots.get(command.slot()?)?;
+    Some(translated!(
+        command,
+        LifecycleCommand => ScheduledCommand,
+        slot,
+        |index| blueprint(*index).into(),
+        LifecycleCommand::Wait => return None
+    ))
 }
 
 #[cfg(test)]

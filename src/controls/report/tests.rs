@@ -56,7 +56,18 @@ fn report() -> ControlReport {
             row("wide", Some(Control::Widened), &POLICY),
         ],
         1,
+        Some(2.0),
     )
+}
+
+/// Of hosts that are four times as large a policy pays for the six times that it has, not for half of its own.
+#[test]
+fn what_the_size_costs_is_reckoned_by_the_scenario_s_host() {
+    let rows = report().rows;
+
+    let net = |index: usize| rows[index].accuracy_minus_price.expect("there is a price");
+    assert!((net(0) - (61.75 - 1.0)).abs() < 1e-9, "{}", net(0));
+    assert!((net(3) - (61.75 - 10.0)).abs() < 1e-9, "{}", net(3));
 }
 
 #[test]
@@ -97,6 +108,7 @@ fn a_few_episodes_say_nothing() {
             row("never grown", Some(Control::NeverGrown), &[1.0, 2.0, 3.0]),
         ],
         1,
+        None,
     );
     assert_eq!(report.rows[1].against.unwrap().verdict, Some(Verdict::InsufficientData));
 }

@@ -1,0 +1,106 @@
+//! A policy that cannot see: what it decides most often at each step, written down as a schedule. Played on other hosts beside the
+//! policy itself, the difference is what looking is worth.
+//!
+//! The policy plays greedily for that, on hosts of its own. Decisions of its training would cost nothing, but they were drawn, with
+//! exploration, by weights that have learnt on since: a schedule of them is worse for reasons that have nothing to do with looking.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use bevy_ecs::prelude::*;
+use serde::Serialize;
+
+use super::{Candidate, Episodes, play_until};
+use crate::clock::RunClock;
+use crate::controller::{Chosen, DecideMode, HeadIndices, SavedFolder, written};
+use crate::env::Experiment;
+use crate::growth::SlotId;
+use crate::health::EngineError;
+use crate::run::{Extension, StopSignal};
+use crate::scenario::{ScheduleConfig, ScheduleEntry, ScheduledCommand};
+use crate::seed::BlueprintRegistry;
+use crate::telemetry::BigInteger;
+
+/// The schedule of a policy, and where it was taken.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Blind {
+    /// Of the hosts on which the policy decided.
+    pub seed: BigInteger,
+    /// How many hosts that were.
+    pub hosts: usize,
+    /// What it orders; waits in place of what is illegal.
+    pub schedule: ScheduleConfig,
+}
+
+/// How many envs decided what in a step. A wait has no command.
+type Counts = BTreeMap<HeadIndices, (u32, Option<ScheduledCommand>)>;
+
+impl Blind {
+    /// Of a saved policy, by its greedy decisions in `episodes`; of equally frequent ones the first in the order of the action space.
+    /// Whoever stops it gets the schedule of what was played.
+    ///
+    /// # Errors
+    /// A policy that does not fit the scenario, or the first failure of a system.
+    pub fn of(
+        experiment: Experiment,
+        extend: Extension,
+        policy: &SavedFolder,
+        episodes: &Episodes,
+        stop: &StopSignal,
+    ) -> Result<Self, EngineError> {
+        let slots: Vec<SlotId> = experiment.layout.slots().iter().map(|spec| spec.slot).collect();
+        let candidate = Candidate {
+            controller: "actor_critic".into(),
+            policy: Some(policy.clone()),
+            mode: DecideMode::Greedy,
+            seeds: None,
+        };
+        let mut by_step: BTreeMap<u32, Counts> = BTreeMap::new();
+        play_until(experiment, extend, &candidate, episodes, stop, |world| {
+            let step = world.resource::<RunClock>().step();
+            count(world, &slots, by_step.entry(step).or_default());
+        })?;
+        let orders = by_step.into_iter().filter_map(|(step, counts)| {
+            let command = most_frequent(counts)?;
+            Some(ScheduleEntry { step, command })
+        });
+        Ok(Self {
+            seed: BigInteger(episodes.seed),
+            hosts: episodes.count(),
+            schedule: ScheduleConfig {
+                builtin: None,
+                // Lack of memory begins a round anew, before its first step.
+                entries: orders.filter(|order| order.step > 0).collect(),
+                wait_on_illegal: true,
+            },
+        })
+    }
+
+    /// Who plays it: a schedule without any order is none.
+    pub const fn controller(&self) -> &'static str {
+        if self.schedule.entries.is_empty() {
+            "wait"
+        } else {
+            "schedule"
+        }
+    }
+}
+
+/// Adds what was decided in the step that was played.
+fn count(world: &mut World, slots: &[SlotId], counts: &mut Counts) {
+    let mut envs = world.query::<&Chosen>();
+    let blueprints = world.resource::<BlueprintRegistry>();
+    for decision in envs.iter(world).filter_map(|chosen| chosen.0.as_ref()) {
+        let written = || (0, written(&decision.command, slots, |index| blueprints.name_of(index)));
+        counts.entry(decision.indices).or_insert_with(written).0 += 1;
+    }
+}
+
+fn most_frequent(counts: Counts) -> Option<ScheduledCommand> {
+    // The first of equals.
+    let (_, command) = counts.into_values().min_by_key(|(envs, _)| Reverse(*envs))?;
+    command
+}
+
+#[cfg(test)]
+mod tests;
