@@ -12,7 +12,7 @@ use simic_engine::env::LoadedData;
 use simic_engine::growth::SlotId;
 use simic_engine::prelude::*;
 use simic_engine::run::NO_EXTENSION;
-use simic_engine::scenario::resolved_ron;
+use simic_engine::scenario::{ScheduleConfig, resolved_ron};
 
 use crate::program::{command, ended, refused, succeeds, text};
 use crate::support::engine;
@@ -22,7 +22,7 @@ const SCENARIO: &str = r#"(
     name: "tiny",
     task: preset("digits_minimal", (batches_per_step: count(2))),
     run: (rounds: 2, n_envs: 2, max_steps: 8),
-    policy: (controller: "actor_critic", preset: "lstm_small"),
+    policy: (controller: "actor_critic", preset: "lstm_small", net_cfg: (op_bias: (germinate: 4.0))),
     lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_epochs: 1, min_gradient_health: 0.0)),
 )"#;
 
@@ -182,6 +182,108 @@ fn programs_read_every_episode() {
         .sum();
     assert_eq!(pairs, 4);
     assert!(accuracy["difference"]["mean"]["interval"].is_null(), "four are too few");
+}
+
+/// A schedule of the policy's own decisions on other hosts, by the controller that plays schedules.
+#[test]
+fn what_looking_is_worth_stands_beside_every_learned_policy() {
+    let root = tempfile::tempdir().expect("a folder");
+    trained_run(root.path());
+
+    let arguments = ["--episodes", "4", "--seed", "42,43", "--greedy", "--against", "blind"];
+    let json = succeeds(&eval(root.path(), &[&arguments[..], &["--json"]].concat()));
+    let read: Value = serde_json::from_str(&json).expect("JSON");
+
+    let blind = &read["blind"];
+    assert_eq!(
+        (blind["seed"].as_u64(), blind["hosts"].as_u64()),
+        (Some(44), Some(2)),
+        "hosts of its own"
+    );
+    let schedule: ScheduleConfig = serde_json::from_value(blind["schedule"].clone()).expect("a schedule");
+    assert!(schedule.wait_on_illegal && !schedule.entries.is_empty(), "{schedule:?}");
+    let difference = &read["differences"][0];
+    assert_eq!(
+        (difference["policy"].as_str(), difference["baseline"].as_str()),
+        (Some("policy (greedy)"), Some("blind"))
+    );
+    assert!(
+        difference["accuracy"]["difference"]["mean"]["interval"]["low"].is_number(),
+        "{difference}"
+    );
+    assert!(
+        difference["accuracy_minus_price"]["difference"]["mean"]["value"].is_number(),
+        "{difference}"
+    );
+    let mut experiment = experiment();
+    experiment.scenario.policy.schedule = schedule;
+    let candidate = Candidate {
+        controller: "schedule".into(),
+        policy: None,
+        mode: DecideMode::Sample,
+        seeds: None,
+    };
+    let episodes = Episodes {
+        seed: 43,
+        rounds: 2..4,
+        envs: 2,
+    };
+    let played = play(experiment, NO_EXTENSION, &candidate, &episodes).expect("the schedule is played");
+    let told = read["players"][1]["episodes"].as_array().expect("episodes");
+    let told: Vec<Option<f64>> = told[4..].iter().map(|episode| episode["accuracy"].as_f64()).collect();
+    let accuracies: Vec<Option<f64>> = played.outcomes.iter().map(|outcome| outcome.accuracy).collect();
+    assert_eq!(told, accuracies);
+
+    let text = succeeds(&eval(root.path(), &arguments)).replace('\n', " ");
+    assert!(
+        text.contains("policy (greedy) - blind") && text.contains("2 other hosts (seed 44)"),
+        "{text}"
+    );
+    assert!(text.contains("J: accuracy - 1.0 (params - 1)"), "{text}");
+}
+
+/// The policy of a training of the proof, played where it was played before; `proof/policy/README.md` says what is what.
+#[test]
+fn the_committed_policy_plays_to_the_committed_numbers() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("proof/policy");
+    let committed = fs::read(folder.join("evaluation.json")).expect("it is there");
+    let committed: Value = serde_json::from_slice(&committed).expect("JSON");
+    let scenario = folder.join("scenario.ron");
+    let scenario = scenario.to_str().expect("a path in UTF-8");
+
+    let arguments = [
+        "--scenario",
+        scenario,
+        "--seed",
+        "921",
+        "--episodes",
+        "2",
+        "--greedy",
+        "--controllers",
+        "none",
+        "--json",
+    ];
+    let read: Value = serde_json::from_str(&succeeds(&eval(&folder, &arguments))).expect("JSON");
+
+    let [before, now] = [&committed, &read].map(|read| &read["players"][0]);
+    assert_eq!(
+        (before["name"].as_str(), now["name"].as_str()),
+        (Some("policy (greedy)"), Some("policy (greedy)"))
+    );
+    for episode in [0, 1] {
+        let [before, now] = [before, now].map(|player| &player["episodes"][episode]);
+        for key in [
+            "seed",
+            "round",
+            "env",
+            "accuracy",
+            "test_accuracy",
+            "param_ratio",
+            "decisions",
+        ] {
+            assert_eq!(now[key], before[key], "{key} of episode {episode}");
+        }
+    }
 }
 
 #[test]
