@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bevy_app::App;
+use bevy_ecs::world::World;
 
 use super::SimicPlugins;
 use super::memory::MemoryEstimate;
@@ -16,23 +17,23 @@ use crate::run::{Extension, ExtensionError};
 use crate::scenario::{BlueprintEntry, Catalog, Entry, GrowsIn, Loaded, SeedInit, task_presets};
 use crate::seed::BlueprintRegistry;
 
+/// What `read` finds in an engine with this extension.
+///
+/// # Errors
+/// The extension's own.
+fn extended<T>(extend: Extension, read: impl FnOnce(&World) -> T) -> Result<T, ExtensionError> {
+    let mut app = App::new();
+    app.add_plugins(SimicPlugins::unrecorded());
+    extend(&mut app)?;
+    Ok(read(app.world()))
+}
+
 /// The names that scenarios may use in an engine with this extension.
 ///
 /// # Errors
 /// The extension's own.
 pub fn catalog(extend: Extension) -> Result<Catalog, ExtensionError> {
-    let mut app = App::new();
-    app.add_plugins(SimicPlugins::unrecorded());
-    extend(&mut app)?;
-    let world = app.world();
-    Ok(names(
-        world.resource::<DataRegistry>(),
-        world.resource::<HostRegistry>(),
-        world.resource::<BlueprintRegistry>(),
-        world.resource::<ControllerRegistry>(),
-        world.resource::<NetRegistry>(),
-        world.resource::<RewardModes>(),
-    ))
+    extended(extend, names)
 }
 
 /// The hosts that scenarios may choose in an engine with this extension.
@@ -40,10 +41,7 @@ pub fn catalog(extend: Extension) -> Result<Catalog, ExtensionError> {
 /// # Errors
 /// The extension's own.
 pub fn hosts(extend: Extension) -> Result<HostRegistry, ExtensionError> {
-    let mut app = App::new();
-    app.add_plugins(SimicPlugins::unrecorded());
-    extend(&mut app)?;
-    Ok(app.world().resource::<HostRegistry>().clone())
+    extended(extend, |world| world.resource::<HostRegistry>().clone())
 }
 
 /// The reward modes that an extension adds.
@@ -51,10 +49,7 @@ pub fn hosts(extend: Extension) -> Result<HostRegistry, ExtensionError> {
 /// # Errors
 /// The extension's own.
 pub fn reward_modes(extend: Extension) -> Result<RewardModes, ExtensionError> {
-    let mut app = App::new();
-    app.add_plugins(SimicPlugins::unrecorded());
-    extend(&mut app)?;
-    Ok(app.world().resource::<RewardModes>().clone())
+    extended(extend, |world| world.resource::<RewardModes>().clone())
 }
 
 /// What a scenario takes of each memory in an engine with this extension, with up to `threads` envs at work at once.
@@ -62,35 +57,19 @@ pub fn reward_modes(extend: Extension) -> Result<RewardModes, ExtensionError> {
 /// # Errors
 /// The extension's own.
 pub fn memory_estimate(loaded: &Loaded, extend: Extension, threads: usize) -> Result<MemoryEstimate, ExtensionError> {
-    let mut app = App::new();
-    app.add_plugins(SimicPlugins::unrecorded());
-    extend(&mut app)?;
-    let blueprints = app.world().resource::<BlueprintRegistry>();
-    Ok(MemoryEstimate::of(loaded, blueprints, threads))
+    extended(extend, |world| MemoryEstimate::of(loaded, world.resource(), threads))
 }
 
-fn names(
-    data: &DataRegistry,
-    hosts: &HostRegistry,
-    blueprints: &BlueprintRegistry,
-    controllers: &ControllerRegistry,
-    nets: &NetRegistry,
-    rewards: &RewardModes,
-) -> Catalog {
+fn names(world: &World) -> Catalog {
+    let entry = |(name, summary): (&str, &str)| Entry::new(name, summary);
     Catalog {
         tasks: task_presets(),
-        data: data.iter().map(|(name, summary)| Entry::new(name, summary)).collect(),
-        hosts: Arc::new(hosts.clone()),
-        blueprints: blueprint_entries(blueprints),
-        controllers: controllers
-            .iter()
-            .map(|(name, summary)| Entry::new(name, summary))
-            .collect(),
-        nets: nets.iter().map(|(name, summary)| Entry::new(name, summary)).collect(),
-        rewards: rewards
-            .iter()
-            .map(|(name, summary)| Entry::new(name, summary))
-            .collect(),
+        data: world.resource::<DataRegistry>().iter().map(entry).collect(),
+        hosts: Arc::new(world.resource::<HostRegistry>().clone()),
+        blueprints: blueprint_entries(world.resource()),
+        controllers: world.resource::<ControllerRegistry>().iter().map(entry).collect(),
+        nets: world.resource::<NetRegistry>().iter().map(entry).collect(),
+        rewards: world.resource::<RewardModes>().iter().map(entry).collect(),
     }
 }
 
@@ -126,13 +105,13 @@ fn blueprint_entries(blueprints: &BlueprintRegistry) -> Vec<BlueprintEntry> {
 impl Default for Catalog {
     /// The names of the engine as it is.
     fn default() -> Self {
-        names(
-            &DataRegistry::default(),
-            &HostRegistry::default(),
-            &BlueprintRegistry::default(),
-            &ControllerRegistry::default(),
-            &NetRegistry::default(),
-            &RewardModes::default(),
-        )
+        let mut world = World::new();
+        world.init_resource::<DataRegistry>();
+        world.init_resource::<HostRegistry>();
+        world.init_resource::<BlueprintRegistry>();
+        world.init_resource::<ControllerRegistry>();
+        world.init_resource::<NetRegistry>();
+        world.init_resource::<RewardModes>();
+        names(&world)
     }
 }
