@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use super::output::{show, show_json};
+use super::output::show_either;
 use super::rejection::Rejection;
 use super::{CheckRunOptions, Context, Outcome};
 use crate::inspect::{Check, Part, Verdict, Weight, check as look_through};
@@ -13,11 +13,7 @@ use crate::sweep::SweepFolder;
 /// Looks through the folder and prints a line a part.
 pub fn check(options: &CheckRunOptions, context: &Context) -> Result<Outcome, Rejection> {
     let found = look_through(&find(options)?, &context.catalog);
-    let shown = if context.global.json {
-        show_json(&found)
-    } else {
-        show(table(&found))
-    };
+    let shown = show_either(context.global, &found, || table(&found));
     Ok(shown.unless_done(match found.verdict {
         Verdict::Sound => Outcome::Done,
         Verdict::Resumable => Outcome::Damaged,

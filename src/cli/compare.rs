@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::options::{CompareOptions, Test};
-use super::output::{show, show_json, tell, tell_error, width, wrapped};
+use super::output::{show, show_either, tell, tell_error, width, wrapped};
 use super::{Context, Outcome};
 use crate::compare::statistics::{Arm, Criteria, DecisionTest, Verdict};
 use crate::compare::{
@@ -65,11 +65,7 @@ pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, S
         tell_error(context.global, format_args!("--csv: {error}"));
         return Ok(Outcome::Failed);
     }
-    Ok(if context.global.json {
-        show_json(&comparison)
-    } else {
-        show(text(&comparison))
-    })
+    Ok(show_either(context.global, &comparison, || text(&comparison)))
 }
 
 /// Trainings with what their scenarios say.

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::evaluated::{Evaluated, PlayedCheckpoint, Request, note_on_data};
-use super::output::{refuse, show, show_json, tell, tell_error, width, wrapped};
+use super::output::{refuse, show_either, tell, tell_error, width, wrapped};
 use super::prepare::explain_if_moved;
 use super::rejection::Rejection;
 use super::{Context, ControlsOptions, Outcome};
@@ -69,11 +69,7 @@ pub fn controls(options: &ControlsOptions, context: &Context) -> Result<Outcome,
         tell_error(context.global, error);
         return Ok(Outcome::Failed);
     }
-    let shown = if context.global.json {
-        show_json(&result)
-    } else {
-        show(result.to_text(width()))
-    };
+    let shown = show_either(context.global, &result, || result.to_text(width()));
     Ok(stopped.map_or(shown, Outcome::Stopped))
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::options::AbReportOptions;
-use super::output::{show, show_json, tell, tell_error};
+use super::output::{show, show_either, show_json, tell, tell_error};
 use super::rejection::Rejection;
 use super::{Context, GlobalOptions, Outcome, ResumeOptions, RunOptions};
 use crate::compare::Episodes;
@@ -138,11 +138,7 @@ fn report(folder: &ExperimentFolder) -> Result<Report, ExperimentError> {
 }
 
 fn print(report: &Report, global: &GlobalOptions) -> Outcome {
-    if global.json {
-        show_json(report)
-    } else {
-        show(report.to_text())
-    }
+    show_either(global, report, || report.to_text())
 }
 
 /// Computes the statistics of an experiment anew from its raw values.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::output::{show, show_json, width, wrapped};
+use super::output::{show_either, width, wrapped};
 use super::{Context, GlobalOptions, ListWhat, Outcome};
 use crate::engine::plugins;
 use crate::growth::SlotId;
@@ -57,11 +57,9 @@ pub fn list(what: ListWhat, context: &Context) -> Result<Outcome, ExtensionError
         ListWhat::Networks => print_entries(&catalog.nets, global),
         ListWhat::Presets => {
             let presets = presets();
-            if global.json {
-                show_json(&presets)
-            } else {
-                show(presets.iter().map(Preset::paragraph).collect::<String>())
-            }
+            show_either(global, &presets, || {
+                presets.iter().map(Preset::paragraph).collect::<String>()
+            })
         }
         ListWhat::Events => {
             let rows = Payload::CATALOGUE.iter().map(|event| {
@@ -81,11 +79,7 @@ pub fn list(what: ListWhat, context: &Context) -> Result<Outcome, ExtensionError
 }
 
 fn print(items: &impl Serialize, rows: impl IntoIterator<Item = Vec<String>>, global: &GlobalOptions) -> Outcome {
-    if global.json {
-        show_json(items)
-    } else {
-        show(table(&rows.into_iter().collect::<Vec<_>>()))
-    }
+    show_either(global, items, || table(&rows.into_iter().collect::<Vec<_>>()))
 }
 
 fn print_entries(entries: &[Entry], global: &GlobalOptions) -> Outcome {

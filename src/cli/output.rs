@@ -94,6 +94,12 @@ pub fn shown(written: std::io::Result<()>) -> Outcome {
     }
 }
 
+/// Writes a result: to people as a text, with `--json` to programs.
+#[must_use]
+pub fn show_either<T: Display>(global: &GlobalOptions, value: &impl Serialize, text: impl FnOnce() -> T) -> Outcome {
+    if global.json { show_json(value) } else { show(text()) }
+}
+
 /// Writes a result as one JSON document.
 #[must_use]
 pub fn show_json(value: &impl Serialize) -> Outcome {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::output::{show, show_json, tell, width, wrapped};
+use super::output::{show_either, tell, width, wrapped};
 use super::rejection::Rejection;
 use super::{Context, Outcome, scenario_file};
 use crate::engine::reward_modes;
@@ -28,11 +28,7 @@ pub fn reward_audit(scenario: &Path, sets: &[String], context: &Context) -> Resu
     let usage = |error: &dyn std::fmt::Display| Rejection::Usage(error.to_string());
     let modes = reward_modes(context.extend).map_err(|error| usage(&error))?;
     let audit = audit(&loaded.scenario, &loaded.task, &modes).map_err(|error| usage(&error))?;
-    let shown = if context.global.json {
-        show_json(&audit)
-    } else {
-        show(text(&audit))
-    };
+    let shown = show_either(context.global, &audit, || text(&audit));
     let Some(failed) = audit.first_failure() else {
         return Ok(shown);
     };

@@ -11,6 +11,7 @@ mod walk;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -21,7 +22,7 @@ use crate::record::{RESOLVED_FILE, RunDirectory};
 use crate::telemetry::ReadError;
 
 /// What of two runs is compared, in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum DiffKind {
     /// `resolved.ron`.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use crate::inspect::{DiffKind, Extent};
 
@@ -54,36 +54,17 @@ pub struct DiffOptions {
         hide_possible_values = true,
         value_name = "A,B"
     )]
-    pub only: Vec<KindName>,
+    pub only: Vec<DiffKind>,
     /// Folder in which the runs are looked for [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum KindName {
-    Scenario,
-    Events,
-    Curves,
-    Checkpoints,
-}
-
-impl From<KindName> for DiffKind {
-    fn from(name: KindName) -> Self {
-        match name {
-            KindName::Scenario => Self::Scenario,
-            KindName::Events => Self::Events,
-            KindName::Curves => Self::Curves,
-            KindName::Checkpoints => Self::Checkpoints,
-        }
-    }
 }
 
 impl DiffOptions {
     pub fn kinds(&self) -> Vec<DiffKind> {
         match &self.only[..] {
             [] => DiffKind::ALL.to_vec(),
-            only => only.iter().copied().map(DiffKind::from).collect(),
+            only => only.to_vec(),
         }
     }
 
