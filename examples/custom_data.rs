@@ -7,7 +7,6 @@ use std::num::ParseFloatError;
 
 use simic_engine::data::Part;
 use simic_engine::prelude::*;
-use simic_engine::random::{Domain, Draw, RunRng};
 
 const SIDE: usize = 8;
 const CLASSES: usize = 10;

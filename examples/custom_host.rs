@@ -4,8 +4,6 @@
 
 use simic_engine::host::{Conv, Features, HostError, Layer, LayerDesign, ResidualBlock};
 use simic_engine::prelude::*;
-use simic_engine::torch::{Init, Mode, ParamSet};
-use tch::Tensor;
 
 /// A learned factor a channel.
 struct Scale;

@@ -3,7 +3,6 @@
 //! Run it with `cargo run --release --example custom_reward`.
 
 use simic_engine::prelude::*;
-use simic_engine::reward::{RewardInputs, RewardTerms, Term};
 
 /// Added to what the scenario's reward pays for the step.
 fn thrift(inputs: &RewardInputs) -> f64 {

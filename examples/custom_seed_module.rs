@@ -3,10 +3,6 @@
 //! Run it with `cargo run --release --example custom_seed_module`.
 
 use simic_engine::prelude::*;
-use simic_engine::random::RunRng;
-use simic_engine::seed::BlueprintError;
-use simic_engine::torch::{Backend, Init, Mode, ParamSet};
-use tch::{TchError, Tensor};
 
 struct ChannelScale;
 

@@ -1,20 +1,27 @@
-//! What a program that extends the engine usually names, bevy's own vocabulary among it.
+//! What a program that extends the engine usually names, the vocabulary of bevy and of tch among it: in the versions that the
+//! engine is built with.
 
 pub use bevy_app::{App, Plugin};
 pub use bevy_ecs::prelude::*;
+pub use tch::{self, TchError, Tensor};
 
 pub use crate::clock::RunClock;
 pub use crate::controller::{
-    Controller, ControllerRegistry, Decision, DecisionView, MaskSet, NetRegistry, PolicyError,
+    Controller, ControllerRegistry, Decision, DecisionView, MaskSet, NetRegistry, PolicyError, command_of,
 };
 pub use crate::data::{CustomImages, DataRegistry, DataRequest};
 pub use crate::engine::{Engine, SimicPlugins};
-pub use crate::env::{EnvId, EpisodeStats, Experiment, KeepInRounds, SeedSlots, StepStatus, TrainMetrics, ValMetrics};
+pub use crate::env::{
+    EnvId, EpisodeStats, Experiment, HostModel, KeepInRounds, SeedSlots, StepStatus, TrainMetrics, ValMetrics,
+};
 pub use crate::governor::{Governor, RollbackVerdict};
 pub use crate::growth::{LifecycleCommand, LifecycleOp, SeedStage};
 pub use crate::host::{HostPlan, HostRegistry};
-pub use crate::reward::{EpisodeReward, StepReward};
-pub use crate::run::{Extension, ExtensionError, StopSignal};
+pub use crate::random::{Domain, Draw, RunRng};
+pub use crate::reward::{EpisodeReward, RewardInputs, RewardTerms, StepReward, Term};
+pub use crate::run::{Extension, ExtensionError, Inventory, StopSignal};
 pub use crate::schedule::*;
-pub use crate::seed::{Blueprint, BlueprintRegistry, SeedModule};
+pub use crate::seed::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
+pub use crate::torch::{Backend, Init, Mode, ParamSet};
 pub use crate::unfinished::UnfinishedRound;
+pub use crate::validation::TestResult;
