@@ -1,21 +1,31 @@
 //! `simic-engine explain PATH`.
 
-use super::output::{refuse, show, show_json};
+use super::output::{refuse, show_either};
 use super::{Context, Outcome};
-use crate::scenario;
+use crate::scenario::{self, Catalog, Explanation, Scenario, UnknownField};
+use crate::sweep::SweepFile;
+
+/// Before the dotted paths of sweep files.
+pub const SWEEP: &str = "sweep";
 
 pub fn explain(path: &str, context: &Context) -> Outcome {
-    match scenario::explain(path, &context.catalog) {
-        Ok(explanation) => {
-            if context.global.json {
-                show_json(&explanation)
-            } else {
-                show(explanation)
-            }
-        }
+    match explanation(path, &context.catalog) {
+        Ok(explanation) => show_either(context.global, &explanation, || &explanation),
         Err(unknown) => {
             refuse(context.global, unknown);
             Outcome::Rejected
         }
+    }
+}
+
+/// Of a field of a scenario, or of a sweep file.
+fn explanation(path: &str, catalog: &Catalog) -> Result<Explanation, UnknownField> {
+    let of_sweep = |below: &str| scenario::explain::<SweepFile>(SWEEP, below, catalog);
+    match path.split_once('.').unwrap_or((path, "")) {
+        (SWEEP, below) => of_sweep(below),
+        _ => scenario::explain::<Scenario>("", path, catalog).map_err(|unknown| UnknownField {
+            suggestion: of_sweep(path).map_or(unknown.suggestion, |found| Some(found.path)),
+            ..unknown
+        }),
     }
 }

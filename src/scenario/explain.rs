@@ -4,18 +4,18 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::SCENARIO;
 use super::catalog::Catalog;
 use super::check::check;
 use super::paths::{self, UnknownField, children};
 use super::reader;
 use super::resolve::resolved_ron;
 use super::wording;
-use super::{SCENARIO, Scenario};
-use crate::schema::{Field, Kind, Variant};
+use crate::schema::{Described, Field, Kind, Variant};
 
-/// Every dotted path that can be explained or set.
-pub fn field_paths() -> Vec<String> {
-    paths::paths(&SCENARIO)
+/// Every dotted path that such a file may say: of a [`Scenario`](super::Scenario), those that can be explained or set.
+pub fn field_paths<T: Described>() -> Vec<String> {
+    paths::paths(const { &T::KIND })
 }
 
 /// What there is to know of a field or section. Printed, it is what the user reads.
@@ -69,25 +69,35 @@ pub struct ExplainedField {
     pub default: Option<String>,
 }
 
-/// Doc, type, valid values, default and, for a section, its fields. An empty path lists the sections.
+/// Doc, type, valid values, default and, for a section, its fields; an empty path lists the sections. Of a
+/// [`Scenario`](super::Scenario), or of another file in its language, whose `name` then stands before its paths.
 ///
 /// # Errors
 /// An unknown path, with the nearest one.
-pub fn explain(path: &str, catalog: &Catalog) -> Result<Explanation, UnknownField> {
-    let (found, value) = paths::lookup_with_members(&SCENARIO, path)?;
+pub fn explain<T>(name: &str, path: &str, catalog: &Catalog) -> Result<Explanation, UnknownField>
+where
+    T: Described + Default + Serialize,
+{
+    let whole = |path: &str| format!("{name}.{path}").trim_matches('.').to_owned();
+    let (found, value) = paths::lookup_with_members(const { &T::KIND }, path).map_err(|unknown| UnknownField {
+        below: whole(&unknown.below),
+        suggestion: unknown.suggestion.as_deref().map(whole),
+        ..unknown
+    })?;
     let variants = match &found.kind {
         Kind::Optional(Kind::Choice(variants)) | Kind::Choice(variants) => Some(*variants),
         _ => None,
     };
     let children = children(&found.kind);
-    let default = match default_of(&value, catalog) {
+    let default_of = |path: &str| default_of::<T>(path, catalog);
+    let default = match default_of(&value) {
         Some(default) => default,
         None if found.must_be_written() => "none: it must be written".into(),
         None => "None".into(),
     };
     let is_section = !children.is_empty() && variants.is_none();
     Ok(Explanation {
-        path: path.into(),
+        path: whole(path),
         doc: found.doc.into(),
         kind: wording::noun(&found.kind),
         unit: found.unit.map(String::from),
@@ -97,8 +107,31 @@ pub fn explain(path: &str, catalog: &Catalog) -> Result<Explanation, UnknownFiel
         },
         members: variants.unwrap_or_default().iter().map(member).collect(),
         default: (!is_section).then_some(default),
-        fields: children.iter().map(|field| explained(&value, field, catalog)).collect(),
+        fields: children
+            .iter()
+            .map(|field| explained(&value, field, &default_of))
+            .collect(),
     })
+}
+
+/// What `--set PATH=` may be followed by, where that can be listed: the words that a shell completes.
+pub fn field_values(path: &str, catalog: &Catalog) -> Vec<String> {
+    let found = paths::lookup(&SCENARIO, path);
+    found.map_or_else(|_| Vec::new(), |found| words(&found.kind, catalog))
+}
+
+fn words(kind: &Kind, catalog: &Catalog) -> Vec<String> {
+    match *kind {
+        Kind::Bool => ["true", "false"].map(String::from).into(),
+        Kind::Text(names) => wording::choices(names, catalog).unwrap_or_default(),
+        Kind::Choice(variants) => {
+            let forms = variants.iter().map(wording::variant_form);
+            forms.map(|form| form.trim_end_matches("..)").into()).collect()
+        }
+        Kind::Optional(inner) => [vec!["None".into()], words(inner, catalog)].concat(),
+        Kind::List(inner) => words(inner, catalog).iter().map(|word| format!("[{word}")).collect(),
+        _ => Vec::new(),
+    }
 }
 
 fn member(variant: &Variant) -> Member {
@@ -108,7 +141,7 @@ fn member(variant: &Variant) -> Member {
     }
 }
 
-fn explained(path: &str, field: &Field, catalog: &Catalog) -> ExplainedField {
+fn explained(path: &str, field: &Field, default_of: &impl Fn(&str) -> Option<String>) -> ExplainedField {
     let below = if path.is_empty() {
         field.name.to_string()
     } else {
@@ -119,7 +152,7 @@ fn explained(path: &str, field: &Field, catalog: &Catalog) -> ExplainedField {
         name: field.name.into(),
         doc: field.doc.into(),
         unit: field.unit.map(String::from),
-        default: is_leaf.then(|| default_of(&below, catalog)).flatten(),
+        default: is_leaf.then(|| default_of(&below)).flatten(),
     }
 }
 
@@ -165,11 +198,11 @@ fn line(f: &mut fmt::Formatter<'_>, label: &str, value: &str) -> fmt::Result {
     writeln!(f, "    {label:<8} {value}")
 }
 
-/// The default as RON, where the default scenario has the field.
-fn default_of(path: &str, catalog: &Catalog) -> Option<String> {
-    let text = resolved_ron(&Scenario::default()).ok()?;
+/// The default as RON, where the default file has the field.
+fn default_of<T: Described + Default + Serialize>(path: &str, catalog: &Catalog) -> Option<String> {
+    let text = resolved_ron(&T::default()).ok()?;
     let root = reader::read(&text, 0).ok()?.root;
-    let places = check(&SCENARIO, &root, catalog, &[&text], &|_| false).places;
+    let places = check(const { &T::KIND }, &root, catalog, &[&text], &|_| false).places;
     let span = places.get(path)?;
     let node = reader::read(text.get(span.start..span.end)?, 0).ok()?.root;
     Some(node.to_string())

@@ -59,7 +59,7 @@ pub use document::{Declared, read_declared, written_values};
 pub use experiment::{
     AbConfig, ArmConfig, DecisionTest, EvaluationMode, ExperimentConfig, Interleave, LONGEST_ARM_ID, Metric,
 };
-pub use explain::{ExplainedField, Explanation, Member, explain, field_paths};
+pub use explain::{ExplainedField, Explanation, Member, explain, field_paths, field_values};
 pub use faults::{Fault, FaultEntry};
 pub use governor::{
     Blame, CollapseConfig, GovernorConfig, RepeatedRollback, RollbackCredit, SnapshotPlacement, SnapshotPolicy,

@@ -104,7 +104,7 @@ pub fn lookup_with_members(root: &'static Kind, path: &str) -> Result<(Field, St
 /// The path that is returned is the given one without members, if it has any.
 fn walk(root: &'static Kind, path: &str, enters_members: bool) -> Result<(Field, Option<String>), UnknownField> {
     let mut found = Field {
-        doc: "The experiment.",
+        doc: "The file as a whole.",
         has_default: true,
         ..Field::unnamed(*root)
     };

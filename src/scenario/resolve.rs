@@ -2,6 +2,7 @@
 
 use ron::extensions::Extensions;
 use ron::ser::PrettyConfig;
+use serde::Serialize;
 
 use super::catalog::Catalog;
 use super::{Scenario, TaskChoice, TaskSpec};
@@ -30,13 +31,13 @@ impl Scenario {
     }
 }
 
-/// RON with every default written out and options without `Some`.
+/// A scenario, or another file in its language, with every default written out and options without `Some`.
 ///
 /// # Errors
-/// None for values that a scenario can hold; RON refuses nothing that serde passes on here.
-pub fn resolved_ron(scenario: &Scenario) -> Result<String, ron::Error> {
+/// None for values that such a file can hold; RON refuses nothing that serde passes on here.
+pub fn resolved_ron(file: &impl Serialize) -> Result<String, ron::Error> {
     let layout = PrettyConfig::new().struct_names(false).depth_limit(3);
-    ron_options().to_string_pretty(scenario, layout)
+    ron_options().to_string_pretty(file, layout)
 }
 
 /// The dialect of scenario files.

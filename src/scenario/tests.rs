@@ -133,7 +133,7 @@ proptest! {
 
     #[test]
     fn no_override_makes_loading_panic(field in 0usize..150, value in "\\PC{0,12}") {
-        let paths = field_paths();
+        let paths = field_paths::<Scenario>();
         let over = Override::flag("--set", &paths[field % paths.len()], value);
         let input = Input { label: "x.ron", text: "()", overrides: &[over] };
         if let Err(report) = load(&input, &Catalog::default()) {
@@ -169,10 +169,13 @@ fn fields_are_described_in_the_order_in_which_they_are_written() {
 #[test]
 fn every_field_is_explained() {
     let catalog = Catalog::default();
-    for path in field_paths() {
+    for path in field_paths::<Scenario>() {
         let found = paths::lookup(&SCENARIO, &path).expect("a listed path");
         assert!(found.doc.ends_with('.'), "`{path}` has no proper doc");
-        assert_eq!(explain(&path, &catalog).expect("explains").doc, found.doc);
+        assert_eq!(
+            explain::<Scenario>("", &path, &catalog).expect("explains").doc,
+            found.doc
+        );
     }
 }
 
@@ -366,7 +369,7 @@ fn help_of(text: &str, overrides: &[Override]) -> Option<String> {
 
 #[test]
 fn a_hint_names_the_sibling_before_a_field_far_away_and_never_the_place_itself() {
-    let sibling = explain("run.round", &Catalog::default()).expect_err("a slip");
+    let sibling = explain::<Scenario>("", "run.round", &Catalog::default()).expect_err("a slip");
     assert_eq!(sibling.suggestion.as_deref(), Some("run.rounds"));
     let mode = help_of("(reward: contribution(shaped((rent: 2.0))))", &[]);
     assert_eq!(mode.as_deref(), Some("`rent` belongs to `committed(..)`"));
@@ -378,7 +381,7 @@ fn a_hint_names_the_sibling_before_a_field_far_away_and_never_the_place_itself()
 fn members_of_choices_are_explained_with_their_own_fields_alone() {
     let catalog = Catalog::default();
     let fields = |path| {
-        let explanation = explain(path, &catalog).expect("a member");
+        let explanation = explain::<Scenario>("", path, &catalog).expect("a member");
         explanation
             .fields
             .iter()
@@ -389,6 +392,6 @@ fn members_of_choices_are_explained_with_their_own_fields_alone() {
     assert!(fields("task.host.cnn").contains(&"n_blocks".into()));
     assert!(!fields("task.host.cnn").contains(&"heads".into()));
     assert_eq!(fields("reward.contribution.committed"), ["weight", "rent", "loan"]);
-    let contribution = explain("reward.contribution", &catalog).expect("a member");
+    let contribution = explain::<Scenario>("", "reward.contribution", &catalog).expect("a member");
     assert!(contribution.members.iter().any(|member| member.form == "committed(..)"));
 }

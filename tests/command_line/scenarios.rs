@@ -65,6 +65,52 @@ fn explain_shows_a_field_a_choice_a_section_and_all_sections() {
 }
 
 #[test]
+fn explain_knows_the_fields_of_a_sweep_file() {
+    let paths = ["sweep", "sweep.budget.lease_s", "sweep.draw"];
+    let texts: Vec<_> = paths.iter().map(|path| succeeds(&engine(&["explain", path]))).collect();
+    insta::assert_snapshot!(texts.join("\n"));
+
+    let refusals = ["axes", "sweep.budgt", "sweeps"].map(|path| refused(&engine(&["explain", path])));
+    assert!(refusals[0].contains("did you mean `sweep.axes`?"), "{}", refusals[0]);
+    assert!(
+        refusals[1].starts_with("error: `sweep` has no field `budgt`"),
+        "{}",
+        refusals[1]
+    );
+    assert!(refusals[1].contains("did you mean `sweep.budget`?"), "{}", refusals[1]);
+    assert!(
+        refusals[2].starts_with("error: a scenario has no field `sweeps`"),
+        "{}",
+        refusals[2]
+    );
+}
+
+/// Another host under the quickstart's task: what does not fit is the task's own, which the user never wrote.
+#[test]
+fn a_host_that_does_not_fit_is_told_with_the_fields_to_set() {
+    let task = |host: &str| {
+        let host = format!("task.host={host}");
+        refused(&engine(&["run", "--dry-run", "--set", &host]))
+    };
+
+    let colours = task("named(\"resnet20\")");
+    assert!(
+        colours.contains("task.host: expected one mean per channel of the host (3) in task.normalise, found 1"),
+        "{colours}"
+    );
+    assert!(colours.contains("help: write task.normalise: auto"), "{colours}");
+    let smaller = task("cnn((in_channels: 1, base_channels: 4, n_blocks: 2, pool_layers: 2, input_hw: 8))");
+    assert!(
+        smaller.contains("the host has no slot r0c2; valid: r0c0, r0c1, r1c0, r1c1"),
+        "{smaller}"
+    );
+    assert!(
+        smaller.contains("help: write lifecycle.slots: [\"r0c0\", \"r0c1\", \"r1c0\", \"r1c1\"], or some of them"),
+        "{smaller}"
+    );
+}
+
+#[test]
 fn explain_tells_a_number_s_range_and_default() {
     insta::assert_snapshot!(succeeds(&engine(&["explain", "run.rounds"])));
 }

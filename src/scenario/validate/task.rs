@@ -69,7 +69,10 @@ fn check_data(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
         let channels = usize::try_from(host.channels).unwrap_or_default();
         for (name, list) in [("mean", mean), ("std", std)] {
             if list.len() != channels {
-                let message = format!("expected one value per channel ({channels}), found {}", list.len());
+                let found = list.len();
+                let message = format!(
+                    "expected one {name} per channel of the host ({channels}) in task.normalise, found {found}"
+                );
                 findings.error(
                     [
                         &format!("task.normalise.{name}"),
@@ -79,6 +82,7 @@ fn check_data(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
                     ],
                     message,
                 );
+                findings.help("write task.normalise: auto, which measures them on the training part");
             }
         }
     }
@@ -300,8 +304,14 @@ fn check_slots(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, finding
             let near = available
                 .iter()
                 .min_by_key(|s| u32::from(s.row.abs_diff(slot.row)) + u32::from(s.col.abs_diff(slot.col)));
-            if let Some(near) = near {
-                findings.help(format!("did you mean `{near}`?"));
+            match (near, &scenario.lifecycle.slots) {
+                (Some(near), Some(_)) => findings.help(format!("did you mean `{near}`?")),
+                // The task's own list, which the user may never have seen.
+                (Some(_), None) => {
+                    let slots: Vec<String> = available.iter().map(ToString::to_string).collect();
+                    findings.help(format!("write lifecycle.slots: {slots:?}, or some of them"));
+                }
+                (None, _) => {}
             }
         }
     }
