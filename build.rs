@@ -43,6 +43,13 @@ fn main() {
     println!("cargo:rustc-link-lib=c10");
     // Absolute, so that binaries, tests, benches and examples start without LD_LIBRARY_PATH from any folder.
     println!("cargo:rustc-link-arg=-Wl,-rpath,{}", lib.display());
+    // For crates that depend on this one, whose binaries do not get that argument: see docs/your-own-crate.md.
+    println!("cargo:libtorch={}", lib.display());
+    // For `simic-engine new`.
+    println!(
+        "cargo:rustc-env=SIMIC_ENGINE_LIBTORCH={}",
+        lib.with_file_name("").display()
+    );
 
     tell_provenance();
 }

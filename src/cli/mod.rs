@@ -2,6 +2,7 @@
 
 mod check;
 mod compare;
+mod completions;
 mod controls;
 mod data;
 mod diff;
@@ -14,6 +15,7 @@ mod explain;
 mod init;
 mod list;
 mod log;
+mod new;
 mod options;
 mod output;
 mod panics;
@@ -31,13 +33,13 @@ mod validate;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 
 use options::{
     Arguments, CheckRunOptions, Command, ControlsOptions, DiffOptions, EvalOptions, GlobalOptions, ListWhat,
     ResumeOptions, RunOptions, RunsOptions, ShowOptions,
 };
-use output::{refuse, refuse_in_json, show, shown, tell};
+use output::{refuse, refuse_in_json, shown, tell};
 use rejection::Rejection;
 
 use crate::engine::{Engine, EngineBuilder, all_cores, catalog};
@@ -97,6 +99,7 @@ impl From<Outcome> for ExitCode {
 
 /// Parses the process's arguments and does what they ask, with an engine that `extend` may add to.
 pub fn main(extend: Extension) -> ExitCode {
+    completions::answer(extend);
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -208,7 +211,7 @@ fn execute(arguments: &Arguments, extend: Extension) -> Result<Outcome, String> 
         Command::Init(options) => init::init(options).unwrap_or_else(reject),
         Command::List { what } => list::list(*what, &context).map_err(|error| error.to_string())?,
         Command::Explain { path } => explain::explain(path.as_deref().unwrap_or(""), &context),
-        Command::Completions { shell } => completions(*shell),
+        Command::New(options) => new::new(options).unwrap_or_else(reject),
     })
 }
 
@@ -224,14 +227,6 @@ fn end_with_input() -> Result<(), String> {
     thread
         .map(drop)
         .map_err(|error| format!("no thread can be started: {error}"))
-}
-
-fn completions(shell: clap_complete::Shell) -> Outcome {
-    let mut command = Arguments::command();
-    let name = command.get_name().to_owned();
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut command, name, &mut script);
-    show(String::from_utf8_lossy(&script))
 }
 
 /// A report as people read it, coloured where standard error shows colours.

@@ -40,6 +40,7 @@ Examples:
   simic-engine runs                       what was run, and how far it came
   simic-engine show latest                the summary of the newest run again
   simic-engine <COMMAND> --help           more, with examples
+  source <(COMPLETE=bash simic-engine)    completes commands, runs and fields; or zsh, fish
 
 Exit codes:
   0         done
@@ -143,12 +144,12 @@ const EXPLAIN_EXAMPLES: &str = "\
 Examples:
   simic-engine explain                    the sections
   simic-engine explain run                the fields of one
-  simic-engine explain run.n_envs         what a field means, its range and default";
-const COMPLETIONS_EXAMPLES: &str = "\
+  simic-engine explain run.n_envs         what a field means, its range and default
+  simic-engine explain sweep              the fields of a sweep file";
+const NEW_EXAMPLES: &str = "\
 Examples:
-  simic-engine completions bash > ~/.local/share/bash-completion/completions/simic-engine
-  simic-engine completions zsh > ~/.zfunc/_simic-engine
-  simic-engine completions fish > ~/.config/fish/completions/simic-engine.fish";
+  simic-engine new mycrate && cd mycrate && cargo run -- run scenario.ron
+  simic-engine new mycrate --engine ../simic-engine";
 
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Of every command")]
@@ -256,22 +257,15 @@ pub enum Command {
         #[arg(value_enum, hide_possible_values = true)]
         what: ListWhat,
     },
-    /// Explain one scenario field, or list the fields of a section.
+    /// Explain one field of a scenario or a sweep file, or list the fields of a section.
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain {
         /// Dotted path, e.g. run.n_envs; the sections if left out.
         path: Option<String>,
     },
-    /// Print a script that completes commands and flags in your shell.
-    #[command(after_help = COMPLETIONS_EXAMPLES)]
-    Completions {
-        #[arg(
-            value_enum,
-            hide_possible_values = true,
-            value_name = "bash|elvish|fish|powershell|zsh"
-        )]
-        shell: clap_complete::Shell,
-    },
+    /// Write a crate of your own: a program with this command line and a system and a seed module of yours.
+    #[command(after_help = NEW_EXAMPLES)]
+    New(NewOptions),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -286,6 +280,16 @@ pub enum ListWhat {
     Presets,
     Events,
     Plugins,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct NewOptions {
+    /// Folder of the crate; its last part is the crate's name.
+    pub path: PathBuf,
+    /// The engine that it is built on: a folder with its sources, or the URL of a git repository [default: what this program
+    /// was built from].
+    #[arg(long, value_name = "PATH|URL")]
+    pub engine: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Args)]

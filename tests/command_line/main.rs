@@ -2,6 +2,8 @@
 
 mod baselines;
 mod check;
+#[cfg(unix)]
+mod completions;
 mod controls;
 mod damage;
 mod data;
@@ -11,6 +13,7 @@ mod eval;
 mod experiment;
 mod identity;
 mod init;
+mod new;
 mod program;
 mod progress;
 mod resume;

@@ -21,7 +21,7 @@ const COMMANDS: [&str; 16] = [
     "data",
     "list",
     "explain",
-    "completions",
+    "new",
     "sweep",
     "compare",
     "ab-report",
@@ -57,14 +57,7 @@ fn the_help_of_all_commands() {
     );
     insta::assert_snapshot!(
         [
-            "validate",
-            "data",
-            "list",
-            "explain",
-            "completions",
-            "sweep",
-            "compare",
-            "controls"
+            "validate", "data", "list", "explain", "new", "sweep", "compare", "controls"
         ]
         .map(|command| stdout(&[command, "--help"]))
         .join("\n")
@@ -79,21 +72,6 @@ fn exit_codes_are_listed_in_the_help_and_in_the_readme() {
     ] {
         let is_word = |text: &str| text.split(|c: char| !c.is_alphanumeric()).any(|word| word == code);
         assert!(is_word(&help) && is_word(readme), "{code}");
-    }
-}
-
-#[test]
-fn shells_complete_commands_and_flags() {
-    for (shell, word) in [
-        ("bash", "complete -F"),
-        ("zsh", "#compdef simic-engine"),
-        ("fish", "complete -c simic-engine"),
-    ] {
-        let script = stdout(&["completions", shell]);
-        assert!(
-            script.contains(word) && script.contains("resume") && script.contains("extend"),
-            "{shell}"
-        );
     }
 }
 

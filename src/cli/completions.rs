@@ -1,0 +1,105 @@
+//! What a shell completes: commands and flags by their declarations, and what this program alone knows: runs, sweeps, fields
+//! of scenarios and what may be written to them. The shell asks the program, by way of the variable `COMPLETE`, and waits for
+//! it at every press of a key, so nothing here opens a device or reads more of a run than which files it has.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use clap::{Command, CommandFactory};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
+use clap_complete::env::CompleteEnv;
+
+use super::explain::SWEEP;
+use super::options::Arguments;
+use crate::engine::catalog;
+use crate::experiment::ExperimentFolder;
+use crate::record::{RunDirectory, runs_root};
+use crate::run::Extension;
+use crate::scenario::{Scenario, field_paths, field_values};
+use crate::sweep::{SweepFile, SweepFolder};
+
+/// Answers a shell that asks, and ends the process; does nothing if none does.
+pub fn answer(extend: Extension) {
+    // A crate of one's own is another program, with completions of its own.
+    let program = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
+    let program = program.file_name().unwrap_or_default().to_string_lossy();
+    let command = || knowing(Arguments::command(), extend).name(program.to_string());
+    CompleteEnv::with_factory(command).bin(&*program).complete();
+}
+
+/// The command with what its arguments may be.
+fn knowing(command: Command, extend: Extension) -> Command {
+    let name = command.get_name().to_owned();
+    let command = command.mut_args(|argument| match words_of(&name, argument.get_id().as_str()) {
+        Some(words) => {
+            let complete = move |typed: &OsStr| candidates(typed, words(&typed.to_string_lossy(), extend));
+            argument.add(ArgValueCompleter::new(complete))
+        }
+        None => argument,
+    });
+    command.mut_subcommands(|below| knowing(below, extend))
+}
+
+/// All words for an argument, given what is typed of it.
+fn words_of(command: &str, argument: &str) -> Option<fn(&str, Extension) -> Vec<String>> {
+    Some(match (command, argument) {
+        ("explain", "path") => |typed, _| {
+            let of_sweep = field_paths::<SweepFile>();
+            let of_sweep = of_sweep.iter().map(|path| format!("{SWEEP}.{path}"));
+            let all = of_sweep.chain(field_paths::<Scenario>()).chain([SWEEP.into()]);
+            // Sections alone, until a letter of one is typed.
+            all.filter(|path| !typed.is_empty() || !path.contains('.')).collect()
+        },
+        ("compare", "by") | ("resume", "allowed") => |_, _| field_paths::<Scenario>(),
+        (_, "sets") => settings,
+        ("compare" | "check", "sources" | "folder") => |_, _| [runs(), sweeps()].concat(),
+        ("ab-report", "experiment") => |_, _| named(&root(), ExperimentFolder::is_at),
+        (_, SWEEP) => |_, _| sweeps(),
+        (_, "run" | "left" | "right") => |_, _| runs(),
+        _ => return None,
+    })
+}
+
+/// `PATH=`, then `PATH=VALUE`; of a list up to the entry that is being written.
+fn settings(typed: &str, extend: Extension) -> Vec<String> {
+    let Some((path, value)) = typed.split_once('=') else {
+        return field_paths::<Scenario>().into_iter().map(|path| path + "=").collect();
+    };
+    let words = catalog(extend).map_or_else(|_| Vec::new(), |catalog| field_values(path, &catalog));
+    let (entries, opening) = value.rfind(',').map_or(("", ""), |comma| (&value[..=comma], "["));
+    let entry = |word: &String| format!("{path}={entries}{}", word.strip_prefix(opening).unwrap_or(word));
+    words.iter().map(entry).collect()
+}
+
+/// The folder of all runs, heeding the flag.
+fn root() -> PathBuf {
+    let mut words = std::env::args_os().skip_while(|word| word != "--out").skip(1);
+    runs_root(words.next().as_deref().map(Path::new))
+}
+
+fn runs() -> Vec<String> {
+    [named(&root(), RunDirectory::is_at), vec!["latest".into()]].concat()
+}
+
+fn sweeps() -> Vec<String> {
+    named(SweepFolder::of("", Some(&root())).path(), SweepFolder::is_at)
+}
+
+/// Names in a folder, the newest run first.
+fn named(root: &Path, is_wanted: fn(&Path) -> bool) -> Vec<String> {
+    let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
+    let wanted = entries.filter(|entry| is_wanted(&entry.path()));
+    let mut names: Vec<String> = wanted.flat_map(|entry| entry.file_name().into_string()).collect();
+    names.sort_unstable_by(|a, b| b.cmp(a));
+    names
+}
+
+/// Words that begin so, in their order; folders where there is none: most of what is named so may be given by its path.
+fn candidates(typed: &OsStr, mut words: Vec<String>) -> Vec<CompletionCandidate> {
+    words.retain(|word| word.starts_with(&*typed.to_string_lossy()));
+    if words.is_empty() {
+        return PathCompleter::dir().complete(typed);
+    }
+    let in_order = |(place, word)| CompletionCandidate::new(word as String).display_order(Some(place));
+    words.into_iter().enumerate().map(in_order).collect()
+}
