@@ -161,10 +161,7 @@ impl EngineBuilder {
         app.insert_resource(experiment);
         (self.extend)(&mut app)?;
         if let Some(recording) = self.recording {
-            let extend = self.extend;
-            app.add_work(Shutdown, Work::MeasureControl, move |world: &mut World| {
-                measure_control(world, extend);
-            });
+            app.add_work(Shutdown, Work::MeasureControl, measure_control);
             add_sinks(app.world_mut(), &recording, tensorboard);
             app.insert_resource(recording).init_resource::<ScenarioFile>();
         }

@@ -4,18 +4,23 @@ use bevy_ecs::prelude::*;
 
 use super::Engine;
 use crate::clock::RunClock;
+use crate::data::DataRegistry;
 use crate::env::{EnvId, EpisodeStats, Experiment, HostParams, ValMetrics};
 use crate::health::{EngineError, Failure, Position, RunHealth};
-use crate::run::{Extension, StopSignal};
+use crate::host::HostRegistry;
+use crate::reward::RewardModes;
+use crate::run::StopSignal;
 use crate::scenario::{InitialTopology, TelemetryLevel};
+use crate::seed::BlueprintRegistry;
 use crate::telemetry::{
     BaselineMeasured, EpisodeEnd, EpisodeFinished, Event, GrowthCounts, Num, TelemetryHub, TelemetryOutbox,
 };
 use crate::validation::TestResult;
 
 /// Plays the best env's best episode again with a controller that only waits: the same host, data, order and number of
-/// steps, never grown. A configuration of the same loop, without a record of its own.
-pub(crate) fn measure_control(world: &mut World, extend: Extension) {
+/// steps, never grown. A configuration of the same loop, without a record of its own and without the application's systems,
+/// which have seen the end of the run.
+pub(crate) fn measure_control(world: &mut World) {
     let stop = world.resource::<StopSignal>().clone();
     let has_stopped = world.resource::<RunHealth>().failure.is_some() || stop.is_requested();
     if has_stopped || !world.contains_resource::<TelemetryHub>() {
@@ -46,7 +51,7 @@ pub(crate) fn measure_control(world: &mut World, extend: Extension) {
     experiment.scenario.faults.clear();
     experiment.envs = vec![best.env as usize];
     experiment.rounds = best.round..best.round + 1;
-    match play_control(experiment, extend, &stop) {
+    match play_control(experiment, world, &stop) {
         // A part of an episode is no measurement.
         _ if stop.is_requested() => {}
         Ok(baseline) => tell(world, baseline),
@@ -82,14 +87,16 @@ const fn as_told(told: &EpisodeFinished, params: u64) -> BaselineMeasured {
     }
 }
 
-fn play_control(experiment: Experiment, extend: Extension, stop: &StopSignal) -> Result<BaselineMeasured, EngineError> {
+fn play_control(experiment: Experiment, run: &mut World, stop: &StopSignal) -> Result<BaselineMeasured, EngineError> {
     let failed = |failure: Failure| failure.during("control", Position::default());
     let mut engine = Engine::builder()
-        .extended(extend)
         .build_experiment(experiment)
         .map_err(|error| failed(error.into()))?;
     engine.world_mut().insert_resource(stop.clone());
-    engine.run()?;
+    lend_names(run, engine.world_mut());
+    let played = engine.run();
+    lend_names(engine.world_mut(), run);
+    played?;
     if stop.is_requested() {
         // Perhaps before there were any envs.
         return Err(failed(Failure::message("the run was asked to stop")));
@@ -109,3 +116,19 @@ fn play_control(experiment: Experiment, extend: Extension, stop: &StopSignal) ->
         params: params.0,
     })
 }
+
+/// The names that a scenario may use, an application's among them: all that the control has of its extension.
+fn lend_names(from: &mut World, to: &mut World) {
+    fn lend<R: Resource>(from: &mut World, to: &mut World) {
+        if let Some(names) = from.remove_resource::<R>() {
+            to.insert_resource(names);
+        }
+    }
+    lend::<DataRegistry>(from, to);
+    lend::<HostRegistry>(from, to);
+    lend::<BlueprintRegistry>(from, to);
+    lend::<RewardModes>(from, to);
+}
+
+#[cfg(test)]
+mod tests;

@@ -6,8 +6,9 @@ use bevy_app::App;
 
 /// Adds plugins, systems, seed modules and controllers to an app that holds the engine already.
 ///
-/// Called for every app that the engine builds: for the names that a scenario may use, for the run, and for the host that
-/// never grew. So it only adds; whatever it does once belongs into a system.
+/// Called for every app that the engine builds: for the names that a scenario may use, and for the run. So it only adds;
+/// whatever it does once belongs into a system. The host that never grew is played with the run's names for data, hosts,
+/// seed modules and rewards, and without the application's systems: these see the rounds of the run alone.
 ///
 /// ```no_run
 /// use std::process::ExitCode;

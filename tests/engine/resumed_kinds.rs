@@ -27,9 +27,7 @@ use crate::support::first_difference;
 type Served = BTreeMap<(PathBuf, [u32; 4]), Vec<u64>>;
 static SERVED: Mutex<Served> = Mutex::new(BTreeMap::new());
 
-fn note_batch(mut envs: Query<(&EnvId, &mut BatchSlot)>, clock: Res<RunClock>, run: Option<Res<RunDirectory>>) {
-    // The control of a run is played beside it, unrecorded.
-    let Some(run) = run else { return };
+fn note_batch(mut envs: Query<(&EnvId, &mut BatchSlot)>, clock: Res<RunClock>, run: Res<RunDirectory>) {
     let position = clock.position();
     for (id, mut slot) in &mut envs {
         let Some(batch) = slot.0.get() else { continue };

@@ -59,11 +59,9 @@ fn noting_parameters(app: &mut App) -> Result<(), ExtensionError> {
 
 fn note_parameters(
     mut envs: Query<(&EnvId, &mut HostModel, &mut SeedOptimizers)>,
-    folder: Option<Res<RunDirectory>>,
+    folder: Res<RunDirectory>,
     syncs: Res<HostSyncCounter>,
 ) {
-    // The host that never grew has no folder of its own.
-    let Some(folder) = folder else { return };
     let path = folder.path().join(NOTES);
     let mut notes = std::fs::read_to_string(&path).unwrap_or_default();
     notes += &format!("reads {}\n", syncs.count());
