@@ -10,6 +10,7 @@ use super::directory::{MANIFEST_FILE, RunDirectory, RunDirectoryError};
 use super::files::write_json;
 use crate::health::{AtPath, FileError};
 use crate::telemetry::{BigInteger, DatasetInfo, RunStarted, SCHEMA_MAJOR, SCHEMA_MINOR, Timestamp};
+use crate::torch::libtorch_version;
 
 /// Environment variables that may change how a run behaves; no others are recorded.
 const RECORDED_VARIABLES: [&str; 4] = [
@@ -62,19 +63,13 @@ impl Build {
 }
 
 /// The tensor libraries in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Libraries {
-    /// Version of the bindings.
+    /// Version of the bindings, as Cargo.toml pins it.
     pub tch: &'static str,
-    /// Version of libtorch.
-    pub libtorch: &'static str,
+    /// Version of libtorch, as the loaded library says.
+    pub libtorch: String,
 }
-
-/// What this build links (Cargo.toml pins tch, and tch its libtorch).
-const LINKED: Libraries = Libraries {
-    tch: "0.24",
-    libtorch: "2.11.0",
-};
 
 /// A device as the scenario names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -239,7 +234,10 @@ impl Manifest {
             scenario_hash: directory.scenario_hash().into(),
             seed: started.seed,
             build: Build::current(),
-            libraries: LINKED,
+            libraries: Libraries {
+                tch: "0.24",
+                libtorch: libtorch_version(),
+            },
             machine: Machine::current(),
             devices: devices.map(|name| DeviceInfo { name }).collect(),
             env_devices: Vec::new(),

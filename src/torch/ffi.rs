@@ -353,4 +353,7 @@ unsafe extern "C" {
 
     pub(super) fn simic_set_matmul_precision(precision: *const c_char) -> *mut c_char;
     pub(super) fn simic_set_deterministic(on: bool) -> *mut c_char;
+
+    /// libtorch's own: what it was built as, a byte for each part of the number.
+    pub(super) safe fn aoti_torch_abi_version() -> u64;
 }

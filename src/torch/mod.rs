@@ -37,6 +37,7 @@ mod stream;
 mod tensors;
 mod threads;
 mod trace;
+mod version;
 
 pub use attention::{AttentionInit, CausalAttention, Reach, Rotary};
 pub use backend::Backend;
@@ -68,3 +69,4 @@ pub use stream::{Stream, StreamGuard};
 pub use tensors::{channels_last, copy_all, copy_into, is_channels_last, synchronize, upload, zero_all};
 pub use threads::set_intra_op_threads;
 pub use trace::{StreamTrace, TraceEntry, TraceOperation};
+pub use version::libtorch_version;
