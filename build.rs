@@ -10,11 +10,12 @@ use std::{env, fs};
 const INGREDIENTS: [&str; 6] = ["src", "assets", "scenarios", "build.rs", "Cargo.toml", "Cargo.lock"];
 /// The unit that knows libtorch; it includes the others of its folder.
 const SHIM: &str = "src/torch/native.cpp";
-/// The kernels, compiled once for each set of instructions: the unit, and the compiler's flags for x86-64.
-const LEVELS: [(&str, &str); 3] = [
-    ("avx512", "-march=x86-64-v4"),
-    ("avx2", "-march=x86-64-v3"),
-    ("plain", "-march=x86-64"),
+/// The kernels, compiled once for each set of instructions: the unit, and the compiler's flags for x86-64. `-march` leaves
+/// standing what a flag of its own has asked for, as `-mavx2`: wider vectors are taken back by name.
+const LEVELS: [(&str, &[&str]); 3] = [
+    ("avx512", &["-march=x86-64-v4"]),
+    ("avx2", &["-march=x86-64-v3", "-mno-avx512f"]),
+    ("plain", &["-march=x86-64", "-mno-sse3"]),
 ];
 
 /// A product and a sum are one rounding where the code says so, and nowhere else: the same bits whatever the machine.
@@ -91,11 +92,11 @@ fn compile(include: &Path, sources: &[PathBuf]) {
                     .include(include)
                     .include(include.join("torch/csrc/api/include"))
                     .define("_GLIBCXX_USE_CXX11_ABI", "1");
-                compile_unit(build, SHIM, "simic_shim", out, None);
+                compile_unit(build, SHIM, "simic_shim", out, &[]);
             });
-            for (level, flag) in levels() {
+            for (level, flags) in levels() {
                 let unit = format!("src/torch/kernels/{level}.cpp");
-                scope.spawn(move || compile_unit(compiler(), &unit, &format!("simic_kernels_{level}"), out, flag));
+                scope.spawn(move || compile_unit(compiler(), &unit, &format!("simic_kernels_{level}"), out, flags));
             }
         });
         // Without it the shim is compiled again, no more.
@@ -124,17 +125,17 @@ fn compiler() -> cc::Build {
 }
 
 /// The levels that the target's architecture has: elsewhere than on x86-64 the plain kernels are written for its vectors.
-fn levels() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
+fn levels() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
     let is_x86 = env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "x86_64");
     LEVELS
         .into_iter()
         .filter(move |(level, _)| is_x86 || *level == "plain")
-        .map(move |(level, flag)| (level, is_x86.then_some(flag)))
+        .map(move |(level, flags)| (level, if is_x86 { flags } else { &[] }))
 }
 
 /// One unit as a library. `cc` puts the flags of `CXXFLAGS` last, where they win; rounding and instructions are not for them
 /// to choose, so the compiler is called from here.
-fn compile_unit(mut build: cc::Build, unit: &str, library: &str, out: &Path, level: Option<&str>) {
+fn compile_unit(mut build: cc::Build, unit: &str, library: &str, out: &Path, level: &[&str]) {
     let object = out.join(format!("{library}.o"));
     let mut command = build.get_compiler().to_command();
     command.args(ROUNDING).args(level);
