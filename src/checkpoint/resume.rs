@@ -346,8 +346,13 @@ fn fields(scenario: &Scenario) -> BTreeMap<String, Value> {
             }
         }
     }
+    let mut value = serde_json::to_value(scenario).unwrap_or_default();
+    // `--set` and `--allow` name a field of the task, not the choice that it is written in.
+    if let Some(task) = value.pointer_mut("/task/custom").map(Value::take) {
+        value["task"] = task;
+    }
     let mut into = BTreeMap::new();
-    flatten("", serde_json::to_value(scenario).unwrap_or_default(), &mut into);
+    flatten("", value, &mut into);
     into
 }
 

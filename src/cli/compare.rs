@@ -18,6 +18,7 @@ use crate::sweep::{Collected, Csv, FolderError, SweepFolder, TrialEnd};
 
 /// What tells runs apart without making them another method.
 const NO_METHOD: [&str; 2] = ["run.seed", "name"];
+const TASK: &str = "task.name";
 const ABSENT: &str = "—";
 
 /// Reads all trainings, groups them into methods, and compares these.
@@ -171,9 +172,11 @@ impl Found {
             let first = values.next();
             values.any(|value| Some(value) != first)
         };
+        // Another task is told by its name, not by all that makes it another.
+        let is_told = |path: &&str| *path == TASK || !path.starts_with("task.") || !differs(&TASK);
         paths
             .into_iter()
-            .filter(|path| !NO_METHOD.contains(path))
+            .filter(|path| !NO_METHOD.contains(path) && is_told(path))
             .filter(differs)
             .collect()
     }

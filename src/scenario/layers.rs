@@ -121,6 +121,16 @@ fn descend(kind: &'static Kind, node: &mut Node, segments: &[&str], value: Node)
         },
         Kind::Choice(variants) => {
             let chosen = node.choice().unwrap_or_default().to_string();
+            // What another choice is told by makes that choice: `task.preset` of a task that is written out.
+            let is_told_by = |content| matches!(content, Content::Items([first, ..]) if first.name == segment);
+            if chosen != segment
+                && rest.is_empty()
+                && variants.iter().any(|v| v.name == segment && is_told_by(v.content))
+            {
+                let (text, span) = (segment.into(), value.span);
+                *node = Node::new(Value::Tuple(Some(Name { text, span }), vec![value]), span);
+                return Ok(());
+            }
             let variant = variants.iter().find(|variant| variant.name == chosen);
             match variant.map(|variant| &variant.content) {
                 Some(Content::Fields(fields)) => {

@@ -14,7 +14,7 @@ use super::reader::{self, Document};
 use super::resolve::{resolved_ron, ron_options};
 use super::tree::{Node, Span, Value};
 use super::validate::{Finding, validate};
-use super::{AmpMode, ArmConfig, HostOutline, SCENARIO, Scenario, TaskSpec};
+use super::{AmpMode, ArmConfig, HostOutline, SCENARIO, Scenario, TaskChoice, TaskSpec};
 use crate::files::RonError;
 use crate::growth::SlotId;
 
@@ -32,7 +32,7 @@ pub struct Input<'a> {
 /// A scenario without errors.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// As written, defaults filled in.
+    /// As written, defaults filled in; the task in full.
     pub scenario: Scenario,
     /// All overrides applied: see [`Scenario::task_spec`].
     pub task: TaskSpec,
@@ -223,6 +223,10 @@ impl Layering {
             Some(Ok(mut scenario)) => {
                 if scenario.name.is_empty() {
                     scenario.name = run_name(label);
+                }
+                if let Some(task) = scenario.written_task(catalog) {
+                    // Whatever a preset is to say later: what is recorded stays what it is.
+                    scenario.task = TaskChoice::Custom(Box::new(task));
                 }
                 if let Some(task) = scenario.task_spec(catalog)
                     && let Some(host) = catalog.hosts.outline(&task.host, task.classes)

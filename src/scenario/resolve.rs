@@ -8,19 +8,24 @@ use super::catalog::Catalog;
 use super::{Scenario, TaskChoice, TaskSpec};
 
 impl Scenario {
-    /// The task with all overrides in it: the preset's fields, `run.max_steps`, `lifecycle.slots` and
-    /// `lifecycle.max_seeds`, and the validation batch size resolved. `None` for a task name that the catalog lacks,
-    /// which the check reports.
-    pub fn task_spec(&self, catalog: &Catalog) -> Option<TaskSpec> {
-        let mut spec = match &self.task {
-            TaskChoice::Custom(spec) => (**spec).clone(),
+    /// The task in full: its preset's fields where the scenario says nothing else. `None` for a task name that the catalog
+    /// lacks, which the check reports.
+    pub(super) fn written_task(&self, catalog: &Catalog) -> Option<TaskSpec> {
+        match &self.task {
+            TaskChoice::Custom(spec) => Some((**spec).clone()),
             TaskChoice::Preset(name, overrides) => {
                 let mut tasks = catalog.tasks.iter().map(|task| &task.spec);
                 let mut spec = tasks.find(|spec| spec.name.eq_ignore_ascii_case(name))?.clone();
                 overrides.apply(&mut spec);
-                spec
+                Some(spec)
             }
-        };
+        }
+    }
+
+    /// The task with what other sections say in it: `run.max_steps`, `lifecycle.slots` and `lifecycle.max_seeds`, and the
+    /// validation batch size resolved. `None` for a task name that the catalog lacks.
+    pub fn task_spec(&self, catalog: &Catalog) -> Option<TaskSpec> {
+        let mut spec = self.written_task(catalog)?;
         if let Some(slots) = &self.lifecycle.slots {
             spec.slots.clone_from(slots);
         }

@@ -395,3 +395,49 @@ fn members_of_choices_are_explained_with_their_own_fields_alone() {
     let contribution = explain::<Scenario>("", "reward.contribution", &catalog).expect("a member");
     assert!(contribution.members.iter().any(|member| member.form == "committed(..)"));
 }
+
+#[test]
+fn a_scenario_with_its_task_written_out_depends_on_no_preset() {
+    let load_with = |text: &str, sets: &[&str], catalog: &Catalog| {
+        let overrides: Vec<_> = sets
+            .iter()
+            .map(|set| Override::parse(set).expect("an assignment"))
+            .collect();
+        let input = Input {
+            label: "x.ron",
+            text,
+            overrides: &overrides,
+        };
+        load(&input, catalog)
+            .map_err(|report| report.to_string())
+            .expect("sound")
+    };
+    let known = Catalog::default();
+    let written =
+        "(task: preset(\"digits_baseline\", (batch_size: 16)), run: (max_steps: 7), lifecycle: (slots: [\"r0c1\"]))";
+    let first = load_with(written, &[], &known);
+    let resolved = resolved_ron(&first.scenario).expect("prints");
+
+    let nothing = Catalog {
+        tasks: Vec::new(),
+        ..Catalog::default()
+    };
+    let again = load_with(&resolved, &[], &nothing);
+    assert_eq!((&again.task, &again.slots), (&first.task, &first.slots));
+    assert_eq!(again.scenario, first.scenario);
+
+    let changed = load_with(
+        &resolved,
+        &["task.batch_size=32", "task.host.base_channels=2"],
+        &nothing,
+    );
+    assert_eq!(
+        (changed.task.name.as_str(), changed.task.batch_size),
+        ("digits_baseline", 32)
+    );
+    let other = load_with(&resolved, &["task.preset=digits_minimal"], &known);
+    assert_eq!(
+        (other.task.name.as_str(), other.task.batch_size),
+        ("digits_minimal", 64)
+    );
+}

@@ -1,4 +1,5 @@
 use super::*;
+use crate::scenario::{Catalog, TaskChoice};
 
 #[test]
 fn what_differs_between_two_scenarios_is_named_by_its_path() {
@@ -10,6 +11,23 @@ fn what_differs_between_two_scenarios_is_named_by_its_path() {
 
     let changed = changed_fields(&before, &now);
     assert_eq!(changed, [("attribution.pairs_max".into(), 8.into(), 3.into())]);
+}
+
+#[test]
+fn a_field_of_a_task_that_is_written_out_has_the_path_by_which_it_is_set() {
+    let known = Catalog::default();
+    let with_batch = |batch_size| {
+        let mut task = Scenario::default().task_spec(&known).expect("the default task");
+        task.batch_size = batch_size;
+        Scenario {
+            task: TaskChoice::Custom(Box::new(task)),
+            ..Scenario::default()
+        }
+    };
+
+    let changed = changed_fields(&with_batch(64), &with_batch(32));
+
+    assert_eq!(changed, [("task.batch_size".into(), 64.into(), 32.into())]);
 }
 
 #[test]
