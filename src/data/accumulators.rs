@@ -8,7 +8,7 @@ use std::ops::Range;
 use tch::{Kind, TchError, Tensor};
 
 use super::{PackLayout, evaluate_rows, train_loss};
-use crate::torch::{Backend, LossRecord, add_validation, cross_entropy};
+use crate::torch::{Backend, LossRecord, add_validation, cross_entropy, is_served};
 
 /// What an env adds up over a step; its content is the [read pack](PackLayout).
 #[derive(Debug)]
@@ -103,7 +103,7 @@ impl Accumulators {
     ) -> Result<Tensor, TchError> {
         let (logits, targets) = &flat(logits, targets)?;
         let first_unit = first_row * self.units_per_sample;
-        if self.own_kernels && logits.kind() == Kind::Float {
+        if self.own_kernels && is_served(logits) {
             let record = LossRecord {
                 predictions: &self.predictions,
                 first: batch * self.batch_units + first_unit,
@@ -116,6 +116,14 @@ impl Accumulators {
         let loss = train_loss(logits, targets, label_smoothing)?;
         self.record_train(batch, first_unit, logits, &loss.mean)?;
         Ok(loss.objective)
+    }
+
+    /// Forgets the loss of batch `batch`, which is computed anew.
+    ///
+    /// # Errors
+    /// libtorch's.
+    pub fn forget_batch(&mut self, batch: usize) -> Result<(), TchError> {
+        self.batch_losses[batch].f_zero_().map(drop)
     }
 
     fn record_train(
@@ -178,7 +186,7 @@ impl Accumulators {
     /// libtorch's; more configurations than the layout has are an error.
     pub fn add_val(&mut self, logits: &Tensor, targets: &Tensor, main: usize) -> Result<(), TchError> {
         let (logits, targets) = &flat(logits, targets)?;
-        if self.own_kernels && logits.kind() == Kind::Float {
+        if self.own_kernels && is_served(logits) {
             return add_validation(logits, targets, main, &self.pack, self.layout.validation());
         }
         let (losses, is_correct) = evaluate_rows(logits, targets)?;

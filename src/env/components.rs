@@ -14,7 +14,7 @@ use super::insertion::Insertion;
 use crate::host::Host;
 use crate::seed::GradientSums;
 use crate::telemetry::statistics::Plateau;
-use crate::telemetry::{BlueprintCounts, EpisodeCompute, EpisodeEnd, GrowthCounts, Num, ValidatedAt};
+use crate::telemetry::{BlueprintCounts, EpisodeCompute, EpisodeEnd, Fallbacks, GrowthCounts, Num, ValidatedAt};
 use crate::torch::{Backend, Optimizer, Stream};
 
 /// Which env an entity is, ordered by its index. Systems that other plugins add find envs by this component.
@@ -168,6 +168,9 @@ pub struct EpisodeStats {
     pub rollbacks: u32,
     /// Updates of the host that were suppressed because its gradient was not finite.
     pub skipped_updates: u64,
+    /// Batches that were computed in another way than meant.
+    #[serde(default)]
+    pub fallbacks: Fallbacks,
     /// What its batches took so far.
     pub compute: EpisodeCompute,
     /// Of the validation accuracy, where episodes may stop early.

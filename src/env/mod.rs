@@ -4,6 +4,7 @@ mod components;
 mod decisions;
 pub(crate) mod episode;
 mod events;
+mod fallbacks;
 pub mod grafted;
 pub(crate) mod initial_topology;
 mod insertion;
@@ -27,6 +28,7 @@ pub use components::{
 };
 pub use decisions::Decisions;
 pub use episode::round_is_complete;
+pub use fallbacks::FallbackGuard;
 pub use initial_topology::{InitialSeeds, standing_seeds};
 use initial_topology::{apply_initial_topology, read_initial_topology};
 pub use insertion::Insertion;
@@ -155,7 +157,8 @@ impl Plugin for EnvPlugin {
         app.register_required_components::<EnvId, GradReport>();
         app.register_required_components::<EnvId, EpisodeStats>();
         app.register_required_components::<EnvId, StepStatus>();
-        app.add_work(Startup, Work::SpawnEnvs, episode::spawn_envs)
+        app.init_resource::<FallbackGuard>()
+            .add_work(Startup, Work::SpawnEnvs, episode::spawn_envs)
             .add_work(RoundStart, Work::ResetEnvs, episode::reset_envs)
             .add_work(Startup, Work::ReadInitialTopology, read_initial_topology)
             .add_work(RoundStart, Work::ApplyInitialTopology, apply_initial_topology)

@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 
 use bevy_ecs::prelude::*;
 
+use super::fallbacks::is_of_device;
 use super::{EnvId, EnvStream, StepStatus};
 use crate::health::{BatchWork, Failure};
 use crate::scenario::OnEnvError;
 use crate::schedule::Work;
-use crate::torch::{self, Stream, TorchError};
+use crate::torch::{self, Stream};
 
 /// The workers that run the envs of a system.
 #[derive(Resource)]
@@ -86,9 +87,7 @@ impl EnvPool {
     /// # Errors
     /// The failure, if the run ends with it: the scenario wants that, or the whole device is concerned.
     pub fn report(&self, env: usize, failure: Failure) -> Result<(), Failure> {
-        let class = TorchError::classify(failure.to_string());
-        let is_of_device = matches!(class, TorchError::OutOfMemory(_) | TorchError::DeviceFault(_));
-        if self.on_env_error == OnEnvError::AbortRun || is_of_device {
+        if self.on_env_error == OnEnvError::AbortRun || is_of_device(&failure) {
             return Err(failure.in_env(env));
         }
         self.failed().entry(env).or_insert(failure);

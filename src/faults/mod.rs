@@ -129,7 +129,8 @@ fn damage(fault: &Fault, env: &mut DamagedEnvItem) -> Result<bool, Failure> {
             };
             (module.get().params().map(handle).collect(), factor)
         }
-        Fault::EnvError | Fault::OutOfMemory => return Ok(true),
+        // Training has seen to the last two itself.
+        Fault::EnvError | Fault::OutOfMemory | Fault::KernelError(_) | Fault::NanLoss => return Ok(true),
         Fault::LossSpike(_) => return Ok(false),
     };
     for mut tensor in tensors {
@@ -141,7 +142,8 @@ fn damage(fault: &Fault, env: &mut DamagedEnvItem) -> Result<bool, Failure> {
 fn event(fault: &Fault) -> UserEvent {
     let number = |value: f64| UserValue::Number(Num(value));
     let fields: Vec<(&str, UserValue)> = match fault {
-        Fault::NanWeight | Fault::NanGrad | Fault::EnvError | Fault::OutOfMemory => Vec::new(),
+        Fault::NanWeight | Fault::NanGrad | Fault::NanLoss | Fault::EnvError | Fault::OutOfMemory => Vec::new(),
+        Fault::KernelError(call) => vec![("call", number(f64::from(*call)))],
         Fault::ScaleWeights(factor) => vec![("factor", number(*factor))],
         Fault::ScaleSeed { slot, factor } => {
             vec![("slot", UserValue::Text(slot.to_string())), ("factor", number(*factor))]

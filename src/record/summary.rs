@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::table::Table;
-use crate::telemetry::{BaselineMeasured, CommittedSeed, EpisodeResult, LiveState, Num, RoundResult};
+use crate::telemetry::{BaselineMeasured, CommittedSeed, EpisodeResult, Fallbacks, LiveState, Num, RoundResult};
 
 /// Rounds shown in full; of a longer run the first and the last ones.
 const ROUNDS_SHOWN: usize = 20;
@@ -26,6 +26,7 @@ pub fn summary(live: &LiveState, directory: &Path, width: usize) -> String {
         rounds_table(&live.rounds, width),
         learning(live, width),
         precision(live, width),
+        fallbacks(live, width),
         seeds_table(&live.committed, width),
         latest_rounds(live, width),
         comparison(live.best_episode.as_ref(), live.baseline.as_ref()),
@@ -170,6 +171,16 @@ fn precision(live: &LiveState, width: usize) -> Option<String> {
         });
     }
     Some(listed("precision", &entries, width))
+}
+
+/// Batches that were not computed as they were meant to be.
+fn fallbacks(live: &LiveState, width: usize) -> Option<String> {
+    let mut all = Fallbacks::default();
+    let told = live.rounds.iter().filter_map(|round| round.told.fallbacks);
+    told.for_each(|of_round| all += of_round);
+    let Fallbacks { kernel, autocast } = all.any()?;
+    let kernel = format!("{kernel} batches by libtorch's operators");
+    Some(listed("fallbacks", &[kernel, format!("{autocast} in f32")], width))
 }
 
 /// `reward terms   attribution +8.10, pbrs +2.00, 3 others -0.20`: those that weigh most, as many as fit in a line.

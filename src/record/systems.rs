@@ -25,8 +25,9 @@ use crate::schedule::{AddWork, RestoreRound, RoundEnd, RoundStart, SaveRound, St
 use crate::seed::{BlueprintRegistry, Growth};
 use crate::telemetry::statistics::Plateau;
 use crate::telemetry::{
-    self as events, EnvContext, EnvStatusTracker, EpisodeEnd, EpisodeFinished, Event, GovernorCounts, GrowthCounts,
-    LossScales, Note, Num, PerfRound, RecordFails, RoundFinished, SeedRow, TelemetryHub, TelemetryOutbox, statistics,
+    self as events, EnvContext, EnvStatusTracker, EpisodeEnd, EpisodeFinished, Event, Fallbacks, GovernorCounts,
+    GrowthCounts, LossScales, Note, Num, PerfRound, RecordFails, RoundFinished, SeedRow, TelemetryHub, TelemetryOutbox,
+    statistics,
 };
 use crate::torch::HostSyncCounter;
 use crate::unfinished::UnfinishedRound;
@@ -344,10 +345,12 @@ pub(crate) fn round_stats(
     history.0.push(mean);
     let mut growth = GrowthCounts::default();
     let mut governor = GovernorCounts::default();
+    let mut fallbacks = Fallbacks::default();
     let mut env_steps = 0;
     let rewards: Vec<_> = envs.iter().filter_map(|env| env.reward).collect();
     for env in &envs {
         growth += env.stats.growth;
+        fallbacks += env.stats.fallbacks;
         governor += env.watchdog.map(|watchdog| watchdog.counts).unwrap_or_default();
         env_steps += u64::from(env.stats.end.map_or(record.clock.step(), |end| end.steps_played()));
     }
@@ -376,6 +379,7 @@ pub(crate) fn round_stats(
         charges: update.and_then(|update| update.data).map(|data| data.charges),
         updates: update.map(|update| update.verdict(GROUP)).into_iter().collect(),
         amp: loss_scales(&envs),
+        fallbacks: fallbacks.any(),
         eta_s: Some(Num(perf.round_wall_s.0 * f64::from(rounds_left))),
         perf,
     };

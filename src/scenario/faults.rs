@@ -39,6 +39,10 @@ choice! {
         EnvError,
         /// the env's device has no memory left for training
         OutOfMemory,
+        /// one use of the engine's own kernels in the batch fails: that one, from 1
+        KernelError(u32, at_least(1)),
+        /// the batch's loss is not a number when it is computed first
+        NanLoss,
         /// the governor sees this validation loss instead
         LossSpike(f64, POSITIVE),
     }

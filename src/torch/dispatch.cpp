@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include <array>
+#include <stdexcept>
 
 namespace {
 
@@ -30,7 +31,11 @@ const auto& levels() {
 // Set by tests on their own thread; the results are the same whatever it is.
 thread_local const Kernels* forced_kernels = nullptr;
 
+// The call of this thread that fails, counted down to it; 0: none does.
+thread_local int64_t calls_until_failure = 0;
+
 const Kernels& kernels() {
+  if (calls_until_failure > 0 && --calls_until_failure == 0) throw std::runtime_error("a kernel was told to fail");
   if (forced_kernels != nullptr) return *forced_kernels;
   static const Kernels* best = [] {
     for (const Level& level : levels())
@@ -57,5 +62,8 @@ void simic_force_kernel_level(size_t index) {
   const auto& all = levels();
   forced_kernels = index < all.size() ? all[index].table : nullptr;
 }
+
+// Makes the `call`-th use of a kernel on this thread fail, from 1, once; 0: none.
+void simic_fail_kernel(int64_t call) { calls_until_failure = call; }
 
 }  // extern "C"

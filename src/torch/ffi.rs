@@ -150,10 +150,11 @@ unsafe extern "C" {
     ) -> *mut c_char;
     pub(super) fn simic_zero_all(tensors: *const *mut C_tensor, n: usize) -> *mut c_char;
     pub(super) fn simic_keep(tensors: *const *mut C_tensor, n: usize, kept: *mut C_tensor) -> *mut c_char;
-    pub(super) fn simic_restore_unless_finite(
+    pub(super) fn simic_restore(
         tensors: *const *mut C_tensor,
         n: usize,
         kept: *const C_tensor,
+        unless_finite: bool,
     ) -> *mut c_char;
     pub(super) fn simic_copy_all(
         to: *const *mut C_tensor,
@@ -329,6 +330,7 @@ unsafe extern "C" {
 
     pub(super) fn simic_kernel_level(index: usize, available: *mut bool) -> *const c_char;
     pub(super) safe fn simic_force_kernel_level(index: usize);
+    pub(super) safe fn simic_fail_kernel(call: i64);
 
     pub(super) safe fn simic_cuda_computes_bf16() -> bool;
 

@@ -38,19 +38,40 @@ impl FiniteGuard {
         unsafe { ffi::check(ffi::simic_keep(list.as_ptr(), list.len(), pointer(&self.kept))) }
     }
 
+    /// A copy of what was kept, for [`restore`](Self::restore) when more has been kept since.
+    ///
+    /// # Errors
+    /// libtorch's, for lack of memory.
+    pub fn kept(&self) -> Result<Tensor, TchError> {
+        self.kept.f_detach_copy()
+    }
+
+    /// Puts all tensors back to what was kept last, or `earlier`.
+    ///
+    /// # Errors
+    /// libtorch's.
+    pub fn restore(&self, earlier: Option<&Tensor>) -> Result<(), TorchError> {
+        self.put_back(earlier.unwrap_or(&self.kept), false)
+    }
+
     /// Puts all tensors back to what was kept if one of them holds a value that is not finite by now. Call it when no
     /// backward pass needs them any more.
     ///
     /// # Errors
     /// libtorch's.
     pub fn restore_unless_finite(&self) -> Result<(), TorchError> {
+        self.put_back(&self.kept, true)
+    }
+
+    fn put_back(&self, kept: &Tensor, unless_finite: bool) -> Result<(), TorchError> {
         let list = pointers(&self.tensors);
-        // SAFETY: as in `keep`.
+        // SAFETY: as in `keep`; `kept` is that of `self` or a copy of it.
         unsafe {
-            ffi::check(ffi::simic_restore_unless_finite(
+            ffi::check(ffi::simic_restore(
                 list.as_ptr(),
                 list.len(),
-                self.kept.as_ptr(),
+                kept.as_ptr(),
+                unless_finite,
             ))
         }
     }

@@ -10,11 +10,13 @@ use tch::{TchError, Tensor};
 use torch_sys::C_tensor;
 
 use super::ffi::{self, optional_pointer, pointer};
+use super::kernel_level::are_left_out;
 
-/// Whether the operators here take `x`: f32 on CPU, and no autocast that would have it otherwise.
+/// Whether the operators here take `x`: f32 on CPU, no autocast that would have it otherwise, and a thread that is not
+/// [forced to do without them](super::ForcedKernels::none).
 pub fn is_served(x: &Tensor) -> bool {
     // SAFETY: `x` outlives the call, which reads its metadata only.
-    unsafe { ffi::simic_is_served(x.as_ptr()) }
+    !are_left_out() && unsafe { ffi::simic_is_served(x.as_ptr()) }
 }
 
 /// Whether the engine's kernels compute convolutions of `inputs` to `outputs` channels with square kernels `kernel` wide:

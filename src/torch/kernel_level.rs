@@ -1,6 +1,7 @@
-//! The sets of instructions for which the CPU kernels are compiled. Which of them serves does not show in any result; a
-//! test forces each.
+//! Which of the CPU kernels serve a thread. The sets of instructions that they are compiled for do not show in any result,
+//! and a test forces each; a thread does without any while what failed in them is computed anew.
 
+use std::cell::Cell;
 use std::ffi::CStr;
 use std::marker::PhantomData;
 
@@ -34,24 +35,48 @@ pub fn kernel_levels() -> Vec<KernelLevel> {
     (0..).map_while(level).collect()
 }
 
-/// While it lives, the kernels of one level serve this thread.
+thread_local! {
+    static LEFT_OUT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether libtorch's operators serve this thread instead of the kernels.
+pub(super) fn are_left_out() -> bool {
+    LEFT_OUT.get()
+}
+
+/// While it lives, this thread's kernels are not those that would serve it.
 pub struct ForcedKernels {
     /// Bound to its thread.
     _thread: PhantomData<*const ()>,
 }
 
 impl ForcedKernels {
-    /// `None` if this CPU lacks the instructions.
+    /// Those of one level; `None` if this CPU lacks the instructions.
     pub fn new(level: KernelLevel) -> Option<Self> {
         level.is_available.then(|| {
             ffi::simic_force_kernel_level(level.index);
             Self { _thread: PhantomData }
         })
     }
+
+    /// None at all.
+    pub fn none() -> Self {
+        LEFT_OUT.set(true);
+        Self { _thread: PhantomData }
+    }
+
+    /// The same, but the `call`-th use of them from here on, counted from 1, fails: damage done on purpose. An operator uses
+    /// them once or several times, forward and backward.
+    pub fn failing(call: u32) -> Self {
+        ffi::simic_fail_kernel(call.into());
+        Self { _thread: PhantomData }
+    }
 }
 
 impl Drop for ForcedKernels {
     fn drop(&mut self) {
+        LEFT_OUT.set(false);
+        ffi::simic_fail_kernel(0);
         ffi::simic_force_kernel_level(usize::MAX);
     }
 }

@@ -62,7 +62,7 @@ pub use memory::{FreeThreadBuffers, free_bytes, free_thread_buffers, keep_freed_
 pub use optimizer::{GroupUpdate, Implementation, Optimizer, self_test};
 pub use params::{Init, Param, ParamSet};
 pub use precision::{mixed_kind, mixed_name, set_deterministic, set_matmul_precision};
-pub use read::{HostSyncCounter, read_f32, read_f64, read_i64};
+pub use read::{HostSyncCounter, peek, read_f32, read_f64, read_i64};
 pub use scaler::LossScaler;
 pub use settings::{AmpMode, Kernels, MatmulPrecision, OptimizerConfig};
 pub use stream::{Stream, StreamGuard};

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bevy_ecs::resource::Resource;
-use tch::{Kind, Tensor, kind};
+use tch::{Device, Kind, Tensor, kind};
 
 use super::trace::{StreamTrace, TraceOperation};
 use super::{TorchError, catch};
@@ -79,7 +79,15 @@ fn read<T: kind::Element + Copy + Default>(
     copy_to_host(tensor, kind)
 }
 
-/// The uncounted copy, for self-tests before a run begins.
+/// A number that lies in the host's memory, for which nobody waits; `None` where it is a device's.
+pub fn peek(number: &Tensor) -> Result<Option<f64>, TorchError> {
+    if number.device() != Device::Cpu {
+        return Ok(None);
+    }
+    Ok(copy_to_host(number, Kind::Double)?.first().copied())
+}
+
+/// The uncounted copy, for self-tests before a run begins and for what is no device's.
 pub(super) fn copy_to_host<T: kind::Element + Copy + Default>(
     tensor: &Tensor,
     kind: Kind,

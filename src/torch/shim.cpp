@@ -308,14 +308,14 @@ char* simic_keep(Tensor* const* tensors, size_t n, Tensor* kept) {
   });
 }
 
-// Where one of the tensors holds a value that is not finite, all of them become what simic_keep took.
-char* simic_restore_unless_finite(Tensor* const* tensors, size_t n, const Tensor* kept) {
+// All tensors become what simic_keep took; `unless_finite`: only where one of them holds a value that is not finite.
+char* simic_restore(Tensor* const* tensors, size_t n, const Tensor* kept, bool unless_finite) {
   return guarded([&] {
     at::NoGradGuard no_grad;
     const Tensors list = list_of(tensors, n);
     if (list.empty()) return;
     if (kept->device().is_cpu() && all_flat_cpu_f32(list)) {
-      bool finite = true;
+      bool finite = unless_finite;
       for (const Tensor& t : list) finite = finite && is_finite(t);
       if (finite) return;
       const float* from = kept->const_data_ptr<float>();
@@ -327,7 +327,7 @@ char* simic_restore_unless_finite(Tensor* const* tensors, size_t n, const Tensor
       return;
     }
     const Tensor now = flattened(list);
-    const Tensor chosen = at::where(at::isfinite(now).all(), now, *kept);
+    const Tensor chosen = unless_finite ? at::where(at::isfinite(now).all(), now, *kept) : *kept;
     Tensors parts;
     int64_t offset = 0;
     for (const Tensor& t : list) {

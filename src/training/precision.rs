@@ -2,7 +2,7 @@
 //! loss where that is float16.
 
 use bevy_ecs::prelude::*;
-use tch::Kind;
+use tch::{Device, Kind};
 
 use super::components::EnvLossScaler;
 use crate::env::unfinished::name_of;
@@ -15,6 +15,14 @@ use crate::unfinished::UnfinishedRound;
 /// `None`: f32 throughout; else the type that autocast computes in.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq)]
 pub struct TrainingPrecision(pub Option<Kind>);
+
+impl TrainingPrecision {
+    /// What a batch on `device` is computed in at first. Where asking for its loss would mean waiting, one that is not finite
+    /// is known at the step's end, and the env plays the next step in f32. `nonfinite_batches`: of its last step.
+    pub fn at_first(self, device: Device, nonfinite_batches: u64) -> Option<Kind> {
+        self.0.filter(|_| device == Device::Cpu || nonfinite_batches == 0)
+    }
+}
 
 /// What has switched mixed precision off for the whole run, whatever its scenario says, as the user typed it.
 #[derive(Resource, Clone, Debug, PartialEq, Eq)]
@@ -74,3 +82,6 @@ pub fn restore_loss_scales(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,25 +7,26 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use bevy_ecs::system::SystemParam;
 use smallvec::SmallVec;
-use tch::Tensor;
+use tch::{Kind, Tensor};
 
 use super::components::{BatchSlot, EnvAccumulators, EnvLossScaler, GroupNorms};
 use super::micro_batches::MicroBatches;
 use super::precision::TrainingPrecision;
 use crate::clock::RunClock;
-use crate::data::PackLayout;
+use crate::data::{Batch, PackLayout};
 use crate::env::grafted::{self, Graft, graft_kind};
 use crate::env::{
-    EnvBackend, EnvId, EnvPool, EnvStream, Experiment, HostModel, HostOptimizer, SeedOptimizers, SeedSlots, Slot,
-    StepStatus,
+    EnvBackend, EnvId, EnvPool, EnvStream, EpisodeStats, Experiment, FallbackGuard, HostModel, HostOptimizer,
+    SeedOptimizers, SeedSlots, Slot, StepStatus, TrainMetrics,
 };
 use crate::growth::SeedStage;
 use crate::health::Failure;
-use crate::scenario::StageIsolation;
+use crate::scenario::{Fault, StageIsolation};
 use crate::seed::{SeedInstance, SeedRecord, trains};
+use crate::telemetry::Fallbacks;
 use crate::torch::{
-    Autocast, FiniteGuard, GradientThresholds, GroupNorm, GroupUpdate, LossScaler, Mode, Optimizer, Stream, TorchError,
-    backward,
+    Autocast, Backend, FiniteGuard, ForcedKernels, GradientThresholds, GroupNorm, GroupUpdate, LossScaler, Mode,
+    Optimizer, Stream, TorchError, backward, peek,
 };
 
 /// Everything of an env that a training batch touches.
@@ -44,6 +45,11 @@ pub struct TrainingEnv {
     pub sums: &'static mut EnvAccumulators,
     norms: &'static mut GroupNorms,
     scaler: &'static mut EnvLossScaler,
+    id: &'static EnvId,
+    /// Of its last step.
+    train: &'static TrainMetrics,
+    /// Of its episode.
+    pub stats: &'static mut EpisodeStats,
 }
 
 /// What batches are trained by.
@@ -52,6 +58,8 @@ pub struct TrainingRules<'w> {
     experiment: Res<'w, Experiment>,
     precision: Res<'w, TrainingPrecision>,
     parts: Res<'w, MicroBatches>,
+    clock: Res<'w, RunClock>,
+    fallbacks: Res<'w, FallbackGuard>,
 }
 
 /// Forward and backward; gradients of the whole batch are left in the parameters.
@@ -81,12 +89,74 @@ pub fn optimize(
 impl TrainingRules<'_> {
     /// Batch `batch` of the step, the one in the env's hand, through the network and back.
     pub fn forward_backward(&self, env: &mut TrainingEnvItem, batch: usize) -> Result<(), Failure> {
+        let Some(samples) = env.batch.0.get().take() else {
+            return Err(Failure::message("no batch was fetched"));
+        };
+        let backend = env.backend.0;
+        let is_first_step = self.clock.step() == 1;
+        let nonfinite_batches = if is_first_step { 0 } else { env.train.nonfinite_batches };
+        let precision = self.precision.at_first(backend.device, nonfinite_batches);
+        let (mut fallbacks, mut fault) = (Fallbacks::default(), self.due_fault(env, batch));
+        let mut begun = None;
+        let mut compute = |precision, fallbacks: &mut Fallbacks| {
+            self.fallbacks.compute(backend, fallbacks, |backend| {
+                self.undo(env, batch, &mut begun)?;
+                let way = (backend, precision, fault.take());
+                self.attempt(env, (batch, &samples), way)
+            })
+        };
+        let is_beyond = compute(precision, &mut fallbacks)?;
+        if is_beyond {
+            compute(None, &mut fallbacks)?;
+        }
+        if is_beyond || precision != self.precision.0 {
+            self.fallbacks.note_autocast(&mut fallbacks);
+        }
+        if let Some(fallbacks) = fallbacks.any() {
+            env.stats.fallbacks += fallbacks;
+        }
+        Ok(())
+    }
+
+    /// The damage that the scenario wants done to this batch in training itself.
+    fn due_fault(&self, env: &TrainingEnvItem, batch: usize) -> Option<&Fault> {
+        let moment = (env.id.index, self.clock.round(), self.clock.step(), batch);
+        let mut faults = self.experiment.scenario.faults.iter();
+        let due = faults.find(|entry| {
+            let is_of_batch = matches!(entry.fault, Fault::KernelError(_) | Fault::NanLoss);
+            is_of_batch && (entry.env, entry.round, entry.step, entry.batch.unwrap_or(0)) == moment
+        });
+        due.map(|entry| &entry.fault)
+    }
+
+    /// Forgets whatever an attempt at the batch has left behind. `begun`: the host's running statistics before the first.
+    fn undo(&self, env: &mut TrainingEnvItem, batch: usize, begun: &mut Option<Option<Tensor>>) -> Result<(), Failure> {
         env.optimizer.0.get().drop_gradients()?;
         for optimizer in env.seed_optimizers.0.iter_mut().flatten() {
             optimizer.get().drop_gradients()?;
         }
-        let Some(samples) = env.batch.0.get().take() else {
-            return Err(Failure::message("no batch was fetched"));
+        let statistics = env.host.0.get().params().buffer_guard();
+        let Some(begun) = begun else {
+            // Parts of a batch keep statistics anew.
+            let parts = statistics.filter(|_| self.parts.0 > 1);
+            statistics.map_or(Ok(()), FiniteGuard::keep)?;
+            *begun = Some(parts.map(FiniteGuard::kept).transpose().map_err(TorchError::from)?);
+            return Ok(());
+        };
+        statistics.map_or(Ok(()), |statistics| statistics.restore(begun.as_ref()))?;
+        Ok(env.sums.0.get().forget_batch(batch).map_err(TorchError::from)?)
+    }
+
+    /// Whether a loss is beyond the precision: nothing has been learnt from the batch then.
+    fn attempt(
+        &self,
+        env: &mut TrainingEnvItem,
+        (batch, samples): (usize, &Batch),
+        (backend, precision, fault): (Backend, Option<Kind>, Option<&Fault>),
+    ) -> Result<bool, Failure> {
+        let _failing = match fault {
+            Some(Fault::KernelError(call)) => Some(ForcedKernels::failing(*call)),
+            _ => None,
         };
         let host = env.host.0.get();
         let uses = training_slots(&mut env.slots.0, self.experiment.isolation());
@@ -95,16 +165,25 @@ impl TrainingRules<'_> {
             let x = part(&samples.x, first_row, rows, samples.n)?;
             let y = part(&samples.y, first_row, rows, samples.n)?;
             let statistics = host.params().buffer_guard();
-            statistics.map_or(Ok(()), FiniteGuard::keep)?;
-            let logits = {
-                let autocast = |kind| Autocast::new(env.backend.0.device, kind);
-                let _autocast = self.precision.0.map(autocast).transpose()?;
+            if first_row > 0 {
+                statistics.map_or(Ok(()), FiniteGuard::keep)?;
+            }
+            let mut logits = {
+                let autocast = |kind| Autocast::new(backend.device, kind);
+                let _autocast = precision.map(autocast).transpose()?;
                 grafted::forward(&**host, &uses, &x, Mode::Train)?
             };
+            if fault == Some(&Fault::NanLoss) {
+                logits = logits.f_mul_scalar(f64::NAN).map_err(TorchError::from)?;
+            }
             let sums = env.sums.0.get();
             let mut objective = sums
                 .train_loss((batch, first_row), &logits, &y, self.experiment.task.label_smoothing)
                 .map_err(TorchError::from)?;
+            // Where nobody has to wait for it. Gradients that overflow are the loss scaler's business.
+            if precision.is_some() && peek(&objective)?.is_some_and(|loss| !loss.is_finite()) {
+                return Ok(true);
+            }
             if rows < samples.n {
                 let share = rows as f64 / samples.n as f64;
                 objective = objective.f_mul_scalar(share).map_err(TorchError::from)?;
@@ -112,12 +191,12 @@ impl TrainingRules<'_> {
             if let Some(scaler) = env.scaler.0.get() {
                 objective = scaler.scaled(&objective)?;
             }
-            backward(&objective, env.backend.0)?;
+            backward(&objective, backend)?;
             // As its update is suppressed, so are the statistics that a batch without numbers would leave behind.
             statistics.map_or(Ok(()), FiniteGuard::restore_unless_finite)?;
             first_row += rows;
         }
-        Ok(())
+        Ok(false)
     }
 
     /// The gradients of batch `batch` become updates.

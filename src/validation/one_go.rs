@@ -5,7 +5,7 @@ use bevy_ecs::query::QueryData;
 
 use super::pass::{FoldedModel, ValBatches, ValPlan, ValidatingEnvItem, validate_on_all};
 use crate::clock::RunClock;
-use crate::env::{EnvId, EnvPool, EnvStream, Experiment, StepStatus};
+use crate::env::{EnvId, EnvPool, EnvStream, Experiment, FallbackGuard, StepStatus};
 use crate::health::Failure;
 use crate::training::EnvFeed;
 use crate::training::batches::train_on_all;
@@ -29,6 +29,7 @@ pub fn train_and_validate(
     rules: TrainingRules,
     experiment: Res<Experiment>,
     pool: Res<EnvPool>,
+    guard: Res<FallbackGuard>,
 ) -> Result<(), Failure> {
     let (batches, _) = clock.batches_per_step();
     pool.for_each_active(envs.iter_mut(), |id, stream, mut env| {
@@ -40,7 +41,8 @@ pub fn train_and_validate(
             batches: env.batches,
             plan: env.plan,
             sums: env.training.sums,
+            stats: env.training.stats,
         };
-        validate_on_all(id, &mut validating, stream, &clock, &experiment)
+        validate_on_all(id, &mut validating, (stream, &clock, &guard), &experiment)
     })
 }

@@ -19,7 +19,8 @@ use crate::clock::RunClock;
 use crate::data::Batch;
 use crate::env::grafted::{GraftKind, graft_kind};
 use crate::env::{
-    EnvBackend, EnvId, EnvPool, EnvSetup, EnvStream, Experiment, HostModel, SeedSlots, Slot, StepStatus, in_batch,
+    EnvBackend, EnvId, EnvPool, EnvSetup, EnvStream, EpisodeStats, Experiment, FallbackGuard, HostModel, SeedSlots,
+    Slot, StepStatus, in_batch,
 };
 use crate::health::Failure;
 use crate::host::FoldedHost;
@@ -124,6 +125,7 @@ pub struct ValidatingEnv {
     pub(super) batches: &'static mut ValBatches,
     pub(super) plan: &'static mut ValPlan,
     pub(super) sums: &'static mut EnvAccumulators,
+    pub(super) stats: &'static mut EpisodeStats,
 }
 
 /// Before the step's first validation batch: which configurations, over which tree, with which folded weights.
@@ -147,9 +149,10 @@ pub fn evaluate_batch(
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     pool: Res<EnvPool>,
+    guard: Res<FallbackGuard>,
 ) -> Result<(), Failure> {
     pool.for_each_active(envs.iter_mut(), |_, stream, mut env| {
-        evaluate(&mut env, (stream, &clock), clock.batch(), &experiment)
+        evaluate(&mut env, (stream, &clock, &guard), clock.batch(), &experiment)
     })
 }
 
@@ -157,15 +160,14 @@ pub fn evaluate_batch(
 pub(super) fn validate_on_all(
     id: &EnvId,
     env: &mut ValidatingEnvItem,
-    stream: &Stream,
-    clock: &RunClock,
+    (stream, clock, guard): (&Stream, &RunClock, &FallbackGuard),
     experiment: &Experiment,
 ) -> Result<(), Failure> {
     let (before, batches) = clock.batches_per_step();
     in_batch(Work::PlanVal, 0, before, || plan(id, env, clock, experiment))?;
     (0..batches).try_for_each(|batch| {
         in_batch(Work::CoalitionForward, batch, before, || {
-            evaluate(env, (stream, clock), batch, experiment)
+            evaluate(env, (stream, clock, guard), batch, experiment)
         })
     })
 }
@@ -209,7 +211,7 @@ fn plan(id: &EnvId, env: &mut ValidatingEnvItem, clock: &RunClock, experiment: &
 
 fn evaluate(
     env: &mut ValidatingEnvItem,
-    (stream, clock): (&Stream, &RunClock),
+    (stream, clock, guard): (&Stream, &RunClock, &FallbackGuard),
     batch: usize,
     experiment: &Experiment,
 ) -> Result<(), Failure> {
@@ -249,8 +251,10 @@ fn evaluate(
         }
         let x = samples.x.f_narrow(0, first, count)?;
         let y = samples.y.f_narrow(0, first, count)?;
-        let logits = coalition_forward(folded, &live, tree, &x)?;
-        sums.add_val(&logits, &y, tree.places()[MAIN])?;
+        guard.compute(env.backend.0, &mut env.stats.fallbacks, |_| {
+            let logits = coalition_forward(folded, &live, tree, &x)?;
+            Ok(sums.add_val(&logits, &y, tree.places()[MAIN])?)
+        })?;
         stream.note_write(sums.pack());
         course.advance(count);
         Ok(())

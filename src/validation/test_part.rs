@@ -12,7 +12,9 @@ use super::pass::{FoldedModel, live_slots};
 use super::plan::CoalitionPlan;
 use crate::clock::RunClock;
 use crate::data::evaluate_rows;
-use crate::env::{Devices, EnvBackend, EnvId, EnvStream, EpisodeStats, Experiment, LoadedData, SeedSlots};
+use crate::env::{
+    Devices, EnvBackend, EnvId, EnvStream, EpisodeStats, Experiment, FallbackGuard, LoadedData, SeedSlots,
+};
 use crate::growth::SeedStage;
 use crate::health::{Failure, InEnv};
 use crate::telemetry::EpisodeEnd;
@@ -27,7 +29,7 @@ pub struct TestResult(pub Option<(f64, f64)>);
 #[query_data(mutable)]
 pub struct TestedEnv {
     id: &'static EnvId,
-    stats: &'static EpisodeStats,
+    stats: &'static mut EpisodeStats,
     backend: &'static EnvBackend,
     stream: &'static mut EnvStream,
     folded: &'static mut FoldedModel,
@@ -43,6 +45,7 @@ pub fn evaluate_test(
     devices: Res<Devices>,
     mut data: ResMut<LoadedData>,
     syncs: Res<HostSyncCounter>,
+    guard: Res<FallbackGuard>,
 ) -> Result<(), Failure> {
     for mut env in &mut envs {
         match env.stats.end {
@@ -63,7 +66,7 @@ pub fn evaluate_test(
             continue;
         }
         let batches = set.batches(experiment.task.batch_size, usize::MAX);
-        env.result.0 = Some(test(&mut env, &batches, &experiment, &syncs).in_env(env.id.index)?);
+        env.result.0 = Some(test(&mut env, &batches, &experiment, (&syncs, &guard)).in_env(env.id.index)?);
     }
     Ok(())
 }
@@ -72,7 +75,7 @@ fn test(
     env: &mut TestedEnvItem,
     batches: &[crate::data::Batch],
     experiment: &Experiment,
-    syncs: &HostSyncCounter,
+    (syncs, guard): (&HostSyncCounter, &FallbackGuard),
 ) -> Result<(f64, f64), Failure> {
     let _guard = env.stream.0.get().enter()?;
     // A rollback may have changed the host since this step's validation folded it.
@@ -92,7 +95,9 @@ fn test(
     let _inference = Inference::new()?;
     let mut sums = Vec::with_capacity(2 * batches.len());
     for batch in batches {
-        let logits = coalition_forward(&**env.folded.0.get(), &live, &tree, &batch.x)?;
+        let logits = guard.compute(env.backend.0, &mut env.stats.fallbacks, |_| {
+            Ok(coalition_forward(&**env.folded.0.get(), &live, &tree, &batch.x)?)
+        })?;
         let (losses, is_correct) = evaluate_rows(&logits, &batch.y).map_err(TorchError::from)?;
         for values in [is_correct, losses] {
             sums.push(values.f_sum(Kind::Double).map_err(TorchError::from)?);

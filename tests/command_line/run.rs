@@ -149,6 +149,40 @@ fn a_rollout_of_few_decisions_is_told_once() {
 }
 
 #[test]
+fn fallbacks_are_announced_once_and_summed_up() {
+    let root = tempfile::tempdir().expect("a folder");
+    let scenario = root.path().join("failing.ron");
+    let fault = |step: u32| format!("(env: 0, round: 0, step: {step}, fault: kernel_error(3))");
+    let written = format!(
+        r#"(
+            name: "failing", task: preset("digits_minimal", (batches_per_step: count(1))),
+            run: (rounds: 1, n_envs: 1, max_steps: 3), policy: (controller: "wait"),
+            faults: [{}, {}],
+        )"#,
+        fault(1),
+        fault(2)
+    );
+    std::fs::write(&scenario, written).expect("the scenario is written");
+
+    let mut run = command(&["run", "--progress", "none", "-v"]);
+    let ended = ended(run.arg(&scenario).arg("--out").arg(root.path().join("runs")));
+
+    assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
+    let remarks = text(&ended.stderr);
+    assert_eq!(
+        remarks.matches("the engine's own kernels failed").count(),
+        1,
+        "{remarks}"
+    );
+    assert!(remarks.contains("a kernel was told to fail"), "{remarks}");
+    let summary = text(&ended.stdout);
+    assert!(
+        summary.contains("\nfallbacks      2 batches by libtorch's operators, 0 in f32\n"),
+        "{summary}"
+    );
+}
+
+#[test]
 fn results_go_to_standard_output_and_everything_else_does_not() {
     let root = tempfile::tempdir().expect("a folder");
 

@@ -70,10 +70,10 @@ impl FoldedUnit {
     /// Without an end the norm is the last.
     pub(super) fn forward(&self, x: &Tensor, end: Option<BlockEnd>) -> Result<Tensor, TorchError> {
         Ok(match (&self.folded, end) {
-            (Folded::Own(block), Some(end)) => block.forward(x, end)?,
+            (Folded::Own(block), Some(end)) if torch::is_served(x) => block.forward(x, end)?,
             (Folded::Libtorch { conv, bias }, Some(end)) => finish(conv.forward(x, Some(bias))?, end)?,
             (Folded::Libtorch { conv, bias }, None) => conv.forward(x, Some(bias))?,
-            (Folded::Nothing, _) | (Folded::Own(_), None) => self.source.forward(x, Mode::Eval, end)?,
+            (Folded::Nothing | Folded::Own(_), _) => self.source.forward(x, Mode::Eval, end)?,
         })
     }
 }

@@ -48,6 +48,23 @@ fn a_finished_run_is_summed_up_in_aligned_columns() {
 }
 
 #[test]
+fn fallbacks_are_summed_up_over_rounds_where_there_are_any() {
+    let directory = Path::new("runs/falling-back");
+    let mut live = finished_run(2);
+    assert!(!summary(&live, directory).contains("fallbacks"));
+
+    for (round, kernel, autocast) in [(2, 3, 0), (3, 1, 2)] {
+        let mut result = examples::round_finished();
+        result.fallbacks = Some(Fallbacks { kernel, autocast });
+        live.apply(&Event::round(round, result));
+    }
+
+    let text = summary(&live, directory);
+    let line = "\nfallbacks      4 batches by libtorch's operators, 2 in f32\n";
+    assert!(text.contains(line), "{text}");
+}
+
+#[test]
 fn where_there_is_room_rounds_tell_their_speed() {
     let directory = Path::new("runs/wide");
 

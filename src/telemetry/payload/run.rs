@@ -339,6 +339,24 @@ pub struct LossScales {
     pub scale: Vec<Num>,
 }
 
+/// Batches whose arithmetic failed as it was first done, and was done in a slower and safer way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fallbacks {
+    /// Computed by libtorch's operators, because the engine's own kernels failed; of validation batches by chunk.
+    pub kernel: u32,
+    /// Training batches computed in f32, because a loss in lower precision was not finite.
+    pub autocast: u32,
+}
+
+added_by_field!(Fallbacks: kernel, autocast);
+
+impl Fallbacks {
+    /// `None` without any.
+    pub fn any(self) -> Option<Self> {
+        (self != Self::default()).then_some(self)
+    }
+}
+
 /// What a round cost.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PerfRound {
@@ -414,6 +432,9 @@ pub struct RoundFinished {
     /// Absent where losses are not scaled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amp: Option<LossScales>,
+    /// Summed over the envs; absent without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallbacks: Option<Fallbacks>,
     /// Seconds until the last round ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eta_s: Option<Num>,

@@ -49,3 +49,21 @@ fn one_value_that_is_not_finite_takes_all_tensors_back() {
         assert_eq!(tensors[0].data_ptr(), storage);
     }
 }
+
+#[test]
+fn finite_or_not_all_tensors_go_back_to_what_was_kept_last_or_earlier() {
+    for kind in BOTH_PATHS {
+        let (guard, mut tensors) = guarded(kind);
+        guard.keep().expect("keep");
+        let earlier = guard.kept().expect("memory");
+        let _ = tensors[0].fill_(5.0);
+        guard.keep().expect("keep");
+        let _ = tensors[0].fill_(7.0);
+
+        guard.restore(None).expect("restore");
+        assert_eq!(read(&tensors), [vec![5.0, 5.0], vec![3.0]]);
+
+        guard.restore(Some(&earlier)).expect("restore");
+        assert_eq!(read(&tensors), [vec![1.0, 2.0], vec![3.0]]);
+    }
+}

@@ -3,6 +3,7 @@
 mod births;
 mod counterfactuals;
 mod edge_cases;
+mod fallbacks;
 mod groups;
 mod incubation;
 mod independence;

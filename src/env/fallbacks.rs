@@ -1,0 +1,70 @@
+//! The one guarded path for what fails in arithmetic: a batch on which the engine's own kernels fail is computed anew by
+//! libtorch's operators, one whose loss lower precision cannot hold in f32. Each way is announced once a run and counted
+//! per episode.
+
+use std::sync::OnceLock;
+
+use bevy_ecs::prelude::*;
+
+use crate::health::Failure;
+use crate::telemetry::Fallbacks;
+use crate::torch::{Backend, ForcedKernels, Kernels, TorchError};
+
+/// Computes in another way what failed, and has told of each way or not.
+#[derive(Resource, Debug, Default)]
+pub struct FallbackGuard {
+    of_kernel: OnceLock<()>,
+    of_autocast: OnceLock<()>,
+}
+
+impl FallbackGuard {
+    /// What `attempt` comes to on `backend`; where it fails on the engine's own kernels, what it comes to by libtorch's
+    /// operators, of which it is told by its argument. It begins from nothing each time.
+    ///
+    /// # Errors
+    /// The first attempt's, where the second fails as well, where there are no own kernels, or where the device as a whole
+    /// is at fault.
+    pub fn compute<T>(
+        &self,
+        backend: Backend,
+        fallbacks: &mut Fallbacks,
+        mut attempt: impl FnMut(Backend) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let failure = match attempt(backend) {
+            Err(failure) if backend.uses_own_kernels() && !is_of_device(&failure) => failure,
+            outcome => return outcome,
+        };
+        let _without = ForcedKernels::none();
+        let Ok(computed) = attempt(Backend::new(backend.device, Kernels::Libtorch)) else {
+            return Err(failure);
+        };
+        fallbacks.kernel += 1;
+        self.of_kernel.get_or_init(|| {
+            tracing::warn!(
+                "the engine's own kernels failed on a batch, which libtorch's operators computed instead; from here on \
+                 round_finished counts it (fallbacks.kernel): {failure}"
+            );
+        });
+        Ok(computed)
+    }
+
+    /// Takes note of a training batch that is computed in f32 because lower precision could not hold a loss.
+    pub fn note_autocast(&self, fallbacks: &mut Fallbacks) {
+        fallbacks.autocast += 1;
+        self.of_autocast.get_or_init(|| {
+            tracing::warn!(
+                "a loss in lower precision was not finite, so a batch is computed in f32; from here on round_finished \
+                 counts it (fallbacks.autocast)"
+            );
+        });
+    }
+}
+
+/// Whether the whole device is concerned: a batch that is computed in another way would not help.
+pub(super) fn is_of_device(failure: &Failure) -> bool {
+    let class = TorchError::classify(failure.to_string());
+    matches!(class, TorchError::OutOfMemory(_) | TorchError::DeviceFault(_))
+}
+
+#[cfg(test)]
+mod tests;
