@@ -48,7 +48,7 @@ use crate::schedule::{
 };
 use crate::seed::Limits;
 use crate::telemetry::EnvContext;
-use crate::torch::{Backend, Implementation};
+use crate::torch::{Backend, Implementation, Kernels};
 
 /// What is played, resolved and frozen before anything is allocated.
 #[derive(Resource, Clone, Debug)]
@@ -131,6 +131,8 @@ pub struct LoadedData {
 /// What the start-up self-test chose, and what it refused.
 #[derive(Resource, Clone, Debug)]
 pub struct SelfTest {
+    /// Which kernels compute where the engine has its own.
+    pub kernels: Kernels,
     /// How optimizer steps are computed where the engine has no kernel of its own.
     pub optimizer: Implementation,
     /// Why kernels were refused, one text each.

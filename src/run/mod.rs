@@ -5,6 +5,7 @@ mod driver;
 mod extension;
 mod guarded;
 mod inventory;
+mod kernel_test;
 mod memory;
 mod parts;
 mod residency;

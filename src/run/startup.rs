@@ -7,6 +7,7 @@ use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 
 use super::StopSignal;
+use super::kernel_test;
 use super::residency::ChosenResidency;
 use crate::clock::{RunClock, RunLength};
 use crate::data::{DataRegistry, Readers, Resident, TaskData, refuse_packed};
@@ -16,7 +17,7 @@ use crate::host::HostRegistry;
 use crate::scenario::{Launch, Residency};
 use crate::schedule::{AddWork, Startup, Work};
 use crate::seed::BlueprintRegistry;
-use crate::torch::{self, Backend, DeviceSpec, Implementation};
+use crate::torch::{self, Backend, DeviceSpec, Implementation, Kernels};
 
 /// Process-wide switches, set once before the first tensor and the first worker. CUDA is loaded here, and only if it is
 /// listed: libtorch looks for it once.
@@ -36,19 +37,30 @@ pub(crate) fn init_backend(mut commands: Commands, experiment: Res<Experiment>) 
     Ok(())
 }
 
-/// Opens what the scenario lists and tries the fused optimizers there.
+/// Opens what the scenario lists, and tries the engine's own kernels and the fused optimizers there.
 pub(crate) fn open_devices(mut commands: Commands, experiment: Res<Experiment>) -> Result<(), Failure> {
     let run = &experiment.scenario.run;
-    let open = |device: &DeviceSpec| Backend::new(device.to_tch(), run.kernels);
+    let uses_own = run.kernels == Kernels::Own && run.devices.contains(&DeviceSpec::Cpu);
+    let refused = uses_own.then(kernel_test::refusal).flatten();
+    let kernels = refused.as_ref().map_or(run.kernels, |_| Kernels::Libtorch);
+    let open = |device: &DeviceSpec| Backend::new(device.to_tch(), kernels);
     let devices: Vec<Backend> = run.devices.iter().map(open).collect();
-    let tested = devices.iter().filter_map(|backend| torch::self_test(backend.device));
-    let fallbacks: Vec<String> = tested.collect();
+    let tested = |backend: &Backend| torch::self_test(backend.device, Implementation::Fused);
+    let mut fallbacks: Vec<String> = devices.iter().filter_map(tested).collect();
     let optimizer = if fallbacks.is_empty() {
         Implementation::Fused
     } else {
         Implementation::Plain
     };
-    commands.insert_resource(SelfTest { optimizer, fallbacks });
+    fallbacks.extend(refused);
+    for reason in &fallbacks {
+        tracing::warn!("{reason}; libtorch's operators compute instead");
+    }
+    commands.insert_resource(SelfTest {
+        kernels,
+        optimizer,
+        fallbacks,
+    });
     commands.insert_resource(Devices(devices));
     Ok(())
 }

@@ -291,11 +291,12 @@ impl Optimizer {
     }
 }
 
-/// Tries the fused kernels on a tiny tensor of `device` and compares them with the plain formulas.
+/// Tries the kernels of an implementation on a tiny tensor of `device` and compares them with the plain formulas.
 ///
 /// Returns why they are refused, `None` if they agree; the caller announces it once. Run once at start per device; this
 /// reads the device, so never inside a step.
-pub fn self_test(device: Device) -> Option<String> {
+pub fn self_test(device: Device, implementation: Implementation) -> Option<String> {
+    let kind = format!("{implementation:?}").to_lowercase();
     let rules = [
         (
             "SGD",
@@ -316,22 +317,23 @@ pub fn self_test(device: Device) -> Option<String> {
             },
         ),
     ];
-    rules.iter().find_map(|(name, rule)| match disagreement(rule, device) {
-        Ok(difference) if difference <= 1e-6 => None,
-        Ok(difference) => Some(format!(
-            "fused {name} differs from its formula by {difference:e} on {device:?}"
-        )),
-        Err(error) => Some(format!("fused {name} fails on {device:?}: {error}")),
-    })
+    rules
+        .iter()
+        .find_map(|(name, rule)| match disagreement(rule, implementation, device) {
+            Ok(difference) if difference <= 1e-6 => None,
+            Ok(difference) => Some(format!(
+                "{kind} {name} differs from its formula by {difference:e} on {device:?}"
+            )),
+            Err(error) => Some(format!("{kind} {name} fails on {device:?}: {error}")),
+        })
 }
 
-/// Largest difference of the parameters between both implementations over a good, a suppressed and a good step.
-fn disagreement(rule: &OptimizerConfig, device: Device) -> Result<f64, TorchError> {
-    let results =
-        [Implementation::Fused, Implementation::Plain].map(|implementation| trial_steps(rule, implementation, device));
-    let [fused, plain] = results;
-    let (fused, plain) = (fused?, plain?);
-    let difference = catch(|| (fused - plain).abs().max())?;
+/// Largest difference of the parameters from the plain formulas over a good, a suppressed and a good step.
+fn disagreement(rule: &OptimizerConfig, implementation: Implementation, device: Device) -> Result<f64, TorchError> {
+    let [tried, plain] =
+        [implementation, Implementation::Plain].map(|implementation| trial_steps(rule, implementation, device));
+    let (tried, plain) = (tried?, plain?);
+    let difference = catch(|| (tried - plain).abs().max())?;
     Ok(copy_to_host(&difference, Kind::Double)?[0])
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn build_learner(
 ) -> Result<(), Failure> {
     commands.insert_resource(RewardHorizon::from(&experiment.scenario.learner));
     if let Some(policy) = controller.0.get().learned() {
-        let backend = Backend::new(policy.net().params().device(), experiment.scenario.run.kernels);
+        let backend = Backend::new(policy.net().params().device(), tested.kernels);
         let learner = policy_learner(policy, &experiment, tested.implementation(backend))?;
         commands.insert_resource(learner);
     }

@@ -301,14 +301,20 @@ fn a_tensor_that_cannot_be_trained_is_refused_and_leaves_the_optimizer_unchanged
 }
 
 #[test]
-fn the_self_test_accepts_the_fused_kernels_on_cpu() {
-    assert_eq!(self_test(Device::Cpu), None);
+fn the_self_test_accepts_fused_and_own_kernels_on_cpu() {
+    for implementation in [Implementation::Fused, Implementation::Own] {
+        assert_eq!(self_test(Device::Cpu, implementation), None);
+    }
 }
 
 #[test]
 fn the_self_test_refuses_a_device_that_fails_and_says_why() {
     // This binary's libtorch has no such backend loaded.
-    assert!(self_test(Device::Vulkan).expect("reason").contains("Vulkan"));
+    assert!(
+        self_test(Device::Vulkan, Implementation::Fused)
+            .expect("reason")
+            .contains("Vulkan")
+    );
 }
 
 /// A step with a gradient that is not a number lies between the two and leaves no trace.

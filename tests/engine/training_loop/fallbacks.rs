@@ -7,10 +7,12 @@ use bevy_ecs::prelude::*;
 use serde_json::{Value, json};
 use simic_engine::checkpoint::CheckpointName;
 use simic_engine::engine::RunReport;
-use simic_engine::env::HostModel;
+use simic_engine::env::{Devices, HostModel, SelfTest};
 use simic_engine::prelude::*;
 use simic_engine::run::{NO_EXTENSION, StopRequest};
+use simic_engine::scenario::Kernels;
 use simic_engine::telemetry::Fallbacks;
+use simic_engine::torch::ForcedKernels;
 
 use super::support::*;
 use crate::recorded::resumed;
@@ -144,6 +146,26 @@ fn no_task_falls_back_and_kernels_serve_in_all_of_them() {
         let failing = played(&task_of, &fault(2, "kernel_error(1)"));
         assert_eq!(counts(&failing), [(0, 0), (1, 0), (1, 0)], "{task}");
     }
+}
+
+#[test]
+fn kernels_that_fail_their_test_compute_nothing_of_the_run() {
+    let text = scenario(ONE_BATCH, 1, 3, WAIT);
+    let libtorch = play::<Notes>(watched(&text.replace("run: (", "run: (kernels: libtorch, ")));
+    let mut engine = watched(&text);
+
+    // Start-up is played on this thread.
+    let _failing = ForcedKernels::failing(20);
+    engine.run().expect("the run succeeds");
+
+    let world = engine.world_mut();
+    let tested = world.resource::<SelfTest>();
+    assert_eq!(tested.kernels, Kernels::Libtorch);
+    assert_eq!(tested.fallbacks.len(), 1, "{:?}", tested.fallbacks);
+    assert!(tested.fallbacks[0].ends_with("are not used: they fail: a kernel was told to fail"));
+    let devices = &world.resource::<Devices>().0;
+    assert!(devices.iter().all(|backend| backend.kernels == Kernels::Libtorch));
+    assert_eq!(world.remove_resource::<Notes>(), Some(libtorch));
 }
 
 /// Two envs that fall back in their first rounds while seeds grow, computed in f32 or in float16.

@@ -1,0 +1,35 @@
+use super::*;
+use crate::torch::ForcedKernels;
+
+#[test]
+fn this_cpu_s_kernels_are_accepted() {
+    assert_eq!(refusal(), None);
+}
+
+#[test]
+fn kernels_that_fail_are_refused_by_name() {
+    let _failing = ForcedKernels::failing(40);
+
+    let why = refusal().expect("one fails");
+
+    assert!(why.starts_with("the engine's own kernels for "), "{why}");
+    assert!(
+        why.ends_with(" are not used: they fail: a kernel was told to fail"),
+        "{why}"
+    );
+}
+
+#[test]
+fn what_is_compared_has_values_that_are_computed_in_two_ways() {
+    let found = results(Kernels::Own).unwrap();
+
+    assert!(found.len() > 40, "{}", found.len());
+    let is_silent = |tensor: &&Tensor| torch::peek(&tensor.abs().max()).unwrap() == Some(0.0);
+    assert!(found.iter().filter(is_silent).count() < 3, "nearly all have a gradient");
+    let libtorch = results(Kernels::Libtorch).unwrap();
+    let differs = |(own, libtorch): &(&Tensor, &Tensor)| !own.equal(libtorch);
+    assert!(
+        found.iter().zip(&libtorch).filter(differs).count() > 20,
+        "two ways of computing"
+    );
+}
