@@ -71,7 +71,8 @@ fn an_ordered_advance_lets_the_same_tick_begin_the_ramp() {
     let mut life = Life::new(LifecycleConfig {
         auto_forward: crate::scenario::AutoForward {
             g1: true,
-            ..Default::default()
+            g2: false,
+            g3: false,
         },
         ..config(false)
     });
