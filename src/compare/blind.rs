@@ -36,8 +36,8 @@ pub struct Blind {
 type Counts = BTreeMap<HeadIndices, (u32, Option<ScheduledCommand>)>;
 
 impl Blind {
-    /// Of a saved policy, by its greedy decisions in `episodes`; of equally frequent ones the first in the order of the action space.
-    /// Whoever stops it gets the schedule of what was played.
+    /// Of a saved policy, by its greedy decisions in `episodes`; of equally frequent ones the first in the order of the action
+    /// space. Whoever stops it gets the schedule of what was played.
     ///
     /// # Errors
     /// A policy that does not fit the scenario, or the first failure of a system.

@@ -1,10 +1,11 @@
 //! The interval of a mean over few trainings, or over few hosts: Student's t with trainings and hosts crossed.
 //!
-//! The value of training i on host j is `mean + training_i + host_j + rest_ij`, all three drawn at random. With the mean squares A of
-//! trainings, B of hosts and E of the rest, the mean over n trainings and m hosts has the variance `(A + B - E) / (n m)`, with as many
-//! degrees of freedom as Satterthwaite (1946) gives such a sum (Searle, Casella, McCulloch 1992, chapter 4). A factor whose mean
-//! square is below the rest adds nothing. Hosts are told apart by their evaluation seed where there are several of one size, as hosts of a seed may have
-//! something in common; else one by one. Of hosts that trainings do not share, trainings alone are a factor: the plain t interval.
+//! The value of training i on host j is `mean + training_i + host_j + rest_ij`, all three drawn at random. With the mean squares
+//! A of trainings, B of hosts and E of the rest, the mean over n trainings and m hosts has the variance `(A + B - E) / (n m)`, with
+//! as many degrees of freedom as Satterthwaite (1946) gives such a sum (Searle, Casella, McCulloch 1992, chapter 4). A factor whose
+//! mean square is below the rest adds nothing. Hosts are told apart by their evaluation seed where there are several of one size,
+//! as hosts of a seed may have something in common; else one by one. Where trainings share no hosts, trainings alone are a factor:
+//! the plain t interval.
 
 use std::f64::consts::{FRAC_PI_2, PI};
 use std::ops::Range;
