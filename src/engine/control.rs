@@ -27,7 +27,7 @@ pub(crate) fn measure_control(world: &mut World) {
         return;
     }
     let live = world.resource::<TelemetryHub>().live();
-    let Some((best, told)) = live.best_episode.as_ref().map(|best| (best.at, best.told.clone())) else {
+    let Some((best, told)) = live.best_episode().map(|best| (best.at, best.told.clone())) else {
         return;
     };
     let mut experiment = world.resource::<Experiment>().clone();

@@ -6,12 +6,19 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::table::Table;
-use crate::telemetry::{BaselineMeasured, CommittedSeed, EpisodeResult, Fallbacks, LiveState, Num, RoundResult};
+use crate::telemetry::{CommittedSeed, EpisodeResult, Fallbacks, LiveState, Num, RoundResult, statistics};
+use uncommitted::uncommitted;
+
+mod uncommitted;
 
 /// Rounds shown in full; of a longer run the first and the last ones.
 const ROUNDS_SHOWN: usize = 20;
 /// Committed seeds shown, those that contribute most.
 const SEEDS_SHOWN: usize = 16;
+/// Reward terms shown.
+const TERMS_SHOWN: usize = 4;
+/// Hosts of the front of accuracy and size that are shown, the best and the smallest among them.
+const FRONT_SHOWN: usize = 5;
 /// Characters of a line where nobody says how many there is room for. Only paths and names may be longer.
 pub const SUMMARY_WIDTH: usize = 80;
 /// Before what a line is about.
@@ -27,9 +34,9 @@ pub fn summary(live: &LiveState, directory: &Path, width: usize) -> String {
         learning(live, width),
         precision(live, width),
         fallbacks(live, width),
-        seeds_table(&live.committed, width),
+        Some(seeds_table(live, width)),
         latest_rounds(live, width),
-        comparison(live.best_episode.as_ref(), live.baseline.as_ref()),
+        comparison(live),
         footer(live, directory, width),
     ]
     .into_iter()
@@ -80,17 +87,16 @@ fn labelled(label: &str, words: &[String], width: usize) -> String {
 
 /// [`labelled`] with whole entries, separated by commas.
 fn listed(label: &str, entries: &[String], width: usize) -> String {
-    let last = entries.len().saturating_sub(1);
-    let entries = entries.iter().enumerate();
-    let words: Vec<String> = entries
-        .map(|(index, entry)| {
-            if index < last {
-                format!("{entry},")
-            } else {
-                entry.clone()
-            }
-        })
-        .collect();
+    let mut words: Vec<String> = entries.iter().map(|entry| format!("{entry},")).collect();
+    if let Some(last) = words.last_mut() {
+        last.pop();
+    }
+    labelled(label, &words, width)
+}
+
+/// [`labelled`] with the words of a sentence.
+fn said(label: &str, sentence: &str, width: usize) -> String {
+    let words: Vec<String> = sentence.split_whitespace().map(String::from).collect();
     labelled(label, &words, width)
 }
 
@@ -183,34 +189,19 @@ fn fallbacks(live: &LiveState, width: usize) -> Option<String> {
     Some(listed("fallbacks", &[kernel, format!("{autocast} in f32")], width))
 }
 
-/// `reward terms   attribution +8.10, pbrs +2.00, 3 others -0.20`: those that weigh most, as many as fit in a line.
+/// `reward terms   attribution +8.10, pbrs +2.00, 3 others -0.20`: those that weigh most.
 fn reward_terms(live: &LiveState, width: usize) -> Option<String> {
     let terms = live.reward_terms()?.iter();
     let mut terms: Vec<(&str, f64)> = terms.map(|(name, mean)| (name.as_str(), mean.0)).collect();
     terms.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
-    let mut line = String::from("reward terms   ");
-    let mut shown = 0;
-    for (name, mean) in &terms {
-        let separator = if shown == 0 { "" } else { ", " };
-        let entry = format!("{separator}{name} {mean:+.2}");
-        let is_last = shown + 1 == terms.len();
-        if shown > 0 && line.len() + entry.len() + if is_last { 0 } else { REST_WIDTH } > width {
-            break;
-        }
-        line.push_str(&entry);
-        shown += 1;
-    }
-    let rest = &terms[shown..];
+    let rest = terms.split_off(TERMS_SHOWN.min(terms.len()));
+    let mut entries: Vec<String> = terms.iter().map(|(name, mean)| format!("{name} {mean:+.2}")).collect();
     if !rest.is_empty() {
         let sum: f64 = rest.iter().map(|(_, mean)| mean).sum();
-        _ = write!(line, ", {} others {sum:+.2}", rest.len());
+        entries.push(format!("{} others {sum:+.2}", rest.len()));
     }
-    line.push('\n');
-    (!terms.is_empty()).then_some(line)
+    (!entries.is_empty()).then(|| listed("reward terms", &entries, width))
 }
-
-/// Room for the terms that are not named.
-const REST_WIDTH: usize = ", 99 others -1000.00".len();
 
 /// How learning went.
 fn policy_health(live: &LiveState, width: usize) -> Option<String> {
@@ -230,8 +221,8 @@ fn policy_health(live: &LiveState, width: usize) -> Option<String> {
         format!("KL {}", number(update.trust.approx_kl, 4)),
         format!("clip fraction {}", number(update.trust.clip_fraction, 2)),
         format!(
-            "explained variance {}{doubt}",
-            number(update.critic.explained_variance, 2)
+            "explained variance where there was a choice {}{doubt}",
+            number(update.critic.explained_variance_free, 2)
         ),
     ];
     if !update.update_performed {
@@ -274,9 +265,10 @@ fn signed(value: Option<f64>) -> String {
     value.map_or_else(|| ABSENT.into(), |value| format!("{value:+.2}"))
 }
 
-fn seeds_table(seeds: &[CommittedSeed], width: usize) -> Option<String> {
+fn seeds_table(live: &LiveState, width: usize) -> String {
+    let seeds = &live.committed;
     if seeds.is_empty() {
-        return Some("No seed was committed.\n".into());
+        return uncommitted(live, width);
     }
     let mut by_contribution: Vec<&CommittedSeed> = seeds.iter().collect();
     by_contribution.sort_by(|a, b| points(b).total_cmp(&points(a)));
@@ -302,7 +294,7 @@ fn seeds_table(seeds: &[CommittedSeed], width: usize) -> Option<String> {
         _ = writeln!(text, "  … and {hidden} more (see events.jsonl)");
     }
     text.push_str("  contributes: validation accuracy lost without it, points ± standard error\n");
-    Some(text)
+    text
 }
 
 fn points(seed: &CommittedSeed) -> f64 {
@@ -325,66 +317,64 @@ fn contribution(seed: &CommittedSeed) -> String {
 
 /// What the run came to on the whole; the best of its hosts is the luckiest of many.
 fn latest_rounds(live: &LiveState, width: usize) -> Option<String> {
-    let values = || live.latest_accuracies.iter().map(|&(_, accuracy)| accuracy);
+    let values: Vec<f64> = live.latest_accuracies.iter().map(|&(_, accuracy)| accuracy).collect();
     let rounds: BTreeSet<u32> = live.latest_accuracies.iter().map(|&(round, _)| round).collect();
-    let count = live.latest_accuracies.len();
-    if count < 2 {
-        return None;
-    }
-    let mean = values().sum::<f64>() / count as f64;
-    let variance = values().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1) as f64;
-    let error = (variance / count as f64).sqrt();
-    let said = format!(
-        "{mean:.2} ± {error:.2} % with committed seeds alone: validation, mean ± standard error of the {count} hosts of {}",
+    let (mean, half_width) = statistics::mean_and_interval(&values)?;
+    let sentence = format!(
+        "{mean:.2} ± {half_width:.2} % with committed seeds alone: validation, mean and its 95 % interval (t) over the {} hosts of {} of \
+         this training; another seed may differ by more",
+        values.len(),
         match rounds.len() {
             1 => "the last round".into(),
             rounds => format!("the last {rounds} rounds"),
         }
     );
-    let words: Vec<String> = said.split_whitespace().map(String::from).collect();
-    Some(labelled("on average", &words, width))
+    Some(said("on average", &sentence, width))
 }
 
-/// The best grown host, with its committed seeds alone, beside the one that never grew.
-fn comparison(best: Option<&EpisodeResult>, baseline: Option<&BaselineMeasured>) -> Option<String> {
+/// The best grown host and smaller ones that none beats in both accuracy and size, with their committed seeds alone, beside
+/// the one that never grew.
+fn comparison(live: &LiveState) -> Option<String> {
+    let (best, baseline) = (live.best_episode(), live.baseline.as_ref());
     if best.is_none() && baseline.is_none() {
         return None;
     }
     let accuracy = |value: Option<Num>| number(value, 2);
-    if let Some(best) = best.filter(|best| best.told.growth.fossilized == 0) {
+    if let Some(best) = best.filter(|best| !best.has_committed()) {
+        let still = baseline.map_or_else(String::new, |still| {
+            let (test, validation) = (accuracy(still.test_accuracy), accuracy(Some(still.val_accuracy)));
+            format!("The host that never grew: {test} % on the test part, {validation} % in validation.\n")
+        });
         return Some(format!(
-            "No host was better with committed seeds than the best without any:\n{} % on the test part, {} % in validation.\n",
+            "No host was better with committed seeds than the best without any:\n{} % on the test part, {} % in validation.\n{still}",
             accuracy(best.told.test_accuracy),
             accuracy(Some(Num(best.committed_accuracy()))),
         ));
     }
     let mut table = Table::new(&["with committed seeds alone"], &["test acc %", "val acc %", "params"]);
-    if let Some(best) = best {
+    let front: Vec<&EpisodeResult> = live.front.iter().rev().collect();
+    let shown = FRONT_SHOWN.min(front.len());
+    for place in 0..shown {
+        // Evenly, from the best to the smallest.
+        let host = front[place * (front.len() - 1) / (shown - 1).max(1)];
+        let name = if place == 0 { "best grown host" } else { "smaller" };
+        let (at, ratio) = (host.at, host.told.committed_ratio);
         table.push(vec![
-            format!("best grown host (env {}, round {})", best.at.env, best.at.round + 1),
-            accuracy(best.told.test_accuracy),
-            accuracy(Some(Num(best.committed_accuracy()))),
-            best.told
-                .committed_ratio
-                .map_or_else(|| ABSENT.into(), |ratio| format!("{:.2}x", ratio.0)),
+            format!("{name} (e{}: env {}, round {})", at.episode, at.env, at.round + 1),
+            accuracy(host.told.test_accuracy),
+            accuracy(Some(Num(host.committed_accuracy()))),
+            ratio.map_or_else(|| ABSENT.into(), |ratio| format!("{:.2}x", ratio.0)),
         ]);
     }
-    if let Some(baseline) = baseline {
-        table.push(vec![
-            "host that never grew".into(),
-            accuracy(baseline.test_accuracy),
-            accuracy(Some(baseline.val_accuracy)),
-            "1.00x".into(),
-        ]);
+    if let Some(still) = baseline {
+        let [test, validation] = [still.test_accuracy, Some(still.val_accuracy)].map(accuracy);
+        table.push(vec!["host that never grew".into(), test, validation, "1.00x".into()]);
     }
-    if let (Some(best), Some(baseline)) = (best, baseline) {
+    if let (Some(best), Some(still)) = (best, baseline) {
         let gain = |grown: Option<Num>, still: Option<Num>| signed(grown.zip(still).map(|(a, b)| a.0 - b.0));
-        table.push(vec![
-            "growth gains".into(),
-            gain(best.told.test_accuracy, baseline.test_accuracy),
-            gain(Some(Num(best.committed_accuracy())), Some(baseline.val_accuracy)),
-            String::new(),
-        ]);
+        let test = gain(best.told.test_accuracy, still.test_accuracy);
+        let validation = gain(Some(Num(best.committed_accuracy())), Some(still.val_accuracy));
+        table.push(vec!["growth gains".into(), test, validation]);
     }
     Some(table.render())
 }
@@ -402,8 +392,7 @@ fn footer(live: &LiveState, directory: &Path, width: usize) -> Option<String> {
         );
     }
     if let Some(error) = live.finished.as_ref().and_then(|run| run.error.as_ref()) {
-        let words: Vec<String> = error.split_whitespace().map(String::from).collect();
-        text += &labelled("stopped by", &words, width);
+        text += &said("stopped by", error, width);
     }
     _ = writeln!(text, "run directory  {}", directory.display());
     Some(text)

@@ -42,6 +42,7 @@ payloads! {
     episode_finished: EpisodeFinished,
     germinated: SeedGerminated,
     gate_evaluated: SeedGateEvaluated,
+    pruned: SeedPruned,
     fossilized: SeedFossilized,
     matrix: CounterfactualMatrix,
     shapley: Shapley,

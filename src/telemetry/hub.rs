@@ -182,7 +182,7 @@ impl TelemetryHub {
     }
 
     fn run_finished(&self, status: RunState, error: Option<String>) -> RunFinished {
-        let best = self.live.best_episode.as_ref();
+        let best = self.live.best_episode();
         RunFinished {
             status,
             rounds_done: self.live.rounds.len() as u32,

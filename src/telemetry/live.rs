@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, VecDeque};
 use super::encoding::{Num, Timestamp};
 use super::event::{EnvContext, Event, Payload};
 use super::payload::{
-    BaselineMeasured, CounterfactualMatrix, EnvStep, EpisodeFinished, GrowthCounts, LearnerUpdate, PerfRound,
-    RoundFinished, RunFinished, RunStarted, SeedFossilized, Shapley,
+    BaselineMeasured, CounterfactualMatrix, EnvStep, EpisodeEnd, EpisodeFinished, GrowthCounts, LearnerUpdate,
+    PerfRound, RoundFinished, RunFinished, RunStarted, SeedFossilized, Shapley,
 };
+use super::seed_ends::SeedEnds;
 use super::statistics::median;
 
 /// Flushes that the running throughput looks back over.
@@ -80,9 +81,16 @@ impl EpisodeResult {
         self.told.committed_accuracy.unwrap_or(self.told.final_accuracy).0
     }
 
-    /// Parameters of host and committed seeds over the host's, to rank by; with live seeds where nothing else was told.
-    fn committed_ratio(&self) -> f64 {
+    /// Parameters of host and committed seeds over the host's; with live seeds where nothing else was told.
+    pub fn committed_ratio(&self) -> f64 {
         self.told.committed_ratio.unwrap_or(self.told.param_ratio).0
+    }
+
+    /// Whether what it committed has made its host larger; by the number of commits, which a rollback may have undone, where
+    /// the size was not told.
+    pub fn has_committed(&self) -> bool {
+        let committed = self.told.growth.fossilized > 0;
+        self.told.committed_ratio.map_or(committed, |ratio| ratio.0 > 1.0)
     }
 }
 
@@ -118,7 +126,7 @@ struct EnvLive {
     accuracy: f64,
 }
 
-/// Everything a view shows. Memory grows with rounds and committed seeds only.
+/// Everything a view shows. Memory grows with rounds, committed seeds and the front of accuracy and size only.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LiveState {
     /// How the run began; the newest part of a resumed one.
@@ -139,15 +147,20 @@ pub struct LiveState {
     pub skipped_updates: u64,
     /// Numbers that were skipped: events that were told and are not there.
     pub missing: Missing,
-    /// The episode whose committed seeds reached the highest validation accuracy.
-    pub best_episode: Option<EpisodeResult>,
-    /// Round, from 0, and committed accuracy in percent of each episode of the last two rounds.
+    /// The episodes that none beats in both accuracy and size of what it committed, by rising accuracy: of equals the first.
+    /// Those of envs that failed are left out.
+    pub front: Vec<EpisodeResult>,
+    /// Round, from 0, and committed accuracy in percent of each episode of the last two rounds whose env did not fail.
     pub latest_accuracies: Vec<(u32, f64)>,
+    /// What became of seeds that were not committed.
+    pub seed_ends: SeedEnds,
     /// In the order in which they were committed.
     pub committed: Vec<CommittedSeed>,
     /// Number of the next event.
     next_seq: u64,
     envs: BTreeMap<u32, EnvLive>,
+    /// As it was when the running round began.
+    seed_ends_before: SeedEnds,
     /// Of the seeds of the running round, by seed id.
     worths: BTreeMap<String, SeedWorth>,
     round: u32,
@@ -166,6 +179,7 @@ impl LiveState {
         if let Some(round) = event.round {
             self.enter_round(round);
         }
+        self.seed_ends.apply(event);
         match &event.payload {
             Payload::RunStarted(run) => self.started = Some(run.clone()),
             Payload::RunFinished(run) => self.finished = Some(run.clone()),
@@ -207,6 +221,7 @@ impl LiveState {
             self.worths.clear();
             self.growth_in_round = GrowthCounts::default();
             self.rollbacks_in_round = 0;
+            self.seed_ends_before = self.seed_ends.clone();
         }
     }
 
@@ -217,6 +232,7 @@ impl LiveState {
         self.growth_in_round = GrowthCounts::default();
         self.rollbacks -= u64::from(std::mem::take(&mut self.rollbacks_in_round));
         self.committed.retain(|seed| seed.at.round != self.round);
+        self.seed_ends = self.seed_ends_before.clone();
     }
 
     fn apply_step(&mut self, event: &Event, row: &EnvStep) {
@@ -281,24 +297,36 @@ impl LiveState {
         }
     }
 
-    /// The best episode is chosen by the validation accuracy of what it committed, never by the test split; of equals the
-    /// smallest network, then the first.
+    /// Episodes are ranked by the validation accuracy of what they committed, never by the test split. That of an env that
+    /// failed is no result: it was cut short wherever it stood.
     fn apply_episode(&mut self, event: &Event, episode: &EpisodeFinished) {
         self.episodes_done += 1;
         let Some(at) = event.context() else { return };
         let told = episode.clone();
         let result = EpisodeResult { at, told };
-        let accuracy = result.committed_accuracy();
-        if accuracy.is_nan() {
+        let (accuracy, ratio) = (result.committed_accuracy(), result.committed_ratio());
+        if episode.end == EpisodeEnd::Failed || accuracy.is_nan() || ratio.is_nan() {
             return;
         }
         self.latest_accuracies
             .retain(|&(round, _)| round + LATEST_ROUNDS > at.round);
         self.latest_accuracies.push((at.round, accuracy));
-        let rank = |result: &EpisodeResult| (result.committed_accuracy(), -result.committed_ratio());
-        if self.best_episode.as_ref().is_none_or(|best| rank(&result) > rank(best)) {
-            self.best_episode = Some(result);
+        let beats = |one: &EpisodeResult, other: &EpisodeResult| {
+            one.committed_accuracy() >= other.committed_accuracy() && one.committed_ratio() <= other.committed_ratio()
+        };
+        if self.front.iter().any(|known| beats(known, &result)) {
+            return;
         }
+        self.front.retain(|known| !beats(&result, known));
+        let place = self
+            .front
+            .partition_point(|known| known.committed_accuracy() < accuracy);
+        self.front.insert(place, result);
+    }
+
+    /// The one with the highest committed accuracy, of equals the smallest network, then the first.
+    pub fn best_episode(&self) -> Option<&EpisodeResult> {
+        self.front.last()
     }
 
     fn apply_round(&mut self, event: &Event, round: &RoundFinished) {

@@ -17,6 +17,7 @@ mod payload;
 mod queue;
 mod reader;
 mod recording;
+mod seed_ends;
 mod sink;
 /// The sinks that the engine brings along.
 pub mod sinks;
@@ -42,6 +43,7 @@ pub use outbox::TelemetryOutbox;
 pub use payload::*;
 pub use reader::{EventReader, ReadError, last_event};
 pub use recording::{RecordingError, finished_episode, read_recording};
+pub use seed_ends::{Ages, Refusals, SeedEnds};
 pub use sink::{Earlier, HeldBack, RunInfo, Sink, SinkError, Sinks, TelemetryError};
 pub(crate) use volatile::is_volatile;
 pub use volatile::strip_volatile;

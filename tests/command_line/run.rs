@@ -446,3 +446,56 @@ fn a_reader_that_stops_reading_is_no_error() {
     assert_eq!(ended.status.code(), Some(0));
     assert_eq!(text(&ended.stderr), "");
 }
+
+/// A run of two envs whose seeds have to train for ten steps.
+fn short_of_commits(folder: &Path, name: &str, steps: u32, policy: &str) -> PathBuf {
+    let scenario = folder.join(format!("{name}.ron"));
+    let text = format!(
+        r#"(
+            task: preset("digits_minimal", (batches_per_step: count(1))),
+            run: (rounds: 1, n_envs: 2, max_steps: {steps}),
+            policy: ({policy}),
+            lifecycle: (
+                auto_forward: (g1: true, g2: true, g3: true),
+                gates: (min_training_epochs: 10, min_gradient_health: 0.7),
+                exploding_factor: 10.0,
+            ),
+        )"#
+    );
+    std::fs::write(&scenario, text).expect("the scenario is written");
+    let out = folder.join("out");
+    let arguments = ["-q", "--threads", "1", "--id", name, "--out"];
+    stdout(command(&["run"]).args(arguments).arg(&out).arg(&scenario));
+    out.join(name)
+}
+
+#[test]
+fn a_run_that_commits_nothing_says_why_and_what_to_change() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let weights = "wait: 0.01, germinate: 1.0, set_alpha_target: 0.0, prune: 9.0, fossilize: 0.0, advance: 0.0";
+    let random = format!(r#"controller: "random", random: (op_weights: ({weights}))"#);
+    let pruned = short_of_commits(folder.path(), "pruned", 16, &random);
+    let over = short_of_commits(folder.path(), "over", 10, r#"controller: "heuristic""#);
+
+    let [pruned, over] = [pruned, over].map(|run| {
+        let kept = read(run.join("summary.txt"));
+        std::fs::remove_file(run.join("summary.txt")).expect("it is removed");
+        let shown = stdout(command(&["show"]).arg(&run));
+        assert!(
+            shown.contains("No seed was committed; ") && kept.contains("No seed was committed; "),
+            "{kept}{shown}"
+        );
+        shown
+    });
+
+    for told in [
+        "in TRAINING, 5 steps old: pruned by random\n",
+        "lifecycle.gates.min_training_epochs asks 10 steps of training",
+        "policy.random.op_weights.prune",
+    ] {
+        assert!(pruned.contains(told), "{pruned}");
+    }
+    for told in ["in TRAINING, ", " steps old: the episode was over\n", "run.max_steps"] {
+        assert!(over.contains(told), "{over}");
+    }
+}

@@ -1,6 +1,6 @@
 use super::*;
 use crate::growth::SlotId;
-use crate::telemetry::{Event, UpdateSkip, examples};
+use crate::telemetry::{EpisodeEnd, Event, UpdateSkip, examples};
 
 fn finished_run(n_rounds: u32) -> LiveState {
     let mut live = LiveState::default();
@@ -99,6 +99,7 @@ fn learning_run() -> LiveState {
         live.apply(&Event::env(examples::context_at(0, round, 3), examples::rollback()));
         let mut update = examples::learner_update();
         update.updates = u64::from(round) + 1;
+        update.critic.explained_variance_free = Some(Num(0.25));
         live.apply(&Event::round(round, update));
         let mut result = examples::round_finished();
         result.paid = result.paid.map(|mut paid| {
@@ -205,4 +206,71 @@ fn a_run_that_failed_at_once_still_says_why_and_where() {
         summary(&live, Path::new("runs/short")),
         "No seed was committed.\n\nstopped by     out of memory\nrun directory  runs/short\n"
     );
+}
+
+fn finish(live: &mut LiveState, env: u32, accuracy: f64, committed_ratio: f64) {
+    let mut episode = examples::episode_finished();
+    episode.committed_accuracy = Some(Num(accuracy));
+    episode.committed_ratio = Some(Num(committed_ratio));
+    live.apply(&Event::env(examples::context_at(env, 0, 5), episode));
+}
+
+#[test]
+fn what_accuracy_costs_in_size_is_shown_in_five_lines_at_most() {
+    let mut live = LiveState::default();
+    (0..9).for_each(|env| finish(&mut live, env, 50.0 + f64::from(env), 1.0 + f64::from(env) / 4.0));
+    live.apply(&Event::run(examples::baseline()));
+
+    insta::assert_snapshot!(comparison(&live).unwrap());
+}
+
+#[test]
+fn a_host_that_another_beats_in_accuracy_and_size_is_not_shown() {
+    let mut live = LiveState::default();
+    finish(&mut live, 0, 80.0, 1.5);
+    finish(&mut live, 1, 70.0, 2.5);
+    assert!(!comparison(&live).unwrap().contains("smaller"));
+
+    finish(&mut live, 2, 70.0, 1.25);
+
+    let text = comparison(&live).unwrap();
+    assert!(text.contains("smaller (e2: env 2, round 1)"), "{text}");
+}
+
+/// Student's t of three degrees of freedom is 3.182.
+#[test]
+fn the_average_says_what_its_interval_is_of_and_leaves_out_envs_that_failed() {
+    let mut live = LiveState::default();
+    for (env, accuracy) in [60.0, 70.0, 70.0, 80.0].into_iter().enumerate() {
+        finish(&mut live, env as u32, accuracy, 1.5);
+    }
+    let mut failed = examples::episode_finished();
+    failed.end = EpisodeEnd::Failed;
+    failed.committed_accuracy = Some(Num(1.0));
+    live.apply(&Event::env(examples::context_at(4, 0, 5), failed));
+
+    let text = latest_rounds(&live, 400).unwrap();
+
+    assert_eq!(
+        text,
+        "on average     70.00 ± 12.99 % with committed seeds alone: validation, mean and its 95 % interval (t) over the 4 \
+         hosts of the last round of this training; another seed may differ by more\n"
+    );
+}
+
+/// A commit that a rollback has undone is counted, and has left nothing.
+#[test]
+fn where_nothing_was_committed_the_host_that_never_grew_is_still_told() {
+    let mut live = LiveState::default();
+    finish(&mut live, 0, 52.0, 1.0);
+    let alone = comparison(&live).unwrap();
+    live.apply(&Event::run(examples::baseline()));
+
+    let text = comparison(&live).unwrap();
+
+    let best = "No host was better with committed seeds than the best without any:\n\
+                79.50 % on the test part, 52.00 % in validation.\n";
+    assert_eq!(alone, best);
+    let still = "The host that never grew: 51.75 % on the test part, 52.00 % in validation.\n";
+    assert_eq!(text, format!("{best}{still}"));
 }

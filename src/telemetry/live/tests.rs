@@ -101,7 +101,7 @@ fn the_best_episode_is_chosen_by_validation_of_what_it_committed_never_by_test()
 
     let live = fold(&[finish(0, 70.0, 99.0), finish(1, 80.0, 60.0), finish(2, f64::NAN, 100.0)]);
 
-    let best = live.best_episode.as_ref().unwrap();
+    let best = live.best_episode().unwrap();
     assert_eq!((best.at.env, best.told.test_accuracy), (1, Some(Num(60.0))));
     assert_eq!(live.episodes_done, 3);
 }
@@ -119,21 +119,74 @@ fn of_equally_good_episodes_the_one_with_the_smallest_committed_size_is_the_best
 
     let live = fold(&[finish(0, 7.11), finish(1, 2.31), finish(2, 2.31)]);
 
-    let best = live.best_episode.as_ref().unwrap();
+    let best = live.best_episode().unwrap();
     assert_eq!((best.at.env, best.told.committed_ratio), (1, Some(Num(2.31))));
+}
+
+fn finish(env: u32, round: u32, validation: f64, committed_ratio: f64) -> Event {
+    let mut episode = examples::episode_finished();
+    episode.end = EpisodeEnd::Horizon;
+    episode.committed_accuracy = Some(Num(validation));
+    episode.committed_ratio = Some(Num(committed_ratio));
+    Event::env(examples::context_at(env, round, 5), episode)
 }
 
 #[test]
 fn accuracies_are_kept_of_the_latest_rounds_alone() {
-    let finish = |round, validation| {
-        let mut episode = examples::episode_finished();
-        episode.committed_accuracy = Some(Num(validation));
-        Event::env(examples::context_at(0, round, 5), episode)
-    };
-
-    let live = fold(&[finish(0, 10.0), finish(1, 20.0), finish(2, 30.0)]);
+    let live = fold(&[
+        finish(0, 0, 10.0, 1.0),
+        finish(0, 1, 20.0, 1.0),
+        finish(0, 2, 30.0, 1.0),
+    ]);
 
     assert_eq!(live.latest_accuracies, [(1, 20.0), (2, 30.0)]);
+}
+
+#[test]
+fn an_env_that_failed_is_neither_averaged_nor_the_best() {
+    let mut failed = finish(1, 0, 99.0, 1.0);
+    let Payload::EpisodeFinished(episode) = &mut failed.payload else {
+        unreachable!("it was made so")
+    };
+    episode.end = EpisodeEnd::Failed;
+
+    let live = fold(&[finish(0, 0, 60.0, 1.0), failed]);
+
+    assert_eq!(live.latest_accuracies, [(0, 60.0)]);
+    assert_eq!(live.best_episode().unwrap().at.env, 0);
+    assert_eq!(live.episodes_done, 2);
+}
+
+#[test]
+fn the_front_holds_what_none_beats_in_both_accuracy_and_size() {
+    let live = fold(&[
+        finish(0, 0, 70.0, 3.0),
+        finish(1, 0, 50.0, 1.0),
+        // Beaten by the first, as accurate and larger, and as large and less accurate.
+        finish(2, 0, 70.0, 4.0),
+        finish(3, 0, 65.0, 3.0),
+        finish(0, 1, 80.0, 6.0),
+        // As good as another: the first stays.
+        finish(1, 1, 80.0, 6.0),
+        // Beats the first.
+        finish(2, 1, 75.0, 3.0),
+    ]);
+
+    let front: Vec<(u32, u32)> = live.front.iter().map(|one| (one.at.round, one.at.env)).collect();
+    assert_eq!(front, [(0, 1), (1, 2), (1, 0)]);
+}
+
+#[test]
+fn what_a_rollback_has_undone_was_not_committed() {
+    let commits = |fossilized, committed_ratio| {
+        let mut told = examples::episode_finished();
+        (told.growth.fossilized, told.committed_ratio) = (fossilized, committed_ratio);
+        let at = examples::context();
+        EpisodeResult { at, told }.has_committed()
+    };
+
+    assert!(commits(1, Some(Num(1.2))) && commits(1, None));
+    assert!(!commits(1, Some(Num(1.0))) && !commits(0, None));
 }
 
 #[test]
@@ -204,9 +257,15 @@ fn a_round_that_begins_anew_has_told_nothing_yet() {
         error: "no memory".into(),
     };
 
+    let germinated = |round| {
+        let context = examples::context_at(1, round, 3);
+        Event::seed(context, SlotId::new(0, 0), "e1.r0c0.0", examples::germinated())
+    };
     let live = fold(&[
+        germinated(0),
         seed(0),
         seed(1),
+        germinated(1),
         Event::env(context, examples::rollback()),
         Event::env(context, examples::env_step()),
         Event::round(1, restarted),
@@ -215,5 +274,6 @@ fn a_round_that_begins_anew_has_told_nothing_yet() {
     let rounds: Vec<u32> = live.committed.iter().map(|seed| seed.at.round).collect();
     assert_eq!(rounds, [0]);
     assert_eq!((live.rollbacks, live.progress().accuracy_mean), (0, None));
+    assert_eq!(live.seed_ends.germinated, 1);
     assert_eq!(live.growth_in_round, GrowthCounts::default());
 }

@@ -139,6 +139,9 @@ pub struct RunStarted {
     /// Most seeds at a time; absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_seeds: Option<u32>,
+    /// Steps of training before blending; absent in records of versions that did not tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_training_epochs: Option<u32>,
     /// Trainable parameters of the host.
     pub host_params: u64,
     /// Learning rate of the hosts.

@@ -1,0 +1,218 @@
+use super::*;
+use crate::telemetry::{Event, Num, Refusals, RunStarted, examples};
+
+fn run(controller: &str) -> RunStarted {
+    let mut run = examples::run_started();
+    (run.controller, run.min_training_epochs) = (controller.into(), Some(10));
+    run
+}
+
+/// A run of which so many seeds germinated.
+fn live(controller: &str, germinated: u64) -> LiveState {
+    let mut live = LiveState::default();
+    live.apply(&Event::run(run(controller)));
+    live.episodes_done = 8;
+    live.seed_ends.germinated = germinated;
+    live
+}
+
+fn ends(live: &mut LiveState, stage: SeedStage, reason: Option<PruneReason>, ages: &[(u32, u64)]) {
+    live.seed_ends
+        .ends
+        .insert((stage, reason), ages.iter().copied().collect());
+}
+
+fn refuses(live: &mut LiveState, gate: GateLevel, check: &str, count: u64, asked: f64, most: f64) {
+    let refused = Refusals {
+        count,
+        asked: Some(Num(asked)),
+        most: Some(Num(most)),
+    };
+    live.seed_ends.refusals.insert((gate, check.into()), refused);
+}
+
+#[test]
+fn a_policy_that_prunes_before_a_gate_opens_is_told_of_both() {
+    let mut live = live("actor_critic", 115);
+    let young = [(5, 40), (6, 38), (8, 15), (10, 5)];
+    ends(&mut live, SeedStage::Training, Some(PruneReason::Policy), &young);
+    ends(
+        &mut live,
+        SeedStage::Training,
+        Some(PruneReason::GovernorDivergence),
+        &[(7, 2)],
+    );
+    ends(&mut live, SeedStage::Training, None, &[(1, 8), (12, 7)]);
+    refuses(&mut live, GateLevel::G2, "gradient_health", 21, 0.7, 0.412);
+    refuses(&mut live, GateLevel::G2, "not_exploding", 20, 0.0, 1.0);
+
+    let text = uncommitted(&live, 80);
+
+    insta::assert_snapshot!(text);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn a_heuristic_whose_run_is_too_short_is_told_to_play_longer() {
+    let mut live = live("heuristic", 8);
+    ends(&mut live, SeedStage::Blending, None, &[(6, 5), (7, 1)]);
+    ends(&mut live, SeedStage::Holding, None, &[(11, 2)]);
+
+    insta::assert_snapshot!(uncommitted(&live, 80));
+}
+
+#[test]
+fn each_end_has_its_setting() {
+    use PruneReason::{GovernorNan, HoldingTimeout, Policy, SeedNonfinite};
+    use SeedStage::{Blending, Germinated, Holding, Training};
+
+    let cases = [
+        (
+            "actor_critic",
+            Training,
+            Some(Policy),
+            6,
+            "raise lifecycle.min_prune_age to 11",
+        ),
+        (
+            "actor_critic",
+            Training,
+            Some(Policy),
+            11,
+            "lower policy.net_cfg.op_bias.prune",
+        ),
+        (
+            "heuristic",
+            Blending,
+            Some(Policy),
+            9,
+            "raise policy.heuristic.prune_after_epochs_without_improvement",
+        ),
+        (
+            "random",
+            Holding,
+            Some(Policy),
+            20,
+            "lower policy.random.op_weights.prune",
+        ),
+        (
+            "schedule",
+            Blending,
+            Some(Policy),
+            20,
+            "choose another policy.controller",
+        ),
+        (
+            "actor_critic",
+            Holding,
+            Some(HoldingTimeout),
+            20,
+            "raise lifecycle.max_holding_epochs",
+        ),
+        (
+            "actor_critic",
+            Holding,
+            None,
+            20,
+            "raise policy.net_cfg.op_bias.fossilize",
+        ),
+        (
+            "heuristic",
+            Holding,
+            None,
+            20,
+            "lower policy.heuristic.min_improvement_to_fossilize",
+        ),
+        ("random", Germinated, None, 20, "set lifecycle.auto_forward"),
+        ("random", Blending, None, 20, "raise run.max_steps"),
+        (
+            "heuristic",
+            Training,
+            None,
+            6,
+            "min_training_epochs asks 10 steps of training",
+        ),
+        ("heuristic", Training, None, 10, "episodes were over before"),
+        (
+            "random",
+            Training,
+            Some(SeedNonfinite),
+            3,
+            "lower the rates of task.host_opt and task.seed_opt",
+        ),
+        (
+            "random",
+            Training,
+            Some(GovernorNan),
+            3,
+            "lower the rates of task.host_opt and task.seed_opt",
+        ),
+    ];
+    for (controller, stage, reason, age, setting) in cases {
+        let live = live(controller, 1);
+
+        let told = remedy(&live, stage, reason, &[(age, 1)].into());
+
+        assert!(told.contains(setting), "{controller}, {stage}, {reason:?}: {told}");
+    }
+}
+
+#[test]
+fn a_gate_that_refused_all_that_ended_before_it_is_what_to_change() {
+    for (gate, check, setting) in CHECKS {
+        let stage = match gate {
+            GateLevel::G2 => SeedStage::Training,
+            GateLevel::G3 => SeedStage::Blending,
+            _ => SeedStage::Holding,
+        };
+        let mut live = live("random", 3);
+        refuses(&mut live, gate, check, 3, 0.5, 0.25);
+        let told = |seeds| remedy(&live, stage, None, &[(20, seeds)].into());
+
+        assert!(told(3).ends_with(setting), "{gate} {check}: {}", told(3));
+        assert!(!told(4).contains(check), "it refused fewer than ended: {}", told(4));
+    }
+}
+
+/// Whoever renames a setting learns here that it is proposed.
+#[test]
+fn every_setting_that_is_proposed_exists() {
+    use crate::scenario::{Catalog, explain};
+
+    let all_ends = SeedStage::ALL.into_iter().flat_map(|stage| {
+        let reasons = PruneReason::ALL.into_iter().map(Some).chain([None]);
+        reasons.map(move |reason| (stage, reason))
+    });
+    let ends = all_ends
+        .flat_map(|(stage, reason)| [6, 30].map(|age| remedy(&live("wait", 1), stage, reason, &[(age, 1)].into())));
+    let controllers = ["actor_critic", "random", "heuristic", "wait"];
+    let ops = [LifecycleOp::Germinate, LifecycleOp::Prune, LifecycleOp::Fossilize];
+    let told: Vec<String> = ends
+        .chain(CHECKS.map(|(.., told)| told.to_owned()))
+        .chain(
+            controllers
+                .iter()
+                .flat_map(|controller| ops.map(|op| setting(controller, op))),
+        )
+        .collect();
+
+    let words = told.iter().flat_map(|text| text.split([' ', ',', ';', ':']));
+    let paths: std::collections::BTreeSet<&str> = words
+        .filter(|word| word.contains('.') && !word.starts_with(char::is_numeric))
+        .collect();
+    assert!(paths.len() > 20, "{paths:?}");
+    for path in paths {
+        assert!(explain(path, &Catalog::default()).is_ok(), "{path}");
+    }
+}
+
+#[test]
+fn where_nothing_germinated_it_is_said_who_planted_nothing() {
+    let text = uncommitted(&live("heuristic", 0), 80);
+
+    assert_eq!(
+        text,
+        "No seed was committed; 0 germinated\n\
+         to change      raise policy.tracker.stabilization_threshold\n"
+    );
+}

@@ -1,0 +1,103 @@
+use super::*;
+use crate::growth::StageCause;
+use crate::telemetry::{EnvContext, SeedStageChanged, examples};
+
+const SLOT: SlotId = SlotId::new(0, 0);
+
+fn seed(env: u32, step: u32, payload: impl Into<Payload>) -> Event {
+    Event::seed(examples::context_at(env, 0, step), SLOT, "a seed", payload)
+}
+
+fn enters(to: SeedStage) -> SeedStageChanged {
+    SeedStageChanged {
+        from: SeedStage::Germinated,
+        to,
+        alpha: Num(0.0),
+        epochs_in_stage: 1,
+        accuracy_delta: Num(0.0),
+        curve: None,
+        gradient_ratio: None,
+        vanishing: None,
+        exploding: None,
+        cause: StageCause::Gate,
+        action_id: None,
+    }
+}
+
+fn over(context: EnvContext, end: EpisodeEnd) -> Event {
+    let mut episode = examples::episode_finished();
+    (episode.end, episode.length) = (end, context.step);
+    Event::env(context, episode)
+}
+
+fn fold(events: &[Event]) -> SeedEnds {
+    let mut ends = SeedEnds::default();
+    events.iter().for_each(|event| ends.apply(event));
+    ends
+}
+
+#[test]
+fn a_seed_ends_where_it_was_pruned_or_where_the_episode_left_it() {
+    let mut pruned = examples::pruned();
+    (pruned.stage, pruned.reason, pruned.age_epochs) = (SeedStage::Training, PruneReason::Policy, 6);
+    let ends = fold(&[
+        seed(0, 2, examples::germinated()),
+        seed(1, 3, examples::germinated()),
+        seed(2, 3, examples::germinated()),
+        seed(1, 4, enters(SeedStage::Training)),
+        seed(0, 8, pruned),
+        seed(2, 9, enters(SeedStage::Fossilized)),
+        seed(2, 9, examples::fossilized()),
+        over(examples::context_at(0, 0, 20), EpisodeEnd::Horizon),
+        over(examples::context_at(1, 0, 20), EpisodeEnd::Horizon),
+        over(examples::context_at(2, 0, 20), EpisodeEnd::Horizon),
+    ]);
+
+    assert_eq!(ends.germinated, 3);
+    let expected = [
+        ((SeedStage::Training, None), Ages::from([(17, 1)])),
+        ((SeedStage::Training, Some(PruneReason::Policy)), Ages::from([(6, 1)])),
+    ];
+    assert_eq!(ends.ends, expected.into());
+    assert!(ends.growing.is_empty());
+}
+
+#[test]
+fn an_episode_that_was_stopped_or_failed_has_ended_no_seed() {
+    for end in [EpisodeEnd::Stopped, EpisodeEnd::Failed] {
+        let ends = fold(&[
+            seed(0, 2, examples::germinated()),
+            over(examples::context_at(0, 0, 5), end),
+        ]);
+
+        assert!(ends.ends.is_empty() && ends.growing.is_empty(), "{ends:?}");
+    }
+}
+
+#[test]
+fn refusals_are_counted_by_check_with_the_best_that_was_found() {
+    let tried = |value: f64, passed| {
+        let mut gate = examples::gate_evaluated();
+        gate.gate = GateLevel::G2;
+        gate.checks.truncate(1);
+        gate.checks[0].name = "gradient_health".into();
+        (gate.checks[0].value, gate.checks[0].threshold) = (Some(Num(value)), Some(Num(0.7)));
+        (gate.checks[0].passed, gate.passed) = (passed, passed);
+        seed(0, 3, gate)
+    };
+
+    let ends = fold(&[
+        tried(0.3, false),
+        tried(0.5, false),
+        tried(f64::NAN, false),
+        tried(0.9, true),
+    ]);
+
+    let refused = Refusals {
+        count: 3,
+        asked: Some(Num(0.7)),
+        most: Some(Num(0.5)),
+    };
+    let key = (GateLevel::G2, "gradient_health".to_owned());
+    assert_eq!(ends.refusals, [(key, refused)].into());
+}
