@@ -5,13 +5,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::rejection::Rejection;
-use crate::engine::{Prepared, SetupError};
+use crate::engine::{LARGEST_TEXT, Prepared, SetupError};
 use crate::scenario::{Catalog, Override, nearest, read_declared};
 use crate::sweep::SweepFile;
 
 const STANDARD_INPUT: &str = "-";
-/// No scenario is as large; what is has been named by mistake.
-const MOST_BYTES: u64 = 16 << 20;
 /// Where scenarios are kept.
 const FOLDER: &str = "scenarios";
 /// What `run` plays without a file.
@@ -26,23 +24,10 @@ pub fn load(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Pr
         let mut bytes = Vec::new();
         std::io::stdin()
             .lock()
-            .take(MOST_BYTES + 1)
+            .take(LARGEST_TEXT + 1)
             .read_to_end(&mut bytes)
             .map_err(|error| Rejection::Usage(format!("cannot read the scenario from standard input: {error}")))?;
-        check_size(STANDARD_INPUT, bytes.len() as u64)?;
         return Ok(Prepared::from_bytes("standard input", bytes, overrides, catalog)?);
-    }
-    if let Ok(metadata) = std::fs::metadata(path)
-        && !metadata.is_dir()
-    {
-        let name = path.display().to_string();
-        // Of a device or a pipe nobody knows where it ends, or whether anything comes.
-        if !metadata.is_file() {
-            return Err(Rejection::Usage(format!(
-                "cannot read the scenario {name}: it is no regular file; give a file, or `-` to read standard input"
-            )));
-        }
-        check_size(&name, metadata.len())?;
     }
     match Prepared::load(path, overrides, catalog) {
         Err(SetupError::Unreadable(error)) if !path.is_file() => Err(Rejection::NoScenario {
@@ -62,18 +47,12 @@ fn is_sweep(path: &Path, catalog: &Catalog) -> bool {
     read_declared::<SweepFile>("", &text, catalog).is_ok()
 }
 
-fn check_size(name: &str, bytes: u64) -> Result<(), Rejection> {
-    if bytes <= MOST_BYTES {
-        return Ok(());
-    }
-    Err(Rejection::Usage(format!(
-        "cannot read the scenario {name}: it is larger than {} MiB, which no scenario is",
-        MOST_BYTES >> 20
-    )))
-}
-
 /// What may have been meant by a path that is no file.
 fn help(path: &Path) -> String {
+    // Of a device or a pipe nobody knows where it ends, or whether anything comes.
+    if path.exists() && !path.is_dir() {
+        return "give a file, or `-` to read standard input".into();
+    }
     if path.is_dir() {
         return match &scenarios_in(path)[..] {
             [] => "it is a folder; give a scenario file".into(),

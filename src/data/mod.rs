@@ -39,6 +39,7 @@ pub use arithmetic::{FeedArithmetic, Sharing};
 pub use dataset::{DataSet, load};
 pub use error::DataError;
 pub use feed::StepFeed;
+pub(crate) use locate::open_file;
 pub use loss::{TrainLoss, evaluate_rows, train_loss};
 pub use pack::{ConfigNumbers, GroupNumbers, PackLayout, SlotNumbers, StepNumbers};
 pub(crate) use packed::refuse_packed;

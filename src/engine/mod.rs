@@ -18,7 +18,7 @@ pub use builder::{EngineBuilder, all_cores};
 pub use catalog::{catalog, hosts, memory_estimate, reward_modes};
 pub use memory::{Grown, MemoryEstimate, MemoryShortage, Need, PlaceMemory, check_memory};
 pub use plugins::{SimicPlugins, plugins};
-pub use prepared::{Prepared, SetupError, read_text};
+pub use prepared::{LARGEST_TEXT, Prepared, SetupError, read_text};
 pub use report::{RunRecord, RunReport};
 
 use crate::health::EngineError;

@@ -1,8 +1,10 @@
 //! From a scenario file to a scenario that can run, before anything is touched.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::memory::{MemoryShortage, check_memory};
+use crate::data::open_file;
 use crate::env::Experiment;
 use crate::health::{AtPath, FileError};
 use crate::host::{LayoutError, SlotLayout};
@@ -10,6 +12,9 @@ use crate::record::{Machine, RunDirectoryError, ScenarioFile, scenario_folder};
 use crate::run::ExtensionError;
 use crate::scenario::{self, Catalog, Input, Loaded, Override, Report};
 use crate::validation::max_configurations;
+
+/// Bytes of a scenario file, at most: whatever has more has been named by mistake.
+pub const LARGEST_TEXT: u64 = 16 << 20;
 
 /// A checked scenario with the file it came from.
 #[derive(Clone, Debug)]
@@ -39,6 +44,9 @@ pub enum SetupError {
         /// From 1.
         column: usize,
     },
+    /// The scenario file is something else.
+    #[error("cannot read the scenario {}: it is larger than {} MiB, which no scenario is", .0.display(), LARGEST_TEXT >> 20)]
+    TooLarge(PathBuf),
     /// The scenario needs more memory than the machine has.
     #[error("the scenario {label}: {shortage}")]
     Memory {
@@ -145,13 +153,18 @@ impl Prepared {
 /// The text of a scenario file, or of another that is written as one.
 ///
 /// # Errors
-/// A file that cannot be read, or is no text.
+/// A file that cannot be read, is none or is too large, or is no text.
 pub fn read_text(path: &Path) -> Result<String, SetupError> {
-    let bytes = std::fs::read(path).at(path)?;
+    let mut bytes = Vec::new();
+    let file = open_file(path).at(path)?;
+    file.take(LARGEST_TEXT + 1).read_to_end(&mut bytes).at(path)?;
     text_of(path, bytes)
 }
 
 fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, SetupError> {
+    if bytes.len() as u64 > LARGEST_TEXT {
+        return Err(SetupError::TooLarge(path.into()));
+    }
     String::from_utf8(bytes).map_err(|error| {
         let sound = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line_start = sound
@@ -165,3 +178,6 @@ fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, SetupError> {
         }
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,17 @@
+use super::*;
+
+#[test]
+fn what_is_no_file_or_too_large_for_a_scenario_is_refused_unread() {
+    let folder = tempfile::tempdir().unwrap();
+    let large = folder.path().join("large.ron");
+    std::fs::File::create(&large)
+        .unwrap()
+        .set_len(LARGEST_TEXT + 1)
+        .unwrap();
+
+    let large = read_text(&large).unwrap_err().to_string();
+    let device = read_text(Path::new("/dev/zero")).unwrap_err().to_string();
+
+    assert!(large.contains("larger than 16 MiB"), "{large}");
+    assert!(device.contains("no regular file"), "{device}");
+}
