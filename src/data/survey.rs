@@ -16,6 +16,8 @@ use crate::scenario::{ArrayLayout, TokenFormat};
 
 /// How a zip archive begins.
 const ZIP: &[u8] = b"PK";
+/// How a Python pickle begins.
+const PICKLE: &[u8] = b"\x80";
 /// A tar archive says so here.
 const TAR_MAGIC_AT: usize = 257;
 const TAR_MAGIC: &[u8] = b"ustar";
@@ -243,6 +245,10 @@ fn guess(path: &Path) -> Result<Format, DataError> {
         byte: head.len() as u64,
         cause,
     })?;
+    let name = path.file_name().unwrap_or_default();
+    let pickled = [&CIFAR10, &CIFAR100]
+        .into_iter()
+        .find(|set| set.pickles().any(|pickle| pickle == name));
     if head.starts_with(&npy::MAGIC) {
         Ok(Format::Npy)
     } else if head.starts_with(&idx::START) {
@@ -251,6 +257,8 @@ fn guess(path: &Path) -> Result<Format, DataError> {
         Ok(Format::Npz)
     } else if head.get(TAR_MAGIC_AT..).is_some_and(|tail| tail.starts_with(TAR_MAGIC)) {
         guess_archive(path)
+    } else if let (true, Some(set)) = (head.starts_with(PICKLE), pickled) {
+        Err(set.refusal(path))
     } else if tokens::has_header(&head) {
         Ok(Format::Tokens(TokenFormat::LlmC))
     } else if path.extension().is_some_and(|extension| extension == "txt") {

@@ -42,8 +42,6 @@ pub struct Cifar {
     archive: &'static str,
     /// The folder in the archive.
     folder: &'static str,
-    /// A file of the version that holds Python pickles.
-    pickle: &'static str,
     /// Images of the published training and test parts.
     published: [usize; 2],
 }
@@ -63,7 +61,6 @@ pub static CIFAR10: Cifar = Cifar {
     class_names: "batches.meta.txt",
     archive: "cifar-10-binary.tar.gz",
     folder: "cifar-10-batches-bin",
-    pickle: "data_batch_1",
     published: [50_000, 10_000],
 };
 
@@ -76,7 +73,6 @@ pub static CIFAR100: Cifar = Cifar {
     class_names: "fine_label_names.txt",
     archive: "cifar-100-binary.tar.gz",
     folder: "cifar-100-binary",
-    pickle: "train",
     published: [50_000, 10_000],
 };
 
@@ -92,17 +88,32 @@ impl Cifar {
 
     /// Whether a file of this name belongs to the set.
     pub fn owns(&self, file: &str) -> bool {
-        self.members().any(|member| member == file) || file == self.pickle
+        self.members().any(|member| member == file) || self.pickles().any(|pickle| pickle == file)
     }
 
     /// Whether the folder is the set's, or has it in it.
     pub fn is_in(&self, folder: &Path) -> bool {
         let of = |name: &str| folder.join(name).exists();
-        of(self.folder) || self.members().any(of) || folder.join(self.pickle).is_file()
+        of(self.folder) || self.members().any(of) || self.pickles().any(|pickle| folder.join(pickle).is_file())
     }
 
     fn members(&self) -> impl Iterator<Item = &'static str> {
         self.train.iter().copied().chain([self.test])
+    }
+
+    /// Files of the version that holds Python pickles.
+    pub fn pickles(&self) -> impl Iterator<Item = &'static str> {
+        self.members().filter_map(|member| member.strip_suffix(".bin"))
+    }
+
+    /// Why that version is not read.
+    pub fn refusal(&self, path: &Path) -> DataError {
+        DataError::Pickle {
+            path: path.into(),
+            format: self.name,
+            archive: self.archive,
+            origin: ORIGIN,
+        }
     }
 
     /// Reads an archive, packed or not, or a folder.
@@ -207,7 +218,7 @@ impl<'a> Gathered<'a> {
     }
 
     fn take_folder(&mut self, folder: &Path) -> Result<(), DataError> {
-        self.has_pickles = folder.join(self.set.pickle).is_file();
+        self.has_pickles = self.set.pickles().any(|pickle| folder.join(pickle).is_file());
         // All images stay in their files or none: a part is in one place.
         let mut stay = true;
         for path in self.set.members().map(|name| folder.join(name)) {
@@ -260,7 +271,7 @@ impl<'a> Gathered<'a> {
         input: &mut impl Read,
         unread: Option<File>,
     ) -> Result<(), DataError> {
-        self.has_pickles |= name == self.set.pickle;
+        self.has_pickles |= self.set.pickles().any(|pickle| pickle == name);
         if name == self.set.class_names {
             return self.take_class_names(place, input);
         }
@@ -317,12 +328,7 @@ impl<'a> Gathered<'a> {
         let set = self.set;
         let mut taken = |member: &'static str| match self.batches.remove(member) {
             Some(batch) => Ok(batch),
-            None if self.has_pickles => Err(DataError::Pickle {
-                path: path.into(),
-                format: set.name,
-                archive: set.archive,
-                origin: ORIGIN,
-            }),
+            None if self.has_pickles => Err(set.refusal(path)),
             None => Err(DataError::MissingMember {
                 path: path.into(),
                 member,

@@ -118,9 +118,16 @@ impl Listing {
         let has_images = |class: usize| listing.files.iter().any(|file| file.label == class as i64);
         match (0..listing.classes.len()).find(|&class| !has_images(class)) {
             None => Ok(listing),
-            Some(class) => Err(DataError::NoImages {
-                place: folder.join(&listing.classes[class]).display().to_string(),
-            }),
+            Some(class) => {
+                let folder = folder.join(&listing.classes[class]);
+                let advice = if has_folders(&folder) {
+                    " (it holds folders: give it itself, if they are classes, or parts called train, val and test)"
+                } else {
+                    ""
+                };
+                let place = format!("{}{advice}", folder.display());
+                Err(DataError::NoImages { place })
+            }
         }
     }
 

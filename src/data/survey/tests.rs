@@ -90,6 +90,24 @@ fn a_folder_of_cifar_is_told_with_its_test_part() {
     assert_eq!(survey.classes[3].images, [5, 1]);
 }
 
+#[test]
+fn a_pickle_and_a_folder_around_the_data_are_named_for_what_they_are() {
+    let folder = written(&[("data_batch_1", b"\x80\x02}q\x01".to_vec())]);
+    let pickle = look(&folder.path().join("data_batch_1"), None).unwrap_err().to_string();
+    assert!(
+        pickle.contains("data_batch_1 is the cifar10 set in its version with Python pickles"),
+        "{pickle}"
+    );
+
+    let around = tempfile::tempdir().unwrap();
+    for part in ["train", "val"] {
+        std::fs::create_dir_all(around.path().join("pets").join(part).join("cat")).unwrap();
+    }
+    let nested = look(around.path(), None).unwrap_err().to_string();
+    let told = "pets (it holds folders: give it itself, if they are classes, or parts called train, val and test) holds no image";
+    assert!(nested.contains(told), "{nested}");
+}
+
 #[cfg(unix)]
 #[test]
 fn devices_are_no_data_files() {
