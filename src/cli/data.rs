@@ -5,7 +5,7 @@ use super::options::{CheckOptions, DataCommand};
 use super::output::{show, show_json, tell, width};
 use super::rejection::Rejection;
 use super::{Context, Outcome};
-use crate::data::{ClassSurvey, PartSurvey, Survey, Surveyed, TextSurvey, survey};
+use crate::data::{PartSurvey, Survey, Surveyed, TextSurvey, survey};
 use crate::record::Table;
 
 /// Classes that are listed one by one; of more only the rarest and the commonest count is told.
@@ -110,29 +110,15 @@ fn classes(survey: &Survey) -> Table {
             table.push(row(class.label.to_string(), name, class.images.clone()));
         }
     } else {
-        let of = |pick: fn(&[usize]) -> usize| -> Vec<usize> {
-            let counts = (0..parts.len()).map(|part| counts_of(&survey.classes, part));
-            counts.map(|counts| pick(&counts)).collect()
-        };
-        table.push(row("rarest".into(), "", of(least)));
-        table.push(row("commonest".into(), "", of(most)));
+        let counts = |part: usize| survey.classes.iter().map(move |class| class.images[part]);
+        let rarest = (0..parts.len()).filter_map(|part| counts(part).min());
+        let commonest = (0..parts.len()).filter_map(|part| counts(part).max());
+        table.push(row("rarest".into(), "", rarest.collect()));
+        table.push(row("commonest".into(), "", commonest.collect()));
     }
     if survey.classes.iter().any(|class| class.name.is_some()) {
         table
     } else {
         table.without("name")
     }
-}
-
-fn counts_of(classes: &[ClassSurvey], part: usize) -> Vec<usize> {
-    let counts = classes.iter().filter_map(|class| class.images.get(part));
-    counts.copied().collect()
-}
-
-fn least(counts: &[usize]) -> usize {
-    counts.iter().copied().min().unwrap_or_default()
-}
-
-fn most(counts: &[usize]) -> usize {
-    counts.iter().copied().max().unwrap_or_default()
 }

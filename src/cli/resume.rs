@@ -43,7 +43,7 @@ fn prepare(
     let past = PastRun::open(path, options.from)?;
     let load = |overrides: &[Override]| -> Result<Prepared, Rejection> {
         let label = path.join("resolved.ron").display().to_string();
-        let mut prepared = Prepared::from_ron(&label, &past.resolved, overrides, catalog)?;
+        let mut prepared = Prepared::from_ron(&label, &past.resolved, overrides, &catalog.without_images())?;
         if !overrides.iter().any(|change| change.path == "run.rounds") {
             // The run may have been given more rounds when it was resumed before.
             prepared.loaded.scenario.run.rounds = past.point.progress.rounds;

@@ -221,6 +221,12 @@ pub enum DataError {
         expected: String,
     },
 
+    #[error(
+        "data '{name}': images are {height}x{width} pixels, and hosts read squares; cut or pad them (of arrays: is their \
+         layout another?), or bring a folder of image files, which are cropped when they are read"
+    )]
+    NotSquare { name: String, height: usize, width: usize },
+
     #[error("{place} holds no image; valid: at least one for every class")]
     NoImages { place: String },
 

@@ -89,6 +89,9 @@ pub struct Survey {
     pub classes: Vec<ClassSurvey>,
     /// What is unusual, but no error.
     pub notes: Vec<String>,
+    /// What a scenario has to say of arrays, known or guessed.
+    #[serde(skip)]
+    pub stated: Stated,
 }
 
 /// All about a part.
@@ -142,22 +145,26 @@ pub fn survey(path: &Path, labels: Option<&Path>, known: Known) -> Result<Survey
             None => Err(DataError::LabelsNotNamed { path: path.into() }),
         }
     };
-    let stated = Stated { layout, scale };
+    let mut stated = Stated { layout, scale };
     let found = match format {
         Format::Cifar10 => CIFAR10.read(path)?,
         Format::Cifar100 => CIFAR100.read(path)?,
         Format::Idx if path.is_dir() => idx_files::read_folder(path, scale.unwrap_or(BYTE_SCALE))?,
         Format::Idx => idx_files::read_pairs(pair()?, None, scale.unwrap_or(BYTE_SCALE))?,
         Format::ImageFolder => image_folder::read(path, None)?,
-        Format::Npy => arrays::read_pairs(pair()?, None, stated)?,
-        Format::Npz => arrays::read_archive(path, stated)?,
+        Format::Npy => arrays::read_pairs(pair()?, None, &mut stated)?,
+        Format::Npz => arrays::read_archive(path, &mut stated)?,
         Format::Text => return survey_text(path).map(Surveyed::Text),
         Format::Tokens(written) => return survey_tokens(path, written, known.vocab).map(Surveyed::Text),
     };
-    of(&found).map(Surveyed::Images)
+    Ok(Surveyed::Images(Survey { stated, ..of(&found)? }))
 }
 
-fn of(found: &Found) -> Result<Survey, DataError> {
+/// All about what was found.
+///
+/// # Errors
+/// Parts of several shapes, labels that no task can have; images that cannot be read.
+pub(super) fn of(found: &Found) -> Result<Survey, DataError> {
     found.check_shapes()?;
     // Without a task any label from 0 will do; the classes are as many as the largest asks for.
     let labels = || found.parts().flat_map(|(_, pool)| &pool.part.labels);
@@ -204,6 +211,7 @@ fn of(found: &Found) -> Result<Survey, DataError> {
         parts: parts.collect::<Result<_, DataError>>()?,
         classes,
         notes,
+        stated: Stated::default(),
     })
 }
 

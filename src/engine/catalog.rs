@@ -9,7 +9,7 @@ use bevy_ecs::world::World;
 use super::SimicPlugins;
 use super::memory::MemoryEstimate;
 use crate::controller::{ControllerRegistry, NetRegistry};
-use crate::data::DataRegistry;
+use crate::data::{DataRegistry, ImagesOnDisk};
 use crate::growth::Topology;
 use crate::host::HostRegistry;
 use crate::reward::RewardModes;
@@ -65,6 +65,7 @@ fn names(world: &World) -> Catalog {
     Catalog {
         tasks: task_presets(),
         data: world.resource::<DataRegistry>().iter().map(entry).collect(),
+        images: Some(Arc::new(ImagesOnDisk::new(world.resource::<DataRegistry>()))),
         hosts: Arc::new(world.resource::<HostRegistry>().clone()),
         blueprints: blueprint_entries(world.resource()),
         controllers: world.resource::<ControllerRegistry>().iter().map(entry).collect(),

@@ -72,8 +72,17 @@ impl Prepared {
     /// # Errors
     /// Every problem of the scenario; one that needs more memory than the machine has.
     pub fn from_ron(label: &str, text: &str, overrides: &[Override], catalog: &Catalog) -> Result<Self, SetupError> {
+        Self::new(label, ScenarioFile::of_text(text), overrides, catalog)
+    }
+
+    /// Checks a scenario file that has been read; problems name it by `label`.
+    ///
+    /// # Errors
+    /// Every problem of the scenario; one that needs more memory than the machine has.
+    pub fn new(label: &str, file: ScenarioFile, overrides: &[Override], catalog: &Catalog) -> Result<Self, SetupError> {
+        let text = &file.text;
         let input = Input { label, text, overrides };
-        let loaded = scenario::load(&input, catalog).map_err(SetupError::Scenario)?;
+        let loaded = scenario::load_beside(&input, file.folder.as_deref(), catalog).map_err(SetupError::Scenario)?;
         let shortage = |shortage| SetupError::Memory {
             label: label.into(),
             shortage,
@@ -84,14 +93,7 @@ impl Prepared {
         for arm in &loaded.arms {
             check_memory(&arm.loaded, share).map_err(shortage)?;
         }
-        Ok(Self {
-            loaded,
-            file: ScenarioFile {
-                path: None,
-                folder: std::env::current_dir().ok(),
-                text: text.into(),
-            },
-        })
+        Ok(Self { loaded, file })
     }
 
     /// As [`Self::from_ron`], for a text that may be none.
@@ -112,10 +114,12 @@ impl Prepared {
     /// # Errors
     /// A file that cannot be read; every problem of the scenario.
     pub fn load(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Self, SetupError> {
-        let mut prepared = Self::from_ron(&path.display().to_string(), &read_text(path)?, overrides, catalog)?;
-        prepared.file.folder = scenario_folder(path)?;
-        prepared.file.path = Some(path.into());
-        Ok(prepared)
+        let file = ScenarioFile {
+            text: read_text(path)?,
+            folder: scenario_folder(path)?,
+            path: Some(path.into()),
+        };
+        Self::new(&path.display().to_string(), file, overrides, catalog)
     }
 
     /// How messages name the scenario: its file, or its name.

@@ -158,7 +158,7 @@ impl ExperimentFolder {
         let arm = |id: &str| -> Result<Prepared, ExperimentError> {
             let path = self.arm_scenario(id);
             let label = path.display().to_string();
-            let mut prepared = Prepared::from_ron(&label, &read(&path)?, &[], catalog)?;
+            let mut prepared = Prepared::from_ron(&label, &read(&path)?, &[], &catalog.without_images())?;
             prepared.file = file.clone();
             Ok(prepared)
         };

@@ -75,6 +75,17 @@ pub struct ScenarioFile {
     pub text: String,
 }
 
+impl ScenarioFile {
+    /// Of a text that no file holds; its paths start in the working directory.
+    pub fn of_text(text: &str) -> Self {
+        Self {
+            path: None,
+            folder: std::env::current_dir().ok(),
+            text: text.into(),
+        }
+    }
+}
+
 /// What a manifest tells of the scenario file.
 #[derive(Deserialize)]
 struct Origin {

@@ -4,6 +4,7 @@
 //! Blueprints, controllers and rewards have their names from where they are registered: [`crate::engine::catalog`] reads them.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -11,6 +12,7 @@ use serde::Serialize;
 use super::SeedInit;
 use super::host::{HostChoice, HostOutline};
 use super::presets::TaskPreset;
+use super::task::DataSource;
 use crate::growth::Topology;
 use crate::schema::{Content, Described, Kind, Variant};
 
@@ -74,6 +76,15 @@ pub trait KnownHosts: fmt::Debug + Send + Sync {
     fn outline(&self, host: &HostChoice, classes: i64) -> Option<HostOutline>;
 }
 
+/// Who looks at images of the user's own: `data::ImagesOnDisk`.
+pub trait KnownImages: fmt::Debug + Send + Sync {
+    /// The fields of a task that they settle, in RON, for a host of that family; relative paths begin in `folder`.
+    ///
+    /// # Errors
+    /// What is wrong with the data, in words.
+    fn settle(&self, source: &DataSource, folder: Option<&Path>, family: &str) -> Result<String, String>;
+}
+
 /// Everything that this build, plugins included, knows by name.
 #[derive(Clone, Debug)]
 pub struct Catalog {
@@ -81,6 +92,8 @@ pub struct Catalog {
     pub tasks: Vec<TaskPreset>,
     /// Data sets that `custom(name: "..")` may name.
     pub data: Vec<Entry>,
+    /// Images of the user's own; `None` where no data are to be looked at.
+    pub images: Option<Arc<dyn KnownImages>>,
     /// Host networks, by family and by name.
     pub hosts: Arc<dyn KnownHosts>,
     /// Recipes of seeds, in the order of their indices.
@@ -94,6 +107,14 @@ pub struct Catalog {
 }
 
 impl Catalog {
+    /// The same names for scenarios whose data are not to be looked at: what a task leaves to them is the preset's.
+    pub fn without_images(&self) -> Self {
+        Self {
+            images: None,
+            ..self.clone()
+        }
+    }
+
     /// Whether the blueprint of that name, one that there is, grows in hosts with other features only.
     pub(super) fn is_for_others(&self, blueprint: &str, topology: Topology) -> bool {
         let mut namesakes = self

@@ -12,6 +12,7 @@ use super::presets::{POLICY_PRESETS, TRAINING_PRESETS, TrainingPreset, preset_na
 use super::problem::{Cursor, Problem, Report, Source, SourceKind};
 use super::reader::{self, Document};
 use super::resolve::{resolved_ron, ron_options};
+use super::settled::settled;
 use super::tree::{Node, Span, Value};
 use super::validate::{Finding, validate};
 use super::{AmpMode, ArmConfig, HostOutline, SCENARIO, Scenario, TaskChoice, TaskSpec};
@@ -99,8 +100,16 @@ static LOWEST: LazyLock<Defaults> = LazyLock::new(|| {
 /// # Errors
 /// Every problem found, with its position.
 pub fn load(input: &Input<'_>, catalog: &Catalog) -> Result<Loaded, Report> {
+    load_beside(input, None, catalog)
+}
+
+/// As [`load`], for a file in `folder`, where relative paths begin: what a task of own images leaves to its data is found there.
+///
+/// # Errors
+/// Every problem found, with its position.
+pub fn load_beside(input: &Input<'_>, folder: Option<&Path>, catalog: &Catalog) -> Result<Loaded, Report> {
     let mut layering = Layering::new(input);
-    let Some(layers) = layering.read_layers(input) else {
+    let Some(layers) = layering.read_layers(input, folder) else {
         return Err(Report::new(layering.sources, layering.problems));
     };
     let whole = layering.resolve(&layers, None, input.label, catalog);
@@ -140,6 +149,7 @@ struct Layers<'a> {
     defaults: Node,
     file: Node,
     overrides: Vec<(&'a Override, Option<Node>)>,
+    folder: Option<&'a Path>,
 }
 
 /// The layers in one tree, and what it comes to if it is sound.
@@ -188,7 +198,7 @@ impl Layering {
     }
 
     /// `None` where the file cannot be read at all.
-    fn read_layers<'a>(&mut self, input: &Input<'a>) -> Option<Layers<'a>> {
+    fn read_layers<'a>(&mut self, input: &Input<'a>, folder: Option<&'a Path>) -> Option<Layers<'a>> {
         let defaults = LOWEST.root.clone()?;
         let file = self.read(FILE);
         let overrides: Vec<_> = input
@@ -201,12 +211,13 @@ impl Layering {
             defaults,
             file: file?,
             overrides,
+            folder,
         })
     }
 
     /// Lays everything over each other, an arm uppermost, and judges what comes of it.
     fn resolve(&mut self, layers: &Layers, arm: Option<&ArmLayer>, label: &str, catalog: &Catalog) -> Option<Resolved> {
-        let root = self.merge(layers, arm)?;
+        let root = self.merge(layers, arm, catalog)?;
         let checked = {
             let texts: Vec<&str> = self.sources.iter().map(|source| source.text.as_str()).collect();
             let kinds: Vec<SourceKind> = self.sources.iter().map(|source| source.kind).collect();
@@ -277,12 +288,32 @@ impl Layering {
     }
 
     /// All layers in one tree; `None` where one cannot be read at all.
-    fn merge(&mut self, layers: &Layers, arm: Option<&ArmLayer>) -> Option<Node> {
-        let mut root = layers.defaults.clone();
+    fn merge(&mut self, layers: &Layers, arm: Option<&ArmLayer>, catalog: &Catalog) -> Option<Node> {
+        let mut lower = layers.defaults.clone();
         // The policy's preset comes second: a training preset may choose it.
         for (path, presets) in [("preset", &TRAINING_PRESETS[..]), ("policy.preset", &POLICY_PRESETS)] {
-            self.add_preset(path, presets, layers, arm, &mut root)?;
+            self.add_preset(path, presets, layers, arm, &mut lower)?;
         }
+        let known = self.problems.len();
+        let root = self.lay_over(lower.clone(), layers, arm);
+        match settled(&root, catalog, layers.folder) {
+            None => return Some(root),
+            Some(Err(problem)) => {
+                self.problems.push(problem);
+                return Some(root);
+            }
+            Some(Ok(text)) => {
+                let source = self.add_source("the data", &text, SourceKind::Preset);
+                lower.overlay(self.read(source)?);
+            }
+        }
+        // What is wrong with an override is found again.
+        self.problems.truncate(known);
+        Some(self.lay_over(lower, layers, arm))
+    }
+
+    /// What is written, over what is not.
+    fn lay_over(&mut self, mut root: Node, layers: &Layers, arm: Option<&ArmLayer>) -> Node {
         root.overlay(layers.file.clone());
         for (over, node) in &layers.overrides {
             if let Some(node) = node
@@ -294,7 +325,7 @@ impl Layering {
         if let Some(arm) = arm {
             arm.lay_over(&mut root);
         }
-        Some(root)
+        root
     }
 
     /// Lays the preset over `root` that the strongest layer names at `path`.

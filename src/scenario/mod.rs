@@ -35,6 +35,7 @@ mod reader;
 mod resolve;
 mod reward;
 mod run;
+mod settled;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -49,7 +50,7 @@ pub use blueprints::{
     AttentionOptions, BlueprintsConfig, BottleneckOptions, FlexAttentionOptions, LoraLargeOptions, LoraOptions,
     MlpOptions, MlpSmallOptions, NormOptions, SeedInit, StackOptions,
 };
-pub use catalog::{BlueprintEntry, Catalog, Entry, GrowsIn, KnownHosts, host_families};
+pub use catalog::{BlueprintEntry, Catalog, Entry, GrowsIn, KnownHosts, KnownImages, host_families};
 pub use controllers::{
     BuiltinSchedule, HeuristicConfig, OpWeights, RandomConfig, ReplayConfig, ScheduleConfig, ScheduleEntry,
     ScheduledCommand,
@@ -78,7 +79,7 @@ pub use learner::{
 pub use lifecycle::{
     AutoForward, GateConfig, GateMode, Isolation, IsolationConfig, LifecycleConfig, OnFossilize, StageIsolation,
 };
-pub use load::{Arm, Input, Loaded, load};
+pub use load::{Arm, Input, Loaded, load, load_beside};
 pub use needs::{MeasurementNeed, RequiredMasks};
 pub use paths::UnknownField;
 pub use policy::{

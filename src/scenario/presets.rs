@@ -29,6 +29,9 @@ pub struct TrainingPreset {
     pub ron: &'static str,
 }
 
+/// The task for images of the user's own.
+pub(super) const OWN_IMAGES: &str = "images";
+
 /// Long runs with the choices from before the proof: one seed at a time, gates that ask for ten steps and healthy gradients, every
 /// operation and amplitude, a wide network that begins without preferences and reads each rollout four times.
 macro_rules! historical {
@@ -186,7 +189,7 @@ pub fn task_presets() -> Vec<TaskPreset> {
             synth_tokens(),
         ),
         (
-            "images of your own: set data: image_folder(path: \"..\"), classes and host, or begin with `simic-engine init`",
+            "images of your own: set data: image_folder(path: \"..\"), or begin with `simic-engine init`",
             own_images(),
         ),
         (
@@ -211,14 +214,14 @@ struct OnDisk {
     question: &'static str,
     set: PublishedSet,
     host: OnDiskHost,
-    /// Rows and columns.
-    slots: &'static [(u16, u16)],
     max_seeds: u32,
 }
 
 enum OnDiskHost {
-    Cnn(CnnSpec),
-    Named(&'static str),
+    /// With slots in these rows, one for each block: 0 before the pools, 1 behind them.
+    Cnn(CnnSpec, &'static [u16]),
+    /// With slots by row and column.
+    Named(&'static str, &'static [(u16, u16)]),
 }
 
 /// Sets that are published as files, with the usual settings of each.
@@ -230,51 +233,32 @@ enum PublishedSet {
     FashionMnist,
 }
 
-/// Before each of three pools.
-const BEFORE_3: &[(u16, u16)] = &[(0, 0), (0, 1), (0, 2)];
-/// Behind each of three pools.
-const BEHIND_3: &[(u16, u16)] = &[(1, 0), (1, 1), (1, 2)];
-const AROUND_3: &[(u16, u16)] = &[(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)];
-const BEFORE_5: &[(u16, u16)] = &[(0, 0), (0, 1), (0, 2), (0, 3), (0, 4)];
-const AROUND_5: &[(u16, u16)] = &[
-    (0, 0),
-    (0, 1),
-    (0, 2),
-    (0, 3),
-    (0, 4),
-    (1, 0),
-    (1, 1),
-    (1, 2),
-    (1, 3),
-    (1, 4),
-];
-
 #[rustfmt::skip]
 const ON_DISK: [OnDisk; 15] = {
     use OnDiskHost::{Cnn, Named};
     use PublishedSet::{Cifar10, Cifar100, FashionMnist, Mnist};
     const fn task(
-        name: &'static str, set: PublishedSet, host: OnDiskHost, slots: &'static [(u16, u16)], max_seeds: u32,
+        name: &'static str, set: PublishedSet, host: OnDiskHost, max_seeds: u32,
         question: &'static str,
     ) -> OnDisk {
-        OnDisk { name, question, set, host, slots, max_seeds }
+        OnDisk { name, question, set, host, max_seeds }
     }
     [
-        task("cifar_baseline", Cifar10, Cnn(cnn(3, 8, 3, 3, 3, 32)), BEFORE_3, 3, "augment a capable host on photographs"),
-        task("cifar_scale", Cifar10, Cnn(cnn(3, 8, 5, 3, 5, 32)), BEFORE_5, 3, "depth: five blocks, five slots"),
-        task("cifar_impaired", Cifar10, Cnn(cnn(3, 1, 3, 1, 3, 32)), BEFORE_3, 3, "rescue a host with 1x1 kernels and a one-channel bottleneck"),
-        task("cifar_minimal", Cifar10, Cnn(cnn(3, 2, 3, 1, 0, 32)), BEFORE_3, 3, "seeds carry everything: 1x1 kernels, no pooling"),
-        task("cifar_multichannel", Cifar10, Cnn(cnn(3, 8, 3, 3, 3, 32)), AROUND_3, 3, "slots before and behind every pool"),
-        task("cifar_postpool", Cifar10, Cnn(cnn(3, 16, 3, 3, 3, 32)), BEHIND_3, 2, "slots behind the pools alone"),
-        task("cifar_highres", Cifar10, Cnn(cnn(3, 16, 3, 3, 3, 32)), BEFORE_3, 2, "slots before the pools alone"),
-        task("cifar_deep_multichannel", Cifar10, Cnn(cnn(3, 8, 5, 3, 5, 32)), AROUND_5, 6, "coordination over ten slots"),
-        task("cifar_deep_impaired", Cifar10, Cnn(cnn(3, 2, 5, 1, 5, 32)), AROUND_5, 6, "rescue a deep host over ten slots"),
-        task("cifar_resnet20", Cifar10, Named("resnet20"), &[(0, 2), (1, 2), (2, 2)], 3, "is there a use for seeds between the stages of a residual network?"),
-        task("cifar_resnet56", Cifar10, Named("resnet56"), &[(0, 8), (1, 8), (2, 8)], 3, "the same of a deep one"),
-        task("cifar_resnet18", Cifar10, Named("resnet18"), &[(0, 1), (1, 1), (2, 1), (3, 1)], 3, "the same of one of eleven million parameters"),
-        task("cifar100_baseline", Cifar100, Cnn(cnn(3, 16, 3, 3, 3, 32)), BEFORE_3, 3, "augment a capable host on photographs of 100 classes"),
-        task("mnist_baseline", Mnist, Cnn(cnn(1, 8, 3, 3, 3, 28)), BEFORE_3, 3, "augment a capable host on large handwritten digits"),
-        task("fashion_baseline", FashionMnist, Cnn(cnn(1, 8, 3, 3, 3, 28)), BEFORE_3, 3, "augment a capable host on pictures of clothes"),
+        task("cifar_baseline", Cifar10, Cnn(cnn(3, 8, 3, 3, 3, 32), &[0]), 3, "augment a capable host on photographs"),
+        task("cifar_scale", Cifar10, Cnn(cnn(3, 8, 5, 3, 5, 32), &[0]), 3, "depth: five blocks, five slots"),
+        task("cifar_impaired", Cifar10, Cnn(cnn(3, 1, 3, 1, 3, 32), &[0]), 3, "rescue a host with 1x1 kernels and a one-channel bottleneck"),
+        task("cifar_minimal", Cifar10, Cnn(cnn(3, 2, 3, 1, 0, 32), &[0]), 3, "seeds carry everything: 1x1 kernels, no pooling"),
+        task("cifar_multichannel", Cifar10, Cnn(cnn(3, 8, 3, 3, 3, 32), &[0, 1]), 3, "slots before and behind every pool"),
+        task("cifar_postpool", Cifar10, Cnn(cnn(3, 16, 3, 3, 3, 32), &[1]), 2, "slots behind the pools alone"),
+        task("cifar_highres", Cifar10, Cnn(cnn(3, 16, 3, 3, 3, 32), &[0]), 2, "slots before the pools alone"),
+        task("cifar_deep_multichannel", Cifar10, Cnn(cnn(3, 8, 5, 3, 5, 32), &[0, 1]), 6, "coordination over ten slots"),
+        task("cifar_deep_impaired", Cifar10, Cnn(cnn(3, 2, 5, 1, 5, 32), &[0, 1]), 6, "rescue a deep host over ten slots"),
+        task("cifar_resnet20", Cifar10, Named("resnet20", &[(0, 2), (1, 2), (2, 2)]), 3, "is there a use for seeds between the stages of a residual network?"),
+        task("cifar_resnet56", Cifar10, Named("resnet56", &[(0, 8), (1, 8), (2, 8)]), 3, "the same of a deep one"),
+        task("cifar_resnet18", Cifar10, Named("resnet18", &[(0, 1), (1, 1), (2, 1), (3, 1)]), 3, "the same of one of eleven million parameters"),
+        task("cifar100_baseline", Cifar100, Cnn(cnn(3, 16, 3, 3, 3, 32), &[0]), 3, "augment a capable host on photographs of 100 classes"),
+        task("mnist_baseline", Mnist, Cnn(cnn(1, 8, 3, 3, 3, 28), &[0]), 3, "augment a capable host on large handwritten digits"),
+        task("fashion_baseline", FashionMnist, Cnn(cnn(1, 8, 3, 3, 3, 28), &[0]), 3, "augment a capable host on pictures of clothes"),
     ]
 };
 
@@ -296,12 +280,17 @@ fn on_disk(preset: &OnDisk) -> TaskPreset {
         PublishedSet::Mnist => folder("mnist"),
         PublishedSet::FashionMnist => folder("fashion-mnist"),
     };
-    let host = match &preset.host {
-        OnDiskHost::Cnn(spec) => HostChoice::Cnn(spec.clone()),
-        OnDiskHost::Named(name) => HostChoice::Named(HostName((*name).into())),
+    let (host, slots): (_, Vec<SlotId>) = match &preset.host {
+        OnDiskHost::Cnn(spec, rows) => {
+            let in_row = |&row: &u16| (0..spec.n_blocks).map(move |block| SlotId::new(row, block as u16));
+            (HostChoice::Cnn(spec.clone()), rows.iter().flat_map(in_row).collect())
+        }
+        OnDiskHost::Named(name, slots) => (
+            HostChoice::Named(HostName((*name).into())),
+            slots.iter().map(|&(row, col)| SlotId::new(row, col)).collect(),
+        ),
     };
     let are_photographs = matches!(set, PublishedSet::Cifar10 | PublishedSet::Cifar100);
-    let slots = preset.slots.iter().map(|&(row, col)| SlotId::new(row, col)).collect();
     TaskPreset {
         spec: TaskSpec {
             classes: if set == PublishedSet::Cifar100 { 100 } else { 10 },
@@ -401,12 +390,11 @@ fn own_images() -> TaskSpec {
         path: String::new(),
         size: None,
     };
-    let slots = BEFORE_3.iter().map(|&(row, col)| SlotId::new(row, col)).collect();
     TaskSpec {
         normalise: Normalise::Auto,
         batch_size: 64,
         batches_per_step: BatchesPerStep::Full,
-        ..image_task("images", data, 3, HostChoice::Cnn(cnn(3, 8, 3, 3, 3, 32)), slots)
+        ..cnn_task(OWN_IMAGES, data, cnn(3, 8, 3, 3, 3, 32))
     }
 }
 

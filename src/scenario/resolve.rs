@@ -5,7 +5,7 @@ use ron::ser::PrettyConfig;
 use serde::Serialize;
 
 use super::catalog::Catalog;
-use super::{Scenario, TaskChoice, TaskSpec};
+use super::{DataSource, Scenario, TaskChoice, TaskSpec};
 
 impl Scenario {
     /// The task in full: its preset's fields where the scenario says nothing else. `None` for a task name that the catalog
@@ -33,6 +33,14 @@ impl Scenario {
         spec.max_steps = self.run.max_steps.unwrap_or(spec.max_steps);
         spec.val_batch_size = Some(spec.val_rows());
         Some(spec)
+    }
+}
+
+impl DataSource {
+    /// As a scenario writes it.
+    pub fn to_ron(&self) -> String {
+        // RON refuses no text and no number.
+        ron::ser::to_string_pretty(self, PrettyConfig::new().compact_structs(true)).unwrap_or_default()
     }
 }
 

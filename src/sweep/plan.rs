@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::file::{Budget, Setting, SweepFile};
 use super::space::{Findings, Point, points};
 use crate::engine::{Prepared, SetupError, check_memory, read_text};
-use crate::record::{Machine, RunDirectoryError, scenario_folder};
+use crate::record::{Machine, RunDirectoryError, ScenarioFile, scenario_folder};
 use crate::scenario::{Catalog, Declared, Override, Report, Severity, read_declared, resolved_ron};
 use crate::schema::Written;
 use crate::telemetry::BigInteger;
@@ -152,11 +152,11 @@ pub fn plan(path: &Path, environment: &[Override], catalog: &Catalog) -> Result<
     };
     Ok(Planned {
         plan: Plan {
-            folder: base.folder,
+            folder: base.file.folder,
             ..Plan::of_trials(&name, file.value, trials)
         },
         text,
-        scenario: base.text,
+        scenario: base.file.text,
         gpus,
     })
 }
@@ -164,8 +164,7 @@ pub fn plan(path: &Path, environment: &[Override], catalog: &Catalog) -> Result<
 /// The scenario of all trials.
 struct Base {
     label: String,
-    text: String,
-    folder: Option<PathBuf>,
+    file: ScenarioFile,
 }
 
 impl Base {
@@ -173,20 +172,22 @@ impl Base {
         if scenario.is_empty() {
             return Ok(Self {
                 label: "quickstart.ron".into(),
-                text: QUICKSTART.into(),
-                folder: std::env::current_dir().ok(),
+                file: ScenarioFile::of_text(QUICKSTART),
             });
         }
         let path = sweep.parent().unwrap_or(Path::new("")).join(scenario);
         Ok(Self {
-            text: read_text(&path)?,
-            folder: scenario_folder(&path)?,
             label: path.display().to_string(),
+            file: ScenarioFile {
+                text: read_text(&path)?,
+                folder: scenario_folder(&path)?,
+                path: Some(path),
+            },
         })
     }
 
     fn load(&self, overrides: &[Override], catalog: &Catalog) -> Result<Prepared, SetupError> {
-        Prepared::from_ron(&self.label, &self.text, overrides, catalog)
+        Prepared::new(&self.label, self.file.clone(), overrides, catalog)
     }
 
     /// `run.seed` where no trial says anything else.

@@ -62,6 +62,79 @@ fn photos_of_any_size_are_trained_on_by_two_commands() {
     );
 }
 
+/// An NPY file of version 1.0.
+fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
+    let length = (header.len() as u16).to_le_bytes();
+    [b"\x93NUMPY\x01\x00", &length[..], header.as_bytes(), data].concat()
+}
+
+#[test]
+fn a_pair_of_arrays_needs_no_word_about_its_layout() {
+    let root = tempfile::tempdir().expect("a folder");
+    let pixels: Vec<u8> = (0..60 * 3 * 8 * 8)
+        .flat_map(|i| ((i % 97) as f32 / 96.0).to_le_bytes())
+        .collect();
+    let labels: Vec<u8> = (0..60_u8).map(|i| i % 3).collect();
+    let [images, targets] = ["images.npy", "labels.npy"].map(|name| root.path().join(name));
+    std::fs::write(&images, npy("<f4", "(60, 3, 8, 8)", &pixels)).expect("a file");
+    std::fs::write(&targets, npy("|u1", "(60,)", &labels)).expect("a file");
+
+    let scenario = succeeds(&engine(&[
+        "init",
+        &images.to_string_lossy(),
+        &targets.to_string_lossy(),
+    ]));
+    let file = root.path().join("arrays.ron");
+    std::fs::write(&file, &scenario).expect("a file");
+
+    assert!(scenario.contains("layout: nchw, scale: 1.0"), "{scenario}");
+    assert!(
+        scenario.contains("in_channels: 3, base_channels: 4, pool_layers: 3, input_hw: 8"),
+        "{scenario}"
+    );
+    succeeds(&engine(&["validate", &file.to_string_lossy()]));
+}
+
+#[test]
+fn a_scenario_that_names_nothing_but_a_folder_of_photos_is_played_and_goes_on_without_asking_them_again() {
+    let root = tempfile::tempdir().expect("a folder");
+    photos(&root.path().join("photos"));
+    let scenario = r#"(
+        task: preset("images", (data: image_folder(path: "photos"))),
+        run: (rounds: 1, n_envs: 1, max_steps: 2),
+        policy: (controller: "wait"),
+    )"#;
+    std::fs::write(root.path().join("mine.ron"), scenario).expect("a file");
+    let in_root = |arguments: &[&str]| {
+        let mut command = command(arguments);
+        command.current_dir(root.path());
+        ended(&mut command)
+    };
+
+    succeeds(&in_root(&[
+        "run",
+        "mine.ron",
+        "--out",
+        "runs",
+        "--id",
+        "mine",
+        "--progress",
+        "none",
+    ]));
+
+    let resolved = std::fs::read_to_string(root.path().join("runs/mine/resolved.ron")).expect("a run");
+    assert!(resolved.contains("classes: 3,"), "{resolved}");
+    succeeds(&in_root(&[
+        "resume",
+        "runs/mine",
+        "--extend",
+        "1",
+        "--progress",
+        "none",
+    ]));
+}
+
 #[test]
 fn a_text_is_trained_on_by_two_commands() {
     let root = tempfile::tempdir().expect("a folder");

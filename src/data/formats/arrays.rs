@@ -35,8 +35,8 @@ const VALID_NAMES: &str = "x_train and y_train, train_images and train_labels, i
 const ROUNDING: f64 = 1e-3;
 const BYTE_SCALE: f64 = 255.0;
 
-/// What arrays do not say themselves; whatever is left out is guessed.
-#[derive(Clone, Copy, Debug, Default)]
+/// What arrays do not say themselves; whatever is left out is guessed, and noted here.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stated {
     /// Guessed: channels first where the second size looks like a number of channels and the last does not.
     pub layout: Option<ArrayLayout>,
@@ -48,7 +48,7 @@ pub struct Stated {
 ///
 /// # Errors
 /// `Io`; those of [`npy::read`]; `NpyType`, `NpyShape`, `PixelOutOfRange`, `LengthMismatch`, `NoImages`.
-pub fn read_pairs(train: [PathBuf; 2], test: Option<[PathBuf; 2]>, stated: Stated) -> Result<Found, DataError> {
+pub fn read_pairs(train: [PathBuf; 2], test: Option<[PathBuf; 2]>, stated: &mut Stated) -> Result<Found, DataError> {
     let packed = |path: &Path| -> Result<Array, DataError> {
         let input = open(path)?;
         npy::read(&input.name, input.bytes)
@@ -68,7 +68,7 @@ pub fn read_pairs(train: [PathBuf; 2], test: Option<[PathBuf; 2]>, stated: State
 ///
 /// # Errors
 /// Those of [`read_pairs`]; `MissingArray`, `Archive`.
-pub fn read_archive(path: &Path, stated: Stated) -> Result<Found, DataError> {
+pub fn read_archive(path: &Path, stated: &mut Stated) -> Result<Found, DataError> {
     let io = |cause| DataError::Io {
         path: path.into(),
         cause,
@@ -111,7 +111,7 @@ pub fn read_archive(path: &Path, stated: Stated) -> Result<Found, DataError> {
     found("npz", [train, val, test], stated)
 }
 
-fn found(format: &'static str, parts: [Option<[Array; 2]>; 3], stated: Stated) -> Result<Found, DataError> {
+fn found(format: &'static str, parts: [Option<[Array; 2]>; 3], stated: &mut Stated) -> Result<Found, DataError> {
     let images = || parts.iter().flatten().map(|[images, _]| images);
     let Some(first) = images().next() else {
         return Err(DataError::NoImages { place: format.into() });
@@ -129,6 +129,10 @@ fn found(format: &'static str, parts: [Option<[Array; 2]>; 3], stated: Stated) -
         if images().all(is_small) { 1.0 } else { BYTE_SCALE }
     });
     let layout = stated.layout.unwrap_or_else(|| likely_layout(&first.shape));
+    *stated = Stated {
+        layout: Some(layout),
+        scale: Some(scale),
+    };
     let stored_scale = if is_float(first.element) { BYTE_SCALE } else { scale };
     let mut notes = Vec::new();
     let mut pool = |arrays: Option<[Array; 2]>| -> Result<Option<Pool>, DataError> {

@@ -113,7 +113,7 @@ pub fn read(source: &DataSource, scenario_dir: Option<&Path>, sets: &DataRegistr
             test_labels,
         } => {
             let test = pair(test_images, test_labels)?;
-            arrays::read_pairs([at(images)?, at(labels)?], test, stated(*layout, *scale))
+            arrays::read_pairs([at(images)?, at(labels)?], test, &mut stated(*layout, *scale))
         }
         DataSource::Parquet(table) => read_table(table, scenario_dir),
         DataSource::Custom { name, params } => {
@@ -125,7 +125,7 @@ pub fn read(source: &DataSource, scenario_dir: Option<&Path>, sets: &DataRegistr
             custom::found(name, images)
         }
         DataSource::SynthTokens(_) | DataSource::Text(_) | DataSource::TokenFiles(_) => Err(DataError::TextForImages),
-        DataSource::Npz { path, layout, scale } => arrays::read_archive(&at(path)?, stated(*layout, *scale)),
+        DataSource::Npz { path, layout, scale } => arrays::read_archive(&at(path)?, &mut stated(*layout, *scale)),
     }
 }
 

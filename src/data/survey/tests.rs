@@ -91,6 +91,26 @@ fn a_folder_of_cifar_is_told_with_its_test_part() {
 }
 
 #[test]
+fn what_arrays_do_not_say_is_told_as_it_was_guessed() {
+    let floats = [0.0_f32, 0.25, 0.5, 0.75, 1.0, 0.0, 0.0, 0.0]
+        .map(f32::to_le_bytes)
+        .concat();
+    let folder = written(&[
+        ("i", npy("<f4", "(2, 1, 2, 2)", &floats)),
+        ("l", npy("|u1", "(2,)", &[0, 1])),
+    ]);
+    let [images, labels] = ["i", "l"].map(|name| folder.path().join(name));
+
+    let survey = look(&images, Some(&labels)).unwrap();
+
+    let guessed = Stated {
+        layout: Some(ArrayLayout::Nchw),
+        scale: Some(1.0),
+    };
+    assert_eq!(survey.stated, guessed);
+}
+
+#[test]
 fn a_pickle_and_a_folder_around_the_data_are_named_for_what_they_are() {
     let folder = written(&[("data_batch_1", b"\x80\x02}q\x01".to_vec())]);
     let pickle = look(&folder.path().join("data_batch_1"), None).unwrap_err().to_string();

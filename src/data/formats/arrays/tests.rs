@@ -21,7 +21,7 @@ fn read_npz(bytes: &[u8], stated: Stated) -> Result<Found, DataError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("set.npz");
     std::fs::write(&path, bytes).unwrap();
-    read_archive(&path, stated)
+    read_archive(&path, &mut { stated })
 }
 
 fn read_pair(images: &[u8], labels: &[u8], stated: Stated) -> Result<Found, DataError> {
@@ -29,7 +29,7 @@ fn read_pair(images: &[u8], labels: &[u8], stated: Stated) -> Result<Found, Data
     let paths = ["images.npy", "labels.npy"].map(|name| folder.path().join(name));
     std::fs::write(&paths[0], images).unwrap();
     std::fs::write(&paths[1], labels).unwrap();
-    read_pairs(paths, None, stated)
+    read_pairs(paths, None, &mut { stated })
 }
 
 fn floats(values: &[f32]) -> Vec<u8> {

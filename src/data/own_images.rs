@@ -1,0 +1,119 @@
+//! What images of one's own settle of a task on them: for scenarios that do not say it, and for `init`, which writes it down.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use super::formats;
+use super::survey::{Survey, of};
+use super::{DataError, DataRegistry};
+use crate::scenario::{DataSource, KnownImages};
+
+/// Training images up to which a step is one pass over them; of more it is a part.
+const PASS_AT_MOST: usize = 3200;
+/// Side of image files that are not square.
+const IMAGE_SIDE: usize = 32;
+/// Samples of a batch, but of a small set.
+const BATCH: usize = 64;
+
+/// The fields of a task on what `survey` found at `data`, in lines of RON, for a host of that family.
+///
+/// # Errors
+/// [`DataError::NotSquare`], but of image files, which are cropped.
+pub fn own_images(survey: &Survey, mut data: DataSource, family: &str) -> Result<String, DataError> {
+    let &Survey {
+        height,
+        width,
+        channels,
+        ..
+    } = survey;
+    let mut side = height;
+    if let DataSource::ImageFolder { size, .. } = &mut data {
+        side = if height == width { side } else { IMAGE_SIDE };
+        *size = Some(side);
+    } else if height != width {
+        let name = survey.format.clone();
+        return Err(DataError::NotSquare { name, height, width });
+    }
+    let pools = (side as f64).log2().floor().clamp(0.0, 3.0) as usize;
+    let host = match family {
+        "cnn" => format!(
+            "
+        // A small host, so that there is something to gain; base_channels makes it wider.
+        host: cnn((in_channels: {channels}, base_channels: 4, pool_layers: {pools}, input_hw: {side})),"
+        ),
+        "resnet" | "vgg" => format!("\n        host: {family}((in_channels: {channels}, input_hw: {side})),"),
+        _ => String::new(),
+    };
+    let held = |part: &str| survey.parts.iter().find(|found| found.part == part);
+    // What `split` takes of the training files, where they bring no part of that name.
+    let (val_permille, test_permille) = match (held("validation"), held("test")) {
+        (Some(_), _) => (0, 0),
+        (None, Some(_)) => (150, 0),
+        (None, None) => (200, 100),
+    };
+    let left = held("train").map_or(0, |part| part.images) * (1000 - val_permille - test_permille) / 1000;
+    let batches = if left <= PASS_AT_MOST {
+        "full".into()
+    } else {
+        format!("count({})", PASS_AT_MOST / BATCH)
+    };
+    Ok(format!(
+        "        data: {},
+        classes: {},{host}
+        normalise: auto, // measured on the training part
+        // Parts that the files do not bring, in thousandths of each class.
+        split: (seed: 0, val_permille: {val_permille}, test_permille: {test_permille}),
+        batch_size: {},
+        batches_per_step: {batches}, // full: one pass over the training part
+",
+        data.to_ron(),
+        survey.classes.len(),
+        BATCH.min((left / 8).max(1)),
+    ))
+}
+
+/// Looks at data where a scenario leaves something to them, once at each: a sweep asks for every trial.
+#[derive(Default)]
+pub struct ImagesOnDisk {
+    sets: DataRegistry,
+    seen: Mutex<Vec<(Question, Result<String, String>)>>,
+}
+
+/// Source, folder and family of the host.
+type Question = (DataSource, Option<PathBuf>, String);
+
+impl ImagesOnDisk {
+    /// `sets` are those of applications.
+    pub fn new(sets: &DataRegistry) -> Self {
+        Self {
+            sets: sets.clone(),
+            ..Self::default()
+        }
+    }
+}
+
+impl fmt::Debug for ImagesOnDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ImagesOnDisk")
+    }
+}
+
+impl KnownImages for ImagesOnDisk {
+    fn settle(&self, source: &DataSource, folder: Option<&Path>, family: &str) -> Result<String, String> {
+        let question = (source.clone(), folder.map(PathBuf::from), family.to_owned());
+        // A panic while it was held has not left half an entry behind.
+        let mut seen = self.seen.lock().unwrap_or_else(|held| held.into_inner());
+        if let Some((_, settled)) = seen.iter().find(|(asked, _)| *asked == question) {
+            return settled.clone();
+        }
+        let found = formats::read(source, folder, &self.sets).and_then(|found| of(&found));
+        let settled = found.and_then(|survey| own_images(&survey, source.clone(), family));
+        let settled = settled.map_err(|error| error.to_string());
+        seen.push((question, settled.clone()));
+        settled
+    }
+}
+
+#[cfg(test)]
+mod tests;
