@@ -60,7 +60,10 @@ fn results(kernels: Kernels) -> Result<Vec<Tensor>, Failure> {
     let params: Vec<_> = params.chain(seeds.iter().flat_map(SeedInstance::params)).collect();
     // Newborn seeds are silent.
     let stir = |param: &Tensor| param.shallow_clone().g_add_(&(waves(&param.size()) * 0.1));
-    tch::no_grad(|| params.iter().for_each(|param| drop(stir(&param.tensor))));
+    {
+        let _no_grad = NoGrad::new();
+        params.iter().for_each(|param| drop(stir(&param.tensor)));
+    }
     let (boundary, isolated) = (slot.boundary, false);
     let kind = GraftKind::Blend {
         alpha: 0.5,

@@ -135,7 +135,8 @@ pub fn difference(
             bootstrap.interval(|source| {
                 match design {
                     Design::Paired => {
-                        (ours.clear(), theirs.clear());
+                        ours.clear();
+                        theirs.clear();
                         first.draw(is_crossed, source, &mut drawn, |training, hosts, source| {
                             ours.push(first.score_on(training, hosts));
                             if !is_alike[training] {
