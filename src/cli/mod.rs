@@ -203,7 +203,7 @@ fn execute(arguments: &Arguments, extend: Extension) -> Result<Outcome, String> 
         Command::Diff(options) => diff::diff(options, &context).unwrap_or_else(reject),
         Command::Eval(options) => eval::eval(options, &context).unwrap_or_else(reject),
         Command::Controls(options) => controls::controls(options, &context).unwrap_or_else(reject),
-        Command::Validate { scenarios } => validate::validate(scenarios, &context),
+        Command::Validate { scenarios, no_data } => validate::validate(scenarios, *no_data, &context),
         Command::RewardAudit { scenario, sets } => {
             reward_audit::reward_audit(scenario, sets, &context).unwrap_or_else(reject)
         }

@@ -115,7 +115,8 @@ Examples:
   simic-engine show 20260131-1200 --json";
 const VALIDATE_EXAMPLES: &str = "\
 Examples:
-  simic-engine validate scenarios/*.ron
+  simic-engine validate my.ron
+  simic-engine validate scenarios/*.ron --no-data
   simic-engine validate my.ron --json";
 const REWARD_AUDIT_EXAMPLES: &str = "\
 Examples:
@@ -225,12 +226,15 @@ pub enum Command {
     /// Compute the statistics of an experiment anew from its raw values.
     #[command(after_help = AB_REPORT_EXAMPLES)]
     AbReport(AbReportOptions),
-    /// Check scenarios and print every problem, without running anything.
+    /// Check scenarios, their data and devices, without running anything.
     #[command(after_help = VALIDATE_EXAMPLES)]
     Validate {
         /// Scenario files; - is standard input.
         #[arg(required = true, value_name = "FILE")]
         scenarios: Vec<PathBuf>,
+        /// Look neither at data nor for devices: for a machine that has none of them.
+        #[arg(long)]
+        no_data: bool,
     },
     /// Play scripted exploiters against the reward of a scenario: does it pay for anything but growth?
     #[command(after_help = REWARD_AUDIT_EXAMPLES)]

@@ -8,6 +8,7 @@ use super::output::{show, show_json, tell};
 use super::rejection::Rejection;
 use super::{Context, GlobalOptions, Outcome, report_text, scenario_file};
 use crate::engine::{Prepared, SetupError};
+use crate::run;
 use crate::scenario::ProblemRow;
 
 /// The verdict on one file, for programs to read.
@@ -21,11 +22,24 @@ struct Verdict {
     error: Option<String>,
 }
 
-/// Checks every file; each good one gets a line on stdout, each bad one its problems on stderr. With `--json` all of
-/// it is one list on stdout.
-pub fn validate(files: &[PathBuf], context: &Context) -> Outcome {
-    let load = |path| (path, scenario_file::load(path, &[], &context.catalog));
-    let checked: Vec<_> = files.iter().map(|path| load(path.as_path())).collect();
+/// Checks every file, and unless `no_data` asks for less, the data and devices that it names; each good one gets a line on
+/// stdout, each bad one its problems on stderr. With `--json` all of it is one list on stdout.
+pub fn validate(files: &[PathBuf], no_data: bool, context: &Context) -> Outcome {
+    let catalog = match no_data {
+        true => context.catalog.without_images(),
+        false => context.catalog.clone(),
+    };
+    let load = |path: &Path| -> Result<Prepared, Rejection> {
+        let prepared = scenario_file::load(path, &[], &catalog)?;
+        if !no_data {
+            check_place(path, &prepared, context)?;
+        }
+        Ok(prepared)
+    };
+    let checked: Vec<_> = files
+        .iter()
+        .map(|path| (path.as_path(), load(path.as_path())))
+        .collect();
     let shown = if context.global.json {
         let verdicts: Vec<Verdict> = checked.iter().map(|(path, result)| verdict(path, result)).collect();
         show_json(&verdicts)
@@ -37,6 +51,18 @@ pub fn validate(files: &[PathBuf], context: &Context) -> Outcome {
         true => shown,
         false => Outcome::Rejected,
     }
+}
+
+/// What a run of the scenario would find at its start.
+fn check_place(path: &Path, prepared: &Prepared, context: &Context) -> Result<(), Rejection> {
+    let experiment = prepared.experiment(context.threads()).map_err(SetupError::from)?;
+    let engine = context.engine().build_experiment(experiment)?;
+    run::check_place(engine.world()).map_err(|failure| {
+        Rejection::Usage(format!(
+            "{}: {failure} (--no-data looks at the scenario alone)",
+            path.display()
+        ))
+    })
 }
 
 fn print(path: &Path, result: &Result<Prepared, Rejection>, global: &GlobalOptions) -> Outcome {

@@ -22,4 +22,5 @@ pub use residency::ChosenResidency;
 pub use room::{Room, RoomSource};
 pub(crate) use size::size;
 pub use startup::StartupPlugin;
+pub(crate) use startup::check_place;
 pub use stop::{RoundLimit, StopRequest, StopSignal, end_at_once, stop_on_signals};

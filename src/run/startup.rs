@@ -10,7 +10,7 @@ use super::StopSignal;
 use super::kernel_test;
 use super::residency::ChosenResidency;
 use crate::clock::{RunClock, RunLength};
-use crate::data::{DataRegistry, Readers, Resident, TaskData, refuse_packed};
+use crate::data::{DataRegistry, FeedArithmetic, Readers, Resident, TaskData, refuse_packed};
 use crate::env::{Devices, EnvPool, Experiment, LoadedData, SelfTest};
 use crate::health::Failure;
 use crate::host::HostRegistry;
@@ -65,6 +65,42 @@ pub(crate) fn open_devices(mut commands: Commands, experiment: Res<Experiment>) 
     Ok(())
 }
 
+/// What of start-up can be told without beginning: whether the devices are there, and whether the data are and agree with task,
+/// host and batches. Data that the program makes itself have been judged with the scenario.
+///
+/// # Errors
+/// Those of start-up.
+pub(crate) fn check_place(world: &World) -> Result<(), Failure> {
+    let experiment = world.resource::<Experiment>();
+    let Experiment { scenario, task, .. } = experiment;
+    // Reproducible products are fixed by the process that computes them.
+    torch::load_cuda(&scenario.run.cuda_devices(), false).map_err(|error| Failure::message(error.to_string()))?;
+    if task.data.part_sizes(&task.split).is_none() {
+        read_data(experiment, world.resource(), world.resource())?;
+    }
+    Ok(())
+}
+
+/// The data of a run, checked against its task and host, and how they are dealt out.
+fn read_data(
+    experiment: &Experiment,
+    sets: &DataRegistry,
+    hosts: &HostRegistry,
+) -> Result<(TaskData, FeedArithmetic), Failure> {
+    let Experiment { scenario, task, .. } = experiment;
+    if scenario.data.residency == Residency::Stream {
+        refuse_packed(&task.data, experiment.folder.as_deref())?;
+    }
+    let set = TaskData::load(task, experiment.folder.as_deref(), sets)?;
+    for note in set.notes() {
+        tracing::warn!("{note}");
+    }
+    let host = hosts.of(&task.host)?.plan(task.classes);
+    set.check_host(host.topology(), host.input())?;
+    let feed = set.arithmetic(task, scenario.data.feed, scenario.run.n_envs)?;
+    Ok((set, feed))
+}
+
 /// Loads, checks and uploads the data, and with it fixes the length of the run.
 pub(crate) fn load_datasets(
     mut commands: Commands,
@@ -73,17 +109,8 @@ pub(crate) fn load_datasets(
     sets: Res<DataRegistry>,
     hosts: Res<HostRegistry>,
 ) -> Result<(), Failure> {
-    if experiment.scenario.data.residency == Residency::Stream {
-        refuse_packed(&experiment.task.data, experiment.folder.as_deref())?;
-    }
-    let set = TaskData::load(&experiment.task, experiment.folder.as_deref(), &sets)?;
-    for note in set.notes() {
-        tracing::warn!("{note}");
-    }
-    let host = hosts.of(&experiment.task.host)?.plan(experiment.task.classes);
-    set.check_host(host.topology(), host.input())?;
+    let (set, feed) = read_data(&experiment, &sets, &hosts)?;
     let scenario = &experiment.scenario;
-    let feed = set.arithmetic(&experiment.task, scenario.data.feed, scenario.run.n_envs)?;
     let augment = experiment.task.augment;
     let chosen = ChosenResidency::of(scenario.data.residency, &set, augment, (&scenario.run, &devices.0))?;
     let (set, readers) = match chosen.residency {

@@ -103,7 +103,10 @@ fn photographs_of_any_size_are_described_with_a_task_to_paste() {
     assert!(task.contains("// Classes: ant, cat."), "{task}");
     let scenario = folder.path().join("mine.ron");
     std::fs::write(&scenario, format!("({task})")).expect("it is written");
-    succeeds(&ended(command(&["validate"]).arg(&scenario)));
+    // One image a class leaves nothing to validate on.
+    succeeds(&ended(command(&["validate", "--no-data"]).arg(&scenario)));
+    let said = refused(&ended(command(&["validate"]).arg(&scenario)));
+    assert!(said.contains("validation part is empty"), "{said}");
 }
 
 #[test]

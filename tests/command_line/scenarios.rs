@@ -19,7 +19,7 @@ fn all_shipped_scenarios_are_valid() {
     files.sort();
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
 
-    insta::assert_snapshot!(succeeds(&engine(&[&["validate"], &files[..]].concat())));
+    insta::assert_snapshot!(succeeds(&engine(&[&["validate", "--no-data"], &files[..]].concat())));
 }
 
 #[test]
@@ -177,6 +177,39 @@ fn validate_tells_programs_where_each_mistake_is() {
     assert_eq!(output.status.code(), Some(2));
     assert!(output.stderr.is_empty());
     insta::assert_snapshot!(text(&output.stdout).replace(&format!("{}/", folder.path().display()), ""));
+}
+
+#[test]
+fn validate_finds_what_a_run_would_at_its_start_unless_told_not_to_look() {
+    let no_data = r#"(task: preset("mnist_baseline", (data: idx_folder(path: "nowhere", scale: 255.0))))"#;
+    let no_gpu = r#"(run: (devices: ["cuda:99"]))"#;
+
+    for (scenario, what) in [
+        (no_data, "'nowhere' was not found; looked at "),
+        (no_gpu, "the run asks for `cuda:99`"),
+    ] {
+        let (_folder, file) = written("mine.ron", scenario.as_bytes());
+        let [validated, played] = ["validate", "run"].map(|command| refused(&engine(&[command, &file])));
+        assert!(validated.contains(&format!("{file}: ")), "{validated}");
+        assert!(validated.contains(what), "{validated}");
+        assert!(played.contains(what), "{played}");
+        succeeds(&engine(&["validate", "--no-data", &file]));
+    }
+}
+
+#[test]
+fn a_dry_run_shows_a_task_in_full_and_can_be_played_as_it_is() {
+    let short = ["--rounds", "1", "--envs", "1", "--steps", "2"];
+    let shown = succeeds(&engine(
+        &[&["run", "--dry-run", "--set", "task.batch_size=16"], &short[..]].concat(),
+    ));
+    let (_, task) = shown.split_once("    task: custom((").expect("a task in full");
+    let (task, _) = task.split_once("    data: (").expect("the next section");
+    insta::assert_snapshot!(task);
+
+    let (_folder, file) = written("shown.ron", shown.as_bytes());
+    let again = succeeds(&engine(&["run", "--dry-run", &file]));
+    assert_eq!(again, shown);
 }
 
 #[test]
