@@ -177,7 +177,7 @@ fn a_gate_that_refused_all_that_ended_before_it_is_what_to_change() {
 /// Whoever renames a setting learns here that it is proposed.
 #[test]
 fn every_setting_that_is_proposed_exists() {
-    use crate::scenario::{Catalog, explain};
+    use crate::scenario::{Catalog, Scenario, explain};
 
     let all_ends = SeedStage::ALL.into_iter().flat_map(|stage| {
         let reasons = PruneReason::ALL.into_iter().map(Some).chain([None]);
@@ -202,7 +202,7 @@ fn every_setting_that_is_proposed_exists() {
         .collect();
     assert!(paths.len() > 20, "{paths:?}");
     for path in paths {
-        assert!(explain(path, &Catalog::default()).is_ok(), "{path}");
+        assert!(explain::<Scenario>("", path, &Catalog::default()).is_ok(), "{path}");
     }
 }
 
