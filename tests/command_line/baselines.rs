@@ -161,7 +161,8 @@ fn a_recorded_command_that_is_illegal_now_ends_the_run_or_becomes_a_wait() {
 }
 
 /// Grows one seed and commits it at step 18.
-const GROWN: [&str; 3] = [
+const GROWN: [&str; 4] = [
+    "preset=manual",
     "policy.controller=schedule",
     "policy.schedule.builtin=grow_one_seed",
     "policy.schedule.wait_on_illegal=true",

@@ -67,7 +67,7 @@ fn fields_and_what_they_may_be_are_completed() {
     );
     assert!(!sections.contains(&"run.n_envs".into()), "{sections:?}");
     assert_eq!(of(&["run", "--set", "run.n_e"]), ["run.n_envs="]);
-    assert_eq!(of(&["run", "--set", "preset=gr"]), ["preset=grow"]);
+    assert_eq!(of(&["run", "--set", "preset=man"]), ["preset=manual"]);
     assert_eq!(
         of(&["run", "--set", "policy.controller=heu"]),
         ["policy.controller=heuristic"]

@@ -51,7 +51,7 @@ fn a_run_leaves_one_folder_with_its_whole_record() {
     assert_eq!(end["status"], "completed");
     assert_eq!(end["rounds_done"], 1);
     assert_eq!(end["origins"]["run.rounds"], "--rounds 1");
-    assert_eq!(end["origins"]["run.seed"], "scenarios/quickstart.ron:23:15");
+    assert_eq!(end["origins"]["run.seed"], "scenarios/quickstart.ron:21:15");
     let run_id = end["run_id"].as_str().expect("a run id");
     assert_eq!(names(root.path()), [run_id, "latest"]);
     let run = latest(root.path());

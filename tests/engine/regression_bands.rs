@@ -53,13 +53,9 @@ fn three_convolutions_rescue_an_impaired_host() {
         r#"(
             name: "rescued", task: preset("digits_impaired"),
             run: (rounds: 1, n_envs: 1, max_steps: 100),
-            lifecycle: (
-                auto_forward: (g1: true, g2: true, g3: true),
-                gates: (min_training_epochs: 1, min_gradient_health: 0.0),
-            ),
+            lifecycle: (max_holding_epochs: None, exploding_factor: 10.0),
             policy: (
                 controller: "schedule",
-                masks: (sequential_germination: false),
                 schedule: (entries: [
                     (step: 1, command: germinate(slot: "r0c0", blueprint: "conv_heavy", style: "linear_add", tempo: "fast", target: "full")),
                     (step: 2, command: germinate(slot: "r0c1", blueprint: "conv_heavy", style: "linear_add", tempo: "fast", target: "full")),
