@@ -9,13 +9,14 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use proptest::test_runner::{TestCaseResult, TestRunner};
+use proptest::test_runner::{RngSeed, TestCaseResult, TestRunner};
 use simic_engine::engine::catalog;
 use simic_engine::run::NO_EXTENSION;
 use simic_engine::scenario::{Catalog, DataSource, Input, Normalise, TaskSpec, load};
 
-/// Seconds that each target runs.
+/// Seconds that each target runs on values that nobody has drawn before.
 const VARIABLE: &str = "SIMIC_ENGINE_FUZZ_SECONDS";
+/// Seconds that each target runs at most where the variable is not set, on the same values every time.
 const SECONDS: u64 = 1;
 /// Between two looks at the clock.
 const CASES: u32 = 8;
@@ -49,22 +50,28 @@ pub fn task(classes: i64, data: DataSource) -> TaskSpec {
     }
 }
 
-/// Checks one drawn value after the other until the time is up.
+/// Checks one drawn value after the other until the time is up: an error found here must be found again.
 pub fn fuzz<S: Strategy>(drawn: S, check: impl Fn(S::Value) -> TestCaseResult)
 where
     S::Value: Debug,
 {
-    let seconds = std::env::var(VARIABLE).map_or(SECONDS, |text| text.parse().expect("a number of seconds"));
-    let until = Instant::now() + Duration::from_secs(seconds);
-    let config = ProptestConfig {
+    let asked: Option<u64> = std::env::var(VARIABLE)
+        .ok()
+        .map(|text| text.parse().expect("a number of seconds"));
+    let until = Instant::now() + Duration::from_secs(asked.unwrap_or(SECONDS));
+    let config = |pass| ProptestConfig {
         cases: CASES,
+        rng_seed: asked.map_or(RngSeed::Fixed(pass), |_| RngSeed::Random),
         failure_persistence: None,
         max_shrink_iters: u32::MAX,
         max_shrink_time: LONGEST_SHRINKING.as_millis() as u32,
         ..ProptestConfig::default()
     };
-    while Instant::now() < until {
-        let found = TestRunner::new(config.clone()).run(&drawn, |value| {
+    for pass in 0.. {
+        if Instant::now() >= until {
+            break;
+        }
+        let found = TestRunner::new(config(pass)).run(&drawn, |value| {
             let _watched = watch(format!("{value:?}"));
             check(value)
         });
