@@ -116,9 +116,6 @@ pub enum DataError {
         fault: String,
     },
 
-    #[error("this program cannot read Parquet tables; build it with `cargo build --release --features parquet`")]
-    NoParquet,
-
     #[error("there is a data set of the name `{0}` already; register yours under another")]
     Taken(String),
 

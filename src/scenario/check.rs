@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 use super::catalog::Catalog;
 use super::paths::{lookup, member_with, path_ending_in};
 use super::problem::{Problem, did_you_mean, slip_of};
+use super::removed;
 use super::tree::{Name, Node, Span, Value, listed};
 use super::wording::{choices, integer_range, noun, valid, variant_form, variant_list};
 use crate::schema::{Content, Field, Kind, Names, Variant};
@@ -251,6 +252,10 @@ impl Checker<'_> {
     fn unknown_key(&mut self, key: &Name, fields: &'static [Field], path: &str) {
         let names: Vec<_> = fields.iter().map(|field| field.name).collect();
         let below = join(path, &key.text);
+        if let Some((message, help)) = removed::field(&below) {
+            self.reject(key.span, &below, message, Some(help));
+            return;
+        }
         let elsewhere = || {
             let known = path_ending_in(&super::SCENARIO, &key.text)?;
             // Another member of the choice made here has it: the path would say what is written.
@@ -282,6 +287,9 @@ impl Checker<'_> {
             return self.mismatch(kind, node, path, help);
         };
         let Some(variant) = variants.iter().find(|variant| variant.name == word) else {
+            if let Some((message, help)) = removed::value(path, word) {
+                return self.reject(node.span, path, format!("`{word}` was {message}"), Some(help));
+            }
             let help = match inner_choice(variants, word) {
                 Some(form) => Some(format!("did you mean `{form}`?")),
                 None => did_you_mean(word, variants.iter().map(|variant| variant.name)),

@@ -32,6 +32,7 @@ mod policy;
 mod presets;
 mod problem;
 mod reader;
+mod removed;
 mod resolve;
 mod reward;
 mod run;

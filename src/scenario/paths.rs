@@ -1,6 +1,7 @@
 //! Dotted paths through the description of the scenario: looked up, listed, suggested.
 
 use super::problem::{nearest, slip_of};
+use super::removed;
 use crate::schema::{Content, Field, Kind};
 
 /// The fields that can be written below a path of this kind.
@@ -59,6 +60,8 @@ pub struct UnknownField {
     pub suggestion: Option<String>,
     /// What it has instead.
     pub available: Vec<&'static str>,
+    /// Since when it lacks the segment and what to do, where earlier versions had it.
+    pub removed: Option<(String, String)>,
 }
 
 impl UnknownField {
@@ -68,6 +71,9 @@ impl UnknownField {
             "" => whole.into(),
             below => format!("`{below}`"),
         };
+        if let Some((since, _)) = &self.removed {
+            return format!("{place} has no {noun}`{}`: {since}", self.segment);
+        }
         if self.available.is_empty() {
             return format!("{place} has no fields");
         }
@@ -76,6 +82,9 @@ impl UnknownField {
     }
 
     pub(super) fn help(&self) -> Option<String> {
+        if let Some((_, instead)) = &self.removed {
+            return Some(instead.clone());
+        }
         let path = self.suggestion.as_ref()?;
         Some(format!("did you mean `{path}`?"))
     }
@@ -138,6 +147,7 @@ fn walk(root: &'static Kind, path: &str, enters_members: bool) -> Result<(Field,
                 below: below.join("."),
                 segment: segment.into(),
                 available,
+                removed: removed::field(path),
             });
         }
         below.push(segment);

@@ -188,7 +188,7 @@ choice! {
             /// Value that means 1.0.
             scale: f64, POSITIVE;
         },
-        /// a table of images in a Parquet file; for programs that were built with it
+        /// a table of images in a Parquet file
         Parquet(ParquetTable),
         /// images of an application's, by the name that they are registered under
         Custom {

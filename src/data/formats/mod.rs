@@ -10,14 +10,12 @@ mod decode;
 pub mod idx_files;
 pub mod image_folder;
 pub mod npy;
-#[cfg(feature = "parquet")]
 mod table;
 
 use std::path::Path;
 
 use super::locate::find;
 use super::part::Pool;
-#[cfg(feature = "parquet")]
 use super::shape::Shape;
 use super::{DataError, DataRegistry, DataRequest};
 use crate::scenario::{DataSource, ParquetTable};
@@ -129,8 +127,7 @@ pub fn read(source: &DataSource, scenario_dir: Option<&Path>, sets: &DataRegistr
     }
 }
 
-/// Reads tables where the program can.
-#[cfg(feature = "parquet")]
+/// Finds the files of a table and what they hold.
 fn read_table(from: &ParquetTable, scenario_dir: Option<&Path>) -> Result<Found, DataError> {
     let at = |name: &str| find(name, scenario_dir, None);
     let columns = table::Columns {
@@ -144,9 +141,4 @@ fn read_table(from: &ParquetTable, scenario_dir: Option<&Path>) -> Result<Found,
     };
     let test = from.test_path.as_deref().map(at).transpose()?;
     table::read(&at(&from.path)?, test, columns)
-}
-
-#[cfg(not(feature = "parquet"))]
-fn read_table(_: &ParquetTable, _: Option<&Path>) -> Result<Found, DataError> {
-    Err(DataError::NoParquet)
 }

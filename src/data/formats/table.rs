@@ -1,6 +1,4 @@
 //! Tables of images in Parquet files: a column of labels, and one of images, as PNG or JPEG files or as lists of bytes.
-//!
-//! Compiled with the cargo feature `parquet` alone.
 
 use std::fmt::Display;
 use std::fs::File;

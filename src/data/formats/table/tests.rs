@@ -151,7 +151,7 @@ fn rows_of_all_groups_are_read_in_order_and_gray_files_among_coloured_ones_get_t
 
     assert_eq!((train.shape.channels, train.shape.height, train.shape.width), (3, 1, 2));
     assert_eq!(
-        train.part.pixels().unwrap(),
+        *train.part.pixels().unwrap(),
         [7, 7, 7, 7, 7, 7, 1, 2, 3, 1, 2, 3, 9, 9, 9, 9, 9, 9]
     );
     assert_eq!(train.part.labels, [0, 0, 1]);
