@@ -62,9 +62,7 @@ pub use experiment::{
 };
 pub use explain::{ExplainedField, Explanation, Member, explain, field_paths, field_values};
 pub use faults::{Fault, FaultEntry};
-pub use governor::{
-    Blame, CollapseConfig, GovernorConfig, RepeatedRollback, RollbackCredit, SnapshotPlacement, SnapshotPolicy,
-};
+pub use governor::GovernorConfig;
 pub use growth_schedules::{FragrowConfig, GrowthActConfig, PeriodicConfig};
 pub use host::{
     CnnSpec, HostChoice, HostName, HostNorm, HostOutline, HostProblem, Positions, ResnetSpec, Shortcut,

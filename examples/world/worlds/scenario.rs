@@ -209,20 +209,8 @@ fn draw_initial_seeds(dice: &mut Dice, ground: &Ground, slots: &[&str]) -> Strin
 
 fn draw_governor(dice: &mut Dice) -> String {
     let is_enabled = !dice.one_in(4);
-    let (panics, rollbacks) = (dice.number(1..=2), dice.number(1..=3));
-    let blame = dice.one_of(&["contributing", "everyone"]);
-    let credit = dice.one_of(&["penalize_lost", "penalize_forfeit", "penalize_keep", "invalidate"]);
-    let repeated = dice.one_of(&["accept", "restore"]);
-    let snapshot = dice.one_of(&[
-        "every(1)",
-        "every(3)",
-        "adaptive(min_interval: 1, max_interval: 2, improvement: 0.01, stable_ratio: 1.1, patience: 2, probation: 1)",
-    ]);
-    format!(
-        "governor: (enabled: {is_enabled}, min_history: 2, min_panics: {panics}, max_rollbacks_per_episode: {rollbacks},
-    blame: {blame}, rollback_credit: {credit}, repeated_rollback: {repeated},
-    snapshot: {snapshot}),"
-    )
+    let rollbacks = dice.number(1..=3);
+    format!("governor: (enabled: {is_enabled}, max_rollbacks_per_episode: {rollbacks}),")
 }
 
 fn draw_attribution(dice: &mut Dice, is_paid_at_the_end: bool) -> String {

@@ -10,9 +10,7 @@ use serde::Serialize;
 
 use crate::controller::{ObservationFeatures, ObservationSchema};
 use crate::growth::SlotId;
-use crate::scenario::{
-    CriticConfig, CriticCore, ImageShape, Launch, Loaded, OptimizerConfig, PartSizes, Residency, SnapshotPlacement,
-};
+use crate::scenario::{CriticConfig, CriticCore, ImageShape, Launch, Loaded, OptimizerConfig, PartSizes, Residency};
 use crate::torch::DeviceSpec;
 use crate::validation::max_configurations;
 
@@ -219,8 +217,7 @@ fn env_needs(loaded: &Loaded, largest: &[Grown], device: DeviceSpec) -> Vec<Need
             ..Need::fixed("activations", "task.batch_size, training.micro_batches, --threads", 0).uncertain()
         },
     ];
-    let is_elsewhere = device != DeviceSpec::Cpu && scenario.governor.placement == SnapshotPlacement::PinnedHost;
-    if scenario.governor.enabled && !is_elsewhere {
+    if scenario.governor.enabled {
         let bytes = product([parameters.saturating_add(seeds), SNAPSHOTS, F32_BYTES]);
         needs.push(Need::per_env("snapshots", "run.n_envs, governor.enabled", bytes).uncertain());
     }
