@@ -214,14 +214,13 @@ fn draw_governor(dice: &mut Dice) -> String {
 }
 
 fn draw_attribution(dice: &mut Dice, is_paid_at_the_end: bool) -> String {
-    let strategy = dice.one_of(&["auto", "ablation_only", "full_factorial", "permutations"]);
+    let strategy = dice.one_of(&["auto", "ablation_only", "permutations"]);
     let cadence = dice.one_of(&["every_step", "every_k(2)", "on_change", "terminal"]);
     let cadence = if is_paid_at_the_end { cadence } else { "every_step" };
     let has_committed = dice.one_in(2);
-    let rows = dice.one_of(&[8192, 16]);
     format!(
         "attribution: (strategy: {strategy}, cadence: {cadence}, shapley_permutations: 4,
-    include_fossilized: {has_committed}, max_fused_rows: {rows}),"
+    include_fossilized: {has_committed}),"
     )
 }
 

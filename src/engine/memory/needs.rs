@@ -28,6 +28,8 @@ const SEED_LAYERS: u128 = 3;
 const SNAPSHOTS: u128 = 2;
 /// Rows that are validated at a time on a CPU.
 const CPU_VALIDATION_ROWS: u128 = 1024;
+/// The same on CUDA.
+const CUDA_VALIDATION_ROWS: u128 = 8192;
 /// As measured on a CPU run of small hosts: libtorch, its threads, and what it keeps for itself.
 const PROGRAM_BYTES: u128 = 256 << 20;
 /// The controller whose policy is trained.
@@ -278,10 +280,9 @@ fn activation_bytes(loaded: &Loaded, largest: &[Grown], device: DeviceSpec) -> u
     let with_seeds = sum.saturating_add(product([most, SEED_LAYERS, widest]));
     let rows = (task.batch_size as u128).div_ceil(scenario.training.micro_batches.max(1) as u128);
     let training = product([rows, with_seeds, ACTIVATION_COPIES, F32_BYTES]);
-    let fused = scenario.attribution.max_fused_rows as u128;
     let at_once = match device {
-        DeviceSpec::Cpu => fused.min(CPU_VALIDATION_ROWS),
-        _ => fused,
+        DeviceSpec::Cpu => CPU_VALIDATION_ROWS,
+        _ => CUDA_VALIDATION_ROWS,
     };
     // An operation's input and output, and a seed's residual between them.
     let validation = product([at_once, 3, widest, F32_BYTES]);
