@@ -146,7 +146,6 @@ fn draw_run(dice: &mut Dice, seed: u64, [rounds, envs, steps]: [u64; 3]) -> Stri
     let keep = dice.number(1..=3);
     let stop_at = dice.one_of(&["step", "round"]);
     let on_env_error = dice.one_of(&["abort_run", "drop_env"]);
-    let on_oom = dice.one_of(&["fail", "halve_micro_batch"]);
     let early_stop = dice.one_of(&[
         "None",
         "None",
@@ -158,7 +157,7 @@ fn draw_run(dice: &mut Dice, seed: u64, [rounds, envs, steps]: [u64; 3]) -> Stri
     let every_steps = dice.one_of(&["None", "Some(1)", "Some(3)"]);
     format!(
         "run: (rounds: {rounds}, n_envs: {envs}, max_steps: {steps}, seed: {seed}, checkpoint_every: {every}, checkpoint_every_steps: {every_steps}, keep_last: {keep},
-    stop_at: {stop_at}, on_env_error: {on_env_error}, on_oom: {on_oom}, kernels: {kernels},
+    stop_at: {stop_at}, on_env_error: {on_env_error}, kernels: {kernels},
     early_stop: {early_stop}, run_early_stop: {run_early_stop}),"
     )
 }
