@@ -98,11 +98,6 @@ impl RunClock {
         (self.step, self.batch) = (step, None);
     }
 
-    /// Goes back before the first step of the round.
-    pub fn restart_round(&mut self) {
-        (self.step, self.batch) = (0, None);
-    }
-
     /// No round follows the present one; before the first one, none at all.
     pub fn end_run(&mut self) {
         self.length.end_round = self.round.map_or(self.length.first_round, |round| round + 1);

@@ -7,7 +7,7 @@
 //! Startup
 //! for each round:  RoundStart
 //!   for each step: StepStart → TrainBatch × M → ValBatch × V → StepSync → Assess → Decide → Act → StepEnd
-//!                  RoundEnd                     (out of memory, if so wanted: RoundRestart → RoundStart)
+//!                  RoundEnd
 //! Shutdown
 //!
 //! between steps, if a checkpoint is due:                                   SaveRound
@@ -110,8 +110,6 @@ schedules! {
             InitBackend => "start-up",
             /// Decides whether hosts train in f32, bf16 or fp16: [`choose_precision`](crate::training::precision::choose_precision).
             ChoosePrecision => "start-up",
-            /// Takes over into how many parts batches are split: [`choose_micro_batches`](crate::training::micro_batches::choose_micro_batches).
-            ChooseMicroBatches => "start-up",
             /// Opens the devices that the scenario lists: [`open_devices`](crate::run::startup::open_devices).
             OpenDevices => "start-up",
             /// Loads, checks and uploads the data: [`load_datasets`](crate::run::startup::load_datasets).
@@ -162,8 +160,6 @@ schedules! {
             BeginControllerEpisodes => "round start",
             /// Empties what rewards remember of the last episodes: [`reset_rewards`](crate::reward::systems::reset_rewards).
             ResetRewards => "round start",
-            /// Remembers where the rollout stands before the round: [`mark_rollout`](crate::learner::systems::restarts::mark_rollout).
-            MarkRollout => "round start",
         }
     }
     /// One host epoch begins: data order, accumulators.
@@ -382,14 +378,6 @@ schedules! {
             StopIfRecordFails => "record",
             /// Fails the run if the policy can no longer be updated: [`stop_if_diverged`](crate::learner::systems::updates::stop_if_diverged).
             StopIfDiverged => "policy update",
-        }
-    }
-    /// Only after a step that ran out of memory: what the round has left is undone, and `RoundStart` follows anew.
-    RoundRestart {
-        Reset {
-            again TeardownRound,
-            /// Takes the round out of the rollout: [`rewind_rollout`](crate::learner::systems::restarts::rewind_rollout).
-            RewindRollout => "round restart",
         }
     }
     /// Always runs, also after an error or a stop.

@@ -28,8 +28,6 @@ const MAY_CHANGE: [&str; 7] = [
 
 const ROUNDS: &str = "run.rounds";
 
-const MICRO_BATCHES: &str = "training.micro_batches";
-
 /// What `--allow` calls the content of the data set: no field of a scenario, but beside the one that says how it is fed.
 const DATA: &str = "data.hash";
 
@@ -208,10 +206,6 @@ impl PastRun {
         let mut point = self.point.clone();
         let differing = changed_fields(before, &now.scenario);
         point.changed = self.differences(&differing, now, changes, allowed)?;
-        if differing.iter().any(|(path, ..)| path == MICRO_BATCHES) {
-            // Whoever asks for a number outweighs what memory was once short for.
-            point.progress.micro_batches = now.scenario.training.micro_batches;
-        }
         let (engine, saved) = (env!("CARGO_PKG_VERSION"), &point.progress.engine);
         if saved != engine {
             point

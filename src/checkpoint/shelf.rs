@@ -59,9 +59,6 @@ pub struct Progress {
     pub recorded: Option<EventsMark>,
     /// Envs of the run.
     pub n_envs: usize,
-    /// Parts of a training batch: as the scenario says, or more where memory was short. A resume that changes the scenario's
-    /// number changes this one.
-    pub micro_batches: usize,
     /// In policy order.
     pub slots: Vec<String>,
     /// Name of the controller.
@@ -495,6 +492,9 @@ fn list(rounds: &[u32]) -> String {
     texts.join(", ")
 }
 
+/// What earlier versions have written, each in a line of its own, and nobody reads.
+const REMOVED_KEYS: [&str; 1] = ["micro_batches:"];
+
 fn read(folder: &Path) -> Result<Progress, CheckpointError> {
     /// What every format has.
     #[derive(Deserialize)]
@@ -513,7 +513,9 @@ fn read(folder: &Path) -> Result<Progress, CheckpointError> {
         return Err(CheckpointError::Format { path, found: format });
     }
     checksums::verify(folder, PROGRESS_FILE)?;
-    read_ron(&text).map_err(content)
+    let is_known = |line: &&str| !REMOVED_KEYS.iter().any(|key| line.trim_start().starts_with(key));
+    let known: Vec<&str> = text.lines().filter(is_known).collect();
+    read_ron(&known.join("\n")).map_err(content)
 }
 
 fn remove(folder: &Path) -> io::Result<()> {

@@ -18,7 +18,6 @@ use crate::learner::{is_between_rollouts, rollout_rounds};
 use crate::record::Recording;
 use crate::telemetry::CheckpointReason;
 use crate::telemetry::statistics::rolling_mean;
-use crate::training::MicroBatches;
 use crate::unfinished::{UnfinishedRound, UnfinishedRoundError};
 
 /// Puts a resumed run where its checkpoint was: nothing on disk changes before that has worked. Later checkpoints are
@@ -52,9 +51,6 @@ pub(crate) fn restore(
         _ => None,
     };
     commands.insert_resource(point.claim.clone());
-    // Memory that was short once is short again.
-    let parts = experiment.scenario.training.micro_batches;
-    commands.insert_resource(MicroBatches(parts.max(point.progress.micro_batches)));
     commands.insert_resource(point.directory.clone());
     shelf.set_aside_after(standing)?;
     shelf.sweep();

@@ -20,7 +20,6 @@ use crate::run::StopSignal;
 use crate::telemetry::sinks::JsonLinesSink;
 use crate::telemetry::statistics::rolling_mean;
 use crate::telemetry::{CheckpointReason, CheckpointSaved, Event, EventsHasher, Num, TelemetryHub, TelemetryOutbox};
-use crate::training::MicroBatches;
 use crate::unfinished::UnfinishedRound;
 
 /// What the run remembers of its checkpoints.
@@ -87,7 +86,6 @@ pub struct RunView<'w> {
     data: Res<'w, LoadedData>,
     folder: Res<'w, RunDirectory>,
     claim: Res<'w, RunClaim>,
-    parts: Res<'w, MicroBatches>,
     pub(super) stop: Res<'w, StopSignal>,
     resumed: Option<Res<'w, ResumePoint>>,
 }
@@ -151,7 +149,6 @@ impl RunView<'_> {
             next_seq,
             recorded: None,
             n_envs: scenario.run.n_envs,
-            micro_batches: self.parts.0,
             slots: layout.slots().iter().map(|spec| spec.slot.to_string()).collect(),
             controller: scenario.policy.controller.clone(),
             changes: changes.unwrap_or_default(),

@@ -107,7 +107,6 @@ impl TrainingRecord {
             Payload::EpisodeFinished(told) if told.end != EpisodeEnd::Stopped => {
                 in_round.push((self.outcome(event, told), told.length));
             }
-            Payload::RoundRestarted(_) => in_round.clear(),
             Payload::RoundFinished(told) => {
                 let round = event.round.unwrap_or_default();
                 let episodes = std::mem::take(in_round);

@@ -193,25 +193,6 @@ impl Accumulators {
         self.add_rows(&losses, &is_correct, main)
     }
 
-    /// Goes on with some of the configurations only: that which stands at `from[k]` in the blocks stands at `k` from here on.
-    ///
-    /// # Errors
-    /// libtorch's, as for a place that does not exist.
-    pub fn keep_val(&mut self, from: &[usize]) -> Result<(), TchError> {
-        let from: Vec<i64> = from.iter().map(|&place| place as i64).collect();
-        let index = Tensor::f_from_slice(&from)?.f_to_device(self.pack.device())?;
-        for block in [
-            self.layout.val_loss_sum(),
-            self.layout.val_correct(),
-            self.layout.val_both_correct(),
-        ] {
-            let sums = self.pack.f_narrow(0, block.start as i64, block.len() as i64)?;
-            let kept = sums.f_index_select(0, &index)?;
-            sums.f_narrow(0, 0, from.len() as i64)?.f_copy_(&kept)?;
-        }
-        Ok(())
-    }
-
     /// Losses and correctness of rows, `[K, b]`.
     fn add_rows(&mut self, losses: &Tensor, is_correct: &Tensor, main: usize) -> Result<(), TchError> {
         let configs = losses.size()[0];

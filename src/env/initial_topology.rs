@@ -222,9 +222,6 @@ struct Commits {
 
 impl Commits {
     fn take(&mut self, event: &Event) {
-        if let (Payload::RoundRestarted(_), Some(restarted)) = (&event.payload, event.round) {
-            self.committed.retain(|&(round, _), _| round != restarted);
-        }
         let (Some(round), Some(env), Some(slot)) = (event.round, event.env, event.slot) else {
             return;
         };

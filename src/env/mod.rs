@@ -43,8 +43,7 @@ use crate::data::{FeedArithmetic, Readers, Resident, TaskData};
 use crate::host::SlotLayout;
 use crate::scenario::{Scenario, StageIsolation, TaskSpec};
 use crate::schedule::{
-    Act, AddWork, Assess, RestoreRound, RoundEnd, RoundRestart, RoundStart, SaveRound, Startup, StepEnd, StepStart,
-    StepSync, Work,
+    Act, AddWork, Assess, RestoreRound, RoundEnd, RoundStart, SaveRound, Startup, StepEnd, StepStart, StepSync, Work,
 };
 use crate::seed::Limits;
 use crate::telemetry::EnvContext;
@@ -171,7 +170,6 @@ impl Plugin for EnvPlugin {
             .add_work(StepEnd, Work::EndEpisodes, episode::end_episodes)
             .add_work(StepEnd, Work::TellInsertions, insertions::tell_insertions)
             .add_work(RoundEnd, Work::TeardownRound, episode::teardown_round)
-            .add_work(RoundRestart, Work::TeardownRound, episode::teardown_round)
             .add_work(SaveRound, Work::SaveNetworks, unfinished::save_networks)
             .add_work(RestoreRound, Work::RestoreNetworks, unfinished::restore_networks)
             .keep_in_rounds::<TrainMetrics>("train_metrics")

@@ -15,7 +15,6 @@ use crate::scenario::{Fault, FaultEntry};
 use crate::schedule::{AddWork, Assess, TrainBatch, Work};
 use crate::telemetry::{Event, Num, TelemetryOutbox, UserEvent, UserValue};
 use crate::torch::{NoGrad, Param, TorchError};
-use crate::training::MicroBatches;
 
 /// Applies the scenario's faults; does nothing where there are none.
 pub struct FaultPlugin;
@@ -50,9 +49,8 @@ pub(crate) fn inject_faults(
     experiment: Res<Experiment>,
     pool: Res<EnvPool>,
     mut outbox: ResMut<TelemetryOutbox>,
-    parts: Res<MicroBatches>,
 ) -> Result<(), Failure> {
-    let has_more_parts = parts.0 > experiment.scenario.training.micro_batches;
+    let has_parts = experiment.scenario.training.micro_batches > 1;
     for entry in due(&experiment.scenario.faults, &clock) {
         if entry.batch.unwrap_or(0) != clock.batch() {
             continue;
@@ -61,8 +59,8 @@ pub(crate) fn inject_faults(
         let Some(mut env) = envs.iter_mut().find(is_meant) else {
             continue;
         };
-        // A round that begins anew comes by here again, and its memory suffices then.
-        if entry.fault == Fault::OutOfMemory && has_more_parts {
+        // Memory suffices for a part.
+        if entry.fault == Fault::OutOfMemory && has_parts {
             continue;
         }
         let is_done = damage(&entry.fault, &mut env).in_env(entry.env)?;

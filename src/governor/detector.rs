@@ -9,33 +9,37 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use crate::growth::PruneReason;
-use crate::scenario::GovernorConfig;
 use crate::telemetry::{AlarmKind, statistics};
 
 /// Losses of early steps that are needed to call one of them an outlier.
 const MIN_WARM_UP: usize = 3;
+/// Healthy losses needed before their mean is trusted.
+const MIN_HISTORY: usize = 10;
+/// Healthy losses remembered.
+const HISTORY_WINDOW: usize = 20;
+/// A loss this many standard deviations above the healthy mean is suspicious.
+const SENSITIVITY: f64 = 6.0;
+/// A loss above this multiple of the healthy mean is suspicious.
+const MULTIPLIER: f64 = 3.0;
+/// A loss up to this, in nats, is never suspicious; guessing among 10 classes costs 2.3.
+const ABSOLUTE_LIMIT: f64 = 12.0;
+/// Suspicious steps in a row after which the env is rolled back.
+pub const MIN_PANICS: u32 = 3;
+/// A network was better than chance where its healthy mean lies below this share of the loss of guessing.
+const COLLAPSE_ARM: f64 = 0.6;
+/// It guesses again where its loss differs from that of guessing by less than this share of it.
+const COLLAPSE_BAND: f64 = 0.065;
 
-/// What losses are compared with; fixed for the run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Thresholds {
-    /// Of the scenario.
-    pub config: GovernorConfig,
-    /// Nats of guessing, `ln(classes)`.
-    pub random_loss: f64,
-}
-
-impl Thresholds {
-    /// The limit that `loss` exceeds: of outliers once enough healthy losses are known, of a multiple of their median
-    /// before.
-    fn exceeded_by(&self, loss: f64, healthy: &[f64]) -> Option<f64> {
-        if healthy.len() >= self.config.min_history {
-            let (mean, std) = statistics::mean_and_std(healthy)?;
-            let limit = mean + self.config.sensitivity * std;
-            (loss > limit && loss > self.config.multiplier * mean).then_some(limit)
-        } else {
-            let limit = self.config.multiplier * statistics::median(healthy)?;
-            (healthy.len() >= MIN_WARM_UP && loss > limit).then_some(limit)
-        }
+/// The limit that `loss` exceeds: of outliers once enough healthy losses are known, of a multiple of their median
+/// before.
+fn exceeded_by(loss: f64, healthy: &[f64]) -> Option<f64> {
+    if healthy.len() >= MIN_HISTORY {
+        let (mean, std) = statistics::mean_and_std(healthy)?;
+        let limit = mean + SENSITIVITY * std;
+        (loss > limit && loss > MULTIPLIER * mean).then_some(limit)
+    } else {
+        let limit = MULTIPLIER * statistics::median(healthy)?;
+        (healthy.len() >= MIN_WARM_UP && loss > limit).then_some(limit)
     }
 }
 
@@ -94,9 +98,9 @@ pub struct LossMonitor {
 }
 
 impl LossMonitor {
-    /// Takes the loss of the next step. The conditions are tried in this order; the first that applies decides.
-    pub fn judge(&mut self, loss: f64, thresholds: &Thresholds) -> Verdict {
-        let (config, random) = (&thresholds.config, thresholds.random_loss);
+    /// Takes the loss of the next step; guessing costs `random` nats, `ln(classes)`. The conditions are tried in this
+    /// order; the first that applies decides.
+    pub fn judge(&mut self, loss: f64, random: f64) -> Verdict {
         let remembered: Vec<f64> = self.history.iter().copied().collect();
         let healthy = statistics::mean_and_std(&remembered);
         let alarm = |kind, threshold, consecutive| Alarm {
@@ -109,25 +113,25 @@ impl LossMonitor {
         if !loss.is_finite() {
             return Verdict::Panic(alarm(AlarmKind::NonFinite, None, self.streak));
         }
-        let is_warm = remembered.len() >= config.min_history;
-        let was_armed = is_warm && healthy.is_some_and(|(mean, _)| mean < config.collapse.arm * random);
-        if was_armed && (loss - random).abs() < config.collapse.band * random {
+        let is_warm = remembered.len() >= MIN_HISTORY;
+        let was_armed = is_warm && healthy.is_some_and(|(mean, _)| mean < COLLAPSE_ARM * random);
+        if was_armed && (loss - random).abs() < COLLAPSE_BAND * random {
             return Verdict::Panic(alarm(AlarmKind::ChanceCollapse, Some(random), self.streak));
         }
-        if loss <= config.absolute_limit {
-            return self.healthy(loss, config.history_window);
+        if loss <= ABSOLUTE_LIMIT {
+            return self.healthy(loss);
         }
-        match thresholds.exceeded_by(loss, &remembered) {
+        match exceeded_by(loss, &remembered) {
             Some(limit) => {
                 self.streak += 1;
                 let alarm = alarm(AlarmKind::Divergence, Some(limit), self.streak);
-                if self.streak >= config.min_panics {
+                if self.streak >= MIN_PANICS {
                     Verdict::Panic(alarm)
                 } else {
                     Verdict::Suspect(alarm)
                 }
             }
-            None if is_warm && healthy.is_some() => self.healthy(loss, config.history_window),
+            None if is_warm && healthy.is_some() => self.healthy(loss),
             // Remembered, an early spike that nothing is known against would blind σ for a whole window.
             None => {
                 self.streak = 0;
@@ -136,10 +140,10 @@ impl LossMonitor {
         }
     }
 
-    fn healthy(&mut self, loss: f64, window: usize) -> Verdict {
+    fn healthy(&mut self, loss: f64) -> Verdict {
         self.streak = 0;
         self.history.push_back(loss);
-        while self.history.len() > window {
+        while self.history.len() > HISTORY_WINDOW {
             self.history.pop_front();
         }
         Verdict::Healthy

@@ -13,9 +13,11 @@ use crate::env::{
 };
 use crate::growth::{Initiator, SeedStage};
 use crate::health::{Failure, InEnv};
-use crate::scenario::{Blame, RepeatedRollback};
 use crate::seed::{PruneOrder, SeedRecord, prune_now};
 use crate::telemetry::{ActionId, EpisodeEnd, GovernorRollback, Num};
+
+/// Raw reward that a rollback costs.
+const DEATH_PENALTY: f64 = 10.0;
 
 /// Rolls every panicking env back.
 pub fn governor_rollback(mut envs: Query<GovernedEnv>, mut growth: GrowthContext) -> Result<(), Failure> {
@@ -33,9 +35,9 @@ fn roll_back(env: &mut GovernedEnvItem, growth: &mut GrowthContext) -> Result<()
     let Some(alarm) = env.governor.verdict.alarm().copied() else {
         return Ok(());
     };
-    let config = growth.experiment.scenario.governor;
-    let blamed = env.governor.blames(config.blame);
-    let is_in_vain = config.repeated_rollback == RepeatedRollback::Accept && env.governor.would_repeat_itself();
+    let limit = growth.experiment.scenario.governor.max_rollbacks_per_episode;
+    let blamed = env.governor.blames();
+    let is_in_vain = env.governor.would_repeat_itself();
     let growing = &mut env.growing;
     {
         let _guard = growing.stream.0.get().enter()?;
@@ -46,7 +48,7 @@ fn roll_back(env: &mut GovernedEnvItem, growth: &mut GrowthContext) -> Result<()
         reason: prune_reason(alarm.kind),
         initiator: Initiator::Governor,
     };
-    let pruned = prune_live_seeds(growing, order, config.blame, growth)?;
+    let pruned = prune_live_seeds(growing, order, growth)?;
     {
         let _guard = growing.stream.0.get().enter()?;
         let is_restored = |seed: Option<&SeedRecord>| seed.is_some_and(|seed| seed.stage == SeedStage::Fossilized);
@@ -63,7 +65,7 @@ fn roll_back(env: &mut GovernedEnvItem, growth: &mut GrowthContext) -> Result<()
     let restored = env.governor.rolled_back(step);
     set_back(&mut growing.stats, &restored, step, *env.val);
     // Idle until the round ends.
-    if is_in_vain || growing.stats.rollbacks >= config.max_rollbacks_per_episode {
+    if is_in_vain || growing.stats.rollbacks >= limit {
         growing.stats.end = Some(EpisodeEnding {
             reason: EpisodeEnd::GovernorLimit,
             step,
@@ -73,7 +75,7 @@ fn roll_back(env: &mut GovernedEnvItem, growth: &mut GrowthContext) -> Result<()
     env.rollback.0 = Some(Rollback {
         alarm,
         blamed,
-        raw_penalty: if blamed { -config.death_penalty } else { 0.0 },
+        raw_penalty: if blamed { -DEATH_PENALTY } else { 0.0 },
         snapshot_step: restored.step,
         steps_lost: step.saturating_sub(restored.step),
         pruned,
@@ -84,23 +86,22 @@ fn roll_back(env: &mut GovernedEnvItem, growth: &mut GrowthContext) -> Result<()
 }
 
 /// Whether a live seed goes with the state that is given up. One that only learns from the host has done it no harm.
-fn is_pruned(seed: &SeedRecord, blame: Blame) -> bool {
+fn is_pruned(seed: &SeedRecord) -> bool {
     let is_merged = matches!(seed.stage, SeedStage::Blending | SeedStage::Holding) || seed.bears_on_network();
-    seed.stage.is_live() && (blame == Blame::Everyone || is_merged)
+    seed.stage.is_live() && is_merged
 }
 
 /// Instantly, whatever their alpha or pending ramp; slots that cool down are left as they are.
 fn prune_live_seeds(
     env: &mut GrowingEnvItem,
     order: PruneOrder,
-    blame: Blame,
     growth: &mut GrowthContext,
 ) -> Result<SmallVec<[usize; 4]>, Failure> {
     let limits = growth.experiment.limits();
     let mut pruned = SmallVec::new();
     for index in 0..env.slots.0.len() {
         let slot = &env.slots.0[index];
-        let Some(seed) = slot.record.as_ref().filter(|seed| is_pruned(seed, blame)) else {
+        let Some(seed) = slot.record.as_ref().filter(|seed| is_pruned(seed)) else {
             continue;
         };
         let plan = prune_now(seed, order, &growth.rules(&limits)).map_err(|refusal| GovernorError::PruneFailed {

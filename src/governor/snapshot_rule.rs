@@ -8,11 +8,22 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use crate::env::ValMetrics;
-use crate::scenario::SnapshotPolicy;
 use crate::telemetry::SnapshotTrigger;
 
 /// Healthy losses, the newest included, of which the least shows how rough the present one is.
 const RECENT_LOSSES: usize = 5;
+/// Fewest steps between captures.
+const MIN_INTERVAL: u32 = 2;
+/// Steps after which a capture is due without an improvement.
+const MAX_INTERVAL: u32 = 5;
+/// Relative improvement of the loss that makes a capture due early.
+const IMPROVEMENT: f64 = 0.01;
+/// Factor by which the loss may exceed the least of the last few.
+const STABLE_RATIO: f64 = 1.1;
+/// Steps after which a capture need not be stable.
+const PATIENCE: u32 = 15;
+/// Healthy steps until a capture is trusted.
+const PROBATION: u32 = 2;
 
 /// What an env has shown by the end of a healthy step: everything of a snapshot that is no tensor.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -35,7 +46,7 @@ impl Moment {
     }
 
     /// Whether the loss is near the least of the last few.
-    fn is_stable(&self, loss: f64, ratio: f64) -> bool {
+    fn is_stable(&self, loss: f64) -> bool {
         let is_remembered = self.history.back() == Some(&loss);
         let others = RECENT_LOSSES - usize::from(!is_remembered);
         let least = self
@@ -44,7 +55,7 @@ impl Moment {
             .rev()
             .take(others)
             .fold(loss, |least, &loss| least.min(loss));
-        loss <= ratio * least
+        loss <= STABLE_RATIO * least
     }
 }
 
@@ -101,31 +112,19 @@ impl SnapshotRule {
     }
 
     /// A healthy step is over.
-    pub fn healthy(&mut self, policy: &SnapshotPolicy, now: &Moment) -> Orders {
+    pub fn healthy(&mut self, now: &Moment) -> Orders {
         let mut orders = Orders::default();
-        let probation_steps = probation_steps(policy);
-        let has_proven_itself =
-            |mark: &Mark| now.step.saturating_sub(mark.moment.step) >= probation_steps && probation_steps > 0;
+        let has_proven_itself = |mark: &Mark| now.step.saturating_sub(mark.moment.step) >= PROBATION;
         if self.probation.as_ref().is_some_and(has_proven_itself) {
             orders.promote = self.promote();
         }
         if self.probation.is_none()
-            && let Some(trigger) = self.is_due(policy, now)
+            && let Some(trigger) = self.is_due(now)
         {
             self.probation = Some(self.mark(trigger, now));
             orders.capture = Some(trigger);
         }
         orders
-    }
-
-    /// The capture of the step before has turned out to hold nothing but numbers. Where no probation is asked for, it
-    /// is trusted from here on.
-    pub fn found_finite(&mut self, policy: &SnapshotPolicy) -> Option<SnapshotTrigger> {
-        if probation_steps(policy) == 0 {
-            self.promote()
-        } else {
-            None
-        }
     }
 
     /// Drops the capture on probation, if there is one: the next is reckoned from the known good state.
@@ -163,42 +162,23 @@ impl SnapshotRule {
         Some(trigger)
     }
 
-    fn is_due(&self, policy: &SnapshotPolicy, now: &Moment) -> Option<SnapshotTrigger> {
+    fn is_due(&self, now: &Moment) -> Option<SnapshotTrigger> {
         let loss = now.loss()?;
         let (last_step, last_loss) = self.last;
         let waited = now.step.saturating_sub(last_step);
-        match *policy {
-            SnapshotPolicy::Every(interval) => now.step.is_multiple_of(interval).then_some(SnapshotTrigger::Due),
-            SnapshotPolicy::Adaptive {
-                min_interval,
-                max_interval,
-                improvement,
-                stable_ratio,
-                patience,
-                ..
-            } => {
-                let has_improved = last_loss.is_none_or(|last| loss <= (1.0 - improvement) * last);
-                let trigger = if waited >= min_interval && has_improved {
-                    SnapshotTrigger::Improved
-                } else if waited >= max_interval {
-                    SnapshotTrigger::Due
-                } else {
-                    return None;
-                };
-                if now.is_stable(loss, stable_ratio) {
-                    Some(trigger)
-                } else {
-                    (waited >= patience).then_some(SnapshotTrigger::Patience)
-                }
-            }
+        let has_improved = last_loss.is_none_or(|last| loss <= (1.0 - IMPROVEMENT) * last);
+        let trigger = if waited >= MIN_INTERVAL && has_improved {
+            SnapshotTrigger::Improved
+        } else if waited >= MAX_INTERVAL {
+            SnapshotTrigger::Due
+        } else {
+            return None;
+        };
+        if now.is_stable(loss) {
+            Some(trigger)
+        } else {
+            (waited >= PATIENCE).then_some(SnapshotTrigger::Patience)
         }
-    }
-}
-
-fn probation_steps(policy: &SnapshotPolicy) -> u32 {
-    match *policy {
-        SnapshotPolicy::Adaptive { probation, .. } => probation,
-        SnapshotPolicy::Every(_) => 0,
     }
 }
 

@@ -4,12 +4,11 @@ use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::detector::{Alarm, LossMonitor, Thresholds, Verdict};
+use super::detector::{Alarm, LossMonitor, Verdict};
 use super::preflight;
 use super::snapshot_rule::{Moment, SnapshotRule};
 use crate::env::ValMetrics;
 use crate::growth::LifecycleCommand;
-use crate::scenario::{Blame, GovernorConfig, RepeatedRollback};
 use crate::seed::{SeedRecord, SlotView};
 use crate::telemetry::GovernorCounts;
 
@@ -45,9 +44,9 @@ impl Governor {
         self.is_enabled && self.verdict == Verdict::Healthy
     }
 
-    /// Judges the step's validation loss.
-    pub(super) fn judge(&mut self, loss: f64, thresholds: &Thresholds) {
-        self.verdict = self.monitor.judge(loss, thresholds);
+    /// Judges the step's validation loss; guessing costs `random` nats.
+    pub(super) fn judge(&mut self, loss: f64, random: f64) {
+        self.verdict = self.monitor.judge(loss, random);
         self.counts.anomalies += u32::from(self.verdict != Verdict::Healthy);
         self.counts.panics += u32::from(matches!(self.verdict, Verdict::Panic(_)));
     }
@@ -61,9 +60,9 @@ impl Governor {
 
     /// Whether growth can have led from the known good state to this one. A seed that was pruned in the very step of the
     /// capture counts: its removal is a change that the capture does not hold.
-    pub(super) fn blames(&self, blame: Blame) -> bool {
+    pub(super) fn blames(&self) -> bool {
         let restored = self.snapshots.known_good().moment.step;
-        blame == Blame::Everyone || self.seed_in_network.is_some_and(|step| step >= restored)
+        self.seed_in_network.is_some_and(|step| step >= restored)
     }
 
     /// Whether a rollback now would restore the same state as the last one, with no seed to blame for what came of it: the
@@ -74,10 +73,9 @@ impl Governor {
     }
 
     /// Whether this step's panic is to be lived with instead of being rolled back.
-    pub(super) fn accepts(&self, config: &GovernorConfig) -> bool {
+    pub(super) fn accepts(&self) -> bool {
         let is_finite = self.verdict.alarm().is_some_and(|alarm| alarm.loss.is_finite());
-        let accepts = config.repeated_rollback == RepeatedRollback::Accept;
-        self.demands_rollback() && is_finite && accepts && self.would_repeat_itself()
+        self.demands_rollback() && is_finite && self.would_repeat_itself()
     }
 
     /// Takes `loss` for how the host is: what follows is compared with it alone.
@@ -126,7 +124,7 @@ pub struct RollbackVerdict(pub Option<Rollback>);
 pub struct Rollback {
     /// What the governor saw.
     pub alarm: Alarm,
-    /// Whether the controller is charged for it: growth can have led here, or the scenario blames everyone.
+    /// Whether the controller is charged for it: growth can have led here.
     pub blamed: bool,
     /// Negative, neither clamped nor scaled; 0 where nobody is blamed.
     pub raw_penalty: f64,
@@ -134,7 +132,7 @@ pub struct Rollback {
     pub snapshot_step: u32,
     /// Steps between the restored state and the panic.
     pub steps_lost: u32,
-    /// Slots, in policy order, whose live seeds were pruned: those that took part in the network, or all.
+    /// Slots, in policy order, whose live seeds were pruned: those that took part in the network.
     pub pruned: SmallVec<[usize; 4]>,
     /// Step of the last command that was carried out in this episode.
     pub last_action_step: Option<u32>,

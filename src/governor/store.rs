@@ -14,14 +14,13 @@ use crate::env::SeedSlots;
 use crate::growth::SeedStage;
 use crate::health::Failure;
 use crate::host::Host;
-use crate::scenario::SnapshotPlacement;
 use crate::seed::SeedRecord;
 use crate::telemetry::SnapshotPlace;
 use crate::torch::ParamSet;
 use crate::torch::{TorchError, copy_all, copy_into};
 use crate::unfinished::{UnfinishedRound, UnfinishedRoundError};
 
-/// Snapshots up to this many bytes stay on the device under automatic placement.
+/// Snapshots up to this many bytes stay on the device; larger ones lie in pinned host memory.
 const MAX_DEVICE_BYTES: usize = 16 << 20;
 
 /// The snapshots of an env.
@@ -172,12 +171,7 @@ impl SnapshotStore {
     ///
     /// # Errors
     /// libtorch's, e.g. when memory for a grown network is lacking.
-    pub fn capture(
-        &mut self,
-        live: CapturedNetwork,
-        device: Device,
-        placement: SnapshotPlacement,
-    ) -> Result<Captured, TorchError> {
+    pub fn capture(&mut self, live: CapturedNetwork, device: Device) -> Result<Captured, TorchError> {
         let CapturedNetwork {
             tensors,
             table,
@@ -185,7 +179,7 @@ impl SnapshotStore {
             committed,
         } = live;
         let bytes = elements as usize * size_of::<f32>();
-        let place = resolve(placement, device, bytes);
+        let place = place(device, bytes);
         let mut snapshot = match self.other.take() {
             Some(old) if old.table == table => old,
             _ => Snapshot {
@@ -326,12 +320,11 @@ impl SnapshotStore {
     }
 }
 
-fn resolve(placement: SnapshotPlacement, device: Device, bytes: usize) -> SnapshotPlace {
-    let is_apart = matches!(device, Device::Cuda(_));
-    match placement {
-        SnapshotPlacement::PinnedHost if is_apart => SnapshotPlace::PinnedHost,
-        SnapshotPlacement::Auto if is_apart && bytes > MAX_DEVICE_BYTES => SnapshotPlace::PinnedHost,
-        _ => SnapshotPlace::Device,
+fn place(device: Device, bytes: usize) -> SnapshotPlace {
+    if matches!(device, Device::Cuda(_)) && bytes > MAX_DEVICE_BYTES {
+        SnapshotPlace::PinnedHost
+    } else {
+        SnapshotPlace::Device
     }
 }
 

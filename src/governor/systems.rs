@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use bevy_ecs::system::SystemParam;
 
-use super::detector::{Alarm, Thresholds, Verdict};
+use super::detector::{Alarm, MIN_PANICS, Verdict};
 use super::error::GovernorError;
 use super::snapshot_rule::Moment;
 use super::state::{Governor, RollbackVerdict};
@@ -141,32 +141,25 @@ pub fn carry_snapshot_counts(
 
 /// Judges every env's step, before anything of it is captured or seen.
 pub fn governor_check(mut envs: Query<GovernedEnv>, mut context: GovernorContext) -> Result<(), Failure> {
-    let config = context.experiment.scenario.governor;
-    let thresholds = Thresholds {
-        config,
-        random_loss: (context.experiment.task.classes as f64).ln(),
-    };
+    let random = (context.experiment.task.classes as f64).ln();
     for mut env in envs.iter_mut().sort_unstable::<&EnvId>() {
         env.rollback.0 = None;
         let Some(numbers) = env.result.0.as_ref().filter(|_| env.status.is_active()) else {
             continue;
         };
         check_capture(&mut env, numbers.param_nonfinite, &mut context)?;
-        if let Some(trigger) = env.governor.snapshots.found_finite(&config.snapshot) {
-            context.promote(&mut env, trigger);
-        }
         let step = context.clock.step();
         env.governor.note_seeds(step, env.growing.slots.records().flatten());
-        env.governor.judge(env.val.loss, &thresholds);
+        env.governor.judge(env.val.loss, random);
         let Some(alarm) = env.governor.verdict.alarm().copied() else {
             continue;
         };
         let verdict = match env.governor.verdict {
-            Verdict::Panic(_) if env.governor.accepts(&config) => AlarmVerdict::Accepted,
+            Verdict::Panic(_) if env.governor.accepts() => AlarmVerdict::Accepted,
             Verdict::Panic(_) => AlarmVerdict::Panic,
             Verdict::Healthy | Verdict::Suspect(_) => AlarmVerdict::Suspect,
         };
-        context.push(env.growing.id, alarm_event(&alarm, verdict, &thresholds));
+        context.push(env.growing.id, alarm_event(&alarm, verdict));
         context.discard(&mut env);
         if verdict == AlarmVerdict::Accepted {
             env.governor.accept(alarm.loss);
@@ -195,7 +188,7 @@ fn check_capture(env: &mut GovernedEnvItem, nonfinite: u64, context: &mut Govern
     Ok(())
 }
 
-fn alarm_event(alarm: &Alarm, verdict: AlarmVerdict, thresholds: &Thresholds) -> GovernorAlarm {
+fn alarm_event(alarm: &Alarm, verdict: AlarmVerdict) -> GovernorAlarm {
     GovernorAlarm {
         kind: alarm.kind,
         verdict,
@@ -204,19 +197,18 @@ fn alarm_event(alarm: &Alarm, verdict: AlarmVerdict, thresholds: &Thresholds) ->
         mean: alarm.healthy.map(|(mean, _)| Num(mean)),
         std: alarm.healthy.map(|(_, std)| Num(std)),
         consecutive: alarm.consecutive,
-        required: thresholds.config.min_panics,
+        required: MIN_PANICS,
     }
 }
 
 /// Promotes and captures as the rule orders; host work waits for nothing.
 pub fn governor_snapshot(mut envs: Query<GovernedEnv>, mut context: GovernorContext) -> Result<(), Failure> {
-    let policy = context.experiment.scenario.governor.snapshot;
     for mut env in envs.iter_mut().sort_unstable::<&EnvId>() {
         if !env.status.participates() || !env.governor.may_capture() {
             continue;
         }
         let now = moment(&env, context.clock.step());
-        let orders = env.governor.snapshots.healthy(&policy, &now);
+        let orders = env.governor.snapshots.healthy(&now);
         if let Some(trigger) = orders.promote {
             context.promote(&mut env, trigger);
         }
@@ -260,12 +252,11 @@ fn moment(env: &GovernedEnvItem, step: u32) -> Moment {
 }
 
 fn capture(env: &mut GovernedEnvItem, trigger: SnapshotTrigger, context: &mut GovernorContext) -> Result<(), Failure> {
-    let placement = context.experiment.scenario.governor.placement;
     let growing = &mut env.growing;
     let mut take = || -> Result<Captured, TorchError> {
         let _guard = growing.stream.0.get().enter()?;
         let network = CapturedNetwork::of(&**env.host.0.get(), &mut growing.slots);
-        env.store.0.get().capture(network, growing.backend.0.device, placement)
+        env.store.0.get().capture(network, growing.backend.0.device)
     };
     let taken = take().in_env(growing.id.index)?;
     context.push_snapshot(env, SnapshotAction::Capture, trigger, taken);

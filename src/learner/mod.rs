@@ -14,11 +14,9 @@ pub use self::algorithm::{
     StepOutcome, StepTensors, ValueUnits,
 };
 pub use self::systems::{LastUpdate, PolicyDiverged, PolicyLearner, is_between_rollouts, rollout_rounds};
-use self::systems::{episode_ends, restarts, rollbacks, startup, transitions, unfinished, updates};
+use self::systems::{episode_ends, rollbacks, startup, transitions, unfinished, updates};
 use crate::env::round_is_complete;
-use crate::schedule::{
-    Act, AddWork, Assess, Decide, RestoreRound, RoundEnd, RoundRestart, RoundStart, SaveRound, Startup, StepEnd, Work,
-};
+use crate::schedule::{Act, AddWork, Assess, Decide, RestoreRound, RoundEnd, SaveRound, Startup, StepEnd, Work};
 
 /// Trains the run's policy, if it has one that learns. Without this plugin policies stay as they are.
 pub struct LearnerPlugin;
@@ -29,8 +27,6 @@ impl Plugin for LearnerPlugin {
         app.add_work(Startup, Work::BuildLearner, startup::build_learner);
         let learns = resource_exists::<PolicyLearner>;
         app.add_work_if(Assess, Work::CreditRollbacks, rollbacks::credit_rollbacks, learns)
-            .add_work_if(RoundStart, Work::MarkRollout, restarts::mark_rollout, learns)
-            .add_work_if(RoundRestart, Work::RewindRollout, restarts::rewind_rollout, learns)
             .add_work_if(Decide, Work::RememberStates, transitions::remember_states, learns)
             .add_work_if(Decide, Work::StoreDecisions, transitions::store_decisions, learns)
             .add_work_if(Act, Work::StoreOutcomes, transitions::store_outcomes, learns)

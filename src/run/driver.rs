@@ -5,7 +5,6 @@ use bevy_ecs::prelude::*;
 
 use super::batches::{note_untouched, play_batches};
 use super::guarded::run;
-use super::memory::recovers_from_lack_of_memory;
 use super::parts::check_parts;
 use super::{RoundLimit, StopRequest, StopSignal};
 use crate::clock::RunClock;
@@ -87,11 +86,6 @@ impl Driver {
             }
             Self::InRound if begins_step(world) => {
                 play_step(world);
-                if recovers_from_lack_of_memory(world) {
-                    run(world, RoundRestart);
-                    world.resource_mut::<RunClock>().restart_round();
-                    run(world, RoundStart);
-                }
                 (Self::InRound, Moment::StepPlayed)
             }
             Self::InRound => {

@@ -6,7 +6,6 @@ mod extension;
 mod guarded;
 mod inventory;
 mod kernel_test;
-mod memory;
 mod parts;
 mod residency;
 mod room;

@@ -160,10 +160,9 @@ pub(crate) fn check_blueprints(
 
 /// What is done before a run leaves a trace, with `Announce`, which leaves the first. None of it is begun once a stop was
 /// asked for: data may take minutes, and a run that nobody wants any more needs no folder.
-const TRACELESS: [Work; 14] = [
+const TRACELESS: [Work; 13] = [
     Work::InitBackend,
     Work::ChoosePrecision,
-    Work::ChooseMicroBatches,
     Work::OpenDevices,
     Work::LoadDatasets,
     Work::CheckBlueprints,

@@ -10,8 +10,6 @@ choice! {
         Auto,
         /// each seed off once
         AblationOnly,
-        /// all configurations, always
-        FullFactorial,
         /// all configurations for few seeds, those of sampled orders of joining for many: Shapley values every time
         Permutations,
         /// none: contributions stay unknown
@@ -31,12 +29,10 @@ choice! {
         OnChange,
         /// at the last step of an episode
         Terminal,
-        /// never
-        Off,
     }
 }
 
-/// Most seeds whose 2^n configurations may all be asked for.
+/// Most seeds whose 2^n configurations may all be evaluated.
 pub const FULL_FACTORIAL_LIMIT: usize = 12;
 
 section! {
@@ -55,15 +51,7 @@ section! {
         shapley_permutations: usize = 20, integer(0, 1000);
         /// Measure committed seeds as well.
         include_fossilized: bool;
-        /// Most rows of one fused evaluation.
-        max_fused_rows: usize = 8192, at_least(1);
         /// Most configurations of one measurement; the least important are dropped. None: no limit.
         max_configs: Option<usize>, at_least(1);
-        /// Time for an env's validation of a step; once it will not do, the least important configurations are dropped. None:
-        /// no limit.
-        #[unit = "ms"]
-        time_budget_ms: Option<u64>, at_least(1);
-        /// Weight of the old value in the smoothed change of a contribution.
-        velocity_decay: f64 = 0.7, BELOW_ONE;
     }
 }

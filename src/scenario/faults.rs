@@ -37,7 +37,7 @@ choice! {
         },
         /// the env's training fails
         EnvError,
-        /// the env's device has no memory left for training
+        /// the env's device has no memory left for training on a batch as a whole
         OutOfMemory,
         /// one use of the engine's own kernels in the batch fails: that one, from 1
         KernelError(u32, at_least(1)),

@@ -63,9 +63,7 @@ pub use experiment::{
 };
 pub use explain::{ExplainedField, Explanation, Member, explain, field_paths, field_values};
 pub use faults::{Fault, FaultEntry};
-pub use governor::{
-    Blame, CollapseConfig, GovernorConfig, RepeatedRollback, RollbackCredit, SnapshotPlacement, SnapshotPolicy,
-};
+pub use governor::GovernorConfig;
 pub use growth_schedules::{FragrowConfig, GrowthActConfig, PeriodicConfig};
 pub use host::{
     CnnSpec, HostChoice, HostName, HostNorm, HostOutline, HostProblem, Positions, ResnetSpec, Shortcut,
@@ -97,8 +95,8 @@ pub use reward::{
     SparseReward, reward_forms,
 };
 pub use run::{
-    DataConfig, EarlyStop, FeedMode, Launch, LearningRateCourse, OnEnvError, OnOutOfMemory, Residency, RunConfig,
-    RunEarlyStop, StopAt, TelemetryConfig, TelemetryLevel, TensorBoard, TrainingConfig,
+    DataConfig, EarlyStop, FeedMode, Launch, LearningRateCourse, OnEnvError, Residency, RunConfig, RunEarlyStop,
+    StopAt, TelemetryConfig, TelemetryLevel, TensorBoard, TrainingConfig,
 };
 pub use task::{
     ArrayLayout, AugmentSpec, BYTE_VOCABULARY, BatchesPerStep, DataName, DataSource, ListedShape, Normalise,

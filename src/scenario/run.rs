@@ -81,8 +81,6 @@ section! {
         keep_last: u32 = 3, at_least(1);
         /// What comes of an error of one env in its batches.
         on_env_error: OnEnvError = OnEnvError::AbortRun;
-        /// What happens when a device has no memory left for the batches of a step.
-        on_oom: OnOutOfMemory = OnOutOfMemory::Fail;
         /// Memory of the machine that the run may take. None: what is left when it begins.
         #[unit = "GiB"]
         memory_limit_gib: Option<f64>, POSITIVE;
@@ -101,17 +99,6 @@ choice! {
         AbortRun,
         /// the env sits out the rest of its round and starts afresh in the next; the run fails if no env is left
         DropEnv,
-    }
-}
-
-choice! {
-    /// What happens when a device has no memory left for the batches of a step.
-    #[derive(Copy, Eq)]
-    pub enum OnOutOfMemory {
-        /// the run fails
-        Fail,
-        /// training.micro_batches is doubled for all envs and the round begins anew
-        HalveMicroBatch,
     }
 }
 

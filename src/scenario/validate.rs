@@ -5,7 +5,7 @@ mod action_space;
 mod blueprints;
 mod controller;
 mod experiment;
-mod governor;
+mod faults;
 mod learner;
 mod reward;
 mod task;
@@ -40,8 +40,7 @@ pub fn validate(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, catalo
     action_space::check_action_space(scenario, catalog, &mut findings);
     blueprints::check_inits(scenario, task, catalog, &mut findings);
     blueprints::check_heads(scenario, task, host, catalog, &mut findings);
-    governor::check_governor(&scenario.governor, &mut findings);
-    governor::check_faults(scenario, task, &mut findings);
+    faults::check_faults(scenario, task, &mut findings);
     reward::check_reward(scenario, &mut findings);
     learner::check_learner(scenario, task, &mut findings);
     experiment::check_experiment(scenario, task, &mut findings);

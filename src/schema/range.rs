@@ -25,10 +25,8 @@ pub const FRACTION: Kind = float(Included(0.0), Included(1.0));
 /// Thousandths, less than the whole.
 pub const PERMILLE: Kind = integer(0, 999);
 pub const PERCENT: Kind = float(Included(0.0), Included(100.0));
-pub const AT_LEAST_ONE: Kind = float(Included(1.0), Unbounded);
 /// At least 0, less than 1.
 pub const BELOW_ONE: Kind = float(Included(0.0), Excluded(1.0));
-pub const ABOVE_ONE: Kind = float(Excluded(1.0), Unbounded);
 /// More than 0, less than 1.
 pub const OPEN_FRACTION: Kind = float(Excluded(0.0), Excluded(1.0));
 /// More than 0, at most 1.

@@ -101,7 +101,7 @@ impl Life {
                 seed.measure_gradients(&healthy_sums(), &healthy_sums(), &config);
             }
             if seed.alpha.alpha() > 0.0 {
-                seed.measure_contribution(2.0, 0.7);
+                seed.measure_contribution(2.0);
             }
         }
     }

@@ -219,7 +219,7 @@ impl Env {
                 seed.measure_gradients(&step.gradients, &healthy_sums(), &self.config);
             }
             if step.measured && seed.alpha.alpha() > 0.0 {
-                seed.measure_contribution(step.contribution, 0.7);
+                seed.measure_contribution(step.contribution);
             }
         }
     }

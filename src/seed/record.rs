@@ -13,6 +13,9 @@ use crate::growth::{
 };
 use crate::scenario::LifecycleConfig;
 
+/// Weight of the old value in the smoothed change of a contribution.
+const VELOCITY_DECAY: f64 = 0.7;
+
 /// What is fixed when a seed germinates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeedIdentity {
@@ -172,16 +175,16 @@ impl SeedRecord {
         }
     }
 
-    /// Takes this step's ablation result: `points` of accuracy. Velocity is the moving average of the change per step,
-    /// weight `decay` on the old value. A number that is not finite measures nothing.
-    pub fn measure_contribution(&mut self, points: f64, decay: f64) {
+    /// Takes this step's ablation result: `points` of accuracy. Velocity is the moving average of the change per step.
+    /// A number that is not finite measures nothing.
+    pub fn measure_contribution(&mut self, points: f64) {
         if !points.is_finite() {
             return;
         }
         let track = &mut self.contribution;
         if let (Some(before), Some(age)) = (track.value, track.age) {
             let change_per_step = (points - before) / f64::from(age.max(1));
-            track.velocity = decay * track.velocity + (1.0 - decay) * change_per_step;
+            track.velocity = VELOCITY_DECAY * track.velocity + (1.0 - VELOCITY_DECAY) * change_per_step;
         }
         track.value = Some(points);
         track.age = Some(0);

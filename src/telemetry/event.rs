@@ -110,7 +110,6 @@ payloads! {
     Note => "note", Lifecycle, Info: "a remark of a person, or what a resumed run plays differently";
     UserEvent => "user_event", Full, Info: "whatever a plugin has to say";
     TelemetryHealth => "telemetry_health", Lifecycle, Info: "what each sink wrote, lost and waited";
-    RoundRestarted => "round_restarted", Lifecycle, Warning: "memory was short: the round begins anew, in smaller parts";
     EnvStep => "env_step", Full, Info: "losses, accuracies and seeds of an env after a step";
     Decision => "decision", Full, Debug: "what a controller ordered, why, and what it was paid";
     HostStabilized => "host_stabilized", Lifecycle, Info: "the host has settled: seeds may germinate";

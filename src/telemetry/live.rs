@@ -159,8 +159,6 @@ pub struct LiveState {
     /// Number of the next event.
     next_seq: u64,
     envs: BTreeMap<u32, EnvLive>,
-    /// As it was when the running round began.
-    seed_ends_before: SeedEnds,
     /// Of the seeds of the running round, by seed id.
     worths: BTreeMap<String, SeedWorth>,
     round: u32,
@@ -199,7 +197,6 @@ impl LiveState {
                 self.skipped_updates += u64::from(!update.update_performed);
                 self.latest_update = Some((self.round, update.clone()));
             }
-            Payload::RoundRestarted(_) => self.forget_round(),
             Payload::RoundFinished(round) => self.apply_round(event, round),
             _ => {}
         }
@@ -221,18 +218,7 @@ impl LiveState {
             self.worths.clear();
             self.growth_in_round = GrowthCounts::default();
             self.rollbacks_in_round = 0;
-            self.seed_ends_before = self.seed_ends.clone();
         }
-    }
-
-    /// The round begins anew: what it has told so far did not happen.
-    fn forget_round(&mut self) {
-        self.envs.clear();
-        self.worths.clear();
-        self.growth_in_round = GrowthCounts::default();
-        self.rollbacks -= u64::from(std::mem::take(&mut self.rollbacks_in_round));
-        self.committed.retain(|seed| seed.at.round != self.round);
-        self.seed_ends = self.seed_ends_before.clone();
     }
 
     fn apply_step(&mut self, event: &Event, row: &EnvStep) {

@@ -11,7 +11,8 @@ use tch::TchError;
 pub enum TorchError {
     /// Fewer rows at a time, smaller batches, shorter episodes or fewer envs may help.
     #[error(
-        "no memory is left: {0}; what helps: twice the training.micro_batches, a smaller task.batch_size, fewer envs per \
+        "no memory is left: {0}; what helps: batches in more parts, in a run that has a checkpoint by `simic-engine resume \
+         RUN --allow training.micro_batches --set training.micro_batches=N`; a smaller task.batch_size, fewer envs per \
          device; where a rollout was made, fewer run.max_steps or run.n_envs"
     )]
     OutOfMemory(String),

@@ -5,7 +5,6 @@ pub(crate) mod births;
 mod components;
 mod cost;
 pub(crate) mod fetch;
-pub(crate) mod micro_batches;
 pub(crate) mod precision;
 pub(crate) mod rates;
 pub(crate) mod step;
@@ -15,7 +14,6 @@ use bevy_app::{App, Plugin};
 
 pub use components::{BatchSlot, EnvAccumulators, EnvFeed, EnvLossScaler, GroupNorms, StepResult};
 pub use cost::macs_of_training;
-pub use micro_batches::MicroBatches;
 pub use precision::{MixedPrecisionOff, TrainingPrecision};
 pub use rates::LastGrowth;
 
@@ -32,7 +30,6 @@ impl Plugin for TrainingPlugin {
         app.register_required_components::<EnvId, StepResult>()
             .register_required_components::<EnvId, LastGrowth>();
         app.add_work(Startup, Work::ChoosePrecision, precision::choose_precision)
-            .add_work(Startup, Work::ChooseMicroBatches, micro_batches::choose_micro_batches)
             .add_work(Startup, Work::EquipTraining, fetch::equip_envs)
             .add_work(RoundStart, Work::ResetLossScales, precision::reset_loss_scales)
             .add_work(RoundStart, Work::AdaptNewborns, births::adapt_initial)

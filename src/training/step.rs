@@ -10,7 +10,6 @@ use smallvec::SmallVec;
 use tch::{Kind, Tensor};
 
 use super::components::{BatchSlot, EnvAccumulators, EnvLossScaler, GroupNorms};
-use super::micro_batches::MicroBatches;
 use super::precision::TrainingPrecision;
 use crate::clock::RunClock;
 use crate::data::{Batch, PackLayout};
@@ -57,7 +56,6 @@ pub struct TrainingEnv {
 pub struct TrainingRules<'w> {
     experiment: Res<'w, Experiment>,
     precision: Res<'w, TrainingPrecision>,
-    parts: Res<'w, MicroBatches>,
     clock: Res<'w, RunClock>,
     fallbacks: Res<'w, FallbackGuard>,
 }
@@ -138,7 +136,7 @@ impl TrainingRules<'_> {
         let statistics = env.host.0.get().params().buffer_guard();
         let Some(begun) = begun else {
             // Parts of a batch keep statistics anew.
-            let parts = statistics.filter(|_| self.parts.0 > 1);
+            let parts = statistics.filter(|_| self.experiment.scenario.training.micro_batches > 1);
             statistics.map_or(Ok(()), FiniteGuard::keep)?;
             *begun = Some(parts.map(FiniteGuard::kept).transpose().map_err(TorchError::from)?);
             return Ok(());
@@ -161,7 +159,7 @@ impl TrainingRules<'_> {
         let host = env.host.0.get();
         let uses = training_slots(&mut env.slots.0, self.experiment.isolation());
         let mut first_row = 0;
-        for rows in micro_batches(samples.n, self.parts.0) {
+        for rows in micro_batches(samples.n, self.experiment.scenario.training.micro_batches) {
             let x = part(&samples.x, first_row, rows, samples.n)?;
             let y = part(&samples.y, first_row, rows, samples.n)?;
             let statistics = host.params().buffer_guard();

@@ -118,7 +118,7 @@ pub fn attribute(mut envs: Query<AttributedEnv>, experiment: Res<Experiment>, da
         let rows = coalition_rows(&plan.coalitions.masks, feed.val_units(), &numbers.configs);
         let matrix = matrix(&env, plan, rows, &feed, config.strategy);
         let attribution = Attribution::of(&matrix, plan.fossilized);
-        write_records(&mut env.slots, players, &attribution, config.velocity_decay);
+        write_records(&mut env.slots, players, &attribution);
         *env.counterfactual = Counterfactual {
             matrix: Some(matrix),
             attribution: Some(attribution),
@@ -156,13 +156,13 @@ fn matrix(
     }
 }
 
-fn write_records(slots: &mut SeedSlots, players: &[usize], attribution: &Attribution, decay: f64) {
+fn write_records(slots: &mut SeedSlots, players: &[usize], attribution: &Attribution) {
     for (measured, &slot) in attribution.players.iter().zip(players) {
         let Some(seed) = &mut slots.0[slot].record else {
             continue;
         };
         if let Some(points) = measured.contribution {
-            seed.measure_contribution(points, decay);
+            seed.measure_contribution(points);
         }
         if let Some(interactions) = measured.interactions {
             seed.interactions = interactions;

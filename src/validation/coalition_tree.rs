@@ -15,6 +15,8 @@ use crate::torch::TorchError;
 
 /// Rows that are run at a time on a CPU, so that a segment's features stay in its caches.
 const CPU_ROWS: usize = 1024;
+/// The same on CUDA, where memory is the limit.
+const CUDA_ROWS: usize = 8192;
 
 /// A seed on the output path.
 pub struct LiveSlot<'a> {
@@ -98,19 +100,6 @@ pub struct ValidationFlops {
 }
 
 impl ValidationFlops {
-    /// The mean over all samples where the last `left` of `samples` are evaluated with another tree: `after` in place of
-    /// `before`.
-    pub(super) const fn with_rest(self, before: Self, after: Self, (left, samples): (u64, u64)) -> Self {
-        const fn less(mean: u64, saved: u64, left: u64, samples: u64) -> u64 {
-            let share = saved as u128 * left as u128 / if samples == 0 { 1 } else { samples as u128 };
-            mean.saturating_sub(share as u64)
-        }
-        Self {
-            tree: less(self.tree, before.tree.saturating_sub(after.tree), left, samples),
-            naive: less(self.naive, before.naive.saturating_sub(after.naive), left, samples),
-        }
-    }
-
     /// Multiply-accumulates as the tree runs it: two operations each.
     pub const fn macs(&self) -> u64 {
         self.tree / 2
@@ -167,14 +156,10 @@ impl CoalitionTree {
         self.stops.iter().map(|stop| stop.leaving).max().unwrap_or(1)
     }
 
-    /// Samples to evaluate at a time: the largest power of two whose stacked rows stay within the caches of a CPU and
-    /// within `max_fused_rows` anywhere; at least 1.
-    pub fn chunk_samples(&self, device: Device, max_fused_rows: usize) -> i64 {
-        let rows = if device.is_cuda() {
-            max_fused_rows
-        } else {
-            max_fused_rows.min(CPU_ROWS)
-        };
+    /// Samples to evaluate at a time: the largest power of two whose stacked rows stay within what the device takes at
+    /// once; at least 1.
+    pub fn chunk_samples(&self, device: Device) -> i64 {
+        let rows = if device.is_cuda() { CUDA_ROWS } else { CPU_ROWS };
         let samples = (rows / self.widest()).max(1);
         1 << samples.ilog2()
     }

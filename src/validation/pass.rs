@@ -1,7 +1,5 @@
 //! The fused validation pass as systems: plan and fold once per step, evaluate batch by batch.
 
-mod budget;
-
 use std::time::{Duration, Instant};
 
 use bevy_ecs::prelude::*;
@@ -10,7 +8,6 @@ use bevy_platform::cell::SyncCell;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use self::budget::{Course, Evaluated};
 use super::changes::LastMeasured;
 use super::coalition::coalition_forward;
 use super::coalition_tree::{CoalitionTree, LiveSlot, ValidationFlops};
@@ -53,8 +50,6 @@ pub struct ValPlan {
     /// Host time spent in the step's pass; on CUDA, to launch it.
     #[serde(skip)]
     pub elapsed: Duration,
-    #[serde(skip)]
-    course: Course,
     last_measured: LastMeasured,
 }
 
@@ -152,7 +147,7 @@ pub fn evaluate_batch(
     guard: Res<FallbackGuard>,
 ) -> Result<(), Failure> {
     pool.for_each_active(envs.iter_mut(), |_, stream, mut env| {
-        evaluate(&mut env, (stream, &clock, &guard), clock.batch(), &experiment)
+        evaluate(&mut env, (stream, &guard), clock.batch(), &experiment)
     })
 }
 
@@ -167,7 +162,7 @@ pub(super) fn validate_on_all(
     in_batch(Work::PlanVal, 0, before, || plan(id, env, clock, experiment))?;
     (0..batches).try_for_each(|batch| {
         in_batch(Work::CoalitionForward, batch, before, || {
-            evaluate(env, (stream, clock, guard), batch, experiment)
+            evaluate(env, (stream, guard), batch, experiment)
         })
     })
 }
@@ -205,24 +200,19 @@ fn plan(id: &EnvId, env: &mut ValidatingEnvItem, clock: &RunClock, experiment: &
     env.plan.tree = Some(SyncCell::new(tree));
     env.plan.plan = Some(plan);
     env.plan.elapsed = Duration::ZERO;
-    env.plan.course = Course::of(env.batches.0.get());
     Ok(())
 }
 
 fn evaluate(
     env: &mut ValidatingEnvItem,
-    (stream, clock, guard): (&Stream, &RunClock, &FallbackGuard),
+    (stream, guard): (&Stream, &FallbackGuard),
     batch: usize,
     experiment: &Experiment,
 ) -> Result<(), Failure> {
-    let (began, scenario) = (Instant::now(), &experiment.scenario);
+    let began = Instant::now();
     let ValPlan {
-        plan: Some(plan),
         tree: Some(tree),
-        places,
-        flops,
         elapsed,
-        course,
         ..
     } = &mut *env.plan
     else {
@@ -230,25 +220,10 @@ fn evaluate(
     };
     let (tree, samples) = (tree.get(), &env.batches.0.get()[batch]);
     let live = live_slots(&mut env.slots.0, experiment.isolation());
-    let chunk = tree.chunk_samples(env.backend.0.device, scenario.attribution.max_fused_rows);
+    let chunk = tree.chunk_samples(env.backend.0.device);
     let _inference = Inference::new()?;
     let (folded, sums) = (&**env.folded.0.get(), env.sums.0.get());
-    let budget = scenario.attribution.time_budget_ms.map(Duration::from_millis);
     in_chunks(samples.n as i64, chunk, |first, count| {
-        if let Some(budget) = budget {
-            // What was launched before must be done for its time to be known.
-            stream.synchronize()?;
-            let time = (*elapsed + began.elapsed(), budget);
-            let required = scenario.reward.required_masks(clock.is_last_step());
-            let evaluated = Evaluated {
-                plan: &mut *plan,
-                tree: &mut *tree,
-                flops: &mut *flops,
-            };
-            if course.narrow(time, required, evaluated, (folded, &live), sums)? {
-                *places = SmallVec::from_slice(tree.places());
-            }
-        }
         let x = samples.x.f_narrow(0, first, count)?;
         let y = samples.y.f_narrow(0, first, count)?;
         guard.compute(env.backend.0, &mut env.stats.fallbacks, |_| {
@@ -256,7 +231,6 @@ fn evaluate(
             Ok(sums.add_val(&logits, &y, tree.places()[MAIN])?)
         })?;
         stream.note_write(sums.pack());
-        course.advance(count);
         Ok(())
     })?;
     *elapsed += began.elapsed();

@@ -11,8 +11,7 @@ use smallvec::SmallVec;
 
 use crate::growth::SeedStage;
 use crate::random::{Draw, RunRng};
-pub use crate::scenario::FULL_FACTORIAL_LIMIT;
-use crate::scenario::{AttributionConfig, AttributionStrategy, Cadence};
+use crate::scenario::{AttributionConfig, AttributionStrategy, Cadence, FULL_FACTORIAL_LIMIT};
 
 /// A slot whose seed is on the output path and can be switched off in a coalition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +82,7 @@ pub struct AttributionPlan {
     pub permutations: Vec<Vec<usize>>,
     /// Shapley values are to be told: at the last step, and of the strategy `permutations` at every measurement.
     pub tells_shares: bool,
-    /// Masks that were planned and given up, because they are too many or take too long.
+    /// Masks that were planned and given up, because they are too many.
     pub dropped: Vec<u64>,
 }
 
@@ -125,10 +124,6 @@ pub fn plan_coalitions(players: &[Player], config: &AttributionConfig, moment: P
     }
     let is_sampled = match strategy {
         AttributionStrategy::Auto | AttributionStrategy::Permutations if count <= config.full_factorial_max => {
-            masks.extend(0..=all);
-            false
-        }
-        AttributionStrategy::FullFactorial => {
             masks.extend(0..=all);
             false
         }
@@ -174,7 +169,6 @@ pub fn max_configurations(config: &AttributionConfig, slots: usize) -> usize {
             .and_then(|players| 1_usize.checked_shl(players));
         let subsets = subsets.unwrap_or(usize::MAX);
         let is_full = match config.strategy {
-            AttributionStrategy::FullFactorial => true,
             AttributionStrategy::Auto | AttributionStrategy::Permutations => {
                 players <= config.full_factorial_max || exact_is_cheaper(players, permutations)
             }
@@ -216,7 +210,6 @@ fn is_due(cadence: Cadence, moment: PlanMoment) -> bool {
         Cadence::EveryStep | Cadence::OnChange => true,
         Cadence::EveryK(steps) => moment.is_final || moment.step.is_multiple_of(steps),
         Cadence::Terminal => moment.is_final,
-        Cadence::Off => false,
     }
 }
 

@@ -55,7 +55,6 @@ fn trained_run(root: &Path) {
         next_seq: 0,
         recorded: None,
         n_envs: 2,
-        micro_batches: 1,
         slots: Vec::new(),
         controller: "actor_critic".into(),
         changes: Vec::new(),

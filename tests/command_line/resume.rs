@@ -433,42 +433,35 @@ fn a_run_goes_on_with_another_setting_if_that_is_allowed() {
     assert!(progress.contains("attribution.pairs_max=3"), "{progress}");
 }
 
-/// Of a run that memory was once short for: in fewer parts than it went on with, though in no fewer than it began with.
 #[test]
-fn a_run_goes_on_with_fewer_micro_batches_if_they_are_asked_for() {
+fn a_run_that_memory_was_short_for_goes_on_with_more_micro_batches() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let scenario = write_scenario(folder.path(), RULES, 2);
-    let short = std::fs::read_to_string(&scenario)
-        .expect("there is a scenario")
-        .replace("n_envs: 2,", "n_envs: 2, on_oom: halve_micro_batch,")
-        .replace(
-            "policy:",
-            "training: (micro_batches: 2), faults: [(env: 0, round: 0, step: 2, fault: out_of_memory)], policy:",
-        );
-    std::fs::write(&scenario, short).expect("it is written");
+    let fault = "faults: [(env: 0, round: 1, step: 2, fault: out_of_memory)], policy:";
+    let short = std::fs::read_to_string(&scenario).expect("there is a scenario");
+    std::fs::write(&scenario, short.replace("policy:", fault)).expect("it is written");
     let out = folder.path().join("short");
     begin(&scenario, &out).wait().expect("the run ends");
     let run = newest(&out);
-    let parts = || {
-        let text = std::fs::read_to_string(run.join("checkpoints/last/run.ron")).expect("run.ron exists");
-        let line = text
-            .lines()
-            .find(|line| line.contains("micro_batches"))
-            .expect("it is told");
-        line.trim().to_owned()
-    };
-    assert_eq!(parts(), "micro_batches: 4,");
 
-    succeeds(&resume(&run, &["--extend", "1"]));
-    assert_eq!(
-        parts(),
-        "micro_batches: 4,",
-        "memory that was short once is short again"
+    // As it is it fails again, and says what helps.
+    let failed = resume(&run, &[]);
+    let message = String::from_utf8_lossy(&failed.stderr);
+    assert_eq!(failed.status.code(), Some(3), "{message}");
+    assert!(message.contains("env 0: no memory is left"), "{message}");
+    assert!(
+        message.contains("resume RUN --allow training.micro_batches --set training.micro_batches=N"),
+        "{message}"
     );
-    let change = ["--set", "training.micro_batches=3", "--allow", "training.micro_batches"];
-    succeeds(&resume(&run, &[&change[..], &["--extend", "1"]].concat()));
 
-    assert_eq!(parts(), "micro_batches: 3,");
+    succeeds(&resume(
+        &run,
+        &["--allow", "training.micro_batches", "--set", "training.micro_batches=2"],
+    ));
+
+    let rounds = crate::support::lines(&run).into_iter();
+    let rounds: Vec<_> = rounds.filter(|line| line["type"] == "round_finished").collect();
+    assert_eq!(rounds.len(), 2);
 }
 
 #[test]

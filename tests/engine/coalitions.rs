@@ -140,36 +140,6 @@ fn no_more_configurations_are_measured_than_allowed_and_the_others_are_told() {
 }
 
 #[test]
-fn a_pass_that_is_out_of_time_still_measures_what_the_reward_needs_on_all_samples() {
-    let (_folder, whole) = recorded(&scenario(8, "", ONE_ENV));
-    let (_folder, hasty) = recorded(&scenario(8, "time_budget_ms: 1", ONE_ENV));
-
-    let first = |lines: &[Value]| of_type(lines, "counterfactual_matrix")[0].clone();
-    let (whole, hasty) = (first(&whole), first(&hasty));
-    let (measured, planned) = (rows(&hasty), rows(&whole));
-    assert!(
-        !dropped(&hasty).is_empty(),
-        "46 configurations take more than a millisecond"
-    );
-    assert_eq!(measured.len() + dropped(&hasty).len(), planned.len());
-    let all_on = measured[0].0;
-    assert_eq!(all_on, 0b1111_1111);
-    for mask in (0..8).map(|player| all_on & !(1 << player)).chain([0]) {
-        assert!(measured.iter().any(|row| row.0 == mask), "{mask:#b} is missing");
-    }
-    for (mask, accuracy, loss) in measured {
-        let same = planned.iter().find(|row| row.0 == mask).expect("it was planned");
-        // One of 256 samples may lie on the border.
-        assert!(
-            (same.1 - accuracy).abs() < 0.5,
-            "mask {mask:#b}: {accuracy} is not {}",
-            same.1
-        );
-        assert!((same.2 - loss).abs() < 1e-4, "mask {mask:#b}: {loss} is not {}", same.2);
-    }
-}
-
-#[test]
 fn seeds_that_do_not_change_are_measured_at_the_first_and_the_last_step() {
     let rest = format!("{ONE_ENV}, reward: loss()");
     let (_folder, always) = recorded(&scenario(2, "cadence: every_step", &rest));

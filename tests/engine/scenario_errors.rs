@@ -218,7 +218,6 @@ fn rewards_say_what_there_is_and_what_they_need() {
                 &[]
             ),
             problems_of("(attribution: (strategy: off), reward: contribution(basic()))", &[]),
-            problems_of("(attribution: (cadence: off), reward: contribution(sparse()))", &[]),
             problems_of("(reward: loss((preset: tiny_stories, baseline_loss: 3.0)))", &[]),
         ]
         .join("\n")
@@ -244,7 +243,6 @@ fn limits_of_a_measurement_leave_what_the_reward_needs() {
             problems_of("(attribution: (max_configs: 5))", &[]),
             problems_of("(attribution: (max_configs: 4), reward: loss())", &[]),
             problems_of("(attribution: (strategy: permutations, shapley_permutations: 0))", &[]),
-            problems_of("(attribution: (time_budget_ms: 50), run: (deterministic: true))", &[]),
         ]
         .join("\n")
     );

@@ -192,13 +192,7 @@ fn progress() -> impl Strategy<Value = Progress> {
     let texts = || vec(any::<String>(), 0..3);
     let accuracy = || -1e300..1e300_f64;
     let best = prop::option::of((any::<u32>(), accuracy()));
-    let counts = (
-        any::<u32>(),
-        0_u32..900_000,
-        any::<u64>(),
-        any::<usize>(),
-        any::<usize>(),
-    );
+    let counts = (any::<u32>(), 0_u32..900_000, any::<u64>(), any::<usize>());
     let names = (any::<String>(), any::<String>(), any::<String>());
     (counts, names, texts(), texts(), vec(accuracy(), 0..4), best).prop_map(
         |(counts, names, slots, changes, history, best)| Progress {
@@ -212,7 +206,6 @@ fn progress() -> impl Strategy<Value = Progress> {
             next_seq: counts.2,
             recorded: None,
             n_envs: counts.3,
-            micro_batches: counts.4,
             slots,
             controller: names.2,
             changes,

@@ -51,7 +51,7 @@ const ASSIGNMENTS: [&str; 14] = [
     "learner.lr_schedule=cosine(floor: 0.1)",
     "lifecycle.slots=[\"r0c0\", \"r1c0\"]",
     "reward=contribution(shaped((rent_weight: 0.5)))",
-    "governor.snapshot.every=-1",
+    "governor.max_rollbacks_per_episode=-1",
     "lifecycle.gates.min_training_epochs=/* many */ 10",
 ];
 

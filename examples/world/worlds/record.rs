@@ -113,8 +113,6 @@ impl Record {
         for event in &self.events {
             match event["type"].as_str() {
                 Some("seed_stage_changed") => broken.extend(broken_stage_law(event, &mut stages)),
-                // Its seeds bear the same names.
-                Some("round_restarted") => stages.clear(),
                 Some("decision") => broken.extend(broken_decision_law(event)),
                 Some("counterfactual_matrix") => matrix = event,
                 Some("shapley") => broken.extend(broken_share_law(event, matrix)),

@@ -146,7 +146,6 @@ fn draw_run(dice: &mut Dice, seed: u64, [rounds, envs, steps]: [u64; 3]) -> Stri
     let keep = dice.number(1..=3);
     let stop_at = dice.one_of(&["step", "round"]);
     let on_env_error = dice.one_of(&["abort_run", "drop_env"]);
-    let on_oom = dice.one_of(&["fail", "halve_micro_batch"]);
     let early_stop = dice.one_of(&[
         "None",
         "None",
@@ -158,7 +157,7 @@ fn draw_run(dice: &mut Dice, seed: u64, [rounds, envs, steps]: [u64; 3]) -> Stri
     let every_steps = dice.one_of(&["None", "Some(1)", "Some(3)"]);
     format!(
         "run: (rounds: {rounds}, n_envs: {envs}, max_steps: {steps}, seed: {seed}, checkpoint_every: {every}, checkpoint_every_steps: {every_steps}, keep_last: {keep},
-    stop_at: {stop_at}, on_env_error: {on_env_error}, on_oom: {on_oom}, kernels: {kernels},
+    stop_at: {stop_at}, on_env_error: {on_env_error}, kernels: {kernels},
     early_stop: {early_stop}, run_early_stop: {run_early_stop}),"
     )
 }
@@ -209,31 +208,18 @@ fn draw_initial_seeds(dice: &mut Dice, ground: &Ground, slots: &[&str]) -> Strin
 
 fn draw_governor(dice: &mut Dice) -> String {
     let is_enabled = !dice.one_in(4);
-    let (panics, rollbacks) = (dice.number(1..=2), dice.number(1..=3));
-    let blame = dice.one_of(&["contributing", "everyone"]);
-    let credit = dice.one_of(&["penalize_lost", "penalize_forfeit", "penalize_keep", "invalidate"]);
-    let repeated = dice.one_of(&["accept", "restore"]);
-    let snapshot = dice.one_of(&[
-        "every(1)",
-        "every(3)",
-        "adaptive(min_interval: 1, max_interval: 2, improvement: 0.01, stable_ratio: 1.1, patience: 2, probation: 1)",
-    ]);
-    format!(
-        "governor: (enabled: {is_enabled}, min_history: 2, min_panics: {panics}, max_rollbacks_per_episode: {rollbacks},
-    blame: {blame}, rollback_credit: {credit}, repeated_rollback: {repeated},
-    snapshot: {snapshot}),"
-    )
+    let rollbacks = dice.number(1..=3);
+    format!("governor: (enabled: {is_enabled}, max_rollbacks_per_episode: {rollbacks}),")
 }
 
 fn draw_attribution(dice: &mut Dice, is_paid_at_the_end: bool) -> String {
-    let strategy = dice.one_of(&["auto", "ablation_only", "full_factorial", "permutations"]);
+    let strategy = dice.one_of(&["auto", "ablation_only", "permutations"]);
     let cadence = dice.one_of(&["every_step", "every_k(2)", "on_change", "terminal"]);
     let cadence = if is_paid_at_the_end { cadence } else { "every_step" };
     let has_committed = dice.one_in(2);
-    let rows = dice.one_of(&[8192, 16]);
     format!(
         "attribution: (strategy: {strategy}, cadence: {cadence}, shapley_permutations: 4,
-    include_fossilized: {has_committed}, max_fused_rows: {rows}),"
+    include_fossilized: {has_committed}),"
     )
 }
 

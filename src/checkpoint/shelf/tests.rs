@@ -12,7 +12,6 @@ pub fn progress(next_round: u32, best: Option<u32>) -> Progress {
         step: 0,
         next_seq: 100,
         recorded: None,
-        micro_batches: 1,
         n_envs: 2,
         slots: vec!["r0c0".into()],
         controller: "random".into(),

@@ -47,26 +47,6 @@ fn a_training_is_scored_by_the_episodes_of_its_last_ten_rounds() {
 }
 
 #[test]
-fn what_a_round_had_told_before_it_began_anew_does_not_count() {
-    let record = told([
-        episode(0, 0, 90.0),
-        Event::round(
-            0,
-            crate::telemetry::RoundRestarted {
-                micro_batches: 2,
-                steps_lost: 3,
-                error: "out of memory".into(),
-            },
-        ),
-        episode(0, 0, 10.0),
-        Event::round(0, examples::round_finished()),
-    ]);
-
-    assert_eq!(record.score(Metric::Accuracy), Some(10.0));
-    assert_eq!(record.env_steps(), 4);
-}
-
-#[test]
 fn a_failed_env_and_an_unfinished_round_have_no_score() {
     let mut failed = episode(0, 1, 99.0);
     if let Payload::EpisodeFinished(told) = &mut failed.payload {

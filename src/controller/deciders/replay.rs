@@ -110,10 +110,6 @@ impl Recorded {
         if let Some((episode, end)) = finished_episode(event) {
             self.lengths.insert(episode, end.length);
         }
-        if let (Payload::RoundRestarted(_), Some(restarted)) = (&event.payload, event.round) {
-            self.commands.retain(|&(round, ..), _| round != restarted);
-            self.rollbacks.retain(|&(round, ..)| round != restarted);
-        }
         let (Some(round), Some(env), Some(step)) = (event.round, event.env, event.step) else {
             return;
         };

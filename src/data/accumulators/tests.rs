@@ -146,20 +146,3 @@ fn own_kernels_add_up_what_libtorch_s_operators_do() {
         );
     }
 }
-
-#[test]
-fn configurations_that_are_given_up_leave_the_sums_of_the_others_in_place() {
-    // Given two configurations: both right on one sample, the second alone on another.
-    let mut sums = accumulators(1, 1);
-    let losses = Tensor::from_slice2(&[[1.0f32, 2.0], [3.0, 4.0]]);
-    let is_correct = Tensor::from_slice2(&[[true, false], [true, true]]);
-    sums.add_rows(&losses, &is_correct, 0).unwrap();
-
-    // When the second goes on alone, and is right once more.
-    sums.keep_val(&[1]).unwrap();
-    let more = Tensor::from_slice2(&[[5.0f32]]);
-    sums.add_rows(&more, &more.gt(0.0), 0).unwrap();
-
-    let left = read(&sums, 1).configs[0];
-    assert_eq!((left.loss(3), left.correct), (4.0, 3));
-}

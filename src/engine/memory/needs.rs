@@ -10,9 +10,7 @@ use serde::Serialize;
 
 use crate::controller::{ObservationFeatures, ObservationSchema};
 use crate::growth::SlotId;
-use crate::scenario::{
-    CriticConfig, CriticCore, ImageShape, Launch, Loaded, OptimizerConfig, PartSizes, Residency, SnapshotPlacement,
-};
+use crate::scenario::{CriticConfig, CriticCore, ImageShape, Launch, Loaded, OptimizerConfig, PartSizes, Residency};
 use crate::torch::DeviceSpec;
 use crate::validation::max_configurations;
 
@@ -30,6 +28,8 @@ const SEED_LAYERS: u128 = 3;
 const SNAPSHOTS: u128 = 2;
 /// Rows that are validated at a time on a CPU.
 const CPU_VALIDATION_ROWS: u128 = 1024;
+/// The same on CUDA.
+const CUDA_VALIDATION_ROWS: u128 = 8192;
 /// As measured on a CPU run of small hosts: libtorch, its threads, and what it keeps for itself.
 const PROGRAM_BYTES: u128 = 256 << 20;
 /// The controller whose policy is trained.
@@ -219,8 +219,7 @@ fn env_needs(loaded: &Loaded, largest: &[Grown], device: DeviceSpec) -> Vec<Need
             ..Need::fixed("activations", "task.batch_size, training.micro_batches, --threads", 0).uncertain()
         },
     ];
-    let is_elsewhere = device != DeviceSpec::Cpu && scenario.governor.placement == SnapshotPlacement::PinnedHost;
-    if scenario.governor.enabled && !is_elsewhere {
+    if scenario.governor.enabled {
         let bytes = product([parameters.saturating_add(seeds), SNAPSHOTS, F32_BYTES]);
         needs.push(Need::per_env("snapshots", "run.n_envs, governor.enabled", bytes).uncertain());
     }
@@ -281,10 +280,9 @@ fn activation_bytes(loaded: &Loaded, largest: &[Grown], device: DeviceSpec) -> u
     let with_seeds = sum.saturating_add(product([most, SEED_LAYERS, widest]));
     let rows = (task.batch_size as u128).div_ceil(scenario.training.micro_batches.max(1) as u128);
     let training = product([rows, with_seeds, ACTIVATION_COPIES, F32_BYTES]);
-    let fused = scenario.attribution.max_fused_rows as u128;
     let at_once = match device {
-        DeviceSpec::Cpu => fused.min(CPU_VALIDATION_ROWS),
-        _ => fused,
+        DeviceSpec::Cpu => CPU_VALIDATION_ROWS,
+        _ => CUDA_VALIDATION_ROWS,
     };
     // An operation's input and output, and a seed's residual between them.
     let validation = product([at_once, 3, widest, F32_BYTES]);

@@ -5,13 +5,6 @@ use super::*;
 /// Ten classes.
 const LN_10: f64 = std::f64::consts::LN_10;
 
-fn thresholds(random_loss: f64) -> Thresholds {
-    Thresholds {
-        config: GovernorConfig::default(),
-        random_loss,
-    }
-}
-
 /// A governor that has seen nothing but these losses. The collapse row is out of the way: guessing is far off.
 fn after(history: impl IntoIterator<Item = f64>) -> LossMonitor {
     LossMonitor {
@@ -21,7 +14,7 @@ fn after(history: impl IntoIterator<Item = f64>) -> LossMonitor {
 }
 
 fn words(monitor: &mut LossMonitor, random_loss: f64, losses: &[f64]) -> Vec<&'static str> {
-    let word = |&loss: &f64| match monitor.judge(loss, &thresholds(random_loss)) {
+    let word = |&loss: &f64| match monitor.judge(loss, random_loss) {
         Verdict::Healthy => "healthy",
         Verdict::Suspect(_) => "suspect",
         Verdict::Panic(_) => "panic",
@@ -40,7 +33,7 @@ fn a_loss_must_pass_all_three_limits_to_be_an_anomaly() {
 
     let spread = || after([5.0, 5.5, 6.0, 4.5, 5.0, 5.5, 6.0, 4.5, 5.0, 5.0]);
     assert_eq!(words(&mut spread(), LN_10, &[14.0]), ["healthy"]);
-    let Verdict::Suspect(alarm) = spread().judge(15.7, &thresholds(LN_10)) else {
+    let Verdict::Suspect(alarm) = spread().judge(15.7, LN_10) else {
         panic!("15.7 is an anomaly");
     };
     let (mean, std) = alarm.healthy.unwrap();
@@ -117,7 +110,7 @@ proptest! {
         let mut monitor = LossMonitor::default();
         let mut anomalies = 0;
         for loss in losses {
-            let verdict = monitor.judge(loss, &thresholds(LN_10));
+            let verdict = monitor.judge(loss, LN_10);
             prop_assert!(monitor.history.len() <= 20);
             prop_assert!(monitor.history.iter().all(|loss| loss.is_finite()));
             match verdict {

@@ -19,10 +19,10 @@ fn moment(losses: &[f64]) -> Moment {
 }
 
 /// Plays healthy steps and returns when captures and promotions happened: `(captures, (step, of step))`.
-fn play(rule: &mut SnapshotRule, policy: &SnapshotPolicy, losses: &[f64]) -> (Vec<u32>, Vec<(u32, u32)>) {
+fn play(rule: &mut SnapshotRule, losses: &[f64]) -> (Vec<u32>, Vec<(u32, u32)>) {
     let (mut captures, mut promotions) = (Vec::new(), Vec::new());
     for step in 1..=losses.len() {
-        let orders = rule.healthy(policy, &moment(&losses[..step]));
+        let orders = rule.healthy(&moment(&losses[..step]));
         if orders.promote.is_some() {
             promotions.push((step as u32, rule.known_good().moment.step));
         }
@@ -37,7 +37,7 @@ fn play(rule: &mut SnapshotRule, policy: &SnapshotPolicy, losses: &[f64]) -> (Ve
 fn captures_follow_improvements_and_prove_themselves_for_two_steps() {
     let mut rule = SnapshotRule::default();
 
-    let (captures, promotions) = play(&mut rule, &SnapshotPolicy::default(), &LOSSES);
+    let (captures, promotions) = play(&mut rule, &LOSSES);
 
     assert_eq!(captures, [2, 4, 6, 10, 13]);
     assert_eq!(promotions, [(4, 2), (6, 4), (8, 6), (12, 10)]);
@@ -48,7 +48,7 @@ fn captures_follow_improvements_and_prove_themselves_for_two_steps() {
 #[test]
 fn an_anomaly_drops_what_has_not_proven_itself() {
     let mut rule = SnapshotRule::default();
-    play(&mut rule, &SnapshotPolicy::default(), &LOSSES[..13]);
+    play(&mut rule, &LOSSES[..13]);
 
     // Step 14 is suspect; step 16 panics.
     assert_eq!(rule.discard(), Some(SnapshotTrigger::Improved));
@@ -62,7 +62,7 @@ fn an_anomaly_drops_what_has_not_proven_itself() {
 #[test]
 fn a_commit_is_trusted_at_once() {
     let mut rule = SnapshotRule::default();
-    play(&mut rule, &SnapshotPolicy::default(), &LOSSES[..9]);
+    play(&mut rule, &LOSSES[..9]);
 
     rule.commit(&moment(&LOSSES[..9]));
 
@@ -78,28 +78,16 @@ fn a_rough_loss_is_captured_only_when_patience_ends() {
     let rising = (0..20).map(|step| 1.2_f64.powi(step));
     let losses: Vec<f64> = [2.0].into_iter().chain(rising).collect();
 
-    let (captures, _) = play(&mut rule, &SnapshotPolicy::default(), &losses);
+    let (captures, _) = play(&mut rule, &losses);
 
     assert_eq!(captures, [2, 17]);
     assert_eq!(rule.known_good().trigger, SnapshotTrigger::Patience);
 }
 
 #[test]
-fn fixed_intervals_are_trusted_as_soon_as_they_are_known_to_be_finite() {
-    let policy = SnapshotPolicy::Every(5);
-    let mut rule = SnapshotRule::default();
-    let (captures, promotions) = play(&mut rule, &policy, &LOSSES[..5]);
-    assert_eq!((captures, promotions), (vec![5], vec![]));
-
-    assert_eq!(rule.found_finite(&policy), Some(SnapshotTrigger::Due));
-
-    assert_eq!(rule.known_good().moment.step, 5);
-}
-
-#[test]
 fn after_a_rollback_intervals_count_from_it() {
     let mut rule = SnapshotRule::default();
-    play(&mut rule, &SnapshotPolicy::default(), &LOSSES);
+    play(&mut rule, &LOSSES);
 
     rule.rolled_back(16);
 
@@ -112,7 +100,6 @@ proptest! {
     #[test]
     fn known_good_states_are_proven_ones(losses in prop::collection::vec(0.01..5.0f64, 1..60), bad in prop::collection::vec(0..60usize, 0..5)) {
         let mut rule = SnapshotRule::default();
-        let policy = SnapshotPolicy::default();
         for step in 1..=losses.len() {
             let before = rule.known_good().moment.step;
             if bad.contains(&step) {
@@ -120,7 +107,7 @@ proptest! {
                 prop_assert_eq!(rule.known_good().moment.step, before);
                 continue;
             }
-            let orders = rule.healthy(&policy, &moment(&losses[..step]));
+            let orders = rule.healthy(&moment(&losses[..step]));
             let known = rule.known_good().moment.step;
             prop_assert!(known >= before);
             prop_assert!(orders.promote.is_none() || step as u32 - known >= 2);

@@ -4,7 +4,7 @@ use super::{CapturedNetwork, GovernorError, SnapshotStore};
 use crate::env::SeedSlots;
 use crate::host::{self, Host};
 use crate::random::{Domain, RunRng};
-use crate::scenario::{CnnSpec, SnapshotPlacement};
+use crate::scenario::CnnSpec;
 use crate::torch::Backend;
 use crate::torch::fixtures::perturb;
 use crate::unfinished::UnfinishedRound;
@@ -28,7 +28,7 @@ fn no_slots() -> SeedSlots {
 
 fn capture(store: &mut SnapshotStore, host: &dyn Host) -> u64 {
     let live = CapturedNetwork::of(host, &mut no_slots());
-    let taken = store.capture(live, Device::Cpu, SnapshotPlacement::Auto).unwrap();
+    let taken = store.capture(live, Device::Cpu).unwrap();
     taken.bytes
 }
 

@@ -59,16 +59,6 @@ pub(super) struct Row {
     pub segments: Vec<Segment>,
     /// Recurrent states stored for it.
     pub states: usize,
-    /// Where it stood before the present round.
-    mark: RowMark,
-}
-
-/// How far a row had been filled.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct RowMark {
-    steps: usize,
-    segments: usize,
-    states: usize,
 }
 
 /// Tensors of all steps; the last cell of each belongs to no step and is what padding reads.
@@ -97,8 +87,6 @@ pub struct RolloutBuffer {
     pub(super) charges: RollbackCharges,
     /// Per state tensor: numbers of the recurrent states with which valid segments ended.
     pub(super) final_states: Vec<Vec<Tensor>>,
-    /// Charges, and final states noted, before the present round.
-    pub(super) mark: (RollbackCharges, usize),
 }
 
 impl RolloutBuffer {
@@ -137,7 +125,6 @@ impl RolloutBuffer {
             shape,
             device,
             charges: RollbackCharges::default(),
-            mark: Default::default(),
         })
     }
 
@@ -251,32 +238,6 @@ impl RolloutBuffer {
         self.final_states.iter_mut().for_each(Vec::clear);
         self.charges = RollbackCharges::default();
         Ok(())
-    }
-
-    /// Remembers how far the rows are filled; every segment has its end here.
-    pub fn mark(&mut self) {
-        for row in &mut self.rows {
-            row.mark = RowMark {
-                steps: row.steps.len(),
-                segments: row.segments.len(),
-                states: row.states,
-            };
-        }
-        self.mark = (self.charges, self.final_states.first().map_or(0, Vec::len));
-    }
-
-    /// Takes out what was written since [`mark`](Self::mark).
-    pub fn rewind(&mut self) {
-        for row in &mut self.rows {
-            let mark = row.mark;
-            row.is_pending = false;
-            row.steps.truncate(mark.steps);
-            row.segments.truncate(mark.segments);
-            row.states = mark.states;
-        }
-        let (charges, noted) = self.mark;
-        self.charges = charges;
-        self.final_states.iter_mut().for_each(|states| states.truncate(noted));
     }
 
     /// Index of a step in every per-cell field.

@@ -4,44 +4,31 @@
 use super::buffer::{RolloutBuffer, Row};
 use super::error::{BufferError, require_finite};
 use super::segments::SegmentEnd;
-use crate::scenario::RollbackCredit;
 
 impl RolloutBuffer {
     /// Charges a rollback of `env` to what it did since its segment began, and closes the segment. A pending step is
     /// discarded: its action never ran. Other envs are not touched. The caller zeroes the env's live recurrent state.
     ///
     /// `penalty` is raw reward, clamped already, and is never scaled. `restored` is the step of the episode whose state
-    /// stands again.
+    /// stands again: what was done up to it keeps its reward.
     ///
     /// Returns how many steps before the charged one lost their own rewards; `None` if there is nothing to charge, since
     /// the env had no finished step since its segment began.
     ///
     /// # Errors
     /// An unknown env or a penalty that is not finite.
-    pub fn rollback(
-        &mut self,
-        env: usize,
-        penalty: f32,
-        credit: RollbackCredit,
-        restored: u32,
-    ) -> Result<Option<usize>, BufferError> {
+    pub fn rollback(&mut self, env: usize, penalty: f32, restored: u32) -> Result<Option<usize>, BufferError> {
         let row = self.row_mut(env)?;
         require_finite(penalty.is_finite(), env, row.steps.len(), "penalty")?;
         row.discard_pending();
         let steps = row.open_segment().map(|segment| segment.steps()).unwrap_or_default();
-        let is_valid = credit != RollbackCredit::Invalidate;
         let mut forfeited = 0;
         if let Some(segment) = row.open_segment() {
             segment.closed = Some(SegmentEnd::Terminal);
-            segment.valid = is_valid;
         }
-        if let Some((last, earlier)) = row.steps[steps.clone()].split_last_mut().filter(|_| is_valid) {
+        if let Some((last, earlier)) = row.steps[steps.clone()].split_last_mut() {
             last.fix_reward(penalty);
-            let kept = match credit {
-                RollbackCredit::PenalizeForfeit => 0,
-                RollbackCredit::PenalizeLost => earlier.partition_point(|record| record.step <= restored),
-                RollbackCredit::PenalizeKeep | RollbackCredit::Invalidate => earlier.len(),
-            };
+            let kept = earlier.partition_point(|record| record.step <= restored);
             forfeited = earlier.len() - kept;
             earlier[kept..].iter_mut().for_each(|record| record.fix_reward(0.0));
         }
@@ -53,7 +40,6 @@ impl RolloutBuffer {
         }
         charges.rollback_attributed += 1;
         charges.rollback_steps_forfeited += forfeited as u64;
-        charges.rollback_steps_invalidated += if is_valid { 0 } else { steps.len() as u64 };
         Ok(Some(forfeited))
     }
 

@@ -15,7 +15,6 @@ impl RolloutBuffer {
     pub fn save(&self, round: &mut UnfinishedRound) -> Result<(), UnfinishedRoundError> {
         round.put("rollout.rows", &self.rows)?;
         round.put("rollout.charges", &self.charges)?;
-        round.put("rollout.mark", &self.mark)?;
         let cells = self.written_cells();
         let slots = self.shape.slots;
         round.put("rollout.contributions", &taken(&self.contributions, slots, &cells))?;
@@ -71,7 +70,6 @@ impl RolloutBuffer {
             let _ = catch(|| tensor.shallow_clone().index_copy_(0, &index, &part))?;
         }
         self.charges = round.get("rollout.charges")?;
-        self.mark = round.get("rollout.mark")?;
         let noted: usize = round.get("rollout.final_states")?;
         for (kind, states) in self.final_states.iter_mut().enumerate() {
             let kept = (0..noted).map(|index| {

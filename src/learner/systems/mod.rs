@@ -2,7 +2,6 @@
 
 mod context;
 pub(crate) mod episode_ends;
-pub(crate) mod restarts;
 pub(crate) mod rollbacks;
 pub(crate) mod startup;
 pub(crate) mod transitions;

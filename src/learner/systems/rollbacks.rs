@@ -7,7 +7,6 @@ use crate::env::EnvId;
 use crate::governor::{Credit, RollbackVerdict};
 use crate::health::Failure;
 use crate::reward::EpisodeReward;
-use crate::scenario::RollbackCredit;
 
 /// Charges every rollback of the step that somebody is blamed for to what its env did, at once: no decision of this step
 /// can be credited with the state after it. Where nobody is blamed, segment and recurrent state go on.
@@ -15,7 +14,6 @@ pub(crate) fn credit_rollbacks(
     mut envs: Query<(&EnvId, &mut RollbackVerdict, Option<&mut EpisodeReward>)>,
     mut context: LearnerContext,
 ) -> Result<(), Failure> {
-    let credit = context.experiment.scenario.governor.rollback_credit;
     for (id, mut verdict, rewards) in &mut envs {
         let Some(rollback) = verdict.0.as_mut().filter(|rollback| rollback.blamed) else {
             continue;
@@ -23,10 +21,8 @@ pub(crate) fn credit_rollbacks(
         let penalty = context.policy.learner.get().clamp_penalty(rollback.raw_penalty);
         let row = id.index_in_group;
         let buffer = context.policy.buffer.get();
-        if let Some(steps_forfeited) = buffer.rollback(row, penalty, credit, rollback.snapshot_step)? {
-            if credit != RollbackCredit::Invalidate {
-                context.note_final_states(&[row])?;
-            }
+        if let Some(steps_forfeited) = buffer.rollback(row, penalty, rollback.snapshot_step)? {
+            context.note_final_states(&[row])?;
             rollback.credit = Credit::Attributed {
                 penalty: penalty.into(),
                 steps_forfeited: steps_forfeited as u32,

@@ -327,7 +327,7 @@ impl<'a> World<'a> {
         for (measured, &slot) in attribution.players.iter().zip(&plan.coalitions.players) {
             let Some(seed) = &mut self.slots[slot] else { continue };
             if let Some(points) = measured.contribution {
-                seed.measure_contribution(points, self.scenario.attribution.velocity_decay);
+                seed.measure_contribution(points);
             }
             if let Some(interactions) = measured.interactions {
                 seed.interactions = interactions;

@@ -1,9 +1,7 @@
 //! Whether contributions can be measured, and whether those are measured that the reward pays for.
 
 use super::Findings;
-use crate::scenario::{
-    AttributionStrategy, Cadence, FULL_FACTORIAL_LIMIT, MeasurementNeed, RewardConfig, Scenario, TaskSpec,
-};
+use crate::scenario::{AttributionStrategy, Cadence, MeasurementNeed, RewardConfig, Scenario, TaskSpec};
 
 pub(super) fn check_reward(scenario: &Scenario, findings: &mut Findings) {
     let (mode, attribution) = (scenario.reward.mode(), &scenario.attribution);
@@ -16,11 +14,6 @@ pub(super) fn check_reward(scenario: &Scenario, findings: &mut Findings) {
     let paths = ["attribution.cadence", "reward.max_staleness", "reward"];
     match (need, attribution.cadence) {
         (MeasurementNeed::Unknown, _) | (_, Cadence::EveryStep) => {}
-        (MeasurementNeed::AtTheEnd, Cadence::Off) => {
-            let message = format!("reward {mode} needs the last step measured with committed seeds alone");
-            findings.error(paths, message);
-            findings.help("use attribution.cadence: terminal or more often");
-        }
         (MeasurementNeed::AtTheEnd, _) => {}
         (
             MeasurementNeed::Fresh { max_staleness } | MeasurementNeed::AtCommit { max_staleness },
@@ -55,14 +48,6 @@ pub(super) fn check_reward(scenario: &Scenario, findings: &mut Findings) {
 
 pub(super) fn check_attribution(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
     let attribution = &scenario.attribution;
-    let slots = task.slots.len();
-    if attribution.strategy == AttributionStrategy::FullFactorial && slots > FULL_FACTORIAL_LIMIT {
-        let message = format!("all configurations of {slots} slots are 2^{slots} forward passes");
-        findings.error(["attribution.strategy"], message);
-        findings.help(format!(
-            "at most {FULL_FACTORIAL_LIMIT} slots can be evaluated so; use auto"
-        ));
-    }
     if !attribution.shapley_permutations.is_multiple_of(2) {
         let message = format!(
             "{} is odd; every sampled order comes with its reverse",
@@ -79,14 +64,14 @@ pub(super) fn check_attribution(scenario: &Scenario, task: &TaskSpec, findings: 
     check_limits(scenario, task, findings);
 }
 
-/// Whether what the reward needs fits into the limits of a measurement, and whether a limit of time may decide anything.
+/// Whether what the reward needs fits into the limits of a measurement.
 fn check_limits(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
     let attribution = &scenario.attribution;
     let players = match usize::try_from(task.max_seeds) {
         Ok(most @ 1..) => most.min(task.slots.len()),
         _ => task.slots.len(),
     };
-    let is_measured = attribution.strategy != AttributionStrategy::Off && attribution.cadence != Cadence::Off;
+    let is_measured = attribution.strategy != AttributionStrategy::Off;
     let required = scenario.reward.required_masks(true).most(players);
     if let Some(most) = attribution.max_configs.filter(|&most| is_measured && most < required) {
         let message = format!(
@@ -97,18 +82,5 @@ fn check_limits(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
         findings.help(format!(
             "allow {required} or more, or grow fewer seeds with lifecycle.max_seeds"
         ));
-    }
-    if attribution.time_budget_ms.is_some() {
-        let paths = ["attribution.time_budget_ms", "run.deterministic"];
-        if scenario.run.deterministic {
-            let message =
-                "what fits into a time depends on the machine and its load; a deterministic run cannot have it";
-            findings.error(paths, message.into());
-            findings.help("limit the number of configurations with attribution.max_configs");
-        } else {
-            let message = "what fits into a time depends on the machine and its load: the same run may measure other \
-                           configurations, and go another way, the next time";
-            findings.warning(paths, message.into());
-        }
     }
 }

@@ -11,7 +11,7 @@ fn fresh() -> SeedRecord {
 fn velocities(points: &[f64]) -> Vec<f64> {
     let mut seed = fresh();
     let measure = |&points: &f64| {
-        seed.measure_contribution(points, 0.7);
+        seed.measure_contribution(points);
         seed.age_measurements();
         seed.contribution.velocity
     };
@@ -37,12 +37,12 @@ fn velocity_smooths_the_change_per_step() {
 fn velocity_divides_by_the_steps_between_measurements() {
     for (gap, change) in [(2, 1.0), (4, 2.0)] {
         let mut seed = fresh();
-        seed.measure_contribution(1.0, 0.7);
+        seed.measure_contribution(1.0);
         for _ in 0..gap {
             seed.age_measurements();
         }
         assert_eq!(seed.contribution.age, Some(gap));
-        seed.measure_contribution(1.0 + change, 0.7);
+        seed.measure_contribution(1.0 + change);
         assert_all_close(&[seed.contribution.velocity], &[0.15]);
         assert_eq!(seed.contribution.age, Some(0));
     }
@@ -51,7 +51,7 @@ fn velocity_divides_by_the_steps_between_measurements() {
 #[test]
 fn what_was_never_measured_stays_unmeasured() {
     let mut seed = fresh();
-    seed.measure_contribution(f64::NAN, 0.7);
+    seed.measure_contribution(f64::NAN);
     seed.age_measurements();
     assert_eq!(seed.contribution, ContributionTrack::default());
     assert_eq!(seed.gradient.previous_health, None);

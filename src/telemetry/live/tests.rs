@@ -1,7 +1,7 @@
 use super::*;
 use crate::growth::SlotId;
 use crate::telemetry::payload::CoalitionRow;
-use crate::telemetry::{BigInteger, Num, RoundRestarted, examples};
+use crate::telemetry::{BigInteger, Num, examples};
 
 fn fold(events: &[Event]) -> LiveState {
     let mut live = LiveState::default();
@@ -237,43 +237,4 @@ fn remaining_time_is_the_median_round_times_the_rounds_left() {
 
     assert_eq!(live.eta_s(), Some(18.0));
     assert!((live.env_steps_per_s().unwrap() - 6.4).abs() < 1e-12);
-}
-
-#[test]
-fn a_round_that_begins_anew_has_told_nothing_yet() {
-    let context = examples::context_at(0, 1, 3);
-    let seed = |round: u32| {
-        let slot = SlotId::new(0, 0);
-        Event::seed(
-            examples::context_at(0, round, 3),
-            slot,
-            "e0.r0c0.0",
-            examples::fossilized(),
-        )
-    };
-    let restarted = RoundRestarted {
-        micro_batches: 2,
-        steps_lost: 3,
-        error: "no memory".into(),
-    };
-
-    let germinated = |round| {
-        let context = examples::context_at(1, round, 3);
-        Event::seed(context, SlotId::new(0, 0), "e1.r0c0.0", examples::germinated())
-    };
-    let live = fold(&[
-        germinated(0),
-        seed(0),
-        seed(1),
-        germinated(1),
-        Event::env(context, examples::rollback()),
-        Event::env(context, examples::env_step()),
-        Event::round(1, restarted),
-    ]);
-
-    let rounds: Vec<u32> = live.committed.iter().map(|seed| seed.at.round).collect();
-    assert_eq!(rounds, [0]);
-    assert_eq!((live.rollbacks, live.progress().accuracy_mean), (0, None));
-    assert_eq!(live.seed_ends.germinated, 1);
-    assert_eq!(live.growth_in_round, GrowthCounts::default());
 }

@@ -47,8 +47,7 @@ pub struct CounterfactualMatrix {
     pub samples: u64,
     /// Which configurations there are.
     pub coverage: Coverage,
-    /// Masks that were planned and not measured: too many for `attribution.max_configs`, or too slow for
-    /// `attribution.time_budget_ms`.
+    /// Masks that were planned and not measured: too many for `attribution.max_configs`.
     pub dropped: Vec<BigInteger>,
     /// Host time of the pass.
     pub total_ms: Num,

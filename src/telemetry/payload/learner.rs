@@ -102,8 +102,6 @@ pub struct RollbackCharges {
     pub rollback_unattributed: u64,
     /// Steps that lost their own rewards.
     pub rollback_steps_forfeited: u64,
-    /// Steps that contribute to nothing.
-    pub rollback_steps_invalidated: u64,
 }
 
 /// What the update learnt from; absent if the rollout could not be used at all.

@@ -386,17 +386,6 @@ pub struct PerfRound {
     pub feed_wait_ms: Option<Num>,
 }
 
-/// A device had no memory for a step. What was told of the round before this counts for nothing.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RoundRestarted {
-    /// Into how many parts batches are split from here on.
-    pub micro_batches: u64,
-    /// Steps of the round that had begun.
-    pub steps_lost: u32,
-    /// What failed, and where.
-    pub error: String,
-}
-
 /// The commit barrier of a round: once it is durable, the round is complete on disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundFinished {

@@ -221,7 +221,7 @@ impl Lines {
 /// What is told of the run as a whole, in few lines: how it begins, and what changes its course.
 fn is_of_run(payload: &Payload) -> bool {
     match payload {
-        Payload::RunStarted(_) | Payload::CheckpointLoaded(_) | Payload::Note(_) | Payload::RoundRestarted(_) => true,
+        Payload::RunStarted(_) | Payload::CheckpointLoaded(_) | Payload::Note(_) => true,
         Payload::LearnerUpdate(update) => !update.update_performed,
         _ => false,
     }
@@ -260,10 +260,6 @@ fn event_line(event: &Event) -> Option<String> {
         Payload::GovernorRollback(rollback) => format!(
             "rolled back to step {}, {} lost",
             rollback.snapshot_step, rollback.steps_lost
-        ),
-        Payload::RoundRestarted(restart) => format!(
-            "the round begins anew with batches in {} parts: {}",
-            restart.micro_batches, restart.error
         ),
         Payload::HostStabilized(_) => "host stabilized".into(),
         Payload::EpisodeFinished(episode) => format!(

@@ -32,8 +32,6 @@ pub struct TensorBoardSink {
     file: AppendFile,
     max_steps: Option<u32>,
     totals: Totals,
-    /// As of the last round that was finished: a round that begins anew goes back there.
-    finished: Totals,
     step: Option<StepMean>,
 }
 
@@ -173,14 +171,12 @@ impl TensorBoardSink {
             Payload::SeedFossilized(_) => self.totals.growth.fossilized += 1,
             Payload::SeedPruned(_) => self.totals.growth.pruned += 1,
             Payload::GovernorRollback(_) => self.totals.rollbacks += 1,
-            Payload::RoundRestarted(_) => (self.totals, self.step) = (self.finished, None),
             Payload::LearnerUpdate(update) => {
                 self.put_all(event.t, event.round.unwrap_or_default(), "policy", update)?;
             }
             Payload::RoundFinished(finished) => {
                 self.put_step_means();
                 self.put_round(event, finished)?;
-                self.finished = self.totals;
             }
             _ => {}
         }
@@ -204,7 +200,6 @@ impl Sink for TensorBoardSink {
             for round in &earlier.live.rounds {
                 self.totals.growth += round.told.growth;
             }
-            self.finished = self.totals;
         }
         self.file = create_in(&run.directory.join(FOLDER), now)?;
         self.add(&Record::version(seconds(now), FILE_VERSION));

@@ -8,7 +8,7 @@ use super::super::max_configurations;
 use super::super::plan::{AttributionPlan, PlanMoment, Players, find_players, plan_coalitions};
 use super::*;
 use crate::growth::{SeedStage, SlotId};
-use crate::scenario::{AttributionConfig, AttributionStrategy, Cadence};
+use crate::scenario::{AttributionConfig, AttributionStrategy};
 use crate::telemetry::examples;
 
 const SAMPLES: usize = 10_000;
@@ -114,7 +114,7 @@ fn the_interaction_of_two_seeds_above_a_host() {
 #[test]
 fn what_was_not_measured_is_absent() {
     let config = AttributionConfig {
-        cadence: Cadence::Off,
+        strategy: AttributionStrategy::Off,
         ..Default::default()
     };
     let measured = ConfigNumbers {

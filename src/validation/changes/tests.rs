@@ -9,10 +9,7 @@ const ON_CHANGE: AttributionConfig = AttributionConfig {
     pairs_max: 8,
     shapley_permutations: 20,
     include_fossilized: false,
-    max_fused_rows: 8192,
     max_configs: None,
-    time_budget_ms: None,
-    velocity_decay: 0.7,
 };
 
 /// A seed at full amplitude.

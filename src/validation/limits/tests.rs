@@ -111,31 +111,6 @@ fn of_sampled_orders_only_whole_pairs_are_left() {
     }
 }
 
-fn pace(samples: u64, milliseconds: u64, left: u64) -> Progress {
-    Progress {
-        recent: (samples, Duration::from_millis(milliseconds)),
-        left,
-        elapsed: Duration::from_millis(milliseconds),
-    }
-}
-
-#[test]
-fn the_rest_of_a_pass_may_take_what_is_left_of_its_time() {
-    let budget = Duration::from_millis(100);
-    // Ten masks cost ten units; a tenth of the samples took 20 ms, so that the other nine would take 180.
-    let count = affordable(pace(100, 20, 900), budget, 10, |count| count as u64);
-    assert_eq!(count, 4, "80 ms are left of 180");
-    assert_eq!(affordable(pace(100, 5, 900), budget, 10, |count| count as u64), 10);
-    assert_eq!(affordable(pace(100, 200, 900), budget, 10, |count| count as u64), 1);
-}
-
-#[test]
-fn nothing_is_given_up_before_the_first_chunk_and_after_the_last() {
-    let budget = Duration::from_millis(1);
-    assert_eq!(affordable(pace(0, 50, 900), budget, 10, |count| count as u64), 10);
-    assert_eq!(affordable(pace(900, 50, 0), budget, 10, |count| count as u64), 10);
-}
-
 fn any_plan() -> impl Strategy<Value = AttributionPlan> {
     let stage = prop::sample::select(vec![SeedStage::Blending, SeedStage::Holding, SeedStage::Fossilized]);
     let strategy = prop::sample::select(vec![

@@ -106,7 +106,7 @@ fn ablation_only_evaluates_all_each_off_and_none() {
 }
 
 #[test]
-fn cadence_off_and_steps_between_measurements_evaluate_only_the_network_as_it_is() {
+fn steps_between_measurements_evaluate_only_the_network_as_it_is() {
     let masks = |cadence, moment| {
         let config = AttributionConfig {
             cadence,
@@ -115,7 +115,6 @@ fn cadence_off_and_steps_between_measurements_evaluate_only_the_network_as_it_is
         plan_coalitions(&blending(2), &config, moment).coalitions.masks.len()
     };
     let at = |step| PlanMoment { step, ..STEP };
-    assert_eq!(masks(Cadence::Off, LAST), 1);
     assert_eq!(masks(Cadence::Terminal, STEP), 1);
     assert_eq!(masks(Cadence::Terminal, LAST), 4);
     assert_eq!(masks(Cadence::EveryK(3), at(6)), 4);

@@ -22,13 +22,6 @@ fn a_seed_that_only_learns_from_the_host_survives_a_rollback_and_is_not_to_blame
     assert!(after.seeds[0].iter().all(|&bits| f32::from_bits(bits).is_finite()));
     assert_ne!(played.page(1, 9).seeds, after.seeds);
     assert!(played.page(1, 20).stages[0].is_some_and(SeedStage::is_occupied));
-
-    // On request everyone is blamed, and every live seed goes.
-    let faults = format!("governor: (blame: everyone), {}", nan_at_step(8));
-    let everyone = play(&scenario_text(THREE_ENVS, &faults));
-    let rollback = everyone.page(1, 8).rollback.clone().expect("rolled back");
-    assert!(rollback.blamed && rollback.pruned[..] == [0]);
-    assert_eq!(rollback.raw_penalty, -10.0);
 }
 
 #[test]

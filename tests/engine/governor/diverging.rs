@@ -100,16 +100,6 @@ fn a_host_that_diverges_in_evaluation_alone_is_rolled_back_once_then_taken_as_it
 }
 
 #[test]
-fn on_request_a_rollback_is_repeated_until_the_limit() {
-    let played = play_diverging(12, 1e4, "governor: (repeated_rollback: restore)");
-
-    assert_eq!(steps_with(&played, StepStatus::RolledBack), [14, 17, 20]);
-    let restored = [14, 17, 20].map(|step| played.page(0, step).rollback.as_ref().unwrap().snapshot_step);
-    assert!(restored.iter().all(|&step| step == restored[0] && step > 0));
-    assert_eq!(played.stats[0].end.unwrap().reason, EpisodeEnd::GovernorLimit);
-}
-
-#[test]
 fn a_rollback_that_nothing_can_come_of_ends_the_episode() {
     let played = play_diverging(8, f64::NAN, "");
 

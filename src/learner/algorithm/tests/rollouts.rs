@@ -5,7 +5,7 @@ use super::read;
 use crate::controller::Head;
 use crate::learner::algorithm::finalize::{PreparedRollout, Unusable};
 use crate::learner::algorithm::*;
-use crate::scenario::{AdvantageNorm, LearnerConfig, RewardNormMode, RollbackCredit, ValueNormMode};
+use crate::scenario::{AdvantageNorm, LearnerConfig, RewardNormMode, ValueNormMode};
 use crate::telemetry::Num;
 use proptest::prelude::*;
 
@@ -39,17 +39,12 @@ fn segments_of_one_row_do_not_leak_into_each_other() {
 
 #[test]
 fn a_rollback_is_charged_to_the_segment_it_ends() {
-    let play = |rolls_back: bool, credit| {
+    let play = |restored: Option<u32>| {
         let mut bench = Bench::new(2, 5);
         for step in 0..5 {
-            if step == 3 && rolls_back {
-                let forfeited = bench.buffer.rollback(0, -10.0, credit, 1).expect("env 0");
-                let expected = match credit {
-                    RollbackCredit::PenalizeForfeit => 2,
-                    RollbackCredit::PenalizeLost => 1,
-                    RollbackCredit::PenalizeKeep | RollbackCredit::Invalidate => 0,
-                };
-                assert_eq!(forfeited, Some(expected));
+            if let Some(restored) = restored.filter(|_| step == 3) {
+                let forfeited = bench.buffer.rollback(0, -10.0, restored).expect("env 0");
+                assert_eq!(forfeited, Some(2 - restored as usize));
             }
             bench.step(0, 1.0, 0.0);
             bench.step(1, 0.5 * step as f32, 0.25);
@@ -60,37 +55,32 @@ fn a_rollback_is_charged_to_the_segment_it_ends() {
         (bench.rollout(), charges)
     };
 
-    let (forfeit, charges) = play(true, RollbackCredit::PenalizeForfeit);
+    // Restored to the fresh host: all that led here is lost.
+    let (rolled_back, charges) = play(Some(0));
     assert_close(
-        &forfeit.batch.advantages.narrow(0, 0, 2),
+        &rolled_back.batch.advantages.narrow(0, 0, 2),
         &[-9.508_200_1, -9.751, -10.0, 0.0, 0.0, 3.915_549, 2.99, 0.0, 0.0, 0.0],
     );
     assert_eq!((charges.rollback_attributed, charges.rollback_steps_forfeited), (1, 2));
 
-    let (untouched, _) = play(false, RollbackCredit::PenalizeForfeit);
+    let (untouched, _) = play(None);
     assert_eq!(
-        read(&forfeit.batch.advantages.select(0, 2)),
+        read(&rolled_back.batch.advantages.select(0, 2)),
         read(&untouched.batch.advantages.select(0, 1)),
         "the other env's row"
     );
 
     // Steps 1 to 3 of the episode, of which the first was restored.
-    let (lost, charges) = play(true, RollbackCredit::PenalizeLost);
+    let (lost, charges) = play(Some(1));
     assert_eq!(
         lost.metrics.returns.reward_mean,
         Some(Num((1.0 + 0.0 - 10.0 + 1.0 + 1.0 + 5.0) / 10.0))
     );
     assert_eq!((charges.rollback_attributed, charges.rollback_steps_forfeited), (1, 1));
-
-    let (keep, _) = play(true, RollbackCredit::PenalizeKeep);
-    assert_eq!(
-        keep.metrics.returns.reward_mean,
-        Some(Num((1.0 + 1.0 - 10.0 + 1.0 + 1.0 + 5.0) / 10.0))
-    );
 }
 
 #[test]
-fn an_invalidated_segment_counts_for_nothing() {
+fn the_segment_of_an_env_that_has_failed_counts_for_nothing() {
     let mut config = Bench::new(1, 5).config;
     config.reward_norm.mode = RewardNormMode::Rms;
     config.value_norm.mode = ValueNormMode::Popart;
@@ -98,10 +88,7 @@ fn an_invalidated_segment_counts_for_nothing() {
     for reward in [70.0, -30.0, 5.0] {
         with.step(0, reward, 9.0);
     }
-    with.buffer
-        .rollback(0, -10.0, RollbackCredit::Invalidate, 0)
-        .expect("env 0");
-    assert_eq!(with.buffer.charges.rollback_steps_invalidated, 3);
+    with.buffer.abandon_segment(0).expect("env 0");
     let mut without = Bench::with(1, 5, config);
     for bench in [&mut with, &mut without] {
         bench.step(0, 1.0, 0.5);
@@ -123,7 +110,7 @@ fn a_rollback_with_nothing_but_a_pending_step_blames_nobody() {
     let mut bench = Bench::new(1, 5);
     bench.begin(0, 0.0);
 
-    let forfeited = bench.buffer.rollback(0, -10.0, RollbackCredit::PenalizeForfeit, 0);
+    let forfeited = bench.buffer.rollback(0, -10.0, 0);
 
     assert_eq!(forfeited, Ok(None));
     assert_eq!(bench.buffer.len(0), 0);
@@ -169,10 +156,7 @@ fn a_new_reward_scale_changes_the_unit_of_stored_values_too() {
 
     bench.step(0, 2.0, 1.0);
     bench.step(0, 5.0, 0.0);
-    bench
-        .buffer
-        .rollback(0, -10.0, RollbackCredit::PenalizeKeep, 0)
-        .expect("env 0");
+    bench.buffer.rollback(0, -10.0, 1).expect("env 0");
     bench.step(0, 1.0, 0.0);
     bench.end(0, SegmentEnd::Truncated { bootstrap: 2.0 });
     let rollout = bench.rollout();

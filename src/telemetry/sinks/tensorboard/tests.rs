@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::*;
-use crate::telemetry::{Earlier, LiveState, Num, RoundRestarted, examples};
+use crate::telemetry::{Earlier, LiveState, Num, examples};
 
 fn started(folder: &Path, mode: TensorBoard) -> TensorBoardSink {
     let mut sink = TensorBoardSink::new(mode).unwrap();
@@ -133,41 +133,6 @@ fn totals_of_a_resumed_run_go_on_where_they_were() {
     assert_eq!(at("seeds/fossilized_total"), Some(1.0));
     assert_eq!(at("seeds/pruned_total"), Some(2.0));
     assert_eq!(at("seeds/rollbacks_total"), Some(2.0));
-}
-
-#[test]
-fn what_a_round_told_before_it_began_anew_is_counted_nowhere() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut sink = started(folder.path(), TensorBoard::Mean);
-    sink.write(&events()).unwrap();
-    let context = examples::context_at(0, 4, 1);
-    let step = |accuracy| {
-        let mut row = examples::env_step();
-        row.val_accuracy = Num(accuracy);
-        Event::env(context, row)
-    };
-    let restarted = RoundRestarted {
-        micro_batches: 2,
-        steps_lost: 2,
-        error: "no memory is left".into(),
-    };
-
-    let restart = vec![
-        step(10.0),
-        Event::env(context, examples::germinated()),
-        Event::env(context, examples::rollback()),
-        Event::round(4, restarted),
-        step(70.0),
-        Event::env(context, examples::germinated()),
-        Event::round(4, examples::round_finished()),
-    ];
-    sink.write(&numbered(restart, 8)).unwrap();
-
-    let points = points(&only_file(folder.path()));
-    let at = |tag: &str, step: u64| points.get(&(tag.into(), step)).copied();
-    assert_eq!(at("seeds/germinated_total", 4), Some(1.0));
-    assert_eq!(at("seeds/rollbacks_total", 4), Some(1.0), "that of the round before");
-    assert_eq!(at("env_mean/val_accuracy", 8), Some(70.0));
 }
 
 #[test]

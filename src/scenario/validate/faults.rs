@@ -1,35 +1,7 @@
-//! Whether the governor's rules, and the damage done on purpose, can take effect.
+//! Whether the damage done on purpose can take effect.
 
 use super::Findings;
-use crate::scenario::{CollapseConfig, Fault, GovernorConfig, Scenario, SnapshotPolicy, TaskSpec};
-
-pub(super) fn check_governor(governor: &GovernorConfig, findings: &mut Findings) {
-    if governor.history_window < governor.min_history {
-        let message = format!(
-            "{} remembered losses never reach min_history {}: no divergence would be seen",
-            governor.history_window, governor.min_history
-        );
-        findings.error(["governor.history_window", "governor.min_history"], message);
-    }
-    let CollapseConfig { arm, band } = governor.collapse;
-    if arm >= 1.0 - band {
-        let message = format!("arm {arm} must lie below 1 - band ({:.3})", 1.0 - band);
-        findings.error(["governor.collapse.arm", "governor.collapse.band"], message);
-    }
-    if let SnapshotPolicy::Adaptive {
-        min_interval,
-        max_interval,
-        ..
-    } = governor.snapshot
-        && min_interval > max_interval
-    {
-        let message = format!("min_interval {min_interval} exceeds max_interval {max_interval}");
-        findings.error(
-            ["governor.snapshot.min_interval", "governor.snapshot.max_interval"],
-            message,
-        );
-    }
-}
+use crate::scenario::{Fault, Scenario, TaskSpec};
 
 pub(super) fn check_faults(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
     let sizes = task.data.part_sizes(&task.split);
