@@ -271,19 +271,6 @@ per_head! {
 }
 
 section! {
-    /// Passes of the critic alone, after each update of the policy.
-    #[derive(Copy)]
-    pub struct CriticConfig {
-        /// Passes behind those of the policy, whose divergence does not stop them; 0: none.
-        epochs: u32 = 0, integer(0, 1024);
-        /// Newest rollouts that they learn from.
-        rollouts: u32 = 1, integer(1, 16);
-        /// Learning rate of these passes. None: that of the update.
-        lr: Option<f64>, OPEN_FRACTION;
-    }
-}
-
-section! {
     /// Section `learner`: how the policy is trained.
     pub struct LearnerConfig {
         /// Episodes of each env between two updates.
@@ -332,8 +319,6 @@ section! {
         /// How far a value may move before it stops paying.
         #[unit = "normalised units"]
         value_clip: f64 = 0.2, POSITIVE;
-        /// Passes of the critic alone.
-        critic: CriticConfig;
         /// Weight in the value loss of steps without a choice.
         forced_value_weight: f64 = 0.2, FRACTION;
         /// Weight of the entropy bonus.

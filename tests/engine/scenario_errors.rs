@@ -371,16 +371,6 @@ fn contributions_are_predicted_within_the_episode() {
 }
 
 #[test]
-fn settings_of_passes_that_the_critic_does_not_have_are_warned_about() {
-    let of = |critic: &str| problems_of(&format!("(learner: (critic: ({critic})))"), &[]);
-
-    let idle = of("rollouts: 3, lr: Some(0.001)");
-    assert!(idle.contains("learner.critic.rollouts: it has no effect"), "{idle}");
-    assert!(idle.contains("learner.critic.lr: it has no effect"), "{idle}");
-    assert_eq!(of("epochs: 10, rollouts: 3, lr: Some(0.001)"), "");
-}
-
-#[test]
 fn statistics_that_do_not_move_can_neither_be_warmed_up_nor_frozen() {
     let of = |norm: &str| problems_of(&format!("(run: (rounds: 4), learner: (obs_norm: ({norm})))"), &[]);
 

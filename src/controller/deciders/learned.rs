@@ -11,8 +11,8 @@ use crate::controller::error::PolicyError;
 use crate::controller::policy::{
     ActorCritic, AveragedWeights, DecideMode, Evaluation, FORMAT, Floor, LearningPolicy, LogitLayout, NetContext,
     NetSequence, NetSpec, OpTables, PolicyManifest, PolicyParam, PolicyPrecision, RecurrentState, Rollout,
-    SequenceInput, Stored, TrainablePolicy, VALUE_HEAD, ValueOutput, ValueSequence, action_space_hash, choose,
-    head_terms, head_uniforms, load_policy, load_statistics, save_policy,
+    SequenceInput, Stored, TrainablePolicy, VALUE_HEAD, ValueOutput, action_space_hash, choose, head_terms,
+    head_uniforms, load_policy, load_statistics, save_policy,
 };
 use crate::controller::saved::SavedFolder;
 use crate::controller::view::{
@@ -320,14 +320,6 @@ impl TrainablePolicy for ActorCriticController {
             }
         })?;
         Ok(evaluation)
-    }
-
-    fn critic_states(&self) -> usize {
-        self.net.critic_states()
-    }
-
-    fn evaluate_values(&self, input: &ValueSequence) -> Result<Tensor, PolicyError> {
-        Ok(self.precision.values(&*self.net, input)?)
     }
 
     fn set_floor_scale(&mut self, scale: f64) {

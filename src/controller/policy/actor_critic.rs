@@ -4,7 +4,7 @@ use tch::{Device, Tensor};
 
 use super::layout::LogitLayout;
 use super::parameters::PolicyParams;
-use super::trainable::{RecurrentState, ValueOutput, ValueSequence};
+use super::trainable::{RecurrentState, ValueOutput};
 use crate::scenario::NetConfig;
 
 /// What a network is built for.
@@ -94,25 +94,6 @@ pub trait ActorCritic: Send {
     /// State at the start of an episode; a network without memory has none.
     fn zero_state(&self, _rows: i64) -> RecurrentState {
         RecurrentState::default()
-    }
-
-    /// How many tensors at the end of the state only the value reads; 0 unless it has a core of its own.
-    fn critic_states(&self) -> usize {
-        0
-    }
-
-    /// `[B, T]`: the values of whole sequences as [`sequence`](Self::sequence) has them; anything finite in padded steps. Of
-    /// its gradient only that of the critic's own parameters is used: a network that can spare the others computes them
-    /// without.
-    fn values(&self, input: &ValueSequence) -> Tensor {
-        let sequence = NetSequence {
-            observations: input.observations,
-            blueprints: input.blueprints,
-            lengths: input.lengths,
-            initial: input.initial,
-            contributions_train_core: false,
-        };
-        self.sequence(&sequence).value
     }
 
     /// One step of `N` envs; row i of `state` belongs to row i of the input. Sequences of one step unless the network

@@ -4,7 +4,7 @@
 use tch::{Device, Kind, Tensor};
 
 use super::actor_critic::{ActorCritic, NetSequence, PolicyInput, SequenceOutput, StepOutput};
-use super::trainable::{RecurrentState, ValueSequence};
+use super::trainable::RecurrentState;
 use crate::scenario::AmpMode;
 use crate::torch::{Autocast, TorchError, catch, mixed_kind};
 
@@ -70,15 +70,6 @@ impl PolicyPrecision {
                 state: state_in_f32(&output.state),
             }
         })
-    }
-
-    /// [`ActorCritic::values`] in this precision.
-    ///
-    /// # Errors
-    /// libtorch's.
-    pub fn values(self, net: &dyn ActorCritic, input: &ValueSequence) -> Result<Tensor, TorchError> {
-        let _autocast = self.autocast()?;
-        catch(|| in_f32(&net.values(input)))
     }
 
     fn autocast(self) -> Result<Option<Autocast>, TorchError> {

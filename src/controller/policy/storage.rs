@@ -13,6 +13,7 @@ use crate::controller::actions::Head;
 use crate::controller::error::PolicyError;
 use crate::controller::saved::{Differences, SavedFolder, sha256, storage, to_ron, write_folder};
 use crate::controller::view::{NormaliserConfig, RunningMoments, Standardisation};
+use crate::files::read_ron;
 use crate::scenario::{FloorConfig, NetConfig};
 use crate::torch::{HostSyncCounter, catch, copy_all, read_f32};
 
@@ -23,6 +24,9 @@ pub const AVERAGED_FILE: &str = "averaged.safetensors";
 /// File of everything else in the folder of a saved policy, in RON.
 pub const MANIFEST_FILE: &str = "policy.ron";
 pub const FORMAT: u32 = 1;
+/// What manifests of earlier versions say beside all that is in one now, where it says what always holds now. One that says
+/// anything else there is of a policy that this version cannot play.
+const REMOVED: [&str; 1] = ["        critic_core: shared,\n"];
 /// What the value head reads and means: the state alone, in normalised units.
 pub const VALUE_HEAD: u32 = 1;
 
@@ -171,7 +175,7 @@ pub fn load_policy(
     running: &PolicyManifest,
     params: &PolicyParams,
 ) -> Result<(PolicyManifest, Option<Vec<Tensor>>), PolicyError> {
-    let manifest: PolicyManifest = folder.ron(MANIFEST_FILE)?;
+    let manifest = read_manifest(folder)?;
     let mut diffs = Differences::default();
     manifest.compare(running, &mut diffs);
     manifest.note_nonfinite(&mut diffs);
@@ -183,6 +187,15 @@ pub fn load_policy(
     let targets: Vec<Tensor> = params.iter().map(|param| param.tensor.shallow_clone()).collect();
     copy_all(&targets, &sources, false)?;
     Ok((manifest, averaged))
+}
+
+/// The manifest in the folder, of this version or an earlier one.
+fn read_manifest(folder: &SavedFolder) -> Result<PolicyManifest, PolicyError> {
+    let text = String::from_utf8_lossy(folder.file(MANIFEST_FILE)?);
+    let text = REMOVED
+        .iter()
+        .fold(text.into_owned(), |text, said| text.replacen(said, "", 1));
+    read_ron(&text).map_err(|error| storage(&folder.path().join(MANIFEST_FILE), &error))
 }
 
 /// The tensors of a file of that SHA-256 in the order of `params`, on their device; whatever does not fit is noted.
@@ -214,7 +227,7 @@ fn read_weights(
 /// `Storage` for a file that cannot be understood; `IncompatiblePolicy` if it was about other observations, did not
 /// normalise them or holds a number that is not finite.
 pub fn load_statistics(folder: &SavedFolder, running: &PolicyManifest) -> Result<PolicyManifest, PolicyError> {
-    let manifest: PolicyManifest = folder.ron(MANIFEST_FILE)?;
+    let manifest = read_manifest(folder)?;
     let mut diffs = Differences::default();
     diffs.compare("format", &manifest.format, &running.format);
     manifest.compare_observations(running, &mut diffs);

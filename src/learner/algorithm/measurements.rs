@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use tch::{Device, Kind, Tensor};
 
-use super::critic::CriticMeasurements;
 use super::loss::{Losses, Ratios, count_by_head, drift, kl_terms, mean, mean_by_head, selected};
 use super::optimizer::Gradients;
 use super::recurrent::{STATE_NUMBERS, row_numbers, state_numbers};
@@ -390,10 +389,6 @@ pub(super) struct UpdateMeasurements {
     pub states: Vec<[f64; STATE_NUMBERS]>,
     /// By state tensor of the states with which the rollout's segments ended.
     pub rollout_states: Vec<[f64; STATE_NUMBERS]>,
-    /// How many of them, the last, only the value reads.
-    pub critic_states: usize,
-    /// Of the critic's passes behind the policy's.
-    pub critic: Option<CriticMeasurements>,
     /// Squared norms of the parameters and of their change.
     pub parameter_squares: f64,
     pub change_squares: f64,
@@ -452,8 +447,6 @@ pub(super) fn read_all(
         step_us: steps.iter().map(|step| step.elapsed.as_secs_f64() * 1e6).collect(),
         states: of_states.to_vec(),
         rollout_states: of_rollout.to_vec(),
-        critic_states: 0,
-        critic: None,
         parameter_squares: rest[0],
         change_squares: rest[1],
         observation_shares: [rest[2], rest[3], rest[4]],

@@ -16,7 +16,6 @@ pub(super) const SCALER: &str = "loss_scaler.";
 /// A group with its own weight decay.
 #[derive(Debug)]
 struct DecayGroup {
-    of: ParamGroup,
     names: Vec<String>,
     optimizer: Optimizer,
 }
@@ -53,8 +52,6 @@ pub(super) struct PolicyOptimizer {
     value: Vec<Tensor>,
     norm: GroupNorm,
     auxiliary_norm: GroupNorm,
-    /// Of the critic where it learns alone.
-    critic_norm: GroupNorm,
     /// Scales the loss; `None` where the policy is not evaluated in float16.
     scaler: Option<LossScaler>,
     /// Copies of parameters and moments at the start of the newest update.
@@ -93,7 +90,6 @@ impl PolicyOptimizer {
             value: of(&|param| param.group == ParamGroup::Critic),
             norm: GroupNorm::new(device),
             auxiliary_norm: GroupNorm::new(device),
-            critic_norm: GroupNorm::new(device),
             scaler: match policy.precision() {
                 Some(Kind::Half) => Some(LossScaler::new(device)?),
                 _ => None,
@@ -105,11 +101,6 @@ impl PolicyOptimizer {
             state.iter().map(|tensor| tensor.detach().copy()).collect()
         })?;
         Ok(optimizer)
-    }
-
-    /// Where the parameters lie.
-    pub fn device(&self) -> Device {
-        self.norm.norm.device()
     }
 
     pub fn set_lr(&mut self, lr: f64) {
@@ -171,36 +162,6 @@ impl PolicyOptimizer {
     pub fn step(&mut self, found_inf: &Tensor) -> Result<(), TorchError> {
         let groups = self.groups.iter_mut();
         groups.into_iter().try_for_each(|group| group.optimizer.step(found_inf))
-    }
-
-    /// Learning rate of the steps of the critic alone.
-    pub fn set_critic_lr(&mut self, lr: f64) {
-        let critic = self.groups.iter_mut().filter(|group| group.of == ParamGroup::Critic);
-        critic.for_each(|group| group.optimizer.set_lr(lr));
-    }
-
-    /// Leaves the gradients of `loss` in the critic's parameters, clipped. Returns 1 where any is not finite, f32 scalar;
-    /// overwritten by the next call.
-    pub fn backward_critic(&mut self, loss: &Tensor, max_norm: Option<f64>) -> Result<Tensor, TorchError> {
-        zero_grads(&self.value)?;
-        match &self.scaler {
-            None => backward(loss, self.backend)?,
-            Some(scaler) => {
-                backward(&scaler.scaled(loss)?, self.backend)?;
-                scaler.unscale(&self.value, &self.critic_norm.bad)?;
-            }
-        }
-        clip_group(&self.value, max_norm, &mut self.critic_norm)?;
-        if let Some(scaler) = &mut self.scaler {
-            scaler.update(&self.critic_norm.bad)?;
-        }
-        Ok(self.critic_norm.bad.shallow_clone())
-    }
-
-    /// Moves the critic's parameters alone, as [`step`](Self::step) moves all.
-    pub fn step_critic(&mut self, found_inf: &Tensor) -> Result<(), TorchError> {
-        let mut critic = self.groups.iter_mut().filter(|group| group.of == ParamGroup::Critic);
-        critic.try_for_each(|group| group.optimizer.step(found_inf))
     }
 
     /// Remembers parameters and moments as they are.
@@ -295,7 +256,6 @@ fn decay_groups(
         };
         let tensors = members.iter().map(|param| param.tensor.shallow_clone()).collect();
         groups.push(DecayGroup {
-            of: group,
             names: members.iter().map(|param| param.name.clone()).collect(),
             optimizer: Optimizer::new(&rule, tensors, implementation)?,
         });

@@ -127,12 +127,12 @@ impl Places {
 }
 
 /// Where every per-cell field of the buffer has a step, or padding.
-pub(super) fn cell(buffer: &RolloutBuffer, place: Option<(usize, usize)>) -> usize {
+fn cell(buffer: &RolloutBuffer, place: Option<(usize, usize)>) -> usize {
     place.map_or(buffer.padding_cell(), |(env, step)| buffer.cell(env, step))
 }
 
 /// How much the critic learns from a step, or from padding.
-pub(super) fn value_weight(record: Option<&StepRecord>, config: &LearnerConfig) -> f32 {
+fn value_weight(record: Option<&StepRecord>, config: &LearnerConfig) -> f32 {
     match record {
         None => 0.0,
         Some(record) if record.is_free() => 1.0,
@@ -141,7 +141,7 @@ pub(super) fn value_weight(record: Option<&StepRecord>, config: &LearnerConfig) 
 }
 
 /// The recurrent states that enter the sequences.
-pub(super) fn entering_states(buffer: &RolloutBuffer, sequences: &[Sequence]) -> RecurrentState {
+fn entering_states(buffer: &RolloutBuffer, sequences: &[Sequence]) -> RecurrentState {
     let states: Vec<i64> = sequences.iter().map(|sequence| sequence.state as i64).collect();
     let states = Tensor::from_slice(&states).to_device(buffer.device());
     let entering = |stored: &Tensor| stored.index_select(0, &states).transpose(0, 1).contiguous();

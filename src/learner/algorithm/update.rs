@@ -10,7 +10,6 @@ use std::time::Instant;
 
 use tch::{Device, Kind, Tensor};
 
-use super::critic::CriticPasses;
 use super::error::LearnerError;
 use super::loss::{
     Losses, Ratios, contribution_loss, drift, entropy_floor_penalty, head_denominators, head_entropies,
@@ -49,8 +48,6 @@ pub(super) struct Update<'a> {
     pub raw_observations: &'a Tensor,
     /// Numbers of the states with which the rollout's segments ended, by state tensor.
     pub rollout_states: &'a [Tensor],
-    /// What the critic does when the policy is done.
-    pub critic: Option<CriticPasses<'a>>,
     pub reads: &'a HostSyncCounter,
 }
 
@@ -91,20 +88,18 @@ impl Update<'_> {
                 }
             }
         }
-        let critic = self.critic.as_ref();
-        let critic = critic.map(|passes| passes.run(policy, optimizer, &stop.mismatch, rng));
-        let critic = critic.transpose()?;
         let observations = catch(|| {
             let shares = observation_shares(self.batch, self.config.obs_norm.clip);
             [shares, observation_faults(self.raw_observations)]
         })?;
         let change = optimizer.change()?;
-        let measured = read_all(&steps, &change, &observations, self.rollout_states, self.reads)?;
-        Ok(UpdateMeasurements {
-            critic,
-            critic_states: policy.critic_states(),
-            ..measured
-        })
+        Ok(read_all(
+            &steps,
+            &change,
+            &observations,
+            self.rollout_states,
+            self.reads,
+        )?)
     }
 
     /// One minibatch: evaluate, descend where nothing forbids it, measure.

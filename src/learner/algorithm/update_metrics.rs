@@ -2,7 +2,7 @@
 //! what is not finite is left out.
 
 use super::measurements::{PerHead, Reading, Scalar, UpdateMeasurements};
-use super::recurrent::{STATE_NUMBERS, any_infinite, any_nan, recurrent_health};
+use super::recurrent::{any_infinite, any_nan, recurrent_health};
 use crate::controller::{HEADS, Head};
 use crate::telemetry::{
     ByHead, ContributionHead, CriticQuality, HeadGradient, LearnerUpdate, Num, ObservationHealth, PolicyEntropy,
@@ -33,17 +33,10 @@ pub(super) fn report(
         value_std: deviation(value_mean, readings.average(Scalar::ValueSquare)),
         value_min: readings.extreme(Scalar::ValueMin, f64::min),
         value_max: readings.extreme(Scalar::ValueMax, f64::max),
-        critic_loss_first: measured.critic.and_then(|critic| finite(critic.losses[0])),
-        critic_loss_last: measured.critic.and_then(|critic| finite(critic.losses[1])),
         ..std::mem::take(&mut update.critic)
     };
     (update.contribution, update.aux_samples) = contributions(&readings);
-    let of_policy = |states: &[[f64; STATE_NUMBERS]]| states.len().saturating_sub(measured.critic_states);
-    update.recurrent = recurrent_health(
-        &measured.states[..of_policy(&measured.states)],
-        &measured.rollout_states[..of_policy(&measured.rollout_states)],
-    );
-    update.critic_steps = measured.critic.map(|critic| critic.steps);
+    update.recurrent = recurrent_health(&measured.states, &measured.rollout_states);
     update.update_has_nan = any_nan(&measured.states);
     update.update_has_inf = any_infinite(&measured.states);
     update.rollout_has_nan = any_nan(&measured.rollout_states);

@@ -7,7 +7,7 @@ use tch::Tensor;
 
 use super::buffer::RolloutBuffer;
 use super::error::{BufferError, require_finite};
-use super::segments::{Following, Segment, SegmentEnd};
+use super::segments::{Segment, SegmentEnd};
 use super::steps::{DecidedStep, StepOutcome, StepRecord, StepTensors};
 use crate::controller::{Head, RecurrentState};
 use crate::growth::LifecycleOp;
@@ -120,27 +120,6 @@ impl RolloutBuffer {
         Ok(())
     }
 
-    /// Keeps what an env was shown behind the last step of its newest segment, which has been closed: a later critic can then
-    /// estimate its value again.
-    ///
-    /// # Errors
-    /// An unknown env, or an observation or blueprints of another length.
-    pub fn note_following(&mut self, env: usize, following: Following) -> Result<(), BufferError> {
-        let expected = [self.shape.observation, self.shape.slots];
-        let found = [following.observation.len(), following.blueprints.len()];
-        if found != expected {
-            return Err(mismatch(
-                "observation behind a segment",
-                format!("{expected:?}"),
-                format!("{found:?}"),
-            ));
-        }
-        if let Some(segment) = self.row_mut(env)?.segments.last_mut() {
-            segment.following = Some(following);
-        }
-        Ok(())
-    }
-
     fn check_tensors(&self, n: usize, tensors: &StepTensors) -> Result<(), BufferError> {
         let n = n as i64;
         let shape = &self.shape;
@@ -240,7 +219,6 @@ impl RolloutBuffer {
                     end: start,
                     closed: None,
                     valid: true,
-                    following: None,
                     chunk_states: Vec::new(),
                 });
                 false

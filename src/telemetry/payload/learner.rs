@@ -167,9 +167,6 @@ pub struct LearnerUpdate {
     pub policy_version: u64,
     /// Optimizer steps.
     pub steps_taken: u32,
-    /// Optimizer steps of the critic alone; absent unless it has passes of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub critic_steps: Option<u32>,
     /// Epoch in which the divergence stopped the update.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early_stop_epoch: Option<u32>,

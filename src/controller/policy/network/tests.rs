@@ -8,7 +8,7 @@ use super::*;
 use crate::controller::fixtures::policies::{FEATURES, SLOTS, blueprints, distance, network, normal, small, values};
 use crate::controller::policy::{NetRegistry, ParamGroup, RecurrentState};
 use crate::random::RunRng;
-use crate::scenario::{CriticCore, HeadConditioning, NetConfig, OpBias};
+use crate::scenario::{HeadConditioning, NetConfig, OpBias};
 use crate::torch::NoGrad;
 
 fn sized(kind: &str, slots: usize, config: NetConfig) -> Box<dyn ActorCritic> {
@@ -241,15 +241,12 @@ fn variants() -> Vec<(&'static str, NetConfig)> {
         frame_stack: 4,
         ..small()
     };
-    let critic_core = CriticCore::Separate;
     vec![
         ("lstm", small()),
         ("lstm", two_layers),
         ("gru", two_layers),
         ("mlp", small()),
         ("mlp", frames),
-        ("lstm", NetConfig { critic_core, ..small() }),
-        ("mlp", NetConfig { critic_core, ..frames }),
     ]
 }
 
@@ -332,66 +329,6 @@ fn rows_do_not_influence_each_other() {
         let allowed = if kind == "mlp" { 0.0 } else { 1e-5 };
         assert!(moved <= allowed, "{kind}: {moved}");
         assert!(distance(&before.logits.select(0, 0), &changed.logits.select(0, 0)) > 1e-6);
-    }
-}
-
-#[test]
-fn a_critic_with_a_core_of_its_own_leaves_the_policy_as_it_is() {
-    let config = NetConfig {
-        critic_core: CriticCore::Separate,
-        ..small()
-    };
-    let (shared, separate) = (network("lstm", small(), 5), network("lstm", config, 5));
-    for (one, other) in shared.params().iter().zip(separate.params().iter()) {
-        assert_eq!(one.name, other.name);
-        assert_eq!(values(&one.tensor), values(&other.tensor), "{}", one.name);
-    }
-    let own = separate.params().iter().skip(shared.params().iter().count());
-    assert!(
-        own.into_iter()
-            .all(|param| param.name.starts_with("critic.") && param.group == ParamGroup::Critic)
-    );
-    assert_eq!((shared.critic_states(), separate.critic_states()), (0, 2));
-
-    let sequences = Sequences::new(2, 5, 9);
-    let lengths = [5, 3];
-    let (one, other) = (
-        sequences.run(&*shared, &lengths, &shared.zero_state(2)),
-        sequences.run(&*separate, &lengths, &separate.zero_state(2)),
-    );
-    assert_eq!(values(&one.logits), values(&other.logits));
-    assert_eq!(other.state.0.len(), 4);
-    other.value.sum(Kind::Float).backward();
-    for param in separate.params().iter() {
-        let has_gradient = param.tensor.grad().defined();
-        assert_eq!(has_gradient, param.group == ParamGroup::Critic, "{}", param.name);
-    }
-}
-
-/// Of a shared core they spare the policy their gradient.
-#[test]
-fn values_alone_are_those_of_the_sequence_and_move_the_critic_alone() {
-    for critic_core in [CriticCore::Shared, CriticCore::Separate] {
-        let net = network("lstm", NetConfig { critic_core, ..small() }, 5);
-        let sequences = Sequences::new(2, 5, 9);
-        let (lengths, initial) = ([5, 3], net.zero_state(2));
-        let whole = sequences.run(&*net, &lengths, &initial);
-
-        let found = net.values(&ValueSequence {
-            observations: &sequences.observations,
-            blueprints: &sequences.blueprints,
-            lengths: &lengths,
-            initial: &initial,
-        });
-
-        for (row, &length) in lengths.iter().enumerate() {
-            let steps = |values: &Tensor| values.select(0, row as i64).narrow(0, 0, length);
-            assert!(distance(&steps(&found), &steps(&whole.value)) < 1e-6);
-        }
-        found.sum(Kind::Float).backward();
-        for param in net.params().iter().filter(|param| param.tensor.grad().defined()) {
-            assert_eq!(param.group, ParamGroup::Critic, "{}", param.name);
-        }
     }
 }
 

@@ -154,10 +154,6 @@ measured! {
         explained_variance_free,
         /// `explained_variance` of the steps without one.
         explained_variance_forced,
-        /// Value loss of the critic's own passes as the first of them began.
-        critic_loss_first,
-        /// And as the last of them began.
-        critic_loss_last,
         /// One-step errors.
         td_mean,
         /// Deviation of the one-step errors.
