@@ -389,7 +389,6 @@ impl TrainablePolicy for SmallPolicy {
             value: self.value.forward(&features).reshape([rows, steps]),
             entropy_causal: by_head(&entropies),
             entropy_available: by_head(&open),
-            contributions: None,
             final_state: RecurrentState(state.0.iter().map(Tensor::detach).collect()),
         })
     }

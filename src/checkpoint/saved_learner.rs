@@ -18,6 +18,8 @@ use crate::torch::{TorchError, encode_tensors};
 const STATE_FILE: &str = "learner.ron";
 const MOMENTS_FILE: &str = "optim.safetensors";
 const FORMAT: u32 = 1;
+/// How the names of tensors begin that only earlier versions have, and that nothing learns from.
+const REMOVED: [&str; 3] = ["exp_avg.contrib.", "exp_avg_sq.contrib.", "step.contrib."];
 
 /// What a checkpoint was when it was written; it stays what it was when others come after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,7 +106,8 @@ pub(super) fn load_learner(folder: &Path, learner: &mut Learner, scenario_hash: 
         .into());
     }
     let moments = Tensor::read_safetensors(folder.join(MOMENTS_FILE));
-    let moments = moments.map_err(|error| SavedLearnerError::Moments(error.into()))?;
+    let mut moments = moments.map_err(|error| SavedLearnerError::Moments(error.into()))?;
+    moments.retain(|(name, _)| !REMOVED.iter().any(|removed| name.starts_with(removed)));
     Ok(learner.restore(&saved.state, &moments)?)
 }
 

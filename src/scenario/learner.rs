@@ -341,18 +341,6 @@ section! {
         prob_floor_end_scale: f64 = 0.2, FRACTION;
         /// Updates over which schedules run. None: the rollouts of the run.
         total_updates: Option<u64>, at_least(1);
-        /// Weight of predicting contributions.
-        aux_coef: f64 = 0.05, NOT_NEGATIVE;
-        /// Updates over which that weight rises from 0.
-        aux_warmup_updates: u32 = 20;
-        /// How many steps ahead contributions are predicted; 0: those of the same step.
-        #[unit = "steps"]
-        aux_horizon: u32;
-        /// Clamp of predicted contributions' targets.
-        #[unit = "percentage points"]
-        aux_clip: f64 = 10.0, POSITIVE;
-        /// Keep the gradient of predicting contributions out of the trunk.
-        aux_stop_gradient: bool = true;
         /// Learning rate of AdamW.
         lr: f64 = 5e-4, OPEN_FRACTION;
         /// Course of the learning rate over total_updates.

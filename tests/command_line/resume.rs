@@ -220,7 +220,7 @@ fn a_run_with_all_that_learning_may_keep_that_was_killed_twice_ends_as_if_left_a
     let folder = tempfile::tempdir().expect("a temporary folder");
     let kept = format!(
         "{LEARNED}), learner: (
-            fine_relevance: true, advantage_baseline: leave_one_out, lr_schedule: kl_adaptive, aux_horizon: 2,
+            fine_relevance: true, advantage_baseline: leave_one_out, lr_schedule: kl_adaptive,
             policy_ema: 0.9"
     );
 

@@ -358,19 +358,6 @@ fn a_learning_rate_that_follows_the_divergence_needs_a_target_and_bounds_around_
 }
 
 #[test]
-fn contributions_are_predicted_within_the_episode() {
-    let of = |horizon: u32| {
-        problems_of(
-            &format!("(run: (max_steps: 12), learner: (aux_horizon: {horizon}))"),
-            &[],
-        )
-    };
-
-    assert!(of(12).contains("learner.aux_horizon: 12 steps ahead"), "{}", of(12));
-    assert_eq!(of(11), "");
-}
-
-#[test]
 fn statistics_that_do_not_move_can_neither_be_warmed_up_nor_frozen() {
     let of = |norm: &str| problems_of(&format!("(run: (rounds: 4), learner: (obs_norm: ({norm})))"), &[]);
 

@@ -41,8 +41,6 @@ pub struct ActorCriticController {
     mode: DecideMode,
     rollout: Rollout,
     precision: PolicyPrecision,
-    /// Whether the contribution head's loss reaches the rest of the network.
-    contributions_train_core: bool,
     seed: u64,
     group: u64,
     /// Updates that the weights have seen: part of a saved policy.
@@ -92,7 +90,6 @@ impl ActorCriticController {
             rollout: Rollout::new(&*net, run.n_envs)?,
             precision: PolicyPrecision::new(learner.amp, context.device),
             net,
-            contributions_train_core: !learner.aux_stop_gradient,
             seed: run.seed,
             group: context.group,
             updates: 0,
@@ -305,7 +302,6 @@ impl TrainablePolicy for ActorCriticController {
             blueprints: input.blueprints,
             lengths,
             initial: input.initial,
-            contributions_train_core: self.contributions_train_core,
         };
         let output = self.precision.sequence(&*self.net, &sequence)?;
         let evaluation = catch(|| {
@@ -315,7 +311,6 @@ impl TrainablePolicy for ActorCriticController {
                 value: output.value,
                 entropy_causal: terms.entropy_causal,
                 entropy_available: terms.entropy_available,
-                contributions: output.contributions,
                 final_state: output.state.detach(),
             }
         })?;

@@ -60,8 +60,6 @@ pub struct NetSequence<'a> {
     pub lengths: &'a [i64],
     /// State that enters step 0 of each row.
     pub initial: &'a RecurrentState,
-    /// Whether the contribution head's gradient reaches the rest of the network.
-    pub contributions_train_core: bool,
 }
 
 /// What a network makes of padded sequences.
@@ -71,8 +69,6 @@ pub struct SequenceOutput {
     pub logits: Tensor,
     /// `[B, T]`.
     pub value: Tensor,
-    /// `[B, T, S]`, percentage points.
-    pub contributions: Option<Tensor>,
     /// After the last step of each row that is no padding.
     pub state: RecurrentState,
 }
@@ -104,7 +100,6 @@ pub trait ActorCritic: Send {
             blueprints: &input.blueprints.unsqueeze(1),
             lengths: &vec![1; input.observations.size()[0] as usize],
             initial: state,
-            contributions_train_core: false,
         });
         StepOutput {
             logits: output.logits.squeeze_dim(1),

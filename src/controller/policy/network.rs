@@ -1,4 +1,4 @@
-//! The built-in networks: a trunk, eight action heads, a value, a contribution predictor.
+//! The built-in networks: a trunk, eight action heads, a value.
 
 use tch::Tensor;
 
@@ -14,7 +14,7 @@ use crate::torch::catch;
 
 /// Gain of the action heads' last layers: a fresh policy is close to uniform.
 const ACTION_GAIN: f64 = 0.01;
-/// Gain of the last layers of value and contributions: 1 makes the first value losses explode, 0.01 pins them to 0.
+/// Gain of the value head's last layer: 1 makes the first value losses explode, 0.01 pins them to 0.
 const VALUE_GAIN: f64 = 0.1;
 
 /// A policy network with one of the built-in cores.
@@ -28,7 +28,6 @@ pub struct Network {
     /// All of the value head but its last layer, which value normalisation rewrites.
     value: Stack,
     value_output: Linear,
-    contribution: Option<Stack>,
 }
 
 impl Network {
@@ -48,22 +47,17 @@ impl Network {
     fn build(context: NetContext, cell: Option<Cell>) -> Self {
         let mut params = context.params();
         let spec = context.spec;
-        let config = &spec.config;
-        let hidden = config.hidden_dim as i64;
+        let hidden = spec.config.hidden_dim as i64;
         let trunk = Trunk::new(&spec, cell, &mut params);
         let heads = action_heads(&spec, hidden, &mut params);
         let value = value_stack(hidden, &mut params);
         let last = [hidden / 8, 1];
         let value_output = Linear::new(&mut params, ParamGroup::Critic, &value.next_name(), last, VALUE_GAIN);
-        let contribution = config
-            .contribution_head
-            .then(|| contribution_stack(&spec, hidden, &mut params));
         Self {
             trunk,
             heads,
             value,
             value_output,
-            contribution,
             params,
             spec,
         }
@@ -108,17 +102,9 @@ impl ActorCritic for Network {
     fn sequence(&self, input: &NetSequence) -> SequenceOutput {
         let (core, state) = self.trunk.sequence(input);
         let value = self.value(&core);
-        let contributions = self.contribution.as_ref().map(|predictor| {
-            if input.contributions_train_core {
-                predictor.forward(&core)
-            } else {
-                predictor.forward(&core.detach())
-            }
-        });
         SequenceOutput {
             logits: self.logits(&core),
             value,
-            contributions,
             state: state.detach(),
         }
     }
@@ -160,17 +146,6 @@ fn value_stack(hidden: i64, params: &mut PolicyParams) -> Stack {
         .relu()
         .linear(params, hidden / 8, HIDDEN_GAIN)
         .relu()
-}
-
-fn contribution_stack(spec: &NetSpec, hidden: i64, params: &mut PolicyParams) -> Stack {
-    Stack::new(ParamGroup::Auxiliary, "contrib", hidden)
-        .linear(params, hidden / 2, HIDDEN_GAIN)
-        .layer_norm(params)
-        .relu()
-        .dropout(spec.config.aux_dropout)
-        .linear(params, hidden / 4, HIDDEN_GAIN)
-        .relu()
-        .linear(params, spec.slots as i64, VALUE_GAIN)
 }
 
 #[cfg(test)]

@@ -66,7 +66,6 @@ impl PolicyPrecision {
             SequenceOutput {
                 logits: in_f32(&output.logits),
                 value: in_f32(&output.value),
-                contributions: output.contributions.as_ref().map(in_f32),
                 state: state_in_f32(&output.state),
             }
         })

@@ -26,7 +26,14 @@ pub const MANIFEST_FILE: &str = "policy.ron";
 pub const FORMAT: u32 = 1;
 /// What manifests of earlier versions say beside all that is in one now, where it says what always holds now. One that says
 /// anything else there is of a policy that this version cannot play.
-const REMOVED: [&str; 1] = ["        critic_core: shared,\n"];
+const REMOVED: [&str; 4] = [
+    "        critic_core: shared,\n",
+    "        contribution_head: true,\n",
+    "        contribution_head: false,\n",
+    "        aux_dropout: 0.0,\n",
+];
+/// How the names of weights begin that only earlier versions have, and that no decision reads.
+const REMOVED_WEIGHTS: &str = "contrib.";
 /// What the value head reads and means: the state alone, in normalised units.
 pub const VALUE_HEAD: u32 = 1;
 
@@ -245,7 +252,8 @@ fn match_weights(
     params: &PolicyParams,
     diffs: &mut Differences,
 ) -> Result<Vec<Tensor>, PolicyError> {
-    let mut superfluous: BTreeSet<&str> = saved.names().into_iter().collect();
+    let names = saved.names().into_iter();
+    let mut superfluous: BTreeSet<&str> = names.filter(|name| !name.starts_with(REMOVED_WEIGHTS)).collect();
     let mut sources = Vec::new();
     for param in params.iter() {
         superfluous.remove(param.name.as_str());

@@ -38,13 +38,11 @@ pub struct Evaluation {
     pub entropy_causal: Tensor,
     /// `[B, T, 8]`: mean entropy over the branches that were open, in [0, 1].
     pub entropy_available: Tensor,
-    /// `[B, T, S]`: predicted contributions in percentage points; `None` without that head.
-    pub contributions: Option<Tensor>,
     /// State after the last valid step of each sequence, without gradient.
     pub final_state: RecurrentState,
 }
 
-/// Parameters that share a learning rate and a clip.
+/// The part of a policy that a parameter belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ParamGroup {
     /// Layers of the action heads, which end in the logits.
@@ -53,8 +51,6 @@ pub enum ParamGroup {
     Shared,
     /// Layers of the value head.
     Critic,
-    /// Layers of the contribution head, trained by a loss of their own.
-    Auxiliary,
 }
 
 /// A trainable tensor by its stable name.

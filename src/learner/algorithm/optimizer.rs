@@ -29,10 +29,8 @@ pub(super) struct Gradients {
     pub head_tensors: Tensor,
     /// f64 scalar, of the critic.
     pub value_squares: Tensor,
-    /// f64 scalar, of all but the auxiliary ones; overwritten by the next step.
+    /// f64 scalar, of all; overwritten by the next step.
     pub norm: Tensor,
-    /// f64 scalar; overwritten by the next step.
-    pub auxiliary_norm: Tensor,
     /// f32 scalar, 1 where any is not finite.
     pub bad: Tensor,
 }
@@ -43,15 +41,12 @@ pub(super) struct PolicyOptimizer {
     groups: Vec<DecayGroup>,
     /// Where gradients are computed, by kernels as own as the steps.
     backend: Backend,
-    /// All but the auxiliary parameters; they are clipped together.
-    main: Vec<Tensor>,
-    /// What only the auxiliary loss trains; clipped apart.
-    auxiliary: Vec<Tensor>,
+    /// All parameters, which are clipped together.
+    params: Vec<Tensor>,
     /// By head, in storage order: its own parameters.
     heads: Vec<Vec<Tensor>>,
     value: Vec<Tensor>,
     norm: GroupNorm,
-    auxiliary_norm: GroupNorm,
     /// Scales the loss; `None` where the policy is not evaluated in float16.
     scaler: Option<LossScaler>,
     /// Copies of parameters and moments at the start of the newest update.
@@ -78,8 +73,7 @@ impl PolicyOptimizer {
         let mut optimizer = Self {
             groups: decay_groups(&params, config, implementation)?,
             backend: Backend::new(device, kernels),
-            main: of(&|param| param.group != ParamGroup::Auxiliary),
-            auxiliary: of(&|param| param.group == ParamGroup::Auxiliary),
+            params: of(&|_| true),
             heads: Head::ALL
                 .iter()
                 .map(|head| {
@@ -89,7 +83,6 @@ impl PolicyOptimizer {
                 .collect(),
             value: of(&|param| param.group == ParamGroup::Critic),
             norm: GroupNorm::new(device),
-            auxiliary_norm: GroupNorm::new(device),
             scaler: match policy.precision() {
                 Some(Kind::Half) => Some(LossScaler::new(device)?),
                 _ => None,
@@ -110,8 +103,7 @@ impl PolicyOptimizer {
     }
 
     pub fn zero_grad(&self) -> Result<(), TorchError> {
-        zero_grads(&self.main)?;
-        zero_grads(&self.auxiliary)
+        zero_grads(&self.params)
     }
 
     /// Leaves the gradients of `loss` in the parameters.
@@ -120,8 +112,7 @@ impl PolicyOptimizer {
             return backward(loss, self.backend);
         };
         backward(&scaler.scaled(loss)?, self.backend)?;
-        scaler.unscale(&self.main, &self.norm.bad)?;
-        scaler.unscale(&self.auxiliary, &self.auxiliary_norm.bad)
+        scaler.unscale(&self.params, &self.norm.bad)
     }
 
     /// What the loss of the next step is scaled by, f32 scalar.
@@ -136,13 +127,12 @@ impl PolicyOptimizer {
             .map_or(Ok(()), |scaler| scaler.update(&gradients.bad))
     }
 
-    /// Measures the gradients, then clips them: all but the auxiliary ones together, those apart.
+    /// Measures the gradients, then clips all of them together.
     pub fn clip(&mut self, max_norm: Option<f64>) -> Result<Gradients, TorchError> {
         let stats = |params: &Vec<Tensor>| grad_stats(params, 0.0, f64::INFINITY);
         let heads = self.heads.iter().map(stats).collect::<Result<Vec<_>, _>>()?;
         let value = stats(&self.value)?;
-        clip_group(&self.main, max_norm, &mut self.norm)?;
-        clip_group(&self.auxiliary, max_norm, &mut self.auxiliary_norm)?;
+        clip_group(&self.params, max_norm, &mut self.norm)?;
         catch(|| {
             let device = self.norm.norm.device();
             let heads: Vec<Tensor> = heads.iter().map(|stats| stats.to_device(device)).collect();
@@ -152,8 +142,7 @@ impl PolicyOptimizer {
                 head_tensors: heads.select(1, 3),
                 value_squares: value.select(0, 0),
                 norm: self.norm.norm.shallow_clone(),
-                auxiliary_norm: self.auxiliary_norm.norm.shallow_clone(),
-                bad: self.norm.bad.maximum(&self.auxiliary_norm.bad),
+                bad: self.norm.bad.copy(),
             }
         })
     }
@@ -233,12 +222,7 @@ fn decay_groups(
     implementation: Implementation,
 ) -> Result<Vec<DecayGroup>, TorchError> {
     let mut groups = Vec::new();
-    for group in [
-        ParamGroup::ActorHeads,
-        ParamGroup::Shared,
-        ParamGroup::Critic,
-        ParamGroup::Auxiliary,
-    ] {
+    for group in [ParamGroup::ActorHeads, ParamGroup::Shared, ParamGroup::Critic] {
         let members: Vec<&PolicyParam> = params.iter().filter(|param| param.group == group).collect();
         if members.is_empty() {
             continue;
@@ -251,7 +235,7 @@ fn decay_groups(
             weight_decay: match group {
                 ParamGroup::Critic => config.critic_weight_decay,
                 // Decay would sharpen or flatten the actor's distributions.
-                ParamGroup::ActorHeads | ParamGroup::Shared | ParamGroup::Auxiliary => 0.0,
+                ParamGroup::ActorHeads | ParamGroup::Shared => 0.0,
             },
         };
         let tensors = members.iter().map(|param| param.tensor.shallow_clone()).collect();

@@ -12,8 +12,8 @@ use tch::{Device, Kind, Tensor};
 
 use super::error::LearnerError;
 use super::loss::{
-    Losses, Ratios, contribution_loss, drift, entropy_floor_penalty, head_denominators, head_entropies,
-    joint_policy_loss, mean, per_head_policy_loss, selected, value_loss,
+    Losses, Ratios, drift, entropy_floor_penalty, head_denominators, head_entropies, joint_policy_loss, mean,
+    per_head_policy_loss, selected, value_loss,
 };
 use super::measurements::{
     Gates, MinibatchNumbers, MinibatchStep, TimedStep, UpdateMeasurements, measure, observation_faults,
@@ -162,7 +162,7 @@ impl Update<'_> {
         })?)
     }
 
-    /// `L = L_policy + c_V·L_value + c_E·L_entropy + P_floor + c_C·L_contribution`.
+    /// `L = L_policy + c_V·L_value + c_E·L_entropy + P_floor`.
     fn objective(&self, evaluation: &Evaluation, ratios: &Ratios, minibatch: &SequenceBatch) -> Losses {
         let (config, schedules) = (self.config, &self.schedules);
         let SequenceBatch {
@@ -204,23 +204,13 @@ impl Update<'_> {
             &by_head(config.entropy_floor_coef.values()),
         ) * schedules.entropy_floor;
 
-        let mut total = &policy + &value * schedules.value_coef + &entropy * schedules.entropy_coef + &floor_penalty;
-
-        // Contribution auxiliary.
-        let contribution = evaluation
-            .contributions
-            .as_ref()
-            .map(|predicted| contribution_loss(predicted, &minibatch.contributions, &minibatch.contribution_mask));
-        if let Some(contribution) = &contribution {
-            total += contribution * schedules.aux_coef;
-        }
+        let total = &policy + &value * schedules.value_coef + &entropy * schedules.entropy_coef + &floor_penalty;
         Losses {
             total,
             policy,
             value,
             entropy,
             floor_penalty,
-            contribution,
         }
     }
 

@@ -11,14 +11,6 @@ pub(super) fn check_learner(scenario: &Scenario, task: &TaskSpec, findings: &mut
         let paths = ["learner.chunk_length", "run.max_steps", "task.max_steps"];
         findings.error(paths, message);
     }
-    if learner.aux_horizon >= max_steps {
-        let message = format!(
-            "{} steps ahead there is nothing left of an episode of {max_steps}",
-            learner.aux_horizon
-        );
-        let paths = ["learner.aux_horizon", "run.max_steps", "task.max_steps"];
-        findings.error(paths, message);
-    }
     if learner.episodes_per_update > scenario.run.rounds {
         let message = format!(
             "an update takes {} rounds, the run has {}: nothing is learnt",

@@ -143,8 +143,6 @@ pub struct LearnerSchedules {
     pub entropy_coef: f64,
     /// Weight of the value loss.
     pub value_coef: f64,
-    /// Weight of the loss of predicted contributions.
-    pub aux_coef: f64,
     /// Distance from 1 at which probability ratios are clipped.
     pub clip_ratio: f64,
     /// Factor of the entropy floors' penalty.
@@ -226,11 +224,6 @@ pub struct LearnerUpdate {
     /// Some recurrent state was infinite in the rollout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout_has_inf: Option<bool>,
-    /// How well contributions are predicted.
-    #[serde(flatten)]
-    pub contribution: ContributionHead,
-    /// Steps with a measured contribution.
-    pub aux_samples: u64,
     /// How well observations are scaled.
     #[serde(flatten)]
     pub observation: ObservationHealth,
