@@ -53,7 +53,6 @@ impl ActorCritic for Mlp {
         SequenceOutput {
             logits: self.logits.forward(&hidden),
             value: self.value.forward(&hidden).squeeze_dim(-1),
-            contributions: None,
             state: RecurrentState::default(),
         }
     }
@@ -62,7 +61,7 @@ impl ActorCritic for Mlp {
 const SCENARIO: &str = r#"(
     task: preset("digits_impaired", (batches_per_step: count(4))),
     run: (rounds: 2, n_envs: 4, max_steps: 30),
-    policy: (controller: "actor_critic", net: "perceptron", net_cfg: (contribution_head: false)),
+    policy: (controller: "actor_critic", net: "perceptron"),
 )"#;
 
 fn register(app: &mut App) -> Result<(), ExtensionError> {

@@ -7,7 +7,7 @@ use std::f64::consts::SQRT_2;
 
 use simic_engine::controller::{
     Evaluation, HEADS, Head, HeadIndices, OPS, ParamGroup, PolicyError, PolicyParam, RELEVANCE, RecurrentState,
-    SequenceInput, TrainablePolicy, ValueOutput, ValueSequence,
+    SequenceInput, TrainablePolicy, ValueOutput,
 };
 use simic_engine::growth::LifecycleOp;
 use simic_engine::learner::ValueUnits;
@@ -389,23 +389,8 @@ impl TrainablePolicy for SmallPolicy {
             value: self.value.forward(&features).reshape([rows, steps]),
             entropy_causal: by_head(&entropies),
             entropy_available: by_head(&open),
-            contributions: None,
             final_state: RecurrentState(state.0.iter().map(Tensor::detach).collect()),
         })
-    }
-
-    fn evaluate_values(&self, input: &ValueSequence) -> Result<Tensor, PolicyError> {
-        let size = input.observations.size();
-        let (rows, steps) = (size[0], size[1]);
-        let mut state = RecurrentState(input.initial.0.iter().map(Tensor::shallow_clone).collect());
-        let mut values = Vec::new();
-        for step in 0..steps {
-            let (features, next) = self.step(&input.observations.select(1, step), &state);
-            values.push(self.value.forward(&features).reshape([rows]));
-            // A row that is over may go on: nobody reads its padding.
-            state = next;
-        }
-        Ok(Tensor::stack(&values, 1))
     }
 
     fn set_floor_scale(&mut self, scale: f64) {

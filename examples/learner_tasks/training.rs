@@ -146,7 +146,6 @@ impl<T: Task> Training<T> {
                 log_probs: chosen.log_probs[env],
                 value: units.raw(chosen.value_normalised[env].into()) as f32,
                 masks: self.task.masks(env, step),
-                seeds: &[],
             })
             .collect();
         let blueprints = Tensor::full(
@@ -172,7 +171,6 @@ impl<T: Task> Training<T> {
                     reward,
                     effective_op: op,
                     causal: RELEVANCE[op.code()],
-                    contributions: &[],
                 }
             })
             .collect();

@@ -1,10 +1,11 @@
 //! The learner's part of a checkpoint: what it counts and normalises by in `learner.ron`, the moments of its
-//! optimizer and the rollouts that its critic goes on learning from in `optim.safetensors`.
+//! optimizer in `optim.safetensors`.
 
 use std::fs;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize};
 use tch::Tensor;
 
 use crate::files::{RonError, read_ron};
@@ -17,6 +18,8 @@ use crate::torch::{TorchError, encode_tensors};
 const STATE_FILE: &str = "learner.ron";
 const MOMENTS_FILE: &str = "optim.safetensors";
 const FORMAT: u32 = 1;
+/// How the names of tensors begin that only earlier versions have, and that nothing learns from.
+const REMOVED: [&str; 3] = ["exp_avg.contrib.", "exp_avg_sq.contrib.", "step.contrib."];
 
 /// What a checkpoint was when it was written; it stays what it was when others come after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,9 +42,14 @@ struct SavedLearner {
     kind: CheckpointKind,
     /// blake3 of the run's `resolved.ron`.
     scenario_hash: String,
-    /// What it learnt with, for readers: a resumed run has the same.
+    /// What it learnt with, for readers: a resumed run has the same, by whatever names a version knows it.
+    #[serde(deserialize_with = "passed_over")]
     config: LearnerConfig,
     state: LearnerState,
+}
+
+fn passed_over<'de, D: Deserializer<'de>>(config: D) -> Result<LearnerConfig, D::Error> {
+    IgnoredAny::deserialize(config).map(|_| LearnerConfig::default())
 }
 
 /// Why a saved learner cannot be gone on with.
@@ -78,8 +86,7 @@ pub(super) fn save_learner(
     let layout = ron::ser::PrettyConfig::new().struct_names(false).depth_limit(3);
     let text = ron::ser::to_string_pretty(&saved, layout)?;
     write_synced(&folder.join(STATE_FILE), text.as_bytes())?;
-    let mut moments = learner.state_tensors();
-    moments.extend(learner.rehearsal_tensors()?);
+    let moments = learner.state_tensors();
     Ok(write_synced(&folder.join(MOMENTS_FILE), &encode_tensors(&moments)?)?)
 }
 
@@ -99,7 +106,8 @@ pub(super) fn load_learner(folder: &Path, learner: &mut Learner, scenario_hash: 
         .into());
     }
     let moments = Tensor::read_safetensors(folder.join(MOMENTS_FILE));
-    let moments = moments.map_err(|error| SavedLearnerError::Moments(error.into()))?;
+    let mut moments = moments.map_err(|error| SavedLearnerError::Moments(error.into()))?;
+    moments.retain(|(name, _)| !REMOVED.iter().any(|removed| name.starts_with(removed)));
     Ok(learner.restore(&saved.state, &moments)?)
 }
 

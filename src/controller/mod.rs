@@ -32,7 +32,7 @@ pub use events::DecidedEnv;
 pub use policy::{
     ActorCritic, DecideMode, Evaluation, HIDDEN_GAIN, LearningPolicy, Linear, LogitLayout, MANIFEST_FILE, NetContext,
     NetFactory, NetRegistry, NetSequence, NetSpec, ParamGroup, PolicyInput, PolicyParam, PolicyParams, RecurrentState,
-    SequenceInput, SequenceOutput, Stack, StepOutput, TrainablePolicy, ValueOutput, ValueSequence, WEIGHTS_FILE,
+    SequenceInput, SequenceOutput, Stack, StepOutput, TrainablePolicy, ValueOutput, WEIGHTS_FILE,
 };
 pub use registry::Registry;
 pub use saved::SavedFolder;

@@ -271,19 +271,6 @@ per_head! {
 }
 
 section! {
-    /// Passes of the critic alone, after each update of the policy.
-    #[derive(Copy)]
-    pub struct CriticConfig {
-        /// Passes behind those of the policy, whose divergence does not stop them; 0: none.
-        epochs: u32 = 0, integer(0, 1024);
-        /// Newest rollouts that they learn from.
-        rollouts: u32 = 1, integer(1, 16);
-        /// Learning rate of these passes. None: that of the update.
-        lr: Option<f64>, OPEN_FRACTION;
-    }
-}
-
-section! {
     /// Section `learner`: how the policy is trained.
     pub struct LearnerConfig {
         /// Episodes of each env between two updates.
@@ -332,8 +319,6 @@ section! {
         /// How far a value may move before it stops paying.
         #[unit = "normalised units"]
         value_clip: f64 = 0.2, POSITIVE;
-        /// Passes of the critic alone.
-        critic: CriticConfig;
         /// Weight in the value loss of steps without a choice.
         forced_value_weight: f64 = 0.2, FRACTION;
         /// Weight of the entropy bonus.
@@ -356,18 +341,6 @@ section! {
         prob_floor_end_scale: f64 = 0.2, FRACTION;
         /// Updates over which schedules run. None: the rollouts of the run.
         total_updates: Option<u64>, at_least(1);
-        /// Weight of predicting contributions.
-        aux_coef: f64 = 0.05, NOT_NEGATIVE;
-        /// Updates over which that weight rises from 0.
-        aux_warmup_updates: u32 = 20;
-        /// How many steps ahead contributions are predicted; 0: those of the same step.
-        #[unit = "steps"]
-        aux_horizon: u32;
-        /// Clamp of predicted contributions' targets.
-        #[unit = "percentage points"]
-        aux_clip: f64 = 10.0, POSITIVE;
-        /// Keep the gradient of predicting contributions out of the trunk.
-        aux_stop_gradient: bool = true;
         /// Learning rate of AdamW.
         lr: f64 = 5e-4, OPEN_FRACTION;
         /// Course of the learning rate over total_updates.

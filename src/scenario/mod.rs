@@ -71,9 +71,9 @@ pub use host::{
 };
 pub use layers::Override;
 pub use learner::{
-    AdvantageBaseline, AdvantageNorm, CriticConfig, EntropyFloorCoefs, EntropyFloors, EntropyMultipliers, EpisodeEnd,
-    LearnerConfig, LrSchedule, NonfiniteObservations, ObservationNorm, ObservationNormMode, RatioMode, RewardNorm,
-    RewardNormMode, ValueNorm, ValueNormMode,
+    AdvantageBaseline, AdvantageNorm, EntropyFloorCoefs, EntropyFloors, EntropyMultipliers, EpisodeEnd, LearnerConfig,
+    LrSchedule, NonfiniteObservations, ObservationNorm, ObservationNormMode, RatioMode, RewardNorm, RewardNormMode,
+    ValueNorm, ValueNormMode,
 };
 pub use lifecycle::{
     AutoForward, GateConfig, GateMode, Isolation, IsolationConfig, LifecycleConfig, OnFossilize, StageIsolation,
@@ -82,8 +82,8 @@ pub use load::{Arm, Input, Loaded, load, load_beside};
 pub use needs::{MeasurementNeed, RequiredMasks};
 pub use paths::UnknownField;
 pub use policy::{
-    CriticCore, FloorConfig, FloorMode, HeadConditioning, MaskConfig, NetConfig, ObservationConfig, ObservationLayout,
-    OpBias, PolicyConfig, TrackerConfig,
+    FloorConfig, FloorMode, HeadConditioning, MaskConfig, NetConfig, ObservationConfig, ObservationLayout, OpBias,
+    PolicyConfig, TrackerConfig,
 };
 pub use presets::{POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
 pub(crate) use problem::{COLOURS, printable};

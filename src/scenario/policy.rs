@@ -53,17 +53,6 @@ choice! {
     }
 }
 
-choice! {
-    /// What the critic of a built-in network reads.
-    #[derive(Copy, Eq)]
-    pub enum CriticCore {
-        /// the core of the policy
-        Shared,
-        /// features and a core of its own
-        Separate,
-    }
-}
-
 section! {
     /// Sizes of the policy network.
     #[derive(Copy)]
@@ -78,12 +67,6 @@ section! {
         embed_dim: usize = 4, integer(1, 1024);
         /// What the parameters of an action are chosen by.
         head_conditioning: HeadConditioning = HeadConditioning::PerSlot;
-        /// What the critic of a built-in network reads.
-        critic_core: CriticCore = CriticCore::Shared;
-        /// Predict the seeds' contributions as an auxiliary task.
-        contribution_head: bool = true;
-        /// Dropout in the contribution head; more than 0 makes runs irreproducible.
-        aux_dropout: f64 = 0.0, BELOW_ONE;
         /// Steps that the mlp sees at once.
         frame_stack: usize = 1, integer(1, 8);
         /// Added to the logits of a fresh built-in network's operations: what it tries before it has learnt anything.

@@ -100,7 +100,7 @@ pub static POLICY_PRESETS: [TrainingPreset; 2] = [
     TrainingPreset {
         name: "classic",
         ron: "(policy: (
-            net_cfg: (head_conditioning: shared, aux_dropout: 0.1),
+            net_cfg: (head_conditioning: shared),
             floor: (mode: clamp, op: 0.15, slot: 0.05, blueprint: 0.12, style: 0.08, tempo: 0.12,
                     alpha_target: 0.08, alpha_speed: 0.06, alpha_curve: 0.06),
             masks: (mask_structural_gates: false),

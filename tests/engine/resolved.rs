@@ -8,8 +8,7 @@ use simic_engine::sweep::plan;
 /// `scenarios/digits_rescue.ron` with every default written out, as it was when the proof was played.
 const RESOLVED: &str = include_str!("resolved/digits_rescue.ron");
 const SCENARIO: &str = include_str!("../../scenarios/digits_rescue.ron");
-const SWEEPS: [&str; 7] = [
-    "ablations",
+const SWEEPS: [&str; 6] = [
     "blind",
     "digits_baseline",
     "digits_impaired",

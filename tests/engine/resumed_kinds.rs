@@ -441,16 +441,11 @@ fn every_normaliser_and_switch_of_the_learner_goes_on_as_it_was() {
         "policy_ema: Some(0.9)",
         "lr_schedule: kl_adaptive",
         "advantage_baseline: leave_one_out",
-        "critic: (epochs: 3, rollouts: 2)",
         "entropy_anneal_episodes: 4, entropy_coef_end: 0.02",
         "episodes_per_update: 2",
     ];
     let all = cases(&forms, |case, learner| {
         case.learner = learner.into();
-        if learner.starts_with("critic") {
-            case.policy =
-                format!(r#"controller: "actor_critic", net: "lstm", net_cfg: ({SMALL}, critic_core: separate)"#);
-        }
     });
     all.iter().for_each(Case::holds);
 }

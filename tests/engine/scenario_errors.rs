@@ -356,29 +356,6 @@ fn a_learning_rate_that_follows_the_divergence_needs_a_target_and_bounds_around_
 }
 
 #[test]
-fn contributions_are_predicted_within_the_episode() {
-    let of = |horizon: u32| {
-        problems_of(
-            &format!("(run: (max_steps: 12), learner: (aux_horizon: {horizon}))"),
-            &[],
-        )
-    };
-
-    assert!(of(12).contains("learner.aux_horizon: 12 steps ahead"), "{}", of(12));
-    assert_eq!(of(11), "");
-}
-
-#[test]
-fn settings_of_passes_that_the_critic_does_not_have_are_warned_about() {
-    let of = |critic: &str| problems_of(&format!("(learner: (critic: ({critic})))"), &[]);
-
-    let idle = of("rollouts: 3, lr: Some(0.001)");
-    assert!(idle.contains("learner.critic.rollouts: it has no effect"), "{idle}");
-    assert!(idle.contains("learner.critic.lr: it has no effect"), "{idle}");
-    assert_eq!(of("epochs: 10, rollouts: 3, lr: Some(0.001)"), "");
-}
-
-#[test]
 fn statistics_that_do_not_move_can_neither_be_warmed_up_nor_frozen() {
     let of = |norm: &str| problems_of(&format!("(run: (rounds: 4), learner: (obs_norm: ({norm})))"), &[]);
 

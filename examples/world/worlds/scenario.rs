@@ -248,7 +248,6 @@ fn draw_schedule(dice: &mut Dice, ground: &Ground, slots: &[&str], steps: u64) -
 fn draw_policy(dice: &mut Dice, controller: &str, ground: &Ground, schedule: &str) -> String {
     let net = dice.one_of(&["lstm", "gru", "mlp"]);
     let conditioning = dice.one_of(&["per_op", "per_slot", "shared"]);
-    let critic = dice.one_of(&["shared", "separate"]);
     let schema = dice.one_of(&["v1", "v2"]);
     let floor = dice.one_of(&["mixture", "clamp", "none"]);
     let [is_sequential, hides_gates] = [(); 2].map(|()| dice.one_in(2));
@@ -262,7 +261,7 @@ fn draw_policy(dice: &mut Dice, controller: &str, ground: &Ground, schedule: &st
     let growth = format!(r#"growth: (blueprints: ["{blueprint}"], style: "{style}", tempo: "fast")"#);
     format!(
         r#"policy: (controller: "{controller}", net: "{net}",
-    net_cfg: (feature_dim: 8, hidden_dim: 8, head_conditioning: {conditioning}, critic_core: {critic}),
+    net_cfg: (feature_dim: 8, hidden_dim: 8, head_conditioning: {conditioning}),
     obs: (schema: {schema}), floor: (mode: {floor}),
     masks: (sequential_germination: {is_sequential}, mask_structural_gates: {hides_gates}, action_space: {space}),
     heuristic: (plateau_epochs_to_germinate: 1, min_epochs_before_germinate: 1),
@@ -284,11 +283,11 @@ fn draw_learner(dice: &mut Dice, rounds: u64, steps: u64) -> String {
     let nonfinite = dice.one_of(&["error", "zero", "zero"]);
     let values = dice.one_of(&["off", "scale", "popart"]);
     let rewards = dice.one_of(&["off", "rms", "std", "return_std"]);
-    let (epochs, critic_epochs) = (dice.number(1..=2), dice.number(0..=1));
+    let epochs = dice.number(1..=2);
     format!(
         "learner: (episodes_per_update: {rollout}, epochs: {epochs}, chunk_length: {chunk}, min_actor_steps: 1,
     obs_norm: (mode: {observations}, nonfinite_obs: {nonfinite}), value_norm: (mode: {values}),
-    reward_norm: (mode: {rewards}), critic: (epochs: {critic_epochs})),"
+    reward_norm: (mode: {rewards})),"
     )
 }
 

@@ -11,8 +11,8 @@ use crate::controller::error::PolicyError;
 use crate::controller::policy::{
     ActorCritic, AveragedWeights, DecideMode, Evaluation, FORMAT, Floor, LearningPolicy, LogitLayout, NetContext,
     NetSequence, NetSpec, OpTables, PolicyManifest, PolicyParam, PolicyPrecision, RecurrentState, Rollout,
-    SequenceInput, Stored, TrainablePolicy, VALUE_HEAD, ValueOutput, ValueSequence, action_space_hash, choose,
-    head_terms, head_uniforms, load_policy, load_statistics, save_policy,
+    SequenceInput, Stored, TrainablePolicy, VALUE_HEAD, ValueOutput, action_space_hash, choose, head_terms,
+    head_uniforms, load_policy, load_statistics, save_policy,
 };
 use crate::controller::saved::SavedFolder;
 use crate::controller::view::{
@@ -41,8 +41,6 @@ pub struct ActorCriticController {
     mode: DecideMode,
     rollout: Rollout,
     precision: PolicyPrecision,
-    /// Whether the contribution head's loss reaches the rest of the network.
-    contributions_train_core: bool,
     seed: u64,
     group: u64,
     /// Updates that the weights have seen: part of a saved policy.
@@ -92,7 +90,6 @@ impl ActorCriticController {
             rollout: Rollout::new(&*net, run.n_envs)?,
             precision: PolicyPrecision::new(learner.amp, context.device),
             net,
-            contributions_train_core: !learner.aux_stop_gradient,
             seed: run.seed,
             group: context.group,
             updates: 0,
@@ -305,7 +302,6 @@ impl TrainablePolicy for ActorCriticController {
             blueprints: input.blueprints,
             lengths,
             initial: input.initial,
-            contributions_train_core: self.contributions_train_core,
         };
         let output = self.precision.sequence(&*self.net, &sequence)?;
         let evaluation = catch(|| {
@@ -315,19 +311,10 @@ impl TrainablePolicy for ActorCriticController {
                 value: output.value,
                 entropy_causal: terms.entropy_causal,
                 entropy_available: terms.entropy_available,
-                contributions: output.contributions,
                 final_state: output.state.detach(),
             }
         })?;
         Ok(evaluation)
-    }
-
-    fn critic_states(&self) -> usize {
-        self.net.critic_states()
-    }
-
-    fn evaluate_values(&self, input: &ValueSequence) -> Result<Tensor, PolicyError> {
-        Ok(self.precision.values(&*self.net, input)?)
     }
 
     fn set_floor_scale(&mut self, scale: f64) {

@@ -4,7 +4,7 @@ use tch::{Device, Tensor};
 
 use super::layout::LogitLayout;
 use super::parameters::PolicyParams;
-use super::trainable::{RecurrentState, ValueOutput, ValueSequence};
+use super::trainable::{RecurrentState, ValueOutput};
 use crate::scenario::NetConfig;
 
 /// What a network is built for.
@@ -60,8 +60,6 @@ pub struct NetSequence<'a> {
     pub lengths: &'a [i64],
     /// State that enters step 0 of each row.
     pub initial: &'a RecurrentState,
-    /// Whether the contribution head's gradient reaches the rest of the network.
-    pub contributions_train_core: bool,
 }
 
 /// What a network makes of padded sequences.
@@ -71,8 +69,6 @@ pub struct SequenceOutput {
     pub logits: Tensor,
     /// `[B, T]`.
     pub value: Tensor,
-    /// `[B, T, S]`, percentage points.
-    pub contributions: Option<Tensor>,
     /// After the last step of each row that is no padding.
     pub state: RecurrentState,
 }
@@ -96,25 +92,6 @@ pub trait ActorCritic: Send {
         RecurrentState::default()
     }
 
-    /// How many tensors at the end of the state only the value reads; 0 unless it has a core of its own.
-    fn critic_states(&self) -> usize {
-        0
-    }
-
-    /// `[B, T]`: the values of whole sequences as [`sequence`](Self::sequence) has them; anything finite in padded steps. Of
-    /// its gradient only that of the critic's own parameters is used: a network that can spare the others computes them
-    /// without.
-    fn values(&self, input: &ValueSequence) -> Tensor {
-        let sequence = NetSequence {
-            observations: input.observations,
-            blueprints: input.blueprints,
-            lengths: input.lengths,
-            initial: input.initial,
-            contributions_train_core: false,
-        };
-        self.sequence(&sequence).value
-    }
-
     /// One step of `N` envs; row i of `state` belongs to row i of the input. Sequences of one step unless the network
     /// has a shorter way.
     fn step(&self, input: &PolicyInput, state: &RecurrentState) -> StepOutput {
@@ -123,7 +100,6 @@ pub trait ActorCritic: Send {
             blueprints: &input.blueprints.unsqueeze(1),
             lengths: &vec![1; input.observations.size()[0] as usize],
             initial: state,
-            contributions_train_core: false,
         });
         StepOutput {
             logits: output.logits.squeeze_dim(1),

@@ -66,19 +66,11 @@ struct RecurrentLayer {
 }
 
 impl RecurrentCore {
-    /// Parameters of `group`, their names behind `name`.
-    pub fn new(
-        params: &mut PolicyParams,
-        group: ParamGroup,
-        name: &str,
-        cell: Cell,
-        width: i64,
-        layers: usize,
-    ) -> Self {
+    pub fn new(params: &mut PolicyParams, cell: Cell, width: i64, layers: usize) -> Self {
         // The deeper the core, the longer it has to remember.
         let forget_bias = 1.0 + (layers as f64).ln();
         let layers = (0..layers)
-            .map(|layer| RecurrentLayer::new(params, group, &format!("{name}.{layer}"), cell, width, forget_bias))
+            .map(|layer| RecurrentLayer::new(params, &format!("core.{layer}"), cell, width, forget_bias))
             .collect();
         Self { cell, width, layers }
     }
@@ -110,14 +102,8 @@ impl RecurrentCore {
 }
 
 impl RecurrentLayer {
-    fn new(
-        params: &mut PolicyParams,
-        group: ParamGroup,
-        layer: &str,
-        cell: Cell,
-        width: i64,
-        forget_bias: f64,
-    ) -> Self {
+    fn new(params: &mut PolicyParams, layer: &str, cell: Cell, width: i64, forget_bias: f64) -> Self {
+        let group = ParamGroup::Shared;
         let gates = cell.gates() * width;
         let name = |part: &str| format!("{layer}.{}.{part}", cell.name());
         let weight_ih = params.orthogonal(&name("weight_ih"), group, [gates, width], 1.0);
@@ -188,16 +174,16 @@ struct MlpBlock {
 }
 
 impl MlpCore {
-    /// Parameters of `group`, their names behind `name`.
-    pub fn new(params: &mut PolicyParams, group: ParamGroup, name: &str, width: i64) -> Self {
+    pub fn new(params: &mut PolicyParams, width: i64) -> Self {
+        let group = ParamGroup::Shared;
         let mut linear = |name: String| Linear::new(params, group, &name, [width, width], HIDDEN_GAIN);
         let pairs: Vec<_> = (0..MLP_BLOCKS)
-            .map(|block| (linear(format!("{name}.{block}.0")), linear(format!("{name}.{block}.2"))))
+            .map(|block| (linear(format!("core.{block}.0")), linear(format!("core.{block}.2"))))
             .collect();
         let blocks = pairs.into_iter().enumerate().map(|(block, (first, second))| MlpBlock {
             first,
             second,
-            norm: LayerNorm::new(params, group, &format!("{name}.{block}.ln"), width),
+            norm: LayerNorm::new(params, group, &format!("core.{block}.ln"), width),
         });
         Self(blocks.collect())
     }

@@ -68,8 +68,6 @@ enum Layer {
     Linear(Linear),
     LayerNorm(LayerNorm),
     Relu,
-    /// Draws from libtorch's own generator: the one part of a policy that is not reproducible.
-    Dropout(f64),
 }
 
 /// Layers one after another, named by their position as PyTorch's `Sequential` names them.
@@ -127,21 +125,12 @@ impl Stack {
         self
     }
 
-    /// Appends a dropout that zeroes each element with this probability; at 0, appends nothing.
-    pub fn dropout(mut self, probability: f64) -> Self {
-        if probability > 0.0 {
-            self.layers.push(Layer::Dropout(probability));
-        }
-        self
-    }
-
     /// All layers in order: `[.., inputs]` to `[.., outputs of the last]`.
     pub fn forward(&self, x: &Tensor) -> Tensor {
         self.layers.iter().fold(x.shallow_clone(), |x, layer| match layer {
             Layer::Linear(linear) => linear.forward(&x),
             Layer::LayerNorm(norm) => norm.forward(&x),
             Layer::Relu => x.relu(),
-            Layer::Dropout(probability) => x.dropout(*probability, true),
         })
     }
 }

@@ -43,6 +43,4 @@ pub use storage::{
     FORMAT, MANIFEST_FILE, PolicyManifest, VALUE_HEAD, WEIGHTS_FILE, action_space_hash, load_policy, load_statistics,
     save_policy,
 };
-pub use trainable::{
-    Evaluation, ParamGroup, PolicyParam, RecurrentState, SequenceInput, TrainablePolicy, ValueOutput, ValueSequence,
-};
+pub use trainable::{Evaluation, ParamGroup, PolicyParam, RecurrentState, SequenceInput, TrainablePolicy, ValueOutput};

@@ -1,5 +1,4 @@
-//! The built-in networks: a trunk, eight action heads, a value, a contribution predictor; the value may have a trunk of its
-//! own.
+//! The built-in networks: a trunk, eight action heads, a value.
 
 use tch::Tensor;
 
@@ -7,16 +6,15 @@ use super::actor_critic::{ActorCritic, NetContext, NetSequence, NetSpec, PolicyI
 use super::cores::Cell;
 use super::layers::{HIDDEN_GAIN, Linear, Stack};
 use super::parameters::PolicyParams;
-use super::trainable::{ParamGroup, RecurrentState, ValueOutput, ValueSequence};
-use super::trunk::{Trunk, TrunkSequence};
+use super::trainable::{ParamGroup, RecurrentState, ValueOutput};
+use super::trunk::Trunk;
 use crate::controller::actions::Head;
 use crate::controller::error::PolicyError;
-use crate::scenario::CriticCore;
-use crate::torch::{NoGrad, catch};
+use crate::torch::catch;
 
 /// Gain of the action heads' last layers: a fresh policy is close to uniform.
 const ACTION_GAIN: f64 = 0.01;
-/// Gain of the last layers of value and contributions: 1 makes the first value losses explode, 0.01 pins them to 0.
+/// Gain of the value head's last layer: 1 makes the first value losses explode, 0.01 pins them to 0.
 const VALUE_GAIN: f64 = 0.1;
 
 /// A policy network with one of the built-in cores.
@@ -30,9 +28,6 @@ pub struct Network {
     /// All of the value head but its last layer, which value normalisation rewrites.
     value: Stack,
     value_output: Linear,
-    contribution: Option<Stack>,
-    /// What the value reads where that is not the trunk of the heads.
-    critic: Option<Trunk>,
 }
 
 impl Network {
@@ -52,26 +47,17 @@ impl Network {
     fn build(context: NetContext, cell: Option<Cell>) -> Self {
         let mut params = context.params();
         let spec = context.spec;
-        let config = &spec.config;
-        let hidden = config.hidden_dim as i64;
-        let trunk = Trunk::new(&spec, cell, ParamGroup::Shared, "", &mut params);
+        let hidden = spec.config.hidden_dim as i64;
+        let trunk = Trunk::new(&spec, cell, &mut params);
         let heads = action_heads(&spec, hidden, &mut params);
         let value = value_stack(hidden, &mut params);
         let last = [hidden / 8, 1];
         let value_output = Linear::new(&mut params, ParamGroup::Critic, &value.next_name(), last, VALUE_GAIN);
-        let contribution = config
-            .contribution_head
-            .then(|| contribution_stack(&spec, hidden, &mut params));
-        // After all the others, whose values it must not change.
-        let critic = (config.critic_core == CriticCore::Separate)
-            .then(|| Trunk::new(&spec, cell, ParamGroup::Critic, "critic.", &mut params));
         Self {
             trunk,
             heads,
             value,
             value_output,
-            contribution,
-            critic,
             params,
             spec,
         }
@@ -84,13 +70,6 @@ impl Network {
 
     fn value(&self, core: &Tensor) -> Tensor {
         self.value_output.forward(&self.value.forward(core)).squeeze_dim(-1)
-    }
-
-    /// The states of the heads' trunk and of the critic's own.
-    fn split(&self, state: &RecurrentState) -> (RecurrentState, RecurrentState) {
-        let mut actor = state.shallow_clone().0;
-        let critic = actor.split_off(actor.len().saturating_sub(self.critic_states()));
-        (RecurrentState(actor), RecurrentState(critic))
     }
 }
 
@@ -108,78 +87,24 @@ impl ActorCritic for Network {
     }
 
     fn zero_state(&self, rows: i64) -> RecurrentState {
-        let trunks = [Some(&self.trunk), self.critic.as_ref()].into_iter().flatten();
-        let shapes: Vec<[i64; 3]> = trunks.flat_map(|trunk| trunk.state_shapes(rows)).collect();
-        RecurrentState::zeros(&shapes, self.params.device())
-    }
-
-    fn critic_states(&self) -> usize {
-        self.critic.as_ref().map_or(0, |trunk| trunk.state_shapes(0).len())
+        RecurrentState::zeros(&self.trunk.state_shapes(rows), self.params.device())
     }
 
     fn step(&self, input: &PolicyInput, state: &RecurrentState) -> StepOutput {
-        let (actor, critic) = self.split(state);
-        let (core, mut state) = self.trunk.step(input, &actor);
-        let value = match &self.critic {
-            None => self.value(&core),
-            Some(trunk) => {
-                let (core, after) = trunk.step(input, &critic);
-                state.0.extend(after.0);
-                self.value(&core)
-            }
-        };
+        let (core, state) = self.trunk.step(input, state);
         StepOutput {
             logits: self.logits(&core),
-            value,
+            value: self.value(&core),
             state,
         }
     }
 
-    fn values(&self, input: &ValueSequence) -> Tensor {
-        let (actor, critic) = self.split(input.initial);
-        let steps = TrunkSequence {
-            observations: input.observations,
-            blueprints: input.blueprints,
-            lengths: input.lengths,
-        };
-        let core = match &self.critic {
-            Some(trunk) => trunk.sequence(steps, &critic).0,
-            None => {
-                // The policy's own: its value may read it, not move it.
-                let _no_grad = NoGrad::new();
-                self.trunk.sequence(steps, &actor).0
-            }
-        };
-        self.value(&core)
-    }
-
     fn sequence(&self, input: &NetSequence) -> SequenceOutput {
-        let (actor, critic) = self.split(input.initial);
-        let steps = TrunkSequence {
-            observations: input.observations,
-            blueprints: input.blueprints,
-            lengths: input.lengths,
-        };
-        let (core, mut state) = self.trunk.sequence(steps, &actor);
-        let value = match &self.critic {
-            None => self.value(&core),
-            Some(trunk) => {
-                let (core, after) = trunk.sequence(steps, &critic);
-                state.0.extend(after.0);
-                self.value(&core)
-            }
-        };
-        let contributions = self.contribution.as_ref().map(|predictor| {
-            if input.contributions_train_core {
-                predictor.forward(&core)
-            } else {
-                predictor.forward(&core.detach())
-            }
-        });
+        let (core, state) = self.trunk.sequence(input);
+        let value = self.value(&core);
         SequenceOutput {
             logits: self.logits(&core),
             value,
-            contributions,
             state: state.detach(),
         }
     }
@@ -221,17 +146,6 @@ fn value_stack(hidden: i64, params: &mut PolicyParams) -> Stack {
         .relu()
         .linear(params, hidden / 8, HIDDEN_GAIN)
         .relu()
-}
-
-fn contribution_stack(spec: &NetSpec, hidden: i64, params: &mut PolicyParams) -> Stack {
-    Stack::new(ParamGroup::Auxiliary, "contrib", hidden)
-        .linear(params, hidden / 2, HIDDEN_GAIN)
-        .layer_norm(params)
-        .relu()
-        .dropout(spec.config.aux_dropout)
-        .linear(params, hidden / 4, HIDDEN_GAIN)
-        .relu()
-        .linear(params, spec.slots as i64, VALUE_GAIN)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use tch::{Device, Kind, Tensor};
 
 use super::actor_critic::{ActorCritic, NetSequence, PolicyInput, SequenceOutput, StepOutput};
-use super::trainable::{RecurrentState, ValueSequence};
+use super::trainable::RecurrentState;
 use crate::scenario::AmpMode;
 use crate::torch::{Autocast, TorchError, catch, mixed_kind};
 
@@ -66,19 +66,9 @@ impl PolicyPrecision {
             SequenceOutput {
                 logits: in_f32(&output.logits),
                 value: in_f32(&output.value),
-                contributions: output.contributions.as_ref().map(in_f32),
                 state: state_in_f32(&output.state),
             }
         })
-    }
-
-    /// [`ActorCritic::values`] in this precision.
-    ///
-    /// # Errors
-    /// libtorch's.
-    pub fn values(self, net: &dyn ActorCritic, input: &ValueSequence) -> Result<Tensor, TorchError> {
-        let _autocast = self.autocast()?;
-        catch(|| in_f32(&net.values(input)))
     }
 
     fn autocast(self) -> Result<Option<Autocast>, TorchError> {

@@ -13,6 +13,7 @@ use crate::controller::actions::Head;
 use crate::controller::error::PolicyError;
 use crate::controller::saved::{Differences, SavedFolder, sha256, storage, to_ron, write_folder};
 use crate::controller::view::{NormaliserConfig, RunningMoments, Standardisation};
+use crate::files::read_ron;
 use crate::scenario::{FloorConfig, NetConfig};
 use crate::torch::{HostSyncCounter, catch, copy_all, read_f32};
 
@@ -23,6 +24,16 @@ pub const AVERAGED_FILE: &str = "averaged.safetensors";
 /// File of everything else in the folder of a saved policy, in RON.
 pub const MANIFEST_FILE: &str = "policy.ron";
 pub const FORMAT: u32 = 1;
+/// What manifests of earlier versions say beside all that is in one now, where it says what always holds now. One that says
+/// anything else there is of a policy that this version cannot play.
+const REMOVED: [&str; 4] = [
+    "        critic_core: shared,\n",
+    "        contribution_head: true,\n",
+    "        contribution_head: false,\n",
+    "        aux_dropout: 0.0,\n",
+];
+/// How the names of weights begin that only earlier versions have, and that no decision reads.
+const REMOVED_WEIGHTS: &str = "contrib.";
 /// What the value head reads and means: the state alone, in normalised units.
 pub const VALUE_HEAD: u32 = 1;
 
@@ -171,7 +182,7 @@ pub fn load_policy(
     running: &PolicyManifest,
     params: &PolicyParams,
 ) -> Result<(PolicyManifest, Option<Vec<Tensor>>), PolicyError> {
-    let manifest: PolicyManifest = folder.ron(MANIFEST_FILE)?;
+    let manifest = read_manifest(folder)?;
     let mut diffs = Differences::default();
     manifest.compare(running, &mut diffs);
     manifest.note_nonfinite(&mut diffs);
@@ -183,6 +194,15 @@ pub fn load_policy(
     let targets: Vec<Tensor> = params.iter().map(|param| param.tensor.shallow_clone()).collect();
     copy_all(&targets, &sources, false)?;
     Ok((manifest, averaged))
+}
+
+/// The manifest in the folder, of this version or an earlier one.
+fn read_manifest(folder: &SavedFolder) -> Result<PolicyManifest, PolicyError> {
+    let text = String::from_utf8_lossy(folder.file(MANIFEST_FILE)?);
+    let text = REMOVED
+        .iter()
+        .fold(text.into_owned(), |text, said| text.replacen(said, "", 1));
+    read_ron(&text).map_err(|error| storage(&folder.path().join(MANIFEST_FILE), &error))
 }
 
 /// The tensors of a file of that SHA-256 in the order of `params`, on their device; whatever does not fit is noted.
@@ -214,7 +234,7 @@ fn read_weights(
 /// `Storage` for a file that cannot be understood; `IncompatiblePolicy` if it was about other observations, did not
 /// normalise them or holds a number that is not finite.
 pub fn load_statistics(folder: &SavedFolder, running: &PolicyManifest) -> Result<PolicyManifest, PolicyError> {
-    let manifest: PolicyManifest = folder.ron(MANIFEST_FILE)?;
+    let manifest = read_manifest(folder)?;
     let mut diffs = Differences::default();
     diffs.compare("format", &manifest.format, &running.format);
     manifest.compare_observations(running, &mut diffs);
@@ -232,7 +252,8 @@ fn match_weights(
     params: &PolicyParams,
     diffs: &mut Differences,
 ) -> Result<Vec<Tensor>, PolicyError> {
-    let mut superfluous: BTreeSet<&str> = saved.names().into_iter().collect();
+    let names = saved.names().into_iter();
+    let mut superfluous: BTreeSet<&str> = names.filter(|name| !name.starts_with(REMOVED_WEIGHTS)).collect();
     let mut sources = Vec::new();
     for param in params.iter() {
         superfluous.remove(param.name.as_str());

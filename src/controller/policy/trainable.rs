@@ -27,19 +27,6 @@ pub struct SequenceInput<'a> {
     pub initial: &'a RecurrentState,
 }
 
-/// Padded sequences of which only values are asked.
-#[derive(Debug)]
-pub struct ValueSequence<'a> {
-    /// `f32 [B, T, D]`, normalised.
-    pub observations: &'a Tensor,
-    /// `i64 [B, T, S]`: blueprint of each slot, -1 = empty.
-    pub blueprints: &'a Tensor,
-    /// Steps of each row that are no padding, at least 1.
-    pub lengths: &'a [i64],
-    /// State that enters step 0 of each sequence.
-    pub initial: &'a RecurrentState,
-}
-
 /// Stored actions under the policy's current weights. f32 throughout, differentiable; irrelevant heads hold exactly 0.
 #[derive(Debug)]
 pub struct Evaluation {
@@ -51,23 +38,19 @@ pub struct Evaluation {
     pub entropy_causal: Tensor,
     /// `[B, T, 8]`: mean entropy over the branches that were open, in [0, 1].
     pub entropy_available: Tensor,
-    /// `[B, T, S]`: predicted contributions in percentage points; `None` without that head.
-    pub contributions: Option<Tensor>,
     /// State after the last valid step of each sequence, without gradient.
     pub final_state: RecurrentState,
 }
 
-/// Parameters that share a learning rate and a clip.
+/// The part of a policy that a parameter belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ParamGroup {
     /// Layers of the action heads, which end in the logits.
     ActorHeads,
     /// What all heads read: embedding, feature layers and core.
     Shared,
-    /// Layers of the value head, and what nothing but it reads.
+    /// Layers of the value head.
     Critic,
-    /// Layers of the contribution head, trained by a loss of their own.
-    Auxiliary,
 }
 
 /// A trainable tensor by its stable name.
@@ -106,18 +89,6 @@ pub trait TrainablePolicy {
     /// # Errors
     /// A stored action that its mask forbids, or a device error.
     fn evaluate(&self, input: &SequenceInput) -> Result<Evaluation, PolicyError>;
-
-    /// How many tensors at the end of a recurrent state only the value reads.
-    fn critic_states(&self) -> usize {
-        0
-    }
-
-    /// `f32 [B, T]`: outputs of the value head in normalised units, with the gradient of the critic's parameters; anything
-    /// finite in padded steps.
-    ///
-    /// # Errors
-    /// A device error.
-    fn evaluate_values(&self, input: &ValueSequence) -> Result<Tensor, PolicyError>;
 
     /// Probability floors are scaled by this, in [0, 1]; it may change between rollouts only.
     fn set_floor_scale(&mut self, scale: f64);

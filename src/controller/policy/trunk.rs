@@ -1,9 +1,8 @@
-//! From observations to what heads read: an embedding of blueprints, one feature net, one of three cores. A network has one
-//! trunk for all its heads, or a second one of its own for the value.
+//! From observations to what heads read: an embedding of blueprints, one feature net, one of three cores.
 
 use tch::{Kind, Tensor};
 
-use super::actor_critic::{NetSpec, PolicyInput};
+use super::actor_critic::{NetSequence, NetSpec, PolicyInput};
 use super::cores::{Cell, MlpCore, RecurrentCore};
 use super::layers::{HIDDEN_GAIN, Linear, Stack};
 use super::parameters::PolicyParams;
@@ -16,17 +15,6 @@ const EMBEDDING_DEVIATION: f64 = 0.02;
 enum Core {
     Recurrent(RecurrentCore),
     Mlp(MlpCore),
-}
-
-/// Padded sequences of steps, without what only heads read.
-#[derive(Clone, Copy, Debug)]
-pub struct TrunkSequence<'a> {
-    /// `f32 [B, T, D]`.
-    pub observations: &'a Tensor,
-    /// `i64 [B, T, S]`.
-    pub blueprints: &'a Tensor,
-    /// Steps of each row that are no padding.
-    pub lengths: &'a [i64],
 }
 
 /// What stands before the heads.
@@ -46,32 +34,25 @@ pub struct Trunk {
 }
 
 impl Trunk {
-    /// Draws its parameters as members of `group`, their names behind `prefix`. `cell`: of a core with memory.
-    pub fn new(spec: &NetSpec, cell: Option<Cell>, group: ParamGroup, prefix: &str, params: &mut PolicyParams) -> Self {
+    /// `cell`: of a core with memory.
+    pub fn new(spec: &NetSpec, cell: Option<Cell>, params: &mut PolicyParams) -> Self {
+        let group = ParamGroup::Shared;
         let config = &spec.config;
         let (features, hidden) = (config.feature_dim as i64, config.hidden_dim as i64);
-        let name = |part: &str| format!("{prefix}{part}");
         let rows = spec.blueprints as i64 + 1;
         let table = [rows, config.embed_dim as i64];
-        let embedding = params.normal(&name("emb.weight"), group, table, EMBEDDING_DEVIATION);
+        let embedding = params.normal("emb.weight", group, table, EMBEDDING_DEVIATION);
         let frame_width = (spec.observation + config.embed_dim * spec.slots) as i64;
         let width = frame_width * config.frame_stack as i64;
-        let feature = Stack::new(group, name("feature"), width)
+        let feature = Stack::new(group, "feature", width)
             .linear(params, features, HIDDEN_GAIN)
             .layer_norm(params)
             .relu();
         let projection =
-            (features != hidden).then(|| Linear::new(params, group, &name("core.in"), [features, hidden], HIDDEN_GAIN));
+            (features != hidden).then(|| Linear::new(params, group, "core.in", [features, hidden], HIDDEN_GAIN));
         let core = match cell {
-            Some(cell) => Core::Recurrent(RecurrentCore::new(
-                params,
-                group,
-                &name("core"),
-                cell,
-                hidden,
-                config.layers,
-            )),
-            None => Core::Mlp(MlpCore::new(params, group, &name("core"), hidden)),
+            Some(cell) => Core::Recurrent(RecurrentCore::new(params, cell, hidden, config.layers)),
+            None => Core::Mlp(MlpCore::new(params, hidden)),
         };
         Self {
             embedding,
@@ -111,18 +92,18 @@ impl Trunk {
     }
 
     /// Whole sequences: `[B, T, H]` and the state after each row's last step that is no padding.
-    pub fn sequence(&self, input: TrunkSequence, initial: &RecurrentState) -> (Tensor, RecurrentState) {
+    pub fn sequence(&self, input: &NetSequence) -> (Tensor, RecurrentState) {
         let frames = self.frames(input.observations, input.blueprints);
         match &self.core {
             Core::Recurrent(core) => {
                 let steps = frames.size()[1];
                 let packing = Packing::new(input.lengths, steps, frames.device());
                 let frames = packing.as_ref().map_or(frames.shallow_clone(), |p| p.pack(&frames));
-                let (x, state) = core.forward(&self.core_input(&frames), initial, packing.as_ref());
+                let (x, state) = core.forward(&self.core_input(&frames), input.initial, packing.as_ref());
                 (packing.map_or(x.shallow_clone(), |packing| packing.unpack(&x)), state)
             }
             Core::Mlp(core) => {
-                let (stacked, state) = stack_frames(&frames, initial, input.lengths);
+                let (stacked, state) = stack_frames(&frames, input.initial, input.lengths);
                 (core.forward(&self.core_input(&stacked)), state)
             }
         }

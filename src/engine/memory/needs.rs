@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::controller::{ObservationFeatures, ObservationSchema};
 use crate::growth::SlotId;
-use crate::scenario::{CriticConfig, CriticCore, ImageShape, Launch, Loaded, OptimizerConfig, PartSizes, Residency};
+use crate::scenario::{ImageShape, Launch, Loaded, OptimizerConfig, PartSizes, Residency};
 use crate::torch::DeviceSpec;
 use crate::validation::max_configurations;
 
@@ -304,17 +304,13 @@ fn policy_needs(loaded: &Loaded) -> [Need; 2] {
         learner.episodes_per_update.into(),
         task.max_steps.into(),
         observation,
-        2 + rehearsed_rollouts(&learner.critic),
+        2,
         F32_BYTES,
     ]);
     let net = &policy.net_cfg;
     let (features, hidden) = (net.feature_dim as u128, net.hidden_dim as u128);
-    let trunks = match net.critic_core {
-        CriticCore::Shared => 1,
-        CriticCore::Separate => 2,
-    };
     // What every kind of network has; a recurrent core has a few times as much.
-    let weights = product([trunks, features, observation.saturating_add(hidden)]);
+    let weights = product([features, observation.saturating_add(hidden)]);
     [
         Need::per_env(
             "a rollout",
@@ -327,11 +323,6 @@ fn policy_needs(loaded: &Loaded) -> [Need; 2] {
             product([weights, POLICY_COPIES, F32_BYTES]),
         ),
     ]
-}
-
-/// Rollouts that the critic keeps for its own passes.
-fn rehearsed_rollouts(critic: &CriticConfig) -> u128 {
-    if critic.epochs > 0 { critic.rollouts.into() } else { 0 }
 }
 
 /// Bytes of a stored token.

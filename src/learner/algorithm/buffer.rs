@@ -80,10 +80,6 @@ pub struct RolloutBuffer {
     pub(super) cells: Cells,
     /// `[cells × W]`, as [`MaskSet::write_row`] lays them out.
     pub(super) masks: Vec<bool>,
-    /// `[cells × S]`; NaN: not measured.
-    pub(super) contributions: Vec<f32>,
-    /// `[cells × S]`: number of the seed that a slot held at the decision.
-    pub(super) seeds: Vec<Option<u32>>,
     pub(super) charges: RollbackCharges,
     /// Per state tensor: numbers of the recurrent states with which valid segments ended.
     pub(super) final_states: Vec<Vec<Tensor>>,
@@ -119,8 +115,6 @@ impl RolloutBuffer {
             rows: (0..shape.envs).map(|_| Row::default()).collect(),
             final_states: shape.state.iter().map(|_| Vec::new()).collect(),
             masks,
-            contributions: vec![f32::NAN; (count + 1) * shape.slots],
-            seeds: vec![None; (count + 1) * shape.slots],
             cells,
             shape,
             device,
@@ -157,12 +151,6 @@ impl RolloutBuffer {
     /// Those that are learnt from.
     pub(super) fn valid_segments(&self) -> impl Iterator<Item = &Segment> {
         self.segments().filter(|segment| segment.valid)
-    }
-
-    /// The segment that an env's step belongs to.
-    pub(super) fn segment_of(&self, env: usize, step: usize) -> Option<&Segment> {
-        let segments = &self.rows.get(env)?.segments;
-        segments.iter().find(|segment| segment.steps().contains(&step))
     }
 
     /// The steps that are learnt from, as `(env, step)`.

@@ -69,10 +69,7 @@ fn nonfinite_source(reading: &Reading) -> Option<NonfiniteSource> {
     let is_infinite = |scalar| !reading.get(scalar).is_finite();
 
     let mut outputs = heads("logp", &|head| reading.head(PerHead::BadLogProb, head) > 0.0);
-    outputs.extend(named(
-        &is_set,
-        &[(Scalar::BadValue, "value"), (Scalar::BadContribution, "contributions")],
-    ));
+    outputs.extend(named(&is_set, &[(Scalar::BadValue, "value")]));
     let (gate, sources) = if !outputs.is_empty() {
         (FinitenessGate::G1, outputs)
     } else if is_set(Scalar::BadLoss) {

@@ -6,13 +6,11 @@ use std::time::Instant;
 use tch::Tensor;
 
 use super::buffer::RolloutBuffer;
-use super::critic::CriticPasses;
 use super::error::LearnerError;
 use super::finalize::{PreparedRollout, Unusable, finalize};
 use super::guards::{announce_drift, judge, outside_minibatches};
 use super::measurements::UpdateMeasurements;
 use super::optimizer::{PolicyOptimizer, SCALER};
-use super::rehearsal::{CriticRollout, REHEARSAL, named_rollouts, rollouts_of};
 use super::reward_norm::RewardNormalizer;
 use super::schedules::{Horizon, adapted_lr_factor};
 use super::state::{
@@ -43,8 +41,6 @@ pub struct Learner {
     counters: Counters,
     /// What divergences have made of the learning rate.
     lr_factor: f64,
-    /// Earlier rollouts that the critic goes on learning from, oldest first.
-    rehearsed: Vec<CriticRollout>,
 }
 
 impl Learner {
@@ -65,7 +61,6 @@ impl Learner {
             values: ValueNormalizer::new(config.value_norm.mode, config.norm_min_count),
             counters: Counters::default(),
             lr_factor: unadapted(),
-            rehearsed: Vec::new(),
             config,
             horizon,
             seed,
@@ -164,18 +159,7 @@ impl Learner {
     ) -> Result<(), LearnerError> {
         let started = Instant::now();
         let mut rng = RunRng::new(self.seed, Domain::LearnerShuffle, &[POLICY_GROUP, round]);
-        let scale = self.rewards.scale(self.config.norm_min_count);
-        let newest = (self.config.critic.epochs > 0).then(|| CriticRollout::gather(buffer, scale, &self.config));
-        let newest = newest.transpose()?;
         let measured = Update {
-            critic: newest.as_ref().map(|newest| CriticPasses {
-                config: &self.config,
-                rollouts: self.rehearsed.iter().chain([newest]).collect(),
-                units: self.values.units(),
-                reward_scale: scale,
-                lr: self.config.critic.lr.unwrap_or(update.schedules.lr),
-                reads,
-            }),
             config: &self.config,
             schedules: update.schedules,
             batch: &rollout.batch,
@@ -185,8 +169,6 @@ impl Learner {
         }
         .run(policy, &mut self.optimizer, &mut rng)?;
         update.update_ms = milliseconds_since(started);
-        self.rehearsed.extend(newest);
-        self.forget_old_rollouts();
 
         announce_drift(&measured, policy.precision());
         judge(update, &measured);
@@ -214,13 +196,6 @@ impl Learner {
         update.data = Some(rollout.metrics.data);
         update_metrics::report(update, &measured, &rollout.metrics.learnable, self.config.max_grad_norm);
         Ok(())
-    }
-
-    /// Keeps as many rollouts as the critic's next passes learn from beside their own.
-    fn forget_old_rollouts(&mut self) {
-        let kept = self.config.critic.rollouts.saturating_sub(1) as usize;
-        let surplus = self.rehearsed.len().saturating_sub(kept);
-        self.rehearsed.drain(..surplus);
     }
 
     /// Moves an adaptive learning rate by the divergence of an update that took a step, or took none because of it. A
@@ -255,17 +230,7 @@ impl Learner {
         moments.chain(self.optimizer.named_scale()).collect()
     }
 
-    /// What the critic goes on learning from, by names of its own: second handles to tensors that later updates leave as they
-    /// are.
-    ///
-    /// # Errors
-    /// A device error.
-    pub fn rehearsal_tensors(&self) -> Result<Vec<(String, Tensor)>, LearnerError> {
-        Ok(named_rollouts(&self.rehearsed)?)
-    }
-
-    /// Continues from a saved state, in place. `tensors`: those of [`state_tensors`](Self::state_tensors) and
-    /// [`rehearsal_tensors`](Self::rehearsal_tensors). The policy's parameters are the caller's to restore, before this: both
+    /// Continues from a saved state, in place. `tensors`: those of [`state_tensors`](Self::state_tensors). The policy's parameters are the caller's to restore, before this: both
     /// together are the last state known to be good.
     ///
     /// # Errors
@@ -274,12 +239,6 @@ impl Learner {
     pub fn restore(&mut self, state: &LearnerState, tensors: &[(String, Tensor)]) -> Result<(), LearnerError> {
         // Precision may change at a resume: a scale that nobody has saved begins afresh, one that nobody needs is left.
         let is_scaled = |tensors: &[(String, Tensor)]| tensors.iter().any(|(name, _)| name.starts_with(SCALER));
-        let (rehearsal, tensors): (Vec<_>, Vec<_>) = tensors
-            .iter()
-            .map(|(name, tensor)| (name.clone(), tensor.shallow_clone()))
-            .partition(|(name, _)| name.starts_with(REHEARSAL));
-        let rehearsed = rollouts_of(&rehearsal, self.optimizer.device())?;
-        let tensors = &tensors[..];
         let keeps_scale = is_scaled(&self.state_tensors()) && is_scaled(tensors);
         let kept = |tensors: &[(String, Tensor)]| -> Vec<(String, Tensor)> {
             let kept = tensors
@@ -294,8 +253,6 @@ impl Learner {
             differences_of_tensors(tensors, &live),
             nonfinite_numbers(state),
             impossible_tensors(tensors)?,
-            impossible_tensors(&rehearsal)?,
-            rehearsed.as_ref().err().cloned().into_iter().collect(),
         ]
         .concat();
         if !differences.is_empty() {
@@ -310,8 +267,6 @@ impl Learner {
         self.rewards = state.rewards.clone();
         self.values = state.values;
         self.lr_factor = state.lr_factor;
-        self.rehearsed = rehearsed.unwrap_or_default();
-        self.forget_old_rollouts();
         self.optimizer.remember()?;
         Ok(())
     }

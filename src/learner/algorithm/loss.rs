@@ -78,7 +78,7 @@ pub(super) fn drift(log_probs: &Tensor, old_log_probs: &Tensor) -> Tensor {
     (log_probs - old_log_probs).abs()
 }
 
-/// `L = L_policy + c_V·L_value + c_E·L_entropy + P_floor + c_C·L_contribution`, and its terms; f32 scalars.
+/// `L = L_policy + c_V·L_value + c_E·L_entropy + P_floor`, and its terms; f32 scalars.
 #[derive(Debug)]
 pub(super) struct Losses {
     pub total: Tensor,
@@ -86,8 +86,6 @@ pub(super) struct Losses {
     pub value: Tensor,
     pub entropy: Tensor,
     pub floor_penalty: Tensor,
-    /// Of policies that predict contributions.
-    pub contribution: Option<Tensor>,
 }
 
 /// `min(r·A, clip(r, 1±ε)·A)`.
@@ -153,11 +151,6 @@ pub(super) fn entropy_floor_penalty(entropy: &Tensor, available: &Tensor, floors
     let mean = mean_by_head(entropy, available);
     let shortfall = (floors - mean).clamp_min(0.0).square() * coefs;
     selected(&shortfall, &count_by_head(available).gt(0.0)).sum(Kind::Float)
-}
-
-/// Mean squared error of predicted contributions over measured ones.
-pub(super) fn contribution_loss(predicted: &Tensor, targets: &Tensor, mask: &Tensor) -> Tensor {
-    mean(&(predicted - targets).square(), mask)
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use tch::{Device, Kind, Tensor};
 
-use super::critic::CriticMeasurements;
 use super::loss::{Losses, Ratios, count_by_head, drift, kl_terms, mean, mean_by_head, selected};
 use super::optimizer::Gradients;
 use super::recurrent::{STATE_NUMBERS, row_numbers, state_numbers};
@@ -32,7 +31,6 @@ measurements! {
         LossPolicy,
         LossValue,
         LossEntropy,
-        LossContribution,
         EntropyFloorPenalty,
         Kl,
         ClipPositive,
@@ -50,7 +48,6 @@ measurements! {
         ValueMin,
         ValueMax,
         GradNorm,
-        GradNormAuxiliary,
         ValueGradSquares,
         // Not a number where the loss is not scaled.
         LossScale,
@@ -58,18 +55,10 @@ measurements! {
         KlStop,
         Mismatch,
         BadValue,
-        BadContribution,
         BadLoss,
         BadGradient,
         // No step was taken.
         Suppressed,
-        // Sums over measured contributions.
-        ContributionCount,
-        PredictionSum,
-        PredictionSquares,
-        TargetSum,
-        TargetSquares,
-        ProductSum,
     }
 }
 
@@ -98,8 +87,6 @@ pub(super) struct Gates {
     log_probs: Tensor,
     /// G1.
     value: Tensor,
-    /// G1, of policies that predict contributions.
-    contribution: Option<Tensor>,
     /// G2.
     loss: Tensor,
     /// G3.
@@ -109,12 +96,9 @@ pub(super) struct Gates {
 impl Gates {
     pub fn check(evaluation: &Evaluation, minibatch: &SequenceBatch, losses: &Losses, gradients: &Gradients) -> Self {
         let log_probs = selected(&evaluation.log_probs.detach(), &minibatch.causal);
-        let predicted = evaluation.contributions.as_ref();
         Self {
             log_probs: count_by_head(&log_probs.isfinite().logical_not()),
             value: is_not_finite(&selected(&evaluation.value.detach(), &minibatch.valid)),
-            contribution: predicted
-                .map(|predicted| is_not_finite(&selected(&predicted.detach(), &minibatch.contribution_mask))),
             loss: is_not_finite(&losses.total),
             gradient: gradients.bad.shallow_clone(),
         }
@@ -123,16 +107,8 @@ impl Gates {
     /// f32 scalar, 1 if any gate is closed.
     pub fn any(&self) -> Tensor {
         let log_probs = self.log_probs.gt(0.0).any().to_kind(Kind::Float);
-        let gates = [
-            Some(&self.value),
-            self.contribution.as_ref(),
-            Some(&self.loss),
-            Some(&self.gradient),
-        ];
-        gates
-            .into_iter()
-            .flatten()
-            .fold(log_probs, |any, gate| any.maximum(gate))
+        let gates = [&self.value, &self.loss, &self.gradient];
+        gates.into_iter().fold(log_probs, |any, gate| any.maximum(gate))
     }
 }
 
@@ -178,7 +154,6 @@ pub(super) fn measure(step: &MinibatchStep) -> MinibatchNumbers {
     measure_trust_region(step, &mut numbers);
     measure_entropy(step, &mut numbers);
     measure_values(step, &mut numbers);
-    measure_contributions(step, &mut numbers);
     measure_gradients(step, &mut numbers);
     let states = row_numbers(&step.evaluation.final_state);
     MinibatchNumbers {
@@ -260,37 +235,12 @@ fn range(values: &Tensor, mask: &Tensor) -> (Tensor, Tensor) {
     (least, values.masked_fill(&excluded, f64::NEG_INFINITY).max())
 }
 
-fn measure_contributions(step: &MinibatchStep, numbers: &mut DeviceNumbers) {
-    let Some(predicted) = &step.evaluation.contributions else {
-        return;
-    };
-    let (targets, mask) = (&step.minibatch.contributions, &step.minibatch.contribution_mask);
-    let predicted = predicted.detach();
-    let sum = |values: &Tensor| selected(values, mask).sum(Kind::Double);
-    numbers.set(Scalar::ContributionCount, &mask.sum(Kind::Float));
-    numbers.set(Scalar::PredictionSum, &sum(&predicted));
-    numbers.set(Scalar::PredictionSquares, &sum(&predicted.square()));
-    numbers.set(Scalar::TargetSum, &sum(targets));
-    numbers.set(Scalar::TargetSquares, &sum(&targets.square()));
-    numbers.set(Scalar::ProductSum, &sum(&(&predicted * targets)));
-    let measured = [
-        (Scalar::LossContribution, &step.losses.contribution),
-        (Scalar::BadContribution, &step.gates.contribution),
-    ];
-    for (scalar, value) in measured {
-        if let Some(value) = value {
-            numbers.set(scalar, value);
-        }
-    }
-}
-
 fn measure_gradients(step: &MinibatchStep, numbers: &mut DeviceNumbers) {
     let gradients = step.gradients;
     numbers.set_heads(PerHead::GradSquares, &gradients.head_squares);
     numbers.set_heads(PerHead::GradTensors, &gradients.head_tensors);
     numbers.set(Scalar::ValueGradSquares, &gradients.value_squares);
     numbers.set(Scalar::GradNorm, &gradients.norm);
-    numbers.set(Scalar::GradNormAuxiliary, &gradients.auxiliary_norm);
 }
 
 /// `[3]`: shares of the normalised observations' elements beyond 3, 0.9 clip and clip.
@@ -390,10 +340,6 @@ pub(super) struct UpdateMeasurements {
     pub states: Vec<[f64; STATE_NUMBERS]>,
     /// By state tensor of the states with which the rollout's segments ended.
     pub rollout_states: Vec<[f64; STATE_NUMBERS]>,
-    /// How many of them, the last, only the value reads.
-    pub critic_states: usize,
-    /// Of the critic's passes behind the policy's.
-    pub critic: Option<CriticMeasurements>,
     /// Squared norms of the parameters and of their change.
     pub parameter_squares: f64,
     pub change_squares: f64,
@@ -452,8 +398,6 @@ pub(super) fn read_all(
         step_us: steps.iter().map(|step| step.elapsed.as_secs_f64() * 1e6).collect(),
         states: of_states.to_vec(),
         rollout_states: of_rollout.to_vec(),
-        critic_states: 0,
-        critic: None,
         parameter_squares: rest[0],
         change_squares: rest[1],
         observation_shares: [rest[2], rest[3], rest[4]],

@@ -3,7 +3,7 @@
 //!
 //! The way of the data: [`RolloutBuffer`] (`steps` and `segments` in it, filled by `writing`, edited by `rollback`) →
 //! `finalize` (`reward_norm`, `targets` with `gae`, `rollout_metrics`, `value_norm`, `sequences`) → `update` (`loss`,
-//! `optimizer`, `measurements`, `critic` with `rehearsal`) → `guards` and `update_metrics` →
+//! `optimizer`, `measurements`) → `guards` and `update_metrics` →
 //! [`LearnerUpdate`](crate::telemetry::LearnerUpdate). [`Learner`] holds what lasts from update to update, `state` is what
 //! a checkpoint keeps of it, `schedules` what changes in its course.
 //!
@@ -11,7 +11,6 @@
 //! [`TrainablePolicy`](crate::controller::TrainablePolicy).
 
 mod buffer;
-mod critic;
 mod error;
 mod finalize;
 mod gae;
@@ -21,7 +20,6 @@ mod loss;
 mod measurements;
 mod optimizer;
 mod recurrent;
-mod rehearsal;
 mod reward_norm;
 mod rollback;
 mod rollout_metrics;
@@ -44,7 +42,7 @@ pub use error::{BufferError, LearnerError};
 pub use learner::Learner;
 pub use reward_norm::RewardNormalizer;
 pub use schedules::Horizon;
-pub use segments::{Following, SegmentEnd};
+pub use segments::SegmentEnd;
 pub use state::{Counters, LearnerState};
 pub use steps::{DecidedStep, StepOutcome, StepTensors};
 pub use value_norm::{ValueNormalizer, ValueUnits};

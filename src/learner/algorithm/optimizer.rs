@@ -16,7 +16,6 @@ pub(super) const SCALER: &str = "loss_scaler.";
 /// A group with its own weight decay.
 #[derive(Debug)]
 struct DecayGroup {
-    of: ParamGroup,
     names: Vec<String>,
     optimizer: Optimizer,
 }
@@ -30,10 +29,8 @@ pub(super) struct Gradients {
     pub head_tensors: Tensor,
     /// f64 scalar, of the critic.
     pub value_squares: Tensor,
-    /// f64 scalar, of all but the auxiliary ones; overwritten by the next step.
+    /// f64 scalar, of all; overwritten by the next step.
     pub norm: Tensor,
-    /// f64 scalar; overwritten by the next step.
-    pub auxiliary_norm: Tensor,
     /// f32 scalar, 1 where any is not finite.
     pub bad: Tensor,
 }
@@ -44,17 +41,12 @@ pub(super) struct PolicyOptimizer {
     groups: Vec<DecayGroup>,
     /// Where gradients are computed, by kernels as own as the steps.
     backend: Backend,
-    /// All but the auxiliary parameters; they are clipped together.
-    main: Vec<Tensor>,
-    /// What only the auxiliary loss trains; clipped apart.
-    auxiliary: Vec<Tensor>,
+    /// All parameters, which are clipped together.
+    params: Vec<Tensor>,
     /// By head, in storage order: its own parameters.
     heads: Vec<Vec<Tensor>>,
     value: Vec<Tensor>,
     norm: GroupNorm,
-    auxiliary_norm: GroupNorm,
-    /// Of the critic where it learns alone.
-    critic_norm: GroupNorm,
     /// Scales the loss; `None` where the policy is not evaluated in float16.
     scaler: Option<LossScaler>,
     /// Copies of parameters and moments at the start of the newest update.
@@ -81,8 +73,7 @@ impl PolicyOptimizer {
         let mut optimizer = Self {
             groups: decay_groups(&params, config, implementation)?,
             backend: Backend::new(device, kernels),
-            main: of(&|param| param.group != ParamGroup::Auxiliary),
-            auxiliary: of(&|param| param.group == ParamGroup::Auxiliary),
+            params: of(&|_| true),
             heads: Head::ALL
                 .iter()
                 .map(|head| {
@@ -92,8 +83,6 @@ impl PolicyOptimizer {
                 .collect(),
             value: of(&|param| param.group == ParamGroup::Critic),
             norm: GroupNorm::new(device),
-            auxiliary_norm: GroupNorm::new(device),
-            critic_norm: GroupNorm::new(device),
             scaler: match policy.precision() {
                 Some(Kind::Half) => Some(LossScaler::new(device)?),
                 _ => None,
@@ -107,11 +96,6 @@ impl PolicyOptimizer {
         Ok(optimizer)
     }
 
-    /// Where the parameters lie.
-    pub fn device(&self) -> Device {
-        self.norm.norm.device()
-    }
-
     pub fn set_lr(&mut self, lr: f64) {
         for group in &mut self.groups {
             group.optimizer.set_lr(lr);
@@ -119,8 +103,7 @@ impl PolicyOptimizer {
     }
 
     pub fn zero_grad(&self) -> Result<(), TorchError> {
-        zero_grads(&self.main)?;
-        zero_grads(&self.auxiliary)
+        zero_grads(&self.params)
     }
 
     /// Leaves the gradients of `loss` in the parameters.
@@ -129,8 +112,7 @@ impl PolicyOptimizer {
             return backward(loss, self.backend);
         };
         backward(&scaler.scaled(loss)?, self.backend)?;
-        scaler.unscale(&self.main, &self.norm.bad)?;
-        scaler.unscale(&self.auxiliary, &self.auxiliary_norm.bad)
+        scaler.unscale(&self.params, &self.norm.bad)
     }
 
     /// What the loss of the next step is scaled by, f32 scalar.
@@ -145,13 +127,12 @@ impl PolicyOptimizer {
             .map_or(Ok(()), |scaler| scaler.update(&gradients.bad))
     }
 
-    /// Measures the gradients, then clips them: all but the auxiliary ones together, those apart.
+    /// Measures the gradients, then clips all of them together.
     pub fn clip(&mut self, max_norm: Option<f64>) -> Result<Gradients, TorchError> {
         let stats = |params: &Vec<Tensor>| grad_stats(params, 0.0, f64::INFINITY);
         let heads = self.heads.iter().map(stats).collect::<Result<Vec<_>, _>>()?;
         let value = stats(&self.value)?;
-        clip_group(&self.main, max_norm, &mut self.norm)?;
-        clip_group(&self.auxiliary, max_norm, &mut self.auxiliary_norm)?;
+        clip_group(&self.params, max_norm, &mut self.norm)?;
         catch(|| {
             let device = self.norm.norm.device();
             let heads: Vec<Tensor> = heads.iter().map(|stats| stats.to_device(device)).collect();
@@ -161,8 +142,7 @@ impl PolicyOptimizer {
                 head_tensors: heads.select(1, 3),
                 value_squares: value.select(0, 0),
                 norm: self.norm.norm.shallow_clone(),
-                auxiliary_norm: self.auxiliary_norm.norm.shallow_clone(),
-                bad: self.norm.bad.maximum(&self.auxiliary_norm.bad),
+                bad: self.norm.bad.copy(),
             }
         })
     }
@@ -171,36 +151,6 @@ impl PolicyOptimizer {
     pub fn step(&mut self, found_inf: &Tensor) -> Result<(), TorchError> {
         let groups = self.groups.iter_mut();
         groups.into_iter().try_for_each(|group| group.optimizer.step(found_inf))
-    }
-
-    /// Learning rate of the steps of the critic alone.
-    pub fn set_critic_lr(&mut self, lr: f64) {
-        let critic = self.groups.iter_mut().filter(|group| group.of == ParamGroup::Critic);
-        critic.for_each(|group| group.optimizer.set_lr(lr));
-    }
-
-    /// Leaves the gradients of `loss` in the critic's parameters, clipped. Returns 1 where any is not finite, f32 scalar;
-    /// overwritten by the next call.
-    pub fn backward_critic(&mut self, loss: &Tensor, max_norm: Option<f64>) -> Result<Tensor, TorchError> {
-        zero_grads(&self.value)?;
-        match &self.scaler {
-            None => backward(loss, self.backend)?,
-            Some(scaler) => {
-                backward(&scaler.scaled(loss)?, self.backend)?;
-                scaler.unscale(&self.value, &self.critic_norm.bad)?;
-            }
-        }
-        clip_group(&self.value, max_norm, &mut self.critic_norm)?;
-        if let Some(scaler) = &mut self.scaler {
-            scaler.update(&self.critic_norm.bad)?;
-        }
-        Ok(self.critic_norm.bad.shallow_clone())
-    }
-
-    /// Moves the critic's parameters alone, as [`step`](Self::step) moves all.
-    pub fn step_critic(&mut self, found_inf: &Tensor) -> Result<(), TorchError> {
-        let mut critic = self.groups.iter_mut().filter(|group| group.of == ParamGroup::Critic);
-        critic.try_for_each(|group| group.optimizer.step(found_inf))
     }
 
     /// Remembers parameters and moments as they are.
@@ -272,12 +222,7 @@ fn decay_groups(
     implementation: Implementation,
 ) -> Result<Vec<DecayGroup>, TorchError> {
     let mut groups = Vec::new();
-    for group in [
-        ParamGroup::ActorHeads,
-        ParamGroup::Shared,
-        ParamGroup::Critic,
-        ParamGroup::Auxiliary,
-    ] {
+    for group in [ParamGroup::ActorHeads, ParamGroup::Shared, ParamGroup::Critic] {
         let members: Vec<&PolicyParam> = params.iter().filter(|param| param.group == group).collect();
         if members.is_empty() {
             continue;
@@ -290,12 +235,11 @@ fn decay_groups(
             weight_decay: match group {
                 ParamGroup::Critic => config.critic_weight_decay,
                 // Decay would sharpen or flatten the actor's distributions.
-                ParamGroup::ActorHeads | ParamGroup::Shared | ParamGroup::Auxiliary => 0.0,
+                ParamGroup::ActorHeads | ParamGroup::Shared => 0.0,
             },
         };
         let tensors = members.iter().map(|param| param.tensor.shallow_clone()).collect();
         groups.push(DecayGroup {
-            of: group,
             names: members.iter().map(|param| param.name.clone()).collect(),
             optimizer: Optimizer::new(&rule, tensors, implementation)?,
         });

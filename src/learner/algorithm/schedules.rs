@@ -33,7 +33,6 @@ impl LearnerSchedules {
             lr: learning_rate(updates, config, horizon),
             entropy_coef: entropy_coef(updates, config, horizon),
             value_coef: value_coef(updates, config),
-            aux_coef: config.aux_coef * ramp(updates, config.aux_warmup_updates.into()),
             clip_ratio: config.clip_ratio,
             entropy_floor: entropy_floor(progress),
             probability_floor: 1.0 + progress * (config.prob_floor_end_scale - 1.0),

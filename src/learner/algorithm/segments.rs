@@ -33,15 +33,6 @@ impl SegmentEnd {
     }
 }
 
-/// What was observed behind the last step of a segment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Following {
-    /// `[D]`, normalised.
-    pub observation: Vec<f32>,
-    /// `[S]`: blueprint of each slot, -1 = empty.
-    pub blueprints: Vec<i64>,
-}
-
 /// Steps `start..end` of one env's row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Segment {
@@ -52,8 +43,6 @@ pub(super) struct Segment {
     pub closed: Option<SegmentEnd>,
     /// False: it contributes to nothing.
     pub valid: bool,
-    /// What was observed behind its last step, if that was kept.
-    pub following: Option<Following>,
     /// Stored recurrent states that enter its chunks from the second on; zeros enter the first.
     pub chunk_states: Vec<usize>,
 }

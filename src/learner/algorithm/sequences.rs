@@ -77,10 +77,6 @@ pub(super) struct SequenceBatch {
     pub old_values: Tensor,
     /// `[B, T]`.
     pub value_weights: Tensor,
-    /// `[B, T, S]`, clamped percentage points.
-    pub contributions: Tensor,
-    /// `[B, T, S]`.
-    pub contribution_mask: Tensor,
 }
 
 /// Where each step of a batch is found, row by row: env and step in its row, or `None` for padding.
@@ -127,12 +123,12 @@ impl Places {
 }
 
 /// Where every per-cell field of the buffer has a step, or padding.
-pub(super) fn cell(buffer: &RolloutBuffer, place: Option<(usize, usize)>) -> usize {
+fn cell(buffer: &RolloutBuffer, place: Option<(usize, usize)>) -> usize {
     place.map_or(buffer.padding_cell(), |(env, step)| buffer.cell(env, step))
 }
 
 /// How much the critic learns from a step, or from padding.
-pub(super) fn value_weight(record: Option<&StepRecord>, config: &LearnerConfig) -> f32 {
+fn value_weight(record: Option<&StepRecord>, config: &LearnerConfig) -> f32 {
     match record {
         None => 0.0,
         Some(record) if record.is_free() => 1.0,
@@ -141,57 +137,11 @@ pub(super) fn value_weight(record: Option<&StepRecord>, config: &LearnerConfig) 
 }
 
 /// The recurrent states that enter the sequences.
-pub(super) fn entering_states(buffer: &RolloutBuffer, sequences: &[Sequence]) -> RecurrentState {
+fn entering_states(buffer: &RolloutBuffer, sequences: &[Sequence]) -> RecurrentState {
     let states: Vec<i64> = sequences.iter().map(|sequence| sequence.state as i64).collect();
     let states = Tensor::from_slice(&states).to_device(buffer.device());
     let entering = |stored: &Tensor| stored.index_select(0, &states).transpose(0, 1).contiguous();
     RecurrentState(buffer.cells.states.iter().map(entering).collect())
-}
-
-/// Where a step of the same segment lies that comes `horizon` steps later; `None` if there is none.
-fn later(buffer: &RolloutBuffer, (env, step): (usize, usize), horizon: u32) -> Option<(usize, usize)> {
-    let then = step + horizon as usize;
-    let segment = buffer.segment_of(env, step).filter(|segment| then < segment.end)?;
-    let steps = &buffer.rows[segment.env].steps;
-    // What was rolled back and nobody was blamed for is missing from a segment.
-    (steps[then].step == steps[step].step + horizon).then_some((env, then))
-}
-
-/// What was measured `horizon` steps after a step of the seeds that stood in the slots then; NaN where nothing was.
-fn contributions_after(buffer: &RolloutBuffer, place: Option<(usize, usize)>, horizon: u32) -> Vec<f32> {
-    let slots = buffer.shape().slots;
-    let of_slots = |place| cell(buffer, place) * slots..(cell(buffer, place) + 1) * slots;
-    let then = match place {
-        Some(place) if horizon > 0 => later(buffer, place, horizon),
-        place => place,
-    };
-    let measured = buffer.contributions[of_slots(then)].iter().copied();
-    if horizon == 0 {
-        return measured.collect();
-    }
-    let seeds = buffer.seeds[of_slots(place)].iter().zip(&buffer.seeds[of_slots(then)]);
-    let is_same = seeds.map(|(seed, other)| seed.is_some() && seed == other);
-    let known = is_same.zip(measured);
-    known
-        .map(|(is_same, points)| if is_same { points } else { f32::NAN })
-        .collect()
-}
-
-/// Targets of predicted contributions, clamped, and where there are any: `[B, T, S]` each.
-fn contributions(buffer: &RolloutBuffer, places: &Places, horizon: u32, clip: f32) -> (Tensor, Tensor) {
-    let slots = buffer.shape().slots;
-    let measured = |place| contributions_after(buffer, place, horizon).into_iter();
-    let known = |points: f32| {
-        if points.is_nan() {
-            0.0
-        } else {
-            points.clamp(-clip, clip)
-        }
-    };
-    (
-        places.columns(slots, |place| measured(place).map(known)),
-        places.columns(slots, |place| measured(place).map(|points: f32| !points.is_nan())),
-    )
 }
 
 impl SequenceBatch {
@@ -221,8 +171,6 @@ impl SequenceBatch {
                 let size = [places.rows, places.steps, field.size()[1]];
                 field.index_select(0, &cells).reshape(size)
             };
-            let (contributions, contribution_mask) =
-                contributions(buffer, &places, config.aux_horizon, config.aux_clip as f32);
             Self {
                 observations: gathered(&buffer.cells.observations),
                 blueprints: gathered(&buffer.cells.blueprints),
@@ -251,8 +199,6 @@ impl SequenceBatch {
                 targets: places.column(|place| target(place, |target| target.target)),
                 old_values: places.column(|place| target(place, |target| target.old_value)),
                 value_weights: places.column(|place| value_weight(place.map(record), config)),
-                contributions,
-                contribution_mask,
             }
         })
     }
@@ -285,8 +231,6 @@ impl SequenceBatch {
             targets: pick(&self.targets),
             old_values: pick(&self.old_values),
             value_weights: pick(&self.value_weights),
-            contributions: pick(&self.contributions),
-            contribution_mask: pick(&self.contribution_mask),
         }
     }
 

@@ -23,8 +23,6 @@ pub struct DecidedStep<'a> {
     pub value: f32,
     /// What could have been chosen.
     pub masks: &'a MaskSet,
-    /// By slot: number of the seed in it, the same as long as it is the same seed; empty if nobody asks.
-    pub seeds: &'a [Option<u32>],
 }
 
 /// What the policy saw when it decided; row `i` belongs to the `i`-th step of the same call.
@@ -42,7 +40,7 @@ pub struct StepTensors<'a> {
 
 /// The result of a decision.
 #[derive(Clone, Copy, Debug)]
-pub struct StepOutcome<'a> {
+pub struct StepOutcome {
     /// Its row.
     pub env: usize,
     /// Raw.
@@ -51,8 +49,6 @@ pub struct StepOutcome<'a> {
     pub effective_op: LifecycleOp,
     /// By head: its choice mattered to what was executed.
     pub causal: [bool; HEADS],
-    /// Fresh counterfactual contributions by slot, percentage points; empty if none were measured in this step.
-    pub contributions: &'a [Option<f32>],
 }
 
 /// Host-side fields of one step.

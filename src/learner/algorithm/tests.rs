@@ -9,7 +9,6 @@ mod training;
 
 mod bench;
 mod credit;
-mod critic;
 mod failures;
 mod faulty;
 mod padding;

@@ -16,9 +16,6 @@ impl RolloutBuffer {
         round.put("rollout.rows", &self.rows)?;
         round.put("rollout.charges", &self.charges)?;
         let cells = self.written_cells();
-        let slots = self.shape.slots;
-        round.put("rollout.contributions", &taken(&self.contributions, slots, &cells))?;
-        round.put("rollout.seeds", &taken(&self.seeds, slots, &cells))?;
         let masks = taken(&self.masks, self.shape.mask_width(), &cells);
         round.put_tensor("rollout.masks", &Tensor::from_slice(&masks))?;
         for (name, tensor, index) in self.named_cells()? {
@@ -45,25 +42,9 @@ impl RolloutBuffer {
         }
         self.rows = rows;
         let cells = self.written_cells();
-        let slots = self.shape.slots;
         let masks = round.tensor("rollout.masks")?.to_tensor()?;
         let masks: Vec<bool> = Vec::try_from(masks).map_err(TorchError::from)?;
         put_back("rollout.masks", masks, &mut self.masks, self.shape.mask_width(), &cells)?;
-        let contributions = round.get("rollout.contributions")?;
-        put_back(
-            "rollout.contributions",
-            contributions,
-            &mut self.contributions,
-            slots,
-            &cells,
-        )?;
-        put_back(
-            "rollout.seeds",
-            round.get("rollout.seeds")?,
-            &mut self.seeds,
-            slots,
-            &cells,
-        )?;
         for (name, tensor, index) in self.named_cells()? {
             let part = catch(|| tensor.index_select(0, &index))?;
             round.copy_to(&name, &part)?;

@@ -10,11 +10,10 @@ use std::time::Instant;
 
 use tch::{Device, Kind, Tensor};
 
-use super::critic::CriticPasses;
 use super::error::LearnerError;
 use super::loss::{
-    Losses, Ratios, contribution_loss, drift, entropy_floor_penalty, head_denominators, head_entropies,
-    joint_policy_loss, mean, per_head_policy_loss, selected, value_loss,
+    Losses, Ratios, drift, entropy_floor_penalty, head_denominators, head_entropies, joint_policy_loss, mean,
+    per_head_policy_loss, selected, value_loss,
 };
 use super::measurements::{
     Gates, MinibatchNumbers, MinibatchStep, TimedStep, UpdateMeasurements, measure, observation_faults,
@@ -49,8 +48,6 @@ pub(super) struct Update<'a> {
     pub raw_observations: &'a Tensor,
     /// Numbers of the states with which the rollout's segments ended, by state tensor.
     pub rollout_states: &'a [Tensor],
-    /// What the critic does when the policy is done.
-    pub critic: Option<CriticPasses<'a>>,
     pub reads: &'a HostSyncCounter,
 }
 
@@ -91,20 +88,18 @@ impl Update<'_> {
                 }
             }
         }
-        let critic = self.critic.as_ref();
-        let critic = critic.map(|passes| passes.run(policy, optimizer, &stop.mismatch, rng));
-        let critic = critic.transpose()?;
         let observations = catch(|| {
             let shares = observation_shares(self.batch, self.config.obs_norm.clip);
             [shares, observation_faults(self.raw_observations)]
         })?;
         let change = optimizer.change()?;
-        let measured = read_all(&steps, &change, &observations, self.rollout_states, self.reads)?;
-        Ok(UpdateMeasurements {
-            critic,
-            critic_states: policy.critic_states(),
-            ..measured
-        })
+        Ok(read_all(
+            &steps,
+            &change,
+            &observations,
+            self.rollout_states,
+            self.reads,
+        )?)
     }
 
     /// One minibatch: evaluate, descend where nothing forbids it, measure.
@@ -167,7 +162,7 @@ impl Update<'_> {
         })?)
     }
 
-    /// `L = L_policy + c_V·L_value + c_E·L_entropy + P_floor + c_C·L_contribution`.
+    /// `L = L_policy + c_V·L_value + c_E·L_entropy + P_floor`.
     fn objective(&self, evaluation: &Evaluation, ratios: &Ratios, minibatch: &SequenceBatch) -> Losses {
         let (config, schedules) = (self.config, &self.schedules);
         let SequenceBatch {
@@ -209,23 +204,13 @@ impl Update<'_> {
             &by_head(config.entropy_floor_coef.values()),
         ) * schedules.entropy_floor;
 
-        let mut total = &policy + &value * schedules.value_coef + &entropy * schedules.entropy_coef + &floor_penalty;
-
-        // Contribution auxiliary.
-        let contribution = evaluation
-            .contributions
-            .as_ref()
-            .map(|predicted| contribution_loss(predicted, &minibatch.contributions, &minibatch.contribution_mask));
-        if let Some(contribution) = &contribution {
-            total += contribution * schedules.aux_coef;
-        }
+        let total = &policy + &value * schedules.value_coef + &entropy * schedules.entropy_coef + &floor_penalty;
         Losses {
             total,
             policy,
             value,
             entropy,
             floor_penalty,
-            contribution,
         }
     }
 

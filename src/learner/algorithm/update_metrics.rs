@@ -2,11 +2,11 @@
 //! what is not finite is left out.
 
 use super::measurements::{PerHead, Reading, Scalar, UpdateMeasurements};
-use super::recurrent::{STATE_NUMBERS, any_infinite, any_nan, recurrent_health};
+use super::recurrent::{any_infinite, any_nan, recurrent_health};
 use crate::controller::{HEADS, Head};
 use crate::telemetry::{
-    ByHead, ContributionHead, CriticQuality, HeadGradient, LearnerUpdate, Num, ObservationHealth, PolicyEntropy,
-    PolicyGradients, TrustRegion, UpdateLosses, statistics,
+    ByHead, CriticQuality, HeadGradient, LearnerUpdate, Num, ObservationHealth, PolicyEntropy, PolicyGradients,
+    TrustRegion, UpdateLosses, statistics,
 };
 
 /// Writes into `update` what its minibatches measured. `learnable` are the shares of valid steps in which each head had
@@ -33,17 +33,9 @@ pub(super) fn report(
         value_std: deviation(value_mean, readings.average(Scalar::ValueSquare)),
         value_min: readings.extreme(Scalar::ValueMin, f64::min),
         value_max: readings.extreme(Scalar::ValueMax, f64::max),
-        critic_loss_first: measured.critic.and_then(|critic| finite(critic.losses[0])),
-        critic_loss_last: measured.critic.and_then(|critic| finite(critic.losses[1])),
         ..std::mem::take(&mut update.critic)
     };
-    (update.contribution, update.aux_samples) = contributions(&readings);
-    let of_policy = |states: &[[f64; STATE_NUMBERS]]| states.len().saturating_sub(measured.critic_states);
-    update.recurrent = recurrent_health(
-        &measured.states[..of_policy(&measured.states)],
-        &measured.rollout_states[..of_policy(&measured.rollout_states)],
-    );
-    update.critic_steps = measured.critic.map(|critic| critic.steps);
+    update.recurrent = recurrent_health(&measured.states, &measured.rollout_states);
     update.update_has_nan = any_nan(&measured.states);
     update.update_has_inf = any_infinite(&measured.states);
     update.rollout_has_nan = any_nan(&measured.rollout_states);
@@ -127,7 +119,6 @@ fn losses(readings: &Readings) -> UpdateLosses {
         loss_value: readings.average(Scalar::LossValue),
         loss_entropy: readings.average(Scalar::LossEntropy),
         entropy_floor_penalty: readings.average(Scalar::EntropyFloorPenalty),
-        loss_contribution: readings.average(Scalar::LossContribution),
     }
 }
 
@@ -194,7 +185,6 @@ fn gradients(readings: &Readings, max_grad_norm: Option<f64>) -> PolicyGradients
     });
     PolicyGradients {
         grad_norm,
-        grad_norm_aux: readings.extreme(Scalar::GradNormAuxiliary, f64::max),
         grad_clip_ratio: grad_norm.zip(max_grad_norm).map(|(Num(norm), limit)| Num(norm / limit)),
         grad_clip_fraction: mean(clipped),
         value_grad_norm: mean(taken().map(|reading| reading.get(Scalar::ValueGradSquares).sqrt())),
@@ -202,26 +192,6 @@ fn gradients(readings: &Readings, max_grad_norm: Option<f64>) -> PolicyGradients
         param_update_ratio: None,
         head_grad_norm,
     }
-}
-
-/// How well contributions are predicted, over all minibatches together, and from how many samples.
-fn contributions(readings: &Readings) -> (ContributionHead, u64) {
-    let total = |scalar| -> f64 {
-        let values = readings.taken.iter().map(|reading| reading.get(scalar));
-        values.filter(|value| value.is_finite()).sum()
-    };
-    let n = total(Scalar::ContributionCount);
-    let (prediction, target) = (total(Scalar::PredictionSum) / n, total(Scalar::TargetSum) / n);
-    let prediction_variance = total(Scalar::PredictionSquares) / n - prediction * prediction;
-    let target_variance = total(Scalar::TargetSquares) / n - target * target;
-    let covariance = total(Scalar::ProductSum) / n - prediction * target;
-    let error_variance = prediction_variance + target_variance - 2.0 * covariance;
-    let quality = ContributionHead {
-        aux_pred_variance: finite(prediction_variance),
-        aux_explained_variance: finite(1.0 - error_variance / target_variance),
-        aux_correlation: finite(covariance / (prediction_variance * target_variance).sqrt()),
-    };
-    (quality, n as u64)
 }
 
 fn finite(value: f64) -> Option<Num> {

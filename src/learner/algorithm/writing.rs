@@ -7,7 +7,7 @@ use tch::Tensor;
 
 use super::buffer::RolloutBuffer;
 use super::error::{BufferError, require_finite};
-use super::segments::{Following, Segment, SegmentEnd};
+use super::segments::{Segment, SegmentEnd};
 use super::steps::{DecidedStep, StepOutcome, StepRecord, StepTensors};
 use crate::controller::{Head, RecurrentState};
 use crate::growth::LifecycleOp;
@@ -56,8 +56,7 @@ impl RolloutBuffer {
     /// Gives pending steps their outcomes.
     ///
     /// # Errors
-    /// An env that waits for none, a value that is not finite, or contributions of another number of slots; the buffer is
-    /// then unchanged.
+    /// An env that waits for none, or a reward that is not finite; the buffer is then unchanged.
     pub fn complete_steps(&mut self, outcomes: &[StepOutcome]) -> Result<(), BufferError> {
         for outcome in outcomes {
             let env = outcome.env;
@@ -66,32 +65,15 @@ impl RolloutBuffer {
                 return Err(BufferError::NoPendingStep { env });
             }
             let step = row.steps.len() - 1;
-            let mut contributions = outcome.contributions.iter().flatten();
             require_finite(outcome.reward.is_finite(), env, step, "reward")?;
-            require_finite(
-                contributions.all(|points| points.is_finite()),
-                env,
-                step,
-                "contribution",
-            )?;
-            if !outcome.contributions.is_empty() && outcome.contributions.len() != self.shape.slots {
-                return Err(mismatch("contributions", self.shape.slots, outcome.contributions.len()));
-            }
         }
         for outcome in outcomes {
             let row = &mut self.rows[outcome.env];
             row.is_pending = false;
-            let step = row.steps.len() - 1;
             if let Some(record) = row.steps.last_mut() {
                 record.reward_raw = outcome.reward;
                 record.effective_op = outcome.effective_op;
                 record.causal = outcome.causal;
-            }
-            let first = self.cell(outcome.env, step) * self.shape.slots;
-            let targets = &mut self.contributions[first..first + self.shape.slots];
-            targets.fill(f32::NAN);
-            for (target, contribution) in targets.iter_mut().zip(outcome.contributions) {
-                *target = contribution.unwrap_or(f32::NAN);
             }
         }
         Ok(())
@@ -116,27 +98,6 @@ impl RolloutBuffer {
             if let Some(segment) = row.open_segment() {
                 segment.closed = Some(end);
             }
-        }
-        Ok(())
-    }
-
-    /// Keeps what an env was shown behind the last step of its newest segment, which has been closed: a later critic can then
-    /// estimate its value again.
-    ///
-    /// # Errors
-    /// An unknown env, or an observation or blueprints of another length.
-    pub fn note_following(&mut self, env: usize, following: Following) -> Result<(), BufferError> {
-        let expected = [self.shape.observation, self.shape.slots];
-        let found = [following.observation.len(), following.blueprints.len()];
-        if found != expected {
-            return Err(mismatch(
-                "observation behind a segment",
-                format!("{expected:?}"),
-                format!("{found:?}"),
-            ));
-        }
-        if let Some(segment) = self.row_mut(env)?.segments.last_mut() {
-            segment.following = Some(following);
         }
         Ok(())
     }
@@ -181,9 +142,6 @@ impl RolloutBuffer {
         if decided.masks.slots() != self.shape.slots {
             return Err(mismatch("masks", self.shape.slots, decided.masks.slots()));
         }
-        if !decided.seeds.is_empty() && decided.seeds.len() != self.shape.slots {
-            return Err(mismatch("seeds", self.shape.slots, decided.seeds.len()));
-        }
         let mut log_probs = decided.log_probs.iter();
         require_finite(decided.value.is_finite(), env, step, "value")?;
         require_finite(
@@ -214,11 +172,6 @@ impl RolloutBuffer {
         let width = self.shape.mask_width();
         let masks = &mut self.masks[cell * width..(cell + 1) * width];
         decided.masks.write_row(self.shape.blueprints, masks);
-        let seeds = &mut self.seeds[cell * self.shape.slots..(cell + 1) * self.shape.slots];
-        seeds.fill(None);
-        for (seed, &number) in seeds.iter_mut().zip(decided.seeds) {
-            *seed = number;
-        }
 
         let row = &mut self.rows[decided.env];
         let start = row.steps.len();
@@ -240,7 +193,6 @@ impl RolloutBuffer {
                     end: start,
                     closed: None,
                     valid: true,
-                    following: None,
                     chunk_states: Vec::new(),
                 });
                 false

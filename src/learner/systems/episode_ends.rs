@@ -8,7 +8,7 @@ use super::context::LearnerContext;
 use crate::controller::{DecisionView, EnvView, Feedback, Observation, ObservationInput, Signals};
 use crate::env::{EnvId, EpisodeStats, SeedSlots};
 use crate::health::Failure;
-use crate::learner::algorithm::{Following, SegmentEnd};
+use crate::learner::algorithm::SegmentEnd;
 use crate::scenario::EpisodeEnd;
 use crate::seed::BlueprintRegistry;
 use crate::telemetry::EpisodeEnd as Ending;
@@ -60,11 +60,7 @@ pub(crate) fn end_segments(
     let (terminal, truncated): (Vec<_>, Vec<_>) = envs
         .into_iter()
         .partition(|env| episode_end == EpisodeEnd::Terminal && env.ended_by(Ending::Horizon));
-    let (values, following) = look_behind(&truncated, &blueprints, &mut context)?
-        .into_iter()
-        .unzip::<_, _, Vec<_>, Vec<_>>();
-    let following = truncated.iter().map(|env| env.id.index_in_group).zip(following);
-    let following: Vec<(usize, Following)> = following.collect();
+    let values = look_behind(&truncated, &blueprints, &mut context)?;
     let truncated = truncated.iter().zip(values);
     let ends: Vec<(usize, SegmentEnd)> = terminal
         .iter()
@@ -72,22 +68,17 @@ pub(crate) fn end_segments(
         .chain(truncated.map(|(env, bootstrap)| (env.id.index_in_group, SegmentEnd::Truncated { bootstrap })))
         .collect();
     context.policy.buffer.get().end_segments(&ends)?;
-    if context.experiment.scenario.learner.critic.epochs > 0 {
-        for (row, following) in following {
-            context.policy.buffer.get().note_following(row, following)?;
-        }
-    }
     context.note_final_states(&rows)?;
     context.reset_rows(&rows);
     Ok(())
 }
 
-/// The states that the envs are in now, after the tick: raw value, and what the critic made it of.
+/// Raw values of the states that the envs are in now, after the tick.
 fn look_behind(
     envs: &[EndingEnvItem],
     blueprints: &BlueprintRegistry,
     context: &mut LearnerContext,
-) -> Result<Vec<(f32, Following)>, Failure> {
+) -> Result<Vec<f32>, Failure> {
     let rows: Vec<_> = envs.iter().map(|env| context.row(env.id)).collect();
     let (round, step) = (context.clock.round(), context.clock.step());
     let units = context.policy.learner.get().value_units();
@@ -130,9 +121,5 @@ fn look_behind(
     };
     let values = policy.value(&view)?;
     let raw = values.into_iter().map(|value| units.raw(value.into()) as f32);
-    let following = seen.into_iter().map(|(_, _, observation)| Following {
-        observation: observation.normalised,
-        blueprints: observation.blueprints.to_vec(),
-    });
-    Ok(raw.zip(following).collect())
+    Ok(raw.collect())
 }

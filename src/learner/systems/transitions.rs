@@ -6,11 +6,10 @@ use tch::Tensor;
 
 use super::context::{LearnerContext, live_states};
 use crate::controller::{Chosen, CommandOutcome, HEADS, Head, Masks, Observation, RELEVANCE, RecurrentState};
-use crate::env::{EnvId, SeedSlots, StepStatus};
+use crate::env::{EnvId, StepStatus};
 use crate::health::Failure;
 use crate::learner::algorithm::{BufferError, DecidedStep, RolloutBuffer, StepOutcome, StepTensors};
 use crate::reward::StepReward;
-use crate::seed::SeedRecord;
 use crate::torch::catch;
 
 /// Training sequences may start in the middle of an episode; they then start from the state that entered the step.
@@ -36,7 +35,6 @@ pub(crate) struct DecidingEnv {
     observation: &'static Observation,
     outcome: &'static CommandOutcome,
     reward: Option<&'static StepReward>,
-    slots: &'static SeedSlots,
 }
 
 /// Writes the step's decisions into the rollout, all envs at once.
@@ -46,8 +44,7 @@ pub(crate) fn store_decisions(envs: Query<DecidingEnv>, mut context: LearnerCont
     let mut decided = Vec::new();
     let mut observations = Vec::new();
     let envs: Vec<_> = envs.iter().sort_unstable::<&EnvId>().collect();
-    let seeds: Vec<Vec<Option<u32>>> = envs.iter().map(|env| seed_numbers(env.slots)).collect();
-    for (env, seeds) in envs.iter().zip(&seeds) {
+    for env in &envs {
         let (Some(decision), Some(masks)) = (&env.chosen.0, &env.masks.0) else {
             continue;
         };
@@ -63,7 +60,6 @@ pub(crate) fn store_decisions(envs: Query<DecidingEnv>, mut context: LearnerCont
             log_probs: sample.log_probs,
             value: units.raw(sample.value.into()) as f32,
             masks,
-            seeds,
         });
         observations.push(env.observation);
     }
@@ -120,12 +116,11 @@ pub(crate) fn store_outcomes(envs: Query<DecidingEnv>, mut context: LearnerConte
         .iter()
         .sort_unstable::<&EnvId>()
         .filter(|env| env.chosen.0.is_some())
-        .map(|env| (fresh_contributions(env.slots), env))
         .collect();
     let is_fine = context.policy.learner.get().config().fine_relevance;
     let outcomes: Vec<StepOutcome> = envs
         .iter()
-        .map(|(contributions, env)| StepOutcome {
+        .map(|env| StepOutcome {
             env: env.id.index_in_group,
             reward: env
                 .reward
@@ -133,7 +128,6 @@ pub(crate) fn store_outcomes(envs: Query<DecidingEnv>, mut context: LearnerConte
                 .map_or(0.0, |breakdown| breakdown.total() as f32),
             effective_op: env.outcome.effective_op,
             causal: causal_heads(env.outcome, is_fine),
-            contributions,
         })
         .collect();
     Ok(context.policy.buffer.get().complete_steps(&outcomes)?)
@@ -147,21 +141,6 @@ fn causal_heads(outcome: &CommandOutcome, is_fine: bool) -> [bool; HEADS] {
     } else {
         RELEVANCE[outcome.effective_op.code()]
     }
-}
-
-/// By slot: which germination of the episode its seed came of.
-fn seed_numbers(slots: &SeedSlots) -> Vec<Option<u32>> {
-    let number = |record: Option<&SeedRecord>| record.map(|seed| seed.identity.germination);
-    slots.records().map(number).collect()
-}
-
-/// Contributions that this step measured, by slot.
-fn fresh_contributions(slots: &SeedSlots) -> Vec<Option<f32>> {
-    let fresh = |record: Option<&SeedRecord>| {
-        let seed = record.filter(|seed| seed.contribution.age == Some(0))?;
-        seed.contribution.value.map(|points| points as f32)
-    };
-    slots.records().map(fresh).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Whether rollouts, schedules and statistics of the learner fit the run.
 
 use super::Findings;
-use crate::scenario::{CriticConfig, LearnerConfig, LrSchedule, Scenario, TaskSpec};
+use crate::scenario::{LearnerConfig, LrSchedule, Scenario, TaskSpec};
 
 pub(super) fn check_learner(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
     let learner = &scenario.learner;
@@ -9,14 +9,6 @@ pub(super) fn check_learner(scenario: &Scenario, task: &TaskSpec, findings: &mut
     if learner.chunk_length.is_some_and(|length| length > max_steps) {
         let message = format!("a chunk is longer than an episode of {max_steps} steps");
         let paths = ["learner.chunk_length", "run.max_steps", "task.max_steps"];
-        findings.error(paths, message);
-    }
-    if learner.aux_horizon >= max_steps {
-        let message = format!(
-            "{} steps ahead there is nothing left of an episode of {max_steps}",
-            learner.aux_horizon
-        );
-        let paths = ["learner.aux_horizon", "run.max_steps", "task.max_steps"];
         findings.error(paths, message);
     }
     if learner.episodes_per_update > scenario.run.rounds {
@@ -30,7 +22,6 @@ pub(super) fn check_learner(scenario: &Scenario, task: &TaskSpec, findings: &mut
     }
     check_observation_norm(scenario, findings);
     check_learning_rate(learner, findings);
-    check_critic(&learner.critic, findings);
     let (_, end) = learner.entropy_coefs();
     if end < learner.entropy_coef_min {
         let message = format!(
@@ -80,20 +71,6 @@ fn check_learning_rate(learner: &LearnerConfig, findings: &mut Findings) {
     if !(lr_min..=lr_max).contains(&lr) {
         let message = format!("a learning rate of {lr} lies outside its bounds {lr_min} and {lr_max}");
         findings.error(["learner.lr", "learner.lr_min", "learner.lr_max"], message);
-    }
-}
-
-/// Settings of passes that there are none of.
-fn check_critic(critic: &CriticConfig, findings: &mut Findings) {
-    let is_idle = critic.epochs == 0;
-    for (path, is_set) in [
-        ("learner.critic.rollouts", critic.rollouts > 1),
-        ("learner.critic.lr", critic.lr.is_some()),
-    ] {
-        if is_idle && is_set {
-            let message = "it has no effect: the critic has no passes of its own".to_string();
-            findings.warning([path, "learner.critic.epochs"], message);
-        }
     }
 }
 

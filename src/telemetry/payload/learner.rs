@@ -141,8 +141,6 @@ pub struct LearnerSchedules {
     pub entropy_coef: f64,
     /// Weight of the value loss.
     pub value_coef: f64,
-    /// Weight of the loss of predicted contributions.
-    pub aux_coef: f64,
     /// Distance from 1 at which probability ratios are clipped.
     pub clip_ratio: f64,
     /// Factor of the entropy floors' penalty.
@@ -165,9 +163,6 @@ pub struct LearnerUpdate {
     pub policy_version: u64,
     /// Optimizer steps.
     pub steps_taken: u32,
-    /// Optimizer steps of the critic alone; absent unless it has passes of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub critic_steps: Option<u32>,
     /// Epoch in which the divergence stopped the update.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early_stop_epoch: Option<u32>,
@@ -227,11 +222,6 @@ pub struct LearnerUpdate {
     /// Some recurrent state was infinite in the rollout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout_has_inf: Option<bool>,
-    /// How well contributions are predicted.
-    #[serde(flatten)]
-    pub contribution: ContributionHead,
-    /// Steps with a measured contribution.
-    pub aux_samples: u64,
     /// How well observations are scaled.
     #[serde(flatten)]
     pub observation: ObservationHealth,

@@ -8,7 +8,7 @@ use super::*;
 use crate::controller::fixtures::policies::{FEATURES, SLOTS, blueprints, distance, network, normal, small, values};
 use crate::controller::policy::{NetRegistry, ParamGroup, RecurrentState};
 use crate::random::RunRng;
-use crate::scenario::{CriticCore, HeadConditioning, NetConfig, OpBias};
+use crate::scenario::{HeadConditioning, NetConfig, OpBias};
 use crate::torch::NoGrad;
 
 fn sized(kind: &str, slots: usize, config: NetConfig) -> Box<dyn ActorCritic> {
@@ -56,10 +56,9 @@ fn wide() -> NetConfig {
 #[test]
 fn a_wide_network_has_a_known_number_of_parameters() {
     let net = sized("lstm", 3, wide());
-    assert_eq!(net.params().count(), 3_838_849);
+    assert_eq!(net.params().count(), 3_673_726);
     let expected = [
         ("blueprint", 397_325),
-        ("contrib", 165_123),
         ("core", 2_102_272),
         ("emb", 56),
         ("feature", 67_072),
@@ -75,17 +74,17 @@ fn a_wide_network_has_a_known_number_of_parameters() {
 
 #[test]
 fn other_numbers_of_slots_and_layers_have_known_numbers_of_parameters() {
-    for (slots, count) in [(1, 3_800_181), (5, 3_877_517), (10, 3_974_187)] {
+    for (slots, count) in [(1, 3_635_316), (5, 3_712_136), (10, 3_808_161)] {
         assert_eq!(sized("lstm", slots, wide()).params().count(), count);
     }
     let four = NetConfig { layers: 4, ..wide() };
-    assert_eq!(sized("lstm", 3, four).params().count(), 10_145_665);
+    assert_eq!(sized("lstm", 3, four).params().count(), 9_980_542);
     let small = NetConfig {
         feature_dim: 128,
         hidden_dim: 128,
         ..wide()
     };
-    assert_eq!(sized("lstm", 3, small).params().count(), 257_857);
+    assert_eq!(sized("lstm", 3, small).params().count(), 247_294);
 }
 
 #[test]
@@ -102,7 +101,6 @@ fn names_are_stable_and_every_tensor_has_the_group_of_its_part() {
         "head.op.2.bias",
         "head.blueprint.4.weight",
         "value.8.weight",
-        "contrib.5.weight",
     ] {
         assert!(names.contains(&name), "{name} is missing from {names:?}");
     }
@@ -110,7 +108,6 @@ fn names_are_stable_and_every_tensor_has_the_group_of_its_part() {
         let expected = match param.name.split('.').next() {
             Some("head") => ParamGroup::ActorHeads,
             Some("value") => ParamGroup::Critic,
-            Some("contrib") => ParamGroup::Auxiliary,
             _ => ParamGroup::Shared,
         };
         assert_eq!(param.group, expected, "{}", param.name);
@@ -147,7 +144,6 @@ fn weights_start_orthogonal_with_the_gain_of_their_place() {
         ("head.style.2.weight", 1e-4),
         ("head.blueprint.4.weight", 1e-4),
         ("value.8.weight", 1e-2),
-        ("contrib.5.weight", 1e-2),
     ] {
         let found = gram(&param(&*net, name));
         let identity = Tensor::eye(found.size()[0], (Kind::Float, Device::Cpu)) * squared_gain;
@@ -230,7 +226,6 @@ impl Sequences {
             blueprints: &self.blueprints,
             lengths,
             initial,
-            contributions_train_core: false,
         })
     }
 }
@@ -241,15 +236,12 @@ fn variants() -> Vec<(&'static str, NetConfig)> {
         frame_stack: 4,
         ..small()
     };
-    let critic_core = CriticCore::Separate;
     vec![
         ("lstm", small()),
         ("lstm", two_layers),
         ("gru", two_layers),
         ("mlp", small()),
         ("mlp", frames),
-        ("lstm", NetConfig { critic_core, ..small() }),
-        ("mlp", NetConfig { critic_core, ..frames }),
     ]
 }
 
@@ -336,79 +328,10 @@ fn rows_do_not_influence_each_other() {
 }
 
 #[test]
-fn a_critic_with_a_core_of_its_own_leaves_the_policy_as_it_is() {
-    let config = NetConfig {
-        critic_core: CriticCore::Separate,
-        ..small()
-    };
-    let (shared, separate) = (network("lstm", small(), 5), network("lstm", config, 5));
-    for (one, other) in shared.params().iter().zip(separate.params().iter()) {
-        assert_eq!(one.name, other.name);
-        assert_eq!(values(&one.tensor), values(&other.tensor), "{}", one.name);
-    }
-    let own = separate.params().iter().skip(shared.params().iter().count());
-    assert!(
-        own.into_iter()
-            .all(|param| param.name.starts_with("critic.") && param.group == ParamGroup::Critic)
-    );
-    assert_eq!((shared.critic_states(), separate.critic_states()), (0, 2));
-
-    let sequences = Sequences::new(2, 5, 9);
-    let lengths = [5, 3];
-    let (one, other) = (
-        sequences.run(&*shared, &lengths, &shared.zero_state(2)),
-        sequences.run(&*separate, &lengths, &separate.zero_state(2)),
-    );
-    assert_eq!(values(&one.logits), values(&other.logits));
-    assert_eq!(other.state.0.len(), 4);
-    other.value.sum(Kind::Float).backward();
-    for param in separate.params().iter() {
-        let has_gradient = param.tensor.grad().defined();
-        assert_eq!(has_gradient, param.group == ParamGroup::Critic, "{}", param.name);
-    }
-}
-
-/// Of a shared core they spare the policy their gradient.
-#[test]
-fn values_alone_are_those_of_the_sequence_and_move_the_critic_alone() {
-    for critic_core in [CriticCore::Shared, CriticCore::Separate] {
-        let net = network("lstm", NetConfig { critic_core, ..small() }, 5);
-        let sequences = Sequences::new(2, 5, 9);
-        let (lengths, initial) = ([5, 3], net.zero_state(2));
-        let whole = sequences.run(&*net, &lengths, &initial);
-
-        let found = net.values(&ValueSequence {
-            observations: &sequences.observations,
-            blueprints: &sequences.blueprints,
-            lengths: &lengths,
-            initial: &initial,
-        });
-
-        for (row, &length) in lengths.iter().enumerate() {
-            let steps = |values: &Tensor| values.select(0, row as i64).narrow(0, 0, length);
-            assert!(distance(&steps(&found), &steps(&whole.value)) < 1e-6);
-        }
-        found.sum(Kind::Float).backward();
-        for param in net.params().iter().filter(|param| param.tensor.grad().defined()) {
-            assert_eq!(param.group, ParamGroup::Critic, "{}", param.name);
-        }
-    }
-}
-
-#[test]
-fn every_parameter_gets_a_gradient_and_contributions_spare_the_core_unless_asked() {
+fn every_parameter_gets_a_gradient() {
     let net = network("lstm", small(), 5);
     let sequences = Sequences::new(2, 5, 9);
     let output = sequences.run(&*net, &[5, 3], &net.zero_state(2));
-    let contributions = output.contributions.unwrap();
-    contributions.sum(Kind::Float).backward();
-    let has_gradient = |name: &str| {
-        let param = net.params().iter().find(|param| param.name == name).unwrap();
-        param.tensor.grad().defined()
-    };
-    assert!(has_gradient("contrib.0.weight"));
-    assert!(!has_gradient("core.0.lstm.weight_ih"));
-
     let total = output.logits.square().sum(Kind::Float) + output.value.sum(Kind::Float);
     total.backward();
     for param in net.params().iter() {

@@ -98,9 +98,6 @@ fn value_and_auxiliary_weights_ramp_up() {
     assert_close(at(0).value_coef, 0.05);
     assert_close(at(5).value_coef, 0.275);
     assert_close(at(10).value_coef, 0.5);
-    assert_close(at(0).aux_coef, 0.0);
-    assert_close(at(10).aux_coef, 0.025);
-    assert_close(at(40).aux_coef, 0.05);
     assert_close(
         LearnerSchedules::at(0, &LearnerConfig::default(), FOUR_ENVS).value_coef,
         1.0,

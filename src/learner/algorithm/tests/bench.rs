@@ -21,9 +21,6 @@ pub struct Bench {
     pub values: ValueNormalizer,
     /// Heads that matter to what is executed.
     pub causal: [bool; HEADS],
-    /// What the slot holds, and what is measured of it.
-    pub seed: Option<u32>,
-    pub contribution: Option<f32>,
 }
 
 impl Bench {
@@ -56,8 +53,6 @@ impl Bench {
             rewards: RewardNormalizer::new(config.reward_norm.mode),
             values: ValueNormalizer::new(config.value_norm.mode, config.norm_min_count),
             causal: RELEVANCE[LifecycleOp::Prune.code()],
-            seed: None,
-            contribution: None,
             config,
         }
     }
@@ -81,7 +76,6 @@ impl Bench {
             value,
             // Step 5 of a cue task leaves a choice, step 0 does not.
             masks: self.task.masks(0, if is_free { 5 } else { 0 }),
-            seeds: &[self.seed],
         };
         self.buffer.begin_steps(
             &[decided],
@@ -115,7 +109,6 @@ impl Bench {
             reward,
             effective_op: LifecycleOp::Prune,
             causal: self.causal,
-            contributions: &[self.contribution],
         }])
     }
 

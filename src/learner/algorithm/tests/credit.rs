@@ -1,4 +1,4 @@
-//! What a step is credited with, and which of its heads are; what is predicted of its seeds.
+//! What a step is credited with, and which of its heads are.
 
 use tch::Kind;
 
@@ -54,55 +54,6 @@ fn the_only_env_has_no_baseline_but_its_critic() {
     bench.end(0, SegmentEnd::Terminal);
 
     assert_close(&bench.rollout().batch.advantages, &[1.5, -1.0]);
-}
-
-/// By step: the seed in the slot at the decision, and what was measured at the end of the step.
-fn play_contributions(bench: &mut Bench, steps: &[(Option<u32>, Option<f32>)]) {
-    for &(seed, contribution) in steps {
-        (bench.seed, bench.contribution) = (seed, contribution);
-        bench.step(0, 1.0, 0.0);
-    }
-    bench.end(0, TRUNCATED);
-}
-
-#[test]
-fn a_seeds_contribution_some_steps_later_is_a_target_where_it_is_still_that_seed() {
-    let mut bench = Bench::new(1, 6);
-    bench.config.aux_horizon = 2;
-    let (a, b) = (Some(0), Some(1));
-    let life = [
-        (None, None),
-        (a, None),
-        (a, Some(1.5)),
-        (a, Some(20.0)),
-        (b, Some(4.0)),
-        (b, Some(-2.0)),
-    ];
-    play_contributions(&mut bench, &life);
-
-    let batch = bench.rollout().batch;
-
-    // Step 0 had no seed, steps 2 and 3 another one, and behind the last two there is nothing.
-    assert_close(&batch.contribution_mask, &[0.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
-    assert_close(&batch.contributions.narrow(1, 1, 1), &[10.0]);
-    bench.config.aux_horizon = 0;
-    let batch = bench.rollout().batch;
-    assert_close(&batch.contribution_mask, &[0.0, 0.0, 1.0, 1.0, 1.0, 1.0]);
-    assert_close(&batch.contributions.narrow(1, 2, 4), &[1.5, 10.0, 4.0, -2.0]);
-}
-
-#[test]
-fn no_contribution_is_predicted_beyond_the_end_of_a_segment() {
-    let mut bench = Bench::new(1, 4);
-    bench.config.aux_horizon = 1;
-    let seed = Some(3);
-    play_contributions(&mut bench, &[(seed, Some(1.0)), (seed, Some(2.0))]);
-    play_contributions(&mut bench, &[(seed, Some(3.0)), (seed, Some(4.0))]);
-
-    let batch = bench.rollout().batch;
-
-    assert_close(&batch.contribution_mask, &[1.0, 0.0, 1.0, 0.0]);
-    assert_close(&batch.contributions, &[2.0, 0.0, 4.0, 0.0]);
 }
 
 /// The op and the slot of a prune matter; of its ramp nothing does where the seed has no amplitude.

@@ -1,14 +1,10 @@
 //! A policy with a fault, and what a learner makes of it.
 
-use tch::Tensor;
-
 use super::policy::SmallPolicy;
 use super::read;
 use super::tasks::CueTask;
 use super::training::Training;
-use crate::controller::{
-    Evaluation, PolicyError, PolicyParam, SequenceInput, TrainablePolicy, ValueOutput, ValueSequence,
-};
+use crate::controller::{Evaluation, PolicyError, PolicyParam, SequenceInput, TrainablePolicy, ValueOutput};
 use crate::telemetry::LearnerUpdate;
 use crate::torch::HostSyncCounter;
 
@@ -38,10 +34,6 @@ impl TrainablePolicy for Faulty<'_> {
         let mut evaluation = self.policy.evaluate(input)?;
         (self.spoil)(self.evaluations.replace(self.evaluations.get() + 1), &mut evaluation);
         Ok(evaluation)
-    }
-
-    fn evaluate_values(&self, input: &ValueSequence) -> Result<Tensor, PolicyError> {
-        self.policy.evaluate_values(input)
     }
 
     fn set_floor_scale(&mut self, scale: f64) {

@@ -33,7 +33,6 @@ fn gradients(training: &mut Training<CueTask>, batch: &SequenceBatch) -> (Vec<f6
         batch,
         raw_observations: &batch.observations,
         rollout_states: &[],
-        critic: None,
         reads: &reads,
     };
     let mut rng = crate::random::RunRng::from_seed(1);

@@ -1,15 +1,13 @@
 //! The loss of a policy that computes in float16 is scaled.
 
-use tch::{Kind, Tensor};
+use tch::Kind;
 
 use super::faulty::{params, spoil_gradient};
 use super::policy::SmallPolicy;
 use super::tasks::CueTask;
 use super::training::{Training, small_config};
 use super::{UPDATES, cue, read};
-use crate::controller::{
-    Evaluation, PolicyError, PolicyParam, SequenceInput, TrainablePolicy, ValueOutput, ValueSequence,
-};
+use crate::controller::{Evaluation, PolicyError, PolicyParam, SequenceInput, TrainablePolicy, ValueOutput};
 use crate::learner::algorithm::*;
 use crate::telemetry::{LearnerUpdate, Num, UpdateSkip};
 use crate::torch::{HostSyncCounter, Implementation};
@@ -34,10 +32,6 @@ impl TrainablePolicy for InHalf<'_> {
         let mut evaluation = self.0.evaluate(input)?;
         (self.1)(&mut evaluation);
         Ok(evaluation)
-    }
-
-    fn evaluate_values(&self, input: &ValueSequence) -> Result<Tensor, PolicyError> {
-        self.0.evaluate_values(input)
     }
 
     fn set_floor_scale(&mut self, scale: f64) {

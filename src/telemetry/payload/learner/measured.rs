@@ -48,8 +48,6 @@ measured! {
         loss_entropy,
         /// Of heads below their floor.
         entropy_floor_penalty,
-        /// Of predicted contributions.
-        loss_contribution,
         ;
     }
 }
@@ -115,8 +113,6 @@ measured! {
     PolicyGradients {
         /// Largest of all steps, before clipping.
         grad_norm,
-        /// Of the prediction of contributions.
-        grad_norm_aux,
         /// `grad_norm` over the limit; absent without a limit.
         grad_clip_ratio,
         /// Share of steps whose gradient was clipped.
@@ -154,10 +150,6 @@ measured! {
         explained_variance_free,
         /// `explained_variance` of the steps without one.
         explained_variance_forced,
-        /// Value loss of the critic's own passes as the first of them began.
-        critic_loss_first,
-        /// And as the last of them began.
-        critic_loss_last,
         /// One-step errors.
         td_mean,
         /// Deviation of the one-step errors.
@@ -256,19 +248,6 @@ measured! {
         rollout_h_max,
         /// Largest magnitude.
         rollout_c_max,
-        ;
-    }
-}
-
-measured! {
-    /// The head that predicts contributions.
-    ContributionHead {
-        /// Of the predictions.
-        aux_pred_variance,
-        /// Of the measured contributions.
-        aux_explained_variance,
-        /// Of predicted and measured contributions.
-        aux_correlation,
         ;
     }
 }
